@@ -1,0 +1,93 @@
+/* The messages on the wire and in bags: one msgpack map each (SCHEMA.md).
+ *
+ * Decoders are pure functions of bytes: no state, no clock, no log. They refuse trailing bytes, wrong types,
+ * missing fields, depths and sizes beyond the limits below, and name the field in the error. Unknown keys
+ * are ignored. Encoders write keys in the order of SCHEMA.md, so the same message gives the same bytes.
+ * One file per message: scan_message.c, pose_message.c, ... and one row in the table of message.c. */
+#ifndef NDT_PROTO_MESSAGE_H
+#define NDT_PROTO_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ndt/align.h"
+#include "ndt/cloud.h"
+#include "ndt/pose.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NDT_PROTO_VERSION 1
+#define NDT_PROTO_MAX_FRAME ((size_t)268435456)
+#define NDT_PROTO_MAX_FIELDS 32  /* fields of a point */
+#define NDT_PROTO_MAX_NAME 63    /* bytes of a name */
+
+enum ndt_message_type {
+    NDT_MESSAGE_SCAN = 1,
+    NDT_MESSAGE_INITIAL_POSE = 2,
+    NDT_MESSAGE_ODOMETRY = 3,
+    NDT_MESSAGE_TRUTH = 4,
+    NDT_MESSAGE_RESULT = 5
+};
+const char *ndt_message_name(enum ndt_message_type type); /* "scan", ... ; "unknown" */
+
+/* A buffer that encoders append to; grows, is reused. */
+struct ndt_frame {
+    uint8_t *data;
+    size_t size, capacity;
+};
+void ndt_frame_init(struct ndt_frame *frame);
+void ndt_frame_free(struct ndt_frame *frame);
+
+/* Looks only at the keys "v" (version) and "type". */
+NDT_MUST_CHECK enum ndt_status ndt_message_peek(const uint8_t *data, size_t size, enum ndt_message_type *type,
+                                                struct ndt_error *err);
+
+/* scan: the header; the points go straight into a cloud. */
+struct ndt_scan_message {
+    uint64_t seq;
+    int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
+};
+/* Points travel as one little-endian blob with named fields, as in PointCloud2: any field types and paddings
+ * are accepted; x, y, z (float32 or float64), intensity and a time field are taken. The cloud is reused. */
+NDT_MUST_CHECK enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size, struct ndt_scan_message *message,
+                                               struct ndt_cloud *cloud, struct ndt_error *err);
+/* Replaces the contents of `frame`. float32 x y z, then intensity and time when the cloud has them. */
+NDT_MUST_CHECK enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const struct ndt_scan_message *message,
+                                               const struct ndt_cloud *cloud, struct ndt_error *err);
+
+/* initial pose, truth, odometry: a stamped pose, a twist, or both. */
+struct ndt_pose_message {
+    int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
+    int has_pose, has_twist, has_covariance;
+    struct ndt_pose pose;      /* initial pose, truth: T_map_sensor; odometry: T_odom_sensor */
+    struct ndt_twist twist;    /* of the sensor, in the sensor frame */
+    double covariance[36];
+};
+/* type: one of INITIAL_POSE, ODOMETRY, TRUTH. Initial pose and truth need a pose; odometry needs one of both. */
+NDT_MUST_CHECK enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
+                                                       struct ndt_pose_message *message, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_message_type type,
+                                                       const struct ndt_pose_message *message, struct ndt_error *err);
+
+/* result: what one scan got. */
+struct ndt_result_message {
+    uint64_t seq;
+    int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
+    struct ndt_align_result result;
+    uint64_t map_id;
+    double decode_us, queue_us, preprocess_us, upload_us, publish_us; /* align_us is in result */
+};
+NDT_MUST_CHECK enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_result_message *message,
+                                                 struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
+                                                 struct ndt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

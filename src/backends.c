@@ -1,0 +1,41 @@
+#include "backends.h"
+
+#include <string.h>
+
+/* One row per backend; "auto" takes the first that works. */
+static const struct ndt_backend_ops *const backends[] = {
+    &ndt_cpu_backend,
+    &ndt_reference_backend,
+};
+enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
+
+const struct ndt_backend_ops *ndt_backend_at(size_t i)
+{
+    return i < BACKEND_COUNT ? backends[i] : NULL;
+}
+
+static enum ndt_status open_auto(struct ndt_backend **out, const struct ndt_backend_config *config,
+                                 struct ndt_error *err)
+{
+    for (size_t i = 0; i < BACKEND_COUNT; i++)
+        if (backends[i]->probe(NULL) == NDT_OK && backends[i]->open(out, config, err) == NDT_OK)
+            return NDT_OK;
+    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no backend works on this machine");
+}
+
+enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name, const struct ndt_backend_config *config,
+                                 struct ndt_error *err)
+{
+    if (strcmp(name, "auto") == 0)
+        return open_auto(out, config, err);
+    char known[256] = "auto";
+    for (size_t i = 0; i < BACKEND_COUNT; i++) {
+        if (strcmp(name, backends[i]->name) == 0) {
+            enum ndt_status status = backends[i]->probe(err);
+            return status == NDT_OK ? backends[i]->open(out, config, err) : status;
+        }
+        strncat(known, ", ", sizeof(known) - strlen(known) - 1);
+        strncat(known, backends[i]->name, sizeof(known) - strlen(known) - 1);
+    }
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "backend '%s' is not known; there are: %s", name, known);
+}

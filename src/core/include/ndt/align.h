@@ -1,0 +1,131 @@
+/* Newton's method on the NDT score: one scan, one guess, one pose.
+ *
+ * Variants (see README for what they measure on real drives):
+ *  - robust: -H is eigen-decomposed and |lambda| used (saddle-free Newton), metres and radians are capped
+ *    separately, Armijo backtracking with at most four trials, coarse-to-fine levels, best pose kept.
+ *  - autoware: the step rule of Autoware's ndt_scan_matcher, for comparison: fixed clamp of the mixed
+ *    norm, whole step flipped where it points downhill, no line search, one level.
+ *
+ * Threads: an aligner is used by one thread at a time. Allocates at create and when a scan is larger than
+ * any before; never per iteration. Determinism: same inputs, same backend: bit-equal results; the clock
+ * is only read to write timings and, when a deadline is set, to stop. */
+#ifndef NDT_ALIGN_H
+#define NDT_ALIGN_H
+
+#include <stdint.h>
+
+#include "ndt/backend.h"
+#include "ndt/pose.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ndt_variant { NDT_ROBUST, NDT_AUTOWARE };
+
+enum ndt_outcome {
+    NDT_CONVERGED,
+    NDT_ITERATION_LIMIT,
+    NDT_DEADLINE,   /* stopped in time with the best pose so far */
+    NDT_DROPPED,    /* never aligned: the queue was full */
+    NDT_REJECTED,   /* the scan could not be used */
+    NDT_LOW_SCORE,  /* aligned, but the score says it is not to be trusted */
+    NDT_DEGENERATE, /* aligned, but too few matches to determine a pose */
+    NDT_NO_MAP,
+    NDT_NO_GUESS,   /* no initial pose yet */
+    NDT_OFF_MAP,    /* not one point met a voxel */
+    NDT_OUTCOME_COUNT
+};
+const char *ndt_outcome_name(enum ndt_outcome outcome); /* "converged", "iteration_limit", ... */
+
+/* One level of the coarse-to-fine chain and when to leave it. */
+struct ndt_align_level {
+    double leaf_m;
+    enum ndt_neighbours neighbours;
+};
+
+struct ndt_align_params {
+    enum ndt_variant variant;
+    size_t level_count;
+    struct ndt_align_level levels[NDT_MAX_LEVELS]; /* from coarse to fine; leaves present in the map */
+    int max_iterations;      /* over all levels, 30 */
+    /* robust */
+    double step_limit_m, step_limit_rad;         /* 0.75 m, 3 deg */
+    double eigenvalue_floor;                     /* 1e-6 of the largest */
+    double coarse_stop_m, coarse_stop_rad, coarse_stop_gain; /* 2 cm, 0.1 deg, 1e-4 */
+    double fine_stop_m, fine_stop_rad, fine_stop_gain;       /* 1 mm, 0.01 deg, 1e-6 */
+    int max_trials;                              /* step lengths tried per iteration, 4 */
+    /* autoware */
+    double trans_epsilon;    /* 0.01 */
+    double step_size;        /* 0.1 */
+    /* judgement */
+    double score_threshold;       /* final normalised NVTL times match ratio below which: low_score */
+    double min_match_ratio;       /* below: degenerate */
+    double weak_eigenvalue_ratio; /* directions whose information is below this part of the best are weak */
+    double covariance_scale;      /* multiplies the Laplace covariance */
+    /* GNSS-free real time: stop before this much time has passed since `ndt_align` began; 0 = never. */
+    double deadline_s;
+};
+void ndt_align_params_default(struct ndt_align_params *params);
+
+#define NDT_MAX_ITERATIONS 512
+
+/* One row of the timing dump. The columns of the file come from the table in timing.h. */
+struct ndt_iteration {
+    int32_t iteration;
+    int32_t level;
+    int32_t evaluations; /* evaluations this iteration needed (1 + rejected trials) */
+    double score;        /* at the pose the iteration starts from */
+    double gradient_norm;
+    double step_m, step_rad;
+    double min_abs_eigenvalue;
+    double matched, pairs;
+    double eval_us, solve_us, kernel_us;
+    uint64_t h2d_bytes, d2h_bytes, allocations;
+    struct ndt_pose T_map_sensor; /* after the step */
+};
+
+/* All at the final pose, on the finest level. */
+struct ndt_scores {
+    double transform_probability; /* score / N, all N points */
+    double nvtl;                  /* mean over matched points of the best voxel's score */
+    double nvtl_normalized;       /* nvtl / -d1, in [0, 1]: comparable between leaf sizes */
+    double match_ratio;           /* matched / N */
+    double coverage;              /* part of 36 azimuth sectors around the sensor with a matched point; <0 unknown */
+};
+
+struct ndt_align_result {
+    enum ndt_outcome outcome;
+    char reason[96];              /* one line, empty for converged */
+    struct ndt_pose T_map_sensor;
+    int has_covariance;
+    double covariance[36];        /* row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame, rotations about
+                                     the axes of the map at the sensor */
+    int weak_count;               /* weakly observed directions, unit six-vectors in the same order */
+    double weak_axes[3][6];
+    struct ndt_scores scores;
+    int iterations;
+    int evaluations;
+    int oscillation;              /* longest run of reversing steps; above 10 the pose is doubtful */
+    double align_us;
+};
+
+struct ndt_aligner;
+NDT_MUST_CHECK enum ndt_status ndt_aligner_create(struct ndt_aligner **out, struct ndt_backend *backend,
+                                                  struct ndt_error *err); /* borrows the backend */
+void ndt_aligner_destroy(struct ndt_aligner *aligner);
+/* Checks that the map has the levels of `params` and hands it to the backend. */
+NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map,
+                                                   struct ndt_error *err);
+/* scan: sensor frame, relative to its own origin (0). T_map_guess: in map coordinates (absolute, double).
+ * A status other than NDT_OK means that nothing could be computed; `out` then holds the guess. */
+NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                                         const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
+                                         struct ndt_align_result *out, struct ndt_error *err);
+/* The rows of the last ndt_align; borrowed until the next one. */
+const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

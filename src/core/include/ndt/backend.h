@@ -1,0 +1,93 @@
+/* What a compute backend must offer: five functions. Newton's method exists once, above `eval`.
+ *
+ * A backend evaluates the NDT score of a scan at a pose against one level of a map, with first and second
+ * derivatives (Magnusson 2009, eq. 6.9-6.13), as 31 sums in double.
+ *
+ * Threads: a backend is used by one thread at a time. Determinism: the same backend on the same machine
+ * gives bit-equal sums for the same inputs, for any number of worker threads. After set_scan has seen
+ * its largest scan nothing allocates. */
+#ifndef NDT_BACKEND_H
+#define NDT_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ndt/cloud.h"
+#include "ndt/map.h"
+#include "ndt/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ndt_backend_config {
+    int threads;         /* 0: min(cores, 4) */
+    double spin_us;      /* how long idle workers spin before they sleep; default 100 */
+    int pin_threads;     /* 1: worker i stays on the i-th allowed core */
+    const char *isa;     /* "auto", "baseline", "avx2", "avx512", "neon"; NULL = $NDT_CPU_ISA, else auto */
+    size_t max_points;   /* scans beyond are refused with NDT_ERR_LIMIT; default 1 << 20 */
+};
+
+void ndt_backend_config_default(struct ndt_backend_config *config);
+
+/* Where to evaluate. p = (tx, ty, tz, a, b, c): x_map = Rx(a) Ry(b) Rz(c) x + t, with t relative to
+ * the origin of the map [m, rad]. */
+struct ndt_eval_request {
+    int level; /* index into map->levels */
+    enum ndt_neighbours neighbours;
+    double p[6];
+};
+
+/* The 31 reduced sums (ndt score is positive and maximised). */
+struct ndt_eval {
+    double score;
+    double gradient[6];
+    double hessian[21];   /* upper triangle by rows: 00 01 .. 05 11 12 .. 55 */
+    double nearest_score; /* sum over matched points of their best voxel's score */
+    double matched;       /* points with at least one voxel */
+    double pairs;
+};
+
+/* What evaluations cost besides time; counted, not claimed. */
+struct ndt_backend_counters {
+    uint64_t evaluations;
+    uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
+    double kernel_us; /* time on the device; for the CPU equal to the wall time of eval */
+};
+
+struct ndt_backend; /* each backend's own; starts with a pointer to its ops */
+
+struct ndt_backend_ops {
+    const char *name;
+    const char *about; /* one line */
+    /* NDT_OK, or NDT_ERR_UNSUPPORTED and one line why not. */
+    enum ndt_status (*probe)(struct ndt_error *why);
+    enum ndt_status (*open)(struct ndt_backend **out, const struct ndt_backend_config *config, struct ndt_error *err);
+    void (*close)(struct ndt_backend *backend);
+    /* Keeps a reference to the map until the next set_map or close. */
+    enum ndt_status (*set_map)(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err);
+    /* Copies the points (count, x_m, y_m, z_m; the cloud's origin is ignored). Non-finite points match nothing. */
+    enum ndt_status (*set_scan)(struct ndt_backend *backend, const struct ndt_cloud *scan, struct ndt_error *err);
+    enum ndt_status (*eval)(struct ndt_backend *backend, const struct ndt_eval_request *request, struct ndt_eval *out,
+                            struct ndt_error *err);
+    /* Optional from here on. */
+    void (*counters)(const struct ndt_backend *backend, struct ndt_backend_counters *out);
+    /* One line: variant, threads, device. */
+    void (*describe)(const struct ndt_backend *backend, char *text, size_t size);
+};
+
+struct ndt_backend {
+    const struct ndt_backend_ops *ops;
+};
+
+/* Backends of the core library. */
+extern const struct ndt_backend_ops ndt_cpu_backend;       /* float, SIMD, threads */
+extern const struct ndt_backend_ops ndt_reference_backend; /* plain double, one thread, slow: the truth for tests */
+
+/* Comma-separated CPU variants compiled in and runnable here, such as "baseline,avx2,avx512". */
+void ndt_cpu_variants(char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

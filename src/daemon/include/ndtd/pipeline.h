@@ -1,0 +1,42 @@
+/* One frame in, at most one result out: decode, preprocess, guess, align, update. The same object serves the
+ * replay and the live daemon. One thread. After warm-up no allocation per scan. Clocks only write timings. */
+#ifndef NDTD_PIPELINE_H
+#define NDTD_PIPELINE_H
+
+#include "ndt_proto/message.h"
+#include "ndtd/settings.h"
+#include "ndtd/tracker.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a scan got, and the time it took [us]. */
+struct ndtd_scan_record {
+    uint64_t seq;
+    int64_t stamp_ns;
+    uint64_t points_raw, points_used;
+    struct ndt_align_result result;
+    double decode_us, queue_us, preprocess_us, upload_us, align_us, publish_us;
+    const struct ndt_iteration *trace; /* borrowed until the next frame; rows of the last pass */
+    size_t trace_count;
+};
+
+struct ndtd_pipeline;
+/* Opens the backend and keeps a reference to the map (may be NULL: every scan is answered no_map). */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct ndtd_settings *settings,
+                                                    struct ndt_map *map, struct ndt_error *err);
+void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
+/* Handles one frame. *emitted becomes 1 when it was a scan, with `record` filled. A frame that cannot be
+ * decoded is NDT_ERR_FORMAT and changes nothing. Truth and result messages are not for the pipeline. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, enum ndt_message_type type,
+                                                   const uint8_t *data, size_t size, int *emitted,
+                                                   struct ndtd_scan_record *record, struct ndt_error *err);
+struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline);
+/* The backend behind it, for its name, description and counters; borrowed. */
+const struct ndt_backend *ndtd_pipeline_backend(const struct ndtd_pipeline *pipeline);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
