@@ -26,14 +26,13 @@ enum ndt_status ndt_fail_prefix(struct ndt_error *err, enum ndt_status status, c
 {
     if (!err)
         return status;
-    char text[sizeof(err->text)];
+    const struct ndt_error cause = *err;
     va_list args;
     va_start(args, format);
-    int used = vsnprintf(text, sizeof(text), format, args);
+    const int used = vsnprintf(err->text, sizeof(err->text), format, args);
     va_end(args);
-    if (used < 0 || (size_t)used >= sizeof(text) - 2)
-        return status;
-    snprintf(text + used, sizeof(text) - (size_t)used, ": %s", err->text);
-    memcpy(err->text, text, sizeof(text));
+    const size_t at = used < 0 ? 0 : (size_t)used < sizeof(err->text) - 3 ? (size_t)used : sizeof(err->text) - 3;
+    const int room = (int)(sizeof(err->text) - at - 3);
+    snprintf(err->text + at, sizeof(err->text) - at, ": %.*s", room, cause.text);
     return status;
 }

@@ -91,7 +91,7 @@ struct ndt_scores {
     double nvtl;                  /* mean over matched points of the best voxel's score */
     double nvtl_normalized;       /* nvtl / -d1, in [0, 1]: comparable between leaf sizes */
     double match_ratio;           /* matched / N */
-    double coverage;              /* part of 36 azimuth sectors around the sensor with a matched point; <0 unknown */
+    double coverage;              /* part of 32 azimuth sectors around the sensor that hold a point near a voxel */
 };
 
 struct ndt_align_result {

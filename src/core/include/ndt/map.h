@@ -51,7 +51,7 @@ void ndt_map_config_default(struct ndt_map_config *config); /* 4, 2, 1 m */
 
 struct ndt_map_builder;
 
-/* The origin of the map is fixed by the first cloud: its corner rounded down to a multiple of 1024 m, so
+/* The origin of the map is fixed by the first finite point ever added, rounded to a multiple of 1024 m, so
  * that cell borders are where Autoware and PCL have them (multiples of the leaf, for leaves that
  * divide 1024). */
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_create(struct ndt_map_builder **out,
@@ -108,10 +108,13 @@ struct ndt_map {
     size_t bytes;       /* memory behind all levels */
     /* private */
     int references;
-    void *block;
-    void *mapped;
-    size_t mapped_bytes;
+    void (*release)(struct ndt_map *map); /* frees whatever is behind the levels, and the map */
+    void *storage;
+    size_t storage_bytes;
 };
+
+/* Private to the readers of maps: the identity of a map that is otherwise complete. */
+uint64_t ndt_map_identity(const struct ndt_map *map);
 
 /* Finishes a map from the sums as they are now; the builder can go on. The caller owns one reference. */
 NDT_MUST_CHECK enum ndt_status ndt_map_build(struct ndt_map **out, const struct ndt_map_builder *builder,
@@ -126,11 +129,6 @@ void ndt_map_release(struct ndt_map *map);           /* thread-safe; NULL allowe
 int ndt_map_find_level(const struct ndt_map *map, double leaf_m);
 /* Neighbour list reference of a cell; all zero where there is none. */
 struct ndt_cell_ref ndt_map_lookup(const struct ndt_map_level *level, const int32_t cell[3]);
-
-/* Compiled map file: one file, opened by mmap, checked by magic, version, sizes and a 64-bit hash of the
- * contents. Written beside the target and renamed, so a crash leaves no half file. Little endian. */
-NDT_MUST_CHECK enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct ndt_error *err);
-NDT_MUST_CHECK enum ndt_status ndt_map_open(struct ndt_map **out, const char *path, struct ndt_error *err);
 
 #ifdef __cplusplus
 }

@@ -39,16 +39,23 @@ uint64_t ndt_bag_size(const struct ndt_bag_reader *reader);   /* of the file */
 void ndt_bag_close(struct ndt_bag_reader *reader);
 
 struct ndt_bag_writer;
-/* Creates the file; an existing file is an error unless `append`, which cuts a damaged tail off first. */
+/* Creates the file; an existing file is an error unless `append`, which cuts a damaged last record off first. A
+ * file that is no bag, or is damaged with more records behind, is refused and left as it is. Only one writer per file: a second one is refused while the first is open. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_create(struct ndt_bag_writer **out, const char *path, int append,
                                               struct ndt_error *err);
+/* A record that could not be written whole leaves no trace, but the writer then refuses all further ones. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_write(struct ndt_bag_writer *writer, const struct ndt_bag_record *record,
                                              struct ndt_error *err);
 /* Flushes to the disk and closes; reports what failed. The writer is gone either way. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_finish(struct ndt_bag_writer *writer, struct ndt_error *err);
+/* Takes back what was written since ndt_bag_create: a new file is removed, an appended one cut to the records
+ * it had. The writer is gone. NULL is allowed. */
+void ndt_bag_discard(struct ndt_bag_writer *writer);
 
 /* CRC-32C (Castagnoli), as in RFC 3720; start with crc = 0. */
 uint32_t ndt_crc32c(uint32_t crc, const void *data, size_t size);
+/* The same from tables, on any CPU: what the faster ones are checked against. */
+uint32_t ndt_crc32c_plain(uint32_t crc, const void *data, size_t size);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #define NDT_IO_MAP_FILE_H
 
 #include "ndt/map.h"
+#include "ndt_io/compiled_map.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,255 @@
+#include "align_state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+static const double DEG = 0.017453292519943295;
+
+const char *ndt_outcome_name(enum ndt_outcome outcome)
+{
+    static const char *const names[NDT_OUTCOME_COUNT] = {
+        "converged", "iteration_limit", "deadline", "dropped",  "rejected",
+        "low_score", "degenerate",      "no_map",   "no_guess", "off_map",
+    };
+    return (unsigned)outcome < NDT_OUTCOME_COUNT ? names[outcome] : "unknown";
+}
+
+void ndt_align_params_default(struct ndt_align_params *params)
+{
+    *params = (struct ndt_align_params){
+        .variant = NDT_ROBUST,
+        .level_count = 3,
+        .levels = {{4.0, NDT_DIRECT7}, {2.0, NDT_DIRECT7}, {1.0, NDT_RADIUS}},
+        .max_iterations = 30,
+        .step_limit_m = 0.75,
+        .step_limit_rad = 3 * DEG,
+        .eigenvalue_floor = 1e-6,
+        .coarse_stop_m = 0.02,
+        .coarse_stop_rad = 0.1 * DEG,
+        .coarse_stop_gain = 1e-4,
+        .fine_stop_m = 0.001,
+        .fine_stop_rad = 0.01 * DEG,
+        .fine_stop_gain = 1e-6,
+        .max_trials = 4,
+        .trans_epsilon = 0.01,
+        .step_size = 0.1,
+        .score_threshold = 0.0,
+        .min_match_ratio = 0.1,
+        .weak_eigenvalue_ratio = 1e-3,
+        .covariance_scale = 1.0,
+        .deadline_s = 0,
+    };
+}
+
+enum ndt_status ndt_aligner_create(struct ndt_aligner **out, struct ndt_backend *backend, struct ndt_error *err)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for an aligner");
+    (*out)->backend = backend;
+    ndt_cloud_init(&(*out)->turned);
+    return NDT_OK;
+}
+
+void ndt_aligner_destroy(struct ndt_aligner *aligner)
+{
+    if (!aligner)
+        return;
+    ndt_map_release(aligner->map);
+    ndt_cloud_free(&aligner->turned);
+    free(aligner);
+}
+
+enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map, struct ndt_error *err)
+{
+    enum ndt_status status = aligner->backend->ops->set_map(aligner->backend, map, err);
+    if (status != NDT_OK)
+        return status;
+    ndt_map_retain(map);
+    ndt_map_release(aligner->map);
+    aligner->map = map;
+    return NDT_OK;
+}
+
+const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count)
+{
+    *count = aligner->trace_count;
+    return aligner->trace;
+}
+
+struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[6])
+{
+    const struct ndt_pose turn = ndt_pose_from_rotation(search->R0, (double[3]){0, 0, 0});
+    struct ndt_pose pose = ndt_pose_from_euler(p);
+    pose = ndt_pose_compose(&pose, &turn);
+    for (int i = 0; i < 3; i++)
+        pose.t_m[i] += search->aligner->map->origin_m[i];
+    return pose;
+}
+
+enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], struct ndt_eval *out,
+                                struct ndt_error *err)
+{
+    struct ndt_backend *backend = search->aligner->backend;
+    const double start_us = ndt_clock_us();
+    memcpy(search->request.p, p, sizeof(search->request.p));
+    enum ndt_status status = backend->ops->eval(backend, &search->request, out, err);
+    search->slowest_eval_us = fmax(search->slowest_eval_us, ndt_clock_us() - start_us);
+    search->evaluations++;
+    return status;
+}
+
+int ndt_search_late(const struct ndt_search *search)
+{
+    if (search->params->deadline_s <= 0)
+        return 0;
+    const double passed_us = ndt_clock_us() - search->start_us;
+    return passed_us + 1.5 * search->slowest_eval_us > search->params->deadline_s * 1e6;
+}
+
+static void read_counters(const struct ndt_search *search, struct ndt_backend_counters *counters)
+{
+    memset(counters, 0, sizeof(*counters));
+    if (search->aligner->backend->ops->counters)
+        search->aligner->backend->ops->counters(search->aligner->backend, counters);
+}
+
+struct ndt_iteration *ndt_search_row(struct ndt_search *search)
+{
+    struct ndt_aligner *aligner = search->aligner;
+    struct ndt_backend_counters before;
+    if (aligner->trace_count < NDT_MAX_ITERATIONS)
+        aligner->trace_count++;
+    struct ndt_iteration *row = &aligner->trace[aligner->trace_count - 1];
+    double norm = 0;
+    for (int i = 0; i < 6; i++)
+        norm += search->eval.gradient[i] * search->eval.gradient[i];
+    read_counters(search, &before);
+    *row = (struct ndt_iteration){
+        .iteration = (int32_t)aligner->trace_count - 1,
+        .level = search->request.level,
+        .score = search->eval.score,
+        .gradient_norm = sqrt(norm),
+        .matched = search->eval.matched,
+        .pairs = search->eval.pairs,
+        .kernel_us = -before.kernel_us,
+        .h2d_bytes = 0 - before.h2d_bytes,
+        .d2h_bytes = 0 - before.d2h_bytes,
+        .allocations = 0 - before.allocations,
+    };
+    return row;
+}
+
+void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6], double eval_us,
+                          int evaluations)
+{
+    struct ndt_backend_counters after;
+    read_counters(search, &after);
+    row->evaluations = evaluations;
+    row->step_m = sqrt(step[0] * step[0] + step[1] * step[1] + step[2] * step[2]);
+    row->step_rad = sqrt(step[3] * step[3] + step[4] * step[4] + step[5] * step[5]);
+    row->eval_us = eval_us;
+    row->kernel_us += after.kernel_us;
+    row->h2d_bytes += after.h2d_bytes;
+    row->d2h_bytes += after.d2h_bytes;
+    row->allocations += after.allocations;
+    row->T_map_sensor = ndt_search_pose(search, search->p);
+}
+
+static enum ndt_status find_levels(struct ndt_search *search, struct ndt_error *err)
+{
+    const struct ndt_align_params *params = search->params;
+    if (params->level_count < 1 || params->level_count > NDT_MAX_LEVELS)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%zu levels; 1 to %d are possible", params->level_count,
+                        NDT_MAX_LEVELS);
+    for (size_t i = 0; i < params->level_count; i++) {
+        search->levels[i] = ndt_map_find_level(search->aligner->map, params->levels[i].leaf_m);
+        if (search->levels[i] < 0)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "the map has no level of %g m", params->levels[i].leaf_m);
+    }
+    return NDT_OK;
+}
+
+/* Turns the scan by R0 into the aligner's own cloud and hands that to the backend. */
+static enum ndt_status load_scan(struct ndt_search *search, const struct ndt_cloud *scan, struct ndt_error *err)
+{
+    struct ndt_aligner *aligner = search->aligner;
+    struct ndt_cloud *to = &aligner->turned;
+    const double *R = search->R0;
+    double square_m2 = 0;
+    size_t finite = 0;
+    enum ndt_status status = ndt_cloud_reserve(to, scan->count, 0, err);
+    if (status != NDT_OK)
+        return status;
+    to->count = scan->count;
+    for (size_t i = 0; i < scan->count; i++) {
+        const double x = scan->x_m[i], y = scan->y_m[i], z = scan->z_m[i], r2 = x * x + y * y + z * z;
+        to->x_m[i] = (float)(R[0] * x + R[1] * y + R[2] * z);
+        to->y_m[i] = (float)(R[3] * x + R[4] * y + R[5] * z);
+        to->z_m[i] = (float)(R[6] * x + R[7] * y + R[8] * z);
+        if (isfinite(r2)) {
+            square_m2 += r2;
+            finite++;
+        }
+    }
+    aligner->radius_m = finite > 0 ? sqrt(square_m2 / (double)finite) : 0;
+    return aligner->backend->ops->set_scan(aligner->backend, to, err);
+}
+
+static void start_search(struct ndt_search *search, const struct ndt_pose *guess)
+{
+    const struct ndt_map *map = search->aligner->map;
+    struct ndt_pose local = *guess;
+    for (int i = 0; i < 3; i++)
+        local.t_m[i] -= map->origin_m[i];
+    if (search->params->variant == NDT_AUTOWARE) {
+        memcpy(search->R0, (double[9]){1, 0, 0, 0, 1, 0, 0, 0, 1}, sizeof(search->R0));
+        ndt_pose_to_euler(&local, search->p);
+    } else {
+        ndt_pose_rotation(&local, search->R0);
+        memcpy(search->p, local.t_m, sizeof(local.t_m));
+        memset(search->p + 3, 0, 3 * sizeof(double));
+    }
+}
+
+static void refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const char *reason)
+{
+    out->outcome = outcome;
+    snprintf(out->reason, sizeof(out->reason), "%s", reason);
+}
+
+enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
+                          struct ndt_align_result *out, struct ndt_error *err)
+{
+    struct ndt_search search = {.aligner = aligner, .params = params, .start_us = ndt_clock_us()};
+    enum ndt_stop stop;
+    double guess[6];
+    memset(out, 0, sizeof(*out));
+    out->T_map_sensor = *T_map_guess;
+    aligner->trace_count = 0;
+    if (!aligner->map)
+        return refuse(out, NDT_NO_MAP, "there is no map"), NDT_OK;
+    if (scan->count == 0)
+        return refuse(out, NDT_REJECTED, "the scan has no points"), NDT_OK;
+    if (!ndt_pose_is_finite(T_map_guess))
+        return refuse(out, NDT_NO_GUESS, "the guess is not finite"), NDT_OK;
+    enum ndt_status status = find_levels(&search, err);
+    if (status != NDT_OK)
+        return status;
+    start_search(&search, T_map_guess);
+    memcpy(guess, search.p, sizeof(guess));
+    status = load_scan(&search, scan, err);
+    if (status == NDT_OK)
+        status = params->variant == NDT_AUTOWARE ? ndt_newton_autoware(&search, &stop, err)
+                                                 : ndt_newton_robust(&search, &stop, err);
+    if (status != NDT_OK)
+        return status;
+    ndt_judge(&search, stop, guess, out);
+    out->align_us = ndt_clock_us() - search.start_us;
+    return NDT_OK;
+}

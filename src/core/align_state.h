@@ -1,0 +1,55 @@
+/* Private to the core: what the parts of an alignment share. */
+#ifndef NDT_ALIGN_STATE_H
+#define NDT_ALIGN_STATE_H
+
+#include "ndt/align.h"
+
+struct ndt_aligner {
+    struct ndt_backend *backend;
+    struct ndt_map *map;
+    struct ndt_cloud turned; /* the scan as the backend has it */
+    double radius_m;         /* root mean square distance of its points from the sensor */
+    struct ndt_iteration trace[NDT_MAX_ITERATIONS];
+    size_t trace_count;
+};
+
+/* Why a level, and in the end the alignment, stopped. */
+enum ndt_stop { NDT_STOP_CONVERGED, NDT_STOP_ITERATIONS, NDT_STOP_DEADLINE, NDT_STOP_OFF_MAP };
+
+/* One alignment while it runs. The optimiser works on p relative to the map's origin; for `robust` the scan
+ * was turned by the guess beforehand (R0), so that its angles start at zero: no gimbal lock whatever the
+ * attitude of the vehicle, and rotation and translation keep their meaning. */
+struct ndt_search {
+    struct ndt_aligner *aligner;
+    const struct ndt_align_params *params;
+    int levels[NDT_MAX_LEVELS]; /* level numbers in the map */
+    double R0[9];
+    double start_us;
+    double slowest_eval_us; /* cost of an evaluation as seen so far, for the deadline */
+    int evaluations;
+    double p[6];            /* where `eval` was taken */
+    struct ndt_eval eval;
+    struct ndt_eval_request request;
+};
+
+struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[6]);
+/* Evaluates at p; counts and times it. */
+NDT_MUST_CHECK enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], struct ndt_eval *out,
+                                               struct ndt_error *err);
+/* Would one more evaluation pass the deadline? */
+int ndt_search_late(const struct ndt_search *search);
+/* A new row of the trace, filled from the evaluation that the iteration starts from; the last one when full. */
+struct ndt_iteration *ndt_search_row(struct ndt_search *search);
+void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6], double eval_us,
+                          int evaluations);
+
+NDT_MUST_CHECK enum ndt_status ndt_newton_robust(struct ndt_search *search, enum ndt_stop *stop,
+                                                 struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_newton_autoware(struct ndt_search *search, enum ndt_stop *stop,
+                                                   struct ndt_error *err);
+
+/* Everything that is said about the final pose: scores, covariance, weak axes (the pose keeps the guess along
+ * them), outcome and reason. guess: p of the guess. */
+void ndt_judge(struct ndt_search *search, enum ndt_stop stop, const double guess[6], struct ndt_align_result *out);
+
+#endif

@@ -1,0 +1,47 @@
+/* Private to the CPU backend: the evaluation of one chunk of points, compiled once per CPU variant. */
+#ifndef NDT_EVAL_WIDE_H
+#define NDT_EVAL_WIDE_H
+
+#include "ndt/map.h"
+
+/* Points per chunk. Chunks are summed on their own in float and then added in double in their order, so
+ * the number of threads that worked on them cannot be seen in the result. */
+enum { NDT_CHUNK_POINTS = 128 };
+
+/* Sums over points, with y = R x the rotated point, and per point over its voxels A = sum w u and
+ * S = sum w (B - d2 u u^T) (names as in point_math.h). The derivative of y by a rotation about axis e is
+ * e x y, and the second one by axes e and f is e x (f x y): so the sums below hold all that the gradient and
+ * the Hessian need, for any parametrisation of the rotation, with 60 flops per point instead of the 250 of
+ * J^T S J and the fifteen second-derivative rows. Exact algebra, no approximation. */
+enum {
+    NDT_SUM_SCORE = 0,    /* sum of exp(...) */
+    NDT_SUM_BEST = 1,     /* sum of the best exp(...) of each point */
+    NDT_SUM_A = 2,        /* 3 */
+    NDT_SUM_N = 5,        /* 9: A_i y_j */
+    NDT_SUM_S = 14,       /* 6: upper triangle */
+    NDT_SUM_K = 20,       /* 9: S_i . (e_j x y) */
+    NDT_SUM_L = 29,       /* 6: (e_i x y) . S (e_j x y), upper triangle */
+    NDT_SUM_FLOATS = 35,
+    NDT_SUM_MATCHED = 35,
+    NDT_SUM_PAIRS = 36,
+    NDT_SUM_COUNT = 37
+};
+
+struct ndt_wide_job {
+    const struct ndt_map_level *level;
+    enum ndt_neighbours neighbours;
+    size_t count;
+    const float *x_m, *y_m, *z_m; /* padded to a multiple of 16 */
+    float R[9];
+    /* The pose's translation is near_cell * leaf + t_m: float only ever holds what lies around the sensor. */
+    int32_t near_cell[3];
+    float t_m[3];
+};
+
+/* Adds nothing: sums[NDT_SUM_COUNT] is overwritten. */
+void ndt_eval_chunk_baseline(const struct ndt_wide_job *job, size_t chunk, double *sums);
+void ndt_eval_chunk_avx2(const struct ndt_wide_job *job, size_t chunk, double *sums);
+void ndt_eval_chunk_avx512(const struct ndt_wide_job *job, size_t chunk, double *sums);
+void ndt_eval_chunk_neon(const struct ndt_wide_job *job, size_t chunk, double *sums);
+
+#endif

@@ -1,0 +1,308 @@
+/* The CPU backend: float with SIMD, chunks of points over a thread pool, sums in double. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "cpu/eval_wide.h"
+#include "ndt/backend.h"
+#include "ndt/linalg.h"
+#include "pool.h"
+
+struct variant {
+    const char *name;
+    void (*eval_chunk)(const struct ndt_wide_job *job, size_t chunk, double *sums);
+    int (*runs_here)(void);
+};
+
+#if defined(NDT_HAVE_avx512)
+static int has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi2");
+}
+#endif
+#if defined(NDT_HAVE_avx2)
+static int has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+}
+#endif
+static int always(void)
+{
+    return 1;
+}
+
+/* Best first: "auto" takes the first that runs here. One row per variant. */
+static const struct variant variants[] = {
+#if defined(NDT_HAVE_avx512)
+    {"avx512", ndt_eval_chunk_avx512, has_avx512},
+#endif
+#if defined(NDT_HAVE_avx2)
+    {"avx2", ndt_eval_chunk_avx2, has_avx2},
+#endif
+#if defined(NDT_HAVE_neon)
+    {"neon", ndt_eval_chunk_neon, always},
+#endif
+#if defined(NDT_HAVE_baseline)
+    {"baseline", ndt_eval_chunk_baseline, always},
+#endif
+};
+enum { VARIANT_COUNT = sizeof(variants) / sizeof(variants[0]) };
+
+struct cpu_backend {
+    struct ndt_backend base;
+    struct ndt_backend_config config;
+    const struct variant *variant;
+    struct ndt_pool *pool;
+    struct ndt_map *map;
+    struct ndt_cloud scan;
+    double *chunk_sums; /* NDT_SUM_COUNT per chunk */
+    size_t chunk_capacity;
+    struct ndt_wide_job job;
+    struct ndt_backend_counters counters;
+};
+
+void ndt_backend_config_default(struct ndt_backend_config *config)
+{
+    *config = (struct ndt_backend_config){.threads = 0, .spin_us = 100, .pin_threads = 1, .isa = NULL,
+                                          .max_points = (size_t)1 << 20};
+}
+
+void ndt_cpu_variants(char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = VARIANT_COUNT; i-- > 0;)
+        if (variants[i].runs_here()) {
+            const size_t used = strlen(text);
+            snprintf(text + used, size - used, "%s%s", used ? "," : "", variants[i].name);
+        }
+}
+
+static enum ndt_status choose_variant(const struct variant **out, const char *isa, struct ndt_error *err)
+{
+    if (!isa || strcmp(isa, "auto") == 0) /* the environment speaks where the configuration does not */
+        isa = getenv("NDT_CPU_ISA");
+    const int any = !isa || isa[0] == '\0' || strcmp(isa, "auto") == 0;
+    for (size_t i = 0; i < VARIANT_COUNT; i++) {
+        if (!any && strcmp(isa, variants[i].name) != 0)
+            continue;
+        if (variants[i].runs_here()) {
+            *out = &variants[i];
+            return NDT_OK;
+        }
+        if (!any)
+            return ndt_fail(err, NDT_ERR_UNSUPPORTED, "this processor cannot run the CPU variant '%s'", isa);
+    }
+    char names[128];
+    ndt_cpu_variants(names, sizeof(names));
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "CPU variant '%s' is not in this build; there are: auto,%s", isa, names);
+}
+
+static enum ndt_status cpu_probe(struct ndt_error *why)
+{
+    (void)why;
+    return NDT_OK;
+}
+
+static void cpu_close(struct ndt_backend *backend)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    if (!cpu)
+        return;
+    ndt_pool_destroy(cpu->pool);
+    ndt_map_release(cpu->map);
+    ndt_cloud_free(&cpu->scan);
+    free(cpu->chunk_sums);
+    free(cpu);
+}
+
+static enum ndt_status cpu_open(struct ndt_backend **out, const struct ndt_backend_config *config,
+                                struct ndt_error *err)
+{
+    *out = NULL;
+    const int cores = ndt_pool_cores();
+    struct cpu_backend *cpu = calloc(1, sizeof(*cpu));
+    if (!cpu)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the CPU backend");
+    cpu->base.ops = &ndt_cpu_backend;
+    cpu->config = *config;
+    if (cpu->config.threads == 0)
+        cpu->config.threads = cores < 4 ? cores : 4;
+    ndt_cloud_init(&cpu->scan);
+    enum ndt_status status = choose_variant(&cpu->variant, config->isa, err);
+    if (status == NDT_OK)
+        status = ndt_pool_create(&cpu->pool, cpu->config.threads, config->spin_us,
+                                 config->pin_threads && cpu->config.threads <= cores, err);
+    if (status == NDT_OK)
+        *out = &cpu->base;
+    else
+        cpu_close(&cpu->base);
+    return status;
+}
+
+static enum ndt_status cpu_set_map(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    (void)err;
+    ndt_map_retain(map);
+    ndt_map_release(cpu->map);
+    cpu->map = map;
+    return NDT_OK;
+}
+
+static enum ndt_status reserve_chunks(struct cpu_backend *cpu, size_t points, struct ndt_error *err)
+{
+    const size_t chunks = (points + NDT_CHUNK_POINTS - 1) / NDT_CHUNK_POINTS;
+    if (chunks <= cpu->chunk_capacity)
+        return NDT_OK;
+    double *sums = malloc(chunks * NDT_SUM_COUNT * sizeof(double));
+    if (!sums)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the sums of %zu points", points);
+    free(cpu->chunk_sums);
+    cpu->chunk_sums = sums;
+    cpu->chunk_capacity = chunks;
+    cpu->counters.allocations++;
+    return NDT_OK;
+}
+
+static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan, struct ndt_error *err)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    if (scan->count > cpu->config.max_points)
+        return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is %zu", scan->count,
+                        cpu->config.max_points);
+    const size_t capacity = cpu->scan.capacity;
+    cpu->scan.count = 0;
+    enum ndt_status status = ndt_cloud_reserve(&cpu->scan, scan->count, 0, err);
+    if (status == NDT_OK)
+        status = reserve_chunks(cpu, scan->count, err);
+    if (status != NDT_OK)
+        return status;
+    cpu->counters.allocations += cpu->scan.capacity != capacity;
+    cpu->scan.count = scan->count;
+    if (scan->count == 0)
+        return NDT_OK;
+    memcpy(cpu->scan.x_m, scan->x_m, scan->count * sizeof(float));
+    memcpy(cpu->scan.y_m, scan->y_m, scan->count * sizeof(float));
+    memcpy(cpu->scan.z_m, scan->z_m, scan->count * sizeof(float));
+    for (size_t i = scan->count; i < cpu->scan.capacity && i % 16 != 0; i++)
+        cpu->scan.x_m[i] = cpu->scan.y_m[i] = cpu->scan.z_m[i] = 0;
+    return NDT_OK;
+}
+
+static void eval_chunk(void *context, size_t chunk)
+{
+    struct cpu_backend *cpu = context;
+    cpu->variant->eval_chunk(&cpu->job, chunk, cpu->chunk_sums + chunk * NDT_SUM_COUNT);
+}
+
+/* Splits the pose into a whole cell and the rest, so that float only holds what is near the sensor. */
+static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *request, double axes[3][3])
+{
+    struct ndt_wide_job *job = &cpu->job;
+    const double sa = sin(request->p[3]), ca = cos(request->p[3]), sb = sin(request->p[4]), cb = cos(request->p[4]);
+    const double sc = sin(request->p[5]), cc = cos(request->p[5]);
+    const double R[9] = {cb * cc, -cb * sc, sb, ca * sc + sa * sb * cc, ca * cc - sa * sb * sc, -sa * cb,
+                         sa * sc - ca * sb * cc, sa * cc + ca * sb * sc, ca * cb};
+    const double turned[3][3] = {{1, 0, 0}, {0, ca, sa}, {sb, -sa * cb, ca * cb}};
+    memcpy(axes, turned, sizeof(turned));
+    job->level = &cpu->map->levels[request->level];
+    job->neighbours = request->neighbours;
+    job->count = cpu->scan.count;
+    job->x_m = cpu->scan.x_m;
+    job->y_m = cpu->scan.y_m;
+    job->z_m = cpu->scan.z_m;
+    for (int i = 0; i < 9; i++)
+        job->R[i] = (float)R[i];
+    for (int i = 0; i < 3; i++) {
+        const double cell = floor(request->p[i] / job->level->leaf_m);
+        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
+        job->near_cell[i] = (int32_t)near;
+        job->t_m[i] = (float)(request->p[i] - near * job->level->leaf_m);
+    }
+}
+
+/* Sums in terms of rotations about fixed axes to derivatives by (a, b, c): rotation i turns about axes[i], and
+ * e_i x (e_k x y) = e_k (e_i . y) - y (e_i . e_k) for i <= k (R = Rx Ry Rz: earlier angles turn later axes). */
+static void fold(const double *sums, double axes[3][3], double d1, struct ndt_eval *out)
+{
+    const double *A = sums + NDT_SUM_A, *N = sums + NDT_SUM_N, *S = sums + NDT_SUM_S, *K = sums + NDT_SUM_K;
+    const double *L6 = sums + NDT_SUM_L;
+    const double L[9] = {L6[0], L6[1], L6[2], L6[1], L6[3], L6[4], L6[2], L6[4], L6[5]};
+    const double torque[3] = {N[7] - N[5], N[2] - N[6], N[3] - N[1]};
+    const double trace = N[0] + N[4] + N[8];
+    const int at_t[3] = {0, 6, 11}, at_r[3] = {15, 18, 20};
+    out->score = -d1 * sums[NDT_SUM_SCORE];
+    out->nearest_score = -d1 * sums[NDT_SUM_BEST];
+    out->matched = sums[NDT_SUM_MATCHED];
+    out->pairs = sums[NDT_SUM_PAIRS];
+    for (int i = 0, at = 0; i < 3; i++) {
+        const double *e = axes[i];
+        out->gradient[i] = A[i];
+        out->gradient[3 + i] = e[0] * torque[0] + e[1] * torque[1] + e[2] * torque[2];
+        for (int k = i; k < 3; k++) {
+            const double *f = axes[k];
+            double sum = -trace * (e[0] * f[0] + e[1] * f[1] + e[2] * f[2]);
+            for (int r = 0; r < 3; r++)
+                for (int c = 0; c < 3; c++)
+                    sum += e[r] * L[3 * r + c] * f[c] + f[r] * N[3 * r + c] * e[c];
+            out->hessian[at_r[i] + k - i] = sum;
+            out->hessian[at_t[i] + k - i] = S[at++];
+        }
+        for (int k = 0; k < 3; k++)
+            out->hessian[at_t[i] + 3 - i + k] =
+                K[3 * i] * axes[k][0] + K[3 * i + 1] * axes[k][1] + K[3 * i + 2] * axes[k][2];
+    }
+}
+
+static enum ndt_status cpu_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                struct ndt_eval *out, struct ndt_error *err)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    double axes[3][3], sums[NDT_SUM_COUNT] = {0};
+    memset(out, 0, sizeof(*out));
+    if (!cpu->map || request->level < 0 || (size_t)request->level >= cpu->map->level_count)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", request->level,
+                        cpu->map ? cpu->map->level_count : 0);
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(request->p[i]))
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "the pose to evaluate at is not finite");
+    const double start_us = ndt_clock_us();
+    const size_t chunks = (cpu->scan.count + NDT_CHUNK_POINTS - 1) / NDT_CHUNK_POINTS;
+    prepare_job(cpu, request, axes);
+    ndt_pool_run(cpu->pool, eval_chunk, cpu, chunks);
+    for (size_t c = 0; c < chunks; c++)
+        for (int i = 0; i < NDT_SUM_COUNT; i++)
+            sums[i] += cpu->chunk_sums[c * NDT_SUM_COUNT + (size_t)i];
+    fold(sums, axes, cpu->job.level->d1, out);
+    cpu->counters.evaluations++;
+    cpu->counters.kernel_us += ndt_clock_us() - start_us;
+    return NDT_OK;
+}
+
+static void cpu_counters(const struct ndt_backend *backend, struct ndt_backend_counters *out)
+{
+    *out = ((const struct cpu_backend *)backend)->counters;
+}
+
+static void cpu_describe(const struct ndt_backend *backend, char *text, size_t size)
+{
+    const struct cpu_backend *cpu = (const struct cpu_backend *)backend;
+    snprintf(text, size, "cpu %s, %d thread%s", cpu->variant->name, cpu->config.threads,
+             cpu->config.threads == 1 ? "" : "s");
+}
+
+const struct ndt_backend_ops ndt_cpu_backend = {
+    .name = "cpu",
+    .about = "SIMD on the CPU, any number of threads, bit-equal results",
+    .probe = cpu_probe,
+    .open = cpu_open,
+    .close = cpu_close,
+    .set_map = cpu_set_map,
+    .set_scan = cpu_set_scan,
+    .eval = cpu_eval,
+    .counters = cpu_counters,
+    .describe = cpu_describe,
+};

@@ -1,0 +1,17 @@
+/* Private to the core: what ndt_map_build needs of a builder. */
+#ifndef NDT_MAP_BUILDER_H
+#define NDT_MAP_BUILDER_H
+
+#include "map_sums.h"
+
+struct ndt_map_builder {
+    struct ndt_map_config config; /* levels sorted from coarse to fine */
+    int has_origin;
+    double origin_m[3];
+    uint64_t points;
+    /* Level i has sums of its own (table) or is merged from the next finer level, 2x2x2 cells into one. */
+    int derived[NDT_MAX_LEVELS];
+    struct ndt_sum_table tables[NDT_MAX_LEVELS];
+};
+
+#endif

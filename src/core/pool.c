@@ -1,0 +1,188 @@
+#define _GNU_SOURCE
+#include "pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "clock.h"
+
+enum { MAX_THREADS = 256 };
+
+struct ndt_pool {
+    int threads, workers; /* workers = threads - 1 that were started */
+    double spin_us;
+    pthread_t ids[MAX_THREADS];
+    /* The current job: written before `generation` is raised, read after it is seen. */
+    void (*work)(void *context, size_t item);
+    void *context;
+    size_t items;
+    _Atomic size_t next;
+    _Atomic unsigned generation;
+    _Atomic int busy; /* workers that have not finished the current job */
+    _Atomic int quit;
+    pthread_mutex_t mutex; /* only around falling asleep and waking up */
+    pthread_cond_t wake;
+};
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void work_off(struct ndt_pool *pool)
+{
+    for (;;) {
+        const size_t item = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+        if (item >= pool->items)
+            return;
+        pool->work(pool->context, item);
+    }
+}
+
+static void sleep_until(struct ndt_pool *pool, unsigned seen)
+{
+    pthread_mutex_lock(&pool->mutex);
+    while (atomic_load(&pool->generation) == seen)
+        pthread_cond_wait(&pool->wake, &pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static void wait_for_job(struct ndt_pool *pool, unsigned seen)
+{
+    const double until_us = ndt_clock_us() + pool->spin_us;
+    do {
+        for (int i = 0; i < 64; i++) {
+            if (atomic_load_explicit(&pool->generation, memory_order_acquire) != seen)
+                return;
+            relax();
+        }
+    } while (ndt_clock_us() < until_us);
+    sleep_until(pool, seen);
+}
+
+static void *worker(void *argument)
+{
+    struct ndt_pool *pool = argument;
+    for (unsigned seen = 0;;) {
+        wait_for_job(pool, seen);
+        seen = atomic_load_explicit(&pool->generation, memory_order_acquire);
+        if (atomic_load(&pool->quit))
+            return NULL;
+        work_off(pool);
+        atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_release);
+    }
+}
+
+static void announce(struct ndt_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&pool->generation, 1);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item), void *context, size_t items)
+{
+    if (pool->workers == 0 || items < 2) {
+        for (size_t i = 0; i < items; i++)
+            work(context, i);
+        return;
+    }
+    pool->work = work;
+    pool->context = context;
+    pool->items = items;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->busy, pool->workers, memory_order_relaxed);
+    announce(pool);
+    work_off(pool);
+    for (int spins = 0; atomic_load_explicit(&pool->busy, memory_order_acquire) > 0; spins++) {
+        relax();
+        if (spins > 4096) /* a worker lost its core: let it run */
+            sched_yield();
+    }
+}
+
+int ndt_pool_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return 1;
+    return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* Worker i on the i-th allowed core; core 0 of the list is left to the caller. */
+static void pin_worker(pthread_t thread, int index)
+{
+    cpu_set_t allowed, one;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+        return;
+    int nth = index % CPU_COUNT(&allowed);
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        if (!CPU_ISSET(core, &allowed) || nth-- > 0)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        (void)pthread_setaffinity_np(thread, sizeof(one), &one);
+        return;
+    }
+}
+
+static enum ndt_status start_workers(struct ndt_pool *pool, int pin, struct ndt_error *err)
+{
+    for (int i = 1; i < pool->threads; i++) {
+        if (pthread_create(&pool->ids[pool->workers], NULL, worker, pool) != 0)
+            return ndt_fail(err, NDT_ERR_MEMORY, "worker thread %d of %d could not be started", i, pool->threads);
+        char name[16];
+        snprintf(name, sizeof(name), "ndt-work-%d", i & 255);
+        (void)pthread_setname_np(pool->ids[pool->workers], name);
+        if (pin)
+            pin_worker(pool->ids[pool->workers], i);
+        pool->workers++;
+    }
+    return NDT_OK;
+}
+
+enum ndt_status ndt_pool_create(struct ndt_pool **out, int threads, double spin_us, int pin, struct ndt_error *err)
+{
+    *out = NULL;
+    if (threads < 1 || threads > MAX_THREADS)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%d threads; 1 to %d are possible", threads, MAX_THREADS);
+    struct ndt_pool *pool = calloc(1, sizeof(*pool));
+    if (!pool)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a thread pool");
+    pool->threads = threads;
+    pool->spin_us = spin_us;
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->wake, NULL);
+    enum ndt_status status = start_workers(pool, pin, err);
+    if (status != NDT_OK)
+        ndt_pool_destroy(pool);
+    else
+        *out = pool;
+    return status;
+}
+
+void ndt_pool_destroy(struct ndt_pool *pool)
+{
+    if (!pool)
+        return;
+    atomic_store(&pool->quit, 1);
+    announce(pool);
+    for (int i = 0; i < pool->workers; i++)
+        pthread_join(pool->ids[i], NULL);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->mutex);
+    free(pool);
+}
+
+int ndt_pool_threads(const struct ndt_pool *pool)
+{
+    return pool->threads;
+}

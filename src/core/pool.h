@@ -1,0 +1,27 @@
+/* Private to the core: a small pinned thread pool with bounded spinning.
+ *
+ * Waking a sleeping thread costs 20-50 us, about as much as a whole evaluation; spinning without bound burns a
+ * core while the robot stands still. So workers spin for spin_us after their last job and sleep then.
+ * (The OpenMP runtimes spin or sleep for all, and unpinned threads gave outliers of ten times the median.)
+ * run() is called by one thread at a time; it works too and returns when all items are done. */
+#ifndef NDT_POOL_H
+#define NDT_POOL_H
+
+#include <stddef.h>
+
+#include "ndt/status.h"
+
+struct ndt_pool;
+
+/* threads counts the caller: 1 starts none. pin: worker i stays on the i-th core this process may use;
+ * the caller's own thread is left where it is. */
+NDT_MUST_CHECK enum ndt_status ndt_pool_create(struct ndt_pool **out, int threads, double spin_us, int pin,
+                                               struct ndt_error *err);
+void ndt_pool_destroy(struct ndt_pool *pool);
+int ndt_pool_threads(const struct ndt_pool *pool);
+/* Calls work(context, i) once for every i in [0, items), in any order, on any thread. */
+void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item), void *context, size_t items);
+/* Cores this process may use. */
+int ndt_pool_cores(void);
+
+#endif

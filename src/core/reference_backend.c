@@ -1,0 +1,172 @@
+/* The reference backend: plain double, one thread, formulas as published. The faster ones are checked against
+ * it, and it against a reference in tests/kernels that contains no derivative at all. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "ndt/backend.h"
+
+static inline double ndt_exp_double(double x)
+{
+    return exp(x);
+}
+#define NDT_REAL double
+#define NDT_NAME(x) x##_double
+#define NDT_DEVICE
+#include "ndt/point_math.h"
+
+struct reference_backend {
+    struct ndt_backend base;
+    size_t max_points;
+    struct ndt_map *map;
+    struct ndt_cloud scan;
+    struct ndt_backend_counters counters;
+};
+
+static enum ndt_status reference_probe(struct ndt_error *why)
+{
+    (void)why;
+    return NDT_OK;
+}
+
+static enum ndt_status reference_open(struct ndt_backend **out, const struct ndt_backend_config *config,
+                                      struct ndt_error *err)
+{
+    struct reference_backend *ref = calloc(1, sizeof(*ref));
+    *out = NULL;
+    if (!ref)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the reference backend");
+    ref->base.ops = &ndt_reference_backend;
+    ref->max_points = config->max_points;
+    ndt_cloud_init(&ref->scan);
+    *out = &ref->base;
+    return NDT_OK;
+}
+
+static void reference_close(struct ndt_backend *backend)
+{
+    struct reference_backend *ref = (struct reference_backend *)backend;
+    if (!ref)
+        return;
+    ndt_map_release(ref->map);
+    ndt_cloud_free(&ref->scan);
+    free(ref);
+}
+
+static enum ndt_status reference_set_map(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err)
+{
+    struct reference_backend *ref = (struct reference_backend *)backend;
+    (void)err;
+    ndt_map_retain(map);
+    ndt_map_release(ref->map);
+    ref->map = map;
+    return NDT_OK;
+}
+
+static enum ndt_status reference_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
+                                          struct ndt_error *err)
+{
+    struct reference_backend *ref = (struct reference_backend *)backend;
+    if (scan->count > ref->max_points)
+        return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is %zu", scan->count, ref->max_points);
+    return ndt_cloud_copy(&ref->scan, scan, err);
+}
+
+/* One point against its voxels. Returns the number of pairs. */
+static uint32_t sum_pairs(const struct ndt_map_level *level, const struct ndt_eval_request *request,
+                          const double moved_m[3], struct ndt_point_sums_double *p)
+{
+    int32_t cell[3];
+    for (int i = 0; i < 3; i++) {
+        const double scaled = floor(moved_m[i] / level->leaf_m);
+        if (!(fabs(scaled) < 1e6))
+            return 0;
+        cell[i] = (int32_t)scaled;
+    }
+    const struct ndt_cell_ref ref = ndt_map_lookup(level, cell);
+    const uint32_t *ids = level->lists + (size_t)ref.offset * 8 + 3u * ref.padded;
+    const uint32_t counts[] = {ref.n27, ref.n1, ref.n7, ref.n27};
+    uint32_t pairs = 0;
+    for (uint32_t i = 0; i < counts[request->neighbours]; i++) {
+        const struct ndt_voxel *v = &level->voxels[ids[i]];
+        double q[3], B[6];
+        for (int k = 0; k < 3; k++)
+            q[k] = moved_m[k] - (v->cell[k] * level->leaf_m + v->mean_m[k]);
+        if (request->neighbours == NDT_RADIUS && ndt_dot_double(q, q) > level->leaf_m * level->leaf_m)
+            continue;
+        for (int k = 0; k < 6; k++)
+            B[k] = v->icov[k];
+        ndt_add_pair_double(p, q, B, level->d1 * level->d2, level->d2);
+        pairs++;
+    }
+    return pairs;
+}
+
+static void add_scan(const struct reference_backend *ref, const struct ndt_eval_request *request,
+                     struct ndt_eval *out)
+{
+    const struct ndt_map_level *level = &ref->map->levels[request->level];
+    const double *p = request->p;
+    const struct ndt_angles_double angles = {sin(p[3]), cos(p[3]), sin(p[4]), cos(p[4]), sin(p[5]), cos(p[5])};
+    struct ndt_tables_double tables;
+    ndt_set_tables_double(&tables, &angles);
+    for (size_t i = 0; i < ref->scan.count; i++) {
+        const double x[3] = {ref->scan.x_m[i], ref->scan.y_m[i], ref->scan.z_m[i]};
+        double moved_m[3];
+        for (int k = 0; k < 3; k++)
+            moved_m[k] = ndt_dot_double(&tables.R[3 * k], x) + p[k];
+        struct ndt_point_sums_double sums = {0};
+        const uint32_t pairs = sum_pairs(level, request, moved_m, &sums);
+        if (pairs == 0)
+            continue;
+        out->score += -level->d1 * sums.score;
+        out->nearest_score += -level->d1 * sums.best;
+        out->matched += 1;
+        out->pairs += pairs;
+        ndt_add_point_double(&tables, x, &sums, out->gradient, out->hessian);
+    }
+}
+
+static enum ndt_status reference_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                      struct ndt_eval *out, struct ndt_error *err)
+{
+    struct reference_backend *ref = (struct reference_backend *)backend;
+    const double start_us = ndt_clock_us();
+    memset(out, 0, sizeof(*out));
+    if (!ref->map || request->level < 0 || (size_t)request->level >= ref->map->level_count)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", request->level,
+                        ref->map ? ref->map->level_count : 0);
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(request->p[i]))
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "the pose to evaluate at is not finite");
+    add_scan(ref, request, out);
+    ref->counters.evaluations++;
+    ref->counters.kernel_us += ndt_clock_us() - start_us;
+    return NDT_OK;
+}
+
+static void reference_counters(const struct ndt_backend *backend, struct ndt_backend_counters *out)
+{
+    *out = ((const struct reference_backend *)backend)->counters;
+}
+
+static void reference_describe(const struct ndt_backend *backend, char *text, size_t size)
+{
+    (void)backend;
+    snprintf(text, size, "reference, double precision, 1 thread");
+}
+
+const struct ndt_backend_ops ndt_reference_backend = {
+    .name = "reference",
+    .about = "plain double precision, slow: what the others are checked against",
+    .probe = reference_probe,
+    .open = reference_open,
+    .close = reference_close,
+    .set_map = reference_set_map,
+    .set_scan = reference_set_scan,
+    .eval = reference_eval,
+    .counters = reference_counters,
+    .describe = reference_describe,
+};

@@ -1,0 +1,138 @@
+#include "ndtd/tracker.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Odometry may lag behind the scan by this much and is carried on with its last twist. */
+static const double ODOMETRY_REACH_S = 0.3;
+
+void ndtd_tracker_init(struct ndtd_tracker *tracker, double max_prediction_s)
+{
+    memset(tracker, 0, sizeof(*tracker));
+    tracker->max_prediction_s = max_prediction_s;
+    tracker->T_map_sensor = ndt_pose_identity();
+}
+
+void ndtd_tracker_reset(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_pose *T_map_sensor,
+                        const struct ndt_twist *twist)
+{
+    tracker->has_pose = 1;
+    tracker->stamp_ns = stamp_ns;
+    tracker->T_map_sensor = *T_map_sensor;
+    tracker->has_twist = twist != NULL;
+    tracker->twist = twist ? *twist : (struct ndt_twist){0};
+}
+
+/* Stamps are int64: the difference of any two fits double to well below a microsecond where it matters. */
+static double seconds_between(int64_t from_ns, int64_t to_ns)
+{
+    return ((double)(to_ns / 1000000000) - (double)(from_ns / 1000000000)) +
+           ((double)(to_ns % 1000000000) - (double)(from_ns % 1000000000)) * 1e-9;
+}
+
+static const struct ndtd_odometry *sample_at(const struct ndtd_tracker *tracker, uint32_t age)
+{
+    return &tracker->odometry[(tracker->odometry_head + NDTD_TRACKER_ODOMETRY - 1 - age) % NDTD_TRACKER_ODOMETRY];
+}
+
+/* Every stored sample has a pose: where only twists come, they are integrated. */
+void ndtd_tracker_odometry(struct ndtd_tracker *tracker, const struct ndtd_odometry *odometry)
+{
+    struct ndtd_odometry sample = *odometry;
+    if (tracker->odometry_count > 0) {
+        const struct ndtd_odometry *last = sample_at(tracker, 0);
+        const double dt_s = seconds_between(last->stamp_ns, sample.stamp_ns);
+        if (dt_s <= 0)
+            return;
+        if (!sample.has_pose) {
+            const struct ndt_pose step = ndt_pose_exp(&sample.twist, dt_s);
+            sample.T_odom_sensor = ndt_pose_compose(&last->T_odom_sensor, &step);
+        } else if (!sample.has_twist) {
+            const struct ndt_pose step = ndt_pose_between(&last->T_odom_sensor, &sample.T_odom_sensor);
+            sample.twist = ndt_pose_log(&step, dt_s);
+        }
+    } else if (!sample.has_pose) {
+        sample.T_odom_sensor = ndt_pose_identity();
+    }
+    tracker->odometry[tracker->odometry_head] = sample;
+    tracker->odometry_head = (tracker->odometry_head + 1) % NDTD_TRACKER_ODOMETRY;
+    if (tracker->odometry_count < NDTD_TRACKER_ODOMETRY)
+        tracker->odometry_count++;
+}
+
+/* Odometry at a stamp: between two samples, or carried on from the last. 0 when out of reach. */
+static int odometry_at(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_odom_sensor,
+                       struct ndt_twist *twist)
+{
+    for (uint32_t age = 0; age < tracker->odometry_count; age++) {
+        const struct ndtd_odometry *sample = sample_at(tracker, age);
+        const double dt_s = seconds_between(sample->stamp_ns, stamp_ns);
+        if (dt_s < 0)
+            continue;
+        *twist = sample->twist;
+        if (age == 0) {
+            const struct ndt_pose step = ndt_pose_exp(&sample->twist, dt_s);
+            *T_odom_sensor = ndt_pose_compose(&sample->T_odom_sensor, &step);
+            return dt_s <= ODOMETRY_REACH_S;
+        }
+        const struct ndtd_odometry *next = sample_at(tracker, age - 1);
+        const double gap_s = seconds_between(sample->stamp_ns, next->stamp_ns);
+        *T_odom_sensor = ndt_pose_interpolate(&sample->T_odom_sensor, &next->T_odom_sensor, dt_s / gap_s);
+        *twist = next->twist;
+        return 1;
+    }
+    return 0;
+}
+
+int ndtd_tracker_guess(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
+                       struct ndt_twist *twist)
+{
+    struct ndt_pose before, now;
+    struct ndt_twist ignored;
+    *twist = (struct ndt_twist){0};
+    *T_map_sensor = tracker->T_map_sensor;
+    if (!tracker->has_pose)
+        return 0;
+    if (odometry_at(tracker, stamp_ns, &now, twist) && odometry_at(tracker, tracker->stamp_ns, &before, &ignored)) {
+        const struct ndt_pose step = ndt_pose_between(&before, &now);
+        *T_map_sensor = ndt_pose_compose(&tracker->T_map_sensor, &step);
+        return 1;
+    }
+    *twist = (struct ndt_twist){0};
+    const double dt_s = seconds_between(tracker->stamp_ns, stamp_ns);
+    if (!tracker->has_twist || fabs(dt_s) > tracker->max_prediction_s)
+        return 1;
+    const struct ndt_pose step = ndt_pose_exp(&tracker->twist, dt_s);
+    *T_map_sensor = ndt_pose_compose(&tracker->T_map_sensor, &step);
+    *twist = tracker->twist;
+    return 1;
+}
+
+static int trusted(enum ndt_outcome outcome)
+{
+    return outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT || outcome == NDT_DEADLINE;
+}
+
+void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result)
+{
+    const double dt_s = seconds_between(tracker->stamp_ns, stamp_ns);
+    if (!tracker->has_pose || dt_s < 0)
+        return;
+    if (!trusted(result->outcome)) { /* coast: go where the prediction says and keep the velocity */
+        struct ndt_pose guess;
+        struct ndt_twist twist;
+        (void)ndtd_tracker_guess(tracker, stamp_ns, &guess, &twist);
+        tracker->T_map_sensor = guess;
+        tracker->stamp_ns = stamp_ns;
+        return;
+    }
+    if (dt_s > tracker->max_prediction_s) {
+        tracker->has_twist = 0;
+    } else if (dt_s > 0) {
+        const struct ndt_pose step = ndt_pose_between(&tracker->T_map_sensor, &result->T_map_sensor);
+        tracker->twist = ndt_pose_log(&step, dt_s);
+        tracker->has_twist = 1;
+    }
+    tracker->T_map_sensor = result->T_map_sensor;
+    tracker->stamp_ns = stamp_ns;
+}
