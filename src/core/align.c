@@ -37,10 +37,10 @@ void ndt_align_params_default(struct ndt_align_params *params)
         .max_trials = 4,
         .trans_epsilon = 0.01,
         .step_size = 0.1,
-        .score_threshold = 0.0,
+        .score_threshold = 0.35,
         .min_match_ratio = 0.1,
         .weak_eigenvalue_ratio = 1e-3,
-        .covariance_scale = 1.0,
+        .covariance_scale = 10.0,
         .deadline_s = 0,
     };
 }

@@ -59,10 +59,12 @@ struct ndt_align_params {
     double trans_epsilon;    /* 0.01 */
     double step_size;        /* 0.1 */
     /* judgement */
-    double score_threshold;       /* final normalised NVTL times match ratio below which: low_score */
+    double score_threshold;       /* normalised NVTL times match ratio below which: low_score. 0.35: at 1 m right
+                                     poses have 0.44 and more, wrong ones up to 0.42, mostly below 0.3 */
     double min_match_ratio;       /* below: degenerate */
     double weak_eigenvalue_ratio; /* directions whose information is below this part of the best are weak */
-    double covariance_scale;      /* multiplies the Laplace covariance */
+    double covariance_scale;      /* multiplies the Laplace covariance: the points of a scan are not independent.
+                                     10: mean squared error over variance on KITTI 0005 was 8 to 13 */
     /* GNSS-free real time: stop before this much time has passed since `ndt_align` began; 0 = never. */
     double deadline_s;
 };
