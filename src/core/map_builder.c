@@ -186,7 +186,7 @@ static void choose_origin(struct ndt_map_builder *builder, const struct ndt_clou
         if (!map_point(builder, cloud, i, x_m))
             continue;
         for (int k = 0; k < 3; k++)
-            builder->origin_m[k] = round(x_m[k] / ORIGIN_STEP_M) * ORIGIN_STEP_M;
+            builder->origin_m[k] = round(x_m[k] / ORIGIN_STEP_M) * ORIGIN_STEP_M + 0.0; /* never minus zero */
         builder->has_origin = 1;
     }
 }

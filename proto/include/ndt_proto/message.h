@@ -3,6 +3,8 @@
  * Decoders are pure functions of bytes: no state, no clock, no log. They refuse trailing bytes, wrong types,
  * missing fields, depths and sizes beyond the limits below, and name the field in the error. Unknown keys
  * are ignored. Encoders write keys in the order of SCHEMA.md, so the same message gives the same bytes.
+ * On failure a decoder leaves message and cloud as they were, and an encoder leaves the frame empty.
+ * Names are printable ASCII: they reach logs and terminals.
  * One file per message: scan_message.c, pose_message.c, ... and one row in the table of message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
@@ -51,10 +53,13 @@ struct ndt_scan_message {
     char frame_id[NDT_PROTO_MAX_NAME + 1];
 };
 /* Points travel as one little-endian blob with named fields, as in PointCloud2: any field types and paddings
- * are accepted; x, y, z (float32 or float64), intensity and a time field are taken. The cloud is reused. */
+ * are accepted; x, y, z (float32 or float64), intensity and a time field are taken (SCHEMA.md says how).
+ * The cloud is reused: no allocation once it has held as many points with the same fields. It afterwards has
+ * exactly the optional arrays that the scan has, and an origin when float64 coordinates need one. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size, struct ndt_scan_message *message,
                                                struct ndt_cloud *cloud, struct ndt_error *err);
-/* Replaces the contents of `frame`. float32 x y z, then intensity and time when the cloud has them. */
+/* Replaces the contents of `frame`. float32 x y z (float64 when the cloud has an origin), then intensity and
+ * time when the cloud has them. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const struct ndt_scan_message *message,
                                                const struct ndt_cloud *cloud, struct ndt_error *err);
 
@@ -73,7 +78,7 @@ NDT_MUST_CHECK enum ndt_status ndt_pose_message_decode(const uint8_t *data, size
 NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_message_type type,
                                                        const struct ndt_pose_message *message, struct ndt_error *err);
 
-/* result: what one scan got. */
+/* result: what one scan got. A pose whose quaternion is all zero was never set: it is not sent, and decoded so. */
 struct ndt_result_message {
     uint64_t seq;
     int64_t stamp_ns;

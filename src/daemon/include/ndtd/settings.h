@@ -15,10 +15,13 @@ extern "C" {
 struct ndtd_settings {
     char backend[32];                 /* backend.name: auto, cpu, reference, cuda */
     struct ndt_backend_config compute; /* cpu.threads, cpu.spin_us, cpu.pin_threads, cpu.isa */
-    char isa[16];                     /* storage behind compute.isa */
+    char isa[16];                     /* cpu.isa as written; compute.isa follows from it */
     struct ndt_map_config map;        /* ndt.covariance, ndt.min_points ...; leaves follow ndt.levels */
     char map_path[NDTD_PATH_MAX];     /* map.path */
     struct ndt_align_params align;    /* ndt.* */
+    /* ndt.neighbours as written, from coarse to fine; spread over align.levels at the end */
+    enum ndt_neighbours neighbours[NDT_MAX_LEVELS];
+    size_t neighbours_count;
     struct ndt_preprocess_params preprocess; /* preprocess.* */
     int deskew_passes;                /* preprocess.deskew_passes: 1 or 2 */
     int has_initial_pose;             /* initial_pose: given */

@@ -39,8 +39,9 @@ uint64_t ndt_bag_size(const struct ndt_bag_reader *reader);   /* of the file */
 void ndt_bag_close(struct ndt_bag_reader *reader);
 
 struct ndt_bag_writer;
-/* Creates the file; an existing file is an error unless `append`, which cuts a damaged last record off first. A
- * file that is no bag, or is damaged with more records behind, is refused and left as it is. Only one writer per file: a second one is refused while the first is open. */
+/* Creates the file; an existing one is an error unless `append`, which cuts a damaged last record off first. A
+ * file that is no bag, or that has more behind the damage, is refused and left as it is. Only one writer per
+ * file: a second one is refused while the first is open. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_create(struct ndt_bag_writer **out, const char *path, int append,
                                               struct ndt_error *err);
 /* A record that could not be written whole leaves no trace, but the writer then refuses all further ones. */

@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-/* Reads x, y, z and, where present, intensity and time (field names t, time, time_stamp, timestamp, offset_time;
- * seconds as float, or integer nanoseconds). Times of 1000 s and more are those of a clock and become
+/* Reads x, y, z and, where present, intensity and time (field names t, time, time_s, time_stamp, timestamp,
+ * offset_time; seconds as float, or integer nanoseconds). Times of 10 s and more are those of a clock and become
  * relative to the first point's; smaller ones are kept as they are.
  * `out` is initialised and reused: its memory only grows, and optional fields that this file lacks are zero.
  * After a failure it holds no points. */

@@ -1,0 +1,128 @@
+#include "ndt_proto/message.h"
+
+#include <string.h>
+
+#include "pose_check.h"
+#include "wire_fields.h"
+
+enum { MAX_WEAK_AXES = 3 };
+
+/* The message and whether it has a pose: one whose quaternion is all zero was never set and is left out. */
+struct result_wire {
+    struct ndt_result_message message;
+    int has_pose;
+};
+
+static enum ndt_status read_outcome(struct ndt_wire_reader *reader, void *wire)
+{
+    struct ndt_result_message *message = &((struct result_wire *)wire)->message;
+    char name[NDT_PROTO_MAX_NAME + 1];
+    const enum ndt_status status = ndt_wire_read_name(reader, name, sizeof(name));
+    if (status != NDT_OK)
+        return status;
+    for (int i = 0; i < NDT_OUTCOME_COUNT; i++) {
+        if (strcmp(ndt_outcome_name((enum ndt_outcome)i), name) == 0) {
+            message->result.outcome = (enum ndt_outcome)i;
+            return NDT_OK;
+        }
+    }
+    return ndt_fail(reader->err, NDT_ERR_FORMAT, "'%s' is no outcome", name);
+}
+
+static void write_outcome(struct ndt_wire_writer *writer, const void *wire)
+{
+    const struct ndt_result_message *message = &((const struct result_wire *)wire)->message;
+    ndt_wire_put_text(writer, ndt_outcome_name(message->result.outcome));
+}
+
+static enum ndt_status read_weak_axes(struct ndt_wire_reader *reader, void *wire)
+{
+    struct ndt_align_result *result = &((struct result_wire *)wire)->message.result;
+    size_t count;
+    enum ndt_status status = ndt_wire_read_array(reader, &count);
+    if (status == NDT_OK && count > MAX_WEAK_AXES)
+        return ndt_fail(reader->err, NDT_ERR_LIMIT, "%zu axes are above the limit of %d", count, MAX_WEAK_AXES);
+    for (size_t i = 0; status == NDT_OK && i < count; i++)
+        status = ndt_wire_read_numbers(reader, result->weak_axes[i], 6);
+    if (status == NDT_OK)
+        result->weak_count = (int)count;
+    return status;
+}
+
+static void write_weak_axes(struct ndt_wire_writer *writer, const void *wire)
+{
+    const struct ndt_align_result *result = &((const struct result_wire *)wire)->message.result;
+    const size_t count = (size_t)result->weak_count;
+    ndt_wire_put_array(writer, count);
+    for (size_t i = 0; i < count; i++)
+        ndt_wire_put_numbers(writer, result->weak_axes[i], 6);
+}
+
+#define AT(member)             offsetof(struct result_wire, message.member)
+#define SIZE(member)           sizeof(((struct result_wire *)0)->message.member)
+#define ROW(key, type, member) key, type, AT(member), SIZE(member), NDT_WIRE_REQUIRED, NULL, NULL
+static const struct ndt_wire_field rows[] = {
+    {ROW("seq", NDT_WIRE_UINT64, seq)},
+    {ROW("stamp_ns", NDT_WIRE_INT64, stamp_ns)},
+    {ROW("frame_id", NDT_WIRE_NAME, frame_id)},
+    {"outcome", NDT_WIRE_CUSTOM, 0, 0, NDT_WIRE_REQUIRED, read_outcome, write_outcome},
+    {ROW("reason", NDT_WIRE_NAME, result.reason)},
+    {"pose", NDT_WIRE_NUMBERS, AT(result.T_map_sensor), 7, offsetof(struct result_wire, has_pose), NULL, NULL},
+    {"covariance", NDT_WIRE_NUMBERS, AT(result.covariance), 36, AT(result.has_covariance), NULL, NULL},
+    {"weak_axes", NDT_WIRE_CUSTOM, 0, 0, NDT_WIRE_REQUIRED, read_weak_axes, write_weak_axes},
+    {ROW("transform_probability", NDT_WIRE_NUMBER, result.scores.transform_probability)},
+    {ROW("nvtl", NDT_WIRE_NUMBER, result.scores.nvtl)},
+    {ROW("nvtl_normalized", NDT_WIRE_NUMBER, result.scores.nvtl_normalized)},
+    {ROW("match_ratio", NDT_WIRE_NUMBER, result.scores.match_ratio)},
+    {ROW("coverage", NDT_WIRE_NUMBER, result.scores.coverage)},
+    {ROW("iterations", NDT_WIRE_COUNT, result.iterations)},
+    {ROW("evaluations", NDT_WIRE_COUNT, result.evaluations)},
+    {ROW("oscillation", NDT_WIRE_COUNT, result.oscillation)},
+    {ROW("map_id", NDT_WIRE_UINT64, map_id)},
+    {ROW("decode_us", NDT_WIRE_NUMBER, decode_us)},
+    {ROW("queue_us", NDT_WIRE_NUMBER, queue_us)},
+    {ROW("preprocess_us", NDT_WIRE_NUMBER, preprocess_us)},
+    {ROW("upload_us", NDT_WIRE_NUMBER, upload_us)},
+    {ROW("align_us", NDT_WIRE_NUMBER, result.align_us)},
+    {ROW("publish_us", NDT_WIRE_NUMBER, publish_us)},
+};
+#undef ROW
+#undef SIZE
+#undef AT
+enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
+_Static_assert(ROW_COUNT <= NDT_WIRE_MAX_ROWS, "the set of keys seen is 64 bits wide");
+
+enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_result_message *message,
+                                  struct ndt_error *err)
+{
+    struct result_wire wire = {0};
+    enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_RESULT, rows, ROW_COUNT, &wire, err);
+    if (status == NDT_OK && wire.has_pose) {
+        status = ndt_pose_check(&wire.message.result.T_map_sensor, err);
+        if (status != NDT_OK)
+            (void)ndt_fail_prefix(err, status, "result message");
+    }
+    if (status == NDT_OK)
+        *message = wire.message;
+    return status;
+}
+
+static int was_set(const struct ndt_pose *pose)
+{
+    return pose->q_xyzw[0] != 0 || pose->q_xyzw[1] != 0 || pose->q_xyzw[2] != 0 || pose->q_xyzw[3] != 0;
+}
+
+enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
+                                  struct ndt_error *err)
+{
+    struct result_wire wire = {.message = *message, .has_pose = was_set(&message->result.T_map_sensor)};
+    const struct ndt_align_result *result = &message->result;
+    struct ndt_pose pose = result->T_map_sensor;
+    frame->size = 0;
+    if (wire.has_pose && ndt_pose_check(&pose, err) != NDT_OK)
+        return ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "result message");
+    if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "result message: field 'weak_axes': %d axes, the limit is %d",
+                        result->weak_count, MAX_WEAK_AXES);
+    return ndt_wire_encode(frame, NDT_MESSAGE_RESULT, rows, ROW_COUNT, &wire, err);
+}

@@ -1,0 +1,203 @@
+#include "wire_fields.h"
+
+#include <string.h>
+
+/* "v" and "type" are rows 0 and 1 of the set of keys already seen. */
+enum { ROW_VERSION, ROW_TYPE, ROW_FIRST, ROW_UNKNOWN = NDT_WIRE_MAX_ROWS + ROW_FIRST };
+
+static int is_key(const char *key, const char *text, size_t length)
+{
+    return strlen(key) == length && memcmp(key, text, length) == 0;
+}
+
+static size_t find_row(const struct ndt_wire_field *rows, size_t row_count, const char *text, size_t length)
+{
+    if (is_key("v", text, length))
+        return ROW_VERSION;
+    if (is_key("type", text, length))
+        return ROW_TYPE;
+    for (size_t i = 0; i < row_count; i++)
+        if (is_key(rows[i].key, text, length))
+            return i + ROW_FIRST;
+    return ROW_UNKNOWN;
+}
+
+static enum ndt_status read_count(struct ndt_wire_reader *reader, void *value)
+{
+    uint64_t count;
+    const enum ndt_status status = ndt_wire_read_uint(reader, INT32_MAX, &count);
+    if (status == NDT_OK)
+        *(int32_t *)value = (int32_t)count;
+    return status;
+}
+
+static enum ndt_status read_value(struct ndt_wire_reader *reader, const struct ndt_wire_field *row, void *message)
+{
+    char *value = (char *)message + row->offset;
+    switch (row->type) {
+    case NDT_WIRE_UINT64:
+        return ndt_wire_read_uint(reader, UINT64_MAX, (uint64_t *)(void *)value);
+    case NDT_WIRE_INT64:
+        return ndt_wire_read_int(reader, (int64_t *)(void *)value);
+    case NDT_WIRE_COUNT:
+        return read_count(reader, value);
+    case NDT_WIRE_NUMBER:
+        return ndt_wire_read_number(reader, (double *)(void *)value);
+    case NDT_WIRE_NUMBERS:
+        return ndt_wire_read_numbers(reader, (double *)(void *)value, row->size);
+    case NDT_WIRE_NAME:
+        return ndt_wire_read_name(reader, value, row->size);
+    default:
+        return row->read(reader, message);
+    }
+}
+
+static enum ndt_status read_row(struct ndt_wire_reader *reader, const struct ndt_wire_field *row, void *message)
+{
+    const enum ndt_status status = read_value(reader, row, message);
+    if (status != NDT_OK)
+        return ndt_fail_prefix(reader->err, status, "field '%s'", row->key);
+    if (row->present != NDT_WIRE_REQUIRED)
+        *(int *)(void *)((char *)message + row->present) = 1;
+    return NDT_OK;
+}
+
+static enum ndt_status read_pair(struct ndt_wire_reader *reader, const struct ndt_wire_field *rows,
+                                 size_t row_count, uint64_t *seen, void *message)
+{
+    const char *key;
+    size_t length;
+    const size_t at = reader->at;
+    const enum ndt_status status = ndt_wire_read_text(reader, NDT_PROTO_MAX_FRAME, &key, &length);
+    if (status != NDT_OK)
+        return ndt_fail_prefix(reader->err, status, "key");
+    const size_t row = find_row(rows, row_count, key, length);
+    if (row == ROW_UNKNOWN)
+        return ndt_wire_skip(reader);
+    if (*seen & (uint64_t)1 << row)
+        return ndt_fail(reader->err, NDT_ERR_FORMAT, "field '%.*s' appears a second time at byte %zu", (int)length,
+                        key, at);
+    *seen |= (uint64_t)1 << row;
+    return row < ROW_FIRST ? ndt_wire_skip(reader) : read_row(reader, &rows[row - ROW_FIRST], message);
+}
+
+static enum ndt_status check_complete(const struct ndt_wire_reader *reader, const struct ndt_wire_field *rows,
+                                      size_t row_count, uint64_t seen)
+{
+    for (size_t i = 0; i < row_count; i++)
+        if (rows[i].present == NDT_WIRE_REQUIRED && !(seen & (uint64_t)1 << (i + ROW_FIRST)))
+            return ndt_fail(reader->err, NDT_ERR_FORMAT, "field '%s' is missing", rows[i].key);
+    if (reader->at != reader->size)
+        return ndt_fail(reader->err, NDT_ERR_FORMAT, "the message ends at byte %zu, but %zu more bytes follow",
+                        reader->at, reader->size - reader->at);
+    return NDT_OK;
+}
+
+static enum ndt_status read_message(struct ndt_wire_reader *reader, const struct ndt_wire_field *rows,
+                                    size_t row_count, void *message)
+{
+    size_t pairs;
+    uint64_t seen = 0;
+    enum ndt_status status = ndt_wire_read_map(reader, &pairs);
+    for (size_t i = 0; status == NDT_OK && i < pairs; i++)
+        status = read_pair(reader, rows, row_count, &seen, message);
+    return status == NDT_OK ? check_complete(reader, rows, row_count, seen) : status;
+}
+
+enum ndt_status ndt_wire_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
+                                const struct ndt_wire_field *rows, size_t row_count, void *message,
+                                struct ndt_error *err)
+{
+    enum ndt_message_type found;
+    enum ndt_status status = ndt_message_peek(data, size, &found, err);
+    if (status == NDT_OK && found != type)
+        status = ndt_fail(err, NDT_ERR_FORMAT, "the message is of type '%s'", ndt_message_name(found));
+    struct ndt_wire_reader reader;
+    if (status == NDT_OK)
+        status = ndt_wire_open(&reader, data, size, err);
+    if (status == NDT_OK)
+        status = read_message(&reader, rows, row_count, message);
+    return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s message", ndt_message_name(type));
+}
+
+static int is_present(const struct ndt_wire_field *row, const void *message)
+{
+    return row->present == NDT_WIRE_REQUIRED || *(const int *)(const void *)((const char *)message + row->present);
+}
+
+static void write_name(struct ndt_wire_writer *writer, const char *name, size_t size)
+{
+    size_t length = 0;
+    while (length < size && name[length] >= 0x20 && name[length] <= 0x7e)
+        length++;
+    if (length < size && name[length] == '\0')
+        ndt_wire_put_text(writer, name);
+    else if (writer->status == NDT_OK)
+        writer->status =
+            ndt_fail(writer->err, NDT_ERR_ARGUMENT,
+                     "character %zu is not printable ASCII, or the limit of %zu is passed", length, size - 1);
+}
+
+static void write_count(struct ndt_wire_writer *writer, int32_t count)
+{
+    if (count < 0 && writer->status == NDT_OK)
+        writer->status = ndt_fail(writer->err, NDT_ERR_ARGUMENT, "%d is below 0", count);
+    ndt_wire_put_int(writer, count);
+}
+
+static void write_value(struct ndt_wire_writer *writer, const struct ndt_wire_field *row, const void *message)
+{
+    const void *value = (const char *)message + row->offset;
+    switch (row->type) {
+    case NDT_WIRE_UINT64:
+        ndt_wire_put_uint(writer, *(const uint64_t *)value);
+        break;
+    case NDT_WIRE_INT64:
+        ndt_wire_put_int(writer, *(const int64_t *)value);
+        break;
+    case NDT_WIRE_COUNT:
+        write_count(writer, *(const int32_t *)value);
+        break;
+    case NDT_WIRE_NUMBER:
+        ndt_wire_put_number(writer, *(const double *)value);
+        break;
+    case NDT_WIRE_NUMBERS:
+        ndt_wire_put_numbers(writer, value, row->size);
+        break;
+    case NDT_WIRE_NAME:
+        write_name(writer, value, row->size);
+        break;
+    default:
+        row->write(writer, message);
+    }
+}
+
+static void write_row(struct ndt_wire_writer *writer, const struct ndt_wire_field *row, const void *message)
+{
+    if (writer->status != NDT_OK || !is_present(row, message))
+        return;
+    ndt_wire_put_text(writer, row->key);
+    write_value(writer, row, message);
+    if (writer->status != NDT_OK)
+        (void)ndt_fail_prefix(writer->err, writer->status, "field '%s'", row->key);
+}
+
+enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt_message_type type,
+                                const struct ndt_wire_field *rows, size_t row_count, const void *message,
+                                struct ndt_error *err)
+{
+    struct ndt_wire_writer writer;
+    ndt_wire_begin(&writer, frame, err);
+    size_t pairs = ROW_FIRST;
+    for (size_t i = 0; i < row_count; i++)
+        pairs += is_present(&rows[i], message) ? 1 : 0;
+    ndt_wire_put_map(&writer, pairs);
+    ndt_wire_put_text(&writer, "v");
+    ndt_wire_put_uint(&writer, NDT_PROTO_VERSION);
+    ndt_wire_put_text(&writer, "type");
+    ndt_wire_put_text(&writer, ndt_message_name(type));
+    for (size_t i = 0; i < row_count; i++)
+        write_row(&writer, &rows[i], message);
+    const enum ndt_status status = ndt_wire_end(&writer);
+    return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s message", ndt_message_name(type));
+}

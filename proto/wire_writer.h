@@ -1,0 +1,34 @@
+/* Appends msgpack items to a frame, through msgpack-c's packer. The first failure is kept and everything after
+ * it ignored, so that an encoder asks once, at the end. Every number takes its shortest form, so the same
+ * message gives the same bytes. */
+#ifndef NDT_WIRE_WRITER_H
+#define NDT_WIRE_WRITER_H
+
+#include <msgpack.h>
+
+#include "ndt_proto/message.h"
+
+struct ndt_wire_writer {
+    msgpack_packer packer;
+    struct ndt_frame *frame;
+    struct ndt_error *err;
+    enum ndt_status status;
+};
+
+/* Empties the frame and starts in it. */
+void ndt_wire_begin(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err);
+/* What went wrong, if anything; the frame is then empty. */
+NDT_MUST_CHECK enum ndt_status ndt_wire_end(struct ndt_wire_writer *writer);
+
+void ndt_wire_put_map(struct ndt_wire_writer *writer, size_t pairs);
+void ndt_wire_put_array(struct ndt_wire_writer *writer, size_t items);
+void ndt_wire_put_uint(struct ndt_wire_writer *writer, uint64_t value);
+void ndt_wire_put_int(struct ndt_wire_writer *writer, int64_t value);
+void ndt_wire_put_number(struct ndt_wire_writer *writer, double value);
+/* Refuses what is not finite, for the reader would. */
+void ndt_wire_put_numbers(struct ndt_wire_writer *writer, const double *values, size_t count);
+void ndt_wire_put_text(struct ndt_wire_writer *writer, const char *text);
+/* Room for a blob of `size` bytes, to be filled at once; NULL after a failure. */
+uint8_t *ndt_wire_put_blob(struct ndt_wire_writer *writer, size_t size);
+
+#endif

@@ -1,0 +1,260 @@
+#include "ndtd/command_line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndtd/config_file.h"
+#include "ndtd/nearest_name.h"
+#include "ndtd/options.h"
+
+enum flag_kind { ACTION, TEXT, COUNT, OPTION, SET };
+
+/* One flag. ACTION: `action`; TEXT (also of an action): const char * at `offset`; COUNT: uint64_t at `offset`;
+ * OPTION: the option it stands for. */
+struct flag {
+    const char *name;
+    const char *argument; /* NULL: takes none */
+    const char *help;
+    enum flag_kind kind;
+    enum ndtd_action action;
+    size_t offset;
+    const char *option;
+    enum ndtd_action only_for; /* makes sense with this action only; NDTD_NO_ACTION: with any */
+};
+
+#define ACTS(member, act)    .kind = ACTION, .action = act, .offset = offsetof(struct ndtd_command, member)
+#define SHOWS(act)           .kind = ACTION, .action = act
+#define FILE_NAME(member)    .kind = TEXT, .offset = offsetof(struct ndtd_command, member)
+#define SCANS(member)        .kind = COUNT, .offset = offsetof(struct ndtd_command, member), .only_for = NDTD_REPLAY
+#define OPTION_ROW(row)      .kind = OPTION, .option = row
+#define REPLAY_FILE(member)  FILE_NAME(replay.files.member), .only_for = NDTD_REPLAY
+
+static const struct flag flags[] = {
+    {"--replay", "BAG", "Localise the scans of a bag and print a table", ACTS(replay.bag, NDTD_REPLAY)},
+    {"--compile-map", "OUT.ndtmap", "Save the map of --map as one file that opens at once",
+     ACTS(compiled, NDTD_COMPILE_MAP)},
+    {"--print-config", NULL, "Print every option with its value, as a configuration file",
+     SHOWS(NDTD_PRINT_CONFIG)},
+    {"--check-config", NULL, "Only check --config and --set", SHOWS(NDTD_CHECK_CONFIG)},
+    {"--list-backends", NULL, "What can compute, and whether it works here", SHOWS(NDTD_LIST_BACKENDS)},
+    {"--help", NULL, "This text", SHOWS(NDTD_HELP)},
+    {"--help-options", NULL, "Every option of the configuration, and the columns of --timing",
+     SHOWS(NDTD_HELP_OPTIONS)},
+    {"--version", NULL, "The version", SHOWS(NDTD_SHOW_VERSION)},
+
+    {"--config", "FILE", "Configuration (YAML)", FILE_NAME(config)},
+    {"--set", "KEY=VALUE", "One option, such as ndt.levels=[2.0,1.0]; may be repeated", .kind = SET},
+    {"--map", "FILE|DIR", "map.path", OPTION_ROW("map.path")},
+    {"--backend", "NAME", "backend.name", OPTION_ROW("backend.name")},
+    {"--threads", "N", "cpu.threads", OPTION_ROW("cpu.threads")},
+    {"--initial-pose", "POSE", "initial_pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
+     OPTION_ROW("initial_pose")},
+
+    {"--skip", "N", "Leave out the first N scans; the start is then --initial-pose or the bag's truth",
+     SCANS(replay.skip)},
+    {"--limit", "N", "Stop after N scans", SCANS(replay.limit)},
+    {"--out", "FILE", "Write the trajectory (TUM)", REPLAY_FILE(poses)},
+    {"--timing", "FILE", "Write times and steps of every scan (.csv or .jsonl)", REPLAY_FILE(timing)},
+    {"--summary", "FILE", "Write the table as JSON", REPLAY_FILE(summary)},
+    {"--expect", "FILE", "Compare with an earlier --out or --summary, or 16 hexadecimal digits",
+     REPLAY_FILE(expect)},
+};
+enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
+
+/* A flag as found in argv. */
+struct found {
+    const struct flag *flag;
+    const char *value;
+};
+
+static const struct flag *find_flag(const char *word, size_t length)
+{
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        if (strlen(flags[i].name) == length && strncmp(flags[i].name, word, length) == 0)
+            return &flags[i];
+    return NULL;
+}
+
+static enum ndt_status unknown_flag(const char *word, struct ndt_error *err)
+{
+    if (word[0] != '-')
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not expected here; a bag is given as --replay BAG", word);
+    struct ndtd_nearest nearest = ndtd_nearest_start(word);
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        ndtd_nearest_offer(&nearest, flags[i].name);
+    char hint[80];
+    ndtd_nearest_hint(&nearest, hint, sizeof(hint));
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s is not known%s", word, hint);
+}
+
+/* Takes the flag at *at and its value, which stands after '=' or in the next word; moves *at past both. */
+static enum ndt_status next_flag(struct found *out, int *at, int argc, char **argv, struct ndt_error *err)
+{
+    const char *word = argv[(*at)++];
+    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    out->flag = find_flag(word, equals ? (size_t)(equals - word) : strlen(word));
+    out->value = equals ? equals + 1 : NULL;
+    if (!out->flag)
+        return unknown_flag(word, err);
+    if (!out->flag->argument)
+        return equals ? ndt_fail(err, NDT_ERR_ARGUMENT, "%s takes no value", out->flag->name) : NDT_OK;
+    if (!out->value && *at < argc)
+        out->value = argv[(*at)++];
+    if (!out->value || !*out->value)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s wants %s", out->flag->name, out->flag->argument);
+    return NDT_OK;
+}
+
+static enum ndt_status take_count(char *at, const struct found *found, struct ndt_error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(found->value, &end, 10);
+    if (strspn(found->value, "0123456789") != strlen(found->value) || *end || errno)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: '%.60s' is not a whole number", found->flag->name, found->value);
+    uint64_t count = value;
+    if (count == 0 && strcmp(found->flag->name, "--limit") == 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--limit: at least one scan");
+    memcpy(at, &count, sizeof(count));
+    return NDT_OK;
+}
+
+/* Everything but options, which have to wait for the configuration file. */
+static enum ndt_status take_flag(struct ndtd_command *command, const struct found *found, struct ndt_error *err)
+{
+    const struct flag *flag = found->flag;
+    char *at = (char *)command + flag->offset;
+    if (flag->kind == ACTION) {
+        if (command->action != NDTD_NO_ACTION)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s do not go together", command->action_flag, flag->name);
+        command->action = flag->action;
+        command->action_flag = flag->name;
+    }
+    if (flag->kind == TEXT || (flag->kind == ACTION && flag->argument))
+        memcpy(at, &found->value, sizeof(found->value));
+    return flag->kind == COUNT ? take_count(at, found, err) : NDT_OK;
+}
+
+static enum ndt_status set_key_value(struct ndtd_settings *settings, const char *text, struct ndt_error *err)
+{
+    char name[200];
+    const char *equals = strchr(text, '=');
+    size_t length = equals ? (size_t)(equals - text) : 0;
+    if (length == 0 || length >= sizeof(name))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not KEY=VALUE", text);
+    memcpy(name, text, length);
+    name[length] = '\0';
+    return ndtd_option_set_text(settings, name, equals + 1, err);
+}
+
+static enum ndt_status take_option(struct ndtd_command *command, const struct found *found, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    if (found->flag->kind == SET)
+        status = set_key_value(&command->settings, found->value, err);
+    else if (found->flag->kind == OPTION)
+        status = ndtd_option_set_text(&command->settings, found->flag->option, found->value, err);
+    return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s", found->flag->name);
+}
+
+static enum ndt_status first_pass(struct ndtd_command *command, int argc, char **argv, const struct flag **misplaced,
+                                  struct ndt_error *err)
+{
+    int seen[FLAG_COUNT] = {0};
+    for (int at = 1; at < argc;) {
+        struct found found;
+        enum ndt_status status = next_flag(&found, &at, argc, argv, err);
+        if (status != NDT_OK)
+            return status;
+        if (found.flag->kind != SET && seen[found.flag - flags]++)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s is given twice", found.flag->name);
+        if ((status = take_flag(command, &found, err)) != NDT_OK)
+            return status;
+        if (found.flag->only_for != NDTD_NO_ACTION)
+            *misplaced = found.flag;
+    }
+    if (*misplaced && (*misplaced)->only_for == command->action)
+        *misplaced = NULL;
+    return NDT_OK;
+}
+
+static enum ndt_status second_pass(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
+{
+    for (int at = 1; at < argc;) {
+        struct found found;
+        enum ndt_status status = next_flag(&found, &at, argc, argv, err);
+        if (status == NDT_OK)
+            status = take_option(command, &found, err);
+        if (status != NDT_OK)
+            return status;
+    }
+    return NDT_OK;
+}
+
+static enum ndt_status check_files(const struct ndtd_sink_paths *files, struct ndt_error *err)
+{
+    const char *paths[] = {files->poses, files->timing, files->summary};
+    if (files->timing && !ndtd_timing_format(files->timing))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--timing %.200s: the name has to end in .csv or .jsonl",
+                        files->timing);
+    for (int i = 0; i < 3; i++)
+        for (int k = i + 1; k < 3; k++)
+            if (paths[i] && paths[k] && strcmp(paths[i], paths[k]) == 0 && strncmp(paths[i], "/dev/", 5) != 0)
+                return ndt_fail(err, NDT_ERR_ARGUMENT, "%.200s: one file for two outputs", paths[i]);
+    return NDT_OK;
+}
+
+static enum ndt_status configure(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    if (command->config)
+        status = ndtd_config_read(&command->settings, command->config, err);
+    if (status == NDT_OK)
+        status = second_pass(command, argc, argv, err);
+    if (status != NDT_OK)
+        return status;
+    status = ndtd_settings_finish(&command->settings, err);
+    if (status != NDT_OK && command->config)
+        return ndt_fail_prefix(err, status, "%s", command->config);
+    return status;
+}
+
+enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
+{
+    *command = (struct ndtd_command){.action = NDTD_NO_ACTION};
+    ndtd_settings_default(&command->settings);
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            command->action = NDTD_HELP;
+            return NDT_OK;
+        }
+    const struct flag *misplaced = NULL;
+    enum ndt_status status = first_pass(command, argc, argv, &misplaced, err);
+    if (status != NDT_OK)
+        return status;
+    if (command->action == NDTD_NO_ACTION)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "nothing to do: give --replay BAG (the live daemon is not in this version); see --help");
+    if (misplaced)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with --replay only", misplaced->name);
+    status = check_files(&command->replay.files, err);
+    return status == NDT_OK ? configure(command, argc, argv, err) : status;
+}
+
+void ndtd_command_help(FILE *file)
+{
+    fprintf(file, "ndtd " NDT_VERSION ": LiDAR scans in, poses out\n\n"
+                  "usage: ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]... [FLAGS]\n"
+                  "       ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE] [--set KEY=VALUE]...\n"
+                  "       ndtd --print-config | --check-config | --list-backends | --help-options | --version\n\n");
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        char left[64];
+        snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument ? flags[i].argument : "");
+        fprintf(file, "  %-26s %s\n", left, flags[i].help);
+    }
+    fprintf(file, "\nA damaged bag is replayed up to its last whole record, with a warning. Scans that cannot be decoded\n"
+                  "are counted and answered `rejected`. Output files appear whole, or not at all.\n"
+                  "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
+                  "(also when no scan could be read).\n");
+}

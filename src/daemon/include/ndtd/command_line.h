@@ -1,0 +1,43 @@
+/* The command line of ndtd, from one table of flags (command_line.c); flags that stand for an option name
+ * its row of the option table. Later settings win: defaults, then --config, then --set and flags in their
+ * order. Every flag but --set is given once. */
+#ifndef NDTD_COMMAND_LINE_H
+#define NDTD_COMMAND_LINE_H
+
+#include "ndtd/replay.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ndtd_action {
+    NDTD_NO_ACTION,
+    NDTD_HELP,
+    NDTD_HELP_OPTIONS,
+    NDTD_SHOW_VERSION,
+    NDTD_LIST_BACKENDS,
+    NDTD_PRINT_CONFIG,
+    NDTD_CHECK_CONFIG,
+    NDTD_COMPILE_MAP,
+    NDTD_REPLAY
+};
+
+struct ndtd_command {
+    enum ndtd_action action;
+    const char *action_flag; /* as written, for messages */
+    const char *config;      /* path, NULL when there is none */
+    const char *compiled;    /* what --compile-map writes */
+    struct ndtd_replay_options replay;
+    struct ndtd_settings settings;
+};
+
+/* Reads the configuration file too. Texts are borrowed from argv. NDT_ERR_ARGUMENT for everything wrong. */
+NDT_MUST_CHECK enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv,
+                                                  struct ndt_error *err);
+/* Short usage and the flags. */
+void ndtd_command_help(FILE *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* Finds what somebody may have meant: the name with the smallest edit distance (insert, delete, replace,
+ * swap of two neighbours). Pure, no allocation. */
+#ifndef NDTD_NEAREST_NAME_H
+#define NDTD_NEAREST_NAME_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Offer candidates one by one; the first of equally near ones wins. `word` and names are borrowed. */
+struct ndtd_nearest {
+    const char *word;
+    const char *name; /* best so far, NULL when nothing is near enough to be meant */
+    size_t distance;
+};
+
+struct ndtd_nearest ndtd_nearest_start(const char *word);
+/* A dotted name also counts by its part after the last dot, so that a forgotten section is found. */
+void ndtd_nearest_offer(struct ndtd_nearest *nearest, const char *name);
+/* Writes "; did you mean 'name'?" or an empty text. */
+void ndtd_nearest_hint(const struct ndtd_nearest *nearest, char *text, size_t size);
+
+size_t ndtd_edit_distance(const char *a, const char *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* A growing list of numbers and what one says about it. One owner, one thread. */
+#ifndef NDTD_SAMPLES_H
+#define NDTD_SAMPLES_H
+
+#include <stddef.h>
+
+#include "ndt/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All zero is an empty list. */
+struct ndtd_samples {
+    double *values;
+    size_t count, capacity;
+    int sorted;
+};
+
+/* Numbers that are not finite are refused silently: a list only holds what can be compared. */
+NDT_MUST_CHECK enum ndt_status ndtd_samples_add(struct ndtd_samples *samples, double value, struct ndt_error *err);
+void ndtd_samples_free(struct ndtd_samples *samples);
+/* With linear interpolation between neighbours, 0 <= q <= 1; 0 for an empty list. Sorts the list. */
+double ndtd_samples_quantile(struct ndtd_samples *samples, double q);
+double ndtd_samples_mean(const struct ndtd_samples *samples);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,75 @@
+#include "ndtd/map_compile.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ndt_io/compiled_map.h"
+#include "ndt_io/map_file.h"
+#include "ndtd/stopwatch.h"
+
+static const char EXTENSION[] = ".ndtmap";
+
+static enum ndt_status check_names(const struct ndtd_settings *settings, const char *path, struct ndt_error *err)
+{
+    size_t length = strlen(path), tail = strlen(EXTENSION);
+    if (length <= tail || strcmp(path + length - tail, EXTENSION) != 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--compile-map %s: the name has to end in %s", path, EXTENSION);
+    if (!*settings->map_path)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--compile-map %s: of what? give --map FILE|DIR", path);
+    return NDT_OK;
+}
+
+static void report_map(FILE *report, const struct ndt_map *map)
+{
+    fprintf(report, "%-10s %" PRIu64 ", id %016" PRIx64 "\n", "points", map->points, map->id);
+    for (size_t i = 0; i < map->level_count; i++)
+        fprintf(report, "%-10s %g m: %u voxels\n", i ? "" : "levels", map->levels[i].leaf_m,
+                map->levels[i].voxel_count - 1);
+}
+
+/* Opens what was written, as the next run will. */
+static enum ndt_status reopen(const struct ndt_map *map, const char *path, FILE *report, struct ndt_error *err)
+{
+    struct ndt_map *again = NULL;
+    struct stat info;
+    double start_us = ndtd_now_us();
+    enum ndt_status status = ndt_map_load(&again, path, &map->config, err);
+    double open_ms = (ndtd_now_us() - start_us) / 1000;
+    if (status != NDT_OK)
+        return status;
+    if (again->id != map->id)
+        status = ndt_fail(err, NDT_ERR_IO, "%s: reads back with id %016" PRIx64 " instead of %016" PRIx64, path,
+                          again->id, map->id);
+    else if (stat(path, &info) != 0)
+        status = ndt_fail(err, NDT_ERR_IO, "%s: %s", path, strerror(errno));
+    else
+        fprintf(report, "%-10s %.1f MiB\n%-10s %.2f ms\n", "file", (double)info.st_size / 1048576.0, "reopened",
+                open_ms);
+    ndt_map_release(again);
+    return status;
+}
+
+enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const char *path, FILE *report,
+                                 struct ndt_error *err)
+{
+    struct ndt_map *map = NULL;
+    enum ndt_status status = check_names(settings, path, err);
+    if (status != NDT_OK)
+        return status;
+    double start_us = ndtd_now_us();
+    status = ndt_map_load(&map, settings->map_path, &settings->map, err);
+    if (status != NDT_OK)
+        return status;
+    double built_us = ndtd_now_us();
+    status = ndt_map_save(map, path, err);
+    if (status == NDT_OK) {
+        report_map(report, map);
+        fprintf(report, "%-10s %.1f ms, read and built\n%-10s %.1f ms\n", "loaded", (built_us - start_us) / 1000,
+                "saved", (ndtd_now_us() - built_us) / 1000);
+        status = reopen(map, path, report, err);
+    }
+    ndt_map_release(map);
+    return status;
+}

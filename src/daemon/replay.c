@@ -1,0 +1,358 @@
+#include "ndtd/replay.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "ndt_io/bag.h"
+#include "ndt_io/map_file.h"
+#include "ndt_proto/message.h"
+#include "ndtd/progress.h"
+#include "ndtd/report.h"
+#include "ndtd/options.h"
+#include "ndtd/stopwatch.h"
+
+enum { KIND_COUNT = NDT_MESSAGE_RESULT + 1 }; /* kind 0: a type that is not known */
+
+static volatile sig_atomic_t stop_requested;
+
+/* Frames of one kind that could not be used. */
+struct bad_frames {
+    uint64_t count;
+    char first[300];
+};
+
+struct replay {
+    const struct ndtd_settings *settings;
+    const struct ndtd_replay_options *options;
+    struct ndt_map *map;
+    struct ndtd_pipeline *pipeline;
+    struct ndt_bag_reader *bag;
+    struct ndtd_sinks sinks;
+    struct ndtd_progress progress;
+    uint64_t scans_seen;      /* in the bag so far, skipped ones included */
+    int started;              /* the first replayed scan was there, and with it the start */
+    int truth_is_known;       /* truth was collected before, not on the way */
+    int bag_is_damaged;
+    char damage[512];
+    struct bad_frames bad[KIND_COUNT];
+};
+
+void ndtd_replay_stop(void)
+{
+    stop_requested = 1;
+}
+
+static int is_kind(uint32_t type)
+{
+    return type >= NDT_MESSAGE_SCAN && type <= NDT_MESSAGE_RESULT;
+}
+
+static void count_bad(struct replay *replay, uint32_t type, const char *why)
+{
+    struct bad_frames *bad = &replay->bad[is_kind(type) ? type : 0];
+    if (bad->count++ == 0)
+        snprintf(bad->first, sizeof(bad->first), "before byte %" PRIu64 ": %.250s", ndt_bag_offset(replay->bag), why);
+}
+
+static void warn_of_bad(const struct replay *replay)
+{
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        const struct bad_frames *bad = &replay->bad[kind];
+        if (bad->count)
+            fprintf(stderr, "ndtd: warning: %s: %" PRIu64 " %s frame%s could not be used; the first, %s\n",
+                    replay->options->bag, bad->count,
+                    kind ? ndt_message_name((enum ndt_message_type)kind) : "unknown", bad->count > 1 ? "s" : "",
+                    bad->first);
+    }
+}
+
+/* Whether a failure concerns this frame only; memory, device and the like end the run. */
+static int is_about_frame(enum ndt_status status)
+{
+    return status == NDT_ERR_FORMAT || status == NDT_ERR_LIMIT || status == NDT_ERR_UNSUPPORTED ||
+           status == NDT_ERR_ARGUMENT;
+}
+
+static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+{
+    struct ndt_pose_message truth;
+    struct ndt_error why;
+    enum ndt_status status =
+        ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_TRUTH, &truth, &why);
+    if (status != NDT_OK) {
+        count_bad(replay, record->type, why.text);
+        return NDT_OK;
+    }
+    return ndtd_evaluator_truth(&replay->sinks.evaluator, truth.stamp_ns, &truth.pose, err);
+}
+
+/* Reads all truth before the replay, for a start in the middle of the bag. */
+static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *err)
+{
+    struct ndt_bag_record record;
+    enum ndt_status status;
+    while ((status = ndt_bag_next(replay->bag, &record, NULL)) == NDT_OK) {
+        if (record.type == NDT_MESSAGE_TRUTH && (status = take_truth(replay, &record, err)) != NDT_OK)
+            return status;
+        if (stop_requested)
+            break;
+    }
+    ndt_bag_rewind(replay->bag);
+    replay->truth_is_known = 1;
+    return NDT_OK;
+}
+
+static enum ndt_status give_start(struct replay *replay, const struct ndt_pose_message *start, struct ndt_error *err)
+{
+    struct ndt_frame frame;
+    ndt_frame_init(&frame);
+    enum ndt_status status = ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, start, err);
+    int emitted;
+    struct ndtd_scan_record unused;
+    if (status == NDT_OK)
+        status = ndtd_pipeline_frame(replay->pipeline, NDT_MESSAGE_INITIAL_POSE, frame.data, frame.size, &emitted,
+                                     &unused, err);
+    ndt_frame_free(&frame);
+    return status;
+}
+
+static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns, struct ndt_error *err)
+{
+    struct ndt_pose_message start = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
+    if (!ndtd_evaluator_truth_at(&replay->sinks.evaluator, stamp_ns, &start.pose, &start.twist))
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "--skip %" PRIu64 ": %s has no truth at the first scan left; give --initial-pose",
+                        replay->options->skip, replay->options->bag);
+    return give_start(replay, &start, err);
+}
+
+/* Called with the first scan after the skipped ones; a scan that cannot be decoded leaves it to the next. */
+static enum ndt_status start(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+{
+    if (replay->options->skip == 0 || replay->settings->has_initial_pose) {
+        replay->started = 1;
+        return NDT_OK;
+    }
+    struct ndt_scan_message scan;
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    enum ndt_status status = ndt_scan_decode(record->payload, record->length, &scan, &cloud, err);
+    ndt_cloud_free(&cloud);
+    if (status != NDT_OK)
+        return is_about_frame(status) ? NDT_OK : status;
+    replay->started = 1;
+    return start_from_truth(replay, scan.stamp_ns, err);
+}
+
+static enum ndt_status reject_scan(struct replay *replay, const struct ndt_bag_record *record, const char *why,
+                                   struct ndt_error *err)
+{
+    struct ndtd_scan_record out = {.seq = replay->scans_seen - 1, .stamp_ns = record->receive_time_ns};
+    out.result.outcome = NDT_REJECTED;
+    out.result.T_map_sensor = ndt_pose_identity();
+    snprintf(out.result.reason, sizeof(out.result.reason), "%.95s", why);
+    count_bad(replay, record->type, why);
+    return ndtd_sinks_emit(&replay->sinks, &out, err);
+}
+
+static enum ndt_status pass_on(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+{
+    struct ndtd_scan_record out = {0};
+    int emitted = 0;
+    enum ndt_status status = ndtd_pipeline_frame(replay->pipeline, (enum ndt_message_type)record->type,
+                                                 record->payload, record->length, &emitted, &out, err);
+    if (status == NDT_OK)
+        return emitted ? ndtd_sinks_emit(&replay->sinks, &out, err) : NDT_OK;
+    if (!is_about_frame(status))
+        return status;
+    struct ndt_error why = err ? *err : (struct ndt_error){""};
+    if (record->type == NDT_MESSAGE_SCAN)
+        return reject_scan(replay, record, why.text, err);
+    count_bad(replay, record->type, why.text);
+    return NDT_OK;
+}
+
+static enum ndt_status take_scan(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+{
+    if (replay->scans_seen++ < replay->options->skip)
+        return NDT_OK;
+    if (!replay->started) {
+        enum ndt_status status = start(replay, record, err);
+        if (status != NDT_OK)
+            return status;
+    }
+    return pass_on(replay, record, err);
+}
+
+static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+{
+    switch (record->type) {
+    case NDT_MESSAGE_SCAN:
+        return take_scan(replay, record, err);
+    case NDT_MESSAGE_TRUTH:
+        return replay->truth_is_known ? NDT_OK : take_truth(replay, record, err);
+    case NDT_MESSAGE_INITIAL_POSE:
+        if (!replay->started && (replay->settings->has_initial_pose || replay->options->skip))
+            return NDT_OK;
+        return pass_on(replay, record, err);
+    case NDT_MESSAGE_ODOMETRY:
+        return pass_on(replay, record, err);
+    case NDT_MESSAGE_RESULT:
+        return NDT_OK; /* what somebody else found */
+    default: {
+        char why[48];
+        snprintf(why, sizeof(why), "type %" PRIu32 " is not known", record->type);
+        count_bad(replay, record->type, why);
+        return NDT_OK;
+    }
+    }
+}
+
+/* The scan after the last one wanted; what comes before it may still be the truth of the last. */
+static int is_past_limit(const struct replay *replay, const struct ndt_bag_record *record)
+{
+    uint64_t limit = replay->options->limit;
+    return limit && replay->sinks.summary.scans >= limit && record->type == NDT_MESSAGE_SCAN;
+}
+
+static double part_done(const struct replay *replay)
+{
+    double bytes = (double)ndt_bag_offset(replay->bag) / (double)(ndt_bag_size(replay->bag) + 1);
+    double scans = (double)replay->sinks.summary.scans / (double)(replay->options->limit + 1);
+    return replay->options->limit && scans > bytes ? scans : bytes;
+}
+
+static enum ndt_status run(struct replay *replay, struct ndt_error *err)
+{
+    struct ndt_bag_record record;
+    struct ndt_error why;
+    enum ndt_status status, next;
+    while ((next = ndt_bag_next(replay->bag, &record, &why)) == NDT_OK && !is_past_limit(replay, &record)) {
+        if (stop_requested)
+            return ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
+                            replay->sinks.summary.scans);
+        if ((status = take_record(replay, &record, err)) != NDT_OK)
+            return status;
+        ndtd_progress_update(&replay->progress, part_done(replay), replay->sinks.summary.scans);
+    }
+    if (next == NDT_OK || next == NDT_END)
+        return NDT_OK;
+    if (next != NDT_ERR_FORMAT && next != NDT_ERR_LIMIT)
+        return ndt_fail(err, next, "%s", why.text);
+    replay->bag_is_damaged = 1;
+    snprintf(replay->damage, sizeof(replay->damage), "%s", why.text);
+    return NDT_OK;
+}
+
+/* A bag from which no scan came is an error, and the most useful reason is told. */
+static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *err)
+{
+    const char *bag = replay->options->bag;
+    if (replay->sinks.summary.scans)
+        return NDT_OK;
+    if (replay->bag_is_damaged)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s (no scan came before)", replay->damage);
+    if (replay->scans_seen)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--skip %" PRIu64 ": %s holds only %" PRIu64 " scans",
+                        replay->options->skip, bag, replay->scans_seen);
+    return ndt_fail(err, NDT_ERR_FORMAT, "%s: no scan in it", bag);
+}
+
+static void describe(struct replay *replay, double replay_us)
+{
+    struct ndtd_summary *summary = &replay->sinks.summary;
+    const struct ndt_backend *backend = ndtd_pipeline_backend(replay->pipeline);
+    struct rusage usage;
+    summary->backend = backend->ops->name;
+    snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
+    if (backend->ops->describe)
+        backend->ops->describe(backend, summary->description, sizeof(summary->description));
+    summary->threads = strcmp(backend->ops->name, ndt_cpu_backend.name) == 0
+                           ? ndtd_settings_threads(replay->settings)
+                           : 1;
+    summary->variant = replay->settings->align.variant == NDT_AUTOWARE ? "autoware" : "robust";
+    summary->map_id = replay->map->id;
+    summary->map_points = replay->map->points;
+    summary->replay_s = replay_us * 1e-6;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        summary->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static void warn(const struct replay *replay)
+{
+    const struct ndtd_summary *summary = &replay->sinks.summary;
+    warn_of_bad(replay);
+    if (replay->bag_is_damaged)
+        fprintf(stderr, "ndtd: warning: %s; replayed the %" PRIu64 " scans before it\n", replay->damage,
+                summary->scans);
+    if (summary->outcomes[NDT_NO_GUESS] == summary->scans)
+        fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);
+}
+
+static enum ndt_status finish(struct replay *replay, int *differs, struct ndt_error *err)
+{
+    struct ndtd_sinks *sinks = &replay->sinks;
+    enum ndt_status status = ndtd_sinks_finish(sinks, err);
+    if (status != NDT_OK)
+        return status;
+    warn(replay);
+    ndtd_report_table(stdout, &sinks->summary);
+    *differs = sinks->expects && !ndtd_expectation_met(&sinks->expectation, sinks->summary.trajectory_hash);
+    if (*differs)
+        fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->expectation.difference);
+    return NDT_OK;
+}
+
+static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = replay->settings;
+    if (!*settings->map_path)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
+    enum ndt_status status = ndtd_sinks_open(&replay->sinks, &replay->options->files, err);
+    if (status == NDT_OK)
+        status = ndt_bag_open(&replay->bag, replay->options->bag, err);
+    double start_us = ndtd_now_us();
+    if (status == NDT_OK)
+        status = ndt_map_load(&replay->map, settings->map_path, &settings->map, err);
+    replay->sinks.summary.map_load_ms = (ndtd_now_us() - start_us) / 1000;
+    if (status == NDT_OK)
+        status = ndtd_pipeline_create(&replay->pipeline, settings, replay->map, err);
+    if (status == NDT_OK && replay->options->skip && !settings->has_initial_pose)
+        status = collect_truth(replay, err);
+    return status;
+}
+
+static void close_all(struct replay *replay)
+{
+    ndtd_progress_end(&replay->progress);
+    if (replay->pipeline)
+        ndtd_pipeline_destroy(replay->pipeline);
+    ndt_map_release(replay->map);
+    if (replay->bag)
+        ndt_bag_close(replay->bag);
+    ndtd_sinks_close(&replay->sinks);
+}
+
+enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct ndtd_replay_options *options,
+                            int *differs, struct ndt_error *err)
+{
+    struct replay replay = {.settings = settings, .options = options};
+    *differs = 0;
+    enum ndt_status status = prepare(&replay, err);
+    double start_us = ndtd_now_us();
+    if (status == NDT_OK) {
+        replay.progress = ndtd_progress_start(stderr);
+        status = run(&replay, err);
+        ndtd_progress_end(&replay.progress);
+    }
+    if (status == NDT_OK)
+        status = check_ran(&replay, err);
+    if (status == NDT_OK) {
+        describe(&replay, ndtd_now_us() - start_us);
+        status = finish(&replay, differs, err);
+    }
+    close_all(&replay);
+    return status;
+}

@@ -1,0 +1,126 @@
+#include "ndtd/replay_sinks.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ndt_io/trajectory.h"
+#include "ndtd/columns.h"
+#include "ndtd/report.h"
+#include "ndtd/stopwatch.h"
+#include "ndtd/trajectory_hash.h"
+
+int ndtd_outcome_has_pose(enum ndt_outcome outcome)
+{
+    return outcome != NDT_DROPPED && outcome != NDT_REJECTED && outcome != NDT_NO_MAP && outcome != NDT_NO_GUESS;
+}
+
+static int ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
+int ndtd_timing_format(const char *path)
+{
+    return ends_with(path, ".csv") ? 1 : ends_with(path, ".jsonl") ? 2 : 0;
+}
+
+static enum ndt_status open_timing(struct ndtd_sinks *sinks, const char *path, struct ndt_error *err)
+{
+    int format = ndtd_timing_format(path);
+    if (!format)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--timing %s: the name has to end in .csv or .jsonl", path);
+    enum ndt_status status = ndt_output_open(&sinks->timing, path, err);
+    sinks->timing_is_json = format == 2;
+    if (status == NDT_OK && !sinks->timing_is_json)
+        ndtd_columns_csv_header(sinks->timing.file);
+    return status;
+}
+
+static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    if (paths->expect) {
+        status = ndtd_expectation_read(&sinks->expectation, paths->expect, err);
+        sinks->expects = status == NDT_OK;
+    }
+    if (status == NDT_OK && paths->poses)
+        status = ndt_output_open(&sinks->poses, paths->poses, err);
+    if (status == NDT_OK && paths->timing)
+        status = open_timing(sinks, paths->timing, err);
+    if (status == NDT_OK && paths->summary)
+        status = ndt_output_open(&sinks->json, paths->summary, err);
+    return status;
+}
+
+enum ndt_status ndtd_sinks_open(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths, struct ndt_error *err)
+{
+    *sinks = (struct ndtd_sinks){.summary.trajectory_hash = NDTD_TRAJECTORY_HASH_START};
+    enum ndt_status status = open_all(sinks, paths, err);
+    if (status != NDT_OK)
+        ndtd_sinks_close(sinks);
+    return status;
+}
+
+static void write_timing(struct ndtd_sinks *sinks, const struct ndtd_scan_record *record)
+{
+    void (*write_row)(FILE *, const struct ndtd_scan_record *, const struct ndt_iteration *) =
+        sinks->timing_is_json ? ndtd_columns_json_row : ndtd_columns_csv_row;
+    for (size_t i = 0; i < record->trace_count; i++)
+        write_row(sinks->timing.file, record, &record->trace[i]);
+    write_row(sinks->timing.file, record, NULL);
+}
+
+static enum ndt_status publish(struct ndtd_sinks *sinks, const struct ndtd_scan_record *record,
+                               struct ndt_error *err)
+{
+    const struct ndt_pose *pose = &record->result.T_map_sensor;
+    int has_pose = ndtd_outcome_has_pose(record->result.outcome);
+    sinks->summary.trajectory_hash = ndtd_trajectory_hash(sinks->summary.trajectory_hash, record->seq,
+                                                          record->stamp_ns, record->result.outcome, pose);
+    if (has_pose && sinks->poses.file)
+        ndt_trajectory_write_pose(sinks->poses.file, NDT_TUM, record->stamp_ns, pose);
+    if (has_pose && sinks->expects)
+        ndtd_expectation_pose(&sinks->expectation, record->stamp_ns, pose);
+    return ndtd_evaluator_result(&sinks->evaluator, record->stamp_ns, has_pose ? pose : NULL, err);
+}
+
+enum ndt_status ndtd_sinks_emit(struct ndtd_sinks *sinks, struct ndtd_scan_record *record, struct ndt_error *err)
+{
+    double start_us = ndtd_now_us();
+    enum ndt_status status = publish(sinks, record, err);
+    record->publish_us = ndtd_now_us() - start_us;
+    if (status == NDT_OK)
+        status = ndtd_summary_add(&sinks->summary, record, err);
+    if (status == NDT_OK && sinks->timing.file)
+        write_timing(sinks, record);
+    return status;
+}
+
+static enum ndt_status commit(struct ndt_output *output, enum ndt_status status, struct ndt_error *err)
+{
+    return status == NDT_OK && output->file ? ndt_output_commit(output, err) : status;
+}
+
+enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struct ndt_error *err)
+{
+    enum ndt_status status = ndtd_evaluator_errors(&sinks->evaluator, &sinks->summary.errors, err);
+    if (sinks->poses.file)
+        fprintf(sinks->poses.file, "# trajectory_hash %016" PRIx64 "\n", sinks->summary.trajectory_hash);
+    if (sinks->json.file)
+        ndtd_report_json(sinks->json.file, &sinks->summary);
+    status = commit(&sinks->poses, status, err);
+    status = commit(&sinks->timing, status, err);
+    return commit(&sinks->json, status, err);
+}
+
+void ndtd_sinks_close(struct ndtd_sinks *sinks)
+{
+    ndt_output_discard(&sinks->poses);
+    ndt_output_discard(&sinks->timing);
+    ndt_output_discard(&sinks->json);
+    ndtd_expectation_free(&sinks->expectation);
+    ndtd_evaluator_free(&sinks->evaluator);
+    ndtd_summary_free(&sinks->summary);
+    sinks->expects = 0;
+}

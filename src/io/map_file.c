@@ -1,0 +1,123 @@
+#include "ndt_io/map_file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "ndt_io/cloud_file.h"
+
+static int is_compiled(const char *path)
+{
+    static const char extension[] = ".ndtmap";
+    const size_t length = strlen(path);
+    const size_t size = sizeof(extension) - 1;
+    return length > size && strcasecmp(path + length - size, extension) == 0;
+}
+
+/* One cloud file into the builder; `cloud` is only lent, so that its memory is used again. */
+static enum ndt_status add_file(struct ndt_map_builder *builder, struct ndt_cloud *cloud, const char *path,
+                                struct ndt_error *err)
+{
+    enum ndt_status status = ndt_cloud_read(cloud, path, err);
+    if (status != NDT_OK)
+        return status;
+    status = ndt_map_builder_add(builder, cloud, err);
+    return status == NDT_OK ? status : ndt_fail_prefix(err, status, "%s", path);
+}
+
+static enum ndt_status add_directory(struct ndt_map_builder *builder, struct ndt_cloud *cloud, const char *path,
+                                     struct ndt_error *err)
+{
+    struct ndt_tile_set set;
+    enum ndt_status status = ndt_tile_set_open(&set, path, err);
+    for (size_t i = 0; status == NDT_OK && i < set.count; i++)
+        status = add_file(builder, cloud, set.tiles[i].path, err);
+    ndt_tile_set_close(&set);
+    return status;
+}
+
+static enum ndt_status add_path(struct ndt_map_builder *builder, const char *path, struct ndt_error *err)
+{
+    struct stat info;
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    if (stat(path, &info) != 0)
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    enum ndt_status status = S_ISDIR(info.st_mode) ? add_directory(builder, &cloud, path, err)
+                                                   : add_file(builder, &cloud, path, err);
+    ndt_cloud_free(&cloud);
+    if (status == NDT_OK && ndt_map_builder_points(builder) == 0)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no finite point to make a map of", path);
+    return status;
+}
+
+static enum ndt_status build(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
+                             struct ndt_error *err)
+{
+    struct ndt_map_builder *builder;
+    enum ndt_status status = ndt_map_builder_create(&builder, config, err);
+    if (status != NDT_OK)
+        return ndt_fail_prefix(err, status, "%s", path);
+    status = add_path(builder, path, err);
+    if (status == NDT_OK) {
+        status = ndt_map_build(out, builder, err);
+        if (status != NDT_OK)
+            ndt_fail_prefix(err, status, "%s", path);
+    }
+    ndt_map_builder_destroy(builder);
+    return status;
+}
+
+static enum ndt_status fail_value(const char *path, const char *name, double has, double wanted,
+                                  struct ndt_error *err)
+{
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled with %s %g, wanted is %g: compile it again", path, name,
+                    has, wanted);
+}
+
+static enum ndt_status check_rules(const struct ndt_map *map, const char *path,
+                                   const struct ndt_map_config *config, struct ndt_error *err)
+{
+    static const char *const kinds[] = {[NDT_COVARIANCE_UNBIASED] = "unbiased",
+                                        [NDT_COVARIANCE_AUTOWARE] = "autoware"};
+    const struct ndt_map_config *has = &map->config;
+    for (size_t i = 0; i < config->level_count; i++)
+        if (ndt_map_find_level(map, config->leaf_m[i]) < 0)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled without a level of %g m: compile it again", path,
+                            config->leaf_m[i]);
+    if (has->min_points != config->min_points)
+        return fail_value(path, "min_points", has->min_points, config->min_points, err);
+    if (has->min_eigenvalue_ratio != config->min_eigenvalue_ratio)
+        return fail_value(path, "min_eigenvalue_ratio", has->min_eigenvalue_ratio, config->min_eigenvalue_ratio,
+                          err);
+    if (has->outlier_ratio != config->outlier_ratio)
+        return fail_value(path, "outlier_ratio", has->outlier_ratio, config->outlier_ratio, err);
+    if (has->covariance != config->covariance)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled with %s covariances, wanted are %s: compile it again",
+                        path, kinds[has->covariance == NDT_COVARIANCE_AUTOWARE],
+                        kinds[config->covariance == NDT_COVARIANCE_AUTOWARE]);
+    return NDT_OK;
+}
+
+static enum ndt_status open_compiled(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
+                                     struct ndt_error *err)
+{
+    struct ndt_map *map;
+    enum ndt_status status = ndt_map_open(&map, path, err);
+    if (status != NDT_OK)
+        return status;
+    status = check_rules(map, path, config, err);
+    if (status == NDT_OK)
+        *out = map;
+    else
+        ndt_map_release(map);
+    return status;
+}
+
+enum ndt_status ndt_map_load(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
+                             struct ndt_error *err)
+{
+    *out = NULL;
+    return is_compiled(path) ? open_compiled(out, path, config, err) : build(out, path, config, err);
+}

@@ -1,0 +1,178 @@
+#!/bin/sh
+# ndt-bag from the outside: exit codes, messages, what is left on the disk.
+#   test_ndt_bag.sh BIN_DIR      0: all as expected
+# Uses only files that it makes itself: KITTI .bin scans of a few points, written with printf.
+set -u
+bag=${1:?the folder with the programs}/ndt-bag
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+
+fail() {
+    echo "FAILED: $*" >&2
+    sed 's/^/    /' out err >&2
+    failures=$((failures + 1))
+}
+
+# expect CODE "words on stderr" ndt-bag arguments...   no words: nothing on stderr
+expect() {
+    code=$1 words=$2
+    shift 2
+    "$bag" "$@" >out 2>err
+    got=$?
+    [ "$got" -eq "$code" ] || fail "ndt-bag $*: exit code $got, not $code"
+    if [ -z "$words" ]; then
+        [ ! -s err ] || fail "ndt-bag $*: stderr is not empty"
+    else
+        grep -qF -- "$words" err || fail "ndt-bag $*: no '$words' on stderr"
+    fi
+    if [ "$code" -ne 0 ] && [ "$(wc -l <err)" -ne 1 ]; then
+        fail "ndt-bag $*: not one line on stderr"
+    fi
+}
+
+# says "words": on stdout of the last command
+says() {
+    grep -qF -- "$1" out || fail "no '$1' on stdout"
+}
+
+gone() {
+    for file in "$@"; do
+        [ ! -e "$file" ] || fail "$file was left behind"
+    done
+}
+
+# Points (1 2 3) and (-1 0.5 2) with intensity 0 and 1, float32 little endian.
+point_a='\000\000\200\077\000\000\000\100\000\000\100\100\000\000\000\000'
+point_b='\000\000\200\277\000\000\000\077\000\000\000\100\000\000\200\077'
+mkdir scans
+for n in 0 1 2 3 4 5; do
+    # shellcheck disable=SC2059
+    printf "$point_a$point_b" >scans/00000$n.bin
+    echo "100.${n}00000" >>times.txt
+    echo "1 0 0 $n 0 1 0 0 0 0 1 0" >>truth.kitti
+    echo "100.${n}00000 $n 0 0 0 0 0 1" >>truth.tum
+    echo "100.${n}50000 $n.5 0 0 0 0 0 1" >>odometry.tum
+done
+
+# ---- usage ----
+expect 2 "a command is missing"
+expect 2 "'pakc' is no command; did you mean 'pack'?" pakc
+expect 2 "--scnas: pack has no such option; did you mean --scans?" pack --scnas scans
+expect 2 "pack needs --scans DIR" pack --times times.txt --out a.bag
+expect 2 "--out: its value is missing" pack --out
+expect 2 "--force=1: takes no value" pack --force=1
+expect 2 "info needs a BAG" info
+expect 2 "one argument too many" check a b
+expect 2 "--every: '0' is not a whole number from 1" pack --scans scans --times times.txt --out a.bag --every 0
+expect 2 "--offset: '2' is not a whole number from 0 to 1" \
+    pack --scans scans --times times.txt --out a.bag --every 2 --offset 2
+expect 2 "neither kitti nor tum" pack --scans scans --times times.txt --out a.bag --format csv
+expect 2 "--initial first needs --truth" pack --scans scans --times times.txt --out a.bag --initial first
+expect 2 "is not x,y,z,qx,qy,qz,qw" pack --scans scans --times times.txt --out a.bag --initial 1,2,3
+expect 2 "the quaternion has length 2" pack --scans scans --times times.txt --out a.bag --initial 1,2,3,0,0,0,2
+expect 0 "" --help
+says "pack"
+for command in pack info check cut dump; do
+    expect 0 "" $command --help
+    says "usage: ndt-bag $command"
+done
+gone a.bag a.bag.tmp
+
+# ---- pack ----
+expect 0 "" pack --scans scans --times times.txt --truth truth.kitti --format kitti --every 2 --offset 1 \
+    --initial first --out odd.bag
+says "odd.bag: 7 records: 3 scans with 6 points, 3 true poses, 0 odometry, an initial pose; 0.400 s"
+expect 0 "" dump odd.bag --points 2
+says '"type":"initial_pose","stamp_ns":100100000000,"frame_id":"map","pose":[1,0,0,0,0,0,1],"twist":[10,0,0,0,0,0]'
+says '"seq":3,"stamp_ns":100300000000,"frame_id":"lidar","points":2,"xyz_m":[[1,2,3],[-1,0.5,2]],"intensity":[0,1]'
+[ "$(cut -d'"' -f10 out | tr '\n' ' ')" = "initial_pose truth scan truth scan truth scan " ] || fail "order of records"
+expect 0 "" dump odd.bag --type truth --limit 2
+[ "$(wc -l <out)" -eq 2 ] || fail "dump --type truth --limit 2"
+expect 2 "'scna' is no type of message" dump odd.bag --type scna
+
+# TUM by stamps, with odometry up to each scan; the first pose is missing, one in the middle is interpolated
+sed -e 1d -e 4d truth.tum >gaps.tum
+expect 0 "2 scans have no true pose" pack --scans scans --times times.txt --truth gaps.tum --odometry odometry.tum \
+    --initial 0,0,1,0,0,0,1 --out tum.bag
+says "6 scans with 12 points, 4 true poses, 5 odometry, an initial pose"
+sed 's/^100\.3/100.31/' truth.tum >late.tum
+expect 0 "" pack --scans scans --times times.txt --truth late.tum --out late.bag
+expect 0 "" dump late.bag --type truth
+says '"stamp_ns":100300000000,"frame_id":"map","pose":[2.9090909090909'
+expect 3 "has no true pose" pack --scans scans --times times.txt --truth gaps.tum --initial first --out a.bag
+sed 's/^100/900/' truth.tum >other.tum
+expect 3 "other.tum: no pose is near the stamp of any scan" pack --scans scans --times times.txt --truth other.tum --out a.bag
+
+# what is missing is named
+head -n 4 times.txt >short.txt
+expect 3 "000004.bin: its stamp is number 4 (from 0) of short.txt, which has 4" \
+    pack --scans scans --times short.txt --out a.bag
+head -n 4 truth.kitti >short.kitti
+expect 3 "000004.bin: its pose is number 4 (from 0) of short.kitti, which has 4" \
+    pack --scans scans --times times.txt --truth short.kitti --format kitti --out a.bag
+expect 3 "nosuch: cannot list it" pack --scans nosuch --times times.txt --out a.bag
+mkdir empty named
+expect 3 "empty: no scan" pack --scans empty --times times.txt --out a.bag
+cp scans/000000.bin named/scan.bin
+expect 3 "named/scan.bin: no number in its name" pack --scans named --times times.txt --out a.bag
+mv named/scan.bin named/0.bin
+cp named/0.bin named/000.bin
+expect 3 "have the same number" pack --scans named --times times.txt --out a.bag
+# a scan that is damaged is met half-way: nothing stays
+cp -r scans damaged
+printf x >>damaged/000004.bin
+expect 3 "000004.bin" pack --scans damaged --times times.txt --out a.bag
+gone a.bag a.bag.tmp
+# nothing is overwritten unless asked for, and then only by something whole
+cp odd.bag keep.bag
+expect 3 "keep.bag: exists already; --force overwrites it" pack --scans scans --times times.txt --out keep.bag
+expect 3 "000004.bin" pack --scans damaged --times times.txt --out keep.bag --force
+cmp -s odd.bag keep.bag || fail "keep.bag was changed"
+expect 0 "" pack --scans scans --times times.txt --out keep.bag --force
+cmp -s odd.bag keep.bag && fail "keep.bag was not overwritten"
+expect 3 "is no regular file" pack --scans scans --times times.txt --out /dev/null --force
+gone keep.bag.tmp
+
+# ---- info, check ----
+expect 0 "" info odd.bag
+says "records         7"
+says "points per scan 2 to 2, mean 2"
+expect 0 "" check odd.bag
+says "odd.bag: whole: 7 records, 3 scans"
+expect 3 "nosuch.bag" check nosuch.bag
+expect 3 "no bag" check times.txt
+size=$(wc -c <odd.bag)
+head -c $((size - 1)) odd.bag >cut.bag
+expect 3 "cut.bag: record 7 at byte" check cut.bag
+expect 0 "" info cut.bag
+says "damaged         cut.bag: record 7 at byte"
+says "records         6"
+head -c 40 odd.bag >flipped.bag
+printf '\377' >>flipped.bag
+tail -c +42 odd.bag >>flipped.bag
+expect 3 "flipped.bag: record 1 at byte 16: damaged: CRC" check flipped.bag
+
+# ---- cut ----
+expect 0 "" cut odd.bag --scans 2-3 --initial first --out part.bag
+says "part.bag: 5 records"
+expect 0 "" dump part.bag
+says '"type":"initial_pose","stamp_ns":100300000000,"frame_id":"map","pose":[3,0,0,0,0,0,1],"twist":[10,0,0,0,0,0]'
+expect 0 "" cut odd.bag --records 4- --out tail.bag
+says "tail.bag: 4 records"
+expect 0 "" cut odd.bag --from 0.1 --to 0.3 --out middle.bag
+says "middle.bag: 2 records"
+expect 0 "" cut odd.bag --out same.bag
+cmp -s odd.bag same.bag || fail "a cut of everything is not the same"
+expect 3 "no record is in this part (7 records, 3 scans)" cut odd.bag --records 9- --out a.bag
+expect 3 "this part has no true pose" cut odd.bag --records 3-3 --initial first --out a.bag
+expect 2 "is no range" cut odd.bag --records 5-3 --out a.bag
+expect 2 "'-1' is not a number of seconds" cut odd.bag --from -1 --out a.bag
+expect 3 "cut.bag: record 7 at byte" cut cut.bag --out a.bag
+gone a.bag a.bag.tmp
+expect 0 "left behind from here on: cut.bag: record 7" cut cut.bag --salvage --out a.bag
+expect 0 "" check a.bag
+
+[ "$failures" -eq 0 ] || exit 1
+echo "ndt-bag: all as expected"

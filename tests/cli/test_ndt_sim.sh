@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# ndt-sim: what it writes, that a seed fixes every byte, and what it says to wrong options.
+#   test_ndt_sim.sh BIN_DIR
+set -uo pipefail
+sim=${1:?folder of the programs}/ndt-sim
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+failures=0
+
+fail() {
+    echo "FAIL: $*"
+    failures=$((failures + 1))
+}
+
+# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches.
+expect() {
+    local code=$1 pattern=$2 rc
+    shift 2
+    "$sim" "$@" >"$dir/stdout" 2>"$dir/stderr" </dev/null
+    rc=$?
+    [ "$rc" = "$code" ] || fail "ndt-sim $*: exit code $rc instead of $code: $(cat "$dir/stderr")"
+    [ -z "$pattern" ] && return
+    [ "$(wc -l <"$dir/stderr")" = 1 ] || fail "ndt-sim $*: not one line: $(cat "$dir/stderr")"
+    grep -qE -- "$pattern" "$dir/stderr" || fail "ndt-sim $*: '$(cat "$dir/stderr")' does not say '$pattern'"
+}
+
+small=(--scans 2 --beams 16 --columns 90 --map-spacing 0.6)
+
+for world in street utm corridor tunnel; do
+    expect 0 "" --seed 3 --world "$world" --out "$dir/$world" "${small[@]}" --odometry
+    [ "$(ls "$dir/$world" | paste -sd' ')" = "drive.bag map.pcd" ] || fail "$world: wrote $(ls "$dir/$world")"
+    [ "$(head -c 6 "$dir/$world/drive.bag")" = NDTBAG ] || fail "$world: drive.bag is no bag"
+    grep -aq '^DATA binary' "$dir/$world/map.pcd" || fail "$world: map.pcd is no cloud"
+done
+grep -aq '^SIZE 8 8 8' "$dir/utm/map.pcd" || fail "utm: the map needs doubles"
+grep -aq '^SIZE 4 4 4' "$dir/street/map.pcd" || fail "street: the map needs no doubles"
+
+# The same seed gives the same bytes, another one others.
+expect 0 "" --seed 3 --world street --out "$dir/again" "${small[@]}" --odometry
+cmp -s "$dir/street/map.pcd" "$dir/again/map.pcd" || fail "the same seed gave another map"
+cmp -s "$dir/street/drive.bag" "$dir/again/drive.bag" || fail "the same seed gave another drive"
+expect 0 "" --seed 4 --world street --out "$dir/other" "${small[@]}" --odometry
+cmp -s "$dir/street/map.pcd" "$dir/other/map.pcd" && fail "another seed gave the same map"
+cmp -s "$dir/street/drive.bag" "$dir/other/drive.bag" && fail "another seed gave the same drive"
+
+# Earlier files are kept unless told otherwise.
+before=$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")
+expect 2 'map\.pcd: exists already; --force' --seed 5 --out "$dir/other" "${small[@]}"
+[ "$before" = "$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")" ] || fail "a refused run changed the files"
+expect 0 "" --seed 5 --out "$dir/other" "${small[@]}" --force
+[ "$before" = "$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")" ] && fail "--force did not overwrite"
+[ "$(ls "$dir/other" | paste -sd' ')" = "drive.bag map.pcd" ] || fail "left behind: $(ls "$dir/other")"
+
+expect 2 '--out DIR is missing' --seed 1
+expect 2 "--seed: '-1' is not" --seed -1 --out "$dir/x"
+expect 2 "--seed: '1x' is not" --seed 1x --out "$dir/x"
+expect 2 "--scans: '0' is not a whole number from 1 to 20000" --scans 0 --out "$dir/x"
+expect 2 "--scans: '1.5'" --scans 1.5 --out "$dir/x"
+expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
+expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"
+expect 2 "--world: 'moon' is none of" --world moon --out "$dir/x"
+expect 2 "--scans: a tunnel is built for drives of up to 600 s" --world tunnel --scans 7000 --out "$dir/x"
+expect 2 "--speed: not an option" --speed 3 --out "$dir/x"
+expect 2 "extra: not an option" --out "$dir/x" extra
+expect 2 "--out: a value is missing" --out
+[ -e "$dir/x" ] && fail "a refused run made its folder"
+expect 3 "missing/x: cannot be made: No such file" --out "$dir/missing/x"
+touch "$dir/file"
+expect 3 "file: is not a folder" --out "$dir/file" "${small[@]}"
+
+# Interrupted: nothing is left, not even the folder.
+"$sim" --out "$dir/stopped" --scans 20000 --beams 16 --columns 90 --map-spacing 2 >/dev/null 2>"$dir/stderr" &
+pid=$!
+sleep 0.5
+kill -TERM "$pid"
+wait "$pid"
+rc=$?
+[ "$rc" = 3 ] || fail "interrupted: exit code $rc: $(cat "$dir/stderr")"
+[ -e "$dir/stopped" ] && fail "interrupted: left $(ls "$dir/stopped")"
+
+expect 0 "" --help
+grep -q '^usage: ndt-sim' "$dir/stdout" || fail "--help does not help"
+
+[ "$failures" = 0 ] && echo "ndt-sim: all good"
+exit $((failures > 0))

@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# ndtd from the outside: exit codes, one clear line for everything wrong, nothing left behind, and a whole
+# drive where ndt-sim is built.
+#   test_ndtd.sh BIN_DIR
+set -uo pipefail
+bin=$(cd "${1:?folder of the programs}" && pwd)
+config=$(cd "$(dirname "$0")/../../config" && pwd)
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failures=0
+
+fail() {
+    echo "FAIL: $*"
+    failures=$((failures + 1))
+}
+
+# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches; no pattern: nothing there.
+expect() {
+    local code=$1 pattern=$2 rc
+    shift 2
+    "$bin/ndtd" "$@" >stdout 2>stderr </dev/null
+    rc=$?
+    [ "$rc" = "$code" ] || fail "ndtd $*: exit code $rc instead of $code: $(cat stderr)"
+    if [ -z "$pattern" ]; then
+        [ ! -s stderr ] || fail "ndtd $*: said $(cat stderr)"
+        return
+    fi
+    [ "$(wc -l <stderr)" = 1 ] || fail "ndtd $*: not one line: $(cat stderr)"
+    grep -qE -- "^ndtd: .*$pattern" stderr || fail "ndtd $*: '$(cat stderr)' does not say '$pattern'"
+}
+
+says() {
+    grep -qE -- "$1" stdout || fail "no '$1' on standard output"
+}
+
+# A floor and two walls as a map, and bags that are wrong in different ways.
+{
+    printf 'VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 3200\nHEIGHT 1\nPOINTS 3200\n'
+    printf 'DATA ascii\n'
+    awk 'BEGIN { for (i = 0; i < 40; i++) for (k = 0; k < 40; k++) print i * 0.5, k * 0.5, (i * 7 + k * 3) % 5 * 0.01
+                 for (i = 0; i < 40; i++) for (k = 0; k < 20; k++) print i * 0.5, (i + k) % 3 * 0.01, k * 0.25
+                 for (i = 0; i < 40; i++) for (k = 0; k < 20; k++) print (i + k) % 3 * 0.01, i * 0.5, k * 0.25 }'
+} >map.pcd
+printf 'NDTBAG\r\n\1\0\0\0\0\0\0\0' >empty.bag
+printf 'NDTBAG\r\n\1\0\0\0\0\0\0\0\1\0\0\0\377\377\377\17' >lying.bag
+printf 'NDTBAG\r\n\11\0\0\0\0\0\0\0' >version.bag
+printf 'hello' >text.bag
+: >nothing.bag
+
+# What it says about itself.
+expect 0 "" --help
+says '^usage: ndtd --replay BAG'
+says 'Exit codes: 0 done, 1 differs'
+expect 0 "" --replay --help
+expect 0 "" -h
+expect 0 "" --version
+says '^ndtd [0-9]+\.[0-9]+\.[0-9]+$'
+expect 0 "" --help-options
+says '^ndt\.levels = \[4\.0, 2\.0, 1\.0\]$'
+says 'gradient_norm +iteration'
+expect 0 "" --list-backends
+says '^cpu '
+says '^reference '
+expect 0 "" --print-config
+cmp -s stdout "$config/ndtd.yaml" || fail "config/ndtd.yaml is not what --print-config prints"
+cp stdout printed.yaml
+expect 0 "" --print-config --config printed.yaml
+cmp -s stdout printed.yaml || fail "a printed configuration does not print as itself"
+expect 0 "" --print-config --set ndt.levels=[3.0,1.5] --threads 2 --map "a b.pcd" --initial-pose 1,2,3,0,0,0,1
+says '^  levels: \[3\.0, 1\.5\]$'
+says '^  threads: 2$'
+says '^  path: "a b\.pcd"$'
+says '^initial_pose: \[1\.0, 2\.0, 3\.0, 0\.0, 0\.0, 0\.0, 1\.0\]$'
+for profile in "$config"/*.yaml; do
+    expect 0 "" --check-config --config "$profile"
+    says "^$profile: ok$"
+done
+
+# The command line.
+expect 2 'nothing to do: give --replay BAG'
+expect 2 '--repaly is not known; did you mean .--replay.\?' --repaly x.bag
+expect 2 "'drive.bag' is not expected here" drive.bag
+expect 2 '-x is not known' -x
+expect 2 '--replay wants BAG' --replay
+expect 2 '--replay wants BAG' --replay=
+expect 2 '--version takes no value' --version=1
+expect 2 '--replay and --print-config do not go together' --replay a.bag --print-config
+expect 2 '--threads is given twice' --threads 1 --threads 2 --print-config
+expect 2 '--out goes with --replay only' --print-config --out x
+expect 2 "--limit: 'many' is not a whole number" --replay a.bag --limit many
+expect 2 "--limit: '-3' is not a whole number" --replay a.bag --limit -3
+expect 2 '--limit: at least one scan' --replay a.bag --limit 0
+expect 2 "--skip: '99999999999999999999' is not" --replay a.bag --skip 99999999999999999999
+expect 2 '--timing times.txt: the name has to end in .csv or .jsonl' --replay a.bag --map map.pcd --timing times.txt
+expect 2 'same.csv: one file for two outputs' --replay a.bag --map map.pcd --timing same.csv --out same.csv
+expect 2 "--threads: cpu.threads: 'x' is not a whole number" --threads x --print-config
+expect 2 '--threads: cpu.threads: 65 is outside 0 .. 64' --threads=65 --print-config
+expect 2 '--initial-pose: initial_pose: 2 values, but a pose has 7' --initial-pose 1,2 --print-config
+expect 2 "--set: 'ndt.levls' is not an option; did you mean .ndt.levels.\?" --set ndt.levls=1 --print-config
+expect 2 "--set: 'ndt.levels' is not KEY=VALUE" --set ndt.levels --print-config
+expect 2 "--set: ndt.variant: 'magic' is not one of robust, autoware" --set ndt.variant=magic --print-config
+expect 2 'ndt.levels: 2 m after 1 m, but they go from coarse to fine' --set ndt.levels=[1,2] --print-config
+expect 2 "backend.name: 'gpu' is not one of auto, cpu" --backend gpu --print-config
+
+# The configuration file.
+printf 'ndt:\n  levels: [1.0\n' >broken.yaml
+printf 'ndt:\n  trans_epsilon: 0.01\n  stepsize: 0.1\n' >unknown.yaml
+printf 'ndt:\n  levels: [1.0, 2.0]\n' >order.yaml
+expect 2 'missing.yaml: cannot be opened: No such file' --check-config --config missing.yaml
+expect 2 'cannot be read: Is a directory' --check-config --config .
+expect 2 'broken.yaml:[23]: not YAML: ' --check-config --config broken.yaml
+expect 2 "unknown.yaml:3: 'ndt.stepsize' is not an option; did you mean 'ndt.step_size'\?" --check-config --config unknown.yaml
+expect 2 'order.yaml: ndt.levels: 2 m after 1 m' --check-config --config order.yaml
+expect 2 "map.pcd:[0-9]+: " --check-config --config map.pcd
+
+# Input of the replay.
+outputs=(--out poses.tum --timing timing.csv --summary summary.json)
+expect 2 'no map: give --map' --replay empty.bag "${outputs[@]}"
+expect 3 'missing.bag: .*No such file' --replay missing.bag --map map.pcd "${outputs[@]}"
+expect 3 'text.bag: ' --replay text.bag --map map.pcd "${outputs[@]}"
+expect 3 'nothing.bag: ' --replay nothing.bag --map map.pcd "${outputs[@]}"
+expect 3 'version.bag: ' --replay version.bag --map map.pcd "${outputs[@]}"
+expect 3 'lying.bag: .*no scan came before' --replay lying.bag --map map.pcd "${outputs[@]}"
+expect 3 'empty.bag: no scan in it' --replay empty.bag --map map.pcd "${outputs[@]}"
+expect 3 'missing.pcd: .*No such file' --replay empty.bag --map missing.pcd "${outputs[@]}"
+expect 3 'text.bag: ' --replay empty.bag --map text.bag "${outputs[@]}"
+expect 3 'missing.sum' --replay empty.bag --map map.pcd --expect missing.sum "${outputs[@]}"
+expect 3 'nothing.bag: neither a hash nor poses' --replay empty.bag --map map.pcd --expect nothing.bag "${outputs[@]}"
+expect 3 'no/where.tum' --replay empty.bag --map map.pcd --out no/where.tum
+[ -z "$(ls poses.tum* timing.csv* summary.json* 2>/dev/null)" ] || fail "left behind: $(ls)"
+
+# Compiled maps.
+expect 2 'of what\? give --map' --compile-map a.ndtmap
+expect 2 'the name has to end in .ndtmap' --compile-map a.map --map map.pcd
+expect 3 'missing.pcd: ' --compile-map a.ndtmap --map missing.pcd
+[ -e a.ndtmap ] && fail "a failed compilation left a.ndtmap"
+expect 0 "" --compile-map a.ndtmap --map map.pcd
+says '^points +3200, id [0-9a-f]{16}$'
+says '^levels +4 m: [0-9]+ voxels$'
+says '^reopened +[0-9.]+ ms$'
+expect 3 'empty.bag: no scan in it' --replay empty.bag --map a.ndtmap
+expect 2 'a.ndtmap: compiled without a level of 3 m' --replay empty.bag --map a.ndtmap --set ndt.levels=3.0
+head -c 1000 a.ndtmap >cut.ndtmap
+expect 3 'cut.ndtmap: ' --replay empty.bag --map cut.ndtmap
+
+# Standard output that cannot be written.
+if [ -w /dev/full ]; then
+    "$bin/ndtd" --print-config >/dev/full 2>stderr
+    [ $? = 3 ] || fail "a full disk was not noticed"
+    grep -q 'No space left' stderr || fail "a full disk: $(cat stderr)"
+fi
+
+# A whole drive.
+if [ -x "$bin/ndt-sim" ]; then
+    "$bin/ndt-sim" --seed 7 --out sim --scans 12 --beams 16 --columns 360 --map-spacing 0.3 >/dev/null 2>&1 ||
+        fail "ndt-sim does not run"
+    drive=(--replay sim/drive.bag --map sim/map.pcd --set preprocess.deskew=time)
+    expect 0 "" "${drive[@]}" "${outputs[@]}"
+    says '^scans +12$'
+    says '^  lost +0 of 12 '
+    says '^trajectory hash +[0-9a-f]{16}$'
+    [ "$(grep -c '^[0-9]' poses.tum)" = 12 ] || fail "poses.tum has $(wc -l <poses.tum) lines"
+    [ "$(grep -c '^scan,' timing.csv)" = 12 ] || fail "timing.csv has $(grep -c '^scan,' timing.csv) scans"
+    grep -q '"lost": 0,' summary.json || fail "summary.json: $(cat summary.json)"
+    for threads in 1 2 3; do
+        expect 0 "" "${drive[@]}" --threads "$threads" --expect summary.json
+    done
+    expect 0 "" "${drive[@]}" --expect poses.tum --timing timing.jsonl
+    [ "$(grep -c '^{"row":"scan",' timing.jsonl)" = 12 ] || fail "timing.jsonl has other rows"
+    expect 1 'poses.tum: differs: pose 1 \(stamp' "${drive[@]}" --set preprocess.seed=2 --expect poses.tum
+    expect 1 'summary.json: differs: trajectory hash' "${drive[@]}" --limit 5 --expect summary.json
+    says '^scans +5$'
+    expect 0 "" "${drive[@]}" --skip 4 --limit 3
+    says '^  lost +0 of 3 '
+    expect 2 '--skip 12: sim/drive.bag holds only 12 scans' "${drive[@]}" --skip 12
+    head -c "$(($(wc -c <sim/drive.bag) / 2))" sim/drive.bag >cut.bag
+    expect 0 'warning: cut.bag: .*replayed the [0-9]+ scans before it' --replay cut.bag --map sim/map.pcd --set preprocess.deskew=time
+    expect 0 "" --compile-map sim.ndtmap --map sim/map.pcd
+    expect 0 "" --replay sim/drive.bag --map sim.ndtmap --set preprocess.deskew=time --expect summary.json
+else
+    echo "ndt-sim is not built: the whole drive is left out"
+fi
+
+[ "$failures" = 0 ] && echo "ndtd: all good"
+exit $((failures > 0))

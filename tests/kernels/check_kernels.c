@@ -1,0 +1,470 @@
+/* Checks every kernel of every backend against a reference that contains no derivative.
+ *
+ * A plain program: Check forks, and device libraries do not survive a fork. For each case and plan it compares
+ * the 31 sums with kernel_reference.h within the plan's tolerance (kernel_plan.c), and demands that
+ *  - a second evaluation, other numbers of threads and other CPU variants give the same bits,
+ *  - scan and map are as they were before, and nothing was read or written beyond them,
+ *  - the points were copied: spoiling them afterwards changes nothing.
+ * Scans above --oracle points (default 1000) are too slow to difference: their score, nearest score and counts
+ * still come from the reference, their gradient and Hessian from the `reference` backend, which has to pass
+ * the smaller sizes itself, with weights estimated from the first --oracle points.
+ * Exit: 0 all passed, 1 a failure, 2 usage, 77 nothing could run. */
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel_bench.h"
+#include "kernel_cases.h"
+#include "kernel_plan.h"
+#include "kernel_reference.h"
+
+_Static_assert(sizeof(struct ndt_eval) == KERNEL_SUMS * sizeof(double), "ndt_eval is 31 sums");
+
+struct options {
+    struct kernel_plan_filter filter;
+    const char *only; /* cases whose name begins so */
+    uint64_t seed;
+    size_t oracle;
+    int list, bench;
+};
+
+/* What is known about a case while its plans run. */
+struct run {
+    const struct options *options;
+    const struct kernel_case *item;
+    struct kernel_inputs inputs;
+    struct kernel_expected expected;
+    uint64_t map_hash;
+    int has_first; /* sums of the first plan of `first_ops`, which the others must equal */
+    const struct ndt_backend_ops *first_ops;
+    struct ndt_eval first;
+    char reproduce[256];
+};
+
+static char crash_line[512]; /* for the signal handler: what was running */
+
+static void on_crash(int number)
+{
+    (void)number;
+    static const char text[] = "CRASH: read or write outside of an input\n  ";
+    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 || write(STDERR_FILENO, crash_line, strlen(crash_line)) < 0)
+        _exit(3);
+    _exit(1);
+}
+
+static void sum_name(int i, char *text, size_t size)
+{
+    int row = 0, left = i - KERNEL_HESSIAN;
+    while (left >= 6 - row && row < 5)
+        left -= 6 - row++;
+    if (i == KERNEL_SCORE)
+        snprintf(text, size, "score");
+    else if (i < KERNEL_HESSIAN)
+        snprintf(text, size, "gradient[%d]", i - KERNEL_GRADIENT);
+    else if (i < KERNEL_NEAREST)
+        snprintf(text, size, "hessian[%d][%d]", row, row + left);
+    else
+        snprintf(text, size, "%s", i == KERNEL_NEAREST ? "nearest_score" : i == KERNEL_MATCHED ? "matched" : "pairs");
+}
+
+static void start_plan(struct run *run, const struct kernel_plan *plan)
+{
+    char threads[24] = "", isa[32] = "";
+    if (plan->isa[0]) {
+        snprintf(isa, sizeof(isa), " --isa %s", plan->isa);
+        snprintf(threads, sizeof(threads), " --threads %d", plan->threads);
+    }
+    snprintf(run->reproduce, sizeof(run->reproduce), "check_kernels --backend %s%s%s --seed %llu --case %s",
+             plan->ops->name, isa, threads, (unsigned long long)run->options->seed, run->item->name);
+    snprintf(crash_line, sizeof(crash_line), "reproduce: %s\n", run->reproduce);
+}
+
+static int fail(const struct run *run, struct kernel_plan *plan, const char *what)
+{
+    char name[64];
+    printf("FAIL %s, %s: %s\n  reproduce: %s\n", kernel_plan_name(plan, name, sizeof(name)), run->item->name, what,
+           run->reproduce);
+    plan->failed++;
+    return 0;
+}
+
+static double allowed(const struct run *run, const struct kernel_tolerance *tolerance, int i)
+{
+    const struct kernel_expected *e = &run->expected;
+    long double shift_m = 0.0L;
+    for (int k = 0; k < 3 && tolerance->rounds_translation; k++)
+        shift_m += fabs(run->inputs.p[k]);
+    const long double rounding = tolerance->rtol * e->weight[i] + tolerance->inner_rtol * e->inner[i] +
+                                 tolerance->lever_rtol * (e->lever[i] + shift_m * e->shift[i]);
+    return (double)(tolerance->unit * rounding + e->own[i] + e->slack[tolerance->rounding][i]);
+}
+
+static void note_worst(const struct run *run, struct kernel_plan *plan, int i, double part)
+{
+    if (!(part > plan->worst))
+        return;
+    char name[32];
+    sum_name(i, name, sizeof(name));
+    plan->worst = part;
+    snprintf(plan->worst_name, sizeof(plan->worst_name), "%s of %s", name, run->item->name);
+}
+
+static int sums_close(const struct run *run, struct kernel_plan *plan, const struct ndt_eval *sums)
+{
+    double values[KERNEL_SUMS];
+    memcpy(values, sums, sizeof(values));
+    for (int i = 0; i < KERNEL_SUMS; i++) {
+        const double expected = (double)run->expected.value[i], limit = allowed(run, plan->tolerance, i);
+        const double off = fabs(values[i] - expected);
+        if (off <= limit) {
+            if (limit > 0 && run->expected.slack[plan->tolerance->rounding][i] == 0)
+                note_worst(run, plan, i, off / limit);
+            continue;
+        }
+        char name[32], text[200];
+        sum_name(i, name, sizeof(name));
+        snprintf(text, sizeof(text), "%s is %.12g, expected %.12g, off by %.3g, allowed %.3g", name, values[i],
+                 expected, off, limit);
+        return fail(run, plan, text);
+    }
+    return 1;
+}
+
+static void make_request(const struct run *run, struct ndt_eval_request *request)
+{
+    memset(request, 0, sizeof(*request));
+    request->level = run->inputs.level;
+    request->neighbours = run->item->neighbours;
+    memcpy(request->p, run->inputs.p, sizeof(request->p));
+}
+
+/* Sums between guard words. */
+static int eval_guarded(struct run *run, struct kernel_plan *plan, struct ndt_eval *out)
+{
+    struct {
+        uint64_t before[8];
+        struct ndt_eval sums;
+        uint64_t after[8];
+    } box;
+    memset(&box, 0xa5, sizeof(box));
+    struct ndt_eval_request request, copy;
+    make_request(run, &request);
+    copy = request;
+    struct ndt_error err = {""};
+    if (plan->ops->eval(plan->backend, &request, &box.sums, &err) != NDT_OK)
+        return fail(run, plan, err.text);
+    for (int i = 0; i < 8; i++)
+        if (box.before[i] != 0xa5a5a5a5a5a5a5a5u || box.after[i] != 0xa5a5a5a5a5a5a5a5u)
+            return fail(run, plan, "eval wrote outside of its result");
+    if (memcmp(&request, &copy, sizeof(request)) != 0)
+        return fail(run, plan, "eval changed its request");
+    *out = box.sums;
+    return 1;
+}
+
+static int load(struct run *run, struct kernel_plan *plan)
+{
+    struct ndt_error err = {""};
+    if (plan->ops->set_map(plan->backend, run->inputs.map, &err) != NDT_OK ||
+        plan->ops->set_scan(plan->backend, &run->inputs.scan.cloud, &err) != NDT_OK)
+        return fail(run, plan, err.text);
+    if (!guarded_cloud_intact(&run->inputs.scan))
+        return fail(run, plan, "set_scan changed the points or bytes around them");
+    return 1;
+}
+
+static int sums_repeat(struct run *run, struct kernel_plan *plan, const struct ndt_eval *sums)
+{
+    struct ndt_eval again;
+    guarded_cloud_spoil(&run->inputs.scan);
+    const int evaluated = eval_guarded(run, plan, &again);
+    guarded_cloud_restore(&run->inputs.scan);
+    if (!evaluated)
+        return 0;
+    if (memcmp(sums, &again, sizeof(again)) != 0)
+        return fail(run, plan, "a second evaluation, the caller's points overwritten, gives other bits");
+    if (run->has_first && run->first_ops == plan->ops && memcmp(sums, &run->first, sizeof(*sums)) != 0)
+        return fail(run, plan, "other bits than the first variant and number of threads of this backend");
+    if (run->first_ops != plan->ops) {
+        run->has_first = 1;
+        run->first_ops = plan->ops;
+        run->first = *sums;
+    }
+    return 1;
+}
+
+static int run_plan(struct run *run, struct kernel_plan *plan)
+{
+    struct ndt_eval sums;
+    start_plan(run, plan);
+    if (!load(run, plan) || !eval_guarded(run, plan, &sums) || !sums_close(run, plan, &sums) ||
+        !sums_repeat(run, plan, &sums))
+        return 0;
+    if (guard_hash_map(run->inputs.map) != run->map_hash)
+        return fail(run, plan, "the map was changed");
+    plan->passed++;
+    return 1;
+}
+
+/* Gradient and Hessian of a scan too large to difference: from the product's plain double backend. */
+static int borrow_derivatives(struct run *run, struct ndt_backend *judge)
+{
+    struct ndt_error err = {""};
+    struct ndt_eval_request request;
+    struct ndt_eval sums;
+    double values[KERNEL_SUMS];
+    make_request(run, &request);
+    if (judge->ops->set_map(judge, run->inputs.map, &err) != NDT_OK ||
+        judge->ops->set_scan(judge, &run->inputs.scan.cloud, &err) != NDT_OK ||
+        judge->ops->eval(judge, &request, &sums, &err) != NDT_OK) {
+        printf("FAIL %s: the reference backend: %s\n", run->item->name, err.text);
+        return 0;
+    }
+    memcpy(values, &sums, sizeof(values));
+    for (int i = KERNEL_GRADIENT; i < KERNEL_NEAREST; i++)
+        run->expected.value[i] = values[i];
+    return 1;
+}
+
+static int expect(struct run *run, struct ndt_backend *judge)
+{
+    struct kernel_question question = {.scan = &run->inputs.scan.cloud, .neighbours = run->item->neighbours,
+                                       .exact = run->inputs.exact, .full_points = run->options->oracle};
+    memcpy(question.p, run->inputs.p, sizeof(question.p));
+    struct kernel_reference *reference = kernel_reference_create(&run->inputs.map->levels[run->inputs.level]);
+    const int done = reference && kernel_reference_eval(reference, &question, &run->expected);
+    kernel_reference_destroy(reference);
+    if (!done)
+        printf("FAIL %s: no memory for the reference\n", run->item->name);
+    return done && (run->expected.derivatives || borrow_derivatives(run, judge));
+}
+
+/* A case of which nothing is checked would pass silently. */
+static int worth_running(const struct run *run)
+{
+    const struct kernel_case *item = run->item;
+    const int nothing = item->size == 0 || item->map == KERNEL_MAP_EMPTY || item->pose == KERNEL_POSE_AWAY ||
+                        item->pose == KERNEL_POSE_BEYOND || item->points == KERNEL_POINTS_OUTSIDE ||
+                        item->points == KERNEL_POINTS_HUGE;
+    const double pairs = (double)run->expected.value[KERNEL_PAIRS];
+    if (nothing ? pairs == 0 : pairs > 0 || item->size == 1)
+        return 1;
+    printf("FAIL %s: the case itself is wrong: %g pairs\n", item->name, pairs);
+    return 0;
+}
+
+static int run_case(const struct options *options, const struct kernel_case *item, struct kernel_maps *maps,
+                    struct kernel_plans *plans, struct ndt_backend *judge, uint64_t *hash)
+{
+    struct run run = {.options = options, .item = item};
+    struct ndt_error err = {""};
+    if (kernel_inputs_make(&run.inputs, maps, item, &err) != NDT_OK) {
+        printf("FAIL %s: %s\n", item->name, err.text);
+        kernel_inputs_free(&run.inputs);
+        return 0;
+    }
+    run.map_hash = guard_hash_map(run.inputs.map);
+    int good = expect(&run, judge) && worth_running(&run);
+    const int known = good;
+    for (size_t i = 0; known && i < plans->count; i++) {
+        struct kernel_plan *plan = &plans->items[i];
+        if (plan->backend)
+            good &= run_plan(&run, plan);
+        if (run.first_ops == &ndt_cpu_backend && plan->ops == run.first_ops)
+            *hash = guard_hash(*hash, &run.first, sizeof(run.first));
+    }
+    kernel_inputs_free(&run.inputs);
+    return good;
+}
+
+/* What must be refused, and poses that no caller should send but no kernel may crash on. */
+static int refuses(struct run *run, struct kernel_plan *plan)
+{
+    struct ndt_error err = {""};
+    struct ndt_eval_request request;
+    struct ndt_eval sums;
+    start_plan(run, plan);
+    make_request(run, &request);
+    if (plan->ops->eval(plan->backend, &request, &sums, &err) == NDT_OK)
+        return fail(run, plan, "eval without map and scan is not refused");
+    if (!load(run, plan))
+        return 0;
+    request.level = (int)run->inputs.map->level_count;
+    if (plan->ops->eval(plan->backend, &request, &sums, &err) == NDT_OK)
+        return fail(run, plan, "a level beyond the map's is not refused");
+    request.level = -1;
+    if (plan->ops->eval(plan->backend, &request, &sums, &err) == NDT_OK)
+        return fail(run, plan, "level -1 is not refused");
+    static const double strange[] = {NAN, INFINITY, -1e300, 1e12, -3e9};
+    for (size_t i = 0; i < 6 * sizeof(strange) / sizeof(strange[0]); i++) {
+        make_request(run, &request);
+        request.p[i % 6] = strange[i / 6];
+        const enum ndt_status status = plan->ops->eval(plan->backend, &request, &sums, &err);
+        const int off_map = i % 6 < 3 || !isfinite(strange[i / 6]);
+        if (status == NDT_OK && off_map && (sums.matched != 0 || sums.score != 0))
+            return fail(run, plan, "a pose far away or not finite matches points");
+    }
+    plan->passed++;
+    return 1;
+}
+
+static int refuses_large(struct run *run, struct kernel_plan *plan)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *small = NULL;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    config.max_points = run->inputs.scan.cloud.count - 1;
+    if (plan->isa[0])
+        config.isa = plan->isa;
+    if (plan->ops->open(&small, &config, &err) != NDT_OK)
+        return fail(run, plan, err.text);
+    const enum ndt_status status = plan->ops->set_scan(small, &run->inputs.scan.cloud, &err);
+    plan->ops->close(small);
+    if (status != NDT_ERR_LIMIT || !err.text[0])
+        return fail(run, plan, "a scan above max_points is not refused as over the limit, with a reason");
+    return 1;
+}
+
+/* Runs first: the backends have neither map nor scan yet. */
+static int run_contract(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans)
+{
+    static const char name[] = "contract";
+    if (options->only && strncmp(name, options->only, strlen(options->only)) != 0)
+        return 1;
+    struct kernel_case item = {.leaf_m = 2.0, .size = 100};
+    memcpy(item.name, name, sizeof(name));
+    struct run run = {.options = options, .item = &item};
+    struct ndt_error err = {""};
+    int good = kernel_inputs_make(&run.inputs, maps, &item, &err) == NDT_OK;
+    if (!good)
+        printf("FAIL contract: %s\n", err.text);
+    for (size_t i = 0; good && i < plans->count; i++)
+        if (plans->items[i].backend && (!refuses(&run, &plans->items[i]) || !refuses_large(&run, &plans->items[i])))
+            good = 0;
+    kernel_inputs_free(&run.inputs);
+    return good;
+}
+
+static size_t run_cases(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans,
+                        struct ndt_backend *judge)
+{
+    struct kernel_case item;
+    size_t bad = run_contract(options, maps, plans) ? 0 : 1, ran = 0;
+    uint64_t hash = 0;
+    for (size_t i = 0; kernel_case_at(i, &item); i++) {
+        if (options->only && strncmp(item.name, options->only, strlen(options->only)) != 0)
+            continue;
+        ran++;
+        bad += run_case(options, &item, maps, plans, judge, &hash) ? 0 : 1;
+    }
+    printf("%zu cases, %zu with failures; all sums of the CPU backend hash to %016llx\n", ran, bad,
+           (unsigned long long)hash);
+    return bad;
+}
+
+static size_t report(const struct kernel_plans *plans)
+{
+    size_t runnable = 0;
+    for (size_t i = 0; i < plans->count; i++) {
+        const struct kernel_plan *plan = &plans->items[i];
+        char name[64];
+        kernel_plan_name(plan, name, sizeof(name));
+        if (!plan->backend)
+            printf("%-18s SKIPPED: %s\n", name, plan->skipped);
+        else
+            printf("%-18s %zu passed, %zu failed; largest error %.2g of the tolerance (%s)\n", name, plan->passed,
+                   plan->failed, plan->worst, plan->worst_name);
+        runnable += plan->backend ? 1 : 0;
+    }
+    return runnable;
+}
+
+static void list_all(const struct kernel_plans *plans)
+{
+    struct kernel_case item;
+    char name[64];
+    for (size_t i = 0; i < plans->count; i++)
+        printf("plan %s%s%s\n", kernel_plan_name(&plans->items[i], name, sizeof(name)),
+               plans->items[i].backend ? "" : " - cannot run: ", plans->items[i].skipped);
+    printf("case contract\n");
+    for (size_t i = 0; kernel_case_at(i, &item); i++)
+        printf("case %s\n", item.name);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: check_kernels [--list] [--bench] [--backend NAME] [--isa NAME] [--threads 1..3]\n"
+                    "                     [--seed N] [--case NAME-OR-BEGINNING] [--oracle POINTS]\n");
+    return 2;
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {{"list", 0, NULL, 'l'},    {"bench", 0, NULL, 'b'},
+                                          {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},
+                                          {"threads", 1, NULL, 't'}, {"seed", 1, NULL, 's'},
+                                          {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'},
+                                          {NULL, 0, NULL, 0}};
+    *options = (struct options){.seed = 1, .oracle = 1000};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'l': options->list = 1; break;
+        case 'b': options->bench = 1; break;
+        case 'k': options->filter.backend = optarg; break;
+        case 'i': options->filter.isa = optarg; break;
+        case 't': options->filter.threads = atoi(optarg); break;
+        case 's': options->seed = strtoull(optarg, NULL, 10); break;
+        case 'c': options->only = optarg; break;
+        case 'o': options->oracle = strtoull(optarg, NULL, 10); break;
+        default: return 0;
+        }
+    }
+    return optind == argc && options->oracle > 0 && options->filter.threads >= 0 && options->filter.threads <= 3;
+}
+
+static int run_all(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *judge = NULL;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    if (ndt_reference_backend.open(&judge, &config, &err) != NDT_OK) {
+        printf("FAIL: the reference backend does not open: %s\n", err.text);
+        return 1;
+    }
+    const size_t bad = run_cases(options, maps, plans, judge);
+    judge->ops->close(judge);
+    const size_t runnable = report(plans);
+    if (runnable == 0) {
+        printf("nothing could run here\n");
+        return 77;
+    }
+    return bad ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct kernel_plans plans;
+    struct options options;
+    if (!parse(argc, argv, &options))
+        return usage();
+    signal(SIGSEGV, on_crash);
+    signal(SIGBUS, on_crash);
+    struct kernel_maps maps = {.seed = options.seed};
+    kernel_plans_open(&plans, &options.filter);
+    int code = 0;
+    if (options.list)
+        list_all(&plans);
+    else if (options.bench)
+        code = kernel_bench(&plans, &maps) ? 0 : 1;
+    else
+        code = run_all(&options, &maps, &plans);
+    kernel_plans_close(&plans);
+    kernel_maps_free(&maps);
+    return code;
+}

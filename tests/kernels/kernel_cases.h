@@ -1,0 +1,52 @@
+/* What check_kernels computes: a list of named cases, and the map, scan and pose of each.
+ *
+ * A case is GROUP/ITEM/NEIGHBOURS, such as sizes/257/radius. Inputs follow from the name and the seed. */
+#ifndef KERNEL_CASES_H
+#define KERNEL_CASES_H
+
+#include <stdint.h>
+
+#include "kernel_guard.h"
+#include "ndt/backend.h"
+#include "ndt/map.h"
+
+enum kernel_map { KERNEL_MAP_STREET, KERNEL_MAP_SEEDED, KERNEL_MAP_UTM, KERNEL_MAP_SPREAD, KERNEL_MAP_THIN,
+                  KERNEL_MAP_EMPTY, KERNEL_MAPS };
+enum kernel_pose { KERNEL_POSE_DRIVE, KERNEL_POSE_TURNED, KERNEL_POSE_STEEP, KERNEL_POSE_GIMBAL,
+                   KERNEL_POSE_UPSIDE, KERNEL_POSE_PLAIN, KERNEL_POSE_AWAY, KERNEL_POSE_BEYOND, KERNEL_POSES };
+enum kernel_points { KERNEL_POINTS_SCAN, KERNEL_POINTS_FACES, KERNEL_POINTS_OUTSIDE, KERNEL_POINTS_NONFINITE,
+                     KERNEL_POINTS_HUGE, KERNEL_POINTS_MEANS, KERNEL_POINT_KINDS };
+
+struct kernel_case {
+    char name[64];
+    enum kernel_map map;
+    double leaf_m;
+    enum ndt_neighbours neighbours;
+    enum kernel_pose pose;
+    enum kernel_points points;
+    size_t size;
+};
+/* 0 after the last. */
+int kernel_case_at(size_t i, struct kernel_case *out);
+const char *kernel_neighbours_name(enum ndt_neighbours neighbours);
+
+/* Maps made so far; zero-initialise, set the seed. */
+struct kernel_maps {
+    uint64_t seed;
+    struct ndt_map *made[KERNEL_MAPS];
+};
+void kernel_maps_free(struct kernel_maps *maps);
+
+struct kernel_inputs {
+    struct ndt_map *map; /* borrowed */
+    int level;
+    double p[6];
+    int exact; /* the transform of these points is exact in float */
+    struct guarded_cloud scan;
+};
+/* Everything from the case and the seed alone. */
+NDT_MUST_CHECK enum ndt_status kernel_inputs_make(struct kernel_inputs *out, struct kernel_maps *maps,
+                                                  const struct kernel_case *item, struct ndt_error *err);
+void kernel_inputs_free(struct kernel_inputs *inputs);
+
+#endif

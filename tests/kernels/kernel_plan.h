@@ -1,0 +1,49 @@
+/* Every way to compute: one plan per backend, CPU variant and number of threads, with the tolerance it must
+ * keep. Adding a backend = a row in src/backends.c and, where float is not enough said, one here. */
+#ifndef KERNEL_PLAN_H
+#define KERNEL_PLAN_H
+
+#include "kernel_reference.h"
+#include "ndt/backend.h"
+
+/* |sum - expected| <= unit (rtol weight + inner_rtol inner + lever_rtol (lever + |t| shift)) + own
+ * + slack, with the quantities of kernel_reference.h and unit = the rounding unit of the arithmetic. */
+struct kernel_tolerance {
+    const char *backend; /* NULL: every other backend */
+    enum kernel_rounding rounding;
+    double unit;
+    double rtol, inner_rtol, lever_rtol;
+    int rounds_translation; /* t is added in the same arithmetic */
+    const char *reason;
+};
+
+struct kernel_plan {
+    const struct ndt_backend_ops *ops;
+    char isa[16]; /* empty: the backend has no variants */
+    int threads;
+    const struct kernel_tolerance *tolerance;
+    struct ndt_backend *backend; /* NULL: cannot run here */
+    char skipped[512];           /* why */
+    size_t passed, failed;
+    double worst; /* largest error as part of what is allowed */
+    char worst_name[96];
+};
+
+enum { KERNEL_MAX_PLANS = 64 };
+struct kernel_plans {
+    size_t count;
+    struct kernel_plan items[KERNEL_MAX_PLANS];
+};
+
+struct kernel_plan_filter {
+    const char *backend, *isa; /* NULL: all */
+    int threads;               /* 0: 1, 2 and 3 */
+};
+
+/* Opens everything that can run; what cannot is kept with its reason. */
+void kernel_plans_open(struct kernel_plans *plans, const struct kernel_plan_filter *filter);
+void kernel_plans_close(struct kernel_plans *plans);
+/* "cpu avx2 x2" */
+const char *kernel_plan_name(const struct kernel_plan *plan, char *text, size_t size);
+
+#endif

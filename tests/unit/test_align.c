@@ -1,0 +1,488 @@
+/* Alignment of synthetic scans: what is found, what is said about it, and when it is refused. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndt/align.h"
+#include "ndt/backend.h"
+#include "ndt/map.h"
+#include "street_world.h"
+
+static const double DEG = 0.017453292519943295;
+static const double ZERO_M[3] = {0, 0, 0};
+/* A multiple of every leaf, so that cells are the same as at zero. */
+static const double UTM_M[3] = {500000.0, 5400000.0, 400.0};
+static const struct world STREET = {WORLD_STREET, 3, 80.0, 0.02};
+static const struct world CORRIDOR = {WORLD_CORRIDOR, 4, 80.0, 0.02};
+
+/* Maps live in the parent of all tests; backends hold threads, which do not survive Check's fork. */
+static struct ndt_map *street_map, *utm_map, *corridor_map;
+static struct ndt_backend *backend;
+static struct ndt_aligner *aligner;
+static struct ndt_align_params params;
+static struct ndt_cloud scan;
+static struct ndt_error err;
+
+static struct ndt_map *make_map(const struct world *world, const double origin_m[3])
+{
+    struct ndt_cloud points;
+    struct ndt_map_config config;
+    struct ndt_map *map = NULL;
+    ndt_cloud_init(&points);
+    ndt_map_config_default(&config);
+    ck_assert_int_eq(world_map(&points, world, 40000, origin_m, &err), NDT_OK);
+    ck_assert_msg(ndt_map_from_cloud(&map, &config, &points, &err) == NDT_OK, "%s", err.text);
+    ndt_cloud_free(&points);
+    return map;
+}
+
+static void make_maps(void)
+{
+    street_map = make_map(&STREET, ZERO_M);
+    utm_map = make_map(&STREET, UTM_M);
+    corridor_map = make_map(&CORRIDOR, ZERO_M);
+}
+
+static void free_maps(void)
+{
+    ndt_map_release(street_map);
+    ndt_map_release(utm_map);
+    ndt_map_release(corridor_map);
+}
+
+static void open_aligner(const struct ndt_backend_ops *ops, int threads, struct ndt_map *map)
+{
+    struct ndt_backend_config config;
+    ndt_backend_config_default(&config);
+    config.threads = threads;
+    ck_assert_msg(ops->open(&backend, &config, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndt_aligner_create(&aligner, backend, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndt_aligner_set_map(aligner, map, &err) == NDT_OK, "%s", err.text);
+}
+
+static void close_aligner(void)
+{
+    ndt_aligner_destroy(aligner);
+    backend->ops->close(backend);
+}
+
+static void setup(void)
+{
+    ndt_cloud_init(&scan);
+    ndt_align_params_default(&params);
+    open_aligner(&ndt_cpu_backend, 1, street_map);
+}
+
+static void teardown(void)
+{
+    close_aligner();
+    ndt_cloud_free(&scan);
+}
+
+static void use_map(struct ndt_map *map)
+{
+    ck_assert_msg(ndt_aligner_set_map(aligner, map, &err) == NDT_OK, "%s", err.text);
+}
+
+static struct ndt_align_result align(const struct ndt_pose *guess)
+{
+    struct ndt_align_result result;
+    ck_assert_msg(ndt_align(aligner, &params, &scan, guess, &result, &err) == NDT_OK, "%s", err.text);
+    ck_assert(ndt_pose_is_finite(&result.T_map_sensor));
+    ck_assert_int_eq(result.outcome == NDT_CONVERGED, result.reason[0] == '\0');
+    return result;
+}
+
+static struct ndt_pose take_scan(const struct world *world, uint64_t seed, double s, double heading_rad)
+{
+    const struct ndt_pose truth = world_pose(world, s, heading_rad);
+    ck_assert_int_eq(world_scan(&scan, world, seed, 1500, &truth, 30.0, &err), NDT_OK);
+    return truth;
+}
+
+static int same_pose(const struct ndt_pose *a, const struct ndt_pose *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* How many of 40 starts off by up to the limits end within 5 cm and 0.3 deg of the truth. */
+static int recovered(double shift_m, double turn_rad)
+{
+    struct world_random random = {21};
+    int good = 0;
+    for (uint64_t i = 0; i < 40; i++) {
+        const struct ndt_pose truth = take_scan(&STREET, i, 0.25 + 0.0125 * (double)i, 0.4 * (double)i);
+        const struct ndt_pose guess = world_perturb(&random, &truth, shift_m, turn_rad);
+        const struct ndt_align_result result = align(&guess);
+        good += ndt_pose_distance_m(&truth, &result.T_map_sensor) < 0.05 &&
+                ndt_pose_angle_rad(&truth, &result.T_map_sensor) < 0.3 * DEG && result.outcome == NDT_CONVERGED;
+    }
+    return good;
+}
+
+START_TEST(recovers_from_wrong_starts)
+{
+    ck_assert_int_eq(recovered(0.5, 2 * DEG), 40);
+    ck_assert_int_eq(recovered(1.0, 5 * DEG), 40);
+    ck_assert_int_ge(recovered(2.0, 10 * DEG), 38);
+}
+END_TEST
+
+START_TEST(converged_result_is_complete)
+{
+    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_align_result result = align(&truth);
+    size_t rows;
+    const struct ndt_iteration *trace = ndt_aligner_trace(aligner, &rows);
+    int evaluations = 0;
+    ck_assert_int_eq(result.outcome, NDT_CONVERGED);
+    ck_assert_int_eq((int)rows, result.iterations);
+    for (size_t i = 0; i < rows; i++) {
+        ck_assert_int_eq(trace[i].iteration, (int)i);
+        ck_assert(i == 0 || trace[i].level >= trace[i - 1].level);
+        evaluations += trace[i].evaluations;
+    }
+    ck_assert_int_ge(result.evaluations, evaluations);
+    ck_assert_int_eq(result.weak_count, 0);
+    ck_assert_double_gt(result.scores.match_ratio, 0.9);
+    ck_assert_double_le(result.scores.match_ratio, 1.0);
+    ck_assert_double_gt(result.scores.nvtl_normalized, 0.5);
+    ck_assert_double_le(result.scores.nvtl_normalized, 1.0);
+    ck_assert_double_gt(result.scores.transform_probability, 0.0);
+    ck_assert_double_gt(result.scores.coverage, 0.5);
+    ck_assert_double_gt(result.align_us, 0.0);
+}
+END_TEST
+
+START_TEST(same_bits_for_any_number_of_threads)
+{
+    const struct ndt_pose truth = take_scan(&STREET, 2, 0.4, -2.0);
+    struct world_random random = {5};
+    const struct ndt_pose guess = world_perturb(&random, &truth, 1.0, 5 * DEG);
+    const struct ndt_align_result first = align(&guess);
+    for (int threads = 1; threads <= 3; threads++) {
+        close_aligner();
+        open_aligner(&ndt_cpu_backend, threads, street_map);
+        for (int repeat = 0; repeat < 2; repeat++) {
+            const struct ndt_align_result again = align(&guess);
+            ck_assert(same_pose(&first.T_map_sensor, &again.T_map_sensor));
+            ck_assert_int_eq(memcmp(first.covariance, again.covariance, sizeof(first.covariance)), 0);
+            ck_assert_int_eq(first.evaluations, again.evaluations);
+        }
+    }
+}
+END_TEST
+
+START_TEST(utm_origin_costs_nothing)
+{
+    const struct ndt_pose truth = take_scan(&STREET, 3, 0.6, 0.5);
+    struct world_random random = {6};
+    struct ndt_pose guess = world_perturb(&random, &truth, 0.5, 2 * DEG);
+    const struct ndt_align_result here = align(&guess);
+    use_map(utm_map);
+    for (int i = 0; i < 3; i++)
+        guess.t_m[i] += UTM_M[i];
+    const struct ndt_align_result far = align(&guess);
+    for (int i = 0; i < 3; i++)
+        ck_assert_double_eq_tol(far.T_map_sensor.t_m[i] - UTM_M[i], here.T_map_sensor.t_m[i], 2e-6);
+    ck_assert_double_le(ndt_pose_angle_rad(&here.T_map_sensor, &far.T_map_sensor), 1e-6);
+}
+END_TEST
+
+START_TEST(off_the_map)
+{
+    struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    guess.t_m[0] += 5000.0;
+    for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
+        params.variant = (enum ndt_variant)variant;
+        const struct ndt_align_result result = align(&guess);
+        ck_assert_int_eq(result.outcome, NDT_OFF_MAP);
+        ck_assert_double_le(ndt_pose_distance_m(&guess, &result.T_map_sensor), 1e-9);
+        ck_assert_int_eq(result.has_covariance, 0);
+        ck_assert_double_eq(result.scores.match_ratio, 0.0);
+    }
+}
+END_TEST
+
+START_TEST(empty_and_nan_scans_keep_the_guess)
+{
+    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    const size_t count = scan.count;
+    scan.count = 0;
+    const struct ndt_align_result empty = align(&guess);
+    ck_assert_int_eq(empty.outcome, NDT_REJECTED);
+    ck_assert(same_pose(&guess, &empty.T_map_sensor));
+    scan.count = count;
+    for (size_t i = 0; i < count; i++)
+        scan.x_m[i] = scan.y_m[i] = scan.z_m[i] = i % 2 ? NAN : INFINITY;
+    const struct ndt_align_result nan_only = align(&guess);
+    ck_assert(nan_only.outcome == NDT_OFF_MAP || nan_only.outcome == NDT_REJECTED);
+    ck_assert_double_le(ndt_pose_distance_m(&guess, &nan_only.T_map_sensor), 1e-9);
+    ck_assert_int_eq(nan_only.has_covariance, 0);
+}
+END_TEST
+
+START_TEST(some_nan_points_change_nothing_but_the_ratio)
+{
+    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    const size_t clean = scan.count;
+    const struct ndt_align_result without = align(&truth);
+    ck_assert_int_eq(ndt_cloud_reserve(&scan, clean + 100, 0, &err), NDT_OK);
+    for (size_t i = clean; i < clean + 100; i++) {
+        scan.x_m[i] = NAN;
+        scan.y_m[i] = scan.z_m[i] = 1.0f;
+    }
+    scan.count = clean + 100;
+    const struct ndt_align_result with = align(&truth);
+    ck_assert_double_le(ndt_pose_distance_m(&without.T_map_sensor, &with.T_map_sensor), 1e-9);
+    ck_assert_double_eq_tol(with.scores.match_ratio, without.scores.match_ratio * (double)clean / (double)scan.count,
+                            1e-9);
+}
+END_TEST
+
+START_TEST(guess_that_is_not_finite_is_refused)
+{
+    struct ndt_align_result result;
+    struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    guess.t_m[1] = NAN;
+    const enum ndt_status status = ndt_align(aligner, &params, &scan, &guess, &result, &err);
+    ck_assert(status != NDT_OK || result.outcome == NDT_NO_GUESS);
+}
+END_TEST
+
+START_TEST(level_that_the_map_lacks_is_named)
+{
+    struct ndt_align_result result;
+    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    params.levels[1].leaf_m = 3.5;
+    ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "3.5"));
+    ck_assert(same_pose(&guess, &result.T_map_sensor));
+}
+END_TEST
+
+START_TEST(corridor_keeps_the_prediction_along_its_axis)
+{
+    use_map(corridor_map);
+    const struct ndt_pose truth = take_scan(&CORRIDOR, 5, 0.5, 0.3);
+    struct ndt_pose guess = truth;
+    guess.t_m[0] += 0.8;
+    guess.t_m[1] += 0.2;
+    guess.t_m[2] -= 0.1;
+    const struct ndt_align_result result = align(&guess);
+    ck_assert_int_ge(result.weak_count, 1);
+    ck_assert_double_gt(fabs(result.weak_axes[0][0]), 0.99);
+    double norm2 = 0;
+    for (int i = 0; i < 6; i++)
+        norm2 += result.weak_axes[0][i] * result.weak_axes[0][i];
+    ck_assert_double_eq_tol(norm2, 1.0, 1e-9);
+    ck_assert_double_eq_tol(result.T_map_sensor.t_m[0], guess.t_m[0], 0.05);
+    ck_assert_double_eq_tol(result.T_map_sensor.t_m[1], truth.t_m[1], 0.02);
+    ck_assert_double_eq_tol(result.T_map_sensor.t_m[2], truth.t_m[2], 0.02);
+}
+END_TEST
+
+START_TEST(iteration_limit_is_said)
+{
+    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    struct ndt_pose guess = truth;
+    guess.t_m[0] += 0.7;
+    guess.t_m[1] -= 0.7;
+    params.max_iterations = 1;
+    for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
+        params.variant = (enum ndt_variant)variant;
+        const struct ndt_align_result result = align(&guess);
+        ck_assert_int_ne(result.outcome, NDT_CONVERGED);
+        ck_assert_int_eq(result.iterations, 1);
+        ck_assert_double_lt(ndt_pose_distance_m(&truth, &result.T_map_sensor), ndt_pose_distance_m(&truth, &guess));
+    }
+    params.variant = NDT_ROBUST;
+    params.score_threshold = 0;
+    ck_assert_int_eq(align(&guess).outcome, NDT_ITERATION_LIMIT);
+}
+END_TEST
+
+START_TEST(deadline_returns_the_best_pose_so_far)
+{
+    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    struct ndt_pose guess = truth;
+    guess.t_m[0] += 0.5;
+    params.deadline_s = 1e-9;
+    const struct ndt_align_result hurried = align(&guess);
+    ck_assert_int_eq(hurried.outcome, NDT_DEADLINE);
+    ck_assert_double_le(ndt_pose_distance_m(&truth, &hurried.T_map_sensor),
+                        ndt_pose_distance_m(&truth, &guess) + 1e-9);
+    ck_assert_double_gt(hurried.scores.match_ratio, 0.0);
+    params.deadline_s = 10.0;
+    ck_assert_int_eq(align(&guess).outcome, NDT_CONVERGED);
+}
+END_TEST
+
+/* Points that have nothing to do with the map must not pass as a pose. */
+START_TEST(noise_is_not_converged)
+{
+    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    struct world_random random = {9};
+    for (size_t i = 0; i < scan.count; i++) {
+        scan.x_m[i] = (float)world_uniform(&random, -30, 30);
+        scan.y_m[i] = (float)world_uniform(&random, -30, 30);
+        scan.z_m[i] = (float)world_uniform(&random, -2, 20);
+    }
+    const struct ndt_align_result result = align(&guess);
+    ck_assert(result.outcome == NDT_LOW_SCORE || result.outcome == NDT_DEGENERATE);
+}
+END_TEST
+
+START_TEST(few_matches_are_degenerate)
+{
+    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    for (size_t i = 40; i < scan.count; i++)
+        scan.z_m[i] += 500.0f;
+    const struct ndt_align_result result = align(&guess);
+    ck_assert_int_eq(result.outcome, NDT_DEGENERATE);
+}
+END_TEST
+
+/* Gauss-Jordan, enough for a well-conditioned matrix. */
+static void invert6(double A[6][6], double out[6][6])
+{
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            out[i][j] = i == j;
+    for (int k = 0; k < 6; k++) {
+        const double pivot = A[k][k];
+        for (int j = 0; j < 6; j++) {
+            A[k][j] /= pivot;
+            out[k][j] /= pivot;
+        }
+        for (int i = 0; i < 6; i++) {
+            const double factor = A[i][k];
+            for (int j = 0; i != k && j < 6; j++) {
+                A[i][j] -= factor * A[k][j];
+                out[i][j] -= factor * out[k][j];
+            }
+        }
+    }
+}
+
+/* What turning by each of (a, b, c) does, as rotation about the map's axes: found by moving the pose. */
+static void rotation_columns(const double p[6], double E[6][6])
+{
+    const double h = 1e-6;
+    const struct ndt_pose here = ndt_pose_from_euler(p);
+    const struct ndt_pose back = ndt_pose_inverse(&here);
+    memset(E, 0, sizeof(double[6][6]));
+    for (int k = 0; k < 3; k++) {
+        double q[6];
+        memcpy(q, p, sizeof(q));
+        q[3 + k] += h;
+        const struct ndt_pose moved = ndt_pose_from_euler(q);
+        struct ndt_pose turn = ndt_pose_compose(&moved, &back);
+        memset(turn.t_m, 0, sizeof(turn.t_m));
+        const struct ndt_twist twist = ndt_pose_log(&turn, h);
+        E[k][k] = 1.0;
+        for (int i = 0; i < 3; i++)
+            E[3 + i][3 + k] = twist.w_radps[i];
+    }
+}
+
+/* E (-H)^-1 E^T at a pose, from the plain double backend. */
+static void expected_covariance(const struct ndt_pose *pose, double out[6][6])
+{
+    double minus_H[6][6], inverse[6][6], E[6][6];
+    struct ndt_eval eval;
+    struct ndt_eval_request request = {.level = ndt_map_find_level(street_map, 1.0), .neighbours = NDT_RADIUS};
+    close_aligner();
+    open_aligner(&ndt_reference_backend, 1, street_map);
+    ck_assert_int_eq(backend->ops->set_scan(backend, &scan, &err), NDT_OK);
+    ndt_pose_to_euler(pose, request.p);
+    for (int i = 0; i < 3; i++)
+        request.p[i] -= street_map->origin_m[i];
+    ck_assert_int_eq(backend->ops->eval(backend, &request, &eval, &err), NDT_OK);
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++, at++)
+            minus_H[i][j] = minus_H[j][i] = -eval.hessian[at];
+    invert6(minus_H, inverse);
+    rotation_columns(request.p, E);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            out[i][j] = 0;
+            for (int k = 0; k < 6; k++)
+                for (int l = 0; l < 6; l++)
+                    out[i][j] += E[i][k] * inverse[k][l] * E[j][l];
+        }
+}
+
+START_TEST(covariance_is_the_inverse_of_the_whole_hessian)
+{
+    double expected[6][6];
+    const struct ndt_pose truth = take_scan(&STREET, 8, 0.5, 1.3);
+    params.fine_stop_gain = 0; /* go on to the very top */
+    const struct ndt_align_result result = align(&truth);
+    ck_assert_int_eq(result.has_covariance, 1);
+    expected_covariance(&result.T_map_sensor, expected);
+    for (int i = 0; i < 6; i++) {
+        const double variance = result.covariance[7 * i];
+        ck_assert_double_gt(variance, 0.0);
+        ck_assert_double_lt(sqrt(variance), i < 3 ? 0.1 : 1.0 * DEG);
+        for (int j = 0; j < 6; j++) {
+            const double scale = params.covariance_scale * sqrt(expected[i][i] * expected[j][j]);
+            ck_assert_double_eq(result.covariance[6 * i + j], result.covariance[6 * j + i]);
+            ck_assert_double_eq_tol(result.covariance[6 * i + j], params.covariance_scale * expected[i][j],
+                                    0.03 * scale);
+        }
+    }
+}
+END_TEST
+
+/* Normalised errors of many independent scans: the stated deviations are of the right order. */
+START_TEST(covariance_has_the_size_of_the_errors)
+{
+    double sum = 0;
+    const int scans = 30;
+    for (int i = 0; i < scans; i++) {
+        const struct ndt_pose truth = take_scan(&STREET, (uint64_t)(100 + i), 0.3 + 0.013 * i, 0.2 * i);
+        const struct ndt_align_result result = align(&truth);
+        for (int k = 0; k < 3; k++) {
+            const double off_m = result.T_map_sensor.t_m[k] - truth.t_m[k];
+            sum += off_m * off_m / result.covariance[7 * k] / (3.0 * scans);
+        }
+    }
+    printf("mean squared normalised position error: %.2f\n", sum);
+    ck_assert_double_gt(sum, 0.01);
+    ck_assert_double_lt(sum, 10.0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("align");
+    TCase *tcase = tcase_create("synthetic");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_unchecked_fixture(tcase, make_maps, free_maps);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, recovers_from_wrong_starts);
+    tcase_add_test(tcase, converged_result_is_complete);
+    tcase_add_test(tcase, same_bits_for_any_number_of_threads);
+    tcase_add_test(tcase, utm_origin_costs_nothing);
+    tcase_add_test(tcase, off_the_map);
+    tcase_add_test(tcase, empty_and_nan_scans_keep_the_guess);
+    tcase_add_test(tcase, some_nan_points_change_nothing_but_the_ratio);
+    tcase_add_test(tcase, guess_that_is_not_finite_is_refused);
+    tcase_add_test(tcase, level_that_the_map_lacks_is_named);
+    tcase_add_test(tcase, corridor_keeps_the_prediction_along_its_axis);
+    tcase_add_test(tcase, iteration_limit_is_said);
+    tcase_add_test(tcase, deadline_returns_the_best_pose_so_far);
+    tcase_add_test(tcase, noise_is_not_converged);
+    tcase_add_test(tcase, few_matches_are_degenerate);
+    tcase_add_test(tcase, covariance_is_the_inverse_of_the_whole_hessian);
+    tcase_add_test(tcase, covariance_has_the_size_of_the_errors);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,229 @@
+/* The YAML of the configuration file: what is taken, and one clear line with file and line for the rest. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ndtd/config_file.h"
+
+static struct ndtd_settings settings;
+static struct ndt_error err;
+
+static void setup(void)
+{
+    ndtd_settings_default(&settings);
+    err.text[0] = '\0';
+}
+
+static enum ndt_status parse(const char *text)
+{
+    return ndtd_config_parse(&settings, "a.yaml", text, strlen(text), &err);
+}
+
+static void must_read(const char *text)
+{
+    ck_assert_msg(parse(text) == NDT_OK, "%s", err.text);
+}
+
+static void must_refuse(const char *text, const char *start_of_error)
+{
+    setup();
+    ck_assert_msg(parse(text) == NDT_ERR_ARGUMENT, "taken: %s", text);
+    ck_assert_msg(strncmp(err.text, start_of_error, strlen(start_of_error)) == 0, "'%s' instead of '%s'", err.text,
+                  start_of_error);
+    ck_assert_ptr_null(strchr(err.text, '\n'));
+}
+
+START_TEST(nested_dotted_and_wrapped_mean_the_same)
+{
+    must_read("ndt:\n  max_iterations: 7\n  levels: [2.0, 1.0]\n");
+    ck_assert_int_eq(settings.align.max_iterations, 7);
+    ck_assert_uint_eq(settings.align.level_count, 2);
+    must_read("ndt.max_iterations: 8\n");
+    ck_assert_int_eq(settings.align.max_iterations, 8);
+    must_read("/**:\n  ros__parameters:\n    ndt: {max_iterations: 9}\n    cpu.threads: 2\n");
+    ck_assert_int_eq(settings.align.max_iterations, 9);
+    ck_assert_int_eq(settings.compute.threads, 2);
+    must_read("covariance:\n  covariance_estimation:\n    scale_factor: 2.5\n");
+    ck_assert_double_eq(settings.align.covariance_scale, 2.5);
+}
+END_TEST
+
+START_TEST(lists_in_both_styles)
+{
+    must_read("ndt:\n  levels:\n    - 3.0\n    - 1.5\n  neighbours: direct1\n");
+    ck_assert_double_eq(settings.align.levels[1].leaf_m, 1.5);
+    ck_assert_uint_eq(settings.neighbours_count, 1);
+    must_read("initial_pose: [1, 2, 3,\n   0, 0, 0, 1]\n");
+    ck_assert_double_eq(settings.initial_pose[2], 3);
+    must_read("initial_pose: []\n");
+    ck_assert_int_eq(settings.has_initial_pose, 0);
+}
+END_TEST
+
+START_TEST(empty_files_and_sections_change_nothing)
+{
+    struct ndtd_settings before = settings;
+    must_read("");
+    must_read("# only a comment\n");
+    must_read("---\n...\n");
+    must_read("ndt:\ncpu:\n");
+    ck_assert_int_eq(memcmp(&before, &settings, sizeof(before)), 0);
+}
+END_TEST
+
+START_TEST(texts_are_taken_as_they_are)
+{
+    must_read("map:\n  path: \"a: b # c\"\n");
+    ck_assert_str_eq(settings.map_path, "a: b # c");
+    must_read("map: {path: 'it''s'}\n");
+    ck_assert_str_eq(settings.map_path, "it's");
+    must_read("map: {path: }\n");
+    ck_assert_str_eq(settings.map_path, "");
+}
+END_TEST
+
+START_TEST(unknown_names_get_the_nearest)
+{
+    must_refuse("ndt:\n  levels: [1.0]\n  max_iteration: 3\n",
+                "a.yaml:3: 'ndt.max_iteration' is not an option; did you mean 'ndt.max_iterations'?");
+    must_refuse("\n\nresolution: 3\n", "a.yaml:3: 'resolution' is not an option; did you mean 'ndt.resolution'?");
+    must_refuse("nope:\n  what: 1\n", "a.yaml:2: 'nope.what' is not an option");
+    must_refuse("nope: 1\n", "a.yaml:1: 'nope' is not an option");
+    must_refuse("? {a: b}\n: 1\n", "a.yaml:1: a key that is not a plain word");
+}
+END_TEST
+
+START_TEST(wrong_values_name_the_line)
+{
+    must_refuse("ndt:\n  max_iterations: many\n", "a.yaml:2: ndt.max_iterations: 'many' is not a whole number");
+    must_refuse("ndt:\n  max_iterations: 0\n", "a.yaml:2: ndt.max_iterations: 0 is outside 1 .. 512");
+    must_refuse("ndt:\n  levels: [4.0,\n    x]\n", "a.yaml:2: ndt.levels: 'x' is not a number");
+    must_refuse("ndt:\n  variant: [robust]\n", "a.yaml:2: ndt.variant: one value is wanted, not a list");
+    must_refuse("ndt:\n  variant:\n    a: 1\n", "a.yaml:3: ndt.variant: an option, not a section");
+    must_refuse("ndt: 3\n", "a.yaml:1: 'ndt' is a section, not an option");
+    must_refuse("ndt: [3]\n", "a.yaml:1: 'ndt' is not an option");
+    must_refuse("ndt:\n  levels: [[1.0]]\n", "a.yaml:2: ndt.levels: a list inside a list");
+    must_refuse("ndt:\n  levels: [{a: 1}]\n", "a.yaml:2: ndt.levels: a list inside a list");
+    must_refuse("ndt:\n  levels: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\n", "a.yaml:2: ndt.levels: more than 16 values");
+    must_refuse("map:\n  path: \"a\\0b\"\n", "a.yaml:2: map.path: a zero byte");
+}
+END_TEST
+
+START_TEST(options_given_twice_are_refused)
+{
+    must_refuse("ndt:\n  max_iterations: 3\n  max_iterations: 4\n",
+                "a.yaml:3: ndt.max_iterations was already set in line 2");
+    must_refuse("ndt: {max_iterations: 3}\nndt.max_iterations: 3\n", "a.yaml:2: ndt.max_iterations was already set");
+    must_refuse("ndt:\n  levels: [1.0]\n  resolution: 2.0\n", "a.yaml:3: ndt.levels was already set in line 2");
+}
+END_TEST
+
+START_TEST(what_is_not_ours_is_refused)
+{
+    must_refuse("- a\n- b\n", "a.yaml:1: sections and options are wanted, not a list");
+    must_refuse("word\n", "a.yaml:1: sections and options are wanted, not a single value");
+    must_refuse("ndt: {max_iterations: 3}\n---\nndt: {max_iterations: 4}\n", "a.yaml:2: a second document");
+    must_refuse("ndt: &a {max_iterations: 3}\ncpu: *a\n", "a.yaml:2: alias '*a'");
+    must_refuse("/**:\n  parameters:\n    ndt: {}\n", "a.yaml:2: 'parameters' under '/**'");
+    must_refuse("ndt:\n\tmax_iterations: 3\n", "a.yaml:2: not YAML");
+    must_refuse("ndt: {max_iterations: 3\n", "a.yaml:2: not YAML");
+    must_refuse("ndt: \"\xff\xfe\"\n", "a.yaml:1: not YAML");
+}
+END_TEST
+
+START_TEST(depth_and_size_are_bounded)
+{
+    must_refuse("a: {b: {c: {d: {e: {f: {g: {h: {i: 1}}}}}}}}\n", "a.yaml:1: sections deeper than 8");
+    size_t size = NDTD_CONFIG_MAX_BYTES + 1;
+    char *text = malloc(size);
+    memset(text, '#', size);
+    ck_assert_int_eq(ndtd_config_parse(&settings, "a.yaml", text, size, &err), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(err.text, "a.yaml: more than 1048576 bytes");
+    memset(text, '[', size);
+    ck_assert_int_eq(ndtd_config_parse(&settings, "a.yaml", text, NDTD_CONFIG_MAX_BYTES, &err), NDT_ERR_ARGUMENT);
+    memset(text, '{', size);
+    ck_assert_int_eq(ndtd_config_parse(&settings, "a.yaml", text, NDTD_CONFIG_MAX_BYTES, &err), NDT_ERR_ARGUMENT);
+    memset(text, 'a', size);
+    memcpy(text + size - 6, ": 1\n", 5);
+    ck_assert_int_eq(ndtd_config_parse(&settings, "a.yaml", text, size - 2, &err), NDT_ERR_ARGUMENT);
+    free(text);
+}
+END_TEST
+
+/* No cut of a good file may crash or be taken for something else than text. */
+START_TEST(every_cut_of_a_file_is_handled)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    ndtd_options_print_config(stream, &settings);
+    fclose(stream);
+    for (size_t cut = 0; cut < size; cut += 7) {
+        setup();
+        enum ndt_status status = ndtd_config_parse(&settings, "a.yaml", text, cut, &err);
+        ck_assert(status == NDT_OK || (status == NDT_ERR_ARGUMENT && *err.text));
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(files_are_read_and_missing_ones_named)
+{
+    char directory[] = "/tmp/ndtd-test-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    ck_assert_int_eq(ndtd_config_read(&settings, directory, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "Is a directory"));
+    snprintf(path, sizeof(path), "%s/c.yaml", directory);
+    ck_assert_int_eq(ndtd_config_read(&settings, path, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, path));
+    ck_assert_ptr_nonnull(strstr(err.text, "No such file"));
+    FILE *file = fopen(path, "w");
+    fputs("cpu: {threads: 2}\n", file);
+    fclose(file);
+    ck_assert_int_eq(ndtd_config_read(&settings, path, &err), NDT_OK);
+    ck_assert_int_eq(settings.compute.threads, 2);
+    unlink(path);
+    rmdir(directory);
+}
+END_TEST
+
+START_TEST(profiles_in_the_tree_are_valid)
+{
+    const char *const profiles[] = {"ndtd.yaml", "kitti.yaml", "autoware.yaml"};
+    for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
+        char path[1024];
+        setup();
+        snprintf(path, sizeof(path), "%s/../config/%s", NDT_TEST_DIR, profiles[i]);
+        ck_assert_msg(ndtd_config_read(&settings, path, &err) == NDT_OK, "%s", err.text);
+        ck_assert_msg(ndtd_settings_finish(&settings, &err) == NDT_OK, "%s: %s", path, err.text);
+    }
+    ck_assert_int_eq(settings.align.variant, NDT_AUTOWARE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("config_file");
+    TCase *tests = tcase_create("config_file");
+    tcase_add_checked_fixture(tests, setup, NULL);
+    tcase_add_test(tests, nested_dotted_and_wrapped_mean_the_same);
+    tcase_add_test(tests, lists_in_both_styles);
+    tcase_add_test(tests, empty_files_and_sections_change_nothing);
+    tcase_add_test(tests, texts_are_taken_as_they_are);
+    tcase_add_test(tests, unknown_names_get_the_nearest);
+    tcase_add_test(tests, wrong_values_name_the_line);
+    tcase_add_test(tests, options_given_twice_are_refused);
+    tcase_add_test(tests, what_is_not_ours_is_refused);
+    tcase_add_test(tests, depth_and_size_are_bounded);
+    tcase_add_test(tests, every_cut_of_a_file_is_handled);
+    tcase_add_test(tests, files_are_read_and_missing_ones_named);
+    tcase_add_test(tests, profiles_in_the_tree_are_valid);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

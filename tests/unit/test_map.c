@@ -1,0 +1,449 @@
+/* The map: Gaussians from sums, exact removal, coarser levels, the index, the compiled file. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ndt/linalg.h"
+#include "ndt/map.h"
+#include "ndt_io/compiled_map.h"
+#include "ndt_io/map_file.h"
+#include "street_world.h"
+
+static struct ndt_error err;
+static struct ndt_cloud cloud, half[2];
+static struct ndt_map_config config;
+
+static void must(enum ndt_status status)
+{
+    ck_assert_msg(status == NDT_OK, "%s", err.text);
+}
+
+static void make_street(struct ndt_cloud *out, uint64_t seed, size_t count, const double origin_m[3])
+{
+    const struct world world = {WORLD_STREET, seed, 120, 0.02};
+    must(world_map(out, &world, count, origin_m, &err));
+}
+
+static void setup(void)
+{
+    err.text[0] = '\0';
+    ndt_map_config_default(&config);
+    ndt_cloud_init(&cloud);
+    ndt_cloud_init(&half[0]);
+    ndt_cloud_init(&half[1]);
+    make_street(&cloud, 7, 60000, (double[3]){0, 0, 0});
+    for (size_t h = 0; h < 2; h++) {
+        must(ndt_cloud_reserve(&half[h], cloud.count, 0, &err));
+        for (size_t i = h; i < cloud.count; i += 2) {
+            const size_t at = half[h].count++;
+            half[h].x_m[at] = cloud.x_m[i];
+            half[h].y_m[at] = cloud.y_m[i];
+            half[h].z_m[at] = cloud.z_m[i];
+        }
+        memcpy(half[h].origin_m, cloud.origin_m, sizeof(cloud.origin_m));
+    }
+}
+
+static void teardown(void)
+{
+    ndt_cloud_free(&cloud);
+    ndt_cloud_free(&half[0]);
+    ndt_cloud_free(&half[1]);
+}
+
+static struct ndt_map *build(struct ndt_map_builder *builder)
+{
+    struct ndt_map *map;
+    must(ndt_map_build(&map, builder, &err));
+    return map;
+}
+
+START_TEST(constants_are_the_published_ones)
+{
+    struct ndt_map *map;
+    must(ndt_map_from_cloud(&map, &config, &cloud, &err));
+    const struct ndt_map_level *level = &map->levels[ndt_map_find_level(map, 2.0)];
+    ck_assert_double_eq_tol(level->d1, -4.196518, 5e-7);
+    ck_assert_double_eq_tol(level->d2, 0.248479, 5e-7);
+    level = &map->levels[ndt_map_find_level(map, 1.0)];
+    ck_assert_double_eq_tol(level->d1, -2.217225, 5e-7);
+    ck_assert_double_eq_tol(level->d2, 0.433123, 5e-7);
+    ck_assert_int_eq(ndt_map_find_level(map, 3.0), -1);
+    ndt_map_release(map);
+}
+END_TEST
+
+START_TEST(order_of_points_and_tiles_does_not_matter)
+{
+    struct ndt_map_builder *forward, *backward;
+    must(ndt_map_builder_create(&forward, &config, &err));
+    must(ndt_map_builder_create(&backward, &config, &err));
+    must(ndt_map_builder_add(forward, &half[0], &err));
+    must(ndt_map_builder_add(forward, &half[1], &err));
+    must(ndt_map_builder_add(backward, &half[1], &err));
+    must(ndt_map_builder_add(backward, &half[0], &err));
+    struct ndt_map *a = build(forward), *b = build(backward);
+    ck_assert_uint_eq(a->id, b->id);
+    ck_assert_uint_eq(a->points, cloud.count);
+    ndt_map_release(a);
+    ndt_map_release(b);
+    ndt_map_builder_destroy(forward);
+    ndt_map_builder_destroy(backward);
+}
+END_TEST
+
+START_TEST(a_removed_tile_leaves_no_trace)
+{
+    struct ndt_map_builder *builder;
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &half[0], &err));
+    struct ndt_map *before = build(builder);
+    must(ndt_map_builder_add(builder, &half[1], &err));
+    struct ndt_map *both = build(builder);
+    must(ndt_map_builder_remove(builder, &half[1], &err));
+    struct ndt_map *after = build(builder);
+    ck_assert_uint_ne(before->id, both->id);
+    ck_assert_uint_eq(before->id, after->id);
+    ck_assert_uint_eq(ndt_map_builder_points(builder), half[0].count);
+    ndt_map_release(before);
+    ndt_map_release(both);
+    ndt_map_release(after);
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
+START_TEST(removing_what_is_not_there_changes_nothing)
+{
+    struct ndt_map_builder *builder;
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &half[0], &err));
+    struct ndt_map *before = build(builder);
+    ck_assert_int_eq(ndt_map_builder_remove(builder, &cloud, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "never added"));
+    struct ndt_map *after = build(builder);
+    ck_assert_uint_eq(before->id, after->id);
+    ndt_map_release(before);
+    ndt_map_release(after);
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
+/* 4 m and 2 m from the 1 m sums against the same levels built from the points. */
+START_TEST(coarser_levels_follow_from_finer_ones)
+{
+    struct ndt_map *derived, *direct;
+    must(ndt_map_from_cloud(&derived, &config, &cloud, &err));
+    for (size_t i = 0; i < 2; i++) {
+        struct ndt_map_config alone = config;
+        alone.level_count = 1;
+        alone.leaf_m[0] = config.leaf_m[i];
+        must(ndt_map_from_cloud(&direct, &alone, &cloud, &err));
+        const struct ndt_map_level *a = &derived->levels[i], *b = &direct->levels[0];
+        ck_assert_uint_eq(a->voxel_count, b->voxel_count);
+        ck_assert_uint_gt(a->voxel_count, 50);
+        for (uint32_t v = 1; v < a->voxel_count; v++) {
+            ck_assert_mem_eq(a->voxels[v].cell, b->voxels[v].cell, sizeof(a->voxels[v].cell));
+            ck_assert_uint_eq(a->voxels[v].count, b->voxels[v].count);
+            for (int k = 0; k < 3; k++) /* coordinates were rounded to 4 um and to 16 um */
+                ck_assert_float_eq_tol(a->voxels[v].mean_m[k], b->voxels[v].mean_m[k], 2e-5f);
+        }
+        ndt_map_release(direct);
+    }
+    ndt_map_release(derived);
+}
+END_TEST
+
+/* Mean and covariance of one voxel by the textbook, in double, from the points themselves. */
+START_TEST(a_voxel_is_the_sample_mean_and_covariance)
+{
+    struct ndt_map *map;
+    double n = 0, mean[3] = {0}, C[6] = {0}, lambda[3], V[9];
+    must(ndt_map_from_cloud(&map, &config, &cloud, &err));
+    const struct ndt_map_level *level = &map->levels[1];
+    uint32_t fullest = 1;
+    for (uint32_t v = 1; v < level->voxel_count; v++)
+        fullest = level->voxels[v].count > level->voxels[fullest].count ? v : fullest;
+    const struct ndt_voxel *voxel = &level->voxels[fullest];
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < cloud.count; i++) {
+            const double x[3] = {cloud.x_m[i], cloud.y_m[i], cloud.z_m[i]};
+            if (floor(x[0] / 2) != voxel->cell[0] || floor(x[1] / 2) != voxel->cell[1] ||
+                floor(x[2] / 2) != voxel->cell[2])
+                continue;
+            n += pass == 0;
+            for (int r = 0, at = 0; r < 3; r++) {
+                mean[r] += pass == 0 ? x[r] : 0;
+                for (int c = r; pass == 1 && c < 3; c++)
+                    C[at++] += (x[r] - mean[r] / n) * (x[c] - mean[c] / n) / (n - 1);
+            }
+        }
+    ck_assert_uint_eq(voxel->count, (uint32_t)n);
+    for (int k = 0; k < 3; k++)
+        ck_assert_double_eq_tol(voxel->cell[k] * 2.0 + voxel->mean_m[k], mean[k] / n, 2e-5);
+    ndt_eigen_symmetric(3, C, lambda, V);
+    for (int k = 0; k < 2; k++)
+        lambda[k] = fmax(lambda[k], 0.01 * lambda[2]);
+    for (int i = 0, at = 0; i < 3; i++)
+        for (int j = i; j < 3; j++, at++) {
+            double want = 0;
+            for (int k = 0; k < 3; k++)
+                want += V[i * 3 + k] * V[j * 3 + k] / lambda[k];
+            ck_assert_double_le(fabs(voxel->icov[at] - want), 2e-4 / lambda[0]);
+        }
+    ndt_map_release(map);
+}
+END_TEST
+
+/* Brute force: the list of a cell holds every voxel of the 27 cells around it, faces first, and none else. */
+static void check_index(const struct ndt_map_level *level)
+{
+    for (uint32_t v = 1; v < level->voxel_count; v += 7) {
+        const int32_t *home = level->voxels[v].cell;
+        const int32_t cell[3] = {home[0] + (int32_t)(v % 3) - 1, home[1] + (int32_t)(v / 3 % 3) - 1, home[2]};
+        const struct ndt_cell_ref ref = ndt_map_lookup(level, cell);
+        const uint32_t *ids = level->lists + (size_t)ref.offset * 8 + 3u * ref.padded;
+        uint32_t n1 = 0, n7 = 0, n27 = 0;
+        for (uint32_t w = 1; w < level->voxel_count; w++) {
+            int far = 0, steps = 0;
+            for (int k = 0; k < 3; k++) {
+                const int d = abs(level->voxels[w].cell[k] - cell[k]);
+                far = d > far ? d : far;
+                steps += d;
+            }
+            n1 += steps == 0;
+            n7 += steps <= 1;
+            n27 += far <= 1;
+            if (far > 1)
+                continue;
+            uint32_t at = 0;
+            while (at < ref.n27 && ids[at] != w)
+                at++;
+            ck_assert_msg(at < (steps == 0 ? ref.n1 : steps == 1 ? ref.n7 : ref.n27), "voxel %u is missing", w);
+        }
+        ck_assert_uint_eq(ref.n1, n1);
+        ck_assert_uint_eq(ref.n7, n7);
+        ck_assert_uint_eq(ref.n27, n27);
+    }
+}
+
+START_TEST(the_index_finds_what_brute_force_finds)
+{
+    struct ndt_map *map;
+    must(ndt_map_from_cloud(&map, &config, &cloud, &err));
+    for (size_t i = 0; i < map->level_count; i++) {
+        ck_assert(!map->levels[i].hashed);
+        check_index(&map->levels[i]);
+    }
+    ndt_map_release(map);
+}
+END_TEST
+
+/* Two streets 300 km apart do not fit a dense box: the hashed index must say the same. */
+START_TEST(a_wide_map_uses_the_hashed_index)
+{
+    struct ndt_cloud far;
+    struct ndt_map_builder *builder;
+    ndt_cloud_init(&far);
+    make_street(&far, 8, 20000, (double[3]){300000, -300000, 400});
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &half[0], &err));
+    must(ndt_map_builder_add(builder, &far, &err));
+    struct ndt_map *map = build(builder);
+    ck_assert(map->levels[2].hashed);
+    check_index(&map->levels[2]);
+    ck_assert_uint_eq(ndt_map_lookup(&map->levels[2], (const int32_t[3]){150000, 0, 0}).n27, 0);
+    ndt_map_release(map);
+    ndt_map_builder_destroy(builder);
+    ndt_cloud_free(&far);
+}
+END_TEST
+
+/* The same surfaces at UTM coordinates give the same Gaussians, not centimetres off. */
+START_TEST(utm_coordinates_cost_nothing)
+{
+    struct ndt_cloud utm;
+    struct ndt_map *here, *there;
+    ndt_cloud_init(&utm);
+    must(ndt_cloud_copy(&utm, &cloud, &err));
+    utm.origin_m[0] += 389120;
+    utm.origin_m[1] += 4969472;
+    must(ndt_map_from_cloud(&here, &config, &cloud, &err));
+    must(ndt_map_from_cloud(&there, &config, &utm, &err));
+    ck_assert_double_eq(fmod(there->origin_m[0], 1024), 0);
+    for (size_t l = 0; l < 3; l++) {
+        ck_assert_uint_eq(here->levels[l].voxel_count, there->levels[l].voxel_count);
+        for (uint32_t v = 1; v < here->levels[l].voxel_count; v++)
+            for (int k = 0; k < 3; k++)
+                ck_assert_float_eq_tol(here->levels[l].voxels[v].mean_m[k], there->levels[l].voxels[v].mean_m[k], 1e-5f);
+    }
+    ndt_map_release(here);
+    ndt_map_release(there);
+    ndt_cloud_free(&utm);
+}
+END_TEST
+
+START_TEST(seeded_covariances_are_larger)
+{
+    struct ndt_map *unbiased, *seeded;
+    must(ndt_map_from_cloud(&unbiased, &config, &cloud, &err));
+    config.covariance = NDT_COVARIANCE_AUTOWARE;
+    must(ndt_map_from_cloud(&seeded, &config, &cloud, &err));
+    ck_assert_uint_ne(unbiased->id, seeded->id);
+    const struct ndt_voxel *a = &unbiased->levels[1].voxels[5];
+    const struct ndt_voxel *b = seeded->levels[1].voxels;
+    while (memcmp(a->cell, b->cell, sizeof(a->cell)) != 0)
+        b++;
+    ck_assert_float_lt(b->icov[0] + b->icov[3] + b->icov[5], a->icov[0] + a->icov[3] + a->icov[5]);
+    ndt_map_release(unbiased);
+    ndt_map_release(seeded);
+}
+END_TEST
+
+START_TEST(nonsense_is_refused_with_a_reason)
+{
+    struct ndt_map_builder *builder;
+    struct ndt_map *map;
+    config.leaf_m[1] = 0.01;
+    ck_assert_int_eq(ndt_map_builder_create(&builder, &config, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "0.01"));
+    ndt_map_config_default(&config);
+    config.min_points = 2;
+    ck_assert_int_eq(ndt_map_builder_create(&builder, &config, &err), NDT_ERR_ARGUMENT);
+    ndt_map_config_default(&config);
+    cloud.x_m[cloud.count - 1] = 3e7f; /* beyond 2^20 cells of 1 m */
+    must(ndt_map_builder_create(&builder, &config, &err));
+    ck_assert_int_eq(ndt_map_builder_add(builder, &cloud, &err), NDT_ERR_LIMIT);
+    ck_assert_uint_eq(ndt_map_builder_points(builder), 0);
+    cloud.count = 0;
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    must(ndt_map_build(&map, builder, &err)); /* an empty map is a map */
+    ck_assert_uint_eq(map->levels[0].voxel_count, 1);
+    ck_assert_uint_eq(ndt_map_lookup(&map->levels[0], (const int32_t[3]){0, 0, 0}).n27, 0);
+    ndt_map_release(map);
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
+static char folder[] = "/tmp/ndt-map-XXXXXX";
+static char path[64];
+
+static void compiled_setup(void)
+{
+    setup();
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/street.ndtmap", folder);
+    struct ndt_map *map;
+    must(ndt_map_from_cloud(&map, &config, &cloud, &err));
+    must(ndt_map_save(map, path, &err));
+    ndt_map_release(map);
+}
+
+static void compiled_teardown(void)
+{
+    unlink(path);
+    rmdir(folder);
+    teardown();
+}
+
+static long file_size(void)
+{
+    struct stat info;
+    ck_assert_int_eq(stat(path, &info), 0);
+    return info.st_size;
+}
+
+static void poke(long offset, unsigned char flip)
+{
+    FILE *file = fopen(path, "r+b");
+    ck_assert_ptr_nonnull(file);
+    fseek(file, offset, SEEK_SET);
+    const int byte = fgetc(file);
+    fseek(file, offset, SEEK_SET);
+    fputc(byte ^ flip, file);
+    fclose(file);
+}
+
+START_TEST(a_compiled_map_is_the_map)
+{
+    struct ndt_map *built, *opened;
+    must(ndt_map_from_cloud(&built, &config, &cloud, &err));
+    must(ndt_map_open(&opened, path, &err));
+    ck_assert_uint_eq(built->id, opened->id);
+    ck_assert_uint_eq(ndt_map_identity(opened), opened->id);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(built->levels[i].list_words, opened->levels[i].list_words);
+        ck_assert_mem_eq(built->levels[i].lists, opened->levels[i].lists, built->levels[i].list_words * 4);
+    }
+    ndt_map_release(built);
+    ndt_map_release(opened);
+    struct ndt_map_config other = config;
+    other.min_points = 9;
+    ck_assert_int_ne(ndt_map_load(&opened, path, &other, &err), NDT_OK);
+    ck_assert_msg(strstr(err.text, "min_points") != NULL, "%s", err.text);
+}
+END_TEST
+
+START_TEST(every_damaged_byte_is_noticed)
+{
+    struct ndt_map *map;
+    const long size = file_size();
+    for (long at = 0; at < size; at += at < 256 ? 1 : size / 97) {
+        poke(at, 0x41);
+        ck_assert_msg(ndt_map_open(&map, path, &err) != NDT_OK, "byte %ld", at);
+        ck_assert_msg(strstr(err.text, path) != NULL, "%s", err.text);
+        poke(at, 0x41);
+    }
+    must(ndt_map_open(&map, path, &err));
+    ndt_map_release(map);
+}
+END_TEST
+
+START_TEST(a_cut_file_is_noticed)
+{
+    struct ndt_map *map;
+    const long size = file_size();
+    const long cuts[] = {size - 1, size / 2, 4096, 100, 7, 0};
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        ck_assert_int_eq(truncate(path, cuts[i]), 0);
+        ck_assert_int_eq(ndt_map_open(&map, path, &err), NDT_ERR_FORMAT);
+    }
+    ck_assert_int_eq(ndt_map_open(&map, "/nonexistent.ndtmap", &err), NDT_ERR_IO);
+    ck_assert_int_eq(ndt_map_open(&map, folder, &err), NDT_ERR_FORMAT);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("map");
+    TCase *map = tcase_create("map"), *file = tcase_create("compiled map");
+    tcase_add_checked_fixture(map, setup, teardown);
+    tcase_add_checked_fixture(file, compiled_setup, compiled_teardown);
+    tcase_set_timeout(map, 60);
+    tcase_set_timeout(file, 60);
+    tcase_add_test(map, constants_are_the_published_ones);
+    tcase_add_test(map, order_of_points_and_tiles_does_not_matter);
+    tcase_add_test(map, a_removed_tile_leaves_no_trace);
+    tcase_add_test(map, removing_what_is_not_there_changes_nothing);
+    tcase_add_test(map, coarser_levels_follow_from_finer_ones);
+    tcase_add_test(map, a_voxel_is_the_sample_mean_and_covariance);
+    tcase_add_test(map, the_index_finds_what_brute_force_finds);
+    tcase_add_test(map, a_wide_map_uses_the_hashed_index);
+    tcase_add_test(map, utm_coordinates_cost_nothing);
+    tcase_add_test(map, seeded_covariances_are_larger);
+    tcase_add_test(map, nonsense_is_refused_with_a_reason);
+    tcase_add_test(file, a_compiled_map_is_the_map);
+    tcase_add_test(file, every_damaged_byte_is_noticed);
+    tcase_add_test(file, a_cut_file_is_noticed);
+    suite_add_tcase(suite, map);
+    suite_add_tcase(suite, file);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,297 @@
+/* Frames in, records out: the pipeline on a synthetic street, its refusals, its determinism, its allocations. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndtd/pipeline.h"
+#include "street_world.h"
+
+enum { SCANS = 12 };
+
+static struct ndt_error err;
+static struct ndtd_settings settings;
+static struct ndt_map *map;
+static struct ndt_frame frames[SCANS], start;
+static struct ndt_pose truth[SCANS];
+
+static void must(enum ndt_status status)
+{
+    ck_assert_msg(status == NDT_OK, "%s", err.text);
+}
+
+static struct ndt_pose pose_at(size_t i)
+{
+    const struct ndt_twist twist = {{8, 0, 0}, {0, 0, 0.05}};
+    const struct ndt_pose first = {.t_m = {30, 0.3, 1.8}, .q_xyzw = {0, 0, 0, 1}};
+    const struct ndt_pose step = ndt_pose_exp(&twist, 0.1 * (double)i);
+    return ndt_pose_compose(&first, &step);
+}
+
+static int64_t stamp_ns(size_t i)
+{
+    return 1000000000 + 100000000 * (int64_t)i;
+}
+
+static void make_frames(void)
+{
+    const struct world world = {WORLD_STREET, 5, 120, 0.02};
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    for (size_t i = 0; i < SCANS; i++) {
+        const struct ndt_scan_message message = {.seq = i, .stamp_ns = stamp_ns(i), .frame_id = "lidar"};
+        truth[i] = pose_at(i);
+        must(world_scan(&cloud, &world, 100 + i, 9000, &truth[i], 40, &err));
+        must(ndt_scan_encode(&frames[i], &message, &cloud, &err));
+    }
+    const struct ndt_pose_message initial = {.stamp_ns = stamp_ns(0), .frame_id = "map", .has_pose = 1,
+                                             .pose = truth[0], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
+    must(ndt_pose_message_encode(&start, NDT_MESSAGE_INITIAL_POSE, &initial, &err));
+    must(world_map(&cloud, &world, 150000, (double[3]){0, 0, 0}, &err));
+    must(ndt_map_from_cloud(&map, &settings.map, &cloud, &err));
+    ndt_cloud_free(&cloud);
+}
+
+static void setup(void)
+{
+    memset(&settings, 0, sizeof(settings));
+    strcpy(settings.backend, "cpu");
+    ndt_backend_config_default(&settings.compute);
+    ndt_map_config_default(&settings.map);
+    ndt_align_params_default(&settings.align);
+    ndt_preprocess_params_default(&settings.preprocess);
+    settings.deskew_passes = 1;
+    settings.max_prediction_s = 1;
+    settings.compute.threads = 1;
+    make_frames();
+}
+
+static void teardown(void)
+{
+    for (size_t i = 0; i < SCANS; i++)
+        ndt_frame_free(&frames[i]);
+    ndt_frame_free(&start);
+    ndt_map_release(map);
+}
+
+static struct ndtd_pipeline *open_pipeline(struct ndt_map *with)
+{
+    struct ndtd_pipeline *pipeline;
+    must(ndtd_pipeline_create(&pipeline, &settings, with, &err));
+    return pipeline;
+}
+
+static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, size_t i)
+{
+    struct ndtd_scan_record record;
+    int emitted;
+    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_SCAN, frames[i].data, frames[i].size, &emitted, &record, &err));
+    ck_assert_int_eq(emitted, 1);
+    ck_assert_uint_eq(record.seq, i);
+    return record;
+}
+
+static void feed_start(struct ndtd_pipeline *pipeline)
+{
+    struct ndtd_scan_record record;
+    int emitted;
+    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_INITIAL_POSE, start.data, start.size, &emitted, &record, &err));
+    ck_assert_int_eq(emitted, 0);
+}
+
+static void run_all(struct ndt_pose poses[SCANS])
+{
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    for (size_t i = 0; i < SCANS; i++) {
+        const struct ndtd_scan_record record = feed(pipeline, i);
+        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        poses[i] = record.result.T_map_sensor;
+    }
+    ndtd_pipeline_destroy(pipeline);
+}
+
+START_TEST(a_drive_is_followed)
+{
+    struct ndt_pose poses[SCANS];
+    run_all(poses);
+    for (size_t i = 0; i < SCANS; i++) {
+        ck_assert_double_le(ndt_pose_distance_m(&poses[i], &truth[i]), 0.05);
+        ck_assert_double_le(ndt_pose_angle_rad(&poses[i], &truth[i]), 0.003);
+    }
+}
+END_TEST
+
+/* Any number of threads, any CPU variant, any run: the same bits. */
+START_TEST(the_trajectory_is_bit_equal)
+{
+    struct ndt_pose first[SCANS], other[SCANS];
+    char names[128], *rest = names;
+    run_all(first);
+    for (int threads = 1; threads <= 3; threads++) {
+        settings.compute.threads = threads;
+        run_all(other);
+        ck_assert_mem_eq(first, other, sizeof(first));
+    }
+    ndt_cpu_variants(names, sizeof(names));
+    for (char *isa; (isa = strsep(&rest, ",")) != NULL;) {
+        settings.compute.isa = isa;
+        run_all(other);
+        ck_assert_msg(memcmp(first, other, sizeof(first)) == 0, "variant %s", isa);
+    }
+}
+END_TEST
+
+START_TEST(two_passes_are_deterministic_too)
+{
+    struct ndt_pose first[SCANS], again[SCANS];
+    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    settings.deskew_passes = 2;
+    run_all(first);
+    run_all(again);
+    ck_assert_mem_eq(first, again, sizeof(first));
+}
+END_TEST
+
+START_TEST(every_scan_is_answered)
+{
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_scan_record record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_NO_GUESS);
+    ndtd_pipeline_destroy(pipeline);
+
+    pipeline = open_pipeline(NULL);
+    feed_start(pipeline);
+    record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_NO_MAP);
+    ndtd_pipeline_destroy(pipeline);
+
+    settings.preprocess.deskew = NDT_DESKEW_TIME; /* these scans carry no times */
+    pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_REJECTED);
+    ck_assert_ptr_nonnull(strstr(record.result.reason, "time"));
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+START_TEST(off_the_map_is_said)
+{
+    settings.has_initial_pose = 1;
+    memcpy(settings.initial_pose, (double[7]){5000, 5000, 0, 0, 0, 0, 1}, sizeof(settings.initial_pose));
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_scan_record record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_OFF_MAP);
+    ck_assert_double_eq(record.result.T_map_sensor.t_m[0], 5000);
+    ck_assert(!record.result.has_covariance);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+START_TEST(a_damaged_frame_changes_nothing)
+{
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    struct ndtd_scan_record record;
+    int emitted = 1;
+    feed_start(pipeline);
+    (void)feed(pipeline, 0);
+    const struct ndtd_tracker before = *ndtd_pipeline_tracker(pipeline);
+    ck_assert_int_ne(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_SCAN, frames[1].data, frames[1].size - 5, &emitted,
+                                         &record, &err),
+                     NDT_OK);
+    ck_assert_int_eq(emitted, 0);
+    ck_assert_mem_eq(&before, ndtd_pipeline_tracker(pipeline), sizeof(before));
+    record = feed(pipeline, 1);
+    ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* Every allocation of the process goes through these. */
+static _Atomic unsigned long allocations;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COUNTS_ALLOCATIONS 1
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *block, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+void *malloc(size_t size)
+{
+    allocations++;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    allocations++;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *block, size_t size)
+{
+    allocations++;
+    return __libc_realloc(block, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    allocations++;
+    return __libc_memalign(alignment, size);
+}
+#else
+#define COUNTS_ALLOCATIONS 0 /* the sanitizers bring an allocator of their own */
+#endif
+
+START_TEST(nothing_is_allocated_after_warm_up)
+{
+    if (!COUNTS_ALLOCATIONS)
+        return;
+    settings.compute.threads = 2;
+    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    settings.deskew_passes = 2;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    const unsigned long opened = allocations;
+    feed_start(pipeline);
+    for (size_t i = 0; i < 4; i++)
+        (void)feed(pipeline, i);
+    ck_assert_uint_gt(allocations, opened); /* the counter does count */
+    for (size_t i = 4; i < SCANS; i++) {
+        struct ndtd_scan_record record;
+        int emitted;
+        const unsigned long before = allocations; /* Check's own macros allocate: none of them in between */
+        const enum ndt_status status = ndtd_pipeline_frame(pipeline, NDT_MESSAGE_SCAN, frames[i].data,
+                                                           frames[i].size, &emitted, &record, &err);
+        const unsigned long after = allocations;
+        must(status);
+        ck_assert_uint_eq(after, before);
+        ck_assert_int_gt(record.result.iterations, 0);
+        for (size_t k = 0; k < record.trace_count; k++)
+            ck_assert_uint_eq(record.trace[k].allocations, 0);
+    }
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pipeline");
+    TCase *all = tcase_create("pipeline");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_set_timeout(all, 120);
+    tcase_add_test(all, a_drive_is_followed);
+    tcase_add_test(all, the_trajectory_is_bit_equal);
+    tcase_add_test(all, two_passes_are_deterministic_too);
+    tcase_add_test(all, every_scan_is_answered);
+    tcase_add_test(all, off_the_map_is_said);
+    tcase_add_test(all, a_damaged_frame_changes_nothing);
+    tcase_add_test(all, nothing_is_allocated_after_warm_up);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

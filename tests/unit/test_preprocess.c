@@ -1,0 +1,311 @@
+/* From raw scan to matched points: what is dropped, how a sweep is undone, how points are chosen; and the tracker
+ * that says how the sensor moved. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndt/preprocess.h"
+#include "ndtd/tracker.h"
+
+static struct ndt_error err;
+static struct ndt_cloud raw;
+static struct ndt_preprocess_params params;
+static struct ndt_preprocessor *pre;
+static const struct ndt_cloud *out;
+static double reference_s;
+
+static void must(enum ndt_status status)
+{
+    ck_assert_msg(status == NDT_OK, "%s", err.text);
+}
+
+static void add(double x, double y, double z, double time_s)
+{
+    must(ndt_cloud_reserve(&raw, raw.count + 1, NDT_CLOUD_TIME, &err));
+    raw.x_m[raw.count] = (float)x;
+    raw.y_m[raw.count] = (float)y;
+    raw.z_m[raw.count] = (float)z;
+    raw.time_s[raw.count++] = (float)time_s;
+}
+
+static void setup(void)
+{
+    ndt_cloud_init(&raw);
+    ndt_preprocess_params_default(&params);
+    must(ndt_preprocessor_create(&pre, &err));
+}
+
+static void teardown(void)
+{
+    ndt_cloud_free(&raw);
+    ndt_preprocessor_destroy(pre);
+}
+
+static void run(uint64_t sequence, const struct ndt_twist *twist)
+{
+    must(ndt_preprocess(pre, &params, &raw, sequence, twist, &out, &reference_s, &err));
+}
+
+START_TEST(useless_points_are_dropped)
+{
+    add(5, 0, 0, 0);
+    add(NAN, 0, 0, 0);
+    add(0, INFINITY, 0, 0);
+    add(0.3, 0, 0, 0);  /* nearer than min_range_m */
+    add(500, 0, 0, 0);  /* farther than max_range_m */
+    add(5, 0, -40, 0);  /* below the box */
+    add(1e30, 1e30, 0, 0);
+    params.crop_min_m[2] = -3;
+    run(0, NULL);
+    ck_assert_uint_eq(out->count, 1);
+    ck_assert_float_eq(out->x_m[0], 5);
+    raw.count = 0;
+    run(0, NULL);
+    ck_assert_uint_eq(out->count, 0);
+}
+END_TEST
+
+START_TEST(a_cell_becomes_its_mean)
+{
+    add(10.1, 2.1, 0.1, 0);
+    add(-7.4, 2.1, 0.1, 0);
+    add(10.3, 2.3, 0.4, 0);
+    run(0, NULL);
+    ck_assert_uint_eq(out->count, 2);
+    ck_assert_float_eq_tol(out->x_m[0], 10.2f, 1e-5f);
+    ck_assert_float_eq_tol(out->z_m[0], 0.25f, 1e-5f);
+    ck_assert_float_eq_tol(out->x_m[1], -7.4f, 1e-5f);
+    params.voxel_m = 0;
+    run(0, NULL);
+    ck_assert_uint_eq(out->count, 3);
+}
+END_TEST
+
+START_TEST(the_sample_is_exact_seeded_and_in_order)
+{
+    float first[100];
+    for (int i = 0; i < 5000; i++)
+        add(2 + 0.01 * i, 0, 0, 0);
+    params.voxel_m = 0;
+    params.sample_count = 100;
+    run(3, NULL);
+    ck_assert_uint_eq(out->count, 100);
+    memcpy(first, out->x_m, sizeof(first));
+    for (int i = 1; i < 100; i++)
+        ck_assert_float_lt(first[i - 1], first[i]);
+    ck_assert_float_gt(first[99], 40); /* not just the front of the scan */
+    run(3, NULL);
+    ck_assert_mem_eq(first, out->x_m, sizeof(first));
+    run(4, NULL);
+    ck_assert_mem_ne(first, out->x_m, sizeof(first));
+}
+END_TEST
+
+/* A sensor drives and turns past fixed points and sees each at its own time: undone, they stand still. */
+static void sweep_of_fixed_points(const struct ndt_twist *twist, enum ndt_deskew deskew)
+{
+    raw.count = 0;
+    for (int i = -45; i <= 45; i++) {
+        const double azimuth_rad = i * 2 * M_PI / 92;
+        const double x_m[3] = {20 * cos(azimuth_rad), 20 * sin(azimuth_rad), 1};
+        double seen_m[3] = {x_m[0], x_m[1], x_m[2]}, t_s = 0;
+        for (int k = 0; k < 10; k++) { /* the time depends on where the point is seen: iterate */
+            const double turn = atan2(seen_m[1], seen_m[0]) / (2 * M_PI) * 0.1;
+            t_s = deskew == NDT_DESKEW_AZIMUTH_CW ? -turn : turn;
+            const struct ndt_pose motion = ndt_pose_exp(twist, t_s), back = ndt_pose_inverse(&motion);
+            ndt_pose_apply(&back, x_m, seen_m);
+        }
+        add(seen_m[0], seen_m[1], seen_m[2], t_s);
+    }
+}
+
+static void assert_fixed(double tolerance_m)
+{
+    ck_assert_uint_eq(out->count, 91);
+    for (size_t i = 0; i < out->count; i++) {
+        const double azimuth_rad = ((double)i - 45) * 2 * M_PI / 92;
+        ck_assert_double_le(fabs(out->x_m[i] - 20 * cos(azimuth_rad)), tolerance_m);
+        ck_assert_double_le(fabs(out->y_m[i] - 20 * sin(azimuth_rad)), tolerance_m);
+        ck_assert_double_le(fabs(out->z_m[i] - 1), tolerance_m);
+    }
+}
+
+START_TEST(every_mode_undoes_a_sweep)
+{
+    const enum ndt_deskew modes[] = {NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW};
+    const struct ndt_twist twist = {{15, 0.5, 0.2}, {0.05, -0.03, 0.8}};
+    params.voxel_m = 0;
+    for (size_t m = 0; m < 3; m++) {
+        params.deskew = modes[m];
+        sweep_of_fixed_points(&twist, modes[m]);
+        run(0, &twist);
+        assert_fixed(2e-3);
+        ck_assert_double_le(fabs(reference_s), 1e-3);
+        run(0, NULL); /* without the motion the points are up to 80 cm off */
+        ck_assert_double_ge(fabs(out->x_m[0] - 20 * cos(-45 * 2 * M_PI / 92)), 0.5);
+        must(ndt_preprocess_again(pre, &twist, &out, &err));
+        assert_fixed(2e-3);
+    }
+}
+END_TEST
+
+START_TEST(time_is_relative_to_mid_sweep)
+{
+    const struct ndt_twist twist = {{10, 0, 0}, {0, 0, 0}};
+    params.voxel_m = 0;
+    params.deskew = NDT_DESKEW_TIME;
+    add(20, 0, 0, 0.0); /* a stamp at the start of the sweep */
+    add(20, 0, 0, 0.1);
+    run(0, &twist);
+    ck_assert_double_eq_tol(reference_s, 0.05, 1e-9);
+    ck_assert_float_eq_tol(out->x_m[0], 19.5f, 1e-5f);
+    ck_assert_float_eq_tol(out->x_m[1], 20.5f, 1e-5f);
+}
+END_TEST
+
+START_TEST(time_mode_without_times_is_an_error)
+{
+    struct ndt_cloud bare;
+    ndt_cloud_init(&bare);
+    must(ndt_cloud_reserve(&bare, 1, 0, &err));
+    bare.count = 1;
+    bare.x_m[0] = bare.y_m[0] = bare.z_m[0] = 3;
+    params.deskew = NDT_DESKEW_TIME;
+    ck_assert_int_eq(ndt_preprocess(pre, &params, &bare, 0, NULL, &out, &reference_s, &err), NDT_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.text, "time"));
+    ndt_cloud_free(&bare);
+}
+END_TEST
+
+static const int64_t START_NS = 1317042272349000000;
+static struct ndtd_tracker tracker;
+
+static struct ndt_align_result result_at(double x_m, enum ndt_outcome outcome)
+{
+    struct ndt_align_result result = {.outcome = outcome, .T_map_sensor = ndt_pose_identity()};
+    result.T_map_sensor.t_m[0] = x_m;
+    return result;
+}
+
+static int64_t after(double s)
+{
+    return START_NS + (int64_t)llround(s * 1e9);
+}
+
+static double guess_x(double s)
+{
+    struct ndt_pose guess;
+    struct ndt_twist twist;
+    ck_assert(ndtd_tracker_guess(&tracker, after(s), &guess, &twist));
+    return guess.t_m[0];
+}
+
+static void tracker_setup(void)
+{
+    const struct ndt_pose start = ndt_pose_identity();
+    ndtd_tracker_init(&tracker, 1.0);
+    ndtd_tracker_reset(&tracker, START_NS, &start, NULL);
+}
+
+START_TEST(no_pose_no_guess)
+{
+    struct ndt_pose guess;
+    struct ndt_twist twist;
+    ndtd_tracker_init(&tracker, 1.0);
+    ck_assert(!ndtd_tracker_guess(&tracker, START_NS, &guess, &twist));
+}
+END_TEST
+
+START_TEST(velocity_is_kept_by_data_stamps)
+{
+    ck_assert_double_eq(guess_x(0.1), 0); /* no velocity known yet */
+    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(0.1), &result);
+    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
+    ck_assert_double_eq_tol(guess_x(0.35), 3.5, 1e-9); /* a dropped scan changes nothing */
+    ck_assert_double_eq_tol(guess_x(0.05), 0.5, 1e-9); /* nor does one out of order */
+    ndtd_tracker_update(&tracker, after(0.05), &result);
+    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
+    ndtd_tracker_update(&tracker, after(0.1), &result); /* a duplicate keeps the velocity */
+    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
+}
+END_TEST
+
+START_TEST(untrusted_results_are_coasted_over)
+{
+    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(0.1), &result);
+    result = result_at(77, NDT_LOW_SCORE);
+    ndtd_tracker_update(&tracker, after(0.2), &result);
+    ck_assert_double_eq_tol(guess_x(0.3), 3, 1e-9);
+}
+END_TEST
+
+START_TEST(a_long_gap_forgets_the_velocity)
+{
+    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(0.1), &result);
+    ck_assert_double_eq_tol(guess_x(5), 1, 1e-9);
+    result = result_at(2, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(5), &result);
+    ck_assert_double_eq_tol(guess_x(5.1), 2, 1e-9);
+}
+END_TEST
+
+static void odometry(double s, int has_pose, double x_m, int has_twist, double v_mps)
+{
+    struct ndtd_odometry sample = {.stamp_ns = after(s), .has_pose = has_pose, .has_twist = has_twist,
+                                   .T_odom_sensor = ndt_pose_identity(), .twist = {{v_mps, 0, 0}, {0, 0, 0}}};
+    sample.T_odom_sensor.t_m[0] = x_m;
+    ndtd_tracker_odometry(&tracker, &sample);
+}
+
+START_TEST(odometry_poses_are_interpolated)
+{
+    odometry(-0.01, 1, 100, 0, 0);
+    for (int i = 0; i < 400; i++) /* more than the ring holds */
+        odometry(i * 0.02, 1, 100 + 0.2 + i * 0.4, 0, 0);
+    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(7.0), &result);
+    ck_assert_double_eq_tol(guess_x(7.11), 1 + 0.11 * 20, 1e-9);
+    ck_assert_double_eq_tol(guess_x(8.08), 1 + 1.08 * 20, 1e-6); /* carried on from the last sample */
+}
+END_TEST
+
+START_TEST(odometry_twists_are_integrated)
+{
+    for (int i = 0; i <= 10; i++)
+        odometry(i * 0.1, 0, 0, 1, i < 5 ? 2 : 4);
+    ck_assert_double_eq_tol(guess_x(1.0), 4 * 0.1 * 2 + 6 * 0.1 * 4, 1e-9);
+    odometry(0.5, 0, 0, 1, 1000); /* out of order: ignored */
+    ck_assert_double_eq_tol(guess_x(1.0), 4 * 0.1 * 2 + 6 * 0.1 * 4, 1e-9);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("preprocess");
+    TCase *points = tcase_create("preprocess"), *track = tcase_create("tracker");
+    tcase_add_checked_fixture(points, setup, teardown);
+    tcase_add_checked_fixture(track, tracker_setup, NULL);
+    tcase_add_test(points, useless_points_are_dropped);
+    tcase_add_test(points, a_cell_becomes_its_mean);
+    tcase_add_test(points, the_sample_is_exact_seeded_and_in_order);
+    tcase_add_test(points, every_mode_undoes_a_sweep);
+    tcase_add_test(points, time_is_relative_to_mid_sweep);
+    tcase_add_test(points, time_mode_without_times_is_an_error);
+    tcase_add_test(track, no_pose_no_guess);
+    tcase_add_test(track, velocity_is_kept_by_data_stamps);
+    tcase_add_test(track, untrusted_results_are_coasted_over);
+    tcase_add_test(track, a_long_gap_forgets_the_velocity);
+    tcase_add_test(track, odometry_poses_are_interpolated);
+    tcase_add_test(track, odometry_twists_are_integrated);
+    suite_add_tcase(suite, points);
+    suite_add_tcase(suite, track);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,543 @@
+/* The wire codec: golden vectors in both directions, then bytes nobody should send. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "golden_vector.h"
+#include "ndt_proto/message.h"
+
+#define STAMP_NS INT64_C(1317042272349000123)
+
+static const char *const all_vectors[] = {"scan",     "scan_double", "scan_padded", "initial_pose",
+                                          "odometry", "truth",       "result",      "result_lost"};
+enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
+
+static struct ndt_cloud cloud;
+static struct ndt_frame frame;
+static struct ndt_error error;
+
+static void setup(void)
+{
+    ndt_cloud_init(&cloud);
+    ndt_frame_init(&frame);
+}
+
+static void teardown(void)
+{
+    ndt_cloud_free(&cloud);
+    ndt_frame_free(&frame);
+}
+
+/* What a receiver does: look at the type, decode. */
+static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_error *err)
+{
+    struct ndt_scan_message scan;
+    struct ndt_pose_message pose;
+    struct ndt_result_message result;
+    enum ndt_message_type type;
+    const enum ndt_status status = ndt_message_peek(data, size, &type, err);
+    if (status != NDT_OK)
+        return status;
+    if (type == NDT_MESSAGE_SCAN)
+        return ndt_scan_decode(data, size, &scan, &cloud, err);
+    if (type == NDT_MESSAGE_RESULT)
+        return ndt_result_decode(data, size, &result, err);
+    return ndt_pose_message_decode(data, size, type, &pose, err);
+}
+
+/* In a buffer of exactly that size, so that the sanitizer sees every byte read too many. */
+static enum ndt_status decode_copy(const uint8_t *data, size_t size, struct ndt_error *err)
+{
+    uint8_t *copy = malloc(size ? size : 1);
+    memcpy(copy, data, size);
+    err->text[0] = '\0';
+    const enum ndt_status status = decode_any(copy, size, err);
+    free(copy);
+    if (status != NDT_OK) {
+        ck_assert_msg(err->text[0] != '\0', "a failure without a reason");
+        ck_assert_ptr_null(strchr(err->text, '\n'));
+    }
+    return status;
+}
+
+static void assert_frame(const struct golden_vector *golden)
+{
+    ck_assert_uint_eq(frame.size, golden->size);
+    for (size_t i = 0; i < golden->size; i++)
+        ck_assert_msg(frame.data[i] == golden->bytes[i], "byte %zu is %02x, not %02x", i, frame.data[i],
+                      golden->bytes[i]);
+}
+
+#define ASSERT_OK(call)                                                                                            \
+    do {                                                                                                           \
+        const enum ndt_status status_ = (call);                                                                    \
+        ck_assert_msg(status_ == NDT_OK, "%s: %s", ndt_status_name(status_), error.text);                          \
+    } while (0)
+
+/* ---- golden vectors ---- */
+
+static void assert_point(size_t i, float x, float y, float z)
+{
+    ck_assert(cloud.x_m[i] == x && cloud.y_m[i] == y && cloud.z_m[i] == z);
+}
+
+START_TEST(golden_scan)
+{
+    const struct golden_vector golden = golden_read("scan");
+    struct ndt_scan_message message;
+    ASSERT_OK(ndt_scan_decode(golden.bytes, golden.size, &message, &cloud, &error));
+    ck_assert_uint_eq(message.seq, 7);
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS);
+    ck_assert_str_eq(message.frame_id, "lidar");
+    ck_assert_uint_eq(cloud.count, 3);
+    ck_assert(cloud.origin_m[0] == 0 && cloud.origin_m[1] == 0 && cloud.origin_m[2] == 0);
+    assert_point(0, 1.5f, 0.5f, -1.0f);
+    assert_point(1, -2.25f, 3.75f, 0.0f);
+    assert_point(2, 100.0f, -0.125f, 2.5f);
+    ck_assert(cloud.intensity[0] == 0.25f && cloud.intensity[1] == 0.5f && cloud.intensity[2] == 1.0f);
+    ck_assert(cloud.time_s[0] == 0.0f && cloud.time_s[1] == 0.0625f && cloud.time_s[2] == -0.03125f);
+    ASSERT_OK(ndt_scan_encode(&frame, &message, &cloud, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_scan_double)
+{
+    const struct golden_vector golden = golden_read("scan_double");
+    struct ndt_scan_message message;
+    ASSERT_OK(ndt_scan_decode(golden.bytes, golden.size, &message, &cloud, &error));
+    ck_assert_uint_eq(cloud.count, 2);
+    ck_assert(cloud.origin_m[0] == 499712.0 && cloud.origin_m[1] == 4649984.0 && cloud.origin_m[2] == 0.0);
+    assert_point(0, 288.125f, 0.25f, 12.5f);
+    assert_point(1, 298.5f, 6.0f, -3.0f);
+    ck_assert_uint_eq(cloud.fields, 0);
+    ASSERT_OK(ndt_scan_encode(&frame, &message, &cloud, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_scan_padded)
+{
+    const struct golden_vector golden = golden_read("scan_padded");
+    struct ndt_scan_message message;
+    ASSERT_OK(ndt_scan_decode(golden.bytes, golden.size, &message, &cloud, &error));
+    ck_assert(message.seq == UINT64_MAX);
+    ck_assert_int_eq(message.stamp_ns, -1);
+    ck_assert_str_eq(message.frame_id, "");
+    ck_assert_uint_eq(cloud.count, 2);
+    assert_point(0, 1.0f, 3.0f, 5.0f);
+    assert_point(1, 2.0f, 4.0f, 6.0f);
+    ck_assert(cloud.intensity[0] == 300.0f && cloud.intensity[1] == 65535.0f);
+    ck_assert(cloud.time_s[0] == 0.0f && cloud.time_s[1] == 0.0995f);
+}
+END_TEST
+
+START_TEST(golden_initial_pose)
+{
+    static const double pose[7] = {10.5, -20.25, 1, 0.5, -0.5, 0.5, 0.5}, twist[6] = {3.5, 0, -0.125, 0, 0, 0.0625};
+    const struct golden_vector golden = golden_read("initial_pose");
+    struct ndt_pose_message message;
+    ASSERT_OK(ndt_pose_message_decode(golden.bytes, golden.size, NDT_MESSAGE_INITIAL_POSE, &message, &error));
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS);
+    ck_assert_str_eq(message.frame_id, "map");
+    ck_assert(message.has_pose && message.has_twist && message.has_covariance);
+    ck_assert_mem_eq(message.pose.t_m, pose, sizeof(message.pose.t_m));
+    ck_assert_mem_eq(message.pose.q_xyzw, pose + 3, sizeof(message.pose.q_xyzw));
+    ck_assert_mem_eq(message.twist.v_mps, twist, sizeof(message.twist.v_mps));
+    ck_assert_mem_eq(message.twist.w_radps, twist + 3, sizeof(message.twist.w_radps));
+    for (int i = 0; i < 36; i++)
+        ck_assert(message.covariance[i] == (i % 7 == 0 ? 0.25 * (i / 7 + 1) : 0.0));
+    ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &message, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_odometry)
+{
+    const struct golden_vector golden = golden_read("odometry");
+    struct ndt_pose_message message;
+    ASSERT_OK(ndt_pose_message_decode(golden.bytes, golden.size, NDT_MESSAGE_ODOMETRY, &message, &error));
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS + 1);
+    ck_assert_str_eq(message.frame_id, "odom");
+    ck_assert(!message.has_pose && message.has_twist && !message.has_covariance);
+    ck_assert(message.twist.v_mps[0] == 8.5 && message.twist.w_radps[2] == -1.5);
+    ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_ODOMETRY, &message, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_truth)
+{
+    const struct golden_vector golden = golden_read("truth");
+    struct ndt_pose_message message;
+    ASSERT_OK(ndt_pose_message_decode(golden.bytes, golden.size, NDT_MESSAGE_TRUTH, &message, &error));
+    ck_assert_int_eq(message.stamp_ns, -2500000000);
+    ck_assert(message.has_pose && !message.has_twist && !message.has_covariance);
+    ck_assert(message.pose.t_m[0] == -1 && message.pose.t_m[1] == 2 && message.pose.t_m[2] == -3);
+    ck_assert(message.pose.q_xyzw[0] == 0 && message.pose.q_xyzw[3] == 1);
+    ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &message, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+static void assert_result(const struct ndt_result_message *message)
+{
+    const struct ndt_align_result *r = &message->result;
+    ck_assert(message->seq == 300 && message->stamp_ns == STAMP_NS);
+    ck_assert(message->map_id == UINT64_C(0xfedcba9876543210));
+    ck_assert_int_eq(r->outcome, NDT_CONVERGED);
+    ck_assert_str_eq(r->reason, "");
+    ck_assert(r->T_map_sensor.t_m[2] == 3.0 && r->T_map_sensor.q_xyzw[1] == -0.5);
+    ck_assert(r->has_covariance && r->covariance[0] == 0.0625 && r->covariance[35] == 1.0 / 512);
+    ck_assert(r->weak_count == 1 && r->weak_axes[0][0] == 1.0);
+    ck_assert(r->scores.transform_probability == 1.75 && r->scores.nvtl == 1.5);
+    ck_assert(r->scores.nvtl_normalized == 0.625 && r->scores.match_ratio == 0.875 && r->scores.coverage == 0.75);
+    ck_assert(r->iterations == 8 && r->evaluations == 11 && r->oscillation == 2);
+    ck_assert(message->decode_us == 120.5 && message->queue_us == 0 && message->preprocess_us == 800.25);
+    ck_assert(message->upload_us == 1.5 && r->align_us == 350 && message->publish_us == 2.5);
+}
+
+START_TEST(golden_result)
+{
+    const struct golden_vector golden = golden_read("result");
+    struct ndt_result_message message;
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    assert_result(&message);
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_result_lost)
+{
+    const struct golden_vector golden = golden_read("result_lost");
+    struct ndt_result_message message;
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert_int_eq(message.result.outcome, NDT_NO_GUESS);
+    ck_assert_str_eq(message.result.reason, "no initial pose yet");
+    ck_assert(message.result.T_map_sensor.q_xyzw[3] == 0 && !message.result.has_covariance);
+    ck_assert(isnan(message.result.scores.nvtl) && message.result.weak_count == 0);
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    assert_frame(&golden);
+}
+END_TEST
+
+/* ---- hostile bytes ---- */
+
+START_TEST(every_truncation_fails)
+{
+    const struct golden_vector golden = golden_read(all_vectors[_i]);
+    for (size_t size = 0; size < golden.size; size++)
+        ck_assert_int_ne(decode_copy(golden.bytes, size, &error), NDT_OK);
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_OK);
+}
+END_TEST
+
+START_TEST(every_changed_byte_is_survived)
+{
+    const struct golden_vector golden = golden_read(all_vectors[_i]);
+    uint8_t *bytes = malloc(golden.size);
+    memcpy(bytes, golden.bytes, golden.size);
+    for (size_t at = 0; at < golden.size; at++) {
+        for (unsigned flip = 1; flip < 256; flip++) {
+            bytes[at] = (uint8_t)(golden.bytes[at] ^ flip);
+            (void)!decode_any(bytes, golden.size, &error);
+        }
+        bytes[at] = golden.bytes[at];
+    }
+    free(bytes);
+}
+END_TEST
+
+START_TEST(trailing_bytes_fail)
+{
+    struct golden_vector golden = golden_read(all_vectors[_i]);
+    golden.bytes[golden.size] = 0xc0;
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size + 1, &error), NDT_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(error.text, "1 more bytes follow"));
+}
+END_TEST
+
+static int is_optional(const char *vector, const char *key)
+{
+    if (strcmp(key, "covariance") == 0 || strcmp(key, "note") == 0)
+        return 1;
+    if (strcmp(key, "twist") == 0)
+        return strcmp(vector, "initial_pose") == 0;
+    return strcmp(key, "pose") == 0 && strcmp(vector, "result") == 0;
+}
+
+START_TEST(every_missing_field_is_named)
+{
+    const struct golden_vector golden = golden_read(all_vectors[_i]);
+    for (size_t part = 1; part < golden.part_count; part++) {
+        struct golden_vector changed = golden;
+        char key[32], expected[64];
+        golden_key(&golden, part, key);
+        changed.bytes[golden.parts[part] + 1] = '~'; /* now an unknown key */
+        const enum ndt_status status = decode_copy(changed.bytes, changed.size, &error);
+        if (is_optional(all_vectors[_i], key)) {
+            ck_assert_msg(status == NDT_OK, "%s: %s", key, error.text);
+            continue;
+        }
+        ck_assert_int_eq(status, NDT_ERR_FORMAT);
+        snprintf(expected, sizeof(expected), "'%s'", key);
+        ck_assert_msg(strstr(error.text, expected) && strstr(error.text, "missing"), "%s: %s", key, error.text);
+    }
+}
+END_TEST
+
+START_TEST(every_wrong_type_is_named)
+{
+    const struct golden_vector golden = golden_read(all_vectors[_i]);
+    for (size_t part = 1; part < golden.part_count; part++) {
+        struct golden_vector changed = golden;
+        char key[32], expected[64];
+        golden_key(&golden, part, key);
+        if (strcmp(all_vectors[_i], "scan_padded") == 0)
+            continue; /* its version comes last, and the look for it stumbles first */
+        changed.bytes[golden.parts[part] + 1 + strlen(key)] = 0xc3;
+        ck_assert_int_eq(decode_copy(changed.bytes, changed.size, &error), NDT_ERR_FORMAT);
+        snprintf(expected, sizeof(expected), "field '%s': byte ", key);
+        ck_assert_msg(strstr(error.text, expected) && strstr(error.text, "a boolean"), "%s: %s", key, error.text);
+    }
+}
+END_TEST
+
+/* The vector with `count` pairs more, the given bytes behind its last one. */
+static void extend(struct golden_vector *golden, unsigned count, const void *bytes, size_t size)
+{
+    ck_assert_uint_eq(golden->bytes[0] & 0xf0, 0x80);
+    ck_assert_uint_le((golden->bytes[0] & 0x0f) + count, 15);
+    golden->bytes[0] = (uint8_t)(golden->bytes[0] + count);
+    ck_assert_uint_le(golden->size + size, sizeof(golden->bytes));
+    memcpy(golden->bytes + golden->size, bytes, size);
+    golden->size += size;
+}
+
+START_TEST(duplicates_fail)
+{
+    static const char *const pairs[] = {"\xa1v\x01", "\xa4type\xa5truth", "\xa8stamp_ns\x01"};
+    static const char *const keys[] = {"'v'", "'type'", "'stamp_ns'"};
+    for (int i = 0; i < 3; i++) {
+        struct golden_vector golden = golden_read("truth");
+        extend(&golden, 1, pairs[i], strlen(pairs[i]));
+        ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
+        ck_assert_msg(strstr(error.text, keys[i]) && strstr(error.text, "second time"), "%s", error.text);
+    }
+}
+END_TEST
+
+START_TEST(unknown_keys_are_ignored)
+{
+    /* of every kind: float32, ext, fixext, bin, str8, int64, nested map */
+    static const uint8_t pairs[] = "\xa1"
+                                   "a\xca\x3f\x80\x00\x00"
+                                   "\xa1"
+                                   "b\xc7\x02\x05zz"
+                                   "\xa1"
+                                   "c\xd8\x01"
+                                   "0123456789abcdef"
+                                   "\xa1"
+                                   "d\xc4\x01!"
+                                   "\xd9\x01"
+                                   "e\xd9\x02hi"
+                                   "\xa1"
+                                   "f\xd3\xff\xff\xff\xff\xff\xff\xff\xff"
+                                   "\xa1"
+                                   "g\x81\xa1"
+                                   "h\x92\xc0\xc2"
+                                   "\xa1"
+                                   "g\x90";
+    struct golden_vector golden = golden_read("truth");
+    extend(&golden, 8, pairs, sizeof(pairs) - 1);
+    ck_assert_msg(decode_copy(golden.bytes, golden.size, &error) == NDT_OK, "%s", error.text);
+}
+END_TEST
+
+START_TEST(nesting_is_limited)
+{
+    for (size_t depth = 1; depth <= 900; depth++) {
+        struct golden_vector golden = golden_read("truth");
+        uint8_t bomb[1024] = {0xa1, 'z'};
+        memset(bomb + 2, depth % 2 ? 0x91 : 0x81, depth);
+        for (size_t i = 0; depth % 2 == 0 && i < depth; i++) /* maps in the place of keys */
+            bomb[2 + i] = 0x81;
+        const size_t values = depth % 2 ? 1 : depth + 1;
+        memset(bomb + 2 + depth, 0x01, values < 16 ? values : 16);
+        extend(&golden, 1, bomb, 2 + depth + (values < 16 ? values : 16));
+        const enum ndt_status status = decode_copy(golden.bytes, golden.size, &error);
+        ck_assert_msg(status == (depth <= 8 ? NDT_OK : NDT_ERR_LIMIT), "depth %zu: %s", depth, error.text);
+        depth += depth > 20 ? 97 : 0;
+    }
+    ck_assert_ptr_nonnull(strstr(error.text, "the limit of 8"));
+}
+END_TEST
+
+START_TEST(huge_counts_fail)
+{
+    static const struct {
+        const char *key, *value, *reason;
+        size_t size;
+    } cases[] = {
+        {"fields", "\xdd\xff\xff\xff\xff", "declares 4294967295", 5},
+        {"fields", "\xdc\x00\x21", "above the limit of 32", 3},
+        {"data", "\xc6\xff\xff\xff\xff", "declares 4294967295", 5},
+        {"frame_id", "\xdb\xff\xff\xff\xff", "declares 4294967295", 5},
+        {"count", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "points are above the limit", 9},
+        {"count", "\xce\x10\x00\x00\x00", "60 bytes, but 268435456 points", 5},
+        {"point_step", "\xcf\x80\x00\x00\x00\x00\x00\x00\x00", "'point_step'", 9},
+        {"point_step", "\x00", "but the fields end at byte 20", 1},
+        {"seq", "\xff", "-1 is below 0", 1},
+        {"stamp_ns", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "above the limit", 9},
+        {"zzz", "\xdf\xff\xff\xff\xff", "declares 4294967295", 5},
+        {"zzz", "\xc9\xff\xff\xff\xff", "declares 4294967295", 5},
+        {"zzz", "\xc1", "0xc1, which is no msgpack item", 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct golden_vector golden = golden_read("scan");
+        struct golden_vector built = {.bytes = {golden.bytes[0]}, .size = 1};
+        for (size_t part = 1; part < golden.part_count; part++) {
+            const size_t end = part + 1 < golden.part_count ? golden.parts[part + 1] : golden.size;
+            char key[32];
+            golden_key(&golden, part, key);
+            if (strcmp(key, cases[i].key) == 0)
+                continue; /* its pair comes last */
+            memcpy(built.bytes + built.size, golden.bytes + golden.parts[part], end - golden.parts[part]);
+            built.size += end - golden.parts[part];
+        }
+        if (strcmp(cases[i].key, "zzz") == 0)
+            built.bytes[0]++;
+        built.bytes[built.size++] = (uint8_t)(0xa0 + strlen(cases[i].key));
+        memcpy(built.bytes + built.size, cases[i].key, strlen(cases[i].key));
+        built.size += strlen(cases[i].key);
+        memcpy(built.bytes + built.size, cases[i].value, cases[i].size);
+        built.size += cases[i].size;
+        memset(built.bytes + built.size, 0x90, 40); /* enough for the 33 declared fields */
+        built.size += cases[i].value[0] == '\xdc' ? 40 : 0;
+        ck_assert_int_ne(decode_copy(built.bytes, built.size, &error), NDT_OK);
+        ck_assert_msg(strstr(error.text, cases[i].reason), "case %zu: %s", i, error.text);
+    }
+}
+END_TEST
+
+START_TEST(no_map_at_all)
+{
+    static const char *const bytes[] = {"\xc0", "\x90", "\xdf\xff\xff\xff\xff", "\x80", "\xc1", "\x81\x01\x02"};
+    static const size_t sizes[] = {1, 1, 5, 1, 1, 3};
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_eq(decode_copy((const uint8_t *)bytes[i], sizes[i], &error), NDT_ERR_FORMAT);
+    ck_assert_int_eq(decode_copy((const uint8_t *)"", 0, &error), NDT_ERR_FORMAT);
+}
+END_TEST
+
+START_TEST(version_and_type)
+{
+    struct golden_vector golden = golden_read("truth");
+    struct ndt_pose_message message;
+    enum ndt_message_type type;
+    ck_assert_int_eq(ndt_message_peek(golden.bytes, golden.size, &type, &error), NDT_OK);
+    ck_assert_int_eq(type, NDT_MESSAGE_TRUTH);
+    ck_assert_int_eq(ndt_pose_message_decode(golden.bytes, golden.size, NDT_MESSAGE_ODOMETRY, &message, &error),
+                     NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "odometry message: the message is of type 'truth'");
+    golden.bytes[golden.parts[1] + 2] = 0x02;
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
+    ck_assert_str_eq(error.text, "the message has version 2, only version 1 is understood");
+    golden.bytes[golden.parts[1] + 2] = 0x01;
+    golden.bytes[golden.parts[2] + 6] = 'z';
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
+    ck_assert_str_eq(error.text, "unknown message type 'zruth'; there are: "
+                                 "scan, initial_pose, odometry, truth, result");
+}
+END_TEST
+
+START_TEST(poses_are_checked)
+{
+    struct golden_vector golden = golden_read("truth");
+    struct ndt_pose_message message;
+    uint8_t *pose = golden.bytes + golden.parts[5] + 6; /* behind the key and the head of the array */
+    const uint8_t infinite[] = {0x7f, 0xf0}, two[] = {0x40, 0x00}, nearly_one[] = {0x3f, 0xef, 0xff};
+    memcpy(pose + 1, infinite, 2);
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "truth message: field 'pose': number 0 is not finite");
+    golden = golden_read("truth");
+    memcpy(pose + 6 * 9 + 1, two, 2);
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "truth message: field 'pose': the quaternion has length 2, not 1");
+    memcpy(pose + 6 * 9 + 1, nearly_one, 3);
+    ASSERT_OK(ndt_pose_message_decode(golden.bytes, golden.size, NDT_MESSAGE_TRUTH, &message, &error));
+    ck_assert(message.pose.q_xyzw[3] == 1.0);
+}
+END_TEST
+
+START_TEST(encoders_refuse_what_decoders_would)
+{
+    struct ndt_pose_message pose = {.frame_id = "map", .has_pose = 1, .pose = {{0, 0, 0}, {0, 0, 0, 2}}};
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &pose, &error), NDT_ERR_ARGUMENT);
+    pose.pose.q_xyzw[3] = 1;
+    pose.pose.t_m[1] = NAN;
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &pose, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "truth message: field 'pose': number 1 is not finite");
+    pose.pose.t_m[1] = 0;
+    strcpy(pose.frame_id, "a\nb");
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &pose, &error), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "field 'frame_id': character 1"));
+    strcpy(pose.frame_id, "map");
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_SCAN, &pose, &error), NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(frame.size, 0);
+    pose.has_pose = 0;
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_ODOMETRY, &pose, &error), NDT_ERR_ARGUMENT);
+    struct ndt_result_message result = {.frame_id = "map", .result = {.weak_count = 4}};
+    ck_assert_int_eq(ndt_result_encode(&frame, &result, &error), NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(frame.size, 0);
+}
+END_TEST
+
+static void add_golden_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, golden_scan);
+    tcase_add_test(tcase, golden_scan_double);
+    tcase_add_test(tcase, golden_scan_padded);
+    tcase_add_test(tcase, golden_initial_pose);
+    tcase_add_test(tcase, golden_odometry);
+    tcase_add_test(tcase, golden_truth);
+    tcase_add_test(tcase, golden_result);
+    tcase_add_test(tcase, golden_result_lost);
+}
+
+static void add_hostile_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, every_truncation_fails, 0, VECTOR_COUNT);
+    tcase_add_loop_test(tcase, every_changed_byte_is_survived, 0, VECTOR_COUNT);
+    tcase_add_loop_test(tcase, trailing_bytes_fail, 0, VECTOR_COUNT);
+    tcase_add_loop_test(tcase, every_missing_field_is_named, 0, VECTOR_COUNT);
+    tcase_add_loop_test(tcase, every_wrong_type_is_named, 0, VECTOR_COUNT);
+    tcase_add_test(tcase, duplicates_fail);
+    tcase_add_test(tcase, unknown_keys_are_ignored);
+    tcase_add_test(tcase, nesting_is_limited);
+    tcase_add_test(tcase, huge_counts_fail);
+    tcase_add_test(tcase, no_map_at_all);
+    tcase_add_test(tcase, version_and_type);
+    tcase_add_test(tcase, poses_are_checked);
+    tcase_add_test(tcase, encoders_refuse_what_decoders_would);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("proto");
+    TCase *golden = tcase_create("golden vectors"), *hostile = tcase_create("hostile bytes");
+    tcase_add_checked_fixture(golden, setup, teardown);
+    tcase_add_checked_fixture(hostile, setup, teardown);
+    tcase_set_timeout(hostile, 60);
+    add_golden_tests(golden);
+    add_hostile_tests(hostile);
+    suite_add_tcase(suite, golden);
+    suite_add_tcase(suite, hostile);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

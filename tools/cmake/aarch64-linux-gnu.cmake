@@ -1,0 +1,13 @@
+# Cross build for 64-bit ARM with Debian's gcc-aarch64-linux-gnu; programs are static and run under qemu-user.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+find_program(NDT_QEMU NAMES qemu-aarch64 qemu-aarch64-static)
+if(NDT_QEMU)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${NDT_QEMU})
+endif()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)

@@ -1,0 +1,274 @@
+#include "sim_drive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const double PI = 3.14159265358979323846;
+
+/* ---- course ---- */
+
+/* Heading within a left turn at u in [0, 1]: its curvature is a raised cosine. */
+static double turn_heading(double u)
+{
+    return 0.5 * PI * (u - sin(2.0 * PI * u) / (2.0 * PI));
+}
+
+/* Adds the way from u0 to u1 within a turn (Gauss and Legendre, three points). */
+static void turn_advance(double turn_m, double u0, double u1, double xy[2])
+{
+    static const double node[3] = {-0.774596669241483377, 0.0, 0.774596669241483377};
+    static const double weight[3] = {5.0 / 18.0, 8.0 / 18.0, 5.0 / 18.0};
+    const double length = turn_m * (u1 - u0);
+    for (int i = 0; i < 3; i++) {
+        const double heading = turn_heading(0.5 * (u0 + u1) + 0.5 * node[i] * (u1 - u0));
+        xy[0] += weight[i] * length * cos(heading);
+        xy[1] += weight[i] * length * sin(heading);
+    }
+}
+
+static void init_turn(struct sim_course *course)
+{
+    double xy[2] = {0.0, 0.0};
+    course->turn_m = 22.0;
+    for (int i = 0; i <= SIM_TURN_STEPS; i++) {
+        memcpy(course->turn_xy_m[i], xy, sizeof(xy));
+        turn_advance(course->turn_m, (double)i / SIM_TURN_STEPS, (i + 1.0) / SIM_TURN_STEPS, xy);
+    }
+    course->reach_m = course->turn_xy_m[SIM_TURN_STEPS][0];
+}
+
+/* An L of streets: five left turns and a right one, turned as a whole by some angle. */
+static void init_loop(struct sim_course *course, uint64_t seed)
+{
+    struct sim_random random = sim_random_stream(seed, 1, 0);
+    const double x1 = sim_random_between(&random, 68.0, 76.0), x2 = x1 + sim_random_between(&random, 58.0, 66.0);
+    const double y1 = sim_random_between(&random, 58.0, 66.0), y2 = y1 + sim_random_between(&random, 48.0, 56.0);
+    const double yaw = sim_random_between(&random, -PI, PI);
+    const double corner[6][2] = {{0, 0}, {x2, 0}, {x2, y1}, {x1, y1}, {x1, y2}, {0, y2}};
+    static const int turns[6] = {1, 1, -1, 1, 1, 1};
+    course->edge_count = 6;
+    for (int i = 0; i < 6; i++) {
+        struct sim_edge *edge = &course->edges[i];
+        const double *from = corner[i], *to = corner[(i + 1) % 6];
+        edge->start_m[0] = cos(yaw) * from[0] - sin(yaw) * from[1];
+        edge->start_m[1] = sin(yaw) * from[0] + cos(yaw) * from[1];
+        edge->heading_rad = yaw + atan2(to[1] - from[1], to[0] - from[0]);
+        edge->length_m = hypot(to[0] - from[0], to[1] - from[1]);
+        edge->turn = turns[i];
+        edge->straight_m = edge->length_m - 2.0 * course->reach_m;
+        edge->s_m = course->length_m;
+        course->length_m += edge->straight_m + course->turn_m;
+    }
+}
+
+void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed)
+{
+    memset(course, 0, sizeof(*course));
+    course->place = place;
+    init_turn(course);
+    if (place == SIM_STREET)
+        init_loop(course, seed);
+    else
+        course->length_m = INFINITY;
+}
+
+static struct sim_course_point turn_at(const struct sim_course *course, const struct sim_edge *edge, double along_m)
+{
+    const double u = along_m / course->turn_m;
+    const int step = u >= 1.0 ? SIM_TURN_STEPS - 1 : (int)(u * SIM_TURN_STEPS);
+    double xy[2] = {course->turn_xy_m[step][0], course->turn_xy_m[step][1]};
+    turn_advance(course->turn_m, (double)step / SIM_TURN_STEPS, u, xy);
+    const double c = cos(edge->heading_rad), s = sin(edge->heading_rad);
+    const double x = edge->length_m - course->reach_m + xy[0], y = edge->turn * xy[1];
+    return (struct sim_course_point){edge->start_m[0] + c * x - s * y, edge->start_m[1] + s * x + c * y,
+                                     edge->heading_rad + edge->turn * turn_heading(u),
+                                     edge->turn * 0.5 * PI / course->turn_m * (1.0 - cos(2.0 * PI * u))};
+}
+
+struct sim_course_point sim_course_at(const struct sim_course *course, double s_m)
+{
+    if (course->edge_count == 0)
+        return (struct sim_course_point){s_m, 0.0, 0.0, 0.0};
+    double s = s_m - floor(s_m / course->length_m) * course->length_m;
+    if (s >= course->length_m)
+        s = 0.0;
+    int i = course->edge_count - 1;
+    while (s < course->edges[i].s_m)
+        i--;
+    const struct sim_edge *edge = &course->edges[i];
+    s -= edge->s_m;
+    if (s > edge->straight_m)
+        return turn_at(course, edge, s - edge->straight_m);
+    const double x = course->reach_m + s;
+    return (struct sim_course_point){edge->start_m[0] + cos(edge->heading_rad) * x,
+                                     edge->start_m[1] + sin(edge->heading_rad) * x, edge->heading_rad, 0.0};
+}
+
+struct sim_course_point sim_course_beside(const struct sim_course *course, double s_m, double left_m)
+{
+    struct sim_course_point point = sim_course_at(course, s_m);
+    point.x_m -= left_m * sin(point.heading_rad);
+    point.y_m += left_m * cos(point.heading_rad);
+    return point;
+}
+
+/* ---- drive ---- */
+
+static double smooth_step(double x)
+{
+    const double u = x < 0.0 ? 0.0 : x > 1.0 ? 1.0 : x;
+    return u * u * (3.0 - 2.0 * u);
+}
+
+/* Slow in turns, easing over 18 m before and behind; a little unsteady everywhere. */
+static double speed_at(const struct sim_drive *drive, double s_m)
+{
+    const struct sim_course *course = drive->course;
+    double ease = 1.0;
+    for (int i = 0; i < course->edge_count; i++) {
+        const struct sim_edge *edge = &course->edges[i];
+        const double middle = edge->s_m + edge->straight_m + 0.5 * course->turn_m;
+        const double away = fabs(remainder(s_m - middle, course->length_m));
+        ease *= smooth_step((away - 0.3 * course->turn_m) / 18.0);
+    }
+    const double speed = drive->slow_mps + (drive->fast_mps - drive->slow_mps) * ease;
+    return speed * (1.0 + 0.07 * sin(drive->phase_rad + s_m * (2.0 * PI / (4.0 * drive->fast_mps))));
+}
+
+static void set_character(struct sim_drive *drive, uint64_t seed)
+{
+    struct sim_random random = sim_random_stream(seed, 2, 0);
+    const int on_foot = drive->course->place == SIM_CORRIDOR;
+    drive->phase_rad = sim_random_between(&random, -PI, PI);
+    drive->slow_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 4.8;
+    drive->fast_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 10.5;
+    drive->height_m = on_foot ? 0.9 : 1.75;
+    drive->weave_m = on_foot ? 0.12 : 0.2;
+    drive->weave_k_radpm = 2.0 * PI / (on_foot ? 6.0 : 45.0);
+    drive->sway_rad = on_foot ? 0.003 : 0.006;
+    drive->heave_m = on_foot ? 0.002 : 0.015;
+}
+
+enum ndt_status sim_drive_open(struct sim_drive *drive, const struct sim_course *course,
+                               const struct sim_ground *ground, double duration_s, uint64_t seed,
+                               struct ndt_error *err)
+{
+    memset(drive, 0, sizeof(*drive));
+    drive->course = course;
+    drive->ground = ground;
+    set_character(drive, seed);
+    drive->begin_s = -0.5;
+    drive->count = (size_t)ceil((duration_s + 1.0) / SIM_DRIVE_STEP_S) + 2;
+    drive->s_m = malloc(drive->count * sizeof(*drive->s_m));
+    if (!drive->s_m)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a drive of %.0f s", duration_s);
+    /* A street starts some 28 m before the first turn. */
+    double s = course->edge_count ? course->edges[0].straight_m - 28.0 : 0.0;
+    for (size_t i = 0; i < drive->count; i++) {
+        drive->s_m[i] = s;
+        const double h = SIM_DRIVE_STEP_S; /* Runge and Kutta, fourth order */
+        const double k1 = speed_at(drive, s), k2 = speed_at(drive, s + 0.5 * h * k1);
+        const double k3 = speed_at(drive, s + 0.5 * h * k2), k4 = speed_at(drive, s + h * k3);
+        s += h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4);
+    }
+    return NDT_OK;
+}
+
+void sim_drive_close(struct sim_drive *drive)
+{
+    free(drive->s_m);
+    memset(drive, 0, sizeof(*drive));
+}
+
+double sim_drive_length(const struct sim_drive *drive, double t_s)
+{
+    const double at = (t_s - drive->begin_s) / SIM_DRIVE_STEP_S;
+    const double clamped = fmin(fmax(at, 0.0), (double)(drive->count - 2));
+    const size_t i = (size_t)clamped;
+    const double a = drive->s_m[i], b = drive->s_m[i + 1], u = at - (double)i;
+    /* Cubic through both ends with the speeds there. */
+    const double va = speed_at(drive, a) * SIM_DRIVE_STEP_S, vb = speed_at(drive, b) * SIM_DRIVE_STEP_S;
+    const double d = b - a;
+    return a + u * (va + u * ((3.0 * d - 2.0 * va - vb) + u * (va + vb - 2.0 * d)));
+}
+
+void sim_drive_frame(const struct sim_drive *drive, double t_s, double R[9], double t_m[3])
+{
+    const double s = sim_drive_length(drive, t_s);
+    const double swing = drive->weave_k_radpm * s + drive->phase_rad;
+    const double aside = drive->weave_m * sin(swing), drift = drive->weave_m * drive->weave_k_radpm * cos(swing);
+    const struct sim_course_point at = sim_course_at(drive->course, s);
+    const double yaw = at.heading_rad + atan2(drift, 1.0 - at.curvature_radpm * aside);
+    const double cy = cos(yaw), sy = sin(yaw);
+    double g[2];
+    t_m[0] = at.x_m - aside * sin(at.heading_rad);
+    t_m[1] = at.y_m + aside * cos(at.heading_rad);
+    t_m[2] = sim_ground_height(drive->ground, t_m[0], t_m[1], g) + drive->height_m +
+             drive->heave_m * sin(2.0 * PI * 1.3 * t_s + drive->phase_rad);
+    const double pitch = -atan(g[0] * cy + g[1] * sy) + drive->sway_rad * sin(2.0 * PI * 0.8 * t_s);
+    const double roll = atan(g[1] * cy - g[0] * sy) + drive->sway_rad * sin(2.0 * PI * 0.6 * t_s + 1.0);
+    const double cp = cos(pitch), sp = sin(pitch), cr = cos(roll), sr = sin(roll);
+    const double Rzyx[9] = {cy * cp,
+                            cy * sp * sr - sy * cr,
+                            cy * sp * cr + sy * sr,
+                            sy * cp,
+                            sy * sp * sr + cy * cr,
+                            sy * sp * cr - cy * sr,
+                            -sp,
+                            cp * sr,
+                            cp * cr};
+    memcpy(R, Rzyx, sizeof(Rzyx));
+}
+
+struct ndt_pose sim_drive_pose(const struct sim_drive *drive, double t_s)
+{
+    double R[9], t_m[3];
+    sim_drive_frame(drive, t_s, R, t_m);
+    return ndt_pose_from_rotation(R, t_m);
+}
+
+struct ndt_twist sim_drive_twist(const struct sim_drive *drive, double t_s)
+{
+    const double h = 1e-3;
+    const struct ndt_pose before = sim_drive_pose(drive, t_s - h), after = sim_drive_pose(drive, t_s + h);
+    const struct ndt_pose motion = ndt_pose_between(&before, &after);
+    return ndt_pose_log(&motion, 2.0 * h);
+}
+
+/* ---- other cars ---- */
+
+void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct sim_random *random,
+             struct sim_solid solids[2])
+{
+    const double length = sim_random_between(random, 3.8, 5.2), width = sim_random_between(random, 1.65, 1.95);
+    const double height = sim_random_between(random, 1.35, 2.1);
+    const double cabin = height > 1.8 ? 0.92 : 0.6, shift = height > 1.8 ? 0.0 : -0.08 * length;
+    const double foot = sim_ground_height(ground, x_m, y_m, NULL);
+    const double body_m[3] = {x_m, y_m, foot + 0.2 + 0.3 * height};
+    const double body_half_m[3] = {0.5 * length, 0.5 * width, 0.3 * height};
+    const double cabin_m[3] = {x_m + shift * cos(yaw_rad), y_m + shift * sin(yaw_rad), foot + 0.5 * height + 0.1};
+    const double cabin_half_m[3] = {0.5 * cabin * length, 0.46 * width, 0.5 * height - 0.1};
+    solids[0] = sim_box(body_m, body_half_m, yaw_rad);
+    solids[1] = sim_box(cabin_m, cabin_half_m, yaw_rad);
+    solids[0].reflectance = solids[1].reflectance = (float)sim_random_between(random, 0.1, 0.9);
+}
+
+/* One car drives ahead in the same lane, the others come the other way, one behind the other. */
+uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t seed, struct sim_solid *solids)
+{
+    const struct sim_course *course = drive->course;
+    uint32_t count = 0;
+    if (course->place == SIM_CORRIDOR)
+        return 0;
+    for (uint32_t i = 0; 2 * (i + 1) <= SIM_MAX_MOVERS; i++) {
+        struct sim_random random = sim_random_stream(seed, 3, i);
+        const double start = sim_random_between(&random, 0.0, 20.0);
+        const double speed = course->place == SIM_TUNNEL ? -13.0 : -6.5;
+        const double s = i == 0 ? sim_drive_length(drive, t_s) + 16.0 + 2.0 * sin(0.4 * t_s + start)
+                                : drive->s_m[0] + 55.0 * i + start + speed * t_s;
+        const struct sim_course_point at = sim_course_beside(course, s, i == 0 ? 0.0 : 3.4);
+        sim_car(drive->ground, at.x_m, at.y_m, at.heading_rad + (i == 0 ? 0.0 : PI), &random, solids + count);
+        count += 2;
+    }
+    return count;
+}
