@@ -23,8 +23,8 @@ static enum ndt_status open_auto(struct ndt_backend **out, const struct ndt_back
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no backend works on this machine");
 }
 
-enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name, const struct ndt_backend_config *config,
-                                 struct ndt_error *err)
+enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
+                                 const struct ndt_backend_config *config, struct ndt_error *err)
 {
     if (strcmp(name, "auto") == 0)
         return open_auto(out, config, err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "ndt/linalg.h"
 
 static const double DEG = 0.017453292519943295;
 
@@ -39,7 +40,7 @@ void ndt_align_params_default(struct ndt_align_params *params)
         .step_size = 0.1,
         .score_threshold = 0.35,
         .min_match_ratio = 0.1,
-        .weak_eigenvalue_ratio = 1e-3,
+        .weak_eigenvalue_ratio = 0.0125,
         .covariance_scale = 10.0,
         .deadline_s = 0,
     };
@@ -144,8 +145,8 @@ struct ndt_iteration *ndt_search_row(struct ndt_search *search)
     return row;
 }
 
-void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6], double eval_us,
-                          int evaluations)
+void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6],
+                          double eval_us, int evaluations)
 {
     struct ndt_backend_counters after;
     read_counters(search, &after);
@@ -174,29 +175,54 @@ static enum ndt_status find_levels(struct ndt_search *search, struct ndt_error *
     return NDT_OK;
 }
 
+/* Symmetric square root of the points' inertia about the sensor and its inverse; at least half a metre. */
+static void set_levers(struct ndt_aligner *aligner, const double second_m2[6])
+{
+    double lambda[3], V[9], inertia[6];
+    const double trace = second_m2[0] + second_m2[3] + second_m2[5];
+    for (int i = 0; i < 6; i++)
+        inertia[i] = (i == 0 || i == 3 || i == 5 ? trace : 0) - second_m2[i];
+    ndt_eigen_symmetric(3, inertia, lambda, V);
+    memset(aligner->lever_m, 0, sizeof(aligner->lever_m));
+    memset(aligner->per_lever, 0, sizeof(aligner->per_lever));
+    for (int k = 0; k < 3; k++) {
+        const double arm_m = sqrt(fmax(lambda[k], 0.25));
+        for (int i = 0; i < 9; i++) {
+            const double vv = V[i / 3 * 3 + k] * V[i % 3 * 3 + k];
+            aligner->lever_m[i] += vv * arm_m;
+            aligner->per_lever[i] += vv / arm_m;
+        }
+    }
+}
+
 /* Turns the scan by R0 into the aligner's own cloud and hands that to the backend. */
 static enum ndt_status load_scan(struct ndt_search *search, const struct ndt_cloud *scan, struct ndt_error *err)
 {
     struct ndt_aligner *aligner = search->aligner;
     struct ndt_cloud *to = &aligner->turned;
     const double *R = search->R0;
-    double square_m2 = 0;
-    size_t finite = 0;
+    double second_m2[6] = {0}, finite = 0;
     enum ndt_status status = ndt_cloud_reserve(to, scan->count, 0, err);
     if (status != NDT_OK)
         return status;
     to->count = scan->count;
     for (size_t i = 0; i < scan->count; i++) {
-        const double x = scan->x_m[i], y = scan->y_m[i], z = scan->z_m[i], r2 = x * x + y * y + z * z;
-        to->x_m[i] = (float)(R[0] * x + R[1] * y + R[2] * z);
-        to->y_m[i] = (float)(R[3] * x + R[4] * y + R[5] * z);
-        to->z_m[i] = (float)(R[6] * x + R[7] * y + R[8] * z);
-        if (isfinite(r2)) {
-            square_m2 += r2;
-            finite++;
-        }
+        const double x = scan->x_m[i], y = scan->y_m[i], z = scan->z_m[i];
+        const double moved[3] = {R[0] * x + R[1] * y + R[2] * z, R[3] * x + R[4] * y + R[5] * z,
+                                 R[6] * x + R[7] * y + R[8] * z};
+        to->x_m[i] = (float)moved[0];
+        to->y_m[i] = (float)moved[1];
+        to->z_m[i] = (float)moved[2];
+        if (!isfinite(x + y + z))
+            continue;
+        finite++;
+        for (int r = 0, at = 0; r < 3; r++)
+            for (int c = r; c < 3; c++)
+                second_m2[at++] += moved[r] * moved[c];
     }
-    aligner->radius_m = finite > 0 ? sqrt(square_m2 / (double)finite) : 0;
+    for (int i = 0; finite > 0 && i < 6; i++)
+        second_m2[i] /= finite;
+    set_levers(aligner, second_m2);
     return aligner->backend->ops->set_scan(aligner->backend, to, err);
 }
 
@@ -226,9 +252,11 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
                           const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                           struct ndt_align_result *out, struct ndt_error *err)
 {
-    struct ndt_search search = {.aligner = aligner, .params = params, .start_us = ndt_clock_us()};
+    struct ndt_search search = {.aligner = aligner,
+                                .params = params,
+                                .start_us = ndt_clock_us(),
+                                .iteration_limit = params->max_iterations};
     enum ndt_stop stop;
-    double guess[6];
     memset(out, 0, sizeof(*out));
     out->T_map_sensor = *T_map_guess;
     aligner->trace_count = 0;
@@ -242,14 +270,15 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
     if (status != NDT_OK)
         return status;
     start_search(&search, T_map_guess);
-    memcpy(guess, search.p, sizeof(guess));
+    memcpy(search.guess, search.p, sizeof(search.guess));
     status = load_scan(&search, scan, err);
+    out->upload_us = ndt_clock_us() - search.start_us;
     if (status == NDT_OK)
         status = params->variant == NDT_AUTOWARE ? ndt_newton_autoware(&search, &stop, err)
                                                  : ndt_newton_robust(&search, &stop, err);
     if (status != NDT_OK)
         return status;
-    ndt_judge(&search, stop, guess, out);
+    ndt_judge(&search, stop, out);
     out->align_us = ndt_clock_us() - search.start_us;
     return NDT_OK;
 }

@@ -87,52 +87,88 @@ static void normalize6(double v[6])
         v[i] /= sqrt(norm);
 }
 
-/* Information in comparable units: rotations times the distance at which the points see them. Returns eigenvalues
- * in ascending order and directions in p, columns of V scaled back. */
-static void scaled_information(const struct ndt_search *search, double lambda[6], double V[36])
+/* -D H D with D = diag(I, M), M symmetric, as an upper triangle. */
+static void scale_information(const double M[9], const double hessian[21], double upper[21])
+{
+    double full[36], half[36];
+    ndt_unpack_symmetric6(hessian, full);
+    for (int i = 0; i < 6; i++)
+        turn_rotation(M, full + 6 * i, half + 6 * i);
+    for (int j = 0; j < 6; j++) {
+        double column[6], turned[6];
+        for (int i = 0; i < 6; i++)
+            column[i] = half[6 * i + j];
+        turn_rotation(M, column, turned);
+        for (int i = 0; i < 6; i++)
+            full[6 * i + j] = turned[i];
+    }
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++)
+            upper[at++] = -full[6 * i + j];
+}
+
+/* Eigenvalues (ascending) and directions of -H in lever-scaled units. */
+static void information(const struct ndt_search *search, double lambda[6], double V[36])
 {
     double upper[21];
-    const double r = fmax(search->aligner->radius_m, 1.0);
-    for (int i = 0, at = 0; i < 6; i++)
-        for (int j = i; j < 6; j++, at++)
-            upper[at] = -search->eval.hessian[at] / ((i > 2 ? r : 1) * (j > 2 ? r : 1));
+    scale_information(search->aligner->per_lever, search->eval.hessian, upper);
     ndt_eigen_symmetric(6, upper, lambda, V);
 }
 
-/* Directions that the scan does not observe: there the guess is kept. */
-static void handle_weak(struct ndt_search *search, const double guess[6], struct ndt_align_result *out)
+void ndt_find_weak(const struct ndt_search *search, struct ndt_weak *out)
 {
-    double lambda[6], V[36], E[9];
-    const double r = fmax(search->aligner->radius_m, 1.0);
-    scaled_information(search, lambda, V);
-    rotation_axes(search->p, E);
-    for (int k = 0; k < 3 && lambda[k] < search->params->weak_eigenvalue_ratio * lambda[5]; k++) {
-        double along = 0, axis[6];
+    double lambda[6], V[36];
+    information(search, lambda, V);
+    out->count = 0;
+    while (out->count < 3 && lambda[out->count] < search->params->weak_eigenvalue_ratio * lambda[5]) {
         for (int i = 0; i < 6; i++)
-            along += V[i * 6 + k] * (search->p[i] - guess[i]) * (i > 2 ? r : 1);
-        for (int i = 0; i < 6; i++) {
-            axis[i] = V[i * 6 + k] / (i > 2 ? r : 1);
-            search->p[i] -= along * axis[i];
-        }
+            out->axes[out->count][i] = V[i * 6 + out->count];
+        out->count++;
+    }
+}
+
+void ndt_remove_weak(const struct ndt_search *search, const struct ndt_weak *weak, double step[6])
+{
+    double scaled[6];
+    if (weak->count == 0)
+        return;
+    turn_rotation(search->aligner->lever_m, step, scaled);
+    for (int k = 0; k < weak->count; k++) {
+        double along = 0;
+        for (int i = 0; i < 6; i++)
+            along += weak->axes[k][i] * scaled[i];
+        for (int i = 0; i < 6; i++)
+            scaled[i] -= along * weak->axes[k][i];
+    }
+    turn_rotation(search->aligner->per_lever, scaled, step);
+}
+
+static void tell_weak(const struct ndt_search *search, struct ndt_align_result *out)
+{
+    double E[9];
+    rotation_axes(search->p, E);
+    for (int k = 0; k < search->weak.count; k++) {
+        double axis[6];
+        turn_rotation(search->aligner->per_lever, search->weak.axes[k], axis);
         turn_rotation(E, axis, out->weak_axes[k]);
         normalize6(out->weak_axes[k]);
-        out->weak_count = k + 1;
     }
+    out->weak_count = search->weak.count;
 }
 
 /* Laplace: scale * (-H)^-1 of the full 6x6, in the map's axes. Absent where the score is not at a maximum. */
 static void set_covariance(const struct ndt_search *search, struct ndt_align_result *out)
 {
     double lambda[6], V[36], E[9], axes[6][6];
-    const double r = fmax(search->aligner->radius_m, 1.0);
-    scaled_information(search, lambda, V);
+    information(search, lambda, V);
     if (!(lambda[0] > 0))
         return;
     rotation_axes(search->p, E);
     for (int k = 0; k < 6; k++) {
-        double axis[6];
+        double scaled[6], axis[6];
         for (int i = 0; i < 6; i++)
-            axis[i] = V[i * 6 + k] / (i > 2 ? r : 1);
+            scaled[i] = V[i * 6 + k];
+        turn_rotation(search->aligner->per_lever, scaled, axis);
         turn_rotation(E, axis, axes[k]);
     }
     for (int i = 0; i < 6; i++)
@@ -194,13 +230,12 @@ static void set_outcome(const struct ndt_search *search, enum ndt_stop stop, str
     }
 }
 
-void ndt_judge(struct ndt_search *search, enum ndt_stop stop, const double guess[6], struct ndt_align_result *out)
+void ndt_judge(struct ndt_search *search, enum ndt_stop stop, struct ndt_align_result *out)
 {
     if (stop != NDT_STOP_OFF_MAP) {
         set_scores(search, &out->scores);
         set_covariance(search, out);
-        if (search->params->variant == NDT_ROBUST)
-            handle_weak(search, guess, out);
+        tell_weak(search, out);
     }
     set_outcome(search, stop, out);
     out->T_map_sensor = ndt_search_pose(search, search->p);

@@ -20,7 +20,8 @@ struct variant {
 static int has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi2");
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("bmi2");
 }
 #endif
 #if defined(NDT_HAVE_avx2)
@@ -66,8 +67,8 @@ struct cpu_backend {
 
 void ndt_backend_config_default(struct ndt_backend_config *config)
 {
-    *config = (struct ndt_backend_config){.threads = 0, .spin_us = 100, .pin_threads = 1, .isa = NULL,
-                                          .max_points = (size_t)1 << 20};
+    *config = (struct ndt_backend_config){
+        .threads = 0, .spin_us = 100, .pin_threads = 1, .isa = NULL, .max_points = (size_t)1 << 20};
 }
 
 void ndt_cpu_variants(char *text, size_t size)
@@ -167,7 +168,8 @@ static enum ndt_status reserve_chunks(struct cpu_backend *cpu, size_t points, st
     return NDT_OK;
 }
 
-static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan, struct ndt_error *err)
+static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
+                                    struct ndt_error *err)
 {
     struct cpu_backend *cpu = (struct cpu_backend *)backend;
     if (scan->count > cpu->config.max_points)
@@ -204,8 +206,15 @@ static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *
     struct ndt_wide_job *job = &cpu->job;
     const double sa = sin(request->p[3]), ca = cos(request->p[3]), sb = sin(request->p[4]), cb = cos(request->p[4]);
     const double sc = sin(request->p[5]), cc = cos(request->p[5]);
-    const double R[9] = {cb * cc, -cb * sc, sb, ca * sc + sa * sb * cc, ca * cc - sa * sb * sc, -sa * cb,
-                         sa * sc - ca * sb * cc, sa * cc + ca * sb * sc, ca * cb};
+    const double R[9] = {cb * cc,
+                         -cb * sc,
+                         sb,
+                         ca * sc + sa * sb * cc,
+                         ca * cc - sa * sb * sc,
+                         -sa * cb,
+                         sa * sc - ca * sb * cc,
+                         sa * cc + ca * sb * sc,
+                         ca * cb};
     const double turned[3][3] = {{1, 0, 0}, {0, ca, sa}, {sb, -sa * cb, ca * cb}};
     memcpy(axes, turned, sizeof(turned));
     job->level = &cpu->map->levels[request->level];

@@ -202,9 +202,11 @@ static enum ndt_status apply(struct ndt_map_builder *builder, size_t level, cons
         if (!map_point(builder, cloud, *done, x_m))
             continue;
         if (!locate(table->leaf_m, x_m, &point))
-            return ndt_fail(err, NDT_ERR_LIMIT, "point %zu is %.0f m from the origin of the map; with cells of %g m "
-                            "%.0f m are possible", *done, fmax(fabs(x_m[0]), fmax(fabs(x_m[1]), fabs(x_m[2]))),
-                            table->leaf_m, table->leaf_m * NDT_CELL_LIMIT);
+            return ndt_fail(err, NDT_ERR_LIMIT,
+                            "point %zu is %.0f m from the origin of the map; with cells of %g m "
+                            "%.0f m are possible",
+                            *done, fmax(fabs(x_m[0]), fmax(fabs(x_m[1]), fabs(x_m[2]))), table->leaf_m,
+                            table->leaf_m * NDT_CELL_LIMIT);
         enum ndt_status status = sign > 0 ? add_point(table, &point, err) : remove_point(table, &point, err);
         if (status != NDT_OK)
             return status;

@@ -12,10 +12,10 @@ static const float FAR_AWAY_M = 1e9f;
 
 /* The 27 cells around a cell: itself, its faces, the rest. A neighbour list keeps this order. */
 static const int8_t around[27][3] = {
-    {0, 0, 0},   {-1, 0, 0},  {1, 0, 0},   {0, -1, 0},  {0, 1, 0},  {0, 0, -1}, {0, 0, 1},
-    {-1, -1, 0}, {1, -1, 0},  {-1, 1, 0},  {1, 1, 0},   {-1, 0, -1}, {1, 0, -1}, {-1, 0, 1}, {1, 0, 1},
-    {0, -1, -1}, {0, 1, -1},  {0, -1, 1},  {0, 1, 1},   {-1, -1, -1}, {1, -1, -1}, {-1, 1, -1}, {1, 1, -1},
-    {-1, -1, 1}, {1, -1, 1},  {-1, 1, 1},  {1, 1, 1},
+    {0, 0, 0},   {-1, 0, 0},  {1, 0, 0},   {0, -1, 0}, {0, 1, 0},   {0, 0, -1},   {0, 0, 1},
+    {-1, -1, 0}, {1, -1, 0},  {-1, 1, 0},  {1, 1, 0},  {-1, 0, -1}, {1, 0, -1},   {-1, 0, 1},
+    {1, 0, 1},   {0, -1, -1}, {0, 1, -1},  {0, -1, 1}, {0, 1, 1},   {-1, -1, -1}, {1, -1, -1},
+    {-1, 1, -1}, {1, 1, -1},  {-1, -1, 1}, {1, -1, 1}, {-1, 1, 1},  {1, 1, 1},
 };
 
 /* Magnusson 2009, eq. 6.8: constants of the mixture of a Gaussian and a uniform background. */
@@ -176,7 +176,8 @@ static enum ndt_status plan_bricks(struct ndt_map_level *level, struct ndt_error
         while (slots < (uint64_t)level->voxel_count * 16) /* at most 8 bricks per voxel: half full at worst */
             slots *= 2;
         if (slots > UINT32_MAX)
-            return ndt_fail(err, NDT_ERR_LIMIT, "%u voxels of %g m are too many", level->voxel_count, level->leaf_m);
+            return ndt_fail(err, NDT_ERR_LIMIT, "%u voxels of %g m are too many", level->voxel_count,
+                            level->leaf_m);
         level->brick_slots = (uint32_t)slots;
         level->brick_keys = calloc(slots, sizeof(*level->brick_keys));
     } else {
@@ -231,15 +232,15 @@ static void visit_neighbours(struct ndt_map_level *level, int first, int last,
         }
 }
 
-static void count_neighbour(struct ndt_map_level *level, struct ndt_cell_ref *ref, const int32_t cell[3], uint32_t v,
-                            int k)
+static void count_neighbour(struct ndt_map_level *level, struct ndt_cell_ref *ref, const int32_t cell[3],
+                            uint32_t v, int k)
 {
     (void)level, (void)cell, (void)v, (void)k;
     ref->n27++;
 }
 
-static void store_neighbour(struct ndt_map_level *level, struct ndt_cell_ref *ref, const int32_t cell[3], uint32_t v,
-                            int k)
+static void store_neighbour(struct ndt_map_level *level, struct ndt_cell_ref *ref, const int32_t cell[3],
+                            uint32_t v, int k)
 {
     uint32_t *words = (uint32_t *)level->lists + (size_t)ref->offset * ROUND;
     float *x_m = (float *)words, *y_m = x_m + ref->padded, *z_m = y_m + ref->padded;

@@ -6,7 +6,7 @@
 
 /* Coordinates of a point within its cell: whole steps of leaf / 2^18 from the centre of the cell. Then
  * |u| <= 2^17, and 2^28 points per cell keep every sum below 2^63. */
-#define NDT_CELL_STEPS 262144
+#define NDT_CELL_STEPS      262144
 #define NDT_CELL_MAX_POINTS ((uint32_t)1 << 28)
 /* Cell numbers that fit a key: |cell| < 2^20. */
 #define NDT_CELL_LIMIT 1048576

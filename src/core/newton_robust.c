@@ -124,6 +124,7 @@ static enum ndt_status iterate(struct ndt_search *search, const struct limits *l
     const double before = search->eval.score, solve_us = ndt_clock_us();
     struct ndt_iteration *row = ndt_search_row(search);
     newton_step(&search->eval, search->params->eigenvalue_floor, d, &row->min_abs_eigenvalue);
+    ndt_remove_weak(search, &search->weak, d);
     cap_step(search->params, d);
     const double eval_us = ndt_clock_us();
     row->solve_us = eval_us - solve_us;
@@ -155,7 +156,7 @@ static enum ndt_status run_level(struct ndt_search *search, const struct limits 
         keep_best(&best, search);
     *stop = search->eval.matched > 0 ? NDT_STOP_CONVERGED : NDT_STOP_OFF_MAP;
     while (status == NDT_OK && *stop == NDT_STOP_CONVERGED && !done) {
-        if ((int)search->aligner->trace_count >= search->params->max_iterations) {
+        if ((int)search->aligner->trace_count >= search->iteration_limit) {
             *stop = NDT_STOP_ITERATIONS;
             break;
         }
@@ -167,6 +168,25 @@ static enum ndt_status run_level(struct ndt_search *search, const struct limits 
     memcpy(search->p, best.p, sizeof(best.p));
     search->eval = best.eval;
     return status;
+}
+
+/* Where the scan does not observe a direction, the search has slid along it with the noise: go back to the guess
+ * along that direction and settle the others again. Only asked at the end: on the way there, and away from the
+ * maximum, a direction may lack curvature though it is well observed. */
+static enum ndt_status hold_weak(struct ndt_search *search, const struct limits *limits, enum ndt_stop *stop,
+                                 struct ndt_error *err)
+{
+    double step[6];
+    ndt_find_weak(search, &search->weak);
+    if (search->weak.count == 0)
+        return NDT_OK;
+    for (int i = 0; i < 6; i++)
+        step[i] = search->p[i] - search->guess[i];
+    ndt_remove_weak(search, &search->weak, step);
+    for (int i = 0; i < 6; i++)
+        search->p[i] = search->guess[i] + step[i];
+    search->iteration_limit = (int)search->aligner->trace_count + search->params->max_iterations / 3 + 1;
+    return run_level(search, limits, stop, err);
 }
 
 /* A coarse level that sees nothing does not end the search: a finer one has other voxels. */
@@ -183,5 +203,5 @@ enum ndt_status ndt_newton_robust(struct ndt_search *search, enum ndt_stop *stop
         if (status != NDT_OK || *stop == NDT_STOP_DEADLINE)
             return status;
     }
-    return NDT_OK;
+    return *stop == NDT_STOP_OFF_MAP ? NDT_OK : hold_weak(search, &fine, stop, err);
 }

@@ -14,7 +14,7 @@ struct ndt_preprocessor {
     struct ndt_cloud again;    /* the same after another motion */
     struct ndt_voxel_filter filter;
     struct ndt_sweep sweep;
-    struct ndt_twist twist;    /* the motion that was undone */
+    struct ndt_twist twist; /* the motion that was undone */
     enum ndt_deskew deskew;
     double start_s, end_s, reference_s;
 };
@@ -70,11 +70,13 @@ static float point_time(const struct ndt_preprocess_params *params, const struct
         return 0;
     if (params->deskew == NDT_DESKEW_TIME)
         return raw->time_s[i];
-    return ndt_sweep_azimuth_time(raw->x_m[i], raw->y_m[i], params->sweep_s, params->deskew == NDT_DESKEW_AZIMUTH_CW);
+    return ndt_sweep_azimuth_time(raw->x_m[i], raw->y_m[i], params->sweep_s,
+                                  params->deskew == NDT_DESKEW_AZIMUTH_CW);
 }
 
 /* Usable points with their times, not yet moved. */
-static void crop(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *params, const struct ndt_cloud *raw)
+static void crop(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *params,
+                 const struct ndt_cloud *raw)
 {
     struct ndt_cloud *kept = &pre->kept;
     float first_s = INFINITY, last_s = -INFINITY;

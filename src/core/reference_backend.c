@@ -12,7 +12,7 @@ static inline double ndt_exp_double(double x)
 {
     return exp(x);
 }
-#define NDT_REAL double
+#define NDT_REAL    double
 #define NDT_NAME(x) x##_double
 #define NDT_DEVICE
 #include "ndt/point_math.h"

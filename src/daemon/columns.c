@@ -4,11 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+/* clang-format off */
 #define SCAN(member) {NDTD_CELL_SCAN, offsetof(struct ndtd_scan_record, member)}
 #define STEP(member) {NDTD_CELL_STEP, offsetof(struct ndt_iteration, member)}
 #define NONE         {NDTD_CELL_NONE, 0}
-#define REAL         NDTD_CELL_REAL
-#define TIME         NDTD_CELL_US
+/* clang-format on */
+#define REAL NDTD_CELL_REAL
+#define TIME NDTD_CELL_US
 
 static const struct ndtd_column columns[] = {
     {"seq", "", "number of the scan", NDTD_CELL_U64, SCAN(seq), SCAN(seq)},

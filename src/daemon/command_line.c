@@ -23,12 +23,12 @@ struct flag {
     enum ndtd_action only_for; /* makes sense with this action only; NDTD_NO_ACTION: with any */
 };
 
-#define ACTS(member, act)    .kind = ACTION, .action = act, .offset = offsetof(struct ndtd_command, member)
-#define SHOWS(act)           .kind = ACTION, .action = act
-#define FILE_NAME(member)    .kind = TEXT, .offset = offsetof(struct ndtd_command, member)
-#define SCANS(member)        .kind = COUNT, .offset = offsetof(struct ndtd_command, member), .only_for = NDTD_REPLAY
-#define OPTION_ROW(row)      .kind = OPTION, .option = row
-#define REPLAY_FILE(member)  FILE_NAME(replay.files.member), .only_for = NDTD_REPLAY
+#define ACTS(member, act)   .kind = ACTION, .action = act, .offset = offsetof(struct ndtd_command, member)
+#define SHOWS(act)          .kind = ACTION, .action = act
+#define FILE_NAME(member)   .kind = TEXT, .offset = offsetof(struct ndtd_command, member)
+#define SCANS(member)       .kind = COUNT, .offset = offsetof(struct ndtd_command, member), .only_for = NDTD_REPLAY
+#define OPTION_ROW(row)     .kind = OPTION, .option = row
+#define REPLAY_FILE(member) FILE_NAME(replay.files.member), .only_for = NDTD_REPLAY
 
 static const struct flag flags[] = {
     {"--replay", "BAG", "Localise the scans of a bag and print a table", ACTS(replay.bag, NDTD_REPLAY)},
@@ -79,7 +79,8 @@ static const struct flag *find_flag(const char *word, size_t length)
 static enum ndt_status unknown_flag(const char *word, struct ndt_error *err)
 {
     if (word[0] != '-')
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not expected here; a bag is given as --replay BAG", word);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not expected here; a bag is given as --replay BAG",
+                        word);
     struct ndtd_nearest nearest = ndtd_nearest_start(word);
     for (size_t i = 0; i < FLAG_COUNT; i++)
         ndtd_nearest_offer(&nearest, flags[i].name);
@@ -112,7 +113,8 @@ static enum ndt_status take_count(char *at, const struct found *found, struct nd
     errno = 0;
     unsigned long long value = strtoull(found->value, &end, 10);
     if (strspn(found->value, "0123456789") != strlen(found->value) || *end || errno)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: '%.60s' is not a whole number", found->flag->name, found->value);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: '%.60s' is not a whole number", found->flag->name,
+                        found->value);
     uint64_t count = value;
     if (count == 0 && strcmp(found->flag->name, "--limit") == 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--limit: at least one scan");
@@ -127,7 +129,8 @@ static enum ndt_status take_flag(struct ndtd_command *command, const struct foun
     char *at = (char *)command + flag->offset;
     if (flag->kind == ACTION) {
         if (command->action != NDTD_NO_ACTION)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s do not go together", command->action_flag, flag->name);
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s do not go together", command->action_flag,
+                            flag->name);
         command->action = flag->action;
         command->action_flag = flag->name;
     }
@@ -158,8 +161,8 @@ static enum ndt_status take_option(struct ndtd_command *command, const struct fo
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s", found->flag->name);
 }
 
-static enum ndt_status first_pass(struct ndtd_command *command, int argc, char **argv, const struct flag **misplaced,
-                                  struct ndt_error *err)
+static enum ndt_status first_pass(struct ndtd_command *command, int argc, char **argv,
+                                  const struct flag **misplaced, struct ndt_error *err)
 {
     int seen[FLAG_COUNT] = {0};
     for (int at = 1; at < argc;) {
@@ -253,8 +256,10 @@ void ndtd_command_help(FILE *file)
         snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument ? flags[i].argument : "");
         fprintf(file, "  %-26s %s\n", left, flags[i].help);
     }
-    fprintf(file, "\nA damaged bag is replayed up to its last whole record, with a warning. Scans that cannot be decoded\n"
-                  "are counted and answered `rejected`. Output files appear whole, or not at all.\n"
-                  "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
-                  "(also when no scan could be read).\n");
+    fprintf(
+        file,
+        "\nA damaged bag is replayed up to its last whole record, with a warning. Scans that cannot be decoded\n"
+        "are counted and answered `rejected`. Output files appear whole, or not at all.\n"
+        "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
+        "(also when no scan could be read).\n");
 }

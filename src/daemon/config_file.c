@@ -12,8 +12,8 @@ struct config_reader {
     yaml_parser_t parser;
     struct ndtd_settings *settings;
     const char *file;
-    unsigned long line;                   /* of the event being handled, from 1 */
-    unsigned long set_in[NDTD_CONFIG_MAX_OPTIONS];    /* line in which an option was given, 0 = not yet */
+    unsigned long line;                            /* of the event being handled, from 1 */
+    unsigned long set_in[NDTD_CONFIG_MAX_OPTIONS]; /* line in which an option was given, 0 = not yet */
     struct ndt_error *err;
 };
 
@@ -50,7 +50,8 @@ static const char *scalar_text(const yaml_event_t *event)
 }
 
 /* prefix + "." + key; the wrapping of ROS parameter files leaves no trace in the name. */
-static enum ndt_status join_name(const struct config_reader *reader, const char *prefix, const char *key, char *name)
+static enum ndt_status join_name(const struct config_reader *reader, const char *prefix, const char *key,
+                                 char *name)
 {
     if (strcmp(prefix, "/**") == 0) {
         if (strcmp(key, "ros__parameters") != 0)

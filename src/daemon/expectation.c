@@ -146,8 +146,10 @@ void ndtd_expectation_pose(struct ndtd_expectation *expectation, int64_t stamp_n
     double off_m = ndt_pose_distance_m(&wanted->T_map_sensor, T_map_sensor);
     double off_deg = ndt_pose_angle_rad(&wanted->T_map_sensor, T_map_sensor) * DEG_PER_RAD;
     if (!(off_m <= expectation->tolerance_m && off_deg <= expectation->tolerance_deg))
-        snprintf(text, size, "pose %zu (stamp %" PRId64 " ns) is off by %.3g m and %.3g deg; %.3g m and %.3g deg are "
-                 "allowed", at + 1, stamp_ns, off_m, off_deg, expectation->tolerance_m, expectation->tolerance_deg);
+        snprintf(text, size,
+                 "pose %zu (stamp %" PRId64 " ns) is off by %.3g m and %.3g deg; %.3g m and %.3g deg are "
+                 "allowed",
+                 at + 1, stamp_ns, off_m, off_deg, expectation->tolerance_m, expectation->tolerance_deg);
 }
 
 int ndtd_expectation_met(struct ndtd_expectation *expectation, uint64_t hash)

@@ -47,7 +47,8 @@ static void print_aliases(FILE *file, const char *name, int indent)
     }
 }
 
-static void print_entry(FILE *file, const struct ndtd_option *option, const struct ndtd_settings *settings, int indent)
+static void print_entry(FILE *file, const struct ndtd_option *option, const struct ndtd_settings *settings,
+                        int indent)
 {
     char range[200], value[PRINTED_VALUE_MAX];
     const char *tail = strrchr(option->name, '.');
@@ -67,9 +68,10 @@ static void print_entry(FILE *file, const struct ndtd_option *option, const stru
 
 void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings)
 {
-    fprintf(file, "# Every option of ndtd, as printed by `ndtd --print-config`. An option left out has its default.\n"
-                  "# Names follow Autoware's ndt_scan_matcher where the option exists there; the whole may also\n"
-                  "# stand under /**: ros__parameters:.\n");
+    fprintf(file,
+            "# Every option of ndtd, as printed by `ndtd --print-config`. An option left out has its default.\n"
+            "# Names follow Autoware's ndt_scan_matcher where the option exists there; the whole may also\n"
+            "# stand under /**: ros__parameters:.\n");
     const char *before = "";
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
         const struct ndtd_option *option = &ndtd_option_table[i];

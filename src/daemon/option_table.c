@@ -5,31 +5,32 @@
 
 #include <stdint.h>
 
+/* clang-format off: rows are easier to read as a table */
 #define AT(member)   offsetof(struct ndtd_settings, member)
 #define SIZE(member) sizeof(((struct ndtd_settings *)0)->member)
 #define NO_COUNT     SIZE_MAX
 
-#define NUMBER(kind, label, member, standard, low, high, units, line)                                               \
-    {.name = label, .type = kind, .text = standard, .min = low, .max = high, .unit = units, .help = line,           \
+#define NUMBER(kind, label, member, standard, low, high, units, line)                                            \
+    {.name = label, .type = kind, .text = standard, .min = low, .max = high, .unit = units, .help = line,        \
      .offset = AT(member), .count_offset = NO_COUNT}
-#define REAL(label, member, standard, low, high, units, line)                                                       \
+#define REAL(label, member, standard, low, high, units, line)                                                    \
     NUMBER(NDTD_REAL, label, member, standard, low, high, units, line)
-#define SCALED(how, label, member, standard, low, high, units, line)                                                \
-    {.name = label, .type = NDTD_REAL, .text = standard, .min = low, .max = high, .unit = units, .help = line,      \
+#define SCALED(how, label, member, standard, low, high, units, line)                                             \
+    {.name = label, .type = NDTD_REAL, .text = standard, .min = low, .max = high, .unit = units, .help = line,   \
      .scale = how, .offset = AT(member), .count_offset = NO_COUNT}
-#define DEGREES(label, member, standard, low, high, line)                                                           \
+#define DEGREES(label, member, standard, low, high, line)                                                        \
     SCALED(NDTD_DEGREES, label, member, standard, low, high, "deg", line)
-#define INT(label, member, standard, low, high, units, line)                                                        \
+#define INT(label, member, standard, low, high, units, line)                                                     \
     NUMBER(NDTD_INT, label, member, standard, low, high, units, line)
 #define BOOL(label, member, standard, line) NUMBER(NDTD_BOOL, label, member, standard, 0, 0, "", line)
-#define ENUM(label, member, standard, words, line)                                                                  \
-    {.name = label, .type = NDTD_ENUM, .text = standard, .unit = "", .help = line, .names = words,                  \
+#define ENUM(label, member, standard, words, line)                                                               \
+    {.name = label, .type = NDTD_ENUM, .text = standard, .unit = "", .help = line, .names = words,               \
      .offset = AT(member), .count_offset = NO_COUNT}
-#define TEXT(kind, label, member, standard, words, line)                                                            \
-    {.name = label, .type = kind, .text = standard, .unit = "", .help = line, .names = words,                       \
+#define TEXT(kind, label, member, standard, words, line)                                                         \
+    {.name = label, .type = kind, .text = standard, .unit = "", .help = line, .names = words,                    \
      .offset = AT(member), .size = SIZE(member), .count_offset = NO_COUNT}
-#define CORNER(label, member, standard, line)                                                                       \
-    {.name = label, .type = NDTD_REAL_LIST, .text = standard, .min = -1e6, .max = 1e6, .unit = "m", .help = line,   \
+#define CORNER(label, member, standard, line)                                                                    \
+    {.name = label, .type = NDTD_REAL_LIST, .text = standard, .min = -1e6, .max = 1e6, .unit = "m", .help = line, \
      .offset = AT(member), .size = sizeof(double), .min_items = 3, .max_items = 3, .count_offset = NO_COUNT}
 
 static const char *const isas[] = {"auto", "baseline", "avx2", "avx512", "neon", NULL};
@@ -92,9 +93,11 @@ const struct ndtd_option ndtd_option_table[] = {
     DEGREES("ndt.coarse_stop_deg", align.coarse_stop_rad, "0.1", 0, 90, "See coarse_stop_m (robust)"),
     REAL("ndt.coarse_stop_gain", align.coarse_stop_gain, "0.0001", 0, 1, "",
          "A coarse level also ends when a step changes the score by less than this part of it (robust)"),
-    REAL("ndt.fine_stop_m", align.fine_stop_m, "0.001", 0, 10, "m", "The last level ends with a step that moves less than this and turns less than fine_stop_deg (robust)"),
+    REAL("ndt.fine_stop_m", align.fine_stop_m, "0.001", 0, 10, "m",
+         "The last level ends with a step that moves less than this and turns less than fine_stop_deg (robust)"),
     DEGREES("ndt.fine_stop_deg", align.fine_stop_rad, "0.01", 0, 90, "See fine_stop_m (robust)"),
-    REAL("ndt.fine_stop_gain", align.fine_stop_gain, "1.0e-06", 0, 1, "", "As coarse_stop_gain, for the last level (robust)"),
+    REAL("ndt.fine_stop_gain", align.fine_stop_gain, "1.0e-06", 0, 1, "",
+         "As coarse_stop_gain, for the last level (robust)"),
     REAL("ndt.trans_epsilon", align.trans_epsilon, "0.01", 1e-9, 10, "",
          "Steps shorter than this end the iteration; metres and radians mixed (autoware)"),
     REAL("ndt.step_size", align.step_size, "0.1", 1e-9, 10, "",
@@ -109,7 +112,7 @@ const struct ndtd_option ndtd_option_table[] = {
          "Below it a pose is low_score: NVTL over its largest value, times the match ratio"),
     REAL("score_estimation.min_match_ratio", align.min_match_ratio, "0.1", 0, 1, "",
          "Below it a pose is degenerate: part of the points that meet a voxel"),
-    REAL("covariance.weak_eigenvalue_ratio", align.weak_eigenvalue_ratio, "0.001", 0, 1, "",
+    REAL("covariance.weak_eigenvalue_ratio", align.weak_eigenvalue_ratio, "0.0125", 0, 1, "",
          "Directions with less than this part of the best one's information are reported as weak"),
     REAL("covariance.covariance_estimation.scale_factor", align.covariance_scale, "10.0", 0, 1e6, "",
          "Multiplies the covariance of the pose"),

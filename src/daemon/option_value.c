@@ -177,8 +177,8 @@ static enum ndt_status store_scalar(char *at, const struct ndtd_option *option, 
     case NDTD_BOOL:
     case NDTD_ENUM:
     case NDTD_ENUM_LIST:
-        status = option->type == NDTD_BOOL ? parse_bool(option, item, &word, err)
-                                           : parse_name(option, item, &word, err);
+        status =
+            option->type == NDTD_BOOL ? parse_bool(option, item, &word, err) : parse_name(option, item, &word, err);
         if (status == NDT_OK)
             memcpy(at, &word, sizeof(word));
         return status;

@@ -37,8 +37,8 @@ const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option)
 
 const char *ndtd_option_type_name(enum ndtd_option_type type)
 {
-    static const char *const names[] = {"bool",   "int",  "int",           "int",           "int", "real", "enum",
-                                        "string", "path", "list of reals", "list of enums", "pose"};
+    static const char *const names[] = {"bool", "int",    "int",  "int",           "int",           "real",
+                                        "enum", "string", "path", "list of reals", "list of enums", "pose"};
     return names[type];
 }
 
@@ -175,7 +175,7 @@ static enum ndt_status check_ranges(const struct ndt_preprocess_params *pre, str
         if (!(pre->crop_min_m[i] < pre->crop_max_m[i]))
             return ndt_fail(err, NDT_ERR_ARGUMENT,
                             "preprocess.crop_min_m: %g m (%c) is not below preprocess.crop_max_m, %g m",
-                            pre->crop_min_m[i], "xyz"[i], pre->crop_max_m[i]);
+                            pre->crop_min_m[i], "xyz"[i], pre -> crop_max_m[i]);
     return NDT_OK;
 }
 

@@ -102,8 +102,10 @@ static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, enum ndt_messag
         ndtd_tracker_reset(&pipeline->tracker, message.stamp_ns, &message.pose,
                            message.has_twist ? &message.twist : NULL);
     } else {
-        const struct ndtd_odometry odometry = {.stamp_ns = message.stamp_ns, .has_pose = message.has_pose,
-                                               .has_twist = message.has_twist, .T_odom_sensor = message.pose,
+        const struct ndtd_odometry odometry = {.stamp_ns = message.stamp_ns,
+                                               .has_pose = message.has_pose,
+                                               .has_twist = message.has_twist,
+                                               .T_odom_sensor = message.pose,
                                                .twist = message.twist};
         ndtd_tracker_odometry(&pipeline->tracker, &odometry);
     }
@@ -113,8 +115,8 @@ static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, enum ndt_messag
 static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)
 {
     record->result.outcome = outcome;
-    snprintf(record->result.reason, sizeof(record->result.reason), "%.*s",
-             (int)sizeof(record->result.reason) - 1, reason);
+    snprintf(record->result.reason, sizeof(record->result.reason), "%.*s", (int)sizeof(record->result.reason) - 1,
+             reason);
 }
 
 /* Poses are found at mid-sweep and told at the stamp. */
@@ -149,6 +151,7 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     record->result.iterations += first.iterations;
     record->result.evaluations += first.evaluations;
     record->result.align_us += first.align_us;
+    record->result.upload_us += first.upload_us;
     record->result.T_map_sensor = moved(&record->result.T_map_sensor, twist, -reference_s);
     return status;
 }
@@ -165,8 +168,8 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
     if (!has_guess)
         return refuse(record, NDT_NO_GUESS, "no initial pose yet"), NDT_OK;
     const double start_us = now_us();
-    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &settings->preprocess, &pipeline->scan, record->seq,
-                                            &twist, &points, &reference_s, err);
+    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &settings->preprocess, &pipeline->scan,
+                                            record->seq, &twist, &points, &reference_s, err);
     record->preprocess_us = now_us() - start_us;
     if (status != NDT_OK)
         return status;
@@ -176,7 +179,8 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
     record->result.T_map_sensor = moved(&record->result.T_map_sensor, &twist, -reference_s);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
         status = align_again(pipeline, record, reference_s, &twist, err);
-    record->align_us = record->result.align_us;
+    record->upload_us = record->result.upload_us;
+    record->align_us = record->result.align_us - record->upload_us;
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     return status;
 }
@@ -194,8 +198,13 @@ static enum ndt_status take_scan(struct ndtd_pipeline *pipeline, const uint8_t *
     record->seq = message.seq;
     record->stamp_ns = message.stamp_ns;
     record->points_raw = pipeline->scan.count;
-    /* One scan that cannot be matched is answered, and the next one is tried. */
     status = match(pipeline, record, &why);
+    if (status == NDT_ERR_MEMORY ||
+        status == NDT_ERR_DEVICE) { /* not the scan's fault: the next would fare alike */
+        if (err)
+            *err = why;
+        return status;
+    }
     if (status != NDT_OK)
         refuse(record, NDT_REJECTED, why.text);
     ndtd_tracker_update(&pipeline->tracker, record->stamp_ns, &record->result);

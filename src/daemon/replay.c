@@ -31,9 +31,9 @@ struct replay {
     struct ndt_bag_reader *bag;
     struct ndtd_sinks sinks;
     struct ndtd_progress progress;
-    uint64_t scans_seen;      /* in the bag so far, skipped ones included */
-    int started;              /* the first replayed scan was there, and with it the start */
-    int truth_is_known;       /* truth was collected before, not on the way */
+    uint64_t scans_seen; /* in the bag so far, skipped ones included */
+    int started;         /* the first replayed scan was there, and with it the start */
+    int truth_is_known;  /* truth was collected before, not on the way */
     int bag_is_damaged;
     char damage[512];
     struct bad_frames bad[KIND_COUNT];
@@ -53,7 +53,8 @@ static void count_bad(struct replay *replay, uint32_t type, const char *why)
 {
     struct bad_frames *bad = &replay->bad[is_kind(type) ? type : 0];
     if (bad->count++ == 0)
-        snprintf(bad->first, sizeof(bad->first), "before byte %" PRIu64 ": %.250s", ndt_bag_offset(replay->bag), why);
+        snprintf(bad->first, sizeof(bad->first), "before byte %" PRIu64 ": %.250s", ndt_bag_offset(replay->bag),
+                 why);
 }
 
 static void warn_of_bad(const struct replay *replay)
@@ -104,7 +105,8 @@ static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *er
     return NDT_OK;
 }
 
-static enum ndt_status give_start(struct replay *replay, const struct ndt_pose_message *start, struct ndt_error *err)
+static enum ndt_status give_start(struct replay *replay, const struct ndt_pose_message *start,
+                                  struct ndt_error *err)
 {
     struct ndt_frame frame;
     ndt_frame_init(&frame);
@@ -186,7 +188,8 @@ static enum ndt_status take_scan(struct replay *replay, const struct ndt_bag_rec
     return pass_on(replay, record, err);
 }
 
-static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_record *record,
+                                   struct ndt_error *err)
 {
     switch (record->type) {
     case NDT_MESSAGE_SCAN:
@@ -269,9 +272,8 @@ static void describe(struct replay *replay, double replay_us)
     snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
     if (backend->ops->describe)
         backend->ops->describe(backend, summary->description, sizeof(summary->description));
-    summary->threads = strcmp(backend->ops->name, ndt_cpu_backend.name) == 0
-                           ? ndtd_settings_threads(replay->settings)
-                           : 1;
+    summary->threads =
+        strcmp(backend->ops->name, ndt_cpu_backend.name) == 0 ? ndtd_settings_threads(replay->settings) : 1;
     summary->variant = replay->settings->align.variant == NDT_AUTOWARE ? "autoware" : "robust";
     summary->map_id = replay->map->id;
     summary->map_points = replay->map->points;

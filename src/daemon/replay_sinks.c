@@ -37,7 +37,8 @@ static enum ndt_status open_timing(struct ndtd_sinks *sinks, const char *path, s
     return status;
 }
 
-static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths, struct ndt_error *err)
+static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths,
+                                struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
     if (paths->expect) {
@@ -53,7 +54,8 @@ static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink
     return status;
 }
 
-enum ndt_status ndtd_sinks_open(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths, struct ndt_error *err)
+enum ndt_status ndtd_sinks_open(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths,
+                                struct ndt_error *err)
 {
     *sinks = (struct ndtd_sinks){.summary.trajectory_hash = NDTD_TRAJECTORY_HASH_START};
     enum ndt_status status = open_all(sinks, paths, err);

@@ -29,9 +29,9 @@ static enum ndt_status check_head(const struct ndt_input *input, struct ndt_erro
     if (memcmp(head.magic, NDT_BAG_MAGIC, sizeof(head.magic)) != 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: no bag: does not begin with NDTBAG", input->path);
     if (head.version != NDT_BAG_VERSION || head.reserved != 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: bag of version %" PRIu32 " (reserved %" PRIu32
-                        "), this program reads version %u", input->path, head.version, head.reserved,
-                        NDT_BAG_VERSION);
+        return ndt_fail(err, NDT_ERR_FORMAT,
+                        "%s: bag of version %" PRIu32 " (reserved %" PRIu32 "), this program reads version %u",
+                        input->path, head.version, head.reserved, NDT_BAG_VERSION);
     return NDT_OK;
 }
 
@@ -88,11 +88,12 @@ static enum ndt_status read_head(struct ndt_bag_reader *reader, struct ndt_bag_r
     if (status != NDT_OK)
         return status;
     if (head->length > NDT_BAG_MAX_PAYLOAD)
-        return ndt_fail(err, NDT_ERR_FORMAT, "damaged: says %" PRIu32 " bytes, the limit is %" PRIu32,
-                        head->length, NDT_BAG_MAX_PAYLOAD);
+        return ndt_fail(err, NDT_ERR_FORMAT, "damaged: says %" PRIu32 " bytes, the limit is %" PRIu32, head->length,
+                        NDT_BAG_MAX_PAYLOAD);
     if (rest - sizeof(*head) < (uint64_t)head->length + NDT_BAG_CRC_SIZE)
-        return ndt_fail(err, NDT_ERR_FORMAT, "cut or damaged: says %" PRIu32 " bytes and a CRC, %" PRIu64
-                        " bytes are left", head->length, rest - sizeof(*head));
+        return ndt_fail(err, NDT_ERR_FORMAT,
+                        "cut or damaged: says %" PRIu32 " bytes and a CRC, %" PRIu64 " bytes are left",
+                        head->length, rest - sizeof(*head));
     return NDT_OK;
 }
 
@@ -101,8 +102,8 @@ static enum ndt_status read_payload(struct ndt_bag_reader *reader, const struct 
     const size_t size = (size_t)head->length + NDT_BAG_CRC_SIZE;
     enum ndt_status status = grow(reader, size);
     if (status == NDT_OK)
-        status = ndt_input_read(&reader->input, reader->offset + sizeof(*head), reader->buffer, size,
-                                &reader->error);
+        status =
+            ndt_input_read(&reader->input, reader->offset + sizeof(*head), reader->buffer, size, &reader->error);
     if (status != NDT_OK)
         return status;
     uint32_t stored;

@@ -14,9 +14,9 @@
 struct ndt_bag_writer {
     int fd;
     char *path;
-    int is_new;           /* the file was made by this writer */
-    uint64_t start;       /* size that discard goes back to */
-    uint64_t offset;      /* end of the last whole record */
+    int is_new;      /* the file was made by this writer */
+    uint64_t start;  /* size that discard goes back to */
+    uint64_t offset; /* end of the last whole record */
     enum ndt_status status;
     struct ndt_error error;
 };

@@ -1,14 +1,15 @@
 #include "ndt_io/cloud_file.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cloud_format.h"
 
 static const struct ndt_cloud_format formats[] = {
-    {".pcd", "PCD 0.7: ascii, binary, binary_compressed", ndt_pcd_read},
-    {".ply", "PLY: ascii, binary little endian", ndt_ply_read},
-    {".bin", "KITTI: float x y z intensity", ndt_kitti_bin_read},
+    {".pcd", ndt_pcd_read},
+    {".ply", ndt_ply_read},
+    {".bin", ndt_kitti_bin_read},
 };
 
 const struct ndt_cloud_format *ndt_cloud_format_find(const char *path)
@@ -22,20 +23,35 @@ const struct ndt_cloud_format *ndt_cloud_format_find(const char *path)
     return NULL;
 }
 
+const char *ndt_cloud_format_list(char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+        if (used + strlen(formats[i].extension) + 2 <= size)
+            used += (size_t)snprintf(text + used, size - used, " %s", formats[i].extension);
+    return text;
+}
+
+static enum ndt_status read_input(struct ndt_cloud *out, const struct ndt_input *input, struct ndt_error *err)
+{
+    char list[64];
+    const struct ndt_cloud_format *format = ndt_cloud_format_find(input->path);
+    if (!format)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: no point cloud: the name ends in none of%s", input->path,
+                        ndt_cloud_format_list(list, sizeof(list)));
+    if (input->size == 0)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: is empty", input->path);
+    return format->read(input, out, err);
+}
+
 enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char *path, struct ndt_error *err)
 {
     struct ndt_input input;
     enum ndt_status status = ndt_input_open(&input, path, err);
     if (status != NDT_OK)
         return status;
-    const struct ndt_cloud_format *format = ndt_cloud_format_find(path);
-    if (!format)
-        status = ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: no point cloud: its name ends in none of .pcd .ply .bin",
-                          path);
-    else if (input.size == 0)
-        status = ndt_fail(err, NDT_ERR_FORMAT, "%s: is empty", path);
-    else
-        status = format->read(&input, out, err);
+    status = read_input(out, &input, err);
     if (status != NDT_OK)
         out->count = 0;
     ndt_input_close(&input);

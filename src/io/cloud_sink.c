@@ -5,7 +5,7 @@
 
 static const double origin_step_m = 1024.0;
 static const double float_range_m = 2048.0; /* half a step of float below it is 0.06 mm */
-static const double clock_s = 10.0; /* no sweep lasts that long */
+static const double clock_s = 10.0;         /* no sweep lasts that long */
 
 enum ndt_status ndt_sink_open(struct ndt_cloud_sink *out, struct ndt_cloud *cloud, size_t count, unsigned fields,
                               struct ndt_error *err)
@@ -30,15 +30,20 @@ static int is_finite_point(double x, double y, double z)
     return isfinite(x) && isfinite(y) && isfinite(z);
 }
 
+static double round_to_step(double value_m)
+{
+    return rint(value_m / origin_step_m) * origin_step_m + 0.0; /* never -0 */
+}
+
 static void choose_origin(struct ndt_cloud_sink *sink, size_t count, const double *x_m, const double *y_m,
                           const double *z_m)
 {
     for (size_t i = 0; i < count && !sink->has_origin; i++) {
         if (!is_finite_point(x_m[i], y_m[i], z_m[i]))
             continue;
-        sink->cloud->origin_m[0] = rint(x_m[i] / origin_step_m) * origin_step_m;
-        sink->cloud->origin_m[1] = rint(y_m[i] / origin_step_m) * origin_step_m;
-        sink->cloud->origin_m[2] = rint(z_m[i] / origin_step_m) * origin_step_m;
+        sink->cloud->origin_m[0] = round_to_step(x_m[i]);
+        sink->cloud->origin_m[1] = round_to_step(y_m[i]);
+        sink->cloud->origin_m[2] = round_to_step(z_m[i]);
         sink->has_origin = 1;
     }
 }

@@ -127,7 +127,8 @@ enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct
         if (written == header.file_bytes) {
             status = ndt_output_commit(&output, err);
         } else {
-            status = ndt_fail(err, NDT_ERR_IO, "%s: write failed after %zu bytes: %s", path, written, strerror(errno));
+            status =
+                ndt_fail(err, NDT_ERR_IO, "%s: write failed after %zu bytes: %s", path, written, strerror(errno));
             ndt_output_discard(&output);
         }
     }
@@ -154,8 +155,8 @@ static enum ndt_status map_whole_file(const char *path, void **out, size_t *size
     *size = (size_t)info.st_size;
     if (!S_ISREG(info.st_mode) || *size < sizeof(struct file_header)) {
         close(fd);
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a compiled map: %zu bytes, the header alone has %zu", path, *size,
-                        sizeof(struct file_header));
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a compiled map: %zu bytes, the header alone has %zu", path,
+                        *size, sizeof(struct file_header));
     }
     *out = mmap(NULL, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     close(fd);
@@ -283,8 +284,8 @@ static void attach_header(struct ndt_map *map, const struct file_header *header)
     map->points = header->points;
     map->config.level_count = map->level_count = header->level_count;
     map->config.min_points = header->min_points;
-    map->config.covariance = header->covariance == NDT_COVARIANCE_AUTOWARE ? NDT_COVARIANCE_AUTOWARE
-                                                                            : NDT_COVARIANCE_UNBIASED;
+    map->config.covariance =
+        header->covariance == NDT_COVARIANCE_AUTOWARE ? NDT_COVARIANCE_AUTOWARE : NDT_COVARIANCE_UNBIASED;
     map->config.min_eigenvalue_ratio = header->min_eigenvalue_ratio;
     map->config.outlier_ratio = header->outlier_ratio;
     map->references = 1;

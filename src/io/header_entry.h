@@ -6,10 +6,10 @@
 
 struct ndt_entry {
     const char *path;
-    size_t number;         /* of the line */
-    const char *key;       /* not terminated */
-    size_t key_length;     /* 0: a blank line */
-    const char *at, *end;  /* what is left, for the functions of number_text.h */
+    size_t number;        /* of the line */
+    const char *key;      /* not terminated */
+    size_t key_length;    /* 0: a blank line */
+    const char *at, *end; /* what is left, for the functions of number_text.h */
 };
 
 /* Borrowed until the next line is read. NDT_END after the last line. */

@@ -40,11 +40,11 @@ enum ndt_status ndt_input_read(const struct ndt_input *input, uint64_t offset, v
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return ndt_fail(err, NDT_ERR_IO, "%s: cannot read at byte %" PRIu64 ": %s", input->path,
-                            offset + done, strerror(errno));
+            return ndt_fail(err, NDT_ERR_IO, "%s: cannot read at byte %" PRIu64 ": %s", input->path, offset + done,
+                            strerror(errno));
         if (got == 0)
-            return ndt_fail(err, NDT_ERR_FORMAT, "%s: ends at byte %" PRIu64 ", %zu bytes too early",
-                            input->path, offset + done, size - done);
+            return ndt_fail(err, NDT_ERR_FORMAT, "%s: ends at byte %" PRIu64 ", %zu bytes too early", input->path,
+                            offset + done, size - done);
         done += (size_t)got;
     }
     return NDT_OK;

@@ -12,7 +12,7 @@ struct ndt_line_reader {
     uint64_t offset;               /* in the file, of the line that comes next */
     size_t number;                 /* of the line read last, from 1; 0 before the first */
     char *buffer;
-    size_t begin, end;             /* bytes of the buffer that are still to be given out */
+    size_t begin, end; /* bytes of the buffer that are still to be given out */
 };
 
 /* Starts at `offset`, where `lines_before` lines have already gone by. */

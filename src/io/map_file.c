@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "ndt_io/cloud_file.h"
+#include "ndt_io/compiled_map.h"
 
 static int is_compiled(const char *path)
 {
@@ -44,8 +45,8 @@ static enum ndt_status add_path(struct ndt_map_builder *builder, const char *pat
     ndt_cloud_init(&cloud);
     if (stat(path, &info) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    enum ndt_status status = S_ISDIR(info.st_mode) ? add_directory(builder, &cloud, path, err)
-                                                   : add_file(builder, &cloud, path, err);
+    enum ndt_status status =
+        S_ISDIR(info.st_mode) ? add_directory(builder, &cloud, path, err) : add_file(builder, &cloud, path, err);
     ndt_cloud_free(&cloud);
     if (status == NDT_OK && ndt_map_builder_points(builder) == 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no finite point to make a map of", path);
@@ -76,11 +77,11 @@ static enum ndt_status fail_value(const char *path, const char *name, double has
                     has, wanted);
 }
 
-static enum ndt_status check_rules(const struct ndt_map *map, const char *path,
-                                   const struct ndt_map_config *config, struct ndt_error *err)
+static enum ndt_status check_rules(const struct ndt_map *map, const char *path, const struct ndt_map_config *config,
+                                   struct ndt_error *err)
 {
-    static const char *const kinds[] = {[NDT_COVARIANCE_UNBIASED] = "unbiased",
-                                        [NDT_COVARIANCE_AUTOWARE] = "autoware"};
+    static const char *const kinds[] = {
+        [NDT_COVARIANCE_UNBIASED] = "unbiased", [NDT_COVARIANCE_AUTOWARE] = "autoware"};
     const struct ndt_map_config *has = &map->config;
     for (size_t i = 0; i < config->level_count; i++)
         if (ndt_map_find_level(map, config->leaf_m[i]) < 0)

@@ -68,7 +68,10 @@ static void write_text(FILE *file, const struct table *table)
             const struct column *column = &table->columns[i];
             const char end = i + 1 < table->column_count ? ' ' : '\n';
             /* So many digits bring the same number back. */
-            fprintf(file, column->size == 8 ? "%.17g%c" : "%.9g%c", column->origin_m + column->value[row], end);
+            if (column->size == 8)
+                fprintf(file, "%.17g%c", column->origin_m + column->value[row], end);
+            else
+                fprintf(file, "%.9g%c", (double)column->value[row], end);
         }
 }
 

@@ -8,11 +8,11 @@
 static const struct type_name {
     const char *name;
     enum ndt_scalar type;
-} type_names[] = {{"float", NDT_F32},  {"float32", NDT_F32}, {"double", NDT_F64}, {"float64", NDT_F64},
-                  {"char", NDT_I8},    {"int8", NDT_I8},     {"uchar", NDT_U8},   {"uint8", NDT_U8},
-                  {"short", NDT_I16},  {"int16", NDT_I16},   {"ushort", NDT_U16}, {"uint16", NDT_U16},
-                  {"int", NDT_I32},    {"int32", NDT_I32},   {"uint", NDT_U32},   {"uint32", NDT_U32},
-                  {"int64", NDT_I64},  {"uint64", NDT_U64}};
+} type_names[] = {{"float", NDT_F32}, {"float32", NDT_F32}, {"double", NDT_F64}, {"float64", NDT_F64},
+                  {"char", NDT_I8},   {"int8", NDT_I8},     {"uchar", NDT_U8},   {"uint8", NDT_U8},
+                  {"short", NDT_I16}, {"int16", NDT_I16},   {"ushort", NDT_U16}, {"uint16", NDT_U16},
+                  {"int", NDT_I32},   {"int32", NDT_I32},   {"uint", NDT_U32},   {"uint32", NDT_U32},
+                  {"int64", NDT_I64}, {"uint64", NDT_U64}};
 
 static enum ndt_scalar find_type(const char *name)
 {
@@ -31,9 +31,8 @@ static enum ndt_status parse_format(struct ply_header *header, struct ndt_entry 
     header->has_format = 1;
     if (header->is_text || strcmp(kind, "binary_little_endian") == 0)
         return NDT_OK;
-    return ndt_fail(err, NDT_ERR_UNSUPPORTED,
-                    "%s: line %zu: the format is neither ascii nor binary_little_endian", entry->path,
-                    entry->number);
+    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: line %zu: the format is neither ascii nor binary_little_endian",
+                    entry->path, entry->number);
 }
 
 /* Closes the element whose properties have all been seen. */
@@ -127,7 +126,7 @@ static const struct key {
     const char *name;
     int needs_format;
     enum ndt_status (*parse)(struct ply_header *header, struct ndt_entry *entry, struct ndt_error *err);
-} keys[] = {{"comment", 0, parse_ignored}, {"obj_info", 0, parse_ignored}, {"format", 0, parse_format},
+} keys[] = {{"comment", 0, parse_ignored}, {"obj_info", 0, parse_ignored},  {"format", 0, parse_format},
             {"element", 1, parse_element}, {"property", 1, parse_property}, {"end_header", 1, parse_end}};
 
 static enum ndt_status parse_entry(struct ply_header *header, struct ndt_entry *entry, struct ndt_error *err)

@@ -9,9 +9,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are read withou
 static const struct scalar {
     char kind;
     uint8_t size;
-} scalars[] = {[NDT_I8] = {'I', 1},  [NDT_I16] = {'I', 2}, [NDT_I32] = {'I', 4}, [NDT_I64] = {'I', 8},
-               [NDT_U8] = {'U', 1},  [NDT_U16] = {'U', 2}, [NDT_U32] = {'U', 4}, [NDT_U64] = {'U', 8},
-               [NDT_F32] = {'F', 4}, [NDT_F64] = {'F', 8}};
+} scalars[] = {
+    [NDT_I8] = {'I', 1},  [NDT_I16] = {'I', 2}, [NDT_I32] = {'I', 4}, [NDT_I64] = {'I', 8}, [NDT_U8] = {'U', 1},
+    [NDT_U16] = {'U', 2}, [NDT_U32] = {'U', 4}, [NDT_U64] = {'U', 8}, [NDT_F32] = {'F', 4}, [NDT_F64] = {'F', 8}};
 
 size_t ndt_scalar_size(enum ndt_scalar type)
 {
@@ -78,40 +78,40 @@ unsigned ndt_layout_fields(const struct ndt_point_layout *layout)
 }
 
 /* One loop per type, so that the switch is outside of it. */
-#define COPY_COLUMN(from, to)                                                                                     \
-    for (size_t i = 0; i < count; i++) {                                                                          \
-        from value;                                                                                               \
-        memcpy(&value, at + i * stride, sizeof(value));                                                           \
-        out[i] = (to)value;                                                                                       \
-    }                                                                                                             \
+#define COPY_COLUMN(from, to)                                                                                      \
+    for (size_t i = 0; i < count; i++) {                                                                           \
+        from value;                                                                                                \
+        memcpy(&value, at + i * stride, sizeof(value));                                                            \
+        out[i] = (to)value;                                                                                        \
+    }                                                                                                              \
     break
 
-#define COPY_ANY_COLUMN(to)                                                                                       \
-    const uint8_t *at = base + slot->offset;                                                                      \
-    const size_t stride = slot->stride;                                                                           \
-    switch (slot->type) {                                                                                         \
-    case NDT_I8:                                                                                                  \
-        COPY_COLUMN(int8_t, to);                                                                                  \
-    case NDT_I16:                                                                                                 \
-        COPY_COLUMN(int16_t, to);                                                                                 \
-    case NDT_I32:                                                                                                 \
-        COPY_COLUMN(int32_t, to);                                                                                 \
-    case NDT_I64:                                                                                                 \
-        COPY_COLUMN(int64_t, to);                                                                                 \
-    case NDT_U8:                                                                                                  \
-        COPY_COLUMN(uint8_t, to);                                                                                 \
-    case NDT_U16:                                                                                                 \
-        COPY_COLUMN(uint16_t, to);                                                                                \
-    case NDT_U32:                                                                                                 \
-        COPY_COLUMN(uint32_t, to);                                                                                \
-    case NDT_U64:                                                                                                 \
-        COPY_COLUMN(uint64_t, to);                                                                                \
-    case NDT_F32:                                                                                                 \
-        COPY_COLUMN(float, to);                                                                                   \
-    case NDT_F64:                                                                                                 \
-        COPY_COLUMN(double, to);                                                                                  \
-    case NDT_SCALAR_NONE:                                                                                         \
-        break;                                                                                                    \
+#define COPY_ANY_COLUMN(to)                                                                                        \
+    const uint8_t *at = base + slot->offset;                                                                       \
+    const size_t stride = slot->stride;                                                                            \
+    switch (slot->type) {                                                                                          \
+    case NDT_I8:                                                                                                   \
+        COPY_COLUMN(int8_t, to);                                                                                   \
+    case NDT_I16:                                                                                                  \
+        COPY_COLUMN(int16_t, to);                                                                                  \
+    case NDT_I32:                                                                                                  \
+        COPY_COLUMN(int32_t, to);                                                                                  \
+    case NDT_I64:                                                                                                  \
+        COPY_COLUMN(int64_t, to);                                                                                  \
+    case NDT_U8:                                                                                                   \
+        COPY_COLUMN(uint8_t, to);                                                                                  \
+    case NDT_U16:                                                                                                  \
+        COPY_COLUMN(uint16_t, to);                                                                                 \
+    case NDT_U32:                                                                                                  \
+        COPY_COLUMN(uint32_t, to);                                                                                 \
+    case NDT_U64:                                                                                                  \
+        COPY_COLUMN(uint64_t, to);                                                                                 \
+    case NDT_F32:                                                                                                  \
+        COPY_COLUMN(float, to);                                                                                    \
+    case NDT_F64:                                                                                                  \
+        COPY_COLUMN(double, to);                                                                                   \
+    case NDT_SCALAR_NONE:                                                                                          \
+        break;                                                                                                     \
     }
 
 void ndt_column_to_float(const struct ndt_point_slot *slot, const uint8_t *base, size_t count, float *out)

@@ -40,7 +40,7 @@ void ndt_layout_bind(struct ndt_point_layout *layout, const char *name, enum ndt
                      size_t stride);
 /* The name of the first coordinate that has no field; NULL when all are there. */
 const char *ndt_layout_missing(const struct ndt_point_layout *layout);
-int ndt_layout_is_float(const struct ndt_point_layout *layout); /* x, y, z are all float32 */
+int ndt_layout_is_float(const struct ndt_point_layout *layout);    /* x, y, z are all float32 */
 unsigned ndt_layout_fields(const struct ndt_point_layout *layout); /* NDT_CLOUD_* */
 
 /* Copies one column of `count` values, little endian. */

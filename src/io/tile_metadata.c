@@ -81,7 +81,7 @@ static enum ndt_status parse_tile(struct metadata *meta, const char *name, struc
 {
     double min_m[2];
     if (!is_tile_name(name))
-        return fail_at(meta, "a tile must name a cloud file (.pcd .ply .bin) inside of the directory", err);
+        return fail_at(meta, "a tile must name a cloud file inside of the directory", err);
     enum ndt_status status = parse_corner(meta, min_m, err);
     return status == NDT_OK ? ndt_tile_add(meta->set, meta->directory, name, strlen(name), min_m, err) : status;
 }
@@ -168,8 +168,8 @@ static enum ndt_status parse_text(struct metadata *meta, const uint8_t *text, si
 static enum ndt_status read_text(struct metadata *meta, const struct ndt_input *input, struct ndt_error *err)
 {
     if (input->size > file_max)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%s: %" PRIu64 " bytes, the limit is %" PRIu64, meta->path,
-                        input->size, file_max);
+        return ndt_fail(err, NDT_ERR_LIMIT, "%s: %" PRIu64 " bytes, the limit is %" PRIu64, meta->path, input->size,
+                        file_max);
     uint8_t *text = malloc((size_t)input->size + 1);
     if (!text)
         return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", meta->path);

@@ -49,15 +49,16 @@ static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const 
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         if (entry->d_name[0] == '.' || !ndt_cloud_format_find(entry->d_name))
             continue;
-        enum ndt_status status =
-            ndt_tile_add(set, directory, entry->d_name, strlen(entry->d_name), unknown_m, err);
+        enum ndt_status status = ndt_tile_add(set, directory, entry->d_name, strlen(entry->d_name), unknown_m, err);
         if (status != NDT_OK)
             return status;
         if (!is_file(set->tiles[set->count - 1].path))
             free(set->tiles[--set->count].path);
     }
+    char list[64];
     if (set->count == 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory holds no cloud file (.pcd .ply .bin)", directory);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory holds no cloud file (%s )", directory,
+                        ndt_cloud_format_list(list, sizeof(list)));
     return NDT_OK;
 }
 
@@ -96,8 +97,8 @@ static enum ndt_status list_tiles(struct ndt_tile_set *set, const char *director
 {
     struct stat info;
     const int has_metadata = stat(metadata, &info) == 0;
-    enum ndt_status status = has_metadata ? ndt_tile_metadata_read(set, directory, metadata, err)
-                                          : list_directory(set, directory, err);
+    enum ndt_status status =
+        has_metadata ? ndt_tile_metadata_read(set, directory, metadata, err) : list_directory(set, directory, err);
     if (set->count > 1)
         qsort(set->tiles, set->count, sizeof(*set->tiles), compare_paths);
     return status == NDT_OK && has_metadata ? check_tiles(set, metadata, err) : status;

@@ -127,8 +127,8 @@ static enum ndt_status grow(const struct rows *rows, void **array, size_t count,
     return NDT_OK;
 }
 
-static enum ndt_status read_poses(struct rows *rows, struct ndt_trajectory *out,
-                                  enum ndt_trajectory_format format, struct ndt_error *err)
+static enum ndt_status read_poses(struct rows *rows, struct ndt_trajectory *out, enum ndt_trajectory_format format,
+                                  struct ndt_error *err)
 {
     size_t capacity = 0;
     for (;;) {
@@ -149,8 +149,8 @@ static enum ndt_status read_poses(struct rows *rows, struct ndt_trajectory *out,
     return out->count ? NDT_OK : ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no pose", rows->input.path);
 }
 
-enum ndt_status ndt_trajectory_read(struct ndt_trajectory *out, const char *path,
-                                    enum ndt_trajectory_format format, struct ndt_error *err)
+enum ndt_status ndt_trajectory_read(struct ndt_trajectory *out, const char *path, enum ndt_trajectory_format format,
+                                    struct ndt_error *err)
 {
     struct rows rows;
     memset(out, 0, sizeof(*out));
@@ -174,8 +174,7 @@ static int write_tum(FILE *file, int64_t stamp_ns, const struct ndt_pose *pose)
     const uint64_t size_ns = stamp_ns < 0 ? 0 - (uint64_t)stamp_ns : (uint64_t)stamp_ns;
     return fprintf(file, "%s%" PRIu64 ".%09" PRIu64 " %.17g %.17g %.17g %.17g %.17g %.17g %.17g\n",
                    stamp_ns < 0 ? "-" : "", size_ns / 1000000000u, size_ns % 1000000000u, pose->t_m[0],
-                   pose->t_m[1], pose->t_m[2], pose->q_xyzw[0], pose->q_xyzw[1], pose->q_xyzw[2],
-                   pose->q_xyzw[3]);
+                   pose->t_m[1], pose->t_m[2], pose->q_xyzw[0], pose->q_xyzw[1], pose->q_xyzw[2], pose->q_xyzw[3]);
 }
 
 static int write_kitti(FILE *file, const struct ndt_pose *pose)

@@ -272,12 +272,15 @@ START_TEST(corridor_keeps_the_prediction_along_its_axis)
     guess.t_m[1] += 0.2;
     guess.t_m[2] -= 0.1;
     const struct ndt_align_result result = align(&guess);
-    ck_assert_int_ge(result.weak_count, 1);
-    ck_assert_double_gt(fabs(result.weak_axes[0][0]), 0.99);
-    double norm2 = 0;
-    for (int i = 0; i < 6; i++)
-        norm2 += result.weak_axes[0][i] * result.weak_axes[0][i];
-    ck_assert_double_eq_tol(norm2, 1.0, 1e-9);
+    int along_x = 0;
+    for (int k = 0; k < result.weak_count; k++) {
+        double norm2 = 0;
+        for (int i = 0; i < 6; i++)
+            norm2 += result.weak_axes[k][i] * result.weak_axes[k][i];
+        ck_assert_double_eq_tol(norm2, 1.0, 1e-9);
+        along_x += fabs(result.weak_axes[k][0]) > 0.9;
+    }
+    ck_assert_int_eq(along_x, 1);
     ck_assert_double_eq_tol(result.T_map_sensor.t_m[0], guess.t_m[0], 0.05);
     ck_assert_double_eq_tol(result.T_map_sensor.t_m[1], truth.t_m[1], 0.02);
     ck_assert_double_eq_tol(result.T_map_sensor.t_m[2], truth.t_m[2], 0.02);

@@ -95,9 +95,9 @@ END_TEST
 /* The bytes are a contract: other programs read them. */
 START_TEST(test_golden_bytes)
 {
-    static const uint8_t expected[] = {'N',  'D',  'T',  'B', 'A', 'G', '\r', '\n', 1,    0,    0,    0,    0,    0,
-                                       0,    0,    2,    0,   0,   0,   3,    0,    0,    0,    0xfe, 0xff, 0xff, 0xff,
-                                       0xff, 0xff, 0xff, 0xff, 'x', 'y', 'z'};
+    static const uint8_t expected[] = {'N',  'D',  'T',  'B',  'A',  'G',  '\r', '\n', 1,   0,   0,  0,
+                                       0,    0,    0,    0,    2,    0,    0,    0,    3,   0,   0,  0,
+                                       0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 'x', 'y', 'z'};
     size_t size;
     const char *path = temp_path("a.bin");
     struct ndt_bag_writer *writer = create(path, 0);

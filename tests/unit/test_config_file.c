@@ -106,7 +106,8 @@ START_TEST(wrong_values_name_the_line)
     must_refuse("ndt: [3]\n", "a.yaml:1: 'ndt' is not an option");
     must_refuse("ndt:\n  levels: [[1.0]]\n", "a.yaml:2: ndt.levels: a list inside a list");
     must_refuse("ndt:\n  levels: [{a: 1}]\n", "a.yaml:2: ndt.levels: a list inside a list");
-    must_refuse("ndt:\n  levels: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\n", "a.yaml:2: ndt.levels: more than 16 values");
+    must_refuse("ndt:\n  levels: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\n",
+                "a.yaml:2: ndt.levels: more than 16 values");
     must_refuse("map:\n  path: \"a\\0b\"\n", "a.yaml:2: map.path: a zero byte");
 }
 END_TEST
@@ -115,7 +116,8 @@ START_TEST(options_given_twice_are_refused)
 {
     must_refuse("ndt:\n  max_iterations: 3\n  max_iterations: 4\n",
                 "a.yaml:3: ndt.max_iterations was already set in line 2");
-    must_refuse("ndt: {max_iterations: 3}\nndt.max_iterations: 3\n", "a.yaml:2: ndt.max_iterations was already set");
+    must_refuse("ndt: {max_iterations: 3}\nndt.max_iterations: 3\n",
+                "a.yaml:2: ndt.max_iterations was already set");
     must_refuse("ndt:\n  levels: [1.0]\n  resolution: 2.0\n", "a.yaml:3: ndt.levels was already set in line 2");
 }
 END_TEST

@@ -15,8 +15,8 @@ static void expect_crc(const void *data, size_t size, uint32_t expected)
 /* RFC 3720, appendix B.4, and the usual check value. */
 START_TEST(test_known_values)
 {
-    static const uint8_t read_command[48] = {0x01, 0xc0, [16] = 0x14, [22] = 0x04, [27] = 0x14,
-                                             [31] = 0x18, [32] = 0x28, [40] = 0x02};
+    static const uint8_t read_command[48] = {
+        0x01, 0xc0, [16] = 0x14, [22] = 0x04, [27] = 0x14, [31] = 0x18, [32] = 0x28, [40] = 0x02};
     uint8_t bytes[32];
     memset(bytes, 0, sizeof(bytes));
     expect_crc(bytes, sizeof(bytes), 0x8a9136aau);

@@ -59,8 +59,7 @@ START_TEST(a_hash_comes_in_three_forms)
     must_read(" 0123456789abcdef\n");
     ck_assert_int_eq(ndtd_expectation_met(&expectation, 0x0123456789abcdef), 1);
     ck_assert_int_eq(ndtd_expectation_met(&expectation, 1), 0);
-    ck_assert_str_eq(expectation.difference,
-                     "trajectory hash 0000000000000001, expected was 0123456789abcdef");
+    ck_assert_str_eq(expectation.difference, "trajectory hash 0000000000000001, expected was 0123456789abcdef");
     ndtd_expectation_free(&expectation);
     must_read("{\"scans\": 2,\n \"trajectory_hash\": \"0123456789ABCDEF\"}\n");
     ck_assert_int_eq(ndtd_expectation_met(&expectation, 0x0123456789abcdef), 1);

@@ -278,7 +278,8 @@ START_TEST(utm_coordinates_cost_nothing)
         ck_assert_uint_eq(here->levels[l].voxel_count, there->levels[l].voxel_count);
         for (uint32_t v = 1; v < here->levels[l].voxel_count; v++)
             for (int k = 0; k < 3; k++)
-                ck_assert_float_eq_tol(here->levels[l].voxels[v].mean_m[k], there->levels[l].voxels[v].mean_m[k], 1e-5f);
+                ck_assert_float_eq_tol(here->levels[l].voxels[v].mean_m[k], there->levels[l].voxels[v].mean_m[k],
+                                       1e-5f);
     }
     ndt_map_release(here);
     ndt_map_release(there);

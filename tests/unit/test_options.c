@@ -302,8 +302,9 @@ START_TEST(printed_values_read_back_bit_equal)
             struct ndtd_settings before = settings;
             ndtd_option_format(&settings, option, again, sizeof(again));
             must_set(names[n], again);
-            ck_assert_msg(memcmp((char *)&before + option->offset, (char *)&settings + option->offset,
-                                 sizeof(double)) == 0, "%s: %s became %s", names[n], text, again);
+            ck_assert_msg(
+                memcmp((char *)&before + option->offset, (char *)&settings + option->offset, sizeof(double)) == 0,
+                "%s: %s became %s", names[n], text, again);
             ck_assert_msg(strchr(again, '.') != NULL, "%s", again);
         }
 }

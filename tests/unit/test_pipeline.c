@@ -44,8 +44,12 @@ static void make_frames(void)
         must(world_scan(&cloud, &world, 100 + i, 9000, &truth[i], 40, &err));
         must(ndt_scan_encode(&frames[i], &message, &cloud, &err));
     }
-    const struct ndt_pose_message initial = {.stamp_ns = stamp_ns(0), .frame_id = "map", .has_pose = 1,
-                                             .pose = truth[0], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
+    const struct ndt_pose_message initial = {.stamp_ns = stamp_ns(0),
+                                             .frame_id = "map",
+                                             .has_pose = 1,
+                                             .pose = truth[0],
+                                             .has_twist = 1,
+                                             .twist = {{8, 0, 0}, {0, 0, 0.05}}};
     must(ndt_pose_message_encode(&start, NDT_MESSAGE_INITIAL_POSE, &initial, &err));
     must(world_map(&cloud, &world, 150000, (double[3]){0, 0, 0}, &err));
     must(ndt_map_from_cloud(&map, &settings.map, &cloud, &err));

@@ -52,9 +52,9 @@ START_TEST(useless_points_are_dropped)
     add(5, 0, 0, 0);
     add(NAN, 0, 0, 0);
     add(0, INFINITY, 0, 0);
-    add(0.3, 0, 0, 0);  /* nearer than min_range_m */
-    add(500, 0, 0, 0);  /* farther than max_range_m */
-    add(5, 0, -40, 0);  /* below the box */
+    add(0.3, 0, 0, 0); /* nearer than min_range_m */
+    add(500, 0, 0, 0); /* farther than max_range_m */
+    add(5, 0, -40, 0); /* below the box */
     add(1e30, 1e30, 0, 0);
     params.crop_min_m[2] = -3;
     run(0, NULL);
@@ -255,8 +255,11 @@ END_TEST
 
 static void odometry(double s, int has_pose, double x_m, int has_twist, double v_mps)
 {
-    struct ndtd_odometry sample = {.stamp_ns = after(s), .has_pose = has_pose, .has_twist = has_twist,
-                                   .T_odom_sensor = ndt_pose_identity(), .twist = {{v_mps, 0, 0}, {0, 0, 0}}};
+    struct ndtd_odometry sample = {.stamp_ns = after(s),
+                                   .has_pose = has_pose,
+                                   .has_twist = has_twist,
+                                   .T_odom_sensor = ndt_pose_identity(),
+                                   .twist = {{v_mps, 0, 0}, {0, 0, 0}}};
     sample.T_odom_sensor.t_m[0] = x_m;
     ndtd_tracker_odometry(&tracker, &sample);
 }

@@ -60,8 +60,8 @@ static void build_world(void)
 
 static void write_frame(enum ndt_message_type type, int64_t stamp_ns)
 {
-    struct ndt_bag_record record = {.type = type, .length = (uint32_t)frame.size, .receive_time_ns = stamp_ns,
-                                    .payload = frame.data};
+    struct ndt_bag_record record = {
+        .type = type, .length = (uint32_t)frame.size, .receive_time_ns = stamp_ns, .payload = frame.data};
     ck_assert_int_eq(ndt_bag_write(writer, &record, &err), NDT_OK);
 }
 
@@ -225,7 +225,8 @@ START_TEST(a_drive_is_localised_and_every_file_written)
     ck_assert_int_eq(count_lines(timing_path, "row,seq,stamp_ns,"), 1);
     double median = 1;
     ck_assert_int_eq(sscanf(strstr(read_file(summary_path), "translation_error_m"),
-                            "translation_error_m\": {\"median\": %lf", &median), 1);
+                            "translation_error_m\": {\"median\": %lf", &median),
+                     1);
     ck_assert_double_lt(median, 0.03);
 }
 END_TEST

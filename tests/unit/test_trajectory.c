@@ -64,9 +64,21 @@ END_TEST
 
 START_TEST(test_bad_stamps)
 {
-    static const char *const stamps[] = {"nan",  "inf", "1e",   "1e+", "e5", "-",   ".",    "1.2.3", "0x10",
-                                         "1,5",  "9223372036.854775808",     "1e10",        "99999999999999999999",
-                                         "1e99999", "twelve"};
+    static const char *const stamps[] = {"nan",
+                                         "inf",
+                                         "1e",
+                                         "1e+",
+                                         "e5",
+                                         "-",
+                                         ".",
+                                         "1.2.3",
+                                         "0x10",
+                                         "1,5",
+                                         "9223372036.854775808",
+                                         "1e10",
+                                         "99999999999999999999",
+                                         "1e99999",
+                                         "twelve"};
     for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
         char text[128];
         snprintf(text, sizeof(text), "1" POSE "%s" POSE, stamps[i]);
@@ -197,9 +209,10 @@ END_TEST
 
 START_TEST(test_comments_blanks_and_line_ends)
 {
-    struct ndt_trajectory read = read_ok(temp_text("a.tum", "# stamp x y z\r\n\r\n \t\n1" POSE "   2\t1 2 3 0 0 0 1 # end\r\n"
-                                                            "3 1 2 3 0 0 0 1"),
-                                         NDT_TUM);
+    struct ndt_trajectory read =
+        read_ok(temp_text("a.tum", "# stamp x y z\r\n\r\n \t\n1" POSE "   2\t1 2 3 0 0 0 1 # end\r\n"
+                                   "3 1 2 3 0 0 0 1"),
+                NDT_TUM);
     ck_assert_uint_eq(read.count, 3);
     ck_assert_int_eq(read.poses[2].stamp_ns, 3000000000);
     ndt_trajectory_free(&read);

@@ -7,15 +7,15 @@
 
 enum { LANES = 16, ROW = 48, POINTS = NDT_CHUNK_POINTS };
 #define PASTE2(a, b) a##b
-#define PASTE(a, b) PASTE2(a, b)
+#define PASTE(a, b)  PASTE2(a, b)
 
 struct chunk {
-    float y_m[3][POINTS];     /* R x */
-    float near_m[3][POINTS];  /* R x + t: position relative to near_cell's corner */
+    float y_m[3][POINTS];      /* R x */
+    float near_m[3][POINTS];   /* R x + t: position relative to near_cell's corner */
     float inside_m[3][POINTS]; /* position relative to the corner of the point's own cell */
-    int32_t slot[POINTS];     /* in the brick table (dense) or 0 (hashed); -1: no voxel can be near */
-    int32_t inner[POINTS];    /* cell number within the brick */
-    int32_t cell[3][POINTS];  /* for the hashed index */
+    int32_t slot[POINTS];      /* in the brick table (dense) or 0 (hashed); -1: no voxel can be near */
+    int32_t inner[POINTS];     /* cell number within the brick */
+    int32_t cell[3][POINTS];   /* for the hashed index */
     struct ndt_cell_ref ref[POINTS];
     int32_t found[POINTS];
     uint32_t ids[LANES][ROW];
@@ -108,8 +108,8 @@ struct point_sums {
     wide_f score, best, A[3], S[6];
 };
 
-static inline void add_pairs(const struct ndt_wide_job *job, const wide_f w[12], const wide_f near_m[3], wide_i active,
-                             struct point_sums *p)
+static inline void add_pairs(const struct ndt_wide_job *job, const wide_f w[12], const wide_f near_m[3],
+                             wide_i active, struct point_sums *p)
 {
     const float leaf_m = (float)job->level->leaf_m, d2 = (float)job->level->d2;
     const float d1d2 = (float)(job->level->d1 * job->level->d2);

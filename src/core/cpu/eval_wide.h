@@ -14,13 +14,13 @@ enum { NDT_CHUNK_POINTS = 128 };
  * the Hessian need, for any parametrisation of the rotation, with 60 flops per point instead of the 250 of
  * J^T S J and the fifteen second-derivative rows. Exact algebra, no approximation. */
 enum {
-    NDT_SUM_SCORE = 0,    /* sum of exp(...) */
-    NDT_SUM_BEST = 1,     /* sum of the best exp(...) of each point */
-    NDT_SUM_A = 2,        /* 3 */
-    NDT_SUM_N = 5,        /* 9: A_i y_j */
-    NDT_SUM_S = 14,       /* 6: upper triangle */
-    NDT_SUM_K = 20,       /* 9: S_i . (e_j x y) */
-    NDT_SUM_L = 29,       /* 6: (e_i x y) . S (e_j x y), upper triangle */
+    NDT_SUM_SCORE = 0, /* sum of exp(...) */
+    NDT_SUM_BEST = 1,  /* sum of the best exp(...) of each point */
+    NDT_SUM_A = 2,     /* 3 */
+    NDT_SUM_N = 5,     /* 9: A_i y_j */
+    NDT_SUM_S = 14,    /* 6: upper triangle */
+    NDT_SUM_K = 20,    /* 9: S_i . (e_j x y) */
+    NDT_SUM_L = 29,    /* 6: (e_i x y) . S (e_j x y), upper triangle */
     NDT_SUM_FLOATS = 35,
     NDT_SUM_MATCHED = 35,
     NDT_SUM_PAIRS = 36,

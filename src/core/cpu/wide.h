@@ -152,8 +152,7 @@ static inline void wide_load_quads(const float *const record[WIDE], int c, wide_
 
 /* Which of a neighbour list's voxels have their mean within sqrt(r2) of the point p; their numbers go to `out`
  * in list order. Reads whole blocks of 8, `out` needs room for 16 more than are found. */
-static inline uint32_t wide_within(const float *list, uint32_t padded, const float p_m[3], float r2,
-                                   uint32_t *out)
+static inline uint32_t wide_within(const float *list, uint32_t padded, const float p_m[3], float r2, uint32_t *out)
 {
     uint32_t found = 0;
 #if defined(NDT_ISA_avx512)
@@ -163,8 +162,8 @@ static inline uint32_t wide_within(const float *list, uint32_t padded, const flo
         const __m512 dx = _mm512_sub_ps(_mm512_maskz_loadu_ps(there, list + i), x);
         const __m512 dy = _mm512_sub_ps(_mm512_maskz_loadu_ps(there, list + padded + i), y);
         const __m512 dz = _mm512_sub_ps(_mm512_maskz_loadu_ps(there, list + 2 * padded + i), z);
-        const __m512 d2 = _mm512_add_ps(_mm512_add_ps(_mm512_mul_ps(dx, dx), _mm512_mul_ps(dy, dy)),
-                                        _mm512_mul_ps(dz, dz));
+        const __m512 d2 =
+            _mm512_add_ps(_mm512_add_ps(_mm512_mul_ps(dx, dx), _mm512_mul_ps(dy, dy)), _mm512_mul_ps(dz, dz));
         const __mmask16 near = _mm512_mask_cmp_ps_mask(there, d2, _mm512_set1_ps(r2), _CMP_LE_OQ);
         const __m512i ids = _mm512_maskz_loadu_epi32(there, list + 3 * padded + i);
         _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi32(near, ids));

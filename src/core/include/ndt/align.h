@@ -32,8 +32,8 @@ enum ndt_outcome {
     NDT_LOW_SCORE,  /* aligned, but the score says it is not to be trusted */
     NDT_DEGENERATE, /* aligned, but too few matches to determine a pose */
     NDT_NO_MAP,
-    NDT_NO_GUESS,   /* no initial pose yet */
-    NDT_OFF_MAP,    /* not one point met a voxel */
+    NDT_NO_GUESS, /* no initial pose yet */
+    NDT_OFF_MAP,  /* not one point met a voxel */
     NDT_OUTCOME_COUNT
 };
 const char *ndt_outcome_name(enum ndt_outcome outcome); /* "converged", "iteration_limit", ... */
@@ -48,21 +48,22 @@ struct ndt_align_params {
     enum ndt_variant variant;
     size_t level_count;
     struct ndt_align_level levels[NDT_MAX_LEVELS]; /* from coarse to fine; leaves present in the map */
-    int max_iterations;      /* over all levels, 30 */
+    int max_iterations;                            /* over all levels, 30 */
     /* robust */
-    double step_limit_m, step_limit_rad;         /* 0.75 m, 3 deg */
-    double eigenvalue_floor;                     /* 1e-6 of the largest */
+    double step_limit_m, step_limit_rad;                     /* 0.75 m, 3 deg */
+    double eigenvalue_floor;                                 /* 1e-6 of the largest */
     double coarse_stop_m, coarse_stop_rad, coarse_stop_gain; /* 2 cm, 0.1 deg, 1e-4 */
     double fine_stop_m, fine_stop_rad, fine_stop_gain;       /* 1 mm, 0.01 deg, 1e-6 */
-    int max_trials;                              /* step lengths tried per iteration, 4 */
+    int max_trials;                                          /* step lengths tried per iteration, 4 */
     /* autoware */
-    double trans_epsilon;    /* 0.01 */
-    double step_size;        /* 0.1 */
+    double trans_epsilon; /* 0.01 */
+    double step_size;     /* 0.1 */
     /* judgement */
     double score_threshold;       /* normalised NVTL times match ratio below which: low_score. 0.35: at 1 m right
                                      poses have 0.44 and more, wrong ones up to 0.42, mostly below 0.3 */
     double min_match_ratio;       /* below: degenerate */
-    double weak_eigenvalue_ratio; /* directions whose information is below this part of the best are weak */
+    double weak_eigenvalue_ratio; /* directions with less than this part of the best one's information are weak:
+                                     reported, and the guess is kept there; 0.0125 */
     double covariance_scale;      /* multiplies the Laplace covariance: the points of a scan are not independent.
                                      10: mean squared error over variance on KITTI 0005 was 8 to 13 */
     /* GNSS-free real time: stop before this much time has passed since `ndt_align` began; 0 = never. */
@@ -98,18 +99,19 @@ struct ndt_scores {
 
 struct ndt_align_result {
     enum ndt_outcome outcome;
-    char reason[96];              /* one line, empty for converged */
+    char reason[96]; /* one line, empty for converged */
     struct ndt_pose T_map_sensor;
     int has_covariance;
-    double covariance[36];        /* row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame, rotations about
-                                     the axes of the map at the sensor */
-    int weak_count;               /* weakly observed directions, unit six-vectors in the same order */
+    double covariance[36]; /* row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame, rotations about
+                              the axes of the map at the sensor */
+    int weak_count;        /* weakly observed directions, unit six-vectors in the same order */
     double weak_axes[3][6];
     struct ndt_scores scores;
     int iterations;
     int evaluations;
-    int oscillation;              /* longest run of reversing steps; above 10 the pose is doubtful */
-    double align_us;
+    int oscillation;  /* longest run of reversing steps; above 10 the pose is doubtful */
+    double align_us;  /* everything in ndt_align */
+    double upload_us; /* the part of it that hands the scan to the backend */
 };
 
 struct ndt_aligner;

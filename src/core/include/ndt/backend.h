@@ -21,11 +21,11 @@ extern "C" {
 #endif
 
 struct ndt_backend_config {
-    int threads;         /* 0: min(cores, 4) */
-    double spin_us;      /* how long idle workers spin before they sleep; default 100 */
-    int pin_threads;     /* 1: worker i stays on the i-th allowed core */
-    const char *isa;     /* "auto", "baseline", "avx2", "avx512", "neon"; NULL = $NDT_CPU_ISA, else auto */
-    size_t max_points;   /* scans beyond are refused with NDT_ERR_LIMIT; default 1 << 20 */
+    int threads;       /* 0: min(cores, 4) */
+    double spin_us;    /* how long idle workers spin before they sleep; default 100 */
+    int pin_threads;   /* 1: worker i stays on the i-th allowed core */
+    const char *isa;   /* "auto", "baseline", "avx2", "avx512", "neon"; NULL = $NDT_CPU_ISA, else auto */
+    size_t max_points; /* scans beyond are refused with NDT_ERR_LIMIT; default 1 << 20 */
 };
 
 void ndt_backend_config_default(struct ndt_backend_config *config);
@@ -62,14 +62,15 @@ struct ndt_backend_ops {
     const char *about; /* one line */
     /* NDT_OK, or NDT_ERR_UNSUPPORTED and one line why not. */
     enum ndt_status (*probe)(struct ndt_error *why);
-    enum ndt_status (*open)(struct ndt_backend **out, const struct ndt_backend_config *config, struct ndt_error *err);
+    enum ndt_status (*open)(struct ndt_backend **out, const struct ndt_backend_config *config,
+                            struct ndt_error *err);
     void (*close)(struct ndt_backend *backend);
     /* Keeps a reference to the map until the next set_map or close. */
     enum ndt_status (*set_map)(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err);
     /* Copies the points (count, x_m, y_m, z_m; the cloud's origin is ignored). Non-finite points match nothing. */
     enum ndt_status (*set_scan)(struct ndt_backend *backend, const struct ndt_cloud *scan, struct ndt_error *err);
-    enum ndt_status (*eval)(struct ndt_backend *backend, const struct ndt_eval_request *request, struct ndt_eval *out,
-                            struct ndt_error *err);
+    enum ndt_status (*eval)(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                            struct ndt_eval *out, struct ndt_error *err);
     /* Optional from here on. */
     void (*counters)(const struct ndt_backend *backend, struct ndt_backend_counters *out);
     /* One line: variant, threads, device. */

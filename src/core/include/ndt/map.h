@@ -39,12 +39,12 @@ enum ndt_covariance_kind {
 enum ndt_neighbours { NDT_RADIUS, NDT_DIRECT1, NDT_DIRECT7, NDT_DIRECT27 };
 
 struct ndt_map_config {
-    size_t level_count;               /* 1..NDT_MAX_LEVELS */
-    double leaf_m[NDT_MAX_LEVELS];    /* any order; 0.1 .. 100 m */
-    uint32_t min_points;              /* fewest points of a voxel, >= 3; Autoware and PCL: 6 */
-    double min_eigenvalue_ratio;      /* 0.01 */
+    size_t level_count;            /* 1..NDT_MAX_LEVELS */
+    double leaf_m[NDT_MAX_LEVELS]; /* any order; 0.1 .. 100 m */
+    uint32_t min_points;           /* fewest points of a voxel, >= 3; Autoware and PCL: 6 */
+    double min_eigenvalue_ratio;   /* 0.01 */
     enum ndt_covariance_kind covariance;
-    double outlier_ratio;             /* 0.55 */
+    double outlier_ratio; /* 0.55 */
 };
 
 void ndt_map_config_default(struct ndt_map_config *config); /* 4, 2, 1 m */
@@ -55,8 +55,7 @@ struct ndt_map_builder;
  * that cell borders are where Autoware and PCL have them (multiples of the leaf, for leaves that
  * divide 1024). */
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_create(struct ndt_map_builder **out,
-                                                      const struct ndt_map_config *config,
-                                                      struct ndt_error *err);
+                                                      const struct ndt_map_config *config, struct ndt_error *err);
 void ndt_map_builder_destroy(struct ndt_map_builder *builder);
 /* Adds every finite point of the cloud. On failure (NDT_ERR_LIMIT, NDT_ERR_MEMORY) nothing was added. */
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,
@@ -69,8 +68,8 @@ uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder);
 /* One level of a map. Everything is read-only and lives as long as the map. */
 struct ndt_map_level {
     double leaf_m;
-    double d1, d2, d3;        /* mixture constants (Magnusson 2009, eq. 6.8), from leaf and outlier ratio */
-    uint32_t voxel_count;     /* including the null voxel 0 */
+    double d1, d2, d3;              /* mixture constants (Magnusson 2009, eq. 6.8), from leaf and outlier ratio */
+    uint32_t voxel_count;           /* including the null voxel 0 */
     const struct ndt_voxel *voxels; /* sorted by cell (z, y, x) */
 
     /* Two-level index from cell to neighbour list. A brick is 8x8x8 cells. `bricks` is either dense
@@ -78,9 +77,9 @@ struct ndt_map_level {
      * open-addressing table (hashed = 1) of `brick_slots` keys with linear probing. Brick 0 is empty. */
     int32_t brick_min[3], brick_dim[3];
     int hashed;
-    uint32_t brick_slots;         /* power of two when hashed, else brick_dim product */
-    const uint32_t *bricks;       /* slot -> brick number */
-    const uint64_t *brick_keys;   /* hashed only: key of the slot, 0 = free */
+    uint32_t brick_slots;       /* power of two when hashed, else brick_dim product */
+    const uint32_t *bricks;     /* slot -> brick number */
+    const uint64_t *brick_keys; /* hashed only: key of the slot, 0 = free */
     uint32_t brick_count;
     /* cells[brick * 512 + (z & 7) * 64 + (y & 7) * 8 + (x & 7)] */
     const struct ndt_cell_ref *cells;
@@ -100,12 +99,12 @@ struct ndt_cell_ref {
 
 struct ndt_map {
     double origin_m[3];
-    uint64_t id;        /* hash of everything the matcher sees: equal ids mean equal maps */
+    uint64_t id; /* hash of everything the matcher sees: equal ids mean equal maps */
     uint64_t points;
     struct ndt_map_config config;
     size_t level_count;
     struct ndt_map_level levels[NDT_MAX_LEVELS]; /* from coarse to fine */
-    size_t bytes;       /* memory behind all levels */
+    size_t bytes;                                /* memory behind all levels */
     /* private */
     int references;
     void (*release)(struct ndt_map *map); /* frees whatever is behind the levels, and the map */

@@ -29,8 +29,8 @@ static inline NDT_DEVICE void NDT_NAME(ndt_set_row)(NDT_REAL row[3], NDT_REAL x,
     row[2] = z;
 }
 
-static inline NDT_DEVICE void NDT_NAME(ndt_set_tables)(struct NDT_NAME(ndt_tables) *t,
-                                                       const struct NDT_NAME(ndt_angles) *s)
+static inline NDT_DEVICE void NDT_NAME(ndt_set_tables)(struct NDT_NAME(ndt_tables) * t,
+                                                       const struct NDT_NAME(ndt_angles) * s)
 {
     const NDT_REAL sx = s->sx, cx = s->cx, sy = s->sy, cy = s->cy, sz = s->sz, cz = s->cz;
     NDT_NAME(ndt_set_row)(t->R, cy * cz, -cy * sz, sy);
@@ -73,7 +73,7 @@ struct NDT_NAME(ndt_point_sums) {
 };
 
 /* Adds one (point, voxel) pair; q = x' - mean, B = inverse covariance (upper triangle). */
-static inline NDT_DEVICE void NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_sums) *p, const NDT_REAL q[3],
+static inline NDT_DEVICE void NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_sums) * p, const NDT_REAL q[3],
                                                      const NDT_REAL B[6], NDT_REAL d1d2, NDT_REAL d2)
 {
     const NDT_REAL u[3] = {B[0] * q[0] + B[1] * q[1] + B[2] * q[2], B[1] * q[0] + B[3] * q[1] + B[4] * q[2],
@@ -90,7 +90,7 @@ static inline NDT_DEVICE void NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_s
 }
 
 /* Jacobian columns 3..5 (by a, b, c) of x' at the original point x; the first three are the unit vectors. */
-static inline NDT_DEVICE void NDT_NAME(ndt_jacobian)(const struct NDT_NAME(ndt_tables) *t, const NDT_REAL x[3],
+static inline NDT_DEVICE void NDT_NAME(ndt_jacobian)(const struct NDT_NAME(ndt_tables) * t, const NDT_REAL x[3],
                                                      NDT_REAL J[3][3])
 {
     J[0][0] = 0;
@@ -103,8 +103,8 @@ static inline NDT_DEVICE void NDT_NAME(ndt_jacobian)(const struct NDT_NAME(ndt_t
 }
 
 /* Second derivatives of x' by (a,a) (a,b) (a,c) (b,b) (b,c) (c,c). */
-static inline NDT_DEVICE void NDT_NAME(ndt_point_hessian)(const struct NDT_NAME(ndt_tables) *t, const NDT_REAL x[3],
-                                                          NDT_REAL H[6][3])
+static inline NDT_DEVICE void NDT_NAME(ndt_point_hessian)(const struct NDT_NAME(ndt_tables) * t,
+                                                          const NDT_REAL x[3], NDT_REAL H[6][3])
 {
     for (int k = 0; k < 3; k++) {
         H[k][0] = 0;
@@ -116,11 +116,12 @@ static inline NDT_DEVICE void NDT_NAME(ndt_point_hessian)(const struct NDT_NAME(
 }
 
 /* Gradient (6) and Hessian (upper triangle, 21) of one point, added to g and H. */
-static inline NDT_DEVICE void NDT_NAME(ndt_add_point)(const struct NDT_NAME(ndt_tables) *t, const NDT_REAL x[3],
-                                                      const struct NDT_NAME(ndt_point_sums) *p, NDT_REAL g[6],
+static inline NDT_DEVICE void NDT_NAME(ndt_add_point)(const struct NDT_NAME(ndt_tables) * t, const NDT_REAL x[3],
+                                                      const struct NDT_NAME(ndt_point_sums) * p, NDT_REAL g[6],
                                                       NDT_REAL H[21])
 {
-    const NDT_REAL S[3][3] = {{p->S[0], p->S[1], p->S[2]}, {p->S[1], p->S[3], p->S[4]}, {p->S[2], p->S[4], p->S[5]}};
+    const NDT_REAL S[3][3] = {
+        {p->S[0], p->S[1], p->S[2]}, {p->S[1], p->S[3], p->S[4]}, {p->S[2], p->S[4], p->S[5]}};
     const int at_t[3] = {0, 6, 11}, at_r[3] = {15, 18, 20};
     NDT_REAL J[3][3], SJ[3][3], P[6][3];
     NDT_NAME(ndt_jacobian)(t, x, J);

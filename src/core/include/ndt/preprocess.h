@@ -26,7 +26,7 @@ struct ndt_preprocess_params {
     uint32_t sample_count;               /* points kept at random; 0 = all */
     uint64_t seed;
     enum ndt_deskew deskew;
-    double sweep_s;                      /* duration of a sweep for the azimuth modes */
+    double sweep_s; /* duration of a sweep for the azimuth modes */
 };
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);
 
@@ -37,7 +37,8 @@ void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);
 /* twist: the motion of the sensor during the sweep (NULL = standing still). Points are moved to where
  * they would be seen at mid-sweep; *reference_s is that moment relative to the scan's stamp.
  * `sequence` varies the random sample from scan to scan. The result is borrowed until the next call. */
-NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *params,
+NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre,
+                                              const struct ndt_preprocess_params *params,
                                               const struct ndt_cloud *raw, uint64_t sequence,
                                               const struct ndt_twist *twist, const struct ndt_cloud **out,
                                               double *reference_s, struct ndt_error *err);

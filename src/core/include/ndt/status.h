@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define NDT_MUST_CHECK __attribute__((warn_unused_result))
+#define NDT_MUST_CHECK         __attribute__((warn_unused_result))
 #define NDT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 
 enum ndt_status {
@@ -36,8 +36,7 @@ const char *ndt_status_name(enum ndt_status status);
 
 /* Writes the formatted line into `err` (when not NULL) and returns `status`, so that callers can
  * write `return ndt_fail(err, NDT_ERR_FORMAT, ...)`. */
-enum ndt_status ndt_fail(struct ndt_error *err, enum ndt_status status, const char *format, ...)
-    NDT_PRINTF(3, 4);
+enum ndt_status ndt_fail(struct ndt_error *err, enum ndt_status status, const char *format, ...) NDT_PRINTF(3, 4);
 
 /* Puts "prefix: " in front of the line already in `err`; returns `status`. */
 enum ndt_status ndt_fail_prefix(struct ndt_error *err, enum ndt_status status, const char *format, ...)

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* One Gaussian, one cache line; what the matcher needs fills its first 48 bytes. The mean is relative to the lower corner of the voxel's own cell, so
- * float keeps its full precision anywhere in the world: the cell number carries the position.
- * The inverse covariance is the upper triangle xx xy xz yy yz zz [1/m^2]. Record 0 of every level is
+/* One Gaussian, one cache line; what the matcher needs fills its first 48 bytes. The mean is relative to the lower
+ * corner of the voxel's own cell, so float keeps its full precision anywhere in the world: the cell number carries
+ * the position. The inverse covariance is the upper triangle xx xy xz yy yz zz [1/m^2]. Record 0 of every level is
  * the null voxel (zero inverse covariance, count 0); neighbour lists are padded with it. */
 struct ndt_voxel {
     float mean_m[3];

@@ -16,7 +16,14 @@
 extern "C" {
 #endif
 
-enum ndtd_cell_type { NDTD_CELL_I32, NDTD_CELL_U64, NDTD_CELL_I64, NDTD_CELL_REAL, NDTD_CELL_US, NDTD_CELL_OUTCOME };
+enum ndtd_cell_type {
+    NDTD_CELL_I32,
+    NDTD_CELL_U64,
+    NDTD_CELL_I64,
+    NDTD_CELL_REAL,
+    NDTD_CELL_US,
+    NDTD_CELL_OUTCOME
+};
 enum ndtd_cell_source { NDTD_CELL_NONE, NDTD_CELL_SCAN, NDTD_CELL_STEP };
 
 /* Where a cell comes from: struct ndtd_scan_record or struct ndt_iteration, at this offset. */

@@ -1,8 +1,9 @@
 /* The configuration file: YAML, read with libyaml.
  *
- * Nested sections and dotted names mean the same; the whole may stand under the
- * two headings of ROS parameter files (a slash and two stars, then ros__parameters). Every key must be an option (options.h), given once. Not taken: aliases (so nothing can expand), tags are
- * ignored, several documents, files above 1 MiB, sections deeper than 8, lists longer than 16. */
+ * Nested sections and dotted names mean the same; the whole may stand under the two headings of ROS parameter
+ * files (a slash and two stars, then ros__parameters). Every key must be an option (options.h), given once. Tags
+ * are ignored. Not taken: aliases, so nothing can expand; several documents; files above 1 MiB; sections deeper
+ * than 8; lists longer than 16. */
 #ifndef NDTD_CONFIG_FILE_H
 #define NDTD_CONFIG_FILE_H
 
@@ -12,8 +13,8 @@
 extern "C" {
 #endif
 
-#define NDTD_CONFIG_MAX_BYTES ((size_t)1048576)
-#define NDTD_CONFIG_MAX_DEPTH 8
+#define NDTD_CONFIG_MAX_BYTES   ((size_t)1048576)
+#define NDTD_CONFIG_MAX_DEPTH   8
 #define NDTD_CONFIG_MAX_OPTIONS 128 /* rows of the option table, for finding duplicates */
 
 /* Puts what the file says into `settings`, which keep everything else. NDT_ERR_ARGUMENT for every fault,

@@ -14,8 +14,8 @@ extern "C" {
 /* Loads settings->map_path with the levels of the settings, saves it as `path` (ends in .ndtmap), opens that
  * once more and compares; prints points, voxels, sizes and times to `report`. NDT_ERR_ARGUMENT: no map
  * given, or a wrong name. */
-NDT_MUST_CHECK enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const char *path, FILE *report,
-                                                struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const char *path,
+                                                FILE *report, struct ndt_error *err);
 
 #ifdef __cplusplus
 }

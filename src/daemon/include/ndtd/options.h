@@ -48,10 +48,10 @@ struct ndtd_option {
     const char *help;         /* one line, no full stop at the end */
     const char *const *names; /* of enums, ends with NULL */
     enum ndtd_option_scale scale;
-    size_t offset;                    /* where it lands in struct ndtd_settings */
-    size_t size;                      /* bytes of a string; distance of two items of a list */
-    size_t min_items, max_items;      /* lists */
-    size_t count_offset;              /* size_t that receives the number of items; SIZE_MAX: none */
+    size_t offset;               /* where it lands in struct ndtd_settings */
+    size_t size;                 /* bytes of a string; distance of two items of a list */
+    size_t min_items, max_items; /* lists */
+    size_t count_offset;         /* size_t that receives the number of items; SIZE_MAX: none */
 };
 
 size_t ndtd_option_count(void);

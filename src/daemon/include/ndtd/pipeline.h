@@ -24,11 +24,14 @@ struct ndtd_scan_record {
 
 struct ndtd_pipeline;
 /* Opens the backend and keeps a reference to the map (may be NULL: every scan is answered no_map). */
-NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct ndtd_settings *settings,
-                                                    struct ndt_map *map, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
+                                                    const struct ndtd_settings *settings, struct ndt_map *map,
+                                                    struct ndt_error *err);
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 /* Handles one frame. *emitted becomes 1 when it was a scan, with `record` filled. A frame that cannot be
- * decoded is NDT_ERR_FORMAT and changes nothing. Truth and result messages are not for the pipeline. */
+ * decoded is an error of the decoder's (format, limit, unsupported version) and changes nothing. A scan that cannot
+ * be matched is emitted as rejected, with the reason. NDT_ERR_MEMORY and NDT_ERR_DEVICE: nothing can be
+ * computed any more. Truth and result messages are not for the pipeline. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, enum ndt_message_type type,
                                                    const uint8_t *data, size_t size, int *emitted,
                                                    struct ndtd_scan_record *record, struct ndt_error *err);

@@ -28,7 +28,8 @@ struct ndtd_replay_options {
 /* Prints the table to stdout, progress and warnings to stderr. *differs becomes 1, and one line says where,
  * when files.expect does not agree; the files are written all the same.
  * A damaged bag is replayed up to the last whole record, with a warning. NDT_ERR_ARGUMENT: the settings do
- * not fit (no map, no start for skip, more skipped than there are). Everything else: the run failed, and no file was written. */
+ * not fit (no map, no start for skip, more skipped than there are). Everything else: the run failed, and no file
+ * was written. */
 NDT_MUST_CHECK enum ndt_status ndtd_replay(const struct ndtd_settings *settings,
                                            const struct ndtd_replay_options *options, int *differs,
                                            struct ndt_error *err);

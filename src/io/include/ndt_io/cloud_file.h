@@ -25,8 +25,8 @@ NDT_MUST_CHECK enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char 
 
 enum ndt_pcd_data { NDT_PCD_ASCII, NDT_PCD_BINARY, NDT_PCD_COMPRESSED };
 /* Written beside the target and renamed. Doubles when the cloud's origin is not zero. */
-NDT_MUST_CHECK enum ndt_status ndt_pcd_write(const struct ndt_cloud *cloud, const char *path, enum ndt_pcd_data data,
-                                             struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_pcd_write(const struct ndt_cloud *cloud, const char *path,
+                                             enum ndt_pcd_data data, struct ndt_error *err);
 
 #ifdef __cplusplus
 }

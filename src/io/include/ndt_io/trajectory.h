@@ -32,7 +32,8 @@ void ndt_trajectory_free(struct ndt_trajectory *trajectory);
 int ndt_trajectory_write_pose(FILE *file, enum ndt_trajectory_format format, int64_t stamp_ns,
                               const struct ndt_pose *pose);
 /* Numbers, one per line ("1317042272.349000" seconds), as int64 ns; for KITTI's times files. */
-NDT_MUST_CHECK enum ndt_status ndt_times_read(int64_t **out, size_t *count, const char *path, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_times_read(int64_t **out, size_t *count, const char *path,
+                                              struct ndt_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# golden.sh BIN_DIR [--update]: simulates short drives and replays them with 1, 2 and 3 threads on every CPU
+# variant: one hash each, and the one in golden.txt. The simulation itself uses sin and cos of the C library;
+# where that gives other bytes, the hashes can be compared with each other but not with the golden ones.
+set -uo pipefail
+bin=$1
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+variants=$("$bin/ndtd" --list-backends | sed -n 's/^CPU instruction sets.*: *//p' | tr ',' ' ')
+[ -n "$variants" ] || { echo "FAIL: ndtd --list-backends names no CPU variant"; exit 1; }
+failed=0
+update=${2:-}
+
+replay() { # OPTIONS...: prints the hash
+    "$bin/ndtd" --replay "$drive/drive.bag" --map "$drive/map.pcd" "$@" 2>"$work/err" |
+        sed -n 's/^trajectory hash *//p'
+}
+
+# same NAME OPTIONS...: every thread count and variant gives one hash; leaves it in $hash
+same() {
+    local name=$1 other threads isa
+    shift
+    hash=$(replay "$@" --threads 1)
+    if ! [[ $hash =~ ^[0-9a-f]{16}$ ]]; then
+        echo "FAIL $name: no hash: $(cat "$work/err")"
+        failed=1
+        return
+    fi
+    for isa in auto $variants; do
+        for threads in 1 2 3; do
+            other=$(replay "$@" --threads "$threads" --set "cpu.isa=$isa")
+            [ "$other" = "$hash" ] && continue
+            echo "FAIL $name: $threads threads on $isa give ${other:-nothing}, 1 thread gives $hash"
+            failed=1
+        done
+    done
+}
+
+# check NAME OPTIONS...: same, and equal to the golden row
+check() {
+    local name=$1 want
+    same "$@"
+    echo "$name $bytes $hash" >>"$work/golden.txt"
+    want=$(awk -v name="$name" '$1 == name {print $2, $3}' "$here/golden.txt")
+    if [ "${want% *}" != "$bytes" ]; then
+        echo "note $name: the simulated drive has other bytes here than the golden one; hashes agree among themselves"
+    elif [ "${want#* }" != "$hash" ] && [ "$update" != --update ]; then
+        echo "FAIL $name: hash $hash, golden ${want#* }"
+        failed=1
+    fi
+}
+
+for world in street utm; do
+    drive=$work/$world
+    "$bin/ndt-sim" --seed 7 --out "$drive" --world $world --scans 16 --beams 16 --columns 900 --map-spacing 0.25 \
+        >/dev/null || exit 1
+    bytes=$(cat "$drive/map.pcd" "$drive/drive.bag" | cksum | awk '{print $1}')
+    check "$world-one-pass" --set preprocess.deskew=time
+    check "$world-two-passes" --set preprocess.deskew=time --set preprocess.deskew_passes=2
+    check "$world-autoware" --set preprocess.deskew=time --set ndt.variant=autoware --set 'ndt.levels=[2.0]' \
+        --set ndt.covariance=autoware
+done
+if [ "$update" = --update ]; then
+    { grep '^#' "$here/golden.txt"; cat "$work/golden.txt"; } >"$work/new" && cp "$work/new" "$here/golden.txt"
+    cat "$here/golden.txt"
+    exit 0
+fi
+[ "$failed" -eq 0 ] && echo "every replay has one hash: variants $variants, 1 to 3 threads"
+exit "$failed"

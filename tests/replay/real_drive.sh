@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# real_drive.sh BIN_DIR: KITTI 2011_09_26_0005, odd scans against the map of the even ones, only the first pose and
+# twist given. The limits are those the project promises; skipped (77) where the data is not there.
+set -uo pipefail
+bin=$1
+data=${NDT_SHARED_DATA:-}/kitti0005_lite
+[ -f "$data/times.txt" ] || { echo "skipped: NDT_SHARED_DATA names no folder with kitti0005_lite"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+"$bin/ndt-bag" pack --scans "$data/scans" --times "$data/times.txt" --truth "$data/poses_velo_lidar_refined.txt" \
+    --format kitti --every 2 --offset 1 --initial first --out "$work/odd.bag" || exit 1
+
+# value KEY PART: a number of the summary
+value() {
+    sed -n "s/.*\"$1\": {.*\"$2\": \([-0-9.e+]*\).*/\1/p" "$work/summary.json"
+}
+
+# at_most WHAT NUMBER LIMIT
+at_most() {
+    if awk -v a="$2" -v b="$3" 'BEGIN {exit !(a != "" && a + 0 <= b + 0)}'; then
+        echo "ok   $1: $2 <= $3"
+    else
+        echo "FAIL $1: ${2:-nothing} > $3"
+        failed=1
+    fi
+}
+
+# drive NAME T_MEDIAN T_P95 T_MAX [m] R_MEDIAN R_P95 R_MAX [deg] EVALUATIONS OPTIONS...
+drive() {
+    local name=$1 limits=("${@:2:7}")
+    "$bin/ndtd" --replay "$work/odd.bag" --map "$data/map_from_even_scans_0.20m.pcd" \
+        --set preprocess.deskew=azimuth_cw --summary "$work/summary.json" "${@:9}" >/dev/null || failed=1
+    at_most "$name lost" "$(sed -n 's/.*"lost": \([0-9]*\).*/\1/p' "$work/summary.json")" 0
+    at_most "$name translation median" "$(value translation_error_m median)" "${limits[0]}"
+    at_most "$name translation p95" "$(value translation_error_m p95)" "${limits[1]}"
+    at_most "$name translation max" "$(value translation_error_m max)" "${limits[2]}"
+    at_most "$name rotation median" "$(value rotation_error_deg median)" "${limits[3]}"
+    at_most "$name rotation p95" "$(value rotation_error_deg p95)" "${limits[4]}"
+    at_most "$name rotation max" "$(value rotation_error_deg max)" "${limits[5]}"
+    at_most "$name evaluations mean" "$(value evaluations mean)" "${limits[6]}"
+}
+
+drive "one pass," 0.023 0.05 0.08 0.06 0.12 0.20 12
+drive "two passes," 0.016 0.03 0.05 0.045 0.08 0.13 12 --set preprocess.deskew_passes=2
+exit "$failed"
