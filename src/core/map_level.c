@@ -108,19 +108,18 @@ static void brick_of(const int32_t cell[3], int32_t brick[3])
         brick[i] = cell[i] >> 3;
 }
 
-/* Slot of a brick in the table, or -1 when it lies outside the dense box. */
+/* Slot of a brick in the table, or -1 when it lies outside the box around all bricks. */
 static int64_t brick_slot(const struct ndt_map_level *level, const int32_t brick[3])
 {
-    if (!level->hashed) {
-        int64_t slot = 0;
-        for (int i = 2; i >= 0; i--) {
-            const int32_t b = brick[i] - level->brick_min[i];
-            if (b < 0 || b >= level->brick_dim[i])
-                return -1;
-            slot = slot * level->brick_dim[i] + b;
-        }
-        return slot;
+    int64_t slot = 0;
+    for (int i = 2; i >= 0; i--) {
+        const int64_t b = (int64_t)brick[i] - level->brick_min[i];
+        if (b < 0 || b >= level->brick_dim[i])
+            return -1;
+        slot = slot * level->brick_dim[i] + b;
     }
+    if (!level->hashed)
+        return slot;
     const uint64_t key = brick_key(brick), mask = level->brick_slots - 1;
     uint64_t at = ndt_key_hash(key) & mask;
     while (level->brick_keys[at] != key && level->brick_keys[at] != 0)

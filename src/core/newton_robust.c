@@ -185,7 +185,7 @@ static enum ndt_status hold_weak(struct ndt_search *search, const struct limits 
     ndt_remove_weak(search, &search->weak, step);
     for (int i = 0; i < 6; i++)
         search->p[i] = search->guess[i] + step[i];
-    search->iteration_limit = (int)search->aligner->trace_count + search->params->max_iterations / 3 + 1;
+    search->iteration_limit = (int)search->aligner->trace_count + search->params->max_iterations / 3;
     return run_level(search, limits, stop, err);
 }
 

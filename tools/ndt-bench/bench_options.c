@@ -12,8 +12,6 @@
 
 enum { CODE_FIRST = 256 };
 
-typedef enum ndt_status (*take_function)(struct bench_options *options, const char *text, struct ndt_error *err);
-
 static enum ndt_status take_bag(struct bench_options *options, const char *text, struct ndt_error *err)
 {
     (void)err;
@@ -180,7 +178,7 @@ static enum ndt_status take_pose(struct bench_options *options, const char *text
 
 static const struct flag {
     const char *name, *value, *help;
-    take_function take;
+    enum ndt_status (*take)(struct bench_options *options, const char *text, struct ndt_error *err);
 } flags[] = {
     {"map", "FILE|DIR", "The prior map; a cloud file for build times and for --peer", take_map},
     {"scan", "FILE...", "Scans to match, all taken at --pose", take_scan},

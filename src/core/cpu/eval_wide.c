@@ -44,8 +44,7 @@ static inline void locate(const struct ndt_wide_job *job, struct chunk *c, size_
         wide_store_i(&c->cell[k][i], cell);
         inner = (inner << 3) | (cell & 7);
         brick -= level->brick_min[k];
-        if (!level->hashed)
-            valid &= (brick >= 0) & (brick < level->brick_dim[k]);
+        valid &= (brick >= 0) & (brick < level->brick_dim[k]);
         slot = slot * level->brick_dim[k] + brick;
         valid &= usable;
     }

@@ -1,0 +1,41 @@
+/* Other implementations of the same work, to be measured in the same run. One row in bench_peer.c each, present
+ * only where its library is. Included by C and C++. */
+#ifndef BENCH_PEER_H
+#define BENCH_PEER_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bench_peer_points {
+    const float *x_m, *y_m, *z_m;
+    size_t count;
+};
+/* Poses are 4x4, row-major, relative to the origin of the map's points. */
+struct bench_peer_result {
+    double T[16];
+    double took_us; /* from handing over the scan to the pose */
+    int iterations, converged;
+};
+
+struct bench_peer_ops {
+    const char *name;
+    const char *about; /* one line: what it is and how it is set */
+    /* NULL, and a line in `why`, when it cannot. Preparing the map is not part of any align. */
+    void *(*open)(const struct bench_peer_points *map, double leaf_m, char *why, size_t why_size);
+    void (*close)(void *state);
+    /* 0, and a line in `why`, when it fails. */
+    int (*align)(void *state, const struct bench_peer_points *scan, const double guess[16],
+                 struct bench_peer_result *out, char *why, size_t why_size);
+};
+extern const struct bench_peer_ops bench_peer_pcl;
+
+/* NULL when this build has none of that name. */
+const struct bench_peer_ops *bench_peer_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
