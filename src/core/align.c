@@ -99,7 +99,10 @@ enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], st
     const double start_us = ndt_clock_us();
     memcpy(search->request.p, p, sizeof(search->request.p));
     enum ndt_status status = backend->ops->eval(backend, &search->request, out, err);
-    search->slowest_eval_us = fmax(search->slowest_eval_us, ndt_clock_us() - start_us);
+    const double eval_us = ndt_clock_us() - start_us;
+    search->slowest_eval_us = fmax(search->slowest_eval_us, eval_us);
+    search->unbilled_us += eval_us;
+    search->unbilled_evaluations++;
     search->evaluations++;
     return status;
 }
@@ -122,14 +125,12 @@ static void read_counters(const struct ndt_search *search, struct ndt_backend_co
 struct ndt_iteration *ndt_search_row(struct ndt_search *search)
 {
     struct ndt_aligner *aligner = search->aligner;
-    struct ndt_backend_counters before;
     if (aligner->trace_count < NDT_MAX_ITERATIONS)
         aligner->trace_count++;
     struct ndt_iteration *row = &aligner->trace[aligner->trace_count - 1];
     double norm = 0;
     for (int i = 0; i < 6; i++)
         norm += search->eval.gradient[i] * search->eval.gradient[i];
-    read_counters(search, &before);
     *row = (struct ndt_iteration){
         .iteration = (int32_t)aligner->trace_count - 1,
         .level = search->request.level,
@@ -137,28 +138,26 @@ struct ndt_iteration *ndt_search_row(struct ndt_search *search)
         .gradient_norm = sqrt(norm),
         .matched = search->eval.matched,
         .pairs = search->eval.pairs,
-        .kernel_us = -before.kernel_us,
-        .h2d_bytes = 0 - before.h2d_bytes,
-        .d2h_bytes = 0 - before.d2h_bytes,
-        .allocations = 0 - before.allocations,
     };
     return row;
 }
 
-void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6],
-                          double eval_us, int evaluations)
+void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6])
 {
-    struct ndt_backend_counters after;
-    read_counters(search, &after);
-    row->evaluations = evaluations;
+    struct ndt_backend_counters now;
+    read_counters(search, &now);
     row->step_m = sqrt(step[0] * step[0] + step[1] * step[1] + step[2] * step[2]);
     row->step_rad = sqrt(step[3] * step[3] + step[4] * step[4] + step[5] * step[5]);
-    row->eval_us = eval_us;
-    row->kernel_us += after.kernel_us;
-    row->h2d_bytes += after.h2d_bytes;
-    row->d2h_bytes += after.d2h_bytes;
-    row->allocations += after.allocations;
+    row->evaluations = search->unbilled_evaluations;
+    row->eval_us = search->unbilled_us;
+    row->kernel_us = now.kernel_us - search->billed.kernel_us;
+    row->h2d_bytes = now.h2d_bytes - search->billed.h2d_bytes;
+    row->d2h_bytes = now.d2h_bytes - search->billed.d2h_bytes;
+    row->allocations = now.allocations - search->billed.allocations;
     row->T_map_sensor = ndt_search_pose(search, search->p);
+    search->billed = now;
+    search->unbilled_evaluations = 0;
+    search->unbilled_us = 0;
 }
 
 static enum ndt_status find_levels(struct ndt_search *search, struct ndt_error *err)
@@ -273,6 +272,7 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
     memcpy(search.guess, search.p, sizeof(search.guess));
     status = load_scan(&search, scan, err);
     out->upload_us = ndt_clock_us() - search.start_us;
+    read_counters(&search, &search.billed);
     if (status == NDT_OK)
         status = params->variant == NDT_AUTOWARE ? ndt_newton_autoware(&search, &stop, err)
                                                  : ndt_newton_robust(&search, &stop, err);

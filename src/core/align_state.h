@@ -35,6 +35,10 @@ struct ndt_search {
     double start_us;
     double slowest_eval_us; /* cost of an evaluation as seen so far, for the deadline */
     int evaluations;
+    /* Cost since the last row was closed: the evaluation that opens a level belongs to its first row. */
+    int unbilled_evaluations;
+    double unbilled_us;
+    struct ndt_backend_counters billed;
     double guess[6]; /* p of the guess */
     double p[6];     /* where `eval` was taken */
     struct ndt_eval eval;
@@ -51,8 +55,7 @@ NDT_MUST_CHECK enum ndt_status ndt_search_eval(struct ndt_search *search, const 
 int ndt_search_late(const struct ndt_search *search);
 /* A new row of the trace, filled from the evaluation that the iteration starts from; the last one when full. */
 struct ndt_iteration *ndt_search_row(struct ndt_search *search);
-void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6],
-                          double eval_us, int evaluations);
+void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6]);
 
 NDT_MUST_CHECK enum ndt_status ndt_newton_robust(struct ndt_search *search, enum ndt_stop *stop,
                                                  struct ndt_error *err);

@@ -62,12 +62,11 @@ enum ndt_status ndt_newton_autoware(struct ndt_search *search, enum ndt_stop *st
         struct ndt_iteration *row = ndt_search_row(search);
         row->min_abs_eigenvalue = solve(&search->eval, d);
         const double alpha = make_step(params, &search->eval, d);
-        const double eval_us = ndt_clock_us();
-        row->solve_us = eval_us - solve_us;
+        row->solve_us = ndt_clock_us() - solve_us;
         for (int k = 0; alpha > 0 && k < 6; k++)
             search->p[k] += d[k];
         status = ndt_search_eval(search, search->p, &search->eval, err);
-        ndt_search_close_row(search, row, d, ndt_clock_us() - eval_us, 1);
+        ndt_search_close_row(search, row, d);
         if (alpha < params->trans_epsilon)
             *stop = NDT_STOP_CONVERGED;
     }

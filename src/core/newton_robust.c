@@ -74,10 +74,10 @@ static int acceptable(const struct ndt_eval *from, const struct ndt_eval *to, co
 /* Tries alpha = 1, 1/2, 1/4 ... along d and moves the search to the first acceptable point. *moved is 0 when
  * none was; step is what was done. */
 static enum ndt_status line_search(struct ndt_search *search, const double d[6], double step[6], int *moved,
-                                   int *late, int *trials, struct ndt_error *err)
+                                   int *late, struct ndt_error *err)
 {
     double alpha = 1;
-    for (*trials = 0; *trials < search->params->max_trials; alpha *= 0.5) {
+    for (int trial = 0; trial < search->params->max_trials; trial++, alpha *= 0.5) {
         double p[6];
         struct ndt_eval eval;
         *late = ndt_search_late(search);
@@ -87,7 +87,6 @@ static enum ndt_status line_search(struct ndt_search *search, const double d[6],
             step[i] = alpha * d[i];
             p[i] = search->p[i] + step[i];
         }
-        ++*trials;
         enum ndt_status status = ndt_search_eval(search, p, &eval, err);
         if (status != NDT_OK)
             return status;
@@ -120,24 +119,23 @@ static enum ndt_status iterate(struct ndt_search *search, const struct limits *l
                                struct ndt_error *err)
 {
     double d[6], step[6] = {0};
-    int moved = 0, trials = 0;
+    int moved = 0;
     const double before = search->eval.score, solve_us = ndt_clock_us();
     struct ndt_iteration *row = ndt_search_row(search);
     newton_step(&search->eval, search->params->eigenvalue_floor, d, &row->min_abs_eigenvalue);
     ndt_remove_weak(search, &search->weak, d);
     cap_step(search->params, d);
-    const double eval_us = ndt_clock_us();
-    row->solve_us = eval_us - solve_us;
+    row->solve_us = ndt_clock_us() - solve_us;
     /* A step too small to matter is not worth an evaluation: the pose stays where it was evaluated. */
     *done = norm3(d) < limits->step_m && norm3(d + 3) < limits->step_rad;
     if (*done) {
-        ndt_search_close_row(search, row, step, 0, 0);
+        ndt_search_close_row(search, row, step);
         return NDT_OK;
     }
-    enum ndt_status status = line_search(search, d, step, &moved, late, &trials, err);
+    enum ndt_status status = line_search(search, d, step, &moved, late, err);
     if (status != NDT_OK)
         return status;
-    ndt_search_close_row(search, row, step, ndt_clock_us() - eval_us, trials);
+    ndt_search_close_row(search, row, step);
     *done = !moved || fabs(search->eval.score - before) < limits->gain * fabs(before);
     return NDT_OK;
 }

@@ -54,7 +54,7 @@ static const struct flag flags[] = {
     {"--skip", "N", "Leave out the first N scans; the start is then --initial-pose or the bag's truth",
      SCANS(replay.skip)},
     {"--limit", "N", "Stop after N scans", SCANS(replay.limit)},
-    {"--out", "FILE", "Write the trajectory (TUM)", REPLAY_FILE(poses)},
+    {"--out", "FILE", "Write the trajectory (TUM; KITTI when the name ends in .kitti)", REPLAY_FILE(poses)},
     {"--timing", "FILE", "Write times and steps of every scan (.csv or .jsonl)", REPLAY_FILE(timing)},
     {"--summary", "FILE", "Write the table as JSON", REPLAY_FILE(summary)},
     {"--expect", "FILE", "Compare with an earlier --out or --summary, or 16 hexadecimal digits",

@@ -45,8 +45,10 @@ static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink
         status = ndtd_expectation_read(&sinks->expectation, paths->expect, err);
         sinks->expects = status == NDT_OK;
     }
-    if (status == NDT_OK && paths->poses)
+    if (status == NDT_OK && paths->poses) {
+        sinks->poses_format = ends_with(paths->poses, ".kitti") ? NDT_KITTI : NDT_TUM;
         status = ndt_output_open(&sinks->poses, paths->poses, err);
+    }
     if (status == NDT_OK && paths->timing)
         status = open_timing(sinks, paths->timing, err);
     if (status == NDT_OK && paths->summary)
@@ -81,7 +83,7 @@ static enum ndt_status publish(struct ndtd_sinks *sinks, const struct ndtd_scan_
     sinks->summary.trajectory_hash = ndtd_trajectory_hash(sinks->summary.trajectory_hash, record->seq,
                                                           record->stamp_ns, record->result.outcome, pose);
     if (has_pose && sinks->poses.file)
-        ndt_trajectory_write_pose(sinks->poses.file, NDT_TUM, record->stamp_ns, pose);
+        ndt_trajectory_write_pose(sinks->poses.file, sinks->poses_format, record->stamp_ns, pose);
     if (has_pose && sinks->expects)
         ndtd_expectation_pose(&sinks->expectation, record->stamp_ns, pose);
     return ndtd_evaluator_result(&sinks->evaluator, record->stamp_ns, has_pose ? pose : NULL, err);
@@ -107,7 +109,7 @@ static enum ndt_status commit(struct ndt_output *output, enum ndt_status status,
 enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struct ndt_error *err)
 {
     enum ndt_status status = ndtd_evaluator_errors(&sinks->evaluator, &sinks->summary.errors, err);
-    if (sinks->poses.file)
+    if (sinks->poses.file && sinks->poses_format == NDT_TUM) /* others read KITTI files and know no comments */
         fprintf(sinks->poses.file, "# trajectory_hash %016" PRIx64 "\n", sinks->summary.trajectory_hash);
     if (sinks->json.file)
         ndtd_report_json(sinks->json.file, &sinks->summary);

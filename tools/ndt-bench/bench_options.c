@@ -278,6 +278,10 @@ static enum ndt_status check(const struct bench_options *out, struct ndt_error *
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose belongs to --scan; a bag brings its own truth");
     if (!out->basin && out->offset_count > 1)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--offsets: several only with --basin");
+    if (out->basin && (out->peer || out->points.count || out->variants.count || out->levels.count > 1 ||
+                       out->neighbours.count > 1 || out->backends.count > 1 || out->threads.count > 1))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--basin compares two variants only: no --peer, --points or --variant, "
+                        "and one value for --levels, --neighbours, --backend and --threads");
     if (out->peer && strcmp(out->peer, "pcl") != 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--peer %.40s: the only one is pcl", out->peer);
     return NDT_OK;

@@ -77,7 +77,7 @@ void ndt_align_params_default(struct ndt_align_params *params);
 struct ndt_iteration {
     int32_t iteration;
     int32_t level;
-    int32_t evaluations; /* evaluations this iteration needed (1 + rejected trials) */
+    int32_t evaluations; /* made since the last row: trials of this step, and the one that opened the level */
     double score;        /* at the pose the iteration starts from */
     double gradient_norm;
     double step_m, step_rad;

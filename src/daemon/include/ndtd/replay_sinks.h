@@ -4,6 +4,7 @@
 #define NDTD_REPLAY_SINKS_H
 
 #include "ndt_io/output_file.h"
+#include "ndt_io/trajectory.h"
 #include "ndtd/evaluator.h"
 #include "ndtd/expectation.h"
 #include "ndtd/summary.h"
@@ -20,6 +21,7 @@ struct ndtd_sink_paths {
 /* All zero is closed. */
 struct ndtd_sinks {
     struct ndt_output poses, timing, json;
+    enum ndt_trajectory_format poses_format; /* KITTI when the name ends in .kitti, else TUM */
     int timing_is_json;
     int expects;
     struct ndtd_expectation expectation;
