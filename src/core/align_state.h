@@ -45,6 +45,7 @@ struct ndt_search {
     struct ndt_eval_request request;
     struct ndt_weak weak; /* found once the finest level has converged; robust only */
     int iteration_limit;
+    double trust; /* part of the step caps that steps have kept to lately; robust only */
 };
 
 struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[6]);

@@ -26,7 +26,7 @@ struct kernel_plan {
     char skipped[512];           /* why */
     size_t passed, failed;
     double worst; /* largest error as part of what is allowed */
-    char worst_name[96];
+    char worst_name[128];
 };
 
 enum { KERNEL_MAX_PLANS = 64 };

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# ndt-bench: tables and JSON over a simulated drive, and what it says to wrong options.
+#   test_ndt_bench.sh BIN_DIR
+set -uo pipefail
+bin=${1:?folder of the programs}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+failures=0
+
+fail() {
+    echo "FAIL: $*"
+    failures=$((failures + 1))
+}
+
+# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches.
+expect() {
+    local code=$1 pattern=$2 rc
+    shift 2
+    "$bin/ndt-bench" "$@" >"$dir/stdout" 2>"$dir/stderr" </dev/null
+    rc=$?
+    [ "$rc" = "$code" ] || fail "ndt-bench $*: exit code $rc instead of $code: $(cat "$dir/stderr")"
+    if [ -z "$pattern" ]; then
+        [ ! -s "$dir/stderr" ] || fail "ndt-bench $*: stderr is not empty: $(cat "$dir/stderr")"
+        return
+    fi
+    [ "$(wc -l <"$dir/stderr")" = 1 ] || fail "ndt-bench $*: not one line: $(cat "$dir/stderr")"
+    grep -qE -- "$pattern" "$dir/stderr" || fail "ndt-bench $*: '$(cat "$dir/stderr")' does not say '$pattern'"
+}
+
+says() {
+    grep -qE -- "$1" "$dir/stdout" || fail "no '$1' in: $(cat "$dir/stdout")"
+}
+
+is_json() {
+    if command -v python3 >/dev/null; then
+        python3 -m json.tool "$1" >/dev/null || fail "$1 is not JSON"
+    fi
+}
+
+"$bin/ndt-sim" --seed 2 --out "$dir/sim" --scans 12 --columns 900 --map-spacing 0.25 >/dev/null || {
+    echo "FAIL: ndt-sim made no drive"
+    exit 1
+}
+map=$dir/sim/map.pcd bag=$dir/sim/drive.bag
+common=(--map "$map" --bag "$bag" --set preprocess.deskew=time --scans 4 --starts 8)
+
+# Every combination gets its row, in the table and in the file.
+expect 0 "" "${common[@]}" --points 400,800 --threads 1,2 --levels 2,4-2-1 --json "$dir/grid.json"
+says '^map .*points, read in'
+says '^4-2-1 +unbiased'
+says '^preprocess to +400 points: median 400'
+says 'times one thread'
+[ "$(grep -c '^robust .* cpu ' "$dir/stdout")" -ge 8 ] || fail "fewer than 8 rows: $(cat "$dir/stdout")"
+[ "$(grep -c '"variant": "robust"' "$dir/grid.json")" = 8 ] || fail "not 8 rows in the JSON"
+is_json "$dir/grid.json"
+
+# The same seed, the same starts: everything that is no time is equal, for any number of threads.
+numbers() { sed -E 's/.*("recovered": [0-9]+).*("evaluations": \{[^}]*\}).*("error_m": \{[^}]*\}).*/\1 \2 \3/;t;d' "$1"; }
+expect 0 "" "${common[@]}" --threads 1 --levels 2 --json "$dir/a.json"
+expect 0 "" "${common[@]}" --threads 2 --levels 2 --json "$dir/b.json"
+[ -n "$(numbers "$dir/a.json")" ] || fail "no figures in a.json"
+[ "$(numbers "$dir/a.json")" = "$(numbers "$dir/b.json")" ] || fail "one and two threads give other figures"
+
+# Small errors of the start are recovered on a drive whose truth is exact.
+expect 0 "" "${common[@]}" --basin --offsets 0.2/1 --threads 1 --json "$dir/basin.json"
+says '^robust .*0.2 m 1 deg +100.0 %'
+says '^autoware +2 +radius'
+is_json "$dir/basin.json"
+
+expect 0 "" "${common[@]}" --variant robust,autoware --backend cpu,reference --points 200
+says '^autoware .*reference'
+expect 0 "" --map "$map" --scan "$map" "$map" --points 300 --starts 2 --pose 0,0,0,0,0,0,2
+says '2 scans, 2 starts'
+expect 0 "" --help
+says '^usage: ndt-bench'
+
+expect 2 '--map is missing' --bag "$bag"
+expect 2 'either --scan or --bag' --map "$map"
+expect 2 'either --scan or --bag' --map "$map" --bag "$bag" --scan "$map"
+expect 2 'did you mean --points' --map "$map" --bag "$bag" --pionts 3
+expect 2 'its value is missing' --map "$map" --bag
+expect 2 'not expected here' --map "$map" --bag "$bag" again
+expect 2 'single commas' --map "$map" --bag "$bag" --levels 2,,4
+expect 2 'metres/degrees' --map "$map" --bag "$bag" --basin --offsets 1
+expect 2 'several only with --basin' --map "$map" --bag "$bag" --offsets 1/2,2/3
+expect 2 'basin compares' --map "$map" --bag "$bag" --basin --threads 1,2
+expect 2 'did you mean' --map "$map" --bag "$bag" --set ndt.level=[2]
+expect 2 'ndt.levels: ' --map "$map" --bag "$bag" --levels 0.01
+expect 2 "'x' is not a whole number" --map "$map" --bag "$bag" --points x
+expect 2 'quaternion' --map "$map" --scan "$map" --pose 0,0,0,0,0,0,0
+expect 2 'the only one is pcl' --map "$map" --bag "$bag" --peer icp
+expect 2 'a number from 0' --map "$map" --bag "$bag" --starts -1
+expect 3 'none.pcd: ' --map "$dir/none.pcd" --bag "$bag"
+expect 3 'none.bag: ' --map "$map" --bag "$dir/none.bag"
+expect 3 'map.pcd: ' --map "$map" --bag "$map"
+expect 3 "no/x.json: " "${common[@]}" --points 200 --json "$dir/no/x.json"
+
+[ "$failures" = 0 ] || echo "$failures failures"
+[ "$failures" = 0 ]
