@@ -10,6 +10,7 @@
 #include "clock.h"
 
 enum { MAX_THREADS = 256 };
+#define GATE_OPEN 0x80000000u
 
 struct ndt_pool {
     int threads, workers; /* workers = threads - 1 that were started */
@@ -21,7 +22,9 @@ struct ndt_pool {
     size_t items;
     _Atomic size_t next;
     _Atomic unsigned generation;
-    _Atomic int busy; /* workers that have not finished the current job */
+    /* GATE_OPEN while a job can be joined, plus the number of workers inside. Whoever has not joined when the work
+     * is done is not waited for: a worker that lost its core to another program costs nothing. */
+    _Atomic unsigned gate;
     _Atomic int quit;
     pthread_mutex_t mutex; /* only around falling asleep and waking up */
     pthread_cond_t wake;
@@ -67,6 +70,16 @@ static void wait_for_job(struct ndt_pool *pool, unsigned seen)
     sleep_until(pool, seen);
 }
 
+static int join_job(struct ndt_pool *pool)
+{
+    unsigned gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
+    while (gate & GATE_OPEN)
+        if (atomic_compare_exchange_weak_explicit(&pool->gate, &gate, gate + 1, memory_order_acquire,
+                                                  memory_order_acquire))
+            return 1;
+    return 0;
+}
+
 static void *worker(void *argument)
 {
     struct ndt_pool *pool = argument;
@@ -75,8 +88,10 @@ static void *worker(void *argument)
         seen = atomic_load_explicit(&pool->generation, memory_order_acquire);
         if (atomic_load(&pool->quit))
             return NULL;
+        if (!join_job(pool))
+            continue;
         work_off(pool);
-        atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&pool->gate, 1, memory_order_release);
     }
 }
 
@@ -99,10 +114,11 @@ void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item
     pool->context = context;
     pool->items = items;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->busy, pool->workers, memory_order_relaxed);
+    atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
     announce(pool);
     work_off(pool);
-    for (int spins = 0; atomic_load_explicit(&pool->busy, memory_order_acquire) > 0; spins++) {
+    atomic_fetch_and_explicit(&pool->gate, ~GATE_OPEN, memory_order_acq_rel);
+    for (int spins = 0; atomic_load_explicit(&pool->gate, memory_order_acquire) > 0; spins++) {
         relax();
         if (spins > 4096) /* a worker lost its core: let it run */
             sched_yield();
