@@ -2,10 +2,18 @@
 
 #include <string.h>
 
-/* One row per backend; "auto" takes the first that works. */
+#ifdef NDT_HAVE_CUDA
+#include "ndt_cuda/cuda_backend.h"
+#endif
+
+/* One row per backend; "auto" takes the first that works. The CPU comes before CUDA until a GPU has been measured
+ * to be faster per alignment; so nobody touches a device without having asked for it. */
 static const struct ndt_backend_ops *const backends[] = {
     &ndt_cpu_backend,
     &ndt_reference_backend,
+#ifdef NDT_HAVE_CUDA
+    &ndt_cuda_backend,
+#endif
 };
 enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
 

@@ -82,6 +82,18 @@ const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner,
     return aligner->trace;
 }
 
+enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, FILE *file, struct ndt_error *err)
+{
+    struct ndt_backend *backend = aligner->backend;
+    if (iteration >= aligner->trace_count)
+        return ndt_fail(err, NDT_ERR_LIMIT, "iteration %zu of an alignment that had %zu", iteration,
+                        aligner->trace_count);
+    if (!backend->ops->dump)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s keeps nothing between points and sums",
+                        backend->ops->name);
+    return backend->ops->dump(backend, &aligner->starts[iteration], file, err);
+}
+
 struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[6])
 {
     const struct ndt_pose turn = ndt_pose_from_rotation(search->R0, (double[3]){0, 0, 0});
@@ -128,6 +140,9 @@ struct ndt_iteration *ndt_search_row(struct ndt_search *search)
     if (aligner->trace_count < NDT_MAX_ITERATIONS)
         aligner->trace_count++;
     struct ndt_iteration *row = &aligner->trace[aligner->trace_count - 1];
+    struct ndt_eval_request *start = &aligner->starts[aligner->trace_count - 1];
+    *start = search->request;
+    memcpy(start->p, search->p, sizeof(start->p));
     double norm = 0;
     for (int i = 0; i < 6; i++)
         norm += search->eval.gradient[i] * search->eval.gradient[i];
@@ -153,6 +168,8 @@ void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, 
     row->kernel_us = now.kernel_us - search->billed.kernel_us;
     row->h2d_bytes = now.h2d_bytes - search->billed.h2d_bytes;
     row->d2h_bytes = now.d2h_bytes - search->billed.d2h_bytes;
+    row->launches = now.launches - search->billed.launches;
+    row->synchronisations = now.synchronisations - search->billed.synchronisations;
     row->allocations = now.allocations - search->billed.allocations;
     row->T_map_sensor = ndt_search_pose(search, search->p);
     search->billed = now;

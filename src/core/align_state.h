@@ -12,6 +12,7 @@ struct ndt_aligner {
      * A rotation r moves the points by |lever_m r| on average: so rotations compare with translations. */
     double lever_m[9], per_lever[9];
     struct ndt_iteration trace[NDT_MAX_ITERATIONS];
+    struct ndt_eval_request starts[NDT_MAX_ITERATIONS]; /* of each row: where it was evaluated, for ndt_aligner_dump */
     size_t trace_count;
 };
 

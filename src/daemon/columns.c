@@ -31,6 +31,8 @@ static const struct ndtd_column columns[] = {
     {"kernel_us", "us", "time on the device", TIME, STEP(kernel_us), NONE},
     {"h2d_bytes", "bytes", "moved to the device", NDTD_CELL_U64, STEP(h2d_bytes), NONE},
     {"d2h_bytes", "bytes", "moved from the device", NDTD_CELL_U64, STEP(d2h_bytes), NONE},
+    {"launches", "", "kernels launched", NDTD_CELL_U64, STEP(launches), NONE},
+    {"synchronisations", "", "waits for the device", NDTD_CELL_U64, STEP(synchronisations), NONE},
     {"allocations", "", "allocations of the backend", NDTD_CELL_U64, STEP(allocations), NONE},
     {"tx", "m", "pose after the step; scan: the result", REAL, STEP(T_map_sensor.t_m[0]),
      SCAN(result.T_map_sensor.t_m[0])},

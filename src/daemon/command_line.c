@@ -8,10 +8,10 @@
 #include "ndtd/nearest_name.h"
 #include "ndtd/options.h"
 
-enum flag_kind { ACTION, TEXT, COUNT, OPTION, SET };
+enum flag_kind { ACTION, TEXT, COUNT, SWITCH, OPTION, SET };
 
 /* One flag. ACTION: `action`; TEXT (also of an action): const char * at `offset`; COUNT: uint64_t at `offset`;
- * OPTION: the option it stands for. */
+ * SWITCH: int at `offset`; OPTION: the option it stands for. */
 struct flag {
     const char *name;
     const char *argument; /* NULL: takes none */
@@ -38,6 +38,8 @@ static const struct flag flags[] = {
      SHOWS(NDTD_PRINT_CONFIG)},
     {"--check-config", NULL, "Only check --config and --set", SHOWS(NDTD_CHECK_CONFIG)},
     {"--list-backends", NULL, "What can compute, and whether it works here", SHOWS(NDTD_LIST_BACKENDS)},
+    {"-v", NULL, "With --list-backends: also what each would allocate", .kind = SWITCH,
+     .offset = offsetof(struct ndtd_command, verbose), .only_for = NDTD_LIST_BACKENDS},
     {"--help", NULL, "This text", SHOWS(NDTD_HELP)},
     {"--help-options", NULL, "Every option of the configuration, and the columns of --timing",
      SHOWS(NDTD_HELP_OPTIONS)},
@@ -59,6 +61,11 @@ static const struct flag flags[] = {
     {"--summary", "FILE", "Write the table as JSON", REPLAY_FILE(summary)},
     {"--expect", "FILE", "Compare with an earlier --out or --summary, or 16 hexadecimal digits",
      REPLAY_FILE(expect)},
+    {"--dump-derivatives", "FILE",
+     "Write Jacobians, Hessians and terms of one scan (.csv); needs a backend that keeps them",
+     FILE_NAME(replay.dump), .only_for = NDTD_REPLAY},
+    {"--dump-scan", "SEQ", "Of the scan with this number (0)", SCANS(replay.dump_scan)},
+    {"--dump-iteration", "N", "At this iteration of its last pass (0)", SCANS(replay.dump_iteration)},
 };
 enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
 
@@ -136,6 +143,8 @@ static enum ndt_status take_flag(struct ndtd_command *command, const struct foun
     }
     if (flag->kind == TEXT || (flag->kind == ACTION && flag->argument))
         memcpy(at, &found->value, sizeof(found->value));
+    if (flag->kind == SWITCH)
+        memcpy(at, &(int){1}, sizeof(int));
     return flag->kind == COUNT ? take_count(at, found, err) : NDT_OK;
 }
 
@@ -208,6 +217,13 @@ static enum ndt_status check_files(const struct ndtd_sink_paths *files, struct n
     return NDT_OK;
 }
 
+static enum ndt_status check_dump(const struct ndtd_replay_options *replay, struct ndt_error *err)
+{
+    if (!replay->dump && (replay->dump_scan || replay->dump_iteration))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--dump-scan and --dump-iteration go with --dump-derivatives only");
+    return NDT_OK;
+}
+
 static enum ndt_status configure(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
@@ -240,8 +256,11 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "nothing to do: give --replay BAG (the live daemon is not in this version); see --help");
     if (misplaced)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with --replay only", misplaced->name);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with %s only", misplaced->name,
+                        misplaced->only_for == NDTD_REPLAY ? "--replay" : "--list-backends");
     status = check_files(&command->replay.files, err);
+    if (status == NDT_OK)
+        status = check_dump(&command->replay, err);
     return status == NDT_OK ? configure(command, argc, argv, err) : status;
 }
 

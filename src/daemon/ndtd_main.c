@@ -24,7 +24,21 @@ static int fail(enum ndt_status status, const struct ndt_error *err)
     return status == NDT_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
-static void list_backends(void)
+/* The lines of a plan, moved in under their backend. */
+static void print_plan(const struct ndt_backend_ops *ops, const struct ndt_backend_config *config)
+{
+    char text[2000] = "";
+    if (!ops->plan)
+        return;
+    ops->plan(config, text, sizeof(text));
+    for (const char *line = text; *line;) {
+        const size_t length = strcspn(line, "\n");
+        printf("           %.*s\n", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static void list_backends(const struct ndtd_command *command)
 {
     char isas[128];
     for (size_t i = 0; ndt_backend_at(i); i++) {
@@ -32,6 +46,8 @@ static void list_backends(void)
         struct ndt_error why = {""};
         int works = ops->probe(&why) == NDT_OK;
         printf("%-10s %s%s%s\n", ops->name, ops->about, works ? "" : "; not here: ", works ? "" : why.text);
+        if (command->verbose)
+            print_plan(ops, &command->settings.compute);
     }
     ndt_cpu_variants(isas, sizeof(isas));
     printf("CPU instruction sets (cpu.isa) that run here: %s\n", isas);
@@ -69,7 +85,7 @@ static int act(const struct ndtd_command *command)
         printf("%s: ok\n", command->config ? command->config : "defaults and --set");
         break;
     case NDTD_LIST_BACKENDS:
-        list_backends();
+        list_backends(command);
         break;
     case NDTD_HELP_OPTIONS:
         ndtd_options_print_help(stdout);

@@ -179,6 +179,16 @@ static enum ndt_status check_ranges(const struct ndt_preprocess_params *pre, str
     return NDT_OK;
 }
 
+/* The word as the table has it, so that copies of the settings stay valid; NULL for the first, auto. */
+static const char *name_in_table(const char *option, const char *word)
+{
+    const char *const *names = ndtd_option_find(option)->names;
+    for (size_t i = 1; names[i]; i++)
+        if (strcmp(names[i], word) == 0)
+            return names[i];
+    return NULL;
+}
+
 static void derive(struct ndtd_settings *settings)
 {
     struct ndt_align_params *align = &settings->align;
@@ -189,12 +199,8 @@ static void derive(struct ndtd_settings *settings)
         size_t given = settings->neighbours_count;
         align->levels[i].neighbours = settings->neighbours[from_finest > given ? 0 : given - from_finest];
     }
-    /* Points into the table, so that copies of the settings stay valid; NULL leaves it to the environment. */
-    const char *const *names = ndtd_option_find("cpu.isa")->names;
-    settings->compute.isa = NULL;
-    for (size_t i = 1; names[i]; i++)
-        if (strcmp(names[i], settings->isa) == 0)
-            settings->compute.isa = names[i];
+    settings->compute.isa = name_in_table("cpu.isa", settings->isa);
+    settings->compute.pipeline = name_in_table("cuda.pipeline", settings->cuda_pipeline);
 }
 
 enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err)

@@ -38,7 +38,8 @@ static void set_configured_pose(struct ndtd_pipeline *pipeline)
 static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = &pipeline->settings;
-    enum ndt_status status = ndt_backend_open(&pipeline->backend, settings->backend, &settings->compute, err);
+    enum ndt_status status =
+        ndt_backend_open_lasting(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)
         status = ndt_aligner_create(&pipeline->aligner, pipeline->backend, err);
     if (status == NDT_OK)
@@ -89,6 +90,12 @@ struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline)
 const struct ndt_backend *ndtd_pipeline_backend(const struct ndtd_pipeline *pipeline)
 {
     return pipeline->backend;
+}
+
+enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,
+                                   struct ndt_error *err)
+{
+    return ndt_aligner_dump(pipeline->aligner, iteration, file, err);
 }
 
 static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, enum ndt_message_type type, const uint8_t *data,

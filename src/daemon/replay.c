@@ -34,6 +34,7 @@ struct replay {
     uint64_t scans_seen; /* in the bag so far, skipped ones included */
     int started;         /* the first replayed scan was there, and with it the start */
     int truth_is_known;  /* truth was collected before, not on the way */
+    int has_dumped;
     int bag_is_damaged;
     char damage[512];
     struct bad_frames bad[KIND_COUNT];
@@ -159,6 +160,32 @@ static enum ndt_status reject_scan(struct replay *replay, const struct ndt_bag_r
     return ndtd_sinks_emit(&replay->sinks, &out, err);
 }
 
+/* What the backend computed on the way, for the one scan that was asked for. */
+static enum ndt_status dump(struct replay *replay, const struct ndtd_scan_record *record, struct ndt_error *err)
+{
+    const struct ndtd_replay_options *options = replay->options;
+    struct ndt_output output = {0};
+    if (!options->dump || replay->has_dumped || record->seq != options->dump_scan)
+        return NDT_OK;
+    if (options->dump_iteration >= record->trace_count)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--dump-iteration %" PRIu64 ": scan %" PRIu64 " has %zu iterations",
+                        options->dump_iteration, record->seq, record->trace_count);
+    enum ndt_status status = ndt_output_open(&output, options->dump, err);
+    if (status == NDT_OK)
+        status = ndtd_pipeline_dump(replay->pipeline, (size_t)options->dump_iteration, output.file, err);
+    if (status == NDT_OK)
+        status = ndt_output_commit(&output, err);
+    ndt_output_discard(&output);
+    replay->has_dumped = status == NDT_OK;
+    return status;
+}
+
+static enum ndt_status emit(struct replay *replay, struct ndtd_scan_record *record, struct ndt_error *err)
+{
+    enum ndt_status status = dump(replay, record, err);
+    return status == NDT_OK ? ndtd_sinks_emit(&replay->sinks, record, err) : status;
+}
+
 static enum ndt_status pass_on(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
 {
     struct ndtd_scan_record out = {0};
@@ -166,7 +193,7 @@ static enum ndt_status pass_on(struct replay *replay, const struct ndt_bag_recor
     enum ndt_status status = ndtd_pipeline_frame(replay->pipeline, (enum ndt_message_type)record->type,
                                                  record->payload, record->length, &emitted, &out, err);
     if (status == NDT_OK)
-        return emitted ? ndtd_sinks_emit(&replay->sinks, &out, err) : NDT_OK;
+        return emitted ? emit(replay, &out, err) : NDT_OK;
     if (!is_about_frame(status))
         return status;
     struct ndt_error why = err ? *err : (struct ndt_error){""};
@@ -253,6 +280,9 @@ static enum ndt_status run(struct replay *replay, struct ndt_error *err)
 static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *err)
 {
     const char *bag = replay->options->bag;
+    if (replay->sinks.summary.scans && replay->options->dump && !replay->has_dumped)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--dump-scan %" PRIu64 ": no such scan was replayed",
+                        replay->options->dump_scan);
     if (replay->sinks.summary.scans)
         return NDT_OK;
     if (replay->bag_is_damaged)

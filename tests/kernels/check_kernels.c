@@ -42,6 +42,7 @@ struct run {
     uint64_t map_hash;
     int has_first; /* sums of the first plan of `first_ops`, which the others must equal */
     const struct ndt_backend_ops *first_ops;
+    const char *first_pipeline; /* another pipeline adds in another order: other bits */
     struct ndt_eval first;
     char reproduce[256];
 };
@@ -83,6 +84,8 @@ static void start_plan(struct run *run, const struct kernel_plan *plan)
         snprintf(isa, sizeof(isa), " --isa %s", plan->isa);
         snprintf(threads, sizeof(threads), " --threads %d", plan->threads);
     }
+    if (plan->pipeline)
+        snprintf(isa, sizeof(isa), " --pipeline %s", plan->pipeline);
     snprintf(run->reproduce, sizeof(run->reproduce), "check_kernels --backend %s%s%s --seed %llu --case %s",
              plan->ops->name, isa, threads, (unsigned long long)run->options->seed, run->item->name);
     snprintf(crash_line, sizeof(crash_line), "reproduce: %s\n", run->reproduce);
@@ -192,11 +195,13 @@ static int sums_repeat(struct run *run, struct kernel_plan *plan, const struct n
         return 0;
     if (memcmp(sums, &again, sizeof(again)) != 0)
         return fail(run, plan, "a second evaluation, the caller's points overwritten, gives other bits");
-    if (run->has_first && run->first_ops == plan->ops && memcmp(sums, &run->first, sizeof(*sums)) != 0)
+    const int same_way = run->first_ops == plan->ops && run->first_pipeline == plan->pipeline;
+    if (run->has_first && same_way && memcmp(sums, &run->first, sizeof(*sums)) != 0)
         return fail(run, plan, "other bits than the first variant and number of threads of this backend");
-    if (run->first_ops != plan->ops) {
+    if (!same_way) {
         run->has_first = 1;
         run->first_ops = plan->ops;
+        run->first_pipeline = plan->pipeline;
         run->first = *sums;
     }
     return 1;
@@ -344,10 +349,8 @@ static int refuses_large(struct run *run, struct kernel_plan *plan)
     struct ndt_backend_config config;
     struct ndt_backend *small = NULL;
     struct ndt_error err = {""};
-    ndt_backend_config_default(&config);
+    kernel_plan_config(plan, &config);
     config.max_points = run->inputs.scan.cloud.count - 1;
-    if (plan->isa[0])
-        config.isa = plan->isa;
     if (plan->ops->open(&small, &config, &err) != NDT_OK)
         return fail(run, plan, err.text);
     const enum ndt_status status = plan->ops->set_scan(small, &run->inputs.scan.cloud, &err);
@@ -430,7 +433,8 @@ static void list_all(const struct kernel_plans *plans)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: check_kernels [--list] [--bench] [--backend NAME] [--isa NAME] [--threads 1..3]\n"
+            "usage: check_kernels [--list] [--bench] [--backend NAME] [--pipeline NAME]\n"
+            "                     [--isa NAME] [--threads 1..3]\n"
             "                     [--seed N] [--case NAME-OR-BEGINNING] [--oracle POINTS] [--largest POINTS]\n");
     return 2;
 }
@@ -438,9 +442,9 @@ static int usage(void)
 static int parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"list", 0, NULL, 'l'},    {"bench", 0, NULL, 'b'}, {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},
-        {"threads", 1, NULL, 't'}, {"seed", 1, NULL, 's'},  {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'},
-        {"largest", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
+        {"list", 0, NULL, 'l'},    {"bench", 0, NULL, 'b'},    {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},
+        {"threads", 1, NULL, 't'}, {"seed", 1, NULL, 's'},     {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'},
+        {"largest", 1, NULL, 'm'}, {"pipeline", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
     *options = (struct options){.seed = 1, .oracle = 1000, .largest = SIZE_MAX};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
@@ -455,6 +459,9 @@ static int parse(int argc, char **argv, struct options *options)
             break;
         case 'i':
             options->filter.isa = optarg;
+            break;
+        case 'p':
+            options->filter.pipeline = optarg;
             break;
         case 't':
             options->filter.threads = atoi(optarg);

@@ -1,5 +1,5 @@
-/* Every way to compute: one plan per backend, CPU variant and number of threads, with the tolerance it must
- * keep. Adding a backend = a row in src/backends.c and, where float is not enough said, one here. */
+/* Every way to compute: one plan per backend, pipeline, CPU variant and number of threads, with the tolerance it
+ * must keep. Adding a backend = a row in src/backends.c and, where float is not enough said, one here. */
 #ifndef KERNEL_PLAN_H
 #define KERNEL_PLAN_H
 
@@ -19,7 +19,8 @@ struct kernel_tolerance {
 
 struct kernel_plan {
     const struct ndt_backend_ops *ops;
-    char isa[16]; /* empty: the backend has no variants */
+    char isa[16];         /* empty: the backend has no variants */
+    const char *pipeline; /* NULL: the backend has only one */
     int threads;
     const struct kernel_tolerance *tolerance;
     struct ndt_backend *backend; /* NULL: cannot run here */
@@ -36,14 +37,16 @@ struct kernel_plans {
 };
 
 struct kernel_plan_filter {
-    const char *backend, *isa; /* NULL: all */
-    int threads;               /* 0: 1, 2 and 3 */
+    const char *backend, *isa, *pipeline; /* NULL: all */
+    int threads;                          /* 0: 1, 2 and 3 */
 };
 
 /* Opens everything that can run; what cannot is kept with its reason. */
 void kernel_plans_open(struct kernel_plans *plans, const struct kernel_plan_filter *filter);
 void kernel_plans_close(struct kernel_plans *plans);
-/* "cpu avx2 x2" */
+/* The configuration to open a plan's backend with. */
+void kernel_plan_config(const struct kernel_plan *plan, struct ndt_backend_config *config);
+/* "cpu avx2 x2", "cuda fused" */
 const char *kernel_plan_name(const struct kernel_plan *plan, char *text, size_t size);
 
 #endif

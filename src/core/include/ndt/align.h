@@ -84,7 +84,7 @@ struct ndt_iteration {
     double min_abs_eigenvalue;
     double matched, pairs;
     double eval_us, solve_us, kernel_us;
-    uint64_t h2d_bytes, d2h_bytes, allocations;
+    uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
     struct ndt_pose T_map_sensor; /* after the step */
 };
 
@@ -128,6 +128,10 @@ NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const stru
                                          struct ndt_align_result *out, struct ndt_error *err);
 /* The rows of the last ndt_align; borrowed until the next one. */
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count);
+/* Evaluates again where row `iteration` of the trace started from, and writes what lies between points and sums;
+ * see ndt_backend_ops.dump. NDT_ERR_LIMIT: there is no such row; NDT_ERR_UNSUPPORTED: the backend keeps nothing. */
+NDT_MUST_CHECK enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, FILE *file,
+                                                struct ndt_error *err);
 
 #ifdef __cplusplus
 }

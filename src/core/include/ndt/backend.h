@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ndt/cloud.h"
 #include "ndt/map.h"
@@ -26,6 +27,9 @@ struct ndt_backend_config {
     int pin_threads;   /* 1: worker i stays on the i-th allowed core */
     const char *isa;   /* "auto", "baseline", "avx2", "avx512", "neon"; NULL = $NDT_CPU_ISA, else auto */
     size_t max_points; /* scans beyond are refused with NDT_ERR_LIMIT; default 1 << 20 */
+    /* Backends on devices only. */
+    const char *pipeline; /* one of ops->pipelines; NULL or "auto": the first */
+    int device;           /* index, 0 .. */
 };
 
 void ndt_backend_config_default(struct ndt_backend_config *config);
@@ -52,7 +56,16 @@ struct ndt_eval {
 struct ndt_backend_counters {
     uint64_t evaluations;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
+    uint64_t h2d_copies, d2h_copies;
     double kernel_us; /* time on the device; for the CPU equal to the wall time of eval */
+};
+
+/* What an evaluation on a device costs without its work; medians [us], each with the wait for it. */
+struct ndt_overheads {
+    double copies_us;      /* 24 bytes up, the sums down */
+    double launch_us;      /* one kernel that does nothing, started and waited for */
+    double queue_us;       /* the part of it that the host spends to queue the kernel */
+    double synchronise_us; /* a wait when there is nothing to wait for */
 };
 
 struct ndt_backend; /* each backend's own; starts with a pointer to its ops */
@@ -75,6 +88,17 @@ struct ndt_backend_ops {
     void (*counters)(const struct ndt_backend *backend, struct ndt_backend_counters *out);
     /* One line: variant, threads, device. */
     void (*describe)(const struct ndt_backend *backend, char *text, size_t size);
+    /* Names for config->pipeline, the default first, NULL after the last. */
+    const char *const *pipelines;
+    /* What would be allocated for this configuration, in lines. Needs no open backend and no device. */
+    void (*plan)(const struct ndt_backend_config *config, char *text, size_t size);
+    /* Evaluates and writes what lies between points and sums, one line of CSV per point. NDT_ERR_UNSUPPORTED where
+     * the pipeline keeps nothing; whether the file took it is for the caller to see. */
+    enum ndt_status (*dump)(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
+                            struct ndt_error *err);
+    /* Measures over so many rounds; counts them in the counters as well. */
+    enum ndt_status (*overheads)(struct ndt_backend *backend, int rounds, struct ndt_overheads *out,
+                                 struct ndt_error *err);
 };
 
 struct ndt_backend {

@@ -27,6 +27,7 @@ struct ndtd_command {
     const char *action_flag; /* as written, for messages */
     const char *config;      /* path, NULL when there is none */
     const char *compiled;    /* what --compile-map writes */
+    int verbose;             /* -v */
     struct ndtd_replay_options replay;
     struct ndtd_settings settings;
 };

@@ -3,6 +3,8 @@
 #ifndef NDTD_PIPELINE_H
 #define NDTD_PIPELINE_H
 
+#include <stdio.h>
+
 #include "ndt_proto/message.h"
 #include "ndtd/settings.h"
 #include "ndtd/tracker.h"
@@ -36,6 +38,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipelin
                                                    const uint8_t *data, size_t size, int *emitted,
                                                    struct ndtd_scan_record *record, struct ndt_error *err);
 struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline);
+/* Writes what the backend computes between points and sums at one iteration of the last scan's trace. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,
+                                                  struct ndt_error *err);
 /* The backend behind it, for its name, description and counters; borrowed. */
 const struct ndt_backend *ndtd_pipeline_backend(const struct ndtd_pipeline *pipeline);
 

@@ -1,0 +1,361 @@
+/* The CUDA backend: what all pipelines share. Memory is allocated at open and when a larger map comes, never
+ * else. Per evaluation: 24 bytes up, the pipeline's kernels, one row of sums down, one synchronisation. */
+#include "ndt_cuda/cuda_backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_dump.h"
+#include "cuda_map.h"
+#include "cuda_overheads.h"
+#include "cuda_pipeline.h"
+#include "cuda_plan.h"
+
+#ifndef NDT_CUDA_NAME /* a test build has another one */
+#define NDT_CUDA_NAME "cuda"
+#endif
+
+/* One row per pipeline, the default first. `resident`, the whole loop on the device, will be another. */
+static const struct ndt_cuda_pipeline *const pipelines[] = {&ndt_cuda_fused, &ndt_cuda_staged};
+enum { PIPELINE_COUNT = sizeof(pipelines) / sizeof(pipelines[0]) };
+static const char *const pipeline_names[] = {"fused", "staged", NULL};
+_Static_assert(sizeof(pipeline_names) / sizeof(pipeline_names[0]) == PIPELINE_COUNT + 1, "a name per pipeline");
+
+static const double MIB = 1048576.0;
+
+struct cuda_backend {
+    struct ndt_backend base;
+    const struct ndt_cuda_pipeline *pipeline;
+    struct ndt_cuda_device device;
+    struct ndt_cuda_facts facts;
+    struct ndt_cuda_plan plan;
+    char *memory; /* of the device, see the plan */
+    char *pinned;
+    struct ndt_map *map;
+    struct ndt_cuda_map on_device;
+    struct ndt_gpu_job job;
+    unsigned scans_queued; /* since the last wait */
+    unsigned next_scan;    /* of the pool of pinned buffers */
+};
+
+static enum ndt_status cuda_probe(struct ndt_error *why)
+{
+    struct ndt_cuda_facts facts;
+    struct ndt_cuda_plan least;
+    enum ndt_status status = ndt_cuda_facts(&facts, 0, why);
+    ndt_cuda_plan_make(&least, pipelines[0], 1);
+    if (status == NDT_OK && facts.bytes < least.device_bytes)
+        return ndt_fail(why, NDT_ERR_UNSUPPORTED, "%s has only %llu bytes of memory", facts.name, facts.bytes);
+    return status;
+}
+
+static enum ndt_status find_pipeline(const struct ndt_cuda_pipeline **out, const char *name, struct ndt_error *err)
+{
+    *out = pipelines[0];
+    if (!name || name[0] == '\0' || strcmp(name, "auto") == 0)
+        return NDT_OK;
+    for (int i = 0; i < PIPELINE_COUNT; i++) {
+        *out = pipelines[i];
+        if (strcmp(pipelines[i]->name, name) == 0)
+            return NDT_OK;
+    }
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "CUDA pipeline '%s' is not known; there are: fused, staged", name);
+}
+
+static void cuda_close(struct ndt_backend *backend)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    if (!cuda)
+        return;
+    ndt_cuda_map_free(&cuda->on_device, &cuda->device);
+    ndt_cuda_release(&cuda->device, cuda->memory);
+    ndt_cuda_release_pinned(&cuda->device, cuda->pinned);
+    ndt_cuda_device_close(&cuda->device);
+    ndt_map_release(cuda->map);
+    free(cuda);
+}
+
+static void place_buffers(struct cuda_backend *cuda)
+{
+    const struct ndt_cuda_plan *plan = &cuda->plan;
+    struct ndt_gpu_job *job = &cuda->job;
+    const float *scan = (const float *)(void *)(cuda->memory + plan->scan);
+    job->stride = plan->stride;
+    job->x_m = scan;
+    job->y_m = scan + plan->stride;
+    job->z_m = scan + 2 * plan->stride;
+    job->angles = (const float *)(void *)(cuda->memory + plan->angles);
+    job->sums = (double *)(void *)(cuda->memory + plan->sums);
+    job->ticket = (uint32_t *)(void *)(cuda->memory + plan->ticket);
+    job->block_sums = (double *)(void *)(cuda->memory + plan->block_sums);
+    cuda->pipeline->place(job, (float *)(void *)(cuda->memory + plan->buffers));
+}
+
+static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err)
+{
+    const struct ndt_cuda_plan *plan = &cuda->plan;
+    size_t free_bytes;
+    void *memory = NULL, *pinned = NULL;
+    enum ndt_status status = ndt_cuda_free_bytes(&cuda->device, &free_bytes, err);
+    if (status == NDT_OK && plan->device_bytes > free_bytes)
+        return ndt_fail(err, NDT_ERR_MEMORY,
+                        "backend.max_points %zu with cuda.pipeline %s needs %zu bytes; %s has %zu free, enough for "
+                        "%zu points",
+                        plan->max_points, cuda->pipeline->name, plan->device_bytes, cuda->facts.name, free_bytes,
+                        ndt_cuda_points_that_fit(cuda->pipeline, free_bytes));
+    if (status == NDT_OK)
+        status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
+    cuda->memory = memory;
+    if (status == NDT_OK)
+        status = ndt_cuda_allocate_pinned(&cuda->device, &pinned, plan->pinned_bytes, "scans on their way up", err);
+    cuda->pinned = pinned;
+    if (status == NDT_OK)
+        status = ndt_cuda_clear(&cuda->device, cuda->memory + plan->ticket, sizeof(uint32_t), err);
+    if (status == NDT_OK)
+        place_buffers(cuda);
+    return status;
+}
+
+/* Every kernel once, without points: they are loaded now and not in the first evaluation, and a device that this
+ * build has no code for is refused here. */
+static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
+{
+    cuda->job.blocks = 1;
+    enum ndt_status status = cuda->pipeline->launch(&cuda->device, &cuda->job, err);
+    cuda->job.blocks = 0;
+    return status == NDT_OK ? ndt_cuda_wait(&cuda->device, err) : status;
+}
+
+static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_backend_config *config,
+                                 struct ndt_error *err)
+{
+    *out = NULL;
+    struct cuda_backend *cuda = calloc(1, sizeof(*cuda));
+    if (!cuda)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the CUDA backend");
+    cuda->base.ops = &ndt_cuda_backend;
+    enum ndt_status status = find_pipeline(&cuda->pipeline, config->pipeline, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_facts(&cuda->facts, config->device, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_device_open(&cuda->device, config->device, err);
+    if (status == NDT_OK) {
+        ndt_cuda_plan_make(&cuda->plan, cuda->pipeline, config->max_points);
+        status = allocate(cuda, err);
+    }
+    if (status == NDT_OK)
+        status = warm_up(cuda, err);
+    if (status == NDT_OK)
+        *out = &cuda->base;
+    else
+        cuda_close(&cuda->base);
+    return status;
+}
+
+static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    ndt_map_retain(map);
+    ndt_map_release(cuda->map);
+    cuda->map = NULL;
+    enum ndt_status status = map ? ndt_cuda_map_load(&cuda->on_device, &cuda->device, map, err) : NDT_OK;
+    cuda->scans_queued = 0; /* loading waits */
+    if (status == NDT_OK)
+        cuda->map = map;
+    else
+        ndt_map_release(map);
+    return status;
+}
+
+/* A pinned buffer that no copy is reading any more. */
+static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    if (cuda->scans_queued == NDT_CUDA_POOL) {
+        status = ndt_cuda_wait(&cuda->device, err);
+        cuda->scans_queued = 0;
+    }
+    *out = (float *)(void *)(cuda->pinned + cuda->plan.pinned_scans[cuda->next_scan]);
+    cuda->next_scan = (cuda->next_scan + 1) % NDT_CUDA_POOL;
+    cuda->scans_queued++;
+    return status;
+}
+
+static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
+                                     struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    float *buffer;
+    if (scan->count > cuda->plan.max_points)
+        return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is backend.max_points, %zu",
+                        scan->count, cuda->plan.max_points);
+    cuda->job.count = (uint32_t)scan->count;
+    cuda->job.blocks = ndt_cuda_blocks(scan->count);
+    if (scan->count == 0)
+        return NDT_OK;
+    enum ndt_status status = next_buffer(cuda, &buffer, err);
+    if (status != NDT_OK)
+        return status;
+    /* Columns at full blocks, packed: one copy, no longer than the scan needs. */
+    const size_t column = (size_t)cuda->job.blocks * NDT_GPU_BLOCK, bytes = scan->count * sizeof(float);
+    memset(buffer, 0, 3 * column * sizeof(float));
+    memcpy(buffer, scan->x_m, bytes);
+    memcpy(buffer + column, scan->y_m, bytes);
+    memcpy(buffer + 2 * column, scan->z_m, bytes);
+    cuda->job.y_m = cuda->job.x_m + column;
+    cuda->job.z_m = cuda->job.x_m + 2 * column;
+    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, 3 * column * sizeof(float), err);
+}
+
+/* Splits the pose into a whole cell and the rest, as the CPU backend does it. */
+static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request *request)
+{
+    struct ndt_gpu_job *job = &cuda->job;
+    float *angles = (float *)(void *)(cuda->pinned + cuda->plan.pinned_angles);
+    const double leaf_m = cuda->map->levels[request->level].leaf_m;
+    job->level = cuda->on_device.levels[request->level];
+    job->neighbours = (int32_t)request->neighbours;
+    for (int i = 0; i < 3; i++) {
+        const double cell = floor(request->p[i] / leaf_m);
+        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
+        job->near_cell[i] = (int32_t)near;
+        job->t_m[i] = (float)(request->p[i] - near * leaf_m);
+        angles[2 * i] = (float)sin(request->p[3 + i]);
+        angles[2 * i + 1] = (float)cos(request->p[3 + i]);
+    }
+}
+
+/* Queues one evaluation and waits for its sums. */
+static enum ndt_status run(struct cuda_backend *cuda, struct ndt_error *err)
+{
+    struct ndt_cuda_device *device = &cuda->device;
+    enum ndt_status status = ndt_cuda_upload(device, cuda->memory + cuda->plan.angles,
+                                             cuda->pinned + cuda->plan.pinned_angles, 6 * sizeof(float), err);
+    if (status == NDT_OK)
+        status = ndt_cuda_clock_start(device, err);
+    if (status == NDT_OK)
+        status = cuda->pipeline->launch(device, &cuda->job, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_clock_stop(device, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_download(device, cuda->pinned + cuda->plan.pinned_sums, cuda->job.sums,
+                                   NDT_GPU_SUMS * sizeof(double), err);
+    if (status == NDT_OK)
+        status = ndt_cuda_wait(device, err);
+    cuda->scans_queued = 0;
+    return status == NDT_OK ? ndt_cuda_bill_kernels(device, err) : status;
+}
+
+static enum ndt_status check_request(const struct cuda_backend *cuda, const struct ndt_eval_request *request,
+                                     struct ndt_error *err)
+{
+    if (!cuda->map || request->level < 0 || (size_t)request->level >= cuda->map->level_count)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", request->level,
+                        cuda->map ? cuda->map->level_count : 0);
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(request->p[i]))
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "the pose to evaluate at is not finite");
+    return NDT_OK;
+}
+
+static enum ndt_status cuda_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                 struct ndt_eval *out, struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    _Static_assert(sizeof(*out) == NDT_GPU_SUMS * sizeof(double), "the row of sums is a struct ndt_eval");
+    memset(out, 0, sizeof(*out));
+    enum ndt_status status = check_request(cuda, request, err);
+    if (status != NDT_OK)
+        return status;
+    cuda->device.counters.evaluations++;
+    if (cuda->job.count == 0)
+        return NDT_OK;
+    prepare_job(cuda, request);
+    status = run(cuda, err);
+    if (status == NDT_OK)
+        memcpy(out, cuda->pinned + cuda->plan.pinned_sums, sizeof(*out));
+    return status;
+}
+
+static enum ndt_status cuda_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
+                                 struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    struct ndt_eval sums;
+    if (!cuda->pipeline->has_intermediates)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "cuda.pipeline %s keeps no intermediates; use cuda.pipeline=staged", cuda->pipeline->name);
+    enum ndt_status status = cuda_eval(backend, request, &sums, err);
+    return status == NDT_OK ? ndt_cuda_dump(&cuda->device, &cuda->job, file, err) : status;
+}
+
+static enum ndt_status cuda_overheads(struct ndt_backend *backend, int rounds, struct ndt_overheads *out,
+                                      struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    const struct ndt_cuda_copies copies = {.device_angles = cuda->memory + cuda->plan.angles,
+                                           .pinned_angles = cuda->pinned + cuda->plan.pinned_angles,
+                                           .pinned_sums = cuda->pinned + cuda->plan.pinned_sums};
+    return ndt_cuda_overheads(&cuda->device, &cuda->job, &copies, rounds, out, err);
+}
+
+static void cuda_counters(const struct ndt_backend *backend, struct ndt_backend_counters *out)
+{
+    *out = ((const struct cuda_backend *)backend)->device.counters;
+}
+
+static void cuda_describe(const struct ndt_backend *backend, char *text, size_t size)
+{
+    const struct cuda_backend *cuda = (const struct cuda_backend *)backend;
+    const struct ndt_cuda_facts *facts = &cuda->facts;
+    snprintf(text, size, "%s %s on %s (compute %d.%d), driver for CUDA %d.%d, runtime %d.%d", NDT_CUDA_NAME,
+             cuda->pipeline->name, facts->name, facts->major, facts->minor, facts->driver / 1000,
+             facts->driver % 1000 / 10, facts->runtime / 1000, facts->runtime % 1000 / 10);
+}
+
+static void cuda_plan(const struct ndt_backend_config *config, char *text, size_t size)
+{
+    struct ndt_cuda_facts facts;
+    struct ndt_error why = {""};
+    size_t used = 0;
+    for (int i = 0; i < PIPELINE_COUNT && used < size; i++) {
+        struct ndt_cuda_plan plan;
+        ndt_cuda_plan_make(&plan, pipelines[i], config->max_points);
+        used += (size_t)snprintf(text + used, size - used,
+                                 "%s (%s): %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
+                                 pipelines[i]->name, pipelines[i]->about, config->max_points,
+                                 (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
+    }
+    if (used < size && ndt_cuda_facts(&facts, config->device, &why) == NDT_OK)
+        used +=
+            (size_t)snprintf(text + used, size - used,
+                             "device %d: %s, compute %d.%d, %.0f MiB: all of it would hold %zu points fused, %zu "
+                             "staged, without a map\n",
+                             config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
+                             ndt_cuda_points_that_fit(&ndt_cuda_fused, (size_t)facts.bytes),
+                             ndt_cuda_points_that_fit(&ndt_cuda_staged, (size_t)facts.bytes));
+    if (used < size)
+        snprintf(
+            text + used, size - used,
+            "a map needs as much as on the host: %zu bytes per voxel, and its index; larger scans or maps than "
+            "fit are refused\n",
+            sizeof(struct ndt_voxel));
+}
+
+const struct ndt_backend_ops ndt_cuda_backend = {
+    .name = NDT_CUDA_NAME,
+    .about = "an NVIDIA GPU, evaluation by evaluation; cuda.pipeline chooses how",
+    .probe = cuda_probe,
+    .open = cuda_open,
+    .close = cuda_close,
+    .set_map = cuda_set_map,
+    .set_scan = cuda_set_scan,
+    .eval = cuda_eval,
+    .counters = cuda_counters,
+    .describe = cuda_describe,
+    .pipelines = pipeline_names,
+    .plan = cuda_plan,
+    .dump = cuda_dump,
+    .overheads = cuda_overheads,
+};

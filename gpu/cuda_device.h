@@ -1,0 +1,72 @@
+/* One CUDA device: the only file behind which the CUDA runtime is called, so that every copy, byte, launch,
+ * synchronisation and allocation is counted, and every call checked.
+ *
+ * Everything is queued on one stream. The first failing call marks the device as lost: from then on every
+ * function returns NDT_ERR_DEVICE with that first reason, and closing it resets the device so that it can be opened
+ * again. Memory that is not there is NDT_ERR_MEMORY and loses nothing. One owner, one thread. */
+#ifndef NDT_CUDA_DEVICE_H
+#define NDT_CUDA_DEVICE_H
+
+#include <stddef.h>
+
+#include "gpu_job.h"
+#include "ndt/backend.h"
+
+struct CUstream_st;
+struct CUevent_st;
+
+struct ndt_cuda_device {
+    int index;
+    int is_open, is_lost;
+    struct ndt_error why; /* once it is lost */
+    struct CUstream_st *stream;
+    struct CUevent_st *start, *stop; /* around the kernels of an evaluation */
+    struct ndt_backend_counters counters;
+};
+
+/* What can be said about a device without a context on it. */
+struct ndt_cuda_facts {
+    char name[128];
+    int major, minor;         /* compute capability */
+    int driver, runtime;      /* as CUDA numbers its versions: 13000 is 13.0 */
+    int processors;           /* multiprocessors */
+    unsigned long long bytes; /* of memory, all of it */
+};
+
+/* NDT_ERR_UNSUPPORTED and one line why: no driver, no device, too old. Makes no context. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt_error *err);
+
+NDT_MUST_CHECK enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index,
+                                                    struct ndt_error *err);
+void ndt_cuda_device_close(struct ndt_cuda_device *device); /* all zero or closed: nothing to do */
+
+/* Bytes that could be allocated now. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out,
+                                                   struct ndt_error *err);
+/* Aligned to 256 bytes, not cleared. `what` is for the message. NULL can be freed. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, size_t bytes,
+                                                 const char *what, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes,
+                                                        const char *what, struct ndt_error *err);
+void ndt_cuda_release(struct ndt_cuda_device *device, void *memory);
+void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory);
+
+/* Queued; the host's memory must stay as it is until the next ndt_cuda_wait. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_upload(struct ndt_cuda_device *device, void *to, const void *from,
+                                               size_t bytes, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_cuda_download(struct ndt_cuda_device *device, void *to, const void *from,
+                                                 size_t bytes, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_cuda_clear(struct ndt_cuda_device *device, void *memory, size_t bytes,
+                                              struct ndt_error *err);
+/* A kernel of kernels.h, with NDT_GPU_BLOCK threads per block. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_launch(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
+                                               const struct ndt_gpu_job *job, struct ndt_error *err);
+/* Before the first and after the last kernel of an evaluation. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err);
+/* Waits for everything queued. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err);
+/* Adds the time between the two clocks to the counters; after ndt_cuda_wait. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_bill_kernels(struct ndt_cuda_device *device, struct ndt_error *err);
+
+#endif

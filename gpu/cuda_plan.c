@@ -1,0 +1,57 @@
+#include "cuda_plan.h"
+
+/* Reserves `bytes` at the end of *total, aligned, and returns where. */
+static size_t reserve(size_t *total, size_t bytes)
+{
+    const size_t at = *total;
+    *total += (bytes + NDT_CUDA_ALIGNMENT - 1) / NDT_CUDA_ALIGNMENT * NDT_CUDA_ALIGNMENT;
+    return at;
+}
+
+void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipeline *pipeline, size_t max_points)
+{
+    *out = (struct ndt_cuda_plan){.max_points = max_points};
+    out->stride = (max_points + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK * NDT_GPU_BLOCK;
+    const size_t scan_bytes = 3 * out->stride * sizeof(float);
+    const size_t row_bytes = NDT_GPU_ROW * sizeof(double);
+    out->angles = reserve(&out->device_bytes, 6 * sizeof(float));
+    out->sums = reserve(&out->device_bytes, row_bytes);
+    out->ticket = reserve(&out->device_bytes, sizeof(uint32_t));
+    out->scan = reserve(&out->device_bytes, scan_bytes);
+    out->block_sums = reserve(&out->device_bytes, ndt_cuda_blocks(max_points) * row_bytes);
+    out->buffers = reserve(&out->device_bytes, pipeline->floats_per_point * out->stride * sizeof(float));
+    out->pinned_angles = reserve(&out->pinned_bytes, 6 * sizeof(float));
+    out->pinned_sums = reserve(&out->pinned_bytes, row_bytes);
+    for (int i = 0; i < NDT_CUDA_POOL; i++)
+        out->pinned_scans[i] = reserve(&out->pinned_bytes, scan_bytes);
+}
+
+size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t bytes)
+{
+    size_t low = 0, high = bytes / (3 * sizeof(float)) + 1; /* low fits, or is 0; high does not */
+    while (high - low > 1) {
+        struct ndt_cuda_plan plan;
+        const size_t middle = low + (high - low) / 2;
+        ndt_cuda_plan_make(&plan, pipeline, middle);
+        *(plan.device_bytes <= bytes ? &low : &high) = middle;
+    }
+    return low;
+}
+
+void ndt_cuda_map_plan_make(struct ndt_cuda_map_plan *out, const struct ndt_map *map)
+{
+    *out = (struct ndt_cuda_map_plan){.bytes = 0};
+    for (size_t i = 0; i < map->level_count; i++) {
+        const struct ndt_map_level *level = &map->levels[i];
+        const struct ndt_cuda_array arrays[NDT_CUDA_LEVEL_ARRAYS] = {
+            {level->voxels, level->voxel_count * sizeof(struct ndt_voxel), 0},
+            {level->bricks, level->brick_slots * sizeof(uint32_t), 0},
+            {level->brick_keys, level->hashed ? level->brick_slots * sizeof(uint64_t) : 0, 0},
+            {level->cells, (size_t)level->brick_count * 512 * sizeof(struct ndt_cell_ref), 0},
+            {level->lists, level->list_words * sizeof(uint32_t), 0}};
+        for (int k = 0; k < NDT_CUDA_LEVEL_ARRAYS; k++) {
+            out->arrays[i][k] = arrays[k];
+            out->arrays[i][k].offset = reserve(&out->bytes, arrays[k].bytes);
+        }
+    }
+}

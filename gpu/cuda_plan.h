@@ -1,0 +1,36 @@
+/* The memory plan: what is allocated at open for max_points, and for a map. Plain arithmetic, no CUDA. */
+#ifndef NDT_CUDA_PLAN_H
+#define NDT_CUDA_PLAN_H
+
+#include "cuda_pipeline.h"
+#include "ndt/map.h"
+
+enum { NDT_CUDA_POOL = 2, NDT_CUDA_ALIGNMENT = 256 };
+
+/* Offsets into the one device allocation and the one pinned allocation, in bytes. */
+struct ndt_cuda_plan {
+    size_t max_points;
+    size_t stride; /* points, padded, of a column of a buffer */
+    size_t angles, sums, ticket, scan, block_sums, buffers;
+    size_t device_bytes;
+    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL];
+    size_t pinned_bytes;
+};
+
+void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipeline *pipeline, size_t max_points);
+/* Most points whose plan fits into so many bytes of device memory. */
+size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t bytes);
+
+/* The arrays of a map level, in the order in which they lie on the device. */
+enum { NDT_CUDA_LEVEL_ARRAYS = 5 };
+struct ndt_cuda_array {
+    const void *data; /* of the host */
+    size_t bytes, offset;
+};
+struct ndt_cuda_map_plan {
+    struct ndt_cuda_array arrays[NDT_MAX_LEVELS][NDT_CUDA_LEVEL_ARRAYS]; /* voxels bricks keys cells lists */
+    size_t bytes;
+};
+void ndt_cuda_map_plan_make(struct ndt_cuda_map_plan *out, const struct ndt_map *map);
+
+#endif

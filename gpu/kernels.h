@@ -1,0 +1,26 @@
+/* The kernels, as cudaLaunchKernel wants them. Each takes one struct ndt_gpu_job by value and is launched with
+ * NDT_GPU_BLOCK threads per block. */
+#ifndef NDT_GPU_KERNELS_H
+#define NDT_GPU_KERNELS_H
+
+#include "gpu_job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* staged: in this order. One block per NDT_GPU_BLOCK points; `finish` has one block. */
+const void *ndt_kernel_jacobian(void);      /* points -> moved_m, jacobian */
+const void *ndt_kernel_point_hessian(void); /* points -> point_hessian */
+const void *ndt_kernel_terms(void);         /* those -> terms */
+const void *ndt_kernel_reduce(void);        /* terms -> block_sums */
+const void *ndt_kernel_finish(void);        /* block_sums -> sums */
+/* fused: points -> sums, one block per NDT_GPU_BLOCK points; the last block to end adds up. */
+const void *ndt_kernel_fused(void);
+/* Does nothing: what a launch costs. */
+const void *ndt_kernel_empty(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+/* point_math.h in float on the device, and the two things every kernel begins with. */
+#ifndef NDT_POINT_DEVICE_CUH
+#define NDT_POINT_DEVICE_CUH
+
+#include <cuda_runtime.h>
+
+#include "gpu_job.h"
+
+static __device__ inline float ndt_exp_f(float x)
+{
+    return expf(x);
+}
+#define NDT_REAL    float
+#define NDT_NAME(x) x##_f
+#define NDT_DEVICE  __device__
+#include "ndt/point_math.h"
+
+/* Number of the thread's point; may lie beyond the last one. */
+static __device__ inline uint32_t point_index()
+{
+    return blockIdx.x * (uint32_t)NDT_GPU_BLOCK + threadIdx.x;
+}
+
+/* One thread makes the tables for its block from the 24 bytes; all wait. */
+static __device__ inline void share_tables(const struct ndt_gpu_job &job, struct ndt_tables_f *tables)
+{
+    if (threadIdx.x == 0) {
+        const struct ndt_angles_f angles = {job.angles[0], job.angles[1], job.angles[2],
+                                            job.angles[3], job.angles[4], job.angles[5]};
+        ndt_set_tables_f(tables, &angles);
+    }
+    __syncthreads(); /* tables are complete */
+}
+
+static __device__ inline void load_point(const struct ndt_gpu_job &job, uint32_t i, float x[3])
+{
+    x[0] = job.x_m[i];
+    x[1] = job.y_m[i];
+    x[2] = job.z_m[i];
+}
+
+#endif

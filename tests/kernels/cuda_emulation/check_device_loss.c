@@ -1,0 +1,165 @@
+/* What happens when the device fails, has too little memory or is not there: on the emulated device. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "cuda_runtime_api.h"
+#include "street_world.h"
+
+static const char *const NAME = "cuda-emulated";
+static int failures;
+
+static void expect(int good, const char *what, const char *text)
+{
+    printf("%s %s%s%s\n", good ? "ok  " : "FAIL", what, *text ? ": " : "", text);
+    failures += !good;
+}
+
+struct inputs {
+    struct ndt_map *map;
+    struct ndt_cloud scan;
+    struct ndt_eval_request request;
+};
+
+static int make_inputs(struct inputs *in)
+{
+    static const double zero[3];
+    const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
+    const struct ndt_pose pose = world_pose(&world, 0.5, 0.0);
+    struct ndt_map_config config;
+    struct ndt_cloud cloud;
+    ndt_map_config_default(&config);
+    ndt_cloud_init(&cloud);
+    const int good = world_map(&cloud, &world, 20000, zero, NULL) == NDT_OK &&
+                     ndt_map_from_cloud(&in->map, &config, &cloud, NULL) == NDT_OK &&
+                     world_scan(&in->scan, &world, 1, 300, &pose, 20.0, NULL) == NDT_OK;
+    ndt_cloud_free(&cloud);
+    in->request = (struct ndt_eval_request){.level = 1, .neighbours = NDT_DIRECT7, .p = {20, 0.4, 2.1, 0, 0, 0}};
+    return good;
+}
+
+static struct ndt_backend *open_lasting(const struct inputs *in)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    enum ndt_status status = ndt_backend_open_lasting(&backend, NAME, &config, &err);
+    if (status == NDT_OK)
+        status = backend->ops->set_map(backend, in->map, &err);
+    if (status == NDT_OK)
+        status = backend->ops->set_scan(backend, &in->scan, &err);
+    expect(status == NDT_OK, "the backend opens", err.text);
+    return backend;
+}
+
+static void plain_backend_is_lost(const struct inputs *in)
+{
+    const struct ndt_backend_ops *ops = NULL;
+    for (size_t i = 0; ndt_backend_at(i); i++)
+        ops = strcmp(ndt_backend_at(i)->name, NAME) == 0 ? ndt_backend_at(i) : ops;
+    struct ndt_backend_config config;
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    struct ndt_eval sums;
+    ndt_backend_config_default(&config);
+    if (!ops || ops->open(&backend, &config, &err) != NDT_OK || ops->set_map(backend, in->map, &err) != NDT_OK ||
+        ops->set_scan(backend, &in->scan, &err) != NDT_OK) {
+        expect(0, "the plain backend opens", err.text);
+        return;
+    }
+    emulated_fail_launches(0, 1);
+    expect(ops->eval(backend, &in->request, &sums, &err) == NDT_ERR_DEVICE, "a failed launch is a lost device",
+           err.text);
+    expect(ops->eval(backend, &in->request, &sums, &err) == NDT_ERR_DEVICE, "and it stays lost", err.text);
+    ops->close(backend);
+    expect(ops->open(&backend, &config, &err) == NDT_OK, "it can be opened again", "");
+    ops->close(backend);
+}
+
+/* `lost` failures after the second evaluation; the sums must stay right, and the description must tell. */
+static void survives(const struct inputs *in, int lost, const char *name_after)
+{
+    struct ndt_backend *backend = open_lasting(in);
+    struct ndt_error err = {""};
+    struct ndt_eval first, again;
+    char text[1200], what[100];
+    if (!backend)
+        return;
+    expect(backend->ops->eval(backend, &in->request, &first, &err) == NDT_OK, "a good evaluation", err.text);
+    emulated_fail_launches(0, lost);
+    expect(backend->ops->eval(backend, &in->request, &again, &err) == NDT_OK, "one after a failure", err.text);
+    backend->ops->describe(backend, text, sizeof(text));
+    snprintf(what, sizeof(what), "after %d failure%s it is %s", lost, lost == 1 ? "" : "s", name_after);
+    expect(strcmp(backend->ops->name, name_after) == 0 && strstr(text, "launch failure"), what, text);
+    if (strcmp(name_after, NAME) == 0)
+        expect(memcmp(&first, &again, sizeof(first)) == 0, "bit-equal to before", "");
+    expect(first.pairs > 0 && first.pairs == again.pairs, "the same pairs", "");
+    struct ndt_backend_counters counters;
+    backend->ops->counters(backend, &counters);
+    expect(counters.evaluations >= 2, "counters go on", "");
+    backend->ops->close(backend);
+    emulated_fail_launches(0, 0);
+}
+
+/* The number in the refusal is the largest that works. */
+static void fits(struct ndt_backend_config *config, const char *refusal)
+{
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    const char *number = strstr(refusal, "enough for ");
+    config->max_points = number ? strtoull(number + strlen("enough for "), NULL, 10) : 0;
+    expect(config->max_points > 0 && ndt_backend_open(&backend, NAME, config, &err) == NDT_OK,
+           "as many points as said do fit", err.text);
+    if (backend)
+        backend->ops->close(backend);
+    config->max_points++;
+    expect(ndt_backend_open(&backend, NAME, config, &err) == NDT_ERR_MEMORY, "one more does not", err.text);
+}
+
+static void refuses(const struct inputs *in)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    setenv("NDT_EMULATION_NO_DEVICE", "1", 1);
+    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_UNSUPPORTED, "no device", err.text);
+    unsetenv("NDT_EMULATION_NO_DEVICE");
+    config.device = 3;
+    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_UNSUPPORTED, "no such device", err.text);
+    config.device = 0;
+    config.pipeline = "nonsense";
+    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_ARGUMENT, "no such pipeline", err.text);
+    config.pipeline = "staged";
+    setenv("NDT_EMULATION_MEMORY", "1000000", 1);
+    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_MEMORY && strstr(err.text, "enough for"),
+           "too little memory for the scans", err.text);
+    fits(&config, err.text);
+    config.pipeline = "fused";
+    config.max_points = 2000;
+    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_OK &&
+               backend->ops->set_map(backend, in->map, &err) == NDT_ERR_LIMIT && strstr(err.text, "would fit"),
+           "too little memory for the map", err.text);
+    if (backend)
+        backend->ops->close(backend);
+    unsetenv("NDT_EMULATION_MEMORY");
+}
+
+int main(void)
+{
+    struct inputs in = {.map = NULL};
+    ndt_cloud_init(&in.scan);
+    if (make_inputs(&in)) {
+        refuses(&in);
+        plain_backend_is_lost(&in);
+        survives(&in, 1, NAME);
+        survives(&in, 2, "cpu");
+    } else {
+        expect(0, "inputs", "");
+    }
+    ndt_map_release(in.map);
+    ndt_cloud_free(&in.scan);
+    return failures ? 1 : 0;
+}

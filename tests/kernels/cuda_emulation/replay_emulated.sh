@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# replay_emulated.sh BIN_DIR: a short simulated drive through ndtd on the emulated CUDA device. Each pipeline has to
+# give the CPU's trajectory within 1 mm and 0.01 deg, and the same hash whatever the order in which threads run; a
+# device that fails on the way must not change that. Also the timing columns and --dump-derivatives.
+set -uo pipefail
+bin=$1
+[ -x "$bin/ndt-sim" ] && [ -x "$bin/ndtd_emulated" ] || { echo "skipped: ndt-sim or ndtd_emulated is not built"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+fail() {
+    echo "FAIL $*"
+    failed=1
+}
+
+"$bin/ndt-sim" --seed 7 --out "$work/drive" --world street --scans 8 --beams 16 --columns 900 --map-spacing 0.25 \
+    >/dev/null || exit 1
+
+replay() { # BACKEND OUT OPTIONS...: prints the hash
+    "$bin/ndtd_emulated" --replay "$work/drive/drive.bag" --map "$work/drive/map.pcd" --backend "$1" --out "$2" \
+        --set preprocess.deskew=time "${@:3}" 2>"$work/err" >"$work/table" || cat "$work/err" >&2
+    sed -n 's/^trajectory hash *//p' "$work/table"
+}
+
+# same_way NAME FILE: largest differences to the CPU's trajectory
+same_way() {
+    paste -d' ' <(grep -v '^#' "$work/cpu.tum") <(grep -v '^#' "$2") | awk -v name="$1" '
+        $1 != $9 { print "FAIL " name ": other stamps"; bad = 1 }
+        {
+            m = sqrt(($2 - $10) ^ 2 + ($3 - $11) ^ 2 + ($4 - $12) ^ 2)
+            a = b = 0 # squared distances of the quaternions, q and -q being the same
+            for (k = 5; k <= 8; k++) { a += ($k - $(k + 8)) ^ 2; b += ($k + $(k + 8)) ^ 2 }
+            half = sqrt(a < b ? a : b) / 2
+            deg = 4 * atan2(half, sqrt(1 - half * half)) * 57.29577951308232
+            if (m > most_m) most_m = m
+            if (deg > most_deg) most_deg = deg
+        }
+        END {
+            good = NR > 0 && !bad && most_m <= 0.001 && most_deg <= 0.01
+            printf "%s %s: %d poses, at most %.3g m and %.3g deg from the CPU backend\n", good ? "ok  " : "FAIL", name,
+                NR, most_m, most_deg
+            exit !good
+        }' || failed=1
+}
+
+replay cpu "$work/cpu.tum" >/dev/null
+for pipeline in fused staged; do
+    first=$(NDT_EMULATION_SEED=1 replay cuda-emulated "$work/$pipeline.tum" --set "cuda.pipeline=$pipeline" \
+        --timing "$work/$pipeline.csv")
+    again=$(NDT_EMULATION_SEED=99 replay cuda-emulated "$work/again.tum" --set "cuda.pipeline=$pipeline")
+    [[ $first =~ ^[0-9a-f]{16}$ ]] || fail "$pipeline: no hash: $(cat "$work/err")"
+    [ "$first" = "$again" ] && echo "ok   $pipeline: hash $first twice" || fail "$pipeline: hash $first, then $again"
+    same_way "$pipeline" "$work/$pipeline.tum"
+    awk -F, -v name="$pipeline" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        $1 == "iteration" {
+            n = $at["evaluations"]
+            rows++
+            if ($at["h2d_bytes"] != 24 * n || $at["d2h_bytes"] != 248 * n || $at["allocations"] != 0 ||
+                $at["launches"] != n * (name == "fused" ? 1 : 5) || (n > 0 && $at["kernel_us"] <= 0)) { bad++; print }
+        }
+        END {
+            printf "%s %s: %d rows with 24 bytes up and 248 down per evaluation, no allocation\n",
+                rows && !bad ? "ok  " : "FAIL", name, rows
+            exit !(rows && !bad)
+        }' "$work/$pipeline.csv" || failed=1
+done
+
+# Lost once: opened again, the same hash. Lost for good: the CPU goes on.
+fused=$(replay cuda-emulated "$work/again.tum")
+once=$(NDT_EMULATION_FAIL=10,1 replay cuda-emulated "$work/once.tum")
+[ "$once" = "$fused" ] && grep -q 'opened again' "$work/err" && echo "ok   a device lost once: the same hash" ||
+    fail "a device lost once: hash ${once:-none}, $(cat "$work/err")"
+NDT_EMULATION_FAIL=10,2 replay cuda-emulated "$work/lost.tum" >/dev/null
+grep -q 'the CPU took over' "$work/err" || fail "a device lost twice: $(cat "$work/err")"
+grep -q 'the CPU took over' "$work/table" || fail "the table does not tell that the CPU took over"
+same_way "a device lost for good" "$work/lost.tum"
+
+replay cuda-emulated "$work/again.tum" --set cuda.pipeline=staged --dump-derivatives "$work/dump.csv" --dump-scan 3 \
+    --dump-iteration 1 >/dev/null
+awk -F, '
+    NR == 1 { columns = NF; for (i = 1; i <= NF; i++) at[$i] = i }
+    NR > 1 { rows++; if (NF != columns || $at["J_x_tx"] != 1 || $at["J_y_tx"] != 0) bad++; pairs += $at["pairs"] }
+    END {
+        good = rows > 100 && !bad && columns == 74 && pairs > 100
+        printf "%s --dump-derivatives: %d points, %d columns, %d pairs\n", good ? "ok  " : "FAIL", rows, columns, pairs
+        exit !good
+    }' "$work/dump.csv" || failed=1
+replay cuda-emulated "$work/again.tum" --set cuda.pipeline=fused --dump-derivatives "$work/none.csv" >/dev/null 2>&1
+[ ! -e "$work/none.csv" ] && grep -q 'keeps no intermediates' "$work/err" || fail "a dump of fused is not refused"
+exit "$failed"
