@@ -30,7 +30,10 @@ enum ndt_message_type {
     NDT_MESSAGE_INITIAL_POSE = 2,
     NDT_MESSAGE_ODOMETRY = 3,
     NDT_MESSAGE_TRUTH = 4,
-    NDT_MESSAGE_RESULT = 5
+    NDT_MESSAGE_RESULT = 5,
+    NDT_MESSAGE_GNSS = 6,
+    NDT_MESSAGE_REQUEST = 7, /* control socket, see control_message.h */
+    NDT_MESSAGE_REPLY = 8
 };
 const char *ndt_message_name(enum ndt_message_type type); /* "scan", ... ; "unknown" */
 
@@ -63,6 +66,24 @@ NDT_MUST_CHECK enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size,
 NDT_MUST_CHECK enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const struct ndt_scan_message *message,
                                                const struct ndt_cloud *cloud, struct ndt_error *err);
 
+/* Only the header of a scan, without looking at the points: seq, stamp, frame. For those who answer a scan that they
+ * do not match. */
+NDT_MUST_CHECK enum ndt_status ndt_scan_header_decode(const uint8_t *data, size_t size,
+                                                      struct ndt_scan_message *message, struct ndt_error *err);
+
+/* gnss: a position of the sensor in the map frame. */
+struct ndt_gnss_message {
+    int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
+    double position_m[3];
+    int has_deviation;
+    double deviation_m[3]; /* standard deviations x y z */
+};
+NDT_MUST_CHECK enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gnss_message *message,
+                                               struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_message *message,
+                                               struct ndt_error *err);
+
 /* initial pose, truth, odometry: a stamped pose, a twist, or both. */
 struct ndt_pose_message {
     int64_t stamp_ns;
@@ -85,6 +106,9 @@ struct ndt_result_message {
     char frame_id[NDT_PROTO_MAX_NAME + 1];
     struct ndt_align_result result;
     uint64_t map_id;
+    uint64_t config_hash;   /* of the configuration in force */
+    uint32_t queue_depth;   /* scans that waited when this one was taken */
+    uint64_t drop_counter;  /* scans dropped since the start */
     double decode_us, queue_us, preprocess_us, upload_us, publish_us; /* align_us is in result */
 };
 NDT_MUST_CHECK enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_result_message *message,
