@@ -52,6 +52,8 @@ struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[
 /* Evaluates at p; counts and times it. */
 NDT_MUST_CHECK enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], struct ndt_eval *out,
                                                struct ndt_error *err);
+/* Unit vector of the heading at p, x and y in the map; 0 (and zeros) when the sensor looks straight up or down. */
+int ndt_search_heading(const struct ndt_search *search, const double p[6], double n[2]);
 /* Would one more evaluation pass the deadline? */
 int ndt_search_late(const struct ndt_search *search);
 /* A new row of the trace, filled from the evaluation that the iteration starts from; the last one when full. */
