@@ -49,8 +49,8 @@ enum ndt_status ndtd_make_keys(const char *prefix, struct ndt_error *err)
     return status;
 }
 
-/* One line: 1 and the key, 0 for a comment or nothing, -1 for what is neither. '#' is a character of Z85, so a key is
- * looked for first. */
+/* One line: 1 and the key, 0 for a comment or nothing, -1 for what is neither. '#' is a character of Z85, so a key
+ * is looked for first. */
 static int parse_line(char *line, char key[NDTD_KEY_TEXT + 1])
 {
     uint8_t bytes[NDTD_KEY_BYTES];
@@ -77,8 +77,8 @@ static enum ndt_status read_keys(const char *path, FILE *file, void *list,
         const int whole = strchr(line, '\n') || feof(file);
         const int kind = whole ? parse_line(line, key) : -1;
         if (kind < 0)
-            status = ndt_fail(err, NDT_ERR_FORMAT, "%s:%u: is no Z85 key of %d characters", path, number,
-                              NDTD_KEY_TEXT);
+            status =
+                ndt_fail(err, NDT_ERR_FORMAT, "%s:%u: is no Z85 key of %d characters", path, number, NDTD_KEY_TEXT);
         else if (kind)
             status = take(list, key, err);
         if (status != NDT_OK && kind > 0)

@@ -80,7 +80,11 @@ static void lay_out(struct ndtd_queue *queue)
 static void init_locks(struct ndtd_queue *queue)
 {
     pthread_condattr_t clock;
-    pthread_mutex_init(&queue->lock, NULL);
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT); /* the taker may be of a higher priority */
+    pthread_mutex_init(&queue->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&queue->came, &clock);

@@ -68,8 +68,9 @@ static enum ndt_status clear_path(const char *path, struct ndt_error *err)
     struct stat info;
     pid_t listener = 0;
     if (lstat(path, &info) != 0)
-        return errno == ENOENT ? NDT_OK
-                               : ndt_fail(err, NDT_ERR_IO, "ipc://%s: cannot look at it: %s", path, strerror(errno));
+        return errno == ENOENT
+                   ? NDT_OK
+                   : ndt_fail(err, NDT_ERR_IO, "ipc://%s: cannot look at it: %s", path, strerror(errno));
     if (!S_ISSOCK(info.st_mode))
         return ndt_fail(err, NDT_ERR_IO, "ipc://%s: is there already and is no socket; it is left alone", path);
     const int failure = try_connect(path, &listener);

@@ -8,9 +8,9 @@
 
 #include "ndt/status.h"
 
-/* A listening stream socket at `path` with exactly this mode; nobody can connect before the mode is set. The socket of
- * a dead process is replaced; one in use, a file that is no socket and a missing folder are errors
- * that name the path. *fd is the caller's. */
+/* A listening stream socket at `path` with exactly this mode; nobody can connect before the mode is set. The socket
+ * of a dead process is replaced; one in use, a file that is no socket and a missing folder are errors that name the
+ * path. *fd is the caller's. */
 NDT_MUST_CHECK enum ndt_status ndtd_ipc_listen(const char *path, unsigned mode, int *fd, struct ndt_error *err);
 /* Removes the socket, unless another process has taken the path over. To be called while it still listens. */
 void ndtd_ipc_release(const char *path);

@@ -21,8 +21,9 @@ struct ndtd_pipeline {
     struct ndtd_tracker tracker;
     struct ndt_cloud scan;
     int stopped;
-    double deadline_us; /* 0 = none */
-    int has_start;      /* `start` waits for the stamp of the next scan */
+    double deadline_us;   /* 0 = none */
+    double evaluation_us; /* what one took in the last alignment, its part of the rest included */
+    int has_start;        /* `start` waits for the stamp of the next scan */
     struct ndt_pose_message start;
     int has_gnss;
     struct ndt_gnss_message gnss; /* the newest */
@@ -185,15 +186,19 @@ static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, 
     return params;
 }
 
-/* Hands the time that is left to the aligner; 0 when there is none. */
-static int has_time(const struct ndtd_pipeline *pipeline, struct ndt_align_params *params)
+/* Hands the time that is left to the aligner; 0 when there is none, or less than one evaluation needs. That
+ * estimate is halved each time it stands in the way, so that one slow moment cannot end all matching. */
+static int has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params)
 {
     if (pipeline->deadline_us <= 0)
         return 1;
-    const double left_s = (pipeline->deadline_us - ndtd_now_us()) * 1e-6;
-    if (params->deadline_s <= 0 || left_s < params->deadline_s)
-        params->deadline_s = left_s;
-    return left_s > 0;
+    const double left_us = pipeline->deadline_us - ndtd_now_us();
+    if (params->deadline_s <= 0 || left_us * 1e-6 < params->deadline_s)
+        params->deadline_s = left_us * 1e-6;
+    if (left_us > pipeline->evaluation_us)
+        return 1;
+    pipeline->evaluation_us /= 2;
+    return 0;
 }
 
 /* debug.align_delay_ms, but never beyond the deadline: as a slow machine that keeps its budget would look. */
@@ -267,6 +272,8 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
     if (!has_time(pipeline, &params))
         return refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction"), NDT_OK;
     enum ndt_status status = ndt_align(pipeline->aligner, &params, points, &guess, &record->result, err);
+    if (record->result.evaluations > 0)
+        pipeline->evaluation_us = record->result.align_us / record->result.evaluations;
     record->result.T_map_sensor = moved(&record->result.T_map_sensor, twist, -reference_s);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)

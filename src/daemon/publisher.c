@@ -17,8 +17,8 @@
 
 enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000 };
 
-/* Manual subscriptions: the publisher hears of every subscriber, also of those whose topic is known already, and can
- * send to the newest alone. */
+/* Manual subscriptions: the publisher hears of every subscriber, also of those whose topic is known already, and
+ * can send to the newest alone. */
 struct ndtd_publisher {
     void *context;
     struct ndtd_endpoint endpoint;
@@ -60,8 +60,8 @@ static void send_last(struct ndtd_publisher *publisher)
     }
 }
 
-/* 1 and a topic: subscribed; 0 and a topic: unsubscribed or gone; anything else is no business of ours. A connection
- * that has subscribed stays subscribed to everything until it ends: it filters on its own side. */
+/* 1 and a topic: subscribed; 0 and a topic: unsubscribed or gone; anything else is no business of ours. A
+ * connection that has subscribed stays subscribed to everything until it ends: it filters on its own side. */
 static void take_subscription(struct ndtd_publisher *publisher, const uint8_t *data, size_t size)
 {
     if (size == 0 || data[0] > 1)

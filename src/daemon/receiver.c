@@ -70,8 +70,8 @@ static void answer_rejected(struct ndtd_receiver *receiver, const struct ndtd_wa
                             const char *reason)
 {
     struct ndt_result_message message = answer(receiver, scan, NDT_REJECTED);
-    snprintf(message.result.reason, sizeof(message.result.reason), "%.*s",
-             (int)sizeof(message.result.reason) - 1, reason);
+    snprintf(message.result.reason, sizeof(message.result.reason), "%.*s", (int)sizeof(message.result.reason) - 1,
+             reason);
     send_answer(receiver, &message);
 }
 
@@ -128,8 +128,10 @@ static int identify(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *f
     switch (frame->type) {
     case NDT_MESSAGE_INITIAL_POSE:
     case NDT_MESSAGE_ODOMETRY:
-    case NDT_MESSAGE_GNSS: return 1;
-    case NDT_MESSAGE_SCAN: break;
+    case NDT_MESSAGE_GNSS:
+        return 1;
+    case NDT_MESSAGE_SCAN:
+        break;
     default:
         ndtd_log(NDTD_LOG_WARNING, "%s: messages of type %s are not for this socket", receiver->endpoint.address,
                  ndt_message_name(frame->type));
@@ -165,10 +167,9 @@ static void give(struct ndtd_receiver *receiver, const struct arrival *arrival)
 
 static void take_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
-    struct arrival arrival = {.frame = {.arrival_us = ndtd_now_us(),
-                                        .data = zmq_msg_data(message),
-                                        .size = zmq_msg_size(message)},
-                              .receive_time_ns = wall_clock_ns()};
+    struct arrival arrival = {
+        .frame = {.arrival_us = ndtd_now_us(), .data = zmq_msg_data(message), .size = zmq_msg_size(message)},
+        .receive_time_ns = wall_clock_ns()};
     atomic_fetch_add(&receiver->frames, 1);
     atomic_fetch_add(&receiver->bytes, arrival.frame.size);
     if (!identify(receiver, &arrival.frame)) {
@@ -230,8 +231,8 @@ enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_socke
     receiver->queue = queue;
     receiver->publisher = publisher;
     pthread_mutex_init(&receiver->bag_lock, NULL);
-    enum ndt_status status = ndtd_socket_bind(&receiver->socket, sockets,
-                                              kind == NDTD_RECEIVE_PULL ? ZMQ_PULL : ZMQ_SUB, endpoint, err);
+    enum ndt_status status =
+        ndtd_socket_bind(&receiver->socket, sockets, kind == NDTD_RECEIVE_PULL ? ZMQ_PULL : ZMQ_SUB, endpoint, err);
     if (status == NDT_OK)
         status = ndtd_socket_thread_start(&receiver->thread, "ndt-receive", run, receiver, err);
     if (status != NDT_OK) {

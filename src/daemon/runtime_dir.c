@@ -47,7 +47,7 @@ enum ndt_status ndtd_runtime_dir(char *path, size_t size, int create, struct ndt
     char paths[CANDIDATES][PATH_BYTES];
     const int count = candidates(paths);
     int chosen = count - 1;
-    for (int i = count - 2; i >= 0; i--) {
+    for (int i = 0; i < chosen; i++) {
         if (create) /* only its last part is made; the rest belongs to the system */
             (void)mkdir(paths[i], 0700);
         if (is_folder(paths[i]) && (!create || access(paths[i], W_OK) == 0))

@@ -18,9 +18,14 @@ enum { HEARTBEAT_MS = 2000, HEARTBEAT_TIMEOUT_MS = 6000 };
 #define ZMQ_ZAP_ENFORCE_DOMAIN 93
 #endif
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ /* as gcc calls it */
+#endif
+#endif
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built with the sanitizer, so that its lock-free queues look like races: what it does to memory through
- * intercepted calls is not looked at. Found by the sanitizer's runtime by its name. */
+/* libzmq is not built with the sanitizer, so that its lock-free queues look like races: what it does to memory
+ * through intercepted calls is not looked at. Found by the sanitizer's runtime by its name. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -118,11 +123,12 @@ static enum ndt_status check_reach(const struct ndtd_socket_address *address, in
 {
     if (address->is_loopback || has_curve)
         return NDT_OK;
-    return ndt_fail(err, NDT_ERR_ARGUMENT,
-                    "%s: other machines can reach it, and without keys everybody there could send and read; give the "
-                    "server's secret key file and the file of allowed clients (CURVE; ndtd --make-keys makes keys), or "
-                    "bind to 127.0.0.1 or ipc://",
-                    address->text);
+    return ndt_fail(
+        err, NDT_ERR_ARGUMENT,
+        "%s: other machines can reach it, and without keys everybody there could send and read; give the "
+        "server's secret key file and the file of allowed clients (CURVE; ndtd --make-keys makes keys), or "
+        "bind to 127.0.0.1 or ipc://",
+        address->text);
 }
 
 enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint, const struct ndtd_security *security,
@@ -197,11 +203,15 @@ static enum ndt_status bind_address(void *socket, const struct ndtd_socket_addre
     if (zmq_bind(socket, address->text) == 0)
         return NDT_OK;
     switch (errno) {
-    case EADDRINUSE: return ndt_fail(err, NDT_ERR_IO, "%s: is in use by another program", address->text);
+    case EADDRINUSE:
+        return ndt_fail(err, NDT_ERR_IO, "%s: is in use by another program", address->text);
     case EADDRNOTAVAIL:
-    case ENODEV: return ndt_fail(err, NDT_ERR_IO, "%s: this machine has no such address", address->text);
-    case EACCES: return ndt_fail(err, NDT_ERR_IO, "%s: not permitted; ports below 1024 are root's", address->text);
-    default: return ndt_fail(err, NDT_ERR_IO, "%s: cannot bind it: %s", address->text, zmq_strerror(errno));
+    case ENODEV:
+        return ndt_fail(err, NDT_ERR_IO, "%s: this machine has no such address", address->text);
+    case EACCES:
+        return ndt_fail(err, NDT_ERR_IO, "%s: not permitted; ports below 1024 are root's", address->text);
+    default:
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot bind it: %s", address->text, zmq_strerror(errno));
     }
 }
 

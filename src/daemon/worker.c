@@ -17,9 +17,9 @@
 enum { FRAMES_AT_ONCE = 64 };
 /* How long the thread sleeps at most: then it looks for new maps, and feeds the watchdog. */
 static const double NAP_US = 50e3;
-/* Kept for publishing: the longest time it took lately, which fades by a part with every scan, and this much more.
- */
-static const double RESERVE_FADE = 0.99, RESERVE_LEAST_US = 300;
+/* Kept for publishing: the longest time it took lately, which fades with every scan, and a little more. One slow
+ * publication may not take the time of many scans: at most this part of the budget. */
+static const double RESERVE_FADE = 0.95, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
 
 /* What other threads ask for; taken over between frames. */
 struct mailbox {
@@ -194,7 +194,8 @@ static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_waiting_f
 
 static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame)
 {
-    return frame->arrival_us + worker->settings.budget_s * 1e6 - worker->reserve_us - RESERVE_LEAST_US;
+    const double budget_us = worker->settings.budget_s * 1e6;
+    return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
 }
 
 static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame, uint32_t queue_depth)
@@ -308,6 +309,17 @@ static void free_worker(struct ndtd_worker *worker)
     free(worker);
 }
 
+/* Whoever asks for the status lends its lock the priority of the thread that waits for it. */
+static void init_locks(struct ndtd_worker *worker)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&worker->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_cond_init(&worker->opened, NULL);
+}
+
 enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const struct ndtd_worker_parts *parts,
                                   struct ndt_error *err)
 {
@@ -315,8 +327,7 @@ enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const struct ndtd_wo
     struct ndtd_worker *worker = calloc(1, sizeof(*worker));
     if (!worker)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the matching thread");
-    pthread_mutex_init(&worker->lock, NULL);
-    pthread_cond_init(&worker->opened, NULL);
+    init_locks(worker);
     worker->settings = *parts->settings;
     worker->parts = *parts;
     worker->parts.settings = NULL;

@@ -1,5 +1,6 @@
-/* Who may connect where CURVE is used: answers libzmq's questions (ZAP, ZeroMQ RFC 27) from the list of clients. One
- * thread, one socket at inproc://zeromq.zap.01, one list that does not change. Private to the daemon library. */
+/* Who may connect where CURVE is used: answers libzmq's questions (ZAP, ZeroMQ RFC 27) from the list of clients.
+ * One thread, one socket at inproc://zeromq.zap.01, one list that does not change. Private to the daemon library.
+ */
 #ifndef NDTD_ZAP_HANDLER_H
 #define NDTD_ZAP_HANDLER_H
 

@@ -53,7 +53,7 @@ for tool in ndt-send ndt-echo ndt-top; do
     expect 0 "" $tool --help
     says "usage: $tool"
     says "--curve-keys FILE"
-    expect 2 "--endpiont: $tool has no such option; did you mean --endpoint?" $tool --endpiont=x
+    expect 2 "--endpiont=x: $tool has no such option; did you mean --endpoint?" $tool --endpiont=x
     expect 2 "--endpoint: its value is missing" $tool --endpoint
     expect 2 "one argument too many" $tool a b
 done
@@ -65,7 +65,7 @@ expect 2 "--rate: 'nan' is neither max nor a number" ndt-send --bag empty.bag --
 expect 2 "--loop: '-1' is not a whole number" ndt-send --bag empty.bag --loop -1
 expect 2 "--limit: '0' is not a whole number from 1" ndt-send --bag empty.bag --limit 0
 expect 2 "--wait: 'x' is not a number of seconds" ndt-send --bag empty.bag --wait x
-expect 2 "--push: takes no value" ndt-send --bag empty.bag --push=1
+expect 2 "--push=1: takes no value" ndt-send --bag empty.bag --push=1
 expect 2 "is no address to connect to" ndt-send --bag empty.bag --endpoint nowhere
 expect 2 "belong together" ndt-send --bag empty.bag --curve-keys nosuch
 expect 3 "nosuch.bag" ndt-send --bag nosuch.bag

@@ -108,8 +108,7 @@ end TERM
 
 # kill -9: what it leaves does not keep the next one from starting.
 start -c ndtd.yaml --record killed.bag
-kill -9 "$pid"
-wait "$pid" 2>/dev/null
+{ kill -9 "$pid" && wait "$pid"; } 2>/dev/null
 start -c ndtd.yaml
 end TERM
 

@@ -22,8 +22,8 @@ __attribute__((unused)) static void live_int(void *socket, int option, int value
     ck_assert_int_eq(zmq_setsockopt(socket, option, &value, sizeof(value)), 0);
 }
 
-/* A socket that sends only to peers that it has really met. Not for subscribers: with that option they subscribe only
- * once they are asked for messages. */
+/* A socket that sends only to peers that it has really met. Not for subscribers: with that option they subscribe
+ * only once they are asked for messages. */
 __attribute__((unused)) static void *live_socket(void *context, int type, int wait_ms)
 {
     void *socket = zmq_socket(context, type);
@@ -75,12 +75,12 @@ __attribute__((unused)) static void live_pause(int milliseconds)
 }
 
 /* Waits until `condition` holds. */
-#define live_until(condition)                                                                                       \
-    do {                                                                                                            \
-        const double start_us = ndtd_now_us();                                                                      \
-        while (!(condition) && ndtd_now_us() - start_us < LIVE_WAIT_MS * 1e3)                                       \
-            live_pause(1);                                                                                          \
-        ck_assert_msg(condition, "never came true: %s", #condition);                                                \
+#define live_until(condition)                                                                                      \
+    do {                                                                                                           \
+        const double start_us = ndtd_now_us();                                                                     \
+        while (!(condition) && ndtd_now_us() - start_us < LIVE_WAIT_MS * 1e3)                                      \
+            live_pause(1);                                                                                         \
+        ck_assert_msg(condition, "never came true: %s", #condition);                                               \
     } while (0)
 
 #endif

@@ -67,7 +67,8 @@ START_TEST(test_everybody_gets_everything)
 {
     struct ndtd_outlet *outlet;
     ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
-    void *a = live_connect(context, ZMQ_SUB, endpoint.address), *b = live_connect(context, ZMQ_SUB, endpoint.address);
+    void *a = live_connect(context, ZMQ_SUB, endpoint.address),
+         *b = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 2);
     for (uint64_t seq = 1; seq <= 100; seq++)
         send_one(outlet, seq);

@@ -127,7 +127,8 @@ START_TEST(test_frames_arrive)
     ck_assert_int_eq(got[2].type, NDT_MESSAGE_ODOMETRY);
     ck_assert_uint_eq(got[3].seq, 2);
     for (int i = 0; i < 4; i++)
-        ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : before_us) && got[i].arrival_us <= ndtd_now_us());
+        ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : before_us) &&
+                  got[i].arrival_us <= ndtd_now_us());
     const struct ndtd_receiver_counters counters = ndtd_receiver_counters(receiver);
     ck_assert_uint_eq(counters.scans, 2);
     ck_assert_uint_eq(counters.bad, 0);
@@ -180,8 +181,8 @@ START_TEST(test_bad_frames)
     struct ndtd_waiting_frame got[8];
     struct ndt_pose_message truth = {.frame_id = "map", .has_pose = 1, .pose = ndt_pose_identity()};
     send_scan(1);
-    send_bytes("", 0, 0);                   /* empty */
-    send_bytes(garbage, sizeof(garbage), 0); /* no map */
+    send_bytes("", 0, 0);                               /* empty */
+    send_bytes(garbage, sizeof(garbage), 0);            /* no map */
     send_bytes("\x82\xa1v\x01\xa4type\xa4scan", 15, 0); /* a scan without header */
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &truth, &err), NDT_OK);
     send_bytes(frame.data, frame.size, 0); /* not for this socket */
@@ -275,7 +276,8 @@ START_TEST(test_restarts)
     ndtd_receiver_close(receiver);
     ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1); /* unsubscribed */
     ck_assert_int_eq(subscription, 0);
-    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, NDTD_RECEIVE_SUB, queue, publisher, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, NDTD_RECEIVE_SUB, queue, publisher, &err),
+                     NDT_OK);
     ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
     ck_assert_int_eq(subscription, 1);
     send_scan(2);

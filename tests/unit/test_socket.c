@@ -73,9 +73,11 @@ START_TEST(test_addresses)
         {"ipc://@", "a path is missing"},
         {"ipc://*", "found by nobody"},
         {"ipc:///run/", "is a folder"},
-        {"ipc:///12345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678",
+        {"ipc:///"
+         "12345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678",
          NULL},
-        {"ipc:///123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+        {"ipc:///"
+         "123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
          "0123456789",
          "at most 107"},
         {"tcp://127.0.0.1", "is not tcp://HOST:PORT"},
@@ -320,7 +322,8 @@ START_TEST(test_key_files)
 {
     char key[NDTD_KEY_TEXT + 1];
     struct ndtd_client_list list;
-    temp_text("good", "# clients\n\n" KEY_A "\n  " KEY_B "   # the robot\r\n########################################\n");
+    temp_text("good",
+              "# clients\n\n" KEY_A "\n  " KEY_B "   # the robot\r\n########################################\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("good"), &err), NDT_OK);
     ck_assert_uint_eq(list.count, 2);
     uint8_t bytes[NDTD_KEY_BYTES];
@@ -387,7 +390,8 @@ START_TEST(test_curve)
     ck_assert_int_eq(ndtd_sockets_open(&secured, &security, &err), NDT_ERR_ARGUMENT);
     says("only the key is given");
     snprintf(list, sizeof(list), "# may connect\n%s\n", friend.public);
-    snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s", temp_text("clients", list));
+    snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s",
+             temp_text("clients", list));
     const struct ndtd_endpoint open = live_endpoint("%s", "tcp://0.0.0.0:5555"), endpoint = live_tcp();
     ck_assert_int_eq(ndtd_endpoint_check(&open, &security, &err), NDT_OK);
     ck_assert_int_eq(ndtd_sockets_open(&secured, &security, &err), NDT_OK);

@@ -196,6 +196,30 @@ START_TEST(a_budget_is_kept)
 }
 END_TEST
 
+/* A backend that is really slow, a wrong guess, never enough iterations: what is told is no worse than the guess.
+ */
+START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
+{
+    struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS, .has_pose = 1, .pose = drive.truth[0]};
+    set("backend.name", "reference");
+    set("preprocess.sample_count", "0");
+    set("preprocess.voxel_m", "0.0");
+    set("live.budget_ms", "10");
+    set("ndt.max_iterations", "512");
+    const char *const stops[] = {"ndt.coarse_stop_m", "ndt.coarse_stop_deg", "ndt.fine_stop_m",
+                                 "ndt.fine_stop_deg", "ndt.fine_stop_gain",  "ndt.coarse_stop_gain"};
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
+        set(stops[i], "0");
+    pose.pose.t_m[0] -= 0.4;
+    pose.pose.t_m[1] += 0.3;
+    start(drive.map);
+    ndtd_worker_start_at(worker, &pose);
+    const struct ndt_result_message *got = ask(0);
+    ck_assert_int_eq(got->result.outcome, NDT_DEADLINE);
+    ck_assert_double_le(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[0]), 0.501);
+}
+END_TEST
+
 START_TEST(stopped_means_rejected)
 {
     start(drive.map);
@@ -320,6 +344,7 @@ int main(void)
     tcase_add_test(all, what_waits_is_answered_at_the_end);
     tcase_add_test(all, too_late_is_answered_with_the_prediction);
     tcase_add_test(all, a_budget_is_kept);
+    tcase_add_test(all, a_pose_cut_short_is_no_worse_than_the_guess);
     tcase_add_test(all, stopped_means_rejected);
     tcase_add_test(all, damage_is_answered_and_forgotten);
     tcase_add_test(all, no_map_and_no_guess_are_said);

@@ -64,8 +64,9 @@ enum ndt_status live_open(struct live_connection *out, int type, const char *add
     if (status == NDT_OK)
         status = set_keys(out->socket, keys, err);
     if (status == NDT_OK && zmq_connect(out->socket, address) != 0)
-        status = ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no address to connect to (%s): ipc://PATH or tcp://HOST:PORT",
-                          address, zmq_strerror(errno));
+        status =
+            ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no address to connect to (%s): ipc://PATH or tcp://HOST:PORT",
+                     address, zmq_strerror(errno));
     if (status != NDT_OK)
         live_close(out, 0);
     return status;

@@ -12,8 +12,8 @@ int result_has_pose(const struct ndt_result_message *message)
 
 double result_latency_us(const struct ndt_result_message *message)
 {
-    const double stages[] = {message->decode_us, message->queue_us,         message->preprocess_us,
-                             message->publish_us, message->result.align_us};
+    const double stages[] = {message->decode_us, message->queue_us, message->preprocess_us, message->publish_us,
+                             message->result.align_us};
     double sum = 0; /* upload_us is a part of align_us */
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
         sum += isfinite(stages[i]) ? stages[i] : 0;
@@ -23,7 +23,8 @@ double result_latency_us(const struct ndt_result_message *message)
 void result_print_text(FILE *file, const struct ndt_result_message *message)
 {
     const struct ndt_align_result *result = &message->result;
-    fprintf(file, "%" PRIu64 " %" PRId64 " ns %s", message->seq, message->stamp_ns, ndt_outcome_name(result->outcome));
+    fprintf(file, "%" PRIu64 " %" PRId64 " ns %s", message->seq, message->stamp_ns,
+            ndt_outcome_name(result->outcome));
     if (result_has_pose(message)) {
         const double *t = result->T_map_sensor.t_m, *q = result->T_map_sensor.q_xyzw;
         const double yaw_rad = atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
@@ -105,8 +106,8 @@ void result_print_json(FILE *file, const struct ndt_result_message *message)
     print_real(file, "nvtl_normalized", result->scores.nvtl_normalized);
     print_real(file, "match_ratio", result->scores.match_ratio);
     print_real(file, "coverage", result->scores.coverage);
-    fprintf(file, ",\"iterations\":%d,\"evaluations\":%d,\"oscillation\":%d,\"map_id\":%" PRIu64, result->iterations,
-            result->evaluations, result->oscillation, message->map_id);
+    fprintf(file, ",\"iterations\":%d,\"evaluations\":%d,\"oscillation\":%d,\"map_id\":%" PRIu64,
+            result->iterations, result->evaluations, result->oscillation, message->map_id);
     fprintf(file, ",\"config_hash\":%" PRIu64 ",\"queue_depth\":%" PRIu32 ",\"drop_counter\":%" PRIu64,
             message->config_hash, message->queue_depth, message->drop_counter);
     print_real(file, "decode_us", message->decode_us);

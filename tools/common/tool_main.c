@@ -28,7 +28,8 @@ static void print_help(const struct bag_command *command)
     printf(" [options]\n\n%s %s.\n%s\n", command->name, command->summary, command->details);
     for (size_t i = 0; i < command->option_count; i++) {
         const struct bag_option *option = &command->options[i];
-        const int used = printf("  --%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+        const int used =
+            printf("  --%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
         printf("%*s%s\n", used < HELP_COLUMN ? HELP_COLUMN - used : 1, "", option->help);
     }
     printf("  %-*s%s\n\nExit codes: 0 done, 2 usage, 3 failure while running.\n", HELP_COLUMN - 2, "--help",

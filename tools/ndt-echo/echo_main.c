@@ -102,7 +102,7 @@ static enum ndt_status next(struct echo *echo, zmq_msg_t *frame, struct ndt_resu
 
 static enum ndt_status print_all(struct echo *echo, struct ndt_error *err)
 {
-    struct ndt_result_message message;
+    struct ndt_result_message message = {0};
     enum ndt_status status = NDT_OK;
     zmq_msg_t frame;
     zmq_msg_init(&frame);
@@ -131,10 +131,11 @@ static enum ndt_status run(const struct bag_args *args, struct ndt_error *err)
 static const struct bag_command command = {
     .name = "ndt-echo",
     .summary = "prints the results of a running ndtd",
-    .details = "\n"
-               "The first line is the last result before the start, if there was one. json has the keys of\n"
-               "proto/SCHEMA.md, numbers that do not exist are null. The time at the end of a line of text is that\n"
-               "from arrival to publication. Waits for the daemon if it does not run yet.\n",
+    .details =
+        "\n"
+        "The first line is the last result before the start, if there was one. json has the keys of\n"
+        "proto/SCHEMA.md, numbers that do not exist are null. The time at the end of a line of text is that\n"
+        "from arrival to publication. Waits for the daemon if it does not run yet.\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .run = run,

@@ -15,14 +15,16 @@
 #include "tool_main.h"
 
 enum send_option { BAG, RATE, ENDPOINT, PUSH, LOOP, SKIP, LIMIT, WAIT, SERVER_KEY, KEYS };
-enum { SEND_WAIT_MS = 10000, CLOSE_LINGER_MS = 5000 };
+/* A frame that is not taken: without a pace the end, with one it is lost after a moment, and those that follow at
+ * once, until one is taken again. */
+enum { SEND_WAIT_MS = 10000, PACED_WAIT_MS = 500, CLOSE_LINGER_MS = 5000 };
 
 static const struct bag_option options[] = {
     [BAG] = {"bag", "FILE", "the bag to play", 1},
-    [RATE] = {"rate", "R", "1.0: at the pace of its receive times, 2.0: twice that, max: as fast as it is taken (1.0)",
-              0},
+    [RATE] = {"rate", "R",
+              "1.0: at the pace of its receive times, 2.0: twice that, max: as fast as it is taken (1.0)", 0},
     [ENDPOINT] = {"endpoint", "ADDRESS", "the scans socket (scans.ipc in the runtime directory)", 0},
-    [PUSH] = {"push", NULL, "the socket is a PULL socket (scans.kind: pull)", 0},
+    [PUSH] = {"push", NULL, "the socket is a PULL socket (sockets.scans_kind: pull)", 0},
     [LOOP] = {"loop", "N", "play it N times, 0: until interrupted (1)", 0},
     [SKIP] = {"skip", "N", "leave out the first N scans and what comes with them", 0},
     [LIMIT] = {"limit", "N", "stop after N scans of each round", 0},
@@ -44,6 +46,7 @@ struct sender {
     double begin_us;  /* when the first frame of this round was due */
     int64_t begin_ns; /* its receive time */
     uint64_t scans, messages, bytes, unheard;
+    int stalled;      /* the last frame was not taken */
     double latest_us; /* how late a frame was, at most */
 };
 
@@ -113,7 +116,8 @@ static void keep_pace(struct sender *sender, int64_t receive_time_ns)
     const double now_us = ndtd_now_us();
     if (sender->rate == 0)
         return;
-    if (sender->begin_us == 0 || __builtin_sub_overflow(receive_time_ns, sender->begin_ns, &after_ns) || after_ns < 0) {
+    if (sender->begin_us == 0 || __builtin_sub_overflow(receive_time_ns, sender->begin_ns, &after_ns) ||
+        after_ns < 0) {
         sender->begin_us = now_us;
         sender->begin_ns = receive_time_ns;
         return;
@@ -133,12 +137,18 @@ static enum ndt_status send_frame(struct sender *sender, const struct ndt_bag_re
 {
     if (!sender->is_push)
         hear_subscribers(sender);
-    if (zmq_send(sender->connection.socket, record->payload, record->length, 0) < 0) {
+    if (zmq_send(sender->connection.socket, record->payload, record->length, sender->stalled ? ZMQ_DONTWAIT : 0) <
+        0) {
         if (errno == EINTR && tool_interrupted())
             return NDT_END;
-        return ndt_fail(err, NDT_ERR_IO, "%s: %s", sender->endpoint,
-                        errno == EAGAIN ? "nothing was taken for 10 s" : zmq_strerror(errno));
+        if (errno != EAGAIN || sender->rate == 0)
+            return ndt_fail(err, NDT_ERR_IO, "%s: %s", sender->endpoint,
+                            errno == EAGAIN ? "nothing was taken for 10 s" : zmq_strerror(errno));
+        sender->stalled = 1;
+        sender->unheard++;
+        return NDT_OK;
     }
+    sender->stalled = 0;
     if (!sender->is_push && sender->subscribers <= 0)
         sender->unheard++;
     sender->messages++;
@@ -175,7 +185,8 @@ static enum ndt_status play(struct sender *sender, struct ndt_error *err)
 static void report(const struct sender *sender, double seconds)
 {
     printf("%" PRIu64 " scans, %" PRIu64 " messages, %.1f MB in %.3f s: %.2f scans/s, %.1f MB/s", sender->scans,
-           sender->messages, (double)sender->bytes * 1e-6, seconds, seconds > 0 ? (double)sender->scans / seconds : 0,
+           sender->messages, (double)sender->bytes * 1e-6, seconds,
+           seconds > 0 ? (double)sender->scans / seconds : 0,
            seconds > 0 ? (double)sender->bytes * 1e-6 / seconds : 0);
     if (sender->rate > 0)
         printf("; at most %.1f ms late", sender->latest_us * 1e-3);
@@ -191,9 +202,9 @@ static enum ndt_status play_all(struct sender *sender, struct ndt_error *err)
     if (status != NDT_OK)
         return status;
     for (uint64_t i = 0; status == NDT_OK && (sender->loops == 0 || i < sender->loops); i++) {
-        const uint64_t before = sender->messages;
+        const uint64_t before = sender->messages + sender->unheard;
         status = play(sender, err);
-        if (status == NDT_OK && sender->messages == before)
+        if (status == NDT_OK && sender->messages + sender->unheard == before)
             return ndt_fail(err, NDT_ERR_FORMAT, "nothing of the bag is left to send");
     }
     report(sender, (ndtd_now_us() - start_us) * 1e-6);
@@ -211,8 +222,9 @@ static enum ndt_status run(const struct bag_args *args, struct ndt_error *err)
     if (status != NDT_OK)
         return status;
     /* XPUB instead of PUB: it hears of subscribers, and can wait for a slow one instead of losing frames. */
-    status = live_open(&sender.connection, sender.is_push ? ZMQ_PUSH : ZMQ_XPUB, sender.endpoint, &keys, SEND_WAIT_MS,
-                       err);
+    const int wait_ms = sender.rate == 0 ? SEND_WAIT_MS : PACED_WAIT_MS;
+    status =
+        live_open(&sender.connection, sender.is_push ? ZMQ_PUSH : ZMQ_XPUB, sender.endpoint, &keys, wait_ms, err);
     if (status == NDT_OK && !sender.is_push)
         (void)zmq_setsockopt(sender.connection.socket, ZMQ_XPUB_NODROP, &yes, sizeof(yes));
     if (status == NDT_OK)
@@ -225,10 +237,11 @@ static enum ndt_status run(const struct bag_args *args, struct ndt_error *err)
 static const struct bag_command command = {
     .name = "ndt-send",
     .summary = "plays a bag into a running ndtd",
-    .details = "\n"
-               "Frames go out as they were recorded, in their order; true poses and results stay at home. The pace is\n"
-               "that of the receive times in the bag. Every round sends the bag's stamps again, so that time jumps\n"
-               "back where a round ends. Prints how many scans and messages went out, and how fast.\n",
+    .details =
+        "\n"
+        "Frames go out as they were recorded, in their order; true poses and results stay at home. The pace is\n"
+        "that of the receive times in the bag. Every round sends the bag's stamps again, so that time jumps\n"
+        "back where a round ends. Prints how many scans and messages went out, and how fast.\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .run = run,

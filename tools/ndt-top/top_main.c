@@ -159,10 +159,11 @@ static enum ndt_status run(const struct bag_args *args, struct ndt_error *err)
 static const struct bag_command command = {
     .name = "ndt-top",
     .summary = "shows how a running ndtd is doing",
-    .details = "\n"
-               "Rate, queue, drops, outcomes, latency from arrival to publication (median, quantiles, histogram over\n"
-               "the last 1000 results), scores and the last result; below what the daemon says of itself, where its\n"
-               "control socket answers. Rewritten every second until interrupted; in a pipe one report.\n",
+    .details =
+        "\n"
+        "Rate, queue, drops, outcomes, latency from arrival to publication (median, quantiles, histogram over\n"
+        "the last 1000 results), scores and the last result; below what the daemon says of itself, where its\n"
+        "control socket answers. Rewritten every second until interrupted; in a pipe one report.\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .run = run,

@@ -5,7 +5,7 @@
 #include <msgpack.h>
 #include <string.h>
 
-enum { LABEL = 12, MAX_REPLY_BYTES = 65536, MAX_DEPTH = 3 };
+enum { LABEL = 12, MAX_REPLY_BYTES = 65536 };
 
 static int is_key(const msgpack_object *key, const char *name)
 {
@@ -21,35 +21,44 @@ static int print_bytes(FILE *file, const char *text, size_t size)
     return (int)size;
 }
 
-static void print_value(FILE *file, const msgpack_object *value, int depth);
-
-static void print_map(FILE *file, const msgpack_object_map *map, int depth)
+static void print_scalar(FILE *file, const msgpack_object *value)
 {
-    for (uint32_t i = 0; i < map->size; i++) {
-        if (map->ptr[i].key.type != MSGPACK_OBJECT_STR)
-            continue;
-        fputs(i ? "  " : "", file);
-        print_bytes(file, map->ptr[i].key.via.str.ptr, map->ptr[i].key.via.str.size);
-        fputc(' ', file);
-        print_value(file, &map->ptr[i].val, depth + 1);
+    switch (value->type) {
+    case MSGPACK_OBJECT_BOOLEAN:
+        fputs(value->via.boolean ? "yes" : "no", file);
+        break;
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+        fprintf(file, "%" PRIu64, value->via.u64);
+        break;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        fprintf(file, "%" PRId64, value->via.i64);
+        break;
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        fprintf(file, "%.4g", value->via.f64);
+        break;
+    case MSGPACK_OBJECT_STR:
+        print_bytes(file, value->via.str.ptr, value->via.str.size);
+        break;
+    default:
+        fputs("...", file); /* what is nested deeper has no place in a line */
     }
 }
 
-static void print_value(FILE *file, const msgpack_object *value, int depth)
+static void print_value(FILE *file, const msgpack_object *value)
 {
-    switch (value->type) {
-    case MSGPACK_OBJECT_BOOLEAN: fputs(value->via.boolean ? "yes" : "no", file); break;
-    case MSGPACK_OBJECT_POSITIVE_INTEGER: fprintf(file, "%" PRIu64, value->via.u64); break;
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER: fprintf(file, "%" PRId64, value->via.i64); break;
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64: fprintf(file, "%.4g", value->via.f64); break;
-    case MSGPACK_OBJECT_STR: print_bytes(file, value->via.str.ptr, value->via.str.size); break;
-    case MSGPACK_OBJECT_MAP:
-        if (depth < MAX_DEPTH)
-            print_map(file, &value->via.map, depth);
-        break;
-    case MSGPACK_OBJECT_ARRAY: fprintf(file, "[%" PRIu32 "]", value->via.array.size); break;
-    default: fputc('-', file);
+    if (value->type != MSGPACK_OBJECT_MAP) {
+        print_scalar(file, value);
+        return;
+    }
+    for (uint32_t i = 0; i < value->via.map.size; i++) {
+        const msgpack_object_kv *pair = &value->via.map.ptr[i];
+        if (pair->key.type != MSGPACK_OBJECT_STR)
+            continue;
+        fputs(i ? "  " : "", file);
+        print_bytes(file, pair->key.via.str.ptr, pair->key.via.str.size);
+        fputc(' ', file);
+        print_scalar(file, &pair->val);
     }
 }
 
@@ -65,14 +74,14 @@ static enum ndt_status print_reply(FILE *file, const msgpack_object *reply, stru
             continue;
         const int used = print_bytes(file, key->via.str.ptr, key->via.str.size);
         fprintf(file, "%*s", used < LABEL ? LABEL - used : 1, "");
-        print_value(file, &map->ptr[i].val, 0);
+        print_value(file, &map->ptr[i].val);
         fputc('\n', file);
     }
     return NDT_OK;
 }
 
-/* The unpacker asks for memory by what headers claim; a reply that short cannot hold much, and one that claims more is
- * refused for lack of memory. */
+/* The unpacker asks for memory by what headers claim; a reply that short cannot hold much, and one that claims more
+ * is refused for lack of memory. */
 enum ndt_status top_status_print(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err)
 {
     msgpack_unpacked unpacked;

@@ -9,6 +9,7 @@
 #include "ndt/status.h"
 
 /* Values of the reply, nested maps in one line each: whatever the daemon of today tells. */
-NDT_MUST_CHECK enum ndt_status top_status_print(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status top_status_print(FILE *file, const uint8_t *data, size_t size,
+                                                struct ndt_error *err);
 
 #endif

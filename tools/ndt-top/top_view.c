@@ -95,8 +95,8 @@ static void show_outcomes(const struct top_view *view, FILE *file)
 static void show_last(const struct top_view *view, FILE *file)
 {
     const struct ndt_scores *scores = &view->last.result.scores;
-    fprintf(file, "scores      nvtl %.3f  normalised %.3f  transform probability %.3f  matched %.3f\n", scores->nvtl,
-            scores->nvtl_normalized, scores->transform_probability, scores->match_ratio);
+    fprintf(file, "scores      nvtl %.3f  normalised %.3f  transform probability %.3f  matched %.3f\n",
+            scores->nvtl, scores->nvtl_normalized, scores->transform_probability, scores->match_ratio);
     fprintf(file, "last        ");
     result_print_text(file, &view->last);
 }

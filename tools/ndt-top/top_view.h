@@ -11,7 +11,7 @@ enum { TOP_WINDOW = 1000, TOP_STAGES = 5 };
 struct top_view {
     uint64_t results, at_last_show; /* counted since the start */
     uint64_t outcomes[NDT_OUTCOME_COUNT];
-    uint64_t missing; /* results that never came, by the gaps in seq */
+    uint64_t missing;              /* results that never came, by the gaps in seq */
     double latency_ms[TOP_WINDOW]; /* ring: the last ones */
     double stages_ms[TOP_STAGES][TOP_WINDOW];
     size_t next, kept;

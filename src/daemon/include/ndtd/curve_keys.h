@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-#define NDTD_KEY_TEXT  40 /* characters */
-#define NDTD_KEY_BYTES 32
+#define NDTD_KEY_TEXT    40 /* characters */
+#define NDTD_KEY_BYTES   32
 #define NDTD_MAX_CLIENTS 4096
 
 /* Makes a new pair: PREFIX.secret (mode 0600) and PREFIX.public. Existing files are not overwritten; on failure
@@ -27,9 +27,9 @@ struct ndtd_client_list {
     uint8_t (*keys)[NDTD_KEY_BYTES];
     size_t count;
 };
-/* One public key per line, then what you like behind a '#'; lines that start with '#' and are no key are comments ('#'
- * may be the first character of a key). Errors name file and line; a list without keys lets nobody in and is an
- * error. */
+/* One public key per line, then what you like behind a '#'; lines that start with '#' and are no key are comments
+ * ('#' may be the first character of a key). Errors name file and line; a list without keys lets nobody in and is
+ * an error. */
 NDT_MUST_CHECK enum ndt_status ndtd_client_list_read(struct ndtd_client_list *out, const char *path,
                                                      struct ndt_error *err);
 void ndtd_client_list_free(struct ndtd_client_list *list);

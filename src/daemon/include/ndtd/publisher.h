@@ -1,8 +1,9 @@
 /* The `poses` socket (XPUB): encoded results out, the last one to every late subscriber.
  *
- * The socket lives in a thread of its own; results come to it over in-process sockets, so that the matcher (results) and
- * the receiver (dropped scans) may both publish without a lock over I/O. Topics: none, every subscriber gets
- * everything. A slow subscriber loses messages beyond the high-water mark, nobody else waits for it. */
+ * The socket lives in a thread of its own; results come to it over in-process sockets, so that the matcher
+ * (results) and the receiver (dropped scans) may both publish without a lock over I/O. Topics: none, every
+ * subscriber gets everything. A slow subscriber loses messages beyond the high-water mark, nobody else waits for
+ * it. */
 #ifndef NDTD_PUBLISHER_H
 #define NDTD_PUBLISHER_H
 
@@ -24,8 +25,8 @@ void ndtd_publisher_close(struct ndtd_publisher *publisher);
 struct ndtd_outlet;
 NDT_MUST_CHECK enum ndt_status ndtd_outlet_open(struct ndtd_outlet **out, struct ndtd_publisher *publisher,
                                                 struct ndt_error *err);
-NDT_MUST_CHECK enum ndt_status ndtd_outlet_send(struct ndtd_outlet *outlet, const struct ndt_result_message *message,
-                                                struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_outlet_send(struct ndtd_outlet *outlet,
+                                                const struct ndt_result_message *message, struct ndt_error *err);
 void ndtd_outlet_close(struct ndtd_outlet *outlet);
 
 struct ndtd_publisher_counters {

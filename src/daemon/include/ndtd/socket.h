@@ -15,10 +15,11 @@ extern "C" {
 #define NDTD_ENDPOINT_MAX 256
 
 struct ndtd_endpoint {
-    char address[NDTD_ENDPOINT_MAX]; /* ipc://PATH, ipc://@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
+    char address[NDTD_ENDPOINT_MAX]; /* ipc://PATH, ipc://@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests
+                                      */
     int high_water_mark;             /* messages */
     long long max_message_bytes;
-    unsigned ipc_mode;               /* 0600 or 0660 */
+    unsigned ipc_mode; /* 0600 or 0660 */
 };
 
 struct ndtd_security {
@@ -30,7 +31,8 @@ struct ndtd_sockets; /* context, ZAP handler thread when CURVE is used */
 /* security: NULL or all empty = no CURVE. With keys, all tcp sockets use them, also those on the loopback. */
 NDT_MUST_CHECK enum ndt_status ndtd_sockets_open(struct ndtd_sockets **out, const struct ndtd_security *security,
                                                  struct ndt_error *err);
-/* All sockets must be closed before; waits at most a second for the last messages of a publisher. NULL is allowed. */
+/* All sockets must be closed before; waits at most a second for the last messages of a publisher. NULL is allowed.
+ */
 void ndtd_sockets_close(struct ndtd_sockets *sockets);
 void *ndtd_sockets_context(struct ndtd_sockets *sockets); /* the zmq context, for inproc */
 
@@ -39,8 +41,8 @@ void *ndtd_sockets_context(struct ndtd_sockets *sockets); /* the zmq context, fo
 NDT_MUST_CHECK enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint,
                                                    const struct ndtd_security *security, struct ndt_error *err);
 
-/* A bound socket of a zmq type (ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER), used and closed by one thread. SUB subscribes
- * to everything. */
+/* A bound socket of a zmq type (ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER), used and closed by one thread. SUB
+ * subscribes to everything. */
 NDT_MUST_CHECK enum ndt_status ndtd_socket_bind(void **out, struct ndtd_sockets *sockets, int type,
                                                 const struct ndtd_endpoint *endpoint, struct ndt_error *err);
 /* NULL is allowed. A path that another process has taken over meanwhile is left to it. */
