@@ -52,7 +52,8 @@ static void on_crash(int number)
 {
     (void)number;
     static const char text[] = "CRASH: read or write outside of an input\n  ";
-    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 || write(STDERR_FILENO, crash_line, strlen(crash_line)) < 0)
+    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ||
+        write(STDERR_FILENO, crash_line, strlen(crash_line)) < 0)
         _exit(3);
     _exit(1);
 }
@@ -69,7 +70,10 @@ static void sum_name(int i, char *text, size_t size)
     else if (i < KERNEL_NEAREST)
         snprintf(text, size, "hessian[%d][%d]", row, row + left);
     else
-        snprintf(text, size, "%s", i == KERNEL_NEAREST ? "nearest_score" : i == KERNEL_MATCHED ? "matched" : "pairs");
+        snprintf(text, size, "%s",
+                 i == KERNEL_NEAREST   ? "nearest_score"
+                 : i == KERNEL_MATCHED ? "matched"
+                                       : "pairs");
 }
 
 static void start_plan(struct run *run, const struct kernel_plan *plan)
@@ -233,8 +237,10 @@ static int borrow_derivatives(struct run *run, struct ndt_backend *judge)
 
 static int expect(struct run *run, struct ndt_backend *judge)
 {
-    struct kernel_question question = {.scan = &run->inputs.scan.cloud, .neighbours = run->item->neighbours,
-                                       .exact = run->inputs.exact, .full_points = run->options->oracle};
+    struct kernel_question question = {.scan = &run->inputs.scan.cloud,
+                                       .neighbours = run->item->neighbours,
+                                       .exact = run->inputs.exact,
+                                       .full_points = run->options->oracle};
     memcpy(question.p, run->inputs.p, sizeof(question.p));
     struct kernel_reference *reference = kernel_reference_create(&run->inputs.map->levels[run->inputs.level]);
     const int done = reference && kernel_reference_eval(reference, &question, &run->expected);
@@ -384,8 +390,8 @@ static size_t run_cases(const struct options *options, struct kernel_maps *maps,
         ran++;
         bad += run_case(options, &item, maps, plans, judge, &hashes) ? 0 : 1;
     }
-    printf("%zu cases, %zu with failures; hash of all inputs %016llx, of the CPU backend's sums %016llx\n", ran, bad,
-           (unsigned long long)hashes.inputs, (unsigned long long)hashes.sums);
+    printf("%zu cases, %zu with failures; hash of all inputs %016llx, of the CPU backend's sums %016llx\n", ran,
+           bad, (unsigned long long)hashes.inputs, (unsigned long long)hashes.sums);
     return bad;
 }
 
@@ -413,6 +419,9 @@ static void list_all(const struct kernel_plans *plans)
     for (size_t i = 0; i < plans->count; i++)
         printf("plan %s%s%s\n", kernel_plan_name(&plans->items[i], name, sizeof(name)),
                plans->items[i].backend ? "" : " - cannot run: ", plans->items[i].skipped);
+    for (size_t i = 0; i < plans->count; i++)
+        if (i == 0 || plans->items[i].tolerance != plans->items[i - 1].tolerance)
+            printf("tolerance of %s: %s\n", plans->items[i].ops->name, plans->items[i].tolerance->reason);
     printf("case contract\n");
     for (size_t i = 0; kernel_case_at(i, &item); i++)
         printf("case %s\n", item.name);
@@ -420,31 +429,50 @@ static void list_all(const struct kernel_plans *plans)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: check_kernels [--list] [--bench] [--backend NAME] [--isa NAME] [--threads 1..3]\n"
-                    "                     [--seed N] [--case NAME-OR-BEGINNING] [--oracle POINTS] [--largest POINTS]\n");
+    fprintf(stderr,
+            "usage: check_kernels [--list] [--bench] [--backend NAME] [--isa NAME] [--threads 1..3]\n"
+            "                     [--seed N] [--case NAME-OR-BEGINNING] [--oracle POINTS] [--largest POINTS]\n");
     return 2;
 }
 
 static int parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {{"list", 0, NULL, 'l'},    {"bench", 0, NULL, 'b'},
-                                          {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},
-                                          {"threads", 1, NULL, 't'}, {"seed", 1, NULL, 's'},
-                                          {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'},
-                                          {"largest", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"list", 0, NULL, 'l'},    {"bench", 0, NULL, 'b'}, {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},
+        {"threads", 1, NULL, 't'}, {"seed", 1, NULL, 's'},  {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'},
+        {"largest", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
     *options = (struct options){.seed = 1, .oracle = 1000, .largest = SIZE_MAX};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
-        case 'l': options->list = 1; break;
-        case 'b': options->bench = 1; break;
-        case 'k': options->filter.backend = optarg; break;
-        case 'i': options->filter.isa = optarg; break;
-        case 't': options->filter.threads = atoi(optarg); break;
-        case 's': options->seed = strtoull(optarg, NULL, 10); break;
-        case 'c': options->only = optarg; break;
-        case 'o': options->oracle = strtoull(optarg, NULL, 10); break;
-        case 'm': options->largest = strtoull(optarg, NULL, 10); break;
-        default: return 0;
+        case 'l':
+            options->list = 1;
+            break;
+        case 'b':
+            options->bench = 1;
+            break;
+        case 'k':
+            options->filter.backend = optarg;
+            break;
+        case 'i':
+            options->filter.isa = optarg;
+            break;
+        case 't':
+            options->filter.threads = atoi(optarg);
+            break;
+        case 's':
+            options->seed = strtoull(optarg, NULL, 10);
+            break;
+        case 'c':
+            options->only = optarg;
+            break;
+        case 'o':
+            options->oracle = strtoull(optarg, NULL, 10);
+            break;
+        case 'm':
+            options->largest = strtoull(optarg, NULL, 10);
+            break;
+        default:
+            return 0;
         }
     }
     return optind == argc && options->oracle > 0 && options->filter.threads >= 0 && options->filter.threads <= 3;

@@ -93,8 +93,8 @@ int kernel_bench(struct kernel_plans *plans, struct kernel_maps *maps)
     static const size_t sizes[SIZES] = {756, 1500, 5000, 20000};
     for (int mode = 0; mode < MODES; mode++) {
         for (int i = 0; i < SIZES; i++) {
-            struct kernel_case item = {.name = "bench", .leaf_m = 2.0, .neighbours = (enum ndt_neighbours)mode,
-                                       .size = sizes[i]};
+            struct kernel_case item = {
+                .name = "bench", .leaf_m = 2.0, .neighbours = (enum ndt_neighbours)mode, .size = sizes[i]};
             if (!bench_case(plans, maps, &item))
                 return 0;
         }

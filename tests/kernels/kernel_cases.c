@@ -17,8 +17,7 @@ static const double UTM_M[3] = {1000123.0, 5000321.5, 412.25};
 
 static const size_t sizes[] = {0, 1, 31, 32, 33, 255, 256, 257, 1000, 100000};
 static const double leaves_m[] = {4.0, 2.0, 1.0, 0.7};
-static const char *const pose_names[] = {"drive", "turned", "steep", "gimbal", "upside", "plain", "away",
-                                         "beyond"};
+static const char *const pose_names[] = {"drive", "turned", "steep", "gimbal", "upside", "plain", "away", "beyond"};
 static const char *const map_names[] = {"street", "seeded", "utm", "spread", "thin", "empty"};
 static const char *const point_names[] = {"scan", "faces", "outside", "nonfinite", "huge", "means"};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), LEAVES = sizeof(leaves_m) / sizeof(leaves_m[0]) };
@@ -113,12 +112,9 @@ static void thin_point(struct world_random *random, size_t cluster, double out[3
     for (int i = 0; i < 3; i++)
         d[i] = world_uniform(random, -0.4, 0.4);
     const double tilted = 0.5 * d[0] + 0.3 * d[1];
-    const double keep[6][3] = {{d[0], d[1], 0},
-                               {d[0], 0, 0},
-                               {0, 0, 0},
-                               {1e-4 * d[0], 1e-4 * d[1], 1e-5 * d[2]},
-                               {d[0], d[1], tilted},
-                               {d[0], d[1], d[2]}};
+    const double keep[6][3] = {
+        {d[0], d[1], 0},      {d[0], 0, 0},      {0, 0, 0}, {1e-4 * d[0], 1e-4 * d[1], 1e-5 * d[2]},
+        {d[0], d[1], tilted}, {d[0], d[1], d[2]}};
     out[0] = 4.0 * (double)(cluster % 10) + 2.5 + keep[cluster % 6][0];
     out[1] = 4.0 * (double)(cluster / 10) - 10.5 + keep[cluster % 6][1];
     out[2] = 0.5 + keep[cluster % 6][2];
@@ -162,7 +158,8 @@ static enum ndt_status empty_map(struct ndt_cloud *cloud, struct ndt_error *err)
     return status;
 }
 
-static enum ndt_status map_cloud(struct ndt_cloud *cloud, enum kernel_map kind, uint64_t seed, struct ndt_error *err)
+static enum ndt_status map_cloud(struct ndt_cloud *cloud, enum kernel_map kind, uint64_t seed,
+                                 struct ndt_error *err)
 {
     static const double zero[3];
     const struct world world = street(seed);
@@ -212,9 +209,9 @@ void kernel_maps_free(struct kernel_maps *maps)
 /* The pose in the world, as optimiser vector. */
 static void world_vector(enum kernel_pose kind, enum kernel_map map, double p[6])
 {
-    static const double angles[KERNEL_POSES][3] = {{0.02, -0.03, 0.3}, {-0.01, 0.02, 2.5}, {1.2, -1.0, 3.0},
-                                                   {0.4, 1.570795, -0.7}, {3.1, 0.1, -2.0}, {0, 0, 0},
-                                                   {0.02, -0.03, 0.3}, {0.02, -0.03, 0.3}};
+    static const double angles[KERNEL_POSES][3] = {{0.02, -0.03, 0.3},    {-0.01, 0.02, 2.5}, {1.2, -1.0, 3.0},
+                                                   {0.4, 1.570795, -0.7}, {3.1, 0.1, -2.0},   {0, 0, 0},
+                                                   {0.02, -0.03, 0.3},    {0.02, -0.03, 0.3}};
     static const double position_m[3] = {20.5, 0.25, 2.125};
     for (int i = 0; i < 3; i++) {
         p[i] = position_m[i] + (kind == KERNEL_POSE_AWAY ? AWAY_M : kind == KERNEL_POSE_BEYOND ? BEYOND_M : 0.0);
@@ -234,8 +231,9 @@ static void face_points(struct ndt_cloud *cloud, struct world_random *random, si
     for (size_t i = 0; i < count; i++) {
         double x[3];
         for (size_t k = 0; k < 3; k++) {
-            const double near_m = k == 0 ? world_uniform(random, 5, 35) : k == 1 ? world_uniform(random, -10, 10)
-                                                                                : world_uniform(random, -1, 6);
+            const double near_m = k == 0   ? world_uniform(random, 5, 35)
+                                  : k == 1 ? world_uniform(random, -10, 10)
+                                           : world_uniform(random, -1, 6);
             const int on_face = k == i % 3 || (i % 7 < 2 && k == (i + 1) % 3) || i % 7 == 0;
             x[k] = on_face ? leaf_m * round(near_m / leaf_m) : round(near_m * 64.0) / 64.0;
             x[k] -= position_m[k];

@@ -6,9 +6,20 @@
 #include "backends.h"
 
 static const struct kernel_tolerance tolerances[] = {
-    {.backend = "reference", .rounding = KERNEL_DOUBLE, .unit = 0x1p-53, .rtol = 8, .inner_rtol = 1, .lever_rtol = 1,
-     .rounds_translation = 1, .reason = "double throughout"},
-    {.backend = NULL, .rounding = KERNEL_FLOAT, .unit = 0x1p-24, .rtol = 8, .inner_rtol = 1, .lever_rtol = 1,
+    {.backend = "reference",
+     .rounding = KERNEL_DOUBLE,
+     .unit = 0x1p-53,
+     .rtol = 8,
+     .inner_rtol = 1,
+     .lever_rtol = 1,
+     .rounds_translation = 1,
+     .reason = "double throughout"},
+    {.backend = NULL,
+     .rounding = KERNEL_FLOAT,
+     .unit = 0x1p-24,
+     .rtol = 8,
+     .inner_rtol = 1,
+     .lever_rtol = 1,
      .rounds_translation = 0,
      .reason = "float per pair, double above; R x is rounded three times, q B q and exp a few units, and t not at "
                "all: it is carried in double"},

@@ -7,7 +7,14 @@
 
 #include "kernel_stencil.h"
 
-enum { SIGMA_CLASSES = 40, SIGMA_LOWEST = -28, RANGE_CLASSES = 20, DERIVED = 28, STEP_BITS = LDBL_MANT_DIG / 8, MAX_CANDIDATES = 5 * 5 * 5 };
+enum {
+    SIGMA_CLASSES = 40,
+    SIGMA_LOWEST = -28,
+    RANGE_CLASSES = 20,
+    DERIVED = 28,
+    STEP_BITS = LDBL_MANT_DIG / 8,
+    MAX_CANDIDATES = 5 * 5 * 5
+};
 
 /* A voxel as the reference sees it. */
 struct voxel {
@@ -33,9 +40,9 @@ struct candidate {
 
 /* One point of the question and where it falls. */
 struct placed_point {
-    long double x_m[3];   /* sensor frame */
-    long double map_m[3]; /* map frame */
-    long double range_m, offset_m; /* of the point from the sensor, of the sensor from the map's origin */
+    long double x_m[3];                     /* sensor frame */
+    long double map_m[3];                   /* map frame */
+    long double range_m, offset_m;          /* of the point from the sensor, of the sensor from the map's origin */
     long double border_m[KERNEL_ROUNDINGS]; /* closer to a border than this is unsure */
     int near_border[KERNEL_ROUNDINGS];      /* closer than that to the border of its cell */
 };
@@ -175,7 +182,8 @@ static void bound_own_error(const struct kernel_stencil *stencil, const struct p
                             const struct voxel *voxel, long double slope, struct pair_terms *terms)
 {
     const long double places_m = point->range_m + point->offset_m;
-    const long double noise = terms->value[KERNEL_SCORE] * LDBL_EPSILON * (1.0L + slope * places_m / voxel->sigma_m);
+    const long double noise =
+        terms->value[KERNEL_SCORE] * LDBL_EPSILON * (1.0L + slope * places_m / voxel->sigma_m);
     const long double truncation = ldexpl(1.0L, -4 * STEP_BITS - 5);
     terms->own[KERNEL_SCORE] = 4.0L * noise;
     for (int i = 0, k = KERNEL_HESSIAN; i < 6; i++) {
@@ -205,7 +213,8 @@ static int derive_pair(struct kernel_reference *reference, const double p[6], co
         const long double stiffness = sqrtl(fabsl(curvature[i]) / 2.0L);
         terms->weight[KERNEL_GRADIENT + i] = score[0] * d2 * sqrtl(reach) * stiffness;
         for (int j = i; j < 6; j++)
-            terms->weight[k++] = score[0] * d2 * (d2 * reach + 1.0L) * stiffness * sqrtl(fabsl(curvature[j]) / 2.0L);
+            terms->weight[k++] =
+                score[0] * d2 * (d2 * reach + 1.0L) * stiffness * sqrtl(fabsl(curvature[j]) / 2.0L);
     }
     const long double deviations = sqrtl(fmaxl(0.0L, distance2[0])) + ldexpl(1.0L, -STEP_BITS);
     bound_own_error(stencil, point, voxel, d2 * deviations, terms);
@@ -259,8 +268,7 @@ static int is_near_border(const long double map_m[3], long double leaf_m, long d
 
 /* Does membership of the voxel depend on which side of a border the point falls? */
 static int border_matters(const struct kernel_reference *reference, const struct placed_point *point,
-                          enum ndt_neighbours neighbours, const struct voxel *voxel, int rounding,
-                          int member)
+                          enum ndt_neighbours neighbours, const struct voxel *voxel, int rounding, int member)
 {
     const long double leaf_m = reference->level->leaf_m, border_m = point->border_m[rounding];
     for (int corner = 0; corner < 8 && point->near_border[rounding]; corner++) {
@@ -391,8 +399,8 @@ static int add_point(struct kernel_reference *reference, const struct kernel_que
 }
 
 /* 0 for a point that is not finite. */
-static int place(const struct kernel_question *question, const struct kernel_transform *centre, double leaf_m, size_t i,
-                 struct placed_point *out)
+static int place(const struct kernel_question *question, const struct kernel_transform *centre, double leaf_m,
+                 size_t i, struct placed_point *out)
 {
     static const long double unit[KERNEL_ROUNDINGS] = {0x1p-24L, 0x1p-53L};
     const struct ndt_cloud *scan = question->scan;

@@ -43,7 +43,8 @@ static void make_scale(struct kernel_transform *at, const double p[6], const lon
     }
 }
 
-void kernel_stencil_make(struct kernel_stencil *stencil, const double p[6], long double step_m, long double step_rad)
+void kernel_stencil_make(struct kernel_stencil *stencil, const double p[6], long double step_m,
+                         long double step_rad)
 {
     for (int i = 0; i < 6; i++)
         stencil->step[i] = i < 3 ? step_m : step_rad;
@@ -81,6 +82,6 @@ void kernel_stencil_curvature(const struct kernel_stencil *stencil, const long d
                               long double curvature[6])
 {
     for (int i = 0; i < 6; i++)
-        curvature[i] = (value[1 + 2 * i] - 2.0L * value[0] + value[2 + 2 * i]) /
-                       (stencil->step[i] * stencil->step[i]);
+        curvature[i] =
+            (value[1 + 2 * i] - 2.0L * value[0] + value[2 + 2 * i]) / (stencil->step[i] * stencil->step[i]);
 }

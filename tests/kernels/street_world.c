@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-static const double SLOPE = 0.02;      /* of the ground, along x */
-static const double BAY_M = 7.0;       /* length of a facade of one depth */
-static const double HEIGHT_M = 8.0;    /* of a facade */
+static const double SLOPE = 0.02;   /* of the ground, along x */
+static const double BAY_M = 7.0;    /* length of a facade of one depth */
+static const double HEIGHT_M = 8.0; /* of a facade */
 
 uint64_t world_bits(struct world_random *random)
 {

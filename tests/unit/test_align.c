@@ -237,8 +237,8 @@ START_TEST(some_nan_points_change_nothing_but_the_ratio)
     scan.count = clean + 100;
     const struct ndt_align_result with = align(&truth);
     ck_assert_double_le(ndt_pose_distance_m(&without.T_map_sensor, &with.T_map_sensor), 1e-9);
-    ck_assert_double_eq_tol(with.scores.match_ratio, without.scores.match_ratio * (double)clean / (double)scan.count,
-                            1e-9);
+    ck_assert_double_eq_tol(with.scores.match_ratio,
+                            without.scores.match_ratio * (double)clean / (double)scan.count, 1e-9);
 }
 END_TEST
 

@@ -67,7 +67,8 @@ static void compare(struct parity *parity, const struct ndt_cloud *scan, const s
     struct ndt_error err = {""};
     struct ndt_align_result product;
     struct autoware_oracle_result oracle;
-    ck_assert_msg(ndt_align(parity->aligner, &parity->params, scan, guess, &product, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndt_align(parity->aligner, &parity->params, scan, guess, &product, &err) == NDT_OK, "%s",
+                  err.text);
     autoware_oracle_align(parity->oracle, scan, guess, parity->params.step_size, parity->params.trans_epsilon,
                           parity->params.max_iterations, &oracle);
     ck_assert_uint_lt(parity->count, MAX_SCANS);
@@ -88,9 +89,11 @@ static void judge(struct parity *parity, const char *what)
     qsort(parity->off_m, parity->count, sizeof(double), ascending);
     qsort(parity->off_rad, parity->count, sizeof(double), ascending);
     const size_t median = parity->count / 2, p95 = (parity->count * 95 - 1) / 100;
-    printf("parity, %s, %zu scans: median %.2e m %.2e rad, p95 %.2e m %.2e rad, max %.2e m; %zu with another number "
-           "of steps\n", what, parity->count, parity->off_m[median], parity->off_rad[median], parity->off_m[p95],
-           parity->off_rad[p95], parity->off_m[parity->count - 1], parity->other_iterations);
+    printf(
+        "parity, %s, %zu scans: median %.2e m %.2e rad, p95 %.2e m %.2e rad, max %.2e m; %zu with another number "
+        "of steps\n",
+        what, parity->count, parity->off_m[median], parity->off_rad[median], parity->off_m[p95],
+        parity->off_rad[p95], parity->off_m[parity->count - 1], parity->other_iterations);
     ck_assert_double_le(parity->off_m[median], MEDIAN_M);
     ck_assert_double_le(parity->off_m[p95], P95_M);
     ck_assert_double_le(parity->off_rad[median], 1e-5);

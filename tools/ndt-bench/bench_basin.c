@@ -12,7 +12,9 @@ static enum ndt_status open_ways(struct bench_basin *basin, const struct bench_o
 {
     const char *backend = first(&options->backends), *threads = first(&options->threads);
     const struct bench_choice choices[BENCH_BASIN_WAYS] = {
-        {.levels = first(&options->levels), .neighbours = first(&options->neighbours), .backend = backend,
+        {.levels = first(&options->levels),
+         .neighbours = first(&options->neighbours),
+         .backend = backend,
          .threads = threads},
         {.variant = "autoware", .backend = backend, .threads = threads},
     };

@@ -1,7 +1,8 @@
 #include "bench_grid.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "ndtd/options.h"
 
@@ -47,7 +48,8 @@ static enum ndt_status add_choice(struct bench_grid *grid, const struct bench_op
                                   const struct bench_choice *choice, struct bench_maps *maps, struct ndt_error *err)
 {
     struct ndtd_settings settings;
-    if (choice->variant && strcmp(choice->variant, "autoware") == 0 && choice->levels && strchr(choice->levels, '-'))
+    if (choice->variant && strcmp(choice->variant, "autoware") == 0 && choice->levels &&
+        strchr(choice->levels, '-'))
         return NDT_OK;
     enum ndt_status status = bench_matcher_settings(&settings, &options->settings, choice, err);
     return status == NDT_OK ? add_points(grid, &settings, maps, err) : status;
@@ -83,8 +85,10 @@ static enum ndt_status add_peer(struct bench_grid *grid, const struct bench_opti
     const struct bench_peer_points points = {maps->points.x_m, maps->points.y_m, maps->points.z_m,
                                              maps->points.count};
     if (!peer)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "--peer %s: this build has no PCL; install libpcl-dev and a C++ "
-                        "compiler and configure again", options->peer);
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "--peer %s: this build has no PCL; install libpcl-dev and a C++ "
+                        "compiler and configure again",
+                        options->peer);
     if (points.count == 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--peer %s: needs a cloud file as map, %s is none", options->peer,
                         maps->path);
@@ -166,6 +170,14 @@ static enum ndt_status ask_product(struct bench_row *row, const struct ndt_cloud
     return NDT_OK;
 }
 
+/* Workers of the row before may still be watching for work on a core that this row needs. */
+static void let_workers_sleep(const struct bench_options *options)
+{
+    const double pause_us = options->settings.compute.spin_us + 50.0;
+    const struct timespec pause = {(time_t)(pause_us * 1e-6), (long)(fmod(pause_us, 1e6) * 1e3)};
+    (void)nanosleep(&pause, NULL);
+}
+
 static enum ndt_status run_row(struct bench_grid *grid, struct bench_row *row, const struct bench_options *options,
                                const struct bench_maps *maps, uint64_t start, int counts, struct ndt_error *err)
 {
@@ -175,6 +187,7 @@ static enum ndt_status run_row(struct bench_grid *grid, struct bench_row *row, c
     const struct ndt_pose guess =
         bench_start(options->seed, start, &scan->T_map_sensor, offset->shift_m, offset->turn_deg * DEG);
     struct bench_found found;
+    let_workers_sleep(options);
     enum ndt_status status = row->peer ? ask_peer(row, maps, &scan->cloud, &guess, &found, err)
                                        : ask_product(row, &scan->cloud, &guess, &found, err);
     return status == NDT_OK && counts ? bench_tally_add(&row->tally, &found, &scan->T_map_sensor, err) : status;

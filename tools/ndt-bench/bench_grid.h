@@ -13,8 +13,8 @@
 enum { BENCH_MAX_ROWS = 192 };
 
 struct bench_row {
-    size_t filtered; /* index: which number of points */
-    struct bench_matcher matcher; /* unused by a peer */
+    size_t filtered;                   /* index: which number of points */
+    struct bench_matcher matcher;      /* unused by a peer */
     const struct bench_peer_ops *peer; /* NULL: the product */
     void *peer_state;
     double peer_leaf_m;

@@ -23,8 +23,9 @@ struct bench_input {
 /* `limit` scans of those with truth, evenly spread. A damaged bag is used up to the damage. */
 NDT_MUST_CHECK enum ndt_status bench_input_from_bag(struct bench_input *out, const char *path, size_t limit,
                                                     struct ndt_error *err);
-NDT_MUST_CHECK enum ndt_status bench_input_from_files(struct bench_input *out, const char *const *paths, size_t count,
-                                                      const struct ndt_pose *T_map_sensor, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status bench_input_from_files(struct bench_input *out, const char *const *paths,
+                                                      size_t count, const struct ndt_pose *T_map_sensor,
+                                                      struct ndt_error *err);
 void bench_input_free(struct bench_input *input);
 
 /* A scan as it is matched. */
@@ -33,12 +34,12 @@ struct bench_points {
     struct ndt_pose T_map_sensor; /* truth at mid-sweep, where the points are */
 };
 struct bench_filtered {
-    uint32_t wanted;               /* points asked for; 0 = all */
-    double voxel_m;                /* finest filter needed to have that many */
-    struct bench_points *scans;    /* as many as the input has */
+    uint32_t wanted;            /* points asked for; 0 = all */
+    double voxel_m;             /* finest filter needed to have that many */
+    struct bench_points *scans; /* as many as the input has */
     size_t count;
-    struct ndtd_samples used;      /* points per scan */
-    struct ndtd_samples took_us;   /* per scan, median of some repeats */
+    struct ndtd_samples used;    /* points per scan */
+    struct ndtd_samples took_us; /* per scan, median of some repeats */
 };
 /* Filters and samples every scan, its motion undone with the true motion. Where the filter of `params` leaves
  * fewer points than wanted, its cells are halved until it does not, and switched off below 2 cm. */

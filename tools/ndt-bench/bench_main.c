@@ -46,9 +46,9 @@ static enum ndt_status run(const struct bench_options *options, struct ndt_error
     struct bench_report out = {.options = options, .input = &input, .maps = &maps};
     enum ndt_status status = bench_maps_open(&maps, options->settings.map_path, err);
     if (status == NDT_OK)
-        status = options->bag ? bench_input_from_bag(&input, options->bag, options->scan_limit, err)
-                              : bench_input_from_files(&input, options->scans, options->scan_files, &options->pose,
-                                                       err);
+        status = options->bag
+                     ? bench_input_from_bag(&input, options->bag, options->scan_limit, err)
+                     : bench_input_from_files(&input, options->scans, options->scan_files, &options->pose, err);
     if (status == NDT_OK)
         status = options->basin ? run_basin(&out, err) : run_grid(&out, err);
     bench_input_free(&input);

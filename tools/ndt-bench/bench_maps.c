@@ -62,8 +62,8 @@ enum ndt_status bench_maps_get(struct bench_maps *maps, const struct ndt_map_con
         return ndt_fail(err, NDT_ERR_LIMIT, "more than %d different maps", BENCH_MAX_MAPS);
     struct bench_map *item = &maps->items[maps->count++];
     *item = (struct bench_map){.config = *config};
-    enum ndt_status status = maps->points.count ? build(item, &maps->points, err)
-                                                : ndt_map_load(&item->map, maps->path, config, err);
+    enum ndt_status status =
+        maps->points.count ? build(item, &maps->points, err) : ndt_map_load(&item->map, maps->path, config, err);
     *out = item->map;
     return status;
 }

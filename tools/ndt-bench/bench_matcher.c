@@ -17,7 +17,8 @@ static enum ndt_status set_levels(struct ndtd_settings *out, const char *levels,
     return ndtd_option_set_text(out, "ndt.levels", text, err);
 }
 
-static enum ndt_status set_word(struct ndtd_settings *out, const char *option, const char *word, struct ndt_error *err)
+static enum ndt_status set_word(struct ndtd_settings *out, const char *option, const char *word,
+                                struct ndt_error *err)
 {
     return word ? ndtd_option_set_text(out, option, word, err) : NDT_OK;
 }
@@ -74,14 +75,14 @@ enum ndt_status bench_matcher_align(struct bench_matcher *matcher, const struct 
                                     struct ndt_error *err)
 {
     const double start_us = ndtd_now_us();
-    enum ndt_status status =
-        ndt_align(matcher->aligner, &matcher->settings.align, points, guess, result, err);
+    enum ndt_status status = ndt_align(matcher->aligner, &matcher->settings.align, points, guess, result, err);
     *took_us = ndtd_now_us() - start_us;
     return status;
 }
 
 enum ndt_status bench_matcher_eval(struct bench_matcher *matcher, const struct ndt_cloud *points,
-                                   const struct ndt_pose *pose, double *took_us, double *pairs, struct ndt_error *err)
+                                   const struct ndt_pose *pose, double *took_us, double *pairs,
+                                   struct ndt_error *err)
 {
     const struct ndt_backend_ops *ops = matcher->backend->ops;
     const struct ndt_align_level *level = &matcher->settings.align.levels[matcher->settings.align.level_count - 1];
@@ -116,7 +117,7 @@ const char *bench_neighbours_text(const struct ndt_align_params *params, char *t
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < params->level_count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "-" : "",
-                                 names[params->levels[i].neighbours]);
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", i ? "-" : "", names[params->levels[i].neighbours]);
     return text;
 }

@@ -22,8 +22,9 @@ struct bench_choice {
 /* The variant autoware brings one level of 2 m, radius and seeded covariances where the choice names none. */
 NDT_MUST_CHECK enum ndt_status bench_matcher_settings(struct ndtd_settings *out, const struct ndtd_settings *base,
                                                       const struct bench_choice *choice, struct ndt_error *err);
-NDT_MUST_CHECK enum ndt_status bench_matcher_open(struct bench_matcher *matcher, const struct ndtd_settings *settings,
-                                                  struct bench_maps *maps, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status bench_matcher_open(struct bench_matcher *matcher,
+                                                  const struct ndtd_settings *settings, struct bench_maps *maps,
+                                                  struct ndt_error *err);
 void bench_matcher_close(struct bench_matcher *matcher);
 /* A whole align, upload included, by the caller's clock. */
 NDT_MUST_CHECK enum ndt_status bench_matcher_align(struct bench_matcher *matcher, const struct ndt_cloud *points,

@@ -166,13 +166,15 @@ static enum ndt_status take_pose(struct bench_options *options, const char *text
     double v[7];
     int used = 0;
     options->has_pose = 1;
-    if (sscanf(text, "%lf,%lf,%lf,%lf,%lf,%lf,%lf%n", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &used) != 7 ||
+    if (sscanf(text, "%lf,%lf,%lf,%lf,%lf,%lf,%lf%n", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &used) !=
+            7 ||
         text[used])
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose %.100s: x,y,z,qx,qy,qz,qw is wanted", text);
     memcpy(options->pose.t_m, v, sizeof(options->pose.t_m));
     memcpy(options->pose.q_xyzw, v + 3, sizeof(options->pose.q_xyzw));
     if (!ndt_pose_normalize(&options->pose) || !ndt_pose_is_finite(&options->pose))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose %.100s: the quaternion is zero or a number not finite", text);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose %.100s: the quaternion is zero or a number not finite",
+                        text);
     return NDT_OK;
 }
 
@@ -230,12 +232,13 @@ static enum ndt_status unknown_flag(const char *text, struct ndt_error *err)
 }
 
 /* Flags are looked at once; words without a flag are more files of --scan. */
-static enum ndt_status take_flags(struct bench_options *out, int argc, char **argv, int *help, struct ndt_error *err)
+static enum ndt_status take_flags(struct bench_options *out, int argc, char **argv, int *help,
+                                  struct ndt_error *err)
 {
     struct option known[FLAG_COUNT + 2] = {{"help", no_argument, NULL, 'h'}};
     for (int i = 0; i < FLAG_COUNT; i++)
-        known[i + 1] = (struct option){flags[i].name, flags[i].value ? required_argument : no_argument, NULL,
-                                       CODE_FIRST + i};
+        known[i + 1] =
+            (struct option){flags[i].name, flags[i].value ? required_argument : no_argument, NULL, CODE_FIRST + i};
     opterr = 0;
     for (int code; (code = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
         if (code == 'h') {
@@ -280,7 +283,8 @@ static enum ndt_status check(const struct bench_options *out, struct ndt_error *
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--offsets: several only with --basin");
     if (out->basin && (out->peer || out->points.count || out->variants.count || out->levels.count > 1 ||
                        out->neighbours.count > 1 || out->backends.count > 1 || out->threads.count > 1))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--basin compares two variants only: no --peer, --points or --variant, "
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "--basin compares two variants only: no --peer, --points or --variant, "
                         "and one value for --levels, --neighbours, --backend and --threads");
     if (out->peer && strcmp(out->peer, "pcl") != 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--peer %.40s: the only one is pcl", out->peer);

@@ -39,8 +39,9 @@ static void print_maps(struct bench_maps *maps)
             levels.levels[k].leaf_m = item->map->levels[k].leaf_m;
         }
         printf("%-10s %-10s %10.2f %10.2f %10zu %12.0f\n", bench_levels_text(&levels, text, sizeof(text)),
-               item->config.covariance == NDT_COVARIANCE_AUTOWARE ? "autoware" : "unbiased", median(&item->build_ms),
-               p95(&item->build_ms), voxels, voxels ? (double)item->map->bytes / (double)voxels : 0);
+               item->config.covariance == NDT_COVARIANCE_AUTOWARE ? "autoware" : "unbiased",
+               median(&item->build_ms), p95(&item->build_ms), voxels,
+               voxels ? (double)item->map->bytes / (double)voxels : 0);
     }
 }
 
