@@ -122,6 +122,13 @@ static void regularize(const struct ndt_search *search, const double p[6], struc
     eval->hessian[6] -= 2 * weight * n[1] * n[1];
 }
 
+/* A running mean. What stands out (the thread lost its core) counts for little: it says nothing about the next
+ * time. */
+static void remember(double *cost_us, double seen_us)
+{
+    *cost_us = *cost_us > 0 ? *cost_us + 0.2 * (fmin(seen_us, 3 * *cost_us) - *cost_us) : seen_us;
+}
+
 enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], struct ndt_eval *out,
                                 struct ndt_error *err)
 {
@@ -133,18 +140,22 @@ enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], st
         regularize(search, p, out);
     const double eval_us = ndt_clock_us() - start_us;
     search->slowest_eval_us = fmax(search->slowest_eval_us, eval_us);
+    remember(&search->aligner->level_us[search->request.level], eval_us);
     search->unbilled_us += eval_us;
     search->unbilled_evaluations++;
     search->evaluations++;
     return status;
 }
 
+/* The next evaluation may be the first on its level: then what it cost for the scans before counts. */
 int ndt_search_late(const struct ndt_search *search)
 {
+    const struct ndt_aligner *aligner = search->aligner;
     if (search->params->deadline_s <= 0)
         return 0;
     const double passed_us = ndt_clock_us() - search->start_us;
-    return passed_us + 1.5 * search->slowest_eval_us > search->params->deadline_s * 1e6;
+    const double next_us = fmax(1.5 * search->slowest_eval_us, 1.5 * aligner->level_us[search->request.level]);
+    return passed_us + next_us + 1.5 * aligner->judge_us > search->params->deadline_s * 1e6;
 }
 
 static void read_counters(const struct ndt_search *search, struct ndt_backend_counters *counters)
@@ -310,7 +321,10 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
                                                  : ndt_newton_robust(&search, &stop, err);
     if (status != NDT_OK)
         return status;
+    const double judge_start_us = ndt_clock_us();
     ndt_judge(&search, stop, out);
-    out->align_us = ndt_clock_us() - search.start_us;
+    const double end_us = ndt_clock_us();
+    remember(&aligner->judge_us, end_us - judge_start_us);
+    out->align_us = end_us - search.start_us;
     return NDT_OK;
 }

@@ -13,6 +13,8 @@ struct ndt_aligner {
     double lever_m[9], per_lever[9];
     struct ndt_iteration trace[NDT_MAX_ITERATIONS];
     size_t trace_count;
+    /* What things usually cost, for the deadline only: one evaluation per level, and the judgement. */
+    double level_us[NDT_MAX_LEVELS], judge_us;
 };
 
 /* Why a level, and in the end the alignment, stopped. */

@@ -163,8 +163,11 @@ static enum ndt_status open_socket(struct ndtd_publisher *publisher, struct ndtd
 static void destroy(struct ndtd_publisher *publisher)
 {
     ndtd_socket_close(publisher->socket, &publisher->endpoint);
-    if (publisher->inbox)
+    if (publisher->inbox) {
+        /* zmq_close gives the name back later, and the next publisher may have the same address. */
+        zmq_unbind(publisher->inbox, publisher->inbox_address);
         zmq_close(publisher->inbox);
+    }
     zmq_msg_close(&publisher->last);
     free(publisher);
 }

@@ -23,8 +23,12 @@ struct ndtd_receiver {
     struct ndtd_publisher *publisher;
     struct ndtd_outlet *outlet; /* thread's */
     struct ndtd_socket_thread thread;
-    pthread_mutex_t bag_lock;   /* others only swap the pointer under it */
+    /* The recording. The lock is held for pointer moves only: the thread says that it is writing and lets go of it;
+     * whoever wants to take the bag away waits for the end of that write. */
+    pthread_mutex_t bag_lock;
+    pthread_cond_t bag_idle;
     struct ndt_bag_writer *bag; /* NULL: not recording */
+    int bag_writing;
     atomic_uint_fast64_t frames, scans, bytes, bad, recorded, record_failures;
     atomic_uint_fast64_t map_id, config_hash;
 };
@@ -85,11 +89,40 @@ static int64_t wall_clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void end_recording(struct ndtd_receiver *receiver, const char *reason)
+static struct ndt_bag_writer *borrow_bag(struct ndtd_receiver *receiver)
 {
-    struct ndt_error err = {""};
+    pthread_mutex_lock(&receiver->bag_lock);
+    struct ndt_bag_writer *bag = receiver->bag;
+    receiver->bag_writing = bag != NULL;
+    pthread_mutex_unlock(&receiver->bag_lock);
+    return bag;
+}
+
+/* broken: the recording ends here. */
+static void give_bag_back(struct ndtd_receiver *receiver, int broken)
+{
+    pthread_mutex_lock(&receiver->bag_lock);
+    receiver->bag_writing = 0;
+    if (broken)
+        receiver->bag = NULL;
+    pthread_cond_broadcast(&receiver->bag_idle);
+    pthread_mutex_unlock(&receiver->bag_lock);
+}
+
+static struct ndt_bag_writer *take_bag(struct ndtd_receiver *receiver)
+{
+    pthread_mutex_lock(&receiver->bag_lock);
+    while (receiver->bag_writing)
+        pthread_cond_wait(&receiver->bag_idle, &receiver->bag_lock);
     struct ndt_bag_writer *bag = receiver->bag;
     receiver->bag = NULL;
+    pthread_mutex_unlock(&receiver->bag_lock);
+    return bag;
+}
+
+static void end_recording(struct ndtd_receiver *receiver, struct ndt_bag_writer *bag, const char *reason)
+{
+    struct ndt_error err = {""};
     atomic_fetch_add(&receiver->record_failures, 1);
     ndtd_log(NDTD_LOG_ERROR, "the recording ends here: %s", reason);
     if (ndt_bag_finish(bag, &err) != NDT_OK)
@@ -99,27 +132,48 @@ static void end_recording(struct ndtd_receiver *receiver, const char *reason)
 static void record(struct ndtd_receiver *receiver, const struct arrival *arrival)
 {
     struct ndt_error err = {""};
+    struct ndt_bag_writer *bag = borrow_bag(receiver);
     const struct ndt_bag_record line = {.type = (uint32_t)arrival->frame.type,
                                         .length = (uint32_t)arrival->frame.size,
                                         .receive_time_ns = arrival->receive_time_ns,
                                         .payload = arrival->frame.data};
-    pthread_mutex_lock(&receiver->bag_lock);
-    if (receiver->bag) {
-        if (ndt_bag_write(receiver->bag, &line, &err) == NDT_OK)
-            atomic_fetch_add(&receiver->recorded, 1);
-        else
-            end_recording(receiver, err.text);
-    }
-    pthread_mutex_unlock(&receiver->bag_lock);
+    if (!bag)
+        return;
+    const int good = ndt_bag_write(bag, &line, &err) == NDT_OK;
+    give_bag_back(receiver, !good);
+    if (good)
+        atomic_fetch_add(&receiver->recorded, 1);
+    else
+        end_recording(receiver, bag, err.text);
 }
 
 /* ---- frames ---- */
+
+/* A scan whose header can be read is answered whatever is behind it. What the decoder would refuse is refused here: it
+ * must not push good scans out of the queue. */
+static int identify_scan(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *frame)
+{
+    struct ndt_error err = {""};
+    struct ndt_scan_message scan;
+    if (ndt_scan_header_decode(frame->data, frame->size, &scan, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_WARNING, "%s: a scan cannot be answered: %s", receiver->endpoint.address, err.text);
+        return 0;
+    }
+    frame->seq = scan.seq;
+    frame->stamp_ns = scan.stamp_ns;
+    memcpy(frame->frame_id, scan.frame_id, sizeof(frame->frame_id));
+    if (ndt_scan_check(frame->data, frame->size, &err) == NDT_OK)
+        return 1;
+    ndtd_log(NDTD_LOG_WARNING, "%s: scan %llu is refused: %s", receiver->endpoint.address,
+             (unsigned long long)scan.seq, err.text);
+    answer_rejected(receiver, frame, err.text);
+    return 0;
+}
 
 /* Whether the frame is one for the matcher. One line per kind of badness, because the log throttles by format. */
 static int identify(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *frame)
 {
     struct ndt_error err = {""};
-    struct ndt_scan_message scan;
     if (ndt_message_peek(frame->data, frame->size, &frame->type, &err) != NDT_OK) {
         ndtd_log(NDTD_LOG_WARNING, "%s: a frame of %zu bytes cannot be understood: %s", receiver->endpoint.address,
                  frame->size, err.text);
@@ -137,15 +191,7 @@ static int identify(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *f
                  ndt_message_name(frame->type));
         return 0;
     }
-    /* What is behind the header is the matcher's to refuse, and to answer. */
-    if (ndt_scan_header_decode(frame->data, frame->size, &scan, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_WARNING, "%s: a scan cannot be answered: %s", receiver->endpoint.address, err.text);
-        return 0;
-    }
-    frame->seq = scan.seq;
-    frame->stamp_ns = scan.stamp_ns;
-    memcpy(frame->frame_id, scan.frame_id, sizeof(frame->frame_id));
-    return 1;
+    return identify_scan(receiver, frame);
 }
 
 static void give(struct ndtd_receiver *receiver, const struct arrival *arrival)
@@ -231,12 +277,14 @@ enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_socke
     receiver->queue = queue;
     receiver->publisher = publisher;
     pthread_mutex_init(&receiver->bag_lock, NULL);
+    pthread_cond_init(&receiver->bag_idle, NULL);
     enum ndt_status status =
         ndtd_socket_bind(&receiver->socket, sockets, kind == NDTD_RECEIVE_PULL ? ZMQ_PULL : ZMQ_SUB, endpoint, err);
     if (status == NDT_OK)
         status = ndtd_socket_thread_start(&receiver->thread, "ndt-receive", run, receiver, err);
     if (status != NDT_OK) {
         ndtd_socket_close(receiver->socket, endpoint);
+        pthread_cond_destroy(&receiver->bag_idle);
         pthread_mutex_destroy(&receiver->bag_lock);
         free(receiver);
         return status;
@@ -254,6 +302,7 @@ void ndtd_receiver_close(struct ndtd_receiver *receiver)
     ndtd_socket_close(receiver->socket, &receiver->endpoint);
     if (receiver->bag && ndt_bag_finish(receiver->bag, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_ERROR, "the recording could not be finished: %s", err.text);
+    pthread_cond_destroy(&receiver->bag_idle);
     pthread_mutex_destroy(&receiver->bag_lock);
     free(receiver);
 }
@@ -277,10 +326,7 @@ enum ndt_status ndtd_receiver_record(struct ndtd_receiver *receiver, const char 
 
 enum ndt_status ndtd_receiver_stop_recording(struct ndtd_receiver *receiver, struct ndt_error *err)
 {
-    pthread_mutex_lock(&receiver->bag_lock);
-    struct ndt_bag_writer *bag = receiver->bag;
-    receiver->bag = NULL;
-    pthread_mutex_unlock(&receiver->bag_lock);
+    struct ndt_bag_writer *bag = take_bag(receiver);
     return bag ? ndt_bag_finish(bag, err) : ndt_fail(err, NDT_ERR_ARGUMENT, "nothing is being recorded");
 }
 

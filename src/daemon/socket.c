@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -11,6 +12,7 @@
 #include "zap_handler.h"
 
 /* Silent peers are given up after the timeout; libzmq then connects anew. */
+enum { PLENTY_OF_FILES = 65536 };
 enum { HEARTBEAT_MS = 2000, HEARTBEAT_TIMEOUT_MS = 6000 };
 
 /* zmq.h names it for draft builds only, libzmq 4.3 understands it in all. */
@@ -24,12 +26,12 @@ enum { HEARTBEAT_MS = 2000, HEARTBEAT_TIMEOUT_MS = 6000 };
 #endif
 #endif
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built with the sanitizer, so that its lock-free queues look like races: what it does to memory
- * through intercepted calls is not looked at. Found by the sanitizer's runtime by its name. */
-const char *__tsan_default_suppressions(void);
+/* libzmq and libsodium are not built with the sanitizer, so that handing memory from thread to thread looks like a
+ * race: what they do through intercepted calls is not looked at. The sanitizer's runtime finds this by its name. */
+__attribute__((weak)) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "called_from_lib:libzmq.so\n";
+    return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\n";
 }
 #endif
 
@@ -47,9 +49,9 @@ static enum ndt_status open_curve(struct ndtd_sockets *sockets, const struct ndt
     const int has_key = security->server_secret_key_file[0] != '\0';
     if (has_key != (security->allowed_clients_file[0] != '\0'))
         return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "CURVE needs both the server's secret key file and the file of allowed clients; only the "
-                        "%s is given",
-                        has_key ? "key" : "list");
+                        "CURVE needs sockets.server_secret_key_file and sockets.allowed_clients_file; the %s is "
+                        "missing",
+                        has_key ? "list of clients" : "key");
     if (!has_key)
         return NDT_OK;
     if (!zmq_has("curve"))
@@ -65,6 +67,16 @@ static enum ndt_status open_curve(struct ndtd_sockets *sockets, const struct ndt
     return status;
 }
 
+/* libzmq 4.3 aborts the process when an ipc connection comes in and no descriptor is left: have plenty. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= PLENTY_OF_FILES)
+        return;
+    limit.rlim_cur = limit.rlim_max < PLENTY_OF_FILES ? limit.rlim_max : PLENTY_OF_FILES;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 enum ndt_status ndtd_sockets_open(struct ndtd_sockets **out, const struct ndtd_security *security,
                                   struct ndt_error *err)
 {
@@ -72,6 +84,7 @@ enum ndt_status ndtd_sockets_open(struct ndtd_sockets **out, const struct ndtd_s
     struct ndtd_sockets *sockets = calloc(1, sizeof(*sockets));
     if (!sockets)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the sockets");
+    raise_file_limit();
     sockets->context = zmq_ctx_new();
     if (!sockets->context)
         status = ndt_fail(err, NDT_ERR_MEMORY, "libzmq: %s", zmq_strerror(errno));
@@ -125,8 +138,8 @@ static enum ndt_status check_reach(const struct ndtd_socket_address *address, in
         return NDT_OK;
     return ndt_fail(
         err, NDT_ERR_ARGUMENT,
-        "%s: other machines can reach it, and without keys everybody there could send and read; give the "
-        "server's secret key file and the file of allowed clients (CURVE; ndtd --make-keys makes keys), or "
+        "%s: other machines can reach it, and without keys everybody there could send and read; set "
+        "sockets.server_secret_key_file and sockets.allowed_clients_file (CURVE; ndtd --make-keys makes keys), or "
         "bind to 127.0.0.1 or ipc://",
         address->text);
 }

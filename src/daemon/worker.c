@@ -19,7 +19,7 @@ enum { FRAMES_AT_ONCE = 64 };
 static const double NAP_US = 50e3;
 /* Kept for publishing: the longest time it took lately, which fades with every scan, and a little more. One slow
  * publication may not take the time of many scans: at most this part of the budget. */
-static const double RESERVE_FADE = 0.95, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
+static const double RESERVE_FADE = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
 
 /* What other threads ask for; taken over between frames. */
 struct mailbox {
@@ -65,6 +65,13 @@ static void publish_state(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* The map has to be there before the first scan: a new start counts as well. */
+static void follow(struct ndtd_worker *worker, const struct ndt_pose *T_map_sensor)
+{
+    if (worker->parts.loader)
+        ndtd_map_loader_follow(worker->parts.loader, T_map_sensor->t_m);
+}
+
 static void read_mail(struct ndtd_worker *worker)
 {
     struct mailbox *mail = &worker->letters;
@@ -74,8 +81,10 @@ static void read_mail(struct ndtd_worker *worker)
     *mail = worker->mailbox;
     worker->mailbox.has_pose = worker->mailbox.has_settings = worker->mailbox.has_active = 0;
     pthread_mutex_unlock(&worker->lock);
-    if (mail->has_pose)
+    if (mail->has_pose) {
         ndtd_pipeline_start_at(worker->pipeline, &mail->pose);
+        follow(worker, &mail->pose.pose);
+    }
     if (mail->has_active)
         ndtd_pipeline_set_active(worker->pipeline, mail->active);
     if (mail->has_settings) {
@@ -203,6 +212,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
     struct ndtd_scan_record record;
     struct ndt_error err = {""};
     int emitted;
+    const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
     const double queue_us = ndtd_now_us() - frame->arrival_us;
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
     enum ndt_status status =
@@ -211,12 +221,11 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
         refuse_frame(worker, frame, err.text);
     if (status != NDT_OK && frame->type == NDT_MESSAGE_SCAN)
         refuse_scan(frame, err.text, &record);
-    if (frame->type != NDT_MESSAGE_SCAN)
-        return;
     record.queue_us = queue_us;
-    answer(worker, frame, &record, queue_depth);
-    if (worker->parts.loader && ndtd_pipeline_tracker(worker->pipeline)->has_pose)
-        ndtd_map_loader_follow(worker->parts.loader, ndtd_pipeline_tracker(worker->pipeline)->T_map_sensor.t_m);
+    if (frame->type == NDT_MESSAGE_SCAN)
+        answer(worker, frame, &record, queue_depth);
+    if ((frame->type == NDT_MESSAGE_SCAN || frame->type == NDT_MESSAGE_INITIAL_POSE) && tracker->has_pose)
+        follow(worker, &tracker->T_map_sensor);
 }
 
 /* One after the other. A backend that aligns scans together would be asked here. */

@@ -86,14 +86,18 @@ says "0.0 results/s, 0 in all"
 # ---- against a daemon ----
 "$bin/ndt-sim" --seed 1 --out sim --scans 20 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
 printf 'map:\n  path: %s/sim/map.pcd\n' "$work" >ndtd.yaml
-"$bin/ndtd" -c ndtd.yaml >ndtd.log 2>&1 &
-daemon=$!
-for _ in $(seq 300); do
-    grep -q "ready" ndtd.log && break
-    kill -0 $daemon 2>/dev/null || break
-    sleep 0.1
-done
-grep -q ready ndtd.log || { cat ndtd.log >&2; fail "ndtd did not get ready"; exit 1; }
+# start CONFIG: 0 when the daemon is ready
+start() {
+    "$bin/ndtd" -c "$1" >ndtd.log 2>&1 &
+    daemon=$!
+    for _ in $(seq 300); do
+        grep -q " ready " ndtd.log && return 0
+        kill -0 $daemon 2>/dev/null || return 1
+        sleep 0.1
+    done
+    return 1
+}
+start ndtd.yaml || { cat ndtd.log >&2; fail "ndtd did not get ready"; exit 1; }
 "$bin/ndt-echo" --count 20 --timeout 30 --format json >echo.json 2>echo.err &
 echo_json=$!
 "$bin/ndt-echo" --count 20 --timeout 30 >echo.txt 2>echo.err &
@@ -124,6 +128,43 @@ kill $daemon
 wait $daemon || fail "ndtd: exit code $?"
 daemon=
 [ -z "$(ls run)" ] || fail "left in the runtime directory: $(ls run)"
+
+# ---- keys over tcp on the loopback; a PULL socket ----
+for name in server friend stranger; do
+    "$bin/ndtd" --make-keys $name >out 2>err || fail "ndtd --make-keys $name"
+done
+{ echo "# who may"; cat friend.public; } >clients
+for port in 21731 32173 43217 54321 0; do # the first that is free
+    [ $port -ne 0 ] || break
+    cp ndtd.yaml tcp.yaml
+    cat >>tcp.yaml <<EOF
+sockets:
+  scans: tcp://127.0.0.1:$port
+  scans_kind: pull
+  server_secret_key_file: $work/server.secret
+  allowed_clients_file: $work/clients
+EOF
+    start tcp.yaml && break
+    grep -q "is in use" ndtd.log || { cat ndtd.log >&2; fail "ndtd did not get ready with keys"; port=0; break; }
+done
+if [ $port -ne 0 ]; then
+    scans=tcp://127.0.0.1:$port
+    expect 3 "no daemon took the connection" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5
+    expect 3 "no daemon took the connection" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5 \
+        --curve-server-key friend.public --curve-keys friend.secret
+    expect 0 "" ndt-send --bag sim/drive.bag --endpoint $scans --push --rate 4 --limit 5 \
+        --curve-server-key server.public --curve-keys friend.secret
+    says "5 scans, 6 messages"
+    expect 0 "" ndt-echo --count 1 --timeout 10
+    # the stranger's frames do not arrive, whatever its side believes
+    "$bin/ndt-send" --bag sim/drive.bag --endpoint $scans --push --wait 0.5 --limit 5 \
+        --curve-server-key server.public --curve-keys stranger.secret >out 2>err
+    expect 0 "" ndt-top --once --interval 0.3
+    says "receiver    frames 6"
+    kill $daemon
+    wait $daemon || fail "ndtd with keys: exit code $?"
+    daemon=
+fi
 
 [ "$failures" -eq 0 ] || exit 1
 echo "ndt-send, ndt-echo, ndt-top: all as expected"

@@ -52,5 +52,5 @@ check() { # WHAT NUMBER OPERATOR LIMIT
 }
 
 sanitized() {
-    nm "$bin/ndtd" 2>/dev/null | grep -qE ' __(asan|tsan)_init'
+    [[ $(nm "$bin/ndtd" 2>/dev/null) =~ __(asan|tsan)_init ]]
 }

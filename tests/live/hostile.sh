@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # hostile.sh BIN_DIR: 100 000 malformed, truncated, huge and random frames between the scans of a drive: no crash, the bad
-# ones counted and logged once per kind, the good ones answered. Fewer frames under sanitizers in CI's time:
-# NDT_HOSTILE_FRAMES sets the number.
+# ones counted and logged once per kind, the good ones answered. NDT_HOSTILE_FRAMES sets another number.
 source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 50
 frames=${NDT_HOSTILE_FRAMES:-100000}
-start_daemon
+start_daemon --set sockets.scans_kind=pull
 "$bin/live_probe" hostile "$scans" "$poses" "$work/drive/drive.bag" $((frames / 50)) 42 >"$work/out" || failed=1
 kill -0 "$daemon" 2>/dev/null || { echo "FAIL: ndtd is gone: $(tail -n 20 "$work/ndtd.log")"; failed=1; }
 stop_daemon TERM

@@ -33,7 +33,7 @@ stop_daemon KILL
 wait
 "$bin/ndt-bag" info "$work/killed.bag" >"$work/info" 2>&1
 check "exit code of ndt-bag info on a killed recording" $? == 0
-seen=$(grep -oE '[0-9]+ scans' "$work/info" | head -n 1 | cut -d' ' -f1)
+seen=$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2; exit}' "$work/info")
 check "scans in the killed recording" "${seen:-0}" ">=" 5
 replay "$work/killed.bag" "$work/killed.tum" || { echo "FAIL: the killed recording cannot be replayed"; failed=1; }
 exit $failed

@@ -3,10 +3,12 @@
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -429,6 +431,60 @@ START_TEST(the_configuration_is_read_again)
 }
 END_TEST
 
+/* The street in squares of 10 m along x. */
+static void write_tiles(void)
+{
+    char text[4096] = "x_resolution: 10.0\ny_resolution: 200.0\n";
+    struct ndt_cloud tile;
+    ndt_cloud_init(&tile);
+    ck_assert_int_eq(mkdir(temp_path("tiles"), 0700), 0);
+    for (int k = 0; k < 12; k++) {
+        char name[64];
+        must(ndt_cloud_reserve(&tile, drive.map_points.count, 0, &err));
+        tile.count = 0;
+        for (size_t i = 0; i < drive.map_points.count; i++) {
+            if ((int)floor((double)drive.map_points.x_m[i] / 10) != k)
+                continue;
+            tile.x_m[tile.count] = drive.map_points.x_m[i];
+            tile.y_m[tile.count] = drive.map_points.y_m[i];
+            tile.z_m[tile.count++] = drive.map_points.z_m[i];
+        }
+        snprintf(name, sizeof(name), "tiles/t%02d.pcd", k);
+        must(ndt_pcd_write(&tile, temp_path(name), NDT_PCD_BINARY, &err));
+        snprintf(text + strlen(text), 64, "t%02d.pcd: [%d, -100]\n", k, 10 * k);
+    }
+    (void)temp_text("tiles/pointcloud_map_metadata.yaml", text);
+    ndt_cloud_free(&tile);
+}
+
+/* Tiles come before the first scan and go with the sensor, while every scan is matched. */
+START_TEST(tiles_follow_the_sensor)
+{
+    char more[1024];
+    write_tiles();
+    snprintf(more, sizeof(more),
+             "%smap: {path: \"%s/tiles\"}\n"
+             "dynamic_map_loading: {update_distance: 2, map_radius: 15, lidar_radius: 5}\n",
+             PATIENT, temp_dir);
+    start_daemon(0, more, NULL);
+    send_frame(&drive.start);
+    for (int i = 0; i < 400 && status_number("map_id") == 0; i++)
+        nap();
+    const uint64_t first = status_number("map_id"), loaded = status_number("tiles_loaded");
+    ck_assert_uint_ge(loaded, 4);
+    ck_assert_uint_lt(loaded, 8);
+    ck_assert_uint_eq(status_number("tiles_known"), 12);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        const struct ndt_result_message result = localise(i);
+        ck_assert_msg(result.result.outcome == NDT_CONVERGED, "scan %zu: %s", i, result.result.reason);
+    }
+    for (int i = 0; i < 400 && status_number("map_id") == first; i++)
+        nap();
+    ck_assert_uint_ne(status_number("map_id"), first);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
 /* What was recorded, through the pipeline as the replay has it. */
 static void replay_and_compare(const struct ndt_result_message *live, size_t count)
 {
@@ -513,6 +569,7 @@ int main(void)
     tcase_add_test(all, requests_are_answered);
     tcase_add_test(all, bad_requests_are_answered_with_an_error);
     tcase_add_test(all, the_configuration_is_read_again);
+    tcase_add_test(all, tiles_follow_the_sensor);
     tcase_add_test(all, a_recording_replays_to_the_same_bits);
     tcase_add_test(all, a_bad_start_fails_with_a_line);
     suite_add_tcase(suite, all);

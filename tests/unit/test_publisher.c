@@ -16,7 +16,7 @@ static void set_up(void)
     temp_dir_make();
     endpoint = live_endpoint("ipc://%s", temp_path("poses"));
     ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
-    ck_assert_int_eq(ndtd_publisher_open(&publisher, sockets, &endpoint, &err), NDT_OK);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
     context = zmq_ctx_new();
 }
 
@@ -143,7 +143,7 @@ START_TEST(test_slow_subscriber)
     struct ndtd_outlet *outlet;
     ndtd_publisher_close(publisher);
     endpoint.high_water_mark = 10;
-    ck_assert_int_eq(ndtd_publisher_open(&publisher, sockets, &endpoint, &err), NDT_OK);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
     ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
     void *slow = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
     live_int(slow, ZMQ_RCVHWM, 1);
@@ -236,7 +236,7 @@ START_TEST(test_restart)
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     ndtd_publisher_close(publisher);
-    ck_assert_int_eq(ndtd_publisher_open(&publisher, sockets, &endpoint, &err), NDT_OK);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
     ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
     send_one(outlet, 1); /* whether it is there already or comes late */
     ck_assert_int_eq(next_seq(subscriber), 1);

@@ -201,15 +201,18 @@ START_TEST(test_bad_frames)
 }
 END_TEST
 
-/* A scan whose points are broken is the matcher's to refuse. */
+/* A scan whose points are broken never takes a good one's place in the queue. */
 START_TEST(test_broken_points)
 {
     struct ndtd_waiting_frame got[8];
     encode_scan(9);
     send_bytes(frame.data, frame.size - 1, 0);
+    send_scan(10);
+    wait_for_frames(2);
     live_until(ndtd_queue_counters(queue).scans_waiting == 1);
+    ck_assert_uint_eq(ndtd_receiver_counters(receiver).bad, 1);
     ck_assert_uint_eq(drain(got, 8), 1);
-    ck_assert_uint_eq(got[0].seq, 9);
+    ck_assert_uint_eq(got[0].seq, 10);
 }
 END_TEST
 

@@ -129,6 +129,43 @@ START_TEST(test_limits)
 }
 END_TEST
 
+static long long option_of(void *socket, int option)
+{
+    int value = 0;
+    size_t size = sizeof(value);
+    ck_assert_int_eq(zmq_getsockopt(socket, option, &value, &size), 0);
+    return value;
+}
+
+static long long max_bytes_of(void *socket)
+{
+    int64_t value = 0;
+    size_t size = sizeof(value);
+    ck_assert_int_eq(zmq_getsockopt(socket, ZMQ_MAXMSGSIZE, &value, &size), 0);
+    return value;
+}
+
+/* Whatever the type: bounded, not lingering, and silent peers are noticed. */
+START_TEST(test_options)
+{
+    static const int types[] = {ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER};
+    for (size_t i = 0; i < 4; i++) {
+        void *socket;
+        struct ndtd_endpoint endpoint = ipc("s");
+        endpoint.high_water_mark = 17;
+        ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, types[i], &endpoint, &err), NDT_OK);
+        ck_assert_int_eq(option_of(socket, ZMQ_LINGER), 0);
+        ck_assert_int_eq(option_of(socket, ZMQ_SNDHWM), 17);
+        ck_assert_int_eq(option_of(socket, ZMQ_RCVHWM), 17);
+        ck_assert_int_eq(max_bytes_of(socket), 1000000);
+        ck_assert_int_gt(option_of(socket, ZMQ_HEARTBEAT_IVL), 0);
+        ck_assert_int_gt(option_of(socket, ZMQ_HEARTBEAT_TIMEOUT), 0);
+        ck_assert_int_gt(option_of(socket, ZMQ_HEARTBEAT_TTL), 0);
+        ndtd_socket_close(socket, &endpoint);
+    }
+}
+END_TEST
+
 /* The mode is the one asked for under any umask, and the file goes with the socket. */
 START_TEST(test_modes)
 {
@@ -388,7 +425,7 @@ START_TEST(test_curve)
              temp_text("server.secret", server.secret));
     chmod(security.server_secret_key_file, 0600);
     ck_assert_int_eq(ndtd_sockets_open(&secured, &security, &err), NDT_ERR_ARGUMENT);
-    says("only the key is given");
+    says("the list of clients is missing");
     snprintf(list, sizeof(list), "# may connect\n%s\n", friend.public);
     snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s",
              temp_text("clients", list));
@@ -419,6 +456,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, test_addresses);
     tcase_add_test(tests, test_limits);
+    tcase_add_test(tests, test_options);
     tcase_add_test(tests, test_modes);
     tcase_add_test(tests, test_ipc_in_use);
     tcase_add_test(tests, test_ipc_stale);

@@ -2,7 +2,10 @@
  *
  * One context for the process. Every socket gets ZMQ_LINGER 0, high-water marks, ZMQ_MAXMSGSIZE and heartbeats.
  * ipc paths get their mode right after bind and are removed at close; a path or port in use is one clear line.
- * tcp endpoints off the loopback need CURVE keys and a list of allowed clients, else NDT_ERR_ARGUMENT says so. */
+ * tcp endpoints off the loopback need CURVE keys and a list of allowed clients, else NDT_ERR_ARGUMENT says so.
+ *
+ * libzmq 4.3 ends the process when an ipc connection comes in and no file descriptor is left (assertion in
+ * ipc_listener.cpp; tcp is safe): the limit of open files has to be far above the number of clients. */
 #ifndef NDTD_SOCKET_H
 #define NDTD_SOCKET_H
 
