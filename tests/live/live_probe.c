@@ -69,7 +69,7 @@ static void must(int good, const char *what)
 /* type: ZMQ_PUB, which drops what a slow daemon does not take, or ZMQ_PUSH, which waits. */
 static void connect_both(int type, const char *scans, const char *poses)
 {
-    const int zero = 0, deep = 4096;
+    const int zero = 0, deep = 40000;
     probe.context = zmq_ctx_new();
     probe.out = zmq_socket(probe.context, type);
     probe.in = zmq_socket(probe.context, ZMQ_SUB);
