@@ -12,7 +12,8 @@ static const struct {
 } messages[] = {
     {NDT_MESSAGE_SCAN, "scan"},         {NDT_MESSAGE_INITIAL_POSE, "initial_pose"},
     {NDT_MESSAGE_ODOMETRY, "odometry"}, {NDT_MESSAGE_TRUTH, "truth"},
-    {NDT_MESSAGE_RESULT, "result"},
+    {NDT_MESSAGE_RESULT, "result"},     {NDT_MESSAGE_GNSS, "gnss"},
+    {NDT_MESSAGE_REQUEST, "request"},   {NDT_MESSAGE_REPLY, "reply"},
 };
 enum { MESSAGE_COUNT = sizeof(messages) / sizeof(messages[0]) };
 

@@ -7,10 +7,12 @@
 
 enum { MAX_WEAK_AXES = 3 };
 
-/* The message and whether it has a pose: one whose quaternion is all zero was never set and is left out. */
+/* The message and whether it has a pose: one whose quaternion is all zero was never set and is left out. What came
+ * later than the first bags is always written, and may be missing. */
 struct result_wire {
     struct ndt_result_message message;
     int has_pose;
+    int has_config_hash, has_queue_depth, has_drop_counter;
 };
 
 static enum ndt_status read_outcome(struct ndt_wire_reader *reader, void *wire)
@@ -61,6 +63,7 @@ static void write_weak_axes(struct ndt_wire_writer *writer, const void *wire)
 #define AT(member)             offsetof(struct result_wire, message.member)
 #define SIZE(member)           sizeof(((struct result_wire *)0)->message.member)
 #define ROW(key, type, member) key, type, AT(member), SIZE(member), NDT_WIRE_REQUIRED, NULL, NULL
+#define LATER(type, member)    #member, type, AT(member), 0, offsetof(struct result_wire, has_##member), NULL, NULL
 static const struct ndt_wire_field rows[] = {
     {ROW("seq", NDT_WIRE_UINT64, seq)},
     {ROW("stamp_ns", NDT_WIRE_INT64, stamp_ns)},
@@ -85,7 +88,11 @@ static const struct ndt_wire_field rows[] = {
     {ROW("upload_us", NDT_WIRE_NUMBER, upload_us)},
     {ROW("align_us", NDT_WIRE_NUMBER, result.align_us)},
     {ROW("publish_us", NDT_WIRE_NUMBER, publish_us)},
+    {LATER(NDT_WIRE_UINT64, config_hash)},
+    {LATER(NDT_WIRE_UINT32, queue_depth)},
+    {LATER(NDT_WIRE_UINT64, drop_counter)},
 };
+#undef LATER
 #undef ROW
 #undef SIZE
 #undef AT
@@ -115,7 +122,11 @@ static int was_set(const struct ndt_pose *pose)
 enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
                                   struct ndt_error *err)
 {
-    struct result_wire wire = {.message = *message, .has_pose = was_set(&message->result.T_map_sensor)};
+    struct result_wire wire = {.message = *message,
+                               .has_pose = was_set(&message->result.T_map_sensor),
+                               .has_config_hash = 1,
+                               .has_queue_depth = 1,
+                               .has_drop_counter = 1};
     const struct ndt_align_result *result = &message->result;
     struct ndt_pose pose = result->T_map_sensor;
     frame->size = 0;

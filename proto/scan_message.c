@@ -47,7 +47,7 @@ static const struct ndt_wire_field rows[] = {
 #undef ROW
 #undef SIZE
 #undef AT
-enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
+enum { HEADER_ROWS = 3, ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
 enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size, struct ndt_scan_message *message,
                                 struct ndt_cloud *cloud, struct ndt_error *err)
@@ -63,6 +63,27 @@ enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size, struct ndt_sca
         return ndt_fail_prefix(err, status, "scan message");
     *message = wire.message;
     return NDT_OK;
+}
+
+enum ndt_status ndt_scan_check(const uint8_t *data, size_t size, struct ndt_error *err)
+{
+    struct scan_wire wire = {0};
+    enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_SCAN, rows, ROW_COUNT, &wire, err);
+    if (status != NDT_OK)
+        return status;
+    status = ndt_point_blob_check(&wire.blob, err);
+    return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "scan message");
+}
+
+enum ndt_status ndt_scan_header_decode(const uint8_t *data, size_t size, struct ndt_scan_message *message,
+                                       struct ndt_error *err)
+{
+    struct scan_wire wire = {0};
+    const enum ndt_status status =
+        ndt_wire_decode_head(data, size, NDT_MESSAGE_SCAN, rows, HEADER_ROWS, &wire, err);
+    if (status == NDT_OK)
+        *message = wire.message;
+    return status;
 }
 
 enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const struct ndt_scan_message *message,

@@ -31,6 +31,15 @@ static enum ndt_status read_count(struct ndt_wire_reader *reader, void *value)
     return status;
 }
 
+static enum ndt_status read_uint32(struct ndt_wire_reader *reader, void *value)
+{
+    uint64_t number;
+    const enum ndt_status status = ndt_wire_read_uint(reader, UINT32_MAX, &number);
+    if (status == NDT_OK)
+        *(uint32_t *)value = (uint32_t)number;
+    return status;
+}
+
 static enum ndt_status read_value(struct ndt_wire_reader *reader, const struct ndt_wire_field *row, void *message)
 {
     char *value = (char *)message + row->offset;
@@ -39,6 +48,8 @@ static enum ndt_status read_value(struct ndt_wire_reader *reader, const struct n
         return ndt_wire_read_uint(reader, UINT64_MAX, (uint64_t *)(void *)value);
     case NDT_WIRE_INT64:
         return ndt_wire_read_int(reader, (int64_t *)(void *)value);
+    case NDT_WIRE_UINT32:
+        return read_uint32(reader, value);
     case NDT_WIRE_COUNT:
         return read_count(reader, value);
     case NDT_WIRE_NUMBER:
@@ -81,12 +92,17 @@ static enum ndt_status read_pair(struct ndt_wire_reader *reader, const struct nd
     return row < ROW_FIRST ? ndt_wire_skip(reader) : read_row(reader, &rows[row - ROW_FIRST], message);
 }
 
-static enum ndt_status check_complete(const struct ndt_wire_reader *reader, const struct ndt_wire_field *rows,
-                                      size_t row_count, uint64_t seen)
+/* The first required row that was not seen; NULL when there is none. */
+static const struct ndt_wire_field *find_missing(const struct ndt_wire_field *rows, size_t row_count, uint64_t seen)
 {
     for (size_t i = 0; i < row_count; i++)
         if (rows[i].present == NDT_WIRE_REQUIRED && !(seen & (uint64_t)1 << (i + ROW_FIRST)))
-            return ndt_fail(reader->err, NDT_ERR_FORMAT, "field '%s' is missing", rows[i].key);
+            return &rows[i];
+    return NULL;
+}
+
+static enum ndt_status check_end(const struct ndt_wire_reader *reader)
+{
     if (reader->at != reader->size)
         return ndt_fail(reader->err, NDT_ERR_FORMAT, "the message ends at byte %zu, but %zu more bytes follow",
                         reader->at, reader->size - reader->at);
@@ -94,19 +110,22 @@ static enum ndt_status check_complete(const struct ndt_wire_reader *reader, cons
 }
 
 static enum ndt_status read_message(struct ndt_wire_reader *reader, const struct ndt_wire_field *rows,
-                                    size_t row_count, void *message)
+                                    size_t row_count, void *message, int whole)
 {
     size_t pairs;
     uint64_t seen = 0;
     enum ndt_status status = ndt_wire_read_map(reader, &pairs);
-    for (size_t i = 0; status == NDT_OK && i < pairs; i++)
+    for (size_t i = 0; status == NDT_OK && i < pairs && (whole || find_missing(rows, row_count, seen)); i++)
         status = read_pair(reader, rows, row_count, &seen, message);
-    return status == NDT_OK ? check_complete(reader, rows, row_count, seen) : status;
+    const struct ndt_wire_field *missing = find_missing(rows, row_count, seen);
+    if (status == NDT_OK && missing)
+        return ndt_fail(reader->err, NDT_ERR_FORMAT, "field '%s' is missing", missing->key);
+    return status == NDT_OK && whole ? check_end(reader) : status;
 }
 
-enum ndt_status ndt_wire_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
-                                const struct ndt_wire_field *rows, size_t row_count, void *message,
-                                struct ndt_error *err)
+static enum ndt_status decode(const uint8_t *data, size_t size, enum ndt_message_type type,
+                              const struct ndt_wire_field *rows, size_t row_count, void *message, int whole,
+                              struct ndt_error *err)
 {
     enum ndt_message_type found;
     enum ndt_status status = ndt_message_peek(data, size, &found, err);
@@ -116,8 +135,22 @@ enum ndt_status ndt_wire_decode(const uint8_t *data, size_t size, enum ndt_messa
     if (status == NDT_OK)
         status = ndt_wire_open(&reader, data, size, err);
     if (status == NDT_OK)
-        status = read_message(&reader, rows, row_count, message);
+        status = read_message(&reader, rows, row_count, message, whole);
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s message", ndt_message_name(type));
+}
+
+enum ndt_status ndt_wire_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
+                                const struct ndt_wire_field *rows, size_t row_count, void *message,
+                                struct ndt_error *err)
+{
+    return decode(data, size, type, rows, row_count, message, 1, err);
+}
+
+enum ndt_status ndt_wire_decode_head(const uint8_t *data, size_t size, enum ndt_message_type type,
+                                     const struct ndt_wire_field *rows, size_t row_count, void *message,
+                                     struct ndt_error *err)
+{
+    return decode(data, size, type, rows, row_count, message, 0, err);
 }
 
 static int is_present(const struct ndt_wire_field *row, const void *message)
@@ -154,6 +187,9 @@ static void write_value(struct ndt_wire_writer *writer, const struct ndt_wire_fi
         break;
     case NDT_WIRE_INT64:
         ndt_wire_put_int(writer, *(const int64_t *)value);
+        break;
+    case NDT_WIRE_UINT32:
+        ndt_wire_put_uint(writer, *(const uint32_t *)value);
         break;
     case NDT_WIRE_COUNT:
         write_count(writer, *(const int32_t *)value);

@@ -9,6 +9,7 @@
 enum ndt_wire_type {
     NDT_WIRE_UINT64,
     NDT_WIRE_INT64,
+    NDT_WIRE_UINT32,
     NDT_WIRE_COUNT,   /* int32_t or int, 0 or more */
     NDT_WIRE_NUMBER,  /* double; may be NaN (a score that does not exist) */
     NDT_WIRE_NUMBERS, /* double[size], finite */
@@ -34,6 +35,11 @@ struct ndt_wire_field {
 NDT_MUST_CHECK enum ndt_status ndt_wire_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                const struct ndt_wire_field *rows, size_t row_count, void *message,
                                                struct ndt_error *err);
+/* The same, but it stops looking as soon as every row (all of them required) was read: what follows may be broken.
+ */
+NDT_MUST_CHECK enum ndt_status ndt_wire_decode_head(const uint8_t *data, size_t size, enum ndt_message_type type,
+                                                    const struct ndt_wire_field *rows, size_t row_count,
+                                                    void *message, struct ndt_error *err);
 /* Replaces the contents of `frame`; on failure the frame is empty. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt_message_type type,
                                                const struct ndt_wire_field *rows, size_t row_count,

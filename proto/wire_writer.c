@@ -53,10 +53,15 @@ static int append(void *context, const char *bytes, size_t count)
     return writer->status == NDT_OK ? 0 : -1;
 }
 
-void ndt_wire_begin(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err)
+void ndt_wire_resume(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err)
 {
     *writer = (struct ndt_wire_writer){.frame = frame, .err = err, .status = NDT_OK};
     msgpack_packer_init(&writer->packer, writer, append);
+}
+
+void ndt_wire_begin(struct ndt_wire_writer *writer, struct ndt_frame *frame, struct ndt_error *err)
+{
+    ndt_wire_resume(writer, frame, err);
     frame->size = 0;
 }
 
@@ -76,6 +81,25 @@ void ndt_wire_put_map(struct ndt_wire_writer *writer, size_t pairs)
 void ndt_wire_put_array(struct ndt_wire_writer *writer, size_t items)
 {
     (void)msgpack_pack_array(&writer->packer, items);
+}
+
+size_t ndt_wire_put_head(struct ndt_wire_writer *writer, enum ndt_wire_head head)
+{
+    const char bytes[5] = {(char)head, 0, 0, 0, 0};
+    const size_t at = writer->frame->size + 1;
+    (void)append(writer, bytes, sizeof(bytes));
+    return at;
+}
+
+void ndt_wire_patch_count(struct ndt_frame *frame, size_t at, uint32_t count)
+{
+    for (size_t i = 0; i < 4; i++)
+        frame->data[at + i] = (uint8_t)(count >> (24 - 8 * i));
+}
+
+void ndt_wire_put_bool(struct ndt_wire_writer *writer, int value)
+{
+    (void)(value ? msgpack_pack_true(&writer->packer) : msgpack_pack_false(&writer->packer));
 }
 
 void ndt_wire_put_uint(struct ndt_wire_writer *writer, uint64_t value)

@@ -42,6 +42,7 @@ void ndt_align_params_default(struct ndt_align_params *params)
         .min_match_ratio = 0.1,
         .weak_eigenvalue_ratio = 0.0125,
         .covariance_scale = 10.0,
+        .gnss_scale = 0.01,
         .deadline_s = 0,
     };
 }
@@ -104,6 +105,42 @@ struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[
     return pose;
 }
 
+int ndt_search_heading(const struct ndt_search *search, const double p[6], double n[2])
+{
+    const struct ndt_pose T_map_sensor = ndt_search_pose(search, p);
+    double R[9];
+    ndt_pose_rotation(&T_map_sensor, R);
+    const double length = hypot(R[0], R[3]);
+    n[0] = length > 0 ? R[0] / length : 0;
+    n[1] = length > 0 ? R[3] / length : 0;
+    return length > 0;
+}
+
+/* e = (g - t) . n with the heading n = (cos h, sin h): a parabola in x and y, highest at the position. How n turns
+ * with the angles is left out, as in Autoware. */
+static void regularize(const struct ndt_search *search, const double p[6], struct ndt_eval *eval)
+{
+    const double *origin_m = search->aligner->map->origin_m, *position_m = search->params->gnss_position_m;
+    double n[2];
+    if (!ndt_search_heading(search, p, n))
+        return;
+    const double e_m = (position_m[0] - origin_m[0] - p[0]) * n[0] + (position_m[1] - origin_m[1] - p[1]) * n[1];
+    const double weight = search->params->gnss_scale * eval->pairs;
+    eval->score -= weight * e_m * e_m;
+    eval->gradient[0] += 2 * weight * e_m * n[0];
+    eval->gradient[1] += 2 * weight * e_m * n[1];
+    eval->hessian[0] -= 2 * weight * n[0] * n[0];
+    eval->hessian[1] -= 2 * weight * n[0] * n[1];
+    eval->hessian[6] -= 2 * weight * n[1] * n[1];
+}
+
+/* A running mean. What stands out (the thread lost its core) counts for little: it says nothing about the next
+ * time. */
+static void remember(double *cost_us, double seen_us)
+{
+    *cost_us = *cost_us > 0 ? *cost_us + 0.2 * (fmin(seen_us, 3 * *cost_us) - *cost_us) : seen_us;
+}
+
 enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], struct ndt_eval *out,
                                 struct ndt_error *err)
 {
@@ -111,20 +148,26 @@ enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], st
     const double start_us = ndt_clock_us();
     memcpy(search->request.p, p, sizeof(search->request.p));
     enum ndt_status status = backend->ops->eval(backend, &search->request, out, err);
+    if (status == NDT_OK && search->params->has_gnss)
+        regularize(search, p, out);
     const double eval_us = ndt_clock_us() - start_us;
     search->slowest_eval_us = fmax(search->slowest_eval_us, eval_us);
+    remember(&search->aligner->level_us[search->request.level], eval_us);
     search->unbilled_us += eval_us;
     search->unbilled_evaluations++;
     search->evaluations++;
     return status;
 }
 
+/* The next evaluation may be the first on its level: then what it cost for the scans before counts. */
 int ndt_search_late(const struct ndt_search *search)
 {
+    const struct ndt_aligner *aligner = search->aligner;
     if (search->params->deadline_s <= 0)
         return 0;
     const double passed_us = ndt_clock_us() - search->start_us;
-    return passed_us + 1.5 * search->slowest_eval_us > search->params->deadline_s * 1e6;
+    const double next_us = fmax(1.5 * search->slowest_eval_us, 1.5 * aligner->level_us[search->request.level]);
+    return passed_us + next_us + 1.5 * aligner->judge_us > search->params->deadline_s * 1e6;
 }
 
 static void read_counters(const struct ndt_search *search, struct ndt_backend_counters *counters)
@@ -295,7 +338,10 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
                                                  : ndt_newton_robust(&search, &stop, err);
     if (status != NDT_OK)
         return status;
+    const double judge_start_us = ndt_clock_us();
     ndt_judge(&search, stop, out);
-    out->align_us = ndt_clock_us() - search.start_us;
+    const double end_us = ndt_clock_us();
+    remember(&aligner->judge_us, end_us - judge_start_us);
+    out->align_us = end_us - search.start_us;
     return NDT_OK;
 }

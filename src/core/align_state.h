@@ -14,6 +14,8 @@ struct ndt_aligner {
     struct ndt_iteration trace[NDT_MAX_ITERATIONS];
     struct ndt_eval_request starts[NDT_MAX_ITERATIONS]; /* of each row: where it was evaluated, for ndt_aligner_dump */
     size_t trace_count;
+    /* What things usually cost, for the deadline only: one evaluation per level, and the judgement. */
+    double level_us[NDT_MAX_LEVELS], judge_us;
 };
 
 /* Why a level, and in the end the alignment, stopped. */
@@ -53,6 +55,8 @@ struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[
 /* Evaluates at p; counts and times it. */
 NDT_MUST_CHECK enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], struct ndt_eval *out,
                                                struct ndt_error *err);
+/* Unit vector of the heading at p, x and y in the map; 0 (and zeros) when the sensor looks straight up or down. */
+int ndt_search_heading(const struct ndt_search *search, const double p[6], double n[2]);
 /* Would one more evaluation pass the deadline? */
 int ndt_search_late(const struct ndt_search *search);
 /* A new row of the trace, filled from the evaluation that the iteration starts from; the last one when full. */

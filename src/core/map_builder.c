@@ -247,8 +247,12 @@ static enum ndt_status apply_all(struct ndt_map_builder *builder, const struct n
 enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,
                                     struct ndt_error *err)
 {
+    const int had_origin = builder->has_origin;
     choose_origin(builder, cloud);
-    return apply_all(builder, cloud, 1, err);
+    const enum ndt_status status = apply_all(builder, cloud, 1, err);
+    if (status != NDT_OK)
+        builder->has_origin = had_origin;
+    return status;
 }
 
 enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,

@@ -176,19 +176,31 @@ static enum ndt_status run_level(struct ndt_search *search, const struct limits 
     return status;
 }
 
+/* A GNSS position observes the heading, whatever the scan sees: that part of a removed step is given back. */
+static void keep_gnss_part(const struct ndt_search *search, const double whole[6], double step[6])
+{
+    double n[2];
+    if (!search->params->has_gnss || !ndt_search_heading(search, search->p, n))
+        return;
+    const double along = (whole[0] - step[0]) * n[0] + (whole[1] - step[1]) * n[1];
+    step[0] += along * n[0];
+    step[1] += along * n[1];
+}
+
 /* Where the scan does not observe a direction, the search has slid along it with the noise: go back to the guess
  * along that direction and settle the others again. Only asked at the end: on the way there, and away from the
  * maximum, a direction may lack curvature though it is well observed. */
 static enum ndt_status hold_weak(struct ndt_search *search, const struct limits *limits, enum ndt_stop *stop,
                                  struct ndt_error *err)
 {
-    double step[6];
+    double whole[6], step[6];
     ndt_find_weak(search, &search->weak);
     if (search->weak.count == 0)
         return NDT_OK;
     for (int i = 0; i < 6; i++)
-        step[i] = search->p[i] - search->guess[i];
+        step[i] = whole[i] = search->p[i] - search->guess[i];
     ndt_remove_weak(search, &search->weak, step);
+    keep_gnss_part(search, whole, step);
     for (int i = 0; i < 6; i++)
         search->p[i] = search->guess[i] + step[i];
     search->iteration_limit = (int)search->aligner->trace_count + search->params->max_iterations / 3;

@@ -16,6 +16,8 @@ struct ndt_pool {
     int threads, workers; /* workers = threads - 1 that were started */
     double spin_us;
     pthread_t ids[MAX_THREADS];
+    int core_of[MAX_THREADS]; /* of each worker; -1 = not pinned */
+    int caller_core;
     /* The current job: written before `generation` is raised, read after it is seen. */
     void (*work)(void *context, size_t item);
     void *context;
@@ -103,6 +105,42 @@ static void announce(struct ndt_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+static void pin_worker(struct ndt_pool *pool, int index, int core)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    if (pthread_setaffinity_np(pool->ids[index], sizeof(one), &one) == 0)
+        pool->core_of[index] = core;
+}
+
+/* Workers on the allowed cores, the caller's last: it is left where it is. */
+static void pin_workers(struct ndt_pool *pool)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+        return;
+    int index = 0;
+    pool->caller_core = sched_getcpu();
+    for (int core = 0; core < CPU_SETSIZE && index < pool->workers; core++)
+        if (CPU_ISSET((size_t)core, &allowed) && core != pool->caller_core)
+            pin_worker(pool, index++, core);
+}
+
+/* The caller floats. When it lands on a worker's core, both would wait for each other although another core is
+ * idle, and the scheduler cannot help because the worker is pinned: so the worker takes the core that the caller
+ * left. */
+static void follow_caller(struct ndt_pool *pool)
+{
+    const int core = sched_getcpu();
+    if (pool->caller_core < 0 || core == pool->caller_core || core < 0) /* not pinned, or nothing changed */
+        return;
+    for (int i = 0; i < pool->workers; i++)
+        if (pool->core_of[i] == core)
+            pin_worker(pool, i, pool->caller_core);
+    pool->caller_core = core;
+}
+
 void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item), void *context, size_t items)
 {
     if (pool->workers == 0 || items < 2) {
@@ -110,6 +148,7 @@ void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item
             work(context, i);
         return;
     }
+    follow_caller(pool);
     pool->work = work;
     pool->context = context;
     pool->items = items;
@@ -133,23 +172,6 @@ int ndt_pool_cores(void)
     return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Worker i on the i-th allowed core; core 0 of the list is left to the caller. */
-static void pin_worker(pthread_t thread, int index)
-{
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-        return;
-    int nth = index % CPU_COUNT(&allowed);
-    for (size_t core = 0; core < CPU_SETSIZE; core++) {
-        if (!CPU_ISSET(core, &allowed) || nth-- > 0)
-            continue;
-        CPU_ZERO(&one);
-        CPU_SET(core, &one);
-        (void)pthread_setaffinity_np(thread, sizeof(one), &one);
-        return;
-    }
-}
-
 static enum ndt_status start_workers(struct ndt_pool *pool, int pin, struct ndt_error *err)
 {
     for (int i = 1; i < pool->threads; i++) {
@@ -158,10 +180,10 @@ static enum ndt_status start_workers(struct ndt_pool *pool, int pin, struct ndt_
         char name[16];
         snprintf(name, sizeof(name), "ndt-work-%d", i & 255);
         (void)pthread_setname_np(pool->ids[pool->workers], name);
-        if (pin)
-            pin_worker(pool->ids[pool->workers], i);
-        pool->workers++;
+        pool->core_of[pool->workers++] = -1;
     }
+    if (pin)
+        pin_workers(pool);
     return NDT_OK;
 }
 
@@ -175,6 +197,7 @@ enum ndt_status ndt_pool_create(struct ndt_pool **out, int threads, double spin_
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a thread pool");
     pool->threads = threads;
     pool->spin_us = spin_us;
+    pool->caller_core = -1;
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     enum ndt_status status = start_workers(pool, pin, err);

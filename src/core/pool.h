@@ -13,8 +13,8 @@
 
 struct ndt_pool;
 
-/* threads counts the caller: 1 starts none. pin: worker i stays on the i-th core this process may use;
- * the caller's own thread is left where it is. */
+/* threads counts the caller: 1 starts none. pin: every worker stays on a core of its own, of those this process may
+ * use; the caller's own thread is left where it is, and a worker whose core it comes to takes the core it left. */
 NDT_MUST_CHECK enum ndt_status ndt_pool_create(struct ndt_pool **out, int threads, double spin_us, int pin,
                                                struct ndt_error *err);
 void ndt_pool_destroy(struct ndt_pool *pool);

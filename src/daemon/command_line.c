@@ -27,6 +27,7 @@ struct flag {
 #define SHOWS(act)          .kind = ACTION, .action = act
 #define FILE_NAME(member)   .kind = TEXT, .offset = offsetof(struct ndtd_command, member)
 #define SCANS(member)       .kind = COUNT, .offset = offsetof(struct ndtd_command, member), .only_for = NDTD_REPLAY
+#define LIVE_FILE(member)   FILE_NAME(member), .only_for = NDTD_LIVE
 #define OPTION_ROW(row)     .kind = OPTION, .option = row
 #define REPLAY_FILE(member) FILE_NAME(replay.files.member), .only_for = NDTD_REPLAY
 
@@ -34,6 +35,8 @@ static const struct flag flags[] = {
     {"--replay", "BAG", "Localise the scans of a bag and print a table", ACTS(replay.bag, NDTD_REPLAY)},
     {"--compile-map", "OUT.ndtmap", "Save the map of --map as one file that opens at once",
      ACTS(compiled, NDTD_COMPILE_MAP)},
+    {"--make-keys", "PREFIX", "Make a pair of CURVE keys for tcp sockets: PREFIX.secret and PREFIX.public",
+     ACTS(key_prefix, NDTD_MAKE_KEYS)},
     {"--print-config", NULL, "Print every option with its value, as a configuration file",
      SHOWS(NDTD_PRINT_CONFIG)},
     {"--check-config", NULL, "Only check --config and --set", SHOWS(NDTD_CHECK_CONFIG)},
@@ -45,7 +48,8 @@ static const struct flag flags[] = {
      SHOWS(NDTD_HELP_OPTIONS)},
     {"--version", NULL, "The version", SHOWS(NDTD_SHOW_VERSION)},
 
-    {"--config", "FILE", "Configuration (YAML)", FILE_NAME(config)},
+    {"--config", "FILE", "Configuration (YAML), also -c; without one of the above the daemon starts",
+     FILE_NAME(config)},
     {"--set", "KEY=VALUE", "One option, such as ndt.levels=[2.0,1.0]; may be repeated", .kind = SET},
     {"--map", "FILE|DIR", "map.path", OPTION_ROW("map.path")},
     {"--backend", "NAME", "backend.name", OPTION_ROW("backend.name")},
@@ -53,6 +57,7 @@ static const struct flag flags[] = {
     {"--initial-pose", "POSE", "initial_pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
      OPTION_ROW("initial_pose")},
 
+    {"--record", "FILE", "The daemon writes all frames that come in to a new bag", LIVE_FILE(record)},
     {"--skip", "N", "Leave out the first N scans; the start is then --initial-pose or the bag's truth",
      SCANS(replay.skip)},
     {"--limit", "N", "Stop after N scans", SCANS(replay.limit)},
@@ -77,6 +82,8 @@ struct found {
 
 static const struct flag *find_flag(const char *word, size_t length)
 {
+    if (strcmp(word, "-c") == 0)
+        return find_flag("--config", strlen("--config"));
     for (size_t i = 0; i < FLAG_COUNT; i++)
         if (strlen(flags[i].name) == length && strncmp(flags[i].name, word, length) == 0)
             return &flags[i];
@@ -160,13 +167,13 @@ static enum ndt_status set_key_value(struct ndtd_settings *settings, const char 
     return ndtd_option_set_text(settings, name, equals + 1, err);
 }
 
-static enum ndt_status take_option(struct ndtd_command *command, const struct found *found, struct ndt_error *err)
+static enum ndt_status take_option(struct ndtd_settings *settings, const struct found *found, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
     if (found->flag->kind == SET)
-        status = set_key_value(&command->settings, found->value, err);
+        status = set_key_value(settings, found->value, err);
     else if (found->flag->kind == OPTION)
-        status = ndtd_option_set_text(&command->settings, found->flag->option, found->value, err);
+        status = ndtd_option_set_text(settings, found->flag->option, found->value, err);
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s", found->flag->name);
 }
 
@@ -183,21 +190,22 @@ static enum ndt_status first_pass(struct ndtd_command *command, int argc, char *
             return ndt_fail(err, NDT_ERR_ARGUMENT, "%s is given twice", found.flag->name);
         if ((status = take_flag(command, &found, err)) != NDT_OK)
             return status;
-        if (found.flag->only_for != NDTD_NO_ACTION)
-            *misplaced = found.flag;
     }
-    if (*misplaced && (*misplaced)->only_for == command->action)
-        *misplaced = NULL;
+    if (command->action == NDTD_NO_ACTION && command->config)
+        command->action = NDTD_LIVE;
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        if (seen[i] && flags[i].only_for != NDTD_NO_ACTION && flags[i].only_for != command->action)
+            *misplaced = &flags[i];
     return NDT_OK;
 }
 
-static enum ndt_status second_pass(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
+static enum ndt_status second_pass(struct ndtd_settings *settings, int argc, char **argv, struct ndt_error *err)
 {
     for (int at = 1; at < argc;) {
         struct found found;
         enum ndt_status status = next_flag(&found, &at, argc, argv, err);
         if (status == NDT_OK)
-            status = take_option(command, &found, err);
+            status = take_option(settings, &found, err);
         if (status != NDT_OK)
             return status;
     }
@@ -224,24 +232,40 @@ static enum ndt_status check_dump(const struct ndtd_replay_options *replay, stru
     return NDT_OK;
 }
 
-static enum ndt_status configure(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
+enum ndt_status ndtd_command_settings(const struct ndtd_command *command, struct ndtd_settings *settings,
+                                      struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
+    ndtd_settings_default(settings);
     if (command->config)
-        status = ndtd_config_read(&command->settings, command->config, err);
+        status = ndtd_config_read(settings, command->config, err);
     if (status == NDT_OK)
-        status = second_pass(command, argc, argv, err);
+        status = second_pass(settings, command->argc, command->argv, err);
     if (status != NDT_OK)
         return status;
-    status = ndtd_settings_finish(&command->settings, err);
+    status = ndtd_settings_finish(settings, err);
     if (status != NDT_OK && command->config)
         return ndt_fail_prefix(err, status, "%s", command->config);
     return status;
 }
 
+static enum ndt_status check_action(const struct ndtd_command *command, const struct flag *misplaced,
+                                    struct ndt_error *err)
+{
+    if (command->action == NDTD_NO_ACTION)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "nothing to do: give -c FILE to run the daemon, or --replay BAG; see --help");
+    if (misplaced)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with %s only", misplaced->name,
+                        misplaced->only_for == NDTD_LIVE     ? "the daemon"
+                        : misplaced->only_for == NDTD_REPLAY ? "--replay"
+                                                             : "--list-backends");
+    return NDT_OK;
+}
+
 enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
 {
-    *command = (struct ndtd_command){.action = NDTD_NO_ACTION};
+    *command = (struct ndtd_command){.action = NDTD_NO_ACTION, .argc = argc, .argv = argv};
     ndtd_settings_default(&command->settings);
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -250,35 +274,33 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
         }
     const struct flag *misplaced = NULL;
     enum ndt_status status = first_pass(command, argc, argv, &misplaced, err);
-    if (status != NDT_OK)
-        return status;
-    if (command->action == NDTD_NO_ACTION)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "nothing to do: give --replay BAG (the live daemon is not in this version); see --help");
-    if (misplaced)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with %s only", misplaced->name,
-                        misplaced->only_for == NDTD_REPLAY ? "--replay" : "--list-backends");
-    status = check_files(&command->replay.files, err);
+    if (status == NDT_OK)
+        status = check_action(command, misplaced, err);
+    if (status == NDT_OK)
+        status = check_files(&command->replay.files, err);
     if (status == NDT_OK)
         status = check_dump(&command->replay, err);
-    return status == NDT_OK ? configure(command, argc, argv, err) : status;
+    return status == NDT_OK ? ndtd_command_settings(command, &command->settings, err) : status;
 }
 
 void ndtd_command_help(FILE *file)
 {
     fprintf(file, "ndtd " NDT_VERSION ": LiDAR scans in, poses out\n\n"
-                  "usage: ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]... [FLAGS]\n"
+                  "usage: ndtd -c FILE [--map FILE|DIR] [--record FILE] [--set KEY=VALUE]...     (the daemon)\n"
+                  "       ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]... [FLAGS]\n"
                   "       ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE] [--set KEY=VALUE]...\n"
-                  "       ndtd --print-config | --check-config | --list-backends | --help-options | --version\n\n");
+                  "       ndtd --print-config | --check-config | --list-backends | --help-options | --version\n"
+                  "       ndtd --make-keys PREFIX\n\n");
     for (size_t i = 0; i < FLAG_COUNT; i++) {
         char left[64];
         snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument ? flags[i].argument : "");
         fprintf(file, "  %-26s %s\n", left, flags[i].help);
     }
-    fprintf(
-        file,
-        "\nA damaged bag is replayed up to its last whole record, with a warning. Scans that cannot be decoded\n"
-        "are counted and answered `rejected`. Output files appear whole, or not at all.\n"
-        "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
-        "(also when no scan could be read).\n");
+    fprintf(file,
+            "\nThe daemon ends with SIGTERM, once every scan that came in is answered; SIGHUP reads the "
+            "configuration again.\n"
+            "A damaged bag is replayed up to its last whole record, with a warning. Scans that cannot be decoded\n"
+            "are counted and answered `rejected`. Output files appear whole, or not at all.\n"
+            "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
+            "(also when no scan could be read).\n");
 }

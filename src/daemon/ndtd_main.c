@@ -1,12 +1,12 @@
 /* ndtd: the program. Everything it does is in the library; here are only the choice and the exit code. */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "backends.h"
+#include "ndtd/backend_list.h"
 #include "ndtd/columns.h"
 #include "ndtd/command_line.h"
+#include "ndtd/curve_keys.h"
+#include "ndtd/live.h"
 #include "ndtd/map_compile.h"
 #include "ndtd/options.h"
 
@@ -18,39 +18,12 @@ static void on_signal(int number)
     ndtd_replay_stop();
 }
 
-static int fail(enum ndt_status status, const struct ndt_error *err)
+static int finish(enum ndt_status status, const struct ndt_error *err)
 {
+    if (status == NDT_OK)
+        return EXIT_DONE;
     fprintf(stderr, "ndtd: %s\n", *err->text ? err->text : ndt_status_name(status));
     return status == NDT_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
-}
-
-/* The lines of a plan, moved in under their backend. */
-static void print_plan(const struct ndt_backend_ops *ops, const struct ndt_backend_config *config)
-{
-    char text[2000] = "";
-    if (!ops->plan)
-        return;
-    ops->plan(config, text, sizeof(text));
-    for (const char *line = text; *line;) {
-        const size_t length = strcspn(line, "\n");
-        printf("           %.*s\n", (int)length, line);
-        line += length + (line[length] == '\n');
-    }
-}
-
-static void list_backends(const struct ndtd_command *command)
-{
-    char isas[128];
-    for (size_t i = 0; ndt_backend_at(i); i++) {
-        const struct ndt_backend_ops *ops = ndt_backend_at(i);
-        struct ndt_error why = {""};
-        int works = ops->probe(&why) == NDT_OK;
-        printf("%-10s %s%s%s\n", ops->name, ops->about, works ? "" : "; not here: ", works ? "" : why.text);
-        if (command->verbose)
-            print_plan(ops, &command->settings.compute);
-    }
-    ndt_cpu_variants(isas, sizeof(isas));
-    printf("CPU instruction sets (cpu.isa) that run here: %s\n", isas);
 }
 
 static int replay(const struct ndtd_command *command)
@@ -59,25 +32,35 @@ static int replay(const struct ndtd_command *command)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    int differs;
-    enum ndt_status status = ndtd_replay(&command->settings, &command->replay, &differs, &err);
-    return status != NDT_OK ? fail(status, &err) : differs ? EXIT_DIFFERS : EXIT_DONE;
+    int differs = 0;
+    const int code = finish(ndtd_replay(&command->settings, &command->replay, &differs, &err), &err);
+    return code == EXIT_DONE && differs ? EXIT_DIFFERS : code;
 }
 
-static int compile_map(const struct ndtd_command *command)
+static enum ndt_status reread(void *context, struct ndtd_settings *settings, struct ndt_error *err)
+{
+    return ndtd_command_settings(context, settings, err);
+}
+
+static int live(struct ndtd_command *command)
 {
     struct ndt_error err = {""};
-    enum ndt_status status = ndtd_map_compile(&command->settings, command->compiled, stdout, &err);
-    return status != NDT_OK ? fail(status, &err) : EXIT_DONE;
+    const struct ndtd_live_options options = {.record = command->record, .reread = reread, .context = command};
+    return finish(ndtd_live(&command->settings, &options, &err), &err);
 }
 
-static int act(const struct ndtd_command *command)
+static int act(struct ndtd_command *command)
 {
+    struct ndt_error err = {""};
     switch (command->action) {
     case NDTD_REPLAY:
         return replay(command);
+    case NDTD_LIVE:
+        return live(command);
+    case NDTD_MAKE_KEYS:
+        return finish(ndtd_make_keys(command->key_prefix, &err), &err);
     case NDTD_COMPILE_MAP:
-        return compile_map(command);
+        return finish(ndtd_map_compile(&command->settings, command->compiled, stdout, &err), &err);
     case NDTD_PRINT_CONFIG:
         ndtd_options_print_config(stdout, &command->settings);
         break;
@@ -85,7 +68,7 @@ static int act(const struct ndtd_command *command)
         printf("%s: ok\n", command->config ? command->config : "defaults and --set");
         break;
     case NDTD_LIST_BACKENDS:
-        list_backends(command);
+        ndtd_backends_print(stdout, command->verbose ? &command->settings.compute : NULL);
         break;
     case NDTD_HELP_OPTIONS:
         ndtd_options_print_help(stdout);
@@ -106,9 +89,9 @@ int main(int argc, char **argv)
     struct ndt_error err = {""};
     struct ndtd_command command;
     enum ndt_status status = ndtd_command_parse(&command, argc, argv, &err);
-    int code = status == NDT_OK ? act(&command) : fail(status, &err);
+    int code = status == NDT_OK ? act(&command) : finish(status, &err);
     if (fflush(stdout) != 0 && code == EXIT_DONE) {
-        fprintf(stderr, "ndtd: standard output: %s\n", strerror(errno));
+        perror("ndtd: standard output");
         code = EXIT_FAILED;
     }
     return code;

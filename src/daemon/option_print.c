@@ -2,6 +2,7 @@
 
 #include "ndtd/option_value.h"
 #include "ndtd/options.h"
+#include "ndtd/settings_change.h"
 #include "option_table.h"
 
 enum { PRINTED_VALUE_MAX = 4200 /* a path with every byte escaped */, COMMENT_WIDTH = 100 };
@@ -93,7 +94,8 @@ void ndtd_options_print_help(FILE *file)
             fprintf(file, "%s = %s\n", option->name, option->alias_of);
         else
             fprintf(file, "%s = %s\n", option->name, *option->text ? option->text : "\"\"");
-        fprintf(file, "    %s\n    %s%s%s\n", option->help, ndtd_option_type_name(option->type), *range ? ": " : "",
-                range);
+        fprintf(file, "    %s\n    %s%s%s%s\n", option->help, ndtd_option_type_name(option->type),
+                *range ? ": " : "", range,
+                ndtd_option_can_change(option) ? "; can change while the daemon runs" : "");
     }
 }

@@ -38,6 +38,9 @@ static const char *const cuda_pipelines[] = {"auto", "fused", "staged", NULL};
 static const char *const variants[] = {"robust", "autoware", NULL};               /* enum ndt_variant */
 static const char *const neighbourhoods[] = {"radius", "direct1", "direct7", "direct27", NULL}; /* ndt_neighbours */
 static const char *const covariances[] = {"unbiased", "autoware", NULL};          /* enum ndt_covariance_kind */
+static const char *const receivers[] = {"sub", "pull", NULL};
+static const char *const modes[] = {"0600", "0660", NULL};
+static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL}; /* enum ndtd_log_level */
 static const char *const deskews[] = {"off", "time", "azimuth_cw", "azimuth_ccw", NULL}; /* enum ndt_deskew */
 
 const struct ndtd_option ndtd_option_table[] = {
@@ -109,6 +112,10 @@ const struct ndtd_option ndtd_option_table[] = {
          "Longest step; metres and radians mixed (autoware)"),
     SCALED(NDTD_MILLISECONDS, "ndt.deadline_ms", align.deadline_s, "0.0", 0, 60000, "ms",
            "Stop a scan after this time with the best pose so far; 0 = never"),
+    BOOL("ndt.regularization.enable", use_gnss, "false",
+         "Draw the pose along the heading towards the newest GNSS position"),
+    REAL("ndt.regularization.scale_factor", align.gnss_scale, "0.01", 0, 1e6, "",
+         "How strongly: this times the number of pairs times the squared distance is taken off the score"),
     {.name = "ndt.num_threads", .alias_of = "cpu.threads", .type = NDTD_INT, .text = "0", .min = 0, .max = 64,
      .unit = "threads", .help = "cpu.threads under Autoware's name", .offset = AT(compute.threads),
      .count_offset = NO_COUNT},
@@ -141,5 +148,44 @@ const struct ndtd_option ndtd_option_table[] = {
 
     REAL("tracker.max_prediction_s", max_prediction_s, "1.0", 0, 3600, "s",
          "After longer gaps between scans the last pose is kept and the velocity forgotten"),
+
+    TEXT(NDTD_STRING, "sockets.scans", scans_address, "", NULL,
+         "Where scans come in, ipc://PATH or tcp://HOST:PORT; empty = scans.ipc in the runtime directory"),
+    ENUM("sockets.scans_kind", scans_kind, "sub", receivers,
+         "Type of that socket: sub for publishers (PUB), pull for senders that wait (PUSH)"),
+    TEXT(NDTD_STRING, "sockets.poses", poses_address, "", NULL,
+         "Where results go out (XPUB); empty = poses.ipc in the runtime directory"),
+    TEXT(NDTD_STRING, "sockets.control", control_address, "", NULL,
+         "Where requests are answered (ROUTER); empty = control.ipc in the runtime directory"),
+    ENUM("sockets.ipc_mode", ipc_mode, "0600", modes,
+         "Permissions of ipc sockets: the user's only, or the group's too"),
+    INT("sockets.high_water_mark", high_water_mark, "64", 1, 100000, "messages",
+        "Messages that a socket holds per peer before it loses some"),
+    NUMBER(NDTD_UINT64, "sockets.max_message_bytes", max_message_bytes, "67108864", 1024, 268435456, "bytes",
+           "Longer messages end the connection that sent them"),
+    TEXT(NDTD_PATH, "sockets.server_secret_key_file", server_secret_key_file, "", NULL,
+         "CURVE secret key, as ndtd --make-keys writes it; needed for tcp beyond this machine"),
+    TEXT(NDTD_PATH, "sockets.allowed_clients_file", allowed_clients_file, "", NULL,
+         "Public keys of the clients that may connect, one per line"),
+
+    SCALED(NDTD_MILLISECONDS, "live.budget_ms", budget_s, "100.0", 1, 60000, "ms",
+           "Time from the last byte of a scan to its result; then the best pose so far is told"),
+    INT("live.queue_depth", queue_depth, "3", 1, 8, "scans", "Scans that wait at most; then the oldest is dropped"),
+    INT("batch.max", batch_max, "3", 1, 8, "scans", "Waiting scans that are taken at once"),
+    BOOL("dynamic_map_loading.enable", dynamic_map, "true",
+         "Where the map is a folder of tiles, keep those around the sensor"),
+    REAL("dynamic_map_loading.update_distance", update_distance_m, "20.0", 0.1, 100000, "m",
+         "Distance moved after which tiles are loaded and unloaded"),
+    REAL("dynamic_map_loading.map_radius", map_radius_m, "150.0", 1, 100000, "m",
+         "Radius of the map around the sensor"),
+    REAL("dynamic_map_loading.lidar_radius", lidar_radius_m, "100.0", 0, 100000, "m", "Added to that radius"),
+
+    ENUM("log.level", log_level, "info", log_levels, "Lines that are written: this level and those before it"),
+    INT("rt.priority", rt_priority, "0", 0, 99, "", "SCHED_FIFO priority of the matching threads; 0 = off"),
+    TEXT(NDTD_STRING, "rt.cpus", rt_cpus, "", NULL, "Cores for the matching threads, such as 2,4-5; empty = any"),
+    BOOL("rt.lock_memory", rt_lock_memory, "false", "Keep the whole process in memory (mlockall)"),
+
+    SCALED(NDTD_MILLISECONDS, "debug.align_delay_ms", align_delay_s, "0.0", 0, 60000, "ms",
+           "For tests of overload: every scan takes this much longer, but not longer than its budget"),
 };
 const size_t ndtd_option_table_count = sizeof(ndtd_option_table) / sizeof(ndtd_option_table[0]);

@@ -8,6 +8,7 @@
 #include "backends.h"
 #include "ndtd/nearest_name.h"
 #include "ndtd/option_value.h"
+#include "ndtd/realtime.h"
 #include "option_table.h"
 
 enum { VALUE_TEXT_MAX = 2048 };
@@ -189,6 +190,12 @@ static const char *name_in_table(const char *option, const char *word)
     return NULL;
 }
 
+static enum ndt_status check_cpus(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    cpu_set_t cpus;
+    return ndtd_cpu_list_parse(settings->rt_cpus, &cpus, err);
+}
+
 static void derive(struct ndtd_settings *settings)
 {
     struct ndt_align_params *align = &settings->align;
@@ -210,6 +217,8 @@ enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_
         status = check_levels(settings, err);
     if (status == NDT_OK)
         status = check_ranges(&settings->preprocess, err);
+    if (status == NDT_OK)
+        status = check_cpus(settings, err);
     if (status == NDT_OK)
         derive(settings);
     return status;

@@ -1,11 +1,17 @@
 #include "ndtd/pipeline.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "backends.h"
+#include "ndtd/settings_change.h"
+#include "ndtd/stopwatch.h"
+
+/* A position is used for scans that are not farther from it in time than this. */
+static const double GNSS_REACH_S = 1.0;
 
 struct ndtd_pipeline {
     struct ndtd_settings settings;
@@ -14,14 +20,14 @@ struct ndtd_pipeline {
     struct ndt_preprocessor *preprocessor;
     struct ndtd_tracker tracker;
     struct ndt_cloud scan;
+    int stopped;
+    double deadline_us;   /* 0 = none */
+    double evaluation_us; /* what one took in the last alignment, its part of the rest included */
+    int has_start;        /* `start` waits for the stamp of the next scan */
+    struct ndt_pose_message start;
+    int has_gnss;
+    struct ndt_gnss_message gnss; /* the newest */
 };
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 /* A configured initial pose holds from the first scan on, whatever its stamp. */
 static void set_configured_pose(struct ndtd_pipeline *pipeline)
@@ -82,6 +88,37 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     free(pipeline);
 }
 
+enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
+{
+    return ndt_aligner_set_map(pipeline->aligner, map, err);
+}
+
+void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings)
+{
+    char restart[1];
+    ndtd_settings_merge(&pipeline->settings, settings, restart, sizeof(restart));
+    pipeline->tracker.max_prediction_s = pipeline->settings.max_prediction_s;
+}
+
+void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us)
+{
+    pipeline->deadline_us = deadline_us;
+}
+
+void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active)
+{
+    pipeline->stopped = !active;
+}
+
+void ndtd_pipeline_start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)
+{
+    pipeline->has_start = start->stamp_ns == 0;
+    pipeline->start = *start;
+    if (!pipeline->has_start)
+        ndtd_tracker_reset(&pipeline->tracker, start->stamp_ns, &start->pose,
+                           start->has_twist ? &start->twist : NULL);
+}
+
 struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline)
 {
     return &pipeline->tracker;
@@ -108,6 +145,7 @@ static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, enum ndt_messag
     if (type == NDT_MESSAGE_INITIAL_POSE) {
         ndtd_tracker_reset(&pipeline->tracker, message.stamp_ns, &message.pose,
                            message.has_twist ? &message.twist : NULL);
+        pipeline->has_start = 0;
     } else {
         const struct ndtd_odometry odometry = {.stamp_ns = message.stamp_ns,
                                                .has_pose = message.has_pose,
@@ -116,6 +154,18 @@ static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, enum ndt_messag
                                                .twist = message.twist};
         ndtd_tracker_odometry(&pipeline->tracker, &odometry);
     }
+    return NDT_OK;
+}
+
+static enum ndt_status take_gnss(struct ndtd_pipeline *pipeline, const uint8_t *data, size_t size,
+                                 struct ndt_error *err)
+{
+    struct ndt_gnss_message message;
+    enum ndt_status status = ndt_gnss_decode(data, size, &message, err);
+    if (status != NDT_OK)
+        return status;
+    pipeline->gnss = message;
+    pipeline->has_gnss = 1;
     return NDT_OK;
 }
 
@@ -133,22 +183,61 @@ static struct ndt_pose moved(const struct ndt_pose *pose, const struct ndt_twist
     return dt_s == 0 ? *pose : ndt_pose_compose(pose, &step);
 }
 
+/* What the settings say, and what holds for this scan only. */
+static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    struct ndt_align_params params = pipeline->settings.align;
+    const double age_s = ((double)stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
+    params.has_gnss = pipeline->settings.use_gnss && pipeline->has_gnss && fabs(age_s) <= GNSS_REACH_S;
+    memcpy(params.gnss_position_m, pipeline->gnss.position_m, sizeof(params.gnss_position_m));
+    return params;
+}
+
+/* Hands the time that is left to the aligner; 0 when there is none, or less than one evaluation needs. That
+ * estimate is halved each time it stands in the way, so that one slow moment cannot end all matching. */
+static int has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params)
+{
+    if (pipeline->deadline_us <= 0)
+        return 1;
+    const double left_us = pipeline->deadline_us - ndtd_now_us();
+    if (params->deadline_s <= 0 || left_us * 1e-6 < params->deadline_s)
+        params->deadline_s = left_us * 1e-6;
+    if (left_us > pipeline->evaluation_us)
+        return 1;
+    pipeline->evaluation_us /= 2;
+    return 0;
+}
+
+/* debug.align_delay_ms, but never beyond the deadline: as a slow machine that keeps its budget would look. */
+static void delay(const struct ndtd_pipeline *pipeline)
+{
+    double delay_us = pipeline->settings.align_delay_s * 1e6;
+    if (delay_us <= 0)
+        return;
+    if (pipeline->deadline_us > 0)
+        delay_us = fmin(delay_us, pipeline->deadline_us - ndtd_now_us());
+    const long long ns = (long long)(fmax(delay_us, 0) * 1e3);
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)}, NULL);
+}
+
 /* The second pass: undo the sweep with the motion that the first pass found. It starts where the first one ended,
  * so the finest level is enough. */
 static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
                                    double reference_s, struct ndt_twist *twist, struct ndt_error *err)
 {
     struct ndtd_tracker after = pipeline->tracker;
-    struct ndt_align_params params = pipeline->settings.align;
+    struct ndt_align_params params = params_for(pipeline, record->stamp_ns);
     const struct ndt_align_result first = record->result;
     const struct ndt_cloud *points;
     ndtd_tracker_update(&after, record->stamp_ns, &first);
     if (!after.has_twist || first.outcome != NDT_CONVERGED)
         return NDT_OK;
+    if (!has_time(pipeline, &params))
+        return refuse(record, NDT_DEADLINE, "no time left for the second pass"), NDT_OK;
     *twist = after.twist;
-    const double start_us = now_us();
+    const double start_us = ndtd_now_us();
     enum ndt_status status = ndt_preprocess_again(pipeline->preprocessor, twist, &points, err);
-    record->preprocess_us += now_us() - start_us;
+    record->preprocess_us += ndtd_now_us() - start_us;
     if (status != NDT_OK)
         return status;
     params.levels[0] = params.levels[params.level_count - 1];
@@ -163,48 +252,97 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     return status;
 }
 
-static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record, struct ndt_error *err)
+static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
+                                  const struct ndt_twist *twist, const struct ndt_cloud **points,
+                                  double *reference_s, struct ndt_error *err)
+{
+    const double start_us = ndtd_now_us();
+    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &pipeline->settings.preprocess, &pipeline->scan,
+                                            record->seq, twist, points, reference_s, err);
+    record->preprocess_us = ndtd_now_us() - start_us;
+    if (status == NDT_OK)
+        record->points_used = (*points)->count;
+    return status;
+}
+
+static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
+                             const struct ndt_cloud *points, double reference_s, struct ndt_twist *twist,
+                             struct ndt_error *err)
 {
     const struct ndtd_settings *settings = &pipeline->settings;
-    struct ndt_pose guess;
+    const struct ndt_pose predicted = record->result.T_map_sensor;
+    const struct ndt_pose guess = moved(&predicted, twist, reference_s);
+    struct ndt_align_params params = params_for(pipeline, record->stamp_ns);
+    const double start_us = ndtd_now_us();
+    delay(pipeline);
+    const double delay_us = settings->align_delay_s > 0 ? ndtd_now_us() - start_us : 0;
+    if (!has_time(pipeline, &params))
+        return refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction"), NDT_OK;
+    enum ndt_status status = ndt_align(pipeline->aligner, &params, points, &guess, &record->result, err);
+    if (record->result.evaluations > 0)
+        pipeline->evaluation_us = record->result.align_us / record->result.evaluations;
+    record->result.T_map_sensor = moved(&record->result.T_map_sensor, twist, -reference_s);
+    record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
+    if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
+        status = align_again(pipeline, record, reference_s, twist, err);
+    record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
+    record->result.align_us += delay_us;
+    record->upload_us = record->result.upload_us;
+    record->align_us = record->result.align_us - record->upload_us;
+    return status;
+}
+
+static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record, struct ndt_error *err)
+{
     struct ndt_twist twist;
     const struct ndt_cloud *points;
     double reference_s;
-    const int has_guess = ndtd_tracker_guess(&pipeline->tracker, record->stamp_ns, &guess, &twist);
-    record->result.T_map_sensor = guess;
+    const int has_guess =
+        ndtd_tracker_guess(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor, &twist);
     if (!has_guess)
         return refuse(record, NDT_NO_GUESS, "no initial pose yet"), NDT_OK;
-    const double start_us = now_us();
-    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &settings->preprocess, &pipeline->scan,
-                                            record->seq, &twist, &points, &reference_s, err);
-    record->preprocess_us = now_us() - start_us;
+    if (pipeline->deadline_us > 0 && ndtd_now_us() >= pipeline->deadline_us)
+        return refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction"), NDT_OK;
+    enum ndt_status status = preprocess(pipeline, record, &twist, &points, &reference_s, err);
+    return status == NDT_OK ? align(pipeline, record, points, reference_s, &twist, err) : status;
+}
+
+/* Takes the header and, unless scans are refused anyway, the points. */
+static enum ndt_status decode(struct ndtd_pipeline *pipeline, const uint8_t *data, size_t size,
+                              struct ndtd_scan_record *record, struct ndt_error *err)
+{
+    struct ndt_scan_message message;
+    const double start_us = ndtd_now_us();
+    enum ndt_status status = pipeline->stopped ? ndt_scan_header_decode(data, size, &message, err)
+                                               : ndt_scan_decode(data, size, &message, &pipeline->scan, err);
     if (status != NDT_OK)
         return status;
-    record->points_used = points->count;
-    guess = moved(&guess, &twist, reference_s);
-    status = ndt_align(pipeline->aligner, &settings->align, points, &guess, &record->result, err);
-    record->result.T_map_sensor = moved(&record->result.T_map_sensor, &twist, -reference_s);
-    if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
-        status = align_again(pipeline, record, reference_s, &twist, err);
-    record->upload_us = record->result.upload_us;
-    record->align_us = record->result.align_us - record->upload_us;
-    record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
-    return status;
+    record->decode_us = ndtd_now_us() - start_us;
+    record->seq = message.seq;
+    record->stamp_ns = message.stamp_ns;
+    record->points_raw = pipeline->stopped ? 0 : pipeline->scan.count;
+    return NDT_OK;
+}
+
+static void take_start(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    if (!pipeline->has_start)
+        return;
+    pipeline->has_start = 0;
+    ndtd_tracker_reset(&pipeline->tracker, stamp_ns, &pipeline->start.pose,
+                       pipeline->start.has_twist ? &pipeline->start.twist : NULL);
 }
 
 static enum ndt_status take_scan(struct ndtd_pipeline *pipeline, const uint8_t *data, size_t size,
                                  struct ndtd_scan_record *record, struct ndt_error *err)
 {
-    struct ndt_scan_message message;
     struct ndt_error why = {0};
-    const double start_us = now_us();
-    enum ndt_status status = ndt_scan_decode(data, size, &message, &pipeline->scan, err);
+    enum ndt_status status = decode(pipeline, data, size, record, err);
     if (status != NDT_OK)
         return status;
-    record->decode_us = now_us() - start_us;
-    record->seq = message.seq;
-    record->stamp_ns = message.stamp_ns;
-    record->points_raw = pipeline->scan.count;
+    if (pipeline->stopped)
+        return refuse(record, NDT_REJECTED, "localising is stopped"), NDT_OK;
+    take_start(pipeline, record->stamp_ns);
     status = match(pipeline, record, &why);
     if (status == NDT_ERR_MEMORY ||
         status == NDT_ERR_DEVICE) { /* not the scan's fault: the next would fare alike */
@@ -226,6 +364,8 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, enum ndt_mes
     memset(record, 0, sizeof(*record));
     if (type == NDT_MESSAGE_INITIAL_POSE || type == NDT_MESSAGE_ODOMETRY)
         return take_pose(pipeline, type, data, size, err);
+    if (type == NDT_MESSAGE_GNSS)
+        return take_gnss(pipeline, data, size, err);
     if (type != NDT_MESSAGE_SCAN)
         return NDT_OK;
     enum ndt_status status = take_scan(pipeline, data, size, record, err);

@@ -13,7 +13,7 @@
 #include "ndtd/options.h"
 #include "ndtd/stopwatch.h"
 
-enum { KIND_COUNT = NDT_MESSAGE_RESULT + 1 }; /* kind 0: a type that is not known */
+enum { KIND_COUNT = NDT_MESSAGE_LAST + 1 }; /* kind 0: a type that is not known */
 
 static volatile sig_atomic_t stop_requested;
 
@@ -47,7 +47,7 @@ void ndtd_replay_stop(void)
 
 static int is_kind(uint32_t type)
 {
-    return type >= NDT_MESSAGE_SCAN && type <= NDT_MESSAGE_RESULT;
+    return type >= NDT_MESSAGE_SCAN && type <= NDT_MESSAGE_LAST;
 }
 
 static void count_bad(struct replay *replay, uint32_t type, const char *why)
@@ -228,9 +228,12 @@ static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_r
             return NDT_OK;
         return pass_on(replay, record, err);
     case NDT_MESSAGE_ODOMETRY:
+    case NDT_MESSAGE_GNSS:
         return pass_on(replay, record, err);
-    case NDT_MESSAGE_RESULT:
-        return NDT_OK; /* what somebody else found */
+    case NDT_MESSAGE_RESULT: /* what somebody else found, asked or answered */
+    case NDT_MESSAGE_REQUEST:
+    case NDT_MESSAGE_REPLY:
+        return NDT_OK;
     default: {
         char why[48];
         snprintf(why, sizeof(why), "type %" PRIu32 " is not known", record->type);

@@ -42,6 +42,11 @@ void ndtd_tracker_odometry(struct ndtd_tracker *tracker, const struct ndtd_odome
     if (tracker->odometry_count > 0) {
         const struct ndtd_odometry *last = sample_at(tracker, 0);
         const double dt_s = seconds_between(last->stamp_ns, sample.stamp_ns);
+        if (dt_s < -tracker->max_prediction_s) { /* time began anew */
+            tracker->odometry_count = 0;
+            ndtd_tracker_odometry(tracker, odometry);
+            return;
+        }
         if (dt_s <= 0)
             return;
         if (!sample.has_pose) {
@@ -116,7 +121,8 @@ static int trusted(enum ndt_outcome outcome)
 void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result)
 {
     const double dt_s = seconds_between(tracker->stamp_ns, stamp_ns);
-    if (!tracker->has_pose || dt_s < 0)
+    const int jumped = fabs(dt_s) > tracker->max_prediction_s;
+    if (!tracker->has_pose || (dt_s < 0 && !jumped))
         return;
     if (!trusted(result->outcome)) { /* coast: go where the prediction says and keep the velocity */
         struct ndt_pose guess;
@@ -124,9 +130,10 @@ void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const s
         (void)ndtd_tracker_guess(tracker, stamp_ns, &guess, &twist);
         tracker->T_map_sensor = guess;
         tracker->stamp_ns = stamp_ns;
+        tracker->has_twist = tracker->has_twist && !jumped;
         return;
     }
-    if (dt_s > tracker->max_prediction_s) {
+    if (jumped) {
         tracker->has_twist = 0;
     } else if (dt_s > 0) {
         const struct ndt_pose step = ndt_pose_between(&tracker->T_map_sensor, &result->T_map_sensor);

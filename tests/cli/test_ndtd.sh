@@ -50,7 +50,8 @@ printf 'hello' >text.bag
 
 # What it says about itself.
 expect 0 "" --help
-says '^usage: ndtd --replay BAG'
+says '^usage: ndtd -c FILE'
+says '^       ndtd --replay BAG'
 says 'Exit codes: 0 done, 1 differs'
 expect 0 "" --replay --help
 expect 0 "" -h
@@ -86,7 +87,7 @@ for profile in "$config"/*.yaml; do
 done
 
 # The command line.
-expect 2 'nothing to do: give --replay BAG'
+expect 2 'nothing to do: give -c FILE to run the daemon, or --replay BAG'
 expect 2 '--repaly is not known; did you mean .--replay.\?' --repaly x.bag
 expect 2 "'drive.bag' is not expected here" drive.bag
 expect 2 '-x is not known' -x

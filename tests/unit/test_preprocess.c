@@ -286,6 +286,59 @@ START_TEST(odometry_twists_are_integrated)
 }
 END_TEST
 
+/* A recording that is started again: what is found there counts, and the velocity comes back with the second scan. */
+START_TEST(time_that_begins_anew_is_followed)
+{
+    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(0.1), &result);
+    result = result_at(2, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(60), &result);
+    ck_assert_double_eq_tol(guess_x(1.0), 2, 1e-9); /* the last pose, no motion */
+    result = result_at(5, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(1.0), &result);
+    ck_assert_double_eq_tol(guess_x(1.1), 5, 1e-9);
+    result = result_at(6, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(1.1), &result);
+    ck_assert_double_eq_tol(guess_x(1.2), 7, 1e-9);
+}
+END_TEST
+
+START_TEST(one_stamp_in_the_future_does_not_last)
+{
+    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(0.1), &result);
+    result = result_at(2, NDT_LOW_SCORE);
+    ndtd_tracker_update(&tracker, after(1e6), &result);
+    result = result_at(3, NDT_LOW_SCORE); /* cannot be trusted either: the pose stays, the time is the new one */
+    ndtd_tracker_update(&tracker, after(0.2), &result);
+    ck_assert_double_eq_tol(guess_x(0.3), 1, 1e-9);
+    result = result_at(4, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(0.3), &result);
+    ck_assert_double_eq_tol(guess_x(0.4), 4 + 3 * 1.0, 1e-9);
+}
+END_TEST
+
+/* Late by less than the longest prediction: an ordinary scan out of order. */
+START_TEST(a_late_scan_is_no_new_time)
+{
+    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(0.1), &result);
+    result = result_at(-50, NDT_CONVERGED);
+    ndtd_tracker_update(&tracker, after(-0.85), &result);
+    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
+}
+END_TEST
+
+START_TEST(odometry_of_a_new_time_is_followed)
+{
+    for (int i = 0; i < 10; i++)
+        odometry(60 + i * 0.1, 0, 0, 1, 2);
+    odometry(0, 0, 0, 1, 3);
+    odometry(0.5, 0, 0, 1, 3);
+    ck_assert_double_eq_tol(guess_x(0.5), 1.5, 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("preprocess");
@@ -304,6 +357,10 @@ int main(void)
     tcase_add_test(track, a_long_gap_forgets_the_velocity);
     tcase_add_test(track, odometry_poses_are_interpolated);
     tcase_add_test(track, odometry_twists_are_integrated);
+    tcase_add_test(track, time_that_begins_anew_is_followed);
+    tcase_add_test(track, one_stamp_in_the_future_does_not_last);
+    tcase_add_test(track, a_late_scan_is_no_new_time);
+    tcase_add_test(track, odometry_of_a_new_time_is_followed);
     suite_add_tcase(suite, points);
     suite_add_tcase(suite, track);
     SRunner *runner = srunner_create(suite);

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "golden_vector.h"
-#include "ndt_proto/message.h"
+#include "ndt_proto/control_message.h"
 
 #define STAMP_NS INT64_C(1317042272349000123)
 
-static const char *const all_vectors[] = {"scan",     "scan_double", "scan_padded", "initial_pose",
-                                          "odometry", "truth",       "result",      "result_lost"};
+static const char *const all_vectors[] = {
+    "scan",        "scan_double",   "scan_padded", "initial_pose", "odometry",     "truth",          "result",
+    "result_lost", "result_daemon", "gnss",        "request_pose", "request_path", "request_timings"};
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
@@ -35,15 +36,26 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     struct ndt_scan_message scan;
     struct ndt_pose_message pose;
     struct ndt_result_message result;
+    struct ndt_gnss_message gnss;
+    struct ndt_request_message request;
+    uint64_t id;
     enum ndt_message_type type;
     const enum ndt_status status = ndt_message_peek(data, size, &type, err);
     if (status != NDT_OK)
         return status;
-    if (type == NDT_MESSAGE_SCAN)
+    switch (type) {
+    case NDT_MESSAGE_SCAN:
+        (void)!ndt_scan_header_decode(data, size, &scan, err);
         return ndt_scan_decode(data, size, &scan, &cloud, err);
-    if (type == NDT_MESSAGE_RESULT)
+    case NDT_MESSAGE_RESULT:
         return ndt_result_decode(data, size, &result, err);
-    return ndt_pose_message_decode(data, size, type, &pose, err);
+    case NDT_MESSAGE_GNSS:
+        return ndt_gnss_decode(data, size, &gnss, err);
+    case NDT_MESSAGE_REQUEST:
+        return ndt_request_decode(data, size, &request, &id, err);
+    default:
+        return ndt_pose_message_decode(data, size, type, &pose, err);
+    }
 }
 
 /* In a buffer of exactly that size, so that the sanitizer sees every byte read too many. */
@@ -198,14 +210,28 @@ static void assert_result(const struct ndt_result_message *message)
     ck_assert(message->upload_us == 1.5 && r->align_us == 350 && message->publish_us == 2.5);
 }
 
+/* An older result, encoded again, has the three keys that came later behind the others. */
+static void assert_longer_frame(const struct golden_vector *golden)
+{
+    static const char later[] = "\xab"
+                                "config_hash\x00\xab"
+                                "queue_depth\x00\xac"
+                                "drop_counter\x00";
+    ck_assert_uint_eq(frame.size, golden->size + sizeof(later) - 1);
+    ck_assert_uint_eq(frame.data[2], golden->bytes[2] + 3u);
+    ck_assert_mem_eq(frame.data + 3, golden->bytes + 3, golden->size - 3);
+    ck_assert_mem_eq(frame.data + golden->size, later, sizeof(later) - 1);
+}
+
 START_TEST(golden_result)
 {
     const struct golden_vector golden = golden_read("result");
     struct ndt_result_message message;
     ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
     assert_result(&message);
+    ck_assert(message.config_hash == 0 && message.queue_depth == 0 && message.drop_counter == 0);
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
-    assert_frame(&golden);
+    assert_longer_frame(&golden);
 }
 END_TEST
 
@@ -219,7 +245,69 @@ START_TEST(golden_result_lost)
     ck_assert(message.result.T_map_sensor.q_xyzw[3] == 0 && !message.result.has_covariance);
     ck_assert(isnan(message.result.scores.nvtl) && message.result.weak_count == 0);
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    assert_longer_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_result_daemon)
+{
+    const struct golden_vector golden = golden_read("result_daemon");
+    struct ndt_result_message message;
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert_int_eq(message.result.outcome, NDT_DEADLINE);
+    ck_assert(message.seq == 301 && message.result.align_us == 90000 && message.result.has_covariance);
+    ck_assert(message.config_hash == UINT64_C(0x8123456789abcdef));
+    ck_assert_uint_eq(message.queue_depth, 2);
+    ck_assert_uint_eq(message.drop_counter, 70000);
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
     assert_frame(&golden);
+}
+END_TEST
+
+START_TEST(golden_gnss)
+{
+    const struct golden_vector golden = golden_read("gnss");
+    struct ndt_gnss_message message;
+    ASSERT_OK(ndt_gnss_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS);
+    ck_assert_str_eq(message.frame_id, "map");
+    ck_assert(message.position_m[0] == 10.5 && message.position_m[1] == -20.25 && message.position_m[2] == 1);
+    ck_assert(message.has_deviation && message.deviation_m[0] == 0.5 && message.deviation_m[2] == 1.5);
+    ASSERT_OK(ndt_gnss_encode(&frame, &message, &error));
+    assert_frame(&golden);
+    message.has_deviation = 0;
+    ASSERT_OK(ndt_gnss_encode(&frame, &message, &error));
+    ASSERT_OK(ndt_gnss_decode(frame.data, frame.size, &message, &error));
+    ck_assert(!message.has_deviation && message.position_m[1] == -20.25);
+}
+END_TEST
+
+/* The header comes out of every scan, and of scans that are cut, damaged or false behind it. */
+START_TEST(scan_headers)
+{
+    struct golden_vector golden = golden_read("scan");
+    struct ndt_scan_message message = {0};
+    const size_t end = golden.parts[6]; /* of v, type, seq, stamp_ns, frame_id */
+    for (size_t size = 0; size < golden.size; size++) {
+        message.seq = 99;
+        const enum ndt_status status = ndt_scan_header_decode(golden.bytes, size, &message, &error);
+        ck_assert_int_eq(status == NDT_OK, size >= end);
+        ck_assert_uint_eq(message.seq, size >= end ? 7 : 99);
+    }
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS);
+    ck_assert_str_eq(message.frame_id, "lidar");
+    golden.bytes[golden.parts[6] + 6] = 0xc1; /* count */
+    ck_assert_int_ne(decode_copy(golden.bytes, golden.size, &error), NDT_OK);
+    ASSERT_OK(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error));
+    golden.bytes[golden.parts[4] + 1] = '~'; /* stamp_ns */
+    golden.bytes[golden.parts[6] + 6] = 0x03;
+    ck_assert_int_eq(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "scan message: field 'stamp_ns' is missing");
+    golden = golden_read("truth");
+    ck_assert_int_eq(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
+    golden = golden_read("scan_padded"); /* stamp_ns and the others behind the points */
+    ASSERT_OK(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert(message.seq == UINT64_MAX && message.stamp_ns == -1);
 }
 END_TEST
 
@@ -261,11 +349,17 @@ END_TEST
 
 static int is_optional(const char *vector, const char *key)
 {
-    if (strcmp(key, "covariance") == 0 || strcmp(key, "note") == 0)
-        return 1;
+    static const char *const everywhere[] = {"covariance",  "note",        "deviation",
+                                             "config_hash", "queue_depth", "drop_counter"};
+    for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
+        if (strcmp(key, everywhere[i]) == 0)
+            return 1;
+    if (strncmp(vector, "request", 7) == 0 && strcmp(key, "pose") != 0)
+        return strcmp(key, "count") == 0 || strcmp(key, "twist") == 0 || strcmp(key, "stamp_ns") == 0 ||
+               strcmp(key, "frame_id") == 0;
     if (strcmp(key, "twist") == 0)
         return strcmp(vector, "initial_pose") == 0;
-    return strcmp(key, "pose") == 0 && strcmp(vector, "result") == 0;
+    return strcmp(key, "pose") == 0 && strncmp(vector, "result", 6) == 0;
 }
 
 START_TEST(every_missing_field_is_named)
@@ -449,7 +543,7 @@ START_TEST(version_and_type)
     golden.bytes[golden.parts[2] + 6] = 'z';
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
     ck_assert_str_eq(error.text, "unknown message type 'zruth'; there are: "
-                                 "scan, initial_pose, odometry, truth, result");
+                                 "scan, initial_pose, odometry, truth, result, gnss, request, reply");
 }
 END_TEST
 
@@ -472,6 +566,30 @@ START_TEST(poses_are_checked)
 }
 END_TEST
 
+START_TEST(deviations_are_checked)
+{
+    struct golden_vector golden = golden_read("gnss");
+    uint8_t *deviation = golden.bytes + golden.parts[6] + 11; /* behind the key and the head of the array */
+    deviation[1] = 0xbf;
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "gnss message: field 'deviation': number 0 is -0.5, not above 0");
+}
+END_TEST
+
+START_TEST(queue_depths_are_bounded)
+{
+    static const uint8_t above[] = {0xcf, 0, 0, 0, 1, 0, 0, 0, 0};
+    struct golden_vector golden = golden_read("result_daemon");
+    uint8_t *value = golden.bytes + golden.parts[27] + 12;
+    memmove(value + sizeof(above), value + 1, golden.size - (size_t)(value + 1 - golden.bytes));
+    memcpy(value, above, sizeof(above));
+    golden.size += sizeof(above) - 1;
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_LIMIT);
+    ck_assert_str_eq(error.text,
+                     "result message: field 'queue_depth': 4294967296 is above the limit of 4294967295");
+}
+END_TEST
+
 START_TEST(encoders_refuse_what_decoders_would)
 {
     struct ndt_pose_message pose = {.frame_id = "map", .has_pose = 1, .pose = {{0, 0, 0}, {0, 0, 0, 2}}};
@@ -489,6 +607,9 @@ START_TEST(encoders_refuse_what_decoders_would)
     ck_assert_uint_eq(frame.size, 0);
     pose.has_pose = 0;
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_ODOMETRY, &pose, &error), NDT_ERR_ARGUMENT);
+    struct ndt_gnss_message gnss = {.frame_id = "map", .has_deviation = 1, .deviation_m = {1, 0, 1}};
+    ck_assert_int_eq(ndt_gnss_encode(&frame, &gnss, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "gnss message: field 'deviation': number 1 is 0, not above 0");
     struct ndt_result_message result = {.frame_id = "map", .result = {.weak_count = 4}};
     ck_assert_int_eq(ndt_result_encode(&frame, &result, &error), NDT_ERR_ARGUMENT);
     ck_assert_uint_eq(frame.size, 0);
@@ -505,6 +626,9 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_truth);
     tcase_add_test(tcase, golden_result);
     tcase_add_test(tcase, golden_result_lost);
+    tcase_add_test(tcase, golden_result_daemon);
+    tcase_add_test(tcase, golden_gnss);
+    tcase_add_test(tcase, scan_headers);
 }
 
 static void add_hostile_tests(TCase *tcase)
@@ -521,6 +645,8 @@ static void add_hostile_tests(TCase *tcase)
     tcase_add_test(tcase, no_map_at_all);
     tcase_add_test(tcase, version_and_type);
     tcase_add_test(tcase, poses_are_checked);
+    tcase_add_test(tcase, deviations_are_checked);
+    tcase_add_test(tcase, queue_depths_are_bounded);
     tcase_add_test(tcase, encoders_refuse_what_decoders_would);
 }
 

@@ -30,6 +30,26 @@ enum ndt_status bag_cursor_next(struct bag_cursor *cursor, struct ndt_error *err
     return status;
 }
 
+static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *data, size_t size,
+                                      struct ndt_error *err)
+{
+    uint64_t id;
+    switch (cursor->type) {
+    case NDT_MESSAGE_SCAN:
+        return ndt_scan_decode(data, size, &cursor->scan, &cursor->cloud, err);
+    case NDT_MESSAGE_RESULT:
+        return ndt_result_decode(data, size, &cursor->result, err);
+    case NDT_MESSAGE_GNSS:
+        return ndt_gnss_decode(data, size, &cursor->gnss, err);
+    case NDT_MESSAGE_REQUEST:
+        return ndt_request_decode(data, size, &cursor->request, &id, err);
+    case NDT_MESSAGE_REPLY:
+        return NDT_OK; /* only its type is looked at */
+    default:
+        return ndt_pose_message_decode(data, size, cursor->type, &cursor->pose, err);
+    }
+}
+
 static enum ndt_status decode(struct bag_cursor *cursor, struct ndt_error *err)
 {
     const struct ndt_bag_record *record = &cursor->record;
@@ -40,11 +60,7 @@ static enum ndt_status decode(struct bag_cursor *cursor, struct ndt_error *err)
         return ndt_fail(err, NDT_ERR_FORMAT, "the record says %s (%" PRIu32 "), the message in it %s",
                         ndt_message_name((enum ndt_message_type)record->type), record->type,
                         ndt_message_name(cursor->type));
-    if (cursor->type == NDT_MESSAGE_SCAN)
-        return ndt_scan_decode(record->payload, record->length, &cursor->scan, &cursor->cloud, err);
-    if (cursor->type == NDT_MESSAGE_RESULT)
-        return ndt_result_decode(record->payload, record->length, &cursor->result, err);
-    return ndt_pose_message_decode(record->payload, record->length, cursor->type, &cursor->pose, err);
+    return decode_message(cursor, record->payload, record->length, err);
 }
 
 enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, struct ndt_error *err)

@@ -3,7 +3,7 @@
 #define BAG_CURSOR_H
 
 #include "ndt_io/bag.h"
-#include "ndt_proto/message.h"
+#include "ndt_proto/control_message.h"
 
 struct bag_cursor {
     const char *path;
@@ -17,6 +17,8 @@ struct bag_cursor {
     struct ndt_cloud cloud;
     struct ndt_pose_message pose;
     struct ndt_result_message result;
+    struct ndt_gnss_message gnss;
+    struct ndt_request_message request;
 };
 
 NDT_MUST_CHECK enum ndt_status bag_cursor_open(struct bag_cursor *cursor, const char *path, struct ndt_error *err);

@@ -10,7 +10,8 @@
 enum dump_option { TYPE, LIMIT, POINTS };
 
 static const struct bag_option options[] = {
-    [TYPE] = {"type", "NAME", "only messages of this type: scan, initial_pose, odometry, truth, result", 0},
+    [TYPE] = {"type", "NAME", "only messages of this type: scan, initial_pose, odometry, gnss, truth, result ...",
+              0},
     [LIMIT] = {"limit", "N", "at most N lines", 0},
     [POINTS] = {"points", "N", "the first N points of every scan (0)", 0},
 };
@@ -128,6 +129,8 @@ static void print_scores(const struct ndt_result_message *message)
     print_real("upload_us", message->upload_us);
     print_real("align_us", result->align_us);
     print_real("publish_us", message->publish_us);
+    printf(",\"config_hash\":%" PRIu64 ",\"queue_depth\":%" PRIu32 ",\"drop_counter\":%" PRIu64,
+           message->config_hash, message->queue_depth, message->drop_counter);
 }
 
 static void print_result(const struct ndt_result_message *message)
@@ -149,22 +152,49 @@ static void print_result(const struct ndt_result_message *message)
     print_scores(message);
 }
 
+static void print_gnss(const struct ndt_gnss_message *message)
+{
+    printf(",\"stamp_ns\":%" PRId64, message->stamp_ns);
+    print_text("frame_id", message->frame_id);
+    print_reals("position", message->position_m, 3);
+    if (message->has_deviation)
+        print_reals("deviation", message->deviation_m, 3);
+}
+
+static void print_body(const struct bag_cursor *cursor, uint64_t points)
+{
+    switch (cursor->type) {
+    case NDT_MESSAGE_SCAN:
+        print_scan(cursor, points);
+        break;
+    case NDT_MESSAGE_RESULT:
+        print_result(&cursor->result);
+        break;
+    case NDT_MESSAGE_GNSS:
+        print_gnss(&cursor->gnss);
+        break;
+    case NDT_MESSAGE_REQUEST:
+        printf(",\"id\":%" PRIu64, cursor->request.id);
+        print_text("op", ndt_operation_name(cursor->request.op));
+        break;
+    case NDT_MESSAGE_REPLY:
+        break;
+    default:
+        print_pose(&cursor->pose);
+    }
+}
+
 static void print_message(const struct bag_cursor *cursor, uint64_t points)
 {
     printf("{\"record\":%" PRIu64 ",\"offset\":%" PRIu64 ",\"receive_time_ns\":%" PRId64 ",\"type\":\"%s\"",
            cursor->number, cursor->offset, cursor->record.receive_time_ns, ndt_message_name(cursor->type));
-    if (cursor->type == NDT_MESSAGE_SCAN)
-        print_scan(cursor, points);
-    else if (cursor->type == NDT_MESSAGE_RESULT)
-        print_result(&cursor->result);
-    else
-        print_pose(&cursor->pose);
+    print_body(cursor, points);
     puts("}");
 }
 
 static enum ndt_status parse_type(const char *text, uint32_t *type, struct ndt_error *err)
 {
-    for (*type = NDT_MESSAGE_SCAN; *type <= NDT_MESSAGE_RESULT; (*type)++)
+    for (*type = NDT_MESSAGE_SCAN; *type <= NDT_MESSAGE_LAST; (*type)++)
         if (strcmp(ndt_message_name((enum ndt_message_type) * type), text) == 0)
             return NDT_OK;
     return ndt_fail(err, NDT_ERR_ARGUMENT, "--type: '%s' is no type of message; --help lists them", text);

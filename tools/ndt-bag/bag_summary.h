@@ -4,7 +4,7 @@
 
 #include "bag_cursor.h"
 
-enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_RESULT + 1 };
+enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_LAST + 1 };
 
 struct bag_summary {
     uint64_t records, bytes; /* bytes: of whole records and the head */

@@ -66,7 +66,13 @@ struct ndt_align_params {
                                      reported, and the guess is kept there; 0.0125 */
     double covariance_scale;      /* multiplies the Laplace covariance: the points of a scan are not independent.
                                      10: mean squared error over variance on KITTI 0005 was 8 to 13 */
-    /* GNSS-free real time: stop before this much time has passed since `ndt_align` began; 0 = never. */
+    /* Regularisation as in Autoware: gnss_scale * pairs * e^2 is taken off the score, e the distance from the pose to
+     * the position along the heading. Score, transform probability and covariance then include it; along the heading
+     * a weak direction is not held at the guess. */
+    int has_gnss;
+    double gnss_position_m[3]; /* in the map, height unused */
+    double gnss_scale;         /* 0.01 */
+    /* Real time: stop before this much time has passed since `ndt_align` began; 0 = never. */
     double deadline_s;
 };
 void ndt_align_params_default(struct ndt_align_params *params);

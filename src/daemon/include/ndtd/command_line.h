@@ -19,7 +19,9 @@ enum ndtd_action {
     NDTD_PRINT_CONFIG,
     NDTD_CHECK_CONFIG,
     NDTD_COMPILE_MAP,
-    NDTD_REPLAY
+    NDTD_REPLAY,
+    NDTD_MAKE_KEYS,
+    NDTD_LIVE /* --config without another action */
 };
 
 struct ndtd_command {
@@ -28,13 +30,20 @@ struct ndtd_command {
     const char *config;      /* path, NULL when there is none */
     const char *compiled;    /* what --compile-map writes */
     int verbose;             /* -v */
+    const char *key_prefix;  /* of the files that --make-keys writes */
+    const char *record;      /* a bag that the daemon writes from its start */
     struct ndtd_replay_options replay;
     struct ndtd_settings settings;
+    int argc; /* borrowed, for reading everything again */
+    char **argv;
 };
 
 /* Reads the configuration file too. Texts are borrowed from argv. NDT_ERR_ARGUMENT for everything wrong. */
 NDT_MUST_CHECK enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv,
                                                   struct ndt_error *err);
+/* What --config and the flags say now: the file may have changed since. */
+NDT_MUST_CHECK enum ndt_status ndtd_command_settings(const struct ndtd_command *command,
+                                                     struct ndtd_settings *settings, struct ndt_error *err);
 /* Short usage and the flags. */
 void ndtd_command_help(FILE *file);
 

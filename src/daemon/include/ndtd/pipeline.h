@@ -1,5 +1,6 @@
 /* One frame in, at most one result out: decode, preprocess, guess, align, update. The same object serves the
- * replay and the live daemon. One thread. After warm-up no allocation per scan. Clocks only write timings. */
+ * replay and the live daemon. One thread. After warm-up no allocation per scan. Clocks write timings, and bound the
+ * work on a scan when ndtd_pipeline_set_deadline was called; nothing else depends on them. */
 #ifndef NDTD_PIPELINE_H
 #define NDTD_PIPELINE_H
 
@@ -37,6 +38,22 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, enum ndt_message_type type,
                                                    const uint8_t *data, size_t size, int *emitted,
                                                    struct ndtd_scan_record *record, struct ndt_error *err);
+
+/* Between frames. The next scan meets this map (a reference of its own is taken); NULL: no map. On failure the
+ * map before stays. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map,
+                                                     struct ndt_error *err);
+/* Between frames. Takes over what can change while running (settings_change.h says what that is) and leaves the
+ * rest as it was at create. */
+void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings);
+/* For the scans that follow: the moment of the monotonic clock [us] by which a result is wanted; 0 = take your
+ * time. A scan whose time is over before it could be aligned is answered `deadline` with the predicted pose. */
+void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us);
+/* 0: scans are answered `rejected` without being looked at, and the tracker stands still. */
+void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
+/* A new start. A stamp of 0 means the stamp of the next scan. */
+void ndtd_pipeline_start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
+
 struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline);
 /* Writes what the backend computes between points and sums at one iteration of the last scan's trace. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,

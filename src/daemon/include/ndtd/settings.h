@@ -2,6 +2,8 @@
 #ifndef NDTD_SETTINGS_H
 #define NDTD_SETTINGS_H
 
+#include <stdint.h>
+
 #include "ndt/align.h"
 #include "ndt/backend.h"
 #include "ndt/preprocess.h"
@@ -10,7 +12,9 @@
 extern "C" {
 #endif
 
-#define NDTD_PATH_MAX 1024
+#define NDTD_PATH_MAX     1024
+#define NDTD_ADDRESS_MAX  256
+#define NDTD_CPU_LIST_MAX 128
 
 struct ndtd_settings {
     char backend[32];                 /* backend.name: auto, cpu, reference, cuda */
@@ -28,6 +32,26 @@ struct ndtd_settings {
     int has_initial_pose;             /* initial_pose: given */
     double initial_pose[7];           /* x y z qx qy qz qw */
     double max_prediction_s;          /* tracker.max_prediction_s: longer gaps keep the last pose without motion */
+    int use_gnss;                     /* ndt.regularization.enable; the scale is align.gnss_scale */
+    double align_delay_s;             /* debug.align_delay_ms: every scan takes this much longer */
+
+    /* The live daemon; the replay uses none of it. Empty addresses and files: the default, see runtime_dir.h. */
+    char scans_address[NDTD_ADDRESS_MAX], poses_address[NDTD_ADDRESS_MAX], control_address[NDTD_ADDRESS_MAX];
+    enum { NDTD_SCANS_SUB, NDTD_SCANS_PULL } scans_kind; /* sockets.scans_kind */
+    enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /* sockets.ipc_mode */
+    int high_water_mark;
+    uint64_t max_message_bytes;
+    char server_secret_key_file[NDTD_PATH_MAX], allowed_clients_file[NDTD_PATH_MAX];
+    double budget_s;          /* live.budget_ms: from the last byte of a scan to its result */
+    int queue_depth;          /* live.queue_depth: scans that wait at most */
+    int batch_max;            /* batch.max: scans taken at once */
+    int dynamic_map;          /* dynamic_map_loading.enable */
+    double update_distance_m; /* dynamic_map_loading.*, see map_loader.h */
+    double map_radius_m, lidar_radius_m;
+    enum { NDTD_LEVEL_ERROR, NDTD_LEVEL_WARNING, NDTD_LEVEL_INFO, NDTD_LEVEL_DEBUG } log_level;
+    int rt_priority;                 /* rt.priority: SCHED_FIFO of the matching thread; 0 = off */
+    char rt_cpus[NDTD_CPU_LIST_MAX]; /* rt.cpus: where it may run, as "0,2-3"; empty = everywhere */
+    int rt_lock_memory;              /* rt.lock_memory */
 };
 
 #ifdef __cplusplus

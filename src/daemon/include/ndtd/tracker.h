@@ -2,7 +2,10 @@
  * stamps, or odometry where it comes. Pure state machine: no clock, no allocation, one thread.
  *
  * Stamps: a scan at or before the last one (duplicate, out of order) is answered with a prediction from the
- * state as it is and does not change it; a gap above max_prediction_s keeps the pose and forgets the velocity. */
+ * state as it is and does not change it; a gap above max_prediction_s keeps the pose and forgets the velocity. A
+ * stamp that lies back by more than max_prediction_s is no late scan: time began anew (a recording was started
+ * again, one stamp was far in the future). The last pose is the guess, what is found there is taken over, without
+ * velocity; odometry from before is forgotten with the first odometry of the new time. */
 #ifndef NDTD_TRACKER_H
 #define NDTD_TRACKER_H
 

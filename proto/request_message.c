@@ -1,0 +1,180 @@
+#include "ndt_proto/control_message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pose_check.h"
+#include "wire_fields.h"
+
+enum { DEFAULT_TIMINGS = 100 };
+
+enum argument { NO_ARGUMENT, PATH, COUNT, POSE };
+
+/* Every operation there is and what it takes; SCHEMA.md says what it does. */
+static const struct {
+    const char *name;
+    enum argument takes;
+} operations[NDT_OP_COUNT] = {
+    [NDT_OP_HELLO] = {"hello", NO_ARGUMENT},
+    [NDT_OP_STATUS] = {"status", NO_ARGUMENT},
+    [NDT_OP_INITIAL_POSE] = {"initial_pose", POSE},
+    [NDT_OP_START] = {"start", NO_ARGUMENT},
+    [NDT_OP_STOP] = {"stop", NO_ARGUMENT},
+    [NDT_OP_LOAD_MAP] = {"load_map", PATH},
+    [NDT_OP_UNLOAD_MAP] = {"unload_map", NO_ARGUMENT},
+    [NDT_OP_LOAD_TILE] = {"load_tile", PATH},
+    [NDT_OP_UNLOAD_TILE] = {"unload_tile", PATH},
+    [NDT_OP_RELOAD] = {"reload", NO_ARGUMENT},
+    [NDT_OP_START_RECORDING] = {"start_recording", PATH},
+    [NDT_OP_STOP_RECORDING] = {"stop_recording", NO_ARGUMENT},
+    [NDT_OP_TIMINGS] = {"timings", COUNT},
+    [NDT_OP_SHUTDOWN] = {"shutdown", NO_ARGUMENT},
+};
+
+struct request_wire {
+    struct ndt_request_message message;
+    int has_path, has_count, has_stamp, has_frame;
+};
+
+static enum ndt_status unknown_operation(const char *name, struct ndt_error *err)
+{
+    char known[256] = "";
+    for (size_t i = 0, used = 0; i < NDT_OP_COUNT && used < sizeof(known); i++)
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", operations[i].name);
+    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "'%s' is no operation; there are: %s", name, known);
+}
+
+static enum ndt_status read_operation(struct ndt_wire_reader *reader, void *wire)
+{
+    char name[NDT_PROTO_MAX_NAME + 1];
+    const enum ndt_status status = ndt_wire_read_name(reader, name, sizeof(name));
+    if (status != NDT_OK)
+        return status;
+    for (int i = 0; i < NDT_OP_COUNT; i++) {
+        if (strcmp(operations[i].name, name) == 0) {
+            ((struct request_wire *)wire)->message.op = (enum ndt_operation)i;
+            return NDT_OK;
+        }
+    }
+    return unknown_operation(name, reader->err);
+}
+
+static void write_operation(struct ndt_wire_writer *writer, const void *wire)
+{
+    ndt_wire_put_text(writer, ndt_operation_name(((const struct request_wire *)wire)->message.op));
+}
+
+#define AT(member)   offsetof(struct request_wire, message.member)
+#define SIZE(member) sizeof(((struct request_wire *)0)->message.member)
+#define HAS(member)  offsetof(struct request_wire, member)
+static const struct ndt_wire_field rows[] = {
+    {"id", NDT_WIRE_UINT64, AT(id), 0, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"op", NDT_WIRE_CUSTOM, 0, 0, NDT_WIRE_REQUIRED, read_operation, write_operation},
+    {"path", NDT_WIRE_NAME, AT(path), SIZE(path), HAS(has_path), NULL, NULL},
+    {"count", NDT_WIRE_UINT32, AT(count), 0, HAS(has_count), NULL, NULL},
+    {"stamp_ns", NDT_WIRE_INT64, AT(pose.stamp_ns), 0, HAS(has_stamp), NULL, NULL},
+    {"frame_id", NDT_WIRE_NAME, AT(pose.frame_id), SIZE(pose.frame_id), HAS(has_frame), NULL, NULL},
+    {"pose", NDT_WIRE_NUMBERS, AT(pose.pose), 7, AT(pose.has_pose), NULL, NULL},
+    {"twist", NDT_WIRE_NUMBERS, AT(pose.twist), 6, AT(pose.has_twist), NULL, NULL},
+    {"covariance", NDT_WIRE_NUMBERS, AT(pose.covariance), 36, AT(pose.has_covariance), NULL, NULL},
+};
+#undef HAS
+#undef SIZE
+#undef AT
+enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
+
+const char *ndt_operation_name(enum ndt_operation op)
+{
+    return (unsigned)op < NDT_OP_COUNT ? operations[op].name : "unknown";
+}
+
+/* The id alone, as far as the bytes make sense: nothing is wrong when there is none. */
+static uint64_t find_id(const uint8_t *data, size_t size)
+{
+    struct ndt_wire_reader reader;
+    size_t pairs = 0, length = 0;
+    uint64_t id = 0;
+    const char *key = NULL;
+    if (ndt_wire_open(&reader, data, size, NULL) != NDT_OK || ndt_wire_read_map(&reader, &pairs) != NDT_OK)
+        return 0;
+    for (size_t i = 0; i < pairs; i++) {
+        if (ndt_wire_read_text(&reader, NDT_PROTO_MAX_FRAME, &key, &length) != NDT_OK)
+            return 0;
+        if (length == 2 && memcmp(key, "id", 2) == 0)
+            return ndt_wire_read_uint(&reader, UINT64_MAX, &id) == NDT_OK ? id : 0;
+        if (ndt_wire_skip(&reader) != NDT_OK)
+            return 0;
+    }
+    return 0;
+}
+
+static enum ndt_status check_path(const struct request_wire *wire, struct ndt_error *err)
+{
+    if (!wire->has_path)
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'path' is missing");
+    if (wire->message.path[0] == '\0')
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'path' is empty");
+    return NDT_OK;
+}
+
+/* Whether the operation has what it needs. Scales the quaternion. */
+static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    const char *name = operations[wire->message.op].name;
+    switch (operations[wire->message.op].takes) {
+    case PATH:
+        status = check_path(wire, err);
+        break;
+    case POSE:
+        if (!wire->message.pose.has_pose)
+            status = ndt_fail(err, NDT_ERR_FORMAT, "field 'pose' is missing");
+        else
+            status = ndt_pose_check(&wire->message.pose.pose, err);
+        break;
+    default:
+        break;
+    }
+    return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "request message: operation '%s'", name);
+}
+
+enum ndt_status ndt_request_decode(const uint8_t *data, size_t size, struct ndt_request_message *message,
+                                   uint64_t *id, struct ndt_error *err)
+{
+    struct request_wire wire = {.message = {.count = DEFAULT_TIMINGS, .pose = {.frame_id = "map"}}};
+    *id = find_id(data, size);
+    enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_REQUEST, rows, ROW_COUNT, &wire, err);
+    if (status == NDT_OK)
+        status = check_arguments(&wire, err);
+    if (status == NDT_OK)
+        *message = wire.message;
+    return status;
+}
+
+/* Which keys the operation has; an empty frame is left out and means `map`, a stamp of 0 the next scan. */
+static void choose_arguments(struct request_wire *wire)
+{
+    struct ndt_pose_message *pose = &wire->message.pose;
+    const enum argument takes = operations[wire->message.op].takes;
+    wire->has_path = takes == PATH;
+    wire->has_count = takes == COUNT;
+    wire->has_stamp = takes == POSE && pose->stamp_ns != 0;
+    wire->has_frame = takes == POSE && pose->frame_id[0] != '\0';
+    pose->has_pose = takes == POSE && pose->has_pose;
+    pose->has_twist = takes == POSE && pose->has_twist;
+    pose->has_covariance = takes == POSE && pose->has_covariance;
+}
+
+enum ndt_status ndt_request_encode(struct ndt_frame *frame, const struct ndt_request_message *message,
+                                   struct ndt_error *err)
+{
+    struct request_wire wire = {.message = *message};
+    frame->size = 0;
+    if ((unsigned)message->op >= NDT_OP_COUNT)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "request message: there is no operation %d", (int)message->op);
+    choose_arguments(&wire);
+    struct request_wire checked = wire;
+    if (check_arguments(&checked, err) != NDT_OK)
+        return NDT_ERR_ARGUMENT;
+    return ndt_wire_encode(frame, NDT_MESSAGE_REQUEST, rows, ROW_COUNT, &wire, err);
+}

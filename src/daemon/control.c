@@ -1,0 +1,436 @@
+#include "ndtd/control.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "ndt_proto/control_message.h"
+#include "ndtd/columns.h"
+#include "ndtd/log.h"
+#include "ndtd/samples.h"
+#include "ndtd/stopwatch.h"
+#include "live_state.h"
+
+enum { REQUESTS_AT_ONCE = 64, PARTS = 4 };
+
+struct ndtd_control {
+    void *socket;
+    struct ndtd_endpoint endpoint;
+    struct ndt_frame reply;
+    struct ndtd_worker_timing *timings; /* NDTD_TIMINGS_KEPT */
+};
+
+/* What an operation does, which may fail, and what it then tells; either may be missing. */
+struct operation {
+    enum ndt_status (*act)(struct ndtd_live *live, const struct ndt_request_message *request,
+                           struct ndt_error *err);
+    void (*tell)(struct ndtd_control *control, struct ndtd_live *live, const struct ndt_request_message *request,
+                 struct ndt_reply_writer *writer);
+};
+
+static void tell_hello(struct ndtd_control *control, struct ndtd_live *live,
+                       const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+{
+    (void)control, (void)request;
+    ndt_reply_text(writer, "name", "ndtd");
+    ndt_reply_text(writer, "version", NDT_VERSION);
+    ndt_reply_uint(writer, "protocol", NDT_PROTO_VERSION);
+    ndt_reply_open_array(writer, "operations");
+    for (int op = 0; op < NDT_OP_COUNT; op++)
+        ndt_reply_text(writer, NULL, ndt_operation_name((enum ndt_operation)op));
+    ndt_reply_close(writer);
+    ndt_reply_text(writer, "scans", live->scans_endpoint.address);
+    ndt_reply_text(writer, "poses", live->poses_endpoint.address);
+}
+
+static void tell_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
+{
+    struct ndtd_map_loader_status map;
+    ndtd_map_loader_status(live->loader, &map);
+    ndt_reply_open_map(writer, "map");
+    ndt_reply_text(writer, "path", map.path);
+    ndt_reply_bool(writer, "busy", map.busy);
+    ndt_reply_bool(writer, "failed", map.failed);
+    ndt_reply_text(writer, "error", map.error);
+    ndt_reply_uint(writer, "map_id", map.map_id);
+    ndt_reply_uint(writer, "points", map.points);
+    ndt_reply_uint(writer, "tiles_loaded", map.tiles_loaded);
+    ndt_reply_uint(writer, "tiles_known", map.tiles_known);
+    ndt_reply_uint(writer, "loads", map.loads);
+    ndt_reply_real(writer, "last_load_ms", map.last_load_ms);
+    ndt_reply_close(writer);
+}
+
+static void tell_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
+{
+    const struct ndtd_queue_counters queue = ndtd_queue_counters(live->queue);
+    const struct ndtd_receiver_counters in = ndtd_receiver_counters(live->receiver);
+    const struct ndtd_publisher_counters out = ndtd_publisher_counters(live->publisher);
+    ndt_reply_open_map(writer, "queue");
+    ndt_reply_uint(writer, "depth", queue.depth);
+    ndt_reply_uint(writer, "waiting", queue.scans_waiting);
+    ndt_reply_uint(writer, "given", queue.given);
+    ndt_reply_uint(writer, "dropped", queue.dropped);
+    ndt_reply_uint(writer, "small_lost", queue.small_lost);
+    ndt_reply_close(writer);
+    ndt_reply_open_map(writer, "receiver");
+    ndt_reply_uint(writer, "frames", in.frames);
+    ndt_reply_uint(writer, "scans", in.scans);
+    ndt_reply_uint(writer, "bytes", in.bytes);
+    ndt_reply_uint(writer, "bad", in.bad);
+    ndt_reply_uint(writer, "recorded", in.recorded);
+    ndt_reply_uint(writer, "record_failures", in.record_failures);
+    ndt_reply_bool(writer, "recording", live->recording);
+    ndt_reply_close(writer);
+    ndt_reply_open_map(writer, "publisher");
+    ndt_reply_uint(writer, "published", out.published);
+    ndt_reply_uint(writer, "lost", out.lost);
+    ndt_reply_uint(writer, "subscribers", out.subscribers);
+    ndt_reply_close(writer);
+}
+
+/* Dropped scans never reach the worker. */
+static void tell_outcomes(const struct ndtd_worker_status *worker, uint64_t dropped,
+                          struct ndt_reply_writer *writer)
+{
+    ndt_reply_open_map(writer, "outcomes");
+    for (int i = 0; i < NDT_OUTCOME_COUNT; i++)
+        ndt_reply_uint(writer, ndt_outcome_name((enum ndt_outcome)i),
+                       worker->outcomes[i] + (i == NDT_DROPPED ? dropped : 0));
+    ndt_reply_close(writer);
+}
+
+/* Over the timings that are kept. */
+static void tell_latency(struct ndtd_control *control, struct ndtd_live *live, struct ndt_reply_writer *writer)
+{
+    struct ndtd_samples latency = {0};
+    const size_t count = ndtd_worker_timings(live->worker, control->timings, NDTD_TIMINGS_KEPT);
+    for (size_t i = 0; i < count; i++)
+        if (ndtd_samples_add(&latency, control->timings[i].latency_us * 1e-3, NULL) != NDT_OK)
+            break;
+    ndt_reply_open_map(writer, "latency_ms");
+    ndt_reply_uint(writer, "scans", latency.count);
+    ndt_reply_real(writer, "p50", ndtd_samples_quantile(&latency, 0.5));
+    ndt_reply_real(writer, "p90", ndtd_samples_quantile(&latency, 0.9));
+    ndt_reply_real(writer, "p99", ndtd_samples_quantile(&latency, 0.99));
+    ndt_reply_real(writer, "max", ndtd_samples_quantile(&latency, 1));
+    ndt_reply_close(writer);
+    ndtd_samples_free(&latency);
+}
+
+static void tell_pose(const struct ndtd_worker_status *worker, struct ndt_reply_writer *writer)
+{
+    if (!worker->has_pose)
+        return;
+    ndt_reply_open_array(writer, "pose");
+    for (int i = 0; i < 3; i++)
+        ndt_reply_real(writer, NULL, worker->T_map_sensor.t_m[i]);
+    for (int i = 0; i < 4; i++)
+        ndt_reply_real(writer, NULL, worker->T_map_sensor.q_xyzw[i]);
+    ndt_reply_close(writer);
+}
+
+static const char *state_name(const struct ndtd_worker_status *worker)
+{
+    if (!worker->active)
+        return "stopped";
+    return worker->map_id == 0 ? "no_map" : worker->has_pose ? "localising" : "no_guess";
+}
+
+static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
+                        const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+{
+    struct ndtd_worker_status worker;
+    (void)request;
+    ndtd_worker_status(live->worker, &worker);
+    ndt_reply_text(writer, "version", NDT_VERSION);
+    ndt_reply_real(writer, "uptime_s", (ndtd_now_us() - live->start_us) * 1e-6);
+    ndt_reply_text(writer, "state", state_name(&worker));
+    ndt_reply_text(writer, "backend", worker.backend);
+    ndt_reply_uint(writer, "config_hash", live->config_hash);
+    ndt_reply_text(writer, "needs_restart", live->needs_restart);
+    ndt_reply_uint(writer, "map_id", worker.map_id);
+    ndt_reply_uint(writer, "scans", worker.scans);
+    ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
+    ndt_reply_uint(writer, "send_failures", worker.send_failures);
+    tell_pose(&worker, writer);
+    tell_outcomes(&worker, ndtd_queue_counters(live->queue).dropped, writer);
+    tell_latency(control, live, writer);
+    tell_map(live, writer);
+    tell_flow(live, writer);
+}
+
+static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request_message *request,
+                                struct ndt_error *err)
+{
+    (void)err;
+    ndtd_worker_start_at(live->worker, &request->pose);
+    return NDT_OK;
+}
+
+static enum ndt_status start(struct ndtd_live *live, const struct ndt_request_message *request,
+                             struct ndt_error *err)
+{
+    (void)request, (void)err;
+    ndtd_worker_set_active(live->worker, 1);
+    return NDT_OK;
+}
+
+static enum ndt_status stop(struct ndtd_live *live, const struct ndt_request_message *request,
+                            struct ndt_error *err)
+{
+    (void)request, (void)err;
+    ndtd_worker_set_active(live->worker, 0);
+    return NDT_OK;
+}
+
+/* Loading takes its time and is carried out beside; status tells how it went. */
+static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request_message *request,
+                                struct ndt_error *err)
+{
+    struct ndtd_worker_status worker;
+    (void)err;
+    ndtd_worker_status(live->worker, &worker);
+    ndtd_map_loader_load(live->loader, request->path, worker.has_pose ? worker.T_map_sensor.t_m : NULL);
+    return NDT_OK;
+}
+
+static enum ndt_status unload_map(struct ndtd_live *live, const struct ndt_request_message *request,
+                                  struct ndt_error *err)
+{
+    (void)request, (void)err;
+    ndtd_map_loader_load(live->loader, NULL, NULL);
+    return NDT_OK;
+}
+
+static enum ndt_status load_tile(struct ndtd_live *live, const struct ndt_request_message *request,
+                                 struct ndt_error *err)
+{
+    (void)err;
+    ndtd_map_loader_add_tile(live->loader, request->path);
+    return NDT_OK;
+}
+
+static enum ndt_status unload_tile(struct ndtd_live *live, const struct ndt_request_message *request,
+                                   struct ndt_error *err)
+{
+    (void)err;
+    ndtd_map_loader_remove_tile(live->loader, request->path);
+    return NDT_OK;
+}
+
+static enum ndt_status reload(struct ndtd_live *live, const struct ndt_request_message *request,
+                              struct ndt_error *err)
+{
+    (void)request;
+    return ndtd_live_reload(live, err);
+}
+
+static void tell_reload(struct ndtd_control *control, struct ndtd_live *live,
+                        const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+{
+    (void)control, (void)request;
+    ndt_reply_uint(writer, "config_hash", live->config_hash);
+    ndt_reply_text(writer, "needs_restart", live->needs_restart);
+}
+
+static enum ndt_status start_recording(struct ndtd_live *live, const struct ndt_request_message *request,
+                                       struct ndt_error *err)
+{
+    enum ndt_status status = ndtd_receiver_record(live->receiver, request->path, err);
+    if (status == NDT_OK)
+        live->recording = 1;
+    return status;
+}
+
+static enum ndt_status stop_recording(struct ndtd_live *live, const struct ndt_request_message *request,
+                                      struct ndt_error *err)
+{
+    (void)request;
+    live->recording = 0;
+    return ndtd_receiver_stop_recording(live->receiver, err);
+}
+
+/* One cell of a row as the column's type has it. */
+static void tell_cell(const struct ndtd_column *column, const struct ndtd_scan_record *record,
+                      struct ndt_reply_writer *writer)
+{
+    const char *at = (const char *)record + column->in_scan.offset;
+    int32_t narrow;
+    int64_t wide;
+    uint64_t large;
+    double real;
+    switch (column->type) {
+    case NDTD_CELL_I32:
+        memcpy(&narrow, at, sizeof(narrow));
+        ndt_reply_int(writer, column->name, narrow);
+        return;
+    case NDTD_CELL_I64:
+        memcpy(&wide, at, sizeof(wide));
+        ndt_reply_int(writer, column->name, wide);
+        return;
+    case NDTD_CELL_U64:
+        memcpy(&large, at, sizeof(large));
+        ndt_reply_uint(writer, column->name, large);
+        return;
+    case NDTD_CELL_OUTCOME:
+        ndt_reply_text(writer, column->name, ndt_outcome_name(record->result.outcome));
+        return;
+    default:
+        memcpy(&real, at, sizeof(real));
+        ndt_reply_real(writer, column->name, real);
+    }
+}
+
+/* Rows with the columns of --timing, and two that only live scans have. */
+static void tell_timings(struct ndtd_control *control, struct ndtd_live *live,
+                         const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+{
+    const size_t wanted = request->count < NDTD_TIMINGS_KEPT ? request->count : NDTD_TIMINGS_KEPT;
+    const size_t count = ndtd_worker_timings(live->worker, control->timings, wanted);
+    ndt_reply_open_array(writer, "timings");
+    for (size_t i = 0; i < count; i++) {
+        ndt_reply_open_map(writer, NULL);
+        for (size_t k = 0; k < ndtd_column_count(); k++)
+            if (ndtd_column_at(k)->in_scan.source != NDTD_CELL_NONE)
+                tell_cell(ndtd_column_at(k), &control->timings[i].record, writer);
+        ndt_reply_real(writer, "latency_us", control->timings[i].latency_us);
+        ndt_reply_uint(writer, "queue_depth", control->timings[i].queue_depth);
+        ndt_reply_close(writer);
+    }
+    ndt_reply_close(writer);
+}
+
+static enum ndt_status shut_down(struct ndtd_live *live, const struct ndt_request_message *request,
+                                 struct ndt_error *err)
+{
+    (void)request, (void)err;
+    live->stop_requested = 1;
+    return NDT_OK;
+}
+
+static const struct operation operations[NDT_OP_COUNT] = {
+    [NDT_OP_HELLO] = {NULL, tell_hello},
+    [NDT_OP_STATUS] = {NULL, tell_status},
+    [NDT_OP_INITIAL_POSE] = {set_pose, NULL},
+    [NDT_OP_START] = {start, NULL},
+    [NDT_OP_STOP] = {stop, NULL},
+    [NDT_OP_LOAD_MAP] = {load_map, NULL},
+    [NDT_OP_UNLOAD_MAP] = {unload_map, NULL},
+    [NDT_OP_LOAD_TILE] = {load_tile, NULL},
+    [NDT_OP_UNLOAD_TILE] = {unload_tile, NULL},
+    [NDT_OP_RELOAD] = {reload, tell_reload},
+    [NDT_OP_START_RECORDING] = {start_recording, NULL},
+    [NDT_OP_STOP_RECORDING] = {stop_recording, NULL},
+    [NDT_OP_TIMINGS] = {NULL, tell_timings},
+    [NDT_OP_SHUTDOWN] = {shut_down, NULL},
+};
+
+/* The encoded reply to one request is in control->reply afterwards; empty only without memory. */
+static void answer(struct ndtd_control *control, struct ndtd_live *live, const uint8_t *data, size_t size)
+{
+    struct ndt_request_message request = {0};
+    struct ndt_reply_writer writer = {0};
+    struct ndt_error err = {""};
+    uint64_t id = 0;
+    enum ndt_status status = ndt_request_decode(data, size, &request, &id, &err);
+    const struct operation *operation = status == NDT_OK ? &operations[request.op] : NULL;
+    if (operation && operation->act)
+        status = operation->act(live, &request, &err);
+    ndt_reply_begin(&writer, &control->reply, id, status == NDT_OK ? NULL : err.text);
+    if (status == NDT_OK && operation && operation->tell)
+        operation->tell(control, live, &request, &writer);
+    if (ndt_reply_finish(&writer, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_ERROR, "a request could not be answered: %s", err.text);
+}
+
+/* All parts of one message; returns how many there were, of which `PARTS` are kept. 0: nothing waits. */
+static int receive(void *socket, zmq_msg_t parts[PARTS])
+{
+    int count = 0, more = 1;
+    while (more) {
+        zmq_msg_t extra, *part = count < PARTS ? &parts[count] : &extra;
+        zmq_msg_init(part);
+        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) < 0) {
+            zmq_msg_close(part);
+            return count;
+        }
+        more = zmq_msg_more(part);
+        if (part == &extra)
+            zmq_msg_close(part);
+        count++;
+    }
+    return count;
+}
+
+static void send_reply(struct ndtd_control *control, zmq_msg_t *identity, int delimiter)
+{
+    const int flags = ZMQ_DONTWAIT;
+    if (zmq_msg_send(identity, control->socket, flags | ZMQ_SNDMORE) < 0)
+        return; /* it has left */
+    if (delimiter && zmq_send(control->socket, "", 0, flags | ZMQ_SNDMORE) < 0)
+        return;
+    (void)zmq_send(control->socket, control->reply.data, control->reply.size, flags);
+}
+
+/* 0: nothing waits. */
+static int serve_one(struct ndtd_control *control, struct ndtd_live *live)
+{
+    zmq_msg_t parts[PARTS];
+    const int count = receive(control->socket, parts);
+    if (count == 0)
+        return 0;
+    const int delimiter = count > 2 && zmq_msg_size(&parts[1]) == 0;
+    zmq_msg_t *body = &parts[delimiter ? 2 : 1];
+    if (count == (delimiter ? 3 : 2))
+        answer(control, live, zmq_msg_data(body), zmq_msg_size(body));
+    else
+        answer(control, live, NULL, 0); /* told as an empty request */
+    send_reply(control, &parts[0], delimiter);
+    for (int i = 0; i < count && i < PARTS; i++)
+        zmq_msg_close(&parts[i]);
+    return 1;
+}
+
+void ndtd_control_serve(struct ndtd_control *control, struct ndtd_live *live)
+{
+    for (int i = 0; i < REQUESTS_AT_ONCE && serve_one(control, live); i++)
+        ;
+}
+
+enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets *sockets,
+                                  const struct ndtd_endpoint *endpoint, struct ndt_error *err)
+{
+    *out = NULL;
+    struct ndtd_control *control = calloc(1, sizeof(*control));
+    struct ndtd_worker_timing *timings = calloc(NDTD_TIMINGS_KEPT, sizeof(*timings));
+    enum ndt_status status = control && timings
+                                 ? ndtd_socket_bind(&control->socket, sockets, ZMQ_ROUTER, endpoint, err)
+                                 : ndt_fail(err, NDT_ERR_MEMORY, "no memory for the control socket");
+    if (status != NDT_OK) {
+        free(control);
+        free(timings);
+        return status;
+    }
+    control->endpoint = *endpoint;
+    control->timings = timings;
+    ndt_frame_init(&control->reply);
+    *out = control;
+    return NDT_OK;
+}
+
+void ndtd_control_close(struct ndtd_control *control)
+{
+    if (!control)
+        return;
+    ndtd_socket_close(control->socket, &control->endpoint);
+    ndt_frame_free(&control->reply);
+    free(control->timings);
+    free(control);
+}
+
+void *ndtd_control_socket(struct ndtd_control *control)
+{
+    return control->socket;
+}

@@ -1,0 +1,173 @@
+#define _GNU_SOURCE /* explicit_bzero */
+
+#include "ndtd/curve_keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum { LINE_MAX_BYTES = 512 };
+
+static enum ndt_status write_key(const char *path, const char *key, mode_t mode, struct ndt_error *err)
+{
+    char line[NDTD_KEY_TEXT + 2];
+    const int size = snprintf(line, sizeof(line), "%.*s\n", NDTD_KEY_TEXT, key);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0)
+        return errno == EEXIST ? ndt_fail(err, NDT_ERR_IO, "%s: exists already and is not overwritten", path)
+                               : ndt_fail(err, NDT_ERR_IO, "%s: cannot create it: %s", path, strerror(errno));
+    errno = 0;
+    int whole = write(fd, line, (size_t)size) == size && fsync(fd) == 0;
+    const int failure = errno ? errno : EIO;
+    if (close(fd) == 0 && whole)
+        return NDT_OK;
+    unlink(path);
+    return ndt_fail(err, NDT_ERR_IO, "%s: cannot write it: %s", path, strerror(failure));
+}
+
+enum ndt_status ndtd_make_keys(const char *prefix, struct ndt_error *err)
+{
+    char secret_path[1024], public_path[1024], public_key[NDTD_KEY_TEXT + 1], secret_key[NDTD_KEY_TEXT + 1];
+    if (!*prefix || strlen(prefix) > sizeof(secret_path) - 8)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "names of key files have 1 to %zu bytes", sizeof(secret_path) - 8);
+    snprintf(secret_path, sizeof(secret_path), "%s.secret", prefix);
+    snprintf(public_path, sizeof(public_path), "%s.public", prefix);
+    if (zmq_curve_keypair(public_key, secret_key) != 0)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "this libzmq was built without CURVE");
+    enum ndt_status status = write_key(secret_path, secret_key, 0600, err);
+    if (status == NDT_OK) {
+        status = write_key(public_path, public_key, 0644, err);
+        if (status != NDT_OK)
+            unlink(secret_path);
+    }
+    explicit_bzero(secret_key, sizeof(secret_key));
+    return status;
+}
+
+/* One line: 1 and the key, 0 for a comment or nothing, -1 for what is neither. '#' is a character of Z85, so a key
+ * is looked for first. */
+static int parse_line(char *line, char key[NDTD_KEY_TEXT + 1])
+{
+    uint8_t bytes[NDTD_KEY_BYTES];
+    char *word = line + strspn(line, " \t");
+    const size_t length = strcspn(word, " \t\r\n");
+    const char *rest = word + length + strspn(word + length, " \t\r\n");
+    if (length == NDTD_KEY_TEXT) {
+        memcpy(key, word, length);
+        key[length] = '\0';
+        if (zmq_z85_decode(bytes, key))
+            return *rest == '\0' || *rest == '#' ? 1 : -1;
+    }
+    return length == 0 || *word == '#' ? 0 : -1;
+}
+
+/* Calls `take` for every key. */
+static enum ndt_status read_keys(const char *path, FILE *file, void *list,
+                                 enum ndt_status (*take)(void *, const char *key, struct ndt_error *),
+                                 struct ndt_error *err)
+{
+    char line[LINE_MAX_BYTES], key[NDTD_KEY_TEXT + 1];
+    enum ndt_status status = NDT_OK;
+    for (unsigned number = 1; status == NDT_OK && fgets(line, sizeof(line), file); number++) {
+        const int whole = strchr(line, '\n') || feof(file);
+        const int kind = whole ? parse_line(line, key) : -1;
+        if (kind < 0)
+            status =
+                ndt_fail(err, NDT_ERR_FORMAT, "%s:%u: is no Z85 key of %d characters", path, number, NDTD_KEY_TEXT);
+        else if (kind)
+            status = take(list, key, err);
+        if (status != NDT_OK && kind > 0)
+            return ndt_fail_prefix(err, status, "%s:%u", path, number);
+    }
+    explicit_bzero(line, sizeof(line));
+    explicit_bzero(key, sizeof(key));
+    if (status == NDT_OK && ferror(file))
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot read it: %s", path, strerror(errno));
+    return status;
+}
+
+static enum ndt_status take_one(void *list, const char *key, struct ndt_error *err)
+{
+    char *out = list;
+    if (*out)
+        return ndt_fail(err, NDT_ERR_FORMAT, "a second key in a file that holds one");
+    memcpy(out, key, NDTD_KEY_TEXT + 1);
+    return NDT_OK;
+}
+
+static enum ndt_status open_keys(const char *path, int secret, FILE **file, struct ndt_error *err)
+{
+    struct stat info;
+    *file = fopen(path, "re");
+    if (!*file)
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot open it: %s", path, strerror(errno));
+    const int known = fstat(fileno(*file), &info) == 0;
+    if (known && S_ISREG(info.st_mode) && !(secret && (info.st_mode & S_IRWXO)))
+        return NDT_OK;
+    fclose(*file);
+    if (known && S_ISREG(info.st_mode))
+        return ndt_fail(err, NDT_ERR_IO, "%s: everybody can get at this secret key; chmod 600 it", path);
+    return ndt_fail(err, NDT_ERR_IO, "%s: is no regular file", path);
+}
+
+enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TEXT + 1], struct ndt_error *err)
+{
+    FILE *file;
+    key[0] = '\0';
+    enum ndt_status status = open_keys(path, secret, &file, err);
+    if (status != NDT_OK)
+        return status;
+    status = read_keys(path, file, key, take_one, err);
+    fclose(file);
+    if (status == NDT_OK && !*key)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: there is no key in it", path);
+    return status;
+}
+
+static enum ndt_status take_client(void *list, const char *key, struct ndt_error *err)
+{
+    struct ndtd_client_list *clients = list;
+    if (clients->count == NDTD_MAX_CLIENTS)
+        return ndt_fail(err, NDT_ERR_LIMIT, "more than %d keys", NDTD_MAX_CLIENTS);
+    uint8_t(*keys)[NDTD_KEY_BYTES] = realloc(clients->keys, (clients->count + 1) * sizeof(*keys));
+    if (!keys)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu keys", clients->count + 1);
+    clients->keys = keys;
+    (void)zmq_z85_decode(keys[clients->count++], key);
+    return NDT_OK;
+}
+
+enum ndt_status ndtd_client_list_read(struct ndtd_client_list *out, const char *path, struct ndt_error *err)
+{
+    FILE *file;
+    *out = (struct ndtd_client_list){NULL, 0};
+    enum ndt_status status = open_keys(path, 0, &file, err);
+    if (status != NDT_OK)
+        return status;
+    status = read_keys(path, file, out, take_client, err);
+    fclose(file);
+    if (status == NDT_OK && out->count == 0)
+        status = ndt_fail(err, NDT_ERR_FORMAT, "%s: no key is in it, so nobody could connect", path);
+    if (status != NDT_OK)
+        ndtd_client_list_free(out);
+    return status;
+}
+
+void ndtd_client_list_free(struct ndtd_client_list *list)
+{
+    free(list->keys);
+    *list = (struct ndtd_client_list){NULL, 0};
+}
+
+int ndtd_client_list_has(const struct ndtd_client_list *list, const uint8_t key[NDTD_KEY_BYTES])
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (memcmp(list->keys[i], key, NDTD_KEY_BYTES) == 0)
+            return 1;
+    return 0;
+}

@@ -1,0 +1,252 @@
+#include "ndtd/live.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "ndtd/control.h"
+#include "ndtd/log.h"
+#include "ndtd/notify.h"
+#include "ndtd/realtime.h"
+#include "ndtd/runtime_dir.h"
+#include "ndtd/settings_change.h"
+#include "ndtd/stopwatch.h"
+#include "live_state.h"
+
+/* The main thread looks around this often; requests and signals wake it at once. */
+enum { ROUND_MS = 200, CONTROL_MAX_BYTES = 65536 };
+
+static enum ndt_status open_outlet(void *context, struct ndt_error *err)
+{
+    struct ndtd_live *live = context;
+    return ndtd_outlet_open(&live->outlet, live->publisher, err);
+}
+
+static enum ndt_status send_result(void *context, const struct ndt_result_message *result, struct ndt_error *err)
+{
+    struct ndtd_live *live = context;
+    return ndtd_outlet_send(live->outlet, result, err);
+}
+
+static void close_outlet(void *context)
+{
+    struct ndtd_live *live = context;
+    ndtd_outlet_close(live->outlet);
+}
+
+static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct ndtd_settings *settings,
+                                    const char *address, const char *name, struct ndt_error *err)
+{
+    *endpoint = (struct ndtd_endpoint){.high_water_mark = settings->high_water_mark,
+                                       .max_message_bytes = (long long)settings->max_message_bytes,
+                                       .ipc_mode = settings->ipc_mode == NDTD_MODE_0660 ? 0660 : 0600};
+    return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, 1, err);
+}
+
+static enum ndt_status set_endpoints(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &live->settings;
+    enum ndt_status status = set_endpoint(&live->scans_endpoint, settings, settings->scans_address, "scans", err);
+    if (status == NDT_OK)
+        status = set_endpoint(&live->poses_endpoint, settings, settings->poses_address, "poses", err);
+    if (status == NDT_OK)
+        status = set_endpoint(&live->control_endpoint, settings, settings->control_address, "control", err);
+    live->control_endpoint.max_message_bytes = CONTROL_MAX_BYTES;
+    return status;
+}
+
+static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *err)
+{
+    struct ndtd_security security = {.server_secret_key_file = ""};
+    strcpy(security.server_secret_key_file, live->settings.server_secret_key_file);
+    strcpy(security.allowed_clients_file, live->settings.allowed_clients_file);
+    enum ndt_status status = set_endpoints(live, err);
+    if (status == NDT_OK)
+        status = ndtd_sockets_open(&live->sockets, &security, err);
+    if (status == NDT_OK)
+        status = ndtd_publisher_open(&live->publisher, live->sockets, &live->poses_endpoint, err);
+    if (status == NDT_OK)
+        status = ndtd_control_open(&live->control, live->sockets, &live->control_endpoint, err);
+    return status;
+}
+
+/* What a signal asks for; returns 0 when none came. */
+static int take_signal(struct ndtd_live *live, int signals)
+{
+    struct signalfd_siginfo info;
+    struct ndt_error err = {""};
+    if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return 0;
+    if (info.ssi_signo != SIGHUP)
+        live->stop_requested = 1;
+    else if (live->worker && ndtd_live_reload(live, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* why was said where it was found */
+    return 1;
+}
+
+/* Waits for the first map; signals end the waiting. */
+static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &live->settings;
+    const struct ndtd_map_loader_config config = {.map = settings->map,
+                                                  .dynamic = settings->dynamic_map,
+                                                  .update_distance_m = settings->update_distance_m,
+                                                  .map_radius_m = settings->map_radius_m,
+                                                  .lidar_radius_m = settings->lidar_radius_m};
+    struct ndtd_map_loader_status loaded;
+    enum ndt_status status = ndtd_map_loader_create(&live->loader, &config, err);
+    if (status != NDT_OK || !*settings->map_path)
+        return status;
+    ndtd_notify_status("loading the map");
+    ndtd_map_loader_load(live->loader, settings->map_path,
+                         settings->has_initial_pose ? settings->initial_pose : NULL);
+    while (!live->stop_requested && !ndtd_map_loader_wait(live->loader, 0.05))
+        while (take_signal(live, signals))
+            ;
+    ndtd_map_loader_status(live->loader, &loaded);
+    if (loaded.failed)
+        return ndt_fail(err, NDT_ERR_IO, "%s", loaded.error);
+    ndtd_log_always(NDTD_LOG_INFO, "map %s: %llu points, %.0f ms", settings->map_path,
+                    (unsigned long long)loaded.points, loaded.last_load_ms);
+    return NDT_OK;
+}
+
+static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &live->settings;
+    const struct ndtd_worker_parts parts = {.settings = settings,
+                                            .queue = live->queue,
+                                            .loader = live->loader,
+                                            .sink = {live, open_outlet, send_result, close_outlet}};
+    const enum ndtd_receiver_kind kind =
+        settings->scans_kind == NDTD_SCANS_PULL ? NDTD_RECEIVE_PULL : NDTD_RECEIVE_SUB;
+    enum ndt_status status = ndtd_worker_start(&live->worker, &parts, err);
+    if (status == NDT_OK)
+        status = ndtd_receiver_open(&live->receiver, live->sockets, &live->scans_endpoint, kind, live->queue,
+                                    live->publisher, err);
+    if (status == NDT_OK && live->options.record) {
+        status = ndtd_receiver_record(live->receiver, live->options.record, err);
+        live->recording = status == NDT_OK;
+    }
+    return status;
+}
+
+static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_error *err)
+{
+    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings.queue_depth, err);
+    if (status == NDT_OK)
+        status = open_sockets(live, err);
+    if (status == NDT_OK)
+        status = load_map(live, signals, err);
+    if (status == NDT_OK && !live->stop_requested)
+        status = start_threads(live, err);
+    return status;
+}
+
+/* In the order in which frames flow, so that everything that came in is answered and leaves. */
+static void close_all(struct ndtd_live *live)
+{
+    ndtd_notify_stopping();
+    if (live->receiver)
+        ndtd_receiver_close(live->receiver);
+    ndtd_worker_stop(live->worker);
+    ndtd_control_close(live->control);
+    if (live->publisher)
+        ndtd_publisher_close(live->publisher);
+    if (live->loader)
+        ndtd_map_loader_destroy(live->loader);
+    ndtd_queue_destroy(live->queue);
+    if (live->sockets)
+        ndtd_sockets_close(live->sockets);
+}
+
+enum ndt_status ndtd_live_reload(struct ndtd_live *live, struct ndt_error *err)
+{
+    struct ndtd_settings wanted;
+    if (!live->options.reread)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no configuration file to read again");
+    enum ndt_status status = live->options.reread(live->options.context, &wanted, err);
+    if (status != NDT_OK) {
+        ndtd_log_always(NDTD_LOG_ERROR, "the configuration stays as it was: %s", err ? err->text : "bad file");
+        return status;
+    }
+    ndtd_settings_merge(&live->settings, &wanted, live->needs_restart, sizeof(live->needs_restart));
+    live->config_hash = ndtd_settings_hash(&live->settings);
+    ndtd_log_set_level((enum ndtd_log_level)live->settings.log_level);
+    ndtd_worker_apply(live->worker, &live->settings);
+    ndtd_log_always(NDTD_LOG_INFO, "configuration read again%s%s",
+                    *live->needs_restart ? "; these need a restart: " : "", live->needs_restart);
+    return NDT_OK;
+}
+
+static void refresh_identity(struct ndtd_live *live)
+{
+    struct ndtd_worker_status worker;
+    ndtd_worker_status(live->worker, &worker);
+    ndtd_receiver_set_identity(live->receiver, worker.map_id, worker.config_hash);
+}
+
+static void run(struct ndtd_live *live, int signals)
+{
+    zmq_pollitem_t items[] = {{.socket = ndtd_control_socket(live->control), .events = ZMQ_POLLIN},
+                              {.fd = signals, .events = ZMQ_POLLIN}};
+    while (!live->stop_requested) {
+        refresh_identity(live);
+        if (zmq_poll(items, 2, ROUND_MS) < 0 && errno != EINTR) {
+            ndtd_log(NDTD_LOG_ERROR, "polling failed: %s; shutting down", zmq_strerror(errno));
+            return;
+        }
+        while (take_signal(live, signals))
+            ;
+        ndtd_control_serve(live->control, live);
+    }
+}
+
+static void tell_ready(struct ndtd_live *live)
+{
+    struct ndtd_worker_status worker;
+    ndtd_worker_status(live->worker, &worker);
+    ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s%s", worker.backend,
+                    live->scans_endpoint.address, live->poses_endpoint.address, live->control_endpoint.address,
+                    *live->settings.map_path ? "" : "; no map yet");
+    ndtd_notify_status("localising");
+    ndtd_notify_ready();
+}
+
+static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, struct ndt_error *err)
+{
+    enum ndt_status status = open_all(live, signals, err);
+    if (status == NDT_OK && !live->stop_requested) {
+        tell_ready(live);
+        run(live, signals);
+        ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans wait for their answer",
+                        ndtd_queue_counters(live->queue).scans_waiting);
+    }
+    close_all(live);
+    return status;
+}
+
+enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndtd_live_options *options,
+                          struct ndt_error *err)
+{
+    struct ndtd_live live = {.settings = *settings, .options = *options, .start_us = ndtd_now_us()};
+    sigset_t wanted, before;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGTERM);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &wanted, &before); /* first: all threads inherit it */
+    const int signals = signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (signals < 0)
+        return ndt_fail(err, NDT_ERR_IO, "signalfd: %s", strerror(errno));
+    live.config_hash = ndtd_settings_hash(settings);
+    ndtd_log_set_level((enum ndtd_log_level)settings->log_level);
+    ndtd_realtime_lock_memory(settings);
+    enum ndt_status status = live_with_signals(&live, signals, err);
+    close(signals);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Private to the live daemon: all its parts, as the main thread has them. */
+#ifndef NDTD_LIVE_STATE_H
+#define NDTD_LIVE_STATE_H
+
+#include "ndtd/live.h"
+#include "ndtd/receiver.h"
+#include "ndtd/worker.h"
+
+enum { RESTART_NAMES = 512 };
+
+struct ndtd_live {
+    struct ndtd_settings settings; /* in force */
+    struct ndtd_live_options options;
+    uint64_t config_hash;
+    double start_us;
+    int stop_requested;
+    int recording;
+    char needs_restart[RESTART_NAMES]; /* what the last reload could not change */
+
+    struct ndtd_endpoint scans_endpoint, poses_endpoint, control_endpoint;
+    struct ndtd_sockets *sockets;
+    struct ndtd_publisher *publisher;
+    struct ndtd_outlet *outlet; /* the matching thread's */
+    struct ndtd_queue *queue;
+    struct ndtd_map_loader *loader;
+    struct ndtd_worker *worker;
+    struct ndtd_receiver *receiver;
+    struct ndtd_control *control;
+};
+
+/* Reads the configuration again. */
+NDT_MUST_CHECK enum ndt_status ndtd_live_reload(struct ndtd_live *live, struct ndt_error *err);
+
+#endif

@@ -1,0 +1,548 @@
+#define _GNU_SOURCE
+#include "ndtd/map_loader.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "map_source.h"
+#include "ndtd/log.h"
+#include "ndtd/stopwatch.h"
+
+/* Orders come from outside: more than this many waiting ones are refused. */
+enum { MAX_ORDERS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
+
+enum order_kind { ORDER_LOAD, ORDER_ADD, ORDER_REMOVE };
+
+struct order {
+    enum order_kind kind;
+    char *path; /* NULL: unload */
+    int has_near;
+    double near_m[2];
+    struct order *next;
+};
+
+/* What the matcher's thread touches is atomic; it takes no lock and waits for nobody. */
+struct ndtd_map_loader {
+    struct ndtd_map_loader_config config;
+    pthread_t thread;
+    sem_t wake;
+    atomic_int quit;
+    _Atomic(struct ndt_map *) fresh; /* published and not taken; &nothing_new when there is none */
+    /* Positions, packed (see pack_position). `centre`: where the tiles were last chosen. */
+    _Atomic uint64_t position, centre;
+    atomic_int follow_due;
+    _Atomic uint64_t given; /* orders and moves so far */
+
+    pthread_mutex_t mutex; /* for what follows; never held while anything is read or built */
+    pthread_cond_t progress;
+    struct order *first, *last;
+    unsigned order_count;
+    uint64_t done; /* of `given` */
+    struct ndtd_map_loader_status status;
+
+    /* The thread's own. */
+    struct ndtd_map_source *source;
+    struct ndt_map *map;            /* published last */
+    struct ndt_map *held[MAX_HELD]; /* published before that, perhaps in use */
+};
+
+static struct ndt_map nothing_new;
+
+/* ---- positions as one word ---- */
+
+/* Whole centimetres, +-21 000 km: enough to choose tiles, and read and written at once. */
+#define NOWHERE       ((uint64_t)0x80000000u << 32)     /* no position yet */
+#define NOT_FOLLOWING ((uint64_t)0x80000000u << 32 | 1) /* a centre only: nothing depends on the position */
+
+static int pack_position(const double position_m[2], uint64_t *out)
+{
+    const double limit_m = 2.0e7;
+    if (!(fabs(position_m[0]) < limit_m && fabs(position_m[1]) < limit_m))
+        return 0;
+    *out = (uint64_t)(uint32_t)(int32_t)lround(100 * position_m[0]) << 32 |
+           (uint32_t)(int32_t)lround(100 * position_m[1]);
+    return 1;
+}
+
+static void unpack_position(uint64_t packed, double position_m[2])
+{
+    position_m[0] = 0.01 * (int32_t)(uint32_t)(packed >> 32);
+    position_m[1] = 0.01 * (int32_t)(uint32_t)packed;
+}
+
+static int is_far(const struct ndtd_map_loader *loader, uint64_t position, uint64_t centre)
+{
+    double a_m[2], b_m[2];
+    if (position == NOWHERE || centre == NOT_FOLLOWING)
+        return 0;
+    if (centre == NOWHERE)
+        return 1;
+    unpack_position(position, a_m);
+    unpack_position(centre, b_m);
+    return hypot(a_m[0] - b_m[0], a_m[1] - b_m[1]) >= loader->config.update_distance_m;
+}
+
+/* ---- maps out ---- */
+
+/* A map is given back here, and not by the matcher, for which returning 100 MiB to the system would be a stall: the
+ * loader keeps a reference to every map until it has the only one. */
+static void release_unused(struct ndtd_map_loader *loader)
+{
+    for (size_t i = 0; i < MAX_HELD; i++) {
+        struct ndt_map *map = loader->held[i];
+        if (!map || __atomic_load_n(&map->references, __ATOMIC_ACQUIRE) > 1)
+            continue;
+        ndt_map_release(map);
+        loader->held[i] = NULL;
+    }
+}
+
+static void hold(struct ndtd_map_loader *loader, struct ndt_map *map)
+{
+    for (size_t i = 0; i < MAX_HELD; i++) {
+        if (loader->held[i])
+            continue;
+        loader->held[i] = map;
+        return;
+    }
+    ndt_map_release(map); /* eight maps in use elsewhere: then the last user frees this one */
+}
+
+static int holds_any(const struct ndtd_map_loader *loader)
+{
+    for (size_t i = 0; i < MAX_HELD; i++)
+        if (loader->held[i])
+            return 1;
+    return 0;
+}
+
+static void drop_fresh(struct ndtd_map_loader *loader, struct ndt_map *replacement)
+{
+    struct ndt_map *untaken = atomic_exchange(&loader->fresh, replacement);
+    if (untaken != &nothing_new)
+        ndt_map_release(untaken);
+}
+
+/* Takes over the reference to `map`. */
+static void publish(struct ndtd_map_loader *loader, struct ndt_map *map)
+{
+    if (loader->map)
+        hold(loader, loader->map);
+    loader->map = map;
+    drop_fresh(loader, ndt_map_retain(map));
+    release_unused(loader);
+}
+
+/* ---- orders carried out ---- */
+
+static enum ndt_status fill(struct ndtd_map_loader *loader, struct ndtd_map_source *source,
+                            const struct order *order, struct ndtd_map_change *change, struct ndt_error *err)
+{
+    uint64_t position = atomic_load(&loader->position);
+    double position_m[2];
+    if (!ndtd_map_source_follows(source))
+        return ndtd_map_source_all(source, change, err);
+    atomic_store(&loader->centre, NOWHERE);
+    if (order->has_near && !pack_position(order->near_m, &position))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: (%g, %g) is no position to load tiles around", order->path,
+                        order->near_m[0], order->near_m[1]);
+    atomic_store(&loader->centre, position);
+    if (position == NOWHERE) { /* no map until the vehicle's position is known */
+        change->changed = 1;
+        return NDT_OK;
+    }
+    unpack_position(position, position_m);
+    return ndtd_map_source_near(source, position_m, 1, change, err);
+}
+
+static void adopt(struct ndtd_map_loader *loader, struct ndtd_map_source *source)
+{
+    ndtd_map_source_close(loader->source);
+    loader->source = source;
+    if (!source || !ndtd_map_source_follows(source))
+        atomic_store(&loader->centre, NOT_FOLLOWING);
+}
+
+/* A folder in which nothing is near is kept when there is no map to stay with: a better position may come. */
+static enum ndt_status load(struct ndtd_map_loader *loader, const struct order *order,
+                            struct ndtd_map_change *change, struct ndt_error *err)
+{
+    struct ndtd_map_source *source;
+    const uint64_t centre = atomic_load(&loader->centre);
+    enum ndt_status status = ndtd_map_source_open(&source, order->path, &loader->config, &loader->quit, err);
+    if (status != NDT_OK)
+        return status;
+    status = fill(loader, source, order, change, err);
+    if (status == NDT_OK || (!loader->map && ndtd_map_source_follows(source))) {
+        adopt(loader, source);
+    } else {
+        atomic_store(&loader->centre, centre);
+        ndtd_map_source_close(source);
+    }
+    return status;
+}
+
+static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct order *order,
+                                   struct ndtd_map_change *change, struct ndt_error *err)
+{
+    struct ndtd_map_source *source = loader->source;
+    if (!source) {
+        enum ndt_status status = ndtd_map_source_open(&source, NULL, &loader->config, &loader->quit, err);
+        if (status != NDT_OK)
+            return status;
+        adopt(loader, source);
+    }
+    return order->kind == ORDER_ADD ? ndtd_map_source_add(source, order->path, change, err)
+                                    : ndtd_map_source_remove(source, order->path, change, err);
+}
+
+static enum ndt_status carry_out(struct ndtd_map_loader *loader, const struct order *order,
+                                 struct ndtd_map_change *change, struct ndt_error *err)
+{
+    *change = (struct ndtd_map_change){0};
+    if (order->kind != ORDER_LOAD)
+        return change_tile(loader, order, change, err);
+    if (order->path)
+        return load(loader, order, change, err);
+    adopt(loader, NULL);
+    change->changed = 1;
+    return NDT_OK;
+}
+
+static enum ndt_status follow(struct ndtd_map_loader *loader, struct ndtd_map_change *change, struct ndt_error *err)
+{
+    const uint64_t position = atomic_load(&loader->position);
+    double position_m[2];
+    *change = (struct ndtd_map_change){0};
+    if (!is_far(loader, position, atomic_load(&loader->centre)))
+        return NDT_OK;
+    /* Also when it fails: not once more with every scan, but after the next stretch of the way. */
+    atomic_store(&loader->centre, position);
+    unpack_position(position, position_m);
+    return ndtd_map_source_near(loader->source, position_m, 0, change, err);
+}
+
+static void note_map(struct ndtd_map_loader_status *status, const struct ndt_map *map)
+{
+    status->map_id = map ? map->id : 0;
+    status->points = map ? map->points : 0;
+    status->loads += map != NULL;
+}
+
+/* `start_us`: when the work began. */
+static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change *change, enum ndt_status result,
+                   const struct ndt_error *err, double start_us)
+{
+    struct ndtd_map_loader_status *status = &loader->status;
+    if (result != NDT_OK && !atomic_load(&loader->quit))
+        ndtd_log(NDTD_LOG_ERROR, "map: %s", err->text);
+    if (change->changed)
+        publish(loader, change->map);
+    pthread_mutex_lock(&loader->mutex);
+    if (change->changed)
+        note_map(status, change->map);
+    status->failed = result != NDT_OK;
+    memcpy(status->error, err->text, sizeof(status->error));
+    status->last_load_ms = (ndtd_now_us() - start_us) * 1e-3;
+    status->tiles_loaded = status->tiles_known = 0;
+    if (loader->source)
+        ndtd_map_source_count(loader->source, &status->tiles_loaded, &status->tiles_known);
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+/* ---- the thread ---- */
+
+static struct order *next_order(struct ndtd_map_loader *loader)
+{
+    pthread_mutex_lock(&loader->mutex);
+    struct order *order = loader->first;
+    if (order) {
+        loader->first = order->next;
+        loader->order_count--;
+    }
+    if (!loader->first)
+        loader->last = NULL;
+    pthread_mutex_unlock(&loader->mutex);
+    return order;
+}
+
+static void free_order(struct order *order)
+{
+    free(order->path);
+    free(order);
+}
+
+/* `given` is read first: what comes in meanwhile may get done as well, and is counted the next time round. */
+static void work_off(struct ndtd_map_loader *loader)
+{
+    struct ndtd_map_change change;
+    const uint64_t given = atomic_load(&loader->given);
+    for (struct order *order = next_order(loader); order; order = next_order(loader)) {
+        struct ndt_error err = {""};
+        const double start_us = ndtd_now_us();
+        if (!atomic_load(&loader->quit)) {
+            enum ndt_status result = carry_out(loader, order, &change, &err);
+            finish(loader, &change, result, &err, start_us);
+        }
+        free_order(order);
+    }
+    if (atomic_exchange(&loader->follow_due, 0) && !atomic_load(&loader->quit)) {
+        struct ndt_error err = {""};
+        const double start_us = ndtd_now_us();
+        enum ndt_status result = follow(loader, &change, &err);
+        if (result != NDT_OK || change.changed)
+            finish(loader, &change, result, &err, start_us);
+    }
+    pthread_mutex_lock(&loader->mutex);
+    loader->done = given;
+    pthread_cond_broadcast(&loader->progress);
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+static void sleep_until_woken(struct ndtd_map_loader *loader)
+{
+    struct timespec until;
+    if (!holds_any(loader)) {
+        while (sem_wait(&loader->wake) != 0 && errno == EINTR)
+            ;
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += CHECK_HELD_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    (void)!sem_clockwait(&loader->wake, CLOCK_MONOTONIC, &until);
+    release_unused(loader);
+}
+
+static void *run(void *context)
+{
+    struct ndtd_map_loader *loader = context;
+    pthread_setname_np(pthread_self(), "ndtd-map");
+    (void)!setpriority(PRIO_PROCESS, 0, NICENESS); /* on Linux of this thread only: matching comes first */
+    while (!atomic_load(&loader->quit)) {
+        sleep_until_woken(loader);
+        work_off(loader);
+    }
+    return NULL;
+}
+
+/* No real-time class of its creator's, and no signals, which are for the main thread. */
+static int start_thread(struct ndtd_map_loader *loader)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int failure = pthread_attr_init(&attributes);
+    if (failure)
+        return failure;
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED); /* SCHED_OTHER is the default */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    failure = pthread_create(&loader->thread, &attributes, run, loader);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return failure;
+}
+
+static enum ndt_status check_config(const struct ndtd_map_loader_config *config, struct ndt_error *err)
+{
+    const struct {
+        const char *name;
+        double value_m, least_m;
+    } lengths[] = {{"update_distance", config->update_distance_m, 0.01},
+                   {"map_radius", config->map_radius_m, 0.01},
+                   {"lidar_radius", config->lidar_radius_m, 0}};
+    for (size_t i = 0; config->dynamic && i < sizeof(lengths) / sizeof(lengths[0]); i++)
+        if (!(lengths[i].value_m >= lengths[i].least_m && lengths[i].value_m <= 1e6))
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "dynamic_map_loading.%s: %g m is outside %g .. 1e6 m",
+                            lengths[i].name, lengths[i].value_m, lengths[i].least_m);
+    return NDT_OK;
+}
+
+static void init_locks(struct ndtd_map_loader *loader)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&loader->progress, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&loader->mutex, NULL);
+    sem_init(&loader->wake, 0, 0);
+}
+
+static void free_loader(struct ndtd_map_loader *loader)
+{
+    for (struct order *order = loader->first, *next; order; order = next) {
+        next = order->next;
+        free_order(order);
+    }
+    drop_fresh(loader, NULL);
+    ndt_map_release(loader->map);
+    for (size_t i = 0; i < MAX_HELD; i++)
+        ndt_map_release(loader->held[i]);
+    ndtd_map_source_close(loader->source);
+    pthread_mutex_destroy(&loader->mutex);
+    pthread_cond_destroy(&loader->progress);
+    sem_destroy(&loader->wake);
+    free(loader);
+}
+
+enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **out, const struct ndtd_map_loader_config *config,
+                                       struct ndt_error *err)
+{
+    *out = NULL;
+    enum ndt_status status = check_config(config, err);
+    if (status != NDT_OK)
+        return status;
+    struct ndtd_map_loader *loader = calloc(1, sizeof(*loader));
+    if (!loader)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the map loader");
+    loader->config = *config;
+    atomic_init(&loader->fresh, &nothing_new);
+    atomic_init(&loader->position, NOWHERE);
+    atomic_init(&loader->centre, NOT_FOLLOWING);
+    init_locks(loader);
+    const int failure = start_thread(loader);
+    if (failure) {
+        free_loader(loader);
+        return ndt_fail(err, NDT_ERR_MEMORY, "cannot start the map loader's thread: %s", strerror(failure));
+    }
+    *out = loader;
+    return NDT_OK;
+}
+
+void ndtd_map_loader_destroy(struct ndtd_map_loader *loader)
+{
+    if (!loader)
+        return;
+    atomic_store(&loader->quit, 1);
+    sem_post(&loader->wake);
+    pthread_join(loader->thread, NULL);
+    free_loader(loader);
+}
+
+/* ---- orders in ---- */
+
+static struct order *make_order(enum order_kind kind, const char *path, const double near_m[2])
+{
+    struct order *order = calloc(1, sizeof(*order));
+    char *copy = path && order ? strdup(path) : NULL;
+    if (!order || (path && !copy)) {
+        free(order);
+        return NULL;
+    }
+    *order = (struct order){.kind = kind, .path = copy, .has_near = near_m != NULL};
+    if (near_m)
+        memcpy(order->near_m, near_m, sizeof(order->near_m));
+    return order;
+}
+
+static void refuse(struct ndtd_map_loader_status *status, const char *path)
+{
+    struct ndt_error err;
+    ndt_fail(&err, NDT_ERR_LIMIT, "%.400s: not done, there is no memory or more than %d orders wait",
+             path ? path : "unload", MAX_ORDERS);
+    status->failed = 1;
+    memcpy(status->error, err.text, sizeof(status->error));
+}
+
+static void give(struct ndtd_map_loader *loader, enum order_kind kind, const char *path, const double near_m[2])
+{
+    struct order *order = make_order(kind, path, near_m);
+    pthread_mutex_lock(&loader->mutex);
+    if (!order || loader->order_count == MAX_ORDERS) {
+        refuse(&loader->status, path);
+        pthread_mutex_unlock(&loader->mutex);
+        if (order)
+            free_order(order);
+        return;
+    }
+    if (loader->last)
+        loader->last->next = order;
+    else
+        loader->first = order;
+    loader->last = order;
+    loader->order_count++;
+    if (kind == ORDER_LOAD)
+        snprintf(loader->status.path, sizeof(loader->status.path), "%s", path ? path : "");
+    atomic_fetch_add(&loader->given, 1);
+    pthread_mutex_unlock(&loader->mutex);
+    sem_post(&loader->wake);
+}
+
+void ndtd_map_loader_load(struct ndtd_map_loader *loader, const char *path, const double near_m[2])
+{
+    give(loader, ORDER_LOAD, path, near_m);
+}
+
+void ndtd_map_loader_add_tile(struct ndtd_map_loader *loader, const char *path)
+{
+    give(loader, ORDER_ADD, path, NULL);
+}
+
+void ndtd_map_loader_remove_tile(struct ndtd_map_loader *loader, const char *path)
+{
+    give(loader, ORDER_REMOVE, path, NULL);
+}
+
+void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double position_m[2])
+{
+    uint64_t position;
+    if (!pack_position(position_m, &position))
+        return;
+    atomic_store(&loader->position, position);
+    if (!is_far(loader, position, atomic_load(&loader->centre)) || atomic_exchange(&loader->follow_due, 1))
+        return;
+    atomic_fetch_add(&loader->given, 1);
+    sem_post(&loader->wake);
+}
+
+/* ---- answers ---- */
+
+int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map)
+{
+    *map = NULL;
+    if (atomic_load(&loader->fresh) == &nothing_new)
+        return 0;
+    struct ndt_map *fresh = atomic_exchange(&loader->fresh, &nothing_new);
+    if (fresh == &nothing_new)
+        return 0;
+    *map = fresh;
+    return 1;
+}
+
+int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s)
+{
+    struct timespec until;
+    const uint64_t given = atomic_load(&loader->given);
+    const double whole_s = floor(fmin(fmax(timeout_s, 0), 1e9));
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)whole_s;
+    until.tv_nsec += (long)((fmin(fmax(timeout_s, 0), 1e9) - whole_s) * 1e9);
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    int failure = 0;
+    pthread_mutex_lock(&loader->mutex);
+    while (loader->done < given && failure != ETIMEDOUT)
+        failure = pthread_cond_timedwait(&loader->progress, &loader->mutex, &until);
+    const int done = loader->done >= given;
+    pthread_mutex_unlock(&loader->mutex);
+    return done;
+}
+
+void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_loader_status *out)
+{
+    pthread_mutex_lock(&loader->mutex);
+    *out = loader->status;
+    out->busy = loader->done < atomic_load(&loader->given);
+    pthread_mutex_unlock(&loader->mutex);
+}

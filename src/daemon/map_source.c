@@ -1,0 +1,526 @@
+#include "map_source.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "ndt/hash.h"
+#include "ndt_io/cloud_file.h"
+#include "ndt_io/map_file.h"
+
+/* More points taken out than this many times those that are in: the sums are made anew. */
+enum { WORN_FACTOR = 4 };
+
+struct tile {
+    char *path;
+    double min_m[2], size_m[2]; /* size 0: not known, or by hand */
+    int listed;                 /* in the folder, as opposed to by hand */
+    int pinned, barred;         /* by hand: always in, never in */
+    int wanted, in, was;        /* `was`: what to go back to when an order fails */
+    /* Of the points as they went into the sums. */
+    uint64_t content;
+    int has_points;
+    double origin_m[3]; /* that a map has which begins with this tile */
+};
+
+struct ndtd_map_source {
+    struct ndtd_map_loader_config config;
+    const atomic_int *quit;
+    char *compiled; /* path of a compiled map; then there are no tiles */
+    int follows, keep_sums;
+    struct tile *tiles; /* sorted by path */
+    size_t count;
+    struct ndt_map_builder *sums; /* of the tiles that are in; NULL: not kept */
+    double origin_m[3];           /* of the sums, where they hold points */
+    uint64_t taken_out;           /* points, since the sums were made */
+    int stale;                    /* the tiles that are in are not those of the last map */
+    struct ndt_cloud cloud;       /* one tile, its memory used again */
+};
+
+/* ---- tiles and their files ---- */
+
+static int is_compiled(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && strcasecmp(dot, ".ndtmap") == 0;
+}
+
+static int same_file(const char *a, const char *b)
+{
+    struct stat info_a, info_b;
+    if (strcmp(a, b) == 0)
+        return 1;
+    return stat(a, &info_a) == 0 && stat(b, &info_b) == 0 && info_a.st_dev == info_b.st_dev &&
+           info_a.st_ino == info_b.st_ino;
+}
+
+static struct tile *find_tile(const struct ndtd_map_source *source, const char *path)
+{
+    for (size_t i = 0; i < source->count; i++)
+        if (same_file(source->tiles[i].path, path))
+            return &source->tiles[i];
+    return NULL;
+}
+
+static enum ndt_status insert_tile(struct ndtd_map_source *source, const char *path, struct tile **out,
+                                   struct ndt_error *err)
+{
+    struct tile *tiles = realloc(source->tiles, (source->count + 1) * sizeof(*tiles));
+    char *copy = tiles ? strdup(path) : NULL;
+    if (tiles)
+        source->tiles = tiles;
+    if (!copy)
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for one more tile", path);
+    size_t at = source->count++;
+    for (; at > 0 && strcmp(tiles[at - 1].path, path) > 0; at--)
+        tiles[at] = tiles[at - 1];
+    tiles[at] = (struct tile){.path = copy};
+    *out = &tiles[at];
+    return NDT_OK;
+}
+
+/* Tiles by hand that are not in are nothing to remember. */
+static void forget_strangers(struct ndtd_map_source *source)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < source->count; i++) {
+        if (source->tiles[i].listed || source->tiles[i].in)
+            source->tiles[kept++] = source->tiles[i];
+        else
+            free(source->tiles[i].path);
+    }
+    source->count = kept;
+}
+
+static enum ndt_status list_folder(struct ndtd_map_source *source, const char *path, struct ndt_error *err)
+{
+    struct ndt_tile_set set;
+    enum ndt_status status = ndt_tile_set_open(&set, path, err);
+    if (status != NDT_OK)
+        return status;
+    source->tiles = calloc(set.count, sizeof(*source->tiles));
+    if (!source->tiles) {
+        status = ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for %zu tiles", path, set.count);
+        ndt_tile_set_close(&set);
+        return status;
+    }
+    source->follows = source->config.dynamic;
+    for (size_t i = 0; i < set.count; i++) {
+        struct tile *tile = &source->tiles[source->count++];
+        *tile = (struct tile){.path = set.tiles[i].path, .listed = 1};
+        memcpy(tile->min_m, set.tiles[i].min_m, sizeof(tile->min_m));
+        memcpy(tile->size_m, set.tiles[i].size_m, sizeof(tile->size_m));
+        set.tiles[i].path = NULL; /* now ours */
+        if (!(tile->size_m[0] > 0 && tile->size_m[1] > 0))
+            source->follows = 0;
+    }
+    ndt_tile_set_close(&set);
+    return NDT_OK;
+}
+
+static enum ndt_status list_path(struct ndtd_map_source *source, const char *path, struct ndt_error *err)
+{
+    struct stat info;
+    struct tile *tile;
+    if (!path)
+        return NDT_OK;
+    if (stat(path, &info) != 0)
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return list_folder(source, path, err);
+    if (is_compiled(path)) {
+        source->compiled = strdup(path);
+        return source->compiled ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
+    }
+    enum ndt_status status = insert_tile(source, path, &tile, err);
+    if (status == NDT_OK)
+        tile->listed = 1;
+    return status;
+}
+
+enum ndt_status ndtd_map_source_open(struct ndtd_map_source **out, const char *path,
+                                     const struct ndtd_map_loader_config *config, const atomic_int *quit,
+                                     struct ndt_error *err)
+{
+    *out = NULL;
+    struct ndtd_map_source *source = calloc(1, sizeof(*source));
+    if (!source)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a map");
+    source->config = *config;
+    source->quit = quit;
+    ndt_cloud_init(&source->cloud);
+    enum ndt_status status = list_path(source, path, err);
+    source->keep_sums = source->follows;
+    if (status == NDT_OK)
+        *out = source;
+    else
+        ndtd_map_source_close(source);
+    return status;
+}
+
+static void drop_sums(struct ndtd_map_source *source)
+{
+    ndt_map_builder_destroy(source->sums);
+    source->sums = NULL;
+}
+
+void ndtd_map_source_close(struct ndtd_map_source *source)
+{
+    if (!source)
+        return;
+    drop_sums(source);
+    for (size_t i = 0; i < source->count; i++)
+        free(source->tiles[i].path);
+    free(source->tiles);
+    free(source->compiled);
+    ndt_cloud_free(&source->cloud);
+    free(source);
+}
+
+int ndtd_map_source_follows(const struct ndtd_map_source *source)
+{
+    return source->follows;
+}
+
+void ndtd_map_source_count(const struct ndtd_map_source *source, uint64_t *loaded, uint64_t *known)
+{
+    *loaded = 0;
+    *known = source->count;
+    for (size_t i = 0; i < source->count; i++)
+        *loaded += (uint64_t)source->tiles[i].in;
+}
+
+/* ---- points in and out ---- */
+
+static uint64_t hash_points(const struct ndt_cloud *cloud)
+{
+    const size_t size = cloud->count * sizeof(float);
+    uint64_t h = ndt_hash64(cloud->origin_m, sizeof(cloud->origin_m), cloud->count);
+    if (size == 0)
+        return h;
+    h = ndt_hash64(cloud->x_m, size, h);
+    h = ndt_hash64(cloud->y_m, size, h);
+    return ndt_hash64(cloud->z_m, size, h);
+}
+
+static enum ndt_status read_tile(struct ndtd_map_source *source, const struct tile *tile, struct ndt_error *err)
+{
+    if (atomic_load(source->quit))
+        return ndt_fail(err, NDT_ERR_IO, "%s: not read, the loader is being stopped", tile->path);
+    return ndt_cloud_read(&source->cloud, tile->path, err);
+}
+
+/* The origin of a map is the builder's choice by its first finite point: asked of a map of just that one. */
+static enum ndt_status find_origin(const struct ndtd_map_source *source, struct tile *tile, struct ndt_error *err)
+{
+    struct ndt_cloud head = source->cloud;
+    struct ndt_map *map;
+    size_t i = 0;
+    while (i < head.count && !(isfinite(head.x_m[i]) && isfinite(head.y_m[i]) && isfinite(head.z_m[i])))
+        i++;
+    tile->has_points = i < head.count;
+    if (!tile->has_points)
+        return NDT_OK;
+    head.count = i + 1;
+    enum ndt_status status = ndt_map_from_cloud(&map, &source->config.map, &head, err);
+    if (status != NDT_OK)
+        return ndt_fail_prefix(err, status, "%s", tile->path);
+    memcpy(tile->origin_m, map->origin_m, sizeof(tile->origin_m));
+    ndt_map_release(map);
+    return NDT_OK;
+}
+
+static enum ndt_status new_sums(struct ndtd_map_source *source, struct ndt_error *err)
+{
+    drop_sums(source);
+    source->taken_out = 0;
+    return ndt_map_builder_create(&source->sums, &source->config.map, err);
+}
+
+/* A builder keeps the origin of its first points even when they could not be added. */
+static enum ndt_status put_points(struct ndtd_map_source *source, const struct tile *tile, struct ndt_error *err)
+{
+    const int first = ndt_map_builder_points(source->sums) == 0;
+    enum ndt_status status = NDT_OK;
+    if (first)
+        status = new_sums(source, err);
+    if (status == NDT_OK)
+        status = ndt_map_builder_add(source->sums, &source->cloud, err);
+    if (status != NDT_OK)
+        return ndt_fail_prefix(err, status, "%s", tile->path);
+    if (first && tile->has_points)
+        memcpy(source->origin_m, tile->origin_m, sizeof(source->origin_m));
+    return NDT_OK;
+}
+
+static enum ndt_status put_in(struct ndtd_map_source *source, struct tile *tile, struct ndt_error *err)
+{
+    enum ndt_status status = read_tile(source, tile, err);
+    if (status == NDT_OK)
+        status = find_origin(source, tile, err);
+    if (status == NDT_OK)
+        status = put_points(source, tile, err);
+    if (status != NDT_OK)
+        return status;
+    tile->content = hash_points(&source->cloud);
+    tile->in = 1;
+    source->stale = 1;
+    return NDT_OK;
+}
+
+/* 0 when it cannot be taken out exactly. */
+static int take_out(struct ndtd_map_source *source, struct tile *tile)
+{
+    if (read_tile(source, tile, NULL) != NDT_OK || hash_points(&source->cloud) != tile->content ||
+        ndt_map_builder_remove(source->sums, &source->cloud, NULL) != NDT_OK)
+        return 0;
+    source->taken_out += source->cloud.count;
+    tile->in = 0;
+    source->stale = 1;
+    return 1;
+}
+
+/* Puts in all that is wanted and not in. When not strict, goes on after a failure and tells the first. */
+static enum ndt_status put_all_in(struct ndtd_map_source *source, int strict, struct ndt_error *err)
+{
+    enum ndt_status first = NDT_OK;
+    for (size_t i = 0; i < source->count && (first == NDT_OK || !strict); i++) {
+        struct tile *tile = &source->tiles[i];
+        if (!tile->wanted || tile->in)
+            continue;
+        enum ndt_status status = put_in(source, tile, first == NDT_OK ? err : NULL);
+        if (first == NDT_OK)
+            first = status;
+        if (!source->sums)
+            return first;
+    }
+    return first;
+}
+
+static enum ndt_status make_sums(struct ndtd_map_source *source, int strict, struct ndt_error *err)
+{
+    enum ndt_status status = new_sums(source, err);
+    for (size_t i = 0; i < source->count; i++)
+        source->tiles[i].in = 0;
+    source->stale = 1;
+    return status == NDT_OK ? put_all_in(source, strict, err) : status;
+}
+
+static int same_origin(const double a_m[3], const double b_m[3])
+{
+    return a_m[0] == b_m[0] && a_m[1] == b_m[1] && a_m[2] == b_m[2];
+}
+
+/* The sums are not those that a builder would have that gets the tiles now, or hold too many empty cells. */
+static int is_worn(const struct ndtd_map_source *source)
+{
+    const uint64_t points = ndt_map_builder_points(source->sums);
+    if (points == 0 || source->taken_out / WORN_FACTOR > points)
+        return source->taken_out > 0;
+    for (size_t i = 0; i < source->count; i++)
+        if (source->tiles[i].in && source->tiles[i].has_points)
+            return !same_origin(source->origin_m, source->tiles[i].origin_m);
+    return 0;
+}
+
+/* Makes the tiles that are in those that are wanted. */
+static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, struct ndt_error *err)
+{
+    if (!source->sums)
+        return make_sums(source, strict, err);
+    for (size_t i = 0; i < source->count; i++)
+        if (source->tiles[i].in && !source->tiles[i].wanted && !take_out(source, &source->tiles[i]))
+            return make_sums(source, strict, err);
+    enum ndt_status status = put_all_in(source, strict, err);
+    if ((status != NDT_OK && strict) || !source->sums || !is_worn(source))
+        return status;
+    enum ndt_status again = make_sums(source, strict, status == NDT_OK ? err : NULL);
+    return status == NDT_OK ? again : status;
+}
+
+/* ---- maps ---- */
+
+static int any_in(const struct ndtd_map_source *source)
+{
+    for (size_t i = 0; i < source->count; i++)
+        if (source->tiles[i].in)
+            return 1;
+    return 0;
+}
+
+static int any_wanted(const struct ndtd_map_source *source)
+{
+    for (size_t i = 0; i < source->count; i++)
+        if (source->tiles[i].wanted)
+            return 1;
+    return 0;
+}
+
+static enum ndt_status build(struct ndtd_map_source *source, struct ndtd_map_change *out, struct ndt_error *err)
+{
+    if (atomic_load(source->quit))
+        return ndt_fail(err, NDT_ERR_IO, "no map was built, the loader is being stopped");
+    if (!any_in(source)) {
+        out->changed = 1;
+        source->stale = 0;
+        return NDT_OK;
+    }
+    if (ndt_map_builder_points(source->sums) == 0)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no finite point to make a map of", source->tiles[0].path);
+    enum ndt_status status = ndt_map_build(&out->map, source->sums, err);
+    if (status != NDT_OK)
+        return status;
+    out->changed = 1;
+    source->stale = 0;
+    return NDT_OK;
+}
+
+/* Back to the tiles that were in. Where the sums are no longer theirs they go; the next change makes them anew. */
+static void go_back(struct ndtd_map_source *source)
+{
+    int touched = 0;
+    for (size_t i = 0; i < source->count; i++) {
+        touched |= source->tiles[i].in != source->tiles[i].was;
+        source->tiles[i].in = source->tiles[i].was;
+    }
+    if (touched || source->stale)
+        drop_sums(source);
+    source->stale = 0;
+}
+
+/* From `wanted` to a map; a failure changes nothing. */
+static enum ndt_status update_strictly(struct ndtd_map_source *source, struct ndtd_map_change *out,
+                                       struct ndt_error *err)
+{
+    for (size_t i = 0; i < source->count; i++)
+        source->tiles[i].was = source->tiles[i].in;
+    enum ndt_status status = change_tiles(source, 1, err);
+    if (status == NDT_OK)
+        status = build(source, out, err);
+    if (status != NDT_OK)
+        go_back(source);
+    if (!source->keep_sums)
+        drop_sums(source);
+    return status;
+}
+
+/* One broken tile must not let the vehicle run off the map: the others go in. */
+static enum ndt_status update_leniently(struct ndtd_map_source *source, struct ndtd_map_change *out,
+                                        struct ndt_error *err)
+{
+    enum ndt_status status = change_tiles(source, 0, err);
+    if (!source->sums || !source->stale || !any_in(source))
+        return status;
+    enum ndt_status built = build(source, out, status == NDT_OK ? err : NULL);
+    return status == NDT_OK ? built : status;
+}
+
+static enum ndt_status open_compiled(struct ndtd_map_source *source, struct ndtd_map_change *out,
+                                     struct ndt_error *err)
+{
+    enum ndt_status status = ndt_map_load(&out->map, source->compiled, &source->config.map, err);
+    out->changed = status == NDT_OK;
+    return status;
+}
+
+enum ndt_status ndtd_map_source_all(struct ndtd_map_source *source, struct ndtd_map_change *out,
+                                    struct ndt_error *err)
+{
+    *out = (struct ndtd_map_change){0};
+    if (source->compiled)
+        return open_compiled(source, out, err);
+    for (size_t i = 0; i < source->count; i++)
+        source->tiles[i].wanted = !source->tiles[i].barred;
+    return update_strictly(source, out, err);
+}
+
+/* The square touches the circle. */
+static int in_reach(const struct ndtd_map_source *source, const struct tile *tile, const double position_m[2])
+{
+    const double reach_m = source->config.map_radius_m + source->config.lidar_radius_m;
+    double away_m[2];
+    for (int k = 0; k < 2; k++) {
+        const double low_m = tile->min_m[k] - position_m[k];
+        const double high_m = position_m[k] - (tile->min_m[k] + tile->size_m[k]);
+        away_m[k] = fmax(0, fmax(low_m, high_m));
+    }
+    return tile->listed && hypot(away_m[0], away_m[1]) <= reach_m;
+}
+
+enum ndt_status ndtd_map_source_near(struct ndtd_map_source *source, const double position_m[2], int strict,
+                                     struct ndtd_map_change *out, struct ndt_error *err)
+{
+    *out = (struct ndtd_map_change){0};
+    for (size_t i = 0; i < source->count; i++) {
+        struct tile *tile = &source->tiles[i];
+        tile->wanted = tile->pinned || (!tile->barred && in_reach(source, tile, position_m));
+    }
+    if (any_wanted(source))
+        return strict ? update_strictly(source, out, err) : update_leniently(source, out, err);
+    return !strict ? NDT_OK
+                   : ndt_fail(err, NDT_ERR_ARGUMENT, "no tile of the map is within %g m of (%.1f, %.1f) m",
+                              source->config.map_radius_m + source->config.lidar_radius_m, position_m[0],
+                              position_m[1]);
+}
+
+static void want_what_is_in(struct ndtd_map_source *source)
+{
+    for (size_t i = 0; i < source->count; i++)
+        source->tiles[i].wanted = source->tiles[i].in;
+}
+
+static enum ndt_status refuse_compiled(const struct ndtd_map_source *source, const char *path,
+                                       struct ndt_error *err)
+{
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: the map is compiled (%s): tiles cannot be added or removed", path,
+                    source->compiled);
+}
+
+enum ndt_status ndtd_map_source_add(struct ndtd_map_source *source, const char *path, struct ndtd_map_change *out,
+                                    struct ndt_error *err)
+{
+    *out = (struct ndtd_map_change){0};
+    if (source->compiled)
+        return refuse_compiled(source, path, err);
+    struct tile *tile = find_tile(source, path);
+    if (tile && tile->in && (tile->pinned || !source->follows))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is in the map already", path);
+    enum ndt_status status = tile ? NDT_OK : insert_tile(source, path, &tile, err);
+    if (!tile)
+        return status;
+    want_what_is_in(source);
+    tile->wanted = 1;
+    source->keep_sums = 1;
+    if (!tile->in)
+        status = update_strictly(source, out, err);
+    if (status == NDT_OK) {
+        tile->pinned = 1;
+        tile->barred = 0;
+    }
+    forget_strangers(source);
+    return status;
+}
+
+enum ndt_status ndtd_map_source_remove(struct ndtd_map_source *source, const char *path,
+                                       struct ndtd_map_change *out, struct ndt_error *err)
+{
+    *out = (struct ndtd_map_change){0};
+    if (source->compiled)
+        return refuse_compiled(source, path, err);
+    struct tile *tile = find_tile(source, path);
+    if (!tile || (!tile->in && tile->barred))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is not in the map", path);
+    want_what_is_in(source);
+    tile->wanted = 0;
+    source->keep_sums = 1;
+    enum ndt_status status = tile->in ? update_strictly(source, out, err) : NDT_OK;
+    if (status == NDT_OK) {
+        tile->pinned = 0;
+        tile->barred = 1;
+    }
+    forget_strangers(source);
+    return status;
+}

@@ -1,0 +1,254 @@
+#include "ndtd/publisher.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "ndtd/log.h"
+#include "socket_thread.h"
+
+/* zmq.h names it for draft builds only, libzmq 4.3 understands it in all. */
+#ifndef ZMQ_XPUB_MANUAL_LAST_VALUE
+#define ZMQ_XPUB_MANUAL_LAST_VALUE 98
+#endif
+
+enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000 };
+
+/* Manual subscriptions: the publisher hears of every subscriber, also of those whose topic is known already, and
+ * can send to the newest alone. */
+struct ndtd_publisher {
+    void *context;
+    struct ndtd_endpoint endpoint;
+    char inbox_address[64];
+    void *inbox;  /* PULL, in-process */
+    void *socket; /* XPUB */
+    struct ndtd_socket_thread thread;
+    zmq_msg_t last; /* thread's: the frame that late subscribers get */
+    int has_last;
+    int sends_to_one; /* whether this libzmq can send to the newest subscriber alone */
+    atomic_uint_fast64_t published, lost;
+    atomic_uint subscribers;
+};
+
+struct ndtd_outlet {
+    struct ndtd_publisher *publisher;
+    void *socket; /* PUSH, in-process */
+    struct ndt_frame frame;
+};
+
+static int set_int(void *socket, int option, int value)
+{
+    return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
+}
+
+/* Where the option is missing, everybody gets the last frame once more: they tell by its seq. */
+static void send_last(struct ndtd_publisher *publisher)
+{
+    zmq_msg_t copy;
+    const int newest_only = publisher->sends_to_one;
+    if (newest_only)
+        set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 1);
+    zmq_msg_init(&copy);
+    if (zmq_msg_copy(&copy, &publisher->last) != 0 || zmq_msg_send(&copy, publisher->socket, ZMQ_DONTWAIT) < 0)
+        zmq_msg_close(&copy);
+    if (newest_only) { /* switching it off also ends the manual mode */
+        set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 0);
+        set_int(publisher->socket, ZMQ_XPUB_MANUAL, 1);
+    }
+}
+
+/* 1 and a topic: subscribed; 0 and a topic: unsubscribed or gone; anything else is no business of ours. A
+ * connection that has subscribed stays subscribed to everything until it ends: it filters on its own side. */
+static void take_subscription(struct ndtd_publisher *publisher, const uint8_t *data, size_t size)
+{
+    if (size == 0 || data[0] > 1)
+        return;
+    if (data[0] == 0) {
+        if (atomic_load(&publisher->subscribers) > 0)
+            atomic_fetch_sub(&publisher->subscribers, 1);
+        return;
+    }
+    atomic_fetch_add(&publisher->subscribers, 1);
+    if (zmq_setsockopt(publisher->socket, ZMQ_SUBSCRIBE, "", 0) == 0 && publisher->has_last)
+        send_last(publisher);
+}
+
+static int take_subscriptions(struct ndtd_publisher *publisher)
+{
+    int count = 0;
+    zmq_msg_t message;
+    zmq_msg_init(&message);
+    while (zmq_msg_recv(&message, publisher->socket, ZMQ_DONTWAIT) >= 0) {
+        take_subscription(publisher, zmq_msg_data(&message), zmq_msg_size(&message));
+        count++;
+    }
+    zmq_msg_close(&message);
+    return count;
+}
+
+/* XPUB never blocks: a subscriber that is behind loses the message. */
+static void publish(struct ndtd_publisher *publisher, zmq_msg_t *frame)
+{
+    zmq_msg_t copy;
+    zmq_msg_init(&copy);
+    if (zmq_msg_copy(&copy, frame) != 0 || zmq_msg_send(&copy, publisher->socket, ZMQ_DONTWAIT) < 0)
+        zmq_msg_close(&copy);
+    else
+        atomic_fetch_add(&publisher->published, 1);
+    zmq_msg_move(&publisher->last, frame);
+    publisher->has_last = 1;
+}
+
+/* At most `limit` frames; returns how many there were. */
+static int pass_on(struct ndtd_publisher *publisher, int limit)
+{
+    int count = 0;
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    while (count < limit && zmq_msg_recv(&frame, publisher->inbox, ZMQ_DONTWAIT) >= 0) {
+        publish(publisher, &frame);
+        count++;
+    }
+    zmq_msg_close(&frame);
+    return count;
+}
+
+static void *run(void *argument)
+{
+    struct ndtd_publisher *publisher = argument;
+    zmq_pollitem_t items[] = {{.fd = publisher->thread.wake_fd, .events = ZMQ_POLLIN},
+                              {.socket = publisher->inbox, .events = ZMQ_POLLIN},
+                              {.socket = publisher->socket, .events = ZMQ_POLLIN}};
+    while (!(items[0].revents & ZMQ_POLLIN)) {
+        if (zmq_poll(items, 3, -1) < 0 && errno != EINTR)
+            break;
+        take_subscriptions(publisher);
+        pass_on(publisher, INBOX_FRAMES);
+    }
+    take_subscriptions(publisher);
+    pass_on(publisher, 2 * INBOX_FRAMES);
+    return NULL;
+}
+
+static enum ndt_status open_inbox(struct ndtd_publisher *publisher, struct ndt_error *err)
+{
+    snprintf(publisher->inbox_address, sizeof(publisher->inbox_address), "inproc://ndtd.results.%p",
+             (void *)publisher);
+    publisher->inbox = zmq_socket(publisher->context, ZMQ_PULL);
+    if (publisher->inbox && set_int(publisher->inbox, ZMQ_LINGER, 0) &&
+        set_int(publisher->inbox, ZMQ_RCVHWM, INBOX_FRAMES) &&
+        zmq_bind(publisher->inbox, publisher->inbox_address) == 0)
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_IO, "the publisher's inbox: %s", zmq_strerror(errno));
+}
+
+static enum ndt_status open_socket(struct ndtd_publisher *publisher, struct ndtd_sockets *sockets,
+                                   struct ndt_error *err)
+{
+    enum ndt_status status = ndtd_socket_bind(&publisher->socket, sockets, ZMQ_XPUB, &publisher->endpoint, err);
+    if (status != NDT_OK)
+        return status;
+    publisher->sends_to_one = set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 1) &&
+                              set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 0);
+    if (!set_int(publisher->socket, ZMQ_XPUB_MANUAL, 1) ||
+        !set_int(publisher->socket, ZMQ_LINGER, CLOSE_LINGER_MS)) /* close waits for the last results */
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: libzmq is too old: %s", publisher->endpoint.address,
+                        zmq_strerror(errno));
+    return NDT_OK;
+}
+
+static void destroy(struct ndtd_publisher *publisher)
+{
+    ndtd_socket_close(publisher->socket, &publisher->endpoint);
+    if (publisher->inbox) {
+        /* zmq_close gives the name back later, and the next publisher may have the same address. */
+        zmq_unbind(publisher->inbox, publisher->inbox_address);
+        zmq_close(publisher->inbox);
+    }
+    zmq_msg_close(&publisher->last);
+    free(publisher);
+}
+
+enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, struct ndtd_sockets *sockets,
+                                    const struct ndtd_endpoint *endpoint, struct ndt_error *err)
+{
+    struct ndtd_publisher *publisher = calloc(1, sizeof(*publisher));
+    if (!publisher)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the publisher");
+    publisher->context = ndtd_sockets_context(sockets);
+    publisher->endpoint = *endpoint;
+    zmq_msg_init(&publisher->last);
+    enum ndt_status status = open_inbox(publisher, err);
+    if (status == NDT_OK)
+        status = open_socket(publisher, sockets, err);
+    if (status == NDT_OK)
+        status = ndtd_socket_thread_start(&publisher->thread, "ndt-publish", run, publisher, err);
+    if (status != NDT_OK) {
+        destroy(publisher);
+        return status;
+    }
+    *out = publisher;
+    return NDT_OK;
+}
+
+void ndtd_publisher_close(struct ndtd_publisher *publisher)
+{
+    if (!publisher)
+        return;
+    ndtd_socket_thread_stop(&publisher->thread);
+    destroy(publisher);
+}
+
+struct ndtd_publisher_counters ndtd_publisher_counters(const struct ndtd_publisher *publisher)
+{
+    return (struct ndtd_publisher_counters){.published = atomic_load(&publisher->published),
+                                            .lost = atomic_load(&publisher->lost),
+                                            .subscribers = atomic_load(&publisher->subscribers)};
+}
+
+enum ndt_status ndtd_outlet_open(struct ndtd_outlet **out, struct ndtd_publisher *publisher, struct ndt_error *err)
+{
+    struct ndtd_outlet *outlet = calloc(1, sizeof(*outlet));
+    if (!outlet)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for an outlet of results");
+    outlet->publisher = publisher;
+    ndt_frame_init(&outlet->frame);
+    outlet->socket = zmq_socket(publisher->context, ZMQ_PUSH);
+    /* An inbox in the same process holds the sum of both marks, and 0 would be no bound. */
+    if (outlet->socket && set_int(outlet->socket, ZMQ_SNDHWM, 1) && set_int(outlet->socket, ZMQ_LINGER, 0) &&
+        zmq_connect(outlet->socket, publisher->inbox_address) == 0) {
+        *out = outlet;
+        return NDT_OK;
+    }
+    const int failure = errno;
+    ndtd_outlet_close(outlet);
+    return ndt_fail(err, NDT_ERR_IO, "an outlet of results: %s", zmq_strerror(failure));
+}
+
+enum ndt_status ndtd_outlet_send(struct ndtd_outlet *outlet, const struct ndt_result_message *message,
+                                 struct ndt_error *err)
+{
+    enum ndt_status status = ndt_result_encode(&outlet->frame, message, err);
+    if (status != NDT_OK)
+        return status;
+    if (zmq_send(outlet->socket, outlet->frame.data, outlet->frame.size, ZMQ_DONTWAIT) >= 0)
+        return NDT_OK;
+    if (errno != EAGAIN)
+        return ndt_fail(err, NDT_ERR_IO, "a result cannot be handed to the publisher: %s", zmq_strerror(errno));
+    atomic_fetch_add(&outlet->publisher->lost, 1);
+    ndtd_log(NDTD_LOG_WARNING, "a result is lost: %d wait for the publisher already", INBOX_FRAMES);
+    return NDT_OK;
+}
+
+void ndtd_outlet_close(struct ndtd_outlet *outlet)
+{
+    if (!outlet)
+        return;
+    if (outlet->socket)
+        zmq_close(outlet->socket);
+    ndt_frame_free(&outlet->frame);
+    free(outlet);
+}

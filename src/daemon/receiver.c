@@ -1,0 +1,347 @@
+#include "ndtd/receiver.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <zmq.h>
+
+#include "ndt_io/bag.h"
+#include "ndtd/log.h"
+#include "ndtd/stopwatch.h"
+#include "socket_thread.h"
+
+enum { FRAMES_PER_WAKE = 64 };
+
+struct ndtd_receiver {
+    void *socket;
+    struct ndtd_endpoint endpoint;
+    struct ndtd_queue *queue;
+    struct ndtd_publisher *publisher;
+    struct ndtd_outlet *outlet; /* thread's */
+    struct ndtd_socket_thread thread;
+    /* The recording. The lock is held for pointer moves only: the thread says that it is writing and lets go of it;
+     * whoever wants to take the bag away waits for the end of that write. */
+    pthread_mutex_t bag_lock;
+    pthread_cond_t bag_idle;
+    struct ndt_bag_writer *bag; /* NULL: not recording */
+    int bag_writing;
+    atomic_uint_fast64_t frames, scans, bytes, bad, recorded, record_failures;
+    atomic_uint_fast64_t map_id, config_hash;
+};
+
+/* What one frame turned out to be. */
+struct arrival {
+    struct ndtd_waiting_frame frame;
+    int64_t receive_time_ns;
+};
+
+/* ---- answers ---- */
+
+static struct ndt_result_message answer(struct ndtd_receiver *receiver, const struct ndtd_waiting_frame *scan,
+                                        enum ndt_outcome outcome)
+{
+    const struct ndtd_queue_counters queue = ndtd_queue_counters(receiver->queue);
+    struct ndt_result_message message = {.seq = scan->seq, .stamp_ns = scan->stamp_ns, .frame_id = "map"};
+    message.result.outcome = outcome;
+    message.result.scores.coverage = -1; /* unknown */
+    message.map_id = atomic_load(&receiver->map_id);
+    message.config_hash = atomic_load(&receiver->config_hash);
+    message.queue_depth = queue.scans_waiting;
+    message.drop_counter = queue.dropped;
+    message.queue_us = ndtd_now_us() - scan->arrival_us;
+    return message;
+}
+
+static void send_answer(struct ndtd_receiver *receiver, const struct ndt_result_message *message)
+{
+    struct ndt_error err = {""};
+    if (ndtd_outlet_send(receiver->outlet, message, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_ERROR, "scan %llu could not be answered: %s", (unsigned long long)message->seq, err.text);
+}
+
+static void answer_dropped(struct ndtd_receiver *receiver, const struct ndtd_waiting_frame *scan)
+{
+    struct ndt_result_message message = answer(receiver, scan, NDT_DROPPED);
+    snprintf(message.result.reason, sizeof(message.result.reason), "the queue was full: newer scans had come");
+    send_answer(receiver, &message);
+}
+
+static void answer_rejected(struct ndtd_receiver *receiver, const struct ndtd_waiting_frame *scan,
+                            const char *reason)
+{
+    struct ndt_result_message message = answer(receiver, scan, NDT_REJECTED);
+    snprintf(message.result.reason, sizeof(message.result.reason), "%.*s", (int)sizeof(message.result.reason) - 1,
+             reason);
+    send_answer(receiver, &message);
+}
+
+/* ---- recording ---- */
+
+/* When it came, for people who look into the bag; nothing is computed from it. */
+static int64_t wall_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static struct ndt_bag_writer *borrow_bag(struct ndtd_receiver *receiver)
+{
+    pthread_mutex_lock(&receiver->bag_lock);
+    struct ndt_bag_writer *bag = receiver->bag;
+    receiver->bag_writing = bag != NULL;
+    pthread_mutex_unlock(&receiver->bag_lock);
+    return bag;
+}
+
+/* broken: the recording ends here. */
+static void give_bag_back(struct ndtd_receiver *receiver, int broken)
+{
+    pthread_mutex_lock(&receiver->bag_lock);
+    receiver->bag_writing = 0;
+    if (broken)
+        receiver->bag = NULL;
+    pthread_cond_broadcast(&receiver->bag_idle);
+    pthread_mutex_unlock(&receiver->bag_lock);
+}
+
+static struct ndt_bag_writer *take_bag(struct ndtd_receiver *receiver)
+{
+    pthread_mutex_lock(&receiver->bag_lock);
+    while (receiver->bag_writing)
+        pthread_cond_wait(&receiver->bag_idle, &receiver->bag_lock);
+    struct ndt_bag_writer *bag = receiver->bag;
+    receiver->bag = NULL;
+    pthread_mutex_unlock(&receiver->bag_lock);
+    return bag;
+}
+
+static void end_recording(struct ndtd_receiver *receiver, struct ndt_bag_writer *bag, const char *reason)
+{
+    struct ndt_error err = {""};
+    atomic_fetch_add(&receiver->record_failures, 1);
+    ndtd_log(NDTD_LOG_ERROR, "the recording ends here: %s", reason);
+    if (ndt_bag_finish(bag, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_DEBUG, "the recording was closed with: %s", err.text);
+}
+
+static void record(struct ndtd_receiver *receiver, const struct arrival *arrival)
+{
+    struct ndt_error err = {""};
+    struct ndt_bag_writer *bag = borrow_bag(receiver);
+    const struct ndt_bag_record line = {.type = (uint32_t)arrival->frame.type,
+                                        .length = (uint32_t)arrival->frame.size,
+                                        .receive_time_ns = arrival->receive_time_ns,
+                                        .payload = arrival->frame.data};
+    if (!bag)
+        return;
+    const int good = ndt_bag_write(bag, &line, &err) == NDT_OK;
+    give_bag_back(receiver, !good);
+    if (good)
+        atomic_fetch_add(&receiver->recorded, 1);
+    else
+        end_recording(receiver, bag, err.text);
+}
+
+/* ---- frames ---- */
+
+/* A scan whose header can be read is answered whatever is behind it. What the decoder would refuse is refused here: it
+ * must not push good scans out of the queue. */
+static int identify_scan(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *frame)
+{
+    struct ndt_error err = {""};
+    struct ndt_scan_message scan;
+    if (ndt_scan_header_decode(frame->data, frame->size, &scan, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_WARNING, "%s: a scan cannot be answered: %s", receiver->endpoint.address, err.text);
+        return 0;
+    }
+    frame->seq = scan.seq;
+    frame->stamp_ns = scan.stamp_ns;
+    memcpy(frame->frame_id, scan.frame_id, sizeof(frame->frame_id));
+    if (ndt_scan_check(frame->data, frame->size, &err) == NDT_OK)
+        return 1;
+    ndtd_log(NDTD_LOG_WARNING, "%s: scan %llu is refused: %s", receiver->endpoint.address,
+             (unsigned long long)scan.seq, err.text);
+    answer_rejected(receiver, frame, err.text);
+    return 0;
+}
+
+/* Whether the frame is one for the matcher. One line per kind of badness, because the log throttles by format. */
+static int identify(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *frame)
+{
+    struct ndt_error err = {""};
+    if (ndt_message_peek(frame->data, frame->size, &frame->type, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_WARNING, "%s: a frame of %zu bytes cannot be understood: %s", receiver->endpoint.address,
+                 frame->size, err.text);
+        return 0;
+    }
+    switch (frame->type) {
+    case NDT_MESSAGE_INITIAL_POSE:
+    case NDT_MESSAGE_ODOMETRY:
+    case NDT_MESSAGE_GNSS:
+        return 1;
+    case NDT_MESSAGE_SCAN:
+        break;
+    default:
+        ndtd_log(NDTD_LOG_WARNING, "%s: messages of type %s are not for this socket", receiver->endpoint.address,
+                 ndt_message_name(frame->type));
+        return 0;
+    }
+    return identify_scan(receiver, frame);
+}
+
+static void give(struct ndtd_receiver *receiver, const struct arrival *arrival)
+{
+    int dropped = 0;
+    struct ndt_error err = {""};
+    struct ndtd_waiting_frame oldest = {0};
+    const int is_scan = arrival->frame.type == NDT_MESSAGE_SCAN;
+    if (is_scan)
+        atomic_fetch_add(&receiver->scans, 1);
+    if (ndtd_queue_give(receiver->queue, &arrival->frame, &dropped, &oldest, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_ERROR, "a frame cannot wait for the matcher: %s", err.text);
+        if (is_scan)
+            answer_rejected(receiver, &arrival->frame, err.text);
+    }
+    if (dropped)
+        answer_dropped(receiver, &oldest);
+}
+
+static void take_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
+{
+    struct arrival arrival = {
+        .frame = {.arrival_us = ndtd_now_us(), .data = zmq_msg_data(message), .size = zmq_msg_size(message)},
+        .receive_time_ns = wall_clock_ns()};
+    atomic_fetch_add(&receiver->frames, 1);
+    atomic_fetch_add(&receiver->bytes, arrival.frame.size);
+    if (!identify(receiver, &arrival.frame)) {
+        atomic_fetch_add(&receiver->bad, 1);
+        return;
+    }
+    record(receiver, &arrival);
+    give(receiver, &arrival);
+}
+
+/* A message of several parts is one bad frame, however many parts it has. Returns 0 when nothing waits. */
+static int receive(struct ndtd_receiver *receiver, zmq_msg_t *message)
+{
+    if (zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) < 0)
+        return 0;
+    if (!zmq_msg_more(message)) {
+        take_frame(receiver, message);
+        return 1;
+    }
+    atomic_fetch_add(&receiver->frames, 1);
+    atomic_fetch_add(&receiver->bad, 1);
+    ndtd_log(NDTD_LOG_WARNING, "%s: a message of several parts; one part is one message",
+             receiver->endpoint.address);
+    do
+        atomic_fetch_add(&receiver->bytes, zmq_msg_size(message));
+    while (zmq_msg_more(message) && zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) >= 0);
+    return 1;
+}
+
+static void *run(void *argument)
+{
+    struct ndtd_receiver *receiver = argument;
+    struct ndt_error err = {""};
+    zmq_msg_t message;
+    if (ndtd_outlet_open(&receiver->outlet, receiver->publisher, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_ERROR, "the receiver stops: %s", err.text);
+        return NULL;
+    }
+    zmq_msg_init(&message);
+    while (ndtd_socket_thread_wait(&receiver->thread, receiver->socket))
+        for (int i = 0; i < FRAMES_PER_WAKE && receive(receiver, &message); i++) {
+        }
+    zmq_msg_close(&message);
+    ndtd_outlet_close(receiver->outlet);
+    return NULL;
+}
+
+/* ---- from outside ---- */
+
+enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_sockets *sockets,
+                                   const struct ndtd_endpoint *endpoint, enum ndtd_receiver_kind kind,
+                                   struct ndtd_queue *queue, struct ndtd_publisher *publisher,
+                                   struct ndt_error *err)
+{
+    struct ndtd_receiver *receiver = calloc(1, sizeof(*receiver));
+    if (!receiver)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the receiver");
+    receiver->endpoint = *endpoint;
+    receiver->queue = queue;
+    receiver->publisher = publisher;
+    pthread_mutex_init(&receiver->bag_lock, NULL);
+    pthread_cond_init(&receiver->bag_idle, NULL);
+    enum ndt_status status =
+        ndtd_socket_bind(&receiver->socket, sockets, kind == NDTD_RECEIVE_PULL ? ZMQ_PULL : ZMQ_SUB, endpoint, err);
+    if (status == NDT_OK)
+        status = ndtd_socket_thread_start(&receiver->thread, "ndt-receive", run, receiver, err);
+    if (status != NDT_OK) {
+        ndtd_socket_close(receiver->socket, endpoint);
+        pthread_cond_destroy(&receiver->bag_idle);
+        pthread_mutex_destroy(&receiver->bag_lock);
+        free(receiver);
+        return status;
+    }
+    *out = receiver;
+    return NDT_OK;
+}
+
+void ndtd_receiver_close(struct ndtd_receiver *receiver)
+{
+    struct ndt_error err = {""};
+    if (!receiver)
+        return;
+    ndtd_socket_thread_stop(&receiver->thread);
+    ndtd_socket_close(receiver->socket, &receiver->endpoint);
+    if (receiver->bag && ndt_bag_finish(receiver->bag, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_ERROR, "the recording could not be finished: %s", err.text);
+    pthread_cond_destroy(&receiver->bag_idle);
+    pthread_mutex_destroy(&receiver->bag_lock);
+    free(receiver);
+}
+
+enum ndt_status ndtd_receiver_record(struct ndtd_receiver *receiver, const char *path, struct ndt_error *err)
+{
+    struct ndt_bag_writer *bag;
+    enum ndt_status status = ndt_bag_create(&bag, path, 0, err);
+    if (status != NDT_OK)
+        return status;
+    pthread_mutex_lock(&receiver->bag_lock);
+    const int busy = receiver->bag != NULL;
+    if (!busy)
+        receiver->bag = bag;
+    pthread_mutex_unlock(&receiver->bag_lock);
+    if (!busy)
+        return NDT_OK;
+    ndt_bag_discard(bag);
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a recording is running; stop it first", path);
+}
+
+enum ndt_status ndtd_receiver_stop_recording(struct ndtd_receiver *receiver, struct ndt_error *err)
+{
+    struct ndt_bag_writer *bag = take_bag(receiver);
+    return bag ? ndt_bag_finish(bag, err) : ndt_fail(err, NDT_ERR_ARGUMENT, "nothing is being recorded");
+}
+
+void ndtd_receiver_set_identity(struct ndtd_receiver *receiver, uint64_t map_id, uint64_t config_hash)
+{
+    atomic_store(&receiver->map_id, map_id);
+    atomic_store(&receiver->config_hash, config_hash);
+}
+
+struct ndtd_receiver_counters ndtd_receiver_counters(const struct ndtd_receiver *receiver)
+{
+    return (struct ndtd_receiver_counters){.frames = atomic_load(&receiver->frames),
+                                           .scans = atomic_load(&receiver->scans),
+                                           .bytes = atomic_load(&receiver->bytes),
+                                           .bad = atomic_load(&receiver->bad),
+                                           .recorded = atomic_load(&receiver->recorded),
+                                           .record_failures = atomic_load(&receiver->record_failures)};
+}

@@ -1,0 +1,116 @@
+#include "ndtd/settings_change.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndt/hash.h"
+
+enum { VALUE_MAX = 4200 };
+
+/* Names, or whole sections where they end in a dot. */
+static const char *const can_change[] = {
+    "ndt.max_iterations",
+    "ndt.step_limit_m",
+    "ndt.step_limit_deg",
+    "ndt.eigenvalue_floor",
+    "ndt.max_trials",
+    "ndt.coarse_stop_m",
+    "ndt.coarse_stop_deg",
+    "ndt.coarse_stop_gain",
+    "ndt.fine_stop_m",
+    "ndt.fine_stop_deg",
+    "ndt.fine_stop_gain",
+    "ndt.trans_epsilon",
+    "ndt.step_size",
+    "ndt.deadline_ms",
+    "ndt.regularization.",
+    "score_estimation.",
+    "covariance.",
+    "preprocess.",
+    "tracker.",
+    "live.budget_ms",
+    "log.",
+    "debug.",
+    "ndt.neighbours",
+};
+
+int ndtd_option_can_change(const struct ndtd_option *option)
+{
+    const char *name = ndtd_option_target(option)->name;
+    for (size_t i = 0; i < sizeof(can_change) / sizeof(can_change[0]); i++) {
+        const size_t length = strlen(can_change[i]);
+        if (can_change[i][length - 1] == '.' ? strncmp(name, can_change[i], length) == 0
+                                             : strcmp(name, can_change[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Values that stand alone in the settings are copied; those of a list are spread over it. */
+static void copy_value(struct ndtd_settings *to, const struct ndtd_settings *from, const struct ndtd_option *option)
+{
+    static const size_t sizes[] = {
+        [NDTD_BOOL] = sizeof(int),        [NDTD_INT] = sizeof(int),          [NDTD_UINT32] = sizeof(uint32_t),
+        [NDTD_UINT64] = sizeof(uint64_t), [NDTD_SIZE] = sizeof(size_t),      [NDTD_REAL] = sizeof(double),
+        [NDTD_ENUM] = sizeof(int),        [NDTD_REAL_LIST] = sizeof(double), [NDTD_ENUM_LIST] = sizeof(int),
+    };
+    const size_t items = option->max_items ? option->max_items : 1;
+    size_t size = sizes[option->type];
+    if (size == 0) /* text */
+        size = option->size;
+    for (size_t i = 0; i < items; i++) {
+        const size_t at = option->offset + i * option->size;
+        memcpy((char *)to + at, (const char *)from + at, size);
+    }
+    if (option->count_offset != SIZE_MAX)
+        memcpy((char *)to + option->count_offset, (const char *)from + option->count_offset, sizeof(size_t));
+}
+
+static void add_name(char *list, size_t size, const char *name)
+{
+    const size_t used = strlen(list);
+    const char *between = used ? ", " : "";
+    if (used + strlen(between) + strlen(name) + 1 <= size) {
+        strcat(list, between);
+        strcat(list, name);
+    }
+}
+
+static int differs(const struct ndtd_settings *a, const struct ndtd_settings *b, const struct ndtd_option *option)
+{
+    char one[VALUE_MAX], other[VALUE_MAX];
+    return strcmp(ndtd_option_format(a, option, one, sizeof(one)),
+                  ndtd_option_format(b, option, other, sizeof(other))) != 0;
+}
+
+void ndtd_settings_merge(struct ndtd_settings *running, const struct ndtd_settings *wanted, char *restart,
+                         size_t size)
+{
+    restart[0] = '\0';
+    for (size_t i = 0; i < ndtd_option_count(); i++) {
+        const struct ndtd_option *option = ndtd_option_at(i);
+        if (option->alias_of || !differs(running, wanted, option))
+            continue;
+        if (ndtd_option_can_change(option))
+            copy_value(running, wanted, option);
+        else
+            add_name(restart, size, option->name);
+    }
+    /* Ranges were right in both; what is derived (neighbours per level) follows. */
+    if (ndtd_settings_finish(running, NULL) != NDT_OK)
+        abort(); /* options that constrain each other are not both changeable and fixed */
+}
+
+uint64_t ndtd_settings_hash(const struct ndtd_settings *settings)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return 0;
+    ndtd_options_print_config(file, settings);
+    const int failed = fclose(file);
+    const uint64_t hash = failed ? 0 : ndt_hash64(text, size, 0);
+    free(text);
+    return hash;
+}

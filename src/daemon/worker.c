@@ -1,0 +1,426 @@
+#include "ndtd/worker.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndtd/log.h"
+#include "ndtd/notify.h"
+#include "ndtd/realtime.h"
+#include "ndtd/settings_change.h"
+#include "ndtd/stopwatch.h"
+
+enum { FRAMES_AT_ONCE = 64 };
+/* How long the thread sleeps at most: then it looks for new maps, and feeds the watchdog. */
+static const double NAP_US = 50e3;
+/* Kept for publishing: the longest time it took lately, which fades with every scan, and a little more. One slow
+ * publication may not take the time of many scans: at most this part of the budget. */
+static const double RESERVE_FADE = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
+
+/* What other threads ask for; taken over between frames. */
+struct mailbox {
+    int has_pose, has_settings, has_active;
+    int active;
+    struct ndt_pose_message pose;
+    struct ndtd_settings settings;
+    uint64_t config_hash;
+};
+
+struct ndtd_worker {
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards mailbox, status, ring and start-up */
+    pthread_cond_t opened;
+    int is_open;
+    enum ndt_status open_status;
+    struct ndt_error open_error;
+    struct mailbox mailbox;
+    struct mailbox letters; /* the thread's copy of it */
+    atomic_int has_mail;
+    struct ndtd_worker_status status;
+    struct ndtd_worker_timing ring[NDTD_TIMINGS_KEPT];
+    uint64_t ring_count;
+
+    /* The thread's own. */
+    struct ndtd_settings settings;
+    struct ndtd_worker_parts parts;
+    struct ndtd_pipeline *pipeline;
+    struct ndt_result_message message;
+    uint64_t map_id, config_hash;
+    double publish_us, reserve_us;
+    double fed_us, feed_every_us;
+};
+
+static void publish_state(struct ndtd_worker *worker)
+{
+    const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
+    pthread_mutex_lock(&worker->lock);
+    worker->status.map_id = worker->map_id;
+    worker->status.config_hash = worker->config_hash;
+    worker->status.has_pose = tracker->has_pose;
+    worker->status.T_map_sensor = tracker->T_map_sensor;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* The map has to be there before the first scan: a new start counts as well. */
+static void follow(struct ndtd_worker *worker, const struct ndt_pose *T_map_sensor)
+{
+    if (worker->parts.loader)
+        ndtd_map_loader_follow(worker->parts.loader, T_map_sensor->t_m);
+}
+
+static void read_mail(struct ndtd_worker *worker)
+{
+    struct mailbox *mail = &worker->letters;
+    if (!atomic_exchange(&worker->has_mail, 0))
+        return;
+    pthread_mutex_lock(&worker->lock);
+    *mail = worker->mailbox;
+    worker->mailbox.has_pose = worker->mailbox.has_settings = worker->mailbox.has_active = 0;
+    pthread_mutex_unlock(&worker->lock);
+    if (mail->has_pose) {
+        ndtd_pipeline_start_at(worker->pipeline, &mail->pose);
+        follow(worker, &mail->pose.pose);
+    }
+    if (mail->has_active)
+        ndtd_pipeline_set_active(worker->pipeline, mail->active);
+    if (mail->has_settings) {
+        worker->settings = mail->settings;
+        worker->config_hash = mail->config_hash;
+        ndtd_pipeline_apply(worker->pipeline, &worker->settings);
+    }
+    publish_state(worker);
+}
+
+static void take_map(struct ndtd_worker *worker)
+{
+    struct ndt_map *map;
+    struct ndt_error err = {""};
+    if (!worker->parts.loader || !ndtd_map_loader_take(worker->parts.loader, &map))
+        return;
+    if (ndtd_pipeline_set_map(worker->pipeline, map, &err) == NDT_OK)
+        worker->map_id = map ? map->id : 0;
+    else
+        ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be taken over, the one before stays: %s", err.text);
+    ndt_map_release(map);
+    publish_state(worker);
+}
+
+static void feed_watchdog(struct ndtd_worker *worker)
+{
+    const double now_us = ndtd_now_us();
+    if (worker->feed_every_us <= 0 || now_us - worker->fed_us < worker->feed_every_us)
+        return;
+    worker->fed_us = now_us;
+    ndtd_notify_watchdog();
+}
+
+static void between_frames(struct ndtd_worker *worker)
+{
+    read_mail(worker);
+    take_map(worker);
+    feed_watchdog(worker);
+}
+
+/* A pose that is not known is left out: its quaternion is zero. */
+static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_record *record, uint32_t queue_depth)
+{
+    struct ndt_result_message *message = &worker->message;
+    message->seq = record->seq;
+    message->stamp_ns = record->stamp_ns;
+    strcpy(message->frame_id, "map");
+    message->result = record->result;
+    if (record->result.outcome == NDT_NO_GUESS)
+        memset(&message->result.T_map_sensor, 0, sizeof(message->result.T_map_sensor));
+    if (record->result.evaluations == 0)
+        message->result.scores.coverage = -1; /* unknown */
+    message->map_id = worker->map_id;
+    message->config_hash = worker->config_hash;
+    message->queue_depth = queue_depth;
+    message->drop_counter = ndtd_queue_counters(worker->parts.queue).dropped;
+    message->decode_us = record->decode_us;
+    message->queue_us = record->queue_us;
+    message->preprocess_us = record->preprocess_us;
+    message->upload_us = record->upload_us;
+    message->publish_us = worker->publish_us;
+}
+
+static void keep_timing(struct ndtd_worker *worker, const struct ndtd_scan_record *record, double latency_us,
+                        uint32_t queue_depth)
+{
+    pthread_mutex_lock(&worker->lock);
+    struct ndtd_worker_timing *row = &worker->ring[worker->ring_count++ % NDTD_TIMINGS_KEPT];
+    row->record = *record;
+    row->record.trace = NULL;
+    row->record.trace_count = 0;
+    row->latency_us = latency_us;
+    row->queue_depth = queue_depth;
+    worker->status.scans++;
+    worker->status.outcomes[record->result.outcome]++;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void answer(struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame,
+                   struct ndtd_scan_record *record, uint32_t queue_depth)
+{
+    struct ndt_error err = {""};
+    const double start_us = ndtd_now_us();
+    fill_message(worker, record, queue_depth);
+    if (worker->parts.sink.send(worker->parts.sink.context, &worker->message, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_ERROR, "the result of scan %" PRIu64 " could not be published: %s", record->seq,
+                 err.text);
+        pthread_mutex_lock(&worker->lock);
+        worker->status.send_failures++;
+        pthread_mutex_unlock(&worker->lock);
+    }
+    const double end_us = ndtd_now_us();
+    worker->publish_us = record->publish_us = end_us - start_us;
+    worker->reserve_us = fmax(worker->publish_us, RESERVE_FADE * worker->reserve_us);
+    keep_timing(worker, record, end_us - frame->arrival_us, queue_depth);
+    publish_state(worker);
+}
+
+/* A scan that the pipeline could not take. */
+static void refuse_scan(const struct ndtd_waiting_frame *frame, const char *why, struct ndtd_scan_record *record)
+{
+    memset(record, 0, sizeof(*record));
+    record->seq = frame->seq;
+    record->stamp_ns = frame->stamp_ns;
+    record->result.outcome = NDT_REJECTED;
+    snprintf(record->result.reason, sizeof(record->result.reason), "%.95s", why);
+}
+
+static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame, const char *why)
+{
+    ndtd_log(NDTD_LOG_WARNING, "a %s frame could not be used: %s", ndt_message_name(frame->type), why);
+    pthread_mutex_lock(&worker->lock);
+    worker->status.frames_refused++;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame)
+{
+    const double budget_us = worker->settings.budget_s * 1e6;
+    return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
+}
+
+static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame, uint32_t queue_depth)
+{
+    struct ndtd_scan_record record;
+    struct ndt_error err = {""};
+    int emitted;
+    const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
+    const double queue_us = ndtd_now_us() - frame->arrival_us;
+    ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
+    enum ndt_status status =
+        ndtd_pipeline_frame(worker->pipeline, frame->type, frame->data, frame->size, &emitted, &record, &err);
+    if (status != NDT_OK)
+        refuse_frame(worker, frame, err.text);
+    if (status != NDT_OK && frame->type == NDT_MESSAGE_SCAN)
+        refuse_scan(frame, err.text, &record);
+    record.queue_us = queue_us;
+    if (frame->type == NDT_MESSAGE_SCAN)
+        answer(worker, frame, &record, queue_depth);
+    if ((frame->type == NDT_MESSAGE_SCAN || frame->type == NDT_MESSAGE_INITIAL_POSE) && tracker->has_pose)
+        follow(worker, &tracker->T_map_sensor);
+}
+
+/* One after the other. A backend that aligns scans together would be asked here. */
+static void handle_batch(struct ndtd_worker *worker, struct ndtd_waiting_frame **frames, size_t count)
+{
+    uint32_t waited = ndtd_queue_counters(worker->parts.queue).scans_waiting;
+    for (size_t i = 0; i < count; i++)
+        waited += frames[i]->type == NDT_MESSAGE_SCAN;
+    for (size_t i = 0; i < count; i++) {
+        between_frames(worker);
+        handle(worker, frames[i], waited);
+        waited -= frames[i]->type == NDT_MESSAGE_SCAN;
+        ndtd_queue_put_back(worker->parts.queue, &frames[i], 1);
+    }
+}
+
+static void run(struct ndtd_worker *worker)
+{
+    struct ndtd_waiting_frame *frames[FRAMES_AT_ONCE];
+    for (;;) {
+        const int closed = ndtd_queue_closed(worker->parts.queue); /* before: what waits is answered all the same */
+        const size_t count = ndtd_queue_take(worker->parts.queue, NAP_US, (unsigned)worker->settings.batch_max,
+                                             frames, FRAMES_AT_ONCE);
+        between_frames(worker);
+        if (count == 0 && closed)
+            return;
+        handle_batch(worker, frames, count);
+    }
+}
+
+static void describe(struct ndtd_worker *worker)
+{
+    const struct ndt_backend *backend = ndtd_pipeline_backend(worker->pipeline);
+    char text[sizeof(worker->status.backend)];
+    snprintf(text, sizeof(text), "%s", backend->ops->name);
+    if (backend->ops->describe)
+        backend->ops->describe(backend, text, sizeof(text));
+    pthread_mutex_lock(&worker->lock);
+    memcpy(worker->status.backend, text, sizeof(text));
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* Backend and its threads are started from here: they inherit cores and priority. */
+static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *err)
+{
+    const struct ndtd_worker_sink *sink = &worker->parts.sink;
+    enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, &worker->settings, worker->parts.map, err);
+    if (status == NDT_OK && sink->open)
+        status = sink->open(sink->context, err);
+    if (status != NDT_OK)
+        return status;
+    describe(worker);
+    worker->map_id = worker->parts.map ? worker->parts.map->id : 0;
+    take_map(worker);
+    publish_state(worker);
+    return NDT_OK;
+}
+
+static void tell_opened(struct ndtd_worker *worker, enum ndt_status status, const struct ndt_error *err)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->is_open = 1;
+    worker->open_status = status;
+    worker->open_error = *err;
+    pthread_cond_signal(&worker->opened);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void *work(void *context)
+{
+    struct ndtd_worker *worker = context;
+    struct ndt_error err = {""};
+    ndtd_thread_name("ndt-match");
+    ndtd_realtime_enter(&worker->settings);
+    enum ndt_status status = open_parts(worker, &err);
+    tell_opened(worker, status, &err);
+    if (status == NDT_OK) {
+        run(worker);
+        if (worker->parts.sink.close)
+            worker->parts.sink.close(worker->parts.sink.context);
+    }
+    ndtd_pipeline_destroy(worker->pipeline);
+    return NULL;
+}
+
+static void free_worker(struct ndtd_worker *worker)
+{
+    pthread_mutex_destroy(&worker->lock);
+    pthread_cond_destroy(&worker->opened);
+    free(worker);
+}
+
+/* Whoever asks for the status lends its lock the priority of the thread that waits for it. */
+static void init_locks(struct ndtd_worker *worker)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&worker->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_cond_init(&worker->opened, NULL);
+}
+
+enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const struct ndtd_worker_parts *parts,
+                                  struct ndt_error *err)
+{
+    *out = NULL;
+    struct ndtd_worker *worker = calloc(1, sizeof(*worker));
+    if (!worker)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the matching thread");
+    init_locks(worker);
+    worker->settings = *parts->settings;
+    worker->parts = *parts;
+    worker->parts.settings = NULL;
+    worker->config_hash = ndtd_settings_hash(parts->settings);
+    worker->status.active = 1;
+    worker->feed_every_us = ndtd_notify_watchdog_interval_s() * 1e6 / 3;
+    if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
+        free_worker(worker);
+        return ndt_fail(err, NDT_ERR_MEMORY, "the matching thread could not be started");
+    }
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->is_open)
+        pthread_cond_wait(&worker->opened, &worker->lock);
+    const enum ndt_status status = worker->open_status;
+    if (err)
+        *err = worker->open_error;
+    pthread_mutex_unlock(&worker->lock);
+    if (status == NDT_OK) {
+        *out = worker;
+        return NDT_OK;
+    }
+    pthread_join(worker->thread, NULL);
+    free_worker(worker);
+    return status;
+}
+
+void ndtd_worker_stop(struct ndtd_worker *worker)
+{
+    if (!worker)
+        return;
+    ndtd_queue_close(worker->parts.queue);
+    pthread_join(worker->thread, NULL);
+    free_worker(worker);
+}
+
+/* Called with the mailbox filled and the lock held. */
+static void post(struct ndtd_worker *worker)
+{
+    atomic_store(&worker->has_mail, 1);
+    pthread_mutex_unlock(&worker->lock);
+    ndtd_queue_wake(worker->parts.queue);
+}
+
+void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_message *pose)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->mailbox.pose = *pose;
+    worker->mailbox.has_pose = 1;
+    post(worker);
+}
+
+void ndtd_worker_set_active(struct ndtd_worker *worker, int active)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->mailbox.active = active;
+    worker->mailbox.has_active = 1;
+    worker->status.active = active;
+    post(worker);
+}
+
+void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings *settings)
+{
+    const uint64_t hash = ndtd_settings_hash(settings);
+    pthread_mutex_lock(&worker->lock);
+    worker->mailbox.settings = *settings;
+    worker->mailbox.config_hash = hash;
+    worker->mailbox.has_settings = 1;
+    post(worker);
+}
+
+void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out)
+{
+    pthread_mutex_lock(&worker->lock);
+    *out = worker->status;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+size_t ndtd_worker_timings(struct ndtd_worker *worker, struct ndtd_worker_timing *out, size_t max)
+{
+    pthread_mutex_lock(&worker->lock);
+    const uint64_t kept = worker->ring_count < NDTD_TIMINGS_KEPT ? worker->ring_count : NDTD_TIMINGS_KEPT;
+    const size_t count = max < kept ? max : (size_t)kept;
+    for (size_t i = 0; i < count; i++)
+        out[i] = worker->ring[(worker->ring_count - count + i) % NDTD_TIMINGS_KEPT];
+    pthread_mutex_unlock(&worker->lock);
+    return count;
+}

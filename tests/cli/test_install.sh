@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# What is installed can be used: programs, libraries by pkg-config and by find_package, headers alone, and the .deb.
+#   test_install.sh BIN_DIR      (the build folder is the one above it)
+# Exit codes: 0 passed, 1 failed, 77 not here: a sanitizer build, or a tool is missing.
+set -uo pipefail
+bin=$(cd "${1:?BIN_DIR}" && pwd)
+build=$(dirname "$bin")
+[ -f "$build/cmake_install.cmake" ] || { echo "no build folder above $bin"; exit 77; }
+
+cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
+[ -z "$(cached NDT_SANITIZE)" ] || { echo "a sanitizer build is nothing to install"; exit 77; }
+for tool in cmake pkg-config cc; do
+    command -v "$tool" >/dev/null || { echo "no $tool here"; exit 77; }
+done
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset DESTDIR
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+has() { # FOLDER PATH...
+    local folder=$1 path
+    shift
+    for path in "$@"; do
+        [ -e "$folder/$path" ] || fail "$path is not installed"
+    done
+}
+
+# Installed for /usr, staged; the libraries are wherever this build wants them below the prefix.
+DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
+lib=$(cached CMAKE_INSTALL_LIBDIR)
+usr=$work/stage/usr
+has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/autoware.yaml \
+    usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_io/bag.h,ndt_proto/message.h} \
+    usr/"$lib"/{libndt_core.a,libndt_io.a,libndt_proto.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
+for program in "$bin"/ndtd "$bin"/ndt-*; do
+    [ -x "$program" ] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
+done
+grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
+"$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
+[ -z "$(find stage -name 'libndt_daemon*' -o -name ndtd -path '*include*')" ] || fail "private parts were installed"
+
+# Installed for another prefix, over a configuration that is there.
+mkdir -p other/etc/ndtd
+echo '# mine' >other/etc/ndtd/ndtd.yaml
+cmake --install "$build" --prefix "$work/other" >log 2>&1 || fail "cmake --install --prefix: $(tail -n 5 log)"
+grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "a configuration that was there was overwritten"
+grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml\$" other/lib/systemd/system/ndtd.service ||
+    fail "ExecStart for another prefix"
+
+# A consumer of all three libraries: a cloud to a file, the file to a map, a message there and back.
+cat >consumer.c <<'END'
+#include <math.h>
+#include <stdio.h>
+#include <ndt/align.h>
+#include <ndt/backend.h>
+#include <ndt/pose.h>
+#include <ndt_io/cloud_file.h>
+#include <ndt_io/map_file.h>
+#include <ndt_proto/message.h>
+
+static int fail(const struct ndt_error *err)
+{
+    fprintf(stderr, "%s\n", err->text);
+    return 1;
+}
+
+int main(void)
+{
+    static struct ndt_result_message sent, got;
+    struct ndt_error err = {""};
+    struct ndt_map_config config;
+    struct ndt_cloud cloud;
+    struct ndt_map *map;
+    struct ndt_frame frame;
+    ndt_frame_init(&frame);
+    ndt_cloud_init(&cloud);
+    if (ndt_cloud_reserve(&cloud, 10000, 0, &err) != NDT_OK)
+        return fail(&err);
+    for (cloud.count = 0; cloud.count < 10000; cloud.count++) {
+        cloud.x_m[cloud.count] = 0.2f * (float)(cloud.count % 100);
+        cloud.y_m[cloud.count] = 0.2f * (float)(cloud.count / 100);
+        cloud.z_m[cloud.count] = sinf((float)cloud.count);
+    }
+    if (ndt_pcd_write(&cloud, "consumer.pcd", NDT_PCD_COMPRESSED, &err) != NDT_OK)
+        return fail(&err);
+    ndt_map_config_default(&config);
+    if (ndt_map_load(&map, "consumer.pcd", &config, &err) != NDT_OK)
+        return fail(&err);
+    sent.seq = 42;
+    sent.map_id = map->id;
+    sent.result.outcome = NDT_NO_MAP;
+    sent.result.T_map_sensor = ndt_pose_identity();
+    if (ndt_cpu_backend.probe(&err) != NDT_OK || ndt_result_encode(&frame, &sent, &err) != NDT_OK ||
+        ndt_result_decode(frame.data, frame.size, &got, &err) != NDT_OK)
+        return fail(&err);
+    printf("%u voxels, seq %u\n", map->levels[map->level_count - 1].voxel_count - 1, (unsigned)got.seq);
+    ndt_frame_free(&frame);
+    ndt_map_release(map);
+    ndt_cloud_free(&cloud);
+    return got.map_id != sent.map_id;
+}
+END
+run_consumer() { # NAME PROGRAM
+    "$2" >said 2>&1 || { fail "consumer by $1: $(cat said)"; return; }
+    grep -qE '^[1-9][0-9]* voxels, seq 42$' said || fail "consumer by $1 says: $(cat said)"
+}
+
+export PKG_CONFIG_PATH=$usr/$lib/pkgconfig
+version=$(cached CMAKE_PROJECT_VERSION)
+for name in core io proto; do
+    [ "$(pkg-config --modversion "ndt-$name")" = "$version" ] || fail "ndt-$name.pc: another version than $version"
+    pkg-config --validate "ndt-$name" || fail "ndt-$name.pc is not valid"
+done
+# shellcheck disable=SC2046
+if cc -std=gnu17 -Wall -Wextra -Werror consumer.c $(pkg-config --static --cflags --libs ndt-io ndt-proto) -o by-pkg-config 2>log; then
+    run_consumer pkg-config ./by-pkg-config
+else
+    fail "pkg-config: $(head -n 10 log)"
+fi
+
+mkdir project && cat >project/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+find_package(ndtd ${version%.*} REQUIRED COMPONENTS core io proto)
+add_executable(consumer ../consumer.c)
+target_link_libraries(consumer PRIVATE ndtd::io ndtd::proto)
+END
+if cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$usr" >log 2>&1 && cmake --build project/build >>log 2>&1; then
+    run_consumer find_package project/build/consumer
+else
+    fail "find_package: $(tail -n 20 log)"
+fi
+sed -i 's/COMPONENTS.*)/COMPONENTS cuda)/' project/CMakeLists.txt
+cmake -S project -B project/none -DCMAKE_PREFIX_PATH="$usr" >/dev/null 2>&1 && fail "a component that is not there was found"
+sed -i "s/find_package.*/find_package(ndtd 99.0 REQUIRED)/" project/CMakeLists.txt
+cmake -S project -B project/none -DCMAKE_PREFIX_PATH="$usr" >/dev/null 2>&1 && fail "version 99 was found"
+
+# Every header alone. point_math.h is a template: its user says for which type.
+find "$usr/include" -name '*.h' | while read -r header; do
+    { grep -q '#error "define NDT_REAL' "$header" &&
+        printf '%s\n' '#define NDT_REAL float' '#define NDT_NAME(x) x##_f' '#define NDT_DEVICE' \
+            'static inline float ndt_exp_f(float x) { return x; }'
+    echo "#include \"$header\""; } >header.c
+    cc -std=gnu17 -fsyntax-only -Wall -Wextra -Werror -I"$usr/include" header.c >log 2>&1 || echo "$header: $(head -n 3 log)"
+done >bad-headers
+[ -s bad-headers ] && fail "$(cat bad-headers)"
+[ "$(find "$usr/include" -name '*.h' | wc -l)" -ge 15 ] || fail "headers are missing"
+
+# The package. Its name tells version and architecture.
+if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null; then
+    if cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" >log 2>&1; then
+        deb=$(echo packages/ndtd_"$version"_*.deb)
+        dpkg-deb --contents "$deb" | awk '{print $6}' >contents
+        for path in usr/bin/ndtd usr/bin/ndt-bag etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service \
+            usr/include/ndt/map.h usr/share/doc/ndtd/LICENSE; do
+            grep -qx "./$path" contents || fail "$path is not in the package"
+        done
+        grep -vE '^\./(usr|etc)/' contents | grep -qvE '^\./((usr|etc)/)?$' && fail "strange places: $(grep -vE '^\./(usr|etc)/' contents)"
+        depends=$(dpkg-deb --field "$deb" Depends)
+        for library in libc6 libyaml-0-2 libzmq5; do
+            grep -q "$library" <<<"$depends" || fail "Depends lacks $library: $depends"
+        done
+        grep -q libpcl <<<"$depends" && fail "the package wants PCL: $depends"
+        dpkg-deb --control "$deb" control
+        grep -qx /etc/ndtd/ndtd.yaml control/conffiles || fail "the configuration is no conffile"
+        [ "$(dpkg-deb --field "$deb" Maintainer)" = "ndtd developers <ndtd@localhost>" ] || fail "another maintainer"
+        mkdir unpacked && dpkg-deb --extract "$deb" unpacked && unpacked/usr/bin/ndtd --version >/dev/null ||
+            fail "ndtd of the package does not run"
+        echo "$(basename "$deb"): $(du -k "$deb" | cut -f1) KiB, Depends: $depends"
+    else
+        fail "cpack: $(tail -n 10 log)"
+    fi
+else
+    echo "no dpkg-deb, dpkg-shlibdeps or cpack here: the package is left out"
+fi
+[ "$failures" = 0 ] && echo "installation: all good"
+exit $((failures > 0))

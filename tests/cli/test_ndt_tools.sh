@@ -1,0 +1,170 @@
+#!/bin/sh
+# ndt-send, ndt-echo and ndt-top from the outside: usage, what they say when nobody is there, and all three against a
+# running ndtd with a simulated drive.
+#   test_ndt_tools.sh BIN_DIR      0: all as expected
+set -u
+bin=${1:?the folder with the programs}
+work=$(mktemp -d) || exit 1
+daemon=
+clean() {
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null
+    wait
+    rm -rf "$work"
+}
+trap clean EXIT
+cd "$work" || exit 1
+mkdir -m 700 run
+RUNTIME_DIRECTORY=$work/run
+export RUNTIME_DIRECTORY
+failures=0
+
+fail() {
+    echo "FAILED: $*" >&2
+    sed 's/^/    /' out err >&2
+    failures=$((failures + 1))
+}
+
+# expect CODE "words on stderr" TOOL arguments...   no words: nothing on stderr
+expect() {
+    code=$1 words=$2
+    shift 2
+    tool=$1
+    shift
+    "$bin/$tool" "$@" >out 2>err
+    got=$?
+    [ "$got" -eq "$code" ] || fail "$tool $*: exit code $got, not $code"
+    if [ -z "$words" ]; then
+        [ ! -s err ] || fail "$tool $*: stderr is not empty"
+    else
+        grep -qF -- "$words" err || fail "$tool $*: no '$words' on stderr"
+    fi
+    if [ "$code" -ne 0 ] && [ "$(wc -l <err)" -ne 1 ]; then
+        fail "$tool $*: not one line on stderr"
+    fi
+}
+
+# says "words": on stdout of the last command
+says() {
+    grep -qF -- "$1" out || fail "no '$1' on stdout"
+}
+
+# ---- usage ----
+for tool in ndt-send ndt-echo ndt-top; do
+    expect 0 "" $tool --help
+    says "usage: $tool"
+    says "--curve-keys FILE"
+    expect 2 "--endpiont=x: $tool has no such option; did you mean --endpoint?" $tool --endpiont=x
+    expect 2 "--endpoint: its value is missing" $tool --endpoint
+    expect 2 "one argument too many" $tool a b
+done
+printf 'NDTBAG\r\n\001\000\000\000\000\000\000\000' >empty.bag
+expect 2 "ndt-send needs --bag FILE" ndt-send
+expect 2 "--rate: 'fast' is neither max nor a number" ndt-send --bag empty.bag --rate fast
+expect 2 "--rate: '0' is neither max nor a number" ndt-send --bag empty.bag --rate 0
+expect 2 "--rate: 'nan' is neither max nor a number" ndt-send --bag empty.bag --rate nan
+expect 2 "--loop: '-1' is not a whole number" ndt-send --bag empty.bag --loop -1
+expect 2 "--limit: '0' is not a whole number from 1" ndt-send --bag empty.bag --limit 0
+expect 2 "--wait: 'x' is not a number of seconds" ndt-send --bag empty.bag --wait x
+expect 2 "--push=1: takes no value" ndt-send --bag empty.bag --push=1
+expect 2 "is no address to connect to" ndt-send --bag empty.bag --endpoint nowhere
+expect 2 "belong together" ndt-send --bag empty.bag --curve-keys nosuch
+expect 3 "nosuch.bag" ndt-send --bag nosuch.bag
+expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1
+expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1 --push
+expect 3 "nothing of the bag is left to send" ndt-send --bag empty.bag --wait 0
+expect 2 "--format: 'jsno' is neither text, json nor tum; did you mean 'json'?" ndt-echo --format jsno
+expect 2 "--count: '0' is not a whole number from 1" ndt-echo --count 0
+expect 2 "is no address to connect to" ndt-echo --endpoint tcp://x
+expect 3 "no result within 0.1 s" ndt-echo --timeout 0.1
+expect 3 "nosuch: cannot open it" ndt-echo --curve-server-key nosuch --curve-keys nosuch
+expect 2 "--interval: 0.01 is not from 0.1 to 3600 seconds" ndt-top --interval 0.01
+expect 0 "" ndt-top --interval 0.1
+says "no answer from ipc://$RUNTIME_DIRECTORY/control.ipc"
+says "0.0 results/s, 0 in all"
+[ "$(wc -c <out)" -eq "$(tr -d '\033' <out | wc -c)" ] || fail "escape sequences without a terminal"
+
+# ---- against a daemon ----
+"$bin/ndt-sim" --seed 1 --out sim --scans 20 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
+printf 'map:\n  path: %s/sim/map.pcd\n' "$work" >ndtd.yaml
+# start CONFIG: 0 when the daemon is ready
+start() {
+    "$bin/ndtd" -c "$1" >ndtd.log 2>&1 &
+    daemon=$!
+    for _ in $(seq 300); do
+        grep -q " ready " ndtd.log && return 0
+        kill -0 $daemon 2>/dev/null || return 1
+        sleep 0.1
+    done
+    return 1
+}
+start ndtd.yaml || { cat ndtd.log >&2; fail "ndtd did not get ready"; exit 1; }
+"$bin/ndt-echo" --count 20 --timeout 30 --format json >echo.json 2>echo.err &
+echo_json=$!
+"$bin/ndt-echo" --count 20 --timeout 30 >echo.txt 2>echo.err &
+echo_text=$!
+sleep 0.5
+expect 0 "" ndt-send --bag sim/drive.bag --rate 2
+says "20 scans, 21 messages"
+says "late"
+wait $echo_json || fail "ndt-echo --format json: exit code $?"
+wait $echo_text || fail "ndt-echo: exit code $?"
+[ "$(wc -l <echo.json)" -eq 20 ] || fail "not 20 lines of JSON"
+for seq in 0 7 19; do
+    grep -q "^{\"seq\":$seq,\"stamp_ns\":[0-9]*,\"frame_id\":\"map\",\"outcome\":\"[a-z_]*\"" echo.json ||
+        fail "no result $seq in echo.json"
+    grep -q "^$seq [0-9]* ns [a-z_]* " echo.txt || fail "no result $seq in echo.txt"
+done
+# the last result comes to those who are late
+expect 0 "" ndt-echo --count 1 --timeout 10 --format tum
+[ "$(wc -w <out)" -eq 8 ] || fail "no TUM line of 8 numbers"
+expect 0 "" ndt-top --once --interval 0.5
+says "1 in all"
+says "nvtl"
+says "receiver    frames 21"
+# a part, twice, in a hurry
+expect 0 "" ndt-send --bag sim/drive.bag --rate max --skip 5 --limit 4 --loop 2
+says "8 scans, 8 messages"
+kill $daemon
+wait $daemon || fail "ndtd: exit code $?"
+daemon=
+[ -z "$(ls run)" ] || fail "left in the runtime directory: $(ls run)"
+
+# ---- keys over tcp on the loopback; a PULL socket ----
+for name in server friend stranger; do
+    "$bin/ndtd" --make-keys $name >out 2>err || fail "ndtd --make-keys $name"
+done
+{ echo "# who may"; cat friend.public; } >clients
+for port in 21731 32173 43217 54321 0; do # the first that is free
+    [ $port -ne 0 ] || break
+    cp ndtd.yaml tcp.yaml
+    cat >>tcp.yaml <<EOF
+sockets:
+  scans: tcp://127.0.0.1:$port
+  scans_kind: pull
+  server_secret_key_file: $work/server.secret
+  allowed_clients_file: $work/clients
+EOF
+    start tcp.yaml && break
+    grep -q "is in use" ndtd.log || { cat ndtd.log >&2; fail "ndtd did not get ready with keys"; port=0; break; }
+done
+if [ $port -ne 0 ]; then
+    scans=tcp://127.0.0.1:$port
+    expect 3 "no daemon took the connection" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5
+    expect 3 "no daemon took the connection" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5 \
+        --curve-server-key friend.public --curve-keys friend.secret
+    expect 0 "" ndt-send --bag sim/drive.bag --endpoint $scans --push --rate 4 --limit 5 \
+        --curve-server-key server.public --curve-keys friend.secret
+    says "5 scans, 6 messages"
+    expect 0 "" ndt-echo --count 1 --timeout 10
+    # the stranger's frames do not arrive, whatever its side believes
+    "$bin/ndt-send" --bag sim/drive.bag --endpoint $scans --push --wait 0.5 --limit 5 \
+        --curve-server-key server.public --curve-keys stranger.secret >out 2>err
+    expect 0 "" ndt-top --once --interval 0.3
+    says "receiver    frames 6"
+    kill $daemon
+    wait $daemon || fail "ndtd with keys: exit code $?"
+    daemon=
+fi
+
+[ "$failures" -eq 0 ] || exit 1
+echo "ndt-send, ndt-echo, ndt-top: all as expected"

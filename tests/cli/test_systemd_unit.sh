@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The systemd unit as systemd-analyze sees it: test_systemd_unit.sh BIN_DIR
+# Exit codes: 0 passed, 1 failed, 77 there is no systemd-analyze here.
+set -uo pipefail
+bin=$(cd "${1:?BIN_DIR}" && pwd)
+unit=$(cd "$(dirname "$0")/../../config" && pwd)/ndtd.service
+command -v systemd-analyze >/dev/null || { echo "no systemd-analyze here"; exit 77; }
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# The program is looked for where it is now, which need not be where the unit wants it.
+sed "s#^ExecStart=[^ ]*#ExecStart=$bin/ndtd#" "$unit" >ndtd.service
+grep -q "^ExecStart=$bin/ndtd -c /etc/ndtd/ndtd.yaml\$" ndtd.service || fail "another ExecStart: $(grep ExecStart= "$unit")"
+export SYSTEMD_LOG_LEVEL=warning SYSTEMD_UNIT_PATH="$work:"
+
+# Lines about other units of this machine are not ours.
+verify() {
+    systemd-analyze --no-pager verify "$PWD/$1" >said 2>&1
+    local code=$?
+    grep -E "$1|Unknown|Failed" said >ours
+    return $code
+}
+if grep -qE 'Failed to (initialize|create) manager|Failed to.*runtime directory' <(systemd-analyze verify ndtd.service 2>&1); then
+    echo "systemd-analyze does not work here"
+    exit 77
+fi
+verify ndtd.service || fail "systemd-analyze verify: $(cat said)"
+[ -s ours ] && fail "systemd-analyze verify complains: $(cat ours)"
+
+# It must be able to.
+sed 's/^WatchdogSec=.*/WatchdogSec=soon/; s/^ProtectHome=/ProtectHouse=/' ndtd.service >ndtd-bad.service
+verify ndtd-bad.service
+grep -q ProtectHouse ours && grep -q soon ours || fail "two mistakes were not seen: $(cat said)"
+
+# How exposed it is, from 0 to 10, where this version of systemd can say it without a running manager.
+if systemd-analyze security --offline=yes --no-pager ndtd.service >report 2>/dev/null; then
+    level=$(sed -n 's/.*exposure level[^:]*: \([0-9]*\)\.\([0-9]*\).*/\1\2/p' report)
+    echo "exposure level: ${level:0:${#level}-1}.${level: -1}"
+    [ "${level:-99}" -le 25 ] || fail "exposure: $(tail -n 1 report)"
+fi
+[ "$failures" = 0 ] && echo "systemd unit: all good"
+exit $((failures > 0))

@@ -1,0 +1,56 @@
+# Shared by the scripts beside it: `source common.sh BIN_DIR`. A simulated drive in $work/drive, sockets in $work.
+set -uo pipefail
+bin=$(cd "$1" && pwd)
+work=$(mktemp -d)
+scans=ipc://$work/scans.ipc poses=ipc://$work/poses.ipc control=ipc://$work/control.ipc
+daemon= failed=0
+trap 'stop_daemon KILL; rm -rf "$work"' EXIT
+
+# simulate OPTIONS...: a short drive with little data, quick also under sanitizers.
+simulate() {
+    "$bin/ndt-sim" --seed 3 --out "$work/drive" --beams 16 --columns 900 --map-spacing 0.25 --odometry --force "$@" \
+        >/dev/null || exit 1
+}
+
+# start_daemon OPTIONS...: with the drive's map; returns when it answers on its control socket.
+start_daemon() {
+    cat >"$work/ndtd.yaml" <<YAML
+map: {path: $work/drive/map.pcd}
+preprocess: {deskew: time}
+sockets: {scans: "$scans", poses: "$poses", control: "$control"}
+YAML
+    "$bin/ndtd" -c "$work/ndtd.yaml" "$@" 2>>"$work/ndtd.log" &
+    daemon=$!
+    for _ in $(seq 300); do
+        [ -S "$work/control.ipc" ] && grep -q ready "$work/ndtd.log" && return
+        kill -0 "$daemon" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "FAIL: ndtd did not become ready: $(tail -n 5 "$work/ndtd.log")"
+    exit 1
+}
+
+stop_daemon() { # SIGNAL; leaves the exit code in $code
+    [ -n "$daemon" ] || return
+    kill -s "$1" "$daemon" 2>/dev/null
+    wait "$daemon" 2>/dev/null
+    code=$?
+    daemon=
+}
+
+value() { # KEY FILE: a number that live_probe printed, 0 when it printed none
+    awk -v key="$1" '$1 == key {v = $2} END {print v + 0}' "$2"
+}
+
+check() { # WHAT NUMBER OPERATOR LIMIT
+    if awk -v a="$2" -v b="$4" "BEGIN {exit !(a $3 b)}"; then
+        echo "ok   $1: $2 $3 $4"
+    else
+        echo "FAIL $1: $2, expected $3 $4"
+        failed=1
+    fi
+}
+
+sanitized() {
+    [[ $(nm "$bin/ndtd" 2>/dev/null) =~ __(asan|tsan)_init ]]
+}

@@ -1,0 +1,339 @@
+/* live_probe: what a stack around ndtd would see, and what it should never do to it. A plain program for the scripts in this
+ * folder: sends scans of a bag (or made-up ones, or rubbish), collects the results, says what came back.
+ *
+ *   live_probe answers  SCANS POSES BAG RATE_HZ           every scan answered exactly once? latency from send to result
+ *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS  a flood; memory of PID before and after; recovery
+ *   live_probe hostile  SCANS POSES BAG COUNT SEED        COUNT bad frames of every kind before every scan of a bag;
+ *                                                         pushes, so that no frame is lost on the way
+ *
+ * Prints `key value` lines. Exit code 0: the run could be made; judging the numbers is the scripts' work. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "ndt_io/bag.h"
+#include "ndt_proto/message.h"
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ /* as gcc calls it */
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+/* As in src/daemon/socket.c: libzmq is not built with the sanitizer. */
+__attribute__((weak)) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\n";
+}
+#endif
+
+enum { MAX_SCANS = 65536 };
+
+struct probe {
+    void *context, *out, *in;
+    double sent_us[MAX_SCANS];
+    double latency_us[MAX_SCANS];
+    double over_us[MAX_SCANS]; /* the daemon's own account: all stages */
+    unsigned answers[MAX_SCANS];
+    unsigned sent, answered, twice, unknown;
+    unsigned outcomes[NDT_OUTCOME_COUNT];
+    uint64_t first_seq;
+    int64_t last_stamp_ns;
+    int hostile;
+    unsigned refused; /* hostile: bad frames whose seq could be read are answered too */
+};
+
+static struct probe probe;
+static struct ndt_error err;
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static void must(int good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "live_probe: %s: %s\n", what, *err.text ? err.text : zmq_strerror(zmq_errno()));
+    exit(3);
+}
+
+/* type: ZMQ_PUB, which drops what a slow daemon does not take, or ZMQ_PUSH, which waits. */
+static void connect_both(int type, const char *scans, const char *poses)
+{
+    const int zero = 0, deep = 40000;
+    probe.context = zmq_ctx_new();
+    probe.out = zmq_socket(probe.context, type);
+    probe.in = zmq_socket(probe.context, ZMQ_SUB);
+    zmq_setsockopt(probe.out, ZMQ_LINGER, &zero, sizeof(zero));
+    zmq_setsockopt(probe.in, ZMQ_LINGER, &zero, sizeof(zero));
+    zmq_setsockopt(probe.out, ZMQ_SNDHWM, &deep, sizeof(deep));
+    zmq_setsockopt(probe.in, ZMQ_RCVHWM, &deep, sizeof(deep));
+    zmq_setsockopt(probe.in, ZMQ_SUBSCRIBE, "", 0);
+    must(zmq_connect(probe.out, scans) == 0, scans);
+    must(zmq_connect(probe.in, poses) == 0, poses);
+    usleep(500000); /* a PUB drops what it sends before the subscription has come */
+    zmq_msg_t old; /* the last result of an earlier client */
+    zmq_msg_init(&old);
+    while (zmq_msg_recv(&old, probe.in, ZMQ_DONTWAIT) >= 0)
+        ;
+    zmq_msg_close(&old);
+}
+
+static void disconnect(void)
+{
+    zmq_close(probe.out);
+    zmq_close(probe.in);
+    zmq_ctx_term(probe.context);
+}
+
+static void note_result(const struct ndt_result_message *m)
+{
+    const uint64_t at = m->seq - probe.first_seq;
+    if (probe.hostile && m->result.outcome == NDT_REJECTED) {
+        probe.refused++;
+        return;
+    }
+    if (m->seq < probe.first_seq || at >= MAX_SCANS || probe.sent_us[at] == 0) {
+        probe.unknown++;
+        return;
+    }
+    probe.twice += probe.answers[at]++ > 0;
+    probe.latency_us[probe.answered] = now_us() - probe.sent_us[at];
+    probe.over_us[probe.answered] = m->queue_us + m->decode_us + m->preprocess_us + m->upload_us + m->result.align_us;
+    probe.answered++;
+    probe.outcomes[m->result.outcome]++;
+}
+
+/* Takes results until `until_us`, or until everything sent was answered. */
+static void collect(double until_us, int stop_when_complete)
+{
+    zmq_msg_t frame;
+    struct ndt_result_message message;
+    zmq_msg_init(&frame);
+    while (now_us() < until_us && !(stop_when_complete && probe.answered >= probe.sent)) {
+        zmq_pollitem_t item = {.socket = probe.in, .events = ZMQ_POLLIN};
+        const double left_us = until_us - now_us();
+        if (zmq_poll(&item, 1, left_us > 1000 ? (long)(left_us / 1000) : 0) <= 0)
+            continue;
+        if (zmq_msg_recv(&frame, probe.in, ZMQ_DONTWAIT) < 0)
+            continue;
+        if (ndt_result_decode(zmq_msg_data(&frame), zmq_msg_size(&frame), &message, &err) == NDT_OK)
+            note_result(&message);
+        else
+            probe.unknown++;
+    }
+    zmq_msg_close(&frame);
+}
+
+static void send_frame(const void *data, size_t size)
+{
+    must(zmq_send(probe.out, data, size, probe.hostile ? 0 : ZMQ_DONTWAIT) >= 0, "send");
+}
+
+static void send_scan(const struct ndt_bag_record *record)
+{
+    struct ndt_scan_message header;
+    must(ndt_scan_header_decode(record->payload, record->length, &header, &err) == NDT_OK, "scan in the bag");
+    if (probe.sent == 0)
+        probe.first_seq = header.seq;
+    const uint64_t at = header.seq - probe.first_seq;
+    must(at < MAX_SCANS, "seq");
+    probe.sent_us[at] = now_us();
+    probe.sent++;
+    send_frame(record->payload, record->length);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double percentile(double *values, size_t count, double part)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof(*values), compare);
+    const size_t at = (size_t)(part * (double)(count - 1) + 0.5);
+    return values[at] / 1000;
+}
+
+static void report(void)
+{
+    printf("sent %u\nanswered %u\ntwice %u\nunknown %u\nrefused %u\n", probe.sent, probe.answered, probe.twice,
+           probe.unknown, probe.refused);
+    for (int i = 0; i < NDT_OUTCOME_COUNT; i++)
+        if (probe.outcomes[i])
+            printf("%s %u\n", ndt_outcome_name((enum ndt_outcome)i), probe.outcomes[i]);
+    printf("latency_p50_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.5));
+    printf("latency_p99_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.99));
+    printf("latency_max_ms %.3f\n", percentile(probe.latency_us, probe.answered, 1));
+    printf("stages_p99_ms %.3f\n", percentile(probe.over_us, probe.answered, 0.99));
+}
+
+static void rubbish(uint64_t *state, const struct ndt_bag_record *good);
+
+/* Plays a bag at a fixed rate; `bad_per_scan` bad frames before every scan. */
+static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64_t seed)
+{
+    struct ndt_bag_reader *bag;
+    struct ndt_bag_record record;
+    double next_us = now_us();
+    must(ndt_bag_open(&bag, path, &err) == NDT_OK, path);
+    while (ndt_bag_next(bag, &record, &err) == NDT_OK) {
+        if (record.type == NDT_MESSAGE_TRUTH || record.type == NDT_MESSAGE_RESULT)
+            continue;
+        if (record.type != NDT_MESSAGE_SCAN) {
+            send_frame(record.payload, record.length);
+            continue;
+        }
+        for (uint32_t i = 0; i < bad_per_scan; i++)
+            rubbish(&seed, &record);
+        collect(next_us, 0);
+        next_us = (next_us > now_us() ? next_us : now_us()) + 1e6 / rate_hz;
+        send_scan(&record);
+    }
+    ndt_bag_close(bag);
+    collect(now_us() + 5e6, 1);
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* One frame that should never have been sent: random bytes, the front of a scan, a scan with some bytes changed in its
+ * header, a header that promises gigabytes, nested containers, nothing at all. */
+static void rubbish(uint64_t *state, const struct ndt_bag_record *good)
+{
+    static uint8_t frame[4096];
+    const uint64_t kind = random_next(state) % 6;
+    size_t size = random_next(state) % sizeof(frame);
+    if (kind == 0) {
+        for (size_t i = 0; i < size; i++)
+            frame[i] = (uint8_t)random_next(state);
+    } else if (kind <= 2) {
+        size = size < good->length ? size : good->length - 1;
+        memcpy(frame, good->payload, size);
+        for (int i = 0; kind == 2 && i < 4 && size > 0; i++)
+            frame[random_next(state) % (size < 200 ? size : 200)] = (uint8_t)random_next(state);
+    } else if (kind == 3) {
+        static const uint8_t huge[] = {0xdf, 0xff, 0xff, 0xff, 0xff, 0xa1, 'v', 1, 0xa4, 'd', 'a', 't', 'a', 0xc6, 0xff};
+        memcpy(frame, huge, size = sizeof(huge));
+    } else if (kind == 4) {
+        memset(frame, 0x91, size);
+    } else {
+        size = 0;
+    }
+    send_frame(frame, size);
+}
+
+static long resident_kib(const char *pid)
+{
+    char path[64], line[256];
+    long kib = -1;
+    snprintf(path, sizeof(path), "/proc/%s/status", pid);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+static void make_scan(struct ndt_frame *frame, uint64_t seq, uint32_t points)
+{
+    struct ndt_cloud cloud;
+    struct ndt_scan_message message = {.seq = seq, .frame_id = "lidar"};
+    ndt_cloud_init(&cloud);
+    must(ndt_cloud_reserve(&cloud, points, 0, &err) == NDT_OK, "cloud");
+    message.stamp_ns = probe.last_stamp_ns += 10000000;
+    for (uint32_t i = 0; i < points; i++) {
+        cloud.x_m[i] = (float)(i % 400) * 0.1f - 20;
+        cloud.y_m[i] = (float)(i / 400) * 0.1f - 15;
+        cloud.z_m[i] = (float)(i % 7) * 0.3f;
+    }
+    cloud.count = points;
+    must(ndt_scan_encode(frame, &message, &cloud, &err) == NDT_OK, "scan");
+    ndt_cloud_free(&cloud);
+}
+
+static void flood(uint32_t points, double rate_hz, double seconds)
+{
+    struct ndt_frame frame;
+    ndt_frame_init(&frame);
+    const double end_us = now_us() + seconds * 1e6;
+    for (double next_us = now_us(); next_us < end_us; next_us += 1e6 / rate_hz) {
+        make_scan(&frame, probe.sent, points);
+        collect(next_us, 0);
+        probe.sent_us[probe.sent++] = now_us();
+        send_frame(frame.data, frame.size);
+    }
+    ndt_frame_free(&frame);
+}
+
+/* After the flood: one scan every 100 ms for a second; how many of the last five were neither dropped nor late? */
+static unsigned recovery(uint32_t points)
+{
+    struct ndt_frame frame;
+    unsigned good = 0;
+    ndt_frame_init(&frame);
+    for (int i = 0; i < 10; i++) {
+        make_scan(&frame, probe.sent, points);
+        const unsigned dropped = probe.outcomes[NDT_DROPPED], before = probe.answered;
+        probe.sent_us[probe.sent++] = now_us();
+        send_frame(frame.data, frame.size);
+        collect(now_us() + 1e5, 0);
+        good += i >= 5 && probe.answered > before && probe.outcomes[NDT_DROPPED] == dropped;
+    }
+    ndt_frame_free(&frame);
+    return good;
+}
+
+static int overload(char **arguments)
+{
+    const uint32_t points = (uint32_t)strtoul(arguments[1], NULL, 10);
+    flood(points, strtod(arguments[2], NULL), 1); /* buffers reach their size */
+    collect(now_us() + 2e6, 1);
+    printf("resident_before_kib %ld\n", resident_kib(arguments[0]));
+    flood(points, strtod(arguments[2], NULL), strtod(arguments[3], NULL));
+    const unsigned good = recovery(points);
+    collect(now_us() + 3e6, 1);
+    printf("resident_after_kib %ld\nrecovered_of_5 %u\n", resident_kib(arguments[0]), good);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    if (argc == 6 && strcmp(mode, "answers") == 0) {
+        connect_both(ZMQ_PUB, argv[2], argv[3]);
+        play(argv[4], strtod(argv[5], NULL), 0, 0);
+    } else if (argc == 8 && strcmp(mode, "overload") == 0) {
+        connect_both(ZMQ_PUB, argv[2], argv[3]);
+        (void)overload(argv + 4);
+    } else if (argc == 7 && strcmp(mode, "hostile") == 0) {
+        probe.hostile = 1;
+        connect_both(ZMQ_PUSH, argv[2], argv[3]);
+        play(argv[4], 20, (uint32_t)strtoul(argv[5], NULL, 10), strtoull(argv[6], NULL, 10));
+    } else {
+        fprintf(stderr, "usage: live_probe answers|overload|hostile SCANS POSES ... (see live_probe.c)\n");
+        return 2;
+    }
+    report();
+    disconnect();
+    return 0;
+}

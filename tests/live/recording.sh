@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# recording.sh BIN_DIR: a recording gives in replay what it gave live; a recording that was killed opens, and at most its
+# last record is missing.
+source "$(dirname "$0")/common.sh" "$1"
+simulate --scans 40
+replay() { # BAG OUT
+    "$bin/ndtd" --replay "$1" --map "$work/drive/map.pcd" --set preprocess.deskew=time --out "$2" >/dev/null 2>&1
+}
+start_daemon --record "$work/live.bag"
+"$bin/ndt-echo" --endpoint "$poses" --format tum >"$work/live.tum" 2>/dev/null &
+echo_pid=$!
+sleep 0.5
+"$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
+sleep 0.5
+kill "$echo_pid" 2>/dev/null
+stop_daemon TERM
+check "answered" "$(value answered "$work/out")" == 40
+replay "$work/live.bag" "$work/replay.tum" || { echo "FAIL: the recording cannot be replayed"; failed=1; }
+grep -v '^#' "$work/live.tum" >"$work/a"
+grep -v '^#' "$work/replay.tum" >"$work/b"
+check "poses heard live" "$(wc -l <"$work/a")" == 40
+if cmp -s "$work/a" "$work/b"; then
+    echo "ok   live and replay agree in every bit of every pose"
+else
+    echo "FAIL live and replay differ: $(diff "$work/a" "$work/b" | head -n 4)"
+    failed=1
+fi
+
+start_daemon --record "$work/killed.bag"
+"$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 10 >"$work/out" &
+sleep 2.5
+stop_daemon KILL
+wait
+"$bin/ndt-bag" info "$work/killed.bag" >"$work/info" 2>&1
+check "exit code of ndt-bag info on a killed recording" $? == 0
+seen=$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2; exit}' "$work/info")
+check "scans in the killed recording" "${seen:-0}" ">=" 5
+replay "$work/killed.bag" "$work/killed.tum" || { echo "FAIL: the killed recording cannot be replayed"; failed=1; }
+exit $failed

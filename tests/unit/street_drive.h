@@ -1,0 +1,78 @@
+/* A short drive along a synthetic street, as encoded frames, with its map and the settings that follow it: what
+ * tests of the daemon feed. street_drive_make and street_drive_free as a checked fixture. */
+#ifndef STREET_DRIVE_H
+#define STREET_DRIVE_H
+
+#include <check.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ndt_proto/message.h"
+#include "ndtd/options.h"
+#include "street_world.h"
+
+enum { DRIVE_SCANS = 12, DRIVE_START_NS = 1000000000, DRIVE_STEP_NS = 100000000 };
+
+struct street_drive {
+    struct ndtd_settings settings;
+    struct ndt_map *map;
+    struct ndt_cloud map_points;
+    struct ndt_frame start, scans[DRIVE_SCANS];
+    struct ndt_pose truth[DRIVE_SCANS];
+};
+
+static struct street_drive drive;
+static struct ndt_error err;
+
+__attribute__((unused)) static void must(enum ndt_status status)
+{
+    ck_assert_msg(status == NDT_OK, "%s", err.text);
+}
+
+static struct ndt_pose street_drive_pose(size_t i)
+{
+    const struct ndt_twist twist = {{8, 0, 0}, {0, 0, 0.05}};
+    const struct ndt_pose first = {.t_m = {30, 0.3, 1.8}, .q_xyzw = {0, 0, 0, 1}};
+    const struct ndt_pose step = ndt_pose_exp(&twist, 0.1 * (double)i);
+    return ndt_pose_compose(&first, &step);
+}
+
+__attribute__((unused)) static void street_drive_make(void)
+{
+    const struct world world = {WORLD_STREET, 5, 120, 0.02};
+    struct ndt_cloud cloud;
+    memset(&drive, 0, sizeof(drive));
+    ndtd_settings_default(&drive.settings);
+    must(ndtd_option_set_text(&drive.settings, "cpu.threads", "1", &err));
+    must(ndtd_settings_finish(&drive.settings, &err));
+    ndt_cloud_init(&cloud);
+    ndt_cloud_init(&drive.map_points);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        const struct ndt_scan_message message = {
+            .seq = i, .stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)i, .frame_id = "lidar"};
+        drive.truth[i] = street_drive_pose(i);
+        must(world_scan(&cloud, &world, 100 + i, 6000, &drive.truth[i], 40, &err));
+        must(ndt_scan_encode(&drive.scans[i], &message, &cloud, &err));
+    }
+    ndt_cloud_free(&cloud);
+    const struct ndt_pose_message initial = {.stamp_ns = DRIVE_START_NS,
+                                             .frame_id = "map",
+                                             .has_pose = 1,
+                                             .pose = drive.truth[0],
+                                             .has_twist = 1,
+                                             .twist = {{8, 0, 0}, {0, 0, 0.05}}};
+    must(ndt_pose_message_encode(&drive.start, NDT_MESSAGE_INITIAL_POSE, &initial, &err));
+    must(world_map(&drive.map_points, &world, 120000, (double[3]){0, 0, 0}, &err));
+    must(ndt_map_from_cloud(&drive.map, &drive.settings.map, &drive.map_points, &err));
+}
+
+__attribute__((unused)) static void street_drive_free(void)
+{
+    for (size_t i = 0; i < DRIVE_SCANS; i++)
+        ndt_frame_free(&drive.scans[i]);
+    ndt_frame_free(&drive.start);
+    ndt_cloud_free(&drive.map_points);
+    ndt_map_release(drive.map);
+}
+
+#endif

@@ -1,0 +1,210 @@
+/* Regularisation by a position: its terms against plain arithmetic, and what it does to a pose. */
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#include "../../src/core/align_state.h"
+#include "ndtd/pipeline.h"
+#include "street_drive.h"
+
+static struct ndt_backend *backend;
+static struct ndt_aligner *aligner;
+static struct ndt_align_params params;
+static struct ndt_cloud scan;
+
+static void setup(void)
+{
+    struct ndt_scan_message message;
+    street_drive_make();
+    ndt_align_params_default(&params);
+    must(ndt_reference_backend.open(&backend, &drive.settings.compute, &err));
+    must(ndt_aligner_create(&aligner, backend, &err));
+    must(ndt_aligner_set_map(aligner, drive.map, &err));
+    ndt_cloud_init(&scan);
+    must(ndt_scan_decode(drive.scans[0].data, drive.scans[0].size, &message, &scan, &err));
+    scan.count = 300;
+    must(backend->ops->set_scan(backend, &scan, &err));
+}
+
+static void teardown(void)
+{
+    ndt_aligner_destroy(aligner);
+    backend->ops->close(backend);
+    ndt_cloud_free(&scan);
+    street_drive_free();
+}
+
+/* A search as `robust` has it: the scan was turned by R0 beforehand. */
+static struct ndt_search search_at(double heading_rad)
+{
+    const double p[6] = {0, 0, 0, 0.1, -0.2, heading_rad};
+    const struct ndt_pose turn = ndt_pose_from_euler(p);
+    struct ndt_search search = {.aligner = aligner, .params = &params};
+    ndt_pose_rotation(&turn, search.R0);
+    search.request.level = ndt_map_find_level(drive.map, 1.0);
+    search.request.neighbours = NDT_RADIUS;
+    return search;
+}
+
+static struct ndt_eval eval_at(struct ndt_search *search, const double p[6], int has_gnss)
+{
+    struct ndt_eval eval;
+    params.has_gnss = has_gnss;
+    must(ndt_search_eval(search, p, &eval, &err));
+    return eval;
+}
+
+static double heading(const struct ndt_pose *pose)
+{
+    const double ahead[3] = {1, 0, 0};
+    double x_m[3];
+    ndt_pose_apply(pose, ahead, x_m);
+    return atan2(x_m[1] - pose->t_m[1], x_m[0] - pose->t_m[0]);
+}
+
+START_TEST(terms_are_those_of_the_formula)
+{
+    for (int k = 0; k < 8; k++) {
+        struct ndt_search search = search_at(k * 0.8);
+        const double p[6] = {30.2 - drive.map->origin_m[0],
+                             0.5 - drive.map->origin_m[1],
+                             1.8 - drive.map->origin_m[2],
+                             0.02,
+                             0.01,
+                             -0.03};
+        memcpy(params.gnss_position_m, (double[3]){33, -2, 99}, sizeof(params.gnss_position_m));
+        params.gnss_scale = 0.02;
+        const struct ndt_eval with = eval_at(&search, p, 1), without = eval_at(&search, p, 0);
+        const struct ndt_pose pose = ndt_search_pose(&search, p);
+        const double h = heading(&pose), K = without.pairs, e = (33 - 30.2) * cos(h) + (-2 - 0.5) * sin(h);
+        ck_assert_double_gt(K, 50);
+        ck_assert_double_eq_tol(with.score - without.score, -0.02 * K * e * e, 1e-9 * K);
+        ck_assert_double_eq_tol(with.gradient[0] - without.gradient[0], 2 * 0.02 * K * e * cos(h), 1e-9 * K);
+        ck_assert_double_eq_tol(with.gradient[1] - without.gradient[1], 2 * 0.02 * K * e * sin(h), 1e-9 * K);
+        ck_assert_double_eq_tol(with.hessian[0] - without.hessian[0], -2 * 0.02 * K * cos(h) * cos(h), 1e-9 * K);
+        ck_assert_double_eq_tol(with.hessian[1] - without.hessian[1], -2 * 0.02 * K * cos(h) * sin(h), 1e-9 * K);
+        ck_assert_double_eq_tol(with.hessian[6] - without.hessian[6], -2 * 0.02 * K * sin(h) * sin(h), 1e-9 * K);
+        for (int i = 2; i < 6; i++)
+            ck_assert_double_eq(with.gradient[i], without.gradient[i]);
+        ck_assert_double_eq(with.nearest_score, without.nearest_score);
+    }
+}
+END_TEST
+
+/* Score, gradient and Hessian belong together: differences of the added score at a fixed weight. */
+START_TEST(terms_are_derivatives_of_each_other)
+{
+    struct ndt_search search = search_at(0.7);
+    const double p[6] = {30 - drive.map->origin_m[0], 0.3 - drive.map->origin_m[1], 1.8 - drive.map->origin_m[2]};
+    memcpy(params.gnss_position_m, (double[3]){31, 1, 0}, sizeof(params.gnss_position_m));
+    const struct ndt_eval with = eval_at(&search, p, 1), without = eval_at(&search, p, 0);
+    for (int axis = 0; axis < 2; axis++) {
+        double added[2];
+        for (int side = 0; side < 2; side++) {
+            double moved[6];
+            memcpy(moved, p, sizeof(moved));
+            moved[axis] += side ? 1e-3 : -1e-3;
+            const struct ndt_eval a = eval_at(&search, moved, 1), b = eval_at(&search, moved, 0);
+            added[side] = (a.score - b.score) / b.pairs;
+        }
+        const double slope = (with.gradient[axis] - without.gradient[axis]) / without.pairs;
+        ck_assert_double_eq_tol((added[1] - added[0]) / 2e-3, slope, 1e-6);
+    }
+}
+END_TEST
+
+static struct ndt_pose align_towards(double x_m, double scale)
+{
+    struct ndt_align_result result;
+    params.has_gnss = scale > 0;
+    params.gnss_scale = scale;
+    memcpy(params.gnss_position_m, (double[3]){x_m, 0.3, 0}, sizeof(params.gnss_position_m));
+    must(ndt_align(aligner, &params, &scan, &drive.truth[0], &result, &err));
+    return result.T_map_sensor;
+}
+
+START_TEST(the_pose_is_drawn_along_the_heading)
+{
+    const struct ndt_pose free = align_towards(0, 0), weak = align_towards(31, 0.01), strong = align_towards(31, 1);
+    ck_assert_double_gt(weak.t_m[0], free.t_m[0]);
+    ck_assert_double_gt(strong.t_m[0], weak.t_m[0] + 0.05);
+    ck_assert_double_lt(strong.t_m[0], 31.05);
+    ck_assert_double_lt(fabs(weak.t_m[1] - free.t_m[1]), 0.02);
+}
+END_TEST
+
+/* A corridor says nothing about its axis: there the guess is kept, and with a position the position counts. */
+START_TEST(a_corridor_follows_the_position)
+{
+    const struct world corridor = {WORLD_CORRIDOR, 4, 80, 0.02};
+    const struct ndt_pose truth = {.t_m = {40, 0, 1.8}, .q_xyzw = {0, 0, 0, 1}};
+    struct ndt_cloud points;
+    struct ndt_map *map;
+    ndt_cloud_init(&points);
+    must(world_map(&points, &corridor, 40000, (double[3]){0, 0, 0}, &err));
+    must(ndt_map_from_cloud(&map, &drive.settings.map, &points, &err));
+    must(world_scan(&scan, &corridor, 9, 800, &truth, 20, &err));
+    must(ndt_aligner_set_map(aligner, map, &err));
+    drive.truth[0] = truth;
+    drive.truth[0].t_m[0] = 39;
+    const struct ndt_pose free = align_towards(0, 0), held = align_towards(40, 0.1);
+    ck_assert_double_eq_tol(free.t_m[0], 39, 0.05);
+    ck_assert_double_eq_tol(held.t_m[0], 40, 0.3);
+    ndt_map_release(map);
+    ndt_cloud_free(&points);
+}
+END_TEST
+
+/* Through the pipeline: only when asked for, and only for scans of the same second. */
+static struct ndt_pose drive_with_gnss(int use, double age_s)
+{
+    struct ndt_gnss_message message = {.frame_id = "map", .position_m = {30.5, 0.3, 0}};
+    struct ndtd_pipeline *pipeline;
+    struct ndtd_scan_record record;
+    struct ndt_frame frame;
+    int emitted;
+    message.stamp_ns = DRIVE_START_NS - (int64_t)(age_s * 1e9);
+    drive.settings.use_gnss = use;
+    drive.settings.align.gnss_scale = 2;
+    ndt_frame_init(&frame);
+    must(ndt_gnss_encode(&frame, &message, &err));
+    must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
+    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_INITIAL_POSE, drive.start.data, drive.start.size, &emitted,
+                             &record, &err));
+    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_GNSS, frame.data, frame.size, &emitted, &record, &err));
+    ck_assert_int_eq(emitted, 0);
+    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_SCAN, drive.scans[0].data, drive.scans[0].size, &emitted,
+                             &record, &err));
+    ndtd_pipeline_destroy(pipeline);
+    ndt_frame_free(&frame);
+    return record.result.T_map_sensor;
+}
+
+START_TEST(the_pipeline_uses_fresh_positions_when_asked)
+{
+    const struct ndt_pose off = drive_with_gnss(0, 0), fresh = drive_with_gnss(1, 0.9);
+    const struct ndt_pose stale = drive_with_gnss(1, 1.1), future = drive_with_gnss(1, -1.1);
+    ck_assert_mem_eq(&off, &stale, sizeof(off));
+    ck_assert_mem_eq(&off, &future, sizeof(off));
+    ck_assert_double_gt(fresh.t_m[0], off.t_m[0] + 0.02);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gnss");
+    TCase *all = tcase_create("gnss");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_set_timeout(all, 60);
+    tcase_add_test(all, terms_are_those_of_the_formula);
+    tcase_add_test(all, terms_are_derivatives_of_each_other);
+    tcase_add_test(all, the_pose_is_drawn_along_the_heading);
+    tcase_add_test(all, a_corridor_follows_the_position);
+    tcase_add_test(all, the_pipeline_uses_fresh_positions_when_asked);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

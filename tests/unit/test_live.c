@@ -1,0 +1,581 @@
+/* The whole daemon in a process of its own, over ipc sockets in a folder of the test: every scan answered once,
+ * requests, reload, the end by signal, a recording that replays to the same bits. */
+#define _GNU_SOURCE /* memmem */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "ndt_io/bag.h"
+#include "ndt_io/cloud_file.h"
+#include "ndt_proto/control_message.h"
+#include "ndtd/config_file.h"
+#include "ndtd/live.h"
+#include "ndtd/pipeline.h"
+#include "ndtd/replay_sinks.h"
+#include "ndtd/settings_change.h"
+#include "street_drive.h"
+#include "temp_dir.h"
+
+enum { PATIENCE_MS = 20000 };
+
+static pid_t daemon_pid;
+static char config_path[512], bag_path[512];
+static void *context, *scans, *poses, *control;
+static uint64_t request_id;
+
+static void setup(void)
+{
+    street_drive_make();
+    temp_dir_make();
+    snprintf(config_path, sizeof(config_path), "%s/ndtd.yaml", temp_dir);
+    snprintf(bag_path, sizeof(bag_path), "%s/live.bag", temp_dir);
+    must(ndt_pcd_write(&drive.map_points, temp_path("map.pcd"), NDT_PCD_BINARY, &err));
+    daemon_pid = 0;
+}
+
+static void close_socket(void **socket)
+{
+    if (*socket)
+        zmq_close(*socket);
+    *socket = NULL;
+}
+
+static void teardown(void)
+{
+    if (daemon_pid > 0) {
+        kill(daemon_pid, SIGKILL);
+        waitpid(daemon_pid, NULL, 0);
+    }
+    close_socket(&scans);
+    close_socket(&poses);
+    close_socket(&control);
+    if (context)
+        zmq_ctx_term(context);
+    context = NULL;
+    temp_dir_remove();
+    street_drive_free();
+}
+
+/* PULL, so that nothing is lost while sockets find each other. */
+static void write_config(const char *more)
+{
+    char text[4096];
+    snprintf(
+        text, sizeof(text),
+        "cpu: {threads: 1}\n"
+        "sockets:\n"
+        "  scans: \"ipc://%s/scans.ipc\"\n  poses: \"ipc://%s/poses.ipc\"\n  control: \"ipc://%s/control.ipc\"\n"
+        "%s",
+        temp_dir, temp_dir, temp_dir, more);
+    (void)temp_text("ndtd.yaml", text);
+}
+
+static enum ndt_status reread(void *unused, struct ndtd_settings *settings, struct ndt_error *why)
+{
+    (void)unused;
+    ndtd_settings_default(settings);
+    enum ndt_status status = ndtd_config_read(settings, config_path, why);
+    if (status == NDT_OK && access(temp_path("use_map"), F_OK) == 0)
+        snprintf(settings->map_path, sizeof(settings->map_path), "%s/map.pcd", temp_dir);
+    return status == NDT_OK ? ndtd_settings_finish(settings, why) : status;
+}
+
+static void run_daemon(const char *record)
+{
+    const struct ndtd_live_options options = {.record = record, .reread = reread};
+    struct ndtd_settings settings;
+    struct ndt_error why = {""};
+    enum ndt_status status = reread(NULL, &settings, &why);
+    if (status == NDT_OK)
+        status = ndtd_live(&settings, &options, &why);
+    if (status != NDT_OK)
+        fprintf(stderr, "daemon: %s\n", why.text);
+    _exit(status == NDT_OK ? 0 : 3);
+}
+
+static void *open_socket(int type, const char *name)
+{
+    char address[600];
+    const int none = 0;
+    void *socket = zmq_socket(context, type);
+    ck_assert_ptr_nonnull(socket);
+    snprintf(address, sizeof(address), "ipc://%s/%s.ipc", temp_dir, name);
+    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
+    if (type == ZMQ_SUB)
+        zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0);
+    ck_assert_int_eq(zmq_connect(socket, address), 0);
+    return socket;
+}
+
+/* 0: nothing came in time. */
+static int receive(void *socket, struct ndt_frame *frame, int patience_ms)
+{
+    zmq_msg_t message;
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience_ms, sizeof(patience_ms));
+    zmq_msg_init(&message);
+    const int got = zmq_msg_recv(&message, socket, 0) >= 0;
+    if (got) {
+        free(frame->data);
+        frame->size = frame->capacity = zmq_msg_size(&message);
+        frame->data = malloc(frame->size + 1);
+        memcpy(frame->data, zmq_msg_data(&message), frame->size);
+    }
+    zmq_msg_close(&message);
+    return got;
+}
+
+static const uint8_t *find(const struct ndt_frame *frame, const char *text)
+{
+    return memmem(frame->data, frame->size, text, strlen(text));
+}
+
+/* The reply to one request; `reply` is reused. */
+static void ask(const struct ndt_request_message *request, struct ndt_frame *reply)
+{
+    struct ndt_frame frame;
+    ndt_frame_init(&frame);
+    must(ndt_request_encode(&frame, request, &err));
+    ck_assert_int_ge(zmq_send(control, frame.data, frame.size, 0), 0);
+    ck_assert_msg(receive(control, reply, PATIENCE_MS), "no reply to %s", ndt_operation_name(request->op));
+    ndt_frame_free(&frame);
+}
+
+static void ask_simple(enum ndt_operation op, struct ndt_frame *reply)
+{
+    const struct ndt_request_message request = {.id = ++request_id, .op = op, .count = 10};
+    ask(&request, reply);
+}
+
+static int is_ok(const struct ndt_frame *reply)
+{
+    return find(reply, "\xa2ok\xc3") != NULL; /* key "ok", true */
+}
+
+/* The unsigned number behind the first key of that name. */
+static uint64_t number(const struct ndt_frame *reply, const char *key)
+{
+    char head[80];
+    snprintf(head, sizeof(head), "%c%s", (char)(0xa0 | strlen(key)), key);
+    const uint8_t *at = find(reply, head);
+    ck_assert_msg(at != NULL, "no %s in the reply", key);
+    at += strlen(head);
+    if (*at < 0x80)
+        return *at;
+    ck_assert_msg(*at >= 0xcc && *at <= 0xcf, "%s is no unsigned number", key);
+    uint64_t value = 0;
+    for (int i = 0; i < 1 << (*at - 0xcc); i++)
+        value = value << 8 | at[1 + i];
+    return value;
+}
+
+static uint64_t status_number(const char *key)
+{
+    struct ndt_frame reply = {0};
+    ask_simple(NDT_OP_STATUS, &reply);
+    const uint64_t value = number(&reply, key);
+    ndt_frame_free(&reply);
+    return value;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+static void await_number(const char *key, uint64_t value)
+{
+    for (int i = 0; i < PATIENCE_MS / 5 && status_number(key) < value; i++)
+        nap();
+    ck_assert_uint_ge(status_number(key), value);
+}
+
+/* Starts it, and comes back when it answers and results would reach us. */
+static void start_daemon(int with_map, const char *more, const char *record)
+{
+    struct ndt_frame reply = {0};
+    write_config(more);
+    if (with_map)
+        (void)temp_text("use_map", "");
+    fflush(NULL);
+    daemon_pid = fork();
+    ck_assert_int_ge(daemon_pid, 0);
+    if (daemon_pid == 0)
+        run_daemon(record);
+    context = zmq_ctx_new();
+    control = open_socket(ZMQ_REQ, "control");
+    poses = open_socket(ZMQ_SUB, "poses");
+    scans = open_socket(strstr(more, "pull") ? ZMQ_PUSH : ZMQ_XPUB, "scans");
+    ask_simple(NDT_OP_HELLO, &reply);
+    ck_assert(is_ok(&reply));
+    await_number("subscribers", 1);
+    if (!strstr(more, "pull")) /* our publisher hears that the daemon subscribes */
+        ck_assert(receive(scans, &reply, PATIENCE_MS));
+    ndt_frame_free(&reply);
+}
+
+/* The exit code; -1 when a signal ended it. */
+static int end_daemon(int signal_number)
+{
+    int how;
+    if (signal_number)
+        kill(daemon_pid, signal_number);
+    ck_assert_int_eq(waitpid(daemon_pid, &how, 0), daemon_pid);
+    daemon_pid = 0;
+    return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+
+static void send_frame(const struct ndt_frame *frame)
+{
+    ck_assert_int_ge(zmq_send(scans, frame->data, frame->size, 0), 0);
+}
+
+static struct ndt_result_message next_result(void)
+{
+    struct ndt_frame frame = {0};
+    struct ndt_result_message result;
+    ck_assert_msg(receive(poses, &frame, PATIENCE_MS), "a scan was not answered");
+    must(ndt_result_decode(frame.data, frame.size, &result, &err));
+    ndt_frame_free(&frame);
+    return result;
+}
+
+static struct ndt_result_message localise(size_t i)
+{
+    send_frame(&drive.scans[i]);
+    const struct ndt_result_message result = next_result();
+    ck_assert_uint_eq(result.seq, i);
+    return result;
+}
+
+static const char *const PATIENT = "live: {budget_ms: 60000}\n";
+
+START_TEST(a_drive_is_answered)
+{
+    struct ndt_frame frame = {0};
+    start_daemon(1, PATIENT, NULL);
+    send_frame(&drive.start);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        const struct ndt_result_message result = localise(i);
+        ck_assert_msg(result.result.outcome == NDT_CONVERGED, "scan %zu: %s", i, result.result.reason);
+        ck_assert_double_le(ndt_pose_distance_m(&result.result.T_map_sensor, &drive.truth[i]), 0.06);
+        ck_assert_uint_ne(result.map_id, 0);
+        ck_assert_uint_ne(result.config_hash, 0);
+        ck_assert_str_eq(result.frame_id, "map");
+    }
+    ck_assert_int_eq(receive(poses, &frame, 50), 0); /* one each, no more */
+    ck_assert_uint_eq(status_number("converged"), DRIVE_SCANS);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+    ck_assert(!temp_exists(temp_path("scans.ipc")));
+    ck_assert(!temp_exists(temp_path("control.ipc")));
+}
+END_TEST
+
+/* More than the queue holds, at once, into a slow matcher: each one answered, the newest matched. */
+START_TEST(overload_is_answered_too)
+{
+    unsigned seen[DRIVE_SCANS] = {0}, dropped = 0;
+    start_daemon(1, "live: {budget_ms: 60000}\nsockets.scans_kind: pull\ndebug: {align_delay_ms: 50}\n", NULL);
+    send_frame(&drive.start);
+    for (size_t i = 0; i < DRIVE_SCANS; i++)
+        send_frame(&drive.scans[i]);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        const struct ndt_result_message result = next_result();
+        ck_assert_uint_lt(result.seq, DRIVE_SCANS);
+        seen[result.seq]++;
+        dropped += result.result.outcome == NDT_DROPPED;
+        if (result.seq == DRIVE_SCANS - 1)
+            ck_assert_int_eq(result.result.outcome, NDT_CONVERGED);
+    }
+    for (size_t i = 0; i < DRIVE_SCANS; i++)
+        ck_assert_uint_eq(seen[i], 1);
+    ck_assert_uint_ge(dropped, 1);
+    ck_assert_uint_eq(status_number("dropped"), dropped);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(the_end_answers_what_waits)
+{
+    start_daemon(1, "live: {budget_ms: 60000}\nsockets.scans_kind: pull\ndebug: {align_delay_ms: 100}\n", NULL);
+    send_frame(&drive.start);
+    for (size_t i = 0; i < 3; i++)
+        send_frame(&drive.scans[i]);
+    await_number("given", 4);
+    kill(daemon_pid, SIGTERM);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(next_result().seq, i);
+    ck_assert_int_eq(end_daemon(0), 0);
+}
+END_TEST
+
+START_TEST(without_a_map_it_says_so)
+{
+    struct ndt_frame reply = {0};
+    struct ndt_request_message load = {.id = 77, .op = NDT_OP_LOAD_MAP};
+    start_daemon(0, PATIENT, NULL);
+    send_frame(&drive.start);
+    ck_assert_int_eq(localise(0).result.outcome, NDT_NO_MAP);
+    snprintf(load.path, sizeof(load.path), "%s/map.pcd", temp_dir);
+    ask(&load, &reply);
+    ck_assert(is_ok(&reply));
+    ck_assert_uint_eq(number(&reply, "id"), 77);
+    await_number("loads", 1);
+    for (int i = 0; i < 200 && status_number("map_id") == 0; i++)
+        nap();
+    ck_assert_int_eq(localise(1).result.outcome, NDT_CONVERGED);
+    ask_simple(NDT_OP_UNLOAD_MAP, &reply);
+    for (int i = 0; i < 200 && status_number("map_id") != 0; i++)
+        nap();
+    ck_assert_int_eq(localise(2).result.outcome, NDT_NO_MAP);
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(SIGINT), 0);
+}
+END_TEST
+
+START_TEST(requests_are_answered)
+{
+    struct ndt_frame reply = {0};
+    start_daemon(1, PATIENT, NULL);
+    ask_simple(NDT_OP_HELLO, &reply);
+    ck_assert_uint_eq(number(&reply, "protocol"), NDT_PROTO_VERSION);
+    ck_assert_ptr_nonnull(find(&reply, "start_recording"));
+    ck_assert_int_eq(localise(0).result.outcome, NDT_NO_GUESS);
+    struct ndt_request_message pose = {.id = 5, .op = NDT_OP_INITIAL_POSE};
+    pose.pose = (struct ndt_pose_message){.has_pose = 1, .pose = drive.truth[1], .frame_id = "map"};
+    ask(&pose, &reply);
+    ck_assert(is_ok(&reply));
+    ck_assert_int_eq(localise(1).result.outcome, NDT_CONVERGED);
+    ask_simple(NDT_OP_STOP, &reply);
+    ck_assert_int_eq(localise(2).result.outcome, NDT_REJECTED);
+    ask_simple(NDT_OP_START, &reply);
+    ck_assert_int_eq(localise(2).result.outcome, NDT_CONVERGED);
+    for (int i = 0; i < 200 && status_number("scans") < 4; i++)
+        nap();
+    ask_simple(NDT_OP_TIMINGS, &reply);
+    ck_assert_ptr_nonnull(find(&reply, "latency_us"));
+    ck_assert_ptr_nonnull(find(&reply, "no_guess"));
+    ask_simple(NDT_OP_STATUS, &reply);
+    ck_assert_ptr_nonnull(find(&reply, "localising"));
+    ck_assert_uint_eq(number(&reply, "rejected"), 1);
+    ask_simple(NDT_OP_SHUTDOWN, &reply);
+    ck_assert(is_ok(&reply));
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(0), 0);
+}
+END_TEST
+
+START_TEST(bad_requests_are_answered_with_an_error)
+{
+    struct ndt_frame reply = {0};
+    start_daemon(0, PATIENT, NULL);
+    const char *const junk[] = {"", "x", "\x81\xa1v\x01", "\xdf\xff\xff\xff\xff"};
+    for (size_t i = 0; i < sizeof(junk) / sizeof(junk[0]); i++) {
+        ck_assert_int_ge(zmq_send(control, junk[i], strlen(junk[i]), 0), 0);
+        ck_assert(receive(control, &reply, PATIENCE_MS));
+        ck_assert(!is_ok(&reply));
+        ck_assert_ptr_nonnull(find(&reply, "error"));
+    }
+    void *dealer = open_socket(ZMQ_DEALER, "control"); /* no delimiter; then a part too many */
+    ck_assert_int_ge(zmq_send(dealer, "x", 1, 0), 0);
+    ck_assert(receive(dealer, &reply, PATIENCE_MS));
+    ck_assert(!is_ok(&reply) && find(&reply, "error"));
+    for (int i = 0; i < 9; i++)
+        ck_assert_int_ge(zmq_send(dealer, "x", 1, i < 8 ? ZMQ_SNDMORE : 0), 0);
+    ck_assert(receive(dealer, &reply, PATIENCE_MS));
+    ck_assert(!is_ok(&reply) && find(&reply, "error"));
+    zmq_close(dealer);
+    ask_simple(NDT_OP_STOP_RECORDING, &reply);
+    ck_assert(!is_ok(&reply));
+    ask_simple(NDT_OP_STATUS, &reply);
+    ck_assert(is_ok(&reply));
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
+START_TEST(the_configuration_is_read_again)
+{
+    struct ndt_frame reply = {0};
+    start_daemon(1, PATIENT, NULL);
+    send_frame(&drive.start);
+    const struct ndt_result_message before = localise(0);
+    ck_assert_int_eq(before.result.outcome, NDT_CONVERGED);
+    write_config("live: {budget_ms: 60000, queue_depth: 5}\nscore_estimation: {score_threshold: 1.0}\n");
+    ask_simple(NDT_OP_RELOAD, &reply);
+    ck_assert(is_ok(&reply));
+    ck_assert_ptr_nonnull(find(&reply, "live.queue_depth"));
+    const struct ndt_result_message after = localise(1);
+    ck_assert_int_eq(after.result.outcome, NDT_LOW_SCORE);
+    ck_assert_uint_ne(after.config_hash, before.config_hash);
+    write_config("live: {budget_ms: never}\n");
+    ask_simple(NDT_OP_RELOAD, &reply);
+    ck_assert(!is_ok(&reply));
+    ck_assert_ptr_nonnull(find(&reply, "budget_ms"));
+    ck_assert_uint_eq(localise(2).config_hash, after.config_hash);
+    write_config(PATIENT);
+    kill(daemon_pid, SIGHUP);
+    for (int i = 0; i < 200 && status_number("config_hash") != before.config_hash; i++)
+        nap();
+    ck_assert_uint_eq(localise(3).config_hash, before.config_hash);
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
+/* The street in squares of 10 m along x. */
+static void write_tiles(void)
+{
+    char text[4096] = "x_resolution: 10.0\ny_resolution: 200.0\n";
+    struct ndt_cloud tile;
+    ndt_cloud_init(&tile);
+    ck_assert_int_eq(mkdir(temp_path("tiles"), 0700), 0);
+    for (int k = 0; k < 12; k++) {
+        char name[64];
+        must(ndt_cloud_reserve(&tile, drive.map_points.count, 0, &err));
+        tile.count = 0;
+        for (size_t i = 0; i < drive.map_points.count; i++) {
+            if ((int)floor((double)drive.map_points.x_m[i] / 10) != k)
+                continue;
+            tile.x_m[tile.count] = drive.map_points.x_m[i];
+            tile.y_m[tile.count] = drive.map_points.y_m[i];
+            tile.z_m[tile.count++] = drive.map_points.z_m[i];
+        }
+        snprintf(name, sizeof(name), "tiles/t%02d.pcd", k);
+        must(ndt_pcd_write(&tile, temp_path(name), NDT_PCD_BINARY, &err));
+        snprintf(text + strlen(text), 64, "t%02d.pcd: [%d, -100]\n", k, 10 * k);
+    }
+    (void)temp_text("tiles/pointcloud_map_metadata.yaml", text);
+    ndt_cloud_free(&tile);
+}
+
+/* Tiles come before the first scan and go with the sensor, while every scan is matched. */
+START_TEST(tiles_follow_the_sensor)
+{
+    char more[1024];
+    write_tiles();
+    snprintf(more, sizeof(more),
+             "%smap: {path: \"%s/tiles\"}\n"
+             "dynamic_map_loading: {update_distance: 2, map_radius: 15, lidar_radius: 5}\n",
+             PATIENT, temp_dir);
+    start_daemon(0, more, NULL);
+    send_frame(&drive.start);
+    for (int i = 0; i < 400 && status_number("map_id") == 0; i++)
+        nap();
+    const uint64_t first = status_number("map_id"), loaded = status_number("tiles_loaded");
+    ck_assert_uint_ge(loaded, 4);
+    ck_assert_uint_lt(loaded, 8);
+    ck_assert_uint_eq(status_number("tiles_known"), 12);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        const struct ndt_result_message result = localise(i);
+        ck_assert_msg(result.result.outcome == NDT_CONVERGED, "scan %zu: %s", i, result.result.reason);
+    }
+    for (int i = 0; i < 400 && status_number("map_id") == first; i++)
+        nap();
+    ck_assert_uint_ne(status_number("map_id"), first);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
+/* What was recorded, through the pipeline as the replay has it. */
+static void replay_and_compare(const struct ndt_result_message *live, size_t count)
+{
+    struct ndt_bag_reader *bag;
+    struct ndt_bag_record line;
+    struct ndtd_pipeline *pipeline;
+    struct ndtd_scan_record record;
+    int emitted;
+    size_t at = 0;
+    must(ndt_bag_open(&bag, bag_path, &err));
+    must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
+    while (ndt_bag_next(bag, &line, &err) == NDT_OK) {
+        must(ndtd_pipeline_frame(pipeline, (enum ndt_message_type)line.type, line.payload, line.length, &emitted,
+                                 &record, &err));
+        if (!emitted)
+            continue;
+        ck_assert_uint_lt(at, count);
+        ck_assert_uint_eq(record.seq, live[at].seq);
+        ck_assert_int_eq(record.result.outcome, live[at].result.outcome);
+        ck_assert_mem_eq(&record.result.T_map_sensor, &live[at].result.T_map_sensor, sizeof(struct ndt_pose));
+        ck_assert_mem_eq(record.result.covariance, live[at].result.covariance, sizeof(record.result.covariance));
+        ck_assert_mem_eq(&record.result.scores, &live[at].result.scores, sizeof(record.result.scores));
+        at++;
+    }
+    ck_assert_uint_eq(at, count);
+    ndtd_pipeline_destroy(pipeline);
+    ndt_bag_close(bag);
+}
+
+START_TEST(a_recording_replays_to_the_same_bits)
+{
+    static struct ndt_result_message live[DRIVE_SCANS];
+    struct ndt_pose_message message = {.frame_id = "odom", .has_twist = 1, .twist = {{8, 0.1, 0}, {0, 0, 0.05}}};
+    struct ndt_frame frame;
+    ndt_frame_init(&frame);
+    start_daemon(1, PATIENT, bag_path);
+    send_frame(&drive.start);
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        message.stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)i - 1000;
+        must(ndt_pose_message_encode(&frame, NDT_MESSAGE_ODOMETRY, &message, &err));
+        send_frame(&frame);
+        live[i] = localise(i);
+        ck_assert_int_eq(live[i].result.outcome, NDT_CONVERGED);
+    }
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+    replay_and_compare(live, DRIVE_SCANS);
+    ndt_frame_free(&frame);
+}
+END_TEST
+
+START_TEST(a_bad_start_fails_with_a_line)
+{
+    (void)temp_text("map.pcd", "this is no cloud");
+    write_config(PATIENT);
+    (void)temp_text("use_map", "");
+    fflush(NULL);
+    daemon_pid = fork();
+    ck_assert_int_ge(daemon_pid, 0);
+    if (daemon_pid == 0) {
+        ck_assert_ptr_nonnull(freopen(temp_path("stderr"), "w", stderr));
+        run_daemon(NULL);
+    }
+    ck_assert_int_eq(end_daemon(0), 3);
+    size_t size;
+    char *text = (char *)temp_read(temp_path("stderr"), &size);
+    ck_assert_msg(strstr(text, "map.pcd") != NULL, "%s", text);
+    free(text);
+    ck_assert(!temp_exists(temp_path("poses.ipc")));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("live");
+    TCase *all = tcase_create("live");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_set_timeout(all, 120);
+    tcase_add_test(all, a_drive_is_answered);
+    tcase_add_test(all, overload_is_answered_too);
+    tcase_add_test(all, the_end_answers_what_waits);
+    tcase_add_test(all, without_a_map_it_says_so);
+    tcase_add_test(all, requests_are_answered);
+    tcase_add_test(all, bad_requests_are_answered_with_an_error);
+    tcase_add_test(all, the_configuration_is_read_again);
+    tcase_add_test(all, tiles_follow_the_sensor);
+    tcase_add_test(all, a_recording_replays_to_the_same_bits);
+    tcase_add_test(all, a_bad_start_fails_with_a_line);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

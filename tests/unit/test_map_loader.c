@@ -1,0 +1,674 @@
+/* The map loader: orders, tiles by hand, and a drive over a folder of tiles. */
+#include "ndtd/map_loader.h"
+
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "ndt_io/cloud_file.h"
+#include "ndt_io/compiled_map.h"
+#include "ndt_io/map_file.h"
+#include "ndtd/log.h"
+#include "temp_dir.h"
+
+enum { ROUNDS = 8, COLUMNS = 16, PATIENCE_S = 20 };
+#define TILE_M 20.0
+
+static struct ndtd_map_loader *loader;
+static struct ndtd_map_loader_config config;
+
+/* ---- a world of tiles t_XX_Y, 16 x 4 of them, 20 m each ---- */
+
+static const char *tile_name(int column, int row)
+{
+    static char names[4][64];
+    static unsigned next;
+    char *name = names[next++ % 4];
+    snprintf(name, sizeof(names[0]), "tiles/t_%02d_%d.pcd", column, row);
+    return name;
+}
+
+/* A floor with bumps; `shift_m` makes it another tile of the same size. */
+static void fill_cloud(struct ndt_cloud *cloud, double x0_m, double y0_m, double shift_m)
+{
+    const size_t side = 40;
+    ck_assert_int_eq(ndt_cloud_reserve(cloud, side * side, 0, NULL), NDT_OK);
+    cloud->count = side * side;
+    for (size_t i = 0; i < cloud->count; i++) {
+        const double x_m = x0_m + ((double)(i % side) + 0.5) * TILE_M / (double)side;
+        const double y_m = y0_m + ((double)(i / side) + 0.5) * TILE_M / (double)side;
+        cloud->x_m[i] = (float)x_m;
+        cloud->y_m[i] = (float)y_m;
+        cloud->z_m[i] = (float)(sin(x_m) * cos(0.7 * y_m) + shift_m);
+    }
+}
+
+static void write_cloud(const char *path, double x0_m, double y0_m, double shift_m)
+{
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    fill_cloud(&cloud, x0_m, y0_m, shift_m);
+    ck_assert_int_eq(ndt_pcd_write(&cloud, path, NDT_PCD_BINARY, NULL), NDT_OK);
+    ndt_cloud_free(&cloud);
+}
+
+/* The columns start at `from_m`: on another side of 512 m the map has another origin. */
+static void write_world(double from_m, int with_metadata)
+{
+    char text[8192] = "x_resolution: 20.0\ny_resolution: 20.0\n";
+    ck_assert_int_eq(mkdir(temp_path("tiles"), 0700), 0);
+    for (int column = 0; column < COLUMNS; column++)
+        for (int row = 0; row < 4; row++) {
+            const double x_m = from_m + TILE_M * column, y_m = TILE_M * row;
+            write_cloud(temp_path(tile_name(column, row)), x_m, y_m, 0);
+            snprintf(text + strlen(text), 64, "t_%02d_%d.pcd: [%g, %g]\n", column, row, x_m, y_m);
+        }
+    if (with_metadata)
+        temp_text("tiles/pointcloud_map_metadata.yaml", text);
+}
+
+/* The id of the map of exactly these tiles; `names` end with NULL. */
+static uint64_t id_of(const char *const *names, size_t count)
+{
+    struct ndt_map_builder *builder;
+    struct ndt_map *map;
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    ck_assert_int_eq(ndt_map_builder_create(&builder, &config.map, NULL), NDT_OK);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_int_eq(ndt_cloud_read(&cloud, temp_path(names[i]), NULL), NDT_OK);
+        ck_assert_int_eq(ndt_map_builder_add(builder, &cloud, NULL), NDT_OK);
+    }
+    ck_assert_int_eq(ndt_map_build(&map, builder, NULL), NDT_OK);
+    const uint64_t id = map->id;
+    ndt_map_release(map);
+    ndt_map_builder_destroy(builder);
+    ndt_cloud_free(&cloud);
+    return id;
+}
+
+static uint64_t id_of_path(const char *path)
+{
+    struct ndt_map *map;
+    ck_assert_int_eq(ndt_map_load(&map, path, &config.map, NULL), NDT_OK);
+    const uint64_t id = map->id;
+    ndt_map_release(map);
+    return id;
+}
+
+/* The same for the tiles whose squares touch the circle; their number through `count`. */
+static uint64_t id_of_circle(double from_m, const double at_m[2], double radius_m, uint64_t *count)
+{
+    static char kept[COLUMNS * 4][64];
+    const char *names[COLUMNS * 4];
+    *count = 0;
+    for (int column = 0; column < COLUMNS; column++)
+        for (int row = 0; row < 4; row++) {
+            const double x_m = from_m + TILE_M * column, y_m = TILE_M * row;
+            const double dx_m = at_m[0] - fmin(fmax(at_m[0], x_m), x_m + TILE_M);
+            const double dy_m = at_m[1] - fmin(fmax(at_m[1], y_m), y_m + TILE_M);
+            if (sqrt(dx_m * dx_m + dy_m * dy_m) > radius_m)
+                continue;
+            strcpy(kept[*count], tile_name(column, row));
+            names[*count] = kept[*count];
+            ++*count;
+        }
+    return id_of(names, *count);
+}
+
+/* ---- the loader at work ---- */
+
+static void set_up(void)
+{
+    temp_dir_make();
+    ndtd_log_set_level((enum ndtd_log_level) - 1); /* failures are wanted here */
+    config = (struct ndtd_map_loader_config){
+        .dynamic = 1, .update_distance_m = 10, .map_radius_m = 25, .lidar_radius_m = 10};
+    ndt_map_config_default(&config.map);
+    config.map.level_count = 2;
+    config.map.leaf_m[0] = 2;
+    config.map.leaf_m[1] = 1;
+    loader = NULL;
+}
+
+static void start(int dynamic)
+{
+    config.dynamic = dynamic;
+    ck_assert_int_eq(ndtd_map_loader_create(&loader, &config, NULL), NDT_OK);
+}
+
+static void tear_down(void)
+{
+    ndtd_map_loader_destroy(loader);
+    temp_dir_remove();
+}
+
+static struct ndtd_map_loader_status settle(void)
+{
+    struct ndtd_map_loader_status status;
+    ck_assert_int_eq(ndtd_map_loader_wait(loader, PATIENCE_S), 1);
+    ndtd_map_loader_status(loader, &status);
+    ck_assert_int_eq(status.busy, 0);
+    return status;
+}
+
+/* Takes the map there must be and returns its id, 0 for none. */
+static uint64_t take_id(void)
+{
+    struct ndt_map *map, *again;
+    ck_assert_int_eq(ndtd_map_loader_take(loader, &map), 1);
+    ck_assert_int_eq(ndtd_map_loader_take(loader, &again), 0);
+    ck_assert_ptr_null(again);
+    const uint64_t id = map ? map->id : 0;
+    ck_assert(!map || ndt_map_identity(map) == id);
+    ndt_map_release(map);
+    return id;
+}
+
+static void expect_nothing_new(void)
+{
+    struct ndt_map *map;
+    ck_assert_int_eq(ndtd_map_loader_take(loader, &map), 0);
+}
+
+static void expect_good(const struct ndtd_map_loader_status *status, uint64_t id)
+{
+    ck_assert_msg(!status->failed, "%s", status->error);
+    ck_assert_str_eq(status->error, "");
+    ck_assert_uint_eq(status->map_id, id);
+    ck_assert_uint_eq(take_id(), id);
+}
+
+static void expect_failure(const struct ndtd_map_loader_status *status, const char *text, uint64_t id)
+{
+    ck_assert_int_eq(status->failed, 1);
+    ck_assert_msg(strstr(status->error, text) != NULL, "'%s' lacks '%s'", status->error, text);
+    ck_assert_uint_eq(status->map_id, id);
+    expect_nothing_new();
+}
+
+static void load(const char *name, const double near_m[2])
+{
+    ndtd_map_loader_load(loader, temp_path(name), near_m);
+}
+
+START_TEST(test_file_folder_compiled)
+{
+    struct ndt_map *map;
+    write_world(0, 0);
+    start(1); /* no metadata, no squares: nothing to follow, and all of it is loaded */
+    expect_nothing_new();
+    load(tile_name(3, 1), NULL);
+    struct ndtd_map_loader_status status = settle();
+    expect_good(&status, id_of_path(temp_path(tile_name(3, 1))));
+    ck_assert_str_eq(status.path, temp_path(tile_name(3, 1)));
+    ck_assert_uint_eq(status.points, 1600);
+
+    load("tiles", NULL);
+    status = settle();
+    const uint64_t all = id_of_path(temp_path("tiles"));
+    expect_good(&status, all);
+    ck_assert_uint_eq(status.tiles_loaded, COLUMNS * 4);
+    ck_assert_uint_eq(status.tiles_known, COLUMNS * 4);
+    ck_assert_uint_eq(status.loads, 2);
+    ck_assert(status.last_load_ms > 0);
+
+    ck_assert_int_eq(ndt_map_load(&map, temp_path(tile_name(0, 0)), &config.map, NULL), NDT_OK);
+    ck_assert_int_eq(ndt_map_save(map, temp_path("one.ndtmap"), NULL), NDT_OK);
+    load("one.ndtmap", NULL);
+    status = settle();
+    expect_good(&status, map->id);
+    ndtd_map_loader_add_tile(loader, temp_path(tile_name(1, 0)));
+    status = settle();
+    expect_failure(&status, "compiled", map->id);
+    ndt_map_release(map);
+}
+END_TEST
+
+START_TEST(test_unload)
+{
+    struct ndtd_map_loader_status status;
+    write_cloud(temp_path("a.pcd"), 0, 0, 0);
+    start(1);
+    load("a.pcd", NULL);
+    ndtd_map_loader_load(loader, NULL, NULL);
+    status = settle();
+    expect_good(&status, 0); /* the map in between was never taken */
+    ck_assert_str_eq(status.path, "");
+    ck_assert_uint_eq(status.points + status.tiles_loaded, 0);
+}
+END_TEST
+
+/* The matcher gives back a map that is not the last reference to it: freeing takes too long between two scans. */
+START_TEST(test_old_maps_are_freed_elsewhere)
+{
+    struct ndt_map *first, *second;
+    write_cloud(temp_path("a.pcd"), 0, 0, 0);
+    write_cloud(temp_path("b.pcd"), 20, 0, 0);
+    start(1);
+    load("a.pcd", NULL);
+    settle();
+    ck_assert_int_eq(ndtd_map_loader_take(loader, &first), 1);
+    load("b.pcd", NULL);
+    settle();
+    ck_assert_int_eq(ndtd_map_loader_take(loader, &second), 1);
+    ck_assert_int_eq(__atomic_load_n(&first->references, __ATOMIC_ACQUIRE), 2);
+    ck_assert_int_eq(__atomic_load_n(&second->references, __ATOMIC_ACQUIRE), 2);
+    ndt_map_release(first);
+    ndt_map_release(second);
+}
+END_TEST
+
+START_TEST(test_failure_keeps_the_map)
+{
+    struct ndtd_map_loader_status status;
+    write_cloud(temp_path("a.pcd"), 0, 0, 0);
+    const uint64_t id = id_of_path(temp_path("a.pcd"));
+    start(1);
+    load("a.pcd", NULL);
+    settle();
+    ck_assert_uint_eq(take_id(), id);
+    temp_text("bad.pcd", "no cloud\n");
+    temp_text("bad.ndtmap", "no map\n");
+    ck_assert_int_eq(mkdir(temp_path("empty"), 0700), 0);
+    static const char *const names[] = {"none.pcd", "bad.pcd", "bad.ndtmap", "empty"};
+    for (size_t i = 0; i < 4; i++) {
+        load(names[i], NULL);
+        status = settle();
+        expect_failure(&status, names[i], id);
+        ck_assert_str_eq(status.path, temp_path(names[i]));
+    }
+    load("a.pcd", NULL);
+    status = settle();
+    expect_good(&status, id);
+}
+END_TEST
+
+START_TEST(test_tiles_by_hand)
+{
+    struct ndtd_map_loader_status status;
+    write_world(0, 0);
+    const char *const three[] = {tile_name(0, 0), tile_name(1, 0), tile_name(2, 0)};
+    start(0);
+    ndtd_map_loader_remove_tile(loader, temp_path(three[0]));
+    status = settle();
+    expect_failure(&status, "not in the map", 0);
+    for (int i = 2; i >= 0; i--)
+        ndtd_map_loader_add_tile(loader, temp_path(three[i]));
+    status = settle();
+    expect_good(&status, id_of(three, 3));
+    ck_assert_uint_eq(status.tiles_loaded, 3);
+    ndtd_map_loader_add_tile(loader, temp_path("tiles/../tiles/t_01_0.pcd"));
+    status = settle();
+    expect_failure(&status, "already", id_of(three, 3));
+    ndtd_map_loader_add_tile(loader, temp_path("none.pcd"));
+    status = settle();
+    expect_failure(&status, "none.pcd", id_of(three, 3));
+    ck_assert_uint_eq(status.tiles_known, 3);
+    ndtd_map_loader_remove_tile(loader, temp_path(three[2]));
+    status = settle();
+    expect_good(&status, id_of(three, 2));
+    ndtd_map_loader_remove_tile(loader, temp_path(three[0]));
+    ndtd_map_loader_remove_tile(loader, temp_path(three[1]));
+    status = settle();
+    expect_good(&status, 0);
+}
+END_TEST
+
+/* A folder that is not followed keeps no sums before the first tile by hand; the ids are the same. */
+START_TEST(test_folder_and_hand)
+{
+    struct ndtd_map_loader_status status;
+    write_world(0, 1);
+    write_cloud(temp_path("more.pcd"), -20, 0, 0);
+    const uint64_t all = id_of_path(temp_path("tiles"));
+    start(0);
+    load("tiles", NULL);
+    ndtd_map_loader_add_tile(loader, temp_path("more.pcd"));
+    status = settle();
+    ck_assert_uint_eq(status.tiles_loaded, COLUMNS * 4 + 1);
+    ck_assert_uint_ne(take_id(), all);
+    ndtd_map_loader_remove_tile(loader, temp_path("more.pcd"));
+    status = settle();
+    expect_good(&status, all);
+}
+END_TEST
+
+/* A file that is no longer what was added must not be subtracted. */
+START_TEST(test_changed_tile)
+{
+    struct ndtd_map_loader_status status;
+    write_world(0, 0);
+    const char *const three[] = {tile_name(0, 0), tile_name(1, 0), tile_name(2, 0)};
+    start(0);
+    for (int i = 0; i < 3; i++)
+        ndtd_map_loader_add_tile(loader, temp_path(three[i]));
+    settle();
+    write_cloud(temp_path(three[2]), 20, 0,
+                0); /* could be subtracted: these are the points of the tile beside it */
+    ndtd_map_loader_remove_tile(loader, temp_path(three[2]));
+    status = settle();
+    expect_good(&status, id_of(three, 2));
+    ck_assert_int_eq(unlink(temp_path(three[1])), 0);
+    ndtd_map_loader_remove_tile(loader, temp_path(three[1]));
+    status = settle();
+    expect_good(&status, id_of(three, 1));
+
+    /* One that changed goes, one that stays is broken: no new map, and the next change starts from the files. */
+    ndtd_map_loader_add_tile(loader, temp_path(three[2]));
+    settle();
+    const uint64_t before = take_id();
+    write_cloud(temp_path(three[2]), 40, 0, 0);
+    uint8_t *good;
+    size_t size;
+    ck_assert_ptr_nonnull((good = temp_read(temp_path(three[0]), &size)));
+    temp_text(three[0], "broken");
+    ndtd_map_loader_remove_tile(loader, temp_path(three[2]));
+    status = settle();
+    expect_failure(&status, three[0], before);
+    ck_assert_uint_eq(status.tiles_loaded, 2);
+    temp_write(three[0], good, size);
+    free(good);
+    ndtd_map_loader_remove_tile(loader, temp_path(three[2]));
+    status = settle();
+    expect_good(&status, id_of(three, 1));
+}
+END_TEST
+
+/* Through all tiles and back: what is in is what the circle touches, and the map is the one of these tiles alone.
+ * From _i = 1 on, the origin of the map changes on the way. */
+START_TEST(test_drive)
+{
+    const double from_m = _i ? 400 : 0, radius_m = config.map_radius_m + config.lidar_radius_m;
+    double at_m[2] = {from_m + 5, 30};
+    uint64_t count, before = 0, changes = 0;
+    write_world(from_m, 1);
+    start(1);
+    load("tiles", at_m);
+    struct ndtd_map_loader_status status = settle();
+    expect_good(&status, id_of_circle(from_m, at_m, radius_m, &count));
+    for (int step = 0; step < 50; step++) {
+        at_m[0] += step < 25 ? 12 : -12;
+        ndtd_map_loader_follow(loader, at_m);
+        status = settle();
+        const uint64_t wanted = id_of_circle(from_m, at_m, radius_m, &count);
+        ck_assert_msg(!status.failed, "%s", status.error);
+        ck_assert_uint_eq(status.map_id, wanted);
+        ck_assert_uint_eq(status.tiles_loaded, count);
+        ck_assert_uint_eq(status.points, 1600 * count);
+        if (wanted == before)
+            expect_nothing_new();
+        else if (before)
+            ck_assert_uint_eq(take_id(), wanted);
+        changes += before && wanted != before;
+        before = wanted;
+    }
+    ck_assert_uint_gt(changes, 20);
+    ck_assert_uint_eq(status.tiles_known, COLUMNS * 4);
+}
+END_TEST
+
+START_TEST(test_update_distance)
+{
+    double at_m[2] = {100, 30};
+    uint64_t count;
+    write_world(0, 1);
+    start(1);
+    load("tiles", at_m);
+    const uint64_t loads = settle().loads;
+    take_id();
+    for (int i = 0; i < 200; i++) { /* to and fro, always nearer than 10 m to where the tiles were chosen */
+        at_m[0] = 100 + 9.9 * sin(i);
+        ndtd_map_loader_follow(loader, at_m);
+    }
+    ck_assert_uint_eq(settle().loads, loads);
+    expect_nothing_new();
+    at_m[0] = 110;
+    ndtd_map_loader_follow(loader, at_m);
+    struct ndtd_map_loader_status status = settle();
+    ck_assert_uint_eq(status.loads, loads + 1);
+    expect_good(&status, id_of_circle(0, at_m, 35, &count));
+    ndtd_map_loader_follow(loader, (const double[2]){NAN, INFINITY});
+    ndtd_map_loader_follow(loader, (const double[2]){1e300, 0});
+    ck_assert_uint_eq(settle().loads, loads + 1);
+}
+END_TEST
+
+START_TEST(test_out_of_reach)
+{
+    struct ndtd_map_loader_status status;
+    double at_m[2] = {5000, 0};
+    uint64_t count;
+    write_world(0, 1);
+    start(1);
+    load("tiles",
+         at_m); /* nothing there; there is no map to stay with, so the folder waits for a better position */
+    status = settle();
+    expect_failure(&status, "no tile of the map is within 35 m of (5000.0, 0.0) m", 0);
+    at_m[0] = 50;
+    ndtd_map_loader_follow(loader, at_m);
+    status = settle();
+    const uint64_t id = id_of_circle(0, at_m, 35, &count);
+    expect_good(&status, id);
+    ndtd_map_loader_follow(loader, (const double[2]){-300, 0}); /* off the map: it stays as it was */
+    status = settle();
+    ck_assert_int_eq(status.failed, 0);
+    ck_assert_uint_eq(status.map_id, id);
+    expect_nothing_new();
+    load("tiles", (const double[2]){-300, 0}); /* now there is one to stay with */
+    status = settle();
+    expect_failure(&status, "no tile of the map", id);
+    ndtd_map_loader_load(loader, NULL, NULL);
+    settle();
+    take_id();
+}
+END_TEST
+
+START_TEST(test_position_comes_later)
+{
+    const double at_m[2] = {50, 40};
+    uint64_t count;
+    write_world(0, 1);
+    start(1);
+    load("tiles", NULL);
+    struct ndtd_map_loader_status status = settle();
+    expect_good(&status, 0);
+    ck_assert_uint_eq(status.tiles_known, COLUMNS * 4);
+    ndtd_map_loader_follow(loader, at_m);
+    status = settle();
+    expect_good(&status, id_of_circle(0, at_m, 35, &count));
+    load("tiles", NULL); /* where the vehicle is, is known now */
+    status = settle();
+    expect_good(&status, id_of_circle(0, at_m, 35, &count));
+}
+END_TEST
+
+/* A tile by hand stays where the vehicle left; one taken out by hand does not come back. */
+START_TEST(test_hand_and_follow)
+{
+    double at_m[2] = {10, 10};
+    write_world(0, 1);
+    config.map_radius_m = 4;
+    config.lidar_radius_m = 4;
+    start(1);
+    load("tiles", at_m);
+    ndtd_map_loader_add_tile(loader, temp_path(tile_name(15, 3)));
+    ndtd_map_loader_remove_tile(loader, temp_path(tile_name(1, 0)));
+    settle();
+    take_id();
+    at_m[0] = 30;
+    ndtd_map_loader_follow(loader, at_m);
+    const char *const two[] = {tile_name(2, 0), tile_name(15, 3)};
+    struct ndtd_map_loader_status status = settle();
+    expect_good(&status, id_of(&two[1], 1));
+    at_m[0] = 50;
+    ndtd_map_loader_follow(loader, at_m);
+    status = settle();
+    expect_good(&status, id_of(two, 2));
+    ndtd_map_loader_remove_tile(loader, temp_path(two[1]));
+    ndtd_map_loader_add_tile(loader, temp_path(tile_name(1, 0)));
+    at_m[0] = 30;
+    ndtd_map_loader_follow(loader, at_m);
+    status = settle();
+    const char *const one[] = {tile_name(1, 0)};
+    expect_good(&status, id_of(one, 1));
+}
+END_TEST
+
+/* One broken tile on the way: said, and the others are there. */
+START_TEST(test_broken_tile_on_the_way)
+{
+    double at_m[2] = {10, 10};
+    write_world(0, 1);
+    temp_text(tile_name(1, 0), "broken");
+    config.map_radius_m = 4;
+    config.lidar_radius_m = 14;
+    start(1);
+    load("tiles", at_m);
+    struct ndtd_map_loader_status status = settle();
+    expect_failure(&status, "t_01_0.pcd",
+                   0); /* at the start it is a failure; the folder is followed all the same */
+    at_m[0] = 50;
+    ndtd_map_loader_follow(loader, at_m);
+    status = settle();
+    const char *const five[] = {tile_name(1, 1), tile_name(2, 0), tile_name(2, 1), tile_name(3, 0)};
+    char six[64];
+    strcpy(six, "tiles/t_03_1.pcd");
+    const char *const all[] = {five[0], five[1], five[2], five[3], six};
+    ck_assert_int_eq(status.failed, 1);
+    ck_assert(strstr(status.error, "t_01_0.pcd") != NULL);
+    ck_assert_uint_eq(status.map_id, id_of(all, 5));
+    ck_assert_uint_eq(take_id(), id_of(all, 5));
+    write_cloud(temp_path("tiles/t_01_0.pcd"), 20, 0, 0);
+    at_m[0] = 30;
+    ndtd_map_loader_follow(loader, at_m);
+    status = settle();
+    ck_assert_int_eq(status.failed, 0);
+    ck_assert_uint_eq(status.tiles_loaded, 6);
+}
+END_TEST
+
+START_TEST(test_destroyed_while_loading)
+{
+    struct ndt_map *map = NULL;
+    write_world(0, 1);
+    for (int i = 0; i < ROUNDS; i++) {
+        start(i % 2);
+        for (int k = 0; k < 6; k++) {
+            load("tiles", (const double[2]){40.0 * k, 30});
+            ndtd_map_loader_follow(loader, (const double[2]){10.0 * k, 30});
+        }
+        if (i > ROUNDS / 2)
+            while (ndtd_map_loader_take(loader, &map) == 0)
+                ;
+        ndtd_map_loader_destroy(loader);
+        loader = NULL;
+        ck_assert(!map || ndt_map_identity(map) == map->id); /* a map that was taken lives on */
+        ndt_map_release(map);
+        map = NULL;
+    }
+}
+END_TEST
+
+static atomic_int driving;
+
+static void *give_orders(void *context)
+{
+    (void)context;
+    for (int i = 0; i < 12; i++) {
+        struct ndtd_map_loader_status status;
+        char path[1024];
+        snprintf(path, sizeof(path), "%s/tiles/t_%02d_3.pcd", temp_dir, i % COLUMNS);
+        ndtd_map_loader_add_tile(loader, path);
+        ndtd_map_loader_status(loader, &status);
+        ndtd_map_loader_wait(loader, 0.002);
+        ndtd_map_loader_remove_tile(loader, path);
+    }
+    ck_assert_int_eq(ndtd_map_loader_wait(loader, PATIENCE_S), 1);
+    atomic_store(&driving, 0);
+    return NULL;
+}
+
+/* A matcher that follows and takes, while another thread orders: every map is whole, and none comes twice. */
+START_TEST(test_threads)
+{
+    struct ndt_map *map = NULL, *next;
+    pthread_t other;
+    double at_m[2] = {0, 30};
+    unsigned taken = 0;
+    write_world(0, 1);
+    start(1);
+    load("tiles", at_m);
+    atomic_store(&driving, 1);
+    ck_assert_int_eq(pthread_create(&other, NULL, give_orders, NULL), 0);
+    for (long i = 0; atomic_load(&driving); i++) {
+        at_m[0] = 150 + 150 * sin(0.01 * (double)i);
+        ndtd_map_loader_follow(loader, at_m);
+        if (!ndtd_map_loader_take(loader, &next)) {
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+            continue;
+        }
+        ck_assert_ptr_ne(next, map);
+        ck_assert(!next || ndt_map_identity(next) == next->id);
+        ndt_map_release(map);
+        map = next;
+        taken++;
+    }
+    pthread_join(other, NULL);
+    ndt_map_release(map);
+    ck_assert_uint_gt(taken, 0);
+}
+END_TEST
+
+START_TEST(test_limits)
+{
+    struct ndt_error err;
+    config.dynamic = 1;
+    config.map_radius_m = NAN;
+    ck_assert_int_eq(ndtd_map_loader_create(&loader, &config, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_null(loader);
+    ck_assert(strstr(err.text, "map_radius") != NULL);
+    config.map_radius_m = 25;
+    write_world(0, 1);
+    start(1);
+    load("tiles", (const double[2]){NAN, 0});
+    struct ndtd_map_loader_status status = settle();
+    expect_failure(&status, "is no position", 0);
+    load("tiles", NULL); /* more than fit, while the thread is busy with the first: refused, and said */
+    for (int i = 0; i < 4000; i++)
+        ndtd_map_loader_add_tile(loader, temp_path(tile_name(0, 0)));
+    ck_assert_int_eq(ndtd_map_loader_wait(loader, PATIENCE_S), 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("map_loader");
+    TCase *tests = tcase_create("map_loader");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, test_file_folder_compiled);
+    tcase_add_test(tests, test_unload);
+    tcase_add_test(tests, test_old_maps_are_freed_elsewhere);
+    tcase_add_test(tests, test_failure_keeps_the_map);
+    tcase_add_test(tests, test_tiles_by_hand);
+    tcase_add_test(tests, test_folder_and_hand);
+    tcase_add_test(tests, test_changed_tile);
+    tcase_add_loop_test(tests, test_drive, 0, 2);
+    tcase_add_test(tests, test_update_distance);
+    tcase_add_test(tests, test_out_of_reach);
+    tcase_add_test(tests, test_position_comes_later);
+    tcase_add_test(tests, test_hand_and_follow);
+    tcase_add_test(tests, test_broken_tile_on_the_way);
+    tcase_add_test(tests, test_destroyed_while_loading);
+    tcase_add_test(tests, test_threads);
+    tcase_add_test(tests, test_limits);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

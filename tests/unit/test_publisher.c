@@ -1,0 +1,276 @@
+/* The poses socket: results out, the last one to late subscribers, nobody waits for a slow one. */
+#include <pthread.h>
+
+#include "live_peer.h"
+#include "ndtd/publisher.h"
+#include "temp_dir.h"
+
+static struct ndtd_sockets *sockets;
+static struct ndtd_publisher *publisher;
+static struct ndtd_endpoint endpoint;
+static void *context; /* of the subscribers */
+static struct ndt_error err;
+
+static void set_up(void)
+{
+    temp_dir_make();
+    endpoint = live_endpoint("ipc://%s", temp_path("poses"));
+    ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
+    context = zmq_ctx_new();
+}
+
+static void tear_down(void)
+{
+    zmq_ctx_term(context);
+    ndtd_publisher_close(publisher);
+    ndtd_sockets_close(sockets);
+    ck_assert(!temp_exists(temp_path("poses")));
+    temp_dir_remove();
+}
+
+static struct ndt_result_message result(uint64_t seq)
+{
+    struct ndt_result_message message = {.seq = seq, .stamp_ns = (int64_t)seq * 100, .frame_id = "map"};
+    message.result.outcome = NDT_CONVERGED;
+    message.result.T_map_sensor = ndt_pose_identity();
+    return message;
+}
+
+static void send_one(struct ndtd_outlet *outlet, uint64_t seq)
+{
+    const struct ndt_result_message message = result(seq);
+    ck_assert_msg(ndtd_outlet_send(outlet, &message, &err) == NDT_OK, "%s", err.text);
+}
+
+/* The seq of the next result; -1: none came. */
+static long next_seq(void *subscriber)
+{
+    static uint8_t data[65536];
+    struct ndt_result_message message;
+    const int size = zmq_recv(subscriber, data, sizeof(data), 0);
+    if (size < 0)
+        return -1;
+    ck_assert_msg(ndt_result_decode(data, (size_t)size, &message, &err) == NDT_OK, "%s", err.text);
+    ck_assert_str_eq(message.frame_id, "map");
+    return (long)message.seq;
+}
+
+static void no_more(void *subscriber)
+{
+    live_int(subscriber, ZMQ_RCVTIMEO, 50);
+    ck_assert_int_eq(next_seq(subscriber), -1);
+    live_int(subscriber, ZMQ_RCVTIMEO, LIVE_WAIT_MS);
+}
+
+START_TEST(test_everybody_gets_everything)
+{
+    struct ndtd_outlet *outlet;
+    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    void *a = live_connect(context, ZMQ_SUB, endpoint.address),
+         *b = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 2);
+    for (uint64_t seq = 1; seq <= 100; seq++)
+        send_one(outlet, seq);
+    for (long seq = 1; seq <= 100; seq++) {
+        ck_assert_int_eq(next_seq(a), seq);
+        ck_assert_int_eq(next_seq(b), seq);
+    }
+    live_until(ndtd_publisher_counters(publisher).published == 100);
+    ck_assert_uint_eq(ndtd_publisher_counters(publisher).lost, 0);
+    zmq_close(a);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    send_one(outlet, 101);
+    ck_assert_int_eq(next_seq(b), 101);
+    zmq_close(b);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 0);
+    ndtd_outlet_close(outlet);
+}
+END_TEST
+
+/* The late one gets the last result, once; the others do not get it again. */
+START_TEST(test_last_value)
+{
+    struct ndtd_outlet *outlet;
+    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    void *early = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    no_more(early); /* there is no last value yet */
+    send_one(outlet, 1);
+    send_one(outlet, 2);
+    ck_assert_int_eq(next_seq(early), 1);
+    ck_assert_int_eq(next_seq(early), 2);
+    for (int i = 0; i < 3; i++) {
+        void *late = live_connect(context, ZMQ_SUB, endpoint.address);
+        ck_assert_int_eq(next_seq(late), 2);
+        no_more(late);
+        zmq_close(late);
+        live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    }
+    no_more(early);
+    void *late = live_connect(context, ZMQ_SUB, endpoint.address);
+    ck_assert_int_eq(next_seq(late), 2);
+    send_one(outlet, 3);
+    ck_assert_int_eq(next_seq(late), 3);
+    ck_assert_int_eq(next_seq(early), 3);
+    no_more(late);
+    zmq_close(early);
+    zmq_close(late);
+    ndtd_outlet_close(outlet);
+}
+END_TEST
+
+/* A subscriber with a topic, and one that takes a topic back, still have the rest of theirs. */
+START_TEST(test_topics)
+{
+    struct ndtd_outlet *outlet;
+    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_SUBSCRIBE, "topic", 5), 0);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 2);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_UNSUBSCRIBE, "topic", 5), 0);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    send_one(outlet, 7);
+    ck_assert_int_eq(next_seq(subscriber), 7);
+    zmq_close(subscriber);
+    ndtd_outlet_close(outlet);
+}
+END_TEST
+
+/* One subscriber never reads; the other one gets all, and sending takes no longer. */
+START_TEST(test_slow_subscriber)
+{
+    struct ndtd_outlet *outlet;
+    ndtd_publisher_close(publisher);
+    endpoint.high_water_mark = 10;
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
+    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    void *slow = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
+    live_int(slow, ZMQ_RCVHWM, 1);
+    ck_assert_int_eq(zmq_connect(slow, endpoint.address), 0);
+    void *quick = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 2);
+    for (long seq = 1; seq <= 2000; seq++) {
+        send_one(outlet, (uint64_t)seq);
+        ck_assert_int_eq(next_seq(quick), seq);
+    }
+    ck_assert_uint_eq(ndtd_publisher_counters(publisher).lost, 0);
+    /* The slow one has lost some in the middle, none is out of order. */
+    long last = 0, count = 0;
+    live_int(slow, ZMQ_RCVTIMEO, 100);
+    for (long seq = next_seq(slow); seq >= 0; seq = next_seq(slow)) {
+        ck_assert_int_gt(seq, last);
+        last = seq;
+        count++;
+    }
+    ck_assert_int_gt(count, 0);
+    ck_assert_int_lt(count, 2000);
+    zmq_close(slow);
+    zmq_close(quick);
+    ndtd_outlet_close(outlet);
+}
+END_TEST
+
+static void *send_many(void *argument)
+{
+    struct ndtd_outlet *outlet;
+    struct ndt_error why = {""};
+    const uint64_t first = *(const uint64_t *)argument;
+    if (ndtd_outlet_open(&outlet, publisher, &why) != NDT_OK)
+        return NULL;
+    for (uint64_t i = 0; i < 200; i++) {
+        const struct ndt_result_message message = result(first + i);
+        if (ndtd_outlet_send(outlet, &message, &why) != NDT_OK)
+            break;
+    }
+    ndtd_outlet_close(outlet);
+    return argument;
+}
+
+/* The matcher and the receiver publish at the same time; what was handed over outlives its outlet. */
+START_TEST(test_two_outlets)
+{
+    uint64_t firsts[2] = {1000, 2000};
+    pthread_t threads[2];
+    long next[2] = {1000, 2000};
+    void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, send_many, &firsts[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        void *good;
+        pthread_join(threads[i], &good);
+        ck_assert_ptr_nonnull(good);
+    }
+    for (int i = 0; i < 400; i++) {
+        const long seq = next_seq(subscriber);
+        ck_assert_int_ge(seq, 1000);
+        ck_assert_int_eq(seq, next[seq / 2000]++);
+    }
+    zmq_close(subscriber);
+}
+END_TEST
+
+/* What was handed over before close arrives. */
+START_TEST(test_close_sends)
+{
+    struct ndtd_outlet *outlet;
+    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    for (uint64_t seq = 1; seq <= 500; seq++)
+        send_one(outlet, seq);
+    ndtd_outlet_close(outlet);
+    ndtd_publisher_close(publisher);
+    publisher = NULL;
+    for (long seq = 1; seq <= 500; seq++)
+        ck_assert_int_eq(next_seq(subscriber), seq);
+    zmq_close(subscriber);
+}
+END_TEST
+
+/* A subscriber survives the restart of the publisher, without doing anything. */
+START_TEST(test_restart)
+{
+    struct ndtd_outlet *outlet;
+    void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    ndtd_publisher_close(publisher);
+    ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
+    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    send_one(outlet, 1); /* whether it is there already or comes late */
+    ck_assert_int_eq(next_seq(subscriber), 1);
+    ndtd_outlet_close(outlet);
+    zmq_close(subscriber);
+}
+END_TEST
+
+START_TEST(test_in_use)
+{
+    struct ndtd_publisher *second;
+    ck_assert_int_eq(ndtd_publisher_open(&second, sockets, &endpoint, &err), NDT_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "is in use"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("publisher");
+    TCase *tests = tcase_create("publisher");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, test_everybody_gets_everything);
+    tcase_add_test(tests, test_last_value);
+    tcase_add_test(tests, test_topics);
+    tcase_add_test(tests, test_slow_subscriber);
+    tcase_add_test(tests, test_two_outlets);
+    tcase_add_test(tests, test_close_sends);
+    tcase_add_test(tests, test_restart);
+    tcase_add_test(tests, test_in_use);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

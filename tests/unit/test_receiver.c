@@ -1,0 +1,331 @@
+/* The scans socket: frames into the queue, answers for those that get no further, recordings. */
+#include "live_peer.h"
+#include "ndt_io/bag.h"
+#include "ndtd/receiver.h"
+#include "temp_dir.h"
+
+static struct ndtd_sockets *sockets;
+static struct ndtd_publisher *publisher;
+static struct ndtd_queue *queue;
+static struct ndtd_receiver *receiver;
+static struct ndtd_endpoint scans, poses;
+static void *context, *sender, *subscriber; /* the clients */
+static struct ndt_frame frame;
+static struct ndt_error err;
+
+static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
+{
+    uint8_t subscription;
+    temp_dir_make();
+    scans = live_endpoint("ipc://%s", temp_path("scans"));
+    poses = live_endpoint("ipc://%s", temp_path("poses"));
+    ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_publisher_open(&publisher, sockets, &poses, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_queue_create(&queue, 3, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, kind, queue, publisher, &err), NDT_OK);
+    ndtd_receiver_set_identity(receiver, 77, 99);
+    context = zmq_ctx_new();
+    subscriber = live_connect(context, ZMQ_SUB, poses.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    sender = live_connect(context, sender_type, scans.address);
+    if (sender_type == ZMQ_XPUB) /* the receiver's subscription has come */
+        ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
+    ndt_frame_init(&frame);
+}
+
+static void set_up(void)
+{
+    set_up_as(NDTD_RECEIVE_SUB, ZMQ_XPUB);
+}
+
+static void tear_down(void)
+{
+    ndt_frame_free(&frame);
+    zmq_close(sender);
+    zmq_close(subscriber);
+    zmq_ctx_term(context);
+    ndtd_receiver_close(receiver);
+    ndtd_publisher_close(publisher);
+    ndtd_sockets_close(sockets);
+    ndtd_queue_destroy(queue);
+    ck_assert(!temp_exists(temp_path("scans")));
+    temp_dir_remove();
+}
+
+static void send_bytes(const void *data, size_t size, int flags)
+{
+    ck_assert_int_eq(zmq_send(sender, data, size, flags), (int)size);
+}
+
+static void encode_scan(uint64_t seq)
+{
+    struct ndt_cloud cloud;
+    struct ndt_scan_message message = {.seq = seq, .stamp_ns = (int64_t)seq * 1000, .frame_id = "lidar"};
+    ndt_cloud_init(&cloud);
+    ck_assert_msg(ndt_scan_encode(&frame, &message, &cloud, &err) == NDT_OK, "%s", err.text);
+    ndt_cloud_free(&cloud);
+}
+
+static void send_scan(uint64_t seq)
+{
+    encode_scan(seq);
+    send_bytes(frame.data, frame.size, 0);
+}
+
+static void send_odometry(int64_t stamp_ns)
+{
+    const struct ndt_pose_message message = {
+        .stamp_ns = stamp_ns, .frame_id = "odom", .has_pose = 1, .pose = ndt_pose_identity()};
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_ODOMETRY, &message, &err), NDT_OK);
+    send_bytes(frame.data, frame.size, 0);
+}
+
+static struct ndt_result_message next_answer(void)
+{
+    static uint8_t data[65536];
+    struct ndt_result_message message;
+    const int size = zmq_recv(subscriber, data, sizeof(data), 0);
+    ck_assert_int_gt(size, 0);
+    ck_assert_msg(ndt_result_decode(data, (size_t)size, &message, &err) == NDT_OK, "%s", err.text);
+    return message;
+}
+
+static void wait_for_frames(uint64_t count)
+{
+    live_until(ndtd_receiver_counters(receiver).frames == count);
+}
+
+/* Everything that waits, as long as a limit of one scan per call lets it; returns how many frames came. */
+static size_t drain(struct ndtd_waiting_frame *copies, size_t max)
+{
+    size_t count = 0, taken;
+    struct ndtd_waiting_frame *frames[16];
+    while ((taken = ndtd_queue_take(queue, 0, 1, frames, 16)) > 0) {
+        for (size_t i = 0; i < taken && count < max; i++)
+            copies[count++] = *frames[i];
+        ndtd_queue_put_back(queue, frames, taken);
+    }
+    return count;
+}
+
+START_TEST(test_frames_arrive)
+{
+    struct ndtd_waiting_frame got[8];
+    const double before_us = ndtd_now_us();
+    send_odometry(5);
+    send_scan(1);
+    send_odometry(6);
+    send_scan(2);
+    wait_for_frames(4);
+    live_until(ndtd_queue_counters(queue).scans_waiting == 2);
+    ck_assert_uint_eq(drain(got, 8), 4);
+    ck_assert_int_eq(got[0].type, NDT_MESSAGE_ODOMETRY);
+    ck_assert_int_eq(got[1].type, NDT_MESSAGE_SCAN);
+    ck_assert_uint_eq(got[1].seq, 1);
+    ck_assert_int_eq(got[1].stamp_ns, 1000);
+    ck_assert_str_eq(got[1].frame_id, "lidar");
+    ck_assert_int_eq(got[2].type, NDT_MESSAGE_ODOMETRY);
+    ck_assert_uint_eq(got[3].seq, 2);
+    for (int i = 0; i < 4; i++)
+        ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : before_us) &&
+                  got[i].arrival_us <= ndtd_now_us());
+    const struct ndtd_receiver_counters counters = ndtd_receiver_counters(receiver);
+    ck_assert_uint_eq(counters.scans, 2);
+    ck_assert_uint_eq(counters.bad, 0);
+    ck_assert_uint_gt(counters.bytes, 100);
+    ck_assert_uint_eq(counters.recorded, 0);
+}
+END_TEST
+
+/* Nobody takes: the oldest are pushed out and answered, in order, with the identity. */
+START_TEST(test_full_queue)
+{
+    struct ndtd_waiting_frame got[8];
+    for (uint64_t seq = 1; seq <= 10; seq++)
+        send_scan(seq);
+    for (uint64_t seq = 1; seq <= 7; seq++) {
+        const struct ndt_result_message message = next_answer();
+        ck_assert_uint_eq(message.seq, seq);
+        ck_assert_int_eq(message.stamp_ns, (int64_t)seq * 1000);
+        ck_assert_int_eq(message.result.outcome, NDT_DROPPED);
+        ck_assert_ptr_nonnull(strstr(message.result.reason, "queue was full"));
+        ck_assert_str_eq(message.frame_id, "map");
+        ck_assert_uint_eq(message.map_id, 77);
+        ck_assert_uint_eq(message.config_hash, 99);
+        ck_assert_uint_eq(message.drop_counter, seq);
+        ck_assert_uint_le(message.queue_depth, 3);
+        ck_assert(message.queue_us >= 0 && message.queue_us < 10e6);
+    }
+    wait_for_frames(10);
+    ck_assert_uint_eq(drain(got, 8), 3);
+    ck_assert_uint_eq(got[0].seq, 8);
+}
+END_TEST
+
+/* A queue that is closed takes nothing: the scan is answered all the same. */
+START_TEST(test_closed_queue)
+{
+    ndtd_queue_close(queue);
+    send_scan(4);
+    const struct ndt_result_message message = next_answer();
+    ck_assert_uint_eq(message.seq, 4);
+    ck_assert_int_eq(message.result.outcome, NDT_REJECTED);
+    ck_assert_str_ne(message.result.reason, "");
+}
+END_TEST
+
+/* Frames of every bad kind between good ones: counted, and the good ones come through. */
+START_TEST(test_bad_frames)
+{
+    static const uint8_t garbage[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 1, 2, 3};
+    struct ndtd_waiting_frame got[8];
+    struct ndt_pose_message truth = {.frame_id = "map", .has_pose = 1, .pose = ndt_pose_identity()};
+    send_scan(1);
+    send_bytes("", 0, 0);                               /* empty */
+    send_bytes(garbage, sizeof(garbage), 0);            /* no map */
+    send_bytes("\x82\xa1v\x01\xa4type\xa4scan", 15, 0); /* a scan without header */
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &truth, &err), NDT_OK);
+    send_bytes(frame.data, frame.size, 0); /* not for this socket */
+    encode_scan(2);
+    send_bytes(frame.data, frame.size, ZMQ_SNDMORE);
+    send_bytes(frame.data, frame.size, ZMQ_SNDMORE);
+    send_bytes(frame.data, frame.size, 0); /* one message of three parts */
+    send_scan(3);
+    wait_for_frames(7);
+    live_until(ndtd_queue_counters(queue).scans_waiting == 2);
+    ck_assert_uint_eq(ndtd_receiver_counters(receiver).bad, 5);
+    ck_assert_uint_eq(ndtd_receiver_counters(receiver).scans, 2);
+    ck_assert_uint_eq(drain(got, 8), 2);
+    ck_assert_uint_eq(got[0].seq, 1);
+    ck_assert_uint_eq(got[1].seq, 3);
+}
+END_TEST
+
+/* A scan whose points are broken never takes a good one's place in the queue. */
+START_TEST(test_broken_points)
+{
+    struct ndtd_waiting_frame got[8];
+    encode_scan(9);
+    send_bytes(frame.data, frame.size - 1, 0);
+    send_scan(10);
+    wait_for_frames(2);
+    live_until(ndtd_queue_counters(queue).scans_waiting == 1);
+    ck_assert_uint_eq(ndtd_receiver_counters(receiver).bad, 1);
+    ck_assert_uint_eq(drain(got, 8), 1);
+    ck_assert_uint_eq(got[0].seq, 10);
+}
+END_TEST
+
+/* The bag holds the frames that went on, byte by byte, and a second recording is refused while one runs. */
+START_TEST(test_recording)
+{
+    struct ndt_bag_reader *reader;
+    struct ndt_bag_record record;
+    send_scan(1); /* before */
+    wait_for_frames(1);
+    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_OK);
+    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("b.bag"), &err), NDT_ERR_ARGUMENT);
+    ck_assert(!temp_exists(temp_path("b.bag")));
+    send_odometry(5);
+    send_bytes("x", 1, 0);
+    send_scan(2);
+    wait_for_frames(4);
+    live_until(ndtd_receiver_counters(receiver).recorded == 2);
+    ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_ERR_ARGUMENT);
+    send_scan(3); /* after */
+    wait_for_frames(5);
+    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_ERR_IO);
+    ck_assert_int_eq(ndt_bag_open(&reader, temp_path("a.bag"), &err), NDT_OK);
+    ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
+    ck_assert_uint_eq(record.type, NDT_MESSAGE_ODOMETRY);
+    ck_assert_int_gt(record.receive_time_ns, 0);
+    ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
+    encode_scan(2);
+    ck_assert_uint_eq(record.type, NDT_MESSAGE_SCAN);
+    ck_assert_uint_eq(record.length, frame.size);
+    ck_assert_int_eq(memcmp(record.payload, frame.data, frame.size), 0);
+    ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_END);
+    ndt_bag_close(reader);
+}
+END_TEST
+
+/* Closing the receiver finishes the bag. */
+START_TEST(test_close_while_recording)
+{
+    struct ndt_bag_reader *reader;
+    struct ndt_bag_record record;
+    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_OK);
+    send_scan(1);
+    live_until(ndtd_receiver_counters(receiver).recorded == 1);
+    ndtd_receiver_close(receiver);
+    receiver = NULL;
+    ck_assert_int_eq(ndt_bag_open(&reader, temp_path("a.bag"), &err), NDT_OK);
+    ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
+    ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_END);
+    ndt_bag_close(reader);
+}
+END_TEST
+
+/* The sender is gone and another one comes; the receiver is gone and the sender meets the next. */
+START_TEST(test_restarts)
+{
+    uint8_t subscription;
+    zmq_close(sender);
+    sender = live_connect(context, ZMQ_XPUB, scans.address);
+    ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
+    send_scan(1);
+    wait_for_frames(1);
+    ndtd_receiver_close(receiver);
+    ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1); /* unsubscribed */
+    ck_assert_int_eq(subscription, 0);
+    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, NDTD_RECEIVE_SUB, queue, publisher, &err),
+                     NDT_OK);
+    ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
+    ck_assert_int_eq(subscription, 1);
+    send_scan(2);
+    wait_for_frames(1);
+}
+END_TEST
+
+static void set_up_pull(void)
+{
+    set_up_as(NDTD_RECEIVE_PULL, ZMQ_PUSH);
+}
+
+START_TEST(test_pull)
+{
+    for (uint64_t seq = 1; seq <= 5; seq++)
+        send_scan(seq);
+    wait_for_frames(5);
+    ck_assert_uint_eq(next_answer().seq, 1);
+    ck_assert_uint_eq(next_answer().seq, 2);
+    live_until(ndtd_queue_counters(queue).scans_waiting == 3);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("receiver");
+    TCase *tests = tcase_create("sub"), *pull = tcase_create("pull");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, test_frames_arrive);
+    tcase_add_test(tests, test_full_queue);
+    tcase_add_test(tests, test_closed_queue);
+    tcase_add_test(tests, test_bad_frames);
+    tcase_add_test(tests, test_broken_points);
+    tcase_add_test(tests, test_recording);
+    tcase_add_test(tests, test_close_while_recording);
+    tcase_add_test(tests, test_restarts);
+    tcase_add_checked_fixture(pull, set_up_pull, tear_down);
+    tcase_set_timeout(pull, 60);
+    tcase_add_test(pull, test_pull);
+    suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, pull);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,104 @@
+/* A new configuration meets the one in force: what is taken over, what is named, and the hash that tells them
+ * apart. */
+#include <check.h>
+#include <string.h>
+
+#include "ndtd/settings_change.h"
+
+static struct ndtd_settings running, wanted;
+static struct ndt_error err;
+static char restart[512];
+
+static void setup(void)
+{
+    ndtd_settings_default(&running);
+    ndtd_settings_default(&wanted);
+}
+
+static void want(const char *name, const char *text)
+{
+    ck_assert_msg(ndtd_option_set_text(&wanted, name, text, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_settings_finish(&wanted, &err) == NDT_OK, "%s", err.text);
+}
+
+static void merge(void)
+{
+    ndtd_settings_merge(&running, &wanted, restart, sizeof(restart));
+}
+
+START_TEST(numbers_are_taken_over)
+{
+    want("ndt.max_iterations", "12");
+    want("ndt.fine_stop_deg", "0.5");
+    want("ndt.regularization.enable", "true");
+    want("ndt.neighbours", "[direct1, direct27]");
+    want("preprocess.crop_min_m", "[-1.0, -2.0, -3.0]");
+    want("preprocess.deskew", "time");
+    want("live.budget_ms", "50");
+    want("log.level", "debug");
+    merge();
+    ck_assert_str_eq(restart, "");
+    ck_assert_int_eq(running.align.max_iterations, 12);
+    ck_assert_double_eq(running.align.fine_stop_rad, wanted.align.fine_stop_rad);
+    ck_assert_int_eq(running.use_gnss, 1);
+    ck_assert_int_eq(running.align.levels[0].neighbours, NDT_DIRECT1);
+    ck_assert_int_eq(running.align.levels[2].neighbours, NDT_DIRECT27);
+    ck_assert_double_eq(running.preprocess.crop_min_m[2], -3);
+    ck_assert_int_eq(running.preprocess.deskew, NDT_DESKEW_TIME);
+    ck_assert_double_eq(running.budget_s, 0.05);
+    ck_assert_int_eq(running.log_level, NDTD_LEVEL_DEBUG);
+    ck_assert_uint_eq(ndtd_settings_hash(&running), ndtd_settings_hash(&wanted));
+}
+END_TEST
+
+START_TEST(the_rest_is_named_and_stays)
+{
+    want("backend.name", "reference");
+    want("cpu.threads", "3");
+    want("ndt.resolution", "2.0");
+    want("sockets.scans", "tcp://127.0.0.1:7000");
+    want("ndt.max_iterations", "13");
+    merge();
+    ck_assert_str_eq(restart, "backend.name, cpu.threads, ndt.levels, sockets.scans");
+    ck_assert_str_eq(running.backend, "auto");
+    ck_assert_uint_eq(running.align.level_count, 3);
+    ck_assert_int_eq(running.align.max_iterations, 13);
+    ck_assert_uint_ne(ndtd_settings_hash(&running), ndtd_settings_hash(&wanted));
+    char little[20];
+    ndtd_settings_merge(&running, &wanted, little, sizeof(little));
+    ck_assert_str_eq(little, "backend.name");
+}
+END_TEST
+
+/* Every option is one or the other, and a merge with itself is nothing. */
+START_TEST(the_same_changes_nothing)
+{
+    size_t changeable = 0;
+    const uint64_t before = ndtd_settings_hash(&running);
+    ck_assert_uint_ne(before, 0);
+    merge();
+    ck_assert_str_eq(restart, "");
+    ck_assert_uint_eq(ndtd_settings_hash(&running), before);
+    for (size_t i = 0; i < ndtd_option_count(); i++)
+        changeable += ndtd_option_can_change(ndtd_option_at(i)) != 0;
+    ck_assert_uint_gt(changeable, 20);
+    ck_assert(!ndtd_option_can_change(ndtd_option_find("ndt.num_threads")));
+    ck_assert(!ndtd_option_can_change(ndtd_option_find("ndt.covariance")));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("settings_change");
+    TCase *all = tcase_create("settings_change");
+    tcase_add_checked_fixture(all, setup, NULL);
+    tcase_add_test(all, numbers_are_taken_over);
+    tcase_add_test(all, the_rest_is_named_and_stays);
+    tcase_add_test(all, the_same_changes_nothing);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,366 @@
+/* The matching thread: every scan answered once, with the results of the pipeline alone; deadlines, orders, damage,
+ * timings, allocations. */
+#include <check.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndtd/stopwatch.h"
+#include "ndtd/worker.h"
+#include "street_drive.h"
+
+enum { ANSWERS = 64 };
+
+/* Every allocation of the process goes through these. */
+static _Atomic unsigned long allocations;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COUNTS_ALLOCATIONS 1
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *block, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+void *malloc(size_t size)
+{
+    allocations++;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    allocations++;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *block, size_t size)
+{
+    allocations++;
+    return __libc_realloc(block, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    allocations++;
+    return __libc_memalign(alignment, size);
+}
+#else
+#define COUNTS_ALLOCATIONS 0 /* the sanitizers bring an allocator of their own */
+#endif
+
+static struct ndtd_queue *queue;
+static struct ndtd_worker *worker;
+static struct ndt_result_message answers[ANSWERS];
+static unsigned long allocations_at[ANSWERS];
+static size_t answer_count;
+static sem_t answered;
+
+static enum ndt_status keep(void *context, const struct ndt_result_message *result, struct ndt_error *ignored)
+{
+    (void)context, (void)ignored;
+    allocations_at[answer_count] = allocations;
+    answers[answer_count++] = *result;
+    sem_post(&answered);
+    return NDT_OK;
+}
+
+static void set(const char *name, const char *text)
+{
+    must(ndtd_option_set_text(&drive.settings, name, text, &err));
+    must(ndtd_settings_finish(&drive.settings, &err));
+}
+
+static void setup(void)
+{
+    street_drive_make();
+    set("live.budget_ms", "60000");
+    answer_count = 0;
+    sem_init(&answered, 0, 0);
+    must(ndtd_queue_create(&queue, 8, &err));
+    worker = NULL;
+}
+
+static void teardown(void)
+{
+    ndtd_worker_stop(worker);
+    ndtd_queue_destroy(queue);
+    sem_destroy(&answered);
+    street_drive_free();
+}
+
+static void start(struct ndt_map *map)
+{
+    const struct ndtd_worker_parts parts = {
+        .settings = &drive.settings, .queue = queue, .map = map, .sink = {.send = keep}};
+    must(ndtd_worker_start(&worker, &parts, &err));
+}
+
+static enum ndt_status give(enum ndt_message_type type, const struct ndt_frame *frame, uint64_t seq, double age_us)
+{
+    struct ndtd_waiting_frame pushed;
+    int dropped;
+    const struct ndtd_waiting_frame waiting = {.type = type,
+                                               .data = frame->data,
+                                               .size = frame->size,
+                                               .arrival_us = ndtd_now_us() - age_us,
+                                               .seq = seq,
+                                               .stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)seq,
+                                               .frame_id = "lidar"};
+    return ndtd_queue_give(queue, &waiting, &dropped, &pushed, &err);
+}
+
+static void give_start(void)
+{
+    must(give(NDT_MESSAGE_INITIAL_POSE, &drive.start, 0, 0));
+}
+
+static const struct ndt_result_message *ask(size_t i)
+{
+    must(give(NDT_MESSAGE_SCAN, &drive.scans[i], i, 0));
+    sem_wait(&answered);
+    ck_assert_uint_eq(answers[answer_count - 1].seq, i);
+    return &answers[answer_count - 1];
+}
+
+START_TEST(answers_are_those_of_the_pipeline)
+{
+    struct ndtd_pipeline *pipeline;
+    struct ndtd_scan_record record;
+    int emitted;
+    start(drive.map);
+    must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
+    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_INITIAL_POSE, drive.start.data, drive.start.size, &emitted,
+                             &record, &err));
+    give_start();
+    for (size_t i = 0; i < DRIVE_SCANS; i++) {
+        const struct ndt_result_message *got = ask(i);
+        must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_SCAN, drive.scans[i].data, drive.scans[i].size, &emitted,
+                                 &record, &err));
+        ck_assert_int_eq(got->result.outcome, NDT_CONVERGED);
+        ck_assert_mem_eq(&got->result.T_map_sensor, &record.result.T_map_sensor, sizeof(struct ndt_pose));
+        ck_assert_mem_eq(got->result.covariance, record.result.covariance, sizeof(record.result.covariance));
+        ck_assert_int_eq(got->stamp_ns, record.stamp_ns);
+        ck_assert_uint_eq(got->map_id, drive.map->id);
+        ck_assert_uint_ne(got->config_hash, 0);
+    }
+    ck_assert_uint_eq(answer_count, DRIVE_SCANS);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+START_TEST(what_waits_is_answered_at_the_end)
+{
+    give_start();
+    for (size_t i = 0; i < 8; i++)
+        must(give(NDT_MESSAGE_SCAN, &drive.scans[i], i, 0));
+    start(drive.map);
+    ndtd_worker_stop(worker);
+    worker = NULL;
+    ck_assert_uint_eq(answer_count, 8);
+    for (size_t i = 0; i < 8; i++) {
+        ck_assert_uint_eq(answers[i].seq, i);
+        ck_assert_int_eq(answers[i].result.outcome, NDT_CONVERGED);
+    }
+    ck_assert_uint_eq(answers[0].queue_depth, 8); /* three taken, five left */
+    ck_assert_uint_eq(answers[1].queue_depth, 7);
+}
+END_TEST
+
+START_TEST(too_late_is_answered_with_the_prediction)
+{
+    start(drive.map);
+    give_start();
+    (void)ask(0);
+    must(give(NDT_MESSAGE_SCAN, &drive.scans[1], 1, 61e6));
+    sem_wait(&answered);
+    const struct ndt_result_message *got = &answers[1];
+    ck_assert_int_eq(got->result.outcome, NDT_DEADLINE);
+    ck_assert_int_eq(got->result.iterations, 0);
+    ck_assert_double_ge(got->queue_us, 61e6);
+    ck_assert_double_lt(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[1]), 0.3);
+    ck_assert_int_eq(ask(2)->result.outcome, NDT_CONVERGED);
+}
+END_TEST
+
+/* A slow aligner is stopped: what there is after 30 ms is told, and not much later. */
+START_TEST(a_budget_is_kept)
+{
+    set("live.budget_ms", "30");
+    set("debug.align_delay_ms", "1000");
+    start(drive.map);
+    give_start();
+    const double start_us = ndtd_now_us();
+    ck_assert_int_eq(ask(0)->result.outcome, NDT_DEADLINE);
+    ck_assert_double_gt(ndtd_now_us() - start_us, 15e3);
+    ck_assert_double_lt(ndtd_now_us() - start_us, 500e3);
+}
+END_TEST
+
+/* A backend that is really slow, a wrong guess, never enough iterations: what is told is no worse than the guess.
+ */
+START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
+{
+    struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS, .has_pose = 1, .pose = drive.truth[0]};
+    set("backend.name", "reference");
+    set("preprocess.sample_count", "0");
+    set("preprocess.voxel_m", "0.0");
+    set("live.budget_ms", "10");
+    set("ndt.max_iterations", "512");
+    const char *const stops[] = {"ndt.coarse_stop_m", "ndt.coarse_stop_deg", "ndt.fine_stop_m",
+                                 "ndt.fine_stop_deg", "ndt.fine_stop_gain",  "ndt.coarse_stop_gain"};
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
+        set(stops[i], "0");
+    pose.pose.t_m[0] -= 0.4;
+    pose.pose.t_m[1] += 0.3;
+    start(drive.map);
+    ndtd_worker_start_at(worker, &pose);
+    const struct ndt_result_message *got = ask(0);
+    ck_assert_int_eq(got->result.outcome, NDT_DEADLINE);
+    ck_assert_double_le(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[0]), 0.501);
+}
+END_TEST
+
+START_TEST(stopped_means_rejected)
+{
+    start(drive.map);
+    give_start();
+    ndtd_worker_set_active(worker, 0);
+    ck_assert_int_eq(ask(0)->result.outcome, NDT_REJECTED);
+    ck_assert_ptr_nonnull(strstr(answers[0].result.reason, "stopped"));
+    ndtd_worker_set_active(worker, 1);
+    ck_assert_int_eq(ask(1)->result.outcome, NDT_CONVERGED);
+}
+END_TEST
+
+START_TEST(damage_is_answered_and_forgotten)
+{
+    start(drive.map);
+    give_start();
+    const struct ndt_frame cut = {.data = drive.scans[3].data, .size = drive.scans[3].size - 7};
+    must(give(NDT_MESSAGE_SCAN, &cut, 3, 0));
+    sem_wait(&answered);
+    ck_assert_int_eq(answers[0].result.outcome, NDT_REJECTED);
+    ck_assert_uint_eq(answers[0].seq, 3);
+    ck_assert_uint_gt(strlen(answers[0].result.reason), 10);
+    must(give(NDT_MESSAGE_ODOMETRY, &cut, 4, 0));
+    ck_assert_int_eq(ask(0)->result.outcome, NDT_CONVERGED);
+    struct ndtd_worker_status status;
+    ndtd_worker_status(worker, &status);
+    ck_assert_uint_eq(status.frames_refused, 2);
+    ck_assert_uint_eq(answer_count, 2);
+}
+END_TEST
+
+START_TEST(no_map_and_no_guess_are_said)
+{
+    start(NULL);
+    ck_assert_int_eq(ask(0)->result.outcome, NDT_NO_GUESS);
+    ck_assert_double_eq(answers[0].result.T_map_sensor.q_xyzw[3], 0); /* a pose that is not known is not told */
+    give_start();
+    ck_assert_int_eq(ask(1)->result.outcome, NDT_NO_MAP);
+    ck_assert_uint_eq(answers[1].map_id, 0);
+}
+END_TEST
+
+START_TEST(a_start_without_stamp_holds_for_the_next_scan)
+{
+    const struct ndt_pose_message pose = {
+        .has_pose = 1, .pose = drive.truth[5], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
+    start(drive.map);
+    ndtd_worker_start_at(worker, &pose);
+    ck_assert_int_eq(ask(5)->result.outcome, NDT_CONVERGED);
+    ck_assert_int_eq(ask(6)->result.outcome, NDT_CONVERGED);
+    ck_assert_double_lt(ndt_pose_distance_m(&answers[1].result.T_map_sensor, &drive.truth[6]), 0.05);
+}
+END_TEST
+
+START_TEST(settings_change_between_scans)
+{
+    start(drive.map);
+    give_start();
+    const uint64_t before = ask(0)->config_hash;
+    set("score_estimation.score_threshold", "1.0");
+    ndtd_worker_apply(worker, &drive.settings);
+    ck_assert_int_eq(ask(1)->result.outcome, NDT_LOW_SCORE);
+    ck_assert_uint_ne(answers[1].config_hash, before);
+}
+END_TEST
+
+START_TEST(timings_are_kept)
+{
+    static struct ndtd_worker_timing rows[8];
+    struct ndtd_worker_status status;
+    start(drive.map);
+    give_start();
+    for (size_t i = 0; i < 7; i++) /* the row of the last one may come after its answer */
+        (void)ask(i);
+    const size_t count = ndtd_worker_timings(worker, rows, 3);
+    ck_assert_uint_eq(count, 3);
+    ck_assert_uint_eq(rows[1].record.seq, rows[0].record.seq + 1);
+    ck_assert_double_gt(rows[0].latency_us, rows[0].record.align_us);
+    ck_assert_ptr_null(rows[0].record.trace);
+    ndtd_worker_status(worker, &status);
+    ck_assert_uint_ge(status.scans, 6);
+    ck_assert_uint_ge(status.outcomes[NDT_CONVERGED], 6);
+    ck_assert(status.has_pose);
+    ck_assert_uint_gt(strlen(status.backend), 3);
+}
+END_TEST
+
+START_TEST(a_backend_that_does_not_open_ends_the_start)
+{
+    const struct ndtd_worker_parts parts = {.settings = &drive.settings, .queue = queue, .sink = {.send = keep}};
+    strcpy(drive.settings.backend, "abacus");
+    ck_assert_int_eq(ndtd_worker_start(&worker, &parts, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "abacus"));
+    ck_assert_ptr_null(worker);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_after_warm_up)
+{
+    if (!COUNTS_ALLOCATIONS)
+        return;
+    start(drive.map);
+    give_start();
+    for (size_t i = 0; i < 5; i++) /* at once: every slot of the queue that will be used is used */
+        must(give(NDT_MESSAGE_SCAN, &drive.scans[i], i, 0));
+    for (size_t i = 0; i < 5; i++)
+        sem_wait(&answered);
+    for (size_t i = 5; i < DRIVE_SCANS; i++) { /* Check's macros allocate: none of them in between */
+        if (give(NDT_MESSAGE_SCAN, &drive.scans[i], i, 0) != NDT_OK)
+            abort();
+        sem_wait(&answered);
+    }
+    ck_assert_uint_gt(allocations_at[0], 0);
+    for (size_t i = 6; i < DRIVE_SCANS; i++)
+        ck_assert_uint_eq(allocations_at[i], allocations_at[5]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("worker");
+    TCase *all = tcase_create("worker");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_set_timeout(all, 120);
+    tcase_add_test(all, answers_are_those_of_the_pipeline);
+    tcase_add_test(all, what_waits_is_answered_at_the_end);
+    tcase_add_test(all, too_late_is_answered_with_the_prediction);
+    tcase_add_test(all, a_budget_is_kept);
+    tcase_add_test(all, a_pose_cut_short_is_no_worse_than_the_guess);
+    tcase_add_test(all, stopped_means_rejected);
+    tcase_add_test(all, damage_is_answered_and_forgotten);
+    tcase_add_test(all, no_map_and_no_guess_are_said);
+    tcase_add_test(all, a_start_without_stamp_holds_for_the_next_scan);
+    tcase_add_test(all, settings_change_between_scans);
+    tcase_add_test(all, timings_are_kept);
+    tcase_add_test(all, a_backend_that_does_not_open_ends_the_start);
+    tcase_add_test(all, nothing_is_allocated_after_warm_up);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,149 @@
+"""A client of ndtd (pyzmq, msgpack, numpy): scans in, poses out, requests. The messages: proto/SCHEMA.md.
+
+    with Client() as ndtd:
+        ndtd.wait_ready()
+        ndtd.publish_initial_pose([0, 0, 0, 0, 0, 0, 1], stamp_ns)
+        ndtd.publish_scan(points, stamp_ns)
+        for result in ndtd.results(timeout=1.0):
+            print(result["seq"], result["outcome"], result.get("pose"))
+
+Metres, seconds, radians; stamps in int64 nanoseconds; poses x y z qx qy qz qw. One thread per client.
+"""
+import itertools
+import os
+import time
+
+import msgpack
+import numpy as np
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+DATATYPES = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
+FLOAT_IS_ENOUGH_M = 2048.0
+
+
+class RequestError(Exception):
+    """The daemon answered a request with an error."""
+
+
+def default_endpoint(name):
+    """Where the daemon puts its socket NAME: the first of its places that has one, else the last place."""
+    folders = [os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0], "/run/ndtd"]
+    if os.environ.get("XDG_RUNTIME_DIR"):
+        folders.append(os.path.join(os.environ["XDG_RUNTIME_DIR"], "ndtd"))
+    paths = [f"{folder}/{name}.ipc" for folder in folders + [f"/tmp/ndtd-{os.getuid()}"] if folder]
+    return "ipc://" + next(filter(os.path.exists, paths), paths[-1])
+
+
+class Client:
+    """push: the daemon's `scans` socket is a PULL. curve: (server public, own public, own secret) key, Z85."""
+
+    def __init__(self, scans=None, poses=None, control=None, push=False, curve=None):
+        self._context = zmq.Context()
+        self._curve = curve
+        self._seq = itertools.count()
+        self._id = itertools.count(1)
+        # An XPUB is a PUB that hears of its subscribers: wait_ready needs that, because a PUB drops what it sends
+        # before the daemon's subscription has come.
+        self._push = push
+        self._scans = self._connect(zmq.PUSH if push else zmq.XPUB, scans or default_endpoint("scans"))
+        self._poses = self._connect(zmq.SUB, poses or default_endpoint("poses"))
+        self._control = self._connect(zmq.DEALER, control or default_endpoint("control"))
+
+    def _connect(self, kind, endpoint):
+        socket = self._context.socket(kind)
+        socket.linger = 1000  # ms: what was published just before close still leaves
+        socket.sndhwm = 64
+        if self._curve:
+            socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = map(_as_bytes, self._curve)
+        if kind == zmq.SUB:
+            socket.subscribe(b"")
+            self._events = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        socket.connect(endpoint)
+        return socket
+
+    def close(self):
+        self._poses.disable_monitor()
+        for socket in (self._events, self._scans, self._poses, self._control):
+            socket.close()
+        self._context.term()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def wait_ready(self, timeout=5.0):
+        """Waits, once, until the daemon takes scans and its poses come here; TimeoutError when it does not."""
+        end = time.monotonic() + timeout
+        if not self._push:
+            _wait(self._scans, end, "scans")
+            self._scans.recv()  # its subscription
+        _wait(self._events, end, "poses")
+        recv_monitor_message(self._events)
+
+    def _publish(self, kind, **fields):
+        message = {"v": 1, "type": kind, **{key: value for key, value in fields.items() if value is not None}}
+        self._scans.send(_pack(message))
+
+    def publish_scan(self, points, stamp_ns, seq=None, frame_id="lidar", time_s=None):
+        """points: N x 3 (x y z) or N x 4 (and intensity), sensor frame; time_s: N, after the stamp. Returns seq."""
+        points = np.asarray(points)
+        xyz = points[:, :3]
+        far = np.abs(xyz).max(initial=0.0, where=np.isfinite(xyz)) >= FLOAT_IS_ENOUGH_M
+        columns = dict(zip(("x", "y", "z"), [("<f8" if far else "<f4", xyz[:, i]) for i in range(3)]))
+        if points.shape[1] > 3:
+            columns["intensity"] = ("<f4", points[:, 3])
+        if time_s is not None:
+            columns["time"] = ("<f4", time_s)
+        records = np.empty(len(points), dtype=[(name, kind) for name, (kind, _) in columns.items()])
+        for name, (_, values) in columns.items():
+            records[name] = values
+        layout = records.dtype.fields.items()
+        fields = [[name, offset, DATATYPES[kind.itemsize], 1] for name, (kind, offset) in layout]
+        seq = next(self._seq) if seq is None else seq
+        self._publish("scan", seq=seq, stamp_ns=stamp_ns, frame_id=frame_id, count=len(records),
+                      point_step=records.itemsize, fields=fields, data=records.tobytes())
+        return seq
+
+    def publish_odometry(self, stamp_ns, pose=None, twist=None, covariance=None, frame_id="odom"):
+        self._publish("odometry", stamp_ns=stamp_ns, frame_id=frame_id, pose=pose, twist=twist,
+                      covariance=covariance)
+
+    def publish_initial_pose(self, pose, stamp_ns, twist=None, covariance=None, frame_id="map"):
+        self._publish("initial_pose", stamp_ns=stamp_ns, frame_id=frame_id, pose=pose, twist=twist,
+                      covariance=covariance)
+
+    def publish_gnss(self, position, stamp_ns, deviation=None, frame_id="map"):
+        self._publish("gnss", stamp_ns=stamp_ns, frame_id=frame_id, position=position, deviation=deviation)
+
+    def results(self, timeout=None):
+        """The results as they come, as dicts; ends when none has come for `timeout` seconds (None: never)."""
+        while self._poses.poll(None if timeout is None else int(timeout * 1000)):
+            yield msgpack.unpackb(self._poses.recv())
+
+    def request(self, op, timeout=5.0, **arguments):
+        """The reply as a dict; RequestError with the daemon's reason when it refuses, TimeoutError when silent."""
+        end, number = time.monotonic() + timeout, next(self._id)
+        self._control.send(_pack({"v": 1, "type": "request", "id": number, "op": op, **arguments}))
+        reply = {"id": None}
+        while reply["id"] != number:  # others: late replies to requests that were given up
+            _wait(self._control, end, f"a reply to '{op}'")
+            reply = msgpack.unpackb(self._control.recv())
+        if not reply["ok"]:
+            raise RequestError(reply.get("error", "no reason given"))
+        return reply
+
+
+def _wait(socket, end, what):
+    if not socket.poll(max(0, int(1000 * (end - time.monotonic())))):
+        raise TimeoutError(f"ndtd: waited in vain for {what}")
+
+
+def _pack(message):
+    return msgpack.packb(message, default=lambda v: np.ravel(v).tolist() if np.ndim(v) else v.item())
+
+
+def _as_bytes(key):
+    return key.encode() if isinstance(key, str) else key
