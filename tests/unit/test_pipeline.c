@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocation_counter.h"
 #include "ndtd/pipeline.h"
 #include "street_world.h"
 
@@ -211,43 +212,6 @@ START_TEST(a_damaged_frame_changes_nothing)
     ndtd_pipeline_destroy(pipeline);
 }
 END_TEST
-
-/* Every allocation of the process goes through these. */
-static _Atomic unsigned long allocations;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define COUNTS_ALLOCATIONS 1
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *block, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
-
-void *malloc(size_t size)
-{
-    allocations++;
-    return __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __libc_calloc(count, size);
-}
-
-void *realloc(void *block, size_t size)
-{
-    allocations++;
-    return __libc_realloc(block, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size)
-{
-    allocations++;
-    return __libc_memalign(alignment, size);
-}
-#else
-#define COUNTS_ALLOCATIONS 0 /* the sanitizers bring an allocator of their own */
-#endif
 
 START_TEST(nothing_is_allocated_after_warm_up)
 {

@@ -5,48 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocation_counter.h"
 #include "ndtd/stopwatch.h"
 #include "ndtd/worker.h"
 #include "street_drive.h"
 
 enum { ANSWERS = 64 };
-
-/* Every allocation of the process goes through these. */
-static _Atomic unsigned long allocations;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define COUNTS_ALLOCATIONS 1
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *block, size_t size);
-extern void *__libc_memalign(size_t alignment, size_t size);
-
-void *malloc(size_t size)
-{
-    allocations++;
-    return __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __libc_calloc(count, size);
-}
-
-void *realloc(void *block, size_t size)
-{
-    allocations++;
-    return __libc_realloc(block, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size)
-{
-    allocations++;
-    return __libc_memalign(alignment, size);
-}
-#else
-#define COUNTS_ALLOCATIONS 0 /* the sanitizers bring an allocator of their own */
-#endif
 
 static struct ndtd_queue *queue;
 static struct ndtd_worker *worker;
