@@ -71,6 +71,28 @@ expect 0 "" "${common[@]}" --variant robust,autoware --backend cpu,reference --p
 says '^autoware .*reference'
 expect 0 "" --map "$map" --scan "$map" "$map" --points 300 --starts 2 --pose 0,0,0,0,0,0,2
 says '2 scans, 2 starts'
+# One evaluation and its overheads: separate rows where there is a device, else a line that says why there are none.
+expect 0 "" --map "$map" --bag "$bag" --set preprocess.deskew=time --scans 1 --overheads --threads 1 \
+    --points 756,1500,60000 --json "$dir/overheads.json"
+[ "$(grep -cE '^cpu +evaluation +(756|1500|60000) +[0-9.]+$' "$dir/stdout")" = 3 ] || fail "no 3 rows of the CPU: $(cat "$dir/stdout")"
+says 'launch-only.* (not here: .+|[0-9.]+)$'
+says 'its points are repeated, each moved by up to 2 cm'
+is_json "$dir/overheads.json"
+grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail "the JSON does not tell repeated points"
+if [ -x "$bin/ndt-bench_emulated" ]; then
+    "$bin/ndt-bench_emulated" --map "$map" --bag "$bag" --scans 1 --overheads --threads 1 --points 200 \
+        --json "$dir/emulated.json" >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated: $(cat "$dir/stderr")"
+    for pipeline in staged fused; do
+        for row in evaluation kernel-only copy-only launch-only synchronise-only; do
+            says "^cuda-emulated $pipeline +$row +200 +[0-9.]+$"
+        done
+    done
+    is_json "$dir/emulated.json"
+    "$bin/ndt-bench_emulated" "${common[@]}" --starts 2 --points 200 --threads 1,2 --levels 2 \
+        --backend cpu,cuda-emulated:staged,cuda-emulated:fused >"$dir/stdout" 2>"$dir/stderr" ||
+        fail "ndt-bench_emulated: $(cat "$dir/stderr")"
+    [ "$(grep -c '^robust .*\(staged\|fused\)' "$dir/stdout")" = 2 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
+fi
 expect 0 "" --help
 says '^usage: ndt-bench'
 
@@ -86,6 +108,8 @@ expect 2 'several only with --basin' --map "$map" --bag "$bag" --offsets 1/2,2/3
 expect 2 'basin compares' --map "$map" --bag "$bag" --basin --threads 1,2
 expect 2 'did you mean' --map "$map" --bag "$bag" --set ndt.level=[2]
 expect 2 'ndt.levels: ' --map "$map" --bag "$bag" --levels 0.01
+expect 2 'only cuda has pipelines' --map "$map" --bag "$bag" --backend cpu:fused
+expect 2 'overheads takes every backend' --map "$map" --bag "$bag" --overheads --basin
 expect 2 "'x' is not a whole number" --map "$map" --bag "$bag" --points x
 expect 2 'quaternion' --map "$map" --scan "$map" --pose 0,0,0,0,0,0,0
 expect 2 'the only one is pcl' --map "$map" --bag "$bag" --peer icp

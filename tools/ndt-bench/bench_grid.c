@@ -69,7 +69,8 @@ static enum ndt_status add_product(struct bench_grid *grid, const struct bench_o
             .levels = item(&options->levels, i / t / b / n % l),
             .variant = item(&options->variants, i / t / b / n / l),
         };
-        const int has_threads = !choice.backend || strcmp(choice.backend, "reference") != 0;
+        const int has_threads = !choice.backend || (strcmp(choice.backend, "reference") != 0 &&
+                                                    strncmp(choice.backend, "cuda", 4) != 0);
         if (has_threads || i % t == 0)
             status = add_choice(grid, options, &choice, maps, err);
     }

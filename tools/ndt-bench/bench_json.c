@@ -188,8 +188,12 @@ enum ndt_status bench_report_json(const struct bench_report *report, const char 
     maps(out.file, report->maps);
     if (report->grid)
         grid(out.file, report->grid);
-    else
+    else if (report->basin)
         basin(out.file, report->basin, report->options);
+    if (report->overheads) {
+        fputs(",\n\"overheads\": ", out.file);
+        bench_overheads_json(report->overheads, out.file);
+    }
     fputs("}\n", out.file);
     return ndt_output_commit(&out, err);
 }

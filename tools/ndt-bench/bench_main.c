@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "bench_report.h"
+#include "ndtd/options.h"
 
 /* Exit codes, as of every program of the house. */
 enum { DONE = 0, USAGE = 2, FAILED = 3 };
+enum { OVERHEAD_ROUNDS = 101 };
 
 static enum ndt_status report(struct bench_report *out, struct ndt_error *err)
 {
@@ -39,6 +41,71 @@ static enum ndt_status run_basin(struct bench_report *out, struct ndt_error *err
     return status;
 }
 
+static enum ndt_status overhead_sizes(struct bench_overheads_request *request, const struct bench_list *points,
+                                      struct ndt_error *err)
+{
+    static const size_t usual[] = {756, 1500, 5000, 20000, 100000};
+    struct ndtd_settings settings;
+    ndtd_settings_default(&settings);
+    for (size_t i = 0; i < points->count; i++) {
+        enum ndt_status status = ndtd_option_set_text(&settings, "preprocess.sample_count", points->items[i], err);
+        if (status != NDT_OK)
+            return status;
+        if (settings.preprocess.sample_count == 0)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--points 0: --overheads wants a number of points");
+        request->sizes[request->size_count++] = settings.preprocess.sample_count;
+    }
+    for (size_t i = 0; points->count == 0 && i < sizeof(usual) / sizeof(usual[0]); i++)
+        request->sizes[request->size_count++] = usual[i];
+    return NDT_OK;
+}
+
+/* The finest level at the truth of the first scan, all of whose points are there to be picked. */
+static enum ndt_status measure_overheads(const struct bench_report *out, const struct ndtd_settings *settings,
+                                         struct ndt_error *err)
+{
+    struct bench_input first = {.scans = out->input->scans, .count = 1};
+    struct ndt_preprocess_params params = settings->preprocess;
+    const struct ndt_align_level *level = &settings->align.levels[settings->align.level_count - 1];
+    struct bench_overheads_request request = {.config = settings->compute,
+                                              .rounds = OVERHEAD_ROUNDS,
+                                              .seed = out->options->seed,
+                                              .where.neighbours = level->neighbours};
+    struct bench_filtered all;
+    params.voxel_m = 0;
+    enum ndt_status status = overhead_sizes(&request, &out->options->points, err);
+    if (status == NDT_OK)
+        status = bench_maps_get(out->maps, &settings->map, &request.map, err);
+    if (status == NDT_OK)
+        status = bench_filter(&all, &first, &params, 0, err);
+    if (status != NDT_OK)
+        return status;
+    request.points = &all.scans[0].cloud;
+    request.where.level = ndt_map_find_level(request.map, level->leaf_m);
+    ndt_pose_to_euler(&all.scans[0].T_map_sensor, request.where.p);
+    for (int i = 0; i < 3; i++)
+        request.where.p[i] -= request.map->origin_m[i];
+    status = bench_overheads_run(out->overheads, &request, err);
+    bench_filtered_free(&all);
+    return status;
+}
+
+static enum ndt_status run_overheads(struct bench_report *out, struct ndt_error *err)
+{
+    static struct bench_overheads overheads;
+    static struct ndtd_settings settings;
+    const struct bench_options *options = out->options;
+    const struct bench_choice choice = {.levels = options->levels.count ? options->levels.items[0] : NULL,
+                                        .neighbours =
+                                            options->neighbours.count ? options->neighbours.items[0] : NULL,
+                                        .threads = options->threads.count ? options->threads.items[0] : NULL};
+    out->overheads = &overheads;
+    enum ndt_status status = bench_matcher_settings(&settings, &options->settings, &choice, err);
+    if (status == NDT_OK)
+        status = measure_overheads(out, &settings, err);
+    return status == NDT_OK ? report(out, err) : status;
+}
+
 static enum ndt_status run(const struct bench_options *options, struct ndt_error *err)
 {
     struct bench_input input = {0};
@@ -50,7 +117,9 @@ static enum ndt_status run(const struct bench_options *options, struct ndt_error
                      ? bench_input_from_bag(&input, options->bag, options->scan_limit, err)
                      : bench_input_from_files(&input, options->scans, options->scan_files, &options->pose, err);
     if (status == NDT_OK)
-        status = options->basin ? run_basin(&out, err) : run_grid(&out, err);
+        status = options->overheads ? run_overheads(&out, err)
+                 : options->basin   ? run_basin(&out, err)
+                                    : run_grid(&out, err);
     bench_input_free(&input);
     bench_maps_close(&maps);
     return status;

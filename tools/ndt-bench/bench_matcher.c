@@ -23,6 +23,20 @@ static enum ndt_status set_word(struct ndtd_settings *out, const char *option, c
     return word ? ndtd_option_set_text(out, option, word, err) : NDT_OK;
 }
 
+/* "cuda" or "cuda:staged" */
+static enum ndt_status set_backend(struct ndtd_settings *out, const char *backend, struct ndt_error *err)
+{
+    char name[64];
+    const char *colon = backend ? strchr(backend, ':') : NULL;
+    if (!colon)
+        return set_word(out, "backend.name", backend, err);
+    snprintf(name, sizeof(name), "%.*s", (int)(colon - backend), backend);
+    if (strncmp(name, "cuda", 4) != 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--backend %s: only cuda has pipelines", backend);
+    enum ndt_status status = set_word(out, "backend.name", name, err);
+    return status == NDT_OK ? set_word(out, "cuda.pipeline", colon + 1, err) : status;
+}
+
 enum ndt_status bench_matcher_settings(struct ndtd_settings *out, const struct ndtd_settings *base,
                                        const struct bench_choice *choice, struct ndt_error *err)
 {
@@ -39,7 +53,7 @@ enum ndt_status bench_matcher_settings(struct ndtd_settings *out, const struct n
     if (status == NDT_OK)
         status = set_word(out, "ndt.neighbours", neighbours, err);
     if (status == NDT_OK)
-        status = set_word(out, "backend.name", choice->backend, err);
+        status = set_backend(out, choice->backend, err);
     if (status == NDT_OK)
         status = set_word(out, "cpu.threads", choice->threads, err);
     return status == NDT_OK ? ndtd_settings_finish(out, err) : status;

@@ -15,7 +15,7 @@ struct bench_matcher {
 };
 
 /* What differs from the settings of the command line; NULL: as they are. `levels` is "4-2-1", the others are
- * words of ndtd's options. */
+ * words of ndtd's options. `backend` may be BACKEND:PIPELINE. */
 struct bench_choice {
     const char *variant, *levels, *neighbours, *backend, *threads;
 };

@@ -49,6 +49,14 @@ static enum ndt_status take_basin(struct bench_options *options, const char *tex
     return NDT_OK;
 }
 
+static enum ndt_status take_overheads(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    (void)text;
+    (void)err;
+    options->overheads = 1;
+    return NDT_OK;
+}
+
 static enum ndt_status take_map(struct bench_options *options, const char *text, struct ndt_error *err)
 {
     return ndtd_option_set_text(&options->settings, "map.path", text, err);
@@ -194,10 +202,13 @@ static const struct flag {
     {"points", "LIST", "Points per scan, such as 1500,5000", take_points},
     {"threads", "LIST", "Threads, such as 1,2", take_threads},
     {"neighbours", "LIST", "radius, direct1, direct7, direct27: for every level", take_neighbours},
-    {"backend", "LIST", "Backends, such as cpu,reference", take_backends},
+    {"backend", "LIST", "Backends, such as cpu,cuda or cpu,cuda:staged,cuda:fused", take_backends},
     {"levels", "LIST", "Chains of levels from coarse to fine, such as 2,4-2-1", take_levels},
     {"variant", "LIST", "robust, autoware (brings its own level, neighbours and covariance)", take_variants},
     {"basin", NULL, "How many starts are recovered: robust next to autoware", take_basin},
+    {"overheads", NULL,
+     "One evaluation on the CPU and on every pipeline of a device, and its overheads by themselves",
+     take_overheads},
     {"peer", "pcl", "The same work through pcl::NormalDistributionsTransform in the same run", take_peer},
     {"json", "FILE", "Write everything as JSON", take_json},
     {"config", "FILE", "Configuration of ndtd (YAML)", take_config},
@@ -286,6 +297,11 @@ static enum ndt_status check(const struct bench_options *out, struct ndt_error *
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "--basin compares two variants only: no --peer, --points or --variant, "
                         "and one value for --levels, --neighbours, --backend and --threads");
+    if (out->overheads && (out->basin || out->peer || out->variants.count || out->backends.count ||
+                           out->levels.count > 1 || out->neighbours.count > 1 || out->threads.count > 1))
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "--overheads takes every backend: no --basin, --peer, --backend or --variant, "
+                        "and one value for --levels, --neighbours and --threads");
     if (out->peer && strcmp(out->peer, "pcl") != 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--peer %.40s: the only one is pcl", out->peer);
     return NDT_OK;

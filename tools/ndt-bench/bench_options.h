@@ -34,6 +34,7 @@ struct bench_options {
     uint64_t scan_limit; /* scans taken from the bag, evenly spread */
     uint64_t seed;
     int basin;
+    int overheads;
     const char *peer; /* NULL: none */
     const char *json; /* NULL: none */
 };

@@ -66,7 +66,11 @@ static const char *row_name(const struct bench_row *row, char *text, size_t size
         return text;
     }
     snprintf(backend, sizeof(backend), "%s", row->matcher.backend->ops->name);
-    if (row->matcher.backend->ops->describe)
+    if (row->matcher.backend->ops->pipelines)
+        snprintf(backend, sizeof(backend), "%s %s", row->matcher.backend->ops->name,
+                 row->matcher.settings.compute.pipeline ? row->matcher.settings.compute.pipeline
+                                                        : row->matcher.backend->ops->pipelines[0]);
+    else if (row->matcher.backend->ops->describe)
         row->matcher.backend->ops->describe(row->matcher.backend, backend, sizeof(backend));
     snprintf(text, size, "%-9s %-6s %-23s %-22s", params->variant == NDT_AUTOWARE ? "autoware" : "robust",
              bench_levels_text(params, levels, sizeof(levels)),
@@ -164,6 +168,8 @@ void bench_report_print(const struct bench_report *report)
     print_maps(report->maps);
     if (report->grid)
         print_grid(report);
-    else
+    else if (report->basin)
         print_basin(report);
+    else
+        bench_overheads_print(report->overheads, stdout);
 }

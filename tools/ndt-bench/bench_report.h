@@ -7,8 +7,9 @@
 #include "bench_basin.h"
 #include "bench_grid.h"
 #include "bench_machine.h"
+#include "bench_overheads.h"
 
-/* Exactly one of grid and basin is given. */
+/* Exactly one of grid, basin and overheads is given. */
 struct bench_report {
     const struct bench_options *options;
     const struct bench_input *input;
@@ -16,6 +17,7 @@ struct bench_report {
     struct bench_machine machine;
     struct bench_grid *grid;
     struct bench_basin *basin;
+    struct bench_overheads *overheads;
 };
 
 void bench_report_print(const struct bench_report *report);
