@@ -10,6 +10,7 @@ for rate in 10 20; do
     echo "-- simulated drive at $rate Hz: $(tr '\n' ' ' <"$work/out")"
     check "answered" "$(value answered "$work/out")" == 60
     check "converged" "$(value converged "$work/out")" == 60
+    check "farthest pose from the truth [m]" "$(value error_max_m "$work/out")" "<" 0.15
     check "answered twice" "$(value twice "$work/out")" == 0
     sanitized || check "p99 of send to result [ms]" "$(value latency_p99_ms "$work/out")" "<" 100
     check "exit code of SIGTERM" "$code" == 0

@@ -42,6 +42,10 @@ struct probe {
     unsigned answers[MAX_SCANS];
     unsigned sent, answered, twice, unknown;
     unsigned outcomes[NDT_OUTCOME_COUNT];
+    struct ndt_pose truth[MAX_SCANS]; /* of the scan with that number; the bag tells it before the scan */
+    int has_truth[MAX_SCANS], next_has_truth;
+    struct ndt_pose next_truth;
+    double error_max_m;
     uint64_t first_seq;
     int64_t last_stamp_ns;
     int hostile;
@@ -109,6 +113,10 @@ static void note_result(const struct ndt_result_message *m)
     probe.twice += probe.answers[at]++ > 0;
     probe.latency_us[probe.answered] = now_us() - probe.sent_us[at];
     probe.over_us[probe.answered] = m->queue_us + m->decode_us + m->preprocess_us + m->upload_us + m->result.align_us;
+    if (probe.has_truth[at]) {
+        const double error_m = ndt_pose_distance_m(&probe.truth[at], &m->result.T_map_sensor);
+        probe.error_max_m = error_m > probe.error_max_m ? error_m : probe.error_max_m;
+    }
     probe.answered++;
     probe.outcomes[m->result.outcome]++;
 }
@@ -147,6 +155,9 @@ static void send_scan(const struct ndt_bag_record *record)
         probe.first_seq = header.seq;
     const uint64_t at = header.seq - probe.first_seq;
     must(at < MAX_SCANS, "seq");
+    probe.truth[at] = probe.next_truth;
+    probe.has_truth[at] = probe.next_has_truth;
+    probe.next_has_truth = 0;
     probe.sent_us[at] = now_us();
     probe.sent++;
     send_frame(record->payload, record->length);
@@ -174,6 +185,7 @@ static void report(void)
     for (int i = 0; i < NDT_OUTCOME_COUNT; i++)
         if (probe.outcomes[i])
             printf("%s %u\n", ndt_outcome_name((enum ndt_outcome)i), probe.outcomes[i]);
+    printf("error_max_m %.4f\n", probe.error_max_m);
     printf("latency_p50_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.5));
     printf("latency_p99_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.99));
     printf("latency_max_ms %.3f\n", percentile(probe.latency_us, probe.answered, 1));
@@ -181,6 +193,15 @@ static void report(void)
 }
 
 static void rubbish(uint64_t *state, const struct ndt_bag_record *good);
+
+static void keep_truth(const struct ndt_bag_record *record)
+{
+    struct ndt_pose_message message;
+    must(ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_TRUTH, &message, &err) == NDT_OK,
+         "truth in the bag");
+    probe.next_truth = message.pose;
+    probe.next_has_truth = 1;
+}
 
 /* Plays a bag at a fixed rate; `bad_per_scan` bad frames before every scan. */
 static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64_t seed)
@@ -190,6 +211,8 @@ static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64
     double next_us = now_us();
     must(ndt_bag_open(&bag, path, &err) == NDT_OK, path);
     while (ndt_bag_next(bag, &record, &err) == NDT_OK) {
+        if (record.type == NDT_MESSAGE_TRUTH)
+            keep_truth(&record);
         if (record.type == NDT_MESSAGE_TRUTH || record.type == NDT_MESSAGE_RESULT)
             continue;
         if (record.type != NDT_MESSAGE_SCAN) {
