@@ -40,7 +40,8 @@ enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
     for (size_t i = 0; i < BACKEND_COUNT; i++) {
         if (strcmp(name, backends[i]->name) == 0) {
             enum ndt_status status = backends[i]->probe(err);
-            return status == NDT_OK ? backends[i]->open(out, config, err) : status;
+            return status == NDT_OK ? backends[i]->open(out, config, err)
+                                    : ndt_fail_prefix(err, status, "backend %s cannot be used here", name);
         }
         strncat(known, ", ", sizeof(known) - strlen(known) - 1);
         strncat(known, backends[i]->name, sizeof(known) - strlen(known) - 1);
