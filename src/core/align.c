@@ -79,225 +79,125 @@ enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map 
 
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count)
 {
-    *count = aligner->trace_count;
-    return aligner->trace;
+    *count = aligner->last.count;
+    return aligner->last.trace;
 }
 
 enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, FILE *file, struct ndt_error *err)
 {
     struct ndt_backend *backend = aligner->backend;
-    if (iteration >= aligner->trace_count)
+    struct ndt_eval_request request;
+    if (iteration >= aligner->last.count)
         return ndt_fail(err, NDT_ERR_LIMIT, "iteration %zu of an alignment that had %zu", iteration,
-                        aligner->trace_count);
+                        aligner->last.count);
     if (!backend->ops->dump)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s keeps nothing between points and sums",
                         backend->ops->name);
-    return backend->ops->dump(backend, &aligner->starts[iteration], file, err);
+    const struct ndt_newton_row *row = &aligner->last.rows[iteration];
+    request.level = row->level;
+    request.neighbours = (enum ndt_neighbours)row->neighbours;
+    memcpy(request.p, row->p, sizeof(request.p));
+    return backend->ops->dump(backend, &request, file, err);
 }
 
-struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[6])
+static enum ndt_status find_levels(struct ndt_newton_rules *rules, const struct ndt_align_params *params,
+                                   const struct ndt_map *map, struct ndt_error *err)
 {
-    const struct ndt_pose turn = ndt_pose_from_rotation(search->R0, (double[3]){0, 0, 0});
-    struct ndt_pose pose = ndt_pose_from_euler(p);
-    pose = ndt_pose_compose(&pose, &turn);
-    for (int i = 0; i < 3; i++)
-        pose.t_m[i] += search->aligner->map->origin_m[i];
-    return pose;
-}
-
-int ndt_search_heading(const struct ndt_search *search, const double p[6], double n[2])
-{
-    const struct ndt_pose T_map_sensor = ndt_search_pose(search, p);
-    double R[9];
-    ndt_pose_rotation(&T_map_sensor, R);
-    const double length = hypot(R[0], R[3]);
-    n[0] = length > 0 ? R[0] / length : 0;
-    n[1] = length > 0 ? R[3] / length : 0;
-    return length > 0;
-}
-
-/* e = (g - t) . n with the heading n = (cos h, sin h): a parabola in x and y, highest at the position. How n turns
- * with the angles is left out, as in Autoware. */
-static void regularize(const struct ndt_search *search, const double p[6], struct ndt_eval *eval)
-{
-    const double *origin_m = search->aligner->map->origin_m, *position_m = search->params->gnss_position_m;
-    double n[2];
-    if (!ndt_search_heading(search, p, n))
-        return;
-    const double e_m = (position_m[0] - origin_m[0] - p[0]) * n[0] + (position_m[1] - origin_m[1] - p[1]) * n[1];
-    const double weight = search->params->gnss_scale * eval->pairs;
-    eval->score -= weight * e_m * e_m;
-    eval->gradient[0] += 2 * weight * e_m * n[0];
-    eval->gradient[1] += 2 * weight * e_m * n[1];
-    eval->hessian[0] -= 2 * weight * n[0] * n[0];
-    eval->hessian[1] -= 2 * weight * n[0] * n[1];
-    eval->hessian[6] -= 2 * weight * n[1] * n[1];
-}
-
-/* A running mean. What stands out (the thread lost its core) counts for little: it says nothing about the next
- * time. */
-static void remember(double *cost_us, double seen_us)
-{
-    *cost_us = *cost_us > 0 ? *cost_us + 0.2 * (fmin(seen_us, 3 * *cost_us) - *cost_us) : seen_us;
-}
-
-enum ndt_status ndt_search_eval(struct ndt_search *search, const double p[6], struct ndt_eval *out,
-                                struct ndt_error *err)
-{
-    struct ndt_backend *backend = search->aligner->backend;
-    const double start_us = ndt_clock_us();
-    memcpy(search->request.p, p, sizeof(search->request.p));
-    enum ndt_status status = backend->ops->eval(backend, &search->request, out, err);
-    if (status == NDT_OK && search->params->has_gnss)
-        regularize(search, p, out);
-    const double eval_us = ndt_clock_us() - start_us;
-    search->slowest_eval_us = fmax(search->slowest_eval_us, eval_us);
-    remember(&search->aligner->level_us[search->request.level], eval_us);
-    search->unbilled_us += eval_us;
-    search->unbilled_evaluations++;
-    search->evaluations++;
-    return status;
-}
-
-/* The next evaluation may be the first on its level: then what it cost for the scans before counts. */
-int ndt_search_late(const struct ndt_search *search)
-{
-    const struct ndt_aligner *aligner = search->aligner;
-    if (search->params->deadline_s <= 0)
-        return 0;
-    const double passed_us = ndt_clock_us() - search->start_us;
-    const double next_us = fmax(1.5 * search->slowest_eval_us, 1.5 * aligner->level_us[search->request.level]);
-    return passed_us + next_us + 1.5 * aligner->judge_us > search->params->deadline_s * 1e6;
-}
-
-static void read_counters(const struct ndt_search *search, struct ndt_backend_counters *counters)
-{
-    memset(counters, 0, sizeof(*counters));
-    if (search->aligner->backend->ops->counters)
-        search->aligner->backend->ops->counters(search->aligner->backend, counters);
-}
-
-struct ndt_iteration *ndt_search_row(struct ndt_search *search)
-{
-    struct ndt_aligner *aligner = search->aligner;
-    if (aligner->trace_count < NDT_MAX_ITERATIONS)
-        aligner->trace_count++;
-    struct ndt_iteration *row = &aligner->trace[aligner->trace_count - 1];
-    struct ndt_eval_request *start = &aligner->starts[aligner->trace_count - 1];
-    *start = search->request;
-    memcpy(start->p, search->p, sizeof(start->p));
-    double norm = 0;
-    for (int i = 0; i < 6; i++)
-        norm += search->eval.gradient[i] * search->eval.gradient[i];
-    *row = (struct ndt_iteration){
-        .iteration = (int32_t)aligner->trace_count - 1,
-        .level = search->request.level,
-        .score = search->eval.score,
-        .gradient_norm = sqrt(norm),
-        .matched = search->eval.matched,
-        .pairs = search->eval.pairs,
-    };
-    return row;
-}
-
-void ndt_search_close_row(struct ndt_search *search, struct ndt_iteration *row, const double step[6])
-{
-    struct ndt_backend_counters now;
-    read_counters(search, &now);
-    row->step_m = sqrt(step[0] * step[0] + step[1] * step[1] + step[2] * step[2]);
-    row->step_rad = sqrt(step[3] * step[3] + step[4] * step[4] + step[5] * step[5]);
-    row->evaluations = search->unbilled_evaluations;
-    row->eval_us = search->unbilled_us;
-    row->kernel_us = now.kernel_us - search->billed.kernel_us;
-    row->h2d_bytes = now.h2d_bytes - search->billed.h2d_bytes;
-    row->d2h_bytes = now.d2h_bytes - search->billed.d2h_bytes;
-    row->launches = now.launches - search->billed.launches;
-    row->synchronisations = now.synchronisations - search->billed.synchronisations;
-    row->allocations = now.allocations - search->billed.allocations;
-    row->T_map_sensor = ndt_search_pose(search, search->p);
-    search->billed = now;
-    search->unbilled_evaluations = 0;
-    search->unbilled_us = 0;
-}
-
-static enum ndt_status find_levels(struct ndt_search *search, struct ndt_error *err)
-{
-    const struct ndt_align_params *params = search->params;
     if (params->level_count < 1 || params->level_count > NDT_MAX_LEVELS)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%zu levels; 1 to %d are possible", params->level_count,
                         NDT_MAX_LEVELS);
+    rules->level_count = (int32_t)params->level_count;
     for (size_t i = 0; i < params->level_count; i++) {
-        search->levels[i] = ndt_map_find_level(search->aligner->map, params->levels[i].leaf_m);
-        if (search->levels[i] < 0)
+        rules->level[i] = ndt_map_find_level(map, params->levels[i].leaf_m);
+        rules->neighbours[i] = (int32_t)params->levels[i].neighbours;
+        if (rules->level[i] < 0)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "the map has no level of %g m", params->levels[i].leaf_m);
     }
     return NDT_OK;
 }
 
-/* Symmetric square root of the points' inertia about the sensor and its inverse; at least half a metre. */
-static void set_levers(struct ndt_aligner *aligner, const double second_m2[6])
+enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, const struct ndt_align_params *params,
+                               const struct ndt_map *map, struct ndt_error *err)
 {
-    double lambda[3], V[9], inertia[6];
-    const double trace = second_m2[0] + second_m2[3] + second_m2[5];
-    for (int i = 0; i < 6; i++)
-        inertia[i] = (i == 0 || i == 3 || i == 5 ? trace : 0) - second_m2[i];
-    ndt_eigen_symmetric(3, inertia, lambda, V);
-    memset(aligner->lever_m, 0, sizeof(aligner->lever_m));
-    memset(aligner->per_lever, 0, sizeof(aligner->per_lever));
-    for (int k = 0; k < 3; k++) {
-        const double arm_m = sqrt(fmax(lambda[k], 0.25));
-        for (int i = 0; i < 9; i++) {
-            const double vv = V[i / 3 * 3 + k] * V[i % 3 * 3 + k];
-            aligner->lever_m[i] += vv * arm_m;
-            aligner->per_lever[i] += vv / arm_m;
-        }
+    *out = (struct ndt_newton_rules){
+        .variant = (int32_t)params->variant,
+        .max_iterations = params->max_iterations,
+        .max_trials = params->max_trials,
+        .step_limit_m = params->step_limit_m,
+        .step_limit_rad = params->step_limit_rad,
+        .eigenvalue_floor = params->eigenvalue_floor,
+        .coarse = {params->coarse_stop_m, params->coarse_stop_rad, params->coarse_stop_gain},
+        .fine = {params->fine_stop_m, params->fine_stop_rad, params->fine_stop_gain},
+        .trans_epsilon = params->trans_epsilon,
+        .step_size = params->step_size,
+        .weak_eigenvalue_ratio = params->weak_eigenvalue_ratio,
+        .has_gnss = params->has_gnss,
+        .gnss_m = {params->gnss_position_m[0] - map->origin_m[0], params->gnss_position_m[1] - map->origin_m[1]},
+        .gnss_scale = params->gnss_scale,
+    };
+    return find_levels(out, params, map, err);
+}
+
+/* Where the search starts, and by how much the scan is turned before. */
+static void place_guess(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
+                        const double origin_m[3])
+{
+    struct ndt_pose local = *T_map_guess;
+    for (int i = 0; i < 3; i++)
+        local.t_m[i] -= origin_m[i];
+    if (variant == NDT_AUTOWARE) {
+        memcpy(newton->R0, (double[9]){1, 0, 0, 0, 1, 0, 0, 0, 1}, sizeof(newton->R0));
+        ndt_pose_to_euler(&local, newton->guess);
+    } else {
+        ndt_pose_rotation(&local, newton->R0);
+        memcpy(newton->guess, local.t_m, sizeof(local.t_m));
+        memset(newton->guess + 3, 0, 3 * sizeof(double));
     }
 }
 
-/* Turns the scan by R0 into the aligner's own cloud and hands that to the backend. */
-static enum ndt_status load_scan(struct ndt_search *search, const struct ndt_cloud *scan, struct ndt_error *err)
+/* Mean of x x^T over the finite points, upper triangle. */
+static void second_moments(const struct ndt_cloud *scan, double out_m2[6])
 {
-    struct ndt_aligner *aligner = search->aligner;
-    struct ndt_cloud *to = &aligner->turned;
-    const double *R = search->R0;
-    double second_m2[6] = {0}, finite = 0;
-    enum ndt_status status = ndt_cloud_reserve(to, scan->count, 0, err);
-    if (status != NDT_OK)
-        return status;
-    to->count = scan->count;
+    double sum[6] = {0}, finite = 0;
     for (size_t i = 0; i < scan->count; i++) {
-        const double x = scan->x_m[i], y = scan->y_m[i], z = scan->z_m[i];
-        const double moved[3] = {R[0] * x + R[1] * y + R[2] * z, R[3] * x + R[4] * y + R[5] * z,
-                                 R[6] * x + R[7] * y + R[8] * z};
-        to->x_m[i] = (float)moved[0];
-        to->y_m[i] = (float)moved[1];
-        to->z_m[i] = (float)moved[2];
-        if (!isfinite(x + y + z))
+        const double x[3] = {scan->x_m[i], scan->y_m[i], scan->z_m[i]};
+        if (!isfinite(x[0] + x[1] + x[2]))
             continue;
         finite++;
         for (int r = 0, at = 0; r < 3; r++)
             for (int c = r; c < 3; c++)
-                second_m2[at++] += moved[r] * moved[c];
+                sum[at++] += x[r] * x[c];
     }
-    for (int i = 0; finite > 0 && i < 6; i++)
-        second_m2[i] /= finite;
-    set_levers(aligner, second_m2);
-    return aligner->backend->ops->set_scan(aligner->backend, to, err);
+    for (int i = 0; i < 6; i++)
+        out_m2[i] = finite > 0 ? sum[i] / finite : 0;
 }
 
-static void start_search(struct ndt_search *search, const struct ndt_pose *guess)
+/* Rows of the last alignment as they are told: poses in the map instead of p. */
+static void write_trace(const struct ndt_search *search)
 {
-    const struct ndt_map *map = search->aligner->map;
-    struct ndt_pose local = *guess;
-    for (int i = 0; i < 3; i++)
-        local.t_m[i] -= map->origin_m[i];
-    if (search->params->variant == NDT_AUTOWARE) {
-        memcpy(search->R0, (double[9]){1, 0, 0, 0, 1, 0, 0, 0, 1}, sizeof(search->R0));
-        ndt_pose_to_euler(&local, search->p);
-    } else {
-        ndt_pose_rotation(&local, search->R0);
-        memcpy(search->p, local.t_m, sizeof(local.t_m));
-        memset(search->p + 3, 0, 3 * sizeof(double));
+    struct ndt_newton_rows *last = &search->aligner->last;
+    last->count = (size_t)search->newton.row_count;
+    last->count = last->count < NDT_MAX_ITERATIONS ? last->count : NDT_MAX_ITERATIONS;
+    for (size_t i = 0; i < last->count; i++) {
+        const struct ndt_newton_row *row = &last->rows[i];
+        struct ndt_iteration *out = &last->trace[i];
+        double p[6], norm = 0;
+        for (int k = 0; k < 6; k++) {
+            p[k] = row->p[k] + row->step[k];
+            norm += row->eval.gradient[k] * row->eval.gradient[k];
+        }
+        out->iteration = (int32_t)i;
+        out->level = row->level;
+        out->evaluations = row->evaluations;
+        out->score = row->eval.score;
+        out->gradient_norm = sqrt(norm);
+        memcpy(out->hessian, row->eval.hessian, sizeof(out->hessian));
+        out->step_m = sqrt(row->step[0] * row->step[0] + row->step[1] * row->step[1] + row->step[2] * row->step[2]);
+        out->step_rad =
+            sqrt(row->step[3] * row->step[3] + row->step[4] * row->step[4] + row->step[5] * row->step[5]);
+        out->matched = row->eval.matched;
+        out->pairs = row->eval.pairs;
+        out->T_map_sensor = ndt_search_pose(search, p);
     }
 }
 
@@ -307,41 +207,53 @@ static void refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const
     snprintf(out->reason, sizeof(out->reason), "%s", reason);
 }
 
+/* Nothing to align, or nothing to align it with: says so and returns 0. */
+static int can_align(const struct ndt_map *map, const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
+                     struct ndt_align_result *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->T_map_sensor = *T_map_guess;
+    if (!map)
+        refuse(out, NDT_NO_MAP, "there is no map");
+    else if (scan->count == 0)
+        refuse(out, NDT_REJECTED, "the scan has no points");
+    else if (!ndt_pose_is_finite(T_map_guess))
+        refuse(out, NDT_NO_GUESS, "the guess is not finite");
+    return out->reason[0] == '\0';
+}
+
+static enum ndt_status search(struct ndt_search *search, struct ndt_align_result *out, struct ndt_error *err)
+{
+    enum ndt_status status = ndt_search_load(search, err);
+    out->upload_us = ndt_clock_us() - search->start_us;
+    return status == NDT_OK ? ndt_search_run(search, err) : status;
+}
+
 enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                           const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                           struct ndt_align_result *out, struct ndt_error *err)
 {
-    struct ndt_search search = {.aligner = aligner,
-                                .params = params,
-                                .start_us = ndt_clock_us(),
-                                .iteration_limit = params->max_iterations};
-    enum ndt_stop stop;
-    memset(out, 0, sizeof(*out));
-    out->T_map_sensor = *T_map_guess;
-    aligner->trace_count = 0;
-    if (!aligner->map)
-        return refuse(out, NDT_NO_MAP, "there is no map"), NDT_OK;
-    if (scan->count == 0)
-        return refuse(out, NDT_REJECTED, "the scan has no points"), NDT_OK;
-    if (!ndt_pose_is_finite(T_map_guess))
-        return refuse(out, NDT_NO_GUESS, "the guess is not finite"), NDT_OK;
-    enum ndt_status status = find_levels(&search, err);
+    struct ndt_newton_rules rules;
+    double second_m2[6];
+    struct ndt_search one = {
+        .aligner = aligner, .params = params, .rules = &rules, .scan = scan, .start_us = ndt_clock_us()};
+    aligner->last.count = 0;
+    if (!can_align(aligner->map, scan, T_map_guess, out))
+        return NDT_OK;
+    enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
         return status;
-    start_search(&search, T_map_guess);
-    memcpy(search.guess, search.p, sizeof(search.guess));
-    status = load_scan(&search, scan, err);
-    out->upload_us = ndt_clock_us() - search.start_us;
-    read_counters(&search, &search.billed);
-    if (status == NDT_OK)
-        status = params->variant == NDT_AUTOWARE ? ndt_newton_autoware(&search, &stop, err)
-                                                 : ndt_newton_robust(&search, &stop, err);
+    place_guess(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
+    second_moments(scan, second_m2);
+    ndt_newton_set_levers(&one.newton, second_m2);
+    status = search(&one, out, err);
     if (status != NDT_OK)
         return status;
     const double judge_start_us = ndt_clock_us();
-    ndt_judge(&search, stop, out);
+    write_trace(&one);
+    ndt_judge(&one, out);
     const double end_us = ndt_clock_us();
-    remember(&aligner->judge_us, end_us - judge_start_us);
-    out->align_us = end_us - search.start_us;
+    ndt_remember_cost(&aligner->judge_us, end_us - judge_start_us);
+    out->align_us = end_us - one.start_us;
     return NDT_OK;
 }

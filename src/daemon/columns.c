@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ndt/linalg.h"
+
 /* clang-format off */
 #define SCAN(member) {NDTD_CELL_SCAN, offsetof(struct ndtd_scan_record, member)}
 #define STEP(member) {NDTD_CELL_STEP, offsetof(struct ndt_iteration, member)}
@@ -23,7 +25,7 @@ static const struct ndtd_column columns[] = {
     {"gradient_norm", "", "length of its gradient", REAL, STEP(gradient_norm), NONE},
     {"step_m", "m", "length of the step", REAL, STEP(step_m), NONE},
     {"step_rad", "rad", "angle of the step", REAL, STEP(step_rad), NONE},
-    {"min_abs_eigenvalue", "", "smallest |eigenvalue| of the Hessian", REAL, STEP(min_abs_eigenvalue), NONE},
+    {"min_abs_eigenvalue", "", "smallest |eigenvalue| of the Hessian", NDTD_CELL_EIGENVALUE, STEP(hessian), NONE},
     {"matched", "points", "points with a voxel", REAL, STEP(matched), NONE},
     {"pairs", "", "pairs of point and voxel", REAL, STEP(pairs), NONE},
     {"eval_us", "us", "time in the backend's evaluations", TIME, STEP(eval_us), NONE},
@@ -98,12 +100,24 @@ static void format_real(const char *at, int decimals, char *text, size_t size)
         snprintf(text, size, "%.17g", value);
 }
 
+/* Of a symmetric 6x6 matrix, upper triangle. */
+static double least_eigenvalue(const char *at)
+{
+    double upper[21], lambda[6], V[36], least = INFINITY;
+    memcpy(upper, at, sizeof(upper));
+    ndt_eigen_symmetric(6, upper, lambda, V);
+    for (int i = 0; i < 6; i++)
+        least = fmin(least, fabs(lambda[i]));
+    return least;
+}
+
 static void format_cell(const struct ndtd_column *column, const char *at, char *text, size_t size)
 {
     int32_t narrow;
     int64_t wide;
     uint64_t large;
     enum ndt_outcome outcome;
+    double least;
     switch (column->type) {
     case NDTD_CELL_I32:
         memcpy(&narrow, at, sizeof(narrow));
@@ -120,6 +134,10 @@ static void format_cell(const struct ndtd_column *column, const char *at, char *
     case NDTD_CELL_OUTCOME:
         memcpy(&outcome, at, sizeof(outcome));
         snprintf(text, size, "%s", ndt_outcome_name(outcome));
+        return;
+    case NDTD_CELL_EIGENVALUE:
+        least = least_eigenvalue(at);
+        format_real((const char *)&least, -1, text, size);
         return;
     default:
         format_real(at, column->type == NDTD_CELL_US ? 3 : -1, text, size);

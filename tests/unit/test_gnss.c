@@ -40,17 +40,21 @@ static struct ndt_search search_at(double heading_rad)
     const double p[6] = {0, 0, 0, 0.1, -0.2, heading_rad};
     const struct ndt_pose turn = ndt_pose_from_euler(p);
     struct ndt_search search = {.aligner = aligner, .params = &params};
-    ndt_pose_rotation(&turn, search.R0);
-    search.request.level = ndt_map_find_level(drive.map, 1.0);
-    search.request.neighbours = NDT_RADIUS;
+    ndt_pose_rotation(&turn, search.newton.R0);
     return search;
 }
 
 static struct ndt_eval eval_at(struct ndt_search *search, const double p[6], int has_gnss)
 {
+    struct ndt_eval_request request = {.level = ndt_map_find_level(drive.map, 1.0), .neighbours = NDT_RADIUS};
+    struct ndt_newton_rules rules;
     struct ndt_eval eval;
     params.has_gnss = has_gnss;
-    must(ndt_search_eval(search, p, &eval, &err));
+    must(ndt_rules_from(&rules, &params, drive.map, &err));
+    memcpy(request.p, p, sizeof(request.p));
+    memcpy(search->newton.ask, p, sizeof(request.p));
+    must(backend->ops->eval(backend, &request, &eval, &err));
+    ndt_newton_regularize(&search->newton, &rules, &eval);
     return eval;
 }
 

@@ -15,13 +15,12 @@
 #include <stdint.h>
 
 #include "ndt/backend.h"
+#include "ndt/newton.h"
 #include "ndt/pose.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum ndt_variant { NDT_ROBUST, NDT_AUTOWARE };
 
 enum ndt_outcome {
     NDT_CONVERGED,
@@ -86,8 +85,8 @@ struct ndt_iteration {
     int32_t evaluations; /* made since the last row: trials of this step, and the one that opened the level */
     double score;        /* at the pose the iteration starts from */
     double gradient_norm;
+    double hessian[21]; /* there, upper triangle */
     double step_m, step_rad;
-    double min_abs_eigenvalue;
     double matched, pairs;
     double eval_us, solve_us, kernel_us;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;

@@ -14,7 +14,9 @@
 #include <stdio.h>
 
 #include "ndt/cloud.h"
+#include "ndt/eval.h"
 #include "ndt/map.h"
+#include "ndt/newton.h"
 #include "ndt/status.h"
 
 #ifdef __cplusplus
@@ -33,24 +35,6 @@ struct ndt_backend_config {
 };
 
 void ndt_backend_config_default(struct ndt_backend_config *config);
-
-/* Where to evaluate. p = (tx, ty, tz, a, b, c): x_map = Rx(a) Ry(b) Rz(c) x + t, with t relative to
- * the origin of the map [m, rad]. */
-struct ndt_eval_request {
-    int level; /* index into map->levels */
-    enum ndt_neighbours neighbours;
-    double p[6];
-};
-
-/* The 31 reduced sums (ndt score is positive and maximised). */
-struct ndt_eval {
-    double score;
-    double gradient[6];
-    double hessian[21];   /* upper triangle by rows: 00 01 .. 05 11 12 .. 55 */
-    double nearest_score; /* sum over matched points of their best voxel's score */
-    double matched;       /* points with at least one voxel */
-    double pairs;
-};
 
 /* What evaluations cost besides time; counted, not claimed. */
 struct ndt_backend_counters {

@@ -22,6 +22,7 @@ enum ndtd_cell_type {
     NDTD_CELL_I64,
     NDTD_CELL_REAL,
     NDTD_CELL_US,
+    NDTD_CELL_EIGENVALUE, /* 21 numbers; told is the smallest |eigenvalue| */
     NDTD_CELL_OUTCOME
 };
 enum ndtd_cell_source { NDTD_CELL_NONE, NDTD_CELL_SCAN, NDTD_CELL_STEP };

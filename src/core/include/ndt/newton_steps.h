@@ -1,0 +1,556 @@
+/* Private: the code behind ndt/newton.h, once, for gcc and nvcc. Define NDT_DEVICE before: empty for C, __device__
+ * for CUDA. No variable-length anything, no recursion, no library but math.h. */
+#ifndef NDT_NEWTON_STEPS_H
+#define NDT_NEWTON_STEPS_H
+
+#include <math.h>
+
+#include "ndt/newton.h"
+#include "ndt/small_matrix.h"
+
+/* Part of the predicted gain that a step has to bring (Armijo; Nocedal & Wright, section 3.1). */
+#define NDT_ARMIJO 1e-4
+/* Steps that had to be cut shorten the caps of the next ones, steps taken whole double them again: a fifth fewer
+ * evaluations from starts 0.5 m off, the same capture range. */
+#define NDT_TRUST_GROWTH 2.0
+#define NDT_TRUST_LEAST  0.1
+/* The set of voxels within the radius jumps as points move: a small step may lose this part of the score. */
+#define NDT_SLACK     5e-4
+#define NDT_SLACK_M   0.02
+#define NDT_SLACK_RAD (0.2 * 0.017453292519943295)
+
+enum { NDT_PHASE_OPEN, NDT_PHASE_TRIAL, NDT_PHASE_DONE };
+
+static inline NDT_DEVICE double norm3(const double *v)
+{
+    return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+}
+
+static inline NDT_DEVICE void copy6(double to[6], const double from[6])
+{
+    for (int i = 0; i < 6; i++)
+        to[i] = from[i];
+}
+
+/* ---- what the scan observes ---- */
+
+static inline NDT_DEVICE void turn_rotation(const double M[9], const double in[6], double out[6])
+{
+    for (int i = 0; i < 3; i++) {
+        out[i] = in[i];
+        out[3 + i] = M[3 * i] * in[3] + M[3 * i + 1] * in[4] + M[3 * i + 2] * in[5];
+    }
+}
+
+/* R A R^T, upper triangles. */
+static inline NDT_DEVICE void rotate_symmetric3(const double R[9], const double A[6], double out[6])
+{
+    const double full[9] = {A[0], A[1], A[2], A[1], A[3], A[4], A[2], A[4], A[5]};
+    double half[9];
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            half[3 * i + j] = R[3 * i] * full[j] + R[3 * i + 1] * full[3 + j] + R[3 * i + 2] * full[6 + j];
+    for (int i = 0, at = 0; i < 3; i++)
+        for (int j = i; j < 3; j++)
+            out[at++] = half[3 * i] * R[3 * j] + half[3 * i + 1] * R[3 * j + 1] + half[3 * i + 2] * R[3 * j + 2];
+}
+
+/* -D H D with D = diag(I, M), M symmetric, as an upper triangle. */
+static inline NDT_DEVICE void scale_information(const double M[9], const double hessian[21], double upper[21])
+{
+    double full[36], half[36];
+    unpack_symmetric6(hessian, full);
+    for (int i = 0; i < 6; i++)
+        turn_rotation(M, full + 6 * i, half + 6 * i);
+    for (int j = 0; j < 6; j++) {
+        double column[6], turned[6];
+        for (int i = 0; i < 6; i++)
+            column[i] = half[6 * i + j];
+        turn_rotation(M, column, turned);
+        for (int i = 0; i < 6; i++)
+            full[6 * i + j] = turned[i];
+    }
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++)
+            upper[at++] = -full[6 * i + j];
+}
+
+static inline NDT_DEVICE void information(const struct ndt_newton *n, double lambda[6], double V[36])
+{
+    double upper[21];
+    scale_information(n->per_lever, n->eval.hessian, upper);
+    eigen_symmetric(6, upper, lambda, V);
+}
+
+/* The weak directions at n->eval, which should be a maximum. A voxel's smallest variance is limited to 1 % of its
+ * largest, so flat surfaces give every direction at least about 1 % of the information of the best one: no more
+ * than that means that nothing is seen there. */
+static inline NDT_DEVICE void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
+{
+    double lambda[6], V[36];
+    int count = 0;
+    information(n, lambda, V);
+    while (count < 3 && lambda[count] < rules->weak_eigenvalue_ratio * lambda[5]) {
+        for (int i = 0; i < 6; i++)
+            n->weak.axes[count][i] = V[i * 6 + count];
+        count++;
+    }
+    n->weak.count = count;
+}
+
+/* Takes the part along the weak directions out of a step of p. */
+static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double step[6])
+{
+    double scaled[6];
+    if (n->weak.count == 0)
+        return;
+    turn_rotation(n->lever_m, step, scaled);
+    for (int k = 0; k < n->weak.count; k++) {
+        double along = 0;
+        for (int i = 0; i < 6; i++)
+            along += n->weak.axes[k][i] * scaled[i];
+        for (int i = 0; i < 6; i++)
+            scaled[i] -= along * n->weak.axes[k][i];
+    }
+    turn_rotation(n->per_lever, scaled, step);
+}
+
+/* Symmetric square root of the turned points' inertia about the sensor and its inverse; at least half a metre. */
+static inline NDT_DEVICE void set_levers(struct ndt_newton *n, const double second_m2[6])
+{
+    double inertia[6], upper[6], lambda[3], V[9];
+    const double trace = second_m2[0] + second_m2[3] + second_m2[5];
+    for (int i = 0; i < 6; i++)
+        inertia[i] = (i == 0 || i == 3 || i == 5 ? trace : 0) - second_m2[i];
+    rotate_symmetric3(n->R0, inertia, upper);
+    eigen_symmetric(3, upper, lambda, V);
+    for (int i = 0; i < 9; i++)
+        n->lever_m[i] = n->per_lever[i] = 0;
+    for (int k = 0; k < 3; k++) {
+        const double arm_m = sqrt(fmax(lambda[k], 0.25));
+        for (int i = 0; i < 9; i++) {
+            const double vv = V[i / 3 * 3 + k] * V[i % 3 * 3 + k];
+            n->lever_m[i] += vv * arm_m;
+            n->per_lever[i] += vv / arm_m;
+        }
+    }
+}
+
+/* ---- a position beside the scan ---- */
+
+/* Unit vector of the sensor's x axis at p, seen from above; 0 (and zeros) when it points straight up or down. */
+static inline NDT_DEVICE int heading(const struct ndt_newton *n, const double p[6], double out[2])
+{
+    const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]), sc = sin(p[5]), cc = cos(p[5]);
+    const double *R0 = n->R0;
+    const double x = cb * cc * R0[0] - cb * sc * R0[3] + sb * R0[6];
+    const double y = (ca * sc + sa * sb * cc) * R0[0] + (ca * cc - sa * sb * sc) * R0[3] - sa * cb * R0[6];
+    const double length = sqrt(x * x + y * y);
+    out[0] = length > 0 ? x / length : 0;
+    out[1] = length > 0 ? y / length : 0;
+    return length > 0;
+}
+
+/* e = (g - t) . h with the heading h: a parabola in x and y, highest at the position. How h turns with the angles
+ * is left out, as in Autoware. */
+static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                         struct ndt_eval *eval)
+{
+    double h[2];
+    if (!rules->has_gnss || !heading(n, n->ask, h))
+        return;
+    const double e_m = (rules->gnss_m[0] - n->ask[0]) * h[0] + (rules->gnss_m[1] - n->ask[1]) * h[1];
+    const double weight = rules->gnss_scale * eval->pairs;
+    eval->score -= weight * e_m * e_m;
+    eval->gradient[0] += 2 * weight * e_m * h[0];
+    eval->gradient[1] += 2 * weight * e_m * h[1];
+    eval->hessian[0] -= 2 * weight * h[0] * h[0];
+    eval->hessian[1] -= 2 * weight * h[0] * h[1];
+    eval->hessian[6] -= 2 * weight * h[1] * h[1];
+}
+
+/* A position observes the heading, whatever the scan sees: that part of a removed step is given back. */
+static inline NDT_DEVICE void keep_gnss_part(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                             const double whole[6], double step[6])
+{
+    double h[2];
+    if (!rules->has_gnss || !heading(n, n->p, h))
+        return;
+    const double along = (whole[0] - step[0]) * h[0] + (whole[1] - step[1]) * h[1];
+    step[0] += along * h[0];
+    step[1] += along * h[1];
+}
+
+/* ---- rows ---- */
+
+static inline NDT_DEVICE struct ndt_newton_row *last_row(const struct ndt_newton *n, struct ndt_newton_row *rows,
+                                                         int32_t capacity)
+{
+    return rows + (n->row_count < capacity ? n->row_count : capacity) - 1;
+}
+
+static inline NDT_DEVICE void open_row(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
+{
+    n->row_count++;
+    struct ndt_newton_row *row = last_row(n, rows, capacity);
+    row->level = n->level;
+    row->neighbours = n->neighbours;
+    row->eval = n->eval;
+    copy6(row->p, n->p);
+}
+
+/* Counts the steps that reverse the one before; the first has none to reverse. */
+static inline NDT_DEVICE void watch_reversals(struct ndt_newton *n, const double step[6])
+{
+    double dot = 0, a = 0, b = 0;
+    for (int k = 0; k < 3; k++) {
+        const double now = n->row_count > 1 ? step[k] : 0;
+        dot += now * n->last_step_m[k];
+        a += now * now;
+        b += n->last_step_m[k] * n->last_step_m[k];
+        n->last_step_m[k] = now;
+    }
+    n->reversals = a > 0 && b > 0 && dot < -0.9 * sqrt(a * b) ? n->reversals + 1 : 0;
+    n->oscillation = n->reversals > n->oscillation ? n->reversals : n->oscillation;
+}
+
+static inline NDT_DEVICE void close_row(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity,
+                                        const double step[6])
+{
+    struct ndt_newton_row *row = last_row(n, rows, capacity);
+    copy6(row->step, step);
+    row->evaluations = n->row_evaluations;
+    n->row_evaluations = 0;
+    n->rows_closed = n->row_count;
+    watch_reversals(n, step);
+}
+
+/* ---- robust ---- */
+
+/* d = V |Lambda|^-1 V^T g of -H. */
+static inline NDT_DEVICE void saddle_free_step(const struct ndt_eval *eval, double floor_ratio, double d[6])
+{
+    double minus_H[21], lambda[6], V[36];
+    for (int i = 0; i < 21; i++)
+        minus_H[i] = -eval->hessian[i];
+    eigen_symmetric(6, minus_H, lambda, V);
+    const double largest = fmax(fabs(lambda[0]), fabs(lambda[5]));
+    for (int i = 0; i < 6; i++)
+        d[i] = 0;
+    for (int k = 0; k < 6; k++) {
+        const double curvature = fmax(fabs(lambda[k]), floor_ratio * largest);
+        double along = 0;
+        for (int i = 0; i < 6; i++)
+            along += V[i * 6 + k] * eval->gradient[i];
+        for (int i = 0; curvature > 0 && i < 6; i++)
+            d[i] += V[i * 6 + k] * along / curvature;
+    }
+}
+
+/* Metres and radians are capped on their own, the direction of each part is kept. */
+static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                       double d[6])
+{
+    const double cap_m = n->trust * rules->step_limit_m, cap_rad = n->trust * rules->step_limit_rad;
+    const double t = norm3(d), r = norm3(d + 3);
+    const double scale_t = t > cap_m ? cap_m / t : 1, scale_r = r > cap_rad ? cap_rad / r : 1;
+    for (int i = 0; i < 3; i++) {
+        d[i] *= scale_t;
+        d[3 + i] *= scale_r;
+    }
+}
+
+static inline NDT_DEVICE double trial_length(const struct ndt_newton *n)
+{
+    double alpha = 1;
+    for (int i = 0; i < n->trial; i++)
+        alpha *= 0.5;
+    return alpha;
+}
+
+static inline NDT_DEVICE int acceptable(const struct ndt_newton *n, const struct ndt_eval *to, double alpha)
+{
+    double slope = 0, step[6];
+    for (int i = 0; i < 6; i++) {
+        slope += n->eval.gradient[i] * n->d[i];
+        step[i] = alpha * n->d[i];
+    }
+    if (to->score >= n->eval.score + NDT_ARMIJO * alpha * slope)
+        return 1;
+    return norm3(step) < NDT_SLACK_M && norm3(step + 3) < NDT_SLACK_RAD &&
+           to->score >= n->eval.score * (1 - NDT_SLACK);
+}
+
+static inline NDT_DEVICE void keep_best(struct ndt_newton *n)
+{
+    if (n->eval.score <= n->best.score)
+        return;
+    copy6(n->best_p, n->p);
+    n->best = n->eval;
+}
+
+/* Chooses the level; its first evaluation is at n->ask. */
+static inline NDT_DEVICE void open_level(struct ndt_newton *n, const struct ndt_newton_rules *rules, int chain)
+{
+    n->chain = chain;
+    n->level = rules->level[chain];
+    n->neighbours = rules->neighbours[chain];
+    n->phase = NDT_PHASE_OPEN;
+    n->trust = 1;
+    n->best.score = -INFINITY;
+    n->wants_eval = 1;
+}
+
+static inline NDT_DEVICE void finish(struct ndt_newton *n)
+{
+    n->phase = NDT_PHASE_DONE;
+    n->wants_eval = 0;
+}
+
+/* Where the scan does not observe a direction, the search has slid along it with the noise: go back to the guess
+ * along that direction and settle the others again. Only asked at the end: on the way there, and away from the
+ * maximum, a direction may lack curvature though it is well observed. */
+static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
+{
+    double whole[6], step[6];
+    if (!n->holding)
+        find_weak(n, rules);
+    if (n->holding || n->weak.count == 0) {
+        finish(n);
+        return;
+    }
+    for (int i = 0; i < 6; i++)
+        step[i] = whole[i] = n->p[i] - n->guess[i];
+    remove_weak(n, step);
+    keep_gnss_part(n, rules, whole, step);
+    for (int i = 0; i < 6; i++)
+        n->ask[i] = n->guess[i] + step[i];
+    n->row_limit = n->row_count + rules->max_iterations / 3;
+    n->holding = 1;
+    open_level(n, rules, n->chain);
+}
+
+/* A coarse level that sees nothing does not end the search: a finer one has other voxels. */
+static inline NDT_DEVICE void end_level(struct ndt_newton *n, const struct ndt_newton_rules *rules)
+{
+    copy6(n->p, n->best_p);
+    n->eval = n->best;
+    copy6(n->ask, n->p);
+    if (n->chain + 1 < rules->level_count)
+        open_level(n, rules, n->chain + 1);
+    else if (n->stop == NDT_STOP_OFF_MAP)
+        finish(n);
+    else
+        hold_weak(n, rules);
+}
+
+static inline NDT_DEVICE const struct ndt_newton_limits *limits_of(const struct ndt_newton *n,
+                                                                   const struct ndt_newton_rules *rules)
+{
+    return n->chain + 1 == rules->level_count ? &rules->fine : &rules->coarse;
+}
+
+static inline NDT_DEVICE void ask_trial(struct ndt_newton *n)
+{
+    const double alpha = trial_length(n);
+    for (int i = 0; i < 6; i++)
+        n->ask[i] = n->p[i] + alpha * n->d[i];
+    n->phase = NDT_PHASE_TRIAL;
+}
+
+/* Begins an iteration at n->eval: the step, and its first trial. */
+static inline NDT_DEVICE void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                             struct ndt_newton_row *rows, int32_t capacity)
+{
+    const double none[6] = {0, 0, 0, 0, 0, 0};
+    const struct ndt_newton_limits *limits = limits_of(n, rules);
+    if (n->row_count >= n->row_limit) {
+        n->stop = NDT_STOP_ITERATIONS;
+        end_level(n, rules);
+        return;
+    }
+    open_row(n, rows, capacity);
+    saddle_free_step(&n->eval, rules->eigenvalue_floor, n->d);
+    remove_weak(n, n->d);
+    cap_step(n, rules, n->d);
+    n->trial = 0;
+    ask_trial(n);
+    /* A step too small to matter is not worth an evaluation: the pose stays where it was evaluated. */
+    if (norm3(n->d) < limits->step_m && norm3(n->d + 3) < limits->step_rad) {
+        close_row(n, rows, capacity, none);
+        end_level(n, rules);
+    }
+}
+
+static inline NDT_DEVICE void take_open(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                        struct ndt_newton_row *rows, int32_t capacity, const struct ndt_eval *eval)
+{
+    copy6(n->p, n->ask);
+    n->eval = *eval;
+    keep_best(n);
+    n->stop = eval->matched > 0 ? NDT_STOP_CONVERGED : NDT_STOP_OFF_MAP;
+    if (n->stop == NDT_STOP_CONVERGED)
+        iterate_robust(n, rules, rows, capacity);
+    else
+        end_level(n, rules);
+}
+
+/* The trial is good: go there. */
+static inline NDT_DEVICE void accept_trial(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                           struct ndt_newton_row *rows, int32_t capacity,
+                                           const struct ndt_eval *eval)
+{
+    const double alpha = trial_length(n), before = n->eval.score;
+    double step[6];
+    for (int i = 0; i < 6; i++)
+        step[i] = alpha * n->d[i];
+    copy6(n->p, n->ask);
+    n->eval = *eval;
+    n->trust = n->trial == 0 ? fmin(1.0, NDT_TRUST_GROWTH * n->trust) : fmax(NDT_TRUST_LEAST, alpha * n->trust);
+    close_row(n, rows, capacity, step);
+    keep_best(n);
+    if (fabs(n->eval.score - before) < limits_of(n, rules)->gain * fabs(before))
+        end_level(n, rules);
+    else
+        iterate_robust(n, rules, rows, capacity);
+}
+
+/* Tries alpha = 1, 1/2, 1/4 ... along d; where none is acceptable the level is at its end. */
+static inline NDT_DEVICE void take_trial(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                         struct ndt_newton_row *rows, int32_t capacity, const struct ndt_eval *eval)
+{
+    const double none[6] = {0, 0, 0, 0, 0, 0};
+    if (acceptable(n, eval, trial_length(n))) {
+        accept_trial(n, rules, rows, capacity, eval);
+    } else if (++n->trial < rules->max_trials) {
+        ask_trial(n);
+    } else {
+        close_row(n, rows, capacity, none);
+        end_level(n, rules);
+    }
+}
+
+/* ---- autoware ---- */
+
+/* d = -H^-1 g, leaving out directions in which H is numerically zero, as a solver by SVD does. */
+static inline NDT_DEVICE void solve_all(const struct ndt_eval *eval, double d[6])
+{
+    double lambda[6], V[36];
+    eigen_symmetric(6, eval->hessian, lambda, V);
+    const double largest = fmax(fabs(lambda[0]), fabs(lambda[5]));
+    for (int i = 0; i < 6; i++)
+        d[i] = 0;
+    for (int k = 0; k < 6; k++) {
+        double along = 0;
+        if (!(fabs(lambda[k]) > 1e-15 * largest))
+            continue;
+        for (int i = 0; i < 6; i++)
+            along += V[i * 6 + k] * eval->gradient[i];
+        for (int i = 0; i < 6; i++)
+            d[i] -= V[i * 6 + k] * along / lambda[k];
+    }
+}
+
+/* The step with its clamped length; 0 when there is none to make. */
+static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules, const struct ndt_eval *eval,
+                                           double d[6])
+{
+    double norm = 0, uphill = 0;
+    for (int i = 0; i < 6; i++) {
+        norm += d[i] * d[i];
+        uphill += d[i] * eval->gradient[i];
+    }
+    norm = sqrt(norm);
+    if (!(norm > 0) || !isfinite(norm))
+        return 0;
+    const double alpha = fmin(fmax(norm, rules->trans_epsilon / 2), rules->step_size);
+    for (int i = 0; i < 6; i++)
+        d[i] *= (uphill < 0 ? -alpha : alpha) / norm;
+    return alpha;
+}
+
+/* Begins an iteration at n->eval, unless there have been enough. */
+static inline NDT_DEVICE void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                               struct ndt_newton_row *rows, int32_t capacity)
+{
+    if (n->stop != NDT_STOP_ITERATIONS || n->row_count >= rules->max_iterations) {
+        finish(n);
+        return;
+    }
+    open_row(n, rows, capacity);
+    solve_all(&n->eval, n->d);
+    n->trust = clamp_step(rules, &n->eval, n->d);
+    for (int i = 0; i < 6; i++) {
+        n->d[i] = n->trust > 0 ? n->d[i] : 0;
+        n->ask[i] = n->p[i] + n->d[i];
+    }
+    n->phase = NDT_PHASE_TRIAL;
+}
+
+static inline NDT_DEVICE void take_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                            struct ndt_newton_row *rows, int32_t capacity,
+                                            const struct ndt_eval *eval)
+{
+    copy6(n->p, n->ask);
+    n->eval = *eval;
+    if (n->phase == NDT_PHASE_OPEN) {
+        n->stop = eval->matched > 0 ? NDT_STOP_ITERATIONS : NDT_STOP_OFF_MAP;
+    } else {
+        close_row(n, rows, capacity, n->d);
+        if (n->trust < rules->trans_epsilon)
+            n->stop = NDT_STOP_CONVERGED;
+    }
+    iterate_autoware(n, rules, rows, capacity);
+}
+
+/* ---- both ---- */
+
+static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct ndt_newton_rules *rules)
+{
+    n->stop = NDT_STOP_DEADLINE;
+    n->evaluations = n->row_count = n->rows_closed = n->oscillation = 0;
+    n->trial = n->row_evaluations = n->reversals = n->holding = 0;
+    n->row_limit = rules->max_iterations;
+    n->weak.count = 0;
+    for (int i = 0; i < 3; i++)
+        n->last_step_m[i] = 0;
+    copy6(n->p, n->guess);
+    copy6(n->ask, n->guess);
+    open_level(n, rules, rules->variant == NDT_AUTOWARE ? rules->level_count - 1 : 0);
+}
+
+static inline NDT_DEVICE void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                          struct ndt_newton_row *rows, int32_t capacity,
+                                          const struct ndt_eval *sums)
+{
+    struct ndt_eval eval = *sums;
+    regularize(n, rules, &eval);
+    n->evaluations++;
+    n->row_evaluations++;
+    if (rules->variant == NDT_AUTOWARE)
+        take_autoware(n, rules, rows, capacity, &eval);
+    else if (n->phase == NDT_PHASE_OPEN)
+        take_open(n, rules, rows, capacity, &eval);
+    else
+        take_trial(n, rules, rows, capacity, &eval);
+}
+
+/* A held pose counts though it was not evaluated: along weak directions the guess is better than where the search
+ * has slid to. */
+static inline NDT_DEVICE void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
+{
+    const double none[6] = {0, 0, 0, 0, 0, 0};
+    const int robust_trial = n->phase == NDT_PHASE_TRIAL && n->best.score > -INFINITY;
+    if (n->phase == NDT_PHASE_TRIAL)
+        close_row(n, rows, capacity, none);
+    if (robust_trial) {
+        copy6(n->p, n->best_p);
+        n->eval = n->best;
+    } else if (n->holding) {
+        copy6(n->p, n->ask);
+    }
+    n->stop = NDT_STOP_DEADLINE;
+    finish(n);
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* Private: the code behind ndt/linalg.h, once, for gcc and nvcc. Define NDT_DEVICE before: empty for C, __device__
+ * for CUDA. What the functions do is said in ndt/linalg.h. */
+#ifndef NDT_SMALL_MATRIX_H
+#define NDT_SMALL_MATRIX_H
+
+#include <math.h>
+
+#ifndef NDT_DEVICE
+#error "define NDT_DEVICE before including small_matrix.h"
+#endif
+
+static inline NDT_DEVICE void jacobi_rotate(double *A, double *V, int n, int p, int q)
+{
+    const double apq = A[p * n + q];
+    const double theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
+    const double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1));
+    const double c = 1 / sqrt(t * t + 1), s = t * c;
+    A[p * n + p] -= t * apq;
+    A[q * n + q] += t * apq;
+    A[p * n + q] = A[q * n + p] = 0;
+    for (int k = 0; k < n; k++) {
+        if (k != p && k != q) {
+            const double akp = A[k * n + p], akq = A[k * n + q];
+            A[k * n + p] = A[p * n + k] = c * akp - s * akq;
+            A[k * n + q] = A[q * n + k] = s * akp + c * akq;
+        }
+        const double vkp = V[k * n + p], vkq = V[k * n + q];
+        V[k * n + p] = c * vkp - s * vkq;
+        V[k * n + q] = s * vkp + c * vkq;
+    }
+}
+
+/* One sweep over all pairs; returns the number of rotations that were needed. */
+static inline NDT_DEVICE int jacobi_sweep(double *A, double *V, int n)
+{
+    int rotations = 0;
+    for (int p = 0; p < n - 1; p++)
+        for (int q = p + 1; q < n; q++) {
+            const double scale = sqrt(fabs(A[p * n + p]) * fabs(A[q * n + q]));
+            if (fabs(A[p * n + q]) > 1e-16 * scale && fabs(A[p * n + q]) > 1e-300) {
+                jacobi_rotate(A, V, n, p, q);
+                rotations++;
+            }
+        }
+    return rotations;
+}
+
+static inline NDT_DEVICE void sort_ascending(int n, double *values, double *V)
+{
+    for (int i = 0; i < n - 1; i++) {
+        int least = i;
+        for (int j = i + 1; j < n; j++)
+            if (values[j] < values[least])
+                least = j;
+        if (least == i)
+            continue;
+        const double value = values[i];
+        values[i] = values[least];
+        values[least] = value;
+        for (int k = 0; k < n; k++) {
+            const double v = V[k * n + i];
+            V[k * n + i] = V[k * n + least];
+            V[k * n + least] = v;
+        }
+    }
+}
+
+static inline NDT_DEVICE void eigen_symmetric(int n, const double *upper, double *values, double *V)
+{
+    double A[36];
+    for (int i = 0, at = 0; i < n; i++)
+        for (int j = i; j < n; j++)
+            A[i * n + j] = A[j * n + i] = upper[at++];
+    for (int i = 0; i < n * n; i++)
+        V[i] = i % (n + 1) == 0;
+    for (int i = 0; i < 30 && jacobi_sweep(A, V, n) > 0; i++)
+        ;
+    for (int i = 0; i < n; i++)
+        values[i] = A[i * n + i];
+    sort_ascending(n, values, V);
+}
+
+static inline NDT_DEVICE void unpack_symmetric6(const double upper[21], double full[36])
+{
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++)
+            full[i * 6 + j] = full[j * 6 + i] = upper[at++];
+}
+
+static inline NDT_DEVICE int solve_cholesky6(const double upper[21], const double b[6], double ratio, double x[6])
+{
+    double A[36], y[6];
+    unpack_symmetric6(upper, A);
+    for (int i = 0; i < 6; i++) {
+        for (int j = 0; j <= i; j++) {
+            double sum = A[i * 6 + j];
+            for (int k = 0; k < j; k++)
+                sum -= A[i * 6 + k] * A[j * 6 + k];
+            if (i != j)
+                A[i * 6 + j] = sum / A[j * 6 + j];
+            else if (sum > ratio * A[i * 6 + i] && sum > 0)
+                A[i * 6 + i] = sqrt(sum);
+            else
+                return 0;
+        }
+    }
+    for (int i = 0; i < 6; i++) {
+        y[i] = b[i];
+        for (int k = 0; k < i; k++)
+            y[i] -= A[i * 6 + k] * y[k];
+        y[i] /= A[i * 6 + i];
+    }
+    for (int i = 5; i >= 0; i--) {
+        x[i] = y[i];
+        for (int k = i + 1; k < 6; k++)
+            x[i] -= A[k * 6 + i] * x[k];
+        x[i] /= A[i * 6 + i];
+    }
+    return 1;
+}
+
+#endif
