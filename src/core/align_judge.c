@@ -94,15 +94,15 @@ static void tell_weak(const struct ndt_search *search, struct ndt_align_result *
 /* Laplace: scale * (-H)^-1 of the full 6x6, in the map's axes. Absent where the score is not at a maximum. */
 static void set_covariance(const struct ndt_search *search, struct ndt_align_result *out)
 {
-    double lambda[6], V[36], E[9], axes[6][6];
-    ndt_newton_information(&search->newton, lambda, V);
-    if (!(lambda[0] > 0))
+    double upper[21], root[36], E[9], axes[6][6];
+    ndt_newton_information(&search->newton, upper);
+    if (!ndt_inverse_root6(upper, root))
         return;
     rotation_axes(search->newton.p, E);
     for (int k = 0; k < 6; k++) {
         double scaled[6], axis[6];
         for (int i = 0; i < 6; i++)
-            scaled[i] = V[i * 6 + k];
+            scaled[i] = root[i * 6 + k];
         ndt_newton_turn_rotation(search->newton.per_lever, scaled, axis);
         ndt_newton_turn_rotation(E, axis, axes[k]);
     }
@@ -110,7 +110,7 @@ static void set_covariance(const struct ndt_search *search, struct ndt_align_res
         for (int j = 0; j < 6; j++) {
             double sum = 0;
             for (int k = 0; k < 6; k++)
-                sum += axes[k][i] * axes[k][j] / lambda[k];
+                sum += axes[k][i] * axes[k][j];
             out->covariance[i * 6 + j] = search->params->covariance_scale * sum;
         }
     out->has_covariance = 1;

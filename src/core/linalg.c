@@ -20,6 +20,11 @@ int ndt_solve_cholesky6(const double upper[21], const double b[6], double ratio,
     return solve_cholesky6(upper, b, ratio, x);
 }
 
+int ndt_inverse_root6(const double upper[21], double root[36])
+{
+    return inverse_root6(upper, root);
+}
+
 int ndt_invert_symmetric3(const double a[6], double inverse[6])
 {
     const double c00 = a[3] * a[5] - a[4] * a[4];

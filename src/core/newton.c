@@ -30,9 +30,9 @@ void ndt_newton_regularize(const struct ndt_newton *newton, const struct ndt_new
     regularize(newton, rules, eval);
 }
 
-void ndt_newton_information(const struct ndt_newton *newton, double lambda[6], double V[36])
+void ndt_newton_information(const struct ndt_newton *newton, double upper[21])
 {
-    information(newton, lambda, V);
+    scale_information(newton->per_lever, newton->eval.hessian, upper);
 }
 
 void ndt_newton_turn_rotation(const double M[9], const double in[6], double out[6])

@@ -19,6 +19,9 @@ void ndt_unpack_symmetric6(const double upper[21], double full[36]);
  * below `ratio` of its diagonal element. */
 int ndt_solve_cholesky6(const double upper[21], const double b[6], double ratio, double x[6]);
 
+/* A^-1 = root root^T for a symmetric 6x6 matrix (upper triangle); 0 when it is not positive definite. */
+int ndt_inverse_root6(const double upper[21], double root[36]);
+
 /* A^-1 for a symmetric 3x3 upper triangle xx xy xz yy yz zz; 0 when singular or not finite. */
 int ndt_invert_symmetric3(const double a[6], double inverse[6]);
 

@@ -121,8 +121,8 @@ void ndt_newton_give_up(struct ndt_newton *newton, struct ndt_newton_row *rows, 
 void ndt_newton_regularize(const struct ndt_newton *newton, const struct ndt_newton_rules *rules,
                            struct ndt_eval *eval);
 
-/* -H in lever-scaled units: eigenvalues (ascending) and directions of the information at newton->eval. */
-void ndt_newton_information(const struct ndt_newton *newton, double lambda[6], double V[36]);
+/* -H at newton->eval in lever-scaled units, upper triangle: the information about the pose. */
+void ndt_newton_information(const struct ndt_newton *newton, double upper[21]);
 /* x -> diag(I, M) x for a six-vector. */
 void ndt_newton_turn_rotation(const double M[9], const double in[6], double out[6]);
 

@@ -87,9 +87,10 @@ static inline NDT_DEVICE void unpack_symmetric6(const double upper[21], double f
             full[i * 6 + j] = full[j * 6 + i] = upper[at++];
 }
 
-static inline NDT_DEVICE int solve_cholesky6(const double upper[21], const double b[6], double ratio, double x[6])
+/* A = L L^T: the lower triangle of A, with 1 / L_ii on the diagonal; 0 when a pivot falls below `ratio` of its
+ * diagonal element. */
+static inline NDT_DEVICE int factor_cholesky6(const double upper[21], double ratio, double A[36])
 {
-    double A[36], y[6];
     unpack_symmetric6(upper, A);
     for (int i = 0; i < 6; i++) {
         for (int j = 0; j <= i; j++) {
@@ -97,26 +98,82 @@ static inline NDT_DEVICE int solve_cholesky6(const double upper[21], const doubl
             for (int k = 0; k < j; k++)
                 sum -= A[i * 6 + k] * A[j * 6 + k];
             if (i != j)
-                A[i * 6 + j] = sum / A[j * 6 + j];
+                A[i * 6 + j] = sum * A[j * 6 + j];
             else if (sum > ratio * A[i * 6 + i] && sum > 0)
-                A[i * 6 + i] = sqrt(sum);
+                A[i * 6 + i] = 1 / sqrt(sum);
             else
                 return 0;
         }
     }
-    for (int i = 0; i < 6; i++) {
-        y[i] = b[i];
-        for (int k = 0; k < i; k++)
-            y[i] -= A[i * 6 + k] * y[k];
-        y[i] /= A[i * 6 + i];
-    }
+    return 1;
+}
+
+/* x = L^-T y; x may be y. */
+static inline NDT_DEVICE void solve_transposed6(const double A[36], const double y[6], double x[6])
+{
     for (int i = 5; i >= 0; i--) {
         x[i] = y[i];
         for (int k = i + 1; k < 6; k++)
             x[i] -= A[k * 6 + i] * x[k];
-        x[i] /= A[i * 6 + i];
+        x[i] *= A[i * 6 + i];
+    }
+}
+
+static inline NDT_DEVICE int solve_cholesky6(const double upper[21], const double b[6], double ratio, double x[6])
+{
+    double A[36], y[6];
+    if (!factor_cholesky6(upper, ratio, A))
+        return 0;
+    for (int i = 0; i < 6; i++) {
+        y[i] = b[i];
+        for (int k = 0; k < i; k++)
+            y[i] -= A[i * 6 + k] * y[k];
+        y[i] *= A[i * 6 + i];
+    }
+    solve_transposed6(A, y, x);
+    return 1;
+}
+
+static inline NDT_DEVICE int inverse_root6(const double upper[21], double root[36])
+{
+    double A[36];
+    if (!factor_cholesky6(upper, 0, A))
+        return 0;
+    for (int k = 0; k < 6; k++) {
+        double column[6] = {0, 0, 0, 0, 0, 0};
+        column[k] = 1;
+        solve_transposed6(A, column, column);
+        for (int i = 0; i < 6; i++)
+            root[6 * i + k] = column[i];
     }
     return 1;
+}
+
+/* An upper bound of the largest eigenvalue of a symmetric 6x6 matrix, at most 1.26 times as large: the fourth root
+ * of the Frobenius norm of its fourth power. */
+static inline NDT_DEVICE double eigenvalue_bound6(const double upper[21])
+{
+    double A[36], B[36], sum = 0, scale = 0;
+    unpack_symmetric6(upper, A);
+    for (int i = 0; i < 6; i++)
+        scale += fabs(A[7 * i]);
+    if (!(scale > 0))
+        return scale;
+    for (int i = 0; i < 36; i++)
+        A[i] /= scale;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 6; i++)
+            for (int j = 0; j < 6; j++) {
+                B[6 * i + j] = 0;
+                for (int k = 0; k < 6; k++)
+                    B[6 * i + j] += A[6 * i + k] * A[6 * k + j];
+            }
+        for (int i = 0; i < 36; i++)
+            A[i] = B[i];
+    }
+    for (int i = 0; i < 36; i++)
+        sum += A[i] * A[i];
+    return scale * sqrt(sqrt(sqrt(sum)));
 }
 
 #endif
