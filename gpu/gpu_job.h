@@ -4,6 +4,7 @@
 #define NDT_GPU_JOB_H
 
 #include "ndt/map.h"
+#include "ndt/newton.h"
 
 /* Threads of a block, one point each. Sums leave the block as doubles, one row of NDT_GPU_ROW per block, and are
  * added in the order of the blocks, so the result depends on neither the device nor its load. */
@@ -38,6 +39,36 @@ struct ndt_gpu_level {
     double d1;
 };
 
+/* One search on the device. */
+struct ndt_gpu_item {
+    struct ndt_newton newton;
+    double coverage;
+    uint32_t count, blocks; /* points, and blocks of NDT_GPU_BLOCK of them */
+    uint32_t scan_at;       /* floats into `scan`: columns x y z of blocks * NDT_GPU_BLOCK floats each */
+    uint32_t turned_at;     /* the same in `turned` */
+    uint32_t row_at;        /* rows of NDT_GPU_ROW doubles into `block_sums` */
+    uint32_t seen;          /* sectors of the horizon that meet the map */
+    uint32_t ticket;        /* blocks that are done with this pass; zero between passes */
+    int32_t stage;          /* enum ndt_gpu_stage */
+    double clock_us;        /* when its last row was closed */
+};
+enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_LOOK_AROUND, NDT_GPU_FINISHED };
+
+/* What a launch of a resident kernel works on, in the device's memory. Items follow directly, then their rows. */
+struct ndt_gpu_batch {
+    struct ndt_newton_rules rules;
+    int32_t item_count, row_capacity; /* per item */
+    int32_t pass_limit;               /* evaluations per launch, at most */
+    int32_t passes;                   /* made in this launch, where the kernel is a pass; zero between launches */
+    uint32_t items_done, ticket;      /* items that are done with this pass, and with everything */
+    const float *scan;
+    float *turned;
+    double *block_sums;
+    struct ndt_gpu_item *items;
+    struct ndt_newton_row *rows; /* item i: from i * row_capacity */
+    struct ndt_gpu_level levels[NDT_MAX_LEVELS];
+};
+
 struct ndt_gpu_job {
     struct ndt_gpu_level level;
     const float *x_m, *y_m, *z_m;
@@ -57,6 +88,9 @@ struct ndt_gpu_job {
     float *jacobian;
     float *point_hessian;
     float *terms; /* NDT_GPU_SUMS: what each point adds to the sums, score and nearest without the factor -d1 */
+    /* resident */
+    struct ndt_gpu_batch *batch;
+    uint64_t loop; /* cudaGraphConditionalHandle of the graph that runs the kernel, where it is in one */
 };
 
 #endif

@@ -52,6 +52,15 @@ struct ndt_overheads {
     double synchronise_us; /* a wait when there is nothing to wait for */
 };
 
+/* One search of a call to `search`: what it starts from, and what came of it. */
+struct ndt_search_item {
+    uint32_t scan;            /* number of it in the last set_scans */
+    int32_t row_capacity;     /* of `rows`; 0: not wanted */
+    struct ndt_newton newton; /* in: guess, R0 and levers; out: the answer */
+    double coverage;          /* out; see struct ndt_scores */
+    struct ndt_newton_row *rows;
+};
+
 struct ndt_backend; /* each backend's own; starts with a pointer to its ops */
 
 struct ndt_backend_ops {
@@ -80,6 +89,19 @@ struct ndt_backend_ops {
      * the pipeline keeps nothing; whether the file took it is for the caller to see. */
     enum ndt_status (*dump)(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                             struct ndt_error *err);
+    /* Whole searches without the host between evaluations, for pipelines that keep them on the device. Together or
+     * not at all; search_limit says whether the backend, as it was opened, has them.
+     *
+     * Most searches that one call takes; 0: none. */
+    size_t (*search_limit)(const struct ndt_backend *backend);
+    /* In place of set_scan: scans 0 .. count - 1 as they came from the sensor; a search turns its own by newton.R0.
+     * Copies the points. NDT_ERR_LIMIT: together more than config.max_points, each rounded up to whole blocks. */
+    enum ndt_status (*set_scans)(struct ndt_backend *backend, const struct ndt_cloud *const *scans, size_t count,
+                                 struct ndt_error *err);
+    /* Runs all of them at once; each comes out bit for bit as if it had been alone. until_us: by ndt_clock_us, when
+     * those that are not done give up; 0: never. A scan without points ends as off the map. */
+    enum ndt_status (*search)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
+                              struct ndt_search_item *items, size_t count, double until_us, struct ndt_error *err);
     /* Measures over so many rounds; counts them in the counters as well. */
     enum ndt_status (*overheads)(struct ndt_backend *backend, int rounds, struct ndt_overheads *out,
                                  struct ndt_error *err);

@@ -68,6 +68,7 @@ struct ndt_newton_row {
     double p[6];          /* where it started */
     struct ndt_eval eval; /* there */
     double step[6];       /* what was done; zero where no step was acceptable or worth it */
+    double took_us;       /* written by whoever drives: on a device since the row before, by the device's clock */
 };
 
 /* One search. The optimiser works on p relative to the map's origin; for `robust` the scan is turned by the guess
