@@ -1,15 +1,19 @@
 #include "sweep.h"
 
-#include <math.h>
+#include <string.h>
 
-static void set_knot(float knot[12], const struct ndt_pose *T)
+#include "cpu/wide.h"
+
+static void set_knot(struct ndt_sweep_knot *knot, const struct ndt_pose *T)
 {
     double R[9];
     ndt_pose_rotation(T, R);
-    for (int i = 0; i < 9; i++)
-        knot[i] = (float)R[i];
-    for (int i = 0; i < 3; i++)
-        knot[9 + i] = (float)T->t_m[i];
+    *knot = (struct ndt_sweep_knot){0};
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 3; k++)
+            knot->columns[k][i] = (float)R[3 * i + k];
+        knot->columns[3][i] = (float)T->t_m[i];
+    }
 }
 
 static double knot_time(struct ndt_sweep *sweep, double start_s, double end_s, int i)
@@ -26,7 +30,7 @@ void ndt_sweep_set(struct ndt_sweep *sweep, const struct ndt_twist *twist, doubl
     for (int i = 0; i < NDT_SWEEP_KNOTS + 2; i++) {
         const double t_s = knot_time(sweep, start_s, end_s, i);
         const struct ndt_pose T = ndt_pose_exp(twist, t_s - reference_s);
-        set_knot(sweep->knots[i], &T);
+        set_knot(&sweep->knots[i], &T);
     }
 }
 
@@ -39,39 +43,63 @@ void ndt_sweep_set_change(struct ndt_sweep *sweep, const struct ndt_twist *from,
         const struct ndt_pose after = ndt_pose_exp(to, t_s - reference_s);
         const struct ndt_pose undone = ndt_pose_inverse(&before);
         const struct ndt_pose T = ndt_pose_compose(&after, &undone);
-        set_knot(sweep->knots[i], &T);
+        set_knot(&sweep->knots[i], &T);
     }
 }
 
-void ndt_sweep_apply(const struct ndt_sweep *sweep, float time_s, float p_m[3])
+/* One row of a knot's transform, in every lane. */
+static inline wide_f moved_along(const struct ndt_sweep_knot *knot, int row, const wide_f p_m[3])
 {
-    float at = (time_s - sweep->start_s) * sweep->per_s;
-    at = fminf(fmaxf(at, 0), NDT_SWEEP_KNOTS);
-    const int i = (int)at;
-    const float s = at - (float)i, *a = sweep->knots[i], *b = sweep->knots[i + 1];
-    const float x = p_m[0], y = p_m[1], z = p_m[2];
+    return knot->columns[0][row] * p_m[0] + knot->columns[1][row] * p_m[1] + knot->columns[2][row] * p_m[2] +
+           knot->columns[3][row];
+}
+
+static inline quad_f transformed(const struct ndt_sweep_knot *knot, float x, float y, float z)
+{
+    quad_f column[4];
+    memcpy(column, knot->columns, sizeof(column));
+    return column[0] * x + column[1] * y + column[2] * z + column[3];
+}
+
+/* Lanes between different knots: point by point, all coordinates at once. */
+static void move_apart(const struct ndt_sweep *sweep, wide_i knots, wide_f s, wide_f p_m[3])
+{
+    for (int lane = 0; lane < WIDE; lane++) {
+        const struct ndt_sweep_knot *knot = &sweep->knots[knots[lane]];
+        const quad_f first = transformed(knot, p_m[0][lane], p_m[1][lane], p_m[2][lane]);
+        const quad_f second = transformed(knot + 1, p_m[0][lane], p_m[1][lane], p_m[2][lane]);
+        const quad_f moved = first + s[lane] * (second - first);
+        for (int k = 0; k < 3; k++)
+            p_m[k][lane] = moved[k];
+    }
+}
+
+/* Lanes between the same two knots. */
+static void move_together(const struct ndt_sweep_knot *knot, wide_f s, wide_f p_m[3])
+{
+    const wide_f before[3] = {p_m[0], p_m[1], p_m[2]};
     for (int k = 0; k < 3; k++) {
-        const float first = a[3 * k] * x + a[3 * k + 1] * y + a[3 * k + 2] * z + a[9 + k];
-        const float second = b[3 * k] * x + b[3 * k + 1] * y + b[3 * k + 2] * z + b[9 + k];
+        const wide_f first = moved_along(knot, k, before), second = moved_along(knot + 1, k, before);
         p_m[k] = first + s * (second - first);
     }
 }
 
-/* Abramowitz & Stegun 4.4.49 on [0, 1], unfolded to the full circle. */
-static float arc_tangent(float y, float x)
+void ndt_sweep_apply(const struct ndt_sweep *sweep, const struct ndt_point_block *in, struct ndt_point_block *out)
 {
-    const float ax = fabsf(x), ay = fabsf(y);
-    const float high = ax > ay ? ax : ay, low = ax > ay ? ay : ax;
-    const float a = high > 0 ? low / high : 0, s = a * a;
-    float r = (((0.0208351f * s - 0.0851330f) * s + 0.1801410f) * s - 0.3302995f) * s + 0.9998660f;
-    r *= a;
-    r = ay > ax ? 1.57079633f - r : r;
-    r = x < 0 ? 3.14159265f - r : r;
-    return y < 0 ? -r : r;
-}
-
-float ndt_sweep_azimuth_time(float x_m, float y_m, double sweep_s, int clockwise)
-{
-    const float turn = arc_tangent(y_m, x_m) * 0.159154943f; /* -1/2 .. 1/2 */
-    return (float)sweep_s * (clockwise ? -turn : turn);
+    const wide_f last = wide_set(NDT_SWEEP_KNOTS);
+    for (size_t i = 0; i < in->count; i += WIDE) {
+        wide_f p_m[3] = {wide_load(in->x_m + i), wide_load(in->y_m + i), wide_load(in->z_m + i)};
+        wide_f at = (wide_load(in->time_s + i) - sweep->start_s) * sweep->per_s;
+        at = wide_max(at, (wide_f){0}); /* what is behind the last point may be NaN: 0 */
+        at = wide_select(at < last, at, last);
+        const wide_i knots = __builtin_convertvector(at, wide_i);
+        const wide_f s = at - wide_to_float(knots);
+        if (wide_any(knots ^ wide_set_i(knots[0])))
+            move_apart(sweep, knots, s, p_m);
+        else
+            move_together(&sweep->knots[knots[0]], s, p_m);
+        wide_store(out->x_m + i, p_m[0]);
+        wide_store(out->y_m + i, p_m[1]);
+        wide_store(out->z_m + i, p_m[2]);
+    }
 }
