@@ -47,13 +47,6 @@ void ndt_sweep_set_change(struct ndt_sweep *sweep, const struct ndt_twist *from,
     }
 }
 
-/* One row of a knot's transform, in every lane. */
-static inline wide_f moved_along(const struct ndt_sweep_knot *knot, int row, const wide_f p_m[3])
-{
-    return knot->columns[0][row] * p_m[0] + knot->columns[1][row] * p_m[1] + knot->columns[2][row] * p_m[2] +
-           knot->columns[3][row];
-}
-
 static inline quad_f transformed(const struct ndt_sweep_knot *knot, float x, float y, float z)
 {
     quad_f column[4];
@@ -74,32 +67,59 @@ static void move_apart(const struct ndt_sweep *sweep, wide_i knots, wide_f s, wi
     }
 }
 
+/* A knot and the next one, with every number in all lanes. */
+struct span {
+    int32_t knot;
+    wide_f columns[2][4][3];
+};
+
+static void set_span(struct span *span, const struct ndt_sweep *sweep, int32_t knot)
+{
+    span->knot = knot;
+    for (int i = 0; i < 2; i++)
+        for (int column = 0; column < 4; column++)
+            for (int row = 0; row < 3; row++)
+                span->columns[i][column][row] = wide_set(sweep->knots[knot + i].columns[column][row]);
+}
+
+static inline wide_f moved_along(const wide_f columns[4][3], int row, const wide_f p_m[3])
+{
+    return columns[0][row] * p_m[0] + columns[1][row] * p_m[1] + columns[2][row] * p_m[2] + columns[3][row];
+}
+
 /* Lanes between the same two knots. */
-static void move_together(const struct ndt_sweep_knot *knot, wide_f s, wide_f p_m[3])
+static inline void move_together(const struct span *span, wide_f s, wide_f p_m[3])
 {
     const wide_f before[3] = {p_m[0], p_m[1], p_m[2]};
-    for (int k = 0; k < 3; k++) {
-        const wide_f first = moved_along(knot, k, before), second = moved_along(knot + 1, k, before);
-        p_m[k] = first + s * (second - first);
+    for (int row = 0; row < 3; row++) {
+        const wide_f first = moved_along(span->columns[0], row, before);
+        const wide_f second = moved_along(span->columns[1], row, before);
+        p_m[row] = first + s * (second - first);
     }
 }
 
 void ndt_sweep_apply(const struct ndt_sweep *sweep, const struct ndt_point_block *in, struct ndt_point_block *out)
 {
-    const wide_f last = wide_set(NDT_SWEEP_KNOTS);
-    for (size_t i = 0; i < in->count; i += WIDE) {
-        wide_f p_m[3] = {wide_load(in->x_m + i), wide_load(in->y_m + i), wide_load(in->z_m + i)};
-        wide_f at = (wide_load(in->time_s + i) - sweep->start_s) * sweep->per_s;
+    const wide_f last = wide_set(NDT_SWEEP_KNOTS), start_s = wide_set(sweep->start_s),
+                 per_s = wide_set(sweep->per_s);
+    const struct ndt_point_block from = *in, to = *out;
+    struct span span = {.knot = -1};
+    for (size_t i = 0; i < from.count; i += WIDE) {
+        wide_f p_m[3] = {wide_load(from.x_m + i), wide_load(from.y_m + i), wide_load(from.z_m + i)};
+        wide_f at = (wide_load(from.time_s + i) - start_s) * per_s;
         at = wide_max(at, (wide_f){0}); /* what is behind the last point may be NaN: 0 */
         at = wide_select(at < last, at, last);
         const wide_i knots = __builtin_convertvector(at, wide_i);
         const wide_f s = at - wide_to_float(knots);
-        if (wide_any(knots ^ wide_set_i(knots[0])))
+        if (wide_any(knots ^ wide_set_i(knots[0]))) {
             move_apart(sweep, knots, s, p_m);
-        else
-            move_together(&sweep->knots[knots[0]], s, p_m);
-        wide_store(out->x_m + i, p_m[0]);
-        wide_store(out->y_m + i, p_m[1]);
-        wide_store(out->z_m + i, p_m[2]);
+        } else {
+            if (knots[0] != span.knot)
+                set_span(&span, sweep, knots[0]);
+            move_together(&span, s, p_m);
+        }
+        wide_store(to.x_m + i, p_m[0]);
+        wide_store(to.y_m + i, p_m[1]);
+        wide_store(to.z_m + i, p_m[2]);
     }
 }

@@ -81,13 +81,14 @@ enum ndt_status ndt_voxel_filter_start(struct ndt_voxel_filter *filter, size_t p
 
 /* Cell numbers of one coordinate, and the coordinate relative to the corner. Cleared lanes of `mask` are too far
  * away, or no number. */
-static inline wide_i place_axis(const struct ndt_voxel_filter *filter, wide_f p_m, wide_i *mask, wide_f *relative)
+static inline wide_i place_axis(wide_f p_m, float voxel_m, float inverse, int is_inverse, wide_i *mask,
+                                wide_f *relative)
 {
-    const wide_f at = filter->inverse > 0 ? p_m * filter->inverse : p_m / filter->voxel_m;
+    const wide_f at = is_inverse ? p_m * inverse : p_m / voxel_m;
     const wide_i inside = (at >= -999999.0f) & (at < 1e6f);
     const wide_i cell = wide_floor((wide_f)((wide_i)at & inside));
     *mask &= inside;
-    *relative = p_m - wide_to_float(cell) * filter->voxel_m;
+    *relative = p_m - wide_to_float(cell) * voxel_m;
     return cell + 1048576;
 }
 
@@ -104,8 +105,14 @@ static inline void put_keys(uint64_t *key, const wide_i cell[3])
 /* WIDE points in four vectors to four numbers per point. */
 static inline void put_points(quad_f *out, const wide_f v[4])
 {
-    for (int i = 0; i < WIDE; i++)
-        out[i] = (quad_f){v[0][i], v[1][i], v[2][i], v[3][i]};
+    wide_f r[4] = {v[0], v[1], v[2], v[3]};
+    wide_transpose4(r);
+    for (int i = 0; i < 4; i++) {
+        quad_f groups[WIDE / 4];
+        memcpy(groups, &r[i], sizeof(groups));
+        for (int g = 0; g < WIDE / 4; g++)
+            out[4 * g + i] = groups[g];
+    }
 }
 
 static void drop_lanes(struct placed *placed, wide_i mask)
@@ -118,17 +125,25 @@ static void drop_lanes(struct placed *placed, wide_i mask)
     }
 }
 
-static void place(struct placed *placed, const struct ndt_voxel_filter *filter,
-                  const struct ndt_point_block *points)
+/* Inlined with a constant `is_inverse`. */
+static inline void place_all(struct placed *placed, const struct ndt_voxel_filter *filter,
+                             const struct ndt_point_block *points, int is_inverse)
 {
+    const float *const x_m = points->x_m, *const y_m = points->y_m, *const z_m = points->z_m;
+    const float *const time_s = points->time_s;
+    const float voxel_m = filter->voxel_m, inverse = filter->inverse;
+    const size_t count = points->count;
     placed->count = 0;
-    for (size_t i = 0; i < points->count; i += WIDE) {
-        wide_i mask = wide_first(points->count - i), cell[3];
+    for (size_t i = 0; i < count; i += WIDE) {
+        wide_i mask = {0}, cell[3];
+        mask = ~mask;
+        if (count - i < WIDE)
+            mask = wide_first(count - i);
         wide_f relative[4];
-        cell[0] = place_axis(filter, wide_load(points->x_m + i), &mask, &relative[0]);
-        cell[1] = place_axis(filter, wide_load(points->y_m + i), &mask, &relative[1]);
-        cell[2] = place_axis(filter, wide_load(points->z_m + i), &mask, &relative[2]);
-        relative[3] = wide_load(points->time_s + i);
+        cell[0] = place_axis(wide_load(x_m + i), voxel_m, inverse, is_inverse, &mask, &relative[0]);
+        cell[1] = place_axis(wide_load(y_m + i), voxel_m, inverse, is_inverse, &mask, &relative[1]);
+        cell[2] = place_axis(wide_load(z_m + i), voxel_m, inverse, is_inverse, &mask, &relative[2]);
+        relative[3] = wide_load(time_s + i);
         put_keys(placed->key + placed->count, cell);
         put_points(placed->relative + placed->count, relative);
         if (wide_all(mask))
@@ -136,6 +151,15 @@ static void place(struct placed *placed, const struct ndt_voxel_filter *filter,
         else
             drop_lanes(placed, mask);
     }
+}
+
+static void place(struct placed *placed, const struct ndt_voxel_filter *filter,
+                  const struct ndt_point_block *points)
+{
+    if (filter->inverse > 0)
+        place_all(placed, filter, points, 1);
+    else
+        place_all(placed, filter, points, 0);
 }
 
 static inline size_t slot_of(const struct ndt_voxel_filter *filter, uint64_t key)
