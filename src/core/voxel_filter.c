@@ -190,45 +190,63 @@ static void set_origin(const struct ndt_voxel_filter *filter, float origin[4], u
     origin[3] = relative[3];
 }
 
-static struct ndt_filter_cell *add_cell(struct ndt_voxel_filter *filter, size_t slot, uint64_t key, quad_f relative)
+static uint32_t add_cell(struct ndt_voxel_filter *filter, size_t slot, uint64_t key, quad_f relative)
 {
-    struct ndt_filter_cell *cell = &filter->cells[filter->count];
-    *cell = (struct ndt_filter_cell){.key = key, .first_s = relative[3]};
-    set_origin(filter, filter->origins[filter->count], key, relative);
-    filter->slots[slot] = filter->base + (uint32_t)filter->count++;
+    const uint32_t number = (uint32_t)filter->count++;
+    filter->cells[number] = (struct ndt_filter_cell){.key = key, .first_s = relative[3]};
+    set_origin(filter, filter->origins[number], key, relative);
+    filter->slots[slot] = filter->base + number;
     if (2 * filter->count > (size_t)1 << filter->bits && filter->bits < filter->most_bits)
         double_slots(filter);
-    return cell;
+    return number;
 }
 
-static inline struct ndt_filter_cell *find_cell(struct ndt_voxel_filter *filter, uint64_t key, quad_f relative)
+static inline uint32_t find_cell(struct ndt_voxel_filter *filter, uint64_t key, quad_f relative)
 {
+    const uint32_t *const slots = filter->slots, base = filter->base;
+    const struct ndt_filter_cell *const cells = filter->cells;
     const size_t mask = ((size_t)1 << filter->bits) - 1;
     for (size_t at = slot_of(filter, key);; at = (at + 1) & mask) {
-        const uint32_t slot = filter->slots[at];
-        if (slot < filter->base)
+        const uint32_t slot = slots[at];
+        if (slot < base)
             return add_cell(filter, at, key, relative);
-        struct ndt_filter_cell *cell = &filter->cells[slot - filter->base];
-        if (cell->key == key)
-            return cell;
+        if (cells[slot - base].key == key)
+            return slot - base;
     }
 }
 
-/* Neighbours in the scan often share a cell: one look-up for all of them. */
+/* Neighbours in the scan often share a cell: one look-up for a run of them. Where a run ends cannot be predicted,
+ * so no branch depends on it. */
+static size_t find_runs(const struct placed *placed, uint32_t *first, uint32_t *run)
+{
+    uint64_t before = ~placed->key[0];
+    size_t runs = 0;
+    for (size_t i = 0; i < placed->count; i++) {
+        first[runs] = (uint32_t)i;
+        runs += placed->key[i] != before;
+        before = placed->key[i];
+        run[i] = (uint32_t)runs - 1;
+    }
+    first[runs] = (uint32_t)placed->count;
+    return runs;
+}
+
 static void gather(struct ndt_voxel_filter *filter, const struct placed *placed)
 {
-    for (size_t i = 0; i < placed->count;) {
-        const uint64_t key = placed->key[i];
-        struct ndt_filter_cell *cell = find_cell(filter, key, placed->relative[i]);
-        const quad_f first = {0, 0, 0, cell->first_s};
-        const size_t from = i;
+    uint32_t first[NDT_BLOCK_POINTS + 1], run[NDT_BLOCK_POINTS], cell_of[NDT_BLOCK_POINTS];
+    const size_t runs = placed->count > 0 ? find_runs(placed, first, run) : 0;
+    struct ndt_filter_cell *const cells = filter->cells;
+    for (size_t i = 0; i < runs; i++)
+        cell_of[i] = find_cell(filter, placed->key[first[i]], placed->relative[first[i]]);
+    for (size_t i = 0; i < runs; i++)
+        cells[cell_of[i]].n += first[i + 1] - first[i];
+    for (size_t i = 0; i < placed->count; i++) {
+        struct ndt_filter_cell *const cell = &cells[cell_of[run[i]]];
+        const quad_f since = {0, 0, 0, cell->first_s};
         quad_f sum;
         memcpy(&sum, cell->sum, sizeof(sum));
-        do
-            sum += placed->relative[i++] - first;
-        while (i < placed->count && placed->key[i] == key);
+        sum += placed->relative[i] - since;
         memcpy(cell->sum, &sum, sizeof(sum));
-        cell->n += (uint32_t)(i - from);
     }
 }
 
