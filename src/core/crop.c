@@ -72,17 +72,24 @@ static inline struct limits limits_of(const struct ndt_crop *crop)
     return limits;
 }
 
-static inline wide_i usable(const struct limits *limits, const struct ndt_preprocess_params *params, wide_f x,
-                            wide_f y, wide_f z)
+/* Of the points in `lanes`. */
+static inline wide_i usable(const struct limits *limits, const struct ndt_preprocess_params *params, wide_i lanes,
+                            wide_f x, wide_f y, wide_f z)
 {
     const wide_f r2 = x * x + y * y + z * z;
-    const wide_i box = (x >= limits->low_m[0]) & (x <= limits->high_m[0]) & (y >= limits->low_m[1]) &
+    const wide_i box = lanes & (x >= limits->low_m[0]) & (x <= limits->high_m[0]) & (y >= limits->low_m[1]) &
                        (y <= limits->high_m[1]) & (z >= limits->low_m[2]) & (z <= limits->high_m[2]);
-    const wide_i certain = (r2 >= limits->certain_low_m2) & (r2 <= limits->certain_high_m2);
-    const wide_i possible = (r2 >= limits->possible_low_m2) & (r2 <= limits->possible_high_m2);
+    const wide_i certain = box & (r2 >= limits->certain_low_m2) & (r2 <= limits->certain_high_m2);
+    const wide_i possible = box & (r2 >= limits->possible_low_m2) & (r2 <= limits->possible_high_m2);
     if (__builtin_expect(wide_any(certain ^ possible), 0))
-        return box & (certain | (possible & judge_in_double(params, x, y, z)));
-    return box & certain;
+        return certain | (possible & judge_in_double(params, x, y, z));
+    return certain;
+}
+
+/* The lanes that hold points when `left` are left. */
+static inline wide_i lanes_of(size_t left)
+{
+    return left < WIDE ? wide_first(left) : wide_set_i(-1);
 }
 
 /* Abramowitz & Stegun 4.4.49 on [0, 1], unfolded to the full circle. */
@@ -150,11 +157,9 @@ static inline void crop_in_mode(const struct ndt_crop *crop, const struct ndt_cl
             t = wide_load(time_s + at);
         else if (mode != NDT_DESKEW_OFF)
             t = azimuth_time(x, y, (float)crop->params->sweep_s, is_clockwise);
-        wide_i mask = usable(&limits, crop->params, x, y, z);
+        wide_i mask = usable(&limits, crop->params, lanes_of(end - at), x, y, z);
         if (mode != NDT_DESKEW_OFF)
             mask &= t - t == 0; /* finite */
-        if (end - at < WIDE)
-            mask &= wide_first(end - at);
         if (wide_any(mask))
             put(&out, mask, (const wide_f[]){x, y, z, t});
     }
@@ -186,11 +191,9 @@ int ndt_crop_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, flo
     wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
     for (size_t at = 0; at < raw->count; at += WIDE) {
         const wide_f t = wide_load(raw->time_s + at);
-        wide_i mask = usable(&limits, crop->params, wide_load(raw->x_m + at), wide_load(raw->y_m + at),
-                             wide_load(raw->z_m + at));
+        wide_i mask = usable(&limits, crop->params, lanes_of(raw->count - at), wide_load(raw->x_m + at),
+                             wide_load(raw->y_m + at), wide_load(raw->z_m + at));
         mask &= t - t == 0;
-        if (raw->count - at < WIDE)
-            mask &= wide_first(raw->count - at);
         low = wide_select(mask & (t < low), t, low);
         high = wide_select(mask & (t > high), t, high);
     }

@@ -231,7 +231,8 @@ enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct 
     const struct ndt_point_block from = block_of(&pre->sampled, 0);
     struct ndt_point_block to = block_of(&pre->again, 0);
     ndt_sweep_apply(&pre->sweep, &from, &to);
-    memcpy(pre->again.time_s, pre->sampled.time_s, pre->sampled.count * sizeof(float));
+    for (size_t i = 0; i < pre->sampled.count; i++)
+        pre->again.time_s[i] = pre->sampled.time_s[i];
     pre->again.count = pre->sampled.count;
     *out = &pre->again;
     return NDT_OK;

@@ -107,7 +107,9 @@ void ndt_sweep_apply(const struct ndt_sweep *sweep, const struct ndt_point_block
     for (size_t i = 0; i < from.count; i += WIDE) {
         wide_f p_m[3] = {wide_load(from.x_m + i), wide_load(from.y_m + i), wide_load(from.z_m + i)};
         wide_f at = (wide_load(from.time_s + i) - start_s) * per_s;
-        at = wide_max(at, (wide_f){0}); /* what is behind the last point may be NaN: 0 */
+        if (from.count - i < WIDE) /* what is behind the last point goes with the first */
+            at = wide_select(wide_first(from.count - i), at, wide_set(at[0]));
+        at = wide_max(at, (wide_f){0});
         at = wide_select(at < last, at, last);
         const wide_i knots = __builtin_convertvector(at, wide_i);
         const wide_f s = at - wide_to_float(knots);
