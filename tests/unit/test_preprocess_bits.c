@@ -547,6 +547,64 @@ START_TEST(points_on_faces_give_the_same_bits)
 }
 END_TEST
 
+/* One of the floats next to `value`, or the nearest. */
+static float about(double value)
+{
+    const float nearest = (float)value;
+    const size_t side = below(3);
+    return side == 0 ? nearest : nextafterf(nearest, side == 1 ? INFINITY : -INFINITY);
+}
+
+/* Corners of the box that are no floats, and points on both sides of them. */
+START_TEST(points_on_the_box_are_judged_alike)
+{
+    static const double corners_m[] = {0.1, 0.2, 0.3, 1.1, 3.7, 1e-3};
+    params.min_range_m = 0;
+    params.voxel_m = 0;
+    params.sample_count = 0;
+    for (size_t c = 0; c < sizeof(corners_m) / sizeof(corners_m[0]); c++) {
+        raw.count = 500;
+        for (size_t i = 0; i < raw.count; i++) {
+            raw.x_m[i] = about((below(2) ? 1 : -1) * corners_m[c]);
+            raw.y_m[i] = about((below(2) ? 1 : -1) * corners_m[c]);
+            raw.z_m[i] = about((below(2) ? 1 : -1) * corners_m[c]);
+        }
+        for (int k = 0; k < 3; k++) {
+            params.crop_min_m[k] = -corners_m[c];
+            params.crop_max_m[k] = corners_m[c];
+        }
+        compare();
+        ck_assert_uint_gt(plain.kept.count, 0);
+        ck_assert_uint_lt(plain.kept.count, raw.count);
+    }
+}
+END_TEST
+
+/* A million cells away, where the filter stops. */
+START_TEST(the_last_cells_are_the_same)
+{
+    static const double voxels_m[] = {0x1p-13, 1e-4, 0x1p-10, 3e-5};
+    static const double cells[] = {0, 999998, 999999, 1000000, 1000001};
+    params.sample_count = 0;
+    for (size_t v = 0; v < sizeof(voxels_m) / sizeof(voxels_m[0]); v++) {
+        raw.count = 1000;
+        params.voxel_m = voxels_m[v];
+        for (size_t i = 0; i < raw.count; i++) {
+            raw.x_m[i] = about((below(2) ? 1 : -1) * cells[1 + below(4)] * voxels_m[v]);
+            raw.y_m[i] = about((below(2) ? 1 : -1) * cells[below(5)] * voxels_m[v]);
+            raw.z_m[i] = about(cells[below(3)] * voxels_m[v] / 10);
+        }
+        params.max_range_m = 1e6;
+        for (int k = 0; k < 3; k++) {
+            params.crop_min_m[k] = -1e6;
+            params.crop_max_m[k] = 1e6;
+        }
+        compare();
+        ck_assert_uint_gt(plain.kept.count, 0);
+    }
+}
+END_TEST
+
 /* Means whose last digit is a signed zero. */
 START_TEST(zeros_keep_their_sign)
 {
@@ -630,6 +688,8 @@ int main(void)
     tcase_add_test(bits, points_on_the_limits_are_judged_alike);
     tcase_add_test(bits, one_cell_and_many_cells_give_the_same_bits);
     tcase_add_test(bits, points_on_faces_give_the_same_bits);
+    tcase_add_test(bits, points_on_the_box_are_judged_alike);
+    tcase_add_test(bits, the_last_cells_are_the_same);
     tcase_add_test(bits, zeros_keep_their_sign);
     tcase_add_test(bits, random_points_give_the_same_bits);
     tcase_add_test(bits, nothing_is_allocated_after_the_largest_scan);
