@@ -12,7 +12,9 @@
  *    one the list of the voxels around it. All positions are int cell numbers plus floats relative to
  *    a cell, and the origin is double: UTM coordinates cost no precision.
  *
- * A builder has one owner and one thread. A finished map may be read by any number of threads. */
+ * A builder has one owner, who calls it from one thread at a time. A call with enough to do starts helper threads
+ * (see `threads`) and ends them before it returns; because the sums are exact and everything else has a fixed order,
+ * the map is the same bit by bit for any number of them. A finished map may be read by any number of threads. */
 #ifndef NDT_MAP_H
 #define NDT_MAP_H
 
@@ -27,7 +29,8 @@
 extern "C" {
 #endif
 
-#define NDT_MAX_LEVELS 6
+#define NDT_MAX_LEVELS        6
+#define NDT_BUILD_THREADS_MAX 64
 
 enum ndt_covariance_kind {
     NDT_COVARIANCE_UNBIASED, /* sample covariance; the default */
@@ -45,6 +48,7 @@ struct ndt_map_config {
     double min_eigenvalue_ratio;   /* 0.01 */
     enum ndt_covariance_kind covariance;
     double outlier_ratio; /* 0.55 */
+    int threads;          /* that build, the caller's included; 0: one per core, at most 4. Not part of the map */
 };
 
 void ndt_map_config_default(struct ndt_map_config *config); /* 4, 2, 1 m */
