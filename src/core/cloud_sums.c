@@ -89,6 +89,7 @@ static void sum_points(struct sum_job *job, size_t thread, size_t from, size_t t
     struct ndt_sum_table *table = &job->tables[thread];
     const struct cell_scale scale = job->scale;
     struct cell_point point;
+    struct ndt_cell_sums *sums = NULL;
     double x_m[3];
     uint64_t finite = 0;
     for (size_t i = from; i < to; i++) {
@@ -98,11 +99,14 @@ static void sum_points(struct sum_job *job, size_t thread, size_t from, size_t t
             note_bad(job, i);
             break;
         }
-        if (table->used == table->capacity && ndt_sum_table_reserve(table, table->used + 1, NULL) != NDT_OK) {
-            atomic_store(&job->no_memory, 1);
-            break;
+        if (!sums || sums->key != point.key) { /* neighbours in a file are mostly neighbours in space */
+            if (table->used == table->capacity && ndt_sum_table_reserve(table, table->used + 1, NULL) != NDT_OK) {
+                atomic_store(&job->no_memory, 1);
+                break;
+            }
+            sums = ndt_sum_table_get(table, point.key);
         }
-        accumulate(ndt_sum_table_get(table, point.key), point.u);
+        accumulate(sums, point.u);
         finite++;
     }
     job->points[thread] += finite;

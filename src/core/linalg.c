@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static void rotate(double *A, double *V, int n, int p, int q)
+static inline __attribute__((always_inline)) void rotate(double *A, double *V, int n, int p, int q)
 {
     const double apq = A[p * n + q];
     const double theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
@@ -25,7 +25,7 @@ static void rotate(double *A, double *V, int n, int p, int q)
 }
 
 /* One sweep over all pairs; returns the number of rotations that were needed. */
-static int sweep(double *A, double *V, int n)
+static inline __attribute__((always_inline)) int sweep(double *A, double *V, int n)
 {
     int rotations = 0;
     for (int p = 0; p < n - 1; p++)
@@ -39,7 +39,7 @@ static int sweep(double *A, double *V, int n)
     return rotations;
 }
 
-static void sort_ascending(int n, double *values, double *V)
+static inline __attribute__((always_inline)) void sort_ascending(int n, double *values, double *V)
 {
     for (int i = 0; i < n - 1; i++) {
         int least = i;
@@ -59,7 +59,8 @@ static void sort_ascending(int n, double *values, double *V)
     }
 }
 
-void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)
+static inline __attribute__((always_inline)) void eigen_symmetric(int n, const double *upper, double *values,
+                                                                  double *V)
 {
     double A[36];
     for (int i = 0, at = 0; i < n; i++)
@@ -72,6 +73,16 @@ void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)
     for (int i = 0; i < n; i++)
         values[i] = A[i * n + i];
     sort_ascending(n, values, V);
+}
+
+/* Every voxel of a map asks for n = 3: with the loops unrolled it takes half the instructions, in the same order.
+ */
+void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)
+{
+    if (n == 3)
+        eigen_symmetric(3, upper, values, V);
+    else
+        eigen_symmetric(n, upper, values, V);
 }
 
 void ndt_unpack_symmetric6(const double upper[21], double full[36])
