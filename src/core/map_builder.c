@@ -105,6 +105,15 @@ uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder)
     return builder->points;
 }
 
+size_t ndt_map_builder_bytes(const struct ndt_map_builder *builder)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < builder->config.level_count; i++)
+        bytes += builder->tables[i].capacity * sizeof(*builder->tables[i].cells) +
+                 builder->tables[i].index_slots * sizeof(*builder->tables[i].index);
+    return bytes;
+}
+
 static void choose_origin(struct ndt_map_builder *builder, const struct ndt_cloud *cloud)
 {
     double x_m[3];

@@ -63,6 +63,8 @@ const struct ndtd_option ndtd_option_table[] = {
 
     TEXT(NDTD_PATH, "map.path", map_path, "", NULL,
          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles"),
+    INT("map.threads", map.threads, "0", 0, 64, "threads",
+        "Threads that build the map; 0 = as many as there are cores, at most 4. The map is the same for any"),
     {.name = "initial_pose", .type = NDTD_POSE, .text = "[]", .unit = "m", .size = sizeof(double),
      .help = "Where the sensor is at the first scan, [x, y, z, qx, qy, qz, qw] in the map; [] = told later",
      .offset = AT(initial_pose), .count_offset = AT(has_initial_pose)},

@@ -13,8 +13,9 @@
  *    a cell, and the origin is double: UTM coordinates cost no precision.
  *
  * A builder has one owner, who calls it from one thread at a time. A call with enough to do starts helper threads
- * (see `threads`) and ends them before it returns; because the sums are exact and everything else has a fixed order,
- * the map is the same bit by bit for any number of them. A finished map may be read by any number of threads. */
+ * (see `threads`) and ends them before it returns; because the sums are exact and everything else has a fixed
+ * order, the map is the same bit by bit for any number of them. A finished map may be read by any number of
+ * threads. */
 #ifndef NDT_MAP_H
 #define NDT_MAP_H
 
@@ -68,6 +69,8 @@ NDT_MUST_CHECK enum ndt_status ndt_map_builder_add(struct ndt_map_builder *build
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *builder,
                                                       const struct ndt_cloud *cloud, struct ndt_error *err);
 uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder);
+/* Memory behind the sums; that of cells left empty by removals is given back as it becomes the larger part. */
+size_t ndt_map_builder_bytes(const struct ndt_map_builder *builder);
 
 /* One level of a map. Everything is read-only and lives as long as the map. */
 struct ndt_map_level {
