@@ -6,7 +6,7 @@
 
 #include "cloud_sums.h"
 
-static const double ORIGIN_STEP_M = 1024.0, POOL_SPIN_US = 100.0;
+static const double ORIGIN_STEP_M = 1024.0, EXACT_M = 8192.0, POOL_SPIN_US = 100.0;
 /* A thread is started for no less than this; its start costs as much as some thousand points. */
 enum { POINTS_PER_THREAD = 32768, THREADS_BY_DEFAULT = 4 };
 
@@ -153,6 +153,81 @@ static enum ndt_status prepare(struct ndt_map_builder *builder, const struct ndt
     return status;
 }
 
+/* ---- another origin ---- */
+
+/* A float of at least 2^-17 is a whole number of 2^-40; so is its double relative to an origin of whole 2^-30 up to
+ * 2^13 m away, without rounding. Then what remains of it within its cell is the same for any such origin. */
+static int is_inexact(const float *p_m, size_t count, double shift_m)
+{
+    int inexact = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int tiny = fabsf(p_m[i]) < 0x1p-17f && p_m[i] != 0.0f;
+        const int far = fabs(p_m[i] + shift_m) >= EXACT_M; /* not finite: not added, but caution does no harm */
+        inexact |= tiny | far;
+    }
+    return inexact;
+}
+
+static void note_inexact(struct ndt_map_builder *builder, const struct ndt_cloud *cloud)
+{
+    const float *p_m[] = {cloud->x_m, cloud->y_m, cloud->z_m};
+    for (int k = 0; k < 3; k++) {
+        const double from_m = cloud->origin_m[k];
+        if (!(fabs(from_m) < 0x1p23) || from_m * 0x1p30 != rint(from_m * 0x1p30))
+            builder->inexact[k] = 1;
+        if (!builder->inexact[k])
+            builder->inexact[k] = is_inexact(p_m[k], cloud->count, from_m - builder->origin_m[k]);
+    }
+}
+
+static int can_move(const struct ndt_map_builder *builder, const double by_m[3])
+{
+    int exponent;
+    for (size_t i = 0; i < builder->config.level_count; i++)
+        if (frexp(builder->config.leaf_m[i], &exponent) != 0.5)
+            return 0;
+    for (int k = 0; k < 3; k++)
+        if (by_m[k] != 0.0 &&
+            (builder->inexact[k] || fmod(by_m[k], ORIGIN_STEP_M) != 0.0 || !(fabs(by_m[k]) < 2 * EXACT_M)))
+            return 0;
+    return builder->has_origin;
+}
+
+/* All levels anew, before any of the old ones goes. */
+static int renumber_levels(const struct ndt_map_builder *builder, const double by_m[3], struct ndt_sum_table *moved)
+{
+    int good = 1;
+    for (size_t i = 0; good && i < builder->config.level_count; i++) {
+        const double leaf_m = builder->config.leaf_m[i];
+        int64_t zero[3];
+        for (int k = 0; k < 3; k++)
+            zero[k] = (int64_t)(by_m[k] / leaf_m);
+        if (!builder->derived[i])
+            good = ndt_sum_table_renumber(&moved[i], &builder->tables[i], zero, (int64_t)(EXACT_M / leaf_m));
+    }
+    return good;
+}
+
+int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double origin_m[3])
+{
+    struct ndt_sum_table moved[NDT_MAX_LEVELS] = {0};
+    double by_m[3];
+    for (int k = 0; k < 3; k++)
+        by_m[k] = origin_m[k] - builder->origin_m[k];
+    const int good = can_move(builder, by_m) && renumber_levels(builder, by_m, moved);
+    for (size_t i = 0; i < builder->config.level_count; i++) {
+        if (!builder->derived[i] && good) {
+            const struct ndt_sum_table before = builder->tables[i];
+            builder->tables[i] = moved[i];
+            moved[i] = before;
+        }
+        ndt_sum_table_free(&moved[i]);
+    }
+    if (good)
+        memcpy(builder->origin_m, origin_m, sizeof(builder->origin_m));
+    return good;
+}
+
 /* All levels or none: what can fail comes first. */
 static enum ndt_status apply(struct ndt_map_builder *builder, const struct ndt_cloud *cloud, int sign,
                              struct ndt_error *err)
@@ -177,7 +252,9 @@ enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struc
     const int had_origin = builder->has_origin;
     choose_origin(builder, cloud);
     const enum ndt_status status = apply(builder, cloud, 1, err);
-    if (status != NDT_OK)
+    if (status == NDT_OK)
+        note_inexact(builder, cloud);
+    else
         builder->has_origin = had_origin;
     return status;
 }

@@ -11,6 +11,7 @@ struct ndt_map_builder {
     int has_origin;
     double origin_m[3];
     uint64_t points;
+    int inexact[3]; /* per axis: some point may have lost bits on its way to the origin, or may with another one */
     /* Level i has sums of its own (table) or is merged from the next finer level, 2x2x2 cells into one. */
     int derived[NDT_MAX_LEVELS];
     struct ndt_sum_table tables[NDT_MAX_LEVELS];

@@ -72,6 +72,38 @@ struct ndt_cell_sums *ndt_sum_table_get(struct ndt_sum_table *table, uint64_t ke
     return &table->cells[*slot - 1];
 }
 
+static int renumber(struct ndt_cell_sums *sums, const int64_t zero[3], int64_t limit)
+{
+    int32_t cell[3];
+    ndt_cell_from_key(sums->key, cell);
+    for (int k = 0; k < 3; k++) {
+        const int64_t moved = cell[k] - zero[k];
+        if (moved <= -limit || moved >= limit)
+            return 0;
+        cell[k] = (int32_t)moved;
+    }
+    sums->key = ndt_cell_key(cell);
+    return 1;
+}
+
+int ndt_sum_table_renumber(struct ndt_sum_table *out, const struct ndt_sum_table *table, const int64_t zero[3],
+                           int64_t limit)
+{
+    *out = (struct ndt_sum_table){.leaf_m = table->leaf_m};
+    if (ndt_sum_table_reserve(out, table->used - table->empty, NULL) != NDT_OK)
+        return 0;
+    for (size_t i = 0; i < table->used; i++) {
+        if (table->cells[i].n == 0)
+            continue;
+        out->cells[out->used] = table->cells[i];
+        if (!renumber(&out->cells[out->used], zero, limit))
+            return 0;
+        out->used++;
+    }
+    fill_index(out);
+    return 1;
+}
+
 enum ndt_status ndt_sum_table_can_add(struct ndt_sum_table *table, const struct ndt_sum_table *change,
                                       struct ndt_error *err)
 {

@@ -62,6 +62,11 @@ struct ndt_cell_sums *ndt_sum_table_find(const struct ndt_sum_table *table, uint
 /* The cell, made when it is new; for that there must be room. */
 struct ndt_cell_sums *ndt_sum_table_get(struct ndt_sum_table *table, uint64_t key);
 
+/* A copy with cells counted from cell `zero`, without empty ones; 0 where a number would not stay below `limit`, or
+ * there is no memory. `out` is the caller's to free. */
+int ndt_sum_table_renumber(struct ndt_sum_table *out, const struct ndt_sum_table *table, const int64_t zero[3],
+                           int64_t limit);
+
 /* Whether `change` can be added: makes the room, adds nothing. */
 NDT_MUST_CHECK enum ndt_status ndt_sum_table_can_add(struct ndt_sum_table *table,
                                                      const struct ndt_sum_table *change, struct ndt_error *err);

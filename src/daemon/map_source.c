@@ -312,13 +312,25 @@ static int same_origin(const double a_m[3], const double b_m[3])
     return a_m[0] == b_m[0] && a_m[1] == b_m[1] && a_m[2] == b_m[2];
 }
 
-/* The sums are not those that a builder would have that gets the tiles now. */
-static int has_other_origin(const struct ndtd_map_source *source)
+/* The first of the tiles in the map decides where its origin is; NULL when none holds a point. */
+static const struct tile *first_tile(const struct ndtd_map_source *source)
 {
     for (size_t i = 0; i < source->count; i++)
         if (source->tiles[i].in && source->tiles[i].has_points)
-            return !same_origin(source->origin_m, source->tiles[i].origin_m);
-    return 0;
+            return &source->tiles[i];
+    return NULL;
+}
+
+/* Makes the sums those that a builder would have that gets the tiles now; 0 when that needs their points. */
+static int correct_origin(struct ndtd_map_source *source)
+{
+    const struct tile *first = first_tile(source);
+    if (!first || same_origin(source->origin_m, first->origin_m))
+        return 1;
+    if (!ndt_map_builder_move_origin(source->sums, first->origin_m))
+        return 0;
+    memcpy(source->origin_m, first->origin_m, sizeof(source->origin_m));
+    return 1;
 }
 
 /* Makes the tiles that are in those that are wanted. */
@@ -330,7 +342,7 @@ static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, 
         if (source->tiles[i].in && !source->tiles[i].wanted && !take_out(source, &source->tiles[i]))
             return make_sums(source, strict, err);
     enum ndt_status status = put_all_in(source, strict, err);
-    if ((status != NDT_OK && strict) || !source->sums || !has_other_origin(source))
+    if ((status != NDT_OK && strict) || !source->sums || correct_origin(source))
         return status;
     enum ndt_status again = make_sums(source, strict, status == NDT_OK ? err : NULL);
     return status == NDT_OK ? again : status;

@@ -193,6 +193,74 @@ START_TEST(cells_that_were_left_are_given_up)
 }
 END_TEST
 
+/* The map of a cloud at this origin, built from its points there. */
+static struct ndt_map *build_at(const double origin_m[3])
+{
+    struct ndt_map_builder *builder;
+    struct ndt_cloud first;
+    ndt_cloud_init(&first);
+    must(ndt_cloud_reserve(&first, 1, 0, &err));
+    memcpy(first.origin_m, origin_m, sizeof(first.origin_m));
+    first.count = 1;
+    first.x_m[0] = first.y_m[0] = first.z_m[0] = 0;
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &first, &err)); /* fixes the origin */
+    must(ndt_map_builder_remove(builder, &first, &err));
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    struct ndt_map *map = build(builder);
+    ck_assert_mem_eq(map->origin_m, origin_m, sizeof(map->origin_m));
+    ndt_map_builder_destroy(builder);
+    ndt_cloud_free(&first);
+    return map;
+}
+
+START_TEST(a_moved_origin_is_as_if_it_had_been_there)
+{
+    static const double places_m[][3] = {{1024, 0, 0}, {2048, -3072, 0}, {0, 1024, 1024}, {0, 0, 0}};
+    struct ndt_map_builder *builder;
+    for (size_t i = 0; i < cloud.count; i++)
+        cloud.z_m[i] += 2; /* off the height where coordinates are tiny */
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    for (size_t i = 0; i < sizeof(places_m) / sizeof(places_m[0]); i++) {
+        ck_assert_int_eq(ndt_map_builder_move_origin(builder, places_m[i]), 1);
+        struct ndt_map *moved = build(builder), *there = build_at(places_m[i]);
+        ck_assert_uint_eq(moved->id, there->id);
+        ndt_map_release(moved);
+        ndt_map_release(there);
+    }
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
+/* Where it would not be exact, or the cells do not fit together, nothing moves. */
+START_TEST(an_origin_that_cannot_move_stays)
+{
+    struct ndt_map_builder *builder;
+    must(ndt_map_builder_create(&builder, &config, &err));
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 0, 0}), 0);
+    cloud.y_m[9] = 1e-9f; /* relative to another origin in y, this is rounded away */
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    struct ndt_map *before = build(builder);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 1024, 0}), 0);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1000, 0, 0}), 0);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){9216, 0, 0}), 0);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){NAN, 0, 0}), 0);
+    struct ndt_map *after = build(builder);
+    ck_assert_uint_eq(before->id, after->id);
+    ck_assert_mem_eq(before->origin_m, after->origin_m, sizeof(after->origin_m));
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 0, 0}), 1);
+    ndt_map_release(before);
+    ndt_map_release(after);
+    ndt_map_builder_destroy(builder);
+    config.leaf_m[0] = 3; /* 1024 m is no whole number of these */
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 0, 0}), 0);
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
 START_TEST(a_removed_tile_leaves_no_trace)
 {
     struct ndt_map_builder *builder;
@@ -532,6 +600,8 @@ int main(void)
     tcase_add_test(map, any_number_of_threads_builds_the_same_map);
     tcase_add_test(map, threads_name_the_first_bad_point);
     tcase_add_test(map, cells_that_were_left_are_given_up);
+    tcase_add_test(map, a_moved_origin_is_as_if_it_had_been_there);
+    tcase_add_test(map, an_origin_that_cannot_move_stays);
     tcase_add_test(map, a_removed_tile_leaves_no_trace);
     tcase_add_test(map, removing_what_is_not_there_changes_nothing);
     tcase_add_test(map, coarser_levels_follow_from_finer_ones);

@@ -69,6 +69,11 @@ NDT_MUST_CHECK enum ndt_status ndt_map_builder_add(struct ndt_map_builder *build
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *builder,
                                                       const struct ndt_cloud *cloud, struct ndt_error *err);
 uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder);
+/* Makes the sums those of a builder that had this origin from the start, bit by bit, without the points. 1 when
+ * that is possible: leaves are powers of two, origins multiples of 1024 m, and along the axes on which they differ
+ * no coordinate was rounded on its way into its cell (all within 2^13 m of either origin; none within 2^-17 m of
+ * its cloud's origin but on it). 0: nothing changed, and the points have to be added anew. */
+int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double origin_m[3]);
 /* Memory behind the sums; that of cells left empty by removals is given back as it becomes the larger part. */
 size_t ndt_map_builder_bytes(const struct ndt_map_builder *builder);
 
