@@ -141,7 +141,8 @@ static enum ndt_status drive_on(struct drive *drive, const double at_m[2], struc
 static enum ndt_status drive_across(struct drive *drive, struct ndt_error *err)
 {
     const double edge_m = drive->world->tile_m * (double)drive->world->side;
-    const double step_m = drive->request->settings->update_distance_m / sqrt(2) + 1e-3;
+    const double step_m =
+        drive->request->settings->update_distance_m / sqrt(2) + 0.02; /* positions are kept in cm */
     double at_m[2] = {0.05 * edge_m, 0.05 * edge_m};
     drive->row->start_rss = resident();
     enum ndt_status status = open_folder(drive, at_m, err);
