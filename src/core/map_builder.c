@@ -156,27 +156,44 @@ static enum ndt_status prepare(struct ndt_map_builder *builder, const struct ndt
 /* ---- another origin ---- */
 
 /* A float of at least 2^-17 is a whole number of 2^-40; so is its double relative to an origin of whole 2^-30 up to
- * 2^13 m away, without rounding. Then what remains of it within its cell is the same for any such origin. */
-static int is_inexact(const float *p_m, size_t count, double shift_m)
+ * 2^13 m away, without rounding. Then what remains of it within its cell is the same for any such origin. Bits
+ * instead of comparisons, so that the loop runs in vectors. */
+static int has_tiny(const float *p_m, size_t count)
 {
-    int inexact = 0;
+    const uint32_t two_to_minus_17 = 0x37000000u;
+    uint32_t tiny = 0;
     for (size_t i = 0; i < count; i++) {
-        const int tiny = fabsf(p_m[i]) < 0x1p-17f && p_m[i] != 0.0f;
-        const int far = fabs(p_m[i] + shift_m) >= EXACT_M; /* not finite: not added, but caution does no harm */
-        inexact |= tiny | far;
+        uint32_t bits;
+        memcpy(&bits, &p_m[i], sizeof(bits));
+        bits &= 0x7fffffffu;
+        tiny |= (bits - two_to_minus_17) & -bits; /* both negative: below, and not zero */
     }
-    return inexact;
+    return (tiny >> 31) != 0;
 }
 
-static void note_inexact(struct ndt_map_builder *builder, const struct ndt_cloud *cloud)
+/* Some cell reaches farther out than is exact. */
+static int is_far(const struct ndt_sum_table *table, int axis)
+{
+    const double limit = EXACT_M / table->leaf_m - 1;
+    int far = 0;
+    for (size_t i = 0; i < table->used; i++) {
+        int32_t cell[3];
+        ndt_cell_from_key(table->cells[i].key, cell);
+        far |= abs(cell[axis]) >= limit;
+    }
+    return far;
+}
+
+static void note_inexact(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,
+                         const struct change *change)
 {
     const float *p_m[] = {cloud->x_m, cloud->y_m, cloud->z_m};
     for (int k = 0; k < 3; k++) {
         const double from_m = cloud->origin_m[k];
-        if (!(fabs(from_m) < 0x1p23) || from_m * 0x1p30 != rint(from_m * 0x1p30))
-            builder->inexact[k] = 1;
-        if (!builder->inexact[k])
-            builder->inexact[k] = is_inexact(p_m[k], cloud->count, from_m - builder->origin_m[k]);
+        builder->inexact[k] |= !(fabs(from_m) < 0x1p23) || from_m * 0x1p30 != rint(from_m * 0x1p30);
+        builder->inexact[k] |= has_tiny(p_m[k], cloud->count);
+        for (size_t i = 0; i < builder->config.level_count; i++)
+            builder->inexact[k] |= !builder->derived[i] && is_far(&change->tables[i], k);
     }
 }
 
@@ -234,6 +251,8 @@ static enum ndt_status apply(struct ndt_map_builder *builder, const struct ndt_c
 {
     struct change change = {0};
     enum ndt_status status = prepare(builder, cloud, sign, &change, err);
+    if (status == NDT_OK && sign > 0)
+        note_inexact(builder, cloud, &change);
     for (size_t i = 0; i < builder->config.level_count; i++) {
         if (status == NDT_OK && sign > 0)
             ndt_sum_table_add(&builder->tables[i], &change.tables[i]);
@@ -252,9 +271,7 @@ enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struc
     const int had_origin = builder->has_origin;
     choose_origin(builder, cloud);
     const enum ndt_status status = apply(builder, cloud, 1, err);
-    if (status == NDT_OK)
-        note_inexact(builder, cloud);
-    else
+    if (status != NDT_OK)
         builder->has_origin = had_origin;
     return status;
 }

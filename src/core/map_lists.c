@@ -6,13 +6,16 @@
 enum { ROUND = 8, SIDE = 8 };
 static const float FAR_AWAY_M = 1e9f;
 
-/* The 27 cells around a cell: itself, its faces, the rest. A neighbour list keeps this order. */
-static const int8_t around[27][3] = {
-    {0, 0, 0},   {-1, 0, 0},  {1, 0, 0},   {0, -1, 0}, {0, 1, 0},   {0, 0, -1},   {0, 0, 1},
-    {-1, -1, 0}, {1, -1, 0},  {-1, 1, 0},  {1, 1, 0},  {-1, 0, -1}, {1, 0, -1},   {-1, 0, 1},
-    {1, 0, 1},   {0, -1, -1}, {0, 1, -1},  {0, -1, 1}, {0, 1, 1},   {-1, -1, -1}, {1, -1, -1},
-    {-1, 1, -1}, {1, 1, -1},  {-1, -1, 1}, {1, -1, 1}, {-1, 1, 1},  {1, 1, 1},
-};
+/* A list names its own cell first, then the 6 that share a face, then the other 20; within each of these kinds,
+ * voxels ascend. A brick's voxels come in ascending order, so every list only needs to know where its kinds begin.
+ */
+enum kind { OWN, FACE, OTHER };
+
+static inline enum kind kind_of(int32_t dx, int32_t dy, int32_t dz)
+{
+    const int32_t steps = (dx & 1) + (dy & 1) + (dz & 1);
+    return steps == 0 ? OWN : steps == 1 ? FACE : OTHER;
+}
 
 struct list_job {
     struct ndt_map_level *level;
@@ -47,12 +50,22 @@ static int32_t last_cell(int32_t at)
     return at + 1 < SIDE ? at + 1 : SIDE - 1;
 }
 
-static void count_around(struct ndt_cell_ref *cells, const int32_t at[3])
+/* Entries of all kinds from the 27 cells, and once more those of the first two kinds. */
+static inline void count_around(struct ndt_cell_ref *cells, const int32_t at[3])
 {
+    static const int8_t near[7][3] = {{0, 0, 0}, {-1, 0, 0}, {1, 0, 0}, {0, -1, 0},
+                                      {0, 1, 0}, {0, 0, -1}, {0, 0, 1}};
     for (int32_t z = first_cell(at[2]); z <= last_cell(at[2]); z++)
         for (int32_t y = first_cell(at[1]); y <= last_cell(at[1]); y++)
             for (int32_t x = first_cell(at[0]); x <= last_cell(at[0]); x++)
                 cells[(z * SIDE + y) * SIDE + x].n27++;
+    for (int k = 0; k < 7; k++) {
+        const int32_t x = at[0] + near[k][0], y = at[1] + near[k][1], z = at[2] + near[k][2];
+        if ((uint32_t)(x | y | z) >= SIDE)
+            continue;
+        cells[(z * SIDE + y) * SIDE + x].n7++;
+        cells[(z * SIDE + y) * SIDE + x].n1 = (uint8_t)(cells[(z * SIDE + y) * SIDE + x].n1 + (k == 0));
+    }
 }
 
 /* How long every list of a brick is, and all of them. */
@@ -87,7 +100,6 @@ static void place_lists(const struct ndt_map_level *level, struct ndt_cell_ref *
                 memcpy(&list[k * ref->padded + i], &FAR_AWAY_M, sizeof(float));
             list[3u * ref->padded + i] = 0;
         }
-        ref->n27 = 0;
     }
 }
 
@@ -103,40 +115,43 @@ static struct seen_voxel see(const struct ndt_map_level *level, const struct ndt
     return seen;
 }
 
-/* Into the lists of those of the cells around[first .. last) of the voxel that belong to the brick. */
-static inline void store(const struct ndt_map_level *level, struct ndt_cell_ref *cells,
-                         const struct seen_voxel *seen, uint32_t v, int first, int last)
+static inline void store(const struct ndt_map_level *level, const struct ndt_cell_ref *ref, size_t entry,
+                         const struct seen_voxel *seen, const int32_t from[3], uint32_t v)
 {
-    for (int k = first; k < last; k++) {
-        const int8_t *d = around[k];
-        const int32_t x = seen->at[0] + d[0], y = seen->at[1] + d[1], z = seen->at[2] + d[2];
-        if ((uint32_t)(x | y | z) >= SIDE)
-            continue;
-        struct ndt_cell_ref *ref = &cells[(z * SIDE + y) * SIDE + x];
-        float *list = (float *)level->lists + (size_t)ref->offset * ROUND + ref->n27++;
-        list[0] = seen->mean_m[0][d[0] + 1];
-        list[ref->padded] = seen->mean_m[1][d[1] + 1];
-        list[2 * ref->padded] = seen->mean_m[2][d[2] + 1];
-        memcpy(&list[3 * ref->padded], &v, sizeof(v));
-    }
+    float *list = (float *)level->lists + (size_t)ref->offset * ROUND + entry;
+    list[0] = seen->mean_m[0][from[0] - seen->at[0] + 1];
+    list[ref->padded] = seen->mean_m[1][from[1] - seen->at[1] + 1];
+    list[2 * ref->padded] = seen->mean_m[2][from[2] - seen->at[2] + 1];
+    memcpy(&list[3 * ref->padded], &v, sizeof(v));
+}
+
+/* Into the lists of the cells around it; `filled`: entries of each kind that a list has already. */
+static void store_around(const struct ndt_map_level *level, const struct ndt_cell_ref *cells,
+                         uint8_t filled[NDT_BRICK_CELLS][3], const struct seen_voxel *seen, uint32_t v)
+{
+    const int32_t *at = seen->at;
+    for (int32_t z = first_cell(at[2]); z <= last_cell(at[2]); z++)
+        for (int32_t y = first_cell(at[1]); y <= last_cell(at[1]); y++)
+            for (int32_t x = first_cell(at[0]); x <= last_cell(at[0]); x++) {
+                const int32_t cell = (z * SIDE + y) * SIDE + x;
+                const struct ndt_cell_ref *ref = &cells[cell];
+                const enum kind kind = kind_of(x - at[0], y - at[1], z - at[2]);
+                const size_t first = kind == OWN ? 0 : kind == FACE ? ref->n1 : ref->n7;
+                store(level, ref, first + filled[cell][kind]++, seen, (int32_t[3]){x, y, z}, v);
+            }
 }
 
 static void fill_brick(void *context, size_t number)
 {
     const struct list_job *job = context;
-    const struct ndt_map_level *level = job->level;
     const struct ndt_brick *brick = &job->plan->bricks[number];
     struct ndt_cell_ref *cells = cells_of(job, number);
-    place_lists(level, cells, brick->words);
-    for (int part = 0; part < 3; part++) { /* own cells, then faces, then the rest */
-        static const int bounds[] = {0, 1, 7, 27};
-        for (size_t i = 0; i < brick->count; i++) {
-            const uint32_t v = job->plan->voxels[brick->first + i];
-            const struct seen_voxel seen = see(level, brick, v);
-            store(level, cells, &seen, v, bounds[part], bounds[part + 1]);
-        }
-        for (size_t c = 0; part < 2 && c < NDT_BRICK_CELLS; c++)
-            *(part == 0 ? &cells[c].n1 : &cells[c].n7) = cells[c].n27;
+    uint8_t filled[NDT_BRICK_CELLS][3] = {0};
+    place_lists(job->level, cells, brick->words);
+    for (size_t i = 0; i < brick->count; i++) {
+        const uint32_t v = job->plan->voxels[brick->first + i];
+        const struct seen_voxel seen = see(job->level, brick, v);
+        store_around(job->level, cells, filled, &seen, v);
     }
 }
 
