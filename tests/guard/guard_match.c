@@ -40,7 +40,7 @@ enum ndt_status guard_eval_run(struct guard_work *work, struct ndt_error *err)
 {
     struct ndt_eval_request request = {.level = 0, .neighbours = work->item->neighbours};
     struct ndt_eval sums;
-    ndt_pose_to_euler(&work->T_map_guess, request.p);
+    ndt_pose_to_euler(&work->T_map_guess[0], request.p);
     for (int i = 0; i < EVALUATIONS; i++) {
         enum ndt_status status = work->backend->ops->eval(work->backend, &request, &sums, err);
         if (status != NDT_OK)
@@ -70,10 +70,10 @@ enum ndt_status guard_align_prepare(struct guard_work *work, struct ndt_error *e
     return status == NDT_OK ? ndt_aligner_set_map(work->aligner, work->map, err) : status;
 }
 
-enum ndt_status guard_align_run(struct guard_work *work, struct ndt_error *err)
+static enum ndt_status align_from(struct guard_work *work, const struct ndt_pose *guess, struct ndt_error *err)
 {
     struct ndt_align_result result;
-    enum ndt_status status = ndt_align(work->aligner, &work->align, &work->scan, &work->T_map_guess, &result, err);
+    enum ndt_status status = ndt_align(work->aligner, &work->align, &work->scan, guess, &result, err);
     if (status != NDT_OK)
         return status;
     const double off_m = ndt_pose_distance_m(&work->T_map_sensor, &result.T_map_sensor);
@@ -81,4 +81,12 @@ enum ndt_status guard_align_run(struct guard_work *work, struct ndt_error *err)
         return ndt_fail(err, NDT_ERR_LIMIT, "the alignment ended as %s, %.3f m off",
                         ndt_outcome_name(result.outcome), off_m);
     return NDT_OK;
+}
+
+enum ndt_status guard_align_run(struct guard_work *work, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    for (int i = 0; status == NDT_OK && i < GUARD_STARTS; i++)
+        status = align_from(work, &work->T_map_guess[i], err);
+    return status;
 }

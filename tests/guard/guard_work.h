@@ -9,6 +9,8 @@
 #include "ndt/preprocess.h"
 #include "ndt_proto/message.h"
 
+enum { GUARD_STARTS = 8 };
+
 struct guard_work;
 
 struct guard_case {
@@ -30,7 +32,8 @@ struct guard_work {
     const struct guard_case *item;
     struct ndt_cloud map_points; /* map frame */
     struct ndt_cloud scan;       /* sensor frame */
-    struct ndt_pose T_map_sensor, T_map_guess;
+    struct ndt_pose T_map_sensor;
+    struct ndt_pose T_map_guess[GUARD_STARTS]; /* up to 0.5 m and 2 deg off */
     struct ndt_map *map;
     struct ndt_map_builder *builder;
     struct ndt_backend *backend;

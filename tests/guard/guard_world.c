@@ -39,7 +39,8 @@ enum ndt_status guard_street_scan(struct guard_work *work, size_t count, struct 
 {
     struct world_random random = {1};
     work->T_map_sensor = world_pose(&street, 0.5, 0.1);
-    work->T_map_guess = world_perturb(&random, &work->T_map_sensor, 0.5, 0.035);
+    for (int i = 0; i < GUARD_STARTS; i++)
+        work->T_map_guess[i] = world_perturb(&random, &work->T_map_sensor, 0.5, 2 * PI / 180);
     return world_scan(&work->scan, &street, 1, count, &work->T_map_sensor, RANGE_M, err);
 }
 
