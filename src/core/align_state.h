@@ -16,6 +16,8 @@ struct ndt_aligner {
     size_t trace_count;
     /* What things usually cost, for the deadline only: one evaluation per level, and the judgement. */
     double level_us[NDT_MAX_LEVELS], judge_us;
+    struct ndt_align_costs costs; /* what they were expected to be, see ndt_aligner_set_costs */
+    size_t cost_points;           /* for scans of this size; 0 = nothing is known yet */
 };
 
 /* Why a level, and in the end the alignment, stopped. */
