@@ -28,7 +28,7 @@ static const double QUICK_US = 5e3;
 static const double SLEEPY_US = 1000, ASLEEP_US = 50;
 /* An alignment takes about ten evaluations, a turn six alignments: what cannot do this many in the time is left
  * out. */
-static const double EVALUATIONS_LEAST = 60;
+static const double EVALUATIONS_LEAST = 100;
 
 struct candidate {
     const struct ndt_backend_ops *ops;
@@ -36,6 +36,7 @@ struct candidate {
     struct ndt_aligner *aligner;
     double open_us;
     double align_us; /* the last one */
+    struct ndt_align_costs seen;
     double *evaluation_us;
     size_t evaluation_count;
 };
@@ -47,6 +48,7 @@ struct bench {
     struct ndt_cloud drawn, quarter;
     const struct ndt_cloud *scan;
     struct ndt_pose T_map_sensor;
+    double end_us;
     enum ndt_status gate_status; /* a failure of the gate is nobody's fault */
     struct candidate candidates[NDTD_ROUTE_ROWS];
 };
@@ -196,6 +198,14 @@ static enum ndt_status open_backend(struct bench *bench, struct candidate *candi
     return status;
 }
 
+static enum ndt_status wait_for_gate(struct bench *bench, double expected_us, struct ndt_error *err)
+{
+    const struct ndtd_calibration_gate *gate = &bench->request->gate;
+    if (gate->wait)
+        bench->gate_status = gate->wait(gate->context, expected_us, err);
+    return bench->gate_status;
+}
+
 static enum ndt_status open_way(void *context, size_t row, struct ndt_error *err)
 {
     struct bench *bench = context;
@@ -203,8 +213,11 @@ static enum ndt_status open_way(void *context, size_t row, struct ndt_error *err
     if (candidate->backend)
         return NDT_OK;
     const int is_first = candidate->open_us == 0;
+    enum ndt_status status = wait_for_gate(bench, candidate->open_us, err);
+    if (status != NDT_OK)
+        return status;
     const double start_us = ndtd_now_us();
-    enum ndt_status status = open_backend(bench, candidate, &bench->route->rows[row].way, err);
+    status = open_backend(bench, candidate, &bench->route->rows[row].way, err);
     candidate->open_us = ndtd_now_us() - start_us;
     if (status == NDT_OK && is_first)
         status = check_speed(bench, candidate, err);
@@ -225,14 +238,6 @@ static void let_workers_sleep(const struct bench *bench)
     const double spin_us = bench->request->settings->compute.spin_us;
     if (spin_us <= SLEEPY_US)
         nanosleep(&(struct timespec){.tv_nsec = (long)((spin_us + ASLEEP_US) * 1e3)}, NULL);
-}
-
-static enum ndt_status wait_for_gate(struct bench *bench, double expected_us, struct ndt_error *err)
-{
-    const struct ndtd_calibration_gate *gate = &bench->request->gate;
-    if (gate->wait)
-        bench->gate_status = gate->wait(gate->context, expected_us, err);
-    return bench->gate_status;
 }
 
 static int was_disturbed(const struct bench *bench)
@@ -267,6 +272,7 @@ static enum ndt_status sample(void *context, size_t row, size_t number, double *
     if (status != NDT_OK)
         return status;
     *us = result.align_us;
+    ndt_aligner_costs(candidate->aligner, &candidate->seen);
     if (result.evaluations > 0 && candidate->evaluation_count < SAMPLES_MOST)
         candidate->evaluation_us[candidate->evaluation_count++] = result.align_us / result.evaluations;
     return NDT_OK;
@@ -316,22 +322,28 @@ static enum ndt_status take_quarter(struct bench *bench, struct ndt_error *err)
     return status;
 }
 
+static enum ndt_status measure_sizes(struct bench *bench, size_t row, struct ndt_align_costs *small,
+                                     struct ndt_align_costs *large, struct ndt_error *err)
+{
+    enum ndt_status status = open_way(bench, row, err);
+    if (status == NDT_OK)
+        status = seen_costs(bench, &bench->candidates[row], bench->scan, large, err);
+    if (status == NDT_OK)
+        status = seen_costs(bench, &bench->candidates[row], &bench->quarter, small, err);
+    return status;
+}
+
+/* Where the time is over, what was seen on the way has to do: then all is taken to grow with the points. */
 static enum ndt_status measure_costs(struct bench *bench, size_t row, struct ndt_error *err)
 {
-    struct ndt_align_costs large, small, *out = &bench->route->costs;
-    const double points = (double)bench->scan->count;
-    enum ndt_status status = take_quarter(bench, err);
-    if (status == NDT_OK)
-        status = open_way(bench, row, err);
-    if (status != NDT_OK)
-        return status;
-    const double quarter = (double)bench->quarter.count;
     struct candidate *candidate = &bench->candidates[row];
-    status = seen_costs(bench, candidate, bench->scan, &large, err);
-    if (status == NDT_OK)
-        status = seen_costs(bench, candidate, &bench->quarter, &small, err);
+    struct ndt_align_costs large = candidate->seen, small = {0}, *out = &bench->route->costs;
+    enum ndt_status status = take_quarter(bench, err);
+    if (status == NDT_OK && ndtd_now_us() < bench->end_us)
+        status = measure_sizes(bench, row, &small, &large, err);
     if (status != NDT_OK)
         return status;
+    const double points = (double)bench->scan->count, quarter = (double)bench->quarter.count;
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
         out->levels[i] = fit(small.levels[i].fixed_us, quarter, large.levels[i].fixed_us, points);
     out->judge = fit(small.judge.fixed_us, quarter, large.judge.fixed_us, points);
@@ -399,6 +411,7 @@ enum ndt_status ndtd_calibrate(const struct ndtd_calibration *request, struct nd
     if (!bench)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for measuring");
     bench->request = request;
+    bench->end_us = start_us + 1.1 * request->time_us; /* a little for the parts of the chosen way */
     bench->route = out;
     out->source = NDTD_ROUTE_MEASURED;
     out->measured_s = (int64_t)time(NULL);

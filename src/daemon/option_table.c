@@ -66,7 +66,7 @@ const struct ndtd_option ndtd_option_table[] = {
          "The daemon measures at its start, on the map, what every way of computing takes, for auto and for deadlines"),
     ENUM("routing.cache", route_cache, "on", route_caches,
          "Keep what was measured for the next start; refresh = measure again and keep that"),
-    SCALED(NDTD_MILLISECONDS, "routing.limit_ms", calibration_limit_s, "1500.0", 10, 600000, "ms",
+    SCALED(NDTD_MILLISECONDS, "routing.limit_ms", calibration_limit_s, "1200.0", 10, 600000, "ms",
            "Time for measuring"),
     REAL("routing.recheck_s", recheck_s, "60.0", 0, 86400, "s",
          "Measure again, between scans, when scans take much longer than measured, but not within this time, which "

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const double REACH_M = 60, HEIGHT_M = 1.8, NEAR_M = 15, STRAY_M = 3, STRAY_PART = 0.1;
-static const double GUESS_M = 0.3, GUESS_RAD = 0.017453292519943295;
+static const double GUESS_M = 0.2, GUESS_RAD = 0.01;
 enum { PLACES = 16, LOOKED_AT = 4096, DRAWS = 16 };
 
 /* ---- seeded numbers ---- */

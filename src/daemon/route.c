@@ -8,9 +8,9 @@
 
 /* Two ways this close cannot be told apart by a short measurement; then cores are left to others. */
 static const double SAME = 1.05;
-/* This much slower, this often more than not: no longer the machine that was measured. */
-static const double DRIFT_RATIO = 1.5;
-enum { DRIFT_SCANS = 50, DRIFT_RELIEF = 2 };
+/* This much slower than at first, this often: no longer the machine that was measured. */
+static const double DRIFT_RATIO = 1.5, BASE_MOST = 3;
+enum { DRIFT_SCANS = 50, DRIFT_RELIEF = 2, BASE_SCANS = 50 };
 
 const char *ndtd_way_name(const struct ndtd_way *way, char *text, size_t size)
 {
@@ -138,24 +138,48 @@ static double cost_us(const struct ndt_cost *cost, size_t points)
     return cost->fixed_us + cost->point_us * (double)points;
 }
 
-/* Other sizes in proportion to the dearest level: which levels a scan will use is not known. */
-double ndtd_route_evaluation_us(const struct ndtd_route *route, size_t points)
+/* Of the dearest level: which ones a scan will use is not known. */
+static double scale(const struct ndtd_route *route, size_t points)
 {
     double here_us = 0, there_us = 0;
     for (int i = 0; i < NDT_MAX_LEVELS; i++) {
         here_us = fmax(here_us, cost_us(&route->costs.levels[i], points));
         there_us = fmax(there_us, cost_us(&route->costs.levels[i], route->points));
     }
-    return there_us > 0 ? route->evaluation_us * here_us / there_us : route->evaluation_us;
+    return there_us > 0 ? here_us / there_us : 1;
+}
+
+double ndtd_route_evaluation_us(const struct ndtd_route *route, size_t points)
+{
+    return route->evaluation_us * scale(route, points);
+}
+
+double ndtd_route_align_us(const struct ndtd_route *route, size_t points, int evaluations)
+{
+    if (route->row_count == 0 || route->choice.row < 0)
+        return 0;
+    const double usual_us = route->rows[route->choice.row].p50_us;
+    return fmax(usual_us, evaluations * route->evaluation_us) * scale(route, points);
+}
+
+/* The slowness to be expected; before enough was seen, the most. */
+static double base_ratio(const struct ndtd_drift *drift)
+{
+    return drift->seen < BASE_SCANS ? BASE_MOST : fmin(fmax(drift->sum_of_ratios / drift->seen, 1), BASE_MOST);
 }
 
 int ndtd_drift_see(struct ndtd_drift *drift, double seen_us, double expected_us)
 {
     if (!(expected_us > 0) || !(seen_us > 0))
         return 0;
-    drift->slow += seen_us > DRIFT_RATIO * expected_us ? 1 : -DRIFT_RELIEF;
+    const double ratio = seen_us / expected_us;
+    drift->slow += ratio > DRIFT_RATIO * base_ratio(drift) ? 1 : -DRIFT_RELIEF;
     if (drift->slow < 0)
         drift->slow = 0;
+    if (drift->seen < BASE_SCANS) {
+        drift->sum_of_ratios += fmin(ratio, 2 * BASE_MOST);
+        drift->seen++;
+    }
     if (drift->slow < DRIFT_SCANS)
         return 0;
     drift->slow = 0;

@@ -41,14 +41,18 @@ static void take_out(struct trials *all, size_t i, const char *why)
     snprintf(all->rows[i].why, sizeof(all->rows[i].why), "%.*s", (int)sizeof(all->rows[i].why) - 1, why);
 }
 
-/* The first alignment of a turn finds workers asleep and caches that others have used: it does not count. */
+/* The first alignment of a turn finds caches that others have used: it does not count, unless it is all there is
+ * time for. */
 static enum ndt_status sample_turn(struct trials *all, size_t i, struct ndt_error *err)
 {
     struct trial *trial = &all->trials[i];
     double us;
     enum ndt_status status = all->ops->sample(all->context, i, trial->count, &us, err);
     for (int k = 0; status == NDT_OK && k < TURN && trial->count < all->samples; k++) {
-        if (k > 0 && now_us(all) >= all->end_us)
+        const int is_over = now_us(all) >= all->end_us;
+        if (is_over && trial->count == 0)
+            trial->us[trial->count++] = us;
+        if (is_over)
             break;
         status = all->ops->sample(all->context, i, trial->count, &us, err);
         if (status == NDT_OK && isfinite(us) && us > 0)

@@ -17,7 +17,7 @@ extern "C" {
 NDT_MUST_CHECK enum ndt_status ndtd_probe_scan(struct ndt_cloud *scan, struct ndt_pose *T_map_sensor,
                                                const struct ndt_map *map, const double near_m[3], size_t count,
                                                struct ndt_error *err);
-/* The pose off by what tracking is typically off by, up to 0.3 m and 1 deg; `number` from 0. */
+/* The pose off by what tracking is typically off by, up to 0.2 m and 0.6 deg; `number` from 0. */
 struct ndt_pose ndtd_probe_guess(const struct ndt_pose *T_map_sensor, size_t number);
 
 #ifdef __cplusplus

@@ -66,14 +66,20 @@ struct ndtd_route {
 };
 /* "cpu, 2 threads: p95 0.31 ms of 100 ms at 1500 points ...; cut at `size`; returns `text`. */
 const char *ndtd_route_line(const struct ndtd_route *route, char *text, size_t size);
-/* What an evaluation of the finest level is expected to take, the aligner's part included; 0 = not known. */
+/* What an evaluation is expected to take on the average over its alignment, whose other parts are shared out. */
 double ndtd_route_evaluation_us(const struct ndtd_route *route, size_t points);
+/* What an alignment with so many evaluations is expected to take; 0 = not known. Other sizes than the measured one
+ * in proportion to the costs. */
+double ndtd_route_align_us(const struct ndtd_route *route, size_t points, int evaluations);
 
-/* Scans that took much longer than expected, many more than others: 1 when that is so (the count begins anew).
- * All zero is the beginning. */
+/* Watches whether scans begin to take much longer. How much slower than measured they are from the start (10 Hz
+ * leaves caches cold) is learnt from the first 50, up to three times. All zero is the beginning. */
 struct ndtd_drift {
-    int slow;
+    int seen, slow;
+    double sum_of_ratios;
 };
+/* One more scan. 1: 50 slow ones have come together, which take 1.5 times as long as the first ones did; every
+ * other scan takes two of them back. The count then begins anew. */
 int ndtd_drift_see(struct ndtd_drift *drift, double seen_us, double expected_us);
 
 #ifdef __cplusplus

@@ -20,7 +20,7 @@ struct ndtd_trial_ops {
 };
 
 struct ndtd_trial_limits {
-    double time_us; /* no turn begins later, but every row gets the first part of one where time is left at all */
+    double time_us; /* nothing begins later; a row that was not reached by then is not here */
     size_t samples; /* per row, at most 1000 */
 };
 
