@@ -175,7 +175,7 @@ static enum ndt_status check_speed(struct bench *bench, struct candidate *candid
         status = candidate->ops->eval(candidate->backend, &where, &sums, err);
     const double took_us = ndtd_now_us() - start_us;
     if (status == NDT_OK && took_us * EVALUATIONS_LEAST > bench->request->time_us)
-        return ndt_fail(err, NDT_ERR_LIMIT, "one evaluation takes %.3g ms: too slow to be measured in %g ms",
+        return ndt_fail(err, NDT_ERR_LIMIT, "one evaluation takes %.4g ms: too slow to be measured in %g ms",
                         took_us * 1e-3, bench->request->time_us * 1e-3);
     return status;
 }

@@ -16,8 +16,8 @@
 
 static const size_t sizes[] = {756, 1500, 5000, 20000, 100000};
 enum { SIZE_COUNT = sizeof(sizes) / sizeof(sizes[0]), ROUNDS = 20, LINE_BYTES = 2000 };
-/* Per size: somebody waits, but not for a start. */
-static const double LEAST_S = 3;
+/* Per size, this many times routing.limit_ms: somebody waits, but not for a start. */
+static const double PATIENCE = 2.5;
 
 /* Times [us]; NAN where there is no such part. */
 struct parts {
@@ -115,7 +115,7 @@ static enum ndt_status measure_size(const struct ndtd_settings *settings, struct
                                              .map = map,
                                              .scan = &scan,
                                              .T_map_sensor = T_map_sensor,
-                                             .time_us = 1e6 * fmax(LEAST_S, settings->calibration_limit_s)};
+                                             .time_us = 1e6 * PATIENCE * settings->calibration_limit_s};
     if (status == NDT_OK)
         status = ndtd_calibrate(&request, &out->route, err);
     for (size_t i = 0; status == NDT_OK && i < out->route.row_count; i++) {

@@ -69,7 +69,7 @@ static void give_reason(struct ndtd_route_choice *choice, const struct ndtd_rout
     else if (choice->row == least)
         snprintf(choice->reason, sizeof(choice->reason), "the smallest p95 of %zu", usable);
     else
-        snprintf(choice->reason, sizeof(choice->reason), "as good as %s (%.3g ms) and needs less",
+        snprintf(choice->reason, sizeof(choice->reason), "as good as %s (%.4g ms) and needs less",
                  ndtd_way_name(&rows[least].way, name, sizeof(name)), rows[least].p95_us * 1e-3);
 }
 
@@ -110,7 +110,7 @@ static void add_row(char *text, size_t size, const struct ndtd_route *route, siz
     char name[80], part[300];
     ndtd_way_name(&row->way, name, sizeof(name));
     if (row->is_here)
-        snprintf(part, sizeof(part), "%s%s %.3g/%.3g", i ? "; " : "", name, row->p50_us * 1e-3, row->p95_us * 1e-3);
+        snprintf(part, sizeof(part), "%s%s %.4g/%.4g", i ? "; " : "", name, row->p50_us * 1e-3, row->p95_us * 1e-3);
     else
         snprintf(part, sizeof(part), "%s%s not here: %s", i ? "; " : "", name, row->why);
     add(text, size, part);
@@ -124,7 +124,7 @@ const char *ndtd_route_line(const struct ndtd_route *route, char *text, size_t s
         return text;
     }
     const struct ndtd_route_row *row = &route->rows[route->choice.row];
-    snprintf(text, size, "%s: p95 %.3g ms of %g ms at %zu points, %s (%s in %.0f ms; p50/p95 in ms: ",
+    snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s (%s in %.0f ms; p50/p95 in ms: ",
              ndtd_way_name(&row->way, name, sizeof(name)), row->p95_us * 1e-3, route->budget_us * 1e-3,
              route->points, route->choice.reason, ndtd_route_source_name(route->source), route->took_us * 1e-3);
     for (size_t i = 0; i < route->row_count; i++)
