@@ -51,7 +51,7 @@ const struct ndtd_option ndtd_option_table[] = {
            "Scans with more points than this after preprocessing are refused"),
 
     INT("cpu.threads", compute.threads, "0", 0, 64, "threads",
-        "Threads of the CPU backend; 0 = as many as there are cores, at most 4"),
+        "Threads of the CPU backend; 0 = as many as there are cores, at most 4, or what routing.* measures to be best"),
     REAL("cpu.spin_us", compute.spin_us, "100.0", 0, 100000, "us",
          "How long an idle worker watches for the next piece of work before it sleeps"),
     BOOL("cpu.pin_threads", compute.pin_threads, "true", "Keep each worker on one core"),

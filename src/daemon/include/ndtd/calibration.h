@@ -35,7 +35,7 @@ struct ndtd_calibration {
     struct ndt_pose T_map_sensor; /* where it was taken */
     size_t points;                /* of a drawn one; 0: ndtd_calibration_points */
     double time_us;               /* the measuring ends soon after this time */
-    size_t samples;               /* alignments per way; 0: 60, and 15 where there is only one way */
+    size_t samples;               /* alignments per way; 0: 250, and 15 where there is only one way */
     struct ndtd_calibration_gate gate;
 };
 
