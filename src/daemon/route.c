@@ -11,6 +11,7 @@ static const double SAME = 1.05;
 /* This much slower than at first, this often: no longer the machine that was measured. */
 static const double DRIFT_RATIO = 1.5, BASE_MOST = 3;
 enum { DRIFT_SCANS = 50, DRIFT_RELIEF = 2, BASE_SCANS = 50 };
+enum { BLOCK = 25 };
 
 const char *ndtd_way_name(const struct ndtd_way *way, char *text, size_t size)
 {
@@ -29,13 +30,34 @@ int ndtd_way_is(const struct ndtd_way *a, const struct ndtd_way *b)
            a->threads == b->threads && a->batch == b->batch;
 }
 
-void ndtd_route_summarize(struct ndtd_route_row *row, double *us, size_t count)
+/* Quantile of `count` values, at most 2 * BLOCK of them. */
+static double quantile(const double *us, size_t count, double q)
 {
-    struct ndtd_samples samples = {.values = us, .count = count};
+    double copy[2 * BLOCK];
+    struct ndtd_samples samples = {.values = copy, .count = count};
+    memcpy(copy, us, count * sizeof(double));
+    return ndtd_samples_quantile(&samples, q);
+}
+
+/* Over blocks of neighbouring samples, and then the median of the blocks: something else that runs for a while (a
+ * machine that is just starting) spoils some of them, and what disturbs always is in all of them. */
+static double block_quantile(const double *us, size_t count, double q)
+{
+    double of_blocks[2 * BLOCK];
+    const size_t blocks = count / BLOCK; /* at most 40, see trials.h */
+    if (count < 2 * BLOCK)
+        return quantile(us, count, q);
+    for (size_t i = 0; i < blocks; i++)
+        of_blocks[i] = quantile(us + i * BLOCK, i + 1 < blocks ? BLOCK : count - i * BLOCK, q);
+    return quantile(of_blocks, blocks, 0.5);
+}
+
+void ndtd_route_summarize(struct ndtd_route_row *row, const double *us, size_t count)
+{
     row->is_here = count > 0;
     row->samples = count;
-    row->p50_us = ndtd_samples_quantile(&samples, 0.5);
-    row->p95_us = ndtd_samples_quantile(&samples, 0.95);
+    row->p50_us = block_quantile(us, count, 0.5);
+    row->p95_us = block_quantile(us, count, 0.95);
 }
 
 static int is_usable(const struct ndtd_route_row *row)

@@ -144,6 +144,32 @@ static void put(struct ndtd_route_row *row, double p95_us)
     row->p95_us = p95_us;
 }
 
+/* 250 samples: a burst that hits a fifth of them in a row is no property of the way, one in ten spread out is. */
+START_TEST(a_burst_does_not_decide)
+{
+    struct ndtd_route_row row;
+    double us[250];
+    for (int i = 0; i < 250; i++)
+        us[i] = i >= 60 && i < 110 ? 5000 : 300 + i % 10;
+    ndtd_route_summarize(&row, us, 250);
+    ck_assert_double_lt(row.p95_us, 310);
+    ck_assert_double_lt(row.p50_us, 310);
+    for (int i = 0; i < 250; i++)
+        us[i] = i % 10 == 0 ? 5000 : 300;
+    ndtd_route_summarize(&row, us, 250);
+    ck_assert_double_gt(row.p95_us, 4000);
+    ck_assert_double_eq(row.p50_us, 300);
+    for (size_t count = 1; count <= 250; count++) { /* every length has all of its samples within */
+        for (int i = 0; i < 250; i++)
+            us[i] = (size_t)i < count ? 1 + i : 1e9;
+        ndtd_route_summarize(&row, us, count);
+        ck_assert_double_le(row.p50_us, row.p95_us);
+        ck_assert_double_le(row.p95_us, (double)count);
+        ck_assert_double_ge(row.p95_us, 0.4 * (double)count);
+    }
+}
+END_TEST
+
 START_TEST(ties_go_to_what_needs_less)
 {
     put(add("cpu", "", 1), 1000);
@@ -420,6 +446,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_loop_test(tcase, the_measured_best_is_taken, 0, CASES);
     tcase_add_loop_test(tcase, measuring_finds_the_best_too, 0, CASES);
+    tcase_add_test(tcase, a_burst_does_not_decide);
     tcase_add_test(tcase, ties_go_to_what_needs_less);
     tcase_add_test(tcase, none_in_time_is_said);
     tcase_add_test(tcase, what_is_not_here_is_not_taken);

@@ -37,8 +37,10 @@ struct ndtd_route_row {
 /* "cpu, 2 threads", "cuda fused", "cuda resident, 3 at once"; returns `text`. */
 const char *ndtd_way_name(const struct ndtd_way *way, char *text, size_t size);
 int ndtd_way_is(const struct ndtd_way *a, const struct ndtd_way *b);
-/* Fills samples, p50 and p95 of the row, which is here from then on unless there are no samples. Sorts `us`. */
-void ndtd_route_summarize(struct ndtd_route_row *row, double *us, size_t count);
+/* Fills samples, p50 and p95 of the row, which is here from then on unless there are no samples. us: in the order
+ * of measurement, at most 1000. From 50 samples on the quantiles are medians over those of blocks of 25: what runs
+ * beside for a while only is not counted, what disturbs all the time is. */
+void ndtd_route_summarize(struct ndtd_route_row *row, const double *us, size_t count);
 
 struct ndtd_route_choice {
     int row; /* -1: none of them could be measured */
