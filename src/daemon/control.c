@@ -126,7 +126,6 @@ static void tell_route(struct ndtd_live *live, struct ndt_reply_writer *writer)
         ndt_reply_bool(writer, "meets_budget", route.choice.meets_budget);
         ndt_reply_real(writer, "budget_ms", route.budget_us * 1e-3);
         ndt_reply_uint(writer, "points", route.points);
-        ndt_reply_uint(writer, "map_id", route.map_id);
         ndt_reply_int(writer, "measured_s", route.measured_s);
         tell_ways(&route, writer);
     }
@@ -191,7 +190,6 @@ static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_real(writer, "uptime_s", (ndtd_now_us() - live->start_us) * 1e-6);
     ndt_reply_text(writer, "state", state_name(&worker));
     ndt_reply_text(writer, "backend", worker.backend);
-    tell_route(live, writer);
     ndt_reply_uint(writer, "config_hash", live->config_hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);
     ndt_reply_uint(writer, "map_id", worker.map_id);
@@ -203,6 +201,7 @@ static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
     tell_latency(control, live, writer);
     tell_map(live, writer);
     tell_flow(live, writer);
+    tell_route(live, writer);
 }
 
 static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request_message *request,

@@ -146,7 +146,7 @@ const char *ndtd_route_line(const struct ndtd_route *route, char *text, size_t s
         return text;
     }
     const struct ndtd_route_row *row = &route->rows[route->choice.row];
-    snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s (%s in %.0f ms; p50/p95 in ms: ",
+    snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s (%s in %.4g ms; p50/p95 in ms: ",
              ndtd_way_name(&row->way, name, sizeof(name)), row->p95_us * 1e-3, route->budget_us * 1e-3,
              route->points, route->choice.reason, ndtd_route_source_name(route->source), route->took_us * 1e-3);
     for (size_t i = 0; i < route->row_count; i++)

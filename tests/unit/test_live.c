@@ -275,6 +275,8 @@ START_TEST(a_drive_is_answered)
     }
     ck_assert_int_eq(receive(poses, &frame, 50), 0); /* one each, no more */
     ck_assert_uint_eq(status_number("converged"), DRIVE_SCANS);
+    ck_assert_uint_eq(status_number("threads"), 1); /* of what computes, as configured */
+    ck_assert_uint_ge(status_number("samples"), 1); /* and it was measured */
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
     ck_assert(!temp_exists(temp_path("scans.ipc")));
     ck_assert(!temp_exists(temp_path("control.ipc")));
