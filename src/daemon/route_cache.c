@@ -15,6 +15,7 @@
 
 #include "ndt/hash.h"
 #include "ndt_io/output_file.h"
+#include "ndtd/calibration.h"
 #include "ndtd/log.h"
 #include "ndtd/options.h"
 
@@ -82,6 +83,16 @@ static void put_cores(FILE *to)
     fprintf(to, "\n%s\n%s\n", isas, isa ? isa : "-");
 }
 
+/* What is compiled in and left open by the settings. */
+static void put_ways(FILE *to, const struct ndtd_settings *settings)
+{
+    struct ndtd_route_row rows[NDTD_ROUTE_ROWS];
+    char name[80];
+    const size_t count = ndtd_calibration_ways(settings, rows);
+    for (size_t i = 0; i < count; i++)
+        fprintf(to, "%s\n", ndtd_way_name(&rows[i].way, name, sizeof(name)));
+}
+
 /* Whole sections: an option more than needed costs a measurement, one forgotten a wrong choice. */
 static void put_options(FILE *to, const struct ndtd_settings *settings)
 {
@@ -108,6 +119,7 @@ uint64_t ndtd_route_key(const struct ndtd_settings *settings, uint64_t map_id)
     put_processor(to);
     put_cores(to);
     put_devices(to);
+    put_ways(to, settings);
     put_options(to, settings);
     const int failed = fclose(to);
     const uint64_t key = failed ? 0 : ndt_hash64(text, size, 0);
