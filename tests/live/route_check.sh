@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# route_check.sh BIN_DIR [ROUNDS]: does auto take what is best here? For several (points, map, budget): drives are replayed
-# long with 1, 2, 3 and 4 threads in turns, and the daemon is started with auto and a fresh cache. Printed: the p95 of
+# route_check.sh BIN_DIR [ROUNDS]: does auto take what is best here? For several (points, map, budget): drives are
+# replayed long with 1, 2, 3 and 4 threads in turns, and the daemon is started with auto and a fresh cache. Printed: the p95 of
 # whole alignments of every candidate in ms (median over the rounds), auto's choice, and how far the chosen one's is
 # from the best one's. A report for people and not a test: what else runs on the machine moves the numbers; where it
 # cannot be left idle, `sudo nice -n -20` helps. With NDT_SHARED_DATA also on a real drive.

@@ -257,6 +257,7 @@ static struct machine {
     int cannot_open[NDTD_ROUTE_ROWS];
     size_t taken[NDTD_ROUTE_ROWS];
     int open_count, most_open;
+    size_t unlucky_row; /* its first turn takes ten times as long; 0: none */
 } machine;
 
 static enum ndt_status machine_open(void *context, size_t row, struct ndt_error *why)
@@ -282,8 +283,8 @@ static enum ndt_status machine_sample(void *context, size_t row, size_t number, 
     ck_assert_int_eq(self->open_count, 1);
     if (self->fails_at[row] && self->taken[row] == self->fails_at[row])
         return ndt_fail(why, NDT_ERR_DEVICE, "an illegal memory access was encountered");
+    *us = self->us[row][number % 20] * (row && row == self->unlucky_row && self->taken[row] < 6 ? 10 : 1);
     self->taken[row]++;
-    *us = self->us[row][number % 20];
     self->now_us += *us;
     return NDT_OK;
 }
@@ -327,13 +328,24 @@ START_TEST(the_beaten_are_left_out)
     machine_of(&cases[4]);
     run_machine(60e6, 60);
     ck_assert_uint_eq(rows[3].samples, 60);
-    ck_assert_uint_eq(rows[0].samples, 5); /* ten times the best: a turn is enough */
+    ck_assert_uint_eq(rows[0].samples, 15); /* ten times the best: three turns are enough */
     ck_assert_int_eq(rows[0].is_here, 1);
     ck_assert_double_gt(rows[0].p95_us, 4e3);
     /* A slow median is no reason to leave out what may have the smallest p95. */
     machine_of(&cases[1]);
     run_machine(60e6, 60);
     ck_assert_uint_eq(rows[0].samples, 60);
+}
+END_TEST
+
+/* Another program has the core during the whole first turn of the best way: it wins all the same. */
+START_TEST(an_unlucky_first_turn_is_made_up_for)
+{
+    machine_of(&cases[2]);
+    machine.unlucky_row = 1;
+    run_machine(60e6, 250);
+    ck_assert_uint_eq(rows[1].samples, 250);
+    ck_assert_int_eq(ndtd_route_decide(rows, row_count, 5e3).row, 1);
 }
 END_TEST
 
@@ -452,6 +464,7 @@ int main(void)
     tcase_add_test(tcase, what_is_not_here_is_not_taken);
     tcase_add_test(tcase, names_and_the_line_tell_everything);
     tcase_add_test(tcase, the_beaten_are_left_out);
+    tcase_add_test(tcase, an_unlucky_first_turn_is_made_up_for);
     tcase_add_test(tcase, a_device_that_fails_is_out_with_the_reason);
     tcase_add_test(tcase, the_time_is_kept);
     tcase_add_test(tcase, wrong_limits_are_refused);
