@@ -6,8 +6,8 @@
 #include "ndt_cuda/cuda_backend.h"
 #endif
 
-/* One row per backend; "auto" takes the first that works. The CPU comes before CUDA until a GPU has been measured
- * to be faster per alignment; so nobody touches a device without having asked for it. */
+/* One row per backend; "auto" takes the first that works here: the CPU, so that a replay gives the same bits
+ * everywhere. The daemon measures instead, see ndtd/router.h. */
 static const struct ndt_backend_ops *const backends[] = {
     &ndt_cpu_backend,
     &ndt_reference_backend,

@@ -244,6 +244,7 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
     enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
         return status;
+    ndt_expect_costs(aligner, scan->count);
     ndt_search_place(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
     ndt_second_moments(scan, second_m2);
     ndt_newton_set_levers(&one.newton, second_m2);

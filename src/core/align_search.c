@@ -16,11 +16,6 @@ struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[
     return pose;
 }
 
-void ndt_remember_cost(double *cost_us, double seen_us)
-{
-    *cost_us = *cost_us > 0 ? *cost_us + 0.2 * (fmin(seen_us, 3 * *cost_us) - *cost_us) : seen_us;
-}
-
 /* Turns the scan by R0 into the aligner's own cloud and hands that to the backend. */
 enum ndt_status ndt_search_load(struct ndt_search *search, struct ndt_error *err)
 {

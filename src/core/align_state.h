@@ -32,6 +32,8 @@ struct ndt_aligner {
     } last; /* of the last ndt_align */
     /* What things usually cost, for the deadline only: one evaluation per level, and the judgement. */
     double level_us[NDT_MAX_LEVELS], judge_us;
+    struct ndt_align_costs costs; /* what they were expected to be, see ndt_aligner_set_costs */
+    size_t cost_points;           /* for scans of this size; 0 = nothing is known yet */
     struct ndt_batch *batch; /* room for searches that run together; NULL until there are some */
 };
 
@@ -65,6 +67,8 @@ NDT_MUST_CHECK enum ndt_status ndt_search_run(struct ndt_search *search, struct 
 /* A running mean. What stands out (the thread lost its core) counts for little: it says nothing about the next
  * time. */
 void ndt_remember_cost(double *cost_us, double seen_us);
+/* A scan of so many points comes: what is remembered of others is scaled to it. */
+void ndt_expect_costs(struct ndt_aligner *aligner, size_t points);
 
 /* How much of the horizon has points near the map; see struct ndt_scores. Of the turned scan. */
 double ndt_search_coverage(const struct ndt_search *search);

@@ -183,6 +183,7 @@ void ndtd_columns_json_row(FILE *file, const struct ndtd_scan_record *scan, cons
 
 void ndtd_columns_print_help(FILE *file)
 {
+    fprintf(file, "\nColumns of --timing: row (iteration or scan), then\n");
     for (size_t i = 0; i < COLUMN_COUNT; i++) {
         const struct ndtd_column *column = &columns[i];
         const char *rows = column->in_iteration.source == NDTD_CELL_NONE ? "scan"

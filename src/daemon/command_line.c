@@ -35,6 +35,9 @@ static const struct flag flags[] = {
     {"--replay", "BAG", "Localise the scans of a bag and print a table", ACTS(replay.bag, NDTD_REPLAY)},
     {"--compile-map", "OUT.ndtmap", "Save the map of --map as one file that opens at once",
      ACTS(compiled, NDTD_COMPILE_MAP)},
+    {"--calibrate", NULL,
+     "Measure on the map, for 756 to 100000 points, what every backend and number of threads takes",
+     SHOWS(NDTD_CALIBRATE)},
     {"--make-keys", "PREFIX", "Make a pair of CURVE keys for tcp sockets: PREFIX.secret and PREFIX.public",
      ACTS(key_prefix, NDTD_MAKE_KEYS)},
     {"--print-config", NULL, "Print every option with its value, as a configuration file",
@@ -57,6 +60,8 @@ static const struct flag flags[] = {
     {"--initial-pose", "POSE", "initial_pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
      OPTION_ROW("initial_pose")},
 
+    {"--table", "FILE", "With --calibrate: write the table to this file too (.csv or .json)", FILE_NAME(table),
+     .only_for = NDTD_CALIBRATE},
     {"--record", "FILE", "The daemon writes all frames that come in to a new bag", LIVE_FILE(record)},
     {"--skip", "N", "Leave out the first N scans; the start is then --initial-pose or the bag's truth",
      SCANS(replay.skip)},
@@ -257,9 +262,10 @@ static enum ndt_status check_action(const struct ndtd_command *command, const st
                         "nothing to do: give -c FILE to run the daemon, or --replay BAG; see --help");
     if (misplaced)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with %s only", misplaced->name,
-                        misplaced->only_for == NDTD_LIVE     ? "the daemon"
-                        : misplaced->only_for == NDTD_REPLAY ? "--replay"
-                                                             : "--list-backends");
+                        misplaced->only_for == NDTD_LIVE        ? "the daemon"
+                        : misplaced->only_for == NDTD_REPLAY    ? "--replay"
+                        : misplaced->only_for == NDTD_CALIBRATE ? "--calibrate"
+                                                                : "--list-backends");
     return NDT_OK;
 }
 
@@ -289,6 +295,7 @@ void ndtd_command_help(FILE *file)
                   "usage: ndtd -c FILE [--map FILE|DIR] [--record FILE] [--set KEY=VALUE]...     (the daemon)\n"
                   "       ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]... [FLAGS]\n"
                   "       ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE] [--set KEY=VALUE]...\n"
+                  "       ndtd --calibrate --map FILE|DIR [--table FILE] [--config FILE] [--set KEY=VALUE]...\n"
                   "       ndtd --print-config | --check-config | --list-backends | --help-options | --version\n"
                   "       ndtd --make-keys PREFIX\n\n");
     for (size_t i = 0; i < FLAG_COUNT; i++) {

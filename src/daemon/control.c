@@ -90,6 +90,48 @@ static void tell_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_close(writer);
 }
 
+static void tell_ways(const struct ndtd_route *route, struct ndt_reply_writer *writer)
+{
+    char name[80];
+    ndt_reply_open_array(writer, "measured");
+    for (size_t i = 0; i < route->row_count; i++) {
+        const struct ndtd_route_row *row = &route->rows[i];
+        ndt_reply_open_map(writer, NULL);
+        ndt_reply_text(writer, "way", ndtd_way_name(&row->way, name, sizeof(name)));
+        if (row->is_here) {
+            ndt_reply_real(writer, "p50_ms", row->p50_us * 1e-3);
+            ndt_reply_real(writer, "p95_ms", row->p95_us * 1e-3);
+            ndt_reply_uint(writer, "samples", row->samples);
+        } else
+            ndt_reply_text(writer, "not_here", row->why);
+        ndt_reply_close(writer);
+    }
+    ndt_reply_close(writer);
+}
+
+/* What computes, and why. */
+static void tell_route(struct ndtd_live *live, struct ndt_reply_writer *writer)
+{
+    struct ndtd_route route;
+    ndtd_worker_route(live->worker, &route);
+    ndt_reply_open_map(writer, "route");
+    ndt_reply_text(writer, "source", ndtd_route_source_name(route.source));
+    if (route.row_count > 0 && route.choice.row >= 0) {
+        const struct ndtd_way *way = &route.rows[route.choice.row].way;
+        ndt_reply_text(writer, "backend", way->backend);
+        ndt_reply_text(writer, "pipeline", way->pipeline);
+        ndt_reply_uint(writer, "threads", (uint64_t)way->threads);
+        ndt_reply_uint(writer, "batch", (uint64_t)way->batch);
+        ndt_reply_text(writer, "reason", route.choice.reason);
+        ndt_reply_bool(writer, "meets_budget", route.choice.meets_budget);
+        ndt_reply_real(writer, "budget_ms", route.budget_us * 1e-3);
+        ndt_reply_uint(writer, "points", route.points);
+        ndt_reply_int(writer, "measured_s", route.measured_s);
+        tell_ways(&route, writer);
+    }
+    ndt_reply_close(writer);
+}
+
 /* Dropped scans never reach the worker. */
 static void tell_outcomes(const struct ndtd_worker_status *worker, uint64_t dropped,
                           struct ndt_reply_writer *writer)
@@ -159,6 +201,7 @@ static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
     tell_latency(control, live, writer);
     tell_map(live, writer);
     tell_flow(live, writer);
+    tell_route(live, writer);
 }
 
 static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request_message *request,

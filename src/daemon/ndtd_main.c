@@ -5,6 +5,7 @@
 #include "ndtd/backend_list.h"
 #include "ndtd/columns.h"
 #include "ndtd/command_line.h"
+#include "ndtd/crossover.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/live.h"
 #include "ndtd/map_compile.h"
@@ -61,6 +62,8 @@ static int act(struct ndtd_command *command)
         return finish(ndtd_make_keys(command->key_prefix, &err), &err);
     case NDTD_COMPILE_MAP:
         return finish(ndtd_map_compile(&command->settings, command->compiled, stdout, &err), &err);
+    case NDTD_CALIBRATE:
+        return finish(ndtd_crossover(&command->settings, command->table, stdout, &err), &err);
     case NDTD_PRINT_CONFIG:
         ndtd_options_print_config(stdout, &command->settings);
         break;
@@ -72,7 +75,6 @@ static int act(struct ndtd_command *command)
         break;
     case NDTD_HELP_OPTIONS:
         ndtd_options_print_help(stdout);
-        printf("\nColumns of --timing: row (iteration or scan), then\n");
         ndtd_columns_print_help(stdout);
         break;
     case NDTD_SHOW_VERSION:
@@ -89,10 +91,9 @@ int main(int argc, char **argv)
     struct ndt_error err = {""};
     struct ndtd_command command;
     enum ndt_status status = ndtd_command_parse(&command, argc, argv, &err);
-    int code = status == NDT_OK ? act(&command) : finish(status, &err);
-    if (fflush(stdout) != 0 && code == EXIT_DONE) {
-        perror("ndtd: standard output");
-        code = EXIT_FAILED;
-    }
-    return code;
+    const int code = status == NDT_OK ? act(&command) : finish(status, &err);
+    if (fflush(stdout) == 0 || code != EXIT_DONE)
+        return code;
+    perror("ndtd: standard output");
+    return EXIT_FAILED;
 }

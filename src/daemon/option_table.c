@@ -42,16 +42,17 @@ static const char *const covariances[] = {"unbiased", "autoware", NULL};        
 static const char *const receivers[] = {"sub", "pull", NULL};
 static const char *const modes[] = {"0600", "0660", NULL};
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL}; /* enum ndtd_log_level */
+static const char *const route_caches[] = {"on", "off", "refresh", NULL};
 static const char *const deskews[] = {"off", "time", "azimuth_cw", "azimuth_ccw", NULL}; /* enum ndt_deskew */
 
 const struct ndtd_option ndtd_option_table[] = {
     TEXT(NDTD_STRING, "backend.name", backend, "auto", NULL,
-         "What computes: auto takes the first that works here; ndtd --list-backends names them"),
+         "What computes: auto takes what routing.* measures to be best (a replay: cpu); ndtd --list-backends names them"),
     NUMBER(NDTD_SIZE, "backend.max_points", compute.max_points, "1048576", 1, 268435456, "points",
            "Scans with more points than this after preprocessing are refused"),
 
     INT("cpu.threads", compute.threads, "0", 0, 64, "threads",
-        "Threads of the CPU backend; 0 = as many as there are cores, at most 4"),
+        "Threads of the CPU backend; 0 = as many as there are cores, at most 4, or what routing.* measures to be best"),
     REAL("cpu.spin_us", compute.spin_us, "100.0", 0, 100000, "us",
          "How long an idle worker watches for the next piece of work before it sleeps"),
     BOOL("cpu.pin_threads", compute.pin_threads, "true", "Keep each worker on one core"),
@@ -63,6 +64,18 @@ const struct ndtd_option ndtd_option_table[] = {
          "resident = whole searches on the device, in the shape that fits (-block, -cluster, -graph, -chain force one); "
          "auto = fused"),
     INT("cuda.device", compute.device, "0", 0, 63, "", "Which of the CUDA devices, as the driver counts them"),
+
+    BOOL("routing.calibrate", calibrate, "true",
+         "The daemon measures at its start, on the map, what every way of computing takes, for auto and for deadlines"),
+    ENUM("routing.cache", route_cache, "on", route_caches,
+         "Keep what was measured for the next start; refresh = measure again and keep that"),
+    SCALED(NDTD_MILLISECONDS, "routing.limit_ms", calibration_limit_s, "1200.0", 10, 600000, "ms",
+           "Time for measuring"),
+    REAL("routing.recheck_s", recheck_s, "60.0", 0, 86400, "s",
+         "Measure again, between scans, when scans take much longer than measured, but not within this time, which "
+         "doubles each time up to an hour; 0 = never"),
+    INT("routing.max_threads", max_threads, "0", 0, 64, "threads",
+        "Most threads of the CPU backend that are tried; 0 = as many as cores"),
 
     TEXT(NDTD_PATH, "map.path", map_path, "", NULL,
          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles"),

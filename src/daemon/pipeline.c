@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "backends.h"
+#include "ndtd/calibration.h"
 #include "ndtd/settings_change.h"
 #include "ndtd/stopwatch.h"
 
@@ -17,6 +18,7 @@ struct ndtd_pipeline {
     struct ndtd_settings settings;
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
+    struct ndt_map *map;
     struct ndt_preprocessor *preprocessor;
     struct ndtd_tracker tracker;
     struct ndt_cloud scan;
@@ -26,7 +28,9 @@ struct ndtd_pipeline {
     int has_start;        /* `start` waits for the stamp of the next scan */
     struct ndt_pose_message start;
     int has_gnss;
-    struct ndt_gnss_message gnss; /* the newest */
+    struct ndt_gnss_message gnss;        /* the newest */
+    const struct ndt_cloud *last_points; /* the preprocessor's; NULL: none, or not converged */
+    struct ndt_pose T_map_last;
 };
 
 /* A configured initial pose holds from the first scan on, whatever its stamp. */
@@ -51,7 +55,7 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
     if (status == NDT_OK)
         status = ndt_preprocessor_create(&pipeline->preprocessor, err);
     if (status == NDT_OK && map)
-        status = ndt_aligner_set_map(pipeline->aligner, map, err);
+        status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
 }
 
@@ -76,21 +80,85 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
     return status;
 }
 
+static void close_compute(struct ndt_backend *backend, struct ndt_aligner *aligner)
+{
+    ndt_aligner_destroy(aligner);
+    if (backend)
+        backend->ops->close(backend);
+}
+
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
 {
     if (!pipeline)
         return;
-    ndt_aligner_destroy(pipeline->aligner);
+    close_compute(pipeline->backend, pipeline->aligner);
     ndt_preprocessor_destroy(pipeline->preprocessor);
-    if (pipeline->backend)
-        pipeline->backend->ops->close(pipeline->backend);
+    ndt_map_release(pipeline->map);
     ndt_cloud_free(&pipeline->scan);
     free(pipeline);
 }
 
 enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
 {
-    return ndt_aligner_set_map(pipeline->aligner, map, err);
+    enum ndt_status status = ndt_aligner_set_map(pipeline->aligner, map, err);
+    if (status != NDT_OK)
+        return status;
+    ndt_map_retain(map);
+    ndt_map_release(pipeline->map);
+    pipeline->map = map;
+    return NDT_OK;
+}
+
+/* Takes `backend` over, whatever comes of it. */
+static enum ndt_status exchange(struct ndtd_pipeline *pipeline, struct ndt_backend *backend, struct ndt_error *err)
+{
+    struct ndt_aligner *aligner = NULL;
+    enum ndt_status status = ndt_aligner_create(&aligner, backend, err);
+    if (status == NDT_OK && pipeline->map)
+        status = ndt_aligner_set_map(aligner, pipeline->map, err);
+    if (status != NDT_OK) {
+        close_compute(backend, aligner);
+        return status;
+    }
+    close_compute(pipeline->backend, pipeline->aligner);
+    pipeline->backend = backend;
+    pipeline->aligner = aligner;
+    return NDT_OK;
+}
+
+static enum ndt_status open_way(const struct ndtd_pipeline *pipeline, const struct ndtd_way *way,
+                                struct ndt_backend **out, struct ndt_error *err)
+{
+    struct ndt_backend_config config = pipeline->settings.compute;
+    if (!ndtd_way_config(way, &config))
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "there is no backend %s %s", way->backend, way->pipeline);
+    return ndt_backend_open_lasting(out, way->backend, &config, err);
+}
+
+enum ndt_status ndtd_pipeline_set_route(struct ndtd_pipeline *pipeline, const struct ndtd_route *route,
+                                        struct ndt_backend *opened, struct ndt_error *err)
+{
+    const int is_open_to_choice = strcmp(pipeline->settings.backend, "auto") == 0 && route->choice.row >= 0;
+    enum ndt_status status = NDT_OK;
+    if (opened && !is_open_to_choice)
+        opened->ops->close(opened);
+    else if (is_open_to_choice && !opened)
+        status = open_way(pipeline, &route->rows[route->choice.row].way, &opened, err);
+    if (status == NDT_OK && is_open_to_choice)
+        status = exchange(pipeline, opened, err);
+    if (status != NDT_OK)
+        return status;
+    ndt_aligner_set_costs(pipeline->aligner, &route->costs);
+    pipeline->evaluation_us = ndtd_route_evaluation_us(route, route->points);
+    return NDT_OK;
+}
+
+int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,
+                            struct ndt_pose *T_map_sensor)
+{
+    *points = pipeline->last_points;
+    *T_map_sensor = pipeline->T_map_last;
+    return pipeline->last_points != NULL;
 }
 
 void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings)
@@ -265,6 +333,13 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct ndtd_sc
     return status;
 }
 
+static void keep_last(struct ndtd_pipeline *pipeline, const struct ndt_cloud *points,
+                      const struct ndt_align_result *result)
+{
+    pipeline->last_points = result->outcome == NDT_CONVERGED ? points : NULL;
+    pipeline->T_map_last = result->T_map_sensor;
+}
+
 static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
                              const struct ndt_cloud *points, double reference_s, struct ndt_twist *twist,
                              struct ndt_error *err)
@@ -281,6 +356,7 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
     enum ndt_status status = ndt_align(pipeline->aligner, &params, points, &guess, &record->result, err);
     if (record->result.evaluations > 0)
         pipeline->evaluation_us = record->result.align_us / record->result.evaluations;
+    keep_last(pipeline, points, &record->result);
     record->result.T_map_sensor = moved(&record->result.T_map_sensor, twist, -reference_s);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
@@ -362,6 +438,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, enum ndt_mes
 {
     *emitted = 0;
     memset(record, 0, sizeof(*record));
+    pipeline->last_points = NULL;
     if (type == NDT_MESSAGE_INITIAL_POSE || type == NDT_MESSAGE_ODOMETRY)
         return take_pose(pipeline, type, data, size, err);
     if (type == NDT_MESSAGE_GNSS)

@@ -14,7 +14,7 @@
 #include "ndtd/settings_change.h"
 #include "ndtd/stopwatch.h"
 
-enum { FRAMES_AT_ONCE = 64 };
+enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
 /* How long the thread sleeps at most: then it looks for new maps, and feeds the watchdog. */
 static const double NAP_US = 50e3;
 /* Kept for publishing: the longest time it took lately, which fades with every scan, and a little more. One slow
@@ -43,11 +43,16 @@ struct ndtd_worker {
     struct ndtd_worker_status status;
     struct ndtd_worker_timing ring[NDTD_TIMINGS_KEPT];
     uint64_t ring_count;
+    struct ndtd_route told_route;
 
     /* The thread's own. */
     struct ndtd_settings settings;
     struct ndtd_worker_parts parts;
     struct ndtd_pipeline *pipeline;
+    struct ndtd_router *router;
+    struct ndtd_route route, found_route; /* in use; found beside the work */
+    int has_looked;                       /* for a route: once, with the first map */
+    struct ndt_map *map;                  /* the pipeline's */
     struct ndt_result_message message;
     uint64_t map_id, config_hash;
     double publish_us, reserve_us;
@@ -101,12 +106,62 @@ static void take_map(struct ndtd_worker *worker)
     struct ndt_error err = {""};
     if (!worker->parts.loader || !ndtd_map_loader_take(worker->parts.loader, &map))
         return;
-    if (ndtd_pipeline_set_map(worker->pipeline, map, &err) == NDT_OK)
+    if (ndtd_pipeline_set_map(worker->pipeline, map, &err) == NDT_OK) {
         worker->map_id = map ? map->id : 0;
-    else
+        worker->map = map;
+    } else
         ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be taken over, the one before stays: %s", err.text);
     ndt_map_release(map);
     publish_state(worker);
+}
+
+static void describe(struct ndtd_worker *worker)
+{
+    const struct ndt_backend *backend = ndtd_pipeline_backend(worker->pipeline);
+    char text[sizeof(worker->status.backend)];
+    snprintf(text, sizeof(text), "%s", backend->ops->name);
+    if (backend->ops->describe)
+        backend->ops->describe(backend, text, sizeof(text));
+    pthread_mutex_lock(&worker->lock);
+    memcpy(worker->status.backend, text, sizeof(text));
+    worker->told_route = worker->route;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* worker->found_route is put to use; `opened` belongs to the pipeline afterwards. */
+static void use_route(struct ndtd_worker *worker, struct ndt_backend *opened)
+{
+    char line[LINE_BYTES];
+    struct ndt_error err = {""};
+    if (ndtd_pipeline_set_route(worker->pipeline, &worker->found_route, opened, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_ERROR, "route: what was chosen cannot be used, what computes stays: %s", err.text);
+        return;
+    }
+    worker->route = worker->found_route;
+    describe(worker);
+    ndtd_log_always(NDTD_LOG_INFO, "route: %s", ndtd_route_line(&worker->route, line, sizeof(line)));
+}
+
+/* Only while no scan waits. */
+static void keep_route(struct ndtd_worker *worker)
+{
+    struct ndt_backend *opened;
+    if (!worker->has_looked && worker->map) {
+        worker->has_looked = 1;
+        ndtd_router_start(worker->router, worker->map, NULL, NULL);
+    }
+    if (ndtd_router_take(worker->router, &worker->found_route, &opened))
+        use_route(worker, opened);
+}
+
+/* Whether the last scan fits to what was measured. */
+static void watch_route(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
+{
+    const struct ndt_cloud *points;
+    struct ndt_pose T_map_sensor;
+    if (ndtd_router_see(worker->router, &worker->route, record) &&
+        ndtd_pipeline_last_scan(worker->pipeline, &points, &T_map_sensor))
+        ndtd_router_start(worker->router, worker->map, points, &T_map_sensor);
 }
 
 static void feed_watchdog(struct ndtd_worker *worker)
@@ -213,18 +268,24 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
     struct ndt_error err = {""};
     int emitted;
     const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
+    const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     const double queue_us = ndtd_now_us() - frame->arrival_us;
+    if (is_scan)
+        ndtd_router_enter(worker->router, frame->arrival_us);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
     enum ndt_status status =
         ndtd_pipeline_frame(worker->pipeline, frame->type, frame->data, frame->size, &emitted, &record, &err);
     if (status != NDT_OK)
         refuse_frame(worker, frame, err.text);
-    if (status != NDT_OK && frame->type == NDT_MESSAGE_SCAN)
+    if (status != NDT_OK && is_scan)
         refuse_scan(frame, err.text, &record);
     record.queue_us = queue_us;
-    if (frame->type == NDT_MESSAGE_SCAN)
+    if (is_scan) {
         answer(worker, frame, &record, queue_depth);
-    if ((frame->type == NDT_MESSAGE_SCAN || frame->type == NDT_MESSAGE_INITIAL_POSE) && tracker->has_pose)
+        ndtd_router_leave(worker->router);
+        watch_route(worker, &record);
+    }
+    if ((is_scan || frame->type == NDT_MESSAGE_INITIAL_POSE) && tracker->has_pose)
         follow(worker, &tracker->T_map_sensor);
 }
 
@@ -254,19 +315,9 @@ static void run(struct ndtd_worker *worker)
         if (count == 0 && closed)
             return;
         handle_batch(worker, frames, count);
+        if (ndtd_queue_counters(worker->parts.queue).scans_waiting == 0)
+            keep_route(worker);
     }
-}
-
-static void describe(struct ndtd_worker *worker)
-{
-    const struct ndt_backend *backend = ndtd_pipeline_backend(worker->pipeline);
-    char text[sizeof(worker->status.backend)];
-    snprintf(text, sizeof(text), "%s", backend->ops->name);
-    if (backend->ops->describe)
-        backend->ops->describe(backend, text, sizeof(text));
-    pthread_mutex_lock(&worker->lock);
-    memcpy(worker->status.backend, text, sizeof(text));
-    pthread_mutex_unlock(&worker->lock);
 }
 
 /* Backend and its threads are started from here: they inherit cores and priority. */
@@ -274,13 +325,19 @@ static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *
 {
     const struct ndtd_worker_sink *sink = &worker->parts.sink;
     enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, &worker->settings, worker->parts.map, err);
+    if (status == NDT_OK)
+        status = ndtd_router_create(&worker->router, &worker->settings, err);
     if (status == NDT_OK && sink->open)
         status = sink->open(sink->context, err);
     if (status != NDT_OK)
         return status;
-    describe(worker);
+    worker->map = worker->parts.map;
     worker->map_id = worker->parts.map ? worker->parts.map->id : 0;
     take_map(worker);
+    describe(worker);
+    worker->has_looked = worker->map != NULL;
+    if (worker->map && ndtd_router_find(worker->router, worker->map, &worker->found_route))
+        use_route(worker, NULL);
     publish_state(worker);
     return NDT_OK;
 }
@@ -308,6 +365,7 @@ static void *work(void *context)
         if (worker->parts.sink.close)
             worker->parts.sink.close(worker->parts.sink.context);
     }
+    ndtd_router_destroy(worker->router);
     ndtd_pipeline_destroy(worker->pipeline);
     return NULL;
 }
@@ -412,6 +470,13 @@ void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *o
 {
     pthread_mutex_lock(&worker->lock);
     *out = worker->status;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void ndtd_worker_route(struct ndtd_worker *worker, struct ndtd_route *out)
+{
+    pthread_mutex_lock(&worker->lock);
+    *out = worker->told_route;
     pthread_mutex_unlock(&worker->lock);
 }
 

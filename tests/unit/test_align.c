@@ -307,6 +307,40 @@ START_TEST(iteration_limit_is_said)
 }
 END_TEST
 
+/* Expected costs bound the very first scan, in proportion to its points, and what is seen corrects them. */
+START_TEST(expected_costs_bound_the_iterations)
+{
+    struct ndt_align_costs costs = {.judge = {.fixed_us = 1}}, seen;
+    struct ndt_align_result result;
+    const struct ndt_pose truth = {.t_m = {30, 0.5, 1.8}, .q_xyzw = {0, 0, 0, 1}};
+    struct ndt_pose guess = truth;
+    guess.t_m[0] += 0.3;
+    params.deadline_s = 600;
+    for (int i = 0; i < NDT_MAX_LEVELS; i++)
+        costs.levels[i] = (struct ndt_cost){.fixed_us = 1, .point_us = 1e6}; /* 1 s per point */
+    ck_assert_int_eq(world_scan(&scan, &STREET, 7, 1500, &truth, 40, &err), NDT_OK);
+    ndt_aligner_set_costs(aligner, &costs);
+    ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_OK);
+    ck_assert_int_eq(result.outcome, NDT_DEADLINE);
+    ck_assert_int_eq(result.evaluations, 1); /* one always: else there would be nothing to say */
+
+    ndt_aligner_set_costs(aligner, &costs);
+    scan.count = 100; /* 1.5 times 100 s fit into 600 s */
+    ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_OK);
+    ck_assert_int_gt(result.evaluations, 1);
+    ck_assert_int_ne(result.outcome, NDT_DEADLINE);
+    ndt_aligner_costs(aligner, &seen);
+    ck_assert_double_lt(seen.levels[0].fixed_us, 100e6); /* corrected: none took 100 s */
+    ck_assert_double_gt(seen.levels[0].fixed_us, 0);
+    ck_assert_double_gt(seen.judge.fixed_us, 0);
+
+    ndt_aligner_set_costs(aligner, &(struct ndt_align_costs){0}); /* not known: as without */
+    scan.count = 1500;
+    ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_OK);
+    ck_assert_int_eq(result.outcome, NDT_CONVERGED);
+}
+END_TEST
+
 START_TEST(deadline_returns_the_best_pose_so_far)
 {
     const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
@@ -477,6 +511,7 @@ int main(void)
     tcase_add_test(tcase, level_that_the_map_lacks_is_named);
     tcase_add_test(tcase, corridor_keeps_the_prediction_along_its_axis);
     tcase_add_test(tcase, iteration_limit_is_said);
+    tcase_add_test(tcase, expected_costs_bound_the_iterations);
     tcase_add_test(tcase, deadline_returns_the_best_pose_so_far);
     tcase_add_test(tcase, noise_is_not_converged);
     tcase_add_test(tcase, few_matches_are_degenerate);

@@ -36,6 +36,8 @@ static void setup(void)
 {
     street_drive_make();
     temp_dir_make();
+    setenv("XDG_CACHE_HOME", temp_dir, 1); /* the user's cache stays as it is */
+    unsetenv("CACHE_DIRECTORY");
     snprintf(config_path, sizeof(config_path), "%s/ndtd.yaml", temp_dir);
     snprintf(bag_path, sizeof(bag_path), "%s/live.bag", temp_dir);
     must(ndt_pcd_write(&drive.map_points, temp_path("map.pcd"), NDT_PCD_BINARY, &err));
@@ -273,6 +275,8 @@ START_TEST(a_drive_is_answered)
     }
     ck_assert_int_eq(receive(poses, &frame, 50), 0); /* one each, no more */
     ck_assert_uint_eq(status_number("converged"), DRIVE_SCANS);
+    ck_assert_uint_eq(status_number("threads"), 1); /* of what computes, as configured */
+    ck_assert_uint_ge(status_number("samples"), 1); /* and it was measured */
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
     ck_assert(!temp_exists(temp_path("scans.ipc")));
     ck_assert(!temp_exists(temp_path("control.ipc")));

@@ -1,9 +1,11 @@
 /* The matching thread: every scan answered once, with the results of the pipeline alone; deadlines, orders, damage,
  * timings, allocations. */
 #include <check.h>
+#include <math.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "allocation_counter.h"
 #include "ndtd/stopwatch.h"
@@ -143,6 +145,36 @@ START_TEST(too_late_is_answered_with_the_prediction)
     ck_assert_double_ge(got->queue_us, 61e6);
     ck_assert_double_lt(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[1]), 0.3);
     ck_assert_int_eq(ask(2)->result.outcome, NDT_CONVERGED);
+}
+END_TEST
+
+/* What computes was measured with the map at hand; when scans take much longer, it is measured again beside them.
+ */
+START_TEST(slow_scans_are_answered_by_measuring_again)
+{
+    static struct ndtd_route first, now;
+    char delay_ms[32];
+    set("routing.recheck_s", "0.001");
+    start(drive.map);
+    give_start();
+    ndtd_worker_route(worker, &first);
+    ck_assert_int_eq(first.source, NDTD_ROUTE_MEASURED);
+    ck_assert_uint_eq(first.map_id, drive.map->id);
+    ck_assert_str_eq(first.rows[first.choice.row].way.backend, "cpu");
+    for (int i = 0; i < 55; i++, answer_count = 0) /* how it is here */
+        (void)ask((size_t)i % DRIVE_SCANS);
+    snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
+    set("debug.align_delay_ms", delay_ms);
+    ndtd_worker_apply(worker, &drive.settings);
+    now = first;
+    for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
+        const struct ndt_result_message *got = ask((size_t)i % DRIVE_SCANS);
+        ck_assert_int_ne(got->result.outcome, NDT_REJECTED); /* all the while scans are answered */
+        nanosleep(&(struct timespec){.tv_nsec = (long)fmin(9e8, 20e3 * first.rows[first.choice.row].p95_us)}, NULL);
+        ndtd_worker_route(worker, &now);
+    }
+    ck_assert_double_ne(now.took_us, first.took_us);
+    ck_assert_int_eq(now.source, NDTD_ROUTE_MEASURED);
 }
 END_TEST
 
@@ -311,6 +343,7 @@ int main(void)
     tcase_add_test(all, answers_are_those_of_the_pipeline);
     tcase_add_test(all, what_waits_is_answered_at_the_end);
     tcase_add_test(all, too_late_is_answered_with_the_prediction);
+    tcase_add_test(all, slow_scans_are_answered_by_measuring_again);
     tcase_add_test(all, a_budget_is_kept);
     tcase_add_test(all, a_pose_cut_short_is_no_worse_than_the_guess);
     tcase_add_test(all, stopped_means_rejected);

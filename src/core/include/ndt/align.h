@@ -126,6 +126,20 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner);
 /* Checks that the map has the levels of `params` and hands it to the backend. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map,
                                                    struct ndt_error *err);
+/* What things take here: fixed_us + point_us * points of the scan. Bounds the iterations where a deadline is set,
+ * and nothing else. All zero: not known. */
+struct ndt_cost {
+    double fixed_us, point_us;
+};
+struct ndt_align_costs {
+    struct ndt_cost levels[NDT_MAX_LEVELS]; /* one evaluation on each level of the map, from coarse to fine */
+    struct ndt_cost judge;                  /* what comes after the last one */
+};
+/* From now on alignments expect these costs; what they really take corrects them. Without this the first scans
+ * under a tight deadline have nothing to go by, nor has one with far more points than the scans before. */
+void ndt_aligner_set_costs(struct ndt_aligner *aligner, const struct ndt_align_costs *costs);
+/* What they took lately, as fixed_us, for scans like the last one; 0 for levels that were not used. */
+void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs *out);
 /* scan: sensor frame, relative to its own origin (0). T_map_guess: in map coordinates (absolute, double).
  * A status other than NDT_OK means that nothing could be computed; `out` then holds the guess. */
 NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,

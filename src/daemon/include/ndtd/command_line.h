@@ -19,6 +19,7 @@ enum ndtd_action {
     NDTD_PRINT_CONFIG,
     NDTD_CHECK_CONFIG,
     NDTD_COMPILE_MAP,
+    NDTD_CALIBRATE,
     NDTD_REPLAY,
     NDTD_MAKE_KEYS,
     NDTD_LIVE /* --config without another action */
@@ -29,6 +30,7 @@ struct ndtd_command {
     const char *action_flag; /* as written, for messages */
     const char *config;      /* path, NULL when there is none */
     const char *compiled;    /* what --compile-map writes */
+    const char *table;       /* what --calibrate also writes */
     int verbose;             /* -v */
     const char *key_prefix;  /* of the files that --make-keys writes */
     const char *record;      /* a bag that the daemon writes from its start */

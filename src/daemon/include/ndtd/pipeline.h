@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "ndt_proto/message.h"
+#include "ndtd/route.h"
 #include "ndtd/settings.h"
 #include "ndtd/tracker.h"
 
@@ -49,6 +50,16 @@ void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_setti
 /* For the scans that follow: the moment of the monotonic clock [us] by which a result is wanted; 0 = take your
  * time. A scan whose time is over before it could be aligned is answered `deadline` with the predicted pose. */
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us);
+/* Between frames. Computes in the way that was chosen from now on, and expects its costs. opened: that backend,
+ * open already, with any map or none, which the pipeline then owns, also when this fails; NULL: it is opened here.
+ * On failure the backend before stays. Where the settings name a backend it stays anyway, and only the costs are
+ * taken over. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_route(struct ndtd_pipeline *pipeline,
+                                                       const struct ndtd_route *route, struct ndt_backend *opened,
+                                                       struct ndt_error *err);
+/* The points of the last scan that converged, and where that was; borrowed until the next frame. 0: none. */
+int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,
+                            struct ndt_pose *T_map_sensor);
 /* 0: scans are answered `rejected` without being looked at, and the tracker stands still. */
 void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /* A new start. A stamp of 0 means the stamp of the next scan. */

@@ -33,6 +33,11 @@ struct ndtd_settings {
     double initial_pose[7];           /* x y z qx qy qz qw */
     double max_prediction_s;          /* tracker.max_prediction_s: longer gaps keep the last pose without motion */
     int use_gnss;                     /* ndt.regularization.enable; the scale is align.gnss_scale */
+    int calibrate;                    /* routing.calibrate: measure at the start of the live daemon */
+    enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } route_cache; /* routing.cache */
+    double calibration_limit_s;       /* routing.limit_ms */
+    double recheck_s;                 /* routing.recheck_s; 0 = never */
+    int max_threads;                  /* routing.max_threads; 0 = cores */
     double align_delay_s;             /* debug.align_delay_ms: every scan takes this much longer */
 
     /* The live daemon; the replay uses none of it. Empty addresses and files: the default, see runtime_dir.h. */

@@ -7,6 +7,9 @@
  * Deadline: budget_s after the arrival of the last byte, less what publishing took lately. The clock bounds the
  * work and writes timings, nothing else: without a deadline hit the results are those of the replay, bit for bit.
  *
+ * What computes: router.h says how it is chosen, at the start when there is a map, else beside the work with the
+ * first one, and again when scans take longer. The thread changes over between scans.
+ *
  * publish_us in a result is the time that publishing the result before it took: its own is not known yet.
  * Threads: start and stop by one thread; the other functions by any. After warm-up no allocation per scan. */
 #ifndef NDTD_WORKER_H
@@ -14,7 +17,7 @@
 
 #include "ndtd/frame_queue.h"
 #include "ndtd/map_loader.h"
-#include "ndtd/pipeline.h"
+#include "ndtd/router.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +65,8 @@ struct ndtd_worker_status {
     char backend[160];
 };
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
+/* What was chosen to compute, and from what numbers; the source is the default as long as nothing was. */
+void ndtd_worker_route(struct ndtd_worker *worker, struct ndtd_route *out);
 
 /* A scan as the worker saw it. */
 struct ndtd_worker_timing {
