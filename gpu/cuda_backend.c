@@ -11,15 +11,25 @@
 #include "cuda_overheads.h"
 #include "cuda_pipeline.h"
 #include "cuda_plan.h"
+#include "cuda_resident.h"
 
 #ifndef NDT_CUDA_NAME /* a test build has another one */
 #define NDT_CUDA_NAME "cuda"
 #endif
 
-/* One row per pipeline, the default first. `resident`, the whole loop on the device, will be another. */
-static const struct ndt_cuda_pipeline *const pipelines[] = {&ndt_cuda_fused, &ndt_cuda_staged};
+/* One row per pipeline, the default first. */
+static const struct ndt_cuda_pipeline *const pipelines[] = {
+    &ndt_cuda_fused,
+    &ndt_cuda_staged,
+    &ndt_cuda_resident_pipelines[0],
+    &ndt_cuda_resident_pipelines[1],
+    &ndt_cuda_resident_pipelines[2],
+    &ndt_cuda_resident_pipelines[3],
+    &ndt_cuda_resident_pipelines[4],
+};
 enum { PIPELINE_COUNT = sizeof(pipelines) / sizeof(pipelines[0]) };
-static const char *const pipeline_names[] = {"fused", "staged", NULL};
+static const char *const pipeline_names[] = {
+    "fused", "staged", "resident", "resident-block", "resident-cluster", "resident-graph", "resident-chain", NULL};
 _Static_assert(sizeof(pipeline_names) / sizeof(pipeline_names[0]) == PIPELINE_COUNT + 1, "a name per pipeline");
 
 static const double MIB = 1048576.0;
@@ -37,6 +47,7 @@ struct cuda_backend {
     struct ndt_gpu_job job;
     unsigned scans_queued; /* since the last wait */
     unsigned next_scan;    /* of the pool of pinned buffers */
+    struct ndt_cuda_resident resident;
 };
 
 static enum ndt_status cuda_probe(struct ndt_error *why)
@@ -60,7 +71,12 @@ static enum ndt_status find_pipeline(const struct ndt_cuda_pipeline **out, const
         if (strcmp(pipelines[i]->name, name) == 0)
             return NDT_OK;
     }
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "CUDA pipeline '%s' is not known; there are: fused, staged", name);
+    char known[160] = "";
+    for (int i = 0; i < PIPELINE_COUNT; i++) {
+        strncat(known, i ? ", " : "", sizeof(known) - strlen(known) - 1);
+        strncat(known, pipelines[i]->name, sizeof(known) - strlen(known) - 1);
+    }
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "CUDA pipeline '%s' is not known; there are: %s", name, known);
 }
 
 static void cuda_close(struct ndt_backend *backend)
@@ -68,6 +84,7 @@ static void cuda_close(struct ndt_backend *backend)
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
     if (!cuda)
         return;
+    ndt_cuda_resident_close(&cuda->resident);
     ndt_cuda_map_free(&cuda->on_device, &cuda->device);
     ndt_cuda_release(&cuda->device, cuda->memory);
     ndt_cuda_release_pinned(&cuda->device, cuda->pinned);
@@ -124,7 +141,17 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     cuda->job.blocks = 1;
     enum ndt_status status = cuda->pipeline->launch(&cuda->device, &cuda->job, err);
     cuda->job.blocks = 0;
-    return status == NDT_OK ? ndt_cuda_wait(&cuda->device, err) : status;
+    if (status == NDT_OK)
+        status = ndt_cuda_wait(&cuda->device, err);
+    if (status != NDT_OK || cuda->pipeline->shape == NDT_CUDA_HOST)
+        return status;
+    cuda->resident = (struct ndt_cuda_resident){.shape = cuda->pipeline->shape,
+                                                .device = &cuda->device,
+                                                .facts = &cuda->facts,
+                                                .plan = &cuda->plan,
+                                                .memory = cuda->memory,
+                                                .pinned = cuda->pinned};
+    return ndt_cuda_resident_warm_up(&cuda->resident, err);
 }
 
 static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_backend_config *config,
@@ -182,30 +209,71 @@ static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struc
     return status;
 }
 
+/* Where each scan comes to lie: columns at full blocks, packed, so that the copy is no longer than they need. */
+static enum ndt_status place_scans(struct cuda_backend *cuda, const struct ndt_cloud *const *scans, size_t count,
+                                   size_t *floats, struct ndt_error *err)
+{
+    size_t points = 0, blocks = 0;
+    if (count > NDT_CUDA_ITEMS)
+        return ndt_fail(err, NDT_ERR_LIMIT, "%zu scans at once; the limit is %d", count, NDT_CUDA_ITEMS);
+    for (size_t i = 0; i < count; i++) {
+        struct ndt_cuda_scan *scan = &cuda->resident.scans[i];
+        points += scans[i]->count;
+        if (points > cuda->plan.max_points)
+            break;
+        scan->at = (uint32_t)(3 * blocks * NDT_GPU_BLOCK);
+        scan->count = (uint32_t)scans[i]->count;
+        scan->blocks = scan->count ? ndt_cuda_blocks(scan->count) : 1;
+        blocks += scan->blocks;
+    }
+    if (points > cuda->plan.max_points || blocks * NDT_GPU_BLOCK > cuda->plan.stride)
+        return ndt_fail(err, NDT_ERR_LIMIT, "%s of %zu points; the limit is backend.max_points, %zu",
+                        count == 1 ? "a scan" : "scans", points, cuda->plan.max_points);
+    cuda->resident.scan_count = count;
+    *floats = 3 * blocks * NDT_GPU_BLOCK;
+    return NDT_OK;
+}
+
+static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *place, float *buffer)
+{
+    const size_t column = (size_t)place->blocks * NDT_GPU_BLOCK, bytes = scan->count * sizeof(float);
+    memset(buffer + place->at, 0, 3 * column * sizeof(float));
+    if (bytes == 0)
+        return;
+    memcpy(buffer + place->at, scan->x_m, bytes);
+    memcpy(buffer + place->at + column, scan->y_m, bytes);
+    memcpy(buffer + place->at + 2 * column, scan->z_m, bytes);
+}
+
+static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
+                                      size_t count, struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    size_t floats = 0;
+    float *buffer;
+    cuda->resident.scan_count = 0;
+    cuda->job.count = cuda->job.blocks = 0;
+    enum ndt_status status = place_scans(cuda, scans, count, &floats, err);
+    if (status != NDT_OK || count == 0)
+        return status;
+    cuda->job.count = (uint32_t)scans[0]->count;
+    cuda->job.blocks = ndt_cuda_blocks(scans[0]->count);
+    cuda->job.y_m = cuda->job.x_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
+    cuda->job.z_m = cuda->job.y_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
+    if (count == 1 && scans[0]->count == 0)
+        return NDT_OK;
+    status = next_buffer(cuda, &buffer, err);
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        pack_scan(scans[i], &cuda->resident.scans[i], buffer);
+    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, floats * sizeof(float), err);
+}
+
 static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
                                      struct ndt_error *err)
 {
-    struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    float *buffer;
-    if (scan->count > cuda->plan.max_points)
-        return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is backend.max_points, %zu",
-                        scan->count, cuda->plan.max_points);
-    cuda->job.count = (uint32_t)scan->count;
-    cuda->job.blocks = ndt_cuda_blocks(scan->count);
-    if (scan->count == 0)
-        return NDT_OK;
-    enum ndt_status status = next_buffer(cuda, &buffer, err);
-    if (status != NDT_OK)
-        return status;
-    /* Columns at full blocks, packed: one copy, no longer than the scan needs. */
-    const size_t column = (size_t)cuda->job.blocks * NDT_GPU_BLOCK, bytes = scan->count * sizeof(float);
-    memset(buffer, 0, 3 * column * sizeof(float));
-    memcpy(buffer, scan->x_m, bytes);
-    memcpy(buffer + column, scan->y_m, bytes);
-    memcpy(buffer + 2 * column, scan->z_m, bytes);
-    cuda->job.y_m = cuda->job.x_m + column;
-    cuda->job.z_m = cuda->job.x_m + 2 * column;
-    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, 3 * column * sizeof(float), err);
+    return cuda_set_scans(backend, &scan, 1, err);
 }
 
 /* Splits the pose into a whole cell and the rest, as the CPU backend does it. */
@@ -278,6 +346,42 @@ static enum ndt_status cuda_eval(struct ndt_backend *backend, const struct ndt_e
     return status;
 }
 
+static size_t cuda_search_limit(const struct ndt_backend *backend)
+{
+    return ((const struct cuda_backend *)backend)->pipeline->shape == NDT_CUDA_HOST ? 0 : NDT_CUDA_ITEMS;
+}
+
+static enum ndt_status check_search(const struct cuda_backend *cuda, const struct ndt_newton_rules *rules,
+                                    const struct ndt_search_item *items, size_t count, struct ndt_error *err)
+{
+    const size_t levels = cuda->map ? cuda->map->level_count : 0;
+    if (cuda->pipeline->shape == NDT_CUDA_HOST)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "cuda.pipeline %s has no searches", cuda->pipeline->name);
+    if (count > NDT_CUDA_ITEMS)
+        return ndt_fail(err, NDT_ERR_LIMIT, "%zu searches at once; the limit is %d", count, NDT_CUDA_ITEMS);
+    if (rules->level_count < 1 || rules->level_count > NDT_MAX_LEVELS)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "a chain of %d levels", rules->level_count);
+    for (int32_t i = 0; i < rules->level_count; i++)
+        if (rules->level[i] < 0 || (size_t)rules->level[i] >= levels)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", rules->level[i], levels);
+    for (size_t i = 0; i < count; i++)
+        if (items[i].scan >= cuda->resident.scan_count)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "scan %u of %zu", items[i].scan, cuda->resident.scan_count);
+    return NDT_OK;
+}
+
+static enum ndt_status cuda_search(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
+                                   struct ndt_search_item *items, size_t count, double until_us,
+                                   struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    enum ndt_status status = check_search(cuda, rules, items, count, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_resident_search(&cuda->resident, &cuda->on_device, rules, items, count, until_us, err);
+    cuda->scans_queued = 0; /* it has waited */
+    return status;
+}
+
 static enum ndt_status cuda_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                                  struct ndt_error *err)
 {
@@ -321,6 +425,8 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
     size_t used = 0;
     for (int i = 0; i < PIPELINE_COUNT && used < size; i++) {
         struct ndt_cuda_plan plan;
+        if (pipelines[i]->shape > NDT_CUDA_AUTOMATIC) /* as `resident` */
+            continue;
         ndt_cuda_plan_make(&plan, pipelines[i], config->max_points);
         used += (size_t)snprintf(text + used, size - used,
                                  "%s (%s): %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
@@ -358,4 +464,7 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .plan = cuda_plan,
     .dump = cuda_dump,
     .overheads = cuda_overheads,
+    .search_limit = cuda_search_limit,
+    .set_scans = cuda_set_scans,
+    .search = cuda_search,
 };

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <cuda_runtime_api.h>
+#include "cuda_call.h"
 
-enum { OLDEST_MAJOR = 7, OLDEST_MINOR = 5 };
+enum { OLDEST_MAJOR = 7, OLDEST_MINOR = 5, PORTABLE_CLUSTER = 8, FIRST_WITH_LOOPS = 12040 };
 
 static enum ndt_status lost(struct ndt_cuda_device *device, struct ndt_error *err)
 {
@@ -14,9 +14,8 @@ static enum ndt_status lost(struct ndt_cuda_device *device, struct ndt_error *er
     return NDT_ERR_DEVICE;
 }
 
-/* NDT_OK, or the device is lost from now on. */
-static enum ndt_status check(struct ndt_cuda_device *device, cudaError_t code, const char *what,
-                             struct ndt_error *err)
+enum ndt_status ndt_cuda_check(struct ndt_cuda_device *device, cudaError_t code, const char *what,
+                               struct ndt_error *err)
 {
     if (code == cudaSuccess)
         return NDT_OK;
@@ -28,9 +27,11 @@ static enum ndt_status check(struct ndt_cuda_device *device, cudaError_t code, c
 
 /* Which device a thread talks to is a property of the thread, and the backend may be used by another one than
  * opened it. */
-static enum ndt_status enter(struct ndt_cuda_device *device, struct ndt_error *err)
+enum ndt_status ndt_cuda_enter(struct ndt_cuda_device *device, struct ndt_error *err)
 {
-    return device->is_lost ? lost(device, err) : check(device, cudaSetDevice(device->index), "cannot be used", err);
+    if (device->is_lost)
+        return lost(device, err);
+    return ndt_cuda_check(device, cudaSetDevice(device->index), "cannot be used", err);
 }
 
 static enum ndt_status no_driver(struct ndt_error *err, cudaError_t code)
@@ -46,6 +47,30 @@ static enum ndt_status no_driver(struct ndt_error *err, cudaError_t code)
     if (code == cudaErrorNoDevice)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "an NVIDIA driver, but no CUDA device");
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s", cudaGetErrorString(code));
+}
+
+/* Eight blocks wherever there are clusters, but for parts of a device with fewer processors than that. */
+static int largest_cluster(int index, const struct ndt_cuda_facts *facts)
+{
+    int has_clusters = 0, blocks = PORTABLE_CLUSTER;
+    if (cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, index) != cudaSuccess || !has_clusters ||
+        facts->major < 9)
+        return 1;
+    while (blocks > 1 && blocks > facts->processors)
+        blocks /= 2;
+    return blocks;
+}
+
+static void describe(struct ndt_cuda_facts *out, const struct cudaDeviceProp *properties)
+{
+    (void)cudaDriverGetVersion(&out->driver);
+    (void)cudaRuntimeGetVersion(&out->runtime);
+    snprintf(out->name, sizeof(out->name), "%.*s", (int)sizeof(out->name) - 1, properties->name);
+    out->major = properties->major;
+    out->minor = properties->minor;
+    out->processors = properties->multiProcessorCount;
+    out->bytes = properties->totalGlobalMem;
+    out->has_loops = out->driver >= FIRST_WITH_LOOPS && out->runtime >= FIRST_WITH_LOOPS;
 }
 
 enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt_error *err)
@@ -64,13 +89,8 @@ enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt
     code = cudaGetDeviceProperties(&properties, index);
     if (code != cudaSuccess)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "CUDA device %d: %s", index, cudaGetErrorString(code));
-    (void)cudaDriverGetVersion(&out->driver);
-    (void)cudaRuntimeGetVersion(&out->runtime);
-    snprintf(out->name, sizeof(out->name), "%.*s", (int)sizeof(out->name) - 1, properties.name);
-    out->major = properties.major;
-    out->minor = properties.minor;
-    out->processors = properties.multiProcessorCount;
-    out->bytes = properties.totalGlobalMem;
+    describe(out, &properties);
+    out->largest_cluster = largest_cluster(index, out);
     if (out->major < OLDEST_MAJOR || (out->major == OLDEST_MAJOR && out->minor < OLDEST_MINOR))
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s is too old: compute capability %d.%d, %d.%d is needed",
                         out->name, out->major, out->minor, OLDEST_MAJOR, OLDEST_MINOR);
@@ -80,13 +100,9 @@ enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt
 enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, struct ndt_error *err)
 {
     *device = (struct ndt_cuda_device){.index = index, .is_open = 1};
-    enum ndt_status status = check(device, cudaSetDevice(index), "cannot be used", err);
+    enum ndt_status status = ndt_cuda_check(device, cudaSetDevice(index), "cannot be used", err);
     if (status == NDT_OK)
-        status = check(device, cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking), "stream", err);
-    if (status == NDT_OK)
-        status = check(device, cudaEventCreate(&device->start), "event", err);
-    if (status == NDT_OK)
-        status = check(device, cudaEventCreate(&device->stop), "event", err);
+        status = ndt_cuda_streams_open(device, err);
     if (status != NDT_OK)
         ndt_cuda_device_close(device);
     return status;
@@ -98,12 +114,7 @@ void ndt_cuda_device_close(struct ndt_cuda_device *device)
     if (!device->is_open)
         return;
     (void)cudaSetDevice(device->index);
-    if (device->stop)
-        (void)cudaEventDestroy(device->stop);
-    if (device->start)
-        (void)cudaEventDestroy(device->start);
-    if (device->stream)
-        (void)cudaStreamDestroy(device->stream);
+    ndt_cuda_streams_close(device);
     if (device->is_lost) {
         (void)cudaDeviceReset();
         (void)cudaGetLastError();
@@ -115,35 +126,40 @@ enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out,
 {
     size_t total;
     *out = 0;
-    enum ndt_status status = enter(device, err);
-    return status == NDT_OK ? check(device, cudaMemGetInfo(out, &total), "free memory", err) : status;
+    enum ndt_status status = ndt_cuda_enter(device, err);
+    return status == NDT_OK ? ndt_cuda_check(device, cudaMemGetInfo(out, &total), "free memory", err) : status;
 }
 
-static enum ndt_status allocated(struct ndt_cuda_device *device, cudaError_t code, size_t bytes, const char *what,
-                                 struct ndt_error *err)
+enum ndt_status ndt_cuda_check_allocated(struct ndt_cuda_device *device, cudaError_t code, size_t bytes,
+                                         const char *what, struct ndt_error *err)
 {
     if (code == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError(); /* would be reported again by the next launch */
+        if (bytes == 0)
+            return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no memory for %s", device->index, what);
         return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no %zu bytes for %s", device->index, bytes, what);
     }
     device->counters.allocations += code == cudaSuccess;
-    return check(device, code, what, err);
+    return ndt_cuda_check(device, code, what, err);
 }
 
 enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, size_t bytes, const char *what,
                                   struct ndt_error *err)
 {
     *out = NULL;
-    enum ndt_status status = enter(device, err);
-    return status == NDT_OK ? allocated(device, cudaMalloc(out, bytes ? bytes : 1), bytes, what, err) : status;
+    bytes = bytes ? bytes : 1;
+    enum ndt_status status = ndt_cuda_enter(device, err);
+    return status == NDT_OK ? ndt_cuda_check_allocated(device, cudaMalloc(out, bytes), bytes, what, err) : status;
 }
 
 enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes, const char *what,
                                          struct ndt_error *err)
 {
     *out = NULL;
-    enum ndt_status status = enter(device, err);
-    return status == NDT_OK ? allocated(device, cudaMallocHost(out, bytes ? bytes : 1), bytes, what, err) : status;
+    bytes = bytes ? bytes : 1;
+    enum ndt_status status = ndt_cuda_enter(device, err);
+    return status == NDT_OK ? ndt_cuda_check_allocated(device, cudaMallocHost(out, bytes), bytes, what, err)
+                            : status;
 }
 
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory)
@@ -161,78 +177,66 @@ void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory)
 enum ndt_status ndt_cuda_upload(struct ndt_cuda_device *device, void *to, const void *from, size_t bytes,
                                 struct ndt_error *err)
 {
-    enum ndt_status status = enter(device, err);
+    return ndt_cuda_upload_on(device, NDT_CUDA_MAIN, to, from, bytes, err);
+}
+
+enum ndt_status ndt_cuda_upload_on(struct ndt_cuda_device *device, enum ndt_cuda_stream stream, void *to,
+                                   const void *from, size_t bytes, struct ndt_error *err)
+{
+    enum ndt_status status = ndt_cuda_enter(device, err);
     if (status != NDT_OK)
         return status;
     device->counters.h2d_bytes += bytes;
     device->counters.h2d_copies++;
-    return check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->stream), "upload", err);
+    return ndt_cuda_check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->streams[stream]),
+                          "upload", err);
 }
 
 enum ndt_status ndt_cuda_download(struct ndt_cuda_device *device, void *to, const void *from, size_t bytes,
                                   struct ndt_error *err)
 {
-    enum ndt_status status = enter(device, err);
+    enum ndt_status status = ndt_cuda_enter(device, err);
     if (status != NDT_OK)
         return status;
     device->counters.d2h_bytes += bytes;
     device->counters.d2h_copies++;
-    return check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->stream), "download", err);
+    return ndt_cuda_check(device,
+                          cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->streams[NDT_CUDA_MAIN]),
+                          "download", err);
 }
 
 enum ndt_status ndt_cuda_clear(struct ndt_cuda_device *device, void *memory, size_t bytes, struct ndt_error *err)
 {
-    enum ndt_status status = enter(device, err);
+    enum ndt_status status = ndt_cuda_enter(device, err);
     if (status != NDT_OK)
         return status;
-    return check(device, cudaMemsetAsync(memory, 0, bytes, device->stream), "clearing memory", err);
+    return ndt_cuda_check(device, cudaMemsetAsync(memory, 0, bytes, device->streams[NDT_CUDA_MAIN]),
+                          "clearing memory", err);
 }
 
 enum ndt_status ndt_cuda_launch(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
                                 const struct ndt_gpu_job *job, struct ndt_error *err)
 {
-    enum ndt_status status = enter(device, err);
+    return ndt_cuda_launch_team(device, kernel, blocks, NDT_GPU_BLOCK, 1, job, err);
+}
+
+enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
+                                     unsigned threads, unsigned cluster, const struct ndt_gpu_job *job,
+                                     struct ndt_error *err)
+{
+    enum ndt_status status = ndt_cuda_enter(device, err);
     if (status != NDT_OK)
         return status;
-    const dim3 grid = {blocks, 1, 1}, block = {NDT_GPU_BLOCK, 1, 1};
     struct ndt_gpu_job copy = *job;
     void *arguments[] = {&copy};
+    cudaLaunchAttribute team = {.id = cudaLaunchAttributeClusterDimension};
+    team.val.clusterDim.x = cluster;
+    team.val.clusterDim.y = team.val.clusterDim.z = 1;
+    const cudaLaunchConfig_t config = {.gridDim = {blocks, 1, 1},
+                                       .blockDim = {threads, 1, 1},
+                                       .stream = device->streams[NDT_CUDA_MAIN],
+                                       .attrs = &team,
+                                       .numAttrs = cluster > 1}; /* older devices know no such attribute */
     device->counters.launches++;
-    return check(device, cudaLaunchKernel(kernel, grid, block, arguments, 0, device->stream), "launch", err);
-}
-
-enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err)
-{
-    enum ndt_status status = enter(device, err);
-    if (status != NDT_OK)
-        return status;
-    return check(device, cudaEventRecord(device->start, device->stream), "event", err);
-}
-
-enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err)
-{
-    enum ndt_status status = enter(device, err);
-    if (status != NDT_OK)
-        return status;
-    return check(device, cudaEventRecord(device->stop, device->stream), "event", err);
-}
-
-enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err)
-{
-    enum ndt_status status = enter(device, err);
-    if (status != NDT_OK)
-        return status;
-    device->counters.synchronisations++;
-    return check(device, cudaStreamSynchronize(device->stream), "running", err);
-}
-
-enum ndt_status ndt_cuda_bill_kernels(struct ndt_cuda_device *device, struct ndt_error *err)
-{
-    float took_ms = 0;
-    enum ndt_status status = enter(device, err);
-    if (status != NDT_OK)
-        return status;
-    status = check(device, cudaEventElapsedTime(&took_ms, device->start, device->stop), "event", err);
-    device->counters.kernel_us += (double)took_ms * 1e3;
-    return status;
+    return ndt_cuda_check(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
 }

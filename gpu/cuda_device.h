@@ -1,4 +1,5 @@
-/* One CUDA device: the only file behind which the CUDA runtime is called, so that every copy, byte, launch,
+/* One CUDA device: the only header behind which the CUDA runtime is called (in cuda_device.c: the device, memory,
+ * copies and launches; cuda_stream.c: streams, marks and waiting; cuda_graph.c), so that every copy, byte, launch,
  * synchronisation and allocation is counted, and every call checked.
  *
  * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or a search, and two beside

@@ -48,6 +48,7 @@ static void describe_level(struct ndt_gpu_level *out, const struct ndt_map_level
         .d2 = (float)level->d2,
         .d1d2 = (float)(level->d1 * level->d2),
         .d1 = level->d1,
+        .leaf_exact_m = level->leaf_m,
     };
     memcpy(out->brick_min, level->brick_min, sizeof(out->brick_min));
     memcpy(out->brick_dim, level->brick_dim, sizeof(out->brick_dim));

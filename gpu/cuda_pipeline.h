@@ -5,6 +5,17 @@
 
 #include "cuda_device.h"
 
+/* How whole searches run on the device, see kernels_resident.cu. */
+enum ndt_cuda_shape {
+    NDT_CUDA_HOST,      /* they do not: Newton's method runs on the host */
+    NDT_CUDA_AUTOMATIC, /* whatever fits the device and the size */
+    NDT_CUDA_BLOCK,     /* a block per search */
+    NDT_CUDA_CLUSTER,   /* a cluster of blocks per search; compute capability 9.0 */
+    NDT_CUDA_LOOP,      /* a graph that loops on the device; CUDA 12.4 */
+    NDT_CUDA_CHAIN      /* a graph of NDT_CUDA_CHAIN_LENGTH passes, as often as needed */
+};
+enum { NDT_CUDA_CHAIN_LENGTH = 24 };
+
 struct ndt_cuda_pipeline {
     const char *name;  /* cuda.pipeline */
     const char *about; /* a few words */
@@ -13,11 +24,15 @@ struct ndt_cuda_pipeline {
     void (*place)(struct ndt_gpu_job *job, float *buffers);
     /* Queues the kernels that turn job->angles into job->sums. */
     enum ndt_status (*launch)(struct ndt_cuda_device *device, const struct ndt_gpu_job *job, struct ndt_error *err);
+    enum ndt_cuda_shape shape;
     int has_intermediates; /* leaves them in its buffers, for ndt_cuda_dump */
 };
 
 extern const struct ndt_cuda_pipeline ndt_cuda_staged;
 extern const struct ndt_cuda_pipeline ndt_cuda_fused;
+/* resident: evaluates like `fused`, and has searches. One row per shape. */
+enum { NDT_CUDA_RESIDENT_PIPELINES = 5 };
+extern const struct ndt_cuda_pipeline ndt_cuda_resident_pipelines[NDT_CUDA_RESIDENT_PIPELINES];
 
 /* Blocks for so many points. */
 static inline unsigned ndt_cuda_blocks(size_t points)

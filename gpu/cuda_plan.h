@@ -6,14 +6,18 @@
 #include "ndt/map.h"
 
 enum { NDT_CUDA_POOL = 2, NDT_CUDA_ALIGNMENT = 256 };
+/* Searches of a launch, and rows of the trace of each. */
+enum { NDT_CUDA_ITEMS = 256, NDT_CUDA_TRACE = 48 };
 
 /* Offsets into the one device allocation and the one pinned allocation, in bytes. */
 struct ndt_cuda_plan {
     size_t max_points;
     size_t stride; /* points, padded, of a column of a buffer */
     size_t angles, sums, ticket, scan, block_sums, buffers;
+    size_t batch; /* struct ndt_gpu_batch, its items and their rows */
+    size_t batch_bytes;
     size_t device_bytes;
-    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL];
+    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch;
     size_t pinned_bytes;
 };
 

@@ -10,6 +10,9 @@
  * added in the order of the blocks, so the result depends on neither the device nor its load. */
 enum { NDT_GPU_BLOCK = 128, NDT_GPU_WARP = 32, NDT_GPU_WARPS = NDT_GPU_BLOCK / NDT_GPU_WARP, NDT_GPU_ROW = 32 };
 
+/* resident, one team per search: threads of a block, which take NDT_GPU_GROUPS blocks of points at a time. */
+enum { NDT_GPU_GROUPS = 4, NDT_GPU_TEAM = NDT_GPU_GROUPS * NDT_GPU_BLOCK };
+
 /* Order within a row: that of struct ndt_eval; the last number is unused. */
 enum {
     NDT_GPU_SCORE = 0,
@@ -36,31 +39,51 @@ struct ndt_gpu_level {
     uint32_t brick_slots;
     int32_t hashed;
     float leaf_m, d2, d1d2;
-    double d1;
+    double d1, leaf_exact_m;
 };
 
-/* One search on the device. */
+/* resident */
+
+enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_LOOK_AROUND, NDT_GPU_FINISHED };
+
+/* What the blocks of an item do in a pass. */
+struct ndt_gpu_orders {
+    double p[6];
+    int32_t level, neighbours;
+    int32_t stage; /* enum ndt_gpu_stage */
+    int32_t first; /* the points have to be turned yet */
+};
+
+/* One search. Before the first launch: newton begun, stage EVALUATE, the rest as it says; then it is the device's.
+ */
 struct ndt_gpu_item {
     struct ndt_newton newton;
+    struct ndt_gpu_orders orders;
     double coverage;
-    uint32_t count, blocks; /* points, and blocks of NDT_GPU_BLOCK of them */
+    double clock_us;        /* when its last row was closed */
+    uint32_t count, blocks; /* points, and blocks of NDT_GPU_BLOCK of them, at least one */
     uint32_t scan_at;       /* floats into `scan`: columns x y z of blocks * NDT_GPU_BLOCK floats each */
     uint32_t turned_at;     /* the same in `turned` */
     uint32_t row_at;        /* rows of NDT_GPU_ROW doubles into `block_sums` */
-    uint32_t seen;          /* sectors of the horizon that meet the map */
+    uint32_t seen;          /* sectors of the horizon that meet the map; zero at first */
     uint32_t ticket;        /* blocks that are done with this pass; zero between passes */
-    int32_t stage;          /* enum ndt_gpu_stage */
-    double clock_us;        /* when its last row was closed */
 };
-enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_LOOK_AROUND, NDT_GPU_FINISHED };
 
-/* What a launch of a resident kernel works on, in the device's memory. Items follow directly, then their rows. */
+/* What a launch of a resident kernel works on, in the device's memory. The host writes it before every launch. */
+struct ndt_gpu_control {
+    int32_t pass_limit; /* evaluations in this launch, at least one */
+    int32_t give_up;    /* 1: searches that are not done by then end with what they have; 0: they go on later */
+    int32_t passes;     /* made; zero before */
+    int32_t runs;       /* of the kernel of passes; zero before */
+    uint32_t active;    /* items not finished before this pass; all of them before */
+    uint32_t ticket;    /* items that are done with this pass; zero before */
+    uint32_t finished;  /* items that finished in this pass; zero before */
+};
+
 struct ndt_gpu_batch {
+    struct ndt_gpu_control control;
+    int32_t item_count, row_capacity; /* rows per item */
     struct ndt_newton_rules rules;
-    int32_t item_count, row_capacity; /* per item */
-    int32_t pass_limit;               /* evaluations per launch, at most */
-    int32_t passes;                   /* made in this launch, where the kernel is a pass; zero between launches */
-    uint32_t items_done, ticket;      /* items that are done with this pass, and with everything */
     const float *scan;
     float *turned;
     double *block_sums;
@@ -89,7 +112,7 @@ struct ndt_gpu_job {
     float *point_hessian;
     float *terms; /* NDT_GPU_SUMS: what each point adds to the sums, score and nearest without the factor -d1 */
     /* resident */
-    struct ndt_gpu_batch *batch;
+    struct ndt_gpu_batch *batch; /* `blocks` is per item then */
     uint64_t loop; /* cudaGraphConditionalHandle of the graph that runs the kernel, where it is in one */
 };
 

@@ -1,5 +1,5 @@
 /* The kernels, as cudaLaunchKernel wants them. Each takes one struct ndt_gpu_job by value and is launched with
- * NDT_GPU_BLOCK threads per block. */
+ * NDT_GPU_BLOCK threads per block, if nothing else is said. */
 #ifndef NDT_GPU_KERNELS_H
 #define NDT_GPU_KERNELS_H
 
@@ -17,6 +17,10 @@ const void *ndt_kernel_reduce(void);        /* terms -> block_sums */
 const void *ndt_kernel_finish(void);        /* block_sums -> sums */
 /* fused: points -> sums, one block per NDT_GPU_BLOCK points; the last block to end adds up. */
 const void *ndt_kernel_fused(void);
+/* resident: job.batch -> its items. See kernels_resident.cu. Teams have NDT_GPU_TEAM threads per block. */
+const void *ndt_kernel_resident_block(void);   /* one block per item */
+const void *ndt_kernel_resident_cluster(void); /* one cluster per item */
+const void *ndt_kernel_resident_pass(void);    /* one pass of all items, job.blocks blocks each */
 /* Does nothing: what a launch costs. */
 const void *ndt_kernel_empty(void);
 

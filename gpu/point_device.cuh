@@ -21,14 +21,17 @@ static __device__ inline uint32_t point_index()
     return blockIdx.x * (uint32_t)NDT_GPU_BLOCK + threadIdx.x;
 }
 
+static __device__ inline void make_tables(const float angles[6], struct ndt_tables_f *tables)
+{
+    const struct ndt_angles_f named = {angles[0], angles[1], angles[2], angles[3], angles[4], angles[5]};
+    ndt_set_tables_f(tables, &named);
+}
+
 /* One thread makes the tables for its block from the 24 bytes; all wait. */
 static __device__ inline void share_tables(const struct ndt_gpu_job &job, struct ndt_tables_f *tables)
 {
-    if (threadIdx.x == 0) {
-        const struct ndt_angles_f angles = {job.angles[0], job.angles[1], job.angles[2],
-                                            job.angles[3], job.angles[4], job.angles[5]};
-        ndt_set_tables_f(tables, &angles);
-    }
+    if (threadIdx.x == 0)
+        make_tables(job.angles, tables);
     __syncthreads(); /* tables are complete */
 }
 

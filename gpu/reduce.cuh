@@ -29,43 +29,62 @@ static __device__ inline float sum_over_warp(float values[NDT_GPU_ROW])
     return values[0];
 }
 
-/* One number per thread and column: adds the NDT_GPU_WARPS rows in double; the result is valid in the first warp.
- */
-template <class T> static __device__ inline double sum_over_rows(T rows[NDT_GPU_WARPS][NDT_GPU_ROW], T value)
+/* A group is NDT_GPU_BLOCK threads in a row: the whole block, but for the teams of the resident kernels. */
+static __device__ inline unsigned group_of_thread()
 {
-    const unsigned warp = threadIdx.x / (unsigned)NDT_GPU_WARP, lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
-    double sum = 0;
-    rows[warp][lane] = value;
-    __syncthreads(); /* all rows are there */
-    if (warp == 0)
-        for (int i = 0; i < NDT_GPU_WARPS; i++)
-            sum += (double)rows[i][lane];
-    return sum;
+    return threadIdx.x / (unsigned)NDT_GPU_BLOCK;
 }
 
-/* Writes the block's row of sums; every thread of the block has to come. */
+/* Sums over the threads of a group, in double after the warps: row `row` of job.block_sums, where there is one. `rows`
+ * is shared and the group's own; every thread of the block has to come. */
+static __device__ inline void store_row(const struct ndt_gpu_job &job, uint32_t row, float values[NDT_GPU_ROW],
+                                        float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
+{
+    const unsigned thread = threadIdx.x % (unsigned)NDT_GPU_BLOCK, warp = thread / (unsigned)NDT_GPU_WARP;
+    const unsigned lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
+    rows[warp][lane] = sum_over_warp(values);
+    __syncthreads(); /* all rows are there */
+    if (warp != 0 || row >= job.blocks)
+        return;
+    double sum = 0;
+    for (int i = 0; i < NDT_GPU_WARPS; i++)
+        sum += (double)rows[i][lane];
+    job.block_sums[(size_t)row * NDT_GPU_ROW + lane] = sum;
+}
+
 static __device__ inline void store_block_sums(const struct ndt_gpu_job &job, float values[NDT_GPU_ROW])
 {
     __shared__ float rows[NDT_GPU_WARPS][NDT_GPU_ROW];
-    const double sum = sum_over_rows<float>(rows, sum_over_warp(values));
-    if (threadIdx.x < (unsigned)NDT_GPU_ROW)
-        job.block_sums[(size_t)blockIdx.x * NDT_GPU_ROW + threadIdx.x] = sum;
+    store_row(job, blockIdx.x, values, rows);
 }
 
-/* The rows of all blocks into the final sums; one block does it, every thread of it has to come. */
-static __device__ inline void add_block_sums(const struct ndt_gpu_job &job)
+/* The rows of all blocks into the final sums, by the first group of one block: whatever the size of the block, the order
+ * is the same. `parts` is shared; every thread of the block has to come. */
+static __device__ inline void add_rows(const struct ndt_gpu_job &job, double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
-    __shared__ double rows[NDT_GPU_WARPS][NDT_GPU_ROW];
     const unsigned warp = threadIdx.x / (unsigned)NDT_GPU_WARP, lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
     const volatile double *block_sums = job.block_sums; /* other blocks wrote them: not from the L1 cache */
-    double part = 0;
-#pragma unroll 4
-    for (uint32_t row = warp; row < job.blocks; row += (uint32_t)NDT_GPU_WARPS)
-        part += block_sums[(size_t)row * NDT_GPU_ROW + lane];
-    const double sum = sum_over_rows<double>(rows, part);
-    if (threadIdx.x < (unsigned)NDT_GPU_SUMS)
-        job.sums[threadIdx.x] =
-            threadIdx.x == NDT_GPU_SCORE || threadIdx.x == NDT_GPU_NEAREST ? -job.level.d1 * sum : sum;
+    if (warp < (unsigned)NDT_GPU_WARPS) {
+        double part = 0;
+#pragma unroll 8
+        for (uint32_t row = warp; row < job.blocks; row += (uint32_t)NDT_GPU_WARPS)
+            part += block_sums[(size_t)row * NDT_GPU_ROW + lane];
+        parts[warp][lane] = part;
+    }
+    __syncthreads(); /* all parts are there */
+    if (threadIdx.x >= (unsigned)NDT_GPU_SUMS)
+        return;
+    double sum = 0;
+    for (int i = 0; i < NDT_GPU_WARPS; i++)
+        sum += parts[i][lane];
+    job.sums[threadIdx.x] =
+        threadIdx.x == NDT_GPU_SCORE || threadIdx.x == NDT_GPU_NEAREST ? -job.level.d1 * sum : sum;
+}
+
+static __device__ inline void add_block_sums(const struct ndt_gpu_job &job)
+{
+    __shared__ double parts[NDT_GPU_WARPS][NDT_GPU_ROW];
+    add_rows(job, parts);
 }
 
 #endif

@@ -174,6 +174,50 @@ static enum ndt_status lasting_eval(struct ndt_backend *backend, const struct nd
     return perform((struct lasting_backend *)backend, &call, err);
 }
 
+static size_t lasting_search_limit(const struct ndt_backend *backend)
+{
+    const struct ndt_backend *inner = ((const struct lasting_backend *)backend)->inner;
+    return inner && inner->ops->search_limit ? inner->ops->search_limit(inner) : 0;
+}
+
+/* Scans are not kept for another try: whoever asked for searches has them, and is told to ask again. */
+static enum ndt_status after_search(struct lasting_backend *lasting, enum ndt_status status,
+                                    const struct ndt_error *why, struct ndt_error *err)
+{
+    if (status != NDT_ERR_DEVICE) {
+        if (status != NDT_OK && err)
+            *err = *why;
+        return status;
+    }
+    lasting->has_scan = 0;
+    status = recover(lasting, why, err);
+    return status == NDT_OK ? ndt_fail(err, NDT_ERR_UNSUPPORTED, "the device was lost: %.400s", why->text) : status;
+}
+
+static enum ndt_status lasting_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
+                                         size_t count, struct ndt_error *err)
+{
+    struct lasting_backend *lasting = (struct lasting_backend *)backend;
+    struct ndt_error why = {""};
+    lasting->has_scan = 0;
+    enum ndt_status status = lasting_search_limit(backend) > 0
+                                 ? lasting->inner->ops->set_scans(lasting->inner, scans, count, &why)
+                                 : NDT_ERR_UNSUPPORTED;
+    return after_search(lasting, status, &why, err);
+}
+
+static enum ndt_status lasting_search(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
+                                      struct ndt_search_item *items, size_t count, double until_us,
+                                      struct ndt_error *err)
+{
+    struct lasting_backend *lasting = (struct lasting_backend *)backend;
+    struct ndt_error why = {""};
+    enum ndt_status status = lasting_search_limit(backend) > 0
+                                 ? lasting->inner->ops->search(lasting->inner, rules, items, count, until_us, &why)
+                                 : NDT_ERR_UNSUPPORTED;
+    return after_search(lasting, status, &why, err);
+}
+
 static enum ndt_status lasting_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                                     struct ndt_error *err)
 {
@@ -215,6 +259,9 @@ static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backe
     lasting->ops.counters = lasting_counters;
     lasting->ops.describe = lasting_describe;
     lasting->ops.dump = lasting_dump;
+    lasting->ops.search_limit = lasting_search_limit;
+    lasting->ops.set_scans = lasting_set_scans;
+    lasting->ops.search = lasting_search;
     lasting->ops.overheads = NULL; /* would be measured on whatever is there now */
     lasting->base.ops = &lasting->ops;
     ndt_cloud_init(&lasting->scan);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "ndt/clock.h"
 #include "ndt/linalg.h"
 
 static const double DEG = 0.017453292519943295;
@@ -63,6 +63,7 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner)
         return;
     ndt_map_release(aligner->map);
     ndt_cloud_free(&aligner->turned);
+    ndt_batch_free(aligner->batch);
     free(aligner);
 }
 
@@ -138,9 +139,8 @@ enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, const struct ndt_al
     return find_levels(out, params, map, err);
 }
 
-/* Where the search starts, and by how much the scan is turned before. */
-static void place_guess(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
-                        const double origin_m[3])
+void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
+                      const double origin_m[3])
 {
     struct ndt_pose local = *T_map_guess;
     for (int i = 0; i < 3; i++)
@@ -155,8 +155,7 @@ static void place_guess(struct ndt_newton *newton, enum ndt_variant variant, con
     }
 }
 
-/* Mean of x x^T over the finite points, upper triangle. */
-static void second_moments(const struct ndt_cloud *scan, double out_m2[6])
+void ndt_second_moments(const struct ndt_cloud *scan, double out_m2[6])
 {
     double sum[6] = {0}, finite = 0;
     for (size_t i = 0; i < scan->count; i++) {
@@ -176,8 +175,8 @@ static void second_moments(const struct ndt_cloud *scan, double out_m2[6])
 static void write_trace(const struct ndt_search *search)
 {
     struct ndt_newton_rows *last = &search->aligner->last;
-    last->count = (size_t)search->newton.row_count;
-    last->count = last->count < NDT_MAX_ITERATIONS ? last->count : NDT_MAX_ITERATIONS;
+    last->count =
+        (size_t)(search->newton.row_count < search->row_capacity ? search->newton.row_count : search->row_capacity);
     for (size_t i = 0; i < last->count; i++) {
         const struct ndt_newton_row *row = &last->rows[i];
         struct ndt_iteration *out = &last->trace[i];
@@ -207,9 +206,8 @@ static void refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const
     snprintf(out->reason, sizeof(out->reason), "%s", reason);
 }
 
-/* Nothing to align, or nothing to align it with: says so and returns 0. */
-static int can_align(const struct ndt_map *map, const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
-                     struct ndt_align_result *out)
+int ndt_search_can_begin(const struct ndt_map *map, const struct ndt_cloud *scan,
+                         const struct ndt_pose *T_map_guess, struct ndt_align_result *out)
 {
     memset(out, 0, sizeof(*out));
     out->T_map_sensor = *T_map_guess;
@@ -224,7 +222,10 @@ static int can_align(const struct ndt_map *map, const struct ndt_cloud *scan, co
 
 static enum ndt_status search(struct ndt_search *search, struct ndt_align_result *out, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_search_load(search, err);
+    enum ndt_status status = ndt_search_on_device(search, &out->upload_us, err);
+    if (status != NDT_ERR_UNSUPPORTED)
+        return status;
+    status = ndt_search_load(search, err);
     out->upload_us = ndt_clock_us() - search->start_us;
     return status == NDT_OK ? ndt_search_run(search, err) : status;
 }
@@ -238,13 +239,13 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
     struct ndt_search one = {
         .aligner = aligner, .params = params, .rules = &rules, .scan = scan, .start_us = ndt_clock_us()};
     aligner->last.count = 0;
-    if (!can_align(aligner->map, scan, T_map_guess, out))
+    if (!ndt_search_can_begin(aligner->map, scan, T_map_guess, out))
         return NDT_OK;
     enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
         return status;
-    place_guess(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
-    second_moments(scan, second_m2);
+    ndt_search_place(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
+    ndt_second_moments(scan, second_m2);
     ndt_newton_set_levers(&one.newton, second_m2);
     status = search(&one, out, err);
     if (status != NDT_OK)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "clock.h"
+#include "ndt/clock.h"
 
 struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[6])
 {
@@ -121,6 +121,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, struct ndt_error *err)
 {
     struct ndt_newton *newton = &search->newton;
     enum ndt_status status = NDT_OK;
+    search->row_capacity = NDT_MAX_ITERATIONS;
     read_counters(search, &search->billed);
     ndt_newton_begin(newton, search->rules);
     while (status == NDT_OK && newton->wants_eval) {

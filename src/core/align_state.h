@@ -12,7 +12,8 @@ struct ndt_search {
     const struct ndt_cloud *scan;
     struct ndt_newton newton;
     double start_us;
-    double coverage; /* see struct ndt_scores */
+    int32_t row_capacity; /* rows that whoever drives keeps */
+    double coverage;      /* see struct ndt_scores */
     /* Driven by the host only: cost since the last row was closed; the evaluation that opens a level belongs to its
      * first row. */
     double slowest_eval_us; /* as seen so far, for the deadline */
@@ -31,6 +32,7 @@ struct ndt_aligner {
     } last; /* of the last ndt_align */
     /* What things usually cost, for the deadline only: one evaluation per level, and the judgement. */
     double level_us[NDT_MAX_LEVELS], judge_us;
+    struct ndt_batch *batch; /* room for searches that run together; NULL until there are some */
 };
 
 /* What `params` mean on this map. */
@@ -38,6 +40,22 @@ NDT_MUST_CHECK enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, cons
                                               const struct ndt_map *map, struct ndt_error *err);
 /* Where p is, in the map: with the turn R0 that the scan got beforehand. */
 struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[6]);
+
+/* What one search begins with: 0 and the reason in `out` when there is nothing to align, or nothing to align it
+ * with. */
+int ndt_search_can_begin(const struct ndt_map *map, const struct ndt_cloud *scan,
+                         const struct ndt_pose *T_map_guess, struct ndt_align_result *out);
+/* Where it starts, and by how much the scan is turned before. */
+void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
+                      const double origin_m[3]);
+/* Mean of x x^T over the finite points, upper triangle. */
+void ndt_second_moments(const struct ndt_cloud *scan, double out_m2[6]);
+
+/* Searches that run on the device, in align_batch.c. NDT_ERR_UNSUPPORTED: not, or no more: the host has to do it.
+ */
+NDT_MUST_CHECK enum ndt_status ndt_search_on_device(struct ndt_search *search, double *upload_us,
+                                                    struct ndt_error *err);
+void ndt_batch_free(struct ndt_batch *batch);
 
 /* The loop for backends that evaluate: turns the scan, hands it to the backend and feeds newton until it is done or
  * time is up. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "ndt/clock.h"
 #include "cpu/eval_wide.h"
 #include "ndt/backend.h"
 #include "ndt/linalg.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "clock.h"
+#include "ndt/clock.h"
 
 enum { MAX_THREADS = 256 };
 #define GATE_OPEN 0x80000000u

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "ndt/clock.h"
 #include "ndt/backend.h"
 
 static inline double ndt_exp_double(double x)

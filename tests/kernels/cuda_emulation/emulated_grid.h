@@ -1,6 +1,8 @@
-/* The threads of a block as fibers; see include/cuda_runtime_api.h. */
+/* The blocks of a launch, and their threads as fibers; see include/cuda_runtime_api.h. */
 #ifndef EMULATED_GRID_H
 #define EMULATED_GRID_H
+
+#include <stdint.h>
 
 #include "cuda_runtime_api.h"
 
@@ -11,19 +13,32 @@ extern "C" {
 /* Who runs now. */
 extern struct emulated_grid {
     dim3 thread, block, threads, blocks;
+    unsigned cluster; /* blocks of a cluster */
 } emulated_grid_now;
 
-/* All threads of the block that have not returned have to come; otherwise the program stops with a message. */
-void emulated_barrier(void);
-/* All 32 lanes of the warp have to come, with a full mask. */
-float emulated_shuffle_xor(unsigned mask, float value, int lanes);
+/* All threads of the block that have not returned have to come; otherwise the program stops with a message. Returns
+ * how many of them brought something other than zero. */
+unsigned emulated_barrier(int brought);
+/* The same for all blocks of the cluster. */
+void emulated_cluster_barrier(void);
+unsigned emulated_cluster_rank(void);
+unsigned emulated_cluster_size(void);
+/* All 32 lanes of the warp have to come, with a full mask. Returns what each of them brought, until the next one.
+ */
+const uint64_t *emulated_exchange(unsigned mask, uint64_t value);
 
 /* After what other blocks can see: somebody else runs now, most likely of another block. */
 void emulated_give_way(void);
 
-struct ndt_gpu_job;
-/* Runs a whole launch. */
-void emulated_run(const void *kernel, dim3 grid, dim3 block, const struct ndt_gpu_job *job);
+double emulated_clock_us(void);
+/* cudaGraphSetConditional. */
+void emulated_set_condition(uint64_t handle, unsigned value);
+
+struct emulated_launch;
+/* Runs a whole launch, whose shape is known to be possible. */
+void emulated_run(const struct emulated_launch *launch);
+/* A message of the emulation about the kernel that runs, and the end of the program. */
+void emulated_stop(const char *what);
 
 #ifdef __cplusplus
 }

@@ -20,10 +20,10 @@ done
 # build: kernels of $work/gpu into $work/check
 build() {
     local kernel
-    for kernel in kernels_empty kernels_fused kernels_staged; do
+    for kernel in "$work"/gpu/*.cu; do
         # shellcheck disable=SC2086
         "$cxx" -x c++ -std=gnu++17 -O1 $flags -I"$emulation" -I"$emulation/include" -I"$work/gpu" -I"$work/core/include" \
-            -I"$source/src/core/include" -c "$work/gpu/$kernel.cu" -o "$work/$kernel.o" || return 1
+            -I"$source/src/core/include" -c "$kernel" -o "$work/$(basename "$kernel" .cu).o" || return 1
     done
     # shellcheck disable=SC2086
     "$cxx" $flags -o "$work/check" "$work"/*.o "${objects[@]}" -lpthread -lm

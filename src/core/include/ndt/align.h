@@ -65,9 +65,9 @@ struct ndt_align_params {
                                      reported, and the guess is kept there; 0.0125 */
     double covariance_scale;      /* multiplies the Laplace covariance: the points of a scan are not independent.
                                      10: mean squared error over variance on KITTI 0005 was 8 to 13 */
-    /* Regularisation as in Autoware: gnss_scale * pairs * e^2 is taken off the score, e the distance from the pose to
-     * the position along the heading. Score, transform probability and covariance then include it; along the heading
-     * a weak direction is not held at the guess. */
+    /* Regularisation as in Autoware: gnss_scale * pairs * e^2 is taken off the score, e the distance from the pose
+     * to the position along the heading. Score, transform probability and covariance then include it; along the
+     * heading a weak direction is not held at the guess. */
     int has_gnss;
     double gnss_position_m[3]; /* in the map, height unused */
     double gnss_scale;         /* 0.01 */
@@ -131,6 +131,20 @@ NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, 
 NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                                          struct ndt_align_result *out, struct ndt_error *err);
+/* Many at once: scans that wait in a queue, or guesses for one scan. Where the backend has searches (see
+ * ndt/backend.h) they run together, otherwise one after the other; either way each result is bit for bit that of
+ * ndt_align alone. params->deadline_s is for all together, and what upload_us and align_us of each result tell.
+ * Items with the same `scan` pointer share its upload. Leaves no trace. Allocates when a batch is larger than any
+ * before. */
+struct ndt_align_item {
+    const struct ndt_cloud *scan;
+    struct ndt_pose T_map_guess;
+};
+NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                                               const struct ndt_align_item *items, size_t count,
+                                               struct ndt_align_result *out, struct ndt_error *err);
+/* How many of a batch run together; 1: one after the other. */
+size_t ndt_aligner_batch_size(const struct ndt_aligner *aligner);
 /* The rows of the last ndt_align; borrowed until the next one. */
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count);
 /* Evaluates again where row `iteration` of the trace started from, and writes what lies between points and sums;

@@ -56,6 +56,7 @@ struct ndt_overheads {
 struct ndt_search_item {
     uint32_t scan;            /* number of it in the last set_scans */
     int32_t row_capacity;     /* of `rows`; 0: not wanted */
+    int32_t row_count;        /* out: how many were written; a device may keep fewer than there were */
     struct ndt_newton newton; /* in: guess, R0 and levers; out: the answer */
     double coverage;          /* out; see struct ndt_scores */
     struct ndt_newton_row *rows;
@@ -99,7 +100,8 @@ struct ndt_backend_ops {
     enum ndt_status (*set_scans)(struct ndt_backend *backend, const struct ndt_cloud *const *scans, size_t count,
                                  struct ndt_error *err);
     /* Runs all of them at once; each comes out bit for bit as if it had been alone. until_us: by ndt_clock_us, when
-     * those that are not done give up; 0: never. A scan without points ends as off the map. */
+     * those that are not done give up; 0: never. A scan without points ends as off the map. NDT_ERR_UNSUPPORTED:
+     * look at search_limit again, the device was lost and replaced. */
     enum ndt_status (*search)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
                               struct ndt_search_item *items, size_t count, double until_us, struct ndt_error *err);
     /* Measures over so many rounds; counts them in the counters as well. */

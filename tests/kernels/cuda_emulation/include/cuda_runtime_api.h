@@ -1,12 +1,27 @@
 /* A stand-in for the CUDA runtime, for tests on machines without a GPU: the part of it that gpu/ uses, on the CPU.
  *
- * A test device, slow and simple. "Device" memory is host memory; a stream runs every call at once; a launch ends
- * before it returns, on this thread, with three blocks on their way at a time. Threads are fibers that give way at
- * barriers and warp shuffles only, in an order that a seed decides (NDT_EMULATION_SEED, and it goes on with every
- * launch): a thread or a block may be far ahead of others, so a kernel that lacks a barrier reads what is not there
- * yet. Memory and, before every block, shared memory are filled with NaN. What this cannot show: races between two
- * accesses with no barrier or shuffle between them in time, memory that other blocks see late, alignment faults,
- * speed.
+ * A test device, slow and simple. "Device" memory is host memory, filled with NaN; shared memory is, before every
+ * block. Whatever is left to chance comes from one sequence, begun by NDT_EMULATION_SEED: a run can be repeated.
+ *
+ * Threads are fibers on the caller's thread. Up to three blocks, or clusters of up to eight, are on their way at a
+ * time; a cluster's blocks all are. A thread gives way at barriers, warp shuffles and atomics only, to one that
+ * chance picks: a thread or a block may be far ahead of others, so a kernel that lacks a barrier, of the block or
+ * of the cluster, reads what is not there yet. Threads that wait at different places for each other stop the
+ * program, and so do a shuffle without all lanes, a loop that nobody ends and a condition that two threads set.
+ *
+ * Streams are queues, and what is in them runs as late as it may: when somebody waits for it, frees memory, or (an
+ * item at a time) asks for a mark. Then the streams take turns as chance will have it; only order within a stream
+ * and waiting for events holds that up. Copies read pinned memory when they run, so a buffer that is filled again
+ * too early arrives with the wrong content; pageable memory is read at once, and copies down to it are waited for,
+ * as the real runtime does both. Pinned memory that a copy down is queued for is NaN until that has run. A copy
+ * beyond an allocation is refused.
+ *
+ * Graphs hold kernels, one behind another (nodes that nothing orders run in any order), and while nodes around
+ * them.
+ *
+ * What this cannot show: races between two accesses with no barrier, shuffle or atomic between them in time, memory
+ * that other blocks see late (fences, caches), work that runs earlier than it must, alignment faults, launches that
+ * need more registers, shared memory or processors than there are, speed.
  *
  * Kernels take one struct ndt_gpu_job by value; there is no other signature. */
 #ifndef EMULATED_CUDA_RUNTIME_API_H
@@ -18,18 +33,29 @@
 extern "C" {
 #endif
 
+#define CUDART_VERSION 12040
+
 typedef enum cudaError {
     cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
-    cudaErrorLaunchFailure = 719
+    cudaErrorNotReady = 600,
+    cudaErrorLaunchFailure = 719,
+    cudaErrorNotSupported = 801
 } cudaError_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
-enum { cudaStreamNonBlocking = 1 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum cudaDeviceAttr { cudaDevAttrClusterLaunch = 120 };
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+typedef unsigned long long cudaGraphConditionalHandle;
 typedef struct dim3 {
     unsigned x, y, z;
 } dim3;
@@ -39,8 +65,49 @@ struct cudaDeviceProp {
     int major, minor, multiProcessorCount;
 };
 
+typedef enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 } cudaLaunchAttributeID;
+typedef struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    union {
+        struct {
+            unsigned x, y, z;
+        } clusterDim;
+    } val;
+} cudaLaunchAttribute;
+typedef struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+} cudaLaunchConfig_t;
+
+enum { cudaGraphCondAssignDefault = 1 };
+enum cudaGraphConditionalNodeType { cudaGraphCondTypeIf, cudaGraphCondTypeWhile };
+enum cudaGraphNodeType { cudaGraphNodeTypeKernel = 0, cudaGraphNodeTypeConditional = 13 };
+struct cudaKernelNodeParamsV2 {
+    void *func;
+    dim3 gridDim, blockDim;
+    unsigned sharedMemBytes;
+    void **kernelParams;
+};
+struct cudaConditionalNodeParams {
+    cudaGraphConditionalHandle handle;
+    enum cudaGraphConditionalNodeType type;
+    unsigned size;
+    cudaGraph_t *phGraph_out;
+};
+struct cudaGraphNodeParams {
+    enum cudaGraphNodeType type;
+    union {
+        struct cudaKernelNodeParamsV2 kernel;
+        struct cudaConditionalNodeParams conditional;
+    };
+};
+
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaSetDevice(int device);
@@ -58,12 +125,25 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t stop);
-cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
-                             cudaStream_t stream);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments);
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
+                                             unsigned at_launch, unsigned flags);
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
+                             struct cudaGraphNodeParams *params);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 /* For tests of what happens when a device fails; see emulated_runtime.c for the environment variables. */
 void emulated_fail_launches(int after, int count); /* `count` launches fail, `after` good ones from now */

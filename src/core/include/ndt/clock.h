@@ -1,4 +1,4 @@
-/* Private to the core: a monotonic clock for timings and deadlines; never an input to the mathematics. */
+/* A monotonic clock for timings and deadlines; never an input to the mathematics. */
 #ifndef NDT_CLOCK_H
 #define NDT_CLOCK_H
 

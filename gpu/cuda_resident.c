@@ -1,0 +1,347 @@
+#include "cuda_resident.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "ndt/clock.h"
+
+/* Evaluations of the first launch when it is not known what one costs, and what is left for the rest of the work.
+ */
+enum { UNKNOWN_LIMIT = 4 };
+static const double COST_MARGIN = 1.5, REST_US = 50;
+/* No search makes so many. */
+enum { NO_LIMIT = 1 << 20 };
+
+/* ---- shape ---- */
+
+unsigned ndt_cuda_cluster_size(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks)
+{
+    const unsigned processors = facts->processors > 0 ? (unsigned)facts->processors : 1;
+    unsigned size = 2;
+    while (size < (unsigned)facts->largest_cluster && size * NDT_GPU_GROUPS < blocks &&
+           size * 2 * items <= processors)
+        size *= 2;
+    return size;
+}
+
+/* A guess until it is measured on more devices: clusters where they are and the items leave processors idle; a
+ * single block where that keeps the device busy or is enough; else the whole device per pass. */
+enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks)
+{
+    const int is_small = blocks <= NDT_GPU_GROUPS, is_many = items * 2 > (size_t)facts->processors;
+    if (is_small || is_many)
+        return NDT_CUDA_BLOCK;
+    if (facts->largest_cluster > 1)
+        return NDT_CUDA_CLUSTER;
+    if (blocks <= 4 * NDT_GPU_GROUPS)
+        return NDT_CUDA_BLOCK;
+    return facts->has_loops ? NDT_CUDA_LOOP : NDT_CUDA_CHAIN;
+}
+
+/* ---- the batch, as it goes up ---- */
+
+/* A launch: items first .. first + count - 1 of the call. */
+struct launch {
+    struct ndt_search_item *items;
+    size_t count;
+    unsigned blocks; /* of the largest item */
+    int32_t row_capacity;
+    int wants_rows;
+    struct ndt_gpu_batch *batch;    /* pinned */
+    struct ndt_gpu_item *gpu_items; /* pinned, behind it */
+};
+
+static struct ndt_gpu_batch *device_batch(const struct ndt_cuda_resident *resident)
+{
+    return (struct ndt_gpu_batch *)(void *)(resident->memory + resident->plan->batch);
+}
+
+static struct ndt_gpu_item *device_items(const struct ndt_cuda_resident *resident)
+{
+    return (struct ndt_gpu_item *)(void *)(device_batch(resident) + 1);
+}
+
+/* As many items as there are rows and turned points for. */
+static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct ndt_search_item *items,
+                                size_t count)
+{
+    struct launch launch = {.items = items};
+    size_t points = 0;
+    for (; launch.count < count && launch.count < NDT_CUDA_ITEMS; launch.count++) {
+        const struct ndt_cuda_scan *scan = &resident->scans[items[launch.count].scan];
+        points += (size_t)scan->blocks * NDT_GPU_BLOCK;
+        if (points > resident->plan->stride && launch.count > 0)
+            break;
+        launch.blocks = scan->blocks > launch.blocks ? scan->blocks : launch.blocks;
+        launch.wants_rows |= items[launch.count].row_capacity > 0;
+    }
+    launch.row_capacity = NDT_CUDA_TRACE;
+    launch.batch = (struct ndt_gpu_batch *)(void *)(resident->pinned + resident->plan->pinned_batch);
+    launch.gpu_items = (struct ndt_gpu_item *)(void *)(launch.batch + 1);
+    return launch;
+}
+
+static void write_item(const struct ndt_cuda_resident *resident, const struct ndt_newton_rules *rules,
+                       const struct ndt_search_item *item, uint32_t row_at, struct ndt_gpu_item *out)
+{
+    const struct ndt_cuda_scan *scan = &resident->scans[item->scan];
+    memset(out, 0, sizeof(*out));
+    out->newton = item->newton;
+    ndt_newton_begin(&out->newton, rules);
+    memcpy(out->orders.p, out->newton.ask, sizeof(out->orders.p));
+    out->orders.level = out->newton.level;
+    out->orders.neighbours = out->newton.neighbours;
+    out->orders.stage = NDT_GPU_EVALUATE;
+    out->orders.first = 1;
+    out->count = scan->count;
+    out->blocks = scan->blocks;
+    out->scan_at = scan->at;
+    out->row_at = row_at;
+    out->turned_at = 3 * row_at * NDT_GPU_BLOCK;
+}
+
+static void write_batch(const struct ndt_cuda_resident *resident, const struct ndt_cuda_map *on_device,
+                        const struct ndt_newton_rules *rules, const struct launch *launch)
+{
+    uint32_t row_at = 0;
+    struct ndt_gpu_item *items = device_items(resident);
+    *launch->batch = (struct ndt_gpu_batch){
+        .item_count = (int32_t)launch->count,
+        .row_capacity = launch->row_capacity,
+        .rules = *rules,
+        .scan = (const float *)(void *)(resident->memory + resident->plan->scan),
+        .turned = (float *)(void *)(resident->memory + resident->plan->buffers),
+        .block_sums = (double *)(void *)(resident->memory + resident->plan->block_sums),
+        .items = items,
+        .rows = (struct ndt_newton_row *)(void *)(items + launch->count),
+    };
+    memcpy(launch->batch->levels, on_device->levels, sizeof(launch->batch->levels));
+    for (size_t i = 0; i < launch->count; i++) {
+        write_item(resident, rules, &launch->items[i], row_at, &launch->gpu_items[i]);
+        row_at += launch->gpu_items[i].blocks;
+    }
+}
+
+/* ---- launching ---- */
+
+static unsigned round_up_to_power(unsigned n)
+{
+    unsigned power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+/* The graph for this size; made when it is new. */
+static enum ndt_status find_graph(struct ndt_cuda_resident *resident, const struct launch *launch, unsigned length,
+                                  struct ndt_cuda_graph **out, struct ndt_error *err)
+{
+    const unsigned items = round_up_to_power((unsigned)launch->count), blocks = round_up_to_power(launch->blocks);
+    struct ndt_cuda_cached_graph *oldest = &resident->graphs[0];
+    for (int i = 0; i < NDT_CUDA_GRAPHS; i++) {
+        struct ndt_cuda_cached_graph *cached = &resident->graphs[i];
+        if (cached->graph.exec && cached->items == items && cached->blocks == blocks) {
+            cached->used = resident->launches;
+            *out = &cached->graph;
+            return NDT_OK;
+        }
+        if (cached->used < oldest->used)
+            oldest = cached;
+    }
+    ndt_cuda_graph_free(resident->device, &oldest->graph);
+    *oldest = (struct ndt_cuda_cached_graph){.items = items, .blocks = blocks, .used = resident->launches};
+    *out = &oldest->graph;
+    struct ndt_gpu_job job = resident->job;
+    job.blocks = blocks;
+    return ndt_cuda_graph_make(resident->device, &oldest->graph, ndt_kernel_resident_pass(), items * blocks,
+                               NDT_GPU_BLOCK, length, &job, err);
+}
+
+static enum ndt_cuda_shape shape_of(const struct ndt_cuda_resident *resident, const struct launch *launch)
+{
+    return resident->shape == NDT_CUDA_AUTOMATIC
+               ? ndt_cuda_choose_shape(resident->facts, launch->count, launch->blocks)
+               : resident->shape;
+}
+
+static enum ndt_status start(struct ndt_cuda_resident *resident, const struct launch *launch, struct ndt_error *err)
+{
+    const enum ndt_cuda_shape shape = shape_of(resident, launch);
+    const unsigned count = (unsigned)launch->count;
+    struct ndt_cuda_graph *graph;
+    resident->launches++;
+    if (shape == NDT_CUDA_BLOCK)
+        return ndt_cuda_launch_team(resident->device, ndt_kernel_resident_block(), count, NDT_GPU_TEAM, 1,
+                                    &resident->job, err);
+    if (shape == NDT_CUDA_CLUSTER) {
+        const unsigned size = ndt_cuda_cluster_size(resident->facts, launch->count, launch->blocks);
+        return ndt_cuda_launch_team(resident->device, ndt_kernel_resident_cluster(), count * size, NDT_GPU_TEAM,
+                                    size, &resident->job, err);
+    }
+    enum ndt_status status =
+        find_graph(resident, launch, shape == NDT_CUDA_CHAIN ? NDT_CUDA_CHAIN_LENGTH : 0, &graph, err);
+    return status == NDT_OK ? ndt_cuda_graph_launch(resident->device, graph, err) : status;
+}
+
+/* How many evaluations the launch may make, and whether it is the last one. */
+static void set_limit(const struct ndt_cuda_resident *resident, const struct launch *launch, double until_us)
+{
+    struct ndt_gpu_control *control = &launch->batch->control;
+    const int is_chain = shape_of(resident, launch) == NDT_CUDA_CHAIN;
+    const int most = is_chain ? NDT_CUDA_CHAIN_LENGTH - 1 : NO_LIMIT;
+    *control = (struct ndt_gpu_control){.pass_limit = most};
+    for (size_t i = 0; i < launch->count; i++)
+        control->active += launch->gpu_items[i].orders.stage != NDT_GPU_FINISHED;
+    if (until_us <= 0)
+        return;
+    const double left_us = until_us - ndt_clock_us() - REST_US;
+    const int is_known = resident->pass_us > 0 && launch->blocks <= 2 * resident->pass_blocks;
+    const double affordable = is_known ? left_us / (COST_MARGIN * resident->pass_us) : UNKNOWN_LIMIT;
+    control->give_up = (is_known && affordable <= most) || left_us <= 0;
+    control->pass_limit = left_us > 0 ? (int32_t)fmax(1, fmin(affordable, most)) : 1;
+}
+
+/* Most evaluations that one of the items has had. */
+static int32_t evaluations(const struct launch *launch)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < launch->count; i++)
+        most = launch->gpu_items[i].newton.evaluations > most ? launch->gpu_items[i].newton.evaluations : most;
+    return most;
+}
+
+/* One upload, one launch, one download, one wait. `bytes`: of the batch to upload; the control comes first. */
+static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, size_t bytes,
+                                struct ndt_error *err)
+{
+    struct ndt_cuda_device *device = resident->device;
+    const size_t back =
+        launch->count * sizeof(struct ndt_gpu_item) +
+        (launch->wants_rows ? launch->count * (size_t)launch->row_capacity * sizeof(struct ndt_newton_row) : 0);
+    enum ndt_status status = ndt_cuda_upload(device, device_batch(resident), launch->batch, bytes, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_clock_start(device, err);
+    if (status == NDT_OK)
+        status = start(resident, launch, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_clock_stop(device, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_download(device, launch->gpu_items, device_items(resident), back, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_wait(device, err);
+    return status == NDT_OK ? ndt_cuda_bill_kernels(device, err) : status;
+}
+
+static int all_finished(const struct launch *launch)
+{
+    for (size_t i = 0; i < launch->count; i++)
+        if (launch->gpu_items[i].orders.stage != NDT_GPU_FINISHED)
+            return 0;
+    return 1;
+}
+
+/* Launches until all items are finished: once, unless a deadline is near while costs are unknown, or a chain ends.
+ */
+static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const struct launch *launch, double until_us,
+                                  struct ndt_error *err)
+{
+    size_t bytes = sizeof(struct ndt_gpu_batch) + launch->count * sizeof(struct ndt_gpu_item);
+    enum ndt_status status;
+    do {
+        const double start_us = ndt_clock_us();
+        const int32_t before = bytes == sizeof(struct ndt_gpu_control) ? evaluations(launch) : 0;
+        set_limit(resident, launch, until_us);
+        status = run_once(resident, launch, bytes, err);
+        if (status != NDT_OK)
+            return status;
+        const int32_t passes = evaluations(launch) - before;
+        if (passes > 0)
+            resident->pass_us = (ndt_clock_us() - start_us) / passes;
+        else if (!all_finished(launch))
+            return ndt_fail(err, NDT_ERR_DEVICE, "a launch of %zu searches made no progress", launch->count);
+        resident->pass_blocks = launch->blocks;
+        bytes = sizeof(struct ndt_gpu_control);
+    } while (!all_finished(launch));
+    return NDT_OK;
+}
+
+static void read_items(struct ndt_cuda_resident *resident, const struct launch *launch)
+{
+    const struct ndt_newton_row *rows =
+        (const struct ndt_newton_row *)(const void *)(launch->gpu_items + launch->count);
+    for (size_t i = 0; i < launch->count; i++) {
+        struct ndt_search_item *item = &launch->items[i];
+        item->newton = launch->gpu_items[i].newton;
+        item->coverage = launch->gpu_items[i].coverage;
+        int32_t count =
+            item->newton.row_count < launch->row_capacity ? item->newton.row_count : launch->row_capacity;
+        count = count < item->row_capacity ? count : item->row_capacity;
+        item->row_count = count > 0 ? count : 0;
+        if (count > 0)
+            memcpy(item->rows, rows + i * (size_t)launch->row_capacity, (size_t)count * sizeof(*rows));
+        resident->device->counters.evaluations += (uint64_t)item->newton.evaluations;
+    }
+}
+
+enum ndt_status ndt_cuda_resident_search(struct ndt_cuda_resident *resident, const struct ndt_cuda_map *on_device,
+                                         const struct ndt_newton_rules *rules, struct ndt_search_item *items,
+                                         size_t count, double until_us, struct ndt_error *err)
+{
+    for (size_t done = 0; done < count;) {
+        const struct launch launch = cut_launch(resident, items + done, count - done);
+        write_batch(resident, on_device, rules, &launch);
+        enum ndt_status status = run_launch(resident, &launch, until_us, err);
+        if (status != NDT_OK)
+            return status;
+        read_items(resident, &launch);
+        done += launch.count;
+    }
+    return NDT_OK;
+}
+
+/* A launch with one finished item: its kernels are loaded and its graph is made now and not in the first search. */
+static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda_shape shape, struct ndt_error *err)
+{
+    const enum ndt_cuda_shape wanted = resident->shape;
+    const struct ndt_cuda_map no_map = {.memory = NULL};
+    const struct ndt_newton_rules rules = {.level_count = 1};
+    struct ndt_search_item item = {.scan = 0};
+    resident->scans[0] = (struct ndt_cuda_scan){.blocks = 1};
+    const struct launch launch = cut_launch(resident, &item, 1);
+    write_batch(resident, &no_map, &rules, &launch);
+    launch.gpu_items[0].orders.stage = NDT_GPU_FINISHED;
+    launch.batch->control = (struct ndt_gpu_control){.pass_limit = 1};
+    resident->shape = shape;
+    enum ndt_status status =
+        run_once(resident, &launch, sizeof(struct ndt_gpu_batch) + sizeof(struct ndt_gpu_item), err);
+    resident->shape = wanted;
+    return status;
+}
+
+enum ndt_status ndt_cuda_resident_warm_up(struct ndt_cuda_resident *resident, struct ndt_error *err)
+{
+    const struct ndt_cuda_facts *facts = resident->facts;
+    const int has_clusters = facts->largest_cluster > 1, automatic = resident->shape == NDT_CUDA_AUTOMATIC;
+    if (resident->shape == NDT_CUDA_CLUSTER && !has_clusters)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "cuda.pipeline resident-cluster: %s has no thread-block clusters (compute capability 9.0)",
+                        facts->name);
+    if (resident->shape == NDT_CUDA_LOOP && !facts->has_loops)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "cuda.pipeline resident-graph: graphs that loop need a driver for CUDA 12.4");
+    resident->job.batch = device_batch(resident);
+    if (!automatic)
+        return warm_up(resident, resident->shape, err);
+    enum ndt_status status = warm_up(resident, NDT_CUDA_BLOCK, err);
+    if (status == NDT_OK && has_clusters)
+        return warm_up(resident, NDT_CUDA_CLUSTER, err);
+    return status == NDT_OK ? warm_up(resident, facts->has_loops ? NDT_CUDA_LOOP : NDT_CUDA_CHAIN, err) : status;
+}
+
+void ndt_cuda_resident_close(struct ndt_cuda_resident *resident)
+{
+    for (int i = 0; i < NDT_CUDA_GRAPHS; i++)
+        if (resident->device)
+            ndt_cuda_graph_free(resident->device, &resident->graphs[i].graph);
+}

@@ -1,0 +1,464 @@
+/* cuda_device.h on the emulated device, and what the emulation promises beyond it: graphs, clusters, streams that
+ * are late and out of step, marks, counters, and devices that know less. Exit: 0 as promised, 1 not. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda_device.h"
+#include "cuda_runtime_api.h"
+#include "device_kernels.h"
+#include "emulated_chance.h"
+
+enum { NUMBERS = 16 * 1024, COPIED = 64, SEEDS = 40 };
+
+static int failures;
+
+static void expect(int good, const char *what)
+{
+    printf("%s %s\n", good ? "ok  " : "FAIL", what);
+    failures += !good;
+}
+
+/* A device with some memory on it. Every call of `device` has to succeed unless a test says otherwise. */
+struct bench {
+    struct ndt_cuda_device device;
+    struct ndt_gpu_job job;
+    void *memory, *pinned;
+    double *results; /* pinned */
+    float *numbers;  /* pinned */
+    struct ndt_error err;
+    enum ndt_status first_status; /* that was not NDT_OK */
+};
+
+/* Keeps the first thing that went wrong. */
+static void call(struct bench *b, enum ndt_status status)
+{
+    if (b->first_status == NDT_OK)
+        b->first_status = status;
+}
+
+static void open_bench(struct bench *b, unsigned seed)
+{
+    const size_t sums = NUMBERS * sizeof(double), floats = COPIED * sizeof(float);
+    memset(b, 0, sizeof(*b));
+    emulated_set_seed(seed);
+    call(b, ndt_cuda_device_open(&b->device, 0, &b->err));
+    call(b, ndt_cuda_allocate(&b->device, &b->memory, 2 * sums + 256 + floats, "numbers", &b->err));
+    call(b, ndt_cuda_allocate_pinned(&b->device, &b->pinned, sums + floats, "numbers", &b->err));
+    if (b->first_status != NDT_OK)
+        return;
+    b->job.sums = b->memory;
+    b->job.block_sums = b->job.sums + NUMBERS;
+    b->job.ticket = (uint32_t *)(void *)(b->job.block_sums + NUMBERS);
+    b->job.x_m = (const float *)(const void *)(b->job.ticket + 64);
+    b->results = b->pinned;
+    b->numbers = (float *)(void *)(b->results + NUMBERS);
+    call(b, ndt_cuda_clear(&b->device, b->job.sums, sums, &b->err));
+    call(b, ndt_cuda_clear(&b->device, b->job.ticket, 256 + floats, &b->err));
+    call(b, ndt_cuda_wait(&b->device, &b->err));
+}
+
+static void close_bench(struct bench *b, const char *what)
+{
+    ndt_cuda_release(&b->device, b->memory);
+    ndt_cuda_release_pinned(&b->device, b->pinned);
+    ndt_cuda_device_close(&b->device);
+    if (b->first_status != NDT_OK)
+        printf("FAIL %s: %s\n", what, b->err.text);
+    failures += b->first_status != NDT_OK;
+}
+
+static void download(struct bench *b, size_t count)
+{
+    call(b, ndt_cuda_download(&b->device, b->results, b->job.sums, count * sizeof(double), &b->err));
+}
+
+static void get_results(struct bench *b, size_t count)
+{
+    download(b, count);
+    call(b, ndt_cuda_wait(&b->device, &b->err));
+}
+
+static void fill(struct bench *b, float value)
+{
+    for (int i = 0; i < COPIED; i++)
+        b->numbers[i] = value;
+}
+
+static void upload_numbers(struct bench *b, enum ndt_cuda_stream stream)
+{
+    call(b,
+         ndt_cuda_upload_on(&b->device, stream, (void *)b->job.x_m, b->numbers, COPIED * sizeof(float), &b->err));
+}
+
+static void take_numbers(struct bench *b)
+{
+    b->job.count = COPIED;
+    call(b, ndt_cuda_launch_team(&b->device, kernel_take(), 1, COPIED, 1, &b->job, &b->err));
+}
+
+static void check_chain(void)
+{
+    struct bench b;
+    struct ndt_cuda_graph graph;
+    open_bench(&b, 1);
+    const struct ndt_backend_counters before = b.device.counters;
+    call(&b, ndt_cuda_graph_make(&b.device, &graph, kernel_count_up(), 5, 64, 7, &b.job, &b.err));
+    call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
+    call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
+    get_results(&b, 7);
+    const struct ndt_backend_counters *after = &b.device.counters;
+    expect(b.results[0] == 2 * 7 * 5 && b.results[1] == 2 * 7 && b.results[6] == 1, "a chain of seven, twice");
+    expect(after->launches - before.launches == 2, "two launches, however long the chain");
+    expect(after->allocations - before.allocations == 1, "one allocation, when it is made");
+    expect(after->synchronisations - before.synchronisations == 1, "one synchronisation");
+    expect(after->d2h_bytes - before.d2h_bytes == 7 * sizeof(double) && after->h2d_bytes == before.h2d_bytes,
+           "bytes down, none up");
+    ndt_cuda_graph_free(&b.device, &graph);
+    expect(graph.exec == NULL, "and it is gone");
+    close_bench(&b, "a chain");
+}
+
+static void check_loop(void)
+{
+    struct bench b;
+    struct ndt_cuda_graph graph;
+    open_bench(&b, 2);
+    b.job.count = 11;
+    call(&b, ndt_cuda_graph_make(&b.device, &graph, kernel_count_up(), 3, 128, 0, &b.job, &b.err));
+    const struct ndt_backend_counters before = b.device.counters;
+    call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
+    get_results(&b, 2);
+    expect(b.results[0] == 11 * 3 && b.results[1] == 0, "a loop ends when it is told");
+    call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
+    get_results(&b, 2);
+    expect(b.results[0] == 2 * 11 * 3, "and begins again at the next launch");
+    expect(b.device.counters.launches - before.launches == 2, "two launches, however many rounds");
+    expect(b.device.counters.allocations == before.allocations, "and no allocation");
+    ndt_cuda_graph_free(&b.device, &graph);
+    close_bench(&b, "a loop");
+}
+
+/* Whether each block got what the next one of its cluster left. */
+static int pass_on(struct bench *b, unsigned blocks, unsigned threads, unsigned cluster, unsigned with_barrier)
+{
+    int good = 1;
+    b->job.count = with_barrier;
+    call(b, ndt_cuda_launch_team(&b->device, kernel_pass_on(), blocks, threads, cluster, &b->job, &b->err));
+    get_results(b, (size_t)blocks * threads);
+    for (unsigned i = 0; i < blocks * threads; i++) {
+        const unsigned block = i / threads, first = block / cluster * cluster;
+        const unsigned next = first + (block - first + 1) % cluster;
+        good &= b->results[i] == 1000.0 * next + i % threads;
+    }
+    return good;
+}
+
+static void check_clusters(void)
+{
+    struct bench b;
+    int right = 1, wrong = 0;
+    open_bench(&b, 3);
+    expect(pass_on(&b, 8, 1024, 8, 1), "a cluster of eight blocks of 1024");
+    expect(pass_on(&b, 48, 256, 2, 1), "24 clusters of two");
+    expect(pass_on(&b, 16, 1024, 1, 1), "a block without a cluster is one of its own");
+    close_bench(&b, "clusters");
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        open_bench(&b, seed);
+        right += pass_on(&b, 8, 64, 4, 1);
+        close_bench(&b, "clusters in many orders");
+        open_bench(&b, seed); /* memory that nobody has written yet */
+        wrong += !pass_on(&b, 8, 64, 4, 0);
+        close_bench(&b, "clusters without a barrier");
+    }
+    expect(right == SEEDS + 1, "clusters in any order");
+    expect(wrong == SEEDS, "a missing barrier of the cluster is noticed in any order");
+}
+
+static void check_together(void)
+{
+    struct bench b;
+    open_bench(&b, 4);
+    call(&b, ndt_cuda_launch_team(&b.device, kernel_work_together(), 1, 1024, 1, &b.job, &b.err));
+    get_results(&b, 4);
+    expect(b.results[0] == 1, "votes of a block");
+    expect(b.results[1] == 1, "shuffles of a warp");
+    expect(b.results[2] == 1, "atomics");
+    expect(b.results[3] == 1, "rounded operations and loads");
+    close_bench(&b, "a block together");
+}
+
+/* What a kernel on the main stream sees of an upload on the copy stream. */
+static double seen(unsigned seed, int with_mark)
+{
+    struct bench b;
+    open_bench(&b, seed);
+    fill(&b, 5);
+    upload_numbers(&b, NDT_CUDA_COPY);
+    call(&b, ndt_cuda_set_mark(&b.device, 2, NDT_CUDA_COPY, &b.err));
+    if (with_mark)
+        call(&b, ndt_cuda_follow_mark(&b.device, NDT_CUDA_MAIN, 2, &b.err));
+    take_numbers(&b);
+    get_results(&b, COPIED);
+    const double result = b.results[COPIED - 1];
+    close_bench(&b, "two streams");
+    return result;
+}
+
+static void check_order(void)
+{
+    int old = 0, new = 0, followed = 0, repeated = 0;
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        const double result = seen(seed, 0);
+        old += result == 0;
+        new += result == 5;
+        repeated += seen(seed, 0) == result;
+        followed += seen(seed, 1) == 5;
+    }
+    expect(old > 0 && new > 0 && old + new == SEEDS, "streams run in either order, and overlap");
+    expect(repeated == SEEDS, "the same order for the same seed");
+    expect(followed == SEEDS, "a mark that is followed orders them");
+}
+
+/* The first number that reaches the device when the host writes 5 and, a moment later, 6. */
+static double arrives(int wait_before, const float *from, float *buffer)
+{
+    struct bench b;
+    open_bench(&b, 5);
+    float *numbers = buffer ? buffer : b.numbers;
+    for (int i = 0; i < COPIED; i++)
+        numbers[i] = 5;
+    call(&b, ndt_cuda_upload_on(&b.device, NDT_CUDA_MAP, (void *)b.job.x_m, from ? from : numbers,
+                                COPIED * sizeof(float), &b.err));
+    call(&b, ndt_cuda_set_mark(&b.device, 0, NDT_CUDA_MAP, &b.err));
+    if (wait_before)
+        call(&b, ndt_cuda_wait_mark(&b.device, 0, &b.err));
+    numbers[0] = 6;
+    call(&b, ndt_cuda_follow_mark(&b.device, NDT_CUDA_MAIN, 0, &b.err));
+    take_numbers(&b);
+    get_results(&b, COPIED);
+    const double result = b.results[0];
+    close_bench(&b, "reuse of a buffer");
+    return result;
+}
+
+static void check_reuse(void)
+{
+    float pageable[COPIED];
+    expect(arrives(1, NULL, NULL) == 5, "a pinned buffer used again after its mark");
+    expect(arrives(0, NULL, NULL) == 6, "used again too early, the wrong content arrives");
+    expect(arrives(0, pageable, pageable) == 5, "pageable memory is read at once");
+}
+
+static void check_late(void)
+{
+    struct bench b;
+    open_bench(&b, 6);
+    fill(&b, 7);
+    upload_numbers(&b, NDT_CUDA_MAIN);
+    take_numbers(&b);
+    b.results[0] = 7;
+    download(&b, COPIED);
+    expect(isnan(b.results[0]), "a result that was not waited for is not there, and neither is an older one");
+    call(&b, ndt_cuda_wait(&b.device, &b.err));
+    expect(b.results[0] == 7, "after waiting it is");
+    close_bench(&b, "late work");
+}
+
+static int is_reached(struct bench *b, int mark)
+{
+    int reached = -1;
+    call(b, ndt_cuda_mark_reached(&b->device, mark, &reached, &b->err));
+    return reached;
+}
+
+static void check_marks(void)
+{
+    int early = 0, polls = 0;
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        struct bench b;
+        open_bench(&b, seed);
+        if (seed == 1)
+            expect(is_reached(&b, 3) == 1, "a mark that was never set is reached");
+        upload_numbers(&b, NDT_CUDA_COPY);
+        call(&b, ndt_cuda_set_mark(&b.device, 3, NDT_CUDA_COPY, &b.err));
+        early += is_reached(&b, 3);
+        while (b.first_status == NDT_OK && !is_reached(&b, 3))
+            polls++;
+        close_bench(&b, "marks");
+    }
+    expect(early == 0, "asking does not wait");
+    expect(polls > 0, "but who asks long enough gets there");
+}
+
+static void check_mark_again(void)
+{
+    struct bench b;
+    open_bench(&b, 7);
+    fill(&b, 1);
+    upload_numbers(&b, NDT_CUDA_COPY);
+    call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_COPY, &b.err));
+    take_numbers(&b);
+    download(&b, 1);
+    call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_MAIN, &b.err)); /* the last one counts */
+    const uint64_t before = b.device.counters.synchronisations;
+    call(&b, ndt_cuda_wait_mark(&b.device, 1, &b.err));
+    expect(is_reached(&b, 1) == 1 && b.device.counters.synchronisations == before + 1,
+           "waiting for a mark is one synchronisation");
+    expect(!isnan(b.results[0]), "a mark set again is where it was set last");
+    close_bench(&b, "a mark set again");
+}
+
+static void check_clock(void)
+{
+    struct bench b;
+    open_bench(&b, 8);
+    call(&b, ndt_cuda_clock_start(&b.device, &b.err));
+    take_numbers(&b);
+    call(&b, ndt_cuda_clock_stop(&b.device, &b.err));
+    call(&b, ndt_cuda_wait(&b.device, &b.err));
+    call(&b, ndt_cuda_bill_kernels(&b.device, &b.err));
+    expect(b.device.counters.kernel_us > 0, "the kernel took time");
+    close_bench(&b, "the clock");
+}
+
+static void check_facts(void)
+{
+    struct ndt_cuda_facts facts;
+    struct ndt_cuda_graph graph;
+    struct bench b;
+    expect(ndt_cuda_facts(&facts, 0, NULL) == NDT_OK && facts.largest_cluster == 8 && facts.has_loops,
+           "a device with clusters and loops");
+    setenv("NDT_EMULATION_CLUSTERS", "0", 1);
+    setenv("NDT_EMULATION_LOOPS", "0", 1);
+    expect(ndt_cuda_facts(&facts, 0, NULL) == NDT_OK && facts.largest_cluster == 1 && !facts.has_loops,
+           "one without either");
+    open_bench(&b, 9);
+    expect(pass_on(&b, 8, 64, 1, 1) && b.first_status == NDT_OK, "blocks without clusters run there");
+    call(&b, ndt_cuda_graph_make(&b.device, &graph, kernel_count_up(), 1, 32, 2, &b.job, &b.err));
+    ndt_cuda_graph_free(&b.device, &graph);
+    expect(ndt_cuda_launch_team(&b.device, kernel_pass_on(), 8, 64, 4, &b.job, NULL) == NDT_ERR_DEVICE,
+           "a cluster does not");
+    close_bench(&b, "no clusters");
+    open_bench(&b, 9);
+    expect(ndt_cuda_graph_make(&b.device, &graph, kernel_count_up(), 1, 32, 0, &b.job, NULL) == NDT_ERR_DEVICE &&
+               graph.exec == NULL,
+           "and neither does a loop");
+    close_bench(&b, "no loops");
+    unsetenv("NDT_EMULATION_CLUSTERS");
+    unsetenv("NDT_EMULATION_LOOPS");
+}
+
+static void check_shapes(void)
+{
+    const unsigned shapes[][3] = {{8, 64, 3}, {1, 2048, 1}, {16, 64, 16}, {0, 64, 1}};
+    int refused = 0;
+    struct bench b;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        open_bench(&b, 10);
+        refused += ndt_cuda_launch_team(&b.device, kernel_pass_on(), shapes[i][0], shapes[i][1], shapes[i][2],
+                                        &b.job, NULL) == NDT_ERR_DEVICE;
+        close_bench(&b, "an impossible shape");
+    }
+    expect(refused == 4, "impossible shapes are refused");
+    open_bench(&b, 10);
+    expect(ndt_cuda_download(&b.device, b.results, b.job.sums, 1 << 20, NULL) == NDT_ERR_DEVICE,
+           "so is a copy beyond the end");
+    close_bench(&b, "a copy beyond the end");
+}
+
+/* A graph that fails on its way: known when it is waited for, and everything can be freed and opened again. */
+static void check_failure(void)
+{
+    struct bench b;
+    struct ndt_cuda_graph graph;
+    open_bench(&b, 11);
+    b.job.count = 3;
+    call(&b, ndt_cuda_graph_make(&b.device, &graph, kernel_count_up(), 1, 32, 0, &b.job, &b.err));
+    emulated_fail_launches(0, 1);
+    call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
+    upload_numbers(&b, NDT_CUDA_COPY);
+    download(&b, 1);
+    expect(ndt_cuda_wait(&b.device, NULL) == NDT_ERR_DEVICE && isnan(b.results[0]), "a failed graph");
+    expect(ndt_cuda_set_mark(&b.device, 0, NDT_CUDA_COPY, NULL) == NDT_ERR_DEVICE, "loses all streams");
+    ndt_cuda_graph_free(&b.device, &graph);
+    close_bench(&b, "a failed graph");
+    emulated_fail_launches(0, 0);
+    check_chain();
+}
+
+static void run_loop(const void *kernel, unsigned threads)
+{
+    struct bench b;
+    struct ndt_cuda_graph graph;
+    open_bench(&b, 12);
+    call(&b, ndt_cuda_graph_make(&b.device, &graph, kernel, 1, threads, 0, &b.job, &b.err));
+    call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
+    call(&b, ndt_cuda_wait(&b.device, &b.err));
+}
+
+static void parts_ways(void)
+{
+    struct bench b;
+    open_bench(&b, 12);
+    call(&b, ndt_cuda_launch_team(&b.device, kernel_part_ways(), 2, 64, 2, &b.job, &b.err));
+    call(&b, ndt_cuda_wait(&b.device, &b.err));
+}
+
+static void steers_twice(void)
+{
+    run_loop(kernel_steer_twice(), 64);
+}
+
+static void goes_on(void)
+{
+    run_loop(kernel_go_on(), 32);
+}
+
+/* The emulation has to end the program with a message, here that of a child. */
+static void check_stops(void (*fault)(void), const char *message)
+{
+    char text[400] = "";
+    int ends[2], status = 0;
+    fflush(stdout);
+    const pid_t child = pipe(ends) == 0 ? fork() : -1;
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        fault();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (size_t used = 0; used < sizeof(text) - 1;) {
+        const ssize_t more = read(ends[0], text + used, sizeof(text) - 1 - used);
+        if (more <= 0)
+            break;
+        used += (size_t)more;
+    }
+    close(ends[0]);
+    expect(child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) && strstr(text, message),
+           message);
+}
+
+int main(void)
+{
+    check_chain();
+    check_loop();
+    check_clusters();
+    check_together();
+    check_order();
+    check_reuse();
+    check_late();
+    check_marks();
+    check_mark_again();
+    check_clock();
+    check_facts();
+    check_shapes();
+    check_failure();
+    check_stops(parts_ways, "some threads wait for the block, others for the cluster");
+    check_stops(steers_twice, "two threads set the condition of a loop in one round");
+    check_stops(goes_on, "a loop in a graph that nobody ends");
+    return failures ? 1 : 0;
+}

@@ -1,0 +1,24 @@
+/* A thread of a block: runs on a stack of its own until it gives way. One scheduler, one system thread. */
+#ifndef EMULATED_FIBER_H
+#define EMULATED_FIBER_H
+
+#include <stddef.h>
+
+struct emulated_fiber {
+    char *stack; /* its lowest byte; the page there is never touched */
+    void *context;
+    void *fake_stack; /* the sanitizer's */
+};
+
+enum { EMULATED_STACK_BYTES = 128 << 10 };
+
+/* Address space for so many stacks; memory comes as they are used. The lowest page of each is closed. */
+void emulated_fiber_stacks(struct emulated_fiber *fibers, size_t count);
+/* `start` will be called at the first emulated_fiber_enter; it must not return. */
+void emulated_fiber_prepare(struct emulated_fiber *fiber, void (*start)(void));
+/* From the scheduler: runs the fiber until it leaves. */
+void emulated_fiber_enter(struct emulated_fiber *fiber);
+/* From the fiber that was entered: back to the scheduler, and, if not for good, later on from here. */
+void emulated_fiber_leave(int for_good);
+
+#endif

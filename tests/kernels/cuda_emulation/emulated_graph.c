@@ -1,0 +1,232 @@
+/* Graphs: kernel nodes that follow one another, and while nodes. Nodes that nothing orders run in any order. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emulated_chance.h"
+#include "emulated_grid.h"
+#include "emulated_launch.h"
+
+enum { MOST_ROUNDS = 100000 };
+
+struct CUgraphNode_st {
+    struct CUgraphNode_st *next, *before; /* in the graph; the one it follows */
+    struct emulated_launch launch;
+    cudaGraph_t body; /* of a while node; NULL: a kernel */
+    struct condition *condition;
+    int has_run;
+};
+
+struct condition {
+    struct condition *next;
+    unsigned at_launch, flags, value;
+    int is_running, is_set; /* its loop; in this round */
+    unsigned set_by[2];     /* block and thread */
+};
+
+/* An executable graph is the graph itself, held once more. */
+struct CUgraph_st {
+    int holders, is_final, queued;
+    struct CUgraphNode_st *nodes;
+    struct condition *conditions;
+};
+
+static void stop(const char *what)
+{
+    fprintf(stderr, "CUDA emulation: %s\n", what);
+    abort();
+}
+
+static cudaGraph_t graph_of(cudaGraphExec_t exec)
+{
+    return (cudaGraph_t)(void *)exec;
+}
+
+static void let_go(cudaGraph_t graph)
+{
+    if (--graph->holders > 0)
+        return;
+    for (struct CUgraphNode_st *node = graph->nodes, *next; node; node = next) {
+        next = node->next;
+        if (node->body)
+            let_go(node->body);
+        free(node);
+    }
+    for (struct condition *condition = graph->conditions, *next; condition; condition = next) {
+        next = condition->next;
+        free(condition);
+    }
+    free(graph);
+}
+
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
+{
+    (void)flags;
+    *graph = calloc(1, sizeof(**graph));
+    if (!*graph)
+        return cudaErrorMemoryAllocation;
+    (*graph)->holders = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    let_go(graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
+                                             unsigned at_launch, unsigned flags)
+{
+    struct condition *condition = emulated_has_loops() ? calloc(1, sizeof(*condition)) : NULL;
+    if (!condition)
+        return cudaErrorNotSupported;
+    *condition = (struct condition){.next = graph->conditions, .at_launch = at_launch, .flags = flags};
+    graph->conditions = condition;
+    *handle = (uintptr_t)condition;
+    return cudaSuccess;
+}
+
+static cudaError_t make_kernel(struct CUgraphNode_st *node, const struct cudaKernelNodeParamsV2 *params)
+{
+    return emulated_launch_make(&node->launch, params->func, params->gridDim, params->blockDim, 1,
+                                params->kernelParams);
+}
+
+static cudaError_t make_loop(struct CUgraphNode_st *node, cudaGraph_t graph,
+                             struct cudaConditionalNodeParams *params)
+{
+    struct condition *condition = graph->conditions;
+    while (condition && (uintptr_t)condition != params->handle)
+        condition = condition->next;
+    if (!condition || params->type != cudaGraphCondTypeWhile || params->size != 1)
+        return cudaErrorInvalidValue;
+    node->condition = condition;
+    const cudaError_t code = cudaGraphCreate(&node->body, 0);
+    params->phGraph_out = &node->body;
+    return code;
+}
+
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
+                             struct cudaGraphNodeParams *params)
+{
+    if (graph->is_final || count > 1)
+        stop("a graph that is not emulated: changed after it was made executable, or not a chain");
+    struct CUgraphNode_st *node = calloc(1, sizeof(*node));
+    if (!node)
+        return cudaErrorMemoryAllocation;
+    node->before = count ? before[0] : NULL;
+    const cudaError_t code = params->type == cudaGraphNodeTypeKernel ? make_kernel(node, &params->kernel)
+                                                                     : make_loop(node, graph, &params->conditional);
+    if (code != cudaSuccess) {
+        free(node);
+        return code;
+    }
+    node->next = graph->nodes;
+    graph->nodes = node;
+    *out = node;
+    return cudaSuccess;
+}
+
+static void make_final(cudaGraph_t graph)
+{
+    graph->is_final = 1;
+    for (struct CUgraphNode_st *node = graph->nodes; node; node = node->next)
+        if (node->body)
+            make_final(node->body);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    (void)flags;
+    make_final(graph);
+    graph->holders++;
+    *exec = (cudaGraphExec_t)(void *)graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    if (graph_of(exec)->queued > 0)
+        stop("a graph is destroyed that is on its way");
+    let_go(graph_of(exec));
+    return cudaSuccess;
+}
+
+void emulated_graph_hold(cudaGraphExec_t exec, int more)
+{
+    graph_of(exec)->queued += more;
+}
+
+/* Said twice in a round by different threads, it depends on their order. */
+void emulated_set_condition(uint64_t handle, unsigned value)
+{
+    struct condition *condition = (struct condition *)(uintptr_t)handle; /* NOLINT: it is one */
+    const unsigned by[2] = {emulated_grid_now.block.x, emulated_grid_now.thread.x};
+    if (!condition || !condition->is_running)
+        emulated_stop("a condition is set whose loop is not running");
+    if (condition->is_set && (condition->set_by[0] != by[0] || condition->set_by[1] != by[1]))
+        emulated_stop("two threads set the condition of a loop in one round");
+    condition->is_set = 1;
+    condition->set_by[0] = by[0];
+    condition->set_by[1] = by[1];
+    condition->value = value;
+}
+
+static void run_nodes(cudaGraph_t graph);
+
+static void run_loop(cudaGraph_t body, struct condition *condition)
+{
+    condition->is_running = 1;
+    for (int rounds = 0; condition->value != 0; rounds++) {
+        if (rounds == MOST_ROUNDS)
+            stop("a loop in a graph that nobody ends");
+        condition->is_set = 0;
+        run_nodes(body);
+    }
+    condition->is_running = 0;
+}
+
+/* One of the nodes that may run now; NULL: all have. */
+static struct CUgraphNode_st *pick(cudaGraph_t graph)
+{
+    struct CUgraphNode_st *picked = NULL;
+    unsigned count = 0;
+    for (struct CUgraphNode_st *node = graph->nodes; node; node = node->next)
+        if (!node->has_run && (!node->before || node->before->has_run) && emulated_chance(++count) == 0)
+            picked = node;
+    return picked;
+}
+
+static void run_nodes(cudaGraph_t graph)
+{
+    struct CUgraphNode_st *node;
+    for (node = graph->nodes; node; node = node->next)
+        node->has_run = 0;
+    while ((node = pick(graph))) {
+        if (node->body)
+            run_loop(node->body, node->condition);
+        else
+            emulated_run(&node->launch);
+        node->has_run = 1;
+    }
+}
+
+void emulated_graph_run(cudaGraphExec_t exec)
+{
+    cudaGraph_t graph = graph_of(exec);
+    for (struct condition *condition = graph->conditions; condition; condition = condition->next)
+        if (condition->flags & cudaGraphCondAssignDefault)
+            condition->value = condition->at_launch;
+    run_nodes(graph);
+}
+
+cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,
+                                 unsigned cluster, void **arguments)
+{
+    if (block.x == 0 || block.x > EMULATED_MOST_THREADS || block.x % 32 != 0 || block.y != 1 || block.z != 1 ||
+        grid.x == 0 || grid.y != 1 || grid.z != 1 || cluster == 0 || cluster > EMULATED_MOST_CLUSTER ||
+        grid.x % cluster != 0 || (cluster > 1 && !emulated_has_clusters()))
+        return cudaErrorInvalidConfiguration;
+    *out = (struct emulated_launch){kernel, grid, block, cluster, *(const struct ndt_gpu_job *)arguments[0]};
+    return cudaSuccess;
+}

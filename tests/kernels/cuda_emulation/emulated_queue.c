@@ -1,0 +1,339 @@
+/* Streams and events. A stream is a queue, and nothing in it runs before somebody has to wait for it: then its
+ * items run in their order, and items of other streams between them, as chance will have it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulated_chance.h"
+#include "emulated_grid.h"
+#include "emulated_launch.h"
+
+enum { MOST_STREAMS = 32 };
+
+enum kind { COPY, CLEAR, LAUNCH, GRAPH, RECORD, WAIT };
+
+struct item {
+    struct item *next;
+    enum kind kind;
+    uint64_t position; /* when it was queued; numbers of all streams together */
+    void *to;
+    const void *from; /* pinned or on the device: read when the copy runs */
+    void *staged;     /* what lay in pageable memory when it was queued */
+    size_t bytes;
+    int value;
+    struct emulated_launch *launch;
+    cudaGraphExec_t graph;
+    cudaEvent_t event;
+    cudaStream_t other; /* WAIT: until that one is done with `until` */
+    uint64_t until;
+};
+
+/* Places of streams are used again, positions never: whoever remembers both still knows what is done. */
+struct CUstream_st {
+    int is_open;
+    uint64_t queued, done; /* last positions */
+    struct item *first, *last;
+};
+
+struct CUevent_st {
+    cudaStream_t stream; /* NULL: never recorded */
+    uint64_t position;
+    double when_us;
+};
+
+static struct CUstream_st streams[MOST_STREAMS];
+static uint64_t last_position;
+
+static cudaError_t result(void)
+{
+    return emulated_works() ? cudaSuccess : cudaErrorLaunchFailure;
+}
+
+static void forget(struct CUstream_st *stream)
+{
+    struct item *item = stream->first;
+    stream->first = item->next;
+    stream->done = item->position;
+    if (item->kind == GRAPH)
+        emulated_graph_hold(item->graph, -1);
+    free(item->launch);
+    free(item->staged);
+    free(item);
+}
+
+void emulated_forget_all(void)
+{
+    for (int i = 0; i < MOST_STREAMS; i++)
+        while (streams[i].first)
+            forget(&streams[i]);
+}
+
+static void run(const struct item *item)
+{
+    switch (item->kind) {
+    case COPY:
+        memcpy(item->to, item->staged ? item->staged : item->from, item->bytes);
+        break;
+    case CLEAR:
+        memset(item->to, item->value, item->bytes);
+        break;
+    case LAUNCH:
+        if (emulated_begins())
+            emulated_run(item->launch);
+        break;
+    case GRAPH:
+        if (emulated_begins())
+            emulated_graph_run(item->graph);
+        break;
+    case RECORD:
+        item->event->when_us = emulated_clock_us();
+        break;
+    case WAIT:
+        break;
+    }
+}
+
+static int can_run(const struct CUstream_st *stream)
+{
+    const struct item *item = stream->first;
+    return item && (item->kind != WAIT || item->other->done >= item->until);
+}
+
+/* One item of any stream; 0 when nothing is queued. */
+static int run_any(void)
+{
+    struct CUstream_st *able[MOST_STREAMS];
+    unsigned count = 0;
+    for (int i = 0; i < MOST_STREAMS; i++)
+        if (can_run(&streams[i]))
+            able[count++] = &streams[i];
+    if (count == 0)
+        return 0;
+    struct CUstream_st *stream = able[count == 1 ? 0 : emulated_chance(count)];
+    run(stream->first);
+    forget(stream);
+    if (!emulated_works())
+        emulated_forget_all();
+    return 1;
+}
+
+static void run_until(const struct CUstream_st *stream, uint64_t position)
+{
+    while (stream->done < position)
+        if (!run_any())
+            abort(); /* an item only waits for earlier ones: one of them can always run */
+}
+
+void emulated_finish_all(void)
+{
+    while (run_any())
+        ;
+}
+
+/* A new item at the end of the stream; NULL when the device does not work or there is no memory. */
+static struct item *queue(cudaStream_t stream, enum kind kind)
+{
+    if (!stream || !stream->is_open) {
+        fprintf(stderr, "CUDA emulation: a stream that is not open\n");
+        abort();
+    }
+    struct item *item = emulated_works() ? calloc(1, sizeof(*item)) : NULL;
+    if (!item)
+        return NULL;
+    item->kind = kind;
+    item->position = stream->queued = ++last_position;
+    if (stream->first)
+        stream->last->next = item;
+    else
+        stream->first = item;
+    stream->last = item;
+    return item;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    for (int i = 0; i < MOST_STREAMS; i++) {
+        if (streams[i].is_open)
+            continue;
+        streams[i].is_open = 1;
+        *stream = &streams[i];
+        return result();
+    }
+    return cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    run_until(stream, stream->queued);
+    stream->is_open = 0;
+    return result();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    run_until(stream, stream->queued);
+    return result();
+}
+
+static cudaError_t copy_up(void *to, const void *from, size_t bytes, cudaStream_t stream)
+{
+    const enum emulated_memory source = emulated_memory_of(from, bytes);
+    if (emulated_memory_of(to, bytes) != EMULATED_DEVICE ||
+        (source != EMULATED_PAGEABLE && source != EMULATED_PINNED))
+        return cudaErrorInvalidValue;
+    struct item *item = queue(stream, COPY);
+    if (!item)
+        return result();
+    item->to = to;
+    item->from = from;
+    item->bytes = bytes;
+    item->staged = source == EMULATED_PAGEABLE ? malloc(bytes) : NULL;
+    if (item->staged)
+        memcpy(item->staged, from, bytes);
+    return cudaSuccess;
+}
+
+/* Until the copy has run, nobody may read what was there before. */
+static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStream_t stream)
+{
+    const enum emulated_memory target = emulated_memory_of(to, bytes);
+    if (emulated_memory_of(from, bytes) != EMULATED_DEVICE ||
+        (target != EMULATED_PAGEABLE && target != EMULATED_PINNED))
+        return cudaErrorInvalidValue;
+    struct item *item = queue(stream, COPY);
+    if (!item)
+        return result();
+    item->to = to;
+    item->from = from;
+    item->bytes = bytes;
+    memset(to, 0xff, bytes);
+    if (target == EMULATED_PAGEABLE)
+        run_until(stream, stream->queued);
+    return result();
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    if (bytes == 0)
+        return result();
+    return kind == cudaMemcpyHostToDevice ? copy_up(to, from, bytes, stream) : copy_down(to, from, bytes, stream);
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
+{
+    if (emulated_memory_of(memory, bytes) != EMULATED_DEVICE)
+        return cudaErrorInvalidValue;
+    struct item *item = queue(stream, CLEAR);
+    if (item) {
+        item->to = memory;
+        item->value = value;
+        item->bytes = bytes;
+    }
+    return result();
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments)
+{
+    unsigned cluster = 1;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            cluster = config->attrs[i].val.clusterDim.x;
+    struct emulated_launch launch;
+    const cudaError_t code =
+        emulated_launch_make(&launch, kernel, config->gridDim, config->blockDim, cluster, arguments);
+    if (code != cudaSuccess || config->dynamicSmemBytes > 0)
+        return cudaErrorInvalidConfiguration;
+    struct item *item = queue(config->stream, LAUNCH);
+    if (item && (item->launch = malloc(sizeof(launch))))
+        *item->launch = launch;
+    return result();
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    struct item *item = queue(stream, GRAPH);
+    if (item) {
+        item->graph = exec;
+        emulated_graph_hold(exec, 1);
+    }
+    return result();
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    (void)exec;
+    (void)stream;
+    return result();
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof(**event));
+    return *event ? result() : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, 0);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    if (event->stream)
+        run_until(event->stream, event->position);
+    free(event);
+    return result();
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    struct item *item = queue(stream, RECORD);
+    if (item) {
+        item->event = event;
+        event->stream = stream;
+        event->position = item->position;
+    }
+    return result();
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    if (!event->stream)
+        return result();
+    struct item *item = queue(stream, WAIT);
+    if (item) {
+        item->other = event->stream;
+        item->until = event->position;
+    }
+    return result();
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (event->stream)
+        run_until(event->stream, event->position);
+    return result();
+}
+
+/* The device goes on while it is asked, so that who asks again and again gets there. */
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (emulated_chance(2) == 0)
+        run_any();
+    if (!emulated_works() || !event->stream || event->stream->done >= event->position)
+        return result();
+    return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t stop)
+{
+    if (!start->stream || !stop->stream)
+        return cudaErrorInvalidValue;
+    if (start->stream->done < start->position || stop->stream->done < stop->position)
+        return cudaErrorNotReady;
+    *took_ms = (float)((stop->when_us - start->when_us) * 1e-3);
+    return result();
+}
