@@ -99,6 +99,7 @@ static int room_make(struct room *room, const struct search_call *call, int only
         item->scan = only >= 0 ? 0 : (uint32_t)problem->scan;
         item->row_capacity = call->rows ? call->rows[i] : SEARCH_ROWS;
         item->coverage = -1;
+        item->row_count = -1;
         item->rows = item->row_capacity > 0 ? room->rows + i * stride : NULL;
         search_start(&item->newton, (enum ndt_variant)call->rules->variant, &problem->guess, call->scene->map,
                      &call->scene->scans[problem->scan]);
@@ -134,6 +135,10 @@ static enum ndt_status take_results(const struct room *room, const struct search
         const size_t capacity = (size_t)item->row_capacity;
         if (!is_untouched(rows + capacity, (SEARCH_ROWS + 1 - capacity) * sizeof(*rows)))
             return ndt_fail(err, NDT_ERR_FORMAT, "item %zu: rows beyond its %zu were written", i, capacity);
+        if (item->row_count !=
+            (item->newton.row_count < item->row_capacity ? item->newton.row_count : item->row_capacity))
+            return ndt_fail(err, NDT_ERR_FORMAT, "item %zu: %d rows in %d places, of %d iterations", i,
+                            item->row_count, item->row_capacity, item->newton.row_count);
         out[i].newton = item->newton;
         out[i].coverage = item->coverage;
         memcpy(out[i].rows, rows, SEARCH_ROWS * sizeof(*rows));

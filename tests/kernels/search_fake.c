@@ -178,7 +178,7 @@ static void spoil_result(struct search_result *result, size_t i, size_t count, i
         result->coverage += result->coverage < 0.5 ? 1.0 / 32 : -1.0 / 32;
     if (fault == NOT_DONE && i == 1)
         n->wants_eval = 1;
-    if (fault == ROW_MISSING && n->row_count > 1) {
+    if (fault == ROW_MISSING && n->row_count > 1 && count < 3) {
         memmove(&result->rows[0], &result->rows[1], (SEARCH_ROWS - 1) * sizeof(result->rows[0]));
         n->row_count = --n->rows_closed;
     }
@@ -198,13 +198,13 @@ static void spoil_result(struct search_result *result, size_t i, size_t count, i
 
 static void hand_out(struct ndt_search_item *item, const struct search_result *result)
 {
-    const int32_t rows = item->row_capacity + (fault == ROW_BEYOND ? 1 : 0);
+    const int32_t made = result->newton.row_count, room = item->row_capacity;
+    const int32_t written = fault == ROW_BEYOND && made > room ? room + 1 : room;
     item->newton = result->newton;
     item->coverage = result->coverage;
-    for (int32_t k = 0; item->rows && k < rows && k < result->newton.row_count; k++)
+    item->row_count = made < room ? made : room;
+    for (int32_t k = 0; item->rows && k < written && k < made; k++)
         item->rows[k] = result->rows[k];
-    if (result->newton.row_count > item->row_capacity && item->row_capacity > 0)
-        item->rows[item->row_capacity - 1] = result->rows[result->newton.row_count - 1];
 }
 
 static enum ndt_status check_items(const struct fake *fake, const struct ndt_newton_rules *rules,

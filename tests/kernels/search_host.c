@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../src/core/align_state.h"
-#include "../../src/core/clock.h"
+#include "ndt/clock.h"
 
 static void second_moments(const struct ndt_cloud *scan, double out_m2[6])
 {
