@@ -17,7 +17,7 @@ struct ndt_cuda_plan {
     size_t batch; /* struct ndt_gpu_batch, its items and their rows */
     size_t batch_bytes;
     size_t device_bytes;
-    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch;
+    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
     size_t pinned_bytes;
 };
 

@@ -48,8 +48,9 @@ struct launch {
     unsigned blocks; /* of the largest item */
     int32_t row_capacity;
     int wants_rows;
-    struct ndt_gpu_batch *batch;    /* pinned */
-    struct ndt_gpu_item *gpu_items; /* pinned, behind it */
+    struct ndt_gpu_batch *batch;    /* pinned, on its way up */
+    struct ndt_gpu_item *gpu_items; /* behind it */
+    struct ndt_gpu_item *results;   /* pinned, as they came back */
 };
 
 static struct ndt_gpu_batch *device_batch(const struct ndt_cuda_resident *resident)
@@ -79,6 +80,7 @@ static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct
     launch.row_capacity = NDT_CUDA_TRACE;
     launch.batch = (struct ndt_gpu_batch *)(void *)(resident->pinned + resident->plan->pinned_batch);
     launch.gpu_items = (struct ndt_gpu_item *)(void *)(launch.batch + 1);
+    launch.results = (struct ndt_gpu_item *)(void *)(resident->pinned + resident->plan->pinned_results);
     return launch;
 }
 
@@ -185,14 +187,15 @@ static enum ndt_status start(struct ndt_cuda_resident *resident, const struct la
 }
 
 /* How many evaluations the launch may make, and whether it is the last one. */
-static void set_limit(const struct ndt_cuda_resident *resident, const struct launch *launch, double until_us)
+static void set_limit(const struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
+                      double until_us)
 {
     struct ndt_gpu_control *control = &launch->batch->control;
     const int is_chain = shape_of(resident, launch) == NDT_CUDA_CHAIN;
     const int most = is_chain ? NDT_CUDA_CHAIN_LENGTH - 1 : NO_LIMIT;
-    *control = (struct ndt_gpu_control){.pass_limit = most};
-    for (size_t i = 0; i < launch->count; i++)
-        control->active += launch->gpu_items[i].orders.stage != NDT_GPU_FINISHED;
+    *control = (struct ndt_gpu_control){.pass_limit = most, .active = (uint32_t)launch->count};
+    for (size_t i = 0; !is_first && i < launch->count; i++)
+        control->active -= launch->results[i].orders.stage == NDT_GPU_FINISHED;
     if (until_us <= 0)
         return;
     const double left_us = until_us - ndt_clock_us() - REST_US;
@@ -207,15 +210,17 @@ static int32_t evaluations(const struct launch *launch)
 {
     int32_t most = 0;
     for (size_t i = 0; i < launch->count; i++)
-        most = launch->gpu_items[i].newton.evaluations > most ? launch->gpu_items[i].newton.evaluations : most;
+        most = launch->results[i].newton.evaluations > most ? launch->results[i].newton.evaluations : most;
     return most;
 }
 
-/* One upload, one launch, one download, one wait. `bytes`: of the batch to upload; the control comes first. */
-static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, size_t bytes,
+/* One upload, one launch, one download, one wait. Once the items are there only the control goes up. */
+static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                                 struct ndt_error *err)
 {
     struct ndt_cuda_device *device = resident->device;
+    const size_t bytes = is_first ? sizeof(struct ndt_gpu_batch) + launch->count * sizeof(struct ndt_gpu_item)
+                                  : sizeof(struct ndt_gpu_control);
     const size_t back =
         launch->count * sizeof(struct ndt_gpu_item) +
         (launch->wants_rows ? launch->count * (size_t)launch->row_capacity * sizeof(struct ndt_newton_row) : 0);
@@ -227,7 +232,7 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(device, err);
     if (status == NDT_OK)
-        status = ndt_cuda_download(device, launch->gpu_items, device_items(resident), back, err);
+        status = ndt_cuda_download(device, launch->results, device_items(resident), back, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     return status == NDT_OK ? ndt_cuda_bill_kernels(device, err) : status;
@@ -236,7 +241,7 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
 static int all_finished(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->count; i++)
-        if (launch->gpu_items[i].orders.stage != NDT_GPU_FINISHED)
+        if (launch->results[i].orders.stage != NDT_GPU_FINISHED)
             return 0;
     return 1;
 }
@@ -246,22 +251,22 @@ static int all_finished(const struct launch *launch)
 static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const struct launch *launch, double until_us,
                                   struct ndt_error *err)
 {
-    size_t bytes = sizeof(struct ndt_gpu_batch) + launch->count * sizeof(struct ndt_gpu_item);
-    enum ndt_status status;
+    int32_t before = 0, after = 0;
+    int is_first = 1;
     do {
         const double start_us = ndt_clock_us();
-        const int32_t before = bytes == sizeof(struct ndt_gpu_control) ? evaluations(launch) : 0;
-        set_limit(resident, launch, until_us);
-        status = run_once(resident, launch, bytes, err);
+        set_limit(resident, launch, is_first, until_us);
+        enum ndt_status status = run_once(resident, launch, is_first, err);
         if (status != NDT_OK)
             return status;
-        const int32_t passes = evaluations(launch) - before;
-        if (passes > 0)
-            resident->pass_us = (ndt_clock_us() - start_us) / passes;
-        else if (!all_finished(launch))
+        after = evaluations(launch);
+        if (after == before && !all_finished(launch))
             return ndt_fail(err, NDT_ERR_DEVICE, "a launch of %zu searches made no progress", launch->count);
+        if (after > before)
+            resident->pass_us = (ndt_clock_us() - start_us) / (after - before);
         resident->pass_blocks = launch->blocks;
-        bytes = sizeof(struct ndt_gpu_control);
+        before = after;
+        is_first = 0;
     } while (!all_finished(launch));
     return NDT_OK;
 }
@@ -269,11 +274,11 @@ static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const stru
 static void read_items(struct ndt_cuda_resident *resident, const struct launch *launch)
 {
     const struct ndt_newton_row *rows =
-        (const struct ndt_newton_row *)(const void *)(launch->gpu_items + launch->count);
+        (const struct ndt_newton_row *)(const void *)(launch->results + launch->count);
     for (size_t i = 0; i < launch->count; i++) {
         struct ndt_search_item *item = &launch->items[i];
-        item->newton = launch->gpu_items[i].newton;
-        item->coverage = launch->gpu_items[i].coverage;
+        item->newton = launch->results[i].newton;
+        item->coverage = launch->results[i].coverage;
         int32_t count =
             item->newton.row_count < launch->row_capacity ? item->newton.row_count : launch->row_capacity;
         count = count < item->row_capacity ? count : item->row_capacity;
@@ -313,8 +318,7 @@ static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda
     launch.gpu_items[0].orders.stage = NDT_GPU_FINISHED;
     launch.batch->control = (struct ndt_gpu_control){.pass_limit = 1};
     resident->shape = shape;
-    enum ndt_status status =
-        run_once(resident, &launch, sizeof(struct ndt_gpu_batch) + sizeof(struct ndt_gpu_item), err);
+    enum ndt_status status = run_once(resident, &launch, 1, err);
     resident->shape = wanted;
     return status;
 }

@@ -7,6 +7,7 @@
 #include "reduce.cuh"
 
 #define NDT_DEVICE __device__
+#define NDT_APART  static __device__ __noinline__
 #include "ndt/newton_steps.h"
 
 /* Microseconds on a clock of the device; for the record only. */
@@ -43,7 +44,7 @@ static __device__ inline void copy_words(void *to, const void *from, unsigned by
 }
 
 /* A pose is split into a whole cell and the rest, as the host does it for `fused`. One thread per axis. */
-static __device__ inline void split_axis(struct pass_share *share, double leaf_m, int k)
+NDT_APART void split_axis(struct pass_share *share, double leaf_m, int k)
 {
     const double at_m = share->orders.p[k], cell = floor(at_m / leaf_m);
     const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
@@ -54,7 +55,7 @@ static __device__ inline void split_axis(struct pass_share *share, double leaf_m
 }
 
 /* R = Rx(a) Ry(b) Rz(c) */
-static __device__ inline void set_rotation(const double p[6], double R[9])
+NDT_APART void set_rotation(const double p[6], double R[9])
 {
     const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]), sc = sin(p[5]), cc = cos(p[5]);
     R[0] = cb * cc;
@@ -193,7 +194,7 @@ static __device__ inline void time_rows(const struct ndt_gpu_batch *batch, struc
 }
 
 /* After a pass: newton takes the sums, or the look around is counted. One thread; `last`: no evaluation may follow. */
-static __device__ inline void step(struct ndt_newton *newton, struct pass_share *share, struct ndt_gpu_batch *batch,
+NDT_APART void step(struct ndt_newton *newton, struct pass_share *share, struct ndt_gpu_batch *batch,
                                    struct ndt_gpu_item *item, uint32_t seen, bool last)
 {
     struct ndt_newton_row *rows = batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity;

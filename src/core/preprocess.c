@@ -4,19 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crop.h"
 #include "sweep.h"
 #include "voxel_filter.h"
 
 struct ndt_preprocessor {
-    struct ndt_cloud kept;     /* cropped and moved to the reference moment; time_s is set */
-    struct ndt_cloud filtered; /* one point per cell */
-    struct ndt_cloud sampled;  /* what is matched */
-    struct ndt_cloud again;    /* the same after another motion */
+    struct ndt_cloud moved;   /* cropped and moved to the reference moment; without the filter only */
+    struct ndt_cloud sampled; /* what is matched */
+    struct ndt_cloud again;   /* the same after another motion */
     struct ndt_voxel_filter filter;
+    uint32_t *picks; /* numbers of the points or cells that are sampled */
+    size_t pick_capacity;
+    struct ndt_crop crop;
     struct ndt_sweep sweep;
     struct ndt_twist twist; /* the motion that was undone */
     enum ndt_deskew deskew;
     double start_s, end_s, reference_s;
+};
+
+/* Room for one block of points. */
+struct block_room {
+    _Alignas(64) float values[4][NDT_BLOCK_POINTS + NDT_BLOCK_PAD];
 };
 
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params)
@@ -44,77 +52,73 @@ void ndt_preprocessor_destroy(struct ndt_preprocessor *pre)
 {
     if (!pre)
         return;
-    ndt_cloud_free(&pre->kept);
-    ndt_cloud_free(&pre->filtered);
+    ndt_cloud_free(&pre->moved);
     ndt_cloud_free(&pre->sampled);
     ndt_cloud_free(&pre->again);
     ndt_voxel_filter_free(&pre->filter);
+    free(pre->picks);
     free(pre);
 }
 
-static int keep_point(const struct ndt_preprocess_params *params, const float p_m[3])
+static struct ndt_point_block block_in(struct block_room *room)
 {
-    const double x = p_m[0], y = p_m[1], z = p_m[2], r2 = x * x + y * y + z * z;
-    /* comparisons with NaN are false */
-    if (!(r2 >= params->min_range_m * params->min_range_m && r2 <= params->max_range_m * params->max_range_m))
-        return 0;
-    for (int k = 0; k < 3; k++)
-        if (!(p_m[k] >= params->crop_min_m[k] && p_m[k] <= params->crop_max_m[k]))
-            return 0;
-    return 1;
+    return (struct ndt_point_block){
+        .x_m = room->values[0], .y_m = room->values[1], .z_m = room->values[2], .time_s = room->values[3]};
 }
 
-static float point_time(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw, size_t i)
+/* The points of a cloud from `first` on, as a block that may be longer than others. */
+static struct ndt_point_block block_of(const struct ndt_cloud *cloud, size_t first)
 {
-    if (params->deskew == NDT_DESKEW_OFF)
-        return 0;
-    if (params->deskew == NDT_DESKEW_TIME)
-        return raw->time_s[i];
-    return ndt_sweep_azimuth_time(raw->x_m[i], raw->y_m[i], params->sweep_s,
-                                  params->deskew == NDT_DESKEW_AZIMUTH_CW);
+    return (struct ndt_point_block){.count = cloud->count - first,
+                                    .x_m = cloud->x_m + first,
+                                    .y_m = cloud->y_m + first,
+                                    .z_m = cloud->z_m + first,
+                                    .time_s = cloud->time_s + first};
 }
 
-/* Usable points with their times, not yet moved. */
-static void crop(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *params,
-                 const struct ndt_cloud *raw)
+static void set_sweep(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
-    struct ndt_cloud *kept = &pre->kept;
-    float first_s = INFINITY, last_s = -INFINITY;
-    kept->count = 0;
-    for (size_t i = 0; i < raw->count; i++) {
-        const float p_m[3] = {raw->x_m[i], raw->y_m[i], raw->z_m[i]};
-        if (!keep_point(params, p_m))
-            continue;
-        const float time_s = point_time(params, raw, i);
-        if (!isfinite(time_s))
-            continue;
-        const size_t at = kept->count++;
-        kept->x_m[at] = p_m[0];
-        kept->y_m[at] = p_m[1];
-        kept->z_m[at] = p_m[2];
-        kept->time_s[at] = time_s;
-        first_s = fminf(first_s, time_s);
-        last_s = fmaxf(last_s, time_s);
-    }
-    if (params->deskew == NDT_DESKEW_TIME && kept->count > 0) {
+    const struct ndt_preprocess_params *params = pre->crop.params;
+    float first_s, last_s;
+    pre->start_s = -params->sweep_s / 2;
+    pre->end_s = params->sweep_s / 2;
+    pre->reference_s = 0;
+    if (pre->deskew == NDT_DESKEW_TIME && ndt_crop_times(&pre->crop, raw, &first_s, &last_s)) {
         pre->start_s = first_s;
         pre->end_s = last_s;
-        pre->reference_s = ((double)first_s + (double)last_s) / 2;
-    } else {
-        pre->start_s = -params->sweep_s / 2;
-        pre->end_s = params->sweep_s / 2;
-        pre->reference_s = 0;
+        pre->reference_s = ((double)first_s + (double)last_s) / 2 + 0.0; /* no -0 */
+    }
+    if (pre->deskew != NDT_DESKEW_OFF)
+        ndt_sweep_set(&pre->sweep, &pre->twist, pre->start_s, pre->end_s, pre->reference_s);
+}
+
+/* Usable points, moved to the reference moment. */
+static void take_block(const struct ndt_preprocessor *pre, const struct ndt_cloud *raw, size_t first,
+                       struct ndt_point_block *block)
+{
+    ndt_crop_block(&pre->crop, raw, first, block);
+    if (pre->deskew != NDT_DESKEW_OFF)
+        ndt_sweep_apply(&pre->sweep, block, block);
+}
+
+static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
+{
+    struct block_room room;
+    struct ndt_point_block block = block_in(&room);
+    for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
+        take_block(pre, raw, at, &block);
+        ndt_voxel_filter_add(&pre->filter, &block);
     }
 }
 
-static void move_points(const struct ndt_sweep *sweep, const struct ndt_cloud *in, struct ndt_cloud *out)
+static void move_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
-    for (size_t i = 0; i < in->count; i++) {
-        float p_m[3] = {in->x_m[i], in->y_m[i], in->z_m[i]};
-        ndt_sweep_apply(sweep, in->time_s[i], p_m);
-        out->x_m[i] = p_m[0];
-        out->y_m[i] = p_m[1];
-        out->z_m[i] = p_m[2];
+    struct ndt_cloud *moved = &pre->moved;
+    moved->count = 0;
+    for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
+        struct ndt_point_block block = block_of(moved, moved->count);
+        take_block(pre, raw, at, &block);
+        moved->count += block.count;
     }
 }
 
@@ -126,31 +130,66 @@ static uint64_t random_next(uint64_t *state) /* splitmix64 (Steele, Lea, Flood 2
     return z ^ z >> 31;
 }
 
-/* Selection sampling (Knuth, TAOCP 2, algorithm S): exactly `wanted` points, in their order. */
-static void sample(const struct ndt_cloud *in, size_t wanted, uint64_t seed, struct ndt_cloud *out)
+/* Selection sampling (Knuth, TAOCP 2, algorithm S): exactly `wanted` of `count`, in their order. */
+static void choose(uint32_t *picks, size_t count, size_t wanted, uint64_t seed)
 {
     uint64_t state = seed;
-    out->count = 0;
-    for (size_t i = 0; i < in->count && out->count < wanted; i++) {
-        const uint64_t left = in->count - i, needed = wanted - out->count;
-        if ((random_next(&state) >> 32) * left >> 32 >= needed)
-            continue;
-        const size_t at = out->count++;
-        out->x_m[at] = in->x_m[i];
-        out->y_m[at] = in->y_m[i];
-        out->z_m[at] = in->z_m[i];
-        out->time_s[at] = in->time_s[i];
+    size_t chosen = 0;
+    for (size_t i = 0; chosen < wanted; i++) { /* what is chosen cannot be predicted: no branch on it */
+        const uint64_t left = count - i, needed = wanted - chosen;
+        picks[chosen] = (uint32_t)i;
+        chosen += (random_next(&state) >> 32) * left >> 32 < needed;
     }
+}
+
+static void copy_picked(const struct ndt_cloud *in, const uint32_t *picks, size_t count, struct ndt_cloud *out)
+{
+    const float *const from[4] = {in->x_m, in->y_m, in->z_m, in->time_s};
+    float *const to[4] = {out->x_m, out->y_m, out->z_m, out->time_s};
+    for (int k = 0; k < 4; k++) {
+        for (size_t i = 0; picks && i < count; i++)
+            to[k][i] = from[k][picks[i]];
+        if (!picks && count > 0)
+            memcpy(to[k], from[k], count * sizeof(float));
+    }
+    out->count = count;
+}
+
+/* What is matched: a sample of the cells, or of the points where they are not filtered. */
+static void sample(struct ndt_preprocessor *pre, uint64_t seed)
+{
+    const struct ndt_preprocess_params *params = pre->crop.params;
+    const int is_filtered = params->voxel_m > 0;
+    const uint32_t *picks = NULL;
+    size_t count = is_filtered ? pre->filter.count : pre->moved.count;
+    if (params->sample_count > 0 && params->sample_count < count) {
+        choose(pre->picks, count, params->sample_count, seed);
+        picks = pre->picks;
+        count = params->sample_count;
+    }
+    if (is_filtered)
+        ndt_voxel_filter_means(&pre->filter, picks, count, &pre->sampled);
+    else
+        copy_picked(&pre->moved, picks, count, &pre->sampled);
 }
 
 static enum ndt_status reserve(struct ndt_preprocessor *pre, size_t points, struct ndt_error *err)
 {
-    struct ndt_cloud *clouds[] = {&pre->kept, &pre->filtered, &pre->sampled, &pre->again};
-    for (size_t i = 0; i < sizeof(clouds) / sizeof(clouds[0]); i++) {
-        enum ndt_status status = ndt_cloud_reserve(clouds[i], points, NDT_CLOUD_TIME, err);
-        if (status != NDT_OK)
-            return status;
-    }
+    const size_t with_pad = points + NDT_BLOCK_PAD; /* blocks are written in whole vectors */
+    enum ndt_status status = ndt_cloud_reserve(&pre->sampled, points, NDT_CLOUD_TIME, err);
+    if (status == NDT_OK)
+        status = ndt_cloud_reserve(&pre->again, points, NDT_CLOUD_TIME, err);
+    if (status == NDT_OK && pre->crop.params->voxel_m > 0)
+        status = ndt_voxel_filter_start(&pre->filter, points, pre->crop.params->voxel_m, err);
+    else if (status == NDT_OK)
+        status = ndt_cloud_reserve(&pre->moved, with_pad, NDT_CLOUD_TIME, err);
+    if (status != NDT_OK || with_pad <= pre->pick_capacity)
+        return status;
+    uint32_t *picks = realloc(pre->picks, with_pad * sizeof(*picks));
+    if (!picks)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory to choose from %zu points", points);
+    pre->picks = picks;
+    pre->pick_capacity = with_pad;
     return NDT_OK;
 }
 
@@ -162,25 +201,18 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
         return ndt_fail(err, NDT_ERR_FORMAT,
                         "the scan has no time field, but preprocess.deskew is 'time'; azimuth_cw, azimuth_ccw and "
                         "off need none");
+    ndt_crop_set(&pre->crop, params);
     enum ndt_status status = reserve(pre, raw->count, err);
     if (status != NDT_OK)
         return status;
     pre->deskew = params->deskew;
     pre->twist = twist ? *twist : (struct ndt_twist){0};
-    crop(pre, params, raw);
-    if (pre->deskew != NDT_DESKEW_OFF) {
-        ndt_sweep_set(&pre->sweep, &pre->twist, pre->start_s, pre->end_s, pre->reference_s);
-        move_points(&pre->sweep, &pre->kept, &pre->kept);
-    }
-    const struct ndt_cloud *points = &pre->kept;
-    if (params->voxel_m > 0) {
-        status = ndt_voxel_filter_run(&pre->filter, &pre->kept, params->voxel_m, &pre->filtered, err);
-        if (status != NDT_OK)
-            return status;
-        points = &pre->filtered;
-    }
-    const size_t wanted = params->sample_count > 0 ? params->sample_count : points->count;
-    sample(points, wanted, params->seed * 0x9e3779b97f4a7c15u + sequence, &pre->sampled);
+    set_sweep(pre, raw);
+    if (params->voxel_m > 0)
+        filter_all(pre, raw);
+    else
+        move_all(pre, raw);
+    sample(pre, params->seed * 0x9e3779b97f4a7c15u + sequence);
     *out = &pre->sampled;
     *reference_s = pre->reference_s;
     return NDT_OK;
@@ -196,8 +228,11 @@ enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct 
     if (status != NDT_OK)
         return status;
     ndt_sweep_set_change(&pre->sweep, &pre->twist, twist, pre->start_s, pre->end_s, pre->reference_s);
-    move_points(&pre->sweep, &pre->sampled, &pre->again);
-    memcpy(pre->again.time_s, pre->sampled.time_s, pre->sampled.count * sizeof(float));
+    const struct ndt_point_block from = block_of(&pre->sampled, 0);
+    struct ndt_point_block to = block_of(&pre->again, 0);
+    ndt_sweep_apply(&pre->sweep, &from, &to);
+    for (size_t i = 0; i < pre->sampled.count; i++)
+        pre->again.time_s[i] = pre->sampled.time_s[i];
     pre->again.count = pre->sampled.count;
     *out = &pre->again;
     return NDT_OK;

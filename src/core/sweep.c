@@ -1,15 +1,19 @@
 #include "sweep.h"
 
-#include <math.h>
+#include <string.h>
 
-static void set_knot(float knot[12], const struct ndt_pose *T)
+#include "cpu/wide.h"
+
+static void set_knot(struct ndt_sweep_knot *knot, const struct ndt_pose *T)
 {
     double R[9];
     ndt_pose_rotation(T, R);
-    for (int i = 0; i < 9; i++)
-        knot[i] = (float)R[i];
-    for (int i = 0; i < 3; i++)
-        knot[9 + i] = (float)T->t_m[i];
+    *knot = (struct ndt_sweep_knot){0};
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 3; k++)
+            knot->columns[k][i] = (float)R[3 * i + k];
+        knot->columns[3][i] = (float)T->t_m[i];
+    }
 }
 
 static double knot_time(struct ndt_sweep *sweep, double start_s, double end_s, int i)
@@ -26,7 +30,7 @@ void ndt_sweep_set(struct ndt_sweep *sweep, const struct ndt_twist *twist, doubl
     for (int i = 0; i < NDT_SWEEP_KNOTS + 2; i++) {
         const double t_s = knot_time(sweep, start_s, end_s, i);
         const struct ndt_pose T = ndt_pose_exp(twist, t_s - reference_s);
-        set_knot(sweep->knots[i], &T);
+        set_knot(&sweep->knots[i], &T);
     }
 }
 
@@ -39,39 +43,85 @@ void ndt_sweep_set_change(struct ndt_sweep *sweep, const struct ndt_twist *from,
         const struct ndt_pose after = ndt_pose_exp(to, t_s - reference_s);
         const struct ndt_pose undone = ndt_pose_inverse(&before);
         const struct ndt_pose T = ndt_pose_compose(&after, &undone);
-        set_knot(sweep->knots[i], &T);
+        set_knot(&sweep->knots[i], &T);
     }
 }
 
-void ndt_sweep_apply(const struct ndt_sweep *sweep, float time_s, float p_m[3])
+static inline quad_f transformed(const struct ndt_sweep_knot *knot, float x, float y, float z)
 {
-    float at = (time_s - sweep->start_s) * sweep->per_s;
-    at = fminf(fmaxf(at, 0), NDT_SWEEP_KNOTS);
-    const int i = (int)at;
-    const float s = at - (float)i, *a = sweep->knots[i], *b = sweep->knots[i + 1];
-    const float x = p_m[0], y = p_m[1], z = p_m[2];
-    for (int k = 0; k < 3; k++) {
-        const float first = a[3 * k] * x + a[3 * k + 1] * y + a[3 * k + 2] * z + a[9 + k];
-        const float second = b[3 * k] * x + b[3 * k + 1] * y + b[3 * k + 2] * z + b[9 + k];
-        p_m[k] = first + s * (second - first);
+    quad_f column[4];
+    memcpy(column, knot->columns, sizeof(column));
+    return column[0] * x + column[1] * y + column[2] * z + column[3];
+}
+
+/* Lanes between different knots: point by point, all coordinates at once. */
+static void move_apart(const struct ndt_sweep *sweep, wide_i knots, wide_f s, wide_f p_m[3])
+{
+    for (int lane = 0; lane < WIDE; lane++) {
+        const struct ndt_sweep_knot *knot = &sweep->knots[knots[lane]];
+        const quad_f first = transformed(knot, p_m[0][lane], p_m[1][lane], p_m[2][lane]);
+        const quad_f second = transformed(knot + 1, p_m[0][lane], p_m[1][lane], p_m[2][lane]);
+        const quad_f moved = first + s[lane] * (second - first);
+        for (int k = 0; k < 3; k++)
+            p_m[k][lane] = moved[k];
     }
 }
 
-/* Abramowitz & Stegun 4.4.49 on [0, 1], unfolded to the full circle. */
-static float arc_tangent(float y, float x)
+/* A knot and the next one, with every number in all lanes. */
+struct span {
+    int32_t knot;
+    wide_f columns[2][4][3];
+};
+
+static void set_span(struct span *span, const struct ndt_sweep *sweep, int32_t knot)
 {
-    const float ax = fabsf(x), ay = fabsf(y);
-    const float high = ax > ay ? ax : ay, low = ax > ay ? ay : ax;
-    const float a = high > 0 ? low / high : 0, s = a * a;
-    float r = (((0.0208351f * s - 0.0851330f) * s + 0.1801410f) * s - 0.3302995f) * s + 0.9998660f;
-    r *= a;
-    r = ay > ax ? 1.57079633f - r : r;
-    r = x < 0 ? 3.14159265f - r : r;
-    return y < 0 ? -r : r;
+    span->knot = knot;
+    for (int i = 0; i < 2; i++)
+        for (int column = 0; column < 4; column++)
+            for (int row = 0; row < 3; row++)
+                span->columns[i][column][row] = wide_set(sweep->knots[knot + i].columns[column][row]);
 }
 
-float ndt_sweep_azimuth_time(float x_m, float y_m, double sweep_s, int clockwise)
+static inline wide_f moved_along(const wide_f columns[4][3], int row, const wide_f p_m[3])
 {
-    const float turn = arc_tangent(y_m, x_m) * 0.159154943f; /* -1/2 .. 1/2 */
-    return (float)sweep_s * (clockwise ? -turn : turn);
+    return columns[0][row] * p_m[0] + columns[1][row] * p_m[1] + columns[2][row] * p_m[2] + columns[3][row];
+}
+
+/* Lanes between the same two knots. */
+static inline void move_together(const struct span *span, wide_f s, wide_f p_m[3])
+{
+    const wide_f before[3] = {p_m[0], p_m[1], p_m[2]};
+    for (int row = 0; row < 3; row++) {
+        const wide_f first = moved_along(span->columns[0], row, before);
+        const wide_f second = moved_along(span->columns[1], row, before);
+        p_m[row] = first + s * (second - first);
+    }
+}
+
+void ndt_sweep_apply(const struct ndt_sweep *sweep, const struct ndt_point_block *in, struct ndt_point_block *out)
+{
+    const wide_f last = wide_set(NDT_SWEEP_KNOTS), start_s = wide_set(sweep->start_s),
+                 per_s = wide_set(sweep->per_s);
+    const struct ndt_point_block from = *in, to = *out;
+    struct span span = {.knot = -1};
+    for (size_t i = 0; i < from.count; i += WIDE) {
+        wide_f p_m[3] = {wide_load(from.x_m + i), wide_load(from.y_m + i), wide_load(from.z_m + i)};
+        wide_f at = (wide_load(from.time_s + i) - start_s) * per_s;
+        if (from.count - i < WIDE) /* what is behind the last point goes with the first */
+            at = wide_select(wide_first(from.count - i), at, wide_set(at[0]));
+        at = wide_max(at, (wide_f){0});
+        at = wide_select(at < last, at, last);
+        const wide_i knots = __builtin_convertvector(at, wide_i);
+        const wide_f s = at - wide_to_float(knots);
+        if (wide_any(knots ^ wide_set_i(knots[0]))) {
+            move_apart(sweep, knots, s, p_m);
+        } else {
+            if (knots[0] != span.knot)
+                set_span(&span, sweep, knots[0]);
+            move_together(&span, s, p_m);
+        }
+        wide_store(to.x_m + i, p_m[0]);
+        wide_store(to.y_m + i, p_m[1]);
+        wide_store(to.z_m + i, p_m[2]);
+    }
 }

@@ -4,96 +4,272 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum ndt_status reserve(struct ndt_voxel_filter *filter, size_t points, struct ndt_error *err)
-{
-    if (points <= filter->cell_capacity)
-        return NDT_OK;
-    size_t slots = 1024;
-    while (slots < 2 * points)
-        slots *= 2;
-    ndt_voxel_filter_free(filter);
-    filter->slots = calloc(slots, sizeof(*filter->slots));
-    filter->cells = malloc(points * sizeof(*filter->cells));
-    if (!filter->slots || !filter->cells) {
-        ndt_voxel_filter_free(filter);
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory to filter %zu points", points);
-    }
-    filter->slot_count = slots;
-    filter->cell_capacity = points;
-    return NDT_OK;
-}
+#include "cpu/wide.h"
+
+enum { LEAST_BITS = 10 };
+
+/* A block of points on their way into cells. */
+struct placed {
+    uint64_t key[NDT_BLOCK_POINTS + NDT_BLOCK_PAD];
+    quad_f relative[NDT_BLOCK_POINTS + NDT_BLOCK_PAD]; /* to the corner; the time is as it came */
+    size_t count;
+};
 
 void ndt_voxel_filter_free(struct ndt_voxel_filter *filter)
 {
     free(filter->slots);
     free(filter->cells);
+    free(filter->origins);
     memset(filter, 0, sizeof(*filter));
 }
 
-static struct ndt_filter_cell *find_cell(struct ndt_voxel_filter *filter, uint64_t key)
+static enum ndt_status reserve(struct ndt_voxel_filter *filter, size_t points, struct ndt_error *err)
 {
-    const size_t mask = filter->slot_count - 1;
-    uint64_t hash = key * 0x9e3779b97f4a7c15u;
-    size_t at = (hash ^ hash >> 32) & mask;
-    while (filter->slots[at].round == filter->round && filter->slots[at].key != key)
-        at = (at + 1) & mask;
-    struct ndt_filter_slot *slot = &filter->slots[at];
-    if (slot->round != filter->round) {
-        *slot = (struct ndt_filter_slot){key, filter->round, (uint32_t)filter->cell_count};
-        filter->cells[filter->cell_count++].n = 0;
+    if (points <= filter->capacity)
+        return NDT_OK;
+    int bits = LEAST_BITS;
+    while ((size_t)1 << bits < 2 * points)
+        bits++;
+    ndt_voxel_filter_free(filter);
+    filter->slots = calloc((size_t)1 << bits, sizeof(*filter->slots));
+    filter->cells = aligned_alloc(64, (points * sizeof(*filter->cells) + 63) / 64 * 64);
+    filter->origins = malloc(points * sizeof(*filter->origins));
+    if (!filter->slots || !filter->cells || !filter->origins) {
+        ndt_voxel_filter_free(filter);
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory to filter %zu points", points);
     }
-    return &filter->cells[slot->index];
-}
-
-static void add_point(struct ndt_voxel_filter *filter, const float p_m[3], float time_s, float voxel_m)
-{
-    uint64_t key = 0;
-    float corner_m[3];
-    for (int k = 0; k < 3; k++) {
-        const float cell = floorf(p_m[k] / voxel_m);
-        if (!(fabsf(cell) < 1e6f)) /* farther away than any sensor sees */
-            return;
-        key |= (uint64_t)((int32_t)cell + 1048576) << (21 * k);
-        corner_m[k] = cell * voxel_m;
-    }
-    struct ndt_filter_cell *cell = find_cell(filter, key);
-    if (cell->n == 0) {
-        memcpy(cell->corner_m, corner_m, sizeof(corner_m));
-        memset(cell->sum, 0, sizeof(cell->sum));
-        cell->first_s = time_s;
-    }
-    for (int k = 0; k < 3; k++)
-        cell->sum[k] += p_m[k] - cell->corner_m[k];
-    cell->sum[3] += time_s - cell->first_s;
-    cell->n++;
-}
-
-enum ndt_status ndt_voxel_filter_run(struct ndt_voxel_filter *filter, const struct ndt_cloud *in, double voxel_m,
-                                     struct ndt_cloud *out, struct ndt_error *err)
-{
-    enum ndt_status status = reserve(filter, in->count, err);
-    if (status == NDT_OK)
-        status = ndt_cloud_reserve(out, in->count, in->fields & NDT_CLOUD_TIME, err);
-    if (status != NDT_OK)
-        return status;
-    filter->cell_count = 0;
-    if (++filter->round == 0) {
-        memset(filter->slots, 0, filter->slot_count * sizeof(*filter->slots));
-        filter->round = 1;
-    }
-    for (size_t i = 0; i < in->count; i++) {
-        const float p_m[3] = {in->x_m[i], in->y_m[i], in->z_m[i]};
-        add_point(filter, p_m, in->time_s ? in->time_s[i] : 0, (float)voxel_m);
-    }
-    for (size_t i = 0; i < filter->cell_count; i++) {
-        const struct ndt_filter_cell *cell = &filter->cells[i];
-        const float n = (float)cell->n;
-        out->x_m[i] = cell->corner_m[0] + cell->sum[0] / n;
-        out->y_m[i] = cell->corner_m[1] + cell->sum[1] / n;
-        out->z_m[i] = cell->corner_m[2] + cell->sum[2] / n;
-        if (out->time_s)
-            out->time_s[i] = cell->first_s + cell->sum[3] / n;
-    }
-    out->count = filter->cell_count;
+    filter->base = 1;
+    filter->bits = LEAST_BITS;
+    filter->most_bits = bits;
+    filter->capacity = points;
     return NDT_OK;
+}
+
+/* Every slot is free. */
+static void forget_slots(struct ndt_voxel_filter *filter)
+{
+    filter->base += (uint32_t)filter->count;
+    if (filter->base > UINT32_MAX / 2) {
+        memset(filter->slots, 0, sizeof(*filter->slots) << filter->most_bits);
+        filter->base = 1;
+    }
+}
+
+/* For a power of two the product with 1 / voxel is the quotient, bit for bit. */
+static float exact_inverse(float voxel_m)
+{
+    int exponent;
+    return frexpf(voxel_m, &exponent) == 0.5f && abs(exponent) < 100 ? 1 / voxel_m : 0;
+}
+
+enum ndt_status ndt_voxel_filter_start(struct ndt_voxel_filter *filter, size_t points, double voxel_m,
+                                       struct ndt_error *err)
+{
+    enum ndt_status status = reserve(filter, points, err);
+    if (status != NDT_OK || filter->capacity == 0)
+        return status;
+    forget_slots(filter);
+    /* As many slots as the scan before needed. */
+    filter->bits = LEAST_BITS;
+    while (filter->bits < filter->most_bits && (size_t)1 << filter->bits < 3 * filter->count)
+        filter->bits++;
+    filter->count = 0;
+    filter->voxel_m = (float)voxel_m;
+    filter->inverse = exact_inverse(filter->voxel_m);
+    return NDT_OK;
+}
+
+/* Cell numbers of one coordinate, and the coordinate relative to the corner. Cleared lanes of `mask` are too far
+ * away, or no number. */
+static inline wide_i place_axis(wide_f p_m, float voxel_m, float inverse, int is_inverse, wide_i *mask,
+                                wide_f *relative)
+{
+    const wide_f at = is_inverse ? p_m * inverse : p_m / voxel_m;
+    const wide_i inside = (at >= -999999.0f) & (at < 1e6f);
+    const wide_i cell = wide_floor((wide_f)((wide_i)at & inside));
+    *mask &= inside;
+    *relative = p_m - wide_to_float(cell) * voxel_m;
+    return cell + 1048576;
+}
+
+static inline void put_keys(uint64_t *key, const wide_i cell[3])
+{
+    typedef uint32_t wide_u __attribute__((vector_size(sizeof(uint32_t) * WIDE)));
+    typedef uint64_t wide_key __attribute__((vector_size(sizeof(uint64_t) * WIDE)));
+    const wide_key k = __builtin_convertvector((wide_u)cell[0], wide_key) |
+                       __builtin_convertvector((wide_u)cell[1], wide_key) << 21 |
+                       __builtin_convertvector((wide_u)cell[2], wide_key) << 42;
+    memcpy(key, &k, sizeof(k));
+}
+
+/* WIDE points in four vectors to four numbers per point. */
+static inline void put_points(quad_f *out, const wide_f v[4])
+{
+    wide_f r[4] = {v[0], v[1], v[2], v[3]};
+    wide_transpose4(r);
+    for (int i = 0; i < 4; i++) {
+        quad_f groups[WIDE / 4];
+        memcpy(groups, &r[i], sizeof(groups));
+        for (int g = 0; g < WIDE / 4; g++)
+            out[4 * g + i] = groups[g];
+    }
+}
+
+static void drop_lanes(struct placed *placed, wide_i mask)
+{
+    const size_t first = placed->count;
+    for (int i = 0; i < WIDE; i++) {
+        placed->key[placed->count] = placed->key[first + (size_t)i];
+        placed->relative[placed->count] = placed->relative[first + (size_t)i];
+        placed->count += (size_t)-mask[i];
+    }
+}
+
+/* Inlined with a constant `is_inverse`. */
+static inline void place_all(struct placed *placed, const struct ndt_voxel_filter *filter,
+                             const struct ndt_point_block *points, int is_inverse)
+{
+    const float *const x_m = points->x_m, *const y_m = points->y_m, *const z_m = points->z_m;
+    const float *const time_s = points->time_s;
+    const float voxel_m = filter->voxel_m, inverse = filter->inverse;
+    const size_t count = points->count;
+    placed->count = 0;
+    for (size_t i = 0; i < count; i += WIDE) {
+        wide_i mask = {0}, cell[3];
+        mask = ~mask;
+        if (count - i < WIDE)
+            mask = wide_first(count - i);
+        wide_f relative[4];
+        cell[0] = place_axis(wide_load(x_m + i), voxel_m, inverse, is_inverse, &mask, &relative[0]);
+        cell[1] = place_axis(wide_load(y_m + i), voxel_m, inverse, is_inverse, &mask, &relative[1]);
+        cell[2] = place_axis(wide_load(z_m + i), voxel_m, inverse, is_inverse, &mask, &relative[2]);
+        relative[3] = wide_load(time_s + i);
+        put_keys(placed->key + placed->count, cell);
+        put_points(placed->relative + placed->count, relative);
+        if (wide_all(mask))
+            placed->count += WIDE;
+        else
+            drop_lanes(placed, mask);
+    }
+}
+
+static void place(struct placed *placed, const struct ndt_voxel_filter *filter,
+                  const struct ndt_point_block *points)
+{
+    if (filter->inverse > 0)
+        place_all(placed, filter, points, 1);
+    else
+        place_all(placed, filter, points, 0);
+}
+
+static inline size_t slot_of(const struct ndt_voxel_filter *filter, uint64_t key)
+{
+    return key * 0x9e3779b97f4a7c15u >> (64 - filter->bits);
+}
+
+static void double_slots(struct ndt_voxel_filter *filter)
+{
+    forget_slots(filter);
+    filter->bits++;
+    const size_t mask = ((size_t)1 << filter->bits) - 1;
+    for (size_t i = 0; i < filter->count; i++) {
+        size_t at = slot_of(filter, filter->cells[i].key);
+        while (filter->slots[at] >= filter->base)
+            at = (at + 1) & mask;
+        filter->slots[at] = filter->base + (uint32_t)i;
+    }
+}
+
+/* The corner of the first point's cell. A number of 0 has the sign of the coordinate. */
+static void set_origin(const struct ndt_voxel_filter *filter, float origin[4], uint64_t key, quad_f relative)
+{
+    for (int k = 0; k < 3; k++) {
+        const int32_t cell = (int32_t)(key >> (21 * k) & 0x1fffff) - 1048576;
+        origin[k] = (cell ? (float)cell : copysignf(0, relative[k])) * filter->voxel_m;
+    }
+    origin[3] = relative[3];
+}
+
+static uint32_t add_cell(struct ndt_voxel_filter *filter, size_t slot, uint64_t key, quad_f relative)
+{
+    const uint32_t number = (uint32_t)filter->count++;
+    filter->cells[number] = (struct ndt_filter_cell){.key = key, .first_s = relative[3]};
+    set_origin(filter, filter->origins[number], key, relative);
+    filter->slots[slot] = filter->base + number;
+    if (2 * filter->count > (size_t)1 << filter->bits && filter->bits < filter->most_bits)
+        double_slots(filter);
+    return number;
+}
+
+static inline uint32_t find_cell(struct ndt_voxel_filter *filter, uint64_t key, quad_f relative)
+{
+    const uint32_t *const slots = filter->slots, base = filter->base;
+    const struct ndt_filter_cell *const cells = filter->cells;
+    const size_t mask = ((size_t)1 << filter->bits) - 1;
+    for (size_t at = slot_of(filter, key);; at = (at + 1) & mask) {
+        const uint32_t slot = slots[at];
+        if (slot < base)
+            return add_cell(filter, at, key, relative);
+        if (cells[slot - base].key == key)
+            return slot - base;
+    }
+}
+
+/* Neighbours in the scan often share a cell: one look-up for a run of them. Where a run ends cannot be predicted,
+ * so no branch depends on it. */
+static size_t find_runs(const struct placed *placed, uint32_t *first, uint32_t *run)
+{
+    uint64_t before = ~placed->key[0];
+    size_t runs = 0;
+    for (size_t i = 0; i < placed->count; i++) {
+        first[runs] = (uint32_t)i;
+        runs += placed->key[i] != before;
+        before = placed->key[i];
+        run[i] = (uint32_t)runs - 1;
+    }
+    first[runs] = (uint32_t)placed->count;
+    return runs;
+}
+
+static void gather(struct ndt_voxel_filter *filter, const struct placed *placed)
+{
+    uint32_t first[NDT_BLOCK_POINTS + 1], run[NDT_BLOCK_POINTS], cell_of[NDT_BLOCK_POINTS];
+    const size_t runs = placed->count > 0 ? find_runs(placed, first, run) : 0;
+    struct ndt_filter_cell *const cells = filter->cells;
+    for (size_t i = 0; i < runs; i++)
+        cell_of[i] = find_cell(filter, placed->key[first[i]], placed->relative[first[i]]);
+    for (size_t i = 0; i < runs; i++)
+        cells[cell_of[i]].n += first[i + 1] - first[i];
+    for (size_t i = 0; i < placed->count; i++) {
+        struct ndt_filter_cell *const cell = &cells[cell_of[run[i]]];
+        const quad_f since = {0, 0, 0, cell->first_s};
+        quad_f sum;
+        memcpy(&sum, cell->sum, sizeof(sum));
+        sum += placed->relative[i] - since;
+        memcpy(cell->sum, &sum, sizeof(sum));
+    }
+}
+
+void ndt_voxel_filter_add(struct ndt_voxel_filter *filter, const struct ndt_point_block *points)
+{
+    struct placed placed;
+    place(&placed, filter, points);
+    gather(filter, &placed);
+}
+
+void ndt_voxel_filter_means(const struct ndt_voxel_filter *filter, const uint32_t *picks, size_t count,
+                            struct ndt_cloud *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t from = picks ? picks[i] : i;
+        quad_f origin, sum;
+        memcpy(&origin, filter->origins[from], sizeof(origin));
+        memcpy(&sum, filter->cells[from].sum, sizeof(sum));
+        const quad_f mean = origin + sum / (float)filter->cells[from].n;
+        out->x_m[i] = mean[0];
+        out->y_m[i] = mean[1];
+        out->z_m[i] = mean[2];
+        out->time_s[i] = mean[3];
+    }
+    out->count = count;
 }

@@ -93,6 +93,21 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
         fail "ndt-bench_emulated: $(cat "$dir/stderr")"
     [ "$(grep -c '^robust .*\(staged\|fused\)' "$dir/stdout")" = 2 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
 fi
+# Decoding and preprocessing by themselves: every step has its row, the modes by time only where scans have times.
+expect 0 "" --front --points 700,20000 --json "$dir/front.json"
+for step in decode crop 'deskew time' 'deskew azimuth' 'voxel filter' sampling whole 'whole, by times' 'whole, by azimuths'; do
+    says "^ +700 +[0-9]+  $step  +-?[0-9.]+ +-?[0-9.]+ +-?[0-9.]+$"
+    grep -q "\"step\": \"$step\", \"points\": 20000, .*\"synthetic\": true" "$dir/front.json" || fail "no '$step' in the JSON"
+done
+is_json "$dir/front.json"
+expect 0 "" --front --bag "$bag" --scans 2
+says '^given scans'
+says 'whole, by times +[0-9.]+'
+expect 0 "" --front --scan "$map" "$map"
+says 'whole, by times +not here: the scans have no times'
+expect 2 'front matches nothing' --front --map "$map"
+expect 2 'either --points of synthetic scans, or' --front --bag "$bag" --points 100
+expect 2 "'x' is not a whole number" --front --points x
 expect 0 "" --help
 says '^usage: ndt-bench'
 

@@ -186,6 +186,10 @@ enum ndt_status bench_report_json(const struct bench_report *report, const char 
     comma(out.file);
     number(out.file, "success_deg", BENCH_SUCCESS_DEG);
     maps(out.file, report->maps);
+    if (report->front) {
+        fputs(",\n\"front\": ", out.file);
+        bench_front_json(report->front, out.file);
+    }
     if (report->grid)
         grid(out.file, report->grid);
     else if (report->basin)

@@ -106,6 +106,27 @@ static enum ndt_status run_overheads(struct bench_report *out, struct ndt_error 
     return status == NDT_OK ? report(out, err) : status;
 }
 
+static enum ndt_status run_front(struct bench_report *out, struct ndt_error *err)
+{
+    static struct bench_front front;
+    out->front = &front;
+    enum ndt_status status = bench_front_run(&front, out->options, out->input, err);
+    if (status == NDT_OK)
+        status = report(out, err);
+    bench_front_free(&front);
+    return status;
+}
+
+static enum ndt_status read_input(struct bench_input *input, const struct bench_options *options,
+                                  struct ndt_error *err)
+{
+    if (options->bag)
+        return bench_input_from_bag(input, options->bag, options->scan_limit, err);
+    if (options->scan_files > 0)
+        return bench_input_from_files(input, options->scans, options->scan_files, &options->pose, err);
+    return NDT_OK; /* --front makes its own */
+}
+
 static enum ndt_status run(const struct bench_options *options, struct ndt_error *err)
 {
     struct bench_input input = {0};
@@ -113,13 +134,12 @@ static enum ndt_status run(const struct bench_options *options, struct ndt_error
     struct bench_report out = {.options = options, .input = &input, .maps = &maps};
     enum ndt_status status = bench_maps_open(&maps, options->settings.map_path, err);
     if (status == NDT_OK)
-        status = options->bag
-                     ? bench_input_from_bag(&input, options->bag, options->scan_limit, err)
-                     : bench_input_from_files(&input, options->scans, options->scan_files, &options->pose, err);
+        status = read_input(&input, options, err);
     if (status == NDT_OK)
-        status = options->overheads ? run_overheads(&out, err)
-                 : options->basin   ? run_basin(&out, err)
-                                    : run_grid(&out, err);
+        status = options->front       ? run_front(&out, err)
+                 : options->overheads ? run_overheads(&out, err)
+                 : options->basin     ? run_basin(&out, err)
+                                      : run_grid(&out, err);
     bench_input_free(&input);
     bench_maps_close(&maps);
     return status;

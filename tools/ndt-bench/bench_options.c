@@ -57,6 +57,14 @@ static enum ndt_status take_overheads(struct bench_options *options, const char 
     return NDT_OK;
 }
 
+static enum ndt_status take_front(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    (void)text;
+    (void)err;
+    options->front = 1;
+    return NDT_OK;
+}
+
 static enum ndt_status take_map(struct bench_options *options, const char *text, struct ndt_error *err)
 {
     return ndtd_option_set_text(&options->settings, "map.path", text, err);
@@ -209,6 +217,9 @@ static const struct flag {
     {"overheads", NULL,
      "One evaluation on the CPU and on every pipeline of a device, and its overheads by themselves",
      take_overheads},
+    {"front", NULL,
+     "Decoding and the steps of preprocessing, on synthetic scans of --points, or on those given; needs no map",
+     take_front},
     {"peer", "pcl", "The same work through pcl::NormalDistributionsTransform in the same run", take_peer},
     {"json", "FILE", "Write everything as JSON", take_json},
     {"config", "FILE", "Configuration of ndtd (YAML)", take_config},
@@ -218,7 +229,8 @@ enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
 
 void bench_options_help(FILE *file)
 {
-    fprintf(file, "usage: ndt-bench --map FILE (--scan FILE... | --bag BAG) [options]\n\n"
+    fprintf(file, "usage: ndt-bench --map FILE (--scan FILE... | --bag BAG) [options]\n"
+                  "       ndt-bench --front [--points LIST | --scan FILE... | --bag BAG] [options]\n\n"
                   "Times of align, evaluation, preprocessing and map build over seeded wrong starts. Whatever is\n"
                   "compared takes turns, start by start, so that a clock that drifts hits all alike.\n\n");
     for (size_t i = 0; i < FLAG_COUNT; i++) {
@@ -282,8 +294,24 @@ static void fill_defaults(struct bench_options *out)
         out->starts = out->basin ? 120 : 50;
 }
 
+static enum ndt_status check_front(const struct bench_options *out, struct ndt_error *err)
+{
+    if (out->basin || out->overheads || out->peer || out->settings.map_path[0] || out->variants.count ||
+        out->backends.count || out->levels.count || out->neighbours.count || out->threads.count)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "--front matches nothing: no --map, --basin, --overheads, --peer, --variant, --backend, "
+                        "--levels, --neighbours or --threads");
+    if (out->points.count && (out->bag || out->scan_files))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--front: either --points of synthetic scans, or --scan or --bag");
+    if (out->bag && out->scan_files)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--front: --scan or --bag, not both");
+    return NDT_OK;
+}
+
 static enum ndt_status check(const struct bench_options *out, struct ndt_error *err)
 {
+    if (out->front)
+        return check_front(out, err);
     if (!out->settings.map_path[0])
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map is missing; --help explains");
     if (!out->bag == !out->scan_files)

@@ -35,6 +35,7 @@ struct bench_options {
     uint64_t seed;
     int basin;
     int overheads;
+    int front;
     const char *peer; /* NULL: none */
     const char *json; /* NULL: none */
 };

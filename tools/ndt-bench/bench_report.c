@@ -19,6 +19,10 @@ static void print_machine(const struct bench_report *report)
     const struct bench_machine *machine = &report->machine;
     printf("%s, %d core%s; %s; CPU variants here: %s\n", machine->cpu, machine->cores,
            machine->cores == 1 ? "" : "s", machine->compiler, machine->variants);
+}
+
+static void print_input(const struct bench_report *report)
+{
     printf("map %s", report->maps->path);
     if (report->maps->points.count)
         printf(", %zu points, read in %.1f ms", report->maps->points.count, report->maps->read_ms);
@@ -165,6 +169,11 @@ static void print_basin(const struct bench_report *report)
 void bench_report_print(const struct bench_report *report)
 {
     print_machine(report);
+    if (report->front) {
+        bench_front_print(report->front, stdout);
+        return;
+    }
+    print_input(report);
     print_maps(report->maps);
     if (report->grid)
         print_grid(report);

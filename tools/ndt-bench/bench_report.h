@@ -5,11 +5,12 @@
 #include <stdio.h>
 
 #include "bench_basin.h"
+#include "bench_front.h"
 #include "bench_grid.h"
 #include "bench_machine.h"
 #include "bench_overheads.h"
 
-/* Exactly one of grid, basin and overheads is given. */
+/* Exactly one of grid, basin, overheads and front is given. */
 struct bench_report {
     const struct bench_options *options;
     const struct bench_input *input;
@@ -18,6 +19,7 @@ struct bench_report {
     struct bench_grid *grid;
     struct bench_basin *basin;
     struct bench_overheads *overheads;
+    struct bench_front *front;
 };
 
 void bench_report_print(const struct bench_report *report);

@@ -23,6 +23,7 @@ enum { WIDE = 4 };
 #endif
 
 typedef float wide_f __attribute__((vector_size(sizeof(float) * WIDE)));
+typedef float quad_f __attribute__((vector_size(16)));
 typedef int32_t wide_i __attribute__((vector_size(sizeof(int32_t) * WIDE)));
 
 static inline wide_f wide_set(float value)
@@ -70,6 +71,11 @@ static inline wide_f wide_max(wide_f a, wide_f b)
     return wide_select(a > b, a, b);
 }
 
+static inline wide_f wide_abs(wide_f v)
+{
+    return (wide_f)((wide_i)v & wide_set_i(INT32_MAX));
+}
+
 static inline wide_f wide_to_float(wide_i v)
 {
     return __builtin_convertvector(v, wide_f);
@@ -80,6 +86,30 @@ static inline wide_i wide_floor(wide_f v)
 {
     const wide_i truncated = __builtin_convertvector(v, wide_i);
     return truncated + (wide_to_float(truncated) > v);
+}
+
+/* Whether a mask has any lane, or every one. */
+static inline int wide_any(wide_i mask)
+{
+    uint64_t halves[sizeof(mask) / 8], all = 0;
+    memcpy(halves, &mask, sizeof(mask));
+    for (size_t i = 0; i < sizeof(mask) / 8; i++)
+        all |= halves[i];
+    return all != 0;
+}
+
+static inline int wide_all(wide_i mask)
+{
+    return !wide_any(~mask);
+}
+
+/* The mask of lanes 0 .. count - 1. */
+static inline wide_i wide_first(size_t count)
+{
+    wide_i lane;
+    for (int i = 0; i < WIDE; i++)
+        lane[i] = i;
+    return lane < wide_set_i((int32_t)count);
 }
 
 /* e^x for x <= about 0, to 2 ulp; below -80 it stays at e^-80. Range reduction by ln 2 in two parts, then the

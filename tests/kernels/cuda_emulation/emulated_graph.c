@@ -1,8 +1,7 @@
-/* Graphs: kernel nodes that follow one another, and while nodes. Nodes that nothing orders run in any order. */
+/* Graphs: chains of kernel nodes and while nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emulated_chance.h"
 #include "emulated_grid.h"
 #include "emulated_launch.h"
 
@@ -186,15 +185,18 @@ static void run_loop(cudaGraph_t body, struct condition *condition)
     condition->is_running = 0;
 }
 
-/* One of the nodes that may run now; NULL: all have. */
-static struct CUgraphNode_st *pick(cudaGraph_t graph)
+/* The node that may run now; NULL: all have run. */
+static struct CUgraphNode_st *next_node(cudaGraph_t graph)
 {
-    struct CUgraphNode_st *picked = NULL;
-    unsigned count = 0;
-    for (struct CUgraphNode_st *node = graph->nodes; node; node = node->next)
-        if (!node->has_run && (!node->before || node->before->has_run) && emulated_chance(++count) == 0)
-            picked = node;
-    return picked;
+    struct CUgraphNode_st *found = NULL;
+    for (struct CUgraphNode_st *node = graph->nodes; node; node = node->next) {
+        if (node->has_run || (node->before && !node->before->has_run))
+            continue;
+        if (found)
+            stop("two nodes of a graph that nothing orders");
+        found = node;
+    }
+    return found;
 }
 
 static void run_nodes(cudaGraph_t graph)
@@ -202,7 +204,7 @@ static void run_nodes(cudaGraph_t graph)
     struct CUgraphNode_st *node;
     for (node = graph->nodes; node; node = node->next)
         node->has_run = 0;
-    while ((node = pick(graph))) {
+    while ((node = next_node(graph))) {
         if (node->body)
             run_loop(node->body, node->condition);
         else

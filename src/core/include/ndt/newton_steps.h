@@ -92,7 +92,7 @@ static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], doubl
 /* The weak directions at n->eval, which should be a maximum. A voxel's smallest variance is limited to 1 % of its
  * largest, so flat surfaces give every direction at least about 1 % of the information of the best one: no more
  * than that means that nothing is seen there. */
-static inline NDT_DEVICE void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
+NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     double upper[21], lambda[6], V[36];
     int count = 0;
@@ -238,7 +238,7 @@ static inline NDT_DEVICE void close_row(struct ndt_newton *n, struct ndt_newton_
 /* ---- robust ---- */
 
 /* d = V |Lambda|^-1 V^T g of -H. */
-static inline NDT_DEVICE void saddle_free_step(const double minus_H[21], const double gradient[6],
+NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[6],
                                                double floor_ratio, double d[6])
 {
     double lambda[6], V[36];
@@ -351,7 +351,7 @@ static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_n
 }
 
 /* A coarse level that sees nothing does not end the search: a finer one has other voxels. */
-static inline NDT_DEVICE void end_level(struct ndt_newton *n, const struct ndt_newton_rules *rules)
+NDT_APART void end_level(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     copy6(n->p, n->best_p);
     n->eval = n->best;
@@ -379,7 +379,7 @@ static inline NDT_DEVICE void ask_trial(struct ndt_newton *n)
 }
 
 /* Begins an iteration at n->eval: the step, and its first trial. */
-static inline NDT_DEVICE void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                              struct ndt_newton_row *rows, int32_t capacity)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
@@ -490,7 +490,7 @@ static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules,
 }
 
 /* Begins an iteration at n->eval, unless there have been enough. */
-static inline NDT_DEVICE void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+NDT_APART void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                                struct ndt_newton_row *rows, int32_t capacity)
 {
     if (n->stop != NDT_STOP_ITERATIONS || n->row_count >= rules->max_iterations) {
@@ -550,7 +550,7 @@ static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct nd
     open_level(n, rules, rules->variant == NDT_AUTOWARE ? rules->level_count - 1 : 0);
 }
 
-static inline NDT_DEVICE void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+NDT_APART void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                           struct ndt_newton_row *rows, int32_t capacity,
                                           const struct ndt_eval *sums)
 {
@@ -568,7 +568,7 @@ static inline NDT_DEVICE void newton_take(struct ndt_newton *n, const struct ndt
 
 /* A held pose counts though it was not evaluated: along weak directions the guess is better than where the search
  * has slid to. */
-static inline NDT_DEVICE void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
+NDT_APART void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
     const int robust_trial = n->phase == NDT_PHASE_TRIAL && n->best.score > -INFINITY;

@@ -2,7 +2,8 @@
  * undo the motion during the sweep, voxel-grid filter, seeded random sampling.
  *
  * Order of the output and the sample depend only on the input, the parameters and the seed. One owner, one
- * thread; allocates only when a scan is larger than any before. */
+ * thread; allocates only when a scan is larger than any before, with the filter or without it. The raw cloud is
+ * read in whole vectors, up to the padding that every cloud has. */
 #ifndef NDT_PREPROCESS_H
 #define NDT_PREPROCESS_H
 

@@ -8,6 +8,11 @@
 #ifndef NDT_DEVICE
 #error "define NDT_DEVICE before including small_matrix.h"
 #endif
+/* Before functions that a device had better call than inline: one thread runs them, and their registers would count for
+ * all. */
+#ifndef NDT_APART
+#define NDT_APART static inline NDT_DEVICE
+#endif
 
 static inline NDT_DEVICE void jacobi_rotate(double *A, double *V, int n, int p, int q)
 {
@@ -65,7 +70,7 @@ static inline NDT_DEVICE void sort_ascending(int n, double *values, double *V)
     }
 }
 
-static inline NDT_DEVICE void eigen_symmetric(int n, const double *upper, double *values, double *V)
+NDT_APART void eigen_symmetric(int n, const double *upper, double *values, double *V)
 {
     double A[36];
     for (int i = 0, at = 0; i < n; i++)
@@ -89,7 +94,7 @@ static inline NDT_DEVICE void unpack_symmetric6(const double upper[21], double f
 
 /* A = L L^T: the lower triangle of A, with 1 / L_ii on the diagonal; 0 when a pivot falls below `ratio` of its
  * diagonal element. */
-static inline NDT_DEVICE int factor_cholesky6(const double upper[21], double ratio, double A[36])
+NDT_APART int factor_cholesky6(const double upper[21], double ratio, double A[36])
 {
     unpack_symmetric6(upper, A);
     for (int i = 0; i < 6; i++) {

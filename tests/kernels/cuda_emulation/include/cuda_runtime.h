@@ -13,6 +13,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__    __attribute__((noinline))
 #define __launch_bounds__(...)
 /* One block runs at a time, and its shared memory is put in place for that: see emulated_grid.c. */
 #define __shared__ static __attribute__((section("emulated_shared")))

@@ -16,8 +16,7 @@
  * as the real runtime does both. Pinned memory that a copy down is queued for is NaN until that has run. A copy
  * beyond an allocation is refused.
  *
- * Graphs hold kernels, one behind another (nodes that nothing orders run in any order), and while nodes around
- * them.
+ * Graphs are chains of kernels and of while nodes; two nodes that nothing orders stop the program.
  *
  * What this cannot show: races between two accesses with no barrier, shuffle or atomic between them in time, memory
  * that other blocks see late (fences, caches), work that runs earlier than it must, alignment faults, launches that

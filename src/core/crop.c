@@ -1,0 +1,207 @@
+#include "crop.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "cpu/wide.h"
+
+/* p >= at_least(v) exactly when (double)p >= v */
+static float at_least(double value)
+{
+    const float near = (float)value;
+    return (double)near < value ? nextafterf(near, INFINITY) : near;
+}
+
+static float at_most(double value)
+{
+    const float near = (float)value;
+    return (double)near > value ? nextafterf(near, -INFINITY) : near;
+}
+
+/* Squares and sums of floats are off by less than 4 * 2^-24 of the sum, or by little above nothing where
+ * they underflow; limits of one part in a million around that are certain. */
+void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params)
+{
+    const double part = 1e-6, least = 1e-37;
+    const double near2 = params->min_range_m * params->min_range_m;
+    const double far2 = params->max_range_m * params->max_range_m;
+    crop->params = params;
+    for (int k = 0; k < 3; k++) {
+        crop->low_m[k] = at_least(params->crop_min_m[k]);
+        crop->high_m[k] = at_most(params->crop_max_m[k]);
+    }
+    crop->certain_low_m2 = near2 > 0 ? (float)(near2 * (1 + part) + least) : (float)near2;
+    crop->possible_low_m2 = (float)(near2 * (1 - part) - least);
+    crop->certain_high_m2 = (float)(far2 * (1 - part) - least);
+    if (crop->certain_high_m2 > FLT_MAX) /* an infinite float may be a finite double */
+        crop->certain_high_m2 = FLT_MAX;
+    crop->possible_high_m2 = (float)(far2 * (1 + part) + least);
+}
+
+static int is_in_range(const struct ndt_preprocess_params *params, double x, double y, double z)
+{
+    const double r2 = x * x + y * y + z * z;
+    /* comparisons with NaN are false */
+    return r2 >= params->min_range_m * params->min_range_m && r2 <= params->max_range_m * params->max_range_m;
+}
+
+static wide_i judge_in_double(const struct ndt_preprocess_params *params, wide_f x, wide_f y, wide_f z)
+{
+    wide_i mask = {0};
+    for (int i = 0; i < WIDE; i++)
+        mask[i] = -is_in_range(params, (double)x[i], (double)y[i], (double)z[i]);
+    return mask;
+}
+
+/* The limits in every lane: copies, so that no store can be thought to change them. */
+struct limits {
+    wide_f low_m[3], high_m[3];
+    wide_f certain_low_m2, certain_high_m2, possible_low_m2, possible_high_m2;
+};
+
+static inline struct limits limits_of(const struct ndt_crop *crop)
+{
+    struct limits limits = {.certain_low_m2 = wide_set(crop->certain_low_m2),
+                            .certain_high_m2 = wide_set(crop->certain_high_m2),
+                            .possible_low_m2 = wide_set(crop->possible_low_m2),
+                            .possible_high_m2 = wide_set(crop->possible_high_m2)};
+    for (int k = 0; k < 3; k++) {
+        limits.low_m[k] = wide_set(crop->low_m[k]);
+        limits.high_m[k] = wide_set(crop->high_m[k]);
+    }
+    return limits;
+}
+
+/* Of the points in `lanes`. */
+static inline wide_i usable(const struct limits *limits, const struct ndt_preprocess_params *params, wide_i lanes,
+                            wide_f x, wide_f y, wide_f z)
+{
+    const wide_f r2 = x * x + y * y + z * z;
+    const wide_i box = lanes & (x >= limits->low_m[0]) & (x <= limits->high_m[0]) & (y >= limits->low_m[1]) &
+                       (y <= limits->high_m[1]) & (z >= limits->low_m[2]) & (z <= limits->high_m[2]);
+    const wide_i certain = box & (r2 >= limits->certain_low_m2) & (r2 <= limits->certain_high_m2);
+    const wide_i possible = box & (r2 >= limits->possible_low_m2) & (r2 <= limits->possible_high_m2);
+    if (__builtin_expect(wide_any(certain ^ possible), 0))
+        return certain | (possible & judge_in_double(params, x, y, z));
+    return certain;
+}
+
+/* The lanes that hold points when `left` are left. */
+static inline wide_i lanes_of(size_t left)
+{
+    return left < WIDE ? wide_first(left) : wide_set_i(-1);
+}
+
+/* Abramowitz & Stegun 4.4.49 on [0, 1], unfolded to the full circle. */
+static inline wide_f arc_tangent(wide_f y, wide_f x)
+{
+    const wide_f ax = wide_abs(x), ay = wide_abs(y);
+    const wide_i steep = ay > ax;
+    const wide_f high = wide_select(ax > ay, ax, ay), low = wide_select(ax > ay, ay, ax);
+    const wide_f a = wide_select(high > 0, low / high, (wide_f){0}), s = a * a;
+    wide_f r = (((0.0208351f * s - 0.0851330f) * s + 0.1801410f) * s - 0.3302995f) * s + 0.9998660f;
+    r *= a;
+    r = wide_select(steep, 1.57079633f - r, r);
+    r = wide_select(x < 0, 3.14159265f - r, r);
+    return wide_select(y < 0, -r, r);
+}
+
+/* Seconds relative to mid-sweep of points seen at these azimuths by a sensor that turns once per sweep_s, starting
+ * and ending behind itself; the arc tangent is good to 1e-5 rad. */
+static inline wide_f azimuth_time(wide_f x_m, wide_f y_m, float sweep_s, int is_clockwise)
+{
+    const wide_f turn = arc_tangent(y_m, x_m) * 0.159154943f; /* -1/2 .. 1/2 */
+    return sweep_s * (is_clockwise ? -turn : turn);
+}
+
+static inline void put(struct ndt_point_block *block, wide_i mask, const wide_f point[4])
+{
+    size_t at = block->count;
+    if (wide_all(mask)) {
+        wide_store(block->x_m + at, point[0]);
+        wide_store(block->y_m + at, point[1]);
+        wide_store(block->z_m + at, point[2]);
+        wide_store(block->time_s + at, point[3]);
+        block->count = at + WIDE;
+        return;
+    }
+    for (int i = 0; i < WIDE; i++) { /* no branch on what cannot be predicted */
+        block->x_m[at] = point[0][i];
+        block->y_m[at] = point[1][i];
+        block->z_m[at] = point[2][i];
+        block->time_s[at] = point[3][i];
+        at += (size_t)-mask[i];
+    }
+    block->count = at;
+}
+
+static inline size_t end_of(const struct ndt_cloud *raw, size_t first)
+{
+    return raw->count - first < NDT_BLOCK_POINTS ? raw->count : first + NDT_BLOCK_POINTS;
+}
+
+/* Inlined with a constant `mode`: one loop per mode. */
+static inline void crop_in_mode(const struct ndt_crop *crop, const struct ndt_cloud *raw, size_t first,
+                                enum ndt_deskew mode, struct ndt_point_block *block)
+{
+    const struct limits limits = limits_of(crop);
+    const float *const x_m = raw->x_m, *const y_m = raw->y_m, *const z_m = raw->z_m, *const time_s = raw->time_s;
+    const size_t end = end_of(raw, first);
+    const int is_clockwise = mode == NDT_DESKEW_AZIMUTH_CW;
+    struct ndt_point_block out = *block;
+    out.count = 0;
+    for (size_t at = first; at < end; at += WIDE) { /* clouds are padded: the last load may reach behind `end` */
+        const wide_f x = wide_load(x_m + at), y = wide_load(y_m + at), z = wide_load(z_m + at);
+        wide_f t = {0};
+        if (mode == NDT_DESKEW_TIME)
+            t = wide_load(time_s + at);
+        else if (mode != NDT_DESKEW_OFF)
+            t = azimuth_time(x, y, (float)crop->params->sweep_s, is_clockwise);
+        wide_i mask = usable(&limits, crop->params, lanes_of(end - at), x, y, z);
+        if (mode != NDT_DESKEW_OFF)
+            mask &= t - t == 0; /* finite */
+        if (wide_any(mask))
+            put(&out, mask, (const wide_f[]){x, y, z, t});
+    }
+    block->count = out.count;
+}
+
+void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, size_t first,
+                    struct ndt_point_block *block)
+{
+    switch (crop->params->deskew) {
+    case NDT_DESKEW_OFF:
+        crop_in_mode(crop, raw, first, NDT_DESKEW_OFF, block);
+        break;
+    case NDT_DESKEW_TIME:
+        crop_in_mode(crop, raw, first, NDT_DESKEW_TIME, block);
+        break;
+    case NDT_DESKEW_AZIMUTH_CW:
+        crop_in_mode(crop, raw, first, NDT_DESKEW_AZIMUTH_CW, block);
+        break;
+    case NDT_DESKEW_AZIMUTH_CCW:
+        crop_in_mode(crop, raw, first, NDT_DESKEW_AZIMUTH_CCW, block);
+        break;
+    }
+}
+
+int ndt_crop_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, float *first_s, float *last_s)
+{
+    const struct limits limits = limits_of(crop);
+    wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
+    for (size_t at = 0; at < raw->count; at += WIDE) {
+        const wide_f t = wide_load(raw->time_s + at);
+        wide_i mask = usable(&limits, crop->params, lanes_of(raw->count - at), wide_load(raw->x_m + at),
+                             wide_load(raw->y_m + at), wide_load(raw->z_m + at));
+        mask &= t - t == 0;
+        low = wide_select(mask & (t < low), t, low);
+        high = wide_select(mask & (t > high), t, high);
+    }
+    *first_s = low[0];
+    *last_s = high[0];
+    for (int i = 1; i < WIDE; i++) {
+        *first_s = low[i] < *first_s ? low[i] : *first_s;
+        *last_s = high[i] > *last_s ? high[i] : *last_s;
+    }
+    return *first_s <= *last_s;
+}
