@@ -136,10 +136,10 @@ static unsigned round_up_to_power(unsigned n)
 }
 
 /* The graph for this size; made when it is new. */
-static enum ndt_status find_graph(struct ndt_cuda_resident *resident, const struct launch *launch, unsigned length,
-                                  struct ndt_cuda_graph **out, struct ndt_error *err)
+static enum ndt_status find_graph(struct ndt_cuda_resident *resident, size_t count, unsigned most_blocks,
+                                  unsigned length, struct ndt_cuda_graph **out, struct ndt_error *err)
 {
-    const unsigned items = round_up_to_power((unsigned)launch->count), blocks = round_up_to_power(launch->blocks);
+    const unsigned items = round_up_to_power((unsigned)count), blocks = round_up_to_power(most_blocks);
     struct ndt_cuda_cached_graph *oldest = &resident->graphs[0];
     for (int i = 0; i < NDT_CUDA_GRAPHS; i++) {
         struct ndt_cuda_cached_graph *cached = &resident->graphs[i];
@@ -160,16 +160,32 @@ static enum ndt_status find_graph(struct ndt_cuda_resident *resident, const stru
                                NDT_GPU_BLOCK, length, &job, err);
 }
 
-static enum ndt_cuda_shape shape_of(const struct ndt_cuda_resident *resident, const struct launch *launch)
+static enum ndt_cuda_shape shape_for(const struct ndt_cuda_resident *resident, size_t count, unsigned blocks)
 {
-    return resident->shape == NDT_CUDA_AUTOMATIC
-               ? ndt_cuda_choose_shape(resident->facts, launch->count, launch->blocks)
-               : resident->shape;
+    return resident->shape == NDT_CUDA_AUTOMATIC ? ndt_cuda_choose_shape(resident->facts, count, blocks)
+                                                 : resident->shape;
+}
+
+static unsigned graph_length(enum ndt_cuda_shape shape)
+{
+    return shape == NDT_CUDA_CHAIN ? NDT_CUDA_CHAIN_LENGTH : 0;
+}
+
+enum ndt_status ndt_cuda_resident_prepare(struct ndt_cuda_resident *resident, struct ndt_error *err)
+{
+    struct ndt_cuda_graph *graph;
+    unsigned blocks = 1;
+    for (size_t i = 0; i < resident->scan_count; i++)
+        blocks = resident->scans[i].blocks > blocks ? resident->scans[i].blocks : blocks;
+    const enum ndt_cuda_shape shape = shape_for(resident, resident->scan_count, blocks);
+    if (shape != NDT_CUDA_LOOP && shape != NDT_CUDA_CHAIN)
+        return NDT_OK;
+    return find_graph(resident, resident->scan_count, blocks, graph_length(shape), &graph, err);
 }
 
 static enum ndt_status start(struct ndt_cuda_resident *resident, const struct launch *launch, struct ndt_error *err)
 {
-    const enum ndt_cuda_shape shape = shape_of(resident, launch);
+    const enum ndt_cuda_shape shape = shape_for(resident, launch->count, launch->blocks);
     const unsigned count = (unsigned)launch->count;
     struct ndt_cuda_graph *graph;
     resident->launches++;
@@ -181,8 +197,7 @@ static enum ndt_status start(struct ndt_cuda_resident *resident, const struct la
         return ndt_cuda_launch_team(resident->device, ndt_kernel_resident_cluster(), count * size, NDT_GPU_TEAM,
                                     size, &resident->job, err);
     }
-    enum ndt_status status =
-        find_graph(resident, launch, shape == NDT_CUDA_CHAIN ? NDT_CUDA_CHAIN_LENGTH : 0, &graph, err);
+    enum ndt_status status = find_graph(resident, launch->count, launch->blocks, graph_length(shape), &graph, err);
     return status == NDT_OK ? ndt_cuda_graph_launch(resident->device, graph, err) : status;
 }
 
@@ -191,7 +206,7 @@ static void set_limit(const struct ndt_cuda_resident *resident, const struct lau
                       double until_us)
 {
     struct ndt_gpu_control *control = &launch->batch->control;
-    const int is_chain = shape_of(resident, launch) == NDT_CUDA_CHAIN;
+    const int is_chain = shape_for(resident, launch->count, launch->blocks) == NDT_CUDA_CHAIN;
     const int most = is_chain ? NDT_CUDA_CHAIN_LENGTH - 1 : NO_LIMIT;
     *control = (struct ndt_gpu_control){.pass_limit = most, .active = (uint32_t)launch->count};
     for (size_t i = 0; !is_first && i < launch->count; i++)

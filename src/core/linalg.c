@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#define NDT_DEVICE
 #include "ndt/small_matrix.h"
 
 void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)

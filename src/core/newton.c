@@ -1,6 +1,5 @@
 #include "ndt/newton.h"
 
-#define NDT_DEVICE
 #include "ndt/newton_steps.h"
 
 void ndt_newton_set_levers(struct ndt_newton *newton, const double second_m2[6])

@@ -53,6 +53,36 @@ for pipeline in fused staged; do
 done
 
 # Lost once: opened again, the same hash. Lost for good: the CPU goes on.
+# Whole searches: every shape gives the same trajectory; one launch, one upload, one download and one wait per search.
+resident=
+for pipeline in resident resident-block resident-cluster resident-graph resident-chain; do
+    hash=$(NDT_EMULATION_SEED=5 replay cuda-emulated "$work/$pipeline.tum" --set "cuda.pipeline=$pipeline" \
+        --timing "$work/$pipeline.csv")
+    [[ $hash =~ ^[0-9a-f]{16}$ ]] || fail "$pipeline: no hash: $(cat "$work/err")"
+    resident=${resident:-$hash}
+    [ "$hash" = "$resident" ] && echo "ok   $pipeline: hash $hash" || fail "$pipeline: hash $hash, resident has $resident"
+    same_way "$pipeline" "$work/$pipeline.tum"
+    awk -F, -v name="$pipeline" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        $1 == "iteration" {
+            first = $at["iteration"] == 0
+            rows++
+            if ($at["launches"] != first || $at["synchronisations"] != first || $at["allocations"] != 0 ||
+                (!first && $at["h2d_bytes"] + $at["d2h_bytes"] != 0)) { bad++; print }
+        }
+        END {
+            printf "%s %s: %d rows, one launch and one wait per search, nothing moved between iterations\n",
+                rows && !bad ? "ok  " : "FAIL", name, rows
+            exit !(rows && !bad)
+        }' "$work/$pipeline.csv" || failed=1
+done
+NDT_EMULATION_FAIL=10,1 replay cuda-emulated "$work/once.tum" --set cuda.pipeline=resident >/dev/null
+grep -q 'opened again' "$work/err" || fail "resident, a device lost once: $(cat "$work/err")"
+cmp "$work/once.tum" "$work/resident.tum" && echo "ok   resident, a device lost once: the same trajectory" || failed=1
+NDT_EMULATION_FAIL=10,2 replay cuda-emulated "$work/lost.tum" --set cuda.pipeline=resident >/dev/null
+grep -q 'the CPU took over' "$work/err" || fail "resident, a device lost twice: $(cat "$work/err")"
+same_way "resident, a device lost for good" "$work/lost.tum"
+
 fused=$(replay cuda-emulated "$work/again.tum")
 once=$(NDT_EMULATION_FAIL=10,1 replay cuda-emulated "$work/once.tum")
 [ "$once" = "$fused" ] && grep -q 'opened again' "$work/err" && echo "ok   a device lost once: the same hash" ||

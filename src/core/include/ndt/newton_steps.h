@@ -1,5 +1,5 @@
-/* Private: the code behind ndt/newton.h, once, for gcc and nvcc. Define NDT_DEVICE before: empty for C, __device__
- * for CUDA. No variable-length anything, no recursion, no library but math.h. */
+/* Private: the code behind ndt/newton.h, once, for gcc and nvcc. CUDA code defines NDT_DEVICE as __device__
+ * before. No variable-length anything, no recursion, no library but math.h. */
 #ifndef NDT_NEWTON_STEPS_H
 #define NDT_NEWTON_STEPS_H
 
