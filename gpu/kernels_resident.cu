@@ -160,13 +160,14 @@ static __device__ inline void count_item(struct ndt_gpu_batch *batch, uint64_t l
         cudaGraphSetConditional(loop, 0);
 }
 
-/* Whatever happens, the loop has an end: a launch without work, and one that makes more passes than were asked for. */
+/* Whatever happens, the loop has an end: a launch without work, and one that makes more passes than were asked for (the
+ * look around after the last one is one more). */
 static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_t loop, uint32_t active)
 {
     if (blockIdx.x != 0 || threadIdx.x != 0 || loop == 0)
         return;
     const int32_t runs = ++batch->control.runs;
-    if (active == 0 || runs > batch->control.pass_limit)
+    if (active == 0 || runs > batch->control.pass_limit + batch->control.give_up)
         cudaGraphSetConditional(loop, 0);
 }
 
