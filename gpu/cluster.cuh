@@ -32,15 +32,15 @@ static __device__ inline unsigned cluster_size()
 #endif
 }
 
-/* Every thread of every block of the cluster has to come, whole warps together. What one wrote before, to global
+/* Every thread of every block of the cluster has to come, diverged or not. What one wrote before, to global
  * memory too, all see behind it (but for loads that the compiler takes as constant: no __ldg for such memory). */
 static __device__ inline void cluster_barrier()
 {
 #if defined(EMULATED_CUDA_RUNTIME_H)
     emulated_cluster_barrier();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 #else
     __syncthreads();
 #endif

@@ -86,7 +86,8 @@ static __device__ inline void run_team(const struct team &team, struct team_shar
         copy_words(&team.item->newton, &share->newton, sizeof(share->newton));
 }
 
-extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM) ndt_resident_block(const struct ndt_gpu_job job)
+/* Two blocks share a processor: batches are what this shape is for. */
+extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM, 2) ndt_resident_block(const struct ndt_gpu_job job)
 {
     __shared__ struct team_share share;
     const struct team team = {job.batch, job.batch->items + blockIdx.x, 0, 1};

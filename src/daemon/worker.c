@@ -228,7 +228,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
         follow(worker, &tracker->T_map_sensor);
 }
 
-/* One after the other. A backend that aligns scans together would be asked here. */
+/* One after the other, though ndt_align_batch could take them together: the guess of each scan is the result before
+ * carried on, and a search is short beside the time between scans. */
 static void handle_batch(struct ndtd_worker *worker, struct ndtd_waiting_frame **frames, size_t count)
 {
     uint32_t waited = ndtd_queue_counters(worker->parts.queue).scans_waiting;
