@@ -13,10 +13,12 @@
  * Exit: 0 all passed, 1 a failure, 2 usage, 77 nothing could run. */
 #include <getopt.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../src/core/align_state.h"
 #include "backends.h"
@@ -51,6 +53,28 @@ struct checks {
 
 static struct checks checks;
 
+/* How to see the case again that is checked now. */
+static void reproduce(const struct checks *c, char *text, size_t size)
+{
+    const struct options *o = c->options;
+    char plan[96] = "";
+    if (c->plan)
+        snprintf(plan, sizeof(plan), " --backend %s --pipeline %s", c->plan->ops->name, c->plan->pipeline);
+    snprintf(text, size, "  reproduce: check_searches%s%s%s --seed %llu --case %s\n", plan,
+             o->exact ? " --exact" : "", o->quick ? " --quick" : "", (unsigned long long)o->seed,
+             c->name ? c->name : "");
+}
+
+/* An emulated device ends the program when a kernel breaks its rules. */
+static void on_crash(int number)
+{
+    char text[300];
+    reproduce(&checks, text, sizeof(text));
+    if (write(STDERR_FILENO, "CRASH\n", 6) < 0 || write(STDERR_FILENO, text, strlen(text)) < 0)
+        _exit(3);
+    _exit(number == SIGABRT ? 1 : 3);
+}
+
 static int fail(struct checks *c, const char *format, ...) NDT_PRINTF(2, 3);
 static int fail(struct checks *c, const char *format, ...)
 {
@@ -63,11 +87,9 @@ static int fail(struct checks *c, const char *format, ...)
     if (c->failed++ == 0)
         memcpy(c->first, line, sizeof(line));
     if (!c->is_quiet) {
-        printf("FAIL %s\n  reproduce: check_searches%s%s%s%s%s --seed %llu --case %s\n", line,
-               c->plan ? " --backend " : "", c->plan ? c->plan->ops->name : "", c->plan ? " --pipeline " : "",
-               c->plan ? c->plan->pipeline : "", c->options->exact ? " --exact" : "",
-               (unsigned long long)c->options->seed, c->name);
-        fflush(stdout);
+        char how[300];
+        reproduce(c, how, sizeof(how));
+        printf("FAIL %s\n%s", line, how);
     }
     return 0;
 }
@@ -795,6 +817,9 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &options))
         return usage();
     checks.options = &options;
+    signal(SIGABRT, on_crash);
+    signal(SIGSEGV, on_crash);
+    signal(SIGBUS, on_crash);
     setvbuf(stdout, NULL, _IOLBF, 0); /* an emulated device may end the program */
     if (open_all(&checks)) {
         if (options.self_test)
