@@ -5,6 +5,7 @@
  * same backend; the tolerance and why is in search_compare.h, and --exact demands the same bits (an emulated device
  *    rounds as the host does). The host's search in turn against the double backend, and against ndt_align;
  *  - batch/: 1 to 200 searches in one call, each bit for bit as if it had been alone, twice, on every pipeline;
+ *  - align_batch/: ndt_align_batch tells what ndt_align tells of each alone;
  *  - deadline/: what is cut short is a search that gave up after so many evaluations, bit for bit; a deadline that
  * is not reached changes nothing;
  *  - limits/: one clear error each, and the backend works afterwards.
@@ -504,6 +505,65 @@ static void check_batches(struct checks *c)
     }
 }
 
+/* ---- ndt_align_batch ---- */
+
+/* All that is told but times; ndt_align clears what it does not set. */
+static int same_told(const struct ndt_align_result *a, const struct ndt_align_result *b)
+{
+    struct ndt_align_result x = *a, y = *b;
+    x.align_us = y.align_us = x.upload_us = y.upload_us = 0;
+    return memcmp(&x, &y, sizeof(x)) == 0;
+}
+
+static void check_align_batch(struct checks *c, struct ndt_backend *backend, enum ndt_variant variant)
+{
+    struct ndt_align_item items[SEARCH_PROBLEMS];
+    struct ndt_align_result is[SEARCH_PROBLEMS], alone;
+    struct ndt_align_params params;
+    struct ndt_aligner *aligner = NULL;
+    struct ndt_error err = {""};
+    ndt_align_params_default(&params);
+    params.variant = variant;
+    params.max_iterations = 15;
+    for (int i = 0; i < SEARCH_PROBLEMS; i++)
+        items[i] = (struct ndt_align_item){&c->scene.scans[c->problems[i].scan], c->problems[i].guess};
+    items[5].T_map_guess.t_m[0] = NAN;
+    enum ndt_status status = ndt_aligner_create(&aligner, backend, &err);
+    if (status == NDT_OK)
+        status = ndt_aligner_set_map(aligner, c->scene.map, &err);
+    if (status == NDT_OK)
+        status = ndt_align_batch(aligner, &params, items, SEARCH_PROBLEMS, is, &err);
+    for (int i = 0; i < SEARCH_PROBLEMS && status == NDT_OK; i++) {
+        status = ndt_align(aligner, &params, items[i].scan, &items[i].T_map_guess, &alone, &err);
+        if (status == NDT_OK && !same_told(&is[i], &alone)) {
+            fail(c, "item %d: %s after %d evaluations, %g m from where it ends alone: %s after %d", i,
+                 ndt_outcome_name(is[i].outcome), is[i].evaluations,
+                 ndt_pose_distance_m(&is[i].T_map_sensor, &alone.T_map_sensor), ndt_outcome_name(alone.outcome),
+                 alone.evaluations);
+            status = NDT_END;
+        }
+    }
+    ndt_aligner_destroy(aligner);
+    if (status == NDT_OK)
+        pass(c);
+    else if (status != NDT_END)
+        fail(c, "%s", err.text);
+}
+
+static void check_align_batches(struct checks *c)
+{
+    c->plan = NULL;
+    if (begin(c, "align_batch/robust"))
+        check_align_batch(c, c->cpu.backend, NDT_ROBUST);
+    for (int k = 0; k < c->plan_count; k++) {
+        c->plan = &c->plans[k];
+        if (begin(c, "align_batch/robust"))
+            check_align_batch(c, c->plan->backend, NDT_ROBUST);
+        if (begin(c, "align_batch/autoware") && !c->options->quick)
+            check_align_batch(c, c->plan->backend, NDT_AUTOWARE);
+    }
+}
+
 /* ---- limits ---- */
 
 static int one_line(const char *text)
@@ -666,6 +726,7 @@ static void check_all(struct checks *c)
 {
     check_rows(c);
     check_batches(c);
+    check_align_batches(c);
     for (int k = 0; k < c->plan_count && wants(c, "limits/"); k++) {
         c->plan = &c->plans[k];
         check_limits_of(c);

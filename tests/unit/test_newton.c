@@ -467,6 +467,58 @@ START_TEST(autoware_clamps_the_mixed_norm)
 }
 END_TEST
 
+/* A small step may lose a little; what it came from is remembered. */
+static void spoil_a_little(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    if (call > 0)
+        eval->score = ground.level[0].height * (1 - 2e-4);
+}
+
+START_TEST(a_slack_step_does_not_lose_the_best)
+{
+    memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
+    ground.level[0].top[0] += 0.01;
+    ground.spoil = spoil_a_little;
+    search();
+    ck_assert(walk.rows[0].step[0] > 0.009); /* it was taken */
+    assert_at(walk.newton.p, GUESS, 0);
+    assert_taken_at(&walk.newton.eval, GUESS, 0);
+}
+END_TEST
+
+static void spoil_first_trial(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    if (call == 1)
+        eval->score = -1e9;
+}
+
+START_TEST(steps_that_were_cut_shorten_the_next)
+{
+    static const double lengths[] = {0.5, 0.5, 1, 1};
+    ground.level[0].top[0] = 6;
+    ground.spoil = spoil_first_trial;
+    search();
+    for (int i = 0; i < 4; i++)
+        ck_assert_double_eq_tol(norm3(walk.rows[i].step), lengths[i] * rules.step_limit_m, 1e-9);
+    ck_assert_int_eq(walk.rows[0].evaluations, 3);
+}
+END_TEST
+
+START_TEST(autoware_turns_downhill_steps_round)
+{
+    rules.variant = NDT_AUTOWARE;
+    ground.level[0].gaussian = 1;
+    diagonal(ground.level[0].A, 10, 1000);
+    memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
+    ground.level[0].top[0] += 0.6; /* 1.9 deviations: a plain Newton step leads away */
+    search();
+    ck_assert(walk.rows[0].step[0] > 0);
+    assert_at(walk.newton.p, ground.level[0].top, rules.trans_epsilon);
+}
+END_TEST
+
 /* Rows that do not suffice change nothing but what is written down. */
 START_TEST(one_row_suffices)
 {
@@ -617,6 +669,14 @@ static void spoil_by_turns(int call, const struct ndt_newton *newton, struct ndt
         eval->gradient[i] = i == 0 ? (call % 2 ? -400 : 400) : 0;
 }
 
+/* Uphill is to the left, in turns with straight on. */
+static void spoil_sideways(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    for (int i = 0; i < 6; i++)
+        eval->gradient[i] = i == call % 2 ? 400 : 0;
+}
+
 START_TEST(oscillation_is_counted)
 {
     diagonal(ground.level[0].A, 400, 40000);
@@ -628,8 +688,9 @@ START_TEST(oscillation_is_counted)
         /* The first step has none to reverse, and is none to be reversed. */
         ck_assert_int_eq(walk.newton.oscillation, rules.max_iterations > 2 ? rules.max_iterations - 2 : 0);
     }
-    ground.spoil = NULL;
+    ground.spoil = spoil_sideways;
     search();
+    ck_assert_int_gt(walk.newton.row_count, 5);
     ck_assert_int_eq(walk.newton.oscillation, 0);
 }
 END_TEST
@@ -915,6 +976,11 @@ START_TEST(plain_step_in_any_units)
         }
     }
     ck_assert_int_gt(plain, MATRICES / 4);
+    const double tied[21] = {1, 0.9999, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1}; /* pivot 2e-4 */
+    const double ones[6] = {1, 1, 1, 1, 1, 1};
+    double solved[6];
+    ck_assert_int_eq(ndt_solve_cholesky6(tied, ones, NDT_SAFE_PIVOT, solved), 0);
+    ck_assert_int_eq(ndt_solve_cholesky6(tied, ones, 1e-4, solved), 1);
     const double nan[21] = {NAN}, one[6] = {1};
     double x[6];
     ck_assert_int_eq(ndt_solve_cholesky6(nan, one, NDT_SAFE_PIVOT, x), 0);
@@ -934,6 +1000,9 @@ static TCase *searches(void)
     tcase_add_test(all, giving_up_while_holding);
     tcase_add_test(all, giving_up_autoware);
     tcase_add_test(all, autoware_clamps_the_mixed_norm);
+    tcase_add_test(all, a_slack_step_does_not_lose_the_best);
+    tcase_add_test(all, steps_that_were_cut_shorten_the_next);
+    tcase_add_test(all, autoware_turns_downhill_steps_round);
     tcase_add_test(all, one_row_suffices);
     tcase_add_test(all, iterations_are_limited);
     tcase_add_test(all, levels_that_see_nothing);
