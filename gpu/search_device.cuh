@@ -6,8 +6,9 @@
 #include "eval_point.cuh"
 #include "reduce.cuh"
 
-#define NDT_DEVICE __device__
-#define NDT_APART  static __device__ __noinline__
+#define NDT_DEVICE  __device__
+#define NDT_APART   static __device__ __noinline__
+#define NDT_INLINED static __device__ inline
 #include "ndt/newton_steps.h"
 
 /* Microseconds on a clock of the device; for the record only. */

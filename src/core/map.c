@@ -4,35 +4,58 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "key_sort.h"
 #include "map_builder.h"
+#include "map_sums.h"
 #include "ndt/hash.h"
 
+/* A thread is started for no less than this. */
+enum { CELLS_PER_THREAD = 2048 };
+
+/* Always in the order of the cells (z, y, x). */
 struct moment_list {
     struct ndt_moments *items;
     size_t count;
 };
 
-/* Integer steps to metres; cells below the minimum stay, a coarser level may need them. */
+/* Room to sort `count` keys: the keys, and as many behind them. */
+static struct ndt_keyed *make_keys(size_t count, struct ndt_error *err)
+{
+    struct ndt_keyed *keys = malloc(2 * (count + 1) * sizeof(*keys));
+    if (!keys)
+        (void)ndt_fail(err, NDT_ERR_MEMORY, "no memory to sort %zu cells", count);
+    return keys;
+}
+
+/* Integer steps to metres. */
+static void moments_from_sums(struct ndt_moments *m, const struct ndt_cell_sums *sums, double step_m)
+{
+    ndt_cell_from_key(sums->key, m->cell);
+    m->n = sums->n;
+    for (int k = 0; k < 3; k++)
+        m->s_m[k] = (double)sums->s[k] * step_m;
+    for (int k = 0; k < 6; k++)
+        m->q_m2[k] = (double)sums->q[k] * step_m * step_m;
+}
+
+/* Cells below the minimum stay, a coarser level may need them. */
 static enum ndt_status moments_from_table(struct moment_list *out, const struct ndt_sum_table *table,
                                           struct ndt_error *err)
 {
+    struct ndt_keyed *keys = make_keys(table->used, err);
     out->count = 0;
     out->items = malloc((table->used + 1) * sizeof(*out->items));
-    if (!out->items)
+    if (!out->items || !keys) {
+        free(keys);
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu cells", table->used);
-    const double step_m = table->leaf_m / NDT_CELL_STEPS;
-    for (size_t i = 0; i < table->slot_count; i++) {
-        const struct ndt_cell_sums *sums = &table->slots[i];
-        if (sums->key == 0 || sums->n == 0)
-            continue;
-        struct ndt_moments *m = &out->items[out->count++];
-        ndt_cell_from_key(sums->key, m->cell);
-        m->n = sums->n;
-        for (int k = 0; k < 3; k++)
-            m->s_m[k] = (double)sums->s[k] * step_m;
-        for (int k = 0; k < 6; k++)
-            m->q_m2[k] = (double)sums->q[k] * step_m * step_m;
     }
+    for (size_t i = 0; i < table->used; i++)
+        if (table->cells[i].n > 0)
+            keys[out->count++] = (struct ndt_keyed){table->cells[i].key, i};
+    ndt_key_sort(keys, keys + out->count, out->count);
+    for (size_t i = 0; i < out->count; i++)
+        moments_from_sums(&out->items[i], &table->cells[keys[i].item], table->leaf_m / NDT_CELL_STEPS);
+    free(keys);
     return NDT_OK;
 }
 
@@ -55,38 +78,53 @@ static void merge(struct ndt_moments *into, const struct ndt_moments *m)
         into->q_m2[i] += m->q_m2[i];
 }
 
-static int compare_moments(const void *a, const void *b)
+/* A child as part of its parent. */
+static struct ndt_moments as_parent(const struct ndt_moments *child, double fine_leaf_m)
 {
-    const struct ndt_moments *x = a, *y = b;
-    for (int i = 2; i >= 0; i--)
-        if (x->cell[i] >> 1 != y->cell[i] >> 1)
-            return x->cell[i] >> 1 < y->cell[i] >> 1 ? -1 : 1;
-    for (int i = 2; i >= 0; i--)
-        if (x->cell[i] != y->cell[i])
-            return x->cell[i] < y->cell[i] ? -1 : 1;
-    return 0;
+    struct ndt_moments m = *child;
+    double d_m[3];
+    for (int k = 0; k < 3; k++) {
+        d_m[k] = (m.cell[k] & 1 ? 0.5 : -0.5) * fine_leaf_m;
+        m.cell[k] >>= 1;
+    }
+    shift(&m, d_m);
+    return m;
+}
+
+static void merge_children(struct moment_list *out, const struct moment_list *fine, const struct ndt_keyed *keys,
+                           double fine_leaf_m)
+{
+    out->count = 0;
+    for (size_t i = 0; i < fine->count; i++) {
+        const struct ndt_moments m = as_parent(&fine->items[keys[i].item], fine_leaf_m);
+        if (i > 0 && keys[i].key == keys[i - 1].key)
+            merge(&out->items[out->count - 1], &m);
+        else
+            out->items[out->count++] = m;
+    }
 }
 
 /* 2x2x2 cells into one. The eight children are added in a fixed order, so the result depends on the points
  * alone and not on the order in which they came. */
-static void coarsen(struct moment_list *list, double fine_leaf_m)
+static enum ndt_status coarsen(struct moment_list *list, double fine_leaf_m, struct ndt_error *err)
 {
-    qsort(list->items, list->count, sizeof(*list->items), compare_moments);
-    size_t used = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        struct ndt_moments m = list->items[i];
-        double d_m[3];
-        for (int k = 0; k < 3; k++) {
-            d_m[k] = (m.cell[k] & 1 ? 0.5 : -0.5) * fine_leaf_m;
-            m.cell[k] >>= 1;
-        }
-        shift(&m, d_m);
-        if (used > 0 && memcmp(list->items[used - 1].cell, m.cell, sizeof(m.cell)) == 0)
-            merge(&list->items[used - 1], &m);
-        else
-            list->items[used++] = m;
+    struct moment_list coarse = {.items = malloc((list->count + 1) * sizeof(*coarse.items))};
+    struct ndt_keyed *keys = make_keys(list->count, err);
+    if (!coarse.items || !keys) {
+        free(coarse.items);
+        free(keys);
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu cells", list->count);
     }
-    list->count = used;
+    for (size_t i = 0; i < list->count; i++) {
+        const int32_t *cell = list->items[i].cell;
+        keys[i] = (struct ndt_keyed){ndt_cell_key((int32_t[3]){cell[0] >> 1, cell[1] >> 1, cell[2] >> 1}), i};
+    }
+    ndt_key_sort(keys, keys + list->count, list->count);
+    merge_children(&coarse, list, keys, fine_leaf_m);
+    free(keys);
+    free(list->items);
+    *list = coarse;
+    return NDT_OK;
 }
 
 static void release_levels(struct ndt_map *map)
@@ -115,26 +153,47 @@ uint64_t ndt_map_identity(const struct ndt_map *map)
     return h;
 }
 
+/* The moments of level i, from those of the finer one in `list` or from sums of its own. */
+static enum ndt_status next_moments(struct moment_list *list, const struct ndt_map_builder *builder, size_t i,
+                                    struct ndt_error *err)
+{
+    if (builder->derived[i])
+        return coarsen(list, builder->config.leaf_m[i + 1], err);
+    free(list->items);
+    return moments_from_table(list, &builder->tables[i], err);
+}
+
 /* From fine to coarse, so that a derived level finds the moments of the finer one. */
 static enum ndt_status build_levels(struct ndt_map *map, const struct ndt_map_builder *builder,
-                                    struct moment_list *list, struct ndt_error *err)
+                                    struct ndt_pool *pool, struct ndt_error *err)
 {
-    for (size_t i = map->level_count; i-- > 0;) {
-        const double leaf_m = builder->config.leaf_m[i];
-        enum ndt_status status = NDT_OK;
-        if (builder->derived[i]) {
-            coarsen(list, builder->config.leaf_m[i + 1]);
-        } else {
-            free(list->items);
-            status = moments_from_table(list, &builder->tables[i], err);
-        }
+    struct moment_list list = {0};
+    enum ndt_status status = NDT_OK;
+    for (size_t i = map->level_count; status == NDT_OK && i-- > 0;) {
+        status = next_moments(&list, builder, i, err);
         if (status == NDT_OK)
-            status = ndt_map_level_build(&map->levels[i], &builder->config, leaf_m, list->items, list->count, err);
-        if (status != NDT_OK)
-            return status;
-        map->bytes += level_bytes(&map->levels[i]);
+            status = ndt_map_level_build(&map->levels[i], &builder->config, builder->config.leaf_m[i], list.items,
+                                         list.count, pool, err);
+        if (status == NDT_OK)
+            map->bytes += level_bytes(&map->levels[i]);
     }
-    return NDT_OK;
+    free(list.items);
+    return status;
+}
+
+static enum ndt_status build_with_threads(struct ndt_map *map, const struct ndt_map_builder *builder,
+                                          struct ndt_error *err)
+{
+    struct ndt_pool *pool;
+    size_t cells = 0;
+    for (size_t i = 0; i < map->level_count; i++)
+        cells += builder->tables[i].used;
+    enum ndt_status status = ndt_map_builder_pool(builder, cells / CELLS_PER_THREAD, &pool, err);
+    if (status != NDT_OK)
+        return status;
+    status = build_levels(map, builder, pool, err);
+    ndt_pool_destroy(pool);
+    return status;
 }
 
 enum ndt_status ndt_map_build(struct ndt_map **out, const struct ndt_map_builder *builder, struct ndt_error *err)
@@ -149,9 +208,7 @@ enum ndt_status ndt_map_build(struct ndt_map **out, const struct ndt_map_builder
     map->points = builder->points;
     map->references = 1;
     map->release = release_levels;
-    struct moment_list list = {0};
-    enum ndt_status status = build_levels(map, builder, &list, err);
-    free(list.items);
+    enum ndt_status status = build_with_threads(map, builder, err);
     if (status != NDT_OK) {
         release_levels(map);
         return status;

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double ORIGIN_STEP_M = 1024.0;
+#include "cloud_sums.h"
+
+static const double ORIGIN_STEP_M = 1024.0, EXACT_M = 8192.0, POOL_SPIN_US = 100.0;
+/* A thread is started for no less than this; its start costs as much as some thousand points. */
+enum { POINTS_PER_THREAD = 32768, THREADS_BY_DEFAULT = 4 };
 
 void ndt_map_config_default(struct ndt_map_config *config)
 {
@@ -31,6 +35,9 @@ static enum ndt_status check_config(const struct ndt_map_config *config, struct 
     if (!(config->min_eigenvalue_ratio >= 1e-6 && config->min_eigenvalue_ratio <= 1.0))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "smallest eigenvalue ratio %g is outside 1e-6 .. 1",
                         config->min_eigenvalue_ratio);
+    if (config->threads < 0 || config->threads > NDT_BUILD_THREADS_MAX)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "a map cannot be built by %d threads; 0 to %d are possible",
+                        config->threads, NDT_BUILD_THREADS_MAX);
     if (!(config->outlier_ratio > 0 && config->outlier_ratio < 1))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "outlier ratio %g is outside 0 .. 1", config->outlier_ratio);
     return NDT_OK;
@@ -74,8 +81,23 @@ void ndt_map_builder_destroy(struct ndt_map_builder *builder)
     if (!builder)
         return;
     for (size_t i = 0; i < NDT_MAX_LEVELS; i++)
-        free(builder->tables[i].slots);
+        ndt_sum_table_free(&builder->tables[i]);
     free(builder);
+}
+
+/* Threads only help: where they cannot be started, the caller does the work alone. */
+enum ndt_status ndt_map_builder_pool(const struct ndt_map_builder *builder, size_t worth, struct ndt_pool **out,
+                                     struct ndt_error *err)
+{
+    size_t threads = (size_t)builder->config.threads;
+    if (threads == 0) {
+        threads = (size_t)ndt_pool_cores();
+        threads = threads < THREADS_BY_DEFAULT ? threads : THREADS_BY_DEFAULT;
+    }
+    threads = threads < worth ? threads : worth;
+    if (threads > 1 && ndt_pool_create(out, (int)threads, POOL_SPIN_US, 0, NULL) == NDT_OK)
+        return NDT_OK;
+    return ndt_pool_create(out, 1, 0, 0, err);
 }
 
 uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder)
@@ -83,107 +105,20 @@ uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder)
     return builder->points;
 }
 
-static struct ndt_cell_sums *find_slot(const struct ndt_sum_table *table, uint64_t key)
+size_t ndt_map_builder_bytes(const struct ndt_map_builder *builder)
 {
-    const size_t mask = table->slot_count - 1;
-    size_t at = ndt_key_hash(key) & mask;
-    while (table->slots[at].key != key && table->slots[at].key != 0)
-        at = (at + 1) & mask;
-    return &table->slots[at];
-}
-
-static enum ndt_status grow(struct ndt_sum_table *table, struct ndt_error *err)
-{
-    struct ndt_sum_table grown = *table;
-    grown.slot_count = table->slot_count ? 2 * table->slot_count : 4096;
-    grown.slots = calloc(grown.slot_count, sizeof(*grown.slots));
-    if (!grown.slots)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a map of %zu cells of %g m", grown.slot_count / 2,
-                        table->leaf_m);
-    for (size_t i = 0; i < table->slot_count; i++)
-        if (table->slots[i].key != 0)
-            *find_slot(&grown, table->slots[i].key) = table->slots[i];
-    free(table->slots);
-    *table = grown;
-    return NDT_OK;
-}
-
-/* A point as cell number and whole steps from the centre of the cell. */
-struct cell_point {
-    uint64_t key;
-    int64_t u[3];
-};
-
-static int locate(double leaf_m, const double x_m[3], struct cell_point *out)
-{
-    int32_t cell[3];
-    for (int i = 0; i < 3; i++) {
-        const double scaled = x_m[i] / leaf_m;
-        if (!(fabs(scaled) < NDT_CELL_LIMIT - 2))
-            return 0;
-        const double corner = floor(scaled);
-        cell[i] = (int32_t)corner;
-        out->u[i] = (int64_t)((scaled - corner) * NDT_CELL_STEPS + 0.5) - NDT_CELL_STEPS / 2;
-    }
-    out->key = ndt_cell_key(cell);
-    return 1;
-}
-
-static void accumulate(struct ndt_cell_sums *sums, const int64_t u[3], int sign)
-{
-    sums->n = sign > 0 ? sums->n + 1 : sums->n - 1;
-    for (int i = 0, at = 0; i < 3; i++) {
-        sums->s[i] += sign * u[i];
-        for (int j = i; j < 3; j++)
-            sums->q[at++] += sign * u[i] * u[j];
-    }
-}
-
-static enum ndt_status add_point(struct ndt_sum_table *table, const struct cell_point *point, struct ndt_error *err)
-{
-    if (table->used * 2 >= table->slot_count) {
-        enum ndt_status status = grow(table, err);
-        if (status != NDT_OK)
-            return status;
-    }
-    struct ndt_cell_sums *sums = find_slot(table, point->key);
-    if (sums->n >= NDT_CELL_MAX_POINTS)
-        return ndt_fail(err, NDT_ERR_LIMIT, "more than %u points in one cell of %g m", NDT_CELL_MAX_POINTS,
-                        table->leaf_m);
-    if (sums->key == 0) {
-        sums->key = point->key;
-        table->used++;
-    }
-    accumulate(sums, point->u, 1);
-    return NDT_OK;
-}
-
-static enum ndt_status remove_point(struct ndt_sum_table *table, const struct cell_point *point,
-                                    struct ndt_error *err)
-{
-    struct ndt_cell_sums *sums = table->slot_count ? find_slot(table, point->key) : NULL;
-    if (!sums || sums->key == 0 || sums->n == 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "a point to remove was never added to the map");
-    accumulate(sums, point->u, -1);
-    return NDT_OK;
-}
-
-static int map_point(const struct ndt_map_builder *builder, const struct ndt_cloud *cloud, size_t i, double x_m[3])
-{
-    const float p[3] = {cloud->x_m[i], cloud->y_m[i], cloud->z_m[i]};
-    for (int k = 0; k < 3; k++) {
-        if (!isfinite(p[k]))
-            return 0;
-        x_m[k] = p[k] + (cloud->origin_m[k] - builder->origin_m[k]);
-    }
-    return 1;
+    size_t bytes = 0;
+    for (size_t i = 0; i < builder->config.level_count; i++)
+        bytes += builder->tables[i].capacity * sizeof(*builder->tables[i].cells) +
+                 builder->tables[i].index_slots * sizeof(*builder->tables[i].index);
+    return bytes;
 }
 
 static void choose_origin(struct ndt_map_builder *builder, const struct ndt_cloud *cloud)
 {
     double x_m[3];
     for (size_t i = 0; !builder->has_origin && i < cloud->count; i++) {
-        if (!map_point(builder, cloud, i, x_m))
+        if (!ndt_cloud_point(cloud, i, builder->origin_m, x_m))
             continue;
         for (int k = 0; k < 3; k++)
             builder->origin_m[k] = round(x_m[k] / ORIGIN_STEP_M) * ORIGIN_STEP_M + 0.0; /* never minus zero */
@@ -191,57 +126,143 @@ static void choose_origin(struct ndt_map_builder *builder, const struct ndt_clou
     }
 }
 
-/* Adds or removes points [0, count) of one level; *done says how many were handled before a failure. */
-static enum ndt_status apply(struct ndt_map_builder *builder, size_t level, const struct ndt_cloud *cloud,
-                             size_t count, int sign, size_t *done, struct ndt_error *err)
-{
-    struct ndt_sum_table *table = &builder->tables[level];
-    struct cell_point point;
-    double x_m[3];
-    for (*done = 0; *done < count; ++*done) {
-        if (!map_point(builder, cloud, *done, x_m))
-            continue;
-        if (!locate(table->leaf_m, x_m, &point))
-            return ndt_fail(err, NDT_ERR_LIMIT,
-                            "point %zu is %.0f m from the origin of the map; with cells of %g m "
-                            "%.0f m are possible",
-                            *done, fmax(fabs(x_m[0]), fmax(fabs(x_m[1]), fabs(x_m[2]))), table->leaf_m,
-                            table->leaf_m * NDT_CELL_LIMIT);
-        enum ndt_status status = sign > 0 ? add_point(table, &point, err) : remove_point(table, &point, err);
-        if (status != NDT_OK)
-            return status;
-    }
-    return NDT_OK;
-}
+/* What a cloud adds to or takes from every level that has sums of its own. */
+struct change {
+    struct ndt_sum_table tables[NDT_MAX_LEVELS];
+    uint64_t points;
+};
 
-static uint64_t count_finite(const struct ndt_map_builder *builder, const struct ndt_cloud *cloud)
+static enum ndt_status prepare(struct ndt_map_builder *builder, const struct ndt_cloud *cloud, int sign,
+                               struct change *change, struct ndt_error *err)
 {
-    uint64_t count = 0;
-    double x_m[3];
-    for (size_t i = 0; i < cloud->count; i++)
-        count += (uint64_t)map_point(builder, cloud, i, x_m);
-    return count;
-}
-
-/* Integer sums make the way back exact: a failure leaves the builder as it was. */
-static enum ndt_status apply_all(struct ndt_map_builder *builder, const struct ndt_cloud *cloud, int sign,
-                                 struct ndt_error *err)
-{
-    for (size_t i = 0; i < builder->config.level_count; i++) {
+    struct ndt_pool *pool;
+    enum ndt_status status = ndt_map_builder_pool(builder, cloud->count / POINTS_PER_THREAD, &pool, err);
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; status == NDT_OK && i < builder->config.level_count; i++) {
+        struct ndt_sum_table *table = &change->tables[i];
         if (builder->derived[i])
             continue;
-        size_t done, undone;
-        enum ndt_status status = apply(builder, i, cloud, cloud->count, sign, &done, err);
+        status =
+            ndt_cloud_sums(table, &change->points, cloud, builder->origin_m, builder->config.leaf_m[i], pool, err);
         if (status == NDT_OK)
-            continue;
-        (void)!apply(builder, i, cloud, done, -sign, &undone, NULL);
-        for (size_t j = 0; j < i; j++)
-            if (!builder->derived[j])
-                (void)!apply(builder, j, cloud, cloud->count, -sign, &undone, NULL);
-        return status;
+            status = sign > 0 ? ndt_sum_table_can_add(&builder->tables[i], table, err)
+                              : ndt_sum_table_can_remove(&builder->tables[i], table, err);
     }
-    builder->points += (uint64_t)sign * count_finite(builder, cloud);
-    return NDT_OK;
+    ndt_pool_destroy(pool);
+    return status;
+}
+
+/* ---- another origin ---- */
+
+/* A float of at least 2^-17 is a whole number of 2^-40; so is its double relative to an origin of whole 2^-30 up to
+ * 2^13 m away, without rounding. Then what remains of it within its cell is the same for any such origin. Bits
+ * instead of comparisons, so that the loop runs in vectors. */
+static int has_tiny(const float *p_m, size_t count)
+{
+    const uint32_t two_to_minus_17 = 0x37000000u;
+    uint32_t tiny = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &p_m[i], sizeof(bits));
+        bits &= 0x7fffffffu;
+        tiny |= (bits - two_to_minus_17) & -bits; /* both negative: below, and not zero */
+    }
+    return (tiny >> 31) != 0;
+}
+
+/* Some cell reaches farther out than is exact. */
+static int is_far(const struct ndt_sum_table *table, int axis)
+{
+    const double limit = EXACT_M / table->leaf_m - 1;
+    int far = 0;
+    for (size_t i = 0; i < table->used; i++) {
+        int32_t cell[3];
+        ndt_cell_from_key(table->cells[i].key, cell);
+        far |= abs(cell[axis]) >= limit;
+    }
+    return far;
+}
+
+static void note_inexact(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,
+                         const struct change *change)
+{
+    const float *p_m[] = {cloud->x_m, cloud->y_m, cloud->z_m};
+    for (int k = 0; k < 3; k++) {
+        const double from_m = cloud->origin_m[k];
+        builder->inexact[k] |= !(fabs(from_m) < 0x1p23) || from_m * 0x1p30 != rint(from_m * 0x1p30);
+        builder->inexact[k] |= has_tiny(p_m[k], cloud->count);
+        for (size_t i = 0; i < builder->config.level_count; i++)
+            builder->inexact[k] |= !builder->derived[i] && is_far(&change->tables[i], k);
+    }
+}
+
+static int can_move(const struct ndt_map_builder *builder, const double by_m[3])
+{
+    int exponent;
+    for (size_t i = 0; i < builder->config.level_count; i++)
+        if (frexp(builder->config.leaf_m[i], &exponent) != 0.5)
+            return 0;
+    for (int k = 0; k < 3; k++)
+        if (by_m[k] != 0.0 &&
+            (builder->inexact[k] || fmod(by_m[k], ORIGIN_STEP_M) != 0.0 || !(fabs(by_m[k]) < 2 * EXACT_M)))
+            return 0;
+    return builder->has_origin;
+}
+
+/* All levels anew, before any of the old ones goes. */
+static int renumber_levels(const struct ndt_map_builder *builder, const double by_m[3], struct ndt_sum_table *moved)
+{
+    int good = 1;
+    for (size_t i = 0; good && i < builder->config.level_count; i++) {
+        const double leaf_m = builder->config.leaf_m[i];
+        int64_t zero[3];
+        for (int k = 0; k < 3; k++)
+            zero[k] = (int64_t)(by_m[k] / leaf_m);
+        if (!builder->derived[i])
+            good = ndt_sum_table_renumber(&moved[i], &builder->tables[i], zero, (int64_t)(EXACT_M / leaf_m));
+    }
+    return good;
+}
+
+int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double origin_m[3])
+{
+    struct ndt_sum_table moved[NDT_MAX_LEVELS] = {0};
+    double by_m[3];
+    for (int k = 0; k < 3; k++)
+        by_m[k] = origin_m[k] - builder->origin_m[k];
+    const int good = can_move(builder, by_m) && renumber_levels(builder, by_m, moved);
+    for (size_t i = 0; i < builder->config.level_count; i++) {
+        if (!builder->derived[i] && good) {
+            const struct ndt_sum_table before = builder->tables[i];
+            builder->tables[i] = moved[i];
+            moved[i] = before;
+        }
+        ndt_sum_table_free(&moved[i]);
+    }
+    if (good)
+        memcpy(builder->origin_m, origin_m, sizeof(builder->origin_m));
+    return good;
+}
+
+/* All levels or none: what can fail comes first. */
+static enum ndt_status apply(struct ndt_map_builder *builder, const struct ndt_cloud *cloud, int sign,
+                             struct ndt_error *err)
+{
+    struct change change = {0};
+    enum ndt_status status = prepare(builder, cloud, sign, &change, err);
+    if (status == NDT_OK && sign > 0)
+        note_inexact(builder, cloud, &change);
+    for (size_t i = 0; i < builder->config.level_count; i++) {
+        if (status == NDT_OK && sign > 0)
+            ndt_sum_table_add(&builder->tables[i], &change.tables[i]);
+        else if (status == NDT_OK)
+            ndt_sum_table_remove(&builder->tables[i], &change.tables[i]);
+        ndt_sum_table_free(&change.tables[i]);
+    }
+    if (status == NDT_OK)
+        builder->points += (uint64_t)sign * change.points;
+    return status;
 }
 
 enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,
@@ -249,7 +270,7 @@ enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struc
 {
     const int had_origin = builder->has_origin;
     choose_origin(builder, cloud);
-    const enum ndt_status status = apply_all(builder, cloud, 1, err);
+    const enum ndt_status status = apply(builder, cloud, 1, err);
     if (status != NDT_OK)
         builder->has_origin = had_origin;
     return status;
@@ -258,5 +279,5 @@ enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struc
 enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,
                                        struct ndt_error *err)
 {
-    return apply_all(builder, cloud, -1, err);
+    return apply(builder, cloud, -1, err);
 }

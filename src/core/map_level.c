@@ -1,4 +1,5 @@
-/* One level of a map: from moments to voxel records, and the index from cells to neighbour lists. */
+/* One level of a map: from moments to voxel records, and the index from cells to bricks. */
+#include "map_lists.h"
 #include "map_sums.h"
 #include "ndt/linalg.h"
 
@@ -6,17 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BRICK_CELLS = 512, ROUND = 8 };
+/* Voxels that a thread makes at a time. */
+enum { VOXEL_BLOCK = 256 };
 #define DENSE_BRICKS_MAX ((int64_t)4 << 20)
-static const float FAR_AWAY_M = 1e9f;
-
-/* The 27 cells around a cell: itself, its faces, the rest. A neighbour list keeps this order. */
-static const int8_t around[27][3] = {
-    {0, 0, 0},   {-1, 0, 0},  {1, 0, 0},   {0, -1, 0}, {0, 1, 0},   {0, 0, -1},   {0, 0, 1},
-    {-1, -1, 0}, {1, -1, 0},  {-1, 1, 0},  {1, 1, 0},  {-1, 0, -1}, {1, 0, -1},   {-1, 0, 1},
-    {1, 0, 1},   {0, -1, -1}, {0, 1, -1},  {0, -1, 1}, {0, 1, 1},   {-1, -1, -1}, {1, -1, -1},
-    {-1, 1, -1}, {1, 1, -1},  {-1, -1, 1}, {1, -1, 1}, {-1, 1, 1},  {1, 1, 1},
-};
 
 /* Magnusson 2009, eq. 6.8: constants of the mixture of a Gaussian and a uniform background. */
 static void set_constants(struct ndt_map_level *level, double outlier_ratio)
@@ -70,42 +63,58 @@ int ndt_voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config *c
     return sum == 0;
 }
 
-static int compare_cells(const void *a, const void *b)
+/* Voxels from moments, a block at a time; a block's voxels start where all of those before it would end. */
+struct voxel_job {
+    const struct ndt_map_config *config;
+    double leaf_m;
+    const struct ndt_moments *moments;
+    size_t count;
+    struct ndt_voxel *voxels;
+    uint32_t *made; /* per block */
+};
+
+static void make_block(void *context, size_t block)
 {
-    const int32_t *x = ((const struct ndt_moments *)a)->cell, *y = ((const struct ndt_moments *)b)->cell;
-    for (int i = 2; i >= 0; i--)
-        if (x[i] != y[i])
-            return x[i] < y[i] ? -1 : 1;
-    return 0;
+    struct voxel_job *job = context;
+    const size_t first = block * VOXEL_BLOCK;
+    const size_t last = first + VOXEL_BLOCK < job->count ? first + VOXEL_BLOCK : job->count;
+    uint32_t made = 0;
+    for (size_t i = first; i < last; i++)
+        made += (uint32_t)ndt_voxel_from_moments(&job->voxels[first + made], job->config, job->leaf_m,
+                                                 &job->moments[i]);
+    job->made[block] = made;
+}
+
+/* Closes the gaps that rejected cells left; returns how many there are. */
+static uint32_t close_gaps(const struct voxel_job *job, size_t blocks)
+{
+    uint32_t used = 0;
+    for (size_t block = 0; block < blocks; block++) {
+        if (used != block * VOXEL_BLOCK)
+            memmove(&job->voxels[used], &job->voxels[block * VOXEL_BLOCK], job->made[block] * sizeof(*job->voxels));
+        used += job->made[block];
+    }
+    return used;
 }
 
 static enum ndt_status make_voxels(struct ndt_map_level *level, const struct ndt_map_config *config,
-                                   struct ndt_moments *moments, size_t count, struct ndt_error *err)
+                                   const struct ndt_moments *moments, size_t count, struct ndt_pool *pool,
+                                   struct ndt_error *err)
 {
+    const size_t blocks = (count + VOXEL_BLOCK - 1) / VOXEL_BLOCK;
     struct ndt_voxel *voxels = aligned_alloc(64, (count + 1) * sizeof(*voxels));
-    if (!voxels || count >= UINT32_MAX / 64) {
-        free(voxels);
+    uint32_t *made = malloc((blocks + 1) * sizeof(*made));
+    level->voxels = voxels;
+    if (!voxels || !made || count >= UINT32_MAX / 64) {
+        free(made);
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu voxels of %g m", count, level->leaf_m);
     }
-    qsort(moments, count, sizeof(*moments), compare_cells);
+    struct voxel_job job = {config, level->leaf_m, moments, count, voxels + 1, made};
     memset(voxels, 0, sizeof(*voxels));
-    uint32_t used = 1;
-    for (size_t i = 0; i < count; i++)
-        used += (uint32_t)ndt_voxel_from_moments(&voxels[used], config, level->leaf_m, &moments[i]);
-    level->voxels = voxels;
-    level->voxel_count = used;
+    ndt_pool_run(pool, make_block, &job, blocks);
+    level->voxel_count = 1 + close_gaps(&job, blocks);
+    free(made);
     return NDT_OK;
-}
-
-static uint64_t brick_key(const int32_t brick[3])
-{
-    return ndt_cell_key(brick);
-}
-
-static void brick_of(const int32_t cell[3], int32_t brick[3])
-{
-    for (int i = 0; i < 3; i++)
-        brick[i] = cell[i] >> 3;
 }
 
 /* Slot of a brick in the table, or -1 when it lies outside the box around all bricks. */
@@ -120,29 +129,22 @@ static int64_t brick_slot(const struct ndt_map_level *level, const int32_t brick
     }
     if (!level->hashed)
         return slot;
-    const uint64_t key = brick_key(brick), mask = level->brick_slots - 1;
+    const uint64_t key = ndt_cell_key(brick), mask = level->brick_slots - 1;
     uint64_t at = ndt_key_hash(key) & mask;
     while (level->brick_keys[at] != key && level->brick_keys[at] != 0)
         at = (at + 1) & mask;
     return (int64_t)at;
 }
 
-static struct ndt_cell_ref *cell_ref(const struct ndt_map_level *level, const int32_t cell[3])
+struct ndt_cell_ref ndt_map_lookup(const struct ndt_map_level *level, const int32_t cell[3])
 {
-    int32_t brick[3];
-    brick_of(cell, brick);
+    const int32_t brick[3] = {cell[0] >> 3, cell[1] >> 3, cell[2] >> 3};
     const int64_t slot = brick_slot(level, brick);
     const uint32_t number = slot < 0 ? 0 : level->bricks[slot];
     if (number == 0)
-        return NULL;
+        return (struct ndt_cell_ref){0};
     const int32_t inner = (cell[2] & 7) * 64 + (cell[1] & 7) * 8 + (cell[0] & 7);
-    return (struct ndt_cell_ref *)level->cells + (size_t)number * BRICK_CELLS + inner;
-}
-
-struct ndt_cell_ref ndt_map_lookup(const struct ndt_map_level *level, const int32_t cell[3])
-{
-    const struct ndt_cell_ref *ref = cell_ref(level, cell);
-    return ref ? *ref : (struct ndt_cell_ref){0};
+    return level->cells[(size_t)number * NDT_BRICK_CELLS + (size_t)inner];
 }
 
 static void brick_box(const struct ndt_map_level *level, int32_t low[3], int32_t high[3])
@@ -188,122 +190,104 @@ static enum ndt_status plan_bricks(struct ndt_map_level *level, struct ndt_error
     return NDT_OK;
 }
 
-static void number_brick(struct ndt_map_level *level, const int32_t brick[3])
+/* ---- which voxels a brick sees ---- */
+
+typedef void visit_brick(struct ndt_map_level *level, struct ndt_brick_plan *plan, const int32_t brick[3],
+                         uint32_t voxel);
+
+/* Visits every brick that a voxel's 3x3x3 surroundings touch, once. */
+static void visit_bricks(struct ndt_map_level *level, struct ndt_brick_plan *plan, visit_brick *visit)
 {
+    for (uint32_t v = 1; v < level->voxel_count; v++) {
+        int32_t low[3];
+        int both = 0; /* axes along which there are two */
+        for (int i = 0; i < 3; i++) {
+            low[i] = (level->voxels[v].cell[i] - 1) >> 3;
+            both |= ((level->voxels[v].cell[i] + 1) >> 3 != low[i]) << i;
+        }
+        for (int corner = 0; corner < 8; corner++)
+            if ((corner & ~both) == 0)
+                visit(level, plan,
+                      (int32_t[3]){low[0] + (corner & 1), low[1] + (corner >> 1 & 1), low[2] + (corner >> 2)}, v);
+    }
+}
+
+/* Brick 0 stays the empty one. */
+static void number_brick(struct ndt_map_level *level, struct ndt_brick_plan *plan, const int32_t brick[3],
+                         uint32_t voxel)
+{
+    (void)voxel, (void)plan;
     const int64_t slot = brick_slot(level, brick);
     uint32_t *number = (uint32_t *)level->bricks + slot;
     if (*number != 0)
         return;
     *number = level->brick_count++;
     if (level->hashed)
-        ((uint64_t *)level->brick_keys)[slot] = brick_key(brick);
+        ((uint64_t *)level->brick_keys)[slot] = ndt_cell_key(brick);
 }
 
-/* Every brick that a voxel's 3x3x3 surroundings touch gets a number; 0 stays the empty brick. */
-static enum ndt_status make_bricks(struct ndt_map_level *level, struct ndt_error *err)
+static void count_voxel(struct ndt_map_level *level, struct ndt_brick_plan *plan, const int32_t brick[3],
+                        uint32_t voxel)
 {
-    level->brick_count = 1;
-    for (uint32_t v = 1; v < level->voxel_count; v++)
-        for (int corner = 0; corner < 8; corner++) {
-            int32_t cell[3], brick[3];
-            for (int i = 0; i < 3; i++)
-                cell[i] = level->voxels[v].cell[i] + (corner >> i & 1 ? 1 : -1);
-            brick_of(cell, brick);
-            number_brick(level, brick);
-        }
-    level->cells = calloc((size_t)level->brick_count * BRICK_CELLS, sizeof(struct ndt_cell_ref));
-    if (!level->cells)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %u bricks", level->brick_count);
-    return NDT_OK;
+    (void)voxel;
+    struct ndt_brick *seen = &plan->bricks[level->bricks[brick_slot(level, brick)]];
+    for (int i = 0; i < 3; i++)
+        seen->low[i] = 8 * brick[i];
+    seen->count++;
 }
 
-/* Visits every (voxel, cell that sees it) pair; all own cells first, then the faces, then the rest. */
-static void visit_neighbours(struct ndt_map_level *level, int first, int last,
-                             void (*visit)(struct ndt_map_level *level, struct ndt_cell_ref *ref,
-                                           const int32_t cell[3], uint32_t v, int k))
+static void list_voxel(struct ndt_map_level *level, struct ndt_brick_plan *plan, const int32_t brick[3],
+                       uint32_t voxel)
 {
-    for (uint32_t v = 1; v < level->voxel_count; v++)
-        for (int k = first; k < last; k++) {
-            int32_t cell[3];
-            for (int i = 0; i < 3; i++)
-                cell[i] = level->voxels[v].cell[i] + around[k][i];
-            visit(level, cell_ref(level, cell), cell, v, k);
-        }
+    struct ndt_brick *seen = &plan->bricks[level->bricks[brick_slot(level, brick)]];
+    plan->voxels[seen->first + seen->count++] = voxel;
 }
 
-static void count_neighbour(struct ndt_map_level *level, struct ndt_cell_ref *ref, const int32_t cell[3],
-                            uint32_t v, int k)
+static enum ndt_status fill_plan(struct ndt_map_level *level, struct ndt_brick_plan *plan, struct ndt_error *err)
 {
-    (void)level, (void)cell, (void)v, (void)k;
-    ref->n27++;
-}
-
-static void store_neighbour(struct ndt_map_level *level, struct ndt_cell_ref *ref, const int32_t cell[3],
-                            uint32_t v, int k)
-{
-    uint32_t *words = (uint32_t *)level->lists + (size_t)ref->offset * ROUND;
-    float *x_m = (float *)words, *y_m = x_m + ref->padded, *z_m = y_m + ref->padded;
-    const struct ndt_voxel *voxel = &level->voxels[v];
-    const int at = ref->n27++;
-    x_m[at] = (float)((voxel->cell[0] - cell[0]) * level->leaf_m + voxel->mean_m[0]);
-    y_m[at] = (float)((voxel->cell[1] - cell[1]) * level->leaf_m + voxel->mean_m[1]);
-    z_m[at] = (float)((voxel->cell[2] - cell[2]) * level->leaf_m + voxel->mean_m[2]);
-    words[3 * ref->padded + at] = v;
-    ref->n1 = k == 0 ? (uint8_t)ref->n27 : ref->n1;
-    ref->n7 = k < 7 ? (uint8_t)ref->n27 : ref->n7;
-}
-
-/* Gives every counted list its place and fills it with padding. Offset 0 is kept for "no list". */
-static enum ndt_status place_lists(struct ndt_map_level *level, struct ndt_error *err)
-{
-    struct ndt_cell_ref *refs = (struct ndt_cell_ref *)level->cells;
-    const size_t cells = (size_t)level->brick_count * BRICK_CELLS;
-    uint64_t words = 4 * ROUND;
-    for (size_t i = 0; i < cells; i++) {
-        if (refs[i].n27 == 0)
-            continue;
-        refs[i].padded = (uint8_t)((refs[i].n27 + ROUND - 1) / ROUND * ROUND);
-        refs[i].offset = (uint32_t)(words / ROUND);
-        words += 4u * refs[i].padded;
-        refs[i].n27 = 0;
+    size_t total = 0;
+    plan->bricks = calloc(level->brick_count, sizeof(*plan->bricks));
+    if (plan->bricks)
+        visit_bricks(level, plan, count_voxel);
+    for (uint32_t b = 0; plan->bricks && b < level->brick_count; b++) {
+        plan->bricks[b].first = total;
+        total += plan->bricks[b].count;
+        plan->bricks[b].count = 0;
     }
-    if (words / ROUND > UINT32_MAX)
-        return ndt_fail(err, NDT_ERR_LIMIT, "the neighbour lists of %u voxels of %g m are too large",
-                        level->voxel_count, level->leaf_m);
-    level->list_words = (words + 15) / 16 * 16;
-    level->lists = aligned_alloc(64, level->list_words * sizeof(uint32_t));
-    if (!level->lists)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for neighbour lists");
-    uint32_t *out = (uint32_t *)level->lists;
-    memset(out, 0, level->list_words * sizeof(uint32_t));
-    for (size_t i = 0; i < cells; i++)
-        for (size_t k = 0; k < 3u * refs[i].padded; k++)
-            memcpy(&out[(size_t)refs[i].offset * ROUND + k], &FAR_AWAY_M, sizeof(float));
+    plan->voxels = malloc((total + 1) * sizeof(*plan->voxels));
+    if (!plan->bricks || !plan->voxels)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %u bricks", level->brick_count);
+    visit_bricks(level, plan, list_voxel);
     return NDT_OK;
+}
+
+static enum ndt_status make_lists(struct ndt_map_level *level, struct ndt_pool *pool, struct ndt_error *err)
+{
+    struct ndt_brick_plan plan = {0};
+    level->brick_count = 1;
+    visit_bricks(level, &plan, number_brick);
+    enum ndt_status status = fill_plan(level, &plan, err);
+    if (status == NDT_OK)
+        status = ndt_map_lists_build(level, &plan, pool, err);
+    free(plan.bricks);
+    free(plan.voxels);
+    return status;
 }
 
 enum ndt_status ndt_map_level_build(struct ndt_map_level *out, const struct ndt_map_config *config, double leaf_m,
-                                    struct ndt_moments *moments, size_t count, struct ndt_error *err)
+                                    const struct ndt_moments *moments, size_t count, struct ndt_pool *pool,
+                                    struct ndt_error *err)
 {
     memset(out, 0, sizeof(*out));
     out->leaf_m = leaf_m;
     set_constants(out, config->outlier_ratio);
-    enum ndt_status status = make_voxels(out, config, moments, count, err);
+    enum ndt_status status = make_voxels(out, config, moments, count, pool, err);
     if (status == NDT_OK)
         status = plan_bricks(out, err);
     if (status == NDT_OK)
-        status = make_bricks(out, err);
-    if (status == NDT_OK) {
-        visit_neighbours(out, 0, 27, count_neighbour);
-        status = place_lists(out, err);
-    }
-    if (status == NDT_OK) {
-        visit_neighbours(out, 0, 1, store_neighbour);
-        visit_neighbours(out, 1, 7, store_neighbour);
-        visit_neighbours(out, 7, 27, store_neighbour);
-    } else {
+        status = make_lists(out, pool, err);
+    if (status != NDT_OK)
         ndt_map_level_free(out);
-    }
     return status;
 }
 

@@ -238,6 +238,17 @@ static void note_map(struct ndtd_map_loader_status *status, const struct ndt_map
     status->loads += map != NULL;
 }
 
+static void note_source(struct ndtd_map_loader_status *status, const struct ndtd_map_source *source)
+{
+    struct ndtd_map_source_counts counts = {0};
+    if (source)
+        counts = ndtd_map_source_count(source);
+    status->tiles_loaded = counts.loaded;
+    status->tiles_known = counts.known;
+    status->tile_reads = counts.reads;
+    status->sums_bytes = counts.sums_bytes;
+}
+
 /* `start_us`: when the work began. */
 static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change *change, enum ndt_status result,
                    const struct ndt_error *err, double start_us)
@@ -253,9 +264,7 @@ static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change 
     status->failed = result != NDT_OK;
     memcpy(status->error, err->text, sizeof(status->error));
     status->last_load_ms = (ndtd_now_us() - start_us) * 1e-3;
-    status->tiles_loaded = status->tiles_known = 0;
-    if (loader->source)
-        ndtd_map_source_count(loader->source, &status->tiles_loaded, &status->tiles_known);
+    note_source(status, loader->source);
     pthread_mutex_unlock(&loader->mutex);
 }
 

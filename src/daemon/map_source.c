@@ -11,9 +11,6 @@
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/map_file.h"
 
-/* More points taken out than this many times those that are in: the sums are made anew. */
-enum { WORN_FACTOR = 4 };
-
 struct tile {
     char *path;
     double min_m[2], size_m[2]; /* size 0: not known, or by hand */
@@ -35,7 +32,7 @@ struct ndtd_map_source {
     size_t count;
     struct ndt_map_builder *sums; /* of the tiles that are in; NULL: not kept */
     double origin_m[3];           /* of the sums, where they hold points */
-    uint64_t taken_out;           /* points, since the sums were made */
+    uint64_t reads;               /* of files, since this was opened */
     int stale;                    /* the tiles that are in are not those of the last map */
     struct ndt_cloud cloud;       /* one tile, its memory used again */
 };
@@ -185,12 +182,14 @@ int ndtd_map_source_follows(const struct ndtd_map_source *source)
     return source->follows;
 }
 
-void ndtd_map_source_count(const struct ndtd_map_source *source, uint64_t *loaded, uint64_t *known)
+struct ndtd_map_source_counts ndtd_map_source_count(const struct ndtd_map_source *source)
 {
-    *loaded = 0;
-    *known = source->count;
+    struct ndtd_map_source_counts counts = {.known = source->count, .reads = source->reads};
     for (size_t i = 0; i < source->count; i++)
-        *loaded += (uint64_t)source->tiles[i].in;
+        counts.loaded += (uint64_t)source->tiles[i].in;
+    if (source->sums)
+        counts.sums_bytes = ndt_map_builder_bytes(source->sums);
+    return counts;
 }
 
 /* ---- points in and out ---- */
@@ -210,6 +209,7 @@ static enum ndt_status read_tile(struct ndtd_map_source *source, const struct ti
 {
     if (atomic_load(source->quit))
         return ndt_fail(err, NDT_ERR_IO, "%s: not read, the loader is being stopped", tile->path);
+    source->reads++;
     return ndt_cloud_read(&source->cloud, tile->path, err);
 }
 
@@ -236,7 +236,6 @@ static enum ndt_status find_origin(const struct ndtd_map_source *source, struct 
 static enum ndt_status new_sums(struct ndtd_map_source *source, struct ndt_error *err)
 {
     drop_sums(source);
-    source->taken_out = 0;
     return ndt_map_builder_create(&source->sums, &source->config.map, err);
 }
 
@@ -277,7 +276,6 @@ static int take_out(struct ndtd_map_source *source, struct tile *tile)
     if (read_tile(source, tile, NULL) != NDT_OK || hash_points(&source->cloud) != tile->content ||
         ndt_map_builder_remove(source->sums, &source->cloud, NULL) != NDT_OK)
         return 0;
-    source->taken_out += source->cloud.count;
     tile->in = 0;
     source->stale = 1;
     return 1;
@@ -314,16 +312,25 @@ static int same_origin(const double a_m[3], const double b_m[3])
     return a_m[0] == b_m[0] && a_m[1] == b_m[1] && a_m[2] == b_m[2];
 }
 
-/* The sums are not those that a builder would have that gets the tiles now, or hold too many empty cells. */
-static int is_worn(const struct ndtd_map_source *source)
+/* The first of the tiles in the map decides where its origin is; NULL when none holds a point. */
+static const struct tile *first_tile(const struct ndtd_map_source *source)
 {
-    const uint64_t points = ndt_map_builder_points(source->sums);
-    if (points == 0 || source->taken_out / WORN_FACTOR > points)
-        return source->taken_out > 0;
     for (size_t i = 0; i < source->count; i++)
         if (source->tiles[i].in && source->tiles[i].has_points)
-            return !same_origin(source->origin_m, source->tiles[i].origin_m);
-    return 0;
+            return &source->tiles[i];
+    return NULL;
+}
+
+/* Makes the sums those that a builder would have that gets the tiles now; 0 when that needs their points. */
+static int correct_origin(struct ndtd_map_source *source)
+{
+    const struct tile *first = first_tile(source);
+    if (!first || same_origin(source->origin_m, first->origin_m))
+        return 1;
+    if (!ndt_map_builder_move_origin(source->sums, first->origin_m))
+        return 0;
+    memcpy(source->origin_m, first->origin_m, sizeof(source->origin_m));
+    return 1;
 }
 
 /* Makes the tiles that are in those that are wanted. */
@@ -335,7 +342,7 @@ static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, 
         if (source->tiles[i].in && !source->tiles[i].wanted && !take_out(source, &source->tiles[i]))
             return make_sums(source, strict, err);
     enum ndt_status status = put_all_in(source, strict, err);
-    if ((status != NDT_OK && strict) || !source->sums || !is_worn(source))
+    if ((status != NDT_OK && strict) || !source->sums || correct_origin(source))
         return status;
     enum ndt_status again = make_sums(source, strict, status == NDT_OK ? err : NULL);
     return status == NDT_OK ? again : status;

@@ -8,12 +8,14 @@
  * A map depends on nothing but the tiles that are in: it has the id that a builder gives which got exactly these,
  * in the order of their paths.
  *
- * Memory: no points are kept. The sums (88 bytes per slot, two to four slots per occupied cell of the levels that
- * are not derived) are kept only where the next change is likely: for a followed folder, and after the first tile
- * by hand. A tile is taken out by reading it again; if it is no longer what was added (hash of its points), or
- * cannot be read, the sums are made anew from the tiles that stay. That also happens when the first tile asks for
- * another origin, and when four times as many points were taken out as are in, so that cells left empty do not pile
- * up on a long drive. */
+ * Cost: opening a folder lists it and reads no tile. A change reads the tiles that come in and those that go out,
+ * nothing else, and then finishes a map from all cells that are in. Only when the first tile asks for another
+ * origin (about once per kilometre) every tile is read anew.
+ *
+ * Memory: no points are kept. The sums (about 100 bytes per occupied cell of the levels that are not derived, twice
+ * that at most; cells that a drive leaves empty are given up) are kept only where the next change is likely: for a
+ * followed folder, and after the first tile by hand. A tile is taken out by reading it again; if it is no longer
+ * what was added (hash of its points), or cannot be read, the sums are made anew from the tiles that stay. */
 #ifndef NDTD_MAP_SOURCE_H
 #define NDTD_MAP_SOURCE_H
 
@@ -52,6 +54,11 @@ NDT_MUST_CHECK enum ndt_status ndtd_map_source_add(struct ndtd_map_source *sourc
                                                    struct ndtd_map_change *out, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndtd_map_source_remove(struct ndtd_map_source *source, const char *path,
                                                       struct ndtd_map_change *out, struct ndt_error *err);
-void ndtd_map_source_count(const struct ndtd_map_source *source, uint64_t *loaded, uint64_t *known);
+struct ndtd_map_source_counts {
+    uint64_t loaded, known; /* tiles */
+    uint64_t reads;         /* files of tiles read since the source was opened, also in vain */
+    size_t sums_bytes;      /* memory behind the sums that are kept */
+};
+struct ndtd_map_source_counts ndtd_map_source_count(const struct ndtd_map_source *source);
 
 #endif

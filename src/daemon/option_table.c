@@ -10,50 +10,38 @@
 #define SIZE(member) sizeof(((struct ndtd_settings *)0)->member)
 #define NO_COUNT     SIZE_MAX
 
-#define NUMBER(kind, label, member, standard, low, high, units, line)                                              \
-    {                                                                                                              \
-        .name = label, .type = kind, .text = standard, .min = low, .max = high, .unit = units, .help = line,       \
-        .offset = AT(member), .count_offset = NO_COUNT                                                             \
-    }
-#define REAL(label, member, standard, low, high, units, line)                                                      \
+#define NUMBER(kind, label, member, standard, low, high, units, line)                                            \
+    {.name = label, .type = kind, .text = standard, .min = low, .max = high, .unit = units, .help = line,        \
+     .offset = AT(member), .count_offset = NO_COUNT}
+#define REAL(label, member, standard, low, high, units, line)                                                    \
     NUMBER(NDTD_REAL, label, member, standard, low, high, units, line)
-#define SCALED(how, label, member, standard, low, high, units, line)                                               \
-    {                                                                                                              \
-        .name = label, .type = NDTD_REAL, .text = standard, .min = low, .max = high, .unit = units, .help = line,  \
-        .scale = how, .offset = AT(member), .count_offset = NO_COUNT                                               \
-    }
-#define DEGREES(label, member, standard, low, high, line)                                                          \
+#define SCALED(how, label, member, standard, low, high, units, line)                                             \
+    {.name = label, .type = NDTD_REAL, .text = standard, .min = low, .max = high, .unit = units, .help = line,   \
+     .scale = how, .offset = AT(member), .count_offset = NO_COUNT}
+#define DEGREES(label, member, standard, low, high, line)                                                        \
     SCALED(NDTD_DEGREES, label, member, standard, low, high, "deg", line)
-#define INT(label, member, standard, low, high, units, line)                                                       \
+#define INT(label, member, standard, low, high, units, line)                                                     \
     NUMBER(NDTD_INT, label, member, standard, low, high, units, line)
 #define BOOL(label, member, standard, line) NUMBER(NDTD_BOOL, label, member, standard, 0, 0, "", line)
-#define ENUM(label, member, standard, words, line)                                                                 \
-    {                                                                                                              \
-        .name = label, .type = NDTD_ENUM, .text = standard, .unit = "", .help = line, .names = words,              \
-        .offset = AT(member), .count_offset = NO_COUNT                                                             \
-    }
-#define TEXT(kind, label, member, standard, words, line)                                                           \
-    {                                                                                                              \
-        .name = label, .type = kind, .text = standard, .unit = "", .help = line, .names = words,                   \
-        .offset = AT(member), .size = SIZE(member), .count_offset = NO_COUNT                                       \
-    }
-#define CORNER(label, member, standard, line)                                                                      \
-    {                                                                                                              \
-        .name = label, .type = NDTD_REAL_LIST, .text = standard, .min = -1e6, .max = 1e6, .unit = "m",             \
-        .help = line, .offset = AT(member), .size = sizeof(double), .min_items = 3, .max_items = 3,                \
-        .count_offset = NO_COUNT                                                                                   \
-    }
+#define ENUM(label, member, standard, words, line)                                                               \
+    {.name = label, .type = NDTD_ENUM, .text = standard, .unit = "", .help = line, .names = words,               \
+     .offset = AT(member), .count_offset = NO_COUNT}
+#define TEXT(kind, label, member, standard, words, line)                                                         \
+    {.name = label, .type = kind, .text = standard, .unit = "", .help = line, .names = words,                    \
+     .offset = AT(member), .size = SIZE(member), .count_offset = NO_COUNT}
+#define CORNER(label, member, standard, line)                                                                    \
+    {.name = label, .type = NDTD_REAL_LIST, .text = standard, .min = -1e6, .max = 1e6, .unit = "m", .help = line, \
+     .offset = AT(member), .size = sizeof(double), .min_items = 3, .max_items = 3, .count_offset = NO_COUNT}
 
 static const char *const isas[] = {"auto", "baseline", "avx2", "avx512", "neon", NULL};
-static const char *const cuda_pipelines[] = {"auto",           "fused",          "staged",
-                                             "resident",       "resident-block", "resident-cluster",
-                                             "resident-graph", "resident-chain", NULL};
-static const char *const variants[] = {"robust", "autoware", NULL}; /* enum ndt_variant */
+static const char *const cuda_pipelines[] = {"auto", "fused", "staged", "resident", "resident-block",
+                                             "resident-cluster", "resident-graph", "resident-chain", NULL};
+static const char *const variants[] = {"robust", "autoware", NULL};               /* enum ndt_variant */
 static const char *const neighbourhoods[] = {"radius", "direct1", "direct7", "direct27", NULL}; /* ndt_neighbours */
-static const char *const covariances[] = {"unbiased", "autoware", NULL}; /* enum ndt_covariance_kind */
+static const char *const covariances[] = {"unbiased", "autoware", NULL};          /* enum ndt_covariance_kind */
 static const char *const receivers[] = {"sub", "pull", NULL};
 static const char *const modes[] = {"0600", "0660", NULL};
-static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};     /* enum ndtd_log_level */
+static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL}; /* enum ndtd_log_level */
 static const char *const deskews[] = {"off", "time", "azimuth_cw", "azimuth_ccw", NULL}; /* enum ndt_deskew */
 
 const struct ndtd_option ndtd_option_table[] = {
@@ -71,62 +59,33 @@ const struct ndtd_option ndtd_option_table[] = {
          "Instruction set to use; auto = environment variable NDT_CPU_ISA, else the best this CPU has"),
 
     TEXT(NDTD_STRING, "cuda.pipeline", cuda_pipeline, "auto", cuda_pipelines,
-         "How the CUDA backend works: fused = one kernel per evaluation, staged = a kernel per step for looking "
-         "inside, "
-         "resident = whole searches on the device, in the shape that fits (-block, -cluster, -graph, -chain force "
-         "one); "
+         "How the CUDA backend works: fused = one kernel per evaluation, staged = a kernel per step for looking inside, "
+         "resident = whole searches on the device, in the shape that fits (-block, -cluster, -graph, -chain force one); "
          "auto = fused"),
     INT("cuda.device", compute.device, "0", 0, 63, "", "Which of the CUDA devices, as the driver counts them"),
 
     TEXT(NDTD_PATH, "map.path", map_path, "", NULL,
          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles"),
-    {.name = "initial_pose",
-     .type = NDTD_POSE,
-     .text = "[]",
-     .unit = "m",
-     .size = sizeof(double),
+    INT("map.threads", map.threads, "0", 0, 64, "threads",
+        "Threads that build the map; 0 = as many as there are cores, at most 4. The map is the same for any"),
+    {.name = "initial_pose", .type = NDTD_POSE, .text = "[]", .unit = "m", .size = sizeof(double),
      .help = "Where the sensor is at the first scan, [x, y, z, qx, qy, qz, qw] in the map; [] = told later",
-     .offset = AT(initial_pose),
-     .count_offset = AT(has_initial_pose)},
+     .offset = AT(initial_pose), .count_offset = AT(has_initial_pose)},
 
     ENUM("ndt.variant", align.variant, "robust", variants,
          "Optimiser: saddle-free Newton with line search, or Autoware's step rule on one level"),
-    {.name = "ndt.levels",
-     .type = NDTD_REAL_LIST,
-     .text = "[4.0, 2.0, 1.0]",
-     .min = 0.1,
-     .max = 100,
-     .unit = "m",
+    {.name = "ndt.levels", .type = NDTD_REAL_LIST, .text = "[4.0, 2.0, 1.0]", .min = 0.1, .max = 100, .unit = "m",
      .help = "Edges of the map's cells, from coarse to fine, matched in this order",
-     .offset = AT(align.levels[0].leaf_m),
-     .size = sizeof(struct ndt_align_level),
-     .min_items = 1,
-     .max_items = NDT_MAX_LEVELS,
+     .offset = AT(align.levels[0].leaf_m), .size = sizeof(struct ndt_align_level), .min_items = 1,
+     .max_items = NDT_MAX_LEVELS, .count_offset = AT(align.level_count)},
+    {.name = "ndt.resolution", .alias_of = "ndt.levels", .type = NDTD_REAL_LIST, .text = "[2.0]", .min = 0.1,
+     .max = 100, .unit = "m", .help = "One level only, under Autoware's name for it",
+     .offset = AT(align.levels[0].leaf_m), .size = sizeof(struct ndt_align_level), .min_items = 1, .max_items = 1,
      .count_offset = AT(align.level_count)},
-    {.name = "ndt.resolution",
-     .alias_of = "ndt.levels",
-     .type = NDTD_REAL_LIST,
-     .text = "[2.0]",
-     .min = 0.1,
-     .max = 100,
-     .unit = "m",
-     .help = "One level only, under Autoware's name for it",
-     .offset = AT(align.levels[0].leaf_m),
-     .size = sizeof(struct ndt_align_level),
-     .min_items = 1,
-     .max_items = 1,
-     .count_offset = AT(align.level_count)},
-    {.name = "ndt.neighbours",
-     .type = NDTD_ENUM_LIST,
-     .text = "[direct7, direct7, radius]",
-     .unit = "",
+    {.name = "ndt.neighbours", .type = NDTD_ENUM_LIST, .text = "[direct7, direct7, radius]", .unit = "",
      .help = "Voxels that a point meets, per level, counted from the finest; the first also serves all coarser",
-     .names = neighbourhoods,
-     .offset = AT(neighbours),
-     .size = sizeof(enum ndt_neighbours),
-     .min_items = 1,
-     .max_items = NDT_MAX_LEVELS,
-     .count_offset = AT(neighbours_count)},
+     .names = neighbourhoods, .offset = AT(neighbours), .size = sizeof(enum ndt_neighbours), .min_items = 1,
+     .max_items = NDT_MAX_LEVELS, .count_offset = AT(neighbours_count)},
     ENUM("ndt.covariance", map.covariance, "unbiased", covariances,
          "Covariance of a voxel: of the sample, or larger by I/(n-1) as Autoware has it"),
     NUMBER(NDTD_UINT32, "ndt.min_points", map.min_points, "6", 3, 1000000, "points",
@@ -162,15 +121,8 @@ const struct ndtd_option ndtd_option_table[] = {
          "Draw the pose along the heading towards the newest GNSS position"),
     REAL("ndt.regularization.scale_factor", align.gnss_scale, "0.01", 0, 1e6, "",
          "How strongly: this times the number of pairs times the squared distance is taken off the score"),
-    {.name = "ndt.num_threads",
-     .alias_of = "cpu.threads",
-     .type = NDTD_INT,
-     .text = "0",
-     .min = 0,
-     .max = 64,
-     .unit = "threads",
-     .help = "cpu.threads under Autoware's name",
-     .offset = AT(compute.threads),
+    {.name = "ndt.num_threads", .alias_of = "cpu.threads", .type = NDTD_INT, .text = "0", .min = 0, .max = 64,
+     .unit = "threads", .help = "cpu.threads under Autoware's name", .offset = AT(compute.threads),
      .count_offset = NO_COUNT},
 
     REAL("score_estimation.score_threshold", align.score_threshold, "0.35", 0, 1, "",

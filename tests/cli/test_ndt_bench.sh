@@ -108,6 +108,20 @@ says 'whole, by times +not here: the scans have no times'
 expect 2 'front matches nothing' --front --map "$map"
 expect 2 'either --points of synthetic scans, or' --front --bag "$bag" --points 100
 expect 2 "'x' is not a whole number" --front --points x
+# Maps by themselves: 7 sizes x 2 threads and 9 cells; and drives over made-up tiles, of which none is left behind.
+expect 0 "" --map "$map" --map-cost --json "$dir/cost.json"
+[ "$(grep -c '^points ' "$dir/stdout")" = 14 ] || fail "not 14 rows of points: $(cat "$dir/stdout")"
+[ "$(grep -c '^voxels ' "$dir/stdout")" = 9 ] || fail "not 9 rows of voxels: $(cat "$dir/stdout")"
+is_json "$dir/cost.json"
+mkdir "$dir/tmp"
+TMPDIR=$dir/tmp expect 0 "" --tiles 16,25 --tile-size 20 --tile-points 500 --radius 15,30 --json "$dir/tiles.json"
+[ "$(grep -c '"tiles": [0-9]' "$dir/tiles.json")" = 4 ] || fail "not 4 drives: $(cat "$dir/tiles.json")"
+is_json "$dir/tiles.json"
+[ -z "$(ls "$dir/tmp")" ] || fail "left behind: $(ls "$dir/tmp")"
+# Files read on the way are those that came or went.
+sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" >"$dir/reads"
+[ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
+
 expect 0 "" --help
 says '^usage: ndt-bench'
 
@@ -129,6 +143,14 @@ expect 2 "'x' is not a whole number" --map "$map" --bag "$bag" --points x
 expect 2 'quaternion' --map "$map" --scan "$map" --pose 0,0,0,0,0,0,0
 expect 2 'the only one is pcl' --map "$map" --bag "$bag" --peer icp
 expect 2 'a number from 0' --map "$map" --bag "$bag" --starts -1
+expect 2 'matches nothing' --map "$map" --map-cost --bag "$bag"
+expect 2 'of which cloud' --map-cost
+expect 2 'makes its own maps' --tiles 16 --map "$map"
+expect 2 'such as of 16 tiles' --tiles 15
+expect 2 '--radius x: numbers above 0' --tiles 16 --radius x
+expect 2 'must be above 0' --tiles 16 --tile-size 0
+expect 2 'the map has' --map "$map" --map-cost --points 16777216
+expect 2 'no cloud file' --map "$dir/sim" --map-cost
 expect 3 'none.pcd: ' --map "$dir/none.pcd" --bag "$bag"
 expect 3 'none.bag: ' --map "$map" --bag "$dir/none.bag"
 expect 3 'map.pcd: ' --map "$map" --bag "$map"

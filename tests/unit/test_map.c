@@ -96,6 +96,171 @@ START_TEST(order_of_points_and_tiles_does_not_matter)
 }
 END_TEST
 
+static void same_level(const struct ndt_map_level *a, const struct ndt_map_level *b)
+{
+    ck_assert_uint_eq(a->voxel_count, b->voxel_count);
+    ck_assert_uint_eq(a->brick_count, b->brick_count);
+    ck_assert_uint_eq(a->brick_slots, b->brick_slots);
+    ck_assert_uint_eq(a->list_words, b->list_words);
+    ck_assert_mem_eq(a->voxels, b->voxels, a->voxel_count * sizeof(*a->voxels));
+    ck_assert_mem_eq(a->bricks, b->bricks, a->brick_slots * sizeof(*a->bricks));
+    ck_assert_mem_eq(a->cells, b->cells, (size_t)a->brick_count * 512 * sizeof(*a->cells));
+    ck_assert_mem_eq(a->lists, b->lists, a->list_words * sizeof(*a->lists));
+}
+
+/* Enough points and cells that threads are started: more than 7 x 32768 points, more than 7 x 2048 cells. */
+START_TEST(any_number_of_threads_builds_the_same_map)
+{
+    static const int counts[] = {2, 3, 7};
+    struct ndt_cloud many;
+    struct ndt_map *one, *more;
+    ndt_cloud_init(&many);
+    make_street(&many, 9, 300000, (double[3]){500, -20, 3});
+    config.leaf_m[2] = 0.5; /* 4 and 2 m follow from each other, 0.5 m has sums of its own */
+    config.threads = 1;
+    must(ndt_map_from_cloud(&one, &config, &many, &err));
+    ck_assert_uint_gt(one->levels[2].voxel_count, 7 * 2048);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        config.threads = counts[i];
+        must(ndt_map_from_cloud(&more, &config, &many, &err));
+        ck_assert_uint_eq(one->id, more->id);
+        ck_assert_uint_eq(one->points, more->points);
+        for (size_t l = 0; l < one->level_count; l++)
+            same_level(&one->levels[l], &more->levels[l]);
+        ndt_map_release(more);
+    }
+    ndt_map_release(one);
+    ndt_cloud_free(&many);
+}
+END_TEST
+
+/* Two points out of range, found by different threads: the first of them is named, and nothing was added. */
+START_TEST(threads_name_the_first_bad_point)
+{
+    struct ndt_map_builder *builder;
+    struct ndt_cloud many;
+    ndt_cloud_init(&many);
+    make_street(&many, 9, 200000, (double[3]){0, 0, 0});
+    many.x_m[150000] = many.x_m[70001] = 3e7f;
+    many.y_m[3] = NAN;
+    for (config.threads = 1; config.threads < 5; config.threads++) {
+        must(ndt_map_builder_create(&builder, &config, &err));
+        ck_assert_int_eq(ndt_map_builder_add(builder, &many, &err), NDT_ERR_LIMIT);
+        ck_assert_msg(strstr(err.text, "point 70001 is 30000000 m") != NULL, "%s", err.text);
+        ck_assert_uint_eq(ndt_map_builder_points(builder), 0);
+        ck_assert_uint_eq(ndt_map_builder_bytes(builder), 0);
+        ndt_map_builder_destroy(builder);
+    }
+    ndt_cloud_free(&many);
+}
+END_TEST
+
+/* A street that moves on by its length, a hundred times: what is kept is what the newest two need. */
+START_TEST(cells_that_were_left_are_given_up)
+{
+    struct ndt_map_builder *builder;
+    struct ndt_map *driven, *fresh;
+    size_t most = 0, bytes;
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    const size_t alone = ndt_map_builder_bytes(builder);
+    ck_assert_uint_gt(alone, 0);
+    for (int i = 0; i < 100; i++) {
+        cloud.origin_m[0] += 120;
+        must(ndt_map_builder_add(builder, &cloud, &err));
+        cloud.origin_m[0] -= 120;
+        must(ndt_map_builder_remove(builder, &cloud, &err));
+        cloud.origin_m[0] += 120;
+        bytes = ndt_map_builder_bytes(builder);
+        most = bytes > most ? bytes : most;
+    }
+    ck_assert_msg(most <= 4 * alone, "%zu bytes for what needs %zu", most, alone);
+    driven = build(builder);
+    ndt_map_builder_destroy(builder);
+    must(ndt_map_builder_create(&builder, &config, &err));
+    cloud.count = 1; /* the same origin */
+    cloud.origin_m[0] -= 12000;
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    must(ndt_map_builder_remove(builder, &cloud, &err));
+    cloud.count = half[0].count + half[1].count;
+    cloud.origin_m[0] += 12000;
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    fresh = build(builder);
+    ck_assert_uint_eq(driven->id, fresh->id);
+    ndt_map_release(driven);
+    ndt_map_release(fresh);
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
+/* The map of a cloud at this origin, built from its points there. */
+static struct ndt_map *build_at(const double origin_m[3])
+{
+    struct ndt_map_builder *builder;
+    struct ndt_cloud first;
+    ndt_cloud_init(&first);
+    must(ndt_cloud_reserve(&first, 1, 0, &err));
+    memcpy(first.origin_m, origin_m, sizeof(first.origin_m));
+    first.count = 1;
+    first.x_m[0] = first.y_m[0] = first.z_m[0] = 0;
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &first, &err)); /* fixes the origin */
+    must(ndt_map_builder_remove(builder, &first, &err));
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    struct ndt_map *map = build(builder);
+    ck_assert_mem_eq(map->origin_m, origin_m, sizeof(map->origin_m));
+    ndt_map_builder_destroy(builder);
+    ndt_cloud_free(&first);
+    return map;
+}
+
+START_TEST(a_moved_origin_is_as_if_it_had_been_there)
+{
+    static const double places_m[][3] = {{1024, 0, 0}, {2048, -3072, 0}, {0, 1024, 1024}, {0, 0, 0}};
+    struct ndt_map_builder *builder;
+    for (size_t i = 0; i < cloud.count; i++)
+        cloud.z_m[i] += 2; /* off the height where coordinates are tiny */
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    for (size_t i = 0; i < sizeof(places_m) / sizeof(places_m[0]); i++) {
+        ck_assert_int_eq(ndt_map_builder_move_origin(builder, places_m[i]), 1);
+        struct ndt_map *moved = build(builder), *there = build_at(places_m[i]);
+        ck_assert_uint_eq(moved->id, there->id);
+        ndt_map_release(moved);
+        ndt_map_release(there);
+    }
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
+/* Where it would not be exact, or the cells do not fit together, nothing moves. */
+START_TEST(an_origin_that_cannot_move_stays)
+{
+    struct ndt_map_builder *builder;
+    must(ndt_map_builder_create(&builder, &config, &err));
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 0, 0}), 0);
+    cloud.y_m[9] = 1e-9f; /* relative to another origin in y, this is rounded away */
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    struct ndt_map *before = build(builder);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 1024, 0}), 0);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1000, 0, 0}), 0);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){9216, 0, 0}), 0);
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){NAN, 0, 0}), 0);
+    struct ndt_map *after = build(builder);
+    ck_assert_uint_eq(before->id, after->id);
+    ck_assert_mem_eq(before->origin_m, after->origin_m, sizeof(after->origin_m));
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 0, 0}), 1);
+    ndt_map_release(before);
+    ndt_map_release(after);
+    ndt_map_builder_destroy(builder);
+    config.leaf_m[0] = 3; /* 1024 m is no whole number of these */
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &cloud, &err));
+    ck_assert_int_eq(ndt_map_builder_move_origin(builder, (double[3]){1024, 0, 0}), 0);
+    ndt_map_builder_destroy(builder);
+}
+END_TEST
+
 START_TEST(a_removed_tile_leaves_no_trace)
 {
     struct ndt_map_builder *builder;
@@ -315,6 +480,10 @@ START_TEST(nonsense_is_refused_with_a_reason)
     config.min_points = 2;
     ck_assert_int_eq(ndt_map_builder_create(&builder, &config, &err), NDT_ERR_ARGUMENT);
     ndt_map_config_default(&config);
+    config.threads = NDT_BUILD_THREADS_MAX + 1;
+    ck_assert_int_eq(ndt_map_builder_create(&builder, &config, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "65 threads"));
+    ndt_map_config_default(&config);
     cloud.x_m[cloud.count - 1] = 3e7f; /* beyond 2^20 cells of 1 m */
     must(ndt_map_builder_create(&builder, &config, &err));
     ck_assert_int_eq(ndt_map_builder_add(builder, &cloud, &err), NDT_ERR_LIMIT);
@@ -428,6 +597,11 @@ int main(void)
     tcase_set_timeout(file, 60);
     tcase_add_test(map, constants_are_the_published_ones);
     tcase_add_test(map, order_of_points_and_tiles_does_not_matter);
+    tcase_add_test(map, any_number_of_threads_builds_the_same_map);
+    tcase_add_test(map, threads_name_the_first_bad_point);
+    tcase_add_test(map, cells_that_were_left_are_given_up);
+    tcase_add_test(map, a_moved_origin_is_as_if_it_had_been_there);
+    tcase_add_test(map, an_origin_that_cannot_move_stays);
     tcase_add_test(map, a_removed_tile_leaves_no_trace);
     tcase_add_test(map, removing_what_is_not_there_changes_nothing);
     tcase_add_test(map, coarser_levels_follow_from_finer_ones);

@@ -1,22 +1,32 @@
 /* ndt-bench: times and success of matching over seeded wrong starts, next to its peers. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "bench_map_cost.h"
 #include "bench_report.h"
+#include "bench_tiles.h"
 #include "ndtd/options.h"
 
 /* Exit codes, as of every program of the house. */
 enum { DONE = 0, USAGE = 2, FAILED = 3 };
 enum { OVERHEAD_ROUNDS = 101 };
 
+static enum ndt_status flush_table(struct ndt_error *err)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return ndt_fail(err, NDT_ERR_IO, "standard output: %s", strerror(errno));
+    return NDT_OK;
+}
+
 static enum ndt_status report(struct bench_report *out, struct ndt_error *err)
 {
     bench_machine_read(&out->machine);
     bench_report_print(out);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return ndt_fail(err, NDT_ERR_IO, "standard output: %s", strerror(errno));
-    return out->options->json ? bench_report_json(out, out->options->json, err) : NDT_OK;
+    enum ndt_status status = flush_table(err);
+    return status == NDT_OK && out->options->json ? bench_report_json(out, out->options->json, err) : status;
 }
 
 static enum ndt_status run_grid(struct bench_report *out, struct ndt_error *err)
@@ -127,7 +137,74 @@ static enum ndt_status read_input(struct bench_input *input, const struct bench_
     return NDT_OK; /* --front makes its own */
 }
 
-static enum ndt_status run(const struct bench_options *options, struct ndt_error *err)
+static enum ndt_status run_map_cost(const struct bench_options *options, struct ndt_error *err)
+{
+    static struct bench_map_cost cost;
+    struct bench_maps maps;
+    enum ndt_status status = bench_maps_open(&maps, options->settings.map_path, err);
+    if (status == NDT_OK)
+        status = bench_map_cost_run(&cost, options, &maps.points, err);
+    if (status == NDT_OK) {
+        bench_map_cost_print(&cost, stdout);
+        status = flush_table(err);
+    }
+    if (status == NDT_OK && options->json)
+        status = bench_map_cost_json(&cost, options->json, err);
+    bench_map_cost_free(&cost);
+    bench_maps_close(&maps);
+    return status;
+}
+
+static enum ndt_status read_number(const char *flag, const char *text, double most, double *out,
+                                   struct ndt_error *err)
+{
+    char *end;
+    *out = strtod(text, &end);
+    if (end == text || *end || !(*out > 0 && *out <= most))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s %.60s: numbers above 0, up to %g, are wanted", flag, text, most);
+    return NDT_OK;
+}
+
+/* Numbers of tiles are squares: the maps are. */
+static enum ndt_status request_tiles(struct bench_tiles_request *request, const struct bench_options *options,
+                                     struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &options->settings;
+    enum ndt_status status = NDT_OK;
+    double number;
+    for (size_t i = 0; status == NDT_OK && i < options->tiles.count; i++) {
+        status = read_number("--tiles", options->tiles.items[i], 1e5, &number, err);
+        const size_t side = status == NDT_OK ? (size_t)lround(sqrt(number)) : 0;
+        if (status == NDT_OK && (double)(side * side) != number)
+            status = ndt_fail(err, NDT_ERR_ARGUMENT, "--tiles %g: the map is a square, such as of %zu tiles",
+                              number, side * side);
+        request->sides[request->side_count++] = side;
+    }
+    for (size_t i = 0; status == NDT_OK && i < options->radii.count; i++)
+        status =
+            read_number("--radius", options->radii.items[i], 1e5, &request->radii_m[request->radius_count++], err);
+    if (options->radii.count == 0)
+        request->radii_m[request->radius_count++] = settings->map_radius_m + settings->lidar_radius_m;
+    return status;
+}
+
+static enum ndt_status run_tiles(const struct bench_options *options, struct ndt_error *err)
+{
+    static struct bench_tiles tiles;
+    struct bench_tiles_request request = {.settings = &options->settings,
+                                          .tile_m = (double)options->tile_m,
+                                          .tile_points = (size_t)options->tile_points};
+    enum ndt_status status = request_tiles(&request, options, err);
+    if (status == NDT_OK)
+        status = bench_tiles_run(&tiles, &request, err);
+    if (status != NDT_OK)
+        return status;
+    bench_tiles_print(&tiles, stdout);
+    status = flush_table(err);
+    return status == NDT_OK && options->json ? bench_tiles_json(&tiles, options->json, err) : status;
+}
+
+static enum ndt_status run_matching(const struct bench_options *options, struct ndt_error *err)
 {
     struct bench_input input = {0};
     struct bench_maps maps;
@@ -143,6 +220,13 @@ static enum ndt_status run(const struct bench_options *options, struct ndt_error
     bench_input_free(&input);
     bench_maps_close(&maps);
     return status;
+}
+
+static enum ndt_status run(const struct bench_options *options, struct ndt_error *err)
+{
+    return options->tiles.count ? run_tiles(options, err)
+           : options->map_cost  ? run_map_cost(options, err)
+                                : run_matching(options, err);
 }
 
 int main(int argc, char **argv)

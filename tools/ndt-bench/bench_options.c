@@ -65,6 +65,14 @@ static enum ndt_status take_front(struct bench_options *options, const char *tex
     return NDT_OK;
 }
 
+static enum ndt_status take_map_cost(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    (void)text;
+    (void)err;
+    options->map_cost = 1;
+    return NDT_OK;
+}
+
 static enum ndt_status take_map(struct bench_options *options, const char *text, struct ndt_error *err)
 {
     return ndtd_option_set_text(&options->settings, "map.path", text, err);
@@ -160,6 +168,26 @@ static enum ndt_status take_variants(struct bench_options *options, const char *
     return take_list("--variant", &options->variants, text, err);
 }
 
+static enum ndt_status take_tiles(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    return take_list("--tiles", &options->tiles, text, err);
+}
+
+static enum ndt_status take_radius(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    return take_list("--radius", &options->radii, text, err);
+}
+
+static enum ndt_status take_tile_size(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    return parse_count("--tile-size", text, 10000, &options->tile_m, err);
+}
+
+static enum ndt_status take_tile_points(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    return parse_count("--tile-points", text, 10000000, &options->tile_points, err);
+}
+
 static enum ndt_status take_offsets(struct bench_options *options, const char *text, struct ndt_error *err)
 {
     struct bench_list list;
@@ -220,6 +248,14 @@ static const struct flag {
     {"front", NULL,
      "Decoding and the steps of preprocessing, on synthetic scans of --points, or on those given; needs no map",
      take_front},
+    {"map-cost", NULL, "Building and opening the map, against points, voxels and threads (--points, --threads)",
+     take_map_cost},
+    {"tiles", "LIST", "Drives across folders of so many made-up tiles, such as 100,1600: opening, changes, memory",
+     take_tiles},
+    {"radius", "LIST", "With --tiles: metres around the vehicle (map_radius + lidar_radius of the settings)",
+     take_radius},
+    {"tile-size", "M", "With --tiles: edge of a tile (100)", take_tile_size},
+    {"tile-points", "N", "With --tiles: points in a tile (20000)", take_tile_points},
     {"peer", "pcl", "The same work through pcl::NormalDistributionsTransform in the same run", take_peer},
     {"json", "FILE", "Write everything as JSON", take_json},
     {"config", "FILE", "Configuration of ndtd (YAML)", take_config},
@@ -230,7 +266,9 @@ enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
 void bench_options_help(FILE *file)
 {
     fprintf(file, "usage: ndt-bench --map FILE (--scan FILE... | --bag BAG) [options]\n"
-                  "       ndt-bench --front [--points LIST | --scan FILE... | --bag BAG] [options]\n\n"
+                  "       ndt-bench --front [--points LIST | --scan FILE... | --bag BAG] [options]\n"
+                  "       ndt-bench --map FILE --map-cost [options]\n"
+                  "       ndt-bench --tiles LIST [options]\n\n"
                   "Times of align, evaluation, preprocessing and map build over seeded wrong starts. Whatever is\n"
                   "compared takes turns, start by start, so that a clock that drifts hits all alike.\n\n");
     for (size_t i = 0; i < FLAG_COUNT; i++) {
@@ -308,10 +346,30 @@ static enum ndt_status check_front(const struct bench_options *out, struct ndt_e
     return NDT_OK;
 }
 
+/* Maps by themselves: no scan is matched. */
+static enum ndt_status check_map_mode(const struct bench_options *out, struct ndt_error *err)
+{
+    if (out->bag || out->scan_files || out->basin || out->overheads || out->peer || out->variants.count ||
+        out->backends.count || out->neighbours.count || out->levels.count)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "%s matches nothing: no --scan, --bag, --basin, --overheads, --peer, --variant, "
+                        "--backend, --neighbours or --levels (--set ndt.levels=... sets the cells)",
+                        out->tiles.count ? "--tiles" : "--map-cost");
+    if (out->tiles.count && (out->map_cost || out->settings.map_path[0]))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--tiles makes its own maps: no --map and no --map-cost");
+    if (out->tiles.count && (out->tile_m == 0 || out->tile_points == 0))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--tile-size and --tile-points must be above 0");
+    if (!out->tiles.count && !out->settings.map_path[0])
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--map-cost: of which cloud? give --map FILE");
+    return NDT_OK;
+}
+
 static enum ndt_status check(const struct bench_options *out, struct ndt_error *err)
 {
     if (out->front)
         return check_front(out, err);
+    if (out->tiles.count || out->map_cost)
+        return check_map_mode(out, err);
     if (!out->settings.map_path[0])
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map is missing; --help explains");
     if (!out->bag == !out->scan_files)
@@ -339,7 +397,12 @@ enum ndt_status bench_options_parse(struct bench_options *out, int argc, char **
                                     struct ndt_error *err)
 {
     static const char *files[4096];
-    *out = (struct bench_options){.scans = files, .pose = ndt_pose_identity(), .seed = 1, .scan_limit = 30};
+    *out = (struct bench_options){.scans = files,
+                                  .pose = ndt_pose_identity(),
+                                  .seed = 1,
+                                  .scan_limit = 30,
+                                  .tile_m = 100,
+                                  .tile_points = 20000};
     *help = 0;
     if (argc > (int)(sizeof(files) / sizeof(files[0])))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "more than 4095 words");

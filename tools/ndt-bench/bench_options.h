@@ -28,6 +28,8 @@ struct bench_options {
     int has_pose; /* truth of --scan, else identity */
     struct ndt_pose pose;
     struct bench_list points, threads, neighbours, backends, levels, variants;
+    struct bench_list tiles, radii; /* --tiles, --radius */
+    uint64_t tile_m, tile_points;
     size_t offset_count;
     struct bench_offset offsets[BENCH_MAX_ITEMS];
     uint64_t starts;     /* 0: 50, or 120 with --basin */
@@ -36,6 +38,7 @@ struct bench_options {
     int basin;
     int overheads;
     int front;
+    int map_cost;
     const char *peer; /* NULL: none */
     const char *json; /* NULL: none */
 };

@@ -12,7 +12,10 @@
  *    one the list of the voxels around it. All positions are int cell numbers plus floats relative to
  *    a cell, and the origin is double: UTM coordinates cost no precision.
  *
- * A builder has one owner and one thread. A finished map may be read by any number of threads. */
+ * A builder has one owner, who calls it from one thread at a time. A call with enough to do starts helper threads
+ * (see `threads`) and ends them before it returns; because the sums are exact and everything else has a fixed
+ * order, the map is the same bit by bit for any number of them. A finished map may be read by any number of
+ * threads. */
 #ifndef NDT_MAP_H
 #define NDT_MAP_H
 
@@ -27,7 +30,8 @@
 extern "C" {
 #endif
 
-#define NDT_MAX_LEVELS 6
+#define NDT_MAX_LEVELS        6
+#define NDT_BUILD_THREADS_MAX 64
 
 enum ndt_covariance_kind {
     NDT_COVARIANCE_UNBIASED, /* sample covariance; the default */
@@ -45,6 +49,7 @@ struct ndt_map_config {
     double min_eigenvalue_ratio;   /* 0.01 */
     enum ndt_covariance_kind covariance;
     double outlier_ratio; /* 0.55 */
+    int threads;          /* that build, the caller's included; 0: one per core, at most 4. Not part of the map */
 };
 
 void ndt_map_config_default(struct ndt_map_config *config); /* 4, 2, 1 m */
@@ -64,6 +69,13 @@ NDT_MUST_CHECK enum ndt_status ndt_map_builder_add(struct ndt_map_builder *build
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *builder,
                                                       const struct ndt_cloud *cloud, struct ndt_error *err);
 uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder);
+/* Makes the sums those of a builder that had this origin from the start, bit by bit, without the points. 1 when
+ * that is possible: leaves are powers of two, origins multiples of 1024 m, and along the axes on which they differ
+ * no coordinate was rounded on its way into its cell (all within 2^13 m of either origin; none within 2^-17 m of
+ * its cloud's origin but on it). 0: nothing changed, and the points have to be added anew. */
+int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double origin_m[3]);
+/* Memory behind the sums; that of cells left empty by removals is given back as it becomes the larger part. */
+size_t ndt_map_builder_bytes(const struct ndt_map_builder *builder);
 
 /* One level of a map. Everything is read-only and lives as long as the map. */
 struct ndt_map_level {

@@ -1,5 +1,5 @@
-/* Private: the code behind ndt/linalg.h, once, for gcc and nvcc. Define NDT_DEVICE before: empty for C, __device__
- * for CUDA. What the functions do is said in ndt/linalg.h. */
+/* Private: the code behind ndt/linalg.h, once, for gcc and nvcc. CUDA code defines NDT_DEVICE as __device__
+ * before. What the functions do is said in ndt/linalg.h. */
 #ifndef NDT_SMALL_MATRIX_H
 #define NDT_SMALL_MATRIX_H
 
@@ -8,13 +8,17 @@
 #ifndef NDT_DEVICE
 #define NDT_DEVICE
 #endif
+/* Before functions that the host had better inline: with n known their loops unroll, in the same order. */
+#ifndef NDT_INLINED
+#define NDT_INLINED static inline __attribute__((always_inline))
+#endif
 /* Before functions that a device had better call than inline: one thread runs them, and their registers would count for
  * all. */
 #ifndef NDT_APART
 #define NDT_APART static inline NDT_DEVICE
 #endif
 
-static inline NDT_DEVICE void jacobi_rotate(double *A, double *V, int n, int p, int q)
+NDT_INLINED void jacobi_rotate(double *A, double *V, int n, int p, int q)
 {
     const double apq = A[p * n + q];
     const double theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
@@ -36,7 +40,7 @@ static inline NDT_DEVICE void jacobi_rotate(double *A, double *V, int n, int p, 
 }
 
 /* One sweep over all pairs; returns the number of rotations that were needed. */
-static inline NDT_DEVICE int jacobi_sweep(double *A, double *V, int n)
+NDT_INLINED int jacobi_sweep(double *A, double *V, int n)
 {
     int rotations = 0;
     for (int p = 0; p < n - 1; p++)
@@ -50,7 +54,7 @@ static inline NDT_DEVICE int jacobi_sweep(double *A, double *V, int n)
     return rotations;
 }
 
-static inline NDT_DEVICE void sort_ascending(int n, double *values, double *V)
+NDT_INLINED void sort_ascending(int n, double *values, double *V)
 {
     for (int i = 0; i < n - 1; i++) {
         int least = i;
@@ -70,7 +74,7 @@ static inline NDT_DEVICE void sort_ascending(int n, double *values, double *V)
     }
 }
 
-NDT_APART void eigen_symmetric(int n, const double *upper, double *values, double *V)
+NDT_INLINED void eigen_symmetric(int n, const double *upper, double *values, double *V)
 {
     double A[36];
     for (int i = 0, at = 0; i < n; i++)

@@ -3,7 +3,9 @@
  *
  * Dynamic loading (a folder of tiles): all tiles that touch the circle of map_radius_m + lidar_radius_m around the
  * vehicle are in the map; when it has moved update_distance_m from where that was last true, the difference is
- * loaded, added or removed (exact sums, see ndt/map.h) and a new map built. The matcher goes on with the old one. */
+ * loaded, added or removed (exact sums, see ndt/map.h) and a new map built. The matcher goes on with the old one.
+ * No tile out of reach is ever read; memory follows from the tiles in reach, not from those there are or were: the
+ * sums, the new map and the old one, and what was not given back yet by whoever took it. */
 #ifndef NDTD_MAP_LOADER_H
 #define NDTD_MAP_LOADER_H
 
@@ -28,6 +30,8 @@ struct ndtd_map_loader_status {
     char error[512];
     uint64_t map_id;    /* of the newest map; 0 = none */
     uint64_t points, tiles_loaded, tiles_known, loads;
+    uint64_t tile_reads; /* files read since this folder was asked for: a tile that comes in or goes out is one */
+    size_t sums_bytes;   /* memory behind the sums from which the next map will be made */
     double last_load_ms;
 };
 

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# tools/bench-guard itself: that it fails where it has to, against baselines made wrong on purpose.
+#   guard_selftest.sh BIN_DIR
+set -uo pipefail
+bin=${1:?folder of the programs}
+guard=$(cd "$(dirname "$0")/../../tools" && pwd)/bench-guard
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+case=result_encode other=bag_checksum_120k # the quickest two
+failures=0
+
+fail() {
+    echo "FAIL: $*"
+    failures=$((failures + 1))
+}
+
+# expect RC "PATTERN" ARGUMENTS...: exit code, and a line that matches, on either stream.
+expect() {
+    local want=$1 pattern=$2 rc
+    shift 2
+    "$guard" --baseline "$dir/baseline" "$@" >"$dir/out" 2>&1 </dev/null
+    rc=$?
+    [ $rc -eq "$want" ] || fail "bench-guard $*: exit code $rc, not $want: $(cat "$dir/out")"
+    grep -qE -- "$pattern" "$dir/out" || fail "bench-guard $*: no line '$pattern' in: $(cat "$dir/out")"
+}
+
+# doctor PART: the case's row times PART, the other row as it is.
+doctor() {
+    awk -v name="$case" -v part="$1" '$1 == name { $2 = sprintf("%d", $2 * part) } { print }' "$dir/right" \
+        >"$dir/baseline"
+}
+
+"$guard" --baseline "$dir/baseline" --update --only $case --only $other "$bin" >"$dir/out" 2>&1
+rc=$?
+if [ $rc -eq 77 ]; then
+    tail -n 1 "$dir/out"
+    exit 77
+fi
+[ $rc -eq 0 ] || fail "bench-guard --update: exit code $rc: $(cat "$dir/out")"
+cp "$dir/baseline" "$dir/right"
+printf '%s\n' '[key]' "$case count" "$other count" >"$dir/want"
+sed 's/^\[.*\]$/[key]/; s/ [1-9][0-9]*$/ count/' "$dir/right" | cmp -s - "$dir/want" ||
+    fail "the baseline written is not one: $(cat "$dir/right")"
+
+expect 0 "^$case .* ok$" --only $case --only $other "$bin"
+doctor 1.02
+expect 0 "^$case .* ok$" --only $case "$bin"
+doctor 0.96
+expect 1 "^$case .* 1\.04[0-9]+ +MORE$" --only $case "$bin"
+expect 1 "^$other .* 1\.0000 +ok$" --only $case --only $other "$bin"
+expect 0 "^$other .* ok$" --only $other "$bin"
+doctor 1.05
+expect 1 "^$case .* FEWER: update the baseline$" --only $case "$bin"
+
+# --update of one row makes it right again, byte for byte, and leaves other sections and comments alone.
+{ echo '# a comment'; echo '[another compiler]'; echo "$case 5"; echo; cat "$dir/baseline"; } >"$dir/two"
+cp "$dir/two" "$dir/baseline"
+expect 0 "^written to " --update --only $case "$bin"
+{ echo '# a comment'; echo '[another compiler]'; echo "$case 5"; echo; cat "$dir/right"; } >"$dir/want"
+cmp -s "$dir/want" "$dir/baseline" || fail "--update wrote: $(cat "$dir/baseline")"
+
+grep -v "^$case " "$dir/right" >"$dir/baseline"
+expect 1 "^$case .* NEW" --only $case "$bin"
+sed 's/^\[.*/[gcc 1.0, on nothing]/' "$dir/right" >"$dir/baseline"
+expect 77 '^skipped: no baseline for: ' --only $case "$bin"
+{ cat "$dir/right"; echo "$other many"; } >"$dir/baseline"
+expect 3 ':[0-9]+: not "name instructions"' --only $case "$bin"
+{ cat "$dir/right"; echo "$other 7"; } >"$dir/baseline"
+expect 3 "$other is there twice" --only $case "$bin"
+rm "$dir/baseline"
+expect 3 'there is no baseline' --only $case "$bin"
+cp "$dir/right" "$dir/baseline"
+expect 2 "no case is called 'nothing'" --only nothing "$bin"
+expect 2 'is not known' --faster "$bin"
+expect 2 '--only wants a value' "$bin" --only
+expect 2 'folder of the programs is wanted'
+expect 3 'there is no .*guard_cases' "$dir"
+echo "no_such_case 5" >>"$dir/baseline"
+expect 1 '^no_such_case .* GONE' "$bin"
+
+# A case that fails is not a fast one, and leaves the baseline alone.
+mkdir "$dir/broken"
+printf '#!/bin/sh\ncase $1 in --*) exec "%s" "$1" ;; esac\nexit 1\n' "$(cd "$bin" && pwd)/guard_cases" \
+    >"$dir/broken/guard_cases"
+chmod +x "$dir/broken/guard_cases"
+cp "$dir/right" "$dir/baseline"
+expect 3 "$case could not be counted" --update --only $case "$dir/broken"
+cmp -s "$dir/right" "$dir/baseline" || fail "--update wrote although a case had failed: $(cat "$dir/baseline")"
+[ $failures -eq 0 ] && echo "bench-guard fails where it has to"
+exit $((failures > 0))

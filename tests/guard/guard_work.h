@@ -1,0 +1,81 @@
+/* One hot path on synthetic input, to be counted by tools/bench-guard.
+ *
+ * A case prepares its input and is then run inside guard_measured(), which is all that callgrind counts. Everything
+ * is seeded and single-threaded, without files: the same instructions on every run of the same binary. */
+#ifndef GUARD_WORK_H
+#define GUARD_WORK_H
+
+#include "ndt/align.h"
+#include "ndt/preprocess.h"
+#include "ndt_proto/message.h"
+
+enum { GUARD_STARTS = 8 };
+
+struct guard_work;
+
+struct guard_case {
+    const char *name;
+    enum ndt_status (*prepare)(struct guard_work *work, struct ndt_error *err);
+    /* Fails when the work was not done, so that nothing is never taken for fast. */
+    enum ndt_status (*run)(struct guard_work *work, struct ndt_error *err);
+    int once; /* run without a warm-up: what is made is to be made from nothing */
+    /* Where the case has a choice. */
+    const char *isa;
+    double leaf_m;
+    enum ndt_neighbours neighbours;
+    enum ndt_variant variant;
+    enum ndt_deskew deskew;
+};
+
+/* Whatever cases need; freed whole by guard_work_free. */
+struct guard_work {
+    const struct guard_case *item;
+    struct ndt_cloud map_points; /* map frame */
+    struct ndt_cloud scan;       /* sensor frame */
+    struct ndt_pose T_map_sensor;
+    struct ndt_pose T_map_guess[GUARD_STARTS]; /* up to 0.5 m and 2 deg off */
+    struct ndt_map *map;
+    struct ndt_map_builder *builder;
+    struct ndt_backend *backend;
+    struct ndt_aligner *aligner;
+    struct ndt_align_params align;
+    struct ndt_preprocessor *preprocessor;
+    struct ndt_preprocess_params preprocess;
+    struct ndt_twist twist;
+    struct ndt_frame frame;
+    struct ndt_result_message result;
+};
+
+/* The table of cases; `i` from 0, NULL after the last. */
+const struct guard_case *guard_case_at(size_t i);
+
+void guard_work_init(struct guard_work *work, const struct guard_case *item);
+void guard_work_free(struct guard_work *work);
+
+/* Points of a street, 120 m long, and a scan of `count` of them from its middle; the guess is off by half a metre.
+ */
+NDT_MUST_CHECK enum ndt_status guard_street_map(struct guard_work *work, size_t count, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status guard_street_scan(struct guard_work *work, size_t count, struct ndt_error *err);
+/* A turn of a 64-beam LiDAR in a yard, ring by ring as sensors send it: 120 000 points with times. */
+NDT_MUST_CHECK enum ndt_status guard_lidar_turn(struct guard_work *work, struct ndt_error *err);
+
+/* Cases, by what they measure: guard_match.c, guard_points.c, guard_build.c. */
+enum ndt_status guard_eval_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_eval_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_align_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_align_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_preprocess_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_preprocess_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_again_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_again_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_scan_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_scan_decode_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_checksum_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_result_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_result_encode_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_sums_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_sums_run(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_build_prepare(struct guard_work *work, struct ndt_error *err);
+enum ndt_status guard_build_run(struct guard_work *work, struct ndt_error *err);
+
+#endif
