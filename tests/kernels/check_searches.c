@@ -310,7 +310,7 @@ static int set_rules(struct checks *c, struct ndt_newton_rules *rules, enum ndt_
     struct ndt_error err = {""};
     ndt_align_params_default(&params);
     params.variant = variant;
-    params.max_iterations = 15; /* small scans and far guesses need them all */
+    params.max_iterations = 10; /* small scans and far guesses need them all */
     params.levels[2].neighbours = NDT_DIRECT7;
     params.has_gnss = gnss;
     memcpy(params.gnss_position_m, c->scene.truth[4].t_m, sizeof(params.gnss_position_m));
