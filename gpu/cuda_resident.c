@@ -331,7 +331,7 @@ static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda
     const struct launch launch = cut_launch(resident, &item, 1);
     write_batch(resident, &no_map, &rules, &launch);
     launch.gpu_items[0].orders.stage = NDT_GPU_FINISHED;
-    launch.batch->control = (struct ndt_gpu_control){.pass_limit = 1};
+    launch.batch->control = (struct ndt_gpu_control){.pass_limit = 0};
     resident->shape = shape;
     enum ndt_status status = run_once(resident, &launch, 1, err);
     resident->shape = wanted;

@@ -161,13 +161,15 @@ static __device__ inline void count_item(struct ndt_gpu_batch *batch, uint64_t l
         cudaGraphSetConditional(loop, 0);
 }
 
-/* Whatever happens, the loop has an end: a launch without work, and one that makes more passes than were asked for. */
-static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_t loop, uint32_t active)
+/* Whatever happens, the loop has an end: a launch that makes more passes than were asked for (the look around after the
+ * last one is one more). One without work has the limit 0. Only one block ends it: `active` may be zero here because
+ * the others are done already. */
+static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_t loop)
 {
     if (blockIdx.x != 0 || threadIdx.x != 0 || loop == 0)
         return;
     const int32_t runs = ++batch->control.runs;
-    if (active == 0 || runs > batch->control.pass_limit)
+    if (runs > batch->control.pass_limit + batch->control.give_up)
         cudaGraphSetConditional(loop, 0);
 }
 
@@ -180,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_pass(co
     const volatile struct ndt_gpu_control *control = &batch->control;
     const uint32_t active = control->active; /* before anybody counts: it changes when all have */
     const int32_t passes = control->passes, limit = control->pass_limit;
-    end_idle_loop(batch, job.loop, active);
+    end_idle_loop(batch, job.loop);
     if (number >= (uint32_t)batch->item_count)
         return;
     struct ndt_gpu_item *item = batch->items + number;

@@ -1,10 +1,13 @@
 /* What an evaluation costs besides time, on every backend that has pipelines: 24 bytes up in one copy, one row of
- * sums down, one synchronisation, no allocation. A plain program, for the same reasons as check_kernels. Exit: 0 as
- * promised, 1 not, 77 no such backend works here. */
+ * sums down, one synchronisation, no allocation. And what whole searches cost where they stay on the device: the
+ * same for any number of iterations, points and searches. A plain program, for the same reasons as check_kernels.
+ * Exit: 0 as promised, 1 not, 77 no such backend works here. */
 #include <stdio.h>
 #include <string.h>
 
+#include "../../src/core/align_state.h"
 #include "backends.h"
+#include "search_host.h"
 #include "street_world.h"
 
 enum { SCAN_POINTS = 700, EVALUATIONS = 5, SUM_BYTES = 31 * 8, ANGLE_BYTES = 24 };
@@ -17,7 +20,7 @@ struct inputs {
 static int expect(const char *who, const char *what, uint64_t is, uint64_t wanted)
 {
     const int good = is == wanted;
-    printf("%s %s: %s per evaluation: %llu%s\n", good ? "ok  " : "FAIL", who, what, (unsigned long long)is,
+    printf("%s %s: %s: %llu%s\n", good ? "ok  " : "FAIL", who, what, (unsigned long long)is,
            good ? "" : ", expected another number");
     if (!good)
         printf("     expected %llu\n", (unsigned long long)wanted);
@@ -92,6 +95,146 @@ static int check_warm(struct ndt_backend *backend, const struct inputs *in, cons
     return good & expect(who, "bytes beyond a padded scan", up > 12 * (SCAN_POINTS + 128) ? up : 0, 0);
 }
 
+/* ---- searches ---- */
+
+enum { FEW_POINTS = 500, BATCH = 8, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
+
+/* Launches of a search or a batch; each has one copy up, one down and one wait. 0: as many as its iterations need.
+ */
+static const struct {
+    const char *pipeline;
+    uint64_t launches;
+} search_costs[] = {
+    {"resident", 1}, {"resident-block", 1}, {"resident-cluster", 1}, {"resident-graph", 1}, {"resident-chain", 0},
+};
+
+static struct ndt_backend_counters minus(const struct ndt_backend_counters *a, const struct ndt_backend_counters *b)
+{
+    return (struct ndt_backend_counters){.evaluations = a->evaluations - b->evaluations,
+                                         .h2d_bytes = a->h2d_bytes - b->h2d_bytes,
+                                         .d2h_bytes = a->d2h_bytes - b->d2h_bytes,
+                                         .launches = a->launches - b->launches,
+                                         .synchronisations = a->synchronisations - b->synchronisations,
+                                         .allocations = a->allocations - b->allocations,
+                                         .h2d_copies = a->h2d_copies - b->h2d_copies,
+                                         .d2h_copies = a->d2h_copies - b->d2h_copies,
+                                         .kernel_us = a->kernel_us - b->kernel_us};
+}
+
+/* What set_scans and search cost, and how many evaluations there were. */
+struct search_cost {
+    struct ndt_backend_counters scans, search;
+    uint64_t evaluations;
+};
+
+/* `count` searches of one scan of so many points, from guesses that need different numbers of iterations. */
+static int search(struct ndt_backend *backend, const struct inputs *in, size_t points, size_t count, int iterations,
+                  int give_scan, struct search_cost *out)
+{
+    static struct ndt_newton_row rows[BATCH][KEPT_ROWS];
+    struct ndt_search_item items[BATCH] = {{.scan = 0}};
+    struct ndt_align_params params;
+    struct ndt_newton_rules rules;
+    struct ndt_backend_counters first, second, third;
+    struct ndt_error err = {""};
+    struct ndt_cloud scan = in->scan;
+    scan.count = points;
+    ndt_align_params_default(&params);
+    params.max_iterations = iterations;
+    enum ndt_status status = ndt_rules_from(&rules, &params, in->map, &err);
+    for (size_t i = 0; i < count; i++) {
+        const double p[6] = {20.0 + 0.1 * (double)i, 0.4, 2.1, 0.02, -0.02, 0.01 * (double)i};
+        const struct ndt_pose guess = ndt_pose_from_euler(p);
+        search_start(&items[i].newton, NDT_ROBUST, &guess, in->map, &scan);
+        items[i].row_capacity = KEPT_ROWS;
+        items[i].rows = rows[i];
+    }
+    backend->ops->counters(backend, &first);
+    if (status == NDT_OK && give_scan)
+        status = backend->ops->set_scans(backend, (const struct ndt_cloud *const[]){&scan}, 1, &err);
+    backend->ops->counters(backend, &second);
+    if (status == NDT_OK)
+        status = backend->ops->search(backend, &rules, items, count, 0, &err);
+    backend->ops->counters(backend, &third);
+    *out = (struct search_cost){minus(&second, &first), minus(&third, &second), 0};
+    for (size_t i = 0; i < count; i++)
+        out->evaluations += (uint64_t)items[i].newton.evaluations;
+    if (status != NDT_OK)
+        printf("FAIL: %s\n", err.text);
+    return status == NDT_OK;
+}
+
+static int compare_search(const char *who, const struct search_cost *cost, uint64_t launches)
+{
+    const uint64_t rounds = launches ? launches : cost->search.launches;
+    int good = expect(who, "launches of a search", cost->search.launches, rounds);
+    good &= expect(who, "synchronisations of a search", cost->search.synchronisations, rounds);
+    good &= expect(who, "copies up of a search", cost->search.h2d_copies, rounds);
+    good &= expect(who, "copies down of a search", cost->search.d2h_copies, rounds);
+    good &= expect(who, "allocations of a search", cost->search.allocations, 0);
+    good &= expect(who, "evaluations counted in a search", cost->search.evaluations, cost->evaluations);
+    return good & expect(who, "kernel time missing in a search", cost->search.kernel_us > 0 ? 0 : 1, 0);
+}
+
+/* The points of a scan go up once, when they are given. */
+static int compare_scans(const char *who, const struct search_cost *cost, size_t points)
+{
+    const uint64_t bytes = 12 * ((points + 127) / 128 * 128);
+    int good = expect(who, "bytes up of a scan", cost->scans.h2d_bytes, bytes);
+    good &= expect(who, "copies up of a scan", cost->scans.h2d_copies, 1);
+    good &= expect(who, "synchronisations of a scan", cost->scans.synchronisations, 0);
+    good &= expect(who, "launches of a scan", cost->scans.launches, 0);
+    return good & expect(who, "allocations of a scan", cost->scans.allocations, 0);
+}
+
+/* `count` searches at once: with few and many iterations, few and many points, the scan given before or anew. */
+static int check_searches(struct ndt_backend *backend, const struct inputs *in, const char *who, size_t count,
+                          uint64_t launches)
+{
+    static const struct {
+        size_t points;
+        int iterations, give_scan;
+    } kinds[] = {
+        {SCAN_POINTS, 30, 1}, {SCAN_POINTS, 30, 0}, {SCAN_POINTS, 2, 0}, {SCAN_POINTS, 30, 1}, {FEW_POINTS, 30, 1}};
+    enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+    struct search_cost cost[KINDS], warm;
+    int good = search(backend, in, SCAN_POINTS, count, 30, 1, &warm) &&
+               search(backend, in, FEW_POINTS, count, 30, 1, &warm);
+    for (int i = 0; i < KINDS && good; i++) {
+        good = search(backend, in, kinds[i].points, count, kinds[i].iterations, kinds[i].give_scan, &cost[i]) &&
+               compare_search(who, &cost[i], launches);
+        if (good && kinds[i].give_scan)
+            good = compare_scans(who, &cost[i], kinds[i].points);
+    }
+    if (!good)
+        return 0;
+    good = expect(who, "iterations that make no difference", cost[1].evaluations > cost[2].evaluations, 1);
+    for (int i = 1; i < KINDS; i++) { /* a launch more costs no more than a few words to control it */
+        const uint64_t more = (cost[i].search.launches - 1) * CONTROL_BYTES;
+        const uint64_t up = cost[i].search.h2d_bytes, least = cost[2].search.h2d_bytes;
+        good &= launches ? expect(who, "bytes up of a search", up, cost[0].search.h2d_bytes)
+                         : expect(who, "bytes up of a search, beyond", up > least + more ? up : 0, 0);
+    }
+    return good;
+}
+
+static int check_all_searches(struct ndt_backend *backend, const struct inputs *in, const char *pipeline,
+                              const char *who)
+{
+    if (!backend->ops->search_limit || backend->ops->search_limit(backend) == 0)
+        return 1;
+    for (size_t i = 0; i < sizeof(search_costs) / sizeof(search_costs[0]); i++) {
+        if (strcmp(search_costs[i].pipeline, pipeline) != 0)
+            continue;
+        char batch[80];
+        snprintf(batch, sizeof(batch), "%s, batch of %d", who, BATCH);
+        return check_searches(backend, in, who, 1, search_costs[i].launches) &&
+               check_searches(backend, in, batch, BATCH, search_costs[i].launches);
+    }
+    printf("FAIL %s: has searches, but their cost is not in the table\n", who);
+    return 0;
+}
+
 /* Not judged, but they have to come out: they are what ndt-bench shows. */
 static int check_overheads(struct ndt_backend *backend, const char *who)
 {
@@ -135,7 +278,7 @@ static int check_pipeline(const struct ndt_backend_ops *ops, const char *pipelin
         good =
             compare(who, &before, &after, strcmp(pipeline, "staged") == 0 ? 5 : 1) & check_warm(backend, in, who);
     if (good)
-        good = check_overheads(backend, who);
+        good = check_overheads(backend, who) & check_all_searches(backend, in, pipeline, who);
     ops->close(backend);
     return good;
 }

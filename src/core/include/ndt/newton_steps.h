@@ -525,8 +525,19 @@ static inline NDT_DEVICE void take_autoware(struct ndt_newton *n, const struct n
 
 /* ---- both ---- */
 
+static inline NDT_DEVICE void clear_eval(struct ndt_eval *eval)
+{
+    eval->score = eval->nearest_score = eval->matched = eval->pairs = 0;
+    for (int i = 0; i < 6; i++)
+        eval->gradient[i] = 0;
+    for (int i = 0; i < 21; i++)
+        eval->hessian[i] = 0;
+}
+
+/* Whoever gives up before the first evaluation gets the guess and a score of nothing. */
 static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
+    clear_eval(&n->eval);
     n->stop = NDT_STOP_DEADLINE;
     n->evaluations = n->row_count = n->rows_closed = n->oscillation = 0;
     n->trial = n->row_evaluations = n->reversals = n->holding = 0;

@@ -1,0 +1,1040 @@
+/* Newton's method as a machine that is fed, on scores with a known maximum: where it ends, what it writes down, and
+ * what it does when it is cut short or fed nonsense. And the small matrices behind it, against eigenvalues. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+#include "ndt/newton.h"
+#include "street_world.h"
+
+#define NDT_DEVICE
+#include "ndt/newton_steps.h"
+
+enum { ROWS = 64, LOG = 1000, MATRICES = 4000 };
+
+/* A score around one maximum: height - q A q / 2, or height exp(-q A q / 2); q = p - top. */
+struct hill {
+    int gaussian;
+    double top[6], A[36], height, matched;
+};
+
+/* What the machine is fed: a hill per level, and who spoils it. */
+struct ground {
+    struct hill level[NDT_MAX_LEVELS];
+    void (*spoil)(int call, const struct ndt_newton *newton, struct ndt_eval *eval);
+};
+
+struct entry {
+    double p[6];
+    double score;
+    int level, phase, holding;
+};
+
+/* One search, and all that was asked. */
+struct walk {
+    struct ndt_newton newton;
+    struct ndt_newton_row rows[ROWS + 1];
+    struct entry asked[LOG];
+    int count;
+};
+
+static struct ground ground;
+static struct ndt_newton_rules rules;
+static struct walk walk, other;
+
+static void quadratic_form(const double A[36], const double q[6], double Aq[6], double *qAq)
+{
+    *qAq = 0;
+    for (int i = 0; i < 6; i++) {
+        Aq[i] = 0;
+        for (int j = 0; j < 6; j++)
+            Aq[i] += A[6 * i + j] * q[j];
+        *qAq += q[i] * Aq[i];
+    }
+}
+
+static struct ndt_eval score_at(const struct hill *hill, const double p[6])
+{
+    struct ndt_eval eval = {.matched = hill->matched, .pairs = 2 * hill->matched, .nearest_score = 1};
+    double q[6], Aq[6], qAq;
+    if (hill->matched == 0)
+        return (struct ndt_eval){0};
+    for (int i = 0; i < 6; i++)
+        q[i] = p[i] - hill->top[i];
+    quadratic_form(hill->A, q, Aq, &qAq);
+    const double w = hill->gaussian ? hill->height * exp(-0.5 * qAq) : 1;
+    eval.score = hill->gaussian ? w : hill->height - 0.5 * qAq;
+    for (int i = 0, at = 0; i < 6; i++) {
+        eval.gradient[i] = -w * Aq[i];
+        for (int j = i; j < 6; j++)
+            eval.hessian[at++] = w * ((hill->gaussian ? Aq[i] * Aq[j] : 0) - hill->A[6 * i + j]);
+    }
+    return eval;
+}
+
+static void diagonal(double A[36], double translation, double rotation)
+{
+    memset(A, 0, 36 * sizeof(double));
+    for (int i = 0; i < 6; i++)
+        A[7 * i] = i < 3 ? translation : rotation;
+}
+
+static void set_hill(struct hill *hill, int gaussian, double translation, double rotation)
+{
+    static const double top[6] = {0.3, -0.2, 0.1, 0.02, -0.01, 0.03};
+    *hill = (struct hill){.gaussian = gaussian, .height = 500, .matched = 100};
+    diagonal(hill->A, translation, rotation);
+    memcpy(hill->top, top, sizeof(top));
+    hill->A[1] = hill->A[6] = 0.3 * translation; /* x and y belong together */
+}
+
+static void setup(void)
+{
+    memset(&ground, 0, sizeof(ground));
+    memset(&walk, 0, sizeof(walk));
+    for (int i = 0; i < NDT_MAX_LEVELS; i++)
+        set_hill(&ground.level[i], 0, 400, 40000);
+    rules = (struct ndt_newton_rules){
+        .variant = NDT_ROBUST,
+        .level_count = 1,
+        .level = {0, 1, 2},
+        .neighbours = {NDT_DIRECT7, NDT_RADIUS, NDT_DIRECT1},
+        .max_iterations = 30,
+        .max_trials = 4,
+        .step_limit_m = 0.75,
+        .step_limit_rad = 0.05,
+        .eigenvalue_floor = 1e-6,
+        .coarse = {0.02, 0.0017, 1e-4},
+        .fine = {0.001, 0.00017, 1e-6},
+        .trans_epsilon = 0.01,
+        .step_size = 0.1,
+        .weak_eigenvalue_ratio = 0.0125,
+    };
+}
+
+static const double GUESS[6] = {0.05, 0.02, -0.03, 0, 0, 0};
+
+static void place(struct ndt_newton *newton)
+{
+    static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    static const double second_m2[6] = {120, 8, -3, 70, 2, 10};
+    memset(newton, 0xff, sizeof(*newton)); /* what is not set is NaN */
+    memcpy(newton->guess, GUESS, sizeof(GUESS));
+    memcpy(newton->R0, identity, sizeof(identity));
+    ndt_newton_set_levers(newton, second_m2);
+}
+
+static struct ndt_eval sums_for(const struct ndt_newton *newton, int call)
+{
+    struct ndt_eval eval = score_at(&ground.level[newton->level], newton->ask);
+    if (ground.spoil)
+        ground.spoil(call, newton, &eval);
+    return eval;
+}
+
+static void feed(struct walk *w, int capacity)
+{
+    struct ndt_newton *n = &w->newton;
+    struct entry *entry = &w->asked[w->count];
+    ck_assert_int_lt(w->count, LOG);
+    const struct ndt_eval eval = sums_for(n, w->count);
+    *entry = (struct entry){.score = eval.score, .level = n->level, .phase = n->phase, .holding = n->holding};
+    memcpy(entry->p, n->ask, sizeof(n->ask));
+    ck_assert_int_eq(n->neighbours, rules.neighbours[n->level]);
+    w->count++;
+    ndt_newton_take(n, &rules, w->rows, capacity, &eval);
+    ck_assert_int_eq(n->evaluations, w->count);
+}
+
+/* Feeds at most `most` evaluations and then gives up. */
+static void search_for(struct walk *w, int capacity, int most)
+{
+    memset(w, 0, sizeof(*w));
+    memset(w->rows, 0xa5, sizeof(w->rows));
+    place(&w->newton);
+    ndt_newton_begin(&w->newton, &rules);
+    while (w->newton.wants_eval && w->count < most)
+        feed(w, capacity);
+    if (w->newton.wants_eval)
+        ndt_newton_give_up(&w->newton, w->rows, capacity);
+    ck_assert_int_eq(w->newton.wants_eval, 0);
+    ck_assert_int_eq(w->newton.rows_closed, w->newton.row_count);
+    for (int i = 0; i < 6; i++)
+        ck_assert(isfinite(w->newton.p[i]));
+}
+
+static void search(void)
+{
+    search_for(&walk, ROWS, LOG);
+}
+
+static double distance(const double a[6], const double b[6], int from)
+{
+    const double d[3] = {a[from] - b[from], a[from + 1] - b[from + 1], a[from + 2] - b[from + 2]};
+    return norm3(d);
+}
+
+static void assert_at(const double p[6], const double wanted[6], double limit)
+{
+    for (int i = 0; i < 6; i++)
+        ck_assert_msg(fabs(p[i] - wanted[i]) <= limit, "p[%d] is %.12g, not %.12g", i, p[i], wanted[i]);
+}
+
+/* `eval` is what the ground gives at p, bit for bit. */
+static void assert_taken_at(const struct ndt_eval *eval, const double p[6], int level)
+{
+    const struct ndt_eval there = score_at(&ground.level[level], p);
+    ck_assert_mem_eq(eval, &there, sizeof(there));
+}
+
+/* The rows tell the way: each starts where the one before led, unless a level or a hold lies between. */
+static void assert_rows_tell_the_way(const struct walk *w)
+{
+    int evaluations = 0;
+    for (int i = 0; i < w->newton.row_count; i++) {
+        const struct ndt_newton_row *row = &w->rows[i];
+        evaluations += row->evaluations;
+        assert_taken_at(&row->eval, row->p, row->level);
+        if (i + 1 < w->newton.row_count && row[1].level == row->level && row[1].evaluations > 0 &&
+            row->step[0] != 0)
+            for (int k = 0; k < 6; k++)
+                if (!w->newton.weak.count)
+                    ck_assert_double_eq_tol(row->p[k] + row->step[k], row[1].p[k], 1e-15);
+    }
+    ck_assert_int_eq(evaluations + w->newton.row_evaluations, w->newton.evaluations);
+}
+
+START_TEST(quadratic_takes_one_step)
+{
+    search();
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
+    assert_at(walk.newton.p, ground.level[0].top, 1e-12);
+    assert_taken_at(&walk.newton.eval, walk.newton.p, 0);
+    ck_assert_int_eq(walk.newton.evaluations, 2);
+    ck_assert_int_eq(walk.newton.row_count, 2);
+    ck_assert_int_eq(walk.newton.weak.count, 0);
+    ck_assert_int_eq(walk.newton.oscillation, 0);
+    assert_at(walk.rows[0].p, GUESS, 0);
+    for (int i = 0; i < 6; i++)
+        ck_assert(walk.rows[1].step[i] == 0); /* not worth it */
+    assert_rows_tell_the_way(&walk);
+}
+END_TEST
+
+/* Outside of the inflection the Hessian is indefinite: a plain Newton step would lead away. */
+START_TEST(gaussian_is_climbed_from_outside_its_inflection)
+{
+    for (int i = 0; i < 3; i++)
+        set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
+    rules.level_count = 3;
+    search();
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
+    assert_at(walk.newton.p, ground.level[2].top, 1e-3);
+    ck_assert_int_eq(walk.newton.level, 2);
+    assert_rows_tell_the_way(&walk);
+
+    rules.level_count = 1;
+    diagonal(ground.level[0].A, 10, 1000);
+    ground.level[0].top[0] = GUESS[0] + 0.6; /* 1.9 deviations */
+    search();
+    const struct ndt_eval start = score_at(&ground.level[0], GUESS);
+    ck_assert(start.hessian[0] > 0);
+    assert_at(walk.newton.p, ground.level[0].top, 1e-3);
+    assert_rows_tell_the_way(&walk);
+}
+END_TEST
+
+START_TEST(steps_are_capped_apart)
+{
+    const double far[6] = {7, 5, -1, 0.2, -0.1, 0.15};
+    memcpy(ground.level[0].top, far, sizeof(far));
+    diagonal(ground.level[0].A, 400, 40000);
+    search();
+    const struct ndt_newton_row *row = walk.rows;
+    ck_assert_double_eq_tol(norm3(row->step), rules.step_limit_m, 1e-12);
+    ck_assert_double_eq_tol(norm3(row->step + 3), rules.step_limit_rad, 1e-12);
+    for (int i = 0; i < walk.newton.row_count; i++) {
+        ck_assert(norm3(row[i].step) <= rules.step_limit_m * (1 + 1e-12));
+        ck_assert(norm3(row[i].step + 3) <= rules.step_limit_rad * (1 + 1e-12));
+    }
+    for (int i = 0; i < 3; i++) /* the direction is kept */
+        ck_assert_double_eq_tol(row->step[i] / rules.step_limit_m, (far[i] - GUESS[i]) / distance(far, GUESS, 0),
+                                1e-12);
+    assert_at(walk.newton.p, far, 1e-9);
+    ck_assert_int_eq(walk.newton.row_count, 13); /* 8.8 m in steps of 0.75 m, and the last look */
+    assert_rows_tell_the_way(&walk);
+}
+END_TEST
+
+/* After the first evaluation every other pose is worse than the gradient says. */
+static void spoil_trials(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    if (call > 0)
+        eval->score = -1000;
+}
+
+START_TEST(trials_halve_and_end)
+{
+    ground.spoil = spoil_trials;
+    for (rules.max_trials = 1; rules.max_trials <= 6; rules.max_trials++) {
+        search();
+        ck_assert_int_eq(walk.newton.evaluations, 1 + rules.max_trials);
+        ck_assert_int_eq(walk.newton.row_count, 1);
+        ck_assert_int_eq(walk.rows[0].evaluations, 1 + rules.max_trials);
+        for (int i = 1; i <= rules.max_trials; i++)
+            for (int k = 0; k < 6; k++)
+                ck_assert_double_eq_tol(walk.asked[i].p[k] - GUESS[k], ldexp(walk.asked[1].p[k] - GUESS[k], 1 - i),
+                                        1e-15);
+        assert_at(walk.newton.p, GUESS, 0);
+        assert_taken_at(&walk.newton.eval, GUESS, 0);
+    }
+}
+END_TEST
+
+/* The best of what was evaluated since this level was opened, as the machine should keep it. */
+static const struct entry *best_on_level(const struct walk *w)
+{
+    const struct entry *best = NULL;
+    for (int i = 0; i < w->count; i++) {
+        const struct entry *entry = &w->asked[i];
+        if (entry->phase == NDT_PHASE_OPEN)
+            best = entry;
+        else if (entry->score > best->score)
+            best = entry;
+    }
+    return best;
+}
+
+/* Gives up after every possible number of evaluations. */
+static void give_up_everywhere(int phases[2][2])
+{
+    search();
+    const int total = walk.newton.evaluations;
+    ck_assert_int_gt(total, 3);
+    for (int k = 0; k <= total; k++) {
+        memset(&other, 0, sizeof(other));
+        search_for(&other, ROWS, k);
+        const struct ndt_newton *n = &other.newton;
+        ck_assert_int_eq(n->evaluations, k);
+        assert_rows_tell_the_way(&other);
+        if (k == total)
+            continue;
+        ck_assert_int_eq(n->stop, NDT_STOP_DEADLINE);
+        const struct entry *next = &walk.asked[k]; /* what it had asked for */
+        phases[next->holding][next->phase]++;
+        for (int i = 0; i < n->row_count - 1; i++)
+            ck_assert_mem_eq(&other.rows[i], &walk.rows[i], sizeof(other.rows[i]));
+        if (k == 0) { /* nothing is known */
+            const struct ndt_eval none = {0};
+            assert_at(n->p, GUESS, 0);
+            ck_assert_mem_eq(&n->eval, &none, sizeof(none));
+        } else if (next->phase == NDT_PHASE_OPEN) { /* of a finer level, or held: the pose counts at once */
+            ck_assert_mem_eq(n->p, next->p, sizeof(n->p));
+            ck_assert(n->eval.score == best_on_level(&other)->score);
+            if (!next->holding)
+                assert_taken_at(&n->eval, n->p, walk.asked[k - 1].level);
+        } else {
+            ck_assert_mem_eq(n->p, best_on_level(&other)->p, sizeof(n->p));
+            assert_taken_at(&n->eval, n->p, next->level);
+        }
+    }
+}
+
+/* One direction without information, across y and yaw; v is a unit vector in lever-scaled units. */
+static void make_weak(struct hill *hill, const double v[6])
+{
+    double scaled[36], lever[36] = {0};
+    struct ndt_newton n;
+    place(&n);
+    for (int i = 0; i < 36; i++)
+        scaled[i] = 1000.0 * (i % 7 == 0) - 999.5 * v[i / 6] * v[i % 6];
+    for (int i = 0; i < 3; i++)
+        lever[7 * i] = 1;
+    for (int i = 0; i < 9; i++)
+        lever[6 * (3 + i / 3) + 3 + i % 3] = n.lever_m[i];
+    memset(hill->A, 0, sizeof(hill->A));
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            for (int k = 0; k < 6; k++)
+                for (int l = 0; l < 6; l++)
+                    hill->A[6 * i + j] += lever[6 * i + k] * scaled[6 * k + l] * lever[6 * l + j];
+}
+
+static void unit6(struct world_random *random, double v[6])
+{
+    double norm = 0;
+    for (int i = 0; i < 6; i++) {
+        v[i] = world_normal(random);
+        norm += v[i] * v[i];
+    }
+    for (int i = 0; i < 6; i++)
+        v[i] /= sqrt(norm);
+}
+
+START_TEST(giving_up_keeps_the_best_so_far)
+{
+    static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
+    int phases[2][2] = {{0}};
+    for (int i = 0; i < 3; i++)
+        set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
+    rules.level_count = 3;
+    ground.level[0].top[0] = 0.7;
+    give_up_everywhere(phases);
+    for (int i = 0; i < 3; i++) {
+        set_hill(&ground.level[i], 0, 400, 40000);
+        make_weak(&ground.level[i], v);
+        ground.level[i].top[2] = 1.0 - 0.3 * i; /* levels disagree: a step at each */
+    }
+    give_up_everywhere(phases);
+    ck_assert_int_gt(phases[0][NDT_PHASE_OPEN], 2);
+    ck_assert_int_gt(phases[0][NDT_PHASE_TRIAL], 5);
+    ck_assert_int_gt(phases[1][NDT_PHASE_OPEN], 0);
+}
+END_TEST
+
+/* While holding, what is settled again is pulled aside, so that there are trials to be cut short. */
+static void spoil_held(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)call;
+    if (!newton->holding)
+        return;
+    struct hill moved = ground.level[newton->level];
+    moved.top[2] += 0.4;
+    *eval = score_at(&moved, newton->ask);
+}
+
+START_TEST(giving_up_while_holding)
+{
+    static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
+    make_weak(&ground.level[0], v);
+    ground.spoil = spoil_held;
+    search();
+    int tried = 0;
+    for (int k = 1; k < walk.count; k++) {
+        if (walk.asked[k].phase != NDT_PHASE_TRIAL || !walk.asked[k].holding)
+            continue;
+        search_for(&other, ROWS, k);
+        ck_assert_mem_eq(other.newton.p, best_on_level(&other)->p, sizeof(other.newton.p));
+        ck_assert(other.newton.eval.score == best_on_level(&other)->score);
+        ck_assert_int_eq(other.newton.weak.count, 1);
+        tried++;
+    }
+    ck_assert_int_gt(tried, 0);
+}
+END_TEST
+
+START_TEST(giving_up_autoware)
+{
+    rules.variant = NDT_AUTOWARE;
+    rules.level_count = 2;
+    ground.level[1].top[0] = 1.0;
+    search();
+    const int total = walk.newton.evaluations;
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
+    ck_assert_int_gt(total, 5);
+    for (int k = 0; k < total; k++) {
+        search_for(&other, ROWS, k);
+        ck_assert_int_eq(other.newton.stop, NDT_STOP_DEADLINE);
+        ck_assert_mem_eq(other.newton.p, k ? walk.asked[k - 1].p : GUESS, sizeof(other.newton.p));
+        if (k)
+            assert_taken_at(&other.newton.eval, other.newton.p, 1);
+        assert_rows_tell_the_way(&other);
+    }
+}
+END_TEST
+
+START_TEST(autoware_clamps_the_mixed_norm)
+{
+    rules.variant = NDT_AUTOWARE;
+    rules.level_count = 2; /* the finest is the one */
+    ground.level[1].top[1] = -0.7;
+    search();
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
+    ck_assert_int_eq(walk.newton.level, 1);
+    for (int i = 0; i < walk.newton.row_count; i++) {
+        double norm = 0;
+        for (int k = 0; k < 6; k++)
+            norm += walk.rows[i].step[k] * walk.rows[i].step[k];
+        ck_assert(sqrt(norm) <= rules.step_size * (1 + 1e-12));
+        ck_assert(norm == 0 || sqrt(norm) >= rules.trans_epsilon / 2 * (1 - 1e-12));
+        ck_assert_int_eq(walk.rows[i].evaluations, i ? 1 : 2);
+    }
+    ck_assert_double_eq_tol(distance(walk.newton.p, ground.level[1].top, 0), 0, rules.trans_epsilon);
+    assert_rows_tell_the_way(&walk);
+}
+END_TEST
+
+/* A small step may lose a little; what it came from is remembered. */
+static void spoil_a_little(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    if (call > 0)
+        eval->score = ground.level[0].height * (1 - 2e-4);
+}
+
+START_TEST(a_slack_step_does_not_lose_the_best)
+{
+    memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
+    ground.level[0].top[0] += 0.01;
+    ground.spoil = spoil_a_little;
+    search();
+    ck_assert(walk.rows[0].step[0] > 0.009); /* it was taken */
+    assert_at(walk.newton.p, GUESS, 0);
+    assert_taken_at(&walk.newton.eval, GUESS, 0);
+}
+END_TEST
+
+static void spoil_first_trial(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    if (call == 1)
+        eval->score = -1e9;
+}
+
+START_TEST(steps_that_were_cut_shorten_the_next)
+{
+    static const double lengths[] = {0.5, 0.5, 1, 1};
+    ground.level[0].top[0] = 6;
+    ground.spoil = spoil_first_trial;
+    search();
+    for (int i = 0; i < 4; i++)
+        ck_assert_double_eq_tol(norm3(walk.rows[i].step), lengths[i] * rules.step_limit_m, 1e-9);
+    ck_assert_int_eq(walk.rows[0].evaluations, 3);
+}
+END_TEST
+
+START_TEST(autoware_turns_downhill_steps_round)
+{
+    rules.variant = NDT_AUTOWARE;
+    ground.level[0].gaussian = 1;
+    diagonal(ground.level[0].A, 10, 1000);
+    memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
+    ground.level[0].top[0] += 0.6; /* 1.9 deviations: a plain Newton step leads away */
+    search();
+    ck_assert(walk.rows[0].step[0] > 0);
+    assert_at(walk.newton.p, ground.level[0].top, rules.trans_epsilon);
+}
+END_TEST
+
+/* Rows that do not suffice change nothing but what is written down. */
+START_TEST(one_row_suffices)
+{
+    for (int i = 0; i < 3; i++)
+        set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
+    rules.level_count = 3;
+    for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
+        rules.variant = variant;
+        search();
+        search_for(&other, 1, LOG);
+        ck_assert_int_gt(walk.newton.row_count, 3);
+        ck_assert_mem_eq(&walk.newton, &other.newton, sizeof(walk.newton));
+        ck_assert_mem_eq(&other.rows[0].step, &walk.rows[walk.newton.row_count - 1].step,
+                         sizeof(other.rows[0].step));
+        ck_assert_mem_eq(&other.rows[0].eval, &walk.rows[walk.newton.row_count - 1].eval,
+                         sizeof(other.rows[0].eval));
+        for (size_t i = 0; i < sizeof(other.rows[1]); i++)
+            ck_assert_uint_eq(((const unsigned char *)&other.rows[1])[i], 0xa5);
+    }
+}
+END_TEST
+
+START_TEST(iterations_are_limited)
+{
+    for (int i = 0; i < 3; i++)
+        ground.level[i].top[0] = 20;
+    rules.level_count = 3;
+    for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
+        rules.variant = variant;
+        for (rules.max_iterations = 1; rules.max_iterations < 9; rules.max_iterations++) {
+            search();
+            ck_assert_int_eq(walk.newton.stop, NDT_STOP_ITERATIONS);
+            ck_assert_int_eq(walk.newton.row_count, rules.max_iterations);
+            ck_assert_double_eq_tol(distance(walk.newton.p, GUESS, 0),
+                                    rules.max_iterations * (variant ? rules.step_size : rules.step_limit_m), 0.05);
+            assert_taken_at(&walk.newton.eval, walk.newton.p, walk.newton.level);
+            ck_assert_int_eq(walk.newton.level, 2);
+        }
+    }
+}
+END_TEST
+
+START_TEST(levels_that_see_nothing)
+{
+    rules.level_count = 3;
+    ground.level[0].matched = 0;
+    search();
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
+    assert_at(walk.newton.p, ground.level[2].top, 1e-12);
+    ck_assert_int_eq(walk.rows[0].level, 1);
+    assert_at(walk.rows[0].p, GUESS, 0);
+
+    ground.level[0].matched = 100;
+    ground.level[2].matched = 0;
+    search();
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_OFF_MAP);
+    assert_at(walk.newton.p, ground.level[1].top, 1e-12);
+    ck_assert(walk.newton.eval.matched == 0);
+
+    ground.level[0].matched = ground.level[1].matched = 0;
+    search();
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_OFF_MAP);
+    ck_assert_int_eq(walk.newton.evaluations, 3);
+    ck_assert_int_eq(walk.newton.row_count, 0);
+    assert_at(walk.newton.p, GUESS, 0);
+
+    rules.variant = NDT_AUTOWARE;
+    search();
+    ck_assert_int_eq(walk.newton.stop, NDT_STOP_OFF_MAP);
+    ck_assert_int_eq(walk.newton.evaluations, 1);
+    assert_at(walk.newton.p, GUESS, 0);
+}
+END_TEST
+
+static int nan_call;
+static unsigned nan_parts; /* 1 score, 2 gradient, 4 Hessian */
+
+static void spoil_with_nan(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    if (call < nan_call)
+        return;
+    if (nan_parts & 1)
+        eval->score = NAN;
+    for (int i = 0; i < 6 && nan_parts & 2; i++)
+        eval->gradient[i] = NAN;
+    for (int i = 0; i < 21 && nan_parts & 4; i++)
+        eval->hessian[i] = NAN;
+}
+
+/* Whatever it is fed, it ends, and its pose is one that it was sent to. */
+START_TEST(nan_sums_end_it)
+{
+    for (int i = 0; i < 3; i++)
+        set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
+    rules.level_count = 3;
+    ground.spoil = spoil_with_nan;
+    for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++)
+        for (nan_call = 0; nan_call < 8; nan_call++)
+            for (nan_parts = 1; nan_parts < 8; nan_parts++) {
+                rules.variant = variant;
+                search();
+                ck_assert_int_le(walk.newton.evaluations, rules.max_iterations * rules.max_trials + 4);
+            }
+}
+END_TEST
+
+START_TEST(weak_directions_stay_at_the_guess)
+{
+    struct world_random random = {5};
+    for (int round = 0; round < 50; round++) {
+        double v[6], along = 0, to_top = 0, off[6], scaled[6], rest = 0;
+        unit6(&random, v);
+        make_weak(&ground.level[0], v);
+        search();
+        const struct ndt_newton *n = &walk.newton;
+        ck_assert_int_eq(n->stop, NDT_STOP_CONVERGED);
+        ck_assert_int_eq(n->weak.count, 1);
+        for (int i = 0; i < 6; i++)
+            along += v[i] * n->weak.axes[0][i];
+        ck_assert_double_eq_tol(fabs(along), 1, 1e-9);
+        for (int i = 0; i < 6; i++)
+            off[i] = n->p[i] - GUESS[i];
+        ndt_newton_turn_rotation(n->lever_m, off, scaled);
+        along = 0;
+        for (int i = 0; i < 6; i++)
+            along += v[i] * scaled[i];
+        ck_assert_msg(fabs(along) < 1e-9, "it has moved %g along the weak direction", along);
+        for (int i = 0; i < 6; i++)
+            off[i] = ground.level[0].top[i] - n->p[i];
+        ndt_newton_turn_rotation(n->lever_m, off, scaled);
+        for (int i = 0; i < 6; i++)
+            to_top += v[i] * scaled[i];
+        for (int i = 0; i < 6; i++)
+            rest += pow(scaled[i] - to_top * v[i], 2);
+        ck_assert_msg(sqrt(rest) < 1e-3, "across it is %g away from the top", sqrt(rest));
+        ck_assert_int_eq(n->holding, 1);
+        assert_taken_at(&n->eval, n->p, 0);
+    }
+}
+END_TEST
+
+/* Uphill is where it has just come from. */
+static void spoil_by_turns(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    for (int i = 0; i < 6; i++)
+        eval->gradient[i] = i == 0 ? (call % 2 ? -400 : 400) : 0;
+}
+
+/* Uphill is to the left, in turns with straight on. */
+static void spoil_sideways(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+{
+    (void)newton;
+    for (int i = 0; i < 6; i++)
+        eval->gradient[i] = i == call % 2 ? 400 : 0;
+}
+
+START_TEST(oscillation_is_counted)
+{
+    diagonal(ground.level[0].A, 400, 40000);
+    ground.spoil = spoil_by_turns;
+    rules.variant = NDT_AUTOWARE;
+    for (rules.max_iterations = 1; rules.max_iterations < 12; rules.max_iterations++) {
+        search();
+        ck_assert_int_eq(walk.newton.row_count, rules.max_iterations);
+        /* The first step has none to reverse, and is none to be reversed. */
+        ck_assert_int_eq(walk.newton.oscillation, rules.max_iterations > 2 ? rules.max_iterations - 2 : 0);
+    }
+    ground.spoil = spoil_sideways;
+    search();
+    ck_assert_int_gt(walk.newton.row_count, 5);
+    ck_assert_int_eq(walk.newton.oscillation, 0);
+}
+END_TEST
+
+/* The same search, but the machine and its rows move to another place before every call. */
+static void search_while_moving(struct walk *w)
+{
+    static struct ndt_newton place_a, place_b;
+    static struct ndt_newton_row rows_a[ROWS], rows_b[ROWS];
+    static struct ndt_newton_rules rules_b;
+    struct ndt_newton *now = &place_a, *next = &place_b;
+    struct ndt_newton_row *rows = rows_a, *next_rows = rows_b;
+    memset(w, 0, sizeof(*w));
+    memset(rows_a, 0xa5, sizeof(rows_a));
+    place(now);
+    ndt_newton_begin(now, &rules);
+    while (now->wants_eval) {
+        memcpy(next, now, sizeof(*now));
+        memcpy(next_rows, rows, sizeof(rows_a));
+        memset(now, 0x77, sizeof(*now));
+        memset(rows, 0x77, sizeof(rows_a));
+        struct ndt_newton *free_place = now;
+        struct ndt_newton_row *free_rows = rows;
+        now = next, next = free_place;
+        rows = next_rows, next_rows = free_rows;
+        rules_b = rules;
+        const struct ndt_eval eval = sums_for(now, w->count++);
+        ndt_newton_take(now, &rules_b, rows, ROWS, &eval);
+        memset(&rules_b, 0x77, sizeof(rules_b));
+    }
+    w->newton = *now;
+    memcpy(w->rows, rows, sizeof(rows_a));
+}
+
+START_TEST(it_can_be_moved_between_calls)
+{
+    static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
+    rules.level_count = 3;
+    for (int i = 0; i < 3; i++)
+        set_hill(&ground.level[i], i < 2, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
+    make_weak(&ground.level[2], v);
+    for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
+        rules.variant = variant;
+        search();
+        search_while_moving(&other);
+        ck_assert_int_gt(walk.newton.evaluations, 5);
+        ck_assert_mem_eq(&walk.newton, &other.newton, sizeof(walk.newton));
+        ck_assert_mem_eq(walk.rows, other.rows, ROWS * sizeof(walk.rows[0]));
+    }
+}
+END_TEST
+
+/* ---- matrices ---- */
+
+/* Q diag(lambda) Q^T with a random rotation, as an upper triangle. */
+static void random_matrix(struct world_random *random, const double lambda[6], double upper[21])
+{
+    double full[36] = {0};
+    for (int i = 0; i < 6; i++)
+        full[7 * i] = lambda[i];
+    for (int round = 0; round < 12; round++) { /* reflections: A - 2 v w^T - ... = (I - 2 v v^T) A (I - 2 v v^T) */
+        double v[6], half[36];
+        unit6(random, v);
+        for (int i = 0; i < 36; i++) {
+            half[i] = full[i];
+            for (int k = 0; k < 6; k++)
+                half[i] -= 2 * v[i / 6] * v[k] * full[6 * k + i % 6];
+        }
+        for (int i = 0; i < 36; i++) {
+            full[i] = half[i];
+            for (int k = 0; k < 6; k++)
+                full[i] -= 2 * half[6 * (i / 6) + k] * v[k] * v[i % 6];
+        }
+    }
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++)
+            upper[at++] = full[6 * i + j];
+}
+
+/* Eigenvalues over so many decades; a part of them negative. */
+static void random_spectrum(struct world_random *random, double decades, double negative, double lambda[6])
+{
+    for (int i = 0; i < 6; i++) {
+        lambda[i] = pow(10, 4 + world_uniform(random, -decades, 0));
+        if (world_uniform(random, 0, 1) < negative)
+            lambda[i] = -lambda[i];
+    }
+}
+
+/* Parameters of different units: rows and columns by powers of ten. */
+static void scale_units(struct world_random *random, double upper[21])
+{
+    double unit[6];
+    for (int i = 0; i < 6; i++)
+        unit[i] = pow(10, world_uniform(random, -2, 2));
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++)
+            upper[at++] *= unit[i] * unit[j];
+}
+
+START_TEST(inverse_root_against_eigenvalues)
+{
+    struct world_random random = {1};
+    int refused = 0, done = 0;
+    for (int round = 0; round < MATRICES; round++) {
+        double lambda[6], upper[21], values[6], V[36], root[36];
+        random_spectrum(&random, round % 8, round % 4 == 0 ? 0.2 : 0, lambda);
+        random_matrix(&random, lambda, upper);
+        ndt_eigen_symmetric(6, upper, values, V);
+        const double rounding = 1e-13 * fmax(fabs(values[0]), fabs(values[5]));
+        if (!ndt_inverse_root6(upper, root)) {
+            ck_assert(values[0] < rounding);
+            refused++;
+            continue;
+        }
+        ck_assert(values[0] > -rounding);
+        done++;
+        for (int i = 0; i < 36 && values[0] > 0; i++) {
+            double is = 0, wanted = 0, size = 0;
+            for (int k = 0; k < 6; k++) {
+                const double term = V[6 * (i / 6) + k] * V[6 * (i % 6) + k] / values[k];
+                is += root[6 * (i / 6) + k] * root[6 * (i % 6) + k];
+                wanted += term;
+                size += 1 / values[k];
+            }
+            ck_assert_msg(fabs(is - wanted) <= 1e-13 * size * values[5] / values[0], "%g, not %g", is, wanted);
+        }
+    }
+    ck_assert_int_gt(refused, MATRICES / 10);
+    ck_assert_int_gt(done, MATRICES / 2);
+}
+END_TEST
+
+START_TEST(bound_of_the_largest_eigenvalue)
+{
+    struct world_random random = {2};
+    const double most = pow(6, 0.125) * (1 + 1e-12);
+    for (int round = 0; round < MATRICES; round++) {
+        double lambda[6], upper[21], values[6], V[36];
+        random_spectrum(&random, round % 16, 0, lambda);
+        random_matrix(&random, lambda, upper);
+        if (round % 2)
+            scale_units(&random, upper);
+        ndt_eigen_symmetric(6, upper, values, V);
+        const double bound = eigenvalue_bound6(upper);
+        ck_assert_msg(bound >= values[5] * (1 - 1e-12) && bound <= values[5] * most, "%g for %g", bound, values[5]);
+    }
+    const double none[21] = {0};
+    ck_assert(eigenvalue_bound6(none) == 0);
+}
+END_TEST
+
+/* Certain means certain; and it is certain wherever it is clear. */
+START_TEST(eigenvalues_above_a_part_of_the_largest)
+{
+    struct world_random random = {3};
+    int yes = 0, no = 0;
+    for (int round = 0; round < MATRICES; round++) {
+        double lambda[6], upper[21], values[6], V[36];
+        const double ratio = round % 3 == 0 ? 0.0125 : pow(10, world_uniform(&random, -6, -0.2));
+        random_spectrum(&random, round % 4, round % 5 == 0 ? 0.1 : 0, lambda);
+        lambda[0] = ratio * pow(10, world_uniform(&random, -0.3, 0.5)) * 1e4; /* near the border */
+        random_matrix(&random, lambda, upper);
+        ndt_eigen_symmetric(6, upper, values, V);
+        const double least = ratio * values[5], rounding = 1e-12 * fmax(fabs(values[0]), fabs(values[5]));
+        if (all_eigenvalues_above(upper, ratio)) {
+            ck_assert_msg(values[0] > least - rounding, "%g is not above %g", values[0], least);
+            yes++;
+        } else {
+            ck_assert_msg(values[0] < 1.2511 * least + rounding, "%g is above %g", values[0], least);
+            no++;
+        }
+    }
+    ck_assert_int_gt(yes, MATRICES / 10);
+    ck_assert_int_gt(no, MATRICES / 10);
+}
+END_TEST
+
+/* The short way of find_weak finds what eigenvalues find. */
+START_TEST(weak_directions_against_eigenvalues)
+{
+    struct world_random random = {4};
+    int found[4] = {0};
+    for (int round = 0; round < MATRICES; round++) {
+        double lambda[6], upper[21], values[6], V[36];
+        struct ndt_newton n;
+        place(&n);
+        for (int i = 0; i < 9; i++)
+            n.per_lever[i] = i % 4 == 0;
+        random_spectrum(&random, round % 6, round % 7 == 0 ? 0.3 : 0, lambda);
+        random_matrix(&random, lambda, upper);
+        for (int i = 0; i < 21; i++)
+            n.eval.hessian[i] = -upper[i];
+        ndt_eigen_symmetric(6, upper, values, V);
+        int count = 0;
+        while (count < 3 && values[count] < rules.weak_eigenvalue_ratio * values[5])
+            count++;
+        n.weak.count = 0;
+        find_weak(&n, &rules);
+        ck_assert_int_eq(n.weak.count, count);
+        for (int k = 0; k < count; k++)
+            for (int i = 0; i < 6; i++)
+                ck_assert(n.weak.axes[k][i] == V[6 * i + k]);
+        found[count]++;
+    }
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_gt(found[i], 50);
+}
+END_TEST
+
+/* V |Lambda|^-1 V^T g, written down once more. */
+static void saddle_free(const double upper[21], const double g[6], double d[6], double values[6])
+{
+    double V[36];
+    ndt_eigen_symmetric(6, upper, values, V);
+    const double largest = fmax(fabs(values[0]), fabs(values[5]));
+    for (int i = 0; i < 6; i++) {
+        d[i] = 0;
+        for (int k = 0; k < 6; k++)
+            for (int j = 0; j < 6; j++)
+                d[i] +=
+                    V[6 * i + k] * V[6 * j + k] * g[j] / fmax(fabs(values[k]), rules.eigenvalue_floor * largest);
+    }
+}
+
+START_TEST(newton_step_against_eigenvalues)
+{
+    struct world_random random = {6};
+    int plain = 0, other_way = 0;
+    for (int round = 0; round < MATRICES; round++) {
+        double lambda[6], upper[21], values[6], wanted[6], d[6], L[36], rise = 0, size = 0, off = 0;
+        struct ndt_eval eval = {0};
+        random_spectrum(&random, round % 5, round % 3 == 0 ? 0.3 : 0, lambda);
+        random_matrix(&random, lambda, upper);
+        for (int i = 0; i < 21; i++)
+            eval.hessian[i] = -upper[i];
+        unit6(&random, eval.gradient);
+        saddle_free(upper, eval.gradient, wanted, values);
+        if (fabs(values[0]) < 2 * rules.eigenvalue_floor * values[5])
+            continue;
+        newton_step(&eval, rules.eigenvalue_floor, d);
+        const double condition = values[5] / values[0];
+        for (int i = 0; i < 6; i++) {
+            rise += d[i] * eval.gradient[i];
+            size = fmax(size, fabs(wanted[i]));
+            off = fmax(off, fabs(d[i] - wanted[i]));
+        }
+        ck_assert(rise > 0);
+        const int is_plain = factor_cholesky6(upper, NDT_SAFE_PIVOT, L);
+        ck_assert(!is_plain || values[0] > 0);
+        plain += is_plain;
+        other_way += !is_plain && values[0] < 0;
+        ck_assert_msg(off <= size * fmax(1e-9, 1e-13 * fabs(condition)), "off by %g of %g, condition %g", off, size,
+                      condition);
+    }
+    ck_assert_int_gt(plain, MATRICES / 5);
+    ck_assert_int_gt(other_way, MATRICES / 10);
+}
+END_TEST
+
+/* Units that differ by ten thousand do not spoil the plain step: pivots are compared with their own diagonal. */
+START_TEST(plain_step_in_any_units)
+{
+    struct world_random random = {7};
+    int plain = 0;
+    for (int round = 0; round < MATRICES; round++) {
+        double lambda[6], upper[21], full[36], g[6], x[6];
+        random_spectrum(&random, 1, 0, lambda);
+        random_matrix(&random, lambda, upper);
+        scale_units(&random, upper);
+        unit6(&random, g);
+        if (!ndt_solve_cholesky6(upper, g, NDT_SAFE_PIVOT, x))
+            continue;
+        plain++;
+        ndt_unpack_symmetric6(upper, full);
+        for (int i = 0; i < 6; i++) {
+            double is = 0, size = fabs(g[i]);
+            for (int j = 0; j < 6; j++) {
+                is += full[6 * i + j] * x[j];
+                size += fabs(full[6 * i + j] * x[j]);
+            }
+            ck_assert_double_le(fabs(is - g[i]), 1e-11 * size);
+        }
+    }
+    ck_assert_int_gt(plain, MATRICES / 4);
+    const double tied[21] = {1, 0.9999, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1}; /* pivot 2e-4 */
+    const double ones[6] = {1, 1, 1, 1, 1, 1};
+    double solved[6];
+    ck_assert_int_eq(ndt_solve_cholesky6(tied, ones, NDT_SAFE_PIVOT, solved), 0);
+    ck_assert_int_eq(ndt_solve_cholesky6(tied, ones, 1e-4, solved), 1);
+    const double nan[21] = {NAN}, one[6] = {1};
+    double x[6];
+    ck_assert_int_eq(ndt_solve_cholesky6(nan, one, NDT_SAFE_PIVOT, x), 0);
+}
+END_TEST
+
+static TCase *searches(void)
+{
+    TCase *all = tcase_create("searches");
+    tcase_add_checked_fixture(all, setup, NULL);
+    tcase_set_timeout(all, 60);
+    tcase_add_test(all, quadratic_takes_one_step);
+    tcase_add_test(all, gaussian_is_climbed_from_outside_its_inflection);
+    tcase_add_test(all, steps_are_capped_apart);
+    tcase_add_test(all, trials_halve_and_end);
+    tcase_add_test(all, giving_up_keeps_the_best_so_far);
+    tcase_add_test(all, giving_up_while_holding);
+    tcase_add_test(all, giving_up_autoware);
+    tcase_add_test(all, autoware_clamps_the_mixed_norm);
+    tcase_add_test(all, a_slack_step_does_not_lose_the_best);
+    tcase_add_test(all, steps_that_were_cut_shorten_the_next);
+    tcase_add_test(all, autoware_turns_downhill_steps_round);
+    tcase_add_test(all, one_row_suffices);
+    tcase_add_test(all, iterations_are_limited);
+    tcase_add_test(all, levels_that_see_nothing);
+    tcase_add_test(all, nan_sums_end_it);
+    tcase_add_test(all, weak_directions_stay_at_the_guess);
+    tcase_add_test(all, oscillation_is_counted);
+    tcase_add_test(all, it_can_be_moved_between_calls);
+    return all;
+}
+
+static TCase *matrices(void)
+{
+    TCase *all = tcase_create("matrices");
+    tcase_add_checked_fixture(all, setup, NULL);
+    tcase_set_timeout(all, 60);
+    tcase_add_test(all, inverse_root_against_eigenvalues);
+    tcase_add_test(all, bound_of_the_largest_eigenvalue);
+    tcase_add_test(all, eigenvalues_above_a_part_of_the_largest);
+    tcase_add_test(all, weak_directions_against_eigenvalues);
+    tcase_add_test(all, newton_step_against_eigenvalues);
+    tcase_add_test(all, plain_step_in_any_units);
+    return all;
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("newton");
+    suite_add_tcase(suite, searches());
+    suite_add_tcase(suite, matrices());
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
