@@ -133,7 +133,7 @@ static void set_outcome(const struct ndt_search *search, enum ndt_stop stop, str
         out->outcome = NDT_DEADLINE;
         snprintf(out->reason, sizeof(out->reason), "stopped after %d evaluations to keep %.1f ms",
                  search->newton.evaluations, params->deadline_s * 1e3);
-    } else if (quality < params->score_threshold) {
+    } else if (!(quality >= params->score_threshold)) { /* NaN too */
         out->outcome = NDT_LOW_SCORE;
         snprintf(out->reason, sizeof(out->reason), "score %.3f is below the threshold %.3f", quality,
                  params->score_threshold);
