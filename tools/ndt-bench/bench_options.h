@@ -30,11 +30,13 @@ struct bench_options {
     struct bench_list points, threads, neighbours, backends, levels, variants;
     size_t offset_count;
     struct bench_offset offsets[BENCH_MAX_ITEMS];
-    uint64_t starts;     /* 0: 50, or 120 with --basin */
+    uint64_t starts;     /* 0: 50, or 120 with --basin, or 20 with --batch */
     uint64_t scan_limit; /* scans taken from the bag, evenly spread */
     uint64_t seed;
     int basin;
     int overheads;
+    size_t batch_size_count; /* 0: no --batch */
+    size_t batch_sizes[BENCH_MAX_ITEMS];
     int front;
     const char *peer; /* NULL: none */
     const char *json; /* NULL: none */
