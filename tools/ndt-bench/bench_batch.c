@@ -138,8 +138,10 @@ static void measure(const struct batch *batch, struct tally *tallies)
         for (size_t k = 0; k < request->way_count; k++) {
             const size_t w = (round + k) % request->way_count;
             struct bench_batch_row *row = &tallies[w].row;
-            if (row->is_here && run_way(batch, &request->ways[w], &tallies[w], round, &row->why) != NDT_OK)
-                row->is_here = 0;
+            if (!row->is_here || run_way(batch, &request->ways[w], &tallies[w], round, &row->why) == NDT_OK)
+                continue;
+            row->is_here = 0;
+            row->has_failed = 1;
         }
     }
 }

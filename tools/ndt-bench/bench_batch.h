@@ -49,6 +49,7 @@ struct bench_batch_row {
     enum bench_batch_kind kind;
     size_t items, points;
     int is_here;
+    int has_failed;             /* it was here, and is not any more */
     int is_same;                /* every result bit for bit that of the item alone, in every round */
     double together_ms, p95_ms; /* a whole ndt_align_batch by the caller's clock, uploads included */
     double alone_ms;            /* the same items by ndt_align, one after the other */

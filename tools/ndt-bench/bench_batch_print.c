@@ -50,7 +50,7 @@ void bench_batch_print(const struct bench_batch *all, FILE *file)
                     row->p95_ms, per_item_us(row), row->alone_ms, row->alone_ms / row->together_ms, row->launches,
                     row->evaluations, success(row), row->is_same ? "as one" : "DIFFER", target);
         else
-            fprintf(file, "not here: %s\n", row->why.text);
+            fprintf(file, "%s: %s\n", row->has_failed ? "FAIL" : "not here", row->why.text);
     }
 }
 
@@ -72,7 +72,7 @@ void bench_batch_markdown(const struct bench_batch *all, FILE *file)
                     row->alone_ms / row->together_ms, row->launches, row->evaluations, success(row),
                     row->is_same ? "as one" : "DIFFER", target);
         else
-            fprintf(file, "not here: %s |\n", row->why.text);
+            fprintf(file, "%s: %s |\n", row->has_failed ? "FAIL" : "not here", row->why.text);
     }
 }
 
@@ -94,7 +94,7 @@ void bench_batch_json(const struct bench_batch *all, FILE *file)
         text(file, "backend", row->what);
         text(file, "of", row->kind == BENCH_SCANS ? "scans" : "guesses");
         if (!row->is_here)
-            text(file, "not_here", row->why.text);
+            text(file, row->has_failed ? "failed" : "not_here", row->why.text);
         fprintf(file, "\"points\": %zu, \"items\": %zu", row->points, row->items);
         if (row->is_here)
             fprintf(
