@@ -93,6 +93,43 @@ bash "$dir/copy/tools/gpu-check" --emulated --programs "$bin" --out "$dir/late-o
     fail "exit code $?: $(cat "$dir/stdout")"
 grep -qE '^skipped +check_kernels .*no time left' "$dir/stdout" || fail "a step began too late: $(cat "$dir/stdout")"
 
+# The way it goes on a machine with a GPU, with stand-ins: emulated programs that answer to `cuda` and get small sizes, a
+# compute-sanitizer that runs what it is given, and an ncu that may not read the counters.
+stand_in() { # NAME LINE...: a shell script
+    printf '#!/bin/bash\n' >"$1"
+    printf '%s\n' "${@:2}" >>"$1"
+    chmod +x "$1"
+}
+stand_in_program() { # NAME PROGRAM MORE-WORDS: at the end they win
+    # shellcheck disable=SC2016
+    stand_in "$dir/gpu/$1" 'words=() with_batch=0' \
+        'for w; do case $w in cuda) w=cuda-emulated ;; *cuda:*) w=${w//cuda:/cuda-emulated:} ;; --batch) with_batch=1 ;; esac; words+=("$w"); done' \
+        "more='$3'" '[ $with_batch = 0 ] || more=${more/--no-batch/--batch 1,3}' \
+        "exec '$bin/$2' \"\${words[@]}\" \${more/--no-batch/}"
+}
+mkdir -p "$dir/gpu" "$dir/tools"
+stand_in_program check_kernels check_kernels_emulated '--largest 130 --oracle 33 --case sizes/'
+stand_in_program check_counters check_counters_emulated ''
+stand_in_program gpu_bench gpu_bench_emulated '--points 130 --batch 1,3 --batch-points 130 --rounds 3 --scans 2'
+stand_in_program ndtd ndtd_emulated ''
+stand_in_program ndt-bench ndt-bench_emulated '--points 130 --scans 3 --starts 1 --no-batch'
+[ ! -x "$bin/check_searches_emulated" ] || stand_in_program check_searches check_searches_emulated '--exact --quick --case limits/'
+ln -s "$bin/ndt-sim" "$dir/gpu/ndt-sim"
+# shellcheck disable=SC2016
+stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *driver*) echo 1.2 ;; esac'
+# shellcheck disable=SC2016
+stand_in "$dir/tools/compute-sanitizer" '[ "$1 $3 $4" = "--tool --error-exitcode 9" ] || exit 5' 'shift 4; exec "$@"'
+stand_in "$dir/tools/ncu" 'echo "==ERROR== ERR_NVGPUCTRPERM"; exit 1'
+PATH=$dir/tools:$PATH "$root/tools/gpu-check" --quick --programs "$dir/gpu" --out "$dir/fourth" >"$dir/stdout" 2>&1 ||
+    fail "with stand-ins: exit code $?: $(cat "$dir/stdout")"
+for name in check_kernels check_counters 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
+    'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'gpu_bench align' 'gpu_bench batch' \
+    'ndtd --replay' 'ndt-bench --batch'; do
+    grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "with stand-ins '$name' is not ok: $(cat "$dir/stdout")"
+done
+grep -qE '^skipped +ncu .*not permitted here: ERR_NVGPUCTRPERM' "$dir/stdout" || fail "ncu: $(cat "$dir/stdout")"
+[ -s "$dir/fourth/stand-in-1000/gpu-check.json" ] || fail "no results of a stand-in"
+
 # Building everything itself, from nothing but the core.
 "$root/tools/gpu-check" --emulated --out "$dir/built" >"$dir/stdout" 2>&1 || fail "exit code $?: $(cat "$dir/stdout")"
 grep -qE '^ok +build ' "$dir/stdout" && grep -qE '^ok +gpu_bench drive' "$dir/stdout" ||
