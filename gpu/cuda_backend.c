@@ -420,6 +420,26 @@ static void cuda_describe(const struct ndt_backend *backend, char *text, size_t 
              facts->driver % 1000 / 10, facts->runtime / 1000, facts->runtime % 1000 / 10);
 }
 
+/* What `resident` comes down to on this device, for sizes that are met with. */
+static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_t size)
+{
+    static const char *const names[] = {[NDT_CUDA_BLOCK] = "block",
+                                        [NDT_CUDA_CLUSTER] = "cluster",
+                                        [NDT_CUDA_LOOP] = "graph",
+                                        [NDT_CUDA_CHAIN] = "chain"};
+    static const struct {
+        size_t items, points;
+    } sizes[] = {{1, 500}, {1, 1500}, {1, 5000}, {1, 20000}, {1, 100000}, {3, 1500}, {200, 1500}};
+    size_t used = (size_t)snprintf(text, size, "resident there, up to %d searches per launch:", NDT_CUDA_ITEMS);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
+        used += (size_t)snprintf(
+            text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
+            names[ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))]);
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "\n");
+    return used;
+}
+
 static void cuda_plan(const struct ndt_backend_config *config, char *text, size_t size)
 {
     struct ndt_cuda_facts facts;
@@ -435,7 +455,8 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
                                  pipelines[i]->name, pipelines[i]->about, config->max_points,
                                  (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
     }
-    if (used < size && ndt_cuda_facts(&facts, config->device, &why) == NDT_OK)
+    const int is_here = ndt_cuda_facts(&facts, config->device, &why) == NDT_OK;
+    if (used < size && is_here)
         used +=
             (size_t)snprintf(text + used, size - used,
                              "device %d: %s, compute %d.%d, %.0f MiB: all of it would hold %zu points fused, %zu "
@@ -443,6 +464,8 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
                              config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
                              ndt_cuda_points_that_fit(&ndt_cuda_fused, (size_t)facts.bytes),
                              ndt_cuda_points_that_fit(&ndt_cuda_staged, (size_t)facts.bytes));
+    if (used < size && is_here)
+        used += print_shapes(&facts, text + used, size - used);
     if (used < size)
         snprintf(
             text + used, size - used,
@@ -453,7 +476,7 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
 
 const struct ndt_backend_ops ndt_cuda_backend = {
     .name = NDT_CUDA_NAME,
-    .about = "an NVIDIA GPU, evaluation by evaluation; cuda.pipeline chooses how",
+    .about = "an NVIDIA GPU, evaluations or whole searches; cuda.pipeline chooses how",
     .probe = cuda_probe,
     .open = cuda_open,
     .close = cuda_close,

@@ -82,16 +82,33 @@ grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail
 if [ -x "$bin/ndt-bench_emulated" ]; then
     "$bin/ndt-bench_emulated" --map "$map" --bag "$bag" --scans 1 --overheads --threads 1 --points 200 \
         --json "$dir/emulated.json" >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated: $(cat "$dir/stderr")"
-    for pipeline in staged fused; do
+    for pipeline in staged fused resident; do
         for row in evaluation kernel-only copy-only launch-only synchronise-only; do
             says "^cuda-emulated $pipeline +$row +200 +[0-9.]+$"
         done
     done
     is_json "$dir/emulated.json"
     "$bin/ndt-bench_emulated" "${common[@]}" --starts 2 --points 200 --threads 1,2 --levels 2 \
-        --backend cpu,cuda-emulated:staged,cuda-emulated:fused >"$dir/stdout" 2>"$dir/stderr" ||
+        --backend cpu,cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident >"$dir/stdout" 2>"$dir/stderr" ||
         fail "ndt-bench_emulated: $(cat "$dir/stderr")"
-    [ "$(grep -c '^robust .*\(staged\|fused\)' "$dir/stdout")" = 2 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
+    [ "$(grep -c '^robust .*\(staged\|fused\|resident\)' "$dir/stdout")" = 3 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
+fi
+# Batches: a row per backend and size, queued scans beside guesses, and every result the bits of the item alone.
+expect 0 "" "${common[@]}" --starts 3 --points 300 --levels 2 --threads 1,2 --batch 1,3,9 --json "$dir/batch.json"
+[ "$(grep -cE '^cpu .*(guess|guesses|scans) .* as one ' "$dir/stdout")" = 8 ] || fail "no 8 rows: $(cat "$dir/stdout")"
+[ "$(grep -c '"of": "scans", "points": 300, "items": 3' "$dir/batch.json")" = 2 ] || fail "no scans in the JSON"
+is_json "$dir/batch.json"
+bits() { sed -E 's/.*("evaluations": .*)/\1/;t;d' "$dir/batch.json"; }
+[ "$(bits | grep -c '"recovered": [1-9].*"same_bits": true')" = 8 ] || fail "not 8 rows that recover: $(bits)"
+if [ -x "$bin/ndt-bench_emulated" ]; then
+    "$bin/ndt-bench_emulated" "${common[@]}" --starts 2 --points 200 --levels 2 --threads 1 --batch 1,2 --json "$dir/batch.json" \
+        --backend cpu,cuda-emulated:fused,cuda-emulated:resident,cuda-emulated:resident-block >"$dir/stdout" \
+        2>"$dir/stderr" || fail "ndt-bench_emulated --batch: $(cat "$dir/stderr")"
+    [ "$(grep -cE '^cuda-emulated resident.* 1\.0 .* as one ' "$dir/stdout")" = 6 ] || fail "not one launch per batch: $(cat "$dir/stdout")"
+    is_json "$dir/batch.json"
+    "$bin/ndt-bench_emulated" "${common[@]}" --starts 2 --basin --offsets 0.2/1 --backend cuda-emulated:resident \
+        >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated --basin: $(cat "$dir/stderr")"
+    says '^robust .*0.2 m 1 deg +100.0 %'
 fi
 # Decoding and preprocessing by themselves: every step has its row, the modes by time only where scans have times.
 expect 0 "" --front --points 700,20000 --json "$dir/front.json"
@@ -107,6 +124,12 @@ expect 0 "" --front --scan "$map" "$map"
 says 'whole, by times +not here: the scans have no times'
 expect 2 'front matches nothing' --front --map "$map"
 expect 2 'either --points of synthetic scans, or' --front --bag "$bag" --points 100
+expect 2 'batch compares backends' --map "$map" --bag "$bag" --batch 2 --overheads
+expect 2 'at least one item' --map "$map" --bag "$bag" --batch 1,0
+expect 2 'a number from 0 to 4096' --map "$map" --bag "$bag" --batch 5000
+expect 2 'single commas' --map "$map" --bag "$bag" --batch 1,,2
+expect 2 '1000 batches of each size' --map "$map" --bag "$bag" --batch 2 --starts 1001
+expect 2 'front matches nothing' --front --batch 2
 expect 2 "'x' is not a whole number" --front --points x
 # Maps by themselves: 7 sizes x 2 threads and 9 cells; and drives over made-up tiles, of which none is left behind.
 expect 0 "" --map "$map" --map-cost --json "$dir/cost.json"

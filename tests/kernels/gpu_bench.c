@@ -1,38 +1,57 @@
-/* What tools/gpu-check runs on a machine with a GPU and without the libraries of the other programs: a synthetic
- * drive on every pipeline against the CPU (gpu_drive.h), and times of one evaluation with its overheads
- * (bench_overheads.h). Exit: 0 as promised, 1 not, 2 usage, 3 failure, 77 no backend on a device works here. */
+/* What tools/gpu-check runs on a machine with a GPU and without the libraries of the other programs, part by part:
+ *  - drive: a synthetic drive on every pipeline against the CPU (gpu_drive.h);
+ *  - align: whole alignments and where their time goes, next to what is wanted (gpu_align.h);
+ *  - batch: guesses and scans together against alone, next to what is wanted (bench_batch.h);
+ *  - overheads: times of one evaluation with its overheads (bench_overheads.h).
+ * A time is never a failure, a wrong result is. Exit: 0 as promised, 1 not, 2 usage, 3 failure, 77 no backend on a
+ * device works here. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends.h"
+#include "bench_batch.h"
 #include "bench_overheads.h"
+#include "gpu_align.h"
 #include "gpu_drive.h"
+#include "gpu_ways.h"
 
 enum { GOOD = 0, BAD = 1, USAGE = 2, FAILED = 3, SKIPPED = 77 };
+enum { SIZES = 8 };
 
+enum part { DRIVE, ALIGN, BATCH, OVERHEADS, PARTS };
+static const char *const part_names[PARTS] = {"drive", "align", "batch", "overheads"};
+
+struct list {
+    size_t items[SIZES], count;
+};
 struct options {
-    size_t sizes[BENCH_OVERHEAD_SIZES], size_count;
-    size_t scans;
-    int rounds, threads;
+    struct list points, batches;
+    size_t batch_points, scans;
+    int rounds, threads, parts[PARTS];
+    const char *pipeline;        /* NULL: all; of align and batch */
     const char *json, *markdown; /* NULL: none */
 };
 
 struct results {
+    const struct options *options;
     struct bench_overheads overheads;
-    struct gpu_drive drives[BENCH_OVERHEAD_SIZES];
+    struct gpu_drive drives[SIZES];
     size_t drive_count;
+    struct gpu_aligns aligns;
+    struct bench_batch batches;
+    size_t broken; /* pipelines that should have opened for batches */
 };
 
-static int parse_sizes(struct options *options, const char *text)
+static int parse_list(struct list *list, const char *text, size_t most)
 {
-    for (options->size_count = 0; options->size_count < BENCH_OVERHEAD_SIZES; text++) {
+    for (list->count = 0; list->count < SIZES; text++) {
         char *end;
         const unsigned long size = strtoul(text, &end, 10);
-        if (end == text || size == 0 || size > 1u << 20 || (*end && *end != ','))
+        if (end == text || size == 0 || size > most || (*end && *end != ','))
             return 0;
-        options->sizes[options->size_count++] = size;
+        list->items[list->count++] = size;
         text = end;
         if (!*text)
             return 1;
@@ -40,45 +59,183 @@ static int parse_sizes(struct options *options, const char *text)
     return 0;
 }
 
+static int parse_parts(struct options *options, const char *text)
+{
+    memset(options->parts, 0, sizeof(options->parts));
+    for (;; text++) {
+        const size_t length = strcspn(text, ",");
+        int is_known = 0;
+        for (int part = 0; part < PARTS; part++)
+            if (strlen(part_names[part]) == length && strncmp(part_names[part], text, length) == 0)
+                is_known = options->parts[part] = 1;
+        text += length;
+        if (!is_known || !*text)
+            return is_known;
+    }
+}
+
+static int take(struct options *options, int c, const char *text)
+{
+    switch (c) {
+    case 'p':
+        return parse_list(&options->points, text, 1u << 20);
+    case 'b':
+        return parse_list(&options->batches, text, BENCH_BATCH_MOST);
+    case 'n':
+        options->batch_points = strtoul(text, NULL, 10);
+        return options->batch_points > 0 && options->batch_points <= 1u << 20;
+    case 's':
+        options->scans = strtoul(text, NULL, 10);
+        return 1;
+    case 'r':
+        options->rounds = atoi(text);
+        return options->rounds >= 3;
+    case 't':
+        options->threads = atoi(text);
+        return options->threads >= 0;
+    case 'o':
+        return parse_parts(options, text);
+    case 'l':
+        options->pipeline = text;
+        return 1;
+    case 'j':
+        options->json = text;
+        return 1;
+    case 'm':
+        options->markdown = text;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
 static int parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"points", 1, NULL, 'p'}, {"scans", 1, NULL, 's'},    {"rounds", 1, NULL, 'r'}, {"threads", 1, NULL, 't'},
-        {"json", 1, NULL, 'j'},   {"markdown", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
-    *options = (struct options){{756, 1500, 5000, 20000, 100000}, 5, 20, 101, 0, NULL, NULL};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        if (c == 'p' && !parse_sizes(options, optarg))
+        {"points", 1, NULL, 'p'},   {"batch", 1, NULL, 'b'},    {"batch-points", 1, NULL, 'n'},
+        {"scans", 1, NULL, 's'},    {"rounds", 1, NULL, 'r'},   {"threads", 1, NULL, 't'},
+        {"parts", 1, NULL, 'o'},    {"pipeline", 1, NULL, 'l'}, {"json", 1, NULL, 'j'},
+        {"markdown", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
+    *options = (struct options){.points = {{756, 1500, 5000, 20000, 100000}, 5},
+                                .batches = {{1, 2, 3, 8, 64, 200}, 6},
+                                .batch_points = BENCH_BATCH_TARGET_POINTS,
+                                .scans = 20,
+                                .rounds = 101,
+                                .parts = {1, 1, 1, 1}};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
+        if (!take(options, c, optarg))
             return 0;
-        if (c == 's')
-            options->scans = strtoul(optarg, NULL, 10);
-        if (c == 'r')
-            options->rounds = atoi(optarg);
-        if (c == 't')
-            options->threads = atoi(optarg);
-        if (c == 'j')
-            options->json = optarg;
-        if (c == 'm')
-            options->markdown = optarg;
-        if (c == '?')
-            return 0;
-    }
-    return optind == argc && options->threads >= 0;
+    return optind == argc;
 }
 
-static enum ndt_status run_overheads(struct results *results, const struct options *options, struct ndt_map *map,
-                                     struct ndt_error *err)
+static enum ndt_status run_drives(struct results *results, struct ndt_map *map, struct ndt_error *err)
 {
+    const struct options *options = results->options;
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; status == NDT_OK && i < options->points.count; i++) {
+        struct gpu_drive *drive = &results->drives[results->drive_count++];
+        *drive = (struct gpu_drive){
+            .scans = options->scans, .points = options->points.items[i], .threads = options->threads, .map = map};
+        status = gpu_drive_run(drive, err);
+        gpu_drive_free(drive);
+    }
+    return status;
+}
+
+static enum ndt_status run_aligns(struct results *results, struct ndt_map *map, struct ndt_error *err)
+{
+    const struct options *options = results->options;
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; status == NDT_OK && i < options->points.count; i++) {
+        const struct gpu_align_request request = {.map = map,
+                                                  .points = options->points.items[i],
+                                                  .threads = options->threads,
+                                                  .starts = options->rounds,
+                                                  .pipeline = options->pipeline};
+        status = gpu_align_run(&results->aligns, &request, err);
+    }
+    return status;
+}
+
+/* The largest batch has to fit into one launch: each item at whole blocks of points. */
+static size_t batch_points(const struct options *options)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < options->batches.count; i++)
+        most = most < options->batches.items[i] ? options->batches.items[i] : most;
+    return most * ((options->batch_points + 127) / 128 * 128);
+}
+
+static enum ndt_status measure_batches(struct results *results, struct ndt_map *map,
+                                       const struct bench_batch_scan *scans, struct ndt_error *err)
+{
+    static struct bench_batch_way items[GPU_WAYS];
+    static struct gpu_ways ways;
+    static struct ndt_align_params params;
+    static const double deg = 3.14159265358979323846 / 180.0;
+    const struct options *options = results->options;
+    const struct gpu_ways_request open = {map, batch_points(options), options->threads, options->pipeline};
+    struct bench_batch_request request = {.ways = items,
+                                          .scans = scans,
+                                          .scan_count = BENCH_BATCH_SCANS,
+                                          .points = options->batch_points,
+                                          .sizes = options->batches.items,
+                                          .size_count = options->batches.count,
+                                          .rounds = options->rounds / 5 > 0 ? options->rounds / 5 : 1,
+                                          .seed = 1,
+                                          .shift_m = 0.5,
+                                          .turn_rad = 2 * deg,
+                                          .success_m = 0.15,
+                                          .success_rad = 0.6 * deg};
+    ndt_align_params_default(&params);
+    params.level_count = 1;
+    params.levels[0] = (struct ndt_align_level){.leaf_m = 2.0, .neighbours = NDT_RADIUS};
+    gpu_ways_open(&ways, &open);
+    for (size_t i = 0; i < ways.count; i++) {
+        const struct gpu_way *way = &ways.items[i];
+        results->broken += way->is_broken != 0;
+        items[i] = (struct bench_batch_way){
+            .backend = way->backend, .aligner = way->aligner, .params = &params, .why = way->why};
+        memcpy(items[i].name, way->name, sizeof(items[i].name));
+    }
+    request.way_count = ways.count;
+    enum ndt_status status = bench_batch_run(&results->batches, &request, err);
+    gpu_ways_close(&ways);
+    return status;
+}
+
+static enum ndt_status run_batches(struct results *results, struct ndt_map *map, struct ndt_error *err)
+{
+    struct ndt_cloud clouds[BENCH_BATCH_SCANS];
+    struct bench_batch_scan scans[BENCH_BATCH_SCANS];
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; i < BENCH_BATCH_SCANS; i++)
+        ndt_cloud_init(&clouds[i]);
+    for (size_t i = 0; status == NDT_OK && i < BENCH_BATCH_SCANS; i++) {
+        scans[i].points = &clouds[i];
+        status = gpu_drive_scan(&clouds[i], &scans[i].T_map_sensor, 20 * i, results->options->batch_points, err);
+    }
+    if (status == NDT_OK)
+        status = measure_batches(results, map, scans, err);
+    for (size_t i = 0; i < BENCH_BATCH_SCANS; i++)
+        ndt_cloud_free(&clouds[i]);
+    return status;
+}
+
+static enum ndt_status run_overheads(struct results *results, struct ndt_map *map, struct ndt_error *err)
+{
+    const struct options *options = results->options;
     struct bench_overheads_request request = {
-        .map = map, .size_count = options->size_count, .rounds = options->rounds, .seed = 1};
+        .map = map, .size_count = options->points.count, .rounds = options->rounds, .seed = 1};
     struct ndt_cloud scan;
     struct ndt_pose pose;
     size_t most = 1;
     ndt_cloud_init(&scan);
     ndt_backend_config_default(&request.config);
     request.config.threads = options->threads;
-    for (size_t i = 0; i < options->size_count; i++) {
-        request.sizes[i] = options->sizes[i];
-        most = most < options->sizes[i] ? options->sizes[i] : most;
+    for (size_t i = 0; i < options->points.count; i++) {
+        request.sizes[i] = options->points.items[i];
+        most = most < request.sizes[i] ? request.sizes[i] : most;
     }
     enum ndt_status status = gpu_drive_scan(&scan, &pose, 10, most, err);
     request.points = &scan;
@@ -90,87 +247,56 @@ static enum ndt_status run_overheads(struct results *results, const struct optio
     return status;
 }
 
-static enum ndt_status run(struct results *results, const struct options *options, struct ndt_error *err)
+static enum ndt_status run(struct results *results, struct ndt_error *err)
 {
+    static enum ndt_status (*const parts[PARTS])(struct results * results, struct ndt_map * map,
+                                                 struct ndt_error * err) = {run_drives, run_aligns, run_batches,
+                                                                            run_overheads};
     struct ndt_map *map = NULL;
     enum ndt_status status = gpu_drive_map(&map, err);
-    for (size_t i = 0; status == NDT_OK && i < options->size_count; i++) {
-        struct gpu_drive *drive = &results->drives[results->drive_count++];
-        *drive = (struct gpu_drive){
-            .scans = options->scans, .points = options->sizes[i], .threads = options->threads, .map = map};
-        status = gpu_drive_run(drive, err);
-        gpu_drive_free(drive);
-    }
-    if (status == NDT_OK)
-        status = run_overheads(results, options, map, err);
+    for (int part = 0; status == NDT_OK && part < PARTS; part++)
+        if (results->options->parts[part])
+            status = parts[part](results, map, err);
     ndt_map_release(map);
     return status;
 }
 
-static const char *verdict(const struct gpu_drive_way *way)
-{
-    return way->is_good ? "ok" : way->is_here ? "FAIL" : "not here";
-}
-
 static void print_markdown(const struct results *results, FILE *file)
 {
-    fprintf(file,
-            "## The synthetic drive, and times of an alignment\n\n"
-            "Each pipeline drives along the street twice. Wanted: the CPU's poses within 1 mm and 0.01 deg, and "
-            "the same\nhash. Times are medians of the second run.\n\n"
-            "| backend | points | scans | align [us] | iteration [us] | evaluations per align | off by at most | "
-            "hash | |\n|---|---|---|---|---|---|---|---|---|\n");
-    for (size_t i = 0; i < results->drive_count; i++) {
-        const struct gpu_drive *drive = &results->drives[i];
-        for (size_t k = 0; k < drive->way_count; k++) {
-            const struct gpu_drive_way *way = &drive->ways[k];
-            fprintf(file, "| %s | %zu | %zu | ", way->name, drive->points, drive->scans);
-            if (way->is_here && !way->why.text[0])
-                fprintf(file, "%.1f | %.1f | %.1f | %.4f mm, %.5f deg | %016llx %s | %s |\n", way->align_us,
-                        way->iteration_us, way->evaluations, 1e3 * way->most_m, way->most_deg,
-                        (unsigned long long)way->hash, way->hash == way->hash_again ? "twice" : "and another",
-                        verdict(way));
-            else
-                fprintf(file, "- | - | - | - | - | %s: %s |\n", verdict(way), way->why.text);
-        }
+    const int *parts = results->options->parts;
+    if (parts[DRIVE])
+        gpu_drive_markdown(results->drives, results->drive_count, file);
+    if (parts[ALIGN])
+        gpu_align_markdown(&results->aligns, file);
+    if (parts[BATCH]) {
+        fprintf(file, "\n## Batches\n\nAll items in one call against one after the other, from guesses up to 0.5 m "
+                      "and 2 deg off, one level of 2 m;\nmedians of batches.\n\n");
+        bench_batch_markdown(&results->batches, file);
     }
-    fprintf(file, "\n## One evaluation and its overheads\n\nFinest level, `radius`, everything in turn.\n\n");
-    bench_overheads_markdown(&results->overheads, file);
-}
-
-static void put_text(FILE *file, const char *key, const char *value)
-{
-    fprintf(file, "\"%s\": \"", key);
-    for (; *value; value++)
-        fprintf(file, *value == '"' || *value == '\\' ? "\\%c" : "%c", (unsigned char)*value < 0x20 ? ' ' : *value);
-    fputs("\", ", file);
+    if (parts[OVERHEADS]) {
+        fprintf(file, "\n## One evaluation and its overheads\n\nFinest level, `radius`, everything in turn.\n\n");
+        bench_overheads_markdown(&results->overheads, file);
+    }
 }
 
 static void print_json(const struct results *results, FILE *file)
 {
     const char *before = "";
-    fputs("{\"drive\": [", file);
-    for (size_t i = 0; i < results->drive_count; i++) {
-        const struct gpu_drive *drive = &results->drives[i];
-        for (size_t k = 0; k < drive->way_count; k++, before = ",") {
-            const struct gpu_drive_way *way = &drive->ways[k];
-            fprintf(file, "%s\n  {", before);
-            put_text(file, "backend", way->name);
-            put_text(file, "about", way->about);
-            put_text(file, "verdict", verdict(way));
-            put_text(file, "why", way->why.text);
-            fprintf(file, "\"points\": %zu, \"scans\": %zu", drive->points, drive->scans);
-            if (way->is_here && !way->why.text[0])
-                fprintf(file,
-                        ", \"align_us\": %.6g, \"iteration_us\": %.6g, \"evaluations\": %.4g, \"off_m\": %.4g, "
-                        "\"off_deg\": %.4g, \"hash\": \"%016llx\", \"hash_again\": \"%016llx\"",
-                        way->align_us, way->iteration_us, way->evaluations, way->most_m, way->most_deg,
-                        (unsigned long long)way->hash, (unsigned long long)way->hash_again);
-            fputc('}', file);
-        }
+    fputc('{', file);
+    for (int part = 0; part < PARTS; part++) {
+        if (!results->options->parts[part])
+            continue;
+        fprintf(file, "%s\"%s\": ", before, part_names[part]);
+        before = ",\n";
+        if (part == DRIVE)
+            gpu_drive_json(results->drives, results->drive_count, file);
+        else if (part == ALIGN)
+            gpu_align_json(&results->aligns, file);
+        else if (part == BATCH)
+            bench_batch_json(&results->batches, file);
+        else
+            bench_overheads_json(&results->overheads, file);
     }
-    fputs("],\n\"overheads\": ", file);
-    bench_overheads_json(&results->overheads, file);
     fputs("}\n", file);
 }
 
@@ -191,19 +317,35 @@ static int write_file(const char *path, const struct results *results,
     return 0;
 }
 
-/* The drive decides; an overhead that could not be measured where the drive could counts as well. */
+static size_t judge_batches(const struct bench_batch *all, size_t *bad)
+{
+    size_t here = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        here += all->rows[i].is_here && strncmp(all->rows[i].what, "cpu", 3) != 0;
+        *bad += all->rows[i].has_failed || (all->rows[i].is_here && !all->rows[i].is_same);
+    }
+    return here;
+}
+
+static size_t judge_overheads(const struct bench_overheads *all, size_t *bad)
+{
+    size_t here = 0, missing = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        here += all->rows[i].is_here && strcmp(all->rows[i].what, "cpu") != 0;
+        missing += !all->rows[i].is_here;
+    }
+    *bad += here ? missing : 0;
+    return here;
+}
+
 static int judge(const struct results *results)
 {
-    size_t here = 0, bad = 0;
-    for (size_t i = 0; i < results->drive_count; i++)
-        for (size_t k = 0; k < results->drives[i].way_count; k++) {
-            const struct gpu_drive_way *way = &results->drives[i].ways[k];
-            here += k > 0 && way->is_here;
-            bad += way->is_here && !way->is_good;
-        }
-    for (size_t i = 0; here && i < results->overheads.count; i++)
-        bad += !results->overheads.rows[i].is_here;
-    printf("\n%zu drives on a device%s; %zu failures\n", here, here ? "" : ": none works here", bad);
+    size_t bad = results->broken;
+    size_t here = gpu_drive_judge(results->drives, results->drive_count, &bad);
+    here += gpu_align_judge(&results->aligns, &bad);
+    here += judge_batches(&results->batches, &bad);
+    here += judge_overheads(&results->overheads, &bad);
+    printf("\n%zu rows of a device%s; %zu failures\n", here, here ? "" : ": none works here", bad);
     return bad ? BAD : here ? GOOD : SKIPPED;
 }
 
@@ -213,11 +355,13 @@ int main(int argc, char **argv)
     struct options options;
     struct ndt_error err = {""};
     if (!parse(argc, argv, &options)) {
-        fprintf(stderr, "usage: gpu_bench [--points LIST] [--scans N] [--rounds N] [--threads N] [--json FILE] "
+        fprintf(stderr, "usage: gpu_bench [--parts drive,align,batch,overheads] [--points LIST] [--batch LIST] "
+                        "[--batch-points N] [--scans N] [--rounds N] [--threads N] [--pipeline NAME] [--json FILE] "
                         "[--markdown FILE]\n");
         return USAGE;
     }
-    if (run(&results, &options, &err) != NDT_OK) {
+    results.options = &options;
+    if (run(&results, &err) != NDT_OK) {
         fprintf(stderr, "gpu_bench: %s\n", err.text);
         return FAILED;
     }

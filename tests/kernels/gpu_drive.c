@@ -169,8 +169,9 @@ static void run_way(struct gpu_drive *drive, const struct ndt_backend_ops *ops, 
     config.max_points = drive->points;
     if (ops->probe(&way->why) != NDT_OK)
         return;
-    way->is_here = 1;
-    if (ops->open(&backend, &config, &way->why) != NDT_OK)
+    const enum ndt_status status = ops->open(&backend, &config, &way->why);
+    way->is_here = status != NDT_ERR_UNSUPPORTED; /* by this device: the others have to open */
+    if (status != NDT_OK)
         return;
     if (ops->describe)
         ops->describe(backend, way->about, sizeof(way->about));

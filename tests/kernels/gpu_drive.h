@@ -5,10 +5,11 @@
 #define GPU_DRIVE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ndt/align.h"
 
-enum { GPU_DRIVE_WAYS = 8, GPU_DRIVE_SCANS = 100 };
+enum { GPU_DRIVE_WAYS = 16, GPU_DRIVE_SCANS = 100 };
 
 struct gpu_drive_way {
     char name[64];   /* "cpu", "cuda staged" */
@@ -39,5 +40,10 @@ NDT_MUST_CHECK enum ndt_status gpu_drive_scan(struct ndt_cloud *out, struct ndt_
 /* scans, points, threads and map are given; what failed on one way stands there. */
 NDT_MUST_CHECK enum ndt_status gpu_drive_run(struct gpu_drive *drive, struct ndt_error *err);
 void gpu_drive_free(struct gpu_drive *drive); /* not the map */
+void gpu_drive_markdown(const struct gpu_drive *drives, size_t count, FILE *file);
+/* An array. */
+void gpu_drive_json(const struct gpu_drive *drives, size_t count, FILE *file);
+/* Ways on a device that were driven; *bad: those, and the CPU's, that were no good. */
+size_t gpu_drive_judge(const struct gpu_drive *drives, size_t count, size_t *bad);
 
 #endif

@@ -1,5 +1,7 @@
 #include "bench_basin.h"
 
+#include "bench_start.h"
+
 static const double DEG = 3.14159265358979323846 / 180.0;
 
 static const char *first(const struct bench_list *list)

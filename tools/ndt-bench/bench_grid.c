@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench_start.h"
 #include "ndtd/options.h"
 
 static const double DEG = 3.14159265358979323846 / 180.0;

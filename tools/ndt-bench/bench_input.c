@@ -1,6 +1,5 @@
 #include "bench_input.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "ndt_io/bag.h"
@@ -223,44 +222,4 @@ void bench_filtered_free(struct bench_filtered *filtered)
     ndtd_samples_free(&filtered->used);
     ndtd_samples_free(&filtered->took_us);
     *filtered = (struct bench_filtered){0};
-}
-
-/* splitmix64 */
-static double uniform(uint64_t *state, double low, double high)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return low + (high - low) * ((double)(z >> 11) * 0x1p-53);
-}
-
-static void direction(uint64_t *state, double out[3])
-{
-    double norm2;
-    do {
-        norm2 = 0;
-        for (int i = 0; i < 3; i++) {
-            out[i] = uniform(state, -1, 1);
-            norm2 += out[i] * out[i];
-        }
-    } while (norm2 > 1 || norm2 < 0.01);
-    for (int i = 0; i < 3; i++)
-        out[i] /= sqrt(norm2);
-}
-
-struct ndt_pose bench_start(uint64_t seed, uint64_t start, const struct ndt_pose *truth, double shift_m,
-                            double turn_rad)
-{
-    uint64_t state = seed * 0xd1342543de82ef95u + start;
-    struct ndt_twist turn = {{0, 0, 0}, {0, 0, 0}};
-    double way[3];
-    direction(&state, turn.w_radps);
-    direction(&state, way);
-    const struct ndt_pose rotation = ndt_pose_exp(&turn, uniform(&state, 0, turn_rad));
-    struct ndt_pose pose = ndt_pose_compose(truth, &rotation);
-    const double shift = uniform(&state, 0, shift_m);
-    for (int i = 0; i < 3; i++)
-        pose.t_m[i] += shift * way[i];
-    return pose;
 }

@@ -48,9 +48,4 @@ NDT_MUST_CHECK enum ndt_status bench_filter(struct bench_filtered *out, const st
                                             struct ndt_error *err);
 void bench_filtered_free(struct bench_filtered *filtered);
 
-/* Start number `start`: `truth` moved by up to shift_m in a random direction and turned by up to turn_rad
- * about a random axis, both uniform between 0 and the limit. */
-struct ndt_pose bench_start(uint64_t seed, uint64_t start, const struct ndt_pose *truth, double shift_m,
-                            double turn_rad);
-
 #endif

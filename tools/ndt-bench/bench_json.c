@@ -194,6 +194,10 @@ enum ndt_status bench_report_json(const struct bench_report *report, const char 
         grid(out.file, report->grid);
     else if (report->basin)
         basin(out.file, report->basin, report->options);
+    if (report->batches) {
+        fputs(",\n\"batches\": ", out.file);
+        bench_batch_json(&report->batches->result, out.file);
+    }
     if (report->overheads) {
         fputs(",\n\"overheads\": ", out.file);
         bench_overheads_json(report->overheads, out.file);

@@ -116,6 +116,17 @@ static enum ndt_status run_overheads(struct bench_report *out, struct ndt_error 
     return status == NDT_OK ? report(out, err) : status;
 }
 
+static enum ndt_status run_batches(struct bench_report *out, struct ndt_error *err)
+{
+    static struct bench_batches batches;
+    out->batches = &batches;
+    enum ndt_status status = bench_batches_run(&batches, out->options, out->input, out->maps, err);
+    if (status == NDT_OK)
+        status = report(out, err);
+    bench_batches_free(&batches);
+    return status;
+}
+
 static enum ndt_status run_front(struct bench_report *out, struct ndt_error *err)
 {
     static struct bench_front front;
@@ -213,10 +224,11 @@ static enum ndt_status run_matching(const struct bench_options *options, struct 
     if (status == NDT_OK)
         status = read_input(&input, options, err);
     if (status == NDT_OK)
-        status = options->front       ? run_front(&out, err)
-                 : options->overheads ? run_overheads(&out, err)
-                 : options->basin     ? run_basin(&out, err)
-                                      : run_grid(&out, err);
+        status = options->front              ? run_front(&out, err)
+                 : options->overheads        ? run_overheads(&out, err)
+                 : options->batch_size_count ? run_batches(&out, err)
+                 : options->basin            ? run_basin(&out, err)
+                                             : run_grid(&out, err);
     bench_input_free(&input);
     bench_maps_close(&maps);
     return status;

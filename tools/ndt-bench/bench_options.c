@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_batch.h"
 #include "ndtd/config_file.h"
 #include "ndtd/nearest_name.h"
 #include "ndtd/options.h"
@@ -188,6 +189,21 @@ static enum ndt_status take_tile_points(struct bench_options *options, const cha
     return parse_count("--tile-points", text, 10000000, &options->tile_points, err);
 }
 
+static enum ndt_status take_batch(struct bench_options *options, const char *text, struct ndt_error *err)
+{
+    struct bench_list list;
+    enum ndt_status status = take_list("--batch", &list, text, err);
+    options->batch_size_count = 0;
+    for (size_t i = 0; status == NDT_OK && i < list.count; i++) {
+        uint64_t size = 0;
+        status = parse_count("--batch", list.items[i], BENCH_BATCH_MOST, &size, err);
+        if (status == NDT_OK && size == 0)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--batch 0: a batch has at least one item");
+        options->batch_sizes[options->batch_size_count++] = (size_t)size;
+    }
+    return status;
+}
+
 static enum ndt_status take_offsets(struct bench_options *options, const char *text, struct ndt_error *err)
 {
     struct bench_list list;
@@ -231,20 +247,24 @@ static const struct flag {
     {"pose", "X,Y,Z,QX,QY,QZ,QW", "Truth of --scan (default: the origin of the map)", take_pose},
     {"bag", "BAG", "Scans and their truth", take_bag},
     {"scans", "N", "Scans taken from the bag, evenly spread (30)", take_scan_limit},
-    {"starts", "N", "Perturbed starts (50; with --basin 120 per offset)", take_starts},
+    {"starts", "N", "Perturbed starts (50; with --basin 120 per offset; with --batch batches of each size, 20)",
+     take_starts},
     {"offsets", "M/DEG,...", "How far starts are off at most (0.5/2; with --basin 0.5/2,1/5,2/10,3/20)",
      take_offsets},
     {"seed", "N", "Seed of the starts (1)", take_seed},
     {"points", "LIST", "Points per scan, such as 1500,5000", take_points},
     {"threads", "LIST", "Threads, such as 1,2", take_threads},
     {"neighbours", "LIST", "radius, direct1, direct7, direct27: for every level", take_neighbours},
-    {"backend", "LIST", "Backends, such as cpu,cuda or cpu,cuda:staged,cuda:fused", take_backends},
+    {"backend", "LIST", "Backends, such as cpu,cuda or cpu,cuda:staged,cuda:fused,cuda:resident", take_backends},
     {"levels", "LIST", "Chains of levels from coarse to fine, such as 2,4-2-1", take_levels},
     {"variant", "LIST", "robust, autoware (brings its own level, neighbours and covariance)", take_variants},
     {"basin", NULL, "How many starts are recovered: robust next to autoware", take_basin},
     {"overheads", NULL,
      "One evaluation on the CPU and on every pipeline of a device, and its overheads by themselves",
      take_overheads},
+    {"batch", "LIST",
+     "Batches of so many guesses for one scan, and of 2 and 3 scans, such as 1,2,3,8,64,200: together and alone",
+     take_batch},
     {"front", NULL,
      "Decoding and the steps of preprocessing, on synthetic scans of --points, or on those given; needs no map",
      take_front},
@@ -329,16 +349,18 @@ static void fill_defaults(struct bench_options *out)
         memcpy(out->offsets, basin, out->offset_count * sizeof(basin[0]));
     }
     if (out->starts == 0)
-        out->starts = out->basin ? 120 : 50;
+        out->starts = out->basin ? 120 : out->batch_size_count ? 20 : 50;
 }
 
 static enum ndt_status check_front(const struct bench_options *out, struct ndt_error *err)
 {
-    if (out->basin || out->overheads || out->peer || out->settings.map_path[0] || out->variants.count ||
-        out->backends.count || out->levels.count || out->neighbours.count || out->threads.count)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "--front matches nothing: no --map, --basin, --overheads, --peer, --variant, --backend, "
-                        "--levels, --neighbours or --threads");
+    if (out->basin || out->overheads || out->batch_size_count || out->peer || out->settings.map_path[0] ||
+        out->variants.count || out->backends.count || out->levels.count || out->neighbours.count ||
+        out->threads.count)
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "--front matches nothing: no --map, --basin, --overheads, --batch, --peer, --variant, --backend, "
+            "--levels, --neighbours or --threads");
     if (out->points.count && (out->bag || out->scan_files))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--front: either --points of synthetic scans, or --scan or --bag");
     if (out->bag && out->scan_files)
@@ -361,6 +383,20 @@ static enum ndt_status check_map_mode(const struct bench_options *out, struct nd
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--tile-size and --tile-points must be above 0");
     if (!out->tiles.count && !out->settings.map_path[0])
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map-cost: of which cloud? give --map FILE");
+    return NDT_OK;
+}
+
+static enum ndt_status check_batch(const struct bench_options *out, struct ndt_error *err)
+{
+    if (out->basin || out->overheads || out->peer || out->variants.count > 1 || out->levels.count > 1 ||
+        out->neighbours.count > 1)
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "--batch compares backends: no --basin, --overheads or --peer, and one value for --variant, "
+            "--levels and --neighbours");
+    if (out->starts > 1000)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--batch with --starts %llu: 1000 batches of each size at most",
+                        (unsigned long long)out->starts);
     return NDT_OK;
 }
 
@@ -390,6 +426,8 @@ static enum ndt_status check(const struct bench_options *out, struct ndt_error *
                         "and one value for --levels, --neighbours and --threads");
     if (out->peer && strcmp(out->peer, "pcl") != 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--peer %.40s: the only one is pcl", out->peer);
+    if (out->batch_size_count)
+        return check_batch(out, err);
     return NDT_OK;
 }
 

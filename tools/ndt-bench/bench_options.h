@@ -32,11 +32,13 @@ struct bench_options {
     uint64_t tile_m, tile_points;
     size_t offset_count;
     struct bench_offset offsets[BENCH_MAX_ITEMS];
-    uint64_t starts;     /* 0: 50, or 120 with --basin */
+    uint64_t starts;     /* 0: 50, or 120 with --basin, or 20 with --batch */
     uint64_t scan_limit; /* scans taken from the bag, evenly spread */
     uint64_t seed;
     int basin;
     int overheads;
+    size_t batch_size_count; /* 0: no --batch */
+    size_t batch_sizes[BENCH_MAX_ITEMS];
     int front;
     int map_cost;
     const char *peer; /* NULL: none */

@@ -6,7 +6,7 @@
 
 #include "backends.h"
 
-enum { MOST_WAYS = 8, MOST_ROUNDS = 1000 };
+enum { MOST_WAYS = 16, MOST_ROUNDS = 1000 };
 static const double JITTER_M = 0.02;
 
 /* One backend and pipeline, open while its rows are measured. */
@@ -78,6 +78,24 @@ enum ndt_status bench_overheads_scan(struct ndt_cloud *out, const struct ndt_clo
     return status;
 }
 
+static void close_way(struct way *way)
+{
+    if (way->backend)
+        way->ops->close(way->backend);
+    way->backend = NULL;
+}
+
+/* Pipelines with whole searches differ in those only: an evaluation of one is that of all of them. */
+static int has_searches(const struct ways *ways)
+{
+    for (size_t i = 0; i < ways->count; i++) {
+        const struct way *way = &ways->items[i];
+        if (way->backend && way->ops->search_limit && way->ops->search_limit(way->backend) > 0)
+            return 1;
+    }
+    return 0;
+}
+
 static void open_way(struct ways *ways, const struct bench_overheads_request *request,
                      const struct ndt_backend_ops *ops, const char *pipeline)
 {
@@ -92,15 +110,13 @@ static void open_way(struct ways *ways, const struct bench_overheads_request *re
     for (size_t i = 0; i < request->size_count; i++)
         if (config.max_points < request->sizes[i])
             config.max_points = request->sizes[i];
+    const int is_covered = has_searches(ways);
     if (ops->probe(&way->why) != NDT_OK || ops->open(&way->backend, &config, &way->why) != NDT_OK)
         way->backend = NULL;
-}
-
-static void close_way(struct way *way)
-{
-    if (way->backend)
-        way->ops->close(way->backend);
-    way->backend = NULL;
+    if (is_covered && (!way->backend || (ops->search_limit && ops->search_limit(way->backend) > 0))) {
+        close_way(way);
+        ways->count--;
+    }
 }
 
 static enum ndt_status open_ways(struct ways *ways, const struct bench_overheads_request *request,

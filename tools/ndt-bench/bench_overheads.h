@@ -45,8 +45,8 @@ struct bench_overheads {
     int is_lacking_device; /* no backend with overheads is compiled in */
 };
 
-/* The CPU backend and every pipeline of every backend on a device, evaluation by evaluation in turn. A pipeline
- * that does not work here has rows that say why. */
+/* The CPU backend and every pipeline of every backend on a device, evaluation by evaluation in turn; of those with
+ * whole searches, which evaluate alike, the first. A pipeline that does not work here has rows that say why. */
 NDT_MUST_CHECK enum ndt_status bench_overheads_run(struct bench_overheads *out,
                                                    const struct bench_overheads_request *request,
                                                    struct ndt_error *err);

@@ -166,6 +166,13 @@ static void print_basin(const struct bench_report *report)
     }
 }
 
+static void print_batches(struct bench_batches *batches)
+{
+    for (size_t i = 0; i < batches->filtered_count; i++)
+        print_filtered(&batches->filtered[i]);
+    bench_batch_print(&batches->result, stdout);
+}
+
 void bench_report_print(const struct bench_report *report)
 {
     print_machine(report);
@@ -179,6 +186,8 @@ void bench_report_print(const struct bench_report *report)
         print_grid(report);
     else if (report->basin)
         print_basin(report);
+    else if (report->batches)
+        print_batches(report->batches);
     else
         bench_overheads_print(report->overheads, stdout);
 }

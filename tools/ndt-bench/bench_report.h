@@ -5,12 +5,13 @@
 #include <stdio.h>
 
 #include "bench_basin.h"
+#include "bench_batches.h"
 #include "bench_front.h"
 #include "bench_grid.h"
 #include "bench_machine.h"
 #include "bench_overheads.h"
 
-/* Exactly one of grid, basin, overheads and front is given. */
+/* Exactly one of grid, basin, overheads, batches and front is given. */
 struct bench_report {
     const struct bench_options *options;
     const struct bench_input *input;
@@ -19,6 +20,7 @@ struct bench_report {
     struct bench_grid *grid;
     struct bench_basin *basin;
     struct bench_overheads *overheads;
+    struct bench_batches *batches;
     struct bench_front *front;
 };
 
