@@ -93,6 +93,12 @@ enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt
     return ndt_aligner_set_map(pipeline->aligner, map, err);
 }
 
+enum ndt_status ndtd_pipeline_offer_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, int *taken,
+                                        struct ndt_error *err)
+{
+    return ndt_aligner_offer_map(pipeline->aligner, map, taken, err);
+}
+
 void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings)
 {
     char restart[1];

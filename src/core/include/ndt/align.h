@@ -126,6 +126,11 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner);
 /* Checks that the map has the levels of `params` and hands it to the backend. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map,
                                                    struct ndt_error *err);
+/* The same without waiting, between scans, to be called until *taken is 1; the map before is used until then. At
+ * once where the backend does not offer it, and where there is no map yet: there is nothing to go on with. On
+ * failure the offer is forgotten. See ndt_backend_ops.offer_map. */
+NDT_MUST_CHECK enum ndt_status ndt_aligner_offer_map(struct ndt_aligner *aligner, struct ndt_map *map, int *taken,
+                                                     struct ndt_error *err);
 /* scan: sensor frame, relative to its own origin (0). T_map_guess: in map coordinates (absolute, double).
  * A status other than NDT_OK means that nothing could be computed; `out` then holds the guess. */
 NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
