@@ -14,13 +14,25 @@ void ndt_cuda_map_upload_free(struct ndt_cuda_map_upload *upload, struct ndt_cud
     ndt_cuda_map_free(&upload->target, device);
 }
 
+/* As large as what is in use, where that can be had: maps of that size go to and fro without another allocation. */
+static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
+                                 const struct ndt_cuda_map *on_device, const struct ndt_map *map,
+                                 struct ndt_error *err)
+{
+    const size_t bytes = upload->plan.bytes;
+    enum ndt_status status = NDT_ERR_LIMIT;
+    if (bytes > upload->target.capacity && bytes < on_device->capacity)
+        status = ndt_cuda_map_reserve(&upload->target, device, map, on_device->capacity, err);
+    return status == NDT_ERR_LIMIT ? ndt_cuda_map_reserve(&upload->target, device, map, bytes, err) : status;
+}
+
 /* What is still queued for another map goes to the same memory, but before: the stream keeps the order. */
 static enum ndt_status begin(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
-                             struct ndt_map *map, struct ndt_error *err)
+                             const struct ndt_cuda_map *on_device, struct ndt_map *map, struct ndt_error *err)
 {
     ndt_cuda_map_upload_cancel(upload);
     ndt_cuda_map_plan_make(&upload->plan, map);
-    enum ndt_status status = ndt_cuda_map_reserve(&upload->target, device, map, upload->plan.bytes, err);
+    enum ndt_status status = make_room(upload, device, on_device, map, err);
     if (status != NDT_OK)
         return status;
     ndt_cuda_map_describe(&upload->target, map, &upload->plan);
@@ -95,7 +107,7 @@ enum ndt_status ndt_cuda_map_upload_carry(struct ndt_cuda_map_upload *upload, st
     enum ndt_status status = NDT_OK;
     *is_there = 0;
     if (!upload->map || upload->map->id != map->id)
-        status = begin(upload, device, map, err);
+        status = begin(upload, device, on_device, map, err);
     if (status == NDT_OK)
         status = fill_free(upload, device, err);
     if (status == NDT_OK && upload->staged == upload->plan.bytes)
