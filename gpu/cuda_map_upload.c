@@ -23,7 +23,9 @@ static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_
     enum ndt_status status = NDT_ERR_LIMIT;
     if (bytes > upload->target.capacity && bytes < on_device->capacity)
         status = ndt_cuda_map_reserve(&upload->target, device, map, on_device->capacity, err);
-    return status == NDT_ERR_LIMIT ? ndt_cuda_map_reserve(&upload->target, device, map, bytes, err) : status;
+    if (status == NDT_ERR_LIMIT || status == NDT_ERR_MEMORY)
+        status = ndt_cuda_map_reserve(&upload->target, device, map, bytes, err);
+    return status;
 }
 
 /* What is still queued for another map goes to the same memory, but before: the stream keeps the order. */
