@@ -349,6 +349,10 @@ static void check_lasting_loss(int by_offer)
     expect(offer.taken && offer.kept_old && offer.calls > 3 && uses(backend, 1),
            "the offered one arrives after all", offer.err.text);
     expect(strcmp(backend->ops->name, NAME) == 0, "on the same backend", "");
+    struct ndt_eval sums;
+    emulated_fail_launches(0, 1);
+    expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[1].pairs,
+           "and stays when it is lost again", backend->ops->name);
     backend->ops->close(backend);
     ops->close(other);
     expect(only_ours(), "no reference is left", "");
