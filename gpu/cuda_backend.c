@@ -111,6 +111,7 @@ static void place_buffers(struct cuda_backend *cuda)
     job->sums = (double *)(void *)(cuda->memory + plan->sums);
     job->ticket = (uint32_t *)(void *)(cuda->memory + plan->ticket);
     job->block_sums = (double *)(void *)(cuda->memory + plan->block_sums);
+    cuda->upload.pinned = cuda->pinned + plan->pinned_staging;
     cuda->pipeline->place(job, (float *)(void *)(cuda->memory + plan->buffers));
 }
 
@@ -132,7 +133,6 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
     if (status == NDT_OK)
         status = ndt_cuda_allocate_pinned(&cuda->device, &pinned, plan->pinned_bytes, "scans on their way up", err);
     cuda->pinned = pinned;
-    cuda->upload.pinned = cuda->pinned + plan->pinned_staging;
     if (status == NDT_OK)
         status = ndt_cuda_clear(&cuda->device, cuda->memory + plan->ticket, sizeof(uint32_t), err);
     if (status == NDT_OK)
