@@ -1,5 +1,6 @@
-/* The CUDA backend: what all pipelines share. Memory is allocated at open and when a larger map comes, never
- * else. Per evaluation: 24 bytes up, the pipeline's kernels, one row of sums down, one synchronisation. */
+/* The CUDA backend: what all pipelines share. Memory is allocated at open and when a larger map comes (twice when
+ * maps are offered: for the one in use and for the next), never else. Per evaluation: 24 bytes up, the pipeline's
+ * kernels, one row of sums down, one synchronisation. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 
 #include "cuda_dump.h"
 #include "cuda_map.h"
+#include "cuda_map_upload.h"
 #include "cuda_overheads.h"
 #include "cuda_pipeline.h"
 #include "cuda_plan.h"
@@ -44,6 +46,8 @@ struct cuda_backend {
     char *pinned;
     struct ndt_map *map;
     struct ndt_cuda_map on_device;
+    struct ndt_cuda_map_upload upload;
+    int has_told; /* that there is no room for two maps */
     struct ndt_gpu_job job;
     unsigned scans_queued; /* since the last wait */
     unsigned next_scan;    /* of the pool of pinned buffers */
@@ -85,6 +89,7 @@ static void cuda_close(struct ndt_backend *backend)
     if (!cuda)
         return;
     ndt_cuda_resident_close(&cuda->resident);
+    ndt_cuda_map_upload_free(&cuda->upload, &cuda->device);
     ndt_cuda_map_free(&cuda->on_device, &cuda->device);
     ndt_cuda_release(&cuda->device, cuda->memory);
     ndt_cuda_release_pinned(&cuda->device, cuda->pinned);
@@ -106,6 +111,7 @@ static void place_buffers(struct cuda_backend *cuda)
     job->sums = (double *)(void *)(cuda->memory + plan->sums);
     job->ticket = (uint32_t *)(void *)(cuda->memory + plan->ticket);
     job->block_sums = (double *)(void *)(cuda->memory + plan->block_sums);
+    cuda->upload.pinned = cuda->pinned + plan->pinned_staging;
     cuda->pipeline->place(job, (float *)(void *)(cuda->memory + plan->buffers));
 }
 
@@ -180,18 +186,64 @@ static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_back
     return status;
 }
 
+static int is_on_device(const struct cuda_backend *cuda, const struct ndt_map *map)
+{
+    return cuda->on_device.is_loaded && cuda->on_device.id == map->id;
+}
+
+static void use_map(struct cuda_backend *cuda, struct ndt_map *map)
+{
+    ndt_map_retain(map);
+    ndt_map_release(cuda->map);
+    cuda->map = map;
+}
+
 static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    ndt_map_retain(map);
-    ndt_map_release(cuda->map);
-    cuda->map = NULL;
-    enum ndt_status status = map ? ndt_cuda_map_load(&cuda->on_device, &cuda->device, map, err) : NDT_OK;
-    cuda->scans_queued = 0; /* loading waits */
+    enum ndt_status status = NDT_OK;
+    ndt_cuda_map_upload_cancel(&cuda->upload);
+    if (map && !is_on_device(cuda, map)) {
+        ndt_cuda_map_upload_free(&cuda->upload, &cuda->device); /* its memory may be what is missing */
+        status = ndt_cuda_map_load(&cuda->on_device, &cuda->device, map, err);
+    }
     if (status == NDT_OK)
-        cuda->map = map;
-    else
-        ndt_map_release(map);
+        use_map(cuda, map);
+    else if (!cuda->on_device.is_loaded) /* the one before had to go */
+        use_map(cuda, NULL);
+    return status;
+}
+
+static void tell_no_room(struct cuda_backend *cuda, const char *why)
+{
+    if (!cuda->has_told)
+        fprintf(stderr,
+                "ndtd: warning: backend %s: %s; without room for two maps matching waits while one is uploaded in "
+                "place of the other\n",
+                NDT_CUDA_NAME, why);
+    cuda->has_told = 1;
+}
+
+static enum ndt_status cuda_offer_map(struct ndt_backend *backend, struct ndt_map *map, int *taken,
+                                      struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    struct ndt_error why = {""};
+    enum ndt_status status = NDT_OK;
+    *taken = !map || is_on_device(cuda, map);
+    if (!*taken)
+        status = ndt_cuda_map_upload_carry(&cuda->upload, &cuda->device, &cuda->on_device, map, taken, &why);
+    if (status == NDT_OK && !*taken)
+        return NDT_OK;
+    if (status == NDT_ERR_LIMIT || status == NDT_ERR_MEMORY) {
+        tell_no_room(cuda, why.text);
+    } else if (status != NDT_OK) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    status = cuda_set_map(backend, map, err); /* finds it there, but where there was no room */
+    *taken = status == NDT_OK;
     return status;
 }
 
@@ -470,7 +522,9 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
         snprintf(
             text + used, size - used,
             "a map needs as much as on the host: %zu bytes per voxel, and its index; larger scans or maps than "
-            "fit are refused\n",
+            "fit are refused\n"
+            "a live map change needs room for the old and the new map, or matching waits while the new one is "
+            "uploaded\n",
             sizeof(struct ndt_voxel));
 }
 
@@ -492,4 +546,5 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .search_limit = cuda_search_limit,
     .set_scans = cuda_set_scans,
     .search = cuda_search,
+    .offer_map = cuda_offer_map,
 };

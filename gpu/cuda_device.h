@@ -20,7 +20,7 @@ struct CUevent_st;
 struct CUgraphExec_st;
 
 enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_COPY, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
-enum { NDT_CUDA_MARKS = 8 };
+enum { NDT_CUDA_MARKS = 8 }; /* the last ones are the map's: see cuda_map_upload.h */
 
 struct ndt_cuda_device {
     int index;

@@ -30,6 +30,7 @@ void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipelin
     out->pinned_results = reserve(&out->pinned_bytes, out->batch_bytes);
     for (int i = 0; i < NDT_CUDA_POOL; i++)
         out->pinned_scans[i] = reserve(&out->pinned_bytes, scan_bytes);
+    out->pinned_staging = reserve(&out->pinned_bytes, (size_t)NDT_CUDA_STAGING * NDT_CUDA_STAGING_BYTES);
 }
 
 size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t bytes)

@@ -6,6 +6,8 @@
 #include "ndt/map.h"
 
 enum { NDT_CUDA_POOL = 2, NDT_CUDA_ALIGNMENT = 256 };
+/* Buffers for a map on its way up, and the size of each. */
+enum { NDT_CUDA_STAGING = 4, NDT_CUDA_STAGING_BYTES = 512 << 10 };
 /* Searches of a launch, and rows of the trace of each. */
 enum { NDT_CUDA_ITEMS = 256, NDT_CUDA_TRACE = 48 };
 
@@ -18,6 +20,7 @@ struct ndt_cuda_plan {
     size_t batch_bytes;
     size_t device_bytes;
     size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
+    size_t pinned_staging; /* NDT_CUDA_STAGING buffers in a row */
     size_t pinned_bytes;
 };
 

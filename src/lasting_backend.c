@@ -13,7 +13,7 @@ struct lasting_backend {
     struct ndt_backend *inner;
     const struct ndt_backend_ops *first; /* what was asked for */
     struct ndt_backend_config config;
-    struct ndt_map *map;
+    struct ndt_map *map; /* in use; one that is offered is offered again by whoever did, until it is taken */
     struct ndt_cloud scan;
     int has_scan;
     int failures;
@@ -104,6 +104,7 @@ static enum ndt_status recover(struct lasting_backend *lasting, const struct ndt
 struct call {
     enum ndt_status (*act)(struct ndt_backend *inner, const struct call *call, struct ndt_error *err);
     struct ndt_map *map;
+    int *taken;
     const struct ndt_cloud *scan;
     const struct ndt_eval_request *request;
     struct ndt_eval *sums;
@@ -131,6 +132,16 @@ static enum ndt_status act_set_map(struct ndt_backend *inner, const struct call 
     return inner->ops->set_map(inner, call->map, err);
 }
 
+/* The CPU, once it has taken over, takes a map at once. */
+static enum ndt_status act_offer_map(struct ndt_backend *inner, const struct call *call, struct ndt_error *err)
+{
+    if (inner->ops->offer_map)
+        return inner->ops->offer_map(inner, call->map, call->taken, err);
+    enum ndt_status status = inner->ops->set_map(inner, call->map, err);
+    *call->taken = status == NDT_OK;
+    return status;
+}
+
 static enum ndt_status act_set_scan(struct ndt_backend *inner, const struct call *call, struct ndt_error *err)
 {
     return inner->ops->set_scan(inner, call->scan, err);
@@ -141,17 +152,34 @@ static enum ndt_status act_eval(struct ndt_backend *inner, const struct call *ca
     return inner->ops->eval(inner, call->request, call->sums, err);
 }
 
+static void use_map(struct lasting_backend *lasting, struct ndt_map *map)
+{
+    ndt_map_retain(map);
+    ndt_map_release(lasting->map);
+    lasting->map = map;
+}
+
 static enum ndt_status lasting_set_map(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err)
 {
     struct lasting_backend *lasting = (struct lasting_backend *)backend;
     const struct call call = {.act = act_set_map, .map = map};
     enum ndt_status status = perform(lasting, &call, err);
-    if (status != NDT_OK)
-        return status;
-    ndt_map_retain(map);
-    ndt_map_release(lasting->map);
-    lasting->map = map;
-    return NDT_OK;
+    if (status == NDT_OK)
+        use_map(lasting, map);
+    return status;
+}
+
+static enum ndt_status lasting_offer_map(struct ndt_backend *backend, struct ndt_map *map, int *taken,
+                                         struct ndt_error *err)
+{
+    struct lasting_backend *lasting = (struct lasting_backend *)backend;
+    const struct call call = {.act = act_offer_map, .map = map, .taken = taken};
+    *taken = 0;
+    enum ndt_status status = perform(lasting, &call, err);
+    *taken = status == NDT_OK && *taken;
+    if (*taken)
+        use_map(lasting, map);
+    return status;
 }
 
 static enum ndt_status lasting_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
@@ -262,6 +290,7 @@ static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backe
     lasting->ops.search_limit = lasting_search_limit;
     lasting->ops.set_scans = lasting_set_scans;
     lasting->ops.search = lasting_search;
+    lasting->ops.offer_map = inner->ops->offer_map ? lasting_offer_map : NULL;
     lasting->ops.overheads = NULL; /* would be measured on whatever is there now */
     lasting->base.ops = &lasting->ops;
     ndt_cloud_init(&lasting->scan);

@@ -67,15 +67,33 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner)
     free(aligner);
 }
 
-enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map, struct ndt_error *err)
+static void use_map(struct ndt_aligner *aligner, struct ndt_map *map)
 {
-    enum ndt_status status = aligner->backend->ops->set_map(aligner->backend, map, err);
-    if (status != NDT_OK)
-        return status;
     ndt_map_retain(map);
     ndt_map_release(aligner->map);
     aligner->map = map;
-    return NDT_OK;
+}
+
+enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map, struct ndt_error *err)
+{
+    enum ndt_status status = aligner->backend->ops->set_map(aligner->backend, map, err);
+    if (status == NDT_OK)
+        use_map(aligner, map);
+    return status;
+}
+
+enum ndt_status ndt_aligner_offer_map(struct ndt_aligner *aligner, struct ndt_map *map, int *taken,
+                                      struct ndt_error *err)
+{
+    struct ndt_backend *backend = aligner->backend;
+    *taken = 0;
+    const int at_once = !backend->ops->offer_map || !aligner->map;
+    enum ndt_status status =
+        at_once ? backend->ops->set_map(backend, map, err) : backend->ops->offer_map(backend, map, taken, err);
+    *taken = status == NDT_OK && (at_once || *taken);
+    if (*taken)
+        use_map(aligner, map);
+    return status;
 }
 
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count)

@@ -98,15 +98,19 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     free(pipeline);
 }
 
-enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
+static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
 {
-    enum ndt_status status = ndt_aligner_set_map(pipeline->aligner, map, err);
-    if (status != NDT_OK)
-        return status;
     ndt_map_retain(map);
     ndt_map_release(pipeline->map);
     pipeline->map = map;
-    return NDT_OK;
+}
+
+enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
+{
+    enum ndt_status status = ndt_aligner_set_map(pipeline->aligner, map, err);
+    if (status == NDT_OK)
+        keep_map(pipeline, map);
+    return status;
 }
 
 /* Takes `backend` over, whatever comes of it. */
@@ -159,6 +163,15 @@ int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct n
     *points = pipeline->last_points;
     *T_map_sensor = pipeline->T_map_last;
     return pipeline->last_points != NULL;
+}
+
+enum ndt_status ndtd_pipeline_offer_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, int *taken,
+                                        struct ndt_error *err)
+{
+    enum ndt_status status = ndt_aligner_offer_map(pipeline->aligner, map, taken, err);
+    if (status == NDT_OK && *taken)
+        keep_map(pipeline, map);
+    return status;
 }
 
 void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings)

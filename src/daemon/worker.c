@@ -15,8 +15,9 @@
 #include "ndtd/stopwatch.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
-/* How long the thread sleeps at most: then it looks for new maps, and feeds the watchdog. */
-static const double NAP_US = 50e3;
+/* How long the thread sleeps at most: then it looks for new maps, and feeds the watchdog. A map on its way to a
+ * device goes there part by part, one per look. */
+static const double NAP_US = 50e3, MAP_NAP_US = 1e3;
 /* Kept for publishing: the longest time it took lately, which fades with every scan, and a little more. One slow
  * publication may not take the time of many scans: at most this part of the budget. */
 static const double RESERVE_FADE = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
@@ -54,6 +55,8 @@ struct ndtd_worker {
     int has_looked;                       /* for a route: once, with the first map */
     struct ndt_map *map;                  /* the pipeline's */
     struct ndt_result_message message;
+    struct ndt_map *coming; /* offered and not yet taken; a reference */
+    int is_coming;          /* with `coming` NULL: no map */
     uint64_t map_id, config_hash;
     double publish_us, reserve_us;
     double fed_us, feed_every_us;
@@ -100,18 +103,32 @@ static void read_mail(struct ndtd_worker *worker)
     publish_state(worker);
 }
 
+static void expect_map(struct ndtd_worker *worker, struct ndt_map *map, int is_coming)
+{
+    ndt_map_release(worker->coming);
+    worker->coming = map;
+    worker->is_coming = is_coming;
+}
+
+/* The newest map counts, also when an older one is on its way still. */
 static void take_map(struct ndtd_worker *worker)
 {
     struct ndt_map *map;
     struct ndt_error err = {""};
-    if (!worker->parts.loader || !ndtd_map_loader_take(worker->parts.loader, &map))
+    int taken;
+    if (worker->parts.loader && ndtd_map_loader_take(worker->parts.loader, &map))
+        expect_map(worker, map, 1);
+    if (!worker->is_coming)
         return;
-    if (ndtd_pipeline_set_map(worker->pipeline, map, &err) == NDT_OK) {
-        worker->map_id = map ? map->id : 0;
-        worker->map = map;
+    enum ndt_status status = ndtd_pipeline_offer_map(worker->pipeline, worker->coming, &taken, &err);
+    if (status == NDT_OK && !taken)
+        return;
+    if (status == NDT_OK) {
+        worker->map_id = worker->coming ? worker->coming->id : 0;
+        worker->map = worker->coming;
     } else
         ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be taken over, the one before stays: %s", err.text);
-    ndt_map_release(map);
+    expect_map(worker, NULL, 0);
     publish_state(worker);
 }
 
@@ -309,9 +326,10 @@ static void run(struct ndtd_worker *worker)
     struct ndtd_waiting_frame *frames[FRAMES_AT_ONCE];
     for (;;) {
         const int closed = ndtd_queue_closed(worker->parts.queue); /* before: what waits is answered all the same */
-        const size_t count = ndtd_queue_take(worker->parts.queue, NAP_US, (unsigned)worker->settings.batch_max,
-                                             frames, FRAMES_AT_ONCE);
-        between_frames(worker);
+        const size_t count = ndtd_queue_take(worker->parts.queue, worker->is_coming ? MAP_NAP_US : NAP_US,
+                                             (unsigned)worker->settings.batch_max, frames, FRAMES_AT_ONCE);
+        if (count == 0)
+            between_frames(worker);
         if (count == 0 && closed)
             return;
         handle_batch(worker, frames, count);
@@ -366,6 +384,7 @@ static void *work(void *context)
             worker->parts.sink.close(worker->parts.sink.context);
     }
     ndtd_router_destroy(worker->router);
+    expect_map(worker, NULL, 0);
     ndtd_pipeline_destroy(worker->pipeline);
     return NULL;
 }

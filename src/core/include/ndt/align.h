@@ -126,6 +126,11 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner);
 /* Checks that the map has the levels of `params` and hands it to the backend. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map,
                                                    struct ndt_error *err);
+/* The same without waiting, between scans, to be called until *taken is 1; the map before is used until then. At
+ * once where the backend does not offer it, and where there is no map yet: there is nothing to go on with. On
+ * failure the offer is forgotten. See ndt_backend_ops.offer_map. */
+NDT_MUST_CHECK enum ndt_status ndt_aligner_offer_map(struct ndt_aligner *aligner, struct ndt_map *map, int *taken,
+                                                     struct ndt_error *err);
 /* What things take here: fixed_us + point_us * points of the scan. Bounds the iterations where a deadline is set,
  * and nothing else. All zero: not known. */
 struct ndt_cost {

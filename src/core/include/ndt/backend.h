@@ -72,7 +72,7 @@ struct ndt_backend_ops {
     enum ndt_status (*open)(struct ndt_backend **out, const struct ndt_backend_config *config,
                             struct ndt_error *err);
     void (*close)(struct ndt_backend *backend);
-    /* Keeps a reference to the map until the next set_map or close. */
+    /* Keeps a reference to the map until the next one or close. After NDT_ERR_LIMIT the map before stays. */
     enum ndt_status (*set_map)(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err);
     /* Copies the points (count, x_m, y_m, z_m; the cloud's origin is ignored). Non-finite points match nothing. */
     enum ndt_status (*set_scan)(struct ndt_backend *backend, const struct ndt_cloud *scan, struct ndt_error *err);
@@ -106,6 +106,15 @@ struct ndt_backend_ops {
                               struct ndt_search_item *items, size_t count, double until_us, struct ndt_error *err);
     /* Measures over so many rounds; counts them in the counters as well. */
     enum ndt_status (*overheads)(struct ndt_backend *backend, int rounds, struct ndt_overheads *out,
+                                 struct ndt_error *err);
+    /* set_map without waiting, for maps that come while scans are matched: begins or goes on with the upload of
+     * `map`, a bounded part of it per call, and returns; call it with the same map between scans until *taken is 1.
+     * Until then everything is computed on the map before, from then on with the results that set_map would have
+     * led to. Holds a reference meanwhile. Another map than the last offered one, or set_map, ends what was on its
+     * way; NULL or the map in use is taken at once. Allocates when the map is larger than those before. Both maps
+     * have to fit on the device: where they do not, it says so once on stderr and does what set_map does, the old
+     * map first. After an error the offer is forgotten and errors are those of set_map; *taken is 0 then. */
+    enum ndt_status (*offer_map)(struct ndt_backend *backend, struct ndt_map *map, int *taken,
                                  struct ndt_error *err);
 };
 

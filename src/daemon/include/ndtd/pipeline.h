@@ -44,6 +44,10 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipelin
  * map before stays. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map,
                                                      struct ndt_error *err);
+/* The same without waiting, to be called between frames until *taken is 1: scans meet the map before until then.
+ * For the live daemon; when a map is taken depends on time. See ndt_aligner_offer_map. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_offer_map(struct ndtd_pipeline *pipeline, struct ndt_map *map,
+                                                       int *taken, struct ndt_error *err);
 /* Between frames. Takes over what can change while running (settings_change.h says what that is) and leaves the
  * rest as it was at create. */
 void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings);

@@ -2,7 +2,9 @@
  *
  * It takes all that wait, up to batch.max scans, and handles them in their order; a batch is never waited for.
  * Between frames it takes over new maps and what was asked for with the functions below: so a thing asked for
- * before a scan was sent holds for that scan. Every scan that was taken leaves exactly one result.
+ * before a scan was sent holds for that scan. Every scan that was taken leaves exactly one result. A new map goes
+ * to a device part by part, one before each frame and one every millisecond without frames, and holds once it is
+ * there.
  *
  * Deadline: budget_s after the arrival of the last byte, less what publishing took lately. The clock bounds the
  * work and writes timings, nothing else: without a deadline hit the results are those of the replay, bit for bit.

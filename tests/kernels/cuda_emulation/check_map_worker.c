@@ -1,0 +1,171 @@
+/* The matching thread on the emulated device: a new map arrives without scans, between scans, and not at all when
+ * the thread is stopped meanwhile. */
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ndt_io/compiled_map.h"
+#include "ndtd/stopwatch.h"
+#include "ndtd/worker.h"
+#include "street_drive.h"
+#include "temp_dir.h"
+
+static const double PATIENCE_US = 60e6;
+
+static struct ndt_map *other;
+static struct ndtd_queue *queue;
+static struct ndtd_map_loader *loader;
+static struct ndtd_worker *worker;
+static struct ndt_result_message answers[DRIVE_SCANS];
+static size_t answer_count;
+static sem_t answered;
+
+static enum ndt_status keep(void *context, const struct ndt_result_message *result, struct ndt_error *ignored)
+{
+    (void)context, (void)ignored;
+    answers[answer_count++] = *result;
+    sem_post(&answered);
+    return NDT_OK;
+}
+
+static void set(const char *name, const char *text)
+{
+    must(ndtd_option_set_text(&drive.settings, name, text, &err));
+    must(ndtd_settings_finish(&drive.settings, &err));
+}
+
+static void start(void)
+{
+    const struct ndtd_map_loader_config config = {.map = drive.settings.map};
+    must(ndtd_map_loader_create(&loader, &config, &err));
+    const struct ndtd_worker_parts parts = {
+        .settings = &drive.settings, .queue = queue, .loader = loader, .map = drive.map, .sink = {.send = keep}};
+    must(ndtd_worker_start(&worker, &parts, &err));
+}
+
+static void setup(void)
+{
+    const struct world world = {WORLD_STREET, 5, 120, 0.02};
+    struct ndt_cloud cloud;
+    street_drive_make();
+    temp_dir_make();
+    set("backend.name", "cuda-emulated");
+    set("live.budget_ms", "60000");
+    set("preprocess.sample_count", "300");
+    ndt_cloud_init(&cloud);
+    must(world_map(&cloud, &world, 110000, (double[3]){0, 0, 0}, &err));
+    must(ndt_map_from_cloud(&other, &drive.settings.map, &cloud, &err));
+    ndt_cloud_free(&cloud);
+    must(ndt_map_save(other, temp_path("other.ndtmap"), &err));
+    must(ndt_map_save(drive.map, temp_path("first.ndtmap"), &err));
+    answer_count = 0;
+    sem_init(&answered, 0, 0);
+    must(ndtd_queue_create(&queue, 8, &err));
+    start();
+}
+
+static void teardown(void)
+{
+    ndtd_worker_stop(worker);
+    ndtd_map_loader_destroy(loader);
+    ndtd_queue_destroy(queue);
+    sem_destroy(&answered);
+    ndt_map_release(other);
+    temp_dir_remove();
+    street_drive_free();
+}
+
+static void give(enum ndt_message_type type, const struct ndt_frame *frame, uint64_t seq)
+{
+    struct ndtd_waiting_frame pushed;
+    int dropped;
+    const struct ndtd_waiting_frame waiting = {.type = type,
+                                               .data = frame->data,
+                                               .size = frame->size,
+                                               .arrival_us = ndtd_now_us(),
+                                               .seq = seq,
+                                               .stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)seq,
+                                               .frame_id = "lidar"};
+    must(ndtd_queue_give(queue, &waiting, &dropped, &pushed, &err));
+}
+
+static uint64_t map_in_use(void)
+{
+    struct ndtd_worker_status status;
+    ndtd_worker_status(worker, &status);
+    return status.map_id;
+}
+
+static void wait_for(uint64_t map_id)
+{
+    const double start_us = ndtd_now_us();
+    while (map_in_use() != map_id && ndtd_now_us() - start_us < PATIENCE_US)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    ck_assert_uint_eq(map_in_use(), map_id);
+}
+
+START_TEST(a_map_arrives_without_scans)
+{
+    ck_assert_uint_eq(map_in_use(), drive.map->id);
+    ndtd_map_loader_load(loader, temp_path("other.ndtmap"), NULL);
+    wait_for(other->id);
+    ndtd_map_loader_load(loader, NULL, NULL);
+    wait_for(0);
+    ndtd_map_loader_load(loader, temp_path("first.ndtmap"), NULL);
+    wait_for(drive.map->id);
+}
+END_TEST
+
+/* The first scans meet the first map; once one has met the other one, all do. */
+START_TEST(a_map_arrives_between_scans)
+{
+    give(NDT_MESSAGE_INITIAL_POSE, &drive.start, 0);
+    give(NDT_MESSAGE_SCAN, &drive.scans[0], 0);
+    sem_wait(&answered);
+    ndtd_map_loader_load(loader, temp_path("other.ndtmap"), NULL);
+    ck_assert_int_eq(ndtd_map_loader_wait(loader, 60), 1);
+    for (size_t i = 1; i < 8; i++)
+        give(NDT_MESSAGE_SCAN, &drive.scans[i], i);
+    for (size_t i = 1; i < 8; i++)
+        sem_wait(&answered);
+    wait_for(other->id);
+    give(NDT_MESSAGE_SCAN, &drive.scans[8], 8);
+    sem_wait(&answered);
+    ck_assert_uint_eq(answers[0].map_id, drive.map->id);
+    ck_assert_uint_eq(answers[8].map_id, other->id);
+    for (size_t i = 0; i < 9; i++) {
+        ck_assert_int_eq(answers[i].result.outcome, NDT_CONVERGED);
+        ck_assert(answers[i].map_id == drive.map->id || answers[i].map_id == other->id);
+        if (i > 0 && answers[i - 1].map_id == other->id)
+            ck_assert_uint_eq(answers[i].map_id, other->id);
+    }
+}
+END_TEST
+
+/* Whatever is on its way is given back: the sanitizer looks. */
+START_TEST(a_stop_in_the_middle_leaves_nothing)
+{
+    ndtd_map_loader_load(loader, temp_path("other.ndtmap"), NULL);
+    ck_assert_int_eq(ndtd_map_loader_wait(loader, 60), 1);
+    ndtd_worker_stop(worker);
+    worker = NULL;
+    ck_assert_int_eq(drive.map->references, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("map_worker");
+    TCase *all = tcase_create("map_worker");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_set_timeout(all, 240);
+    tcase_add_test(all, a_map_arrives_without_scans);
+    tcase_add_test(all, a_map_arrives_between_scans);
+    tcase_add_test(all, a_stop_in_the_middle_leaves_nothing);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
