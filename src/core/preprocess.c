@@ -88,7 +88,9 @@ static void set_sweep(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
         pre->end_s = last_s;
         pre->reference_s = ((double)first_s + (double)last_s) / 2 + 0.0; /* no -0 */
     }
-    if (pre->deskew != NDT_DESKEW_OFF)
+    if (pre->deskew == NDT_DESKEW_OFF)
+        pre->start_s = pre->end_s = 0;
+    else
         ndt_sweep_set(&pre->sweep, &pre->twist, pre->start_s, pre->end_s, pre->reference_s);
 }
 
@@ -103,6 +105,7 @@ static void take_block(const struct ndt_preprocessor *pre, const struct ndt_clou
 
 static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
+    ndt_voxel_filter_start(&pre->filter, pre->crop.params->voxel_m, pre->start_s, pre->end_s);
     struct block_room room;
     struct ndt_point_block block = block_in(&room);
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
@@ -122,24 +125,11 @@ static void move_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
     }
 }
 
-static uint64_t random_next(uint64_t *state) /* splitmix64 (Steele, Lea, Flood 2014) */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* Selection sampling (Knuth, TAOCP 2, algorithm S): exactly `wanted` of `count`, in their order. */
+/* Exactly `wanted` of `count`, in their order, spread over the whole sweep. */
 static void choose(uint32_t *picks, size_t count, size_t wanted, uint64_t seed)
 {
-    uint64_t state = seed;
-    size_t chosen = 0;
-    for (size_t i = 0; chosen < wanted; i++) { /* what is chosen cannot be predicted: no branch on it */
-        const uint64_t left = count - i, needed = wanted - chosen;
-        picks[chosen] = (uint32_t)i;
-        chosen += (random_next(&state) >> 32) * left >> 32 < needed;
-    }
+    for (size_t j = 0; j < wanted; j++)
+        picks[j] = ndt_sample_pick(seed, (uint32_t)j, (uint32_t)wanted, (uint32_t)count);
 }
 
 static void copy_picked(const struct ndt_cloud *in, const uint32_t *picks, size_t count, struct ndt_cloud *out)
@@ -180,7 +170,7 @@ static enum ndt_status reserve(struct ndt_preprocessor *pre, size_t points, stru
     if (status == NDT_OK)
         status = ndt_cloud_reserve(&pre->again, points, NDT_CLOUD_TIME, err);
     if (status == NDT_OK && pre->crop.params->voxel_m > 0)
-        status = ndt_voxel_filter_start(&pre->filter, points, pre->crop.params->voxel_m, err);
+        status = ndt_voxel_filter_reserve(&pre->filter, points, err);
     else if (status == NDT_OK)
         status = ndt_cloud_reserve(&pre->moved, with_pad, NDT_CLOUD_TIME, err);
     if (status != NDT_OK || with_pad <= pre->pick_capacity)
