@@ -8,6 +8,9 @@
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
 
+#define NDT_DEVICE
+#include "ndt/front_math.h"
+
 static const double DEG = 0.017453292519943295;
 
 const char *ndt_outcome_name(enum ndt_outcome outcome)
@@ -157,18 +160,14 @@ void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const
 
 void ndt_second_moments(const struct ndt_cloud *scan, double out_m2[6])
 {
-    double sum[6] = {0}, finite = 0;
-    for (size_t i = 0; i < scan->count; i++) {
-        const double x[3] = {scan->x_m[i], scan->y_m[i], scan->z_m[i]};
-        if (!isfinite(x[0] + x[1] + x[2]))
-            continue;
-        finite++;
-        for (int r = 0, at = 0; r < 3; r++)
-            for (int c = r; c < 3; c++)
-                sum[at++] += x[r] * x[c];
-    }
+    double lanes[NDT_MOMENT_LANES][7] = {{0}}, sum[7] = {0};
+    for (size_t i = 0; i < scan->count; i++)
+        ndt_moments_add(lanes[i % NDT_MOMENT_LANES], scan->x_m[i], scan->y_m[i], scan->z_m[i]);
+    for (int lane = 0; lane < NDT_MOMENT_LANES; lane++)
+        for (int i = 0; i < 7; i++)
+            sum[i] += lanes[lane][i];
     for (int i = 0; i < 6; i++)
-        out_m2[i] = finite > 0 ? sum[i] / finite : 0;
+        out_m2[i] = sum[6] > 0 ? sum[i] / sum[6] : 0;
 }
 
 /* Rows of the last alignment as they are told: poses in the map instead of p. */

@@ -19,7 +19,7 @@ struct ndt_preprocessor {
     struct ndt_sweep sweep;
     struct ndt_twist twist; /* the motion that was undone */
     enum ndt_deskew deskew;
-    double start_s, end_s, reference_s;
+    struct ndt_sweep_span span;
 };
 
 /* Room for one block of points. */
@@ -78,20 +78,9 @@ static struct ndt_point_block block_of(const struct ndt_cloud *cloud, size_t fir
 
 static void set_sweep(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
-    const struct ndt_preprocess_params *params = pre->crop.params;
-    float first_s, last_s;
-    pre->start_s = -params->sweep_s / 2;
-    pre->end_s = params->sweep_s / 2;
-    pre->reference_s = 0;
-    if (pre->deskew == NDT_DESKEW_TIME && ndt_crop_times(&pre->crop, raw, &first_s, &last_s)) {
-        pre->start_s = first_s;
-        pre->end_s = last_s;
-        pre->reference_s = ((double)first_s + (double)last_s) / 2 + 0.0; /* no -0 */
-    }
-    if (pre->deskew == NDT_DESKEW_OFF)
-        pre->start_s = pre->end_s = 0;
-    else
-        ndt_sweep_set(&pre->sweep, &pre->twist, pre->start_s, pre->end_s, pre->reference_s);
+    pre->span = ndt_crop_span(&pre->crop, raw);
+    if (pre->deskew != NDT_DESKEW_OFF)
+        ndt_sweep_set(&pre->sweep, &pre->twist, pre->span.start_s, pre->span.end_s, pre->span.reference_s);
 }
 
 /* Usable points, moved to the reference moment. */
@@ -105,7 +94,7 @@ static void take_block(const struct ndt_preprocessor *pre, const struct ndt_clou
 
 static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
-    ndt_voxel_filter_start(&pre->filter, pre->crop.params->voxel_m, pre->start_s, pre->end_s);
+    ndt_voxel_filter_start(&pre->filter, pre->crop.params->voxel_m, pre->span.start_s, pre->span.end_s);
     struct block_room room;
     struct ndt_point_block block = block_in(&room);
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
@@ -187,12 +176,11 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
                                const struct ndt_cloud *raw, uint64_t sequence, const struct ndt_twist *twist,
                                const struct ndt_cloud **out, double *reference_s, struct ndt_error *err)
 {
-    if (params->deskew == NDT_DESKEW_TIME && !raw->time_s && raw->count > 0)
-        return ndt_fail(err, NDT_ERR_FORMAT,
-                        "the scan has no time field, but preprocess.deskew is 'time'; azimuth_cw, azimuth_ccw and "
-                        "off need none");
+    enum ndt_status status = ndt_crop_check(params, raw, err);
+    if (status != NDT_OK)
+        return status;
     ndt_crop_set(&pre->crop, params);
-    enum ndt_status status = reserve(pre, raw->count, err);
+    status = reserve(pre, raw->count, err);
     if (status != NDT_OK)
         return status;
     pre->deskew = params->deskew;
@@ -202,9 +190,9 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
         filter_all(pre, raw);
     else
         move_all(pre, raw);
-    sample(pre, params->seed * 0x9e3779b97f4a7c15u + sequence);
+    sample(pre, ndt_sample_seed(params->seed, sequence));
     *out = &pre->sampled;
-    *reference_s = pre->reference_s;
+    *reference_s = pre->span.reference_s;
     return NDT_OK;
 }
 
@@ -217,7 +205,8 @@ enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct 
     enum ndt_status status = ndt_cloud_reserve(&pre->again, pre->sampled.count, NDT_CLOUD_TIME, err);
     if (status != NDT_OK)
         return status;
-    ndt_sweep_set_change(&pre->sweep, &pre->twist, twist, pre->start_s, pre->end_s, pre->reference_s);
+    ndt_sweep_set_change(&pre->sweep, &pre->twist, twist, pre->span.start_s, pre->span.end_s,
+                         pre->span.reference_s);
     const struct ndt_point_block from = block_of(&pre->sampled, 0);
     struct ndt_point_block to = block_of(&pre->again, 0);
     ndt_sweep_apply(&pre->sweep, &from, &to);

@@ -9,7 +9,10 @@
 #ifndef NDT_FRONT_MATH_H
 #define NDT_FRONT_MATH_H
 
+#include <math.h>
 #include <stdint.h>
+
+#include "ndt/front.h"
 
 #ifndef NDT_DEVICE
 #error "define NDT_DEVICE before including front_math.h"
@@ -19,12 +22,6 @@
 #define NDT_FILTER_PARTS 1048576
 /* The first cell lies this many before the origin. */
 #define NDT_FILTER_CELLS 1048576
-
-/* A sweep; times outside count as its ends. */
-struct ndt_filter_times {
-    double begin_s, length_s;
-    float first_s, parts_per_s; /* parts = (time - first) * parts_per_s */
-};
 
 static inline NDT_DEVICE struct ndt_filter_times ndt_filter_times_of(double begin_s, double end_s)
 {
@@ -53,6 +50,96 @@ static inline NDT_DEVICE float ndt_filter_mean_time(struct ndt_filter_times time
     return (float)(times.begin_s + (double)(int64_t)sum / ((double)n * NDT_FILTER_PARTS) * times.length_s);
 }
 
+/* ---- point by point; on the CPU crop.c, sweep.c and voxel_filter.c do the same to a vector of points ---- */
+
+/* Abramowitz & Stegun 4.4.49 on [0, 1], unfolded to the full circle. */
+static inline NDT_DEVICE float ndt_front_arc_tangent(float y, float x)
+{
+    const float ax = fabsf(x), ay = fabsf(y);
+    const float high = ax > ay ? ax : ay, low = ax > ay ? ay : ax;
+    const float a = high > 0 ? low / high : 0, s = a * a;
+    float r = (((0.0208351f * s - 0.0851330f) * s + 0.1801410f) * s - 0.3302995f) * s + 0.9998660f;
+    r *= a;
+    r = ay > ax ? 1.57079633f - r : r;
+    r = x < 0 ? 3.14159265f - r : r;
+    return y < 0 ? -r : r;
+}
+
+/* When in the sweep a point was seen [s]; time_s: what the cloud says. */
+static inline NDT_DEVICE float ndt_front_time(const struct ndt_front *front, float x_m, float y_m, float time_s)
+{
+    if (front->deskew == NDT_DESKEW_OFF)
+        return 0;
+    if (front->deskew == NDT_DESKEW_TIME)
+        return time_s;
+    const float turn = ndt_front_arc_tangent(y_m, x_m) * 0.159154943f; /* -1/2 .. 1/2 */
+    return front->sweep_s * (front->deskew == NDT_DESKEW_AZIMUTH_CW ? -turn : turn);
+}
+
+/* Whether a point is used; comparisons with NaN are false. */
+static inline NDT_DEVICE int ndt_front_is_usable(const struct ndt_front *front, const float p_m[3], float time_s)
+{
+    for (int k = 0; k < 3; k++)
+        if (!(p_m[k] >= front->low_m[k] && p_m[k] <= front->high_m[k]))
+            return 0;
+    if (!(time_s - time_s == 0))
+        return 0;
+    const float r2 = p_m[0] * p_m[0] + p_m[1] * p_m[1] + p_m[2] * p_m[2];
+    if (r2 >= front->certain_low_m2 && r2 <= front->certain_high_m2)
+        return 1;
+    if (!(r2 >= front->possible_low_m2 && r2 <= front->possible_high_m2))
+        return 0;
+    const double x = (double)p_m[0], y = (double)p_m[1], z = (double)p_m[2], exact = x * x + y * y + z * z;
+    return exact >= front->near_m2 && exact <= front->far_m2;
+}
+
+static inline NDT_DEVICE float ndt_front_at_knot(const float knot[4][4], int row, const float p_m[3])
+{
+    return knot[0][row] * p_m[0] + knot[1][row] * p_m[1] + knot[2][row] * p_m[2] + knot[3][row];
+}
+
+/* Moves a point to the reference moment. */
+static inline NDT_DEVICE void ndt_front_move(const struct ndt_front *front, float time_s, float p_m[3])
+{
+    float at = (time_s - front->start_s) * front->per_s;
+    at = at > 0 ? at : 0;
+    at = at < (float)NDT_FRONT_KNOTS ? at : (float)NDT_FRONT_KNOTS;
+    const int knot = (int)at;
+    const float s = at - (float)knot, before[3] = {p_m[0], p_m[1], p_m[2]};
+    for (int row = 0; row < 3; row++) {
+        const float first = ndt_front_at_knot(front->knots[knot], row, before);
+        const float second = ndt_front_at_knot(front->knots[knot + 1], row, before);
+        p_m[row] = first + s * (second - first);
+    }
+}
+
+/* The key of a point's cell, and where in it and in the sweep the point is, in NDT_FILTER_PARTS. 0: a million cells
+ * away, or no number. */
+static inline NDT_DEVICE int ndt_front_place(const struct ndt_front *front, const float p_m[3], float time_s,
+                                             uint64_t *key, uint32_t parts[4])
+{
+    *key = 0;
+    for (int k = 0; k < 3; k++) {
+        const float at = p_m[k] / front->voxel_m;
+        if (!(at >= -999999.0f && at < 1e6f))
+            return 0;
+        const int32_t cut = (int32_t)at, cell = cut - ((float)cut > at);
+        parts[k] = (uint32_t)((at - (float)cell) * (float)NDT_FILTER_PARTS);
+        *key |= (uint64_t)(uint32_t)(cell + NDT_FILTER_CELLS) << (21 * k);
+    }
+    float since = (time_s - front->times.first_s) * front->times.parts_per_s;
+    since = since > 0 ? since : 0;
+    parts[3] = (uint32_t)(since < (float)NDT_FILTER_PARTS ? since : (float)NDT_FILTER_PARTS);
+    return 1;
+}
+
+/* ---- sampling ---- */
+
+static inline NDT_DEVICE uint64_t ndt_sample_seed(uint64_t seed, uint64_t sequence)
+{
+    return seed * 0x9e3779b97f4a7c15u + sequence;
+}
+
 /* The upper half of number j = 0, 1, ... of splitmix64 (Steele, Lea, Flood 2014). */
 static inline NDT_DEVICE uint32_t ndt_sample_random(uint64_t seed, uint32_t j)
 {
@@ -68,6 +155,23 @@ static inline NDT_DEVICE uint32_t ndt_sample_pick(uint64_t seed, uint32_t j, uin
 {
     const uint64_t low = (uint64_t)j * count / wanted, high = ((uint64_t)j + 1) * count / wanted;
     return (uint32_t)(low + (ndt_sample_random(seed, j) * (high - low) >> 32));
+}
+
+/* ---- second moments ---- */
+
+/* Points go to lanes in turn, and lanes are added in their order: the same sums on a device and on the CPU. */
+#define NDT_MOMENT_LANES 64
+
+/* Adds x x^T of a point to a lane's sums, upper triangle; sum[6]: finite points. */
+static inline NDT_DEVICE void ndt_moments_add(double sum[7], float x_m, float y_m, float z_m)
+{
+    const double x[3] = {(double)x_m, (double)y_m, (double)z_m}, all = x[0] + x[1] + x[2];
+    if (!(all - all == 0))
+        return;
+    for (int r = 0, at = 0; r < 3; r++)
+        for (int c = r; c < 3; c++)
+            sum[at++] += x[r] * x[c];
+    sum[6]++;
 }
 
 #endif
