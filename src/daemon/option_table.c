@@ -34,7 +34,9 @@
      .offset = AT(member), .size = sizeof(double), .min_items = 3, .max_items = 3, .count_offset = NO_COUNT}
 
 static const char *const isas[] = {"auto", "baseline", "avx2", "avx512", "neon", NULL};
-static const char *const cuda_pipelines[] = {"auto", "fused", "staged", NULL};
+static const char *const cuda_pipelines[] = {"auto", "fused", "staged", "resident", "resident-block",
+                                             "resident-cluster", "resident-graph", "resident-chain", NULL};
+static const char *const device_work[] = {"auto", "on", "off", NULL};
 static const char *const variants[] = {"robust", "autoware", NULL};               /* enum ndt_variant */
 static const char *const neighbourhoods[] = {"radius", "direct1", "direct7", "direct27", NULL}; /* ndt_neighbours */
 static const char *const covariances[] = {"unbiased", "autoware", NULL};          /* enum ndt_covariance_kind */
@@ -58,8 +60,13 @@ const struct ndtd_option ndtd_option_table[] = {
          "Instruction set to use; auto = environment variable NDT_CPU_ISA, else the best this CPU has"),
 
     TEXT(NDTD_STRING, "cuda.pipeline", cuda_pipeline, "auto", cuda_pipelines,
-         "How the CUDA backend evaluates: fused = one kernel, staged = a kernel per step for looking inside; auto = fused"),
+         "How the CUDA backend works: fused = one kernel per evaluation, staged = a kernel per step for looking inside, "
+         "resident = whole searches on the device, in the shape that fits (-block, -cluster, -graph, -chain force one); "
+         "auto = fused"),
     INT("cuda.device", compute.device, "0", 0, 63, "", "Which of the CUDA devices, as the driver counts them"),
+    ENUM("cuda.preprocess", compute.preprocess, "auto", device_work,
+         "Crop, motion, filter and sample on the device, for resident pipelines and raw scans of up to backend.max_points; "
+         "auto = off"),
 
     TEXT(NDTD_PATH, "map.path", map_path, "", NULL,
          "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles"),

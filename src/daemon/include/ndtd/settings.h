@@ -20,7 +20,7 @@ struct ndtd_settings {
     char backend[32];                 /* backend.name: auto, cpu, reference, cuda */
     struct ndt_backend_config compute; /* cpu.threads, cpu.spin_us, cpu.pin_threads, cpu.isa, cuda.* */
     char isa[16];                     /* cpu.isa as written; compute.isa follows from it */
-    char cuda_pipeline[16];           /* cuda.pipeline as written; compute.pipeline follows from it */
+    char cuda_pipeline[24];           /* cuda.pipeline as written; compute.pipeline follows from it */
     struct ndt_map_config map;        /* ndt.covariance, ndt.min_points ...; leaves follow ndt.levels */
     char map_path[NDTD_PATH_MAX];     /* map.path */
     struct ndt_align_params align;    /* ndt.* */
