@@ -268,8 +268,10 @@ static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct 
     cuda->job.blocks = ndt_cuda_blocks(scans[0]->count);
     cuda->job.y_m = cuda->job.x_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
     cuda->job.z_m = cuda->job.y_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
-    if (count == 1 && scans[0]->count == 0)
-        return NDT_OK;
+    if (cuda->pipeline->shape != NDT_CUDA_HOST)
+        status = ndt_cuda_resident_prepare(&cuda->resident, err);
+    if (status != NDT_OK || (count == 1 && scans[0]->count == 0))
+        return status;
     status = next_buffer(cuda, &buffer, err);
     if (status != NDT_OK)
         return status;
@@ -418,9 +420,10 @@ static enum ndt_status preprocess(struct cuda_backend *cuda, const struct ndt_fr
                         cuda->pipeline->name);
     enum ndt_status status =
         raw ? ndt_cuda_front_load(&cuda->front, front, raw, err) : ndt_cuda_front_again(&cuda->front, front, err);
-    if (status == NDT_OK)
-        bound_scan(cuda);
-    return status;
+    if (status != NDT_OK)
+        return status;
+    bound_scan(cuda);
+    return ndt_cuda_resident_prepare(&cuda->resident, err);
 }
 
 static enum ndt_status cuda_front(struct ndt_backend *backend, const struct ndt_front *front,

@@ -27,7 +27,7 @@ struct ndt_cuda_plan {
     size_t keys, slots, cell_of, cell_sums, cell_sizes, block_cells, firsts, sampled;
     size_t device_bytes;
     size_t pinned_front; /* as `front` */
-    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch;
+    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
     size_t pinned_bytes;
 };
 

@@ -48,8 +48,9 @@ struct launch {
     unsigned blocks; /* of the largest item */
     int32_t row_capacity;
     int wants_rows;
-    struct ndt_gpu_batch *batch;    /* pinned */
-    struct ndt_gpu_item *gpu_items; /* pinned, behind it */
+    struct ndt_gpu_batch *batch;    /* pinned, on its way up */
+    struct ndt_gpu_item *gpu_items; /* behind it */
+    struct ndt_gpu_item *results;   /* pinned, as they came back */
 };
 
 static struct ndt_gpu_batch *device_batch(const struct ndt_cuda_resident *resident)
@@ -79,6 +80,7 @@ static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct
     launch.row_capacity = NDT_CUDA_TRACE;
     launch.batch = (struct ndt_gpu_batch *)(void *)(resident->pinned + resident->plan->pinned_batch);
     launch.gpu_items = (struct ndt_gpu_item *)(void *)(launch.batch + 1);
+    launch.results = (struct ndt_gpu_item *)(void *)(resident->pinned + resident->plan->pinned_results);
     return launch;
 }
 
@@ -134,10 +136,10 @@ static unsigned round_up_to_power(unsigned n)
 }
 
 /* The graph for this size; made when it is new. */
-static enum ndt_status find_graph(struct ndt_cuda_resident *resident, const struct launch *launch, unsigned length,
-                                  struct ndt_cuda_graph **out, struct ndt_error *err)
+static enum ndt_status find_graph(struct ndt_cuda_resident *resident, size_t count, unsigned most_blocks,
+                                  unsigned length, struct ndt_cuda_graph **out, struct ndt_error *err)
 {
-    const unsigned items = round_up_to_power((unsigned)launch->count), blocks = round_up_to_power(launch->blocks);
+    const unsigned items = round_up_to_power((unsigned)count), blocks = round_up_to_power(most_blocks);
     struct ndt_cuda_cached_graph *oldest = &resident->graphs[0];
     for (int i = 0; i < NDT_CUDA_GRAPHS; i++) {
         struct ndt_cuda_cached_graph *cached = &resident->graphs[i];
@@ -158,16 +160,32 @@ static enum ndt_status find_graph(struct ndt_cuda_resident *resident, const stru
                                NDT_GPU_BLOCK, length, &job, err);
 }
 
-static enum ndt_cuda_shape shape_of(const struct ndt_cuda_resident *resident, const struct launch *launch)
+static enum ndt_cuda_shape shape_for(const struct ndt_cuda_resident *resident, size_t count, unsigned blocks)
 {
-    return resident->shape == NDT_CUDA_AUTOMATIC
-               ? ndt_cuda_choose_shape(resident->facts, launch->count, launch->blocks)
-               : resident->shape;
+    return resident->shape == NDT_CUDA_AUTOMATIC ? ndt_cuda_choose_shape(resident->facts, count, blocks)
+                                                 : resident->shape;
+}
+
+static unsigned graph_length(enum ndt_cuda_shape shape)
+{
+    return shape == NDT_CUDA_CHAIN ? NDT_CUDA_CHAIN_LENGTH : 0;
+}
+
+enum ndt_status ndt_cuda_resident_prepare(struct ndt_cuda_resident *resident, struct ndt_error *err)
+{
+    struct ndt_cuda_graph *graph;
+    unsigned blocks = 1;
+    for (size_t i = 0; i < resident->scan_count; i++)
+        blocks = resident->scans[i].blocks > blocks ? resident->scans[i].blocks : blocks;
+    const enum ndt_cuda_shape shape = shape_for(resident, resident->scan_count, blocks);
+    if (shape != NDT_CUDA_LOOP && shape != NDT_CUDA_CHAIN)
+        return NDT_OK;
+    return find_graph(resident, resident->scan_count, blocks, graph_length(shape), &graph, err);
 }
 
 static enum ndt_status start(struct ndt_cuda_resident *resident, const struct launch *launch, struct ndt_error *err)
 {
-    const enum ndt_cuda_shape shape = shape_of(resident, launch);
+    const enum ndt_cuda_shape shape = shape_for(resident, launch->count, launch->blocks);
     const unsigned count = (unsigned)launch->count;
     struct ndt_cuda_graph *graph;
     resident->launches++;
@@ -179,20 +197,20 @@ static enum ndt_status start(struct ndt_cuda_resident *resident, const struct la
         return ndt_cuda_launch_team(resident->device, ndt_kernel_resident_cluster(), count * size, NDT_GPU_TEAM,
                                     size, &resident->job, err);
     }
-    enum ndt_status status =
-        find_graph(resident, launch, shape == NDT_CUDA_CHAIN ? NDT_CUDA_CHAIN_LENGTH : 0, &graph, err);
+    enum ndt_status status = find_graph(resident, launch->count, launch->blocks, graph_length(shape), &graph, err);
     return status == NDT_OK ? ndt_cuda_graph_launch(resident->device, graph, err) : status;
 }
 
 /* How many evaluations the launch may make, and whether it is the last one. */
-static void set_limit(const struct ndt_cuda_resident *resident, const struct launch *launch, double until_us)
+static void set_limit(const struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
+                      double until_us)
 {
     struct ndt_gpu_control *control = &launch->batch->control;
-    const int is_chain = shape_of(resident, launch) == NDT_CUDA_CHAIN;
+    const int is_chain = shape_for(resident, launch->count, launch->blocks) == NDT_CUDA_CHAIN;
     const int most = is_chain ? NDT_CUDA_CHAIN_LENGTH - 1 : NO_LIMIT;
-    *control = (struct ndt_gpu_control){.pass_limit = most};
-    for (size_t i = 0; i < launch->count; i++)
-        control->active += launch->gpu_items[i].orders.stage != NDT_GPU_FINISHED;
+    *control = (struct ndt_gpu_control){.pass_limit = most, .active = (uint32_t)launch->count};
+    for (size_t i = 0; !is_first && i < launch->count; i++)
+        control->active -= launch->results[i].orders.stage == NDT_GPU_FINISHED;
     if (until_us <= 0)
         return;
     const double left_us = until_us - ndt_clock_us() - REST_US;
@@ -207,7 +225,7 @@ static int32_t evaluations(const struct launch *launch)
 {
     int32_t most = 0;
     for (size_t i = 0; i < launch->count; i++)
-        most = launch->gpu_items[i].newton.evaluations > most ? launch->gpu_items[i].newton.evaluations : most;
+        most = launch->results[i].newton.evaluations > most ? launch->results[i].newton.evaluations : most;
     return most;
 }
 
@@ -219,25 +237,27 @@ static enum ndt_status begin(struct ndt_cuda_resident *resident, const struct la
     return ndt_cuda_launch(resident->device, ndt_kernel_front_begin(), ndt_cuda_blocks(launch->count), &job, err);
 }
 
-/* One upload, one launch, one download, one wait. `bytes`: of the batch to upload; the control comes first. */
-static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, size_t bytes,
+/* One upload, one launch, one download, one wait. Once the items are there only the control goes up. */
+static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                                 struct ndt_error *err)
 {
     struct ndt_cuda_device *device = resident->device;
+    const size_t bytes = is_first ? sizeof(struct ndt_gpu_batch) + launch->count * sizeof(struct ndt_gpu_item)
+                                  : sizeof(struct ndt_gpu_control);
     const size_t back =
         launch->count * sizeof(struct ndt_gpu_item) +
         (launch->wants_rows ? launch->count * (size_t)launch->row_capacity * sizeof(struct ndt_newton_row) : 0);
     enum ndt_status status = ndt_cuda_upload(device, device_batch(resident), launch->batch, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_start(device, err);
-    if (status == NDT_OK && resident->front && bytes > sizeof(struct ndt_gpu_control))
+    if (status == NDT_OK && resident->front && is_first)
         status = begin(resident, launch, err);
     if (status == NDT_OK)
         status = start(resident, launch, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(device, err);
     if (status == NDT_OK)
-        status = ndt_cuda_download(device, launch->gpu_items, device_items(resident), back, err);
+        status = ndt_cuda_download(device, launch->results, device_items(resident), back, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     return status == NDT_OK ? ndt_cuda_bill_kernels(device, err) : status;
@@ -246,7 +266,7 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
 static int all_finished(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->count; i++)
-        if (launch->gpu_items[i].orders.stage != NDT_GPU_FINISHED)
+        if (launch->results[i].orders.stage != NDT_GPU_FINISHED)
             return 0;
     return 1;
 }
@@ -256,22 +276,22 @@ static int all_finished(const struct launch *launch)
 static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const struct launch *launch, double until_us,
                                   struct ndt_error *err)
 {
-    size_t bytes = sizeof(struct ndt_gpu_batch) + launch->count * sizeof(struct ndt_gpu_item);
-    enum ndt_status status;
+    int32_t before = 0, after = 0;
+    int is_first = 1;
     do {
         const double start_us = ndt_clock_us();
-        const int32_t before = bytes == sizeof(struct ndt_gpu_control) ? evaluations(launch) : 0;
-        set_limit(resident, launch, until_us);
-        status = run_once(resident, launch, bytes, err);
+        set_limit(resident, launch, is_first, until_us);
+        enum ndt_status status = run_once(resident, launch, is_first, err);
         if (status != NDT_OK)
             return status;
-        const int32_t passes = evaluations(launch) - before;
-        if (passes > 0)
-            resident->pass_us = (ndt_clock_us() - start_us) / passes;
-        else if (!all_finished(launch))
+        after = evaluations(launch);
+        if (after == before && !all_finished(launch))
             return ndt_fail(err, NDT_ERR_DEVICE, "a launch of %zu searches made no progress", launch->count);
+        if (after > before)
+            resident->pass_us = (ndt_clock_us() - start_us) / (after - before);
         resident->pass_blocks = launch->blocks;
-        bytes = sizeof(struct ndt_gpu_control);
+        before = after;
+        is_first = 0;
     } while (!all_finished(launch));
     return NDT_OK;
 }
@@ -279,12 +299,12 @@ static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const stru
 static void read_items(struct ndt_cuda_resident *resident, const struct launch *launch)
 {
     const struct ndt_newton_row *rows =
-        (const struct ndt_newton_row *)(const void *)(launch->gpu_items + launch->count);
+        (const struct ndt_newton_row *)(const void *)(launch->results + launch->count);
     for (size_t i = 0; i < launch->count; i++) {
         struct ndt_search_item *item = &launch->items[i];
-        item->newton = launch->gpu_items[i].newton;
-        item->coverage = launch->gpu_items[i].coverage;
-        item->points = launch->gpu_items[i].count;
+        item->newton = launch->results[i].newton;
+        item->coverage = launch->results[i].coverage;
+        item->points = launch->results[i].count;
         int32_t count =
             item->newton.row_count < launch->row_capacity ? item->newton.row_count : launch->row_capacity;
         count = count < item->row_capacity ? count : item->row_capacity;
@@ -322,10 +342,9 @@ static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda
     const struct launch launch = cut_launch(resident, &item, 1);
     write_batch(resident, &no_map, &rules, &launch);
     launch.gpu_items[0].orders.stage = NDT_GPU_FINISHED;
-    launch.batch->control = (struct ndt_gpu_control){.pass_limit = 1};
+    launch.batch->control = (struct ndt_gpu_control){.pass_limit = 0};
     resident->shape = shape;
-    enum ndt_status status =
-        run_once(resident, &launch, sizeof(struct ndt_gpu_batch) + sizeof(struct ndt_gpu_item), err);
+    enum ndt_status status = run_once(resident, &launch, 1, err);
     resident->shape = wanted;
     return status;
 }

@@ -51,6 +51,8 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_search(struct ndt_cuda_resident
                                                         const struct ndt_newton_rules *rules,
                                                         struct ndt_search_item *items, size_t count,
                                                         double until_us, struct ndt_error *err);
+/* The scans are known (resident->scans): the graph for searches of each is made now, if there will be one. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_prepare(struct ndt_cuda_resident *resident, struct ndt_error *err);
 /* Every kernel of the shape once, without items; the device is waited for. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_warm_up(struct ndt_cuda_resident *resident, struct ndt_error *err);
 void ndt_cuda_resident_close(struct ndt_cuda_resident *resident);

@@ -13,7 +13,8 @@
 
 #include "kernels.h"
 
-#define NDT_DEVICE __device__
+#define NDT_DEVICE  __device__
+#define NDT_INLINED static __device__ inline
 #include "ndt/front_math.h"
 #include "ndt/newton_steps.h"
 
