@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cuda_front.h"
+#include "ndt_cuda/cuda_backend.h"
 #include "ndt/preprocess.h"
 
 #define NDT_DEVICE
@@ -193,6 +194,120 @@ static void check_all(void)
     compare_modes(0);
 }
 
+/* ---- through the backend: what it costs, and what it refuses ---- */
+
+static void expect(int good, const char *what)
+{
+    printf("%s %s\n", good ? "ok  " : "FAIL", what);
+    different += !good;
+}
+
+/* A plane with a wall, so that a search has something to find. */
+static struct ndt_map *make_map(void)
+{
+    struct ndt_map_config config;
+    struct ndt_map *map;
+    ndt_map_config_default(&config);
+    fill_scan(MOST);
+    must(ndt_map_from_cloud(&map, &config, &raw, &err));
+    return map;
+}
+
+/* What `front`, or with raw NULL `front_again`, and a search cost together. */
+static struct ndt_backend_counters cost(struct ndt_backend *backend, const struct ndt_front *rules,
+                                        const struct ndt_cloud *cloud, struct ndt_search_item *item)
+{
+    const struct ndt_newton_rules newton = {
+        .level_count = 1, .max_iterations = 5, .step_limit_m = 1, .step_limit_rad = 0.1, .eigenvalue_floor = 1e-6};
+    struct ndt_backend_counters before, after;
+    backend->ops->counters(backend, &before);
+    must(cloud ? backend->ops->front(backend, rules, cloud, &err)
+               : backend->ops->front_again(backend, rules, &err));
+    backend->ops->counters(backend, &after);
+    expect(after.synchronisations == before.synchronisations && after.d2h_bytes == before.d2h_bytes,
+           "preprocessing waits for nothing and brings nothing back");
+    *item = (struct ndt_search_item){.newton = {.R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1}}};
+    must(backend->ops->search(backend, &newton, item, 1, 0, &err));
+    backend->ops->counters(backend, &after);
+    after.h2d_copies -= before.h2d_copies;
+    after.h2d_bytes -= before.h2d_bytes;
+    after.d2h_copies -= before.d2h_copies;
+    after.d2h_bytes -= before.d2h_bytes;
+    after.synchronisations -= before.synchronisations;
+    after.launches -= before.launches;
+    after.allocations -= before.allocations;
+    return after;
+}
+
+static void check_cost(struct ndt_backend *backend)
+{
+    struct ndt_front rules;
+    struct ndt_search_item item;
+    const struct ndt_cloud *want;
+    double reference_s;
+    const size_t head = NDT_CUDA_FRONT_HEAD + sizeof(struct ndt_gpu_batch) + sizeof(struct ndt_gpu_item);
+    must(ndt_preprocess(pre, &params, &raw, 5, NULL, &want, &reference_s, &err));
+    must(ndt_front_set(&rules, &params, &raw, 5, NULL, &err));
+    (void)cost(backend, &rules, &raw, &item); /* a graph may be made */
+    struct ndt_backend_counters c = cost(backend, &rules, &raw, &item);
+    printf(
+        "     a scan: %zu points raw, %u matched; up %llu bytes in %llu copies, down %llu in %llu, %llu launches\n",
+        raw.count, item.points, (unsigned long long)c.h2d_bytes, (unsigned long long)c.h2d_copies,
+        (unsigned long long)c.d2h_bytes, (unsigned long long)c.d2h_copies, (unsigned long long)c.launches);
+    expect(item.points == want->count, "the search tells the number of points");
+    expect(item.newton.evaluations > 1, "and has searched");
+    expect(c.h2d_copies == 2 && c.h2d_bytes == head + 4 * (size_t)ndt_cuda_blocks(raw.count) * NDT_GPU_BLOCK * 4,
+           "up: the raw scan once, and the search");
+    expect(c.d2h_copies == 1 && c.d2h_bytes == sizeof(struct ndt_gpu_item), "down: the result");
+    expect(c.synchronisations == 1 && c.launches == 6 && c.allocations == 0,
+           "one wait, six launches, no allocation");
+    ndt_front_set_again(&rules, &(struct ndt_twist){{5, 0, 0}, {0, 0, 0.1}});
+    c = cost(backend, &rules, NULL, &item);
+    expect(c.h2d_copies == 2 && c.d2h_copies == 1 && c.synchronisations == 1 && c.launches == 3 &&
+               c.allocations == 0,
+           "again: the new motion and the search up, three launches");
+    expect(c.h2d_bytes < 2 * head && item.points == want->count, "again: no points go up");
+}
+
+static void check_refusals(struct ndt_backend *backend)
+{
+    struct ndt_front rules;
+    struct ndt_backend_config config;
+    struct ndt_backend *without;
+    must(ndt_front_set(&rules, &params, &raw, 5, NULL, &err));
+    raw.count = 1001;
+    expect(backend->ops->front_limit(backend) == 1000, "the limit is backend.max_points");
+    expect(backend->ops->front(backend, &rules, &raw, &err) == NDT_ERR_LIMIT, err.text);
+    expect(backend->ops->front_again(backend, &rules, &err) == NDT_ERR_UNSUPPORTED, err.text);
+    ndt_backend_config_default(&config);
+    config.pipeline = "resident";
+    must(ndt_cuda_backend.open(&without, &config, &err));
+    expect(without->ops->front_limit(without) == 0, "without cuda.preprocess there is no limit to ask for");
+    expect(without->ops->front(without, &rules, &raw, &err) == NDT_ERR_UNSUPPORTED, err.text);
+    without->ops->close(without);
+}
+
+static void check_backend(void)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *backend;
+    struct ndt_map *map = make_map();
+    ndt_backend_config_default(&config);
+    config.pipeline = "resident";
+    config.preprocess = 1;
+    ndt_preprocess_params_default(&params);
+    params.deskew = NDT_DESKEW_TIME;
+    must(ndt_cuda_backend.open(&backend, &config, &err));
+    must(backend->ops->set_map(backend, map, &err));
+    check_cost(backend);
+    backend->ops->close(backend);
+    config.max_points = 1000;
+    must(ndt_cuda_backend.open(&backend, &config, &err));
+    check_refusals(backend);
+    backend->ops->close(backend);
+    ndt_map_release(map);
+}
+
 /* ---- the device ---- */
 
 /* 0: there is none. */
@@ -231,6 +346,7 @@ int main(void)
     front.round = UINT32_MAX - 1; /* the table is cleared when its rounds have run out */
     fill_scan(1000);
     compare_modes(0);
+    check_backend();
     printf("%s %d scans have the bits of the CPU, %d have not\n", different ? "FAIL" : "ok  ", compared, different);
     ndt_preprocessor_destroy(pre);
     ndt_cloud_free(&raw);
