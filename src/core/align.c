@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "ndt/clock.h"
-#include "ndt/linalg.h"
-
-#define NDT_DEVICE
 #include "ndt/front_math.h"
+#include "ndt/linalg.h"
 
 static const double DEG = 0.017453292519943295;
 

@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "crop.h"
-#include "sweep.h"
-
-#define NDT_DEVICE
 #include "ndt/front_math.h"
+#include "sweep.h"
 
 _Static_assert((int)NDT_FRONT_KNOTS == (int)NDT_SWEEP_KNOTS, "one sweep");
 

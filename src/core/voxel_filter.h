@@ -6,10 +6,6 @@
 #ifndef NDT_VOXEL_FILTER_H
 #define NDT_VOXEL_FILTER_H
 
-#ifndef NDT_DEVICE
-#define NDT_DEVICE
-#endif
-
 #include <stdint.h>
 
 #include "ndt/cloud.h"

@@ -1,5 +1,5 @@
-/* Private: the arithmetic of preprocessing that the CPU and kernels have in common, once, for gcc and nvcc. Define
- * NDT_DEVICE before: empty for C, __device__ for CUDA. Compiled without contraction (gcc: -ffp-contract=off, nvcc:
+/* Private: the arithmetic of preprocessing that the CPU and kernels have in common, once, for gcc and nvcc. CUDA
+ * code defines NDT_DEVICE as __device__ before. Compiled without contraction (gcc: -ffp-contract=off, nvcc:
  * -fmad=false) both give the same bits.
  *
  * Voxel filter: whatever is added up is a whole number, so that a mean does not depend on who adds what when:
@@ -15,7 +15,7 @@
 #include "ndt/front.h"
 
 #ifndef NDT_DEVICE
-#error "define NDT_DEVICE before including front_math.h"
+#define NDT_DEVICE
 #endif
 
 /* Parts of a cell's edge, and of the sweep: sums of 2^32 points fit into 64 bits, and into a double. */
