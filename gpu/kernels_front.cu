@@ -239,10 +239,10 @@ static __device__ inline void take_cell(const struct ndt_gpu_front *front, uint3
 {
     const struct ndt_front *rules = &front->rules;
     const word *sums = front->sums + 4 * (size_t)first;
-    const uint32_t n = front->sizes[first];
+    const double weight = ndt_filter_weight(front->sizes[first]);
     for (int k = 0; k < 3; k++)
-        out[k] = ndt_filter_mean(ndt_filter_cell(front->keys[first], k), sums[k], n, rules->voxel_m);
-    out[3] = ndt_filter_mean_time(rules->times, sums[3], n);
+        out[k] = ndt_filter_mean(ndt_filter_cell(front->keys[first], k), sums[k], weight, rules->voxel_m);
+    out[3] = ndt_filter_mean_time(rules->times, sums[3], weight);
 }
 
 extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_front_take_sample(const struct ndt_gpu_job job)

@@ -260,12 +260,17 @@ void ndt_voxel_filter_add(struct ndt_voxel_filter *filter, const struct ndt_poin
 void ndt_voxel_filter_means(const struct ndt_voxel_filter *filter, const uint32_t *picks, size_t count,
                             struct ndt_cloud *out)
 {
+    float *const x_m = out->x_m, *const y_m = out->y_m, *const z_m = out->z_m, *const time_s = out->time_s;
+    const struct ndt_filter_cell *const cells = filter->cells;
+    const struct ndt_filter_times times = filter->times;
+    const float voxel_m = filter->voxel_m;
     for (size_t i = 0; i < count; i++) {
-        const struct ndt_filter_cell *cell = &filter->cells[picks ? picks[i] : i];
-        float *const to_m[3] = {out->x_m, out->y_m, out->z_m};
-        for (int k = 0; k < 3; k++)
-            to_m[k][i] = ndt_filter_mean(ndt_filter_cell(cell->key, k), cell->sum[k], cell->n, filter->voxel_m);
-        out->time_s[i] = ndt_filter_mean_time(filter->times, cell->sum[3], cell->n);
+        const struct ndt_filter_cell cell = cells[picks ? picks[i] : i];
+        const double weight = ndt_filter_weight(cell.n);
+        x_m[i] = ndt_filter_mean(ndt_filter_cell(cell.key, 0), cell.sum[0], weight, voxel_m);
+        y_m[i] = ndt_filter_mean(ndt_filter_cell(cell.key, 1), cell.sum[1], weight, voxel_m);
+        z_m[i] = ndt_filter_mean(ndt_filter_cell(cell.key, 2), cell.sum[2], weight, voxel_m);
+        time_s[i] = ndt_filter_mean_time(times, cell.sum[3], weight);
     }
     out->count = count;
 }

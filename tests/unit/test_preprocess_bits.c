@@ -256,8 +256,8 @@ static void plain_filter(float voxel_m)
         const struct plain_cell *cell = &plain.cells[i];
         float *const to[] = {&out->x_m[i], &out->y_m[i], &out->z_m[i]};
         for (int k = 0; k < 3; k++)
-            *to[k] = (float)((cell->cell[k] + (double)cell->sum[k] / (cell->n * PARTS)) * (double)voxel_m);
-        out->time_s[i] = (float)(plain.start_s + (double)cell->sum[3] / (cell->n * PARTS) * length_s);
+            *to[k] = (float)((cell->cell[k] + (double)cell->sum[k] * (1 / (cell->n * PARTS))) * (double)voxel_m);
+        out->time_s[i] = (float)(plain.start_s + (double)cell->sum[3] * (1 / (cell->n * PARTS)) * length_s);
     }
     out->count = plain.cell_count;
 }

@@ -103,6 +103,11 @@ for mode in "deskew=off" "deskew=time" "deskew=time deskew_passes=2" "deskew=azi
 done
 front=(--set cuda.pipeline=resident --set cuda.preprocess=on --set preprocess.deskew_passes=2)
 whole=$(replay cuda-emulated "$work/front.tum" "${front[@]}")
+for shape in block cluster graph chain; do
+    other=$(replay cuda-emulated "$work/again.tum" "${front[@]}" --set "cuda.pipeline=resident-$shape")
+    [ "$other" = "$whole" ] && echo "ok   preprocessing on the device, resident-$shape: the same hash" ||
+        fail "preprocessing on the device, resident-$shape: hash ${other:-none}, resident has $whole"
+done
 for after in 30 31 32 33 34 35 36 37; do
     once=$(NDT_EMULATION_FAIL=$after,1 replay cuda-emulated "$work/once.tum" "${front[@]}")
     [ "$once" = "$whole" ] && grep -q 'opened again' "$work/err" ||

@@ -39,15 +39,21 @@ static inline NDT_DEVICE int32_t ndt_filter_cell(uint64_t key, int axis)
     return (int32_t)(key >> (21 * axis) & 0x1fffff) - NDT_FILTER_CELLS;
 }
 
-/* Mean coordinate of n points in a cell, from the sum of their parts. */
-static inline NDT_DEVICE float ndt_filter_mean(int32_t cell, uint64_t sum, uint32_t n, float voxel_m)
+/* What a part counts for in the mean of n points. */
+static inline NDT_DEVICE double ndt_filter_weight(uint32_t n)
 {
-    return (float)(((double)cell + (double)(int64_t)sum / ((double)n * NDT_FILTER_PARTS)) * (double)voxel_m);
+    return 1.0 / ((double)n * NDT_FILTER_PARTS);
 }
 
-static inline NDT_DEVICE float ndt_filter_mean_time(struct ndt_filter_times times, uint64_t sum, uint32_t n)
+/* Mean coordinate of the points in a cell, from the sum of their parts. */
+static inline NDT_DEVICE float ndt_filter_mean(int32_t cell, uint64_t sum, double weight, float voxel_m)
 {
-    return (float)(times.begin_s + (double)(int64_t)sum / ((double)n * NDT_FILTER_PARTS) * times.length_s);
+    return (float)(((double)cell + (double)(int64_t)sum * weight) * (double)voxel_m);
+}
+
+static inline NDT_DEVICE float ndt_filter_mean_time(struct ndt_filter_times times, uint64_t sum, double weight)
+{
+    return (float)(times.begin_s + (double)(int64_t)sum * weight * times.length_s);
 }
 
 /* ---- point by point; on the CPU crop.c, sweep.c and voxel_filter.c do the same to a vector of points ---- */
