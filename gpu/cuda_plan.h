@@ -22,7 +22,7 @@ struct ndt_cuda_plan {
     size_t angles, sums, ticket, scan, block_sums, buffers;
     size_t batch; /* struct ndt_gpu_batch, its items and their rows */
     size_t batch_bytes;
-    size_t front, raw, front_state; /* struct ndt_gpu_front and behind it the raw scan; with preprocessing only */
+    size_t front, front_state; /* struct ndt_gpu_front and behind it the raw scan; with preprocessing only */
     size_t front_bytes, front_slots;
     size_t keys, slots, cell_of, cell_sums, cell_sizes, block_cells, firsts, sampled;
     size_t device_bytes;
