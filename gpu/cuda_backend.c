@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cuda_dump.h"
+#include "cuda_front.h"
 #include "cuda_map.h"
 #include "cuda_map_upload.h"
 #include "cuda_overheads.h"
@@ -52,6 +53,7 @@ struct cuda_backend {
     unsigned scans_queued; /* since the last wait */
     unsigned next_scan;    /* of the pool of pinned buffers */
     struct ndt_cuda_resident resident;
+    struct ndt_cuda_front front;
 };
 
 static enum ndt_status cuda_probe(struct ndt_error *why)
@@ -59,7 +61,7 @@ static enum ndt_status cuda_probe(struct ndt_error *why)
     struct ndt_cuda_facts facts;
     struct ndt_cuda_plan least;
     enum ndt_status status = ndt_cuda_facts(&facts, 0, why);
-    ndt_cuda_plan_make(&least, pipelines[0], 1);
+    ndt_cuda_plan_make(&least, pipelines[0], 1, 0);
     if (status == NDT_OK && facts.bytes < least.device_bytes)
         return ndt_fail(why, NDT_ERR_UNSUPPORTED, "%s has only %llu bytes of memory", facts.name, facts.bytes);
     return status;
@@ -126,7 +128,7 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
                         "backend.max_points %zu with cuda.pipeline %s needs %zu bytes; %s has %zu free, enough for "
                         "%zu points",
                         plan->max_points, cuda->pipeline->name, plan->device_bytes, cuda->facts.name, free_bytes,
-                        ndt_cuda_points_that_fit(cuda->pipeline, free_bytes));
+                        ndt_cuda_points_that_fit(cuda->pipeline, free_bytes, plan->front_slots > 0));
     if (status == NDT_OK)
         status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
     cuda->memory = memory;
@@ -157,7 +159,12 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
                                                 .plan = &cuda->plan,
                                                 .memory = cuda->memory,
                                                 .pinned = cuda->pinned};
-    return ndt_cuda_resident_warm_up(&cuda->resident, err);
+    status = ndt_cuda_resident_warm_up(&cuda->resident, err);
+    if (status != NDT_OK || cuda->plan.front_slots == 0)
+        return status;
+    cuda->front = (struct ndt_cuda_front){
+        .device = &cuda->device, .plan = &cuda->plan, .memory = cuda->memory, .pinned = cuda->pinned};
+    return ndt_cuda_front_open(&cuda->front, err);
 }
 
 static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_backend_config *config,
@@ -174,7 +181,7 @@ static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_back
     if (status == NDT_OK)
         status = ndt_cuda_device_open(&cuda->device, config->device, err);
     if (status == NDT_OK) {
-        ndt_cuda_plan_make(&cuda->plan, cuda->pipeline, config->max_points);
+        ndt_cuda_plan_make(&cuda->plan, cuda->pipeline, config->max_points, config->preprocess == 1);
         status = allocate(cuda, err);
     }
     if (status == NDT_OK)
@@ -304,6 +311,7 @@ static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct 
     size_t floats = 0;
     float *buffer;
     cuda->resident.scan_count = 0;
+    cuda->resident.front = NULL;
     cuda->job.count = cuda->job.blocks = 0;
     enum ndt_status status = place_scans(cuda, scans, count, &floats, err);
     if (status != NDT_OK || count == 0)
@@ -433,7 +441,53 @@ static enum ndt_status cuda_search(struct ndt_backend *backend, const struct ndt
     if (status == NDT_OK)
         status = ndt_cuda_resident_search(&cuda->resident, &cuda->on_device, rules, items, count, until_us, err);
     cuda->scans_queued = 0; /* it has waited */
+    cuda->front.is_queued = 0;
     return status;
+}
+
+static size_t cuda_front_limit(const struct ndt_backend *backend)
+{
+    const struct ndt_cuda_plan *plan = &((const struct cuda_backend *)backend)->plan;
+    return plan->front_slots > 0 ? plan->max_points : 0;
+}
+
+/* Scan 0 is on the device; its size is known to be no larger than this. */
+static void bound_scan(struct cuda_backend *cuda)
+{
+    const size_t most = cuda->front.most;
+    cuda->resident.scans[0] =
+        (struct ndt_cuda_scan){.count = (uint32_t)most, .blocks = most > 0 ? ndt_cuda_blocks(most) : 1};
+    cuda->resident.scan_count = 1;
+    cuda->resident.front = cuda->front.job.front;
+}
+
+/* The two ways to preprocess; raw NULL: again. */
+static enum ndt_status preprocess(struct cuda_backend *cuda, const struct ndt_front *front,
+                                  const struct ndt_cloud *raw, struct ndt_error *err)
+{
+    cuda->resident.scan_count = 0;
+    cuda->job.count = cuda->job.blocks = 0;
+    if (cuda->plan.front_slots == 0)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "cuda.pipeline %s was opened without preprocessing",
+                        cuda->pipeline->name);
+    enum ndt_status status =
+        raw ? ndt_cuda_front_load(&cuda->front, front, raw, err) : ndt_cuda_front_again(&cuda->front, front, err);
+    if (status != NDT_OK)
+        return status;
+    bound_scan(cuda);
+    return ndt_cuda_resident_prepare(&cuda->resident, err);
+}
+
+static enum ndt_status cuda_front(struct ndt_backend *backend, const struct ndt_front *front,
+                                  const struct ndt_cloud *raw, struct ndt_error *err)
+{
+    return preprocess((struct cuda_backend *)backend, front, raw, err);
+}
+
+static enum ndt_status cuda_front_again(struct ndt_backend *backend, const struct ndt_front *front,
+                                        struct ndt_error *err)
+{
+    return preprocess((struct cuda_backend *)backend, front, NULL, err);
 }
 
 static enum ndt_status cuda_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
@@ -501,11 +555,11 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
         struct ndt_cuda_plan plan;
         if (pipelines[i]->shape > NDT_CUDA_AUTOMATIC) /* as `resident` */
             continue;
-        ndt_cuda_plan_make(&plan, pipelines[i], config->max_points);
-        used += (size_t)snprintf(text + used, size - used,
-                                 "%s (%s): %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
-                                 pipelines[i]->name, pipelines[i]->about, config->max_points,
-                                 (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
+        ndt_cuda_plan_make(&plan, pipelines[i], config->max_points, config->preprocess == 1);
+        used += (size_t)snprintf(
+            text + used, size - used, "%s (%s)%s: %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
+            pipelines[i]->name, pipelines[i]->about, plan.front_slots > 0 ? " with preprocessing" : "",
+            config->max_points, (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
     }
     const int is_here = ndt_cuda_facts(&facts, config->device, &why) == NDT_OK;
     if (used < size && is_here)
@@ -514,8 +568,8 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
                              "device %d: %s, compute %d.%d, %.0f MiB: all of it would hold %zu points fused, %zu "
                              "staged, without a map\n",
                              config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
-                             ndt_cuda_points_that_fit(&ndt_cuda_fused, (size_t)facts.bytes),
-                             ndt_cuda_points_that_fit(&ndt_cuda_staged, (size_t)facts.bytes));
+                             ndt_cuda_points_that_fit(&ndt_cuda_fused, (size_t)facts.bytes, 0),
+                             ndt_cuda_points_that_fit(&ndt_cuda_staged, (size_t)facts.bytes, 0));
     if (used < size && is_here)
         used += print_shapes(&facts, text + used, size - used);
     if (used < size)
@@ -547,4 +601,7 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .set_scans = cuda_set_scans,
     .search = cuda_search,
     .offer_map = cuda_offer_map,
+    .front_limit = cuda_front_limit,
+    .front = cuda_front,
+    .front_again = cuda_front_again,
 };

@@ -229,6 +229,14 @@ static int32_t evaluations(const struct launch *launch)
     return most;
 }
 
+/* The items get what only the device knows of a scan that it preprocessed. */
+static enum ndt_status begin(struct ndt_cuda_resident *resident, const struct launch *launch, struct ndt_error *err)
+{
+    struct ndt_gpu_job job = resident->job;
+    job.front = resident->front;
+    return ndt_cuda_launch(resident->device, ndt_kernel_front_begin(), ndt_cuda_blocks(launch->count), &job, err);
+}
+
 /* One upload, one launch, one download, one wait. Once the items are there only the control goes up. */
 static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                                 struct ndt_error *err)
@@ -242,6 +250,8 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
     enum ndt_status status = ndt_cuda_upload(device, device_batch(resident), launch->batch, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_start(device, err);
+    if (status == NDT_OK && resident->front && is_first)
+        status = begin(resident, launch, err);
     if (status == NDT_OK)
         status = start(resident, launch, err);
     if (status == NDT_OK)
@@ -294,6 +304,7 @@ static void read_items(struct ndt_cuda_resident *resident, const struct launch *
         struct ndt_search_item *item = &launch->items[i];
         item->newton = launch->results[i].newton;
         item->coverage = launch->results[i].coverage;
+        item->points = launch->results[i].count;
         int32_t count =
             item->newton.row_count < launch->row_capacity ? item->newton.row_count : launch->row_capacity;
         count = count < item->row_capacity ? count : item->row_capacity;

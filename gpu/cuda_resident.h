@@ -30,6 +30,7 @@ struct ndt_cuda_resident {
     const struct ndt_cuda_plan *plan;
     char *memory, *pinned; /* of the plan */
     struct ndt_gpu_job job;
+    const struct ndt_gpu_front *front; /* on the device: scan 0 was made there, and its size is a bound; or NULL */
     struct ndt_cuda_scan scans[NDT_CUDA_ITEMS];
     size_t scan_count;
     struct ndt_cuda_cached_graph graphs[NDT_CUDA_GRAPHS];

@@ -246,6 +246,36 @@ static enum ndt_status lasting_search(struct ndt_backend *backend, const struct 
     return after_search(lasting, status, &why, err);
 }
 
+static size_t lasting_front_limit(const struct ndt_backend *backend)
+{
+    const struct ndt_backend *inner = ((const struct lasting_backend *)backend)->inner;
+    return inner && inner->ops->front_limit ? inner->ops->front_limit(inner) : 0;
+}
+
+static enum ndt_status lasting_front(struct ndt_backend *backend, const struct ndt_front *front,
+                                     const struct ndt_cloud *raw, struct ndt_error *err)
+{
+    struct lasting_backend *lasting = (struct lasting_backend *)backend;
+    struct ndt_error why = {"the backend has no preprocessing"};
+    lasting->has_scan = 0;
+    enum ndt_status status = lasting_front_limit(backend) > 0
+                                 ? lasting->inner->ops->front(lasting->inner, front, raw, &why)
+                                 : NDT_ERR_UNSUPPORTED;
+    return after_search(lasting, status, &why, err);
+}
+
+static enum ndt_status lasting_front_again(struct ndt_backend *backend, const struct ndt_front *front,
+                                           struct ndt_error *err)
+{
+    struct lasting_backend *lasting = (struct lasting_backend *)backend;
+    struct ndt_error why = {"the backend has no preprocessing"};
+    lasting->has_scan = 0;
+    enum ndt_status status = lasting_front_limit(backend) > 0
+                                 ? lasting->inner->ops->front_again(lasting->inner, front, &why)
+                                 : NDT_ERR_UNSUPPORTED;
+    return after_search(lasting, status, &why, err);
+}
+
 static enum ndt_status lasting_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                                     struct ndt_error *err)
 {
@@ -291,6 +321,9 @@ static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backe
     lasting->ops.set_scans = lasting_set_scans;
     lasting->ops.search = lasting_search;
     lasting->ops.offer_map = inner->ops->offer_map ? lasting_offer_map : NULL;
+    lasting->ops.front_limit = lasting_front_limit;
+    lasting->ops.front = lasting_front;
+    lasting->ops.front_again = lasting_front_again;
     lasting->ops.overheads = NULL; /* would be measured on whatever is there now */
     lasting->base.ops = &lasting->ops;
     ndt_cloud_init(&lasting->scan);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ndt/clock.h"
+#include "ndt/front_math.h"
 #include "ndt/linalg.h"
 
 static const double DEG = 0.017453292519943295;
@@ -175,18 +176,14 @@ void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const
 
 void ndt_second_moments(const struct ndt_cloud *scan, double out_m2[6])
 {
-    double sum[6] = {0}, finite = 0;
-    for (size_t i = 0; i < scan->count; i++) {
-        const double x[3] = {scan->x_m[i], scan->y_m[i], scan->z_m[i]};
-        if (!isfinite(x[0] + x[1] + x[2]))
-            continue;
-        finite++;
-        for (int r = 0, at = 0; r < 3; r++)
-            for (int c = r; c < 3; c++)
-                sum[at++] += x[r] * x[c];
-    }
+    double lanes[NDT_MOMENT_LANES][7] = {{0}}, sum[7] = {0};
+    for (size_t i = 0; i < scan->count; i++)
+        ndt_moments_add(lanes[i % NDT_MOMENT_LANES], scan->x_m[i], scan->y_m[i], scan->z_m[i]);
+    for (int lane = 0; lane < NDT_MOMENT_LANES; lane++)
+        for (int i = 0; i < 7; i++)
+            sum[i] += lanes[lane][i];
     for (int i = 0; i < 6; i++)
-        out_m2[i] = finite > 0 ? sum[i] / finite : 0;
+        out_m2[i] = sum[6] > 0 ? sum[i] / sum[6] : 0;
 }
 
 /* Rows of the last alignment as they are told: poses in the map instead of p. */
@@ -218,23 +215,23 @@ static void write_trace(const struct ndt_search *search)
     }
 }
 
-static void refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const char *reason)
+void ndt_search_refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const char *reason)
 {
     out->outcome = outcome;
     snprintf(out->reason, sizeof(out->reason), "%s", reason);
 }
 
-int ndt_search_can_begin(const struct ndt_map *map, const struct ndt_cloud *scan,
-                         const struct ndt_pose *T_map_guess, struct ndt_align_result *out)
+int ndt_search_can_begin(const struct ndt_map *map, size_t points, const struct ndt_pose *T_map_guess,
+                         struct ndt_align_result *out)
 {
     memset(out, 0, sizeof(*out));
     out->T_map_sensor = *T_map_guess;
     if (!map)
-        refuse(out, NDT_NO_MAP, "there is no map");
-    else if (scan->count == 0)
-        refuse(out, NDT_REJECTED, "the scan has no points");
+        ndt_search_refuse(out, NDT_NO_MAP, "there is no map");
+    else if (points == 0)
+        ndt_search_refuse(out, NDT_REJECTED, "the scan has no points");
     else if (!ndt_pose_is_finite(T_map_guess))
-        refuse(out, NDT_NO_GUESS, "the guess is not finite");
+        ndt_search_refuse(out, NDT_NO_GUESS, "the guess is not finite");
     return out->reason[0] == '\0';
 }
 
@@ -248,16 +245,35 @@ static enum ndt_status search(struct ndt_search *search, struct ndt_align_result
     return status == NDT_OK ? ndt_search_run(search, err) : status;
 }
 
+/* From newton's end to the result. */
+static void conclude(struct ndt_search *one, struct ndt_align_result *out)
+{
+    const double judge_start_us = ndt_clock_us();
+    write_trace(one);
+    out->points = one->points;
+    if (one->points == 0)
+        ndt_search_refuse(out, NDT_REJECTED, "the scan has no points");
+    else
+        ndt_judge(one, out);
+    const double end_us = ndt_clock_us();
+    ndt_remember_cost(&one->aligner->judge_us, end_us - judge_start_us);
+    out->align_us = end_us - one->start_us;
+}
+
 enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                           const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                           struct ndt_align_result *out, struct ndt_error *err)
 {
     struct ndt_newton_rules rules;
     double second_m2[6];
-    struct ndt_search one = {
-        .aligner = aligner, .params = params, .rules = &rules, .scan = scan, .start_us = ndt_clock_us()};
+    struct ndt_search one = {.aligner = aligner,
+                             .params = params,
+                             .rules = &rules,
+                             .scan = scan,
+                             .points = scan->count,
+                             .start_us = ndt_clock_us()};
     aligner->last.count = 0;
-    if (!ndt_search_can_begin(aligner->map, scan, T_map_guess, out))
+    if (!ndt_search_can_begin(aligner->map, scan->count, T_map_guess, out))
         return NDT_OK;
     enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
@@ -267,13 +283,32 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
     ndt_second_moments(scan, second_m2);
     ndt_newton_set_levers(&one.newton, second_m2);
     status = search(&one, out, err);
+    if (status == NDT_OK)
+        conclude(&one, out);
+    return status;
+}
+
+enum ndt_status ndt_align_raw(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                              const struct ndt_front *front, const struct ndt_cloud *raw,
+                              const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
+                              struct ndt_error *err)
+{
+    struct ndt_newton_rules rules;
+    struct ndt_search one = {.aligner = aligner,
+                             .params = params,
+                             .rules = &rules,
+                             .front = front,
+                             .raw = raw,
+                             .start_us = ndt_clock_us()};
+    aligner->last.count = 0;
+    if (!ndt_search_can_begin(aligner->map, raw ? raw->count : 1, T_map_guess, out))
+        return NDT_OK;
+    enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
         return status;
-    const double judge_start_us = ndt_clock_us();
-    write_trace(&one);
-    ndt_judge(&one, out);
-    const double end_us = ndt_clock_us();
-    ndt_remember_cost(&aligner->judge_us, end_us - judge_start_us);
-    out->align_us = end_us - one.start_us;
-    return NDT_OK;
+    ndt_search_place(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
+    status = ndt_search_on_device(&one, &out->upload_us, err);
+    if (status == NDT_OK)
+        conclude(&one, out);
+    return status;
 }

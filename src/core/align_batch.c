@@ -35,6 +35,12 @@ static size_t search_limit(const struct ndt_aligner *aligner)
     return ops->search_limit ? ops->search_limit(aligner->backend) : 0;
 }
 
+size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner)
+{
+    const struct ndt_backend_ops *ops = aligner->backend->ops;
+    return ops->front_limit && search_limit(aligner) > 0 ? ops->front_limit(aligner->backend) : 0;
+}
+
 size_t ndt_aligner_batch_size(const struct ndt_aligner *aligner)
 {
     const size_t limit = search_limit(aligner);
@@ -93,13 +99,25 @@ static void bill_rows(struct ndt_newton_rows *last, size_t count, const struct n
     last->trace[0].allocations = after->allocations - before->allocations;
 }
 
+/* The scan, or what it is to be made from. */
+static enum ndt_status hand_over(const struct ndt_search *search, struct ndt_error *err)
+{
+    struct ndt_backend *backend = search->aligner->backend;
+    if (!search->front)
+        return backend->ops->set_scans(backend, &search->scan, 1, err);
+    if (ndt_aligner_raw_limit(search->aligner) < (search->raw ? search->raw->count : 1))
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s does not preprocess such a scan", backend->ops->name);
+    return search->raw ? backend->ops->front(backend, search->front, search->raw, err)
+                       : backend->ops->front_again(backend, search->front, err);
+}
+
 static enum ndt_status try_on_device(struct ndt_search *search, double *upload_us, struct ndt_error *err)
 {
     struct ndt_backend *backend = search->aligner->backend;
     struct ndt_search_item item = {
         .newton = search->newton, .rows = search->aligner->last.rows, .row_capacity = NDT_MAX_ITERATIONS};
     struct ndt_backend_counters before, after;
-    enum ndt_status status = backend->ops->set_scans(backend, &search->scan, 1, err);
+    enum ndt_status status = hand_over(search, err);
     *upload_us = ndt_clock_us() - search->start_us;
     read_counters(backend, &before);
     if (status == NDT_OK)
@@ -111,6 +129,7 @@ static enum ndt_status try_on_device(struct ndt_search *search, double *upload_u
     search->newton = item.newton;
     search->coverage = item.coverage;
     search->row_capacity = item.row_count;
+    search->points = item.points;
     return NDT_OK;
 }
 
@@ -153,7 +172,7 @@ static size_t gather(const struct call *call, size_t first, size_t end, size_t m
     *count = *scan_count = 0;
     for (i = first; i < end && *count < most; i++) {
         const struct ndt_align_item *from = &call->items[i];
-        if (!ndt_search_can_begin(aligner->map, from->scan, &from->T_map_guess, &call->out[i]))
+        if (!ndt_search_can_begin(aligner->map, from->scan->count, &from->T_map_guess, &call->out[i]))
             continue;
         struct ndt_search_item *item = &batch->items[*count];
         *item = (struct ndt_search_item){.scan = find_scan(batch, scan_count, from->scan)};
@@ -173,6 +192,8 @@ static void judge_group(const struct call *call, size_t count, double upload_us)
         search.newton = batch->items[k].newton;
         search.coverage = batch->items[k].coverage;
         search.scan = call->items[i].scan;
+        search.points = search.scan->count;
+        call->out[i].points = search.points;
         call->out[i].upload_us = upload_us;
         ndt_judge(&search, &call->out[i]);
         call->out[i].align_us = ndt_clock_us() - search.start_us;

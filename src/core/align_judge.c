@@ -52,7 +52,7 @@ double ndt_search_coverage(const struct ndt_search *search)
 static void set_scores(const struct ndt_search *search, struct ndt_scores *scores)
 {
     const struct ndt_eval *eval = &search->newton.eval;
-    const double points = (double)search->scan->count;
+    const double points = (double)search->points;
     const double best = -search->aligner->map->levels[search->newton.level].d1;
     scores->transform_probability = eval->score / points;
     scores->nvtl = eval->matched > 0 ? eval->nearest_score / eval->matched : 0;
@@ -124,7 +124,7 @@ static void set_outcome(const struct ndt_search *search, enum ndt_stop stop, str
     out->outcome = NDT_CONVERGED;
     if (stop == NDT_STOP_OFF_MAP) {
         out->outcome = NDT_OFF_MAP;
-        snprintf(out->reason, sizeof(out->reason), "none of %zu points met a voxel", search->scan->count);
+        snprintf(out->reason, sizeof(out->reason), "none of %zu points met a voxel", search->points);
     } else if (s->match_ratio < params->min_match_ratio) {
         out->outcome = NDT_DEGENERATE;
         snprintf(out->reason, sizeof(out->reason), "only %.1f %% of the points met a voxel, limit %.1f %%",

@@ -10,6 +10,9 @@ struct ndt_search {
     const struct ndt_align_params *params;
     const struct ndt_newton_rules *rules;
     const struct ndt_cloud *scan;
+    size_t points;                 /* of it; what the backend preprocessed is counted once it is done */
+    const struct ndt_front *front; /* in place of `scan`: the backend preprocesses */
+    const struct ndt_cloud *raw;   /* with `front`; NULL: the same as before */
     struct ndt_newton newton;
     double start_us;
     int32_t row_capacity; /* rows that whoever drives keeps */
@@ -45,8 +48,10 @@ struct ndt_pose ndt_search_pose(const struct ndt_search *search, const double p[
 
 /* What one search begins with: 0 and the reason in `out` when there is nothing to align, or nothing to align it
  * with. */
-int ndt_search_can_begin(const struct ndt_map *map, const struct ndt_cloud *scan,
-                         const struct ndt_pose *T_map_guess, struct ndt_align_result *out);
+int ndt_search_can_begin(const struct ndt_map *map, size_t points, const struct ndt_pose *T_map_guess,
+                         struct ndt_align_result *out);
+/* What is said of a search that did not take place. */
+void ndt_search_refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const char *reason);
 /* Where it starts, and by how much the scan is turned before. */
 void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                       const double origin_m[3]);

@@ -205,3 +205,26 @@ int ndt_crop_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, flo
     }
     return *first_s <= *last_s;
 }
+
+struct ndt_sweep_span ndt_crop_span(const struct ndt_crop *crop, const struct ndt_cloud *raw)
+{
+    const struct ndt_preprocess_params *params = crop->params;
+    float first_s, last_s;
+    if (params->deskew == NDT_DESKEW_OFF)
+        return (struct ndt_sweep_span){0};
+    if (params->deskew == NDT_DESKEW_TIME && ndt_crop_times(crop, raw, &first_s, &last_s))
+        return (struct ndt_sweep_span){.start_s = first_s,
+                                       .end_s = last_s,
+                                       .reference_s = ((double)first_s + (double)last_s) / 2 + 0.0}; /* no -0 */
+    return (struct ndt_sweep_span){.start_s = -params->sweep_s / 2, .end_s = params->sweep_s / 2};
+}
+
+enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
+                               struct ndt_error *err)
+{
+    if (params->deskew == NDT_DESKEW_TIME && !raw->time_s && raw->count > 0)
+        return ndt_fail(err, NDT_ERR_FORMAT,
+                        "the scan has no time field, but preprocess.deskew is 'time'; azimuth_cw, azimuth_ccw and "
+                        "off need none");
+    return NDT_OK;
+}

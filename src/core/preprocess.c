@@ -19,7 +19,7 @@ struct ndt_preprocessor {
     struct ndt_sweep sweep;
     struct ndt_twist twist; /* the motion that was undone */
     enum ndt_deskew deskew;
-    double start_s, end_s, reference_s;
+    struct ndt_sweep_span span;
 };
 
 /* Room for one block of points. */
@@ -78,18 +78,9 @@ static struct ndt_point_block block_of(const struct ndt_cloud *cloud, size_t fir
 
 static void set_sweep(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
-    const struct ndt_preprocess_params *params = pre->crop.params;
-    float first_s, last_s;
-    pre->start_s = -params->sweep_s / 2;
-    pre->end_s = params->sweep_s / 2;
-    pre->reference_s = 0;
-    if (pre->deskew == NDT_DESKEW_TIME && ndt_crop_times(&pre->crop, raw, &first_s, &last_s)) {
-        pre->start_s = first_s;
-        pre->end_s = last_s;
-        pre->reference_s = ((double)first_s + (double)last_s) / 2 + 0.0; /* no -0 */
-    }
+    pre->span = ndt_crop_span(&pre->crop, raw);
     if (pre->deskew != NDT_DESKEW_OFF)
-        ndt_sweep_set(&pre->sweep, &pre->twist, pre->start_s, pre->end_s, pre->reference_s);
+        ndt_sweep_set(&pre->sweep, &pre->twist, pre->span.start_s, pre->span.end_s, pre->span.reference_s);
 }
 
 /* Usable points, moved to the reference moment. */
@@ -103,6 +94,7 @@ static void take_block(const struct ndt_preprocessor *pre, const struct ndt_clou
 
 static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
+    ndt_voxel_filter_start(&pre->filter, pre->crop.params->voxel_m, pre->span.start_s, pre->span.end_s);
     struct block_room room;
     struct ndt_point_block block = block_in(&room);
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
@@ -122,24 +114,11 @@ static void move_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
     }
 }
 
-static uint64_t random_next(uint64_t *state) /* splitmix64 (Steele, Lea, Flood 2014) */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* Selection sampling (Knuth, TAOCP 2, algorithm S): exactly `wanted` of `count`, in their order. */
+/* Exactly `wanted` of `count`, in their order, spread over the whole sweep. */
 static void choose(uint32_t *picks, size_t count, size_t wanted, uint64_t seed)
 {
-    uint64_t state = seed;
-    size_t chosen = 0;
-    for (size_t i = 0; chosen < wanted; i++) { /* what is chosen cannot be predicted: no branch on it */
-        const uint64_t left = count - i, needed = wanted - chosen;
-        picks[chosen] = (uint32_t)i;
-        chosen += (random_next(&state) >> 32) * left >> 32 < needed;
-    }
+    for (size_t j = 0; j < wanted; j++)
+        picks[j] = ndt_sample_pick(seed, (uint32_t)j, (uint32_t)wanted, (uint32_t)count);
 }
 
 static void copy_picked(const struct ndt_cloud *in, const uint32_t *picks, size_t count, struct ndt_cloud *out)
@@ -180,7 +159,7 @@ static enum ndt_status reserve(struct ndt_preprocessor *pre, size_t points, stru
     if (status == NDT_OK)
         status = ndt_cloud_reserve(&pre->again, points, NDT_CLOUD_TIME, err);
     if (status == NDT_OK && pre->crop.params->voxel_m > 0)
-        status = ndt_voxel_filter_start(&pre->filter, points, pre->crop.params->voxel_m, err);
+        status = ndt_voxel_filter_reserve(&pre->filter, points, err);
     else if (status == NDT_OK)
         status = ndt_cloud_reserve(&pre->moved, with_pad, NDT_CLOUD_TIME, err);
     if (status != NDT_OK || with_pad <= pre->pick_capacity)
@@ -197,12 +176,11 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
                                const struct ndt_cloud *raw, uint64_t sequence, const struct ndt_twist *twist,
                                const struct ndt_cloud **out, double *reference_s, struct ndt_error *err)
 {
-    if (params->deskew == NDT_DESKEW_TIME && !raw->time_s && raw->count > 0)
-        return ndt_fail(err, NDT_ERR_FORMAT,
-                        "the scan has no time field, but preprocess.deskew is 'time'; azimuth_cw, azimuth_ccw and "
-                        "off need none");
+    enum ndt_status status = ndt_crop_check(params, raw, err);
+    if (status != NDT_OK)
+        return status;
     ndt_crop_set(&pre->crop, params);
-    enum ndt_status status = reserve(pre, raw->count, err);
+    status = reserve(pre, raw->count, err);
     if (status != NDT_OK)
         return status;
     pre->deskew = params->deskew;
@@ -212,9 +190,9 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
         filter_all(pre, raw);
     else
         move_all(pre, raw);
-    sample(pre, params->seed * 0x9e3779b97f4a7c15u + sequence);
+    sample(pre, ndt_sample_seed(params->seed, sequence));
     *out = &pre->sampled;
-    *reference_s = pre->reference_s;
+    *reference_s = pre->span.reference_s;
     return NDT_OK;
 }
 
@@ -227,7 +205,8 @@ enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct 
     enum ndt_status status = ndt_cloud_reserve(&pre->again, pre->sampled.count, NDT_CLOUD_TIME, err);
     if (status != NDT_OK)
         return status;
-    ndt_sweep_set_change(&pre->sweep, &pre->twist, twist, pre->start_s, pre->end_s, pre->reference_s);
+    ndt_sweep_set_change(&pre->sweep, &pre->twist, twist, pre->span.start_s, pre->span.end_s,
+                         pre->span.reference_s);
     const struct ndt_point_block from = block_of(&pre->sampled, 0);
     struct ndt_point_block to = block_of(&pre->again, 0);
     ndt_sweep_apply(&pre->sweep, &from, &to);

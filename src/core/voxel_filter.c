@@ -8,10 +8,13 @@
 
 enum { LEAST_BITS = 10 };
 
+typedef uint32_t quad_u __attribute__((vector_size(16)));
+typedef uint64_t quad_sum __attribute__((vector_size(32)));
+
 /* A block of points on their way into cells. */
 struct placed {
     uint64_t key[NDT_BLOCK_POINTS + NDT_BLOCK_PAD];
-    quad_f relative[NDT_BLOCK_POINTS + NDT_BLOCK_PAD]; /* to the corner; the time is as it came */
+    quad_u offset[NDT_BLOCK_POINTS + NDT_BLOCK_PAD]; /* x y z from the corner, time from the begin, in parts */
     size_t count;
 };
 
@@ -19,11 +22,10 @@ void ndt_voxel_filter_free(struct ndt_voxel_filter *filter)
 {
     free(filter->slots);
     free(filter->cells);
-    free(filter->origins);
     memset(filter, 0, sizeof(*filter));
 }
 
-static enum ndt_status reserve(struct ndt_voxel_filter *filter, size_t points, struct ndt_error *err)
+enum ndt_status ndt_voxel_filter_reserve(struct ndt_voxel_filter *filter, size_t points, struct ndt_error *err)
 {
     if (points <= filter->capacity)
         return NDT_OK;
@@ -33,8 +35,7 @@ static enum ndt_status reserve(struct ndt_voxel_filter *filter, size_t points, s
     ndt_voxel_filter_free(filter);
     filter->slots = calloc((size_t)1 << bits, sizeof(*filter->slots));
     filter->cells = aligned_alloc(64, (points * sizeof(*filter->cells) + 63) / 64 * 64);
-    filter->origins = malloc(points * sizeof(*filter->origins));
-    if (!filter->slots || !filter->cells || !filter->origins) {
+    if (!filter->slots || !filter->cells) {
         ndt_voxel_filter_free(filter);
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory to filter %zu points", points);
     }
@@ -62,34 +63,40 @@ static float exact_inverse(float voxel_m)
     return frexpf(voxel_m, &exponent) == 0.5f && abs(exponent) < 100 ? 1 / voxel_m : 0;
 }
 
-enum ndt_status ndt_voxel_filter_start(struct ndt_voxel_filter *filter, size_t points, double voxel_m,
-                                       struct ndt_error *err)
+void ndt_voxel_filter_start(struct ndt_voxel_filter *filter, double voxel_m, double begin_s, double end_s)
 {
-    enum ndt_status status = reserve(filter, points, err);
-    if (status != NDT_OK || filter->capacity == 0)
-        return status;
+    filter->voxel_m = (float)voxel_m;
+    filter->inverse = exact_inverse(filter->voxel_m);
+    filter->times = ndt_filter_times_of(begin_s, end_s);
+    if (filter->capacity == 0)
+        return;
     forget_slots(filter);
     /* As many slots as the scan before needed. */
     filter->bits = LEAST_BITS;
     while (filter->bits < filter->most_bits && (size_t)1 << filter->bits < 3 * filter->count)
         filter->bits++;
     filter->count = 0;
-    filter->voxel_m = (float)voxel_m;
-    filter->inverse = exact_inverse(filter->voxel_m);
-    return NDT_OK;
 }
 
-/* Cell numbers of one coordinate, and the coordinate relative to the corner. Cleared lanes of `mask` are too far
- * away, or no number. */
+/* Cell numbers of one coordinate, and the parts of an edge between the corner and the point: 0 .. NDT_FILTER_PARTS.
+ * Cleared lanes of `mask` are too far away, or no number. */
 static inline wide_i place_axis(wide_f p_m, float voxel_m, float inverse, int is_inverse, wide_i *mask,
-                                wide_f *relative)
+                                wide_i *parts)
 {
     const wide_f at = is_inverse ? p_m * inverse : p_m / voxel_m;
     const wide_i inside = (at >= -999999.0f) & (at < 1e6f);
-    const wide_i cell = wide_floor((wide_f)((wide_i)at & inside));
+    const wide_f known = (wide_f)((wide_i)at & inside);
+    const wide_i cell = wide_floor(known);
     *mask &= inside;
-    *relative = p_m - wide_to_float(cell) * voxel_m;
-    return cell + 1048576;
+    *parts = __builtin_convertvector((known - wide_to_float(cell)) * (float)NDT_FILTER_PARTS, wide_i);
+    return cell + NDT_FILTER_CELLS;
+}
+
+static inline wide_i place_time(wide_f time_s, const struct ndt_filter_times *times)
+{
+    const wide_f most = wide_set(NDT_FILTER_PARTS);
+    const wide_f at = wide_max((time_s - times->first_s) * times->parts_per_s, (wide_f){0});
+    return __builtin_convertvector(wide_select(at < most, at, most), wide_i);
 }
 
 static inline void put_keys(uint64_t *key, const wide_i cell[3])
@@ -103,12 +110,12 @@ static inline void put_keys(uint64_t *key, const wide_i cell[3])
 }
 
 /* WIDE points in four vectors to four numbers per point. */
-static inline void put_points(quad_f *out, const wide_f v[4])
+static inline void put_points(quad_u *out, const wide_i v[4])
 {
-    wide_f r[4] = {v[0], v[1], v[2], v[3]};
+    wide_f r[4] = {(wide_f)v[0], (wide_f)v[1], (wide_f)v[2], (wide_f)v[3]}; /* moved, never computed with */
     wide_transpose4(r);
     for (int i = 0; i < 4; i++) {
-        quad_f groups[WIDE / 4];
+        quad_u groups[WIDE / 4];
         memcpy(groups, &r[i], sizeof(groups));
         for (int g = 0; g < WIDE / 4; g++)
             out[4 * g + i] = groups[g];
@@ -120,7 +127,7 @@ static void drop_lanes(struct placed *placed, wide_i mask)
     const size_t first = placed->count;
     for (int i = 0; i < WIDE; i++) {
         placed->key[placed->count] = placed->key[first + (size_t)i];
-        placed->relative[placed->count] = placed->relative[first + (size_t)i];
+        placed->offset[placed->count] = placed->offset[first + (size_t)i];
         placed->count += (size_t)-mask[i];
     }
 }
@@ -132,6 +139,7 @@ static inline void place_all(struct placed *placed, const struct ndt_voxel_filte
     const float *const x_m = points->x_m, *const y_m = points->y_m, *const z_m = points->z_m;
     const float *const time_s = points->time_s;
     const float voxel_m = filter->voxel_m, inverse = filter->inverse;
+    const struct ndt_filter_times times = filter->times;
     const size_t count = points->count;
     placed->count = 0;
     for (size_t i = 0; i < count; i += WIDE) {
@@ -139,13 +147,13 @@ static inline void place_all(struct placed *placed, const struct ndt_voxel_filte
         mask = ~mask;
         if (count - i < WIDE)
             mask = wide_first(count - i);
-        wide_f relative[4];
-        cell[0] = place_axis(wide_load(x_m + i), voxel_m, inverse, is_inverse, &mask, &relative[0]);
-        cell[1] = place_axis(wide_load(y_m + i), voxel_m, inverse, is_inverse, &mask, &relative[1]);
-        cell[2] = place_axis(wide_load(z_m + i), voxel_m, inverse, is_inverse, &mask, &relative[2]);
-        relative[3] = wide_load(time_s + i);
+        wide_i parts[4];
+        cell[0] = place_axis(wide_load(x_m + i), voxel_m, inverse, is_inverse, &mask, &parts[0]);
+        cell[1] = place_axis(wide_load(y_m + i), voxel_m, inverse, is_inverse, &mask, &parts[1]);
+        cell[2] = place_axis(wide_load(z_m + i), voxel_m, inverse, is_inverse, &mask, &parts[2]);
+        parts[3] = place_time(wide_load(time_s + i), &times);
         put_keys(placed->key + placed->count, cell);
-        put_points(placed->relative + placed->count, relative);
+        put_points(placed->offset + placed->count, parts);
         if (wide_all(mask))
             placed->count += WIDE;
         else
@@ -180,28 +188,17 @@ static void double_slots(struct ndt_voxel_filter *filter)
     }
 }
 
-/* The corner of the first point's cell. A number of 0 has the sign of the coordinate. */
-static void set_origin(const struct ndt_voxel_filter *filter, float origin[4], uint64_t key, quad_f relative)
-{
-    for (int k = 0; k < 3; k++) {
-        const int32_t cell = (int32_t)(key >> (21 * k) & 0x1fffff) - 1048576;
-        origin[k] = (cell ? (float)cell : copysignf(0, relative[k])) * filter->voxel_m;
-    }
-    origin[3] = relative[3];
-}
-
-static uint32_t add_cell(struct ndt_voxel_filter *filter, size_t slot, uint64_t key, quad_f relative)
+static uint32_t add_cell(struct ndt_voxel_filter *filter, size_t slot, uint64_t key)
 {
     const uint32_t number = (uint32_t)filter->count++;
-    filter->cells[number] = (struct ndt_filter_cell){.key = key, .first_s = relative[3]};
-    set_origin(filter, filter->origins[number], key, relative);
+    filter->cells[number] = (struct ndt_filter_cell){.key = key};
     filter->slots[slot] = filter->base + number;
     if (2 * filter->count > (size_t)1 << filter->bits && filter->bits < filter->most_bits)
         double_slots(filter);
     return number;
 }
 
-static inline uint32_t find_cell(struct ndt_voxel_filter *filter, uint64_t key, quad_f relative)
+static inline uint32_t find_cell(struct ndt_voxel_filter *filter, uint64_t key)
 {
     const uint32_t *const slots = filter->slots, base = filter->base;
     const struct ndt_filter_cell *const cells = filter->cells;
@@ -209,44 +206,47 @@ static inline uint32_t find_cell(struct ndt_voxel_filter *filter, uint64_t key, 
     for (size_t at = slot_of(filter, key);; at = (at + 1) & mask) {
         const uint32_t slot = slots[at];
         if (slot < base)
-            return add_cell(filter, at, key, relative);
+            return add_cell(filter, at, key);
         if (cells[slot - base].key == key)
             return slot - base;
     }
 }
 
 /* Neighbours in the scan often share a cell: one look-up for a run of them. Where a run ends cannot be predicted,
- * so no branch depends on it. */
-static size_t find_runs(const struct placed *placed, uint32_t *first, uint32_t *run)
+ * so no branch depends on it: sums up to every point are taken, and what lies between two of them is a run's. They
+ * may wrap around; a run of one block is below 2^32. */
+static size_t find_runs(const struct placed *placed, uint32_t *first, quad_u *sum_before)
 {
     uint64_t before = ~placed->key[0];
+    quad_u sum = {0};
     size_t runs = 0;
     for (size_t i = 0; i < placed->count; i++) {
         first[runs] = (uint32_t)i;
+        sum_before[i] = sum;
+        sum += placed->offset[i];
         runs += placed->key[i] != before;
         before = placed->key[i];
-        run[i] = (uint32_t)runs - 1;
+        first[runs] = (uint32_t)i + 1;
     }
-    first[runs] = (uint32_t)placed->count;
+    sum_before[placed->count] = sum;
     return runs;
 }
 
 static void gather(struct ndt_voxel_filter *filter, const struct placed *placed)
 {
-    uint32_t first[NDT_BLOCK_POINTS + 1], run[NDT_BLOCK_POINTS], cell_of[NDT_BLOCK_POINTS];
-    const size_t runs = placed->count > 0 ? find_runs(placed, first, run) : 0;
-    struct ndt_filter_cell *const cells = filter->cells;
+    uint32_t first[NDT_BLOCK_POINTS + 1], cell_of[NDT_BLOCK_POINTS];
+    quad_u sum_before[NDT_BLOCK_POINTS + 1];
+    const size_t runs = placed->count > 0 ? find_runs(placed, first, sum_before) : 0;
     for (size_t i = 0; i < runs; i++)
-        cell_of[i] = find_cell(filter, placed->key[first[i]], placed->relative[first[i]]);
-    for (size_t i = 0; i < runs; i++)
-        cells[cell_of[i]].n += first[i + 1] - first[i];
-    for (size_t i = 0; i < placed->count; i++) {
-        struct ndt_filter_cell *const cell = &cells[cell_of[run[i]]];
-        const quad_f since = {0, 0, 0, cell->first_s};
-        quad_f sum;
+        cell_of[i] = find_cell(filter, placed->key[first[i]]);
+    for (size_t i = 0; i < runs; i++) {
+        struct ndt_filter_cell *const cell = &filter->cells[cell_of[i]];
+        const quad_u run = sum_before[first[i + 1]] - sum_before[first[i]];
+        quad_sum sum;
         memcpy(&sum, cell->sum, sizeof(sum));
-        sum += placed->relative[i] - since;
+        sum += __builtin_convertvector(run, quad_sum);
         memcpy(cell->sum, &sum, sizeof(sum));
+        cell->n += first[i + 1] - first[i];
     }
 }
 
@@ -260,16 +260,17 @@ void ndt_voxel_filter_add(struct ndt_voxel_filter *filter, const struct ndt_poin
 void ndt_voxel_filter_means(const struct ndt_voxel_filter *filter, const uint32_t *picks, size_t count,
                             struct ndt_cloud *out)
 {
+    float *const x_m = out->x_m, *const y_m = out->y_m, *const z_m = out->z_m, *const time_s = out->time_s;
+    const struct ndt_filter_cell *const cells = filter->cells;
+    const struct ndt_filter_times times = filter->times;
+    const float voxel_m = filter->voxel_m;
     for (size_t i = 0; i < count; i++) {
-        const size_t from = picks ? picks[i] : i;
-        quad_f origin, sum;
-        memcpy(&origin, filter->origins[from], sizeof(origin));
-        memcpy(&sum, filter->cells[from].sum, sizeof(sum));
-        const quad_f mean = origin + sum / (float)filter->cells[from].n;
-        out->x_m[i] = mean[0];
-        out->y_m[i] = mean[1];
-        out->z_m[i] = mean[2];
-        out->time_s[i] = mean[3];
+        const struct ndt_filter_cell cell = cells[picks ? picks[i] : i];
+        const double weight = ndt_filter_weight(cell.n);
+        x_m[i] = ndt_filter_mean(ndt_filter_cell(cell.key, 0), cell.sum[0], weight, voxel_m);
+        y_m[i] = ndt_filter_mean(ndt_filter_cell(cell.key, 1), cell.sum[1], weight, voxel_m);
+        z_m[i] = ndt_filter_mean(ndt_filter_cell(cell.key, 2), cell.sum[2], weight, voxel_m);
+        time_s[i] = ndt_filter_mean_time(times, cell.sum[3], weight);
     }
     out->count = count;
 }

@@ -1,18 +1,20 @@
 /* Private to the core: replaces the points of each cell by their mean. Cells are numbered in the order in which
- * they are first met. One owner; memory grows with the largest scan. */
+ * they are first met. One owner; memory grows with the largest scan.
+ *
+ * Coordinates and times are summed as whole numbers (see ndt/front_math.h): the cells and their means do not depend
+ * on the order of the points, only the numbers of the cells do. */
 #ifndef NDT_VOXEL_FILTER_H
 #define NDT_VOXEL_FILTER_H
 
 #include <stdint.h>
 
 #include "ndt/cloud.h"
+#include "ndt/front_math.h"
 #include "point_block.h"
 
-/* Two to a cache line. */
 struct ndt_filter_cell {
-    float sum[4]; /* x y z relative to the corner of the cell, time relative to that of its first point */
+    uint64_t sum[4]; /* x y z from the corner of the cell, time from the begin of the sweep, in NDT_FILTER_PARTS */
     uint64_t key;
-    float first_s;
     uint32_t n;
 };
 
@@ -23,14 +25,16 @@ struct ndt_voxel_filter {
     uint32_t base;
     int bits, most_bits;
     struct ndt_filter_cell *cells;
-    float (*origins)[4]; /* per cell: its corner and the time of its first point */
     size_t capacity, count;
     float voxel_m, inverse;
+    struct ndt_filter_times times;
 };
 
-/* No cells, and room for those of `points` points; voxel_m is above 0. */
-NDT_MUST_CHECK enum ndt_status ndt_voxel_filter_start(struct ndt_voxel_filter *filter, size_t points,
-                                                      double voxel_m, struct ndt_error *err);
+/* Room for the cells of `points` points; after it has grown there are no cells. */
+NDT_MUST_CHECK enum ndt_status ndt_voxel_filter_reserve(struct ndt_voxel_filter *filter, size_t points,
+                                                        struct ndt_error *err);
+/* No cells. voxel_m is above 0, begin_s and end_s are those of the sweep. */
+void ndt_voxel_filter_start(struct ndt_voxel_filter *filter, double voxel_m, double begin_s, double end_s);
 /* Points that are a million cells away or not finite are left out. */
 void ndt_voxel_filter_add(struct ndt_voxel_filter *filter, const struct ndt_point_block *points);
 /* The means of the cells picks[0 .. count - 1], or with NULL of the first `count`. `out` has room for them and

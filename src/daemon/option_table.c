@@ -36,6 +36,7 @@
 static const char *const isas[] = {"auto", "baseline", "avx2", "avx512", "neon", NULL};
 static const char *const cuda_pipelines[] = {"auto", "fused", "staged", "resident", "resident-block",
                                              "resident-cluster", "resident-graph", "resident-chain", NULL};
+static const char *const device_work[] = {"auto", "on", "off", NULL};
 static const char *const variants[] = {"robust", "autoware", NULL};               /* enum ndt_variant */
 static const char *const neighbourhoods[] = {"radius", "direct1", "direct7", "direct27", NULL}; /* ndt_neighbours */
 static const char *const covariances[] = {"unbiased", "autoware", NULL};          /* enum ndt_covariance_kind */
@@ -64,6 +65,9 @@ const struct ndtd_option ndtd_option_table[] = {
          "resident = whole searches on the device, in the shape that fits (-block, -cluster, -graph, -chain force one); "
          "auto = fused"),
     INT("cuda.device", compute.device, "0", 0, 63, "", "Which of the CUDA devices, as the driver counts them"),
+    ENUM("cuda.preprocess", compute.preprocess, "auto", device_work,
+         "Crop, motion, filter and sample on the device, for resident pipelines and raw scans of up to backend.max_points; "
+         "auto = off"),
 
     BOOL("routing.calibrate", calibrate, "true",
          "The daemon measures at its start, on the map, what every way of computing takes, for auto and for deadlines"),

@@ -22,6 +22,7 @@ struct ndtd_pipeline {
     struct ndt_preprocessor *preprocessor;
     struct ndtd_tracker tracker;
     struct ndt_cloud scan;
+    struct ndt_front front; /* of the scan, when the backend preprocesses it */
     int stopped;
     double deadline_us;   /* 0 = none */
     double evaluation_us; /* what one took in the last alignment, its part of the rest included */
@@ -301,15 +302,51 @@ static void delay(const struct ndtd_pipeline *pipeline)
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)}, NULL);
 }
 
+/* Preprocesses on the host; twist_again: the motion of a second pass, or NULL. */
+static enum ndt_status preprocess_here(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
+                                       const struct ndt_twist *twist, const struct ndt_twist *twist_again,
+                                       const struct ndt_cloud **points, double *reference_s, struct ndt_error *err)
+{
+    const double start_us = ndtd_now_us();
+    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &pipeline->settings.preprocess, &pipeline->scan,
+                                            record->seq, twist, points, reference_s, err);
+    if (status == NDT_OK && twist_again)
+        status = ndt_preprocess_again(pipeline->preprocessor, twist_again, points, err);
+    record->preprocess_us += ndtd_now_us() - start_us;
+    if (status == NDT_OK)
+        record->points_used = (*points)->count;
+    return status;
+}
+
+/* Aligns `points`, or with NULL what the backend makes of the scan (twist_again NULL) or of the first pass's
+ * points. Should the backend no longer be able to, the host does it, and *points says so. */
+static enum ndt_status align_points(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
+                                    const struct ndt_align_params *params, const struct ndt_cloud **points,
+                                    const struct ndt_twist *twist_again, const struct ndt_pose *guess,
+                                    struct ndt_error *err)
+{
+    const struct ndt_twist first = pipeline->front.twist;
+    double reference_s;
+    enum ndt_status status = NDT_OK;
+    if (!*points) {
+        status = ndt_align_raw(pipeline->aligner, params, &pipeline->front, twist_again ? NULL : &pipeline->scan,
+                               guess, &record->result, err);
+        if (status != NDT_ERR_UNSUPPORTED)
+            return status;
+        status = preprocess_here(pipeline, record, &first, twist_again, points, &reference_s, err);
+    }
+    return status == NDT_OK ? ndt_align(pipeline->aligner, params, *points, guess, &record->result, err) : status;
+}
+
 /* The second pass: undo the sweep with the motion that the first pass found. It starts where the first one ended,
  * so the finest level is enough. */
 static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
-                                   double reference_s, struct ndt_twist *twist, struct ndt_error *err)
+                                   const struct ndt_cloud *points, double reference_s, struct ndt_twist *twist,
+                                   struct ndt_error *err)
 {
     struct ndtd_tracker after = pipeline->tracker;
     struct ndt_align_params params = params_for(pipeline, record->stamp_ns);
     const struct ndt_align_result first = record->result;
-    const struct ndt_cloud *points;
     ndtd_tracker_update(&after, record->stamp_ns, &first);
     if (!after.has_twist || first.outcome != NDT_CONVERGED)
         return NDT_OK;
@@ -317,14 +354,18 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
         return refuse(record, NDT_DEADLINE, "no time left for the second pass"), NDT_OK;
     *twist = after.twist;
     const double start_us = ndtd_now_us();
-    enum ndt_status status = ndt_preprocess_again(pipeline->preprocessor, twist, &points, err);
+    enum ndt_status status = NDT_OK;
+    if (points)
+        status = ndt_preprocess_again(pipeline->preprocessor, twist, &points, err);
+    else
+        ndt_front_set_again(&pipeline->front, twist);
     record->preprocess_us += ndtd_now_us() - start_us;
     if (status != NDT_OK)
         return status;
     params.levels[0] = params.levels[params.level_count - 1];
     params.level_count = 1;
     const struct ndt_pose guess = moved(&first.T_map_sensor, twist, reference_s);
-    status = ndt_align(pipeline->aligner, &params, points, &guess, &record->result, err);
+    status = align_points(pipeline, record, &params, &points, twist, &guess, err);
     record->result.iterations += first.iterations;
     record->result.evaluations += first.evaluations;
     record->result.align_us += first.align_us;
@@ -333,16 +374,20 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     return status;
 }
 
+/* *points NULL: the backend will do it, with pipeline->front. */
 static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record,
                                   const struct ndt_twist *twist, const struct ndt_cloud **points,
                                   double *reference_s, struct ndt_error *err)
 {
+    const size_t limit = ndt_aligner_raw_limit(pipeline->aligner);
     const double start_us = ndtd_now_us();
-    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &pipeline->settings.preprocess, &pipeline->scan,
-                                            record->seq, twist, points, reference_s, err);
+    *points = NULL;
+    if (limit == 0 || pipeline->scan.count > limit)
+        return preprocess_here(pipeline, record, twist, NULL, points, reference_s, err);
+    enum ndt_status status =
+        ndt_front_set(&pipeline->front, &pipeline->settings.preprocess, &pipeline->scan, record->seq, twist, err);
+    *reference_s = pipeline->front.reference_s;
     record->preprocess_us = ndtd_now_us() - start_us;
-    if (status == NDT_OK)
-        record->points_used = (*points)->count;
     return status;
 }
 
@@ -366,14 +411,16 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
     const double delay_us = settings->align_delay_s > 0 ? ndtd_now_us() - start_us : 0;
     if (!has_time(pipeline, &params))
         return refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction"), NDT_OK;
-    enum ndt_status status = ndt_align(pipeline->aligner, &params, points, &guess, &record->result, err);
+    enum ndt_status status = align_points(pipeline, record, &params, &points, NULL, &guess, err);
+    if (!points)
+        record->points_used = record->result.points;
     if (record->result.evaluations > 0)
         pipeline->evaluation_us = record->result.align_us / record->result.evaluations;
     keep_last(pipeline, points, &record->result);
     record->result.T_map_sensor = moved(&record->result.T_map_sensor, twist, -reference_s);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
-        status = align_again(pipeline, record, reference_s, twist, err);
+        status = align_again(pipeline, record, points, reference_s, twist, err);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;

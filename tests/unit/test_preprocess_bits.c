@@ -11,6 +11,7 @@
 #include "ndt/preprocess.h"
 
 enum { KNOTS = 64, MOST = 40000 };
+static const double PARTS = 1048576; /* of a cell and of a sweep, in whole numbers */
 
 /* The plain preprocessor. */
 struct plain_sweep {
@@ -20,7 +21,8 @@ struct plain_sweep {
 
 struct plain_cell {
     uint64_t key;
-    float sum[4], corner_m[3], first_s;
+    uint64_t sum[4]; /* in 2^-20 of the cell's edge, and of the sweep */
+    int32_t cell[3];
     uint32_t n;
 };
 
@@ -160,8 +162,8 @@ static void crop(const struct ndt_preprocess_params *params, const struct ndt_cl
         plain.end_s = last_s;
         plain.reference_s = ((double)first_s + (double)last_s) / 2;
     } else {
-        plain.start_s = -params->sweep_s / 2;
-        plain.end_s = params->sweep_s / 2;
+        plain.end_s = params->deskew == NDT_DESKEW_OFF ? 0 : params->sweep_s / 2;
+        plain.start_s = -plain.end_s;
         plain.reference_s = 0;
     }
 }
@@ -185,20 +187,18 @@ static uint64_t random_next(uint64_t *state) /* splitmix64 (Steele, Lea, Flood 2
     return z ^ z >> 31;
 }
 
-/* Selection sampling (Knuth, TAOCP 2, algorithm S): exactly `wanted` points, in their order. */
+/* Stratified sampling (Cochran, Sampling Techniques, ch. 5): exactly `wanted` points, in their order. */
 static void plain_sample(const struct plain_points *in, size_t wanted, uint64_t seed, struct plain_points *out)
 {
     uint64_t state = seed;
-    out->count = 0;
-    for (size_t i = 0; i < in->count && out->count < wanted; i++) {
-        const uint64_t left = in->count - i, needed = wanted - out->count;
-        if ((random_next(&state) >> 32) * left >> 32 >= needed)
-            continue;
-        const size_t at = out->count++;
-        out->x_m[at] = in->x_m[i];
-        out->y_m[at] = in->y_m[i];
-        out->z_m[at] = in->z_m[i];
-        out->time_s[at] = in->time_s[i];
+    out->count = wanted < in->count ? wanted : in->count;
+    for (size_t j = 0; j < out->count; j++) {
+        const size_t begin = j * in->count / out->count, end = (j + 1) * in->count / out->count;
+        const size_t i = begin + ((random_next(&state) >> 32) * (end - begin) >> 32);
+        out->x_m[j] = in->x_m[i];
+        out->y_m[j] = in->y_m[i];
+        out->z_m[j] = in->z_m[i];
+        out->time_s[j] = in->time_s[i];
     }
 }
 
@@ -221,31 +221,32 @@ static struct plain_cell *plain_find(uint64_t key)
 
 static void add_point(const float p_m[3], float time_s, float voxel_m)
 {
+    const double length_s = fmax(plain.end_s - plain.start_s, 1e-9);
+    const float since = (time_s - (float)plain.start_s) * (float)(PARTS / length_s);
     uint64_t key = 0;
-    float corner_m[3];
+    uint32_t parts[4];
+    int32_t cell[3];
     for (int k = 0; k < 3; k++) {
-        const float cell = floorf(p_m[k] / voxel_m);
-        if (!(fabsf(cell) < 1e6f)) /* farther away than any sensor sees */
+        const float at = p_m[k] / voxel_m, corner = floorf(at);
+        if (!(fabsf(corner) < 1e6f)) /* farther away than any sensor sees */
             return;
-        key |= (uint64_t)((int32_t)cell + 1048576) << (21 * k);
-        corner_m[k] = cell * voxel_m;
+        cell[k] = (int32_t)corner;
+        key |= (uint64_t)(cell[k] + 1048576) << (21 * k);
+        parts[k] = (uint32_t)((at - corner) * (float)PARTS);
     }
-    struct plain_cell *cell = plain_find(key);
-    if (cell->n == 0) {
-        memcpy(cell->corner_m, corner_m, sizeof(corner_m));
-        memset(cell->sum, 0, sizeof(cell->sum));
-        cell->first_s = time_s;
-    }
-    for (int k = 0; k < 3; k++)
-        cell->sum[k] += p_m[k] - cell->corner_m[k];
-    cell->sum[3] += time_s - cell->first_s;
-    cell->n++;
+    parts[3] = (uint32_t)fminf(fmaxf(since, 0), (float)PARTS);
+    struct plain_cell *in = plain_find(key);
+    for (int k = 0; k < 4; k++)
+        in->sum[k] += parts[k];
+    memcpy(in->cell, cell, sizeof(cell));
+    in->n++;
 }
 
 static void plain_filter(float voxel_m)
 {
     const struct plain_points *in = &plain.kept;
     struct plain_points *out = &plain.filtered;
+    const double length_s = fmax(plain.end_s - plain.start_s, 1e-9);
     plain.cell_count = 0;
     for (size_t i = 0; i < in->count; i++) {
         const float p_m[3] = {in->x_m[i], in->y_m[i], in->z_m[i]};
@@ -253,11 +254,10 @@ static void plain_filter(float voxel_m)
     }
     for (size_t i = 0; i < plain.cell_count; i++) {
         const struct plain_cell *cell = &plain.cells[i];
-        const float n = (float)cell->n;
-        out->x_m[i] = cell->corner_m[0] + cell->sum[0] / n;
-        out->y_m[i] = cell->corner_m[1] + cell->sum[1] / n;
-        out->z_m[i] = cell->corner_m[2] + cell->sum[2] / n;
-        out->time_s[i] = cell->first_s + cell->sum[3] / n;
+        float *const to[] = {&out->x_m[i], &out->y_m[i], &out->z_m[i]};
+        for (int k = 0; k < 3; k++)
+            *to[k] = (float)((cell->cell[k] + (double)cell->sum[k] * (1 / (cell->n * PARTS))) * (double)voxel_m);
+        out->time_s[i] = (float)(plain.start_s + (double)cell->sum[3] * (1 / (cell->n * PARTS)) * length_s);
     }
     out->count = plain.cell_count;
 }
@@ -428,9 +428,8 @@ START_TEST(scans_give_the_same_bits)
 }
 END_TEST
 
-START_TEST(scans_in_no_order_give_the_same_bits)
+static void shuffle(void)
 {
-    fill_scan(20000, 1);
     for (size_t i = raw.count - 1; i > 0; i--) {
         const size_t k = below(i + 1);
         float *const arrays[] = {raw.x_m, raw.y_m, raw.z_m, raw.time_s};
@@ -440,6 +439,12 @@ START_TEST(scans_in_no_order_give_the_same_bits)
             arrays[a][k] = kept;
         }
     }
+}
+
+START_TEST(scans_in_no_order_give_the_same_bits)
+{
+    fill_scan(20000, 1);
+    shuffle();
     compare_all();
 }
 END_TEST
@@ -647,6 +652,72 @@ START_TEST(random_points_give_the_same_bits)
 }
 END_TEST
 
+static int by_bits(const void *a, const void *b)
+{
+    return memcmp(a, b, 4 * sizeof(float));
+}
+
+static void sorted_points(const struct ndt_cloud *cloud, float (*out)[4])
+{
+    for (size_t i = 0; i < cloud->count; i++) {
+        const float point[4] = {cloud->x_m[i], cloud->y_m[i], cloud->z_m[i], cloud->time_s[i]};
+        memcpy(out[i], point, sizeof(point));
+    }
+    qsort(out, cloud->count, sizeof(*out), by_bits);
+}
+
+/* The same cells and means whoever comes first; only their order differs. */
+START_TEST(means_do_not_depend_on_the_order_of_the_points)
+{
+    static float before[MOST][4], after[MOST][4];
+    const struct ndt_twist twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}};
+    const struct ndt_cloud *out;
+    double reference_s;
+    params.sample_count = 0;
+    params.deskew = NDT_DESKEW_TIME;
+    for (int k = 0; k < 3; k++) {
+        params.voxel_m = 0.3 + 0.35 * k;
+        fill_scan(MOST, 64);
+        ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, &twist, &out, &reference_s, &err), NDT_OK);
+        const size_t cells = out->count;
+        sorted_points(out, before);
+        shuffle();
+        ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, &twist, &out, &reference_s, &err), NDT_OK);
+        ck_assert_uint_eq(out->count, cells);
+        sorted_points(out, after);
+        ck_assert(memcmp(before, after, cells * sizeof(*before)) == 0);
+    }
+}
+END_TEST
+
+/* Against sums in double. */
+START_TEST(means_are_good_to_micrometres)
+{
+    params.sample_count = 0;
+    params.voxel_m = 0.3;
+    for (int round = 0; round < 50; round++) {
+        const double corner_m[3] = {0.3 * (double)below(300), 0.3 * (double)below(30), -0.3 * (double)below(10)};
+        double mean_m[3] = {0};
+        const struct ndt_cloud *out;
+        double reference_s;
+        raw.count = 1 + below(500);
+        for (size_t i = 0; i < raw.count; i++) {
+            float *const arrays[] = {raw.x_m, raw.y_m, raw.z_m};
+            for (int k = 0; k < 3; k++) {
+                arrays[k][i] = (float)(corner_m[k] + uniform(0.001, 0.299));
+                mean_m[k] += (double)arrays[k][i] / (double)raw.count;
+            }
+        }
+        params.min_range_m = 0;
+        ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, NULL, &out, &reference_s, &err), NDT_OK);
+        ck_assert_uint_eq(out->count, 1);
+        ck_assert_double_eq_tol(out->x_m[0], mean_m[0], 8e-6);
+        ck_assert_double_eq_tol(out->y_m[0], mean_m[1], 4e-6);
+        ck_assert_double_eq_tol(out->z_m[0], mean_m[2], 2e-6);
+    }
+}
+END_TEST
+
 /* After one filtered and one unfiltered scan of the largest size, in any order of sizes, modes and cells. */
 START_TEST(nothing_is_allocated_after_the_largest_scan)
 {
@@ -692,6 +763,8 @@ int main(void)
     tcase_add_test(bits, the_last_cells_are_the_same);
     tcase_add_test(bits, zeros_keep_their_sign);
     tcase_add_test(bits, random_points_give_the_same_bits);
+    tcase_add_test(bits, means_do_not_depend_on_the_order_of_the_points);
+    tcase_add_test(bits, means_are_good_to_micrometres);
     tcase_add_test(bits, nothing_is_allocated_after_the_largest_scan);
     suite_add_tcase(suite, bits);
     SRunner *runner = srunner_create(suite);

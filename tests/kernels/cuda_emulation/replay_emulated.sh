@@ -92,6 +92,63 @@ grep -q 'the CPU took over' "$work/err" || fail "a device lost twice: $(cat "$wo
 grep -q 'the CPU took over' "$work/table" || fail "the table does not tell that the CPU took over"
 same_way "a device lost for good" "$work/lost.tum"
 
+# Preprocessing on the device: the same points, so the same hash as with the host's, whatever the order of the threads,
+# and 1e-4 m from the CPU. Nothing comes back but the result, and the number of points is that of the CPU.
+column() { # FILE NAME: of the scans, line by line
+    awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $1 == "scan" { print $at[name] }' "$1"
+}
+near() { # FILE A B: largest distance of the positions
+    paste -d' ' <(grep -v '^#' "$1") <(grep -v '^#' "$2") | awk '
+        { for (i = 2; i <= 4; i++) { d = $i - $(i + 8); if (d * d > most) most = d * d } n++ }
+        END {
+            good = n > 0 && most <= 1e-8
+            printf "%s preprocessing on the device: %d poses within %.1e m of the CPU\n", good ? "ok  " : "FAIL", n, sqrt(most)
+            exit !good
+        }' || failed=1
+}
+for mode in "deskew=off" "deskew=time" "deskew=time deskew_passes=2" "deskew=azimuth_cw voxel_m=0" "deskew=azimuth_ccw sample_count=0" \
+    "deskew=time voxel_m=0.3 deskew_passes=2 sample_count=700"; do
+    options=(--set cuda.pipeline=resident)
+    for option in $mode; do options+=(--set "preprocess.$option"); done
+    host=$(replay cuda-emulated "$work/host.tum" "${options[@]}" --timing "$work/host.csv")
+    first=$(NDT_EMULATION_SEED=3 replay cuda-emulated "$work/front.tum" "${options[@]}" --set cuda.preprocess=on --timing "$work/front.csv")
+    again=$(NDT_EMULATION_SEED=77 replay cuda-emulated "$work/front.tum" "${options[@]}" --set cuda.preprocess=on)
+    [[ $first =~ ^[0-9a-f]{16}$ ]] && [ "$first" = "$host" ] && [ "$first" = "$again" ] &&
+        cmp -s <(column "$work/host.csv" points_used) <(column "$work/front.csv" points_used) &&
+        echo "ok   preprocessing on the device, $mode: hash $first as on the host, twice" ||
+        fail "preprocessing on the device, $mode: $first and $again, on the host $host: $(cat "$work/err")"
+    replay cpu "$work/again.tum" "${options[@]}" >/dev/null
+    near "$work/front.tum" "$work/again.tum"
+    awk -F, -v name="$mode" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        $1 == "iteration" && $at["iteration"] == 0 {
+            searches++
+            if ($at["launches"] != 2 || $at["synchronisations"] != 1 || $at["allocations"] != 0) bad++
+        }
+        END {
+            good = searches && !bad
+            printf "%s preprocessing on the device, %s: %d searches with one wait each\n", good ? "ok  " : "FAIL", name, searches
+            exit !good
+        }' "$work/front.csv" || failed=1
+done
+front=(--set cuda.pipeline=resident --set cuda.preprocess=on --set preprocess.deskew_passes=2)
+whole=$(replay cuda-emulated "$work/front.tum" "${front[@]}")
+for shape in block cluster graph chain; do
+    other=$(replay cuda-emulated "$work/again.tum" "${front[@]}" --set "cuda.pipeline=resident-$shape")
+    [ "$other" = "$whole" ] && echo "ok   preprocessing on the device, resident-$shape: the same hash" ||
+        fail "preprocessing on the device, resident-$shape: hash ${other:-none}, resident has $whole"
+done
+for after in 30 31 32 33 34 35 36 37; do
+    once=$(NDT_EMULATION_FAIL=$after,1 replay cuda-emulated "$work/once.tum" "${front[@]}")
+    [ "$once" = "$whole" ] && grep -q 'opened again' "$work/err" ||
+        fail "preprocessing on a device lost at launch $after: hash ${once:-none}, whole $whole, $(cat "$work/err")"
+done
+echo "ok   preprocessing on a device lost at any of eight launches: the same hash"
+NDT_EMULATION_FAIL=40,2 replay cuda-emulated "$work/lost.tum" "${front[@]}" >/dev/null
+grep -q 'the CPU took over' "$work/err" || fail "preprocessing on a device lost twice: $(cat "$work/err")"
+replay cpu "$work/again.tum" --set preprocess.deskew_passes=2 >/dev/null
+near "$work/lost.tum" "$work/again.tum"
+
 replay cuda-emulated "$work/again.tum" --set cuda.pipeline=staged --dump-derivatives "$work/dump.csv" --dump-scan 3 \
     --dump-iteration 1 >/dev/null
 awk -F, '

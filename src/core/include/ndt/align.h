@@ -115,6 +115,7 @@ struct ndt_align_result {
     int iterations;
     int evaluations;
     int oscillation;  /* longest run of reversing steps; above 10 the pose is doubtful */
+    size_t points;    /* of the scan that was aligned */
     double align_us;  /* everything in ndt_align */
     double upload_us; /* the part of it that hands the scan to the backend */
 };
@@ -150,6 +151,17 @@ void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs
 NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                                          struct ndt_align_result *out, struct ndt_error *err);
+/* ndt_align of what ndt_preprocess would make of `raw`, preprocessed by the backend: bit for bit the same scan.
+ * front: from ndt_front_set; raw NULL: the scan of the call before with the motion of ndt_front_set_again.
+ * out->upload_us is what handing over the raw scan took; the preprocessing itself is part of out->align_us.
+ * NDT_ERR_UNSUPPORTED: the backend cannot, or its device was lost; nothing was computed, and the caller goes the
+ * host's way. A scan of which no point is left ends as NDT_REJECTED. */
+NDT_MUST_CHECK enum ndt_status ndt_align_raw(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                                             const struct ndt_front *front, const struct ndt_cloud *raw,
+                                             const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
+                                             struct ndt_error *err);
+/* Most raw points that ndt_align_raw takes; 0: it is of no use with this backend. */
+size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner);
 /* Many at once: scans that wait in a queue, or guesses for one scan. Where the backend has searches (see
  * ndt/backend.h) they run together, otherwise one after the other; either way each result is bit for bit that of
  * ndt_align alone. params->deadline_s is for all together, and what upload_us and align_us of each result tell.

@@ -15,6 +15,7 @@
 
 #include "ndt/cloud.h"
 #include "ndt/eval.h"
+#include "ndt/front.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
 #include "ndt/status.h"
@@ -32,6 +33,7 @@ struct ndt_backend_config {
     /* Backends on devices only. */
     const char *pipeline; /* one of ops->pipelines; NULL or "auto": the first */
     int device;           /* index, 0 .. */
+    int preprocess;       /* 1: with memory for `front`, where the pipeline has searches; else without */
 };
 
 void ndt_backend_config_default(struct ndt_backend_config *config);
@@ -59,6 +61,7 @@ struct ndt_search_item {
     int32_t row_count;        /* out: how many were written; a device may keep fewer than there were */
     struct ndt_newton newton; /* in: guess, R0 and levers; out: the answer */
     double coverage;          /* out; see struct ndt_scores */
+    uint32_t points;          /* out: of the scan */
     struct ndt_newton_row *rows;
 };
 
@@ -104,6 +107,21 @@ struct ndt_backend_ops {
      * look at search_limit again, the device was lost and replaced. */
     enum ndt_status (*search)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
                               struct ndt_search_item *items, size_t count, double until_us, struct ndt_error *err);
+    /* Preprocessing without the host. Together or not at all, and only beside `search`.
+     *
+     * Most raw points that `front` takes; 0: the backend, as it was opened, has none. */
+    size_t (*front_limit)(const struct ndt_backend *backend);
+    /* In place of set_scans: scan 0 becomes what ndt_preprocess would have made of `raw`, bit for bit. Copies the
+     * points. Does not wait: how many points are left, and with them the levers of the searches (newton.lever_m and
+     * per_lever of items that follow are not read), is known to the device only and comes back with the search.
+     * For `search` only: `eval` sees a scan without points. NDT_ERR_LIMIT: more than front_limit;
+     * NDT_ERR_UNSUPPORTED: look at front_limit again. */
+    enum ndt_status (*front)(struct ndt_backend *backend, const struct ndt_front *front,
+                             const struct ndt_cloud *raw, struct ndt_error *err);
+    /* The points of the last `front` as ndt_preprocess_again would move them; `front` went through
+     * ndt_front_set_again. NDT_ERR_UNSUPPORTED: there are none, or the device was lost and with it those. */
+    enum ndt_status (*front_again)(struct ndt_backend *backend, const struct ndt_front *front,
+                                   struct ndt_error *err);
     /* Measures over so many rounds; counts them in the counters as well. */
     enum ndt_status (*overheads)(struct ndt_backend *backend, int rounds, struct ndt_overheads *out,
                                  struct ndt_error *err);

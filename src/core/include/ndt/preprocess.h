@@ -1,5 +1,6 @@
 /* From a raw scan to the points that are matched: drop non-finite points, crop by range and box,
- * undo the motion during the sweep, voxel-grid filter, seeded random sampling.
+ * undo the motion during the sweep, voxel-grid filter, seeded sampling of one
+ * point from each of as many equal parts of the scan as are kept.
  *
  * Order of the output and the sample depend only on the input, the parameters and the seed. One owner, one
  * thread; allocates only when a scan is larger than any before, with the filter or without it. The raw cloud is
@@ -24,7 +25,7 @@ struct ndt_preprocess_params {
     double min_range_m, max_range_m;
     double crop_min_m[3], crop_max_m[3]; /* points outside are dropped, sensor frame */
     double voxel_m;                      /* edge of the filter's cells; 0 = off */
-    uint32_t sample_count;               /* points kept at random; 0 = all */
+    uint32_t sample_count;               /* points kept, one at random of each of as many equal parts; 0 = all */
     uint64_t seed;
     enum ndt_deskew deskew;
     double sweep_s; /* duration of a sweep for the azimuth modes */

@@ -1,0 +1,29 @@
+/* Preprocessing on the device: a raw scan goes up, with everything that is to be done to it in front, and what is
+ * matched stays there. Nothing waits and nothing comes back: how many points are left is told by the search. */
+#ifndef NDT_CUDA_FRONT_H
+#define NDT_CUDA_FRONT_H
+
+#include "cuda_device.h"
+#include "cuda_plan.h"
+
+struct ndt_cuda_front {
+    struct ndt_cuda_device *device;
+    const struct ndt_cuda_plan *plan;
+    char *memory, *pinned;  /* of the plan */
+    struct ndt_gpu_job job; /* job.front: on the device */
+    uint32_t round;
+    int is_queued;  /* the pinned buffer may still be read */
+    size_t most;    /* points that the last scan can have left */
+    int has_sample; /* there is something to move again */
+};
+
+/* Once the memory is there: clears what has to be, loads the kernels, waits. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_front_open(struct ndt_cuda_front *front, struct ndt_error *err);
+/* NDT_ERR_LIMIT: more points than the plan is for. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_front_load(struct ndt_cuda_front *front, const struct ndt_front *rules,
+                                                   const struct ndt_cloud *raw, struct ndt_error *err);
+/* The last sample with another motion; NDT_ERR_UNSUPPORTED: there is none. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_front_again(struct ndt_cuda_front *front, const struct ndt_front *rules,
+                                                    struct ndt_error *err);
+
+#endif
