@@ -1,5 +1,6 @@
 #include "align_state.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,16 +175,38 @@ void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const
     }
 }
 
+/* Points first .. first + lanes - 1, one per lane, as ndt_moments_add does it; a point that is not finite adds
+ * zeros. */
+static inline void add_moments(double sum[7][NDT_MOMENT_LANES], const struct ndt_cloud *scan, size_t first,
+                               int lanes)
+{
+    for (int l = 0; l < lanes; l++) {
+        const double a = scan->x_m[first + (size_t)l], b = scan->y_m[first + (size_t)l];
+        const double c = scan->z_m[first + (size_t)l];
+        const int finite = fabs(a + b + c) <= DBL_MAX;
+        const double x = finite ? a : 0, y = finite ? b : 0, z = finite ? c : 0;
+        sum[0][l] += x * x;
+        sum[1][l] += x * y;
+        sum[2][l] += x * z;
+        sum[3][l] += y * y;
+        sum[4][l] += y * z;
+        sum[5][l] += z * z;
+        sum[6][l] += finite ? 1 : 0;
+    }
+}
+
 void ndt_second_moments(const struct ndt_cloud *scan, double out_m2[6])
 {
-    double lanes[NDT_MOMENT_LANES][7] = {{0}}, sum[7] = {0};
-    for (size_t i = 0; i < scan->count; i++)
-        ndt_moments_add(lanes[i % NDT_MOMENT_LANES], scan->x_m[i], scan->y_m[i], scan->z_m[i]);
+    double sum[7][NDT_MOMENT_LANES] = {{0}}, total[7] = {0};
+    const size_t whole = scan->count / NDT_MOMENT_LANES * NDT_MOMENT_LANES;
+    for (size_t i = 0; i < whole; i += NDT_MOMENT_LANES)
+        add_moments(sum, scan, i, NDT_MOMENT_LANES);
+    add_moments(sum, scan, whole, (int)(scan->count - whole));
     for (int lane = 0; lane < NDT_MOMENT_LANES; lane++)
         for (int i = 0; i < 7; i++)
-            sum[i] += lanes[lane][i];
+            total[i] += sum[i][lane];
     for (int i = 0; i < 6; i++)
-        out_m2[i] = sum[6] > 0 ? sum[i] / sum[6] : 0;
+        out_m2[i] = total[6] > 0 ? total[i] / total[6] : 0;
 }
 
 /* Rows of the last alignment as they are told: poses in the map instead of p. */

@@ -7,22 +7,6 @@
 #include "../../src/core/align_state.h"
 #include "ndt/clock.h"
 
-static void second_moments(const struct ndt_cloud *scan, double out_m2[6])
-{
-    double sum[6] = {0}, finite = 0;
-    for (size_t i = 0; i < scan->count; i++) {
-        const double x = scan->x_m[i], y = scan->y_m[i], z = scan->z_m[i];
-        if (!isfinite(x + y + z))
-            continue;
-        const double term[6] = {x * x, x * y, x * z, y * y, y * z, z * z};
-        finite++;
-        for (int k = 0; k < 6; k++)
-            sum[k] += term[k];
-    }
-    for (int k = 0; k < 6; k++)
-        out_m2[k] = finite > 0 ? sum[k] / finite : 0;
-}
-
 void search_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                   const struct ndt_map *map, const struct ndt_cloud *scan)
 {
@@ -40,7 +24,7 @@ void search_start(struct ndt_newton *out, enum ndt_variant variant, const struct
         memcpy(out->guess, local.t_m, sizeof(local.t_m));
         memset(out->guess + 3, 0, 3 * sizeof(double));
     }
-    second_moments(scan, second_m2);
+    ndt_second_moments(scan, second_m2);
     ndt_newton_set_levers(out, second_m2);
 }
 
