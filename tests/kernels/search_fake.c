@@ -245,6 +245,7 @@ static enum ndt_status one_search(struct fake *fake, const struct ndt_newton_rul
                                             fault == DEADLINE_IGNORED ? 0 : until_us, &result, err);
     memcpy(result.newton.R0, item->newton.R0, sizeof(start.R0));
     spoil_result(&result, i, count, until_us > 0);
+    item->points = (uint32_t)fake->scans[scan].count;
     if (!(fault == LAST_ITEM_LEFT && i == 199))
         hand_out(item, &result);
     return status;
