@@ -1,5 +1,6 @@
 #include "align_state.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,20 +156,37 @@ void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const
     }
 }
 
+enum { MOMENT_LANES = 4 };
+
+/* Lane l takes points l, l + 4 ...: sums that do not wait for each other, always the same ones. */
+static inline void add_moments(double sum[7][MOMENT_LANES], const struct ndt_cloud *scan, size_t first, int lanes)
+{
+    for (int l = 0; l < lanes; l++) {
+        const double a = scan->x_m[first + (size_t)l], b = scan->y_m[first + (size_t)l];
+        const double c = scan->z_m[first + (size_t)l];
+        const int finite = fabs(a + b + c) <= DBL_MAX;
+        const double x = finite ? a : 0, y = finite ? b : 0, z = finite ? c : 0;
+        sum[0][l] += x * x;
+        sum[1][l] += x * y;
+        sum[2][l] += x * z;
+        sum[3][l] += y * y;
+        sum[4][l] += y * z;
+        sum[5][l] += z * z;
+        sum[6][l] += finite ? 1 : 0;
+    }
+}
+
 void ndt_second_moments(const struct ndt_cloud *scan, double out_m2[6])
 {
-    double sum[6] = {0}, finite = 0;
-    for (size_t i = 0; i < scan->count; i++) {
-        const double x[3] = {scan->x_m[i], scan->y_m[i], scan->z_m[i]};
-        if (!isfinite(x[0] + x[1] + x[2]))
-            continue;
-        finite++;
-        for (int r = 0, at = 0; r < 3; r++)
-            for (int c = r; c < 3; c++)
-                sum[at++] += x[r] * x[c];
-    }
+    double sum[7][MOMENT_LANES] = {{0}}, total[7];
+    const size_t whole = scan->count / MOMENT_LANES * MOMENT_LANES;
+    for (size_t i = 0; i < whole; i += MOMENT_LANES)
+        add_moments(sum, scan, i, MOMENT_LANES);
+    add_moments(sum, scan, whole, (int)(scan->count - whole));
+    for (int i = 0; i < 7; i++)
+        total[i] = (sum[i][0] + sum[i][1]) + (sum[i][2] + sum[i][3]);
     for (int i = 0; i < 6; i++)
-        out_m2[i] = finite > 0 ? sum[i] / finite : 0;
+        out_m2[i] = total[6] > 0 ? total[i] / total[6] : 0;
 }
 
 /* Rows of the last alignment as they are told: poses in the map instead of p. */
