@@ -306,7 +306,7 @@ static inline NDT_DEVICE double shorter_trial(const struct ndt_newton *n, const 
         const double root = sqrt(square);
         part = 1 - (root - there - bend) / (2 * root + here - there);
     }
-    return a * fmax(NDT_CUT_LEAST, fmin(part, NDT_CUT_MOST)); /* not a number: the least */
+    return a * fmax(NDT_CUT_LEAST, fmin(part, NDT_CUT_MOST)); /* not a number: the most */
 }
 
 static inline NDT_DEVICE int acceptable(const struct ndt_newton *n, const struct ndt_eval *to)
