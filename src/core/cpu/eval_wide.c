@@ -93,7 +93,7 @@ static void find_lists(const struct ndt_map_level *level, struct chunk *c, size_
 /* The first voxels of a list; behind them stand others, or 0. */
 static inline void copy_ids(uint32_t *out, const float *ids, uint32_t padded)
 {
-    memset(out, 0, ROW * sizeof(*out));
+    wide_clear(out);
     for (uint32_t i = 0; i < padded; i += 8)
         memcpy(out + i, ids + i, 8 * sizeof(*out));
 }

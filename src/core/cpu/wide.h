@@ -235,6 +235,13 @@ static inline void wide_load_quads(const float *const record[WIDE], int c, wide_
     wide_transpose4(r);
 }
 
+/* 32 zeros. In a loop: gcc makes memset an instruction that takes longer than a whole list. */
+static inline void wide_clear(uint32_t *out)
+{
+    for (int i = 0; i < 32; i += WIDE)
+        wide_store_i((int32_t *)out + i, (wide_i){0});
+}
+
 /* Which of a neighbour list's voxels have their mean within sqrt(r2) of the point p: their numbers go to `out` in
  * list order, behind them stand other numbers of the list or 0. A list has up to 27 voxels, padded to whole blocks
  * of 8; `out` has room for 32. */
@@ -258,8 +265,7 @@ static inline uint32_t wide_within(const float *list, uint32_t padded, const flo
     }
 #else
     const uint32_t *ids = (const uint32_t *)list + 3 * padded;
-    for (int i = 0; i < 32; i += WIDE) /* a memset becomes an instruction that takes longer than all the rest */
-        wide_store_i((int32_t *)out + i, (wide_i){0});
+    wide_clear(out);
     for (uint32_t i = 0; i < padded; i += WIDE) {
         const wide_f dx = wide_load(list + i) - p_m[0];
         const wide_f dy = wide_load(list + padded + i) - p_m[1];
