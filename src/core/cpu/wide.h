@@ -1,9 +1,9 @@
 /* Private to the CPU backend: one wide type per instruction set, and the few operations that plain
  * operators on vectors cannot say. Everything else in eval_wide.c is written once.
  *
- * Every variant performs the same float operations in the same order on each lane, without fused
- * multiply-add, so their results are bit-equal: a drive replayed on another processor gives the same
- * trajectory. (Fusing was measured: see "One result on every processor" in the README.) */
+ * Every variant performs the same float operations in the same order on each lane, so their results are bit-equal:
+ * a drive replayed on another processor gives the same trajectory. Where a multiplication and an addition are
+ * fused, it is said (wide_fma) and done by all; the compiler fuses none by itself. */
 #ifndef NDT_WIDE_H
 #define NDT_WIDE_H
 
@@ -12,6 +12,8 @@
 
 #if defined(NDT_ISA_avx512) || defined(NDT_ISA_avx2)
 #include <immintrin.h>
+#elif defined(NDT_ISA_neon)
+#include <arm_neon.h>
 #endif
 
 #if defined(NDT_ISA_avx512)
@@ -68,7 +70,13 @@ static inline wide_f wide_select(wide_i mask, wide_f yes, wide_f no)
 
 static inline wide_f wide_max(wide_f a, wide_f b)
 {
+#if defined(NDT_ISA_avx512)
+    return (wide_f)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(NDT_ISA_avx2)
+    return (wide_f)_mm256_max_ps((__m256)a, (__m256)b);
+#else
     return wide_select(a > b, a, b);
+#endif
 }
 
 static inline wide_f wide_abs(wide_f v)
@@ -112,18 +120,65 @@ static inline wide_i wide_first(size_t count)
     return lane < wide_set_i((int32_t)count);
 }
 
-/* e^x for x <= about 0, to 2 ulp; below -80 it stays at e^-80. Range reduction by ln 2 in two parts, then the
- * polynomial of degree 7 of the Cephes library (S. Moshier). */
-static inline wide_f wide_exp(wide_f x)
+#if defined(NDT_ISA_avx512) || defined(NDT_ISA_avx2) || defined(NDT_ISA_neon)
+/* a * b + c, rounded once. */
+static inline wide_f wide_fma(wide_f a, wide_f b, wide_f c)
+{
+#if defined(NDT_ISA_avx512)
+    return (wide_f)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(NDT_ISA_avx2)
+    return (wide_f)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return (wide_f)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#endif
+}
+#else
+typedef double pair_d __attribute__((vector_size(16)));
+typedef float pair_f __attribute__((vector_size(8)));
+typedef int64_t pair_l __attribute__((vector_size(16)));
+
+static inline pair_d pair_low(wide_f v)
+{
+    return __builtin_convertvector(__builtin_shufflevector(v, v, 0, 1), pair_d);
+}
+
+static inline pair_d pair_high(wide_f v)
+{
+    return __builtin_convertvector(__builtin_shufflevector(v, v, 2, 3), pair_d);
+}
+
+/* product + add, rounded to odd: towards zero, and a last bit of 1 wherever something was lost. */
+static inline pair_d pair_add_odd(pair_d product, pair_d add)
+{
+    const pair_d sum = product + add, part = sum - product;
+    const pair_d lost = (product - (sum - part)) + (add - part);
+    const pair_l away = lost * sum < 0, inexact = lost != 0;
+    return (pair_d)(((pair_l)sum + away) | (inexact & 1));
+}
+
+/* a * b + c, rounded once, where the processor cannot: the product is exact in double; the sum is rounded to odd,
+ * so that rounding it again to float gives what rounding once would (Boldo & Melquiond 2008). */
+static inline wide_f wide_fma(wide_f a, wide_f b, wide_f c)
+{
+    const pair_d low = pair_add_odd(pair_low(a) * pair_low(b), pair_low(c));
+    const pair_d high = pair_add_odd(pair_high(a) * pair_high(b), pair_high(c));
+    return __builtin_shufflevector(__builtin_convertvector(low, pair_f), __builtin_convertvector(high, pair_f), 0,
+                                   1, 2, 3);
+}
+#endif
+
+/* 2^x for x <= about 0, to 2e-7 of it; below -115 it stays at 2^-115. The polynomial of degree 5 is the one of
+ * least relative error on [-1/2, 1/2] (Remez). */
+static inline wide_f wide_exp2(wide_f x)
 {
     const wide_f magic = wide_set(12582912.0f); /* 1.5 * 2^23: adding it rounds to whole numbers */
-    x = wide_max(x, wide_set(-80.0f));
-    const wide_f shifted = x * 1.44269504088896341f + magic;
-    const wide_f n = shifted - magic;
-    const wide_f r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    const wide_f r2 = r * r; /* in pairs (Estrin): half as long a chain as Horner's */
-    const wide_f high = (r * 1.9875691500e-4f + 1.3981999507e-3f) * r2 + (r * 8.3334519073e-3f + 4.1665795894e-2f);
-    const wide_f p = (high * r2 + (r * 1.6666665459e-1f + 5.0000001201e-1f)) * r2 + (r + 1.0f);
+    x = wide_max(x, wide_set(-115.0f));
+    const wide_f shifted = x + magic, f = x - (shifted - magic), f2 = f * f;
+    /* in pairs (Estrin): half as long a chain as Horner's */
+    const wide_f low = wide_fma(f, wide_set(0.693146967f), wide_set(1.0f));
+    const wide_f mid = wide_fma(f, wide_set(0.0555071327f), wide_set(0.240221197f));
+    const wide_f high = wide_fma(f, wide_set(0.0013276472f), wide_set(0.00967554133f));
+    const wide_f p = wide_fma(wide_fma(high, f2, mid), f2, low);
     const wide_i exponent = ((wide_i)shifted - (wide_i)magic) << 23;
     return (wide_f)((wide_i)p + exponent);
 }
@@ -180,32 +235,42 @@ static inline void wide_load_quads(const float *const record[WIDE], int c, wide_
     wide_transpose4(r);
 }
 
-/* Which of a neighbour list's voxels have their mean within sqrt(r2) of the point p; their numbers go to `out`
- * in list order. Reads whole blocks of 8, `out` needs room for 16 more than are found. */
+/* 32 zeros. In a loop: gcc makes memset an instruction that takes longer than a whole list. */
+static inline void wide_clear(uint32_t *out)
+{
+    for (int i = 0; i < 32; i += WIDE)
+        wide_store_i((int32_t *)out + i, (wide_i){0});
+}
+
+/* Which of a neighbour list's voxels have their mean within sqrt(r2) of the point p: their numbers go to `out` in
+ * list order, behind them stand other numbers of the list or 0. A list has up to 27 voxels, padded to whole blocks
+ * of 8; `out` has room for 32. */
 static inline uint32_t wide_within(const float *list, uint32_t padded, const float p_m[3], float r2, uint32_t *out)
 {
     uint32_t found = 0;
 #if defined(NDT_ISA_avx512)
+    const uint32_t there = _bzhi_u32(UINT32_MAX, padded);
     const __m512 x = _mm512_set1_ps(p_m[0]), y = _mm512_set1_ps(p_m[1]), z = _mm512_set1_ps(p_m[2]);
+    _mm512_storeu_si512(out + 16, _mm512_setzero_si512());
     for (uint32_t i = 0; i < padded; i += 16) {
-        const __mmask16 there = padded - i >= 16 ? 0xffff : 0x00ff;
-        const __m512 dx = _mm512_sub_ps(_mm512_maskz_loadu_ps(there, list + i), x);
-        const __m512 dy = _mm512_sub_ps(_mm512_maskz_loadu_ps(there, list + padded + i), y);
-        const __m512 dz = _mm512_sub_ps(_mm512_maskz_loadu_ps(there, list + 2 * padded + i), z);
-        const __m512 d2 =
-            _mm512_add_ps(_mm512_add_ps(_mm512_mul_ps(dx, dx), _mm512_mul_ps(dy, dy)), _mm512_mul_ps(dz, dz));
-        const __mmask16 near = _mm512_mask_cmp_ps_mask(there, d2, _mm512_set1_ps(r2), _CMP_LE_OQ);
-        const __m512i ids = _mm512_maskz_loadu_epi32(there, list + 3 * padded + i);
+        const __mmask16 here = (__mmask16)(there >> i);
+        const __m512 dx = _mm512_sub_ps(_mm512_maskz_loadu_ps(here, list + i), x);
+        const __m512 dy = _mm512_sub_ps(_mm512_maskz_loadu_ps(here, list + padded + i), y);
+        const __m512 dz = _mm512_sub_ps(_mm512_maskz_loadu_ps(here, list + 2 * padded + i), z);
+        const __m512 d2 = _mm512_fmadd_ps(dz, dz, _mm512_fmadd_ps(dy, dy, _mm512_mul_ps(dx, dx)));
+        const __mmask16 near = _mm512_mask_cmp_ps_mask(here, d2, _mm512_set1_ps(r2), _CMP_LE_OQ);
+        const __m512i ids = _mm512_maskz_loadu_epi32(here, list + 3 * padded + i);
         _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi32(near, ids));
         found += (uint32_t)_mm_popcnt_u32(near);
     }
 #else
     const uint32_t *ids = (const uint32_t *)list + 3 * padded;
+    wide_clear(out);
     for (uint32_t i = 0; i < padded; i += WIDE) {
         const wide_f dx = wide_load(list + i) - p_m[0];
         const wide_f dy = wide_load(list + padded + i) - p_m[1];
         const wide_f dz = wide_load(list + 2 * padded + i) - p_m[2];
-        const wide_i near = ((dx * dx + dy * dy) + dz * dz) <= wide_set(r2);
+        const wide_i near = wide_fma(dz, dz, wide_fma(dy, dy, dx * dx)) <= wide_set(r2);
         for (uint32_t k = 0; k < WIDE; k++) { /* no branch on what cannot be predicted */
             out[found] = ids[i + k];
             found += (uint32_t)-near[k];

@@ -51,9 +51,9 @@ struct ndt_align_params {
     /* robust */
     double step_limit_m, step_limit_rad;                     /* 0.75 m, 3 deg */
     double eigenvalue_floor;                                 /* 1e-6 of the largest */
-    double coarse_stop_m, coarse_stop_rad, coarse_stop_gain; /* 2 cm, 0.1 deg, 1e-4 */
-    double fine_stop_m, fine_stop_rad, fine_stop_gain;       /* 1 mm, 0.01 deg, 1e-6 */
-    int max_trials;                                          /* step lengths tried per iteration, 4 */
+    double coarse_stop_m, coarse_stop_rad, coarse_stop_gain; /* 5 cm, 0.2 deg, 1e-4 */
+    double fine_stop_m, fine_stop_rad, fine_stop_gain;       /* 5 mm, 0.05 deg, 1e-6 */
+    int max_trials;                                          /* step lengths tried per iteration, 2 */
     /* autoware */
     double trans_epsilon; /* 0.01 */
     double step_size;     /* 0.1 */

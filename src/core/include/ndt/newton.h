@@ -14,7 +14,8 @@
  * Variants:
  *  - robust: a Newton step where -H is safely positive definite, otherwise V |Lambda|^-1 V^T g of -H (saddle-free
  *    Newton, Dauphin et al. 2014): an ascent direction wherever the Hessian is indefinite. Metres and radians are
- *    capped separately, Armijo backtracking, coarse-to-fine levels, best pose kept, unobserved directions held.
+ *    capped separately, a step that is too long is cut by a cubic through both ends, the last small one is made
+ *    without another evaluation. Coarse-to-fine levels, best pose kept, unobserved directions held.
  *  - autoware: the step rule of Autoware's ndt_scan_matcher, for comparison.
  *
  * Plain data throughout, no pointers: a machine can be copied to a device and back between any two calls. Pure
@@ -35,7 +36,7 @@ enum ndt_variant { NDT_ROBUST, NDT_AUTOWARE };
 /* Why a level, and in the end the search, stopped. */
 enum ndt_stop { NDT_STOP_CONVERGED, NDT_STOP_ITERATIONS, NDT_STOP_DEADLINE, NDT_STOP_OFF_MAP };
 
-/* When to leave a level: a step below both sizes, or a gain below this part of the score. */
+/* When to leave a level: after a step below both sizes, or a gain below this part of the score. */
 struct ndt_newton_limits {
     double step_m, step_rad, gain;
 };
@@ -67,7 +68,7 @@ struct ndt_newton_row {
     int32_t evaluations;  /* made since the last row: trials of this step, and the one that opened the level */
     double p[6];          /* where it started */
     struct ndt_eval eval; /* there */
-    double step[6];       /* what was done; zero where no step was acceptable or worth it */
+    double step[6];       /* what was done; zero where no step was acceptable */
     double took_us;       /* written by whoever drives: on a device since the row before, by the device's clock */
 };
 
@@ -93,14 +94,16 @@ struct ndt_newton {
     int32_t row_count; /* iterations begun; the last one is closed unless wants_eval */
     int32_t rows_closed;
     int32_t oscillation; /* longest run of steps that reverse the one before */
-    double p[6];         /* where `eval` was taken */
+    double p[6];         /* where `eval` was taken, or a last step below the limits away from there */
     struct ndt_eval eval;
     struct ndt_newton_weak weak; /* found once the finest level has converged; robust only */
 
     /* Between calls. */
     int32_t phase, chain, trial, holding, row_limit, row_evaluations, reversals;
+    int32_t downhill; /* steps of this level that lost score */
     double trust; /* part of the step caps that steps have kept to lately */
     double d[6];  /* the step that is tried */
+    double alpha; /* how much of it */
     double best_p[6];
     struct ndt_eval best;
     double last_step_m[3];

@@ -10,10 +10,16 @@
 
 /* Part of the predicted gain that a step has to bring (Armijo; Nocedal & Wright, section 3.1). */
 #define NDT_ARMIJO 1e-4
-/* Steps that had to be cut shorten the caps of the next ones, steps taken whole double them again: a fifth fewer
- * evaluations from starts 0.5 m off, the same capture range. */
-#define NDT_TRUST_GROWTH 2.0
+/* A level begins with steps up to this part of the caps. Steps that had to be cut shorten the caps of the next
+ * ones, steps taken whole let them grow again. */
+#define NDT_TRUST_FIRST  0.25
+#define NDT_TRUST_GROWTH 1.5
 #define NDT_TRUST_LEAST  0.1
+/* A shorter trial is this part of the one before, at least and at most. */
+#define NDT_CUT_LEAST 0.25
+#define NDT_CUT_MOST  0.5
+/* As often may a level go on downhill from where no trial was acceptable. */
+#define NDT_DOWNHILL_STEPS 4
 /* Pivots of -H below this part of their diagonal elements are looked at more closely. */
 #define NDT_SAFE_PIVOT 1e-3
 /* The set of voxels within the radius jumps as points move: a small step may lose this part of the score. */
@@ -238,8 +244,7 @@ static inline NDT_DEVICE void close_row(struct ndt_newton *n, struct ndt_newton_
 /* ---- robust ---- */
 
 /* d = V |Lambda|^-1 V^T g of -H. */
-NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[6],
-                                               double floor_ratio, double d[6])
+NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[6], double floor_ratio, double d[6])
 {
     double lambda[6], V[36];
     eigen_symmetric(6, minus_H, lambda, V);
@@ -267,37 +272,53 @@ static inline NDT_DEVICE void newton_step(const struct ndt_eval *eval, double fl
         saddle_free_step(minus_H, eval->gradient, floor_ratio, d);
 }
 
-/* Metres and radians are capped on their own, the direction of each part is kept. */
+static inline NDT_DEVICE double slope_along(const double gradient[6], const double d[6])
+{
+    double slope = 0;
+    for (int i = 0; i < 6; i++)
+        slope += gradient[i] * d[i];
+    return slope;
+}
+
+/* Metres and radians are capped on their own, the direction of each part is kept; where that would lead downhill,
+ * both are shortened alike. */
 static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                        double d[6])
 {
     const double cap_m = n->trust * rules->step_limit_m, cap_rad = n->trust * rules->step_limit_rad;
     const double t = norm3(d), r = norm3(d + 3);
     const double scale_t = t > cap_m ? cap_m / t : 1, scale_r = r > cap_rad ? cap_rad / r : 1;
+    const double gain_t = n->eval.gradient[0] * d[0] + n->eval.gradient[1] * d[1] + n->eval.gradient[2] * d[2];
+    const double gain_r = n->eval.gradient[3] * d[3] + n->eval.gradient[4] * d[4] + n->eval.gradient[5] * d[5];
+    const int apart = scale_t * gain_t + scale_r * gain_r > 0;
     for (int i = 0; i < 3; i++) {
-        d[i] *= scale_t;
-        d[3 + i] *= scale_r;
+        d[i] *= apart ? scale_t : fmin(scale_t, scale_r);
+        d[3 + i] *= apart ? scale_r : fmin(scale_t, scale_r);
     }
 }
 
-static inline NDT_DEVICE double trial_length(const struct ndt_newton *n)
+/* The part of d to try after `tried` was too long: where the cubic through both ends' scores and slopes is highest
+ * (Nocedal & Wright, section 3.5). */
+static inline NDT_DEVICE double shorter_trial(const struct ndt_newton *n, const struct ndt_eval *tried)
 {
-    double alpha = 1;
-    for (int i = 0; i < n->trial; i++)
-        alpha *= 0.5;
-    return alpha;
+    const double a = n->alpha, here = slope_along(n->eval.gradient, n->d),
+                 there = slope_along(tried->gradient, n->d);
+    const double bend = 3 * (tried->score - n->eval.score) / a - here - there;
+    const double square = bend * bend - here * there;
+    double part = NDT_CUT_MOST;
+    if (square >= 0) {
+        const double root = sqrt(square);
+        part = 1 - (root - there - bend) / (2 * root + here - there);
+    }
+    return a * fmax(NDT_CUT_LEAST, fmin(part, NDT_CUT_MOST)); /* not a number: the most */
 }
 
-static inline NDT_DEVICE int acceptable(const struct ndt_newton *n, const struct ndt_eval *to, double alpha)
+static inline NDT_DEVICE int acceptable(const struct ndt_newton *n, const struct ndt_eval *to)
 {
-    double slope = 0, step[6];
-    for (int i = 0; i < 6; i++) {
-        slope += n->eval.gradient[i] * n->d[i];
-        step[i] = alpha * n->d[i];
-    }
-    if (to->score >= n->eval.score + NDT_ARMIJO * alpha * slope)
+    const double slope = slope_along(n->eval.gradient, n->d);
+    if (to->score >= n->eval.score + NDT_ARMIJO * n->alpha * slope)
         return 1;
-    return norm3(step) < NDT_SLACK_M && norm3(step + 3) < NDT_SLACK_RAD &&
+    return n->alpha * norm3(n->d) < NDT_SLACK_M && n->alpha * norm3(n->d + 3) < NDT_SLACK_RAD &&
            to->score >= n->eval.score * (1 - NDT_SLACK);
 }
 
@@ -316,7 +337,8 @@ static inline NDT_DEVICE void open_level(struct ndt_newton *n, const struct ndt_
     n->level = rules->level[chain];
     n->neighbours = rules->neighbours[chain];
     n->phase = NDT_PHASE_OPEN;
-    n->trust = 1;
+    n->trust = NDT_TRUST_FIRST;
+    n->downhill = 0;
     n->best.score = -INFINITY;
     n->wants_eval = 1;
 }
@@ -372,17 +394,30 @@ static inline NDT_DEVICE const struct ndt_newton_limits *limits_of(const struct 
 
 static inline NDT_DEVICE void ask_trial(struct ndt_newton *n)
 {
-    const double alpha = trial_length(n);
     for (int i = 0; i < 6; i++)
-        n->ask[i] = n->p[i] + alpha * n->d[i];
+        n->ask[i] = n->p[i] + n->alpha * n->d[i];
     n->phase = NDT_PHASE_TRIAL;
+}
+
+/* Newton's steps shrink quadratically: after a small one there is nothing left to gain, so it is made without
+ * another evaluation. The sums stay those of where it started; it stays there itself if a better place is known. */
+static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                             struct ndt_newton_row *rows, int32_t capacity)
+{
+    const double none[6] = {0, 0, 0, 0, 0, 0};
+    const int near_best = n->eval.score >= n->best.score * (1 - NDT_SLACK);
+    close_row(n, rows, capacity, near_best ? n->d : none);
+    if (near_best) {
+        copy6(n->best_p, n->ask);
+        n->best = n->eval;
+    }
+    end_level(n, rules);
 }
 
 /* Begins an iteration at n->eval: the step, and its first trial. */
 NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                             struct ndt_newton_row *rows, int32_t capacity)
+                              struct ndt_newton_row *rows, int32_t capacity)
 {
-    const double none[6] = {0, 0, 0, 0, 0, 0};
     const struct ndt_newton_limits *limits = limits_of(n, rules);
     if (n->row_count >= n->row_limit) {
         n->stop = NDT_STOP_ITERATIONS;
@@ -394,12 +429,10 @@ NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rule
     remove_weak(n, n->d);
     cap_step(n, rules, n->d);
     n->trial = 0;
+    n->alpha = 1;
     ask_trial(n);
-    /* A step too small to matter is not worth an evaluation: the pose stays where it was evaluated. */
-    if (norm3(n->d) < limits->step_m && norm3(n->d + 3) < limits->step_rad) {
-        close_row(n, rows, capacity, none);
-        end_level(n, rules);
-    }
+    if (norm3(n->d) < limits->step_m && norm3(n->d + 3) < limits->step_rad)
+        make_last_step(n, rules, rows, capacity);
 }
 
 static inline NDT_DEVICE void take_open(struct ndt_newton *n, const struct ndt_newton_rules *rules,
@@ -420,7 +453,7 @@ static inline NDT_DEVICE void accept_trial(struct ndt_newton *n, const struct nd
                                            struct ndt_newton_row *rows, int32_t capacity,
                                            const struct ndt_eval *eval)
 {
-    const double alpha = trial_length(n), before = n->eval.score;
+    const double alpha = n->alpha, before = n->eval.score;
     double step[6];
     for (int i = 0; i < 6; i++)
         step[i] = alpha * n->d[i];
@@ -435,15 +468,19 @@ static inline NDT_DEVICE void accept_trial(struct ndt_newton *n, const struct nd
         iterate_robust(n, rules, rows, capacity);
 }
 
-/* Tries alpha = 1, 1/2, 1/4 ... along d; where none is acceptable the level is at its end. */
+/* Tries d, then shorter steps. Voxels that drop out of the radius can make the score fall in steps though its slope
+ * rises: where no trial is acceptable the shortest is made all the same, a few times; the best pose is kept. */
 static inline NDT_DEVICE void take_trial(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                          struct ndt_newton_row *rows, int32_t capacity, const struct ndt_eval *eval)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
-    if (acceptable(n, eval, trial_length(n))) {
+    if (acceptable(n, eval)) {
         accept_trial(n, rules, rows, capacity, eval);
     } else if (++n->trial < rules->max_trials) {
+        n->alpha = shorter_trial(n, eval);
         ask_trial(n);
+    } else if (eval->matched > 0 && fabs(eval->score) < INFINITY && n->downhill++ < NDT_DOWNHILL_STEPS) {
+        accept_trial(n, rules, rows, capacity, eval);
     } else {
         close_row(n, rows, capacity, none);
         end_level(n, rules);
@@ -491,7 +528,7 @@ static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules,
 
 /* Begins an iteration at n->eval, unless there have been enough. */
 NDT_APART void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                               struct ndt_newton_row *rows, int32_t capacity)
+                                struct ndt_newton_row *rows, int32_t capacity)
 {
     if (n->stop != NDT_STOP_ITERATIONS || n->row_count >= rules->max_iterations) {
         finish(n);
@@ -550,9 +587,8 @@ static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct nd
     open_level(n, rules, rules->variant == NDT_AUTOWARE ? rules->level_count - 1 : 0);
 }
 
-NDT_APART void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                          struct ndt_newton_row *rows, int32_t capacity,
-                                          const struct ndt_eval *sums)
+NDT_APART void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
+                           int32_t capacity, const struct ndt_eval *sums)
 {
     struct ndt_eval eval = *sums;
     regularize(n, rules, &eval);
