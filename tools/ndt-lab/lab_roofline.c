@@ -96,8 +96,7 @@ static enum ndt_status tell_peaks(const struct lab *lab, struct ndt_error *err)
         lab_fact("roofline", peak->name, "fused peak", "GFLOP/s", best(peak->fused, rounds) * 1e-3);
         lab_fact("roofline", peak->name, "apart peak", "GFLOP/s", best(peak->apart, rounds) * 1e-3);
         for (size_t p = 0; p < 3 && places[p].bytes <= most; p++) {
-            const size_t bytes = places[p].bytes < most ? places[p].bytes : most,
-                         rounds_here = (most - 1) / bytes + 1;
+            const size_t bytes = places[p].bytes, rounds_here = (most - 1) / bytes + 1;
             double rate = 0;
             for (int k = 0; k < 5; k++)
                 rate = fmax(rate, peak->read(memory, bytes / sizeof(float), rounds_here));

@@ -1,0 +1,147 @@
+"""The daemon under load: latency and drops for each depth of its queue, and what a depth that adapts would do.
+
+Every scan is made slower by a fixed time (debug.align_delay_ms), so that a known rate is too fast. An adaptive depth is
+not in the product: it is simulated on the service times just measured, next to the fixed depths under the same rules."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+DELAY_MS, BUDGET_MS = 40, 200
+DEPTHS = (1, 2, 3)
+CONFIG = """map: {path: "%(map)s"}
+sockets: {scans: "ipc://%(folder)s/scans.ipc", poses: "ipc://%(folder)s/poses.ipc", control: "ipc://%(folder)s/control.ipc"}
+live: {budget_ms: %(budget).1f, queue_depth: %(depth)d}
+debug: {align_delay_ms: %(delay).1f}
+"""
+
+
+class Failed(ValueError):
+    """The daemon did not do its part."""
+
+
+def await_ready(daemon, log):
+    for _ in range(300):
+        with open(log, encoding="utf-8", errors="replace") as file:
+            if "ready" in file.read():
+                return
+        if daemon.poll() is not None:
+            break
+        time.sleep(0.05)
+    raise Failed("ndtd did not become ready")
+
+
+def stop(process, how=signal.SIGTERM):
+    if process.poll() is None:
+        process.send_signal(how)
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def results_of(path):
+    rows = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                row = json.loads(line)
+                rows[row["seq"]] = row
+    return list(rows.values())
+
+
+def drive(lab, depth, hz, scans):
+    """Every result of one drive at that rate."""
+    folder = os.path.join(lab.work, "queue")
+    os.makedirs(folder, exist_ok=True)
+    config, log, out = (os.path.join(folder, name) for name in ("ndtd.yaml", "ndtd.log", "results.json"))
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(CONFIG % dict(map=lab.map, folder=folder, depth=depth, budget=BUDGET_MS, delay=DELAY_MS))
+    words = [word for setting in lab.settings for word in ("--set", setting)]
+    with open(log, "w", encoding="utf-8") as errors, open(out, "w", encoding="utf-8") as answers:
+        daemon = subprocess.Popen([lab.program("ndtd"), "-c", config] + words, stdout=subprocess.DEVNULL, stderr=errors)
+        echo = None
+        try:
+            await_ready(daemon, log)
+            echo = subprocess.Popen([lab.program("ndt-echo"), "--endpoint", "ipc://%s/poses.ipc" % folder, "--format",
+                                     "json", "--timeout", "20"], stdout=answers, stderr=subprocess.DEVNULL)
+            time.sleep(0.3)
+            subprocess.run([lab.program("ndt-send"), "--bag", lab.bag, "--endpoint", "ipc://%s/scans.ipc" % folder,
+                            "--rate", "%g" % (hz / 10), "--limit", str(scans)], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, check=True)
+            time.sleep(0.6)
+        finally:
+            stop(daemon)
+            if echo:
+                time.sleep(0.1)
+                stop(echo)
+    return results_of(out)
+
+
+def latency_ms(row):
+    return 1e-3 * sum(row[key] or 0 for key in ("decode_us", "queue_us", "preprocess_us", "align_us", "publish_us"))
+
+
+def quantile(values, part):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(part * len(values)))] if values else 0.0
+
+
+def digest(rows):
+    """99th percentile of the answered, percent dropped."""
+    if not rows:
+        raise Failed("no result came")
+    answered = [latency_ms(row) for row in rows if row["outcome"] != "dropped"]
+    return quantile(answered, 0.99), 100.0 * (len(rows) - len(answered)) / len(rows)
+
+
+def simulate(service_ms, period_ms, depth_of):
+    """One matcher, oldest dropped; depth_of(service times so far) says how many may wait."""
+    free_ms, waiting, done, dropped, seen = 0.0, [], [], 0, []
+
+    def work(until_ms):
+        nonlocal free_ms
+        while waiting and max(free_ms, waiting[0][0]) < until_ms:
+            arrival, takes = waiting.pop(0)
+            free_ms = max(free_ms, arrival) + takes
+            done.append(free_ms - arrival)
+            seen.append(takes)
+
+    for i, takes in enumerate(service_ms):
+        work(i * period_ms)
+        waiting.append((i * period_ms, takes))
+        while len(waiting) > depth_of(seen) + (free_ms <= i * period_ms):
+            waiting.pop(0)
+            dropped += 1
+    work(float("inf"))
+    return quantile(done, 0.99), 100.0 * dropped / len(service_ms)
+
+
+def adaptive(seen):
+    """As many as can wait and still be answered in half the budget."""
+    return 3 if not seen else max(1, min(3, int(BUDGET_MS / 2 / quantile(seen[-20:], 0.95)) - 1))
+
+
+def run(lab, experiment):
+    quick = lab.options.quick
+    for hz in (40,) if quick else (20, 40):
+        found = {depth: [] for depth in DEPTHS}
+        service_ms = []
+        for repetition in range(1 if quick else 3):
+            for depth in DEPTHS[repetition:] + DEPTHS[:repetition]:
+                rows = drive(lab, depth, hz, 12 if quick else 40)
+                found[depth].append(digest(rows))
+                service_ms += [1e-3 * (row["preprocess_us"] + row["align_us"]) for row in rows
+                               if row["outcome"] != "dropped"]
+        for what, index, unit in (("p99", 0, "ms"), ("dropped", 1, "% dropped")):
+            for depth in DEPTHS:
+                lab.add(experiment.name, "daemon; %d Hz: %s" % (hz, what), "depth %d" % depth,
+                        "base" if depth == 1 else "variant", unit, [pair[index] for pair in found[depth]])
+        policies = [("depth %d" % depth, lambda seen, depth=depth: depth) for depth in DEPTHS] + [("adaptive", adaptive)]
+        for what, index, unit in (("p99", 0, "ms"), ("dropped", 1, "% dropped")):
+            for name, depth_of in policies:
+                lab.add(experiment.name, "simulated on its times; %d Hz: %s" % (hz, what), name,
+                        "base" if name == "depth 1" else "variant", unit,
+                        [simulate(service_ms, 1000.0 / hz, depth_of)[index]])
