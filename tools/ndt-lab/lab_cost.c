@@ -83,9 +83,12 @@ static enum ndt_status over_points(struct costs *costs, struct ndt_error *err)
 
 static enum ndt_status over_threads(struct costs *costs, struct ndt_error *err)
 {
-    enum ndt_status status = lay_out(costs, costs->lab->quick ? 500 : 20000, err);
+    const size_t points = costs->lab->quick ? 500 : 20000;
+    char series[64];
+    enum ndt_status status = lay_out(costs, points, err);
+    snprintf(series, sizeof(series), "evaluation of %zu points over threads", points);
     for (int threads = 1; status == NDT_OK && threads <= 4; threads++)
-        status = curve(costs, threads, "evaluation of 20000 points over threads", (size_t)threads, err);
+        status = curve(costs, threads, series, (size_t)threads, err);
     return status;
 }
 

@@ -4,6 +4,7 @@ Every scan is made slower by a fixed time (debug.align_delay_ms), so that a know
 not in the product: it is simulated on the service times just measured, next to the fixed depths under the same rules."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -52,6 +53,14 @@ def results_of(path):
     return list(rows.values())
 
 
+def recorded_hz(lab):
+    told = subprocess.run([lab.program("ndt-bag"), "info", lab.bag], stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = re.search(r"scan rate +([0-9.]+) Hz", told)
+    if not found or float(found.group(1)) <= 0:
+        raise Failed("the bag's rate is not known")
+    return float(found.group(1))
+
+
 def drive(lab, depth, hz, scans):
     """Every result of one drive at that rate."""
     folder = os.path.join(lab.work, "queue")
@@ -69,7 +78,7 @@ def drive(lab, depth, hz, scans):
                                      "json", "--timeout", "20"], stdout=answers, stderr=subprocess.DEVNULL)
             time.sleep(0.3)
             subprocess.run([lab.program("ndt-send"), "--bag", lab.bag, "--endpoint", "ipc://%s/scans.ipc" % folder,
-                            "--rate", "%g" % (hz / 10), "--limit", str(scans)], stdout=subprocess.DEVNULL,
+                            "--rate", "%g" % (hz / recorded_hz(lab)), "--limit", str(scans)], stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, check=True)
             time.sleep(0.6)
         finally:

@@ -8,6 +8,7 @@ import lab_roofline
 import lab_svg
 import lab_table
 
+LEAST = 0.02  # nothing smaller is a difference, however small the spread
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -65,7 +66,7 @@ def compare(base, row):
     factor = statistics.median(pairs)
     if len(pairs) < 2:
         verdict = "one sample"
-    elif low <= 1 <= high or abs(factor - 1) < 0.01:
+    elif low <= 1 <= high or abs(factor - 1) < LEAST:
         verdict = "no difference"
     else:
         verdict = "faster" if factor > 1 else "slower"
@@ -108,6 +109,25 @@ def comparison_lines(rows, experiment):
             yield "| %s | %s | %s against %s | %s, %s | %s | %s | %s | %s |" % (
                 experiment.name, row.case, row.variant, base.variant, number(row), number(base), factor, spread, verdict,
                 state_of(experiment, row, verdict))
+
+
+def left_out(rows):
+    """What was measured here, does not help, and therefore is not in the product."""
+    found = {}
+    for experiment in lab_table.EXPERIMENTS:
+        if experiment.gpu or experiment.product in ("", "*"):
+            continue
+        for base, variants in cases_of(rows, experiment.name):
+            for row in variants:
+                factor, _, verdict = compare(base, row)
+                if row.variant == experiment.product:
+                    loser, lost = base.variant, verdict == "faster"
+                else:
+                    loser, lost = row.variant, verdict in ("slower", "no difference")
+                if loser != experiment.product and not state_of(experiment, row, verdict).startswith("by option"):
+                    found.setdefault((experiment.name, loser), []).append((lost, factor))
+    return ["* %s: **%s** (factors %s)" % (name, loser, ", ".join(factor for _, factor in cases))
+            for (name, loser), cases in found.items() if all(lost for lost, _ in cases)]
 
 
 def comparison_table(rows):
@@ -163,7 +183,7 @@ def growth(found):
     parts = []
     for name, points in found.items():
         low, high = min(points), max(points)
-        parts.append("%s: %.3g at %s, %.3g at %s (cost times %.2f for %.3g times as many)" % (
+        parts.append("%s: %.4g at %s, %.4g at %s (times %.3g for %.3g times as many)" % (
             name, low[1], lab_svg.short(low[0]), high[1], lab_svg.short(high[0]), high[1] / low[1], high[0] / low[0]))
     return "; ".join(parts)
 
@@ -190,7 +210,8 @@ def peer_part(rows):
         if "PCL" in here and one in here:
             factors = [p / o for p, o in zip(here["PCL"].samples, here[one].samples)]
             ratio = "%.0fx (%.0f .. %.0f)" % (statistics.median(factors), min(factors), max(factors))
-        parts = ["%s %.0f %%" % (name, 100 * success[(case, name)]) for name in names if (case, name) in success]
+        parts = ["%s %.0f %%" % ("ndtd" if name == one else name, 100 * success[(case, name)]) for name in names
+                 if (case, name) in success and name in (one, "PCL")]
         lines.append("| %s | %s | %s | %s |" % (case.split()[0], " | ".join(times), ratio, ", ".join(parts)))
     return lines
 
@@ -198,7 +219,9 @@ def peer_part(rows):
 # ---- the rest of the page ----
 
 def gpu_part(head, rows):
-    lines = ["| experiment | what is compared | result | command |", "|---|---|---|---|"]
+    lines = ["`tools/lab run --out DIR` fills all of them on a machine with a GPU; on the emulated device of the tests they run",
+             "(`--emulated`), but times from there say nothing and are thrown away.", "",
+             "| experiment | what is compared | result | command |", "|---|---|---|---|"]
     notes = {note["name"]: note for note in head["experiments"]}
     for experiment in lab_table.EXPERIMENTS:
         if not experiment.gpu:
@@ -206,8 +229,7 @@ def gpu_part(head, rows):
         mine = [row for row in rows if row.experiment == experiment.name and row.role != "base"]
         if not mine:
             why = notes.get(experiment.name, {}).get("why") or "not run"
-            lines.append("| %s | %s | open: %s | `tools/lab run --only %s --out DIR` |" % (
-                experiment.name, experiment.about, why, experiment.name))
+            lines.append("| %s | %s | open: %s | `%s` |" % (experiment.name, experiment.about, why, experiment.command()))
         bases = {base.case: base for base, _ in cases_of(rows, experiment.name)}
         for row in mine:
             told = number(row)
@@ -260,7 +282,7 @@ def opening(head):
             ] + small + ["",
             "Written by `tools/lab report` from `tools/lab run`. What is compared takes turns in one run, in a seeded order;",
             "factor: median over the rounds of the time of the second over that of the first of a pair, above 1 where the first",
-            "is faster; spread: quartiles of that. **No difference**: 1 lies within the spread, or the factor is less than 1 %",
+            "is faster; spread: quartiles of that. **No difference**: 1 lies within the spread, or the factor is less than 2 %",
             "from it; then the simpler one is right. Sizes of figures in `%` are compared as they are."]
 
 
@@ -281,6 +303,7 @@ def page(head, rows, plots):
     if any(row.experiment == "front" for row in rows):
         lines += section("Decoding and preprocessing", front_part(rows))
     lines += section("On a GPU", gpu_part(head, rows))
+    lines += section("What is not in the product because it does not help", left_out(rows))
     lines += section("Tried and decided earlier", earlier_part())
     return lines + section("This run", run_part(head))
 

@@ -83,7 +83,7 @@ def find_device(lab):
         return "cuda-emulated"
     listing = text_of([lab.program("ndtd"), "--list-backends"])
     row = re.search(r"^cuda +(.*)$", listing, re.M)
-    if not row or re.search(r"not |no |cannot|unavailable", row.group(1)):
+    if not row or "not here" in row.group(1):
         return None
     return "cuda"
 
@@ -161,7 +161,7 @@ def run_align(lab, experiment):
             key = ("%d points" % round(row["points"]), align_name(row))
             found.setdefault(key, []).append(row)
     for (case, name), rows in found.items():
-        role = "base" if name == "PCL" or (experiment.gpu and "1 thread" in name) else "variant"
+        role = "base" if name == "PCL" or experiment.gpu and rows[0].get("backend") == "cpu" else "variant"
         lab.add(experiment.name, case, name, role, "ms/align", [row["align_ms"]["median"] for row in rows])
         lab.add(experiment.name, case, name + " success", "fact", "", [row["success"] for row in rows])
         if rows[0].get("eval_us"):
@@ -173,7 +173,7 @@ def run_overheads(lab, experiment):
     words = experiment.words + lab.data() + (["--points", "300"] if lab.options.quick else [])
     for row in bench(lab, words, suffix)["overheads"]:
         if row.get("median_us") is not None:
-            lab.add(experiment.name, "%d points" % row["points"], "%s: %s" % (row["what"], row["kind"]), "fact", "us",
+            lab.add(experiment.name, "%d points" % row["points"], "%s: %s" % (row["backend"], row["row"]), "fact", "us",
                     [row["median_us"]])
 
 
@@ -258,7 +258,7 @@ def show(lab):
     lab.device = find_device(lab)
     for experiment in wanted(lab.options):
         state = "open: needs a GPU" if experiment.gpu and not lab.device else "runs here"
-        print("%-16s %-18s %s" % (experiment.name, state, experiment.about))
+        print("%-16s %-18s %s\n%36s%s" % (experiment.name, state, experiment.about, "", experiment.command()))
     return 0
 
 

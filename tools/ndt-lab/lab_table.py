@@ -10,8 +10,10 @@ class Experiment:
         self.name, self.about, self.how, self.product, self.why = name, about, how, product, why
         self.words, self.gpu, self.repetitions = list(words), gpu, repetitions
 
-    def on_device(self):
-        return self.gpu
+    def command(self):
+        """What is run, without data and paths."""
+        program = {"bench": "ndt-bench", "device": "ndt-lab-device", "lab": "ndt-lab"}.get(self.how)
+        return " ".join([program] + (self.words or [self.name])) if program else "tools/lab run --only " + self.name
 
 
 def gpu(name, about, how, words=(), why=""):
@@ -25,12 +27,12 @@ EXPERIMENTS = [
     Experiment("vector-width", "instruction sets of the evaluation; whole align, 1 thread", "lab", "*",
                "all: the best that the processor has is chosen at start", repetitions=15),
     Experiment("threads", "threads of the CPU backend; whole align", "lab", "*",
-               "option cpu.threads; 0 takes the cores, 4 at most, never more than there are", repetitions=15),
+               "option cpu.threads; by default as many as there are cores, 4 at most; more than cores lose", repetitions=15),
     Experiment("spin", "how long idle workers spin; whole align, 2 threads, 2 ms after the last", "lab", "100 us",
                "option cpu.spin_us", repetitions=11),
     Experiment("pinning", "workers pinned to cores; whole align, 2 threads, 2 ms after the last", "lab",
                "workers pinned", "option cpu.pin_threads, on", repetitions=11),
-    Experiment("prefetch", "neighbour lists fetched ahead", "lab", "lists prefetched", "one instruction per point"),
+    Experiment("prefetch", "neighbour lists fetched ahead", "lab", "lists prefetched", "one instruction per point; pays where caches are cold, as they are between scans"),
     Experiment("order", "order of the scan's points", "lab", "as sampled", "sorting costs a part of what it could gain"),
     Experiment("lists", "direct7: neighbour lists against seven look-ups", "lab", "neighbour lists", ""),
     Experiment("layout", "voxels as records or as arrays", "lab", "array of structures", ""),

@@ -6,7 +6,7 @@
 
 #include "ndt/clock.h"
 
-enum { PASSES = 3 };
+enum { PASSES = 3, EVICT_BYTES = 48 << 20 };
 
 static void place(struct ndt_wide_job *job, const struct ndt_map_level *level, enum ndt_neighbours neighbours,
                   const struct ndt_cloud *cloud, const struct ndt_pose *pose, const double origin_m[3])
@@ -142,6 +142,27 @@ double lab_view_time_us(const struct lab_view *view, lab_chunk_fn *chunk)
         best_us = fmin(best_us, (ndt_clock_us() - start_us) / (double)view->count);
     }
     return best_us;
+}
+
+static double fill_caches(void)
+{
+    static float other[EVICT_BYTES / sizeof(float)];
+    volatile float *at = other;
+    for (size_t i = 0; i < EVICT_BYTES / sizeof(float); i += 16)
+        at[i] += 1;
+    return (double)at[0];
+}
+
+double lab_view_cold_us(const struct lab_view *view, lab_chunk_fn *chunk)
+{
+    double total_us = 0, sums[NDT_SUM_COUNT];
+    for (size_t i = 0; i < view->count; i++) {
+        (void)fill_caches();
+        const double start_us = ndt_clock_us();
+        lab_view_sums(view, i, chunk, sums);
+        total_us += ndt_clock_us() - start_us;
+    }
+    return total_us / (double)view->count;
 }
 
 double lab_view_part_us(const struct lab_view *view, lab_part_fn *part, enum lab_kernel kernel)

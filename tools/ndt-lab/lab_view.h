@@ -30,6 +30,8 @@ void lab_view_close(struct lab_view *view);
 
 /* Microseconds per evaluation: the quickest of three passes over the scans. */
 double lab_view_time_us(const struct lab_view *view, lab_chunk_fn *chunk);
+/* The same, each evaluation with caches that hold something else, as after 100 ms of other programs; one pass. */
+double lab_view_cold_us(const struct lab_view *view, lab_chunk_fn *chunk);
 double lab_view_part_us(const struct lab_view *view, lab_part_fn *part, enum lab_kernel kernel);
 /* Sums of scan `i`, NDT_SUM_COUNT of them. */
 void lab_view_sums(const struct lab_view *view, size_t i, lab_chunk_fn *chunk, double *sums);
