@@ -53,12 +53,13 @@ static void sleep_s(double s)
     nanosleep(&t, NULL);
 }
 
-/* Mean over all scans, each from a seeded wrong start. */
+/* Median over all scans, each from a seeded wrong start. */
 static double measure_align(void *context, int variant, int repetition)
 {
     struct ways *ways = context;
     struct way *way = &ways->items[variant];
-    double total_us = 0;
+    double took_us[LAB_MAX_REPETITIONS];
+    const int count = (int)ways->scene.scans.count;
     for (size_t i = 0; i < ways->scene.scans.count; i++) {
         struct ndt_align_result result;
         const struct ndt_pose start = start_of(ways, i, repetition);
@@ -68,9 +69,9 @@ static double measure_align(void *context, int variant, int repetition)
         if (ndt_align(way->aligner, &ways->lab->settings.align, &ways->scene.scans.scans[i].cloud, &start, &result,
                       NULL) != NDT_OK)
             return -1;
-        total_us += ndt_clock_us() - begin_us;
+        took_us[i] = ndt_clock_us() - begin_us;
     }
-    return total_us / (double)ways->scene.scans.count;
+    return lab_median(took_us, count);
 }
 
 static enum ndt_status compare_ways(struct ways *ways, const char *experiment, const char *const *names,

@@ -5,7 +5,7 @@
 #include "lab.h"
 #include "ndt/clock.h"
 
-enum { PLACES = 8 };
+enum { PLACES = 8, BUILDS = 3 };
 
 struct costs {
     const struct lab *lab;
@@ -31,10 +31,10 @@ static enum ndt_status lay_out(struct costs *costs, size_t points, struct ndt_er
     return status;
 }
 
-/* One evaluation at each place, the first look at the map of each repetition included. */
+/* Median over the places of one evaluation each. */
 static double evaluate(struct costs *costs, struct ndt_backend *backend)
 {
-    double total_us = 0;
+    double took_us[PLACES];
     for (int i = 0; i < PLACES; i++) {
         struct ndt_eval sums;
         if (backend->ops->set_scan(backend, &costs->clouds[i], NULL) != NDT_OK)
@@ -42,9 +42,9 @@ static double evaluate(struct costs *costs, struct ndt_backend *backend)
         const double start_us = ndt_clock_us();
         if (backend->ops->eval(backend, &costs->requests[i], &sums, NULL) != NDT_OK)
             return -1;
-        total_us += ndt_clock_us() - start_us;
+        took_us[i] = ndt_clock_us() - start_us;
     }
-    return total_us / PLACES;
+    return lab_median(took_us, PLACES);
 }
 
 static enum ndt_status curve(struct costs *costs, int threads, const char *series, size_t x, struct ndt_error *err)
@@ -92,25 +92,41 @@ static enum ndt_status over_threads(struct costs *costs, struct ndt_error *err)
     return status;
 }
 
+/* Leaves the last of three maps of that world in `costs`. */
+static enum ndt_status time_builds(struct costs *costs, double side_m, struct ndt_error *err)
+{
+    double took_ms[BUILDS];
+    char voxels[32];
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    enum ndt_status status = lab_world_cloud(&cloud, side_m, err);
+    for (int i = 0; status == NDT_OK && i < BUILDS; i++) {
+        ndt_map_release(costs->map);
+        costs->map = NULL;
+        const double start_us = ndt_clock_us();
+        status = lab_world_build(&costs->map, &cloud, err);
+        took_ms[i] = (ndt_clock_us() - start_us) * 1e-3;
+    }
+    costs->side_m = side_m;
+    if (status == NDT_OK) {
+        snprintf(voxels, sizeof(voxels), "%u", costs->map->levels[0].voxel_count);
+        lab_print("cost", "map build over voxels", voxels, "curve", "ms", took_ms, BUILDS);
+    }
+    ndt_cloud_free(&cloud);
+    return status;
+}
+
 static enum ndt_status over_voxels(struct costs *costs, struct ndt_error *err)
 {
     static const double sides_m[] = {60, 120, 240, 480, 800};
     enum ndt_status status = NDT_OK;
     for (int i = 0; status == NDT_OK && i < (costs->lab->quick ? 2 : 5); i++) {
-        char voxels[32];
-        ndt_map_release(costs->map);
-        const double start_us = ndt_clock_us();
-        status = lab_world_map(&costs->map, sides_m[i], err);
-        const double took_ms = (ndt_clock_us() - start_us) * 1e-3;
-        costs->side_m = sides_m[i];
+        status = time_builds(costs, sides_m[i], err);
         if (status == NDT_OK)
             status = lay_out(costs, 5000, err);
-        if (status == NDT_OK) {
-            snprintf(voxels, sizeof(voxels), "%u", costs->map->levels[0].voxel_count);
-            lab_print("cost", "map build over voxels", voxels, "curve", "ms", &took_ms, 1);
+        if (status == NDT_OK)
             status =
                 curve(costs, 1, "evaluation of 5000 points over voxels", costs->map->levels[0].voxel_count, err);
-        }
     }
     return status;
 }

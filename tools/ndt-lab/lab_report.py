@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import re
 import statistics
 
 import lab_roofline
@@ -176,7 +177,12 @@ def cost_plots(rows):
         if name != "lab_cost_large.svg" and len(points) > 1:
             steepest = max(found.values(), key=lambda series: max(series)[1] / min(series)[1])
             ideal = slope(xs, min(steepest)[1], -1 if words == "over threads" else 1)
-        yield name, lab_svg.plot(title, x, y, list(found.items()), ideal), growth(found)
+        named = [(legend(case), series) for case, series in found.items()]
+        yield name, lab_svg.plot(title, x, y, named, ideal), growth(found)
+
+
+def legend(case):
+    return re.sub(" over [^:]*", "", case).replace(": ", ", ")
 
 
 def growth(found):

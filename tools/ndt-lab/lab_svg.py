@@ -70,7 +70,7 @@ def plot(title, x_label, y_label, series, dashed=()):
     """series: (name, [(x, y), ...]); all numbers above 0. dashed: two points of a line to compare with."""
     series = [(name, sorted(points)) for name, points in series if points]
     x = Axis([px for _, points in series for px, _ in points], LEFT, WIDTH - RIGHT)
-    y = Axis([py for _, points in series for _, py in points], HEIGHT - BOTTOM, TOP)
+    y = Axis([py for _, points in series for _, py in points] + [py for _, py in dashed], HEIGHT - BOTTOM, TOP)
     parts = frame(x, y, title, x_label, y_label)
     if dashed:
         parts.append('<polyline points="%s" fill="none" stroke="#999" stroke-dasharray="5 4"/>' %

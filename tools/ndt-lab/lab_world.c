@@ -9,27 +9,39 @@ double lab_world_height_m(double x_m, double y_m)
     return 1.2 * sin(x_m / 17) * cos(y_m / 23) + 0.3 * sin(x_m / 3.1 + y_m / 4.3);
 }
 
-enum ndt_status lab_world_map(struct ndt_map **out, double side_m, struct ndt_error *err)
+enum ndt_status lab_world_cloud(struct ndt_cloud *out, double side_m, struct ndt_error *err)
 {
-    struct ndt_map_config config;
-    struct ndt_cloud cloud;
     const size_t side = (size_t)(side_m / SPACING_M);
-    ndt_map_config_default(&config);
-    config.level_count = 1;
-    config.leaf_m[0] = 2;
-    ndt_cloud_init(&cloud);
-    *out = NULL;
-    enum ndt_status status = ndt_cloud_reserve(&cloud, side * side, 0, err);
+    out->count = 0;
+    enum ndt_status status = ndt_cloud_reserve(out, side * side, 0, err);
     for (size_t i = 0; status == NDT_OK && i < side * side; i++) {
         const double x_m = ((double)(i % side) + 0.5) * SPACING_M - side_m / 2;
         const double y_m = ((double)(i / side) + 0.5) * SPACING_M - side_m / 2;
-        cloud.x_m[i] = (float)x_m;
-        cloud.y_m[i] = (float)y_m;
-        cloud.z_m[i] = (float)lab_world_height_m(x_m, y_m);
-        cloud.count++;
+        out->x_m[i] = (float)x_m;
+        out->y_m[i] = (float)y_m;
+        out->z_m[i] = (float)lab_world_height_m(x_m, y_m);
+        out->count++;
     }
+    return status;
+}
+
+enum ndt_status lab_world_build(struct ndt_map **out, const struct ndt_cloud *cloud, struct ndt_error *err)
+{
+    struct ndt_map_config config;
+    ndt_map_config_default(&config);
+    config.level_count = 1;
+    config.leaf_m[0] = 2;
+    return ndt_map_from_cloud(out, &config, cloud, err);
+}
+
+enum ndt_status lab_world_map(struct ndt_map **out, double side_m, struct ndt_error *err)
+{
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    *out = NULL;
+    enum ndt_status status = lab_world_cloud(&cloud, side_m, err);
     if (status == NDT_OK)
-        status = ndt_map_from_cloud(out, &config, &cloud, err);
+        status = lab_world_build(out, &cloud, err);
     ndt_cloud_free(&cloud);
     return status;
 }
