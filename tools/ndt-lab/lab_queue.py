@@ -62,7 +62,7 @@ def recorded_hz(lab):
 
 
 def drive(lab, depth, hz, scans):
-    """Every result of one drive at that rate."""
+    """Every result of one drive at that rate; 0: all scans at once."""
     folder = os.path.join(lab.work, "queue")
     os.makedirs(folder, exist_ok=True)
     config, log, out = (os.path.join(folder, name) for name in ("ndtd.yaml", "ndtd.log", "results.json"))
@@ -78,7 +78,7 @@ def drive(lab, depth, hz, scans):
                                      "json", "--timeout", "20"], stdout=answers, stderr=subprocess.DEVNULL)
             time.sleep(0.3)
             subprocess.run([lab.program("ndt-send"), "--bag", lab.bag, "--endpoint", "ipc://%s/scans.ipc" % folder,
-                            "--rate", "%g" % (hz / recorded_hz(lab)), "--limit", str(scans)], stdout=subprocess.DEVNULL,
+                            "--rate", "%g" % (hz / recorded_hz(lab)) if hz else "max", "--limit", str(scans)], stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, check=True)
             time.sleep(0.6)
         finally:
@@ -106,8 +106,9 @@ def digest(rows):
     return quantile(answered, 0.99), 100.0 * (len(rows) - len(answered)) / len(rows)
 
 
-def simulate(service_ms, period_ms, depth_of):
-    """One matcher, oldest dropped; depth_of(service times so far) says how many may wait."""
+def simulate(service_ms, arrival_of, depth_of):
+    """One matcher, oldest dropped; scan i comes at arrival_of(i) ms; depth_of(service times so far) says how many may
+    wait."""
     free_ms, waiting, done, dropped, seen = 0.0, [], [], 0, []
 
     def work(until_ms):
@@ -119,9 +120,10 @@ def simulate(service_ms, period_ms, depth_of):
             seen.append(takes)
 
     for i, takes in enumerate(service_ms):
-        work(i * period_ms)
-        waiting.append((i * period_ms, takes))
-        while len(waiting) > depth_of(seen) + (free_ms <= i * period_ms):
+        now_ms = arrival_of(i)
+        work(now_ms)
+        waiting.append((now_ms, takes))
+        while len(waiting) > depth_of(seen) + (free_ms <= now_ms):
             waiting.pop(0)
             dropped += 1
     work(float("inf"))
@@ -133,24 +135,41 @@ def adaptive(seen):
     return 3 if not seen else max(1, min(3, int(BUDGET_MS / 2 / quantile(seen[-20:], 0.95)) - 1))
 
 
+POLICIES = [("depth %d" % depth, lambda seen, depth=depth: depth) for depth in DEPTHS] + [("adaptive", adaptive)]
+KINDS = (("p99", 0, "ms"), ("dropped", 1, "% dropped"))
+
+
+def role(name):
+    return "base" if name == "depth 1" else "variant"
+
+
+def measure(lab, experiment, case, hz, scans, repetitions):
+    """All depths in turn; returns the service times."""
+    found = {depth: [] for depth in DEPTHS}
+    service_ms = []
+    for repetition in range(repetitions):
+        for depth in DEPTHS[repetition:] + DEPTHS[:repetition]:
+            rows = drive(lab, depth, hz, scans)
+            found[depth].append(digest(rows))
+            service_ms += [1e-3 * (row["preprocess_us"] + row["align_us"]) for row in rows if row["outcome"] != "dropped"]
+    for what, index, unit in KINDS:
+        for depth in DEPTHS:
+            name = "depth %d" % depth
+            lab.add(experiment.name, "daemon; %s: %s" % (case, what), name, role(name), unit,
+                    [pair[index] for pair in found[depth]])
+    return service_ms
+
+
 def run(lab, experiment):
     quick = lab.options.quick
+    repetitions = 1 if quick else 3
+    service_ms = []
     for hz in (40,) if quick else (20, 40):
-        found = {depth: [] for depth in DEPTHS}
-        service_ms = []
-        for repetition in range(1 if quick else 3):
-            for depth in DEPTHS[repetition:] + DEPTHS[:repetition]:
-                rows = drive(lab, depth, hz, 12 if quick else 40)
-                found[depth].append(digest(rows))
-                service_ms += [1e-3 * (row["preprocess_us"] + row["align_us"]) for row in rows
-                               if row["outcome"] != "dropped"]
-        for what, index, unit in (("p99", 0, "ms"), ("dropped", 1, "% dropped")):
-            for depth in DEPTHS:
-                lab.add(experiment.name, "daemon; %d Hz: %s" % (hz, what), "depth %d" % depth,
-                        "base" if depth == 1 else "variant", unit, [pair[index] for pair in found[depth]])
-        policies = [("depth %d" % depth, lambda seen, depth=depth: depth) for depth in DEPTHS] + [("adaptive", adaptive)]
-        for what, index, unit in (("p99", 0, "ms"), ("dropped", 1, "% dropped")):
-            for name, depth_of in policies:
-                lab.add(experiment.name, "simulated on its times; %d Hz: %s" % (hz, what), name,
-                        "base" if name == "depth 1" else "variant", unit,
-                        [simulate(service_ms, 1000.0 / hz, depth_of)[index]])
+        service_ms += measure(lab, experiment, "%d Hz" % hz, hz, 12 if quick else 40, repetitions)
+    service_ms += measure(lab, experiment, "4 at once", 0, 4, repetitions)
+    for case, arrival_of in (("20 Hz", lambda i: 50.0 * i), ("40 Hz", lambda i: 25.0 * i),
+                             ("10 Hz in bursts of 4", lambda i: 400.0 * (i // 4))):
+        for what, index, unit in KINDS:
+            for name, depth_of in POLICIES:
+                lab.add(experiment.name, "simulated on its times; %s: %s" % (case, what), name, role(name), unit,
+                        [simulate(service_ms, arrival_of, depth_of)[index]])

@@ -66,7 +66,7 @@ def compare(base, row):
     low, high = quartiles(pairs)
     factor = statistics.median(pairs)
     if len(pairs) < 2:
-        verdict = "one sample"
+        verdict = "no difference" if abs(factor - 1) < LEAST else "faster" if factor > 1 else "slower"
     elif low <= 1 <= high or abs(factor - 1) < LEAST:
         verdict = "no difference"
     else:
@@ -81,7 +81,7 @@ def state_of(experiment, row, verdict):
     if row.case.startswith("simulated") and row.variant == "adaptive":
         return "not in the product"
     if row.variant == experiment.product:
-        return {"no difference": "kept, costs nothing", "slower": "kept: slower here"}.get(verdict, "kept")
+        return {"no difference": "kept, costs nothing", "slower": "kept: slower here, see note"}.get(verdict, "kept")
     if row.variant.startswith("depth") or experiment.name in ("spin", "tiles"):
         return "by option"
     return {"faster": "not in the product, see note"}.get(verdict, "not in the product")

@@ -239,6 +239,13 @@ def machine_of(lab):
             memory = int(file.readline().split()[1]) // 1024
     except (OSError, ValueError, IndexError):
         pass
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            numbers = dict(re.findall(r"^(cpu family|model)\s*: (\d+)$", file.read(), re.M))
+        if len(numbers) == 2:
+            found["cpu"] += " (family %s, model %s)" % (numbers["cpu family"], numbers["model"])
+    except OSError:
+        pass
     return dict(found, system="%s %s" % (platform.system(), platform.release().split("-")[0]), memory_mib=memory)
 
 

@@ -33,7 +33,7 @@ EXPERIMENTS = [
     Experiment("pinning", "workers pinned to cores; whole align, 2 threads, 2 ms after the last", "lab",
                "workers pinned", "option cpu.pin_threads, on", repetitions=11),
     Experiment("prefetch", "neighbour lists fetched ahead", "lab", "lists prefetched", "one instruction per point; pays where caches are cold, as they are between scans"),
-    Experiment("order", "order of the scan's points", "lab", "as sampled", "sorting costs a part of what it could gain"),
+    Experiment("order", "order of the scan's points", "lab", "as sampled", "a sort that costs nothing would gain what the free one gains; qsort by Morton number takes more"),
     Experiment("lists", "direct7: neighbour lists against seven look-ups", "lab", "neighbour lists", ""),
     Experiment("layout", "voxels as records or as arrays", "lab", "array of structures", ""),
     Experiment("accumulation", "sums over points in double or float", "lab", "float in chunks of 128",
@@ -46,8 +46,10 @@ EXPERIMENTS = [
                "one after the other on the CPU as well: the call exists for devices", repetitions=11),
     Experiment("chunking", "large clouds handed over in pieces", "lab", "one piece", "max_points bounds the memory"),
     Experiment("tiles", "margin of tiles around what the sensor reaches; position told ahead", "lab",
-               "margin 100 m (default)", "option dynamic_map_loading.lidar_radius"),
-    Experiment("queue", "depth of the daemon's queue", "queue", "depth 3", "option live.queue_depth; no adaptive depth"),
+               "margin 100 m (default)", "option dynamic_map_loading.lidar_radius; the ring covers the way ahead too"),
+    Experiment("queue", "depth of the daemon's queue", "queue", "depth 3", "option live.queue_depth. Under lasting overload depth only adds latency (drops differ by what is still answered "
+               "after the last scan); in bursts it saves scans. A depth that adapts would be a fixed one here, and is not in "
+               "the product"),
     Experiment("front", "decoding and preprocessing, step by step", "bench",
                words=["--front", "--points", "10000,30000,120000"]),
     Experiment("cost", "cost over points, voxels, threads", "lab", repetitions=5),
