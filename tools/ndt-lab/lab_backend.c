@@ -277,8 +277,7 @@ static enum ndt_status time_sizes(const struct lab *lab, struct large *it, struc
             samples[r] = measure_whole(it, 0, r);
         snprintf(x, sizeof(x), "%zu", points);
         if (status == NDT_OK)
-            lab_print("chunking", "ns per point of one evaluation over points", x, "curve", "ns/point", samples,
-                      rounds);
+            lab_print("chunking", "one evaluation over points", x, "curve", "ns/point", samples, rounds);
     }
     it->cloud.count = all;
     return status;

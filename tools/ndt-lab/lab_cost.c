@@ -1,4 +1,5 @@
 /* Cost of an evaluation and of building a map, over the number of points, voxels and threads. */
+#include <math.h>
 #include <stdio.h>
 
 #include "backends.h"
@@ -31,7 +32,7 @@ static enum ndt_status lay_out(struct costs *costs, size_t points, struct ndt_er
     return status;
 }
 
-/* Median over the places of one evaluation each. */
+/* Median over the places of the quicker of two evaluations. */
 static double evaluate(struct costs *costs, struct ndt_backend *backend)
 {
     double took_us[PLACES];
@@ -39,10 +40,13 @@ static double evaluate(struct costs *costs, struct ndt_backend *backend)
         struct ndt_eval sums;
         if (backend->ops->set_scan(backend, &costs->clouds[i], NULL) != NDT_OK)
             return -1;
-        const double start_us = ndt_clock_us();
-        if (backend->ops->eval(backend, &costs->requests[i], &sums, NULL) != NDT_OK)
-            return -1;
-        took_us[i] = ndt_clock_us() - start_us;
+        took_us[i] = INFINITY;
+        for (int k = 0; k < 2; k++) {
+            const double start_us = ndt_clock_us();
+            if (backend->ops->eval(backend, &costs->requests[i], &sums, NULL) != NDT_OK)
+                return -1;
+            took_us[i] = fmin(took_us[i], ndt_clock_us() - start_us);
+        }
     }
     return lab_median(took_us, PLACES);
 }

@@ -30,7 +30,8 @@ class Axis:
         return self.start + (math.log10(value) - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ticks(self):
-        steps = (1, 2, 5) if self.high - self.low < 2.5 else (1,)
+        decades = self.high - self.low
+        steps = (1, 1.5, 2, 3, 4, 5, 7) if decades < 1 else (1, 2, 5) if decades < 2.5 else (1,)
         found = [step * 10.0 ** power for power in range(math.floor(self.low), math.ceil(self.high) + 1)
                  for step in steps]
         return [value for value in found if self.low <= math.log10(value) <= self.high]

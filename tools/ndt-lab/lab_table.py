@@ -40,11 +40,15 @@ EXPERIMENTS = [
                "chunks are added in double"),
     Experiment("fusing", "fused multiply-add", "lab", "multiplied and added apart",
                "fused, results would not be bit-equal on all processors"),
-    Experiment("huge-pages", "pages behind the map (madvise)", "lab", "pages of 4 KiB", ""),
+    Experiment("huge-pages", "pages behind the map (madvise)", "lab", "pages of 4 KiB",
+               "they can only help where a map is far larger than what the processor's tables of pages cover: wide maps "
+               "of 100 MiB and more; a map of one drive gains nothing"),
     Experiment("solve", "the 6x6 step", "lab", "Cholesky", "eigenvectors where -H is not safely positive definite"),
     Experiment("batch", "batches of guesses on the CPU", "lab", "ndt_align_batch",
                "one after the other on the CPU as well: the call exists for devices", repetitions=11),
-    Experiment("chunking", "large clouds handed over in pieces", "lab", "one piece", "max_points bounds the memory"),
+    Experiment("chunking", "large clouds handed over in pieces", "lab", "one piece",
+               "a cloud in pieces of 100 000 points stays in the cache between copy and evaluation; scans are smaller than "
+               "that; max_points bounds the memory"),
     Experiment("tiles", "margin of tiles around what the sensor reaches; position told ahead", "lab",
                "margin 100 m (default)", "option dynamic_map_loading.lidar_radius; the ring covers the way ahead too"),
     Experiment("queue", "depth of the daemon's queue", "queue", "depth 3", "option live.queue_depth. Under lasting overload depth only adds latency (drops differ by what is still answered "
