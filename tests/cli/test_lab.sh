@@ -80,7 +80,9 @@ END
 for name in "${names[@]}"; do
     grep -q "^$name " "$dir/stdout" || fail "--list does not know $name"
 done
-if [ -x "$bin/ndt-lab-device_emulated" ]; then
+if grep -q '^NDT_SANITIZE:[A-Z]*=.' "$bin/../CMakeCache.txt" 2>/dev/null; then
+    echo "note: too slow under sanitizers: the emulated device"
+elif [ -x "$bin/ndt-lab-device_emulated" ]; then
     "$lab" run --quick --emulated --programs "$bin" --out "$dir/emulated" --only gpu-pipelines --only gpu-overheads \
         --only gpu-batch --only gpu-staging --only gpu-streams --only gpu-reduction --only gpu-layout >"$dir/stdout" 2>&1
     [ "$(grep -c 'rows under emulation, thrown away' "$dir/stdout")" = 7 ] || fail "emulated: $(cat "$dir/stdout")"

@@ -81,7 +81,7 @@ def state_of(experiment, row, verdict):
     if row.case.startswith("simulated") and row.variant == "adaptive":
         return "not in the product"
     if row.variant == experiment.product:
-        return {"no difference": "kept, costs nothing", "slower": "kept: slower here, see note"}.get(verdict, "kept")
+        return {"no difference": "kept: no difference here", "slower": "kept: slower here, see note"}.get(verdict, "kept")
     if row.variant.startswith("depth") or experiment.name in ("spin", "tiles"):
         return "by option"
     return {"faster": "not in the product, see note"}.get(verdict, "not in the product")
@@ -126,8 +126,9 @@ def left_out(rows):
                 else:
                     loser, lost = row.variant, verdict in ("slower", "no difference")
                 if loser != experiment.product and not state_of(experiment, row, verdict).startswith("by option"):
-                    found.setdefault((experiment.name, loser), []).append((lost, factor))
-    return ["* %s: **%s** (factors %s)" % (name, loser, ", ".join(factor for _, factor in cases))
+                    words = "%s against %s: %s, %s" % (row.variant, base.variant, factor, verdict)
+                    found.setdefault((experiment.name, loser), []).append((lost, words))
+    return ["* %s: **%s** (%s)" % (name, loser, "; ".join(dict.fromkeys(words for _, words in cases)))
             for (name, loser), cases in found.items() if all(lost for lost, _ in cases)]
 
 
@@ -304,7 +305,8 @@ def page(head, rows, plots):
                          ["", "![time against points](lab_points.svg)"])
     cost = [line for name, _, told in plots if name != "lab_points.svg" for line in ("![%s](%s)" % (name[:-4], name), "",
                                                                                      told + ".", "")]
-    lines += section("Cost", cost)
+    lines += section("Cost", ["Made-up worlds of ndt-lab; evaluations with warm caches (the quicker of two at each of eight places).",
+                              ""] + cost if cost else [])
     lines += section("Roofline", lab_roofline.lines(rows))
     if any(row.experiment == "front" for row in rows):
         lines += section("Decoding and preprocessing", front_part(rows))
