@@ -85,8 +85,8 @@ NDT_MUST_CHECK enum ndt_status lab_scene_open(struct lab_scene *scene, const str
                                               struct ndt_error *err);
 void lab_scene_close(struct lab_scene *scene);
 
-/* A made-up hilly floor for sizes that no recording has: on it, one voxel per 2 m cell. Its points, side_m wide around
- * the origin; a map of one level of 2 m from them; both at once. */
+/* A made-up hilly floor for sizes that no recording has: on it, one voxel per 2 m cell. Its points, side_m wide
+ * around the origin; a map of one level of 2 m from them; both at once. */
 NDT_MUST_CHECK enum ndt_status lab_world_cloud(struct ndt_cloud *out, double side_m, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status lab_world_build(struct ndt_map **out, const struct ndt_cloud *cloud,
                                                struct ndt_error *err);

@@ -126,10 +126,11 @@ def left_out(rows):
                 else:
                     loser, lost = row.variant, verdict in ("slower", "no difference")
                 if loser != experiment.product and not state_of(experiment, row, verdict).startswith("by option"):
-                    words = "%s against %s: %s, %s" % (row.variant, base.variant, factor, verdict)
-                    found.setdefault((experiment.name, loser), []).append((lost, words))
-    return ["* %s: **%s** (%s)" % (name, loser, "; ".join(dict.fromkeys(words for _, words in cases)))
-            for (name, loser), cases in found.items() if all(lost for lost, _ in cases)]
+                    pair = "%s against %s" % (row.variant, base.variant)
+                    found.setdefault((experiment.name, loser, pair), []).append((lost, factor, verdict))
+    return ["* %s: **%s** (%s: %s; %s)" % (name, loser, pair, ", ".join(dict.fromkeys(case[1] for case in cases)),
+                                          ", ".join(dict.fromkeys(case[2] for case in cases)))
+            for (name, loser, pair), cases in found.items() if all(case[0] for case in cases)]
 
 
 def comparison_table(rows):
