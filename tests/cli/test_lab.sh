@@ -27,7 +27,11 @@ refuse() {
 }
 
 names=(vector-width threads prefetch order lists layout accumulation fusing huge-pages solve batch chunking tiles queue
-    front cost peer roofline gpu-pipelines gpu-staging)
+    front cost peer roofline)
+sanitized=0
+! grep -q '^NDT_SANITIZE:[A-Z]*=.' "$bin/../CMakeCache.txt" 2>/dev/null || sanitized=1
+[ $sanitized = 1 ] || ! command -v valgrind >/dev/null || ! command -v objdump >/dev/null || names+=(count)
+names+=(gpu-pipelines gpu-staging)
 only=()
 for name in "${names[@]}"; do
     only+=(--only "$name")
@@ -80,7 +84,7 @@ END
 for name in "${names[@]}"; do
     grep -q "^$name " "$dir/stdout" || fail "--list does not know $name"
 done
-if grep -q '^NDT_SANITIZE:[A-Z]*=.' "$bin/../CMakeCache.txt" 2>/dev/null; then
+if [ $sanitized = 1 ]; then
     echo "note: too slow under sanitizers: the emulated device"
 elif [ -x "$bin/ndt-lab-device_emulated" ]; then
     "$lab" run --quick --emulated --programs "$bin" --out "$dir/emulated" --only gpu-pipelines --only gpu-overheads \

@@ -40,7 +40,7 @@ static void compare_parts(const struct lab *lab, struct part_contest *it, const 
 }
 
 /* What the loops meet, as means per scan. */
-static void tell_counts(const struct part_contest *it, const char *what)
+static void tell_counts(const struct part_contest *it, const char *experiment, const char *what)
 {
     double points = 0, pairs = 0, lanes = 0, listed = 0, padded = 0, sums[NDT_SUM_COUNT];
     for (size_t i = 0; i < it->view->count; i++) {
@@ -62,11 +62,11 @@ static void tell_counts(const struct part_contest *it, const char *what)
         }
     }
     const double n = (double)it->view->count;
-    lab_fact("roofline", what, "points", "", points / n);
-    lab_fact("roofline", what, "pairs", "", pairs / n);
-    lab_fact("roofline", what, "lanes that pairs take", "", lanes / n);
-    lab_fact("roofline", what, "voxels listed", "", listed / n);
-    lab_fact("roofline", what, "list entries with padding", "", padded / n);
+    lab_fact(experiment, what, "points", "", points / n);
+    lab_fact(experiment, what, "pairs", "", pairs / n);
+    lab_fact(experiment, what, "lanes that pairs take", "", lanes / n);
+    lab_fact(experiment, what, "voxels listed", "", listed / n);
+    lab_fact(experiment, what, "list entries with padding", "", padded / n);
 }
 
 static double best(double (*run)(size_t), size_t rounds)
@@ -123,7 +123,7 @@ enum ndt_status lab_roofline(const struct lab *lab, struct ndt_error *err)
             status = lab_view_of_scene(&view, &scene, LEAF_M, NDT_RADIUS, err);
         if (status == NDT_OK && it.isa) {
             compare_parts(lab, &it, what);
-            tell_counts(&it, what);
+            tell_counts(&it, "roofline", what);
         }
         lab_view_close(&view);
         lab_scene_close(&scene);
@@ -153,6 +153,7 @@ enum ndt_status lab_count(const struct lab *lab, struct ndt_error *err)
         lab_fact("count", isa->name, "evaluations", "", (double)view.count * lab->repetitions);
         lab_fact("count", isa->name, "score", "", score / lab->repetitions);
         lab_fact("count", isa->name, "floats per vector", "", isa->wide);
+        tell_counts(&(struct part_contest){&view, isa}, "count", isa->name);
     }
     lab_view_close(&view);
     lab_scene_close(&scene);

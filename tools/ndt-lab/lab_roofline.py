@@ -6,7 +6,6 @@ Floating-point operations (comparisons, conversions and integer work are not cou
   pair    86  offset 9, u 15, q.u 5, exp and its argument 22, weight and score 2, A 6, S 27
   sums    89  per point: N 9, K 27, L 18, adding 35
 Bytes: 12 per point, 12 for its cell's reference, 16 per list entry, 48 per pair."""
-import statistics
 
 POINT, ENTRY, PAIR, SUMS = 27, 8, 86, 89
 STEPS = (("cells of the points", "cells only", None), ("references to their lists", "and list references", "cells only"),
@@ -75,15 +74,14 @@ def lines(rows):
 
 
 def counted(rows, sizes):
-    """Instructions by callgrind against the operations: vector instructions that the counted work needs at least."""
-    found = facts(rows, sizes[0])
-    counts = [row for row in rows if row.experiment == "count"]
-    out = [""] if counts else []
-    for row in counts:
-        wide = {"baseline": 4, "avx2": 8}.get(row.case, 4)
-        least = (found["points"] * (POINT + SUMS) + found["list entries with padding"] * ENTRY +
-                 found["pairs"] * PAIR) / wide
-        out.append("* %s, %s: %.0f instructions per evaluation (callgrind); the operations counted above need at least %.0f "
-                   "of them (%.0f %%)." % (sizes[0], row.case, statistics.median(row.samples), least,
-                                          100 * least / statistics.median(row.samples)))
-    return out
+    """Callgrind's instructions, and the float operations among them against what is counted from the source."""
+    out = []
+    for isa in dict.fromkeys(row.case for row in rows if row.experiment == "count"):
+        found = {row.variant: row.median() for row in rows if row.experiment == "count" and row.case == isa}
+        expected = found["points"] * (POINT + SUMS) + found["list entries with padding"] * ENTRY + \
+            found["lanes that pairs take"] * PAIR
+        out.append("* %s, %s, callgrind: %.0f instructions per evaluation. Float operations among them, idle lanes and padding "
+                   "included: %.0f; by the count above: %.0f (%+.1f %%)." % (
+                       sizes[0], isa, found["instructions per evaluation"], found["float operations per evaluation"], expected,
+                       100 * (expected / found["float operations per evaluation"] - 1)))
+    return [""] + out if out else []

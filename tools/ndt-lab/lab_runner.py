@@ -207,24 +207,66 @@ def run_bench(lab, experiment):
         run_align(lab, experiment)
 
 
+FLOAT = re.compile(r"^v?(?:mul|add|sub|fm?n?(?:add|sub)\d*)(ps|ss)\b(.*)$")
+
+
 def callgrind(lab, isa, count):
-    path = os.path.join(lab.work, "callgrind.out")
-    text = text_of(["valgrind", "--tool=callgrind", "--callgrind-out-file=" + path, lab.program("ndt-lab"), "count"] +
-                   lab.data() + ["--repetitions", str(count)] + (["--quick"] if lab.options.quick else []),
+    """Instructions in all, facts that ndt-lab prints, and the file with the counts of each instruction."""
+    path = os.path.join(lab.work, "callgrind.%s.%d" % (isa, count))
+    text = text_of(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-pos=no", "--compress-strings=no",
+                    "--callgrind-out-file=" + path, lab.program("ndt-lab"), "count"] + lab.data() +
+                   ["--repetitions", str(count)] + (["--quick"] if lab.options.quick else []),
                    env=dict(os.environ, NDT_CPU_ISA=isa))
     with open(path, encoding="utf-8") as file:
         total = next(line for line in file if line.startswith(("summary:", "totals:")))
-    evaluations = next(float(row[5]) for row in csv.reader(text.splitlines()) if row[2] == "evaluations")
-    return int(total.split()[1]), evaluations
+    return int(total.split()[1]), {row[2]: float(row[5]) for row in csv.reader(text.splitlines())}, path
+
+
+def executed(path, function):
+    """How often each instruction of a function ran, by address; what it calls is left out."""
+    counts, inside, skip = {}, False, False
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("fn="):
+                inside = line.strip() == "fn=" + function
+            elif line.startswith("calls="):
+                skip = True
+            elif line.startswith("0x") and skip:
+                skip = False
+            elif line.startswith("0x") and inside:
+                address, _, count = line.split()
+                counts[int(address, 16)] = counts.get(int(address, 16), 0) + int(count)
+    return counts
+
+
+def float_operations(program, counts):
+    """Additions, subtractions and multiplications of floats, each lane of a vector one."""
+    total = 0
+    for line in text_of(["objdump", "-d", "--no-show-raw-insn", program]).splitlines():
+        parts = line.split(":", 1)
+        address = parts[0].strip()
+        if len(parts) < 2 or not re.fullmatch("[0-9a-f]+", address) or int(address, 16) not in counts:
+            continue
+        found = FLOAT.match(parts[1].strip())
+        if found:
+            lanes = 1 if found.group(1) == "ss" else 8 if "%ymm" in found.group(2) else 4
+            total += lanes * counts[int(address, 16)]
+    return total
 
 
 def run_count(lab, experiment):
-    """The difference of two runs holds nothing but evaluations."""
-    if not shutil.which("valgrind"):
-        raise Cannot("valgrind is not installed")
+    """The difference of two runs holds nothing but evaluations; the mix of instructions is that of the evaluation."""
+    for program in ("valgrind", "objdump"):
+        if not shutil.which(program):
+            raise Cannot(program + " is not installed")
     for isa in ("baseline", "avx2") if platform.machine() == "x86_64" else ():
-        one, few = callgrind(lab, isa, 1), callgrind(lab, isa, 3)
-        lab.add(experiment.name, isa, "instructions per evaluation", "fact", "", [(few[0] - one[0]) / (few[1] - one[1])])
+        (few, first, path), (many, second, _) = callgrind(lab, isa, 1), callgrind(lab, isa, 3)
+        lab.add(experiment.name, isa, "instructions per evaluation", "fact", "",
+                [(many - few) / (second["evaluations"] - first["evaluations"])])
+        operations = float_operations(lab.program("ndt-lab"), executed(path, "ndt_eval_chunk_lab_whole_" + isa))
+        lab.add(experiment.name, isa, "float operations per evaluation", "fact", "", [operations / first["evaluations"]])
+        for name in ("points", "pairs", "lanes that pairs take", "list entries with padding"):
+            lab.add(experiment.name, isa, name, "fact", "", [first[name]])
 
 
 HOW = {"lab": run_lab, "bench": run_bench, "queue": lab_queue.run, "count": run_count, "device": run_device}
