@@ -277,16 +277,16 @@ def run_part(head):
 
 def opening(head):
     machine = head["machine"]
-    load = max([note["load_before"] for note in head["experiments"]] or [0])
-    busy = "other programs ran beside it (load up to %.1f)" % load if load > 1.5 * machine["cores"] else \
-        "little else ran (load up to %.1f, the lab itself included)" % load
+    loads = [note[key] for note in head["experiments"] for key in ("load_before", "load_after")] or [0]
+    alone = "" if max(loads) <= 0.75 * machine["cores"] else "; other programs ran beside it"
     small = ["", "**Made with --quick: shows that everything runs, no figure of it means anything.**"] if head["quick"] else []
     return ["# Performance laboratory", "",
             "Machine: %s, %d cores, %d MiB, %s; %s; CPU variants %s. GPU: %s. %s. Data: %s%s; seed %d." % (
                 machine["cpu"], machine["cores"], machine["memory_mib"], machine["system"], machine["compiler"],
                 machine["cpu_variants"], head["device"], head["date"], head["data"],
                 " (" + ", ".join(head["settings"]) + ")" if head["settings"] else "", head["seed"]),
-            "While it ran, %s; %s." % (busy, "priority raised (nice -10)" if head["nice"] else "at normal priority"),
+            "Load average %.1f to %.1f, the lab itself included%s; %s." % (
+                min(loads), max(loads), alone, "priority raised (nice -10)" if head["nice"] else "normal priority"),
             ] + small + ["",
             "Written by `tools/lab report` from `tools/lab run`. What is compared takes turns in one run, in a seeded order;",
             "factor: median over the rounds of the time of the second over that of the first of a pair, above 1 where the first",
