@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "backends.h"
+#include "bench_start.h"
 #include "lab.h"
 #include "ndt/clock.h"
 

@@ -8,12 +8,12 @@
 
 #define DECLARE(isa)                                                                                               \
     lab_chunk_fn ndt_eval_chunk_lab_whole_##isa, ndt_eval_chunk_lab_unfetched_##isa,                               \
-        ndt_eval_chunk_lab_fused_##isa, ndt_eval_chunk_lab_without_exp_##isa;                                      \
+        ndt_eval_chunk_lab_apart_##isa, ndt_eval_chunk_lab_without_exp_##isa;                                      \
     lab_part_fn lab_part_##isa;
 #define ROW(isa, wide)                                                                                             \
     {                                                                                                              \
 #isa, wide, ndt_eval_chunk_lab_whole_##isa, ndt_eval_chunk_lab_unfetched_##isa,                            \
-            ndt_eval_chunk_lab_fused_##isa, ndt_eval_chunk_lab_without_exp_##isa, lab_part_##isa                   \
+            ndt_eval_chunk_lab_apart_##isa, ndt_eval_chunk_lab_without_exp_##isa, lab_part_##isa                   \
     }
 
 #if defined(__x86_64__)

@@ -32,7 +32,7 @@ struct lab_isa {
     int wide;                  /* floats per vector */
     lab_chunk_fn *whole;       /* compiled for the lab without a change */
     lab_chunk_fn *unfetched;   /* without prefetch */
-    lab_chunk_fn *fused;       /* the compiler may fuse a * b + c */
+    lab_chunk_fn *apart;       /* multiplied and added apart */
     lab_chunk_fn *without_exp; /* 1 + x in its place */
     lab_part_fn *part;
 };

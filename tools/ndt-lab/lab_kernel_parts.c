@@ -6,11 +6,11 @@
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* Word w of the k-th voxel of WIDE points, from twelve arrays. */
-ALWAYS void load_columns(const struct lab_job *lab, const struct chunk *c, size_t lane, int32_t k, wide_f words[12])
+ALWAYS void load_columns(const struct lab_job *lab, const struct chunk *c, size_t base, int32_t k, wide_f words[12])
 {
     int32_t numbers[WIDE];
     for (size_t l = 0; l < WIDE; l++)
-        numbers[l] = (int32_t)c->ids[lane + l][k];
+        numbers[l] = (int32_t)c->row[base + l][k];
     const wide_i ids = wide_load_i(numbers);
     for (int w = 0; w < 12; w++) {
 #if defined(NDT_ISA_avx512)
@@ -26,11 +26,11 @@ ALWAYS void load_columns(const struct lab_job *lab, const struct chunk *c, size_
     }
 }
 
-ALWAYS void load_rows(const struct lab_job *lab, const struct chunk *c, size_t lane, int32_t k, wide_f words[12])
+ALWAYS void load_rows(const struct lab_job *lab, const struct chunk *c, size_t base, int32_t k, wide_f words[12])
 {
     const float *record[WIDE];
     for (size_t l = 0; l < WIDE; l++)
-        record[l] = lab->wide.level->voxels[c->ids[lane + l][k]].mean_m;
+        record[l] = lab->wide.level->voxels[c->row[base + l][k]].mean_m;
     for (int q = 0; q < 3; q++)
         wide_load_quads(record, q, words + 4 * q);
 }
@@ -57,32 +57,27 @@ ALWAYS void add_point_double(const struct point_sums *p, const wide_f y[3], stru
 }
 
 /* As the product's add_points, but for what `kernel` says. */
-ALWAYS void add_lab_points(const struct lab_job *lab, struct chunk *c, size_t base, size_t lane,
-                           enum lab_kernel kernel, double sums[][LANES])
+ALWAYS void add_lab_points(const struct lab_job *lab, struct chunk *c, size_t base, enum lab_kernel kernel,
+                           double sums[][LANES])
 {
     const struct ndt_wide_job *job = &lab->wide;
-    const wide_i found = wide_load_i(&c->found[base + lane]);
-    int32_t steps = 0;
-    for (size_t l = 0; l < WIDE; l++)
-        steps = c->found[base + lane + l] > steps ? c->found[base + lane + l] : steps;
-    if (steps == 0)
-        return;
+    const size_t lane = base % LANES;
+    const wide_i found = wide_load_i(&c->steps[base]);
+    const int32_t steps = c->steps[base];
     if (kernel == LAB_NEIGHBOURS) {
         c->sums[0][lane] += (float)(steps * WIDE);
         return;
     }
+    const wide_f x[3] = {wide_load(&c->x_m[0][base]), wide_load(&c->x_m[1][base]), wide_load(&c->x_m[2][base])};
     wide_f y[3], near_m[3];
-    for (int k = 0; k < 3; k++) {
-        y[k] = wide_load(&c->y_m[k][base + lane]);
-        near_m[k] = wide_load(&c->near_m[k][base + lane]);
-    }
+    move_points(job, x, y, near_m);
     struct point_sums p = {0};
     for (int32_t k = 0; k < steps; k++) {
         wide_f words[12];
         if (kernel == LAB_COLUMNS)
-            load_columns(lab, c, lane, k, words);
+            load_columns(lab, c, base, k, words);
         else
-            load_rows(lab, c, lane, k, words);
+            load_rows(lab, c, base, k, words);
         if (kernel == LAB_RECORDS)
             keep(c, words, 12, lane);
         else
@@ -97,38 +92,38 @@ ALWAYS void add_lab_points(const struct lab_job *lab, struct chunk *c, size_t ba
 }
 
 /* Seven look-ups of one voxel each, as an index without lists needs them; dense indexes only. */
-ALWAYS void probe(const struct lab_job *lab, struct chunk *c, size_t base, size_t count, uint32_t *matched,
-                  uint32_t *pairs)
+ALWAYS void probe(const struct lab_job *lab, struct chunk *c, size_t count, uint32_t having[MOST + 1])
 {
     static const int32_t around[7][3] = {{0, 0, 0}, {-1, 0, 0}, {1, 0, 0}, {0, -1, 0},
                                          {0, 1, 0}, {0, 0, -1}, {0, 0, 1}};
     const struct ndt_map_level *level = lab->wide.level;
-    for (size_t l = 0; l < LANES; l++) {
+    for (size_t i = 0; i < count; i++) {
         uint32_t found = 0;
-        for (int n = 0; n < 7 && base + l < count; n++) {
+        for (int n = 0; n < 7; n++) {
             int32_t slot = 0, inner = 0, valid = 1;
             for (int k = 2; k >= 0; k--) {
-                const int32_t cell = c->cell[k][base + l] + around[n][k], brick = (cell >> 3) - level->brick_min[k];
+                const int32_t cell = c->cell[k][i] + around[n][k], brick = (cell >> 3) - level->brick_min[k];
                 valid &= brick >= 0 && brick < level->brick_dim[k];
                 slot = slot * level->brick_dim[k] + brick;
                 inner = inner << 3 | (cell & 7);
             }
             const uint32_t voxel = valid ? lab->own[(size_t)level->bricks[slot] * 512 + (size_t)inner] : 0;
-            c->ids[l][found] = voxel;
+            c->ids[i][found] = voxel;
             found += voxel != 0;
         }
-        c->found[base + l] = (int32_t)found;
-        *matched += found > 0;
-        *pairs += found;
+        c->found[i] = (uint8_t)found;
+        having[found]++;
     }
 }
 
-ALWAYS void fold_lanes(const struct chunk *c, double lanes[][LANES], enum lab_kernel kernel, double *sums)
+ALWAYS void fold_lanes(const struct chunk *c, double lanes[][LANES], enum lab_kernel kernel, double d1d2,
+                       double *sums)
 {
     for (int i = 0; i < NDT_SUM_FLOATS; i++) {
         sums[i] = 0;
         for (int l = 0; l < LANES; l++)
             sums[i] += kernel == LAB_DOUBLE ? lanes[i][l] : (double)c->sums[i][l];
+        sums[i] *= i < NDT_SUM_A ? 1 : d1d2;
     }
 }
 
@@ -139,28 +134,32 @@ ALWAYS void run(const struct lab_job *lab, size_t chunk, double *sums, const enu
     const struct ndt_wide_job *job = &lab->wide;
     const size_t first = chunk * POINTS;
     const size_t count = job->count - first < POINTS ? job->count - first : POINTS;
-    uint32_t matched = 0, pairs = 0;
+    uint32_t having[MOST + 1] = {0}, pairs = 0;
+    size_t matched = 0;
     memset(c.ids, 0, sizeof(c.ids));
     memset(c.sums, 0, sizeof(c.sums));
+    memset(c.none, 0, sizeof(c.none));
     if (kernel == LAB_DOUBLE)
         memset(lanes, 0, sizeof(lanes));
     for (size_t i = 0; i < count; i += WIDE)
         locate(job, &c, first, i);
-    if (kernel != LAB_LOCATE && kernel != LAB_PROBED)
+    if (kernel == LAB_PROBED)
+        probe(lab, &c, count, having);
+    else if (kernel != LAB_LOCATE)
         find_lists(job->level, &c, count);
-    for (size_t base = 0; base < count && kernel != LAB_LOCATE && kernel != LAB_LISTS; base += LANES) {
-        if (kernel == LAB_PROBED)
-            probe(lab, &c, base, count, &matched, &pairs);
-        else
-            find_neighbours(job, &c, base, count, &matched, &pairs);
-        for (size_t lane = 0; lane < LANES; lane += WIDE)
-            add_lab_points(lab, &c, base, lane, kernel, lanes);
-    }
+    if (kernel != LAB_PROBED && kernel != LAB_LOCATE && kernel != LAB_LISTS)
+        find_neighbours(job, &c, count, having);
+    if (kernel != LAB_LOCATE && kernel != LAB_LISTS)
+        matched = order_points(job, &c, first, count, having);
+    for (size_t base = 0; base < matched; base += WIDE)
+        add_lab_points(lab, &c, base, kernel, lanes);
     if (kernel == LAB_LOCATE || kernel == LAB_LISTS) /* one lane per point is looked at */
         for (size_t i = 0; i < count; i++)
             c.sums[0][i % LANES] += (float)(kernel == LAB_LOCATE ? c.slot[i] + c.inner[i] : c.ref[i].n27);
-    fold_lanes(&c, lanes, kernel, sums);
-    sums[NDT_SUM_MATCHED] = matched;
+    for (uint32_t n = 1; n <= MOST; n++)
+        pairs += n * having[n];
+    fold_lanes(&c, lanes, kernel, job->level->d1 * job->level->d2, sums);
+    sums[NDT_SUM_MATCHED] = (double)matched;
     sums[NDT_SUM_PAIRS] = pairs;
 }
 

@@ -141,9 +141,9 @@ enum ndt_status lab_prefetch(const struct lab *lab, struct ndt_error *err)
 enum ndt_status lab_fusing(const struct lab *lab, struct ndt_error *err)
 {
     const struct lab_isa *isa = lab_isa_best();
-    struct contest it = {.whole = {isa ? isa->whole : NULL, isa ? isa->fused : NULL}};
-    return compare_scene(lab, &it, "fusing", NDT_RADIUS, "multiplied and added apart",
-                         "fused where the compiler likes", 1e-4, err);
+    struct contest it = {.whole = {isa ? isa->apart : NULL, isa ? isa->whole : NULL}};
+    return compare_scene(lab, &it, "fusing", NDT_RADIUS, "multiplied and added apart", "fused in all variants",
+                         1e-4, err);
 }
 
 enum ndt_status lab_lists(const struct lab *lab, struct ndt_error *err)

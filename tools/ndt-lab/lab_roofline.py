@@ -30,14 +30,14 @@ def parts(case, found):
 def achieved(case, found, isa, peak):
     useful = found["points"] * (POINT + SUMS) + found["voxels listed"] * ENTRY + found["pairs"] * PAIR
     moved = found["points"] * 24 + found["list entries with padding"] * 16 + found["pairs"] * 48
-    whole, top = found["whole"], peak["apart peak"] * 1e3
+    whole, top = found["whole"], peak["fused peak"] * 1e3 if peak["fused peak"] else peak["apart peak"] * 1e3
     idle = (found["lanes that pairs take"] - found["pairs"]) * PAIR
     padding = (found["list entries with padding"] - found["voxels listed"]) * ENTRY
     level = next((name for name in peak if name.startswith("L2")), None)
     yield "* **%s**: %.0f kflop and %.0f kB in %.1f us: %.1f GFLOP/s, %.0f %% of the %.0f GFLOP/s that %s does with " \
-          "multiplication and addition apart (fused: %.0f); %.1f GB/s%s, %.2f flop per byte." % (
+          "fused multiply-adds (apart: %.0f); %.1f GB/s%s, %.2f flop per byte." % (
               case, useful * 1e-3, moved * 1e-3, whole, useful / whole * 1e-3, 100 * useful / whole / top, top * 1e-3, isa,
-              peak["fused peak"], moved / whole * 1e-3,
+              peak["apart peak"], moved / whole * 1e-3,
               ", %.0f %% of what %s gives" % (100 * moved / whole / (peak[level] * 1e3), level) if level else "", useful / moved)
     yield "  At its peak the useful work would take %.1f us. Lanes whose point has no further voxel add %.1f us (%.0f %% of " \
           "the lanes of pairs idle), padding of lists %.2f us. The remaining %.1f us are no arithmetic of this count: loads " \

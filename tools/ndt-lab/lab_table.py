@@ -38,8 +38,8 @@ EXPERIMENTS = [
     Experiment("layout", "voxels as records or as arrays", "lab", "array of structures", ""),
     Experiment("accumulation", "sums over points in double or float", "lab", "float in chunks of 128",
                "chunks are added in double"),
-    Experiment("fusing", "fused multiply-add", "lab", "multiplied and added apart",
-               "fused, results would not be bit-equal on all processors"),
+    Experiment("fusing", "fused multiply-add", "lab", "fused in all variants",
+               "processors without it compute the same bits by rounding to odd, slowly"),
     Experiment("huge-pages", "pages behind the map (madvise)", "lab", "pages of 4 KiB",
                "they can only help where a map is far larger than what the processor's tables of pages cover: wide maps "
                "of 100 MiB and more; a map of one drive gains nothing"),

@@ -400,17 +400,16 @@ static inline NDT_DEVICE void ask_trial(struct ndt_newton *n)
 }
 
 /* Newton's steps shrink quadratically: after a small one there is nothing left to gain, so it is made without
- * another evaluation. The sums stay those of where it started; it stays there itself if a better place is known. */
+ * another evaluation. The sums stay those of where it started. Only from the best place: small steps may have lost
+ * a little score on the way here, and what is observed is judged where the score is highest. */
 static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                              struct ndt_newton_row *rows, int32_t capacity)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
-    const int near_best = n->eval.score >= n->best.score * (1 - NDT_SLACK);
-    close_row(n, rows, capacity, near_best ? n->d : none);
-    if (near_best) {
+    const int is_best = n->eval.score >= n->best.score;
+    close_row(n, rows, capacity, is_best ? n->d : none);
+    if (is_best)
         copy6(n->best_p, n->ask);
-        n->best = n->eval;
-    }
     end_level(n, rules);
 }
 
