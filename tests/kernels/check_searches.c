@@ -225,7 +225,9 @@ static int check_host(struct checks *c, const struct search_case *item, const st
     return check_align(c, c->cpu.backend, item, &cpu, 1) && judge_rows(c, item, rules, &cpu) ? pass(c) : 0;
 }
 
-/* Float on the device and float on the CPU end at the same place, where the scan is large enough to have one. */
+/* Float on the device and float on the CPU end at the same place, where the scan is large enough to have one: a
+ * last digit may decide whether a step counts as the last, and with few points what is left to go then is more than
+ * a millimetre, though less than that step. */
 static int same_end(struct checks *c, const struct search_case *item, const struct ndt_newton_rules *rules,
                     const struct search_result *host)
 {
@@ -235,8 +237,10 @@ static int same_end(struct checks *c, const struct search_case *item, const stru
         return 0;
     const struct ndt_pose here = search_pose(c->scene.map, &host->newton),
                           there = search_pose(c->scene.map, &cpu.newton);
-    const int has_end = rules->variant == NDT_ROBUST && cpu.newton.stop == NDT_STOP_CONVERGED;
-    if (has_end && c->scene.scans[item->scan].count >= 128 && is_far(&here, &there, 1e-3, 0.01 * 0.017453))
+    const size_t points = c->scene.scans[item->scan].count;
+    const int has_end = rules->variant == NDT_ROBUST && cpu.newton.stop == NDT_STOP_CONVERGED && points >= 128;
+    const double part = points < 400 ? 1 : 0.2; /* of the last step: 1 mm and 0.01 deg */
+    if (has_end && is_far(&here, &there, part * rules->fine.step_m, part * rules->fine.step_rad))
         return fail(c, "%g m and %g rad from where the CPU ends", ndt_pose_distance_m(&here, &there),
                     ndt_pose_angle_rad(&here, &there));
     return judge_rows(c, item, rules, host);

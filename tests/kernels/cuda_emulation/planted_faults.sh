@@ -120,8 +120,8 @@ caught "no barrier before a block is counted as done" poses/ gpu/kernels_fused.c
 caught "the ticket is not set back" sizes/257 gpu/kernels_fused.cu 's/\*job.ticket = 0;/;/'
 caught "a shuffle goes to the wrong lane" sizes/257/direct7 gpu/reduce.cuh 's/give, HALF)/give, HALF ^ 1)/'
 
-caught_in resident-block "the step of a trial is cut to a quarter" rows/33/421 core/include/ndt/newton_steps.h \
-    's/alpha \*= 0.5;/alpha *= 0.25;/'
+caught_in resident-block "a step that is too long is cut more" rows/33/421 core/include/ndt/newton_steps.h \
+    's/return a \* fmax(NDT_CUT_LEAST/return 0.5 * a * fmax(NDT_CUT_LEAST/'
 caught_in resident-block "weak directions are not held" batch/1 core/include/ndt/newton_steps.h \
     's/n->holding || n->weak.count == 0/n->holding || n->weak.count <= 3/'
 caught_in resident-block "GNSS is left out" variant/gnss core/include/ndt/newton_steps.h \
