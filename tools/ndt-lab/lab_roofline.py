@@ -1,13 +1,13 @@
 """The roofline part of LAB.md: operations and bytes of an evaluation, counted from eval_wide.c, against measured peaks.
 
 Floating-point operations (comparisons, conversions and integer work are not counted):
-  point   27  rotation 15, translation 3, cell 3, place inside it 6
+  point   45  rotation 15 and translation 3, twice; cell 3, place inside it 6
   entry    8  of a neighbour list, padding included: squared distance
-  pair    86  offset 9, u 15, q.u 5, exp and its argument 22, weight and score 2, A 6, S 27
+  pair    80  offset 9, u 15, q.u 5, exp and its argument 16, score 1, A 6, S 28; a fused multiply-add is two
   sums    89  per point: N 9, K 27, L 18, adding 35
 Bytes: 12 per point, 12 for its cell's reference, 16 per list entry, 48 per pair."""
 
-POINT, ENTRY, PAIR, SUMS = 27, 8, 86, 89
+POINT, ENTRY, PAIR, SUMS = 45, 8, 80, 89
 STEPS = (("cells of the points", "cells only", None), ("references to their lists", "and list references", "cells only"),
          ("voxels in reach (lists read, compacted)", "and voxels in reach", "and list references"),
          ("records loaded and transposed", "and records loaded", "and voxels in reach"),
