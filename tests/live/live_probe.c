@@ -70,7 +70,16 @@ static void must(int good, const char *what)
     exit(3);
 }
 
-/* type: ZMQ_PUB, which drops what a slow daemon does not take, or ZMQ_PUSH, which waits. */
+/* A PUB drops what it sends before the subscription has come; an XPUB, otherwise the same, is told of it. */
+static void await_subscription(void)
+{
+    zmq_pollitem_t item = {.socket = probe.out, .events = ZMQ_POLLIN};
+    must(zmq_poll(&item, 1, 20000) == 1, "the daemon does not subscribe to scans");
+    char topic[16];
+    (void)zmq_recv(probe.out, topic, sizeof(topic), 0);
+}
+
+/* type: ZMQ_XPUB, which drops what a slow daemon does not take, or ZMQ_PUSH, which waits. */
 static void connect_both(int type, const char *scans, const char *poses)
 {
     const int zero = 0, deep = 40000;
@@ -84,7 +93,9 @@ static void connect_both(int type, const char *scans, const char *poses)
     zmq_setsockopt(probe.in, ZMQ_SUBSCRIBE, "", 0);
     must(zmq_connect(probe.out, scans) == 0, scans);
     must(zmq_connect(probe.in, poses) == 0, poses);
-    usleep(500000); /* a PUB drops what it sends before the subscription has come */
+    if (type == ZMQ_XPUB)
+        await_subscription();
+    usleep(500000); /* and our own subscription to poses */
     zmq_msg_t old; /* the last result of an earlier client */
     zmq_msg_init(&old);
     while (zmq_msg_recv(&old, probe.in, ZMQ_DONTWAIT) >= 0)
@@ -343,10 +354,10 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     if (argc == 6 && strcmp(mode, "answers") == 0) {
-        connect_both(ZMQ_PUB, argv[2], argv[3]);
+        connect_both(ZMQ_XPUB, argv[2], argv[3]);
         play(argv[4], strtod(argv[5], NULL), 0, 0);
     } else if (argc == 8 && strcmp(mode, "overload") == 0) {
-        connect_both(ZMQ_PUB, argv[2], argv[3]);
+        connect_both(ZMQ_XPUB, argv[2], argv[3]);
         (void)overload(argv + 4);
     } else if (argc == 7 && strcmp(mode, "hostile") == 0) {
         probe.hostile = 1;
