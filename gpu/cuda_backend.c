@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cuda_dump.h"
-#include "cuda_front.h"
+#include "cuda_preprocess.h"
 #include "cuda_map.h"
 #include "cuda_map_upload.h"
 #include "cuda_overheads.h"
@@ -53,7 +53,7 @@ struct cuda_backend {
     unsigned scans_queued; /* since the last wait */
     unsigned next_scan;    /* of the pool of pinned buffers */
     struct ndt_cuda_resident resident;
-    struct ndt_cuda_front front;
+    struct ndt_cuda_preprocess preprocess;
 };
 
 static enum ndt_status cuda_probe(struct ndt_error *why)
@@ -128,7 +128,7 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
                         "backend.max_points %zu with cuda.pipeline %s needs %zu bytes; %s has %zu free, enough for "
                         "%zu points",
                         plan->max_points, cuda->pipeline->name, plan->device_bytes, cuda->facts.name, free_bytes,
-                        ndt_cuda_points_that_fit(cuda->pipeline, free_bytes, plan->front_slots > 0));
+                        ndt_cuda_points_that_fit(cuda->pipeline, free_bytes, plan->preprocess_slots > 0));
     if (status == NDT_OK)
         status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
     cuda->memory = memory;
@@ -160,11 +160,11 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
                                                 .memory = cuda->memory,
                                                 .pinned = cuda->pinned};
     status = ndt_cuda_resident_warm_up(&cuda->resident, err);
-    if (status != NDT_OK || cuda->plan.front_slots == 0)
+    if (status != NDT_OK || cuda->plan.preprocess_slots == 0)
         return status;
-    cuda->front = (struct ndt_cuda_front){
+    cuda->preprocess = (struct ndt_cuda_preprocess){
         .device = &cuda->device, .plan = &cuda->plan, .memory = cuda->memory, .pinned = cuda->pinned};
-    return ndt_cuda_front_open(&cuda->front, err);
+    return ndt_cuda_preprocess_open(&cuda->preprocess, err);
 }
 
 static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_backend_config *config,
@@ -231,8 +231,8 @@ static void tell_no_room(struct cuda_backend *cuda, const char *why)
     cuda->has_told = 1;
 }
 
-static enum ndt_status cuda_offer_map(struct ndt_backend *backend, struct ndt_map *map, int *taken,
-                                      struct ndt_error *err)
+static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct ndt_map *map, int *taken,
+                                          struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
     struct ndt_error why = {""};
@@ -311,7 +311,7 @@ static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct 
     size_t floats = 0;
     float *buffer;
     cuda->resident.scan_count = 0;
-    cuda->resident.front = NULL;
+    cuda->resident.preprocess = NULL;
     cuda->job.count = cuda->job.blocks = 0;
     enum ndt_status status = place_scans(cuda, scans, count, &floats, err);
     if (status != NDT_OK || count == 0)
@@ -408,13 +408,13 @@ static enum ndt_status cuda_eval(struct ndt_backend *backend, const struct ndt_e
     return status;
 }
 
-static size_t cuda_search_limit(const struct ndt_backend *backend)
+static size_t cuda_solve_limit(const struct ndt_backend *backend)
 {
     return ((const struct cuda_backend *)backend)->pipeline->shape == NDT_CUDA_HOST ? 0 : NDT_CUDA_ITEMS;
 }
 
-static enum ndt_status check_search(const struct cuda_backend *cuda, const struct ndt_newton_rules *rules,
-                                    const struct ndt_search_item *items, size_t count, struct ndt_error *err)
+static enum ndt_status check_solve(const struct cuda_backend *cuda, const struct ndt_newton_rules *rules,
+                                   const struct ndt_solve_item *items, size_t count, struct ndt_error *err)
 {
     const size_t levels = cuda->map ? cuda->map->level_count : 0;
     if (cuda->pipeline->shape == NDT_CUDA_HOST)
@@ -432,62 +432,62 @@ static enum ndt_status check_search(const struct cuda_backend *cuda, const struc
     return NDT_OK;
 }
 
-static enum ndt_status cuda_search(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
-                                   struct ndt_search_item *items, size_t count, double until_us,
-                                   struct ndt_error *err)
+static enum ndt_status cuda_solve(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
+                                  struct ndt_solve_item *items, size_t count, double until_us,
+                                  struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    enum ndt_status status = check_search(cuda, rules, items, count, err);
+    enum ndt_status status = check_solve(cuda, rules, items, count, err);
     if (status == NDT_OK)
-        status = ndt_cuda_resident_search(&cuda->resident, &cuda->on_device, rules, items, count, until_us, err);
+        status = ndt_cuda_resident_solve(&cuda->resident, &cuda->on_device, rules, items, count, until_us, err);
     cuda->scans_queued = 0; /* it has waited */
-    cuda->front.is_queued = 0;
+    cuda->preprocess.is_queued = 0;
     return status;
 }
 
-static size_t cuda_front_limit(const struct ndt_backend *backend)
+static size_t cuda_preprocess_limit(const struct ndt_backend *backend)
 {
     const struct ndt_cuda_plan *plan = &((const struct cuda_backend *)backend)->plan;
-    return plan->front_slots > 0 ? plan->max_points : 0;
+    return plan->preprocess_slots > 0 ? plan->max_points : 0;
 }
 
 /* Scan 0 is on the device; its size is known to be no larger than this. */
 static void bound_scan(struct cuda_backend *cuda)
 {
-    const size_t most = cuda->front.most;
+    const size_t most = cuda->preprocess.most;
     cuda->resident.scans[0] =
         (struct ndt_cuda_scan){.count = (uint32_t)most, .blocks = most > 0 ? ndt_cuda_blocks(most) : 1};
     cuda->resident.scan_count = 1;
-    cuda->resident.front = cuda->front.job.front;
+    cuda->resident.preprocess = cuda->preprocess.job.preprocess;
 }
 
 /* The two ways to preprocess; raw NULL: again. */
-static enum ndt_status preprocess(struct cuda_backend *cuda, const struct ndt_front *front,
-                                  const struct ndt_cloud *raw, struct ndt_error *err)
+static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct ndt_preprocess_plan *preprocess,
+                                       const struct ndt_cloud *raw, struct ndt_error *err)
 {
     cuda->resident.scan_count = 0;
     cuda->job.count = cuda->job.blocks = 0;
-    if (cuda->plan.front_slots == 0)
+    if (cuda->plan.preprocess_slots == 0)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "cuda.pipeline %s was opened without preprocessing",
                         cuda->pipeline->name);
-    enum ndt_status status =
-        raw ? ndt_cuda_front_load(&cuda->front, front, raw, err) : ndt_cuda_front_again(&cuda->front, front, err);
+    enum ndt_status status = raw ? ndt_cuda_preprocess_load(&cuda->preprocess, preprocess, raw, err)
+                                 : ndt_cuda_preprocess_again(&cuda->preprocess, preprocess, err);
     if (status != NDT_OK)
         return status;
     bound_scan(cuda);
     return ndt_cuda_resident_prepare(&cuda->resident, err);
 }
 
-static enum ndt_status cuda_front(struct ndt_backend *backend, const struct ndt_front *front,
-                                  const struct ndt_cloud *raw, struct ndt_error *err)
+static enum ndt_status cuda_preprocess(struct ndt_backend *backend, const struct ndt_preprocess_plan *preprocess,
+                                       const struct ndt_cloud *raw, struct ndt_error *err)
 {
-    return preprocess((struct cuda_backend *)backend, front, raw, err);
+    return preprocess_scan((struct cuda_backend *)backend, preprocess, raw, err);
 }
 
-static enum ndt_status cuda_front_again(struct ndt_backend *backend, const struct ndt_front *front,
-                                        struct ndt_error *err)
+static enum ndt_status cuda_preprocess_again(struct ndt_backend *backend,
+                                             const struct ndt_preprocess_plan *preprocess, struct ndt_error *err)
 {
-    return preprocess((struct cuda_backend *)backend, front, NULL, err);
+    return preprocess_scan((struct cuda_backend *)backend, preprocess, NULL, err);
 }
 
 static enum ndt_status cuda_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
@@ -558,7 +558,7 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
         ndt_cuda_plan_make(&plan, pipelines[i], config->max_points, config->preprocess == 1);
         used += (size_t)snprintf(
             text + used, size - used, "%s (%s)%s: %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
-            pipelines[i]->name, pipelines[i]->about, plan.front_slots > 0 ? " with preprocessing" : "",
+            pipelines[i]->name, pipelines[i]->about, plan.preprocess_slots > 0 ? " with preprocessing" : "",
             config->max_points, (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
     }
     const int is_here = ndt_cuda_facts(&facts, config->device, &why) == NDT_OK;
@@ -597,11 +597,11 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .plan = cuda_plan,
     .dump = cuda_dump,
     .overheads = cuda_overheads,
-    .search_limit = cuda_search_limit,
+    .solve_limit = cuda_solve_limit,
     .set_scans = cuda_set_scans,
-    .search = cuda_search,
-    .offer_map = cuda_offer_map,
-    .front_limit = cuda_front_limit,
-    .front = cuda_front,
-    .front_again = cuda_front_again,
+    .solve = cuda_solve,
+    .set_map_async = cuda_set_map_async,
+    .preprocess_limit = cuda_preprocess_limit,
+    .preprocess = cuda_preprocess,
+    .preprocess_again = cuda_preprocess_again,
 };

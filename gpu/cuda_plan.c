@@ -9,28 +9,28 @@ static size_t reserve(size_t *total, size_t bytes)
 }
 
 /* Preprocessing: 16 bytes per raw point for itself, 16 to 32 for the table, 64 for its cell, 16 sampled. */
-static void plan_front(struct ndt_cuda_plan *out)
+static void plan_preprocess(struct ndt_cuda_plan *out)
 {
     const size_t n = out->stride;
-    out->front_slots = 1024;
-    while (out->front_slots < 2 * out->max_points)
-        out->front_slots *= 2;
-    out->front_bytes = NDT_CUDA_FRONT_HEAD + 4 * n * sizeof(float);
-    out->front = reserve(&out->device_bytes, out->front_bytes);
-    out->front_state = reserve(&out->device_bytes, sizeof(struct ndt_gpu_front_state));
+    out->preprocess_slots = 1024;
+    while (out->preprocess_slots < 2 * out->max_points)
+        out->preprocess_slots *= 2;
+    out->preprocess_bytes = NDT_CUDA_PREPROCESS_HEAD + 4 * n * sizeof(float);
+    out->preprocess = reserve(&out->device_bytes, out->preprocess_bytes);
+    out->preprocess_state = reserve(&out->device_bytes, sizeof(struct ndt_gpu_preprocess_state));
     out->keys = reserve(&out->device_bytes, n * sizeof(uint64_t));
-    out->slots = reserve(&out->device_bytes, out->front_slots * sizeof(uint64_t));
+    out->slots = reserve(&out->device_bytes, out->preprocess_slots * sizeof(uint64_t));
     out->cell_of = reserve(&out->device_bytes, n * sizeof(uint32_t));
     out->cell_sums = reserve(&out->device_bytes, 4 * n * sizeof(uint64_t));
     out->cell_sizes = reserve(&out->device_bytes, n * sizeof(uint32_t));
     out->block_cells = reserve(&out->device_bytes, n / NDT_GPU_BLOCK * sizeof(uint32_t));
     out->firsts = reserve(&out->device_bytes, n * sizeof(uint32_t));
     out->sampled = reserve(&out->device_bytes, 4 * n * sizeof(float));
-    out->pinned_front = reserve(&out->pinned_bytes, out->front_bytes);
+    out->pinned_preprocess = reserve(&out->pinned_bytes, out->preprocess_bytes);
 }
 
 void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipeline *pipeline, size_t max_points,
-                        int has_front)
+                        int has_preprocess)
 {
     *out = (struct ndt_cuda_plan){.max_points = max_points};
     out->stride = (max_points + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK * NDT_GPU_BLOCK;
@@ -53,17 +53,17 @@ void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipelin
     for (int i = 0; i < NDT_CUDA_POOL; i++)
         out->pinned_scans[i] = reserve(&out->pinned_bytes, scan_bytes);
     out->pinned_staging = reserve(&out->pinned_bytes, (size_t)NDT_CUDA_STAGING * NDT_CUDA_STAGING_BYTES);
-    if (has_front && pipeline->shape != NDT_CUDA_HOST)
-        plan_front(out);
+    if (has_preprocess && pipeline->shape != NDT_CUDA_HOST)
+        plan_preprocess(out);
 }
 
-size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t bytes, int has_front)
+size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t bytes, int has_preprocess)
 {
     size_t low = 0, high = bytes / (3 * sizeof(float)) + 1; /* low fits, or is 0; high does not */
     while (high - low > 1) {
         struct ndt_cuda_plan plan;
         const size_t middle = low + (high - low) / 2;
-        ndt_cuda_plan_make(&plan, pipeline, middle, has_front);
+        ndt_cuda_plan_make(&plan, pipeline, middle, has_preprocess);
         *(plan.device_bytes <= bytes ? &low : &high) = middle;
     }
     return low;

@@ -11,10 +11,10 @@ enum { NDT_CUDA_STAGING = 4, NDT_CUDA_STAGING_BYTES = 512 << 10 };
 /* Searches of a launch, and rows of the trace of each. */
 enum { NDT_CUDA_ITEMS = 256, NDT_CUDA_TRACE = 48 };
 
-/* Bytes for struct ndt_gpu_front in front of a raw scan. */
+/* Bytes for struct ndt_gpu_preprocess in front of a raw scan. */
 enum {
-    NDT_CUDA_FRONT_HEAD =
-        (sizeof(struct ndt_gpu_front) + NDT_CUDA_ALIGNMENT - 1) / NDT_CUDA_ALIGNMENT * NDT_CUDA_ALIGNMENT
+    NDT_CUDA_PREPROCESS_HEAD =
+        (sizeof(struct ndt_gpu_preprocess) + NDT_CUDA_ALIGNMENT - 1) / NDT_CUDA_ALIGNMENT * NDT_CUDA_ALIGNMENT
 };
 
 /* Offsets into the one device allocation and the one pinned allocation, in bytes. */
@@ -24,21 +24,22 @@ struct ndt_cuda_plan {
     size_t angles, sums, ticket, scan, block_sums, buffers;
     size_t batch; /* struct ndt_gpu_batch, its items and their rows */
     size_t batch_bytes;
-    size_t front, front_state; /* struct ndt_gpu_front and behind it the raw scan; with preprocessing only */
-    size_t front_bytes, front_slots;
+    size_t preprocess,
+        preprocess_state; /* struct ndt_gpu_preprocess and behind it the raw scan; with preprocessing only */
+    size_t preprocess_bytes, preprocess_slots;
     size_t keys, slots, cell_of, cell_sums, cell_sizes, block_cells, firsts, sampled;
     size_t device_bytes;
     size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
-    size_t pinned_staging; /* NDT_CUDA_STAGING buffers in a row */
-    size_t pinned_front; /* as `front` */
+    size_t pinned_staging;    /* NDT_CUDA_STAGING buffers in a row */
+    size_t pinned_preprocess; /* as `front` */
     size_t pinned_bytes;
 };
 
-/* has_front: with memory to preprocess raw scans of up to max_points; for pipelines with searches only. */
+/* has_preprocess: with memory to preprocess raw scans of up to max_points; for pipelines with searches only. */
 void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipeline *pipeline, size_t max_points,
-                        int has_front);
+                        int has_preprocess);
 /* Most points whose plan fits into so many bytes of device memory. */
-size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t bytes, int has_front);
+size_t ndt_cuda_points_that_fit(const struct ndt_cuda_pipeline *pipeline, size_t bytes, int has_preprocess);
 
 /* The arrays of a map level, in the order in which they lie on the device. */
 enum { NDT_CUDA_LEVEL_ARRAYS = 5 };

@@ -43,7 +43,7 @@ enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, si
 
 /* A launch: items first .. first + count - 1 of the call. */
 struct launch {
-    struct ndt_search_item *items;
+    struct ndt_solve_item *items;
     size_t count;
     unsigned blocks; /* of the largest item */
     int32_t row_capacity;
@@ -64,7 +64,7 @@ static struct ndt_gpu_item *device_items(const struct ndt_cuda_resident *residen
 }
 
 /* As many items as there are rows and turned points for. */
-static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct ndt_search_item *items,
+static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct ndt_solve_item *items,
                                 size_t count)
 {
     struct launch launch = {.items = items};
@@ -85,13 +85,13 @@ static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct
 }
 
 static void write_item(const struct ndt_cuda_resident *resident, const struct ndt_newton_rules *rules,
-                       const struct ndt_search_item *item, uint32_t row_at, struct ndt_gpu_item *out)
+                       const struct ndt_solve_item *item, uint32_t row_at, struct ndt_gpu_item *out)
 {
     const struct ndt_cuda_scan *scan = &resident->scans[item->scan];
     memset(out, 0, sizeof(*out));
     out->newton = item->newton;
     ndt_newton_begin(&out->newton, rules);
-    memcpy(out->orders.p, out->newton.ask, sizeof(out->orders.p));
+    memcpy(out->orders.p, out->newton.query_pose, sizeof(out->orders.p));
     out->orders.level = out->newton.level;
     out->orders.neighbours = out->newton.neighbours;
     out->orders.stage = NDT_GPU_EVALUATE;
@@ -233,8 +233,9 @@ static int32_t evaluations(const struct launch *launch)
 static enum ndt_status begin(struct ndt_cuda_resident *resident, const struct launch *launch, struct ndt_error *err)
 {
     struct ndt_gpu_job job = resident->job;
-    job.front = resident->front;
-    return ndt_cuda_launch(resident->device, ndt_kernel_front_begin(), ndt_cuda_blocks(launch->count), &job, err);
+    job.preprocess = resident->preprocess;
+    return ndt_cuda_launch(resident->device, ndt_kernel_preprocess_begin(), ndt_cuda_blocks(launch->count), &job,
+                           err);
 }
 
 /* One upload, one launch, one download, one wait. Once the items are there only the control goes up. */
@@ -250,7 +251,7 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
     enum ndt_status status = ndt_cuda_upload(device, device_batch(resident), launch->batch, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_start(device, err);
-    if (status == NDT_OK && resident->front && is_first)
+    if (status == NDT_OK && resident->preprocess && is_first)
         status = begin(resident, launch, err);
     if (status == NDT_OK)
         status = start(resident, launch, err);
@@ -301,7 +302,7 @@ static void read_items(struct ndt_cuda_resident *resident, const struct launch *
     const struct ndt_newton_row *rows =
         (const struct ndt_newton_row *)(const void *)(launch->results + launch->count);
     for (size_t i = 0; i < launch->count; i++) {
-        struct ndt_search_item *item = &launch->items[i];
+        struct ndt_solve_item *item = &launch->items[i];
         item->newton = launch->results[i].newton;
         item->coverage = launch->results[i].coverage;
         item->points = launch->results[i].count;
@@ -315,9 +316,9 @@ static void read_items(struct ndt_cuda_resident *resident, const struct launch *
     }
 }
 
-enum ndt_status ndt_cuda_resident_search(struct ndt_cuda_resident *resident, const struct ndt_cuda_map *on_device,
-                                         const struct ndt_newton_rules *rules, struct ndt_search_item *items,
-                                         size_t count, double until_us, struct ndt_error *err)
+enum ndt_status ndt_cuda_resident_solve(struct ndt_cuda_resident *resident, const struct ndt_cuda_map *on_device,
+                                        const struct ndt_newton_rules *rules, struct ndt_solve_item *items,
+                                        size_t count, double until_us, struct ndt_error *err)
 {
     for (size_t done = 0; done < count;) {
         const struct launch launch = cut_launch(resident, items + done, count - done);
@@ -337,7 +338,7 @@ static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda
     const enum ndt_cuda_shape wanted = resident->shape;
     const struct ndt_cuda_map no_map = {.memory = NULL};
     const struct ndt_newton_rules rules = {.level_count = 1};
-    struct ndt_search_item item = {.scan = 0};
+    struct ndt_solve_item item = {.scan = 0};
     resident->scans[0] = (struct ndt_cuda_scan){.blocks = 1};
     const struct launch launch = cut_launch(resident, &item, 1);
     write_batch(resident, &no_map, &rules, &launch);

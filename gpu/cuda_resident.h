@@ -30,7 +30,8 @@ struct ndt_cuda_resident {
     const struct ndt_cuda_plan *plan;
     char *memory, *pinned; /* of the plan */
     struct ndt_gpu_job job;
-    const struct ndt_gpu_front *front; /* on the device: scan 0 was made there, and its size is a bound; or NULL */
+    const struct ndt_gpu_preprocess
+        *preprocess; /* on the device: scan 0 was made there, and its size is a bound; or NULL */
     struct ndt_cuda_scan scans[NDT_CUDA_ITEMS];
     size_t scan_count;
     struct ndt_cuda_cached_graph graphs[NDT_CUDA_GRAPHS];
@@ -46,11 +47,11 @@ enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, si
 unsigned ndt_cuda_cluster_size(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks);
 
 /* All buffers are of the plan; on_device is the map that the searches are made in. */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_search(struct ndt_cuda_resident *resident,
-                                                        const struct ndt_cuda_map *on_device,
-                                                        const struct ndt_newton_rules *rules,
-                                                        struct ndt_search_item *items, size_t count,
-                                                        double until_us, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_solve(struct ndt_cuda_resident *resident,
+                                                       const struct ndt_cuda_map *on_device,
+                                                       const struct ndt_newton_rules *rules,
+                                                       struct ndt_solve_item *items, size_t count, double until_us,
+                                                       struct ndt_error *err);
 /* The scans are known (resident->scans): the graph for searches of each is made now, if there will be one. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_prepare(struct ndt_cuda_resident *resident, struct ndt_error *err);
 /* Every kernel of the shape once, without items; the device is waited for. */

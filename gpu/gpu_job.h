@@ -3,7 +3,7 @@
 #ifndef NDT_GPU_JOB_H
 #define NDT_GPU_JOB_H
 
-#include "ndt/front.h"
+#include "ndt/preprocess_plan.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
 
@@ -96,23 +96,23 @@ struct ndt_gpu_batch {
 /* front: preprocessing. What became of the scan, for searches that follow. */
 struct ndt_gpu_scan {
     uint32_t count, blocks; /* as in struct ndt_gpu_item */
-    double second_m2[6];    /* see ndt_newton_set_levers */
+    double second_m2[6];    /* see ndt_newton_set_rotation_scale */
 };
 
 /* What is left on the device between its kernels and between scans; zero at first. */
-struct ndt_gpu_front_state {
+struct ndt_gpu_preprocess_state {
     struct ndt_gpu_scan scan;
     uint32_t cells;  /* or usable points, where there is no filter */
     uint32_t ticket; /* blocks that are done; zero between launches */
 };
 
 /* What the front kernels work on; the host writes it with every scan, in front of the points. */
-struct ndt_gpu_front {
-    struct ndt_front rules;
-    uint32_t count, blocks; /* of the raw scan */
-    uint32_t round;         /* entries of the table from other rounds are empty */
-    uint32_t slot_bits;     /* of the table, as it is used for this scan */
-    float *raw[4];          /* x y z time; moved in place */
+struct ndt_gpu_preprocess {
+    struct ndt_preprocess_plan rules;
+    uint32_t count, blocks;    /* of the raw scan */
+    uint32_t round;            /* entries of the table from other rounds are empty */
+    uint32_t slot_bits;        /* of the table, as it is used for this scan */
+    float *raw[4];             /* x y z time; moved in place */
     unsigned long long *keys;  /* per raw point: of its cell */
     unsigned long long *slots; /* the table: round and number of the first point of a cell */
     uint32_t *cell_of;         /* per raw point: slot, then first point of its cell */
@@ -122,7 +122,7 @@ struct ndt_gpu_front {
     uint32_t *firsts;          /* first points of the cells in their order */
     float *sampled[4];         /* what is matched, before it is moved again */
     float *scan;               /* as set_scans would have left it */
-    struct ndt_gpu_front_state *state;
+    struct ndt_gpu_preprocess_state *state;
 };
 
 struct ndt_gpu_job {
@@ -146,7 +146,7 @@ struct ndt_gpu_job {
     float *terms; /* NDT_GPU_SUMS: what each point adds to the sums, score and nearest without the factor -d1 */
     /* resident */
     struct ndt_gpu_batch *batch; /* `blocks` is per item then */
-    const struct ndt_gpu_front *front;
+    const struct ndt_gpu_preprocess *preprocess;
     uint64_t loop; /* cudaGraphConditionalHandle of the graph that runs the kernel, where it is in one */
 };
 

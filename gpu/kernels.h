@@ -21,13 +21,13 @@ const void *ndt_kernel_fused(void);
 const void *ndt_kernel_resident_block(void);   /* one block per item */
 const void *ndt_kernel_resident_cluster(void); /* one cluster per item */
 const void *ndt_kernel_resident_pass(void);    /* one pass of all items, job.blocks blocks each */
-/* front: raw points -> scan 0, on job.front, in this order; see kernels_front.cu. */
-const void *ndt_kernel_front_place(void); /* one thread per raw point, as the next two */
-const void *ndt_kernel_front_add(void);
-const void *ndt_kernel_front_list(void);
-const void *ndt_kernel_front_take(void);  /* one thread per point of the scan */
-const void *ndt_kernel_front_again(void); /* in place of all four: another motion */
-const void *ndt_kernel_front_begin(void); /* before a search: job.batch, one thread per item */
+/* front: raw points -> scan 0, on job.front, in this order; see kernels_preprocess.cu. */
+const void *ndt_kernel_preprocess_place(void); /* one thread per raw point, as the next two */
+const void *ndt_kernel_preprocess_add(void);
+const void *ndt_kernel_preprocess_list(void);
+const void *ndt_kernel_preprocess_take(void);  /* one thread per point of the scan */
+const void *ndt_kernel_preprocess_again(void); /* in place of all four: another motion */
+const void *ndt_kernel_preprocess_begin(void); /* before a search: job.batch, one thread per item */
 /* Does nothing: what a launch costs. */
 const void *ndt_kernel_empty(void);
 

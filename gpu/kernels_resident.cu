@@ -1,14 +1,14 @@
-/* resident: whole searches on the device, in three shapes that give the same bits, because points go to rows of sums and
- * rows are added in the same order in all of them (and in `fused`).
+/* resident: whole searches on the device, in three shapes that give the same bits, because points go to rows of
+ * sums and rows are added in the same order in all of them (and in `fused`).
  *
  *  - team: one block per search, or a cluster of blocks: a loop over passes, barriers between them, one launch.
- *  - pass: one launch per pass over all searches, one block per NDT_GPU_BLOCK points; the last block of a search makes
- *    the Newton step. A graph repeats it, as a loop on the device or a number of times in a row.
+ *  - pass: one launch per pass over all searches, one block per NDT_GPU_BLOCK points; the last block of a search
+ * makes the Newton step. A graph repeats it, as a loop on the device or a number of times in a row.
  *
  * A pass is an evaluation, or at the end the look around for the coverage. */
 #include "cluster.cuh"
 #include "kernels.h"
-#include "search_device.cuh"
+#include "solve_device.cuh"
 
 /* ---- team ---- */
 
@@ -156,14 +156,15 @@ static __device__ inline void count_item(struct ndt_gpu_batch *batch, uint64_t l
     control->finished = 0;
     control->ticket = 0;
     control->passes++;
-    const bool more = control->passes < control->pass_limit || (control->give_up && control->passes == control->pass_limit);
+    const bool more =
+        control->passes < control->pass_limit || (control->give_up && control->passes == control->pass_limit);
     if (loop != 0 && (control->active == 0 || !more))
         cudaGraphSetConditional(loop, 0);
 }
 
-/* Whatever happens, the loop has an end: a launch that makes more passes than were asked for (the look around after the
- * last one is one more). One without work has the limit 0. Only one block ends it: `active` may be zero here because
- * the others are done already. */
+/* Whatever happens, the loop has an end: a launch that makes more passes than were asked for (the look around after
+ * the last one is one more). One without work has the limit 0. Only one block ends it: `active` may be zero here
+ * because the others are done already. */
 static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_t loop)
 {
     if (blockIdx.x != 0 || threadIdx.x != 0 || loop == 0)

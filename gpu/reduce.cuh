@@ -35,8 +35,8 @@ static __device__ inline unsigned group_of_thread()
     return threadIdx.x / (unsigned)NDT_GPU_BLOCK;
 }
 
-/* Sums over the threads of a group, in double after the warps: row `row` of job.block_sums, where there is one. `rows`
- * is shared and the group's own; every thread of the block has to come. */
+/* Sums over the threads of a group, in double after the warps: row `row` of job.block_sums, where there is one.
+ * `rows` is shared and the group's own; every thread of the block has to come. */
 static __device__ inline void store_row(const struct ndt_gpu_job &job, uint32_t row, float values[NDT_GPU_ROW],
                                         float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
@@ -58,8 +58,8 @@ static __device__ inline void store_block_sums(const struct ndt_gpu_job &job, fl
     store_row(job, blockIdx.x, values, rows);
 }
 
-/* The rows of all blocks into the final sums, by the first group of one block: whatever the size of the block, the order
- * is the same. `parts` is shared; every thread of the block has to come. */
+/* The rows of all blocks into the final sums, by the first group of one block: whatever the size of the block, the
+ * order is the same. `parts` is shared; every thread of the block has to come. */
 static __device__ inline void add_rows(const struct ndt_gpu_job &job, double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
     const unsigned warp = threadIdx.x / (unsigned)NDT_GPU_WARP, lane = threadIdx.x % (unsigned)NDT_GPU_WARP;

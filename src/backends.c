@@ -7,7 +7,7 @@
 #endif
 
 /* One row per backend; "auto" takes the first that works here: the CPU, so that a replay gives the same bits
- * everywhere. The daemon measures instead, see ndtd/router.h. */
+ * everywhere. The daemon measures instead, see ndtd/autotuner.h. */
 static const struct ndt_backend_ops *const backends[] = {
     &ndt_cpu_backend,
     &ndt_reference_backend,

@@ -19,9 +19,9 @@ NDT_MUST_CHECK enum ndt_status ndt_backend_open(struct ndt_backend **out, const 
  * opened again, once; after a second failure the CPU backend takes over. The call that failed is repeated with the
  * same map and scan. One line on stderr and ndt_backend_ops.describe say what happened. The CPU's backends are
  * returned as they are; of others the scan is kept a second time. */
-NDT_MUST_CHECK enum ndt_status ndt_backend_open_lasting(struct ndt_backend **out, const char *name,
-                                                        const struct ndt_backend_config *config,
-                                                        struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_backend_open_failover(struct ndt_backend **out, const char *name,
+                                                         const struct ndt_backend_config *config,
+                                                         struct ndt_error *err);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ndt/clock.h"
-#include "ndt/front_math.h"
+#include "ndt/preprocess_math.h"
 #include "ndt/linalg.h"
 
 static const double DEG = 0.017453292519943295;
@@ -37,7 +37,7 @@ void ndt_align_params_default(struct ndt_align_params *params)
         .fine_stop_m = 0.005,
         .fine_stop_rad = 0.05 * DEG,
         .fine_stop_gain = 1e-6,
-        .max_trials = 2,
+        .max_line_search_steps = 2,
         .trans_epsilon = 0.01,
         .step_size = 0.1,
         .score_threshold = 0.35,
@@ -84,14 +84,14 @@ enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map 
     return status;
 }
 
-enum ndt_status ndt_aligner_offer_map(struct ndt_aligner *aligner, struct ndt_map *map, int *taken,
-                                      struct ndt_error *err)
+enum ndt_status ndt_aligner_set_map_async(struct ndt_aligner *aligner, struct ndt_map *map, int *taken,
+                                          struct ndt_error *err)
 {
     struct ndt_backend *backend = aligner->backend;
     *taken = 0;
-    const int at_once = !backend->ops->offer_map || !aligner->map;
+    const int at_once = !backend->ops->set_map_async || !aligner->map;
     enum ndt_status status =
-        at_once ? backend->ops->set_map(backend, map, err) : backend->ops->offer_map(backend, map, taken, err);
+        at_once ? backend->ops->set_map(backend, map, err) : backend->ops->set_map_async(backend, map, taken, err);
     *taken = status == NDT_OK && (at_once || *taken);
     if (*taken)
         use_map(aligner, map);
@@ -143,7 +143,7 @@ enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, const struct ndt_al
     *out = (struct ndt_newton_rules){
         .variant = (int32_t)params->variant,
         .max_iterations = params->max_iterations,
-        .max_trials = params->max_trials,
+        .max_line_search_steps = params->max_line_search_steps,
         .step_limit_m = params->step_limit_m,
         .step_limit_rad = params->step_limit_rad,
         .eigenvalue_floor = params->eigenvalue_floor,
@@ -159,8 +159,8 @@ enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, const struct ndt_al
     return find_levels(out, params, map, err);
 }
 
-void ndt_search_place(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
-                      const double origin_m[3])
+void ndt_solve_place(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
+                     const double origin_m[3])
 {
     struct ndt_pose local = *T_map_guess;
     for (int i = 0; i < 3; i++)
@@ -210,11 +210,11 @@ void ndt_second_moments(const struct ndt_cloud *scan, double out_m2[6])
 }
 
 /* Rows of the last alignment as they are told: poses in the map instead of p. */
-static void write_trace(const struct ndt_search *search)
+static void write_trace(const struct ndt_solve *solve)
 {
-    struct ndt_newton_rows *last = &search->aligner->last;
+    struct ndt_newton_rows *last = &solve->aligner->last;
     last->count =
-        (size_t)(search->newton.row_count < search->row_capacity ? search->newton.row_count : search->row_capacity);
+        (size_t)(solve->newton.row_count < solve->row_capacity ? solve->newton.row_count : solve->row_capacity);
     for (size_t i = 0; i < last->count; i++) {
         const struct ndt_newton_row *row = &last->rows[i];
         struct ndt_iteration *out = &last->trace[i];
@@ -234,52 +234,52 @@ static void write_trace(const struct ndt_search *search)
             sqrt(row->step[3] * row->step[3] + row->step[4] * row->step[4] + row->step[5] * row->step[5]);
         out->matched = row->eval.matched;
         out->pairs = row->eval.pairs;
-        out->T_map_sensor = ndt_search_pose(search, p);
+        out->T_map_sensor = ndt_solve_pose(solve, p);
     }
 }
 
-void ndt_search_refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const char *reason)
+void ndt_solve_refuse(struct ndt_align_result *out, enum ndt_outcome outcome, const char *reason)
 {
     out->outcome = outcome;
     snprintf(out->reason, sizeof(out->reason), "%s", reason);
 }
 
-int ndt_search_can_begin(const struct ndt_map *map, size_t points, const struct ndt_pose *T_map_guess,
-                         struct ndt_align_result *out)
+int ndt_solve_can_begin(const struct ndt_map *map, size_t points, const struct ndt_pose *T_map_guess,
+                        struct ndt_align_result *out)
 {
     memset(out, 0, sizeof(*out));
     out->T_map_sensor = *T_map_guess;
     if (!map)
-        ndt_search_refuse(out, NDT_NO_MAP, "there is no map");
+        ndt_solve_refuse(out, NDT_NO_MAP, "there is no map");
     else if (points == 0)
-        ndt_search_refuse(out, NDT_REJECTED, "the scan has no points");
+        ndt_solve_refuse(out, NDT_REJECTED, "the scan has no points");
     else if (!ndt_pose_is_finite(T_map_guess))
-        ndt_search_refuse(out, NDT_NO_GUESS, "the guess is not finite");
+        ndt_solve_refuse(out, NDT_NO_GUESS, "the guess is not finite");
     return out->reason[0] == '\0';
 }
 
-static enum ndt_status search(struct ndt_search *search, struct ndt_align_result *out, struct ndt_error *err)
+static enum ndt_status solve(struct ndt_solve *solve, struct ndt_align_result *out, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_search_on_device(search, &out->upload_us, err);
+    enum ndt_status status = ndt_solve_on_device(solve, &out->upload_us, err);
     if (status != NDT_ERR_UNSUPPORTED)
         return status;
-    status = ndt_search_load(search, err);
-    out->upload_us = ndt_clock_us() - search->start_us;
-    return status == NDT_OK ? ndt_search_run(search, err) : status;
+    status = ndt_solve_load(solve, err);
+    out->upload_us = ndt_clock_us() - solve->start_us;
+    return status == NDT_OK ? ndt_solve_run(solve, err) : status;
 }
 
 /* From newton's end to the result. */
-static void conclude(struct ndt_search *one, struct ndt_align_result *out)
+static void conclude(struct ndt_solve *one, struct ndt_align_result *out)
 {
-    const double judge_start_us = ndt_clock_us();
+    const double assess_start_us = ndt_clock_us();
     write_trace(one);
     out->points = one->points;
     if (one->points == 0)
-        ndt_search_refuse(out, NDT_REJECTED, "the scan has no points");
+        ndt_solve_refuse(out, NDT_REJECTED, "the scan has no points");
     else
-        ndt_judge(one, out);
+        ndt_assess_result(one, out);
     const double end_us = ndt_clock_us();
-    ndt_remember_cost(&one->aligner->judge_us, end_us - judge_start_us);
+    ndt_remember_cost(&one->aligner->assess_us, end_us - assess_start_us);
     out->align_us = end_us - one->start_us;
 }
 
@@ -289,48 +289,48 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
 {
     struct ndt_newton_rules rules;
     double second_m2[6];
-    struct ndt_search one = {.aligner = aligner,
-                             .params = params,
-                             .rules = &rules,
-                             .scan = scan,
-                             .points = scan->count,
-                             .start_us = ndt_clock_us()};
+    struct ndt_solve one = {.aligner = aligner,
+                            .params = params,
+                            .rules = &rules,
+                            .scan = scan,
+                            .points = scan->count,
+                            .start_us = ndt_clock_us()};
     aligner->last.count = 0;
-    if (!ndt_search_can_begin(aligner->map, scan->count, T_map_guess, out))
+    if (!ndt_solve_can_begin(aligner->map, scan->count, T_map_guess, out))
         return NDT_OK;
     enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
         return status;
     ndt_expect_costs(aligner, scan->count);
-    ndt_search_place(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
+    ndt_solve_place(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
     ndt_second_moments(scan, second_m2);
-    ndt_newton_set_levers(&one.newton, second_m2);
-    status = search(&one, out, err);
+    ndt_newton_set_rotation_scale(&one.newton, second_m2);
+    status = solve(&one, out, err);
     if (status == NDT_OK)
         conclude(&one, out);
     return status;
 }
 
 enum ndt_status ndt_align_raw(struct ndt_aligner *aligner, const struct ndt_align_params *params,
-                              const struct ndt_front *front, const struct ndt_cloud *raw,
+                              const struct ndt_preprocess_plan *plan, const struct ndt_cloud *raw,
                               const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
                               struct ndt_error *err)
 {
     struct ndt_newton_rules rules;
-    struct ndt_search one = {.aligner = aligner,
-                             .params = params,
-                             .rules = &rules,
-                             .front = front,
-                             .raw = raw,
-                             .start_us = ndt_clock_us()};
+    struct ndt_solve one = {.aligner = aligner,
+                            .params = params,
+                            .rules = &rules,
+                            .preprocess = plan,
+                            .raw = raw,
+                            .start_us = ndt_clock_us()};
     aligner->last.count = 0;
-    if (!ndt_search_can_begin(aligner->map, raw ? raw->count : 1, T_map_guess, out))
+    if (!ndt_solve_can_begin(aligner->map, raw ? raw->count : 1, T_map_guess, out))
         return NDT_OK;
     enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
         return status;
-    ndt_search_place(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
-    status = ndt_search_on_device(&one, &out->upload_us, err);
+    ndt_solve_place(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
+    status = ndt_solve_on_device(&one, &out->upload_us, err);
     if (status == NDT_OK)
         conclude(&one, out);
     return status;

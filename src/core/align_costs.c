@@ -14,12 +14,12 @@ void ndt_aligner_set_costs(struct ndt_aligner *aligner, const struct ndt_align_c
     aligner->costs = *costs;
     aligner->cost_points = 0;
     memset(aligner->level_us, 0, sizeof(aligner->level_us));
-    aligner->judge_us = 0;
+    aligner->assess_us = 0;
 }
 
 void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs *out)
 {
-    *out = (struct ndt_align_costs){.judge = {.fixed_us = aligner->judge_us}};
+    *out = (struct ndt_align_costs){.assess = {.fixed_us = aligner->assess_us}};
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
         out->levels[i].fixed_us = aligner->level_us[i];
 }
@@ -43,5 +43,5 @@ void ndt_expect_costs(struct ndt_aligner *aligner, size_t points)
         return;
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
         expect(&aligner->level_us[i], &aligner->costs.levels[i], before, points);
-    expect(&aligner->judge_us, &aligner->costs.judge, before, points);
+    expect(&aligner->assess_us, &aligner->costs.assess, before, points);
 }

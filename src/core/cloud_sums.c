@@ -124,7 +124,7 @@ static void sum_some(void *context, size_t thread)
     }
 }
 
-static enum ndt_status judge(const struct sum_job *job, struct ndt_error *err)
+static enum ndt_status decide(const struct sum_job *job, struct ndt_error *err)
 {
     const size_t bad = atomic_load(&job->first_bad);
     double x_m[3];
@@ -161,7 +161,7 @@ enum ndt_status ndt_cloud_sums(struct ndt_sum_table *out, uint64_t *points, cons
     for (int t = 0; t < threads; t++)
         job.tables[t].leaf_m = leaf_m;
     ndt_pool_run(pool, sum_some, &job, (size_t)threads);
-    enum ndt_status status = judge(&job, err);
+    enum ndt_status status = decide(&job, err);
     if (status == NDT_OK)
         status = gather(&job, threads, err);
     *out = job.tables[0];

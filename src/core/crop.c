@@ -45,7 +45,7 @@ static int is_in_range(const struct ndt_preprocess_params *params, double x, dou
     return r2 >= params->min_range_m * params->min_range_m && r2 <= params->max_range_m * params->max_range_m;
 }
 
-static wide_i judge_in_double(const struct ndt_preprocess_params *params, wide_f x, wide_f y, wide_f z)
+static wide_i assess_in_double(const struct ndt_preprocess_params *params, wide_f x, wide_f y, wide_f z)
 {
     wide_i mask = {0};
     for (int i = 0; i < WIDE; i++)
@@ -82,7 +82,7 @@ static inline wide_i usable(const struct limits *limits, const struct ndt_prepro
     const wide_i certain = box & (r2 >= limits->certain_low_m2) & (r2 <= limits->certain_high_m2);
     const wide_i possible = box & (r2 >= limits->possible_low_m2) & (r2 <= limits->possible_high_m2);
     if (__builtin_expect(wide_any(certain ^ possible), 0))
-        return certain | (possible & judge_in_double(params, x, y, z));
+        return certain | (possible & assess_in_double(params, x, y, z));
     return certain;
 }
 
@@ -142,7 +142,7 @@ static inline size_t end_of(const struct ndt_cloud *raw, size_t first)
 
 /* Inlined with a constant `mode`: one loop per mode. */
 static inline void crop_in_mode(const struct ndt_crop *crop, const struct ndt_cloud *raw, size_t first,
-                                enum ndt_deskew mode, struct ndt_point_block *block)
+                                enum ndt_deskew_mode mode, struct ndt_point_block *block)
 {
     const struct limits limits = limits_of(crop);
     const float *const x_m = raw->x_m, *const y_m = raw->y_m, *const z_m = raw->z_m, *const time_s = raw->time_s;
@@ -206,17 +206,17 @@ int ndt_crop_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, flo
     return *first_s <= *last_s;
 }
 
-struct ndt_sweep_span ndt_crop_span(const struct ndt_crop *crop, const struct ndt_cloud *raw)
+struct ndt_deskew_span ndt_crop_span(const struct ndt_crop *crop, const struct ndt_cloud *raw)
 {
     const struct ndt_preprocess_params *params = crop->params;
     float first_s, last_s;
     if (params->deskew == NDT_DESKEW_OFF)
-        return (struct ndt_sweep_span){0};
+        return (struct ndt_deskew_span){0};
     if (params->deskew == NDT_DESKEW_TIME && ndt_crop_times(crop, raw, &first_s, &last_s))
-        return (struct ndt_sweep_span){.start_s = first_s,
-                                       .end_s = last_s,
-                                       .reference_s = ((double)first_s + (double)last_s) / 2 + 0.0}; /* no -0 */
-    return (struct ndt_sweep_span){.start_s = -params->sweep_s / 2, .end_s = params->sweep_s / 2};
+        return (struct ndt_deskew_span){.start_s = first_s,
+                                        .end_s = last_s,
+                                        .reference_s = ((double)first_s + (double)last_s) / 2 + 0.0}; /* no -0 */
+    return (struct ndt_deskew_span){.start_s = -params->sweep_s / 2, .end_s = params->sweep_s / 2};
 }
 
 enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,

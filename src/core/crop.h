@@ -24,11 +24,11 @@ void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, si
 int ndt_crop_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, float *first_s, float *last_s);
 
 /* When a sweep began and ended and the moment to which its points are moved, relative to the stamp. */
-struct ndt_sweep_span {
+struct ndt_deskew_span {
     double start_s, end_s, reference_s;
 };
 /* By times: from the first usable point to the last. By azimuth: a whole turn. Without deskewing: all 0. */
-struct ndt_sweep_span ndt_crop_span(const struct ndt_crop *crop, const struct ndt_cloud *raw);
+struct ndt_deskew_span ndt_crop_span(const struct ndt_crop *crop, const struct ndt_cloud *raw);
 /* NDT_ERR_FORMAT: times are needed and `raw` has none. */
 NDT_MUST_CHECK enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params,
                                               const struct ndt_cloud *raw, struct ndt_error *err);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "crop.h"
-#include "sweep.h"
+#include "deskew.h"
 #include "voxel_filter.h"
 
 struct ndt_preprocessor {
@@ -16,10 +16,10 @@ struct ndt_preprocessor {
     uint32_t *picks; /* numbers of the points or cells that are sampled */
     size_t pick_capacity;
     struct ndt_crop crop;
-    struct ndt_sweep sweep;
+    struct ndt_deskew motion;
     struct ndt_twist twist; /* the motion that was undone */
-    enum ndt_deskew deskew;
-    struct ndt_sweep_span span;
+    enum ndt_deskew_mode deskew;
+    struct ndt_deskew_span span;
 };
 
 /* Room for one block of points. */
@@ -76,11 +76,11 @@ static struct ndt_point_block block_of(const struct ndt_cloud *cloud, size_t fir
                                     .time_s = cloud->time_s + first};
 }
 
-static void set_sweep(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
+static void set_deskew(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
     pre->span = ndt_crop_span(&pre->crop, raw);
     if (pre->deskew != NDT_DESKEW_OFF)
-        ndt_sweep_set(&pre->sweep, &pre->twist, pre->span.start_s, pre->span.end_s, pre->span.reference_s);
+        ndt_deskew_set(&pre->motion, &pre->twist, pre->span.start_s, pre->span.end_s, pre->span.reference_s);
 }
 
 /* Usable points, moved to the reference moment. */
@@ -89,7 +89,7 @@ static void take_block(const struct ndt_preprocessor *pre, const struct ndt_clou
 {
     ndt_crop_block(&pre->crop, raw, first, block);
     if (pre->deskew != NDT_DESKEW_OFF)
-        ndt_sweep_apply(&pre->sweep, block, block);
+        ndt_deskew_apply(&pre->motion, block, block);
 }
 
 static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
@@ -185,7 +185,7 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
         return status;
     pre->deskew = params->deskew;
     pre->twist = twist ? *twist : (struct ndt_twist){0};
-    set_sweep(pre, raw);
+    set_deskew(pre, raw);
     if (params->voxel_m > 0)
         filter_all(pre, raw);
     else
@@ -205,11 +205,11 @@ enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct 
     enum ndt_status status = ndt_cloud_reserve(&pre->again, pre->sampled.count, NDT_CLOUD_TIME, err);
     if (status != NDT_OK)
         return status;
-    ndt_sweep_set_change(&pre->sweep, &pre->twist, twist, pre->span.start_s, pre->span.end_s,
-                         pre->span.reference_s);
+    ndt_deskew_set_change(&pre->motion, &pre->twist, twist, pre->span.start_s, pre->span.end_s,
+                          pre->span.reference_s);
     const struct ndt_point_block from = block_of(&pre->sampled, 0);
     struct ndt_point_block to = block_of(&pre->again, 0);
-    ndt_sweep_apply(&pre->sweep, &from, &to);
+    ndt_deskew_apply(&pre->motion, &from, &to);
     for (size_t i = 0; i < pre->sampled.count; i++)
         pre->again.time_s[i] = pre->sampled.time_s[i];
     pre->again.count = pre->sampled.count;

@@ -1,15 +1,15 @@
 /* Private to the core: replaces the points of each cell by their mean. Cells are numbered in the order in which
  * they are first met. One owner; memory grows with the largest scan.
  *
- * Coordinates and times are summed as whole numbers (see ndt/front_math.h): the cells and their means do not depend
- * on the order of the points, only the numbers of the cells do. */
+ * Coordinates and times are summed as whole numbers (see ndt/preprocess_math.h): the cells and their means do not
+ * depend on the order of the points, only the numbers of the cells do. */
 #ifndef NDT_VOXEL_FILTER_H
 #define NDT_VOXEL_FILTER_H
 
 #include <stdint.h>
 
 #include "ndt/cloud.h"
-#include "ndt/front_math.h"
+#include "ndt/preprocess_math.h"
 #include "point_block.h"
 
 struct ndt_filter_cell {

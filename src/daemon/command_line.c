@@ -37,7 +37,7 @@ static const struct flag flags[] = {
      ACTS(compiled, NDTD_COMPILE_MAP)},
     {"--calibrate", NULL,
      "Measure on the map, for 756 to 100000 points, what every backend and number of threads takes",
-     SHOWS(NDTD_CALIBRATE)},
+     SHOWS(NDTD_AUTOTUNE)},
     {"--make-keys", "PREFIX", "Make a pair of CURVE keys for tcp sockets: PREFIX.secret and PREFIX.public",
      ACTS(key_prefix, NDTD_MAKE_KEYS)},
     {"--print-config", NULL, "Print every option with its value, as a configuration file",
@@ -61,7 +61,7 @@ static const struct flag flags[] = {
      OPTION_ROW("initial_pose")},
 
     {"--table", "FILE", "With --calibrate: write the table to this file too (.csv or .json)", FILE_NAME(table),
-     .only_for = NDTD_CALIBRATE},
+     .only_for = NDTD_AUTOTUNE},
     {"--record", "FILE", "The daemon writes all frames that come in to a new bag", LIVE_FILE(record)},
     {"--skip", "N", "Leave out the first N scans; the start is then --initial-pose or the bag's truth",
      SCANS(replay.skip)},
@@ -262,10 +262,10 @@ static enum ndt_status check_action(const struct ndtd_command *command, const st
                         "nothing to do: give -c FILE to run the daemon, or --replay BAG; see --help");
     if (misplaced)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with %s only", misplaced->name,
-                        misplaced->only_for == NDTD_LIVE        ? "the daemon"
-                        : misplaced->only_for == NDTD_REPLAY    ? "--replay"
-                        : misplaced->only_for == NDTD_CALIBRATE ? "--calibrate"
-                                                                : "--list-backends");
+                        misplaced->only_for == NDTD_LIVE       ? "the daemon"
+                        : misplaced->only_for == NDTD_REPLAY   ? "--replay"
+                        : misplaced->only_for == NDTD_AUTOTUNE ? "--calibrate"
+                                                               : "--list-backends");
     return NDT_OK;
 }
 

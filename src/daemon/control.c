@@ -6,7 +6,7 @@
 #include <zmq.h>
 
 #include "ndt_proto/control_message.h"
-#include "ndtd/columns.h"
+#include "ndtd/timing_schema.h"
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
 #include "ndtd/stopwatch.h"
@@ -90,14 +90,14 @@ static void tell_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_close(writer);
 }
 
-static void tell_ways(const struct ndtd_route *route, struct ndt_reply_writer *writer)
+static void tell_candidates(const struct ndtd_autotune_result *tuned, struct ndt_reply_writer *writer)
 {
     char name[80];
     ndt_reply_open_array(writer, "measured");
-    for (size_t i = 0; i < route->row_count; i++) {
-        const struct ndtd_route_row *row = &route->rows[i];
+    for (size_t i = 0; i < tuned->row_count; i++) {
+        const struct ndtd_autotune_row *row = &tuned->rows[i];
         ndt_reply_open_map(writer, NULL);
-        ndt_reply_text(writer, "way", ndtd_way_name(&row->way, name, sizeof(name)));
+        ndt_reply_text(writer, "way", ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)));
         if (row->is_here) {
             ndt_reply_real(writer, "p50_ms", row->p50_us * 1e-3);
             ndt_reply_real(writer, "p95_ms", row->p95_us * 1e-3);
@@ -110,24 +110,24 @@ static void tell_ways(const struct ndtd_route *route, struct ndt_reply_writer *w
 }
 
 /* What computes, and why. */
-static void tell_route(struct ndtd_live *live, struct ndt_reply_writer *writer)
+static void tell_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
-    struct ndtd_route route;
-    ndtd_worker_route(live->worker, &route);
+    struct ndtd_autotune_result tuned;
+    ndtd_worker_autotune_result(live->worker, &tuned);
     ndt_reply_open_map(writer, "route");
-    ndt_reply_text(writer, "source", ndtd_route_source_name(route.source));
-    if (route.row_count > 0 && route.choice.row >= 0) {
-        const struct ndtd_way *way = &route.rows[route.choice.row].way;
-        ndt_reply_text(writer, "backend", way->backend);
-        ndt_reply_text(writer, "pipeline", way->pipeline);
-        ndt_reply_uint(writer, "threads", (uint64_t)way->threads);
-        ndt_reply_uint(writer, "batch", (uint64_t)way->batch);
-        ndt_reply_text(writer, "reason", route.choice.reason);
-        ndt_reply_bool(writer, "meets_budget", route.choice.meets_budget);
-        ndt_reply_real(writer, "budget_ms", route.budget_us * 1e-3);
-        ndt_reply_uint(writer, "points", route.points);
-        ndt_reply_int(writer, "measured_s", route.measured_s);
-        tell_ways(&route, writer);
+    ndt_reply_text(writer, "source", ndtd_autotune_source_name(tuned.source));
+    if (tuned.row_count > 0 && tuned.choice.row >= 0) {
+        const struct ndtd_backend_candidate *candidate = &tuned.rows[tuned.choice.row].candidate;
+        ndt_reply_text(writer, "backend", candidate->backend);
+        ndt_reply_text(writer, "pipeline", candidate->pipeline);
+        ndt_reply_uint(writer, "threads", (uint64_t)candidate->threads);
+        ndt_reply_uint(writer, "batch", (uint64_t)candidate->batch);
+        ndt_reply_text(writer, "reason", tuned.choice.reason);
+        ndt_reply_bool(writer, "meets_budget", tuned.choice.meets_budget);
+        ndt_reply_real(writer, "budget_ms", tuned.budget_us * 1e-3);
+        ndt_reply_uint(writer, "points", tuned.points);
+        ndt_reply_int(writer, "measured_s", tuned.measured_s);
+        tell_candidates(&tuned, writer);
     }
     ndt_reply_close(writer);
 }
@@ -201,7 +201,7 @@ static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
     tell_latency(control, live, writer);
     tell_map(live, writer);
     tell_flow(live, writer);
-    tell_route(live, writer);
+    tell_autotune(live, writer);
 }
 
 static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request_message *request,
@@ -296,7 +296,7 @@ static enum ndt_status stop_recording(struct ndtd_live *live, const struct ndt_r
 }
 
 /* One cell of a row as the column's type has it. */
-static void tell_cell(const struct ndtd_column *column, const struct ndtd_scan_record *record,
+static void tell_cell(const struct ndtd_timing_column *column, const struct ndtd_scan_record *record,
                       struct ndt_reply_writer *writer)
 {
     const char *at = (const char *)record + column->in_scan.offset;
@@ -335,9 +335,9 @@ static void tell_timings(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_open_array(writer, "timings");
     for (size_t i = 0; i < count; i++) {
         ndt_reply_open_map(writer, NULL);
-        for (size_t k = 0; k < ndtd_column_count(); k++)
-            if (ndtd_column_at(k)->in_scan.source != NDTD_CELL_NONE)
-                tell_cell(ndtd_column_at(k), &control->timings[i].record, writer);
+        for (size_t k = 0; k < ndtd_timing_column_count(); k++)
+            if (ndtd_timing_column_at(k)->in_scan.source != NDTD_CELL_NONE)
+                tell_cell(ndtd_timing_column_at(k), &control->timings[i].record, writer);
         ndt_reply_real(writer, "latency_us", control->timings[i].latency_us);
         ndt_reply_uint(writer, "queue_depth", control->timings[i].queue_depth);
         ndt_reply_close(writer);

@@ -19,22 +19,22 @@
 /* The main thread looks around this often; requests and signals wake it at once. */
 enum { ROUND_MS = 200, CONTROL_MAX_BYTES = 65536 };
 
-static enum ndt_status open_outlet(void *context, struct ndt_error *err)
+static enum ndt_status open_result_sender(void *context, struct ndt_error *err)
 {
     struct ndtd_live *live = context;
-    return ndtd_outlet_open(&live->outlet, live->publisher, err);
+    return ndtd_result_sender_open(&live->sender, live->publisher, err);
 }
 
 static enum ndt_status send_result(void *context, const struct ndt_result_message *result, struct ndt_error *err)
 {
     struct ndtd_live *live = context;
-    return ndtd_outlet_send(live->outlet, result, err);
+    return ndtd_result_sender_send(live->sender, result, err);
 }
 
-static void close_outlet(void *context)
+static void close_result_sender(void *context)
 {
     struct ndtd_live *live = context;
-    ndtd_outlet_close(live->outlet);
+    ndtd_result_sender_close(live->sender);
 }
 
 static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct ndtd_settings *settings,
@@ -120,7 +120,7 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
     const struct ndtd_worker_parts parts = {.settings = settings,
                                             .queue = live->queue,
                                             .loader = live->loader,
-                                            .sink = {live, open_outlet, send_result, close_outlet}};
+                                            .sink = {live, open_result_sender, send_result, close_result_sender}};
     const enum ndtd_receiver_kind kind =
         settings->scans_kind == NDTD_SCANS_PULL ? NDTD_RECEIVE_PULL : NDTD_RECEIVE_SUB;
     enum ndt_status status = ndtd_worker_start(&live->worker, &parts, err);

@@ -20,7 +20,7 @@ struct ndtd_live {
     struct ndtd_endpoint scans_endpoint, poses_endpoint, control_endpoint;
     struct ndtd_sockets *sockets;
     struct ndtd_publisher *publisher;
-    struct ndtd_outlet *outlet; /* the matching thread's */
+    struct ndtd_result_sender *sender; /* the matching thread's */
     struct ndtd_queue *queue;
     struct ndtd_map_loader *loader;
     struct ndtd_worker *worker;

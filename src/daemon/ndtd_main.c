@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "ndtd/backend_list.h"
-#include "ndtd/columns.h"
+#include "ndtd/timing_schema.h"
 #include "ndtd/command_line.h"
-#include "ndtd/crossover.h"
+#include "ndtd/backend_benchmark.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/live.h"
 #include "ndtd/map_compile.h"
@@ -62,8 +62,8 @@ static int act(struct ndtd_command *command)
         return finish(ndtd_make_keys(command->key_prefix, &err), &err);
     case NDTD_COMPILE_MAP:
         return finish(ndtd_map_compile(&command->settings, command->compiled, stdout, &err), &err);
-    case NDTD_CALIBRATE:
-        return finish(ndtd_crossover(&command->settings, command->table, stdout, &err), &err);
+    case NDTD_AUTOTUNE:
+        return finish(ndtd_backend_benchmark(&command->settings, command->table, stdout, &err), &err);
     case NDTD_PRINT_CONFIG:
         ndtd_options_print_config(stdout, &command->settings);
         break;
@@ -75,7 +75,7 @@ static int act(struct ndtd_command *command)
         break;
     case NDTD_HELP_OPTIONS:
         ndtd_options_print_help(stdout);
-        ndtd_columns_print_help(stdout);
+        ndtd_timing_print_help(stdout);
         break;
     case NDTD_SHOW_VERSION:
         printf("ndtd " NDT_VERSION "\n");

@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/* clang-format off: rows are easier to read as a table */
+/* Rows are easier to read as a table. */
+/* clang-format off */
 #define AT(member)   offsetof(struct ndtd_settings, member)
 #define SIZE(member) sizeof(((struct ndtd_settings *)0)->member)
 #define NO_COUNT     SIZE_MAX
@@ -43,7 +44,7 @@ static const char *const covariances[] = {"unbiased", "autoware", NULL};        
 static const char *const receivers[] = {"sub", "pull", NULL};
 static const char *const modes[] = {"0600", "0660", NULL};
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL}; /* enum ndtd_log_level */
-static const char *const route_caches[] = {"on", "off", "refresh", NULL};
+static const char *const autotune_caches[] = {"on", "off", "refresh", NULL};
 static const char *const deskews[] = {"off", "time", "azimuth_cw", "azimuth_ccw", NULL}; /* enum ndt_deskew */
 
 const struct ndtd_option ndtd_option_table[] = {
@@ -69,11 +70,11 @@ const struct ndtd_option ndtd_option_table[] = {
          "Crop, motion, filter and sample on the device, for resident pipelines and raw scans of up to backend.max_points; "
          "auto = off"),
 
-    BOOL("routing.calibrate", calibrate, "true",
+    BOOL("routing.calibrate", autotune, "true",
          "The daemon measures at its start, on the map, what every way of computing takes, for auto and for deadlines"),
-    ENUM("routing.cache", route_cache, "on", route_caches,
+    ENUM("routing.cache", autotune_cache, "on", autotune_caches,
          "Keep what was measured for the next start; refresh = measure again and keep that"),
-    SCALED(NDTD_MILLISECONDS, "routing.limit_ms", calibration_limit_s, "1200.0", 10, 600000, "ms",
+    SCALED(NDTD_MILLISECONDS, "routing.limit_ms", autotune_limit_s, "1200.0", 10, 600000, "ms",
            "Time for measuring"),
     REAL("routing.recheck_s", recheck_s, "60.0", 0, 86400, "s",
          "Measure again, between scans, when scans take much longer than measured, but not within this time, which "
@@ -117,7 +118,7 @@ const struct ndtd_option ndtd_option_table[] = {
     DEGREES("ndt.step_limit_deg", align.step_limit_rad, "3.0", 1e-6, 180, "Largest turn of one iteration (robust)"),
     REAL("ndt.eigenvalue_floor", align.eigenvalue_floor, "1.0e-06", 1e-15, 1, "",
          "Smallest curvature used, as a part of the largest (robust)"),
-    INT("ndt.max_trials", align.max_trials, "2", 1, 32, "trials", "Step lengths tried per iteration (robust)"),
+    INT("ndt.max_trials", align.max_line_search_steps, "2", 1, 32, "trials", "Step lengths tried per iteration (robust)"),
     REAL("ndt.coarse_stop_m", align.coarse_stop_m, "0.05", 0, 10, "m",
          "A coarse level ends after a step that moves less than this and turns less than coarse_stop_deg (robust)"),
     DEGREES("ndt.coarse_stop_deg", align.coarse_stop_rad, "0.2", 0, 90, "See coarse_stop_m (robust)"),

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "backends.h"
-#include "ndtd/calibration.h"
+#include "ndtd/autotune.h"
 #include "ndtd/settings_change.h"
 #include "ndtd/stopwatch.h"
 
@@ -22,7 +22,7 @@ struct ndtd_pipeline {
     struct ndt_preprocessor *preprocessor;
     struct ndtd_tracker tracker;
     struct ndt_cloud scan;
-    struct ndt_front front; /* of the scan, when the backend preprocesses it */
+    struct ndt_preprocess_plan plan; /* of the scan, when the backend preprocesses it */
     int stopped;
     double deadline_us;   /* 0 = none */
     double evaluation_us; /* what one took in the last alignment, its part of the rest included */
@@ -50,7 +50,7 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
 {
     const struct ndtd_settings *settings = &pipeline->settings;
     enum ndt_status status =
-        ndt_backend_open_lasting(&pipeline->backend, settings->backend, &settings->compute, err);
+        ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)
         status = ndt_aligner_create(&pipeline->aligner, pipeline->backend, err);
     if (status == NDT_OK)
@@ -131,30 +131,33 @@ static enum ndt_status exchange(struct ndtd_pipeline *pipeline, struct ndt_backe
     return NDT_OK;
 }
 
-static enum ndt_status open_way(const struct ndtd_pipeline *pipeline, const struct ndtd_way *way,
-                                struct ndt_backend **out, struct ndt_error *err)
+static enum ndt_status open_candidate(const struct ndtd_pipeline *pipeline,
+                                      const struct ndtd_backend_candidate *candidate, struct ndt_backend **out,
+                                      struct ndt_error *err)
 {
     struct ndt_backend_config config = pipeline->settings.compute;
-    if (!ndtd_way_config(way, &config))
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "there is no backend %s %s", way->backend, way->pipeline);
-    return ndt_backend_open_lasting(out, way->backend, &config, err);
+    if (!ndtd_backend_candidate_config(candidate, &config))
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "there is no backend %s %s", candidate->backend,
+                        candidate->pipeline);
+    return ndt_backend_open_failover(out, candidate->backend, &config, err);
 }
 
-enum ndt_status ndtd_pipeline_set_route(struct ndtd_pipeline *pipeline, const struct ndtd_route *route,
-                                        struct ndt_backend *opened, struct ndt_error *err)
+enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline,
+                                                  const struct ndtd_autotune_result *tuned,
+                                                  struct ndt_backend *opened, struct ndt_error *err)
 {
-    const int is_open_to_choice = strcmp(pipeline->settings.backend, "auto") == 0 && route->choice.row >= 0;
+    const int is_open_to_choice = strcmp(pipeline->settings.backend, "auto") == 0 && tuned->choice.row >= 0;
     enum ndt_status status = NDT_OK;
     if (opened && !is_open_to_choice)
         opened->ops->close(opened);
     else if (is_open_to_choice && !opened)
-        status = open_way(pipeline, &route->rows[route->choice.row].way, &opened, err);
+        status = open_candidate(pipeline, &tuned->rows[tuned->choice.row].candidate, &opened, err);
     if (status == NDT_OK && is_open_to_choice)
         status = exchange(pipeline, opened, err);
     if (status != NDT_OK)
         return status;
-    ndt_aligner_set_costs(pipeline->aligner, &route->costs);
-    pipeline->evaluation_us = ndtd_route_evaluation_us(route, route->points);
+    ndt_aligner_set_costs(pipeline->aligner, &tuned->costs);
+    pipeline->evaluation_us = ndtd_autotune_evaluation_us(tuned, tuned->points);
     return NDT_OK;
 }
 
@@ -166,10 +169,10 @@ int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct n
     return pipeline->last_points != NULL;
 }
 
-enum ndt_status ndtd_pipeline_offer_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, int *taken,
-                                        struct ndt_error *err)
+enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map, int *taken,
+                                            struct ndt_error *err)
 {
-    enum ndt_status status = ndt_aligner_offer_map(pipeline->aligner, map, taken, err);
+    enum ndt_status status = ndt_aligner_set_map_async(pipeline->aligner, map, taken, err);
     if (status == NDT_OK && *taken)
         keep_map(pipeline, map);
     return status;
@@ -325,11 +328,11 @@ static enum ndt_status align_points(struct ndtd_pipeline *pipeline, struct ndtd_
                                     const struct ndt_twist *twist_again, const struct ndt_pose *guess,
                                     struct ndt_error *err)
 {
-    const struct ndt_twist first = pipeline->front.twist;
+    const struct ndt_twist first = pipeline->plan.twist;
     double reference_s;
     enum ndt_status status = NDT_OK;
     if (!*points) {
-        status = ndt_align_raw(pipeline->aligner, params, &pipeline->front, twist_again ? NULL : &pipeline->scan,
+        status = ndt_align_raw(pipeline->aligner, params, &pipeline->plan, twist_again ? NULL : &pipeline->scan,
                                guess, &record->result, err);
         if (status != NDT_ERR_UNSUPPORTED)
             return status;
@@ -358,7 +361,7 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     if (points)
         status = ndt_preprocess_again(pipeline->preprocessor, twist, &points, err);
     else
-        ndt_front_set_again(&pipeline->front, twist);
+        ndt_preprocess_plan_set_motion(&pipeline->plan, twist);
     record->preprocess_us += ndtd_now_us() - start_us;
     if (status != NDT_OK)
         return status;
@@ -384,9 +387,9 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct ndtd_sc
     *points = NULL;
     if (limit == 0 || pipeline->scan.count > limit)
         return preprocess_here(pipeline, record, twist, NULL, points, reference_s, err);
-    enum ndt_status status =
-        ndt_front_set(&pipeline->front, &pipeline->settings.preprocess, &pipeline->scan, record->seq, twist, err);
-    *reference_s = pipeline->front.reference_s;
+    enum ndt_status status = ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings.preprocess,
+                                                     &pipeline->scan, record->seq, twist, err);
+    *reference_s = pipeline->plan.reference_s;
     record->preprocess_us = ndtd_now_us() - start_us;
     return status;
 }

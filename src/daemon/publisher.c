@@ -33,7 +33,7 @@ struct ndtd_publisher {
     atomic_uint subscribers;
 };
 
-struct ndtd_outlet {
+struct ndtd_result_sender {
     struct ndtd_publisher *publisher;
     void *socket; /* PUSH, in-process */
     struct ndt_frame frame;
@@ -209,46 +209,47 @@ struct ndtd_publisher_counters ndtd_publisher_counters(const struct ndtd_publish
                                             .subscribers = atomic_load(&publisher->subscribers)};
 }
 
-enum ndt_status ndtd_outlet_open(struct ndtd_outlet **out, struct ndtd_publisher *publisher, struct ndt_error *err)
+enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct ndtd_publisher *publisher,
+                                        struct ndt_error *err)
 {
-    struct ndtd_outlet *outlet = calloc(1, sizeof(*outlet));
-    if (!outlet)
+    struct ndtd_result_sender *sender = calloc(1, sizeof(*sender));
+    if (!sender)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for an outlet of results");
-    outlet->publisher = publisher;
-    ndt_frame_init(&outlet->frame);
-    outlet->socket = zmq_socket(publisher->context, ZMQ_PUSH);
+    sender->publisher = publisher;
+    ndt_frame_init(&sender->frame);
+    sender->socket = zmq_socket(publisher->context, ZMQ_PUSH);
     /* An inbox in the same process holds the sum of both marks, and 0 would be no bound. */
-    if (outlet->socket && set_int(outlet->socket, ZMQ_SNDHWM, 1) && set_int(outlet->socket, ZMQ_LINGER, 0) &&
-        zmq_connect(outlet->socket, publisher->inbox_address) == 0) {
-        *out = outlet;
+    if (sender->socket && set_int(sender->socket, ZMQ_SNDHWM, 1) && set_int(sender->socket, ZMQ_LINGER, 0) &&
+        zmq_connect(sender->socket, publisher->inbox_address) == 0) {
+        *out = sender;
         return NDT_OK;
     }
     const int failure = errno;
-    ndtd_outlet_close(outlet);
+    ndtd_result_sender_close(sender);
     return ndt_fail(err, NDT_ERR_IO, "an outlet of results: %s", zmq_strerror(failure));
 }
 
-enum ndt_status ndtd_outlet_send(struct ndtd_outlet *outlet, const struct ndt_result_message *message,
-                                 struct ndt_error *err)
+enum ndt_status ndtd_result_sender_send(struct ndtd_result_sender *sender, const struct ndt_result_message *message,
+                                        struct ndt_error *err)
 {
-    enum ndt_status status = ndt_result_encode(&outlet->frame, message, err);
+    enum ndt_status status = ndt_result_encode(&sender->frame, message, err);
     if (status != NDT_OK)
         return status;
-    if (zmq_send(outlet->socket, outlet->frame.data, outlet->frame.size, ZMQ_DONTWAIT) >= 0)
+    if (zmq_send(sender->socket, sender->frame.data, sender->frame.size, ZMQ_DONTWAIT) >= 0)
         return NDT_OK;
     if (errno != EAGAIN)
         return ndt_fail(err, NDT_ERR_IO, "a result cannot be handed to the publisher: %s", zmq_strerror(errno));
-    atomic_fetch_add(&outlet->publisher->lost, 1);
+    atomic_fetch_add(&sender->publisher->lost, 1);
     ndtd_log(NDTD_LOG_WARNING, "a result is lost: %d wait for the publisher already", INBOX_FRAMES);
     return NDT_OK;
 }
 
-void ndtd_outlet_close(struct ndtd_outlet *outlet)
+void ndtd_result_sender_close(struct ndtd_result_sender *sender)
 {
-    if (!outlet)
+    if (!sender)
         return;
-    if (outlet->socket)
-        zmq_close(outlet->socket);
-    ndt_frame_free(&outlet->frame);
-    free(outlet);
+    if (sender->socket)
+        zmq_close(sender->socket);
+    ndt_frame_free(&sender->frame);
+    free(sender);
 }

@@ -21,7 +21,7 @@ struct ndtd_receiver {
     struct ndtd_endpoint endpoint;
     struct ndtd_queue *queue;
     struct ndtd_publisher *publisher;
-    struct ndtd_outlet *outlet; /* thread's */
+    struct ndtd_result_sender *sender; /* thread's */
     struct ndtd_socket_thread thread;
     /* The recording. The lock is held for pointer moves only: the thread says that it is writing and lets go of it;
      * whoever wants to take the bag away waits for the end of that write. */
@@ -59,7 +59,7 @@ static struct ndt_result_message answer(struct ndtd_receiver *receiver, const st
 static void send_answer(struct ndtd_receiver *receiver, const struct ndt_result_message *message)
 {
     struct ndt_error err = {""};
-    if (ndtd_outlet_send(receiver->outlet, message, &err) != NDT_OK)
+    if (ndtd_result_sender_send(receiver->sender, message, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_ERROR, "scan %llu could not be answered: %s", (unsigned long long)message->seq, err.text);
 }
 
@@ -149,8 +149,8 @@ static void record(struct ndtd_receiver *receiver, const struct arrival *arrival
 
 /* ---- frames ---- */
 
-/* A scan whose header can be read is answered whatever is behind it. What the decoder would refuse is refused here: it
- * must not push good scans out of the queue. */
+/* A scan whose header can be read is answered whatever is behind it. What the decoder would refuse is refused here:
+ * it must not push good scans out of the queue. */
 static int identify_scan(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *frame)
 {
     struct ndt_error err = {""};
@@ -250,7 +250,7 @@ static void *run(void *argument)
     struct ndtd_receiver *receiver = argument;
     struct ndt_error err = {""};
     zmq_msg_t message;
-    if (ndtd_outlet_open(&receiver->outlet, receiver->publisher, &err) != NDT_OK) {
+    if (ndtd_result_sender_open(&receiver->sender, receiver->publisher, &err) != NDT_OK) {
         ndtd_log(NDTD_LOG_ERROR, "the receiver stops: %s", err.text);
         return NULL;
     }
@@ -259,7 +259,7 @@ static void *run(void *argument)
         for (int i = 0; i < FRAMES_PER_WAKE && receive(receiver, &message); i++) {
         }
     zmq_msg_close(&message);
-    ndtd_outlet_close(receiver->outlet);
+    ndtd_result_sender_close(receiver->sender);
     return NULL;
 }
 

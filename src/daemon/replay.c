@@ -87,7 +87,7 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
         count_bad(replay, record->type, why.text);
         return NDT_OK;
     }
-    return ndtd_evaluator_truth(&replay->sinks.evaluator, truth.stamp_ns, &truth.pose, err);
+    return ndtd_trajectory_error_truth(&replay->sinks.trajectory_error, truth.stamp_ns, &truth.pose, err);
 }
 
 /* Reads all truth before the replay, for a start in the middle of the bag. */
@@ -124,7 +124,7 @@ static enum ndt_status give_start(struct replay *replay, const struct ndt_pose_m
 static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns, struct ndt_error *err)
 {
     struct ndt_pose_message start = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
-    if (!ndtd_evaluator_truth_at(&replay->sinks.evaluator, stamp_ns, &start.pose, &start.twist))
+    if (!ndtd_trajectory_error_truth_at(&replay->sinks.trajectory_error, stamp_ns, &start.pose, &start.twist))
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "--skip %" PRIu64 ": %s has no truth at the first scan left; give --initial-pose",
                         replay->options->skip, replay->options->bag);
@@ -334,9 +334,9 @@ static enum ndt_status finish(struct replay *replay, int *differs, struct ndt_er
         return status;
     warn(replay);
     ndtd_report_table(stdout, &sinks->summary);
-    *differs = sinks->expects && !ndtd_expectation_met(&sinks->expectation, sinks->summary.trajectory_hash);
+    *differs = sinks->expects && !ndtd_reference_trajectory_met(&sinks->reference, sinks->summary.trajectory_hash);
     if (*differs)
-        fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->expectation.difference);
+        fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->reference.difference);
     return NDT_OK;
 }
 

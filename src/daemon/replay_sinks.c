@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ndt_io/trajectory.h"
-#include "ndtd/columns.h"
+#include "ndtd/timing_schema.h"
 #include "ndtd/report.h"
 #include "ndtd/stopwatch.h"
 #include "ndtd/trajectory_hash.h"
@@ -33,7 +33,7 @@ static enum ndt_status open_timing(struct ndtd_sinks *sinks, const char *path, s
     enum ndt_status status = ndt_output_open(&sinks->timing, path, err);
     sinks->timing_is_json = format == 2;
     if (status == NDT_OK && !sinks->timing_is_json)
-        ndtd_columns_csv_header(sinks->timing.file);
+        ndtd_timing_csv_header(sinks->timing.file);
     return status;
 }
 
@@ -42,7 +42,7 @@ static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink
 {
     enum ndt_status status = NDT_OK;
     if (paths->expect) {
-        status = ndtd_expectation_read(&sinks->expectation, paths->expect, err);
+        status = ndtd_reference_trajectory_read(&sinks->reference, paths->expect, err);
         sinks->expects = status == NDT_OK;
     }
     if (status == NDT_OK && paths->poses) {
@@ -69,7 +69,7 @@ enum ndt_status ndtd_sinks_open(struct ndtd_sinks *sinks, const struct ndtd_sink
 static void write_timing(struct ndtd_sinks *sinks, const struct ndtd_scan_record *record)
 {
     void (*write_row)(FILE *, const struct ndtd_scan_record *, const struct ndt_iteration *) =
-        sinks->timing_is_json ? ndtd_columns_json_row : ndtd_columns_csv_row;
+        sinks->timing_is_json ? ndtd_timing_json_row : ndtd_timing_csv_row;
     for (size_t i = 0; i < record->trace_count; i++)
         write_row(sinks->timing.file, record, &record->trace[i]);
     write_row(sinks->timing.file, record, NULL);
@@ -85,8 +85,8 @@ static enum ndt_status publish(struct ndtd_sinks *sinks, const struct ndtd_scan_
     if (has_pose && sinks->poses.file)
         ndt_trajectory_write_pose(sinks->poses.file, sinks->poses_format, record->stamp_ns, pose);
     if (has_pose && sinks->expects)
-        ndtd_expectation_pose(&sinks->expectation, record->stamp_ns, pose);
-    return ndtd_evaluator_result(&sinks->evaluator, record->stamp_ns, has_pose ? pose : NULL, err);
+        ndtd_reference_trajectory_pose(&sinks->reference, record->stamp_ns, pose);
+    return ndtd_trajectory_error_result(&sinks->trajectory_error, record->stamp_ns, has_pose ? pose : NULL, err);
 }
 
 enum ndt_status ndtd_sinks_emit(struct ndtd_sinks *sinks, struct ndtd_scan_record *record, struct ndt_error *err)
@@ -108,7 +108,7 @@ static enum ndt_status commit(struct ndt_output *output, enum ndt_status status,
 
 enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_evaluator_errors(&sinks->evaluator, &sinks->summary.errors, err);
+    enum ndt_status status = ndtd_trajectory_error_summary(&sinks->trajectory_error, &sinks->summary.errors, err);
     if (sinks->poses.file && sinks->poses_format == NDT_TUM) /* others read KITTI files and know no comments */
         fprintf(sinks->poses.file, "# trajectory_hash %016" PRIx64 "\n", sinks->summary.trajectory_hash);
     if (sinks->json.file)
@@ -123,8 +123,8 @@ void ndtd_sinks_close(struct ndtd_sinks *sinks)
     ndt_output_discard(&sinks->poses);
     ndt_output_discard(&sinks->timing);
     ndt_output_discard(&sinks->json);
-    ndtd_expectation_free(&sinks->expectation);
-    ndtd_evaluator_free(&sinks->evaluator);
+    ndtd_reference_trajectory_free(&sinks->reference);
+    ndtd_trajectory_error_free(&sinks->trajectory_error);
     ndtd_summary_free(&sinks->summary);
     sinks->expects = 0;
 }

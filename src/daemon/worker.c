@@ -23,7 +23,7 @@ static const double NAP_US = 50e3, MAP_NAP_US = 1e3;
 static const double RESERVE_FADE = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
 
 /* What other threads ask for; taken over between frames. */
-struct mailbox {
+struct pending {
     int has_pose, has_settings, has_active;
     int active;
     struct ndt_pose_message pose;
@@ -38,22 +38,22 @@ struct ndtd_worker {
     int is_open;
     enum ndt_status open_status;
     struct ndt_error open_error;
-    struct mailbox mailbox;
-    struct mailbox letters; /* the thread's copy of it */
-    atomic_int has_mail;
+    struct pending pending;
+    struct pending pending_updates; /* the thread's copy of it */
+    atomic_int has_pending;
     struct ndtd_worker_status status;
     struct ndtd_worker_timing ring[NDTD_TIMINGS_KEPT];
     uint64_t ring_count;
-    struct ndtd_route told_route;
+    struct ndtd_autotune_result told_autotune;
 
     /* The thread's own. */
     struct ndtd_settings settings;
     struct ndtd_worker_parts parts;
     struct ndtd_pipeline *pipeline;
-    struct ndtd_router *router;
-    struct ndtd_route route, found_route; /* in use; found beside the work */
-    int has_looked;                       /* for a route: once, with the first map */
-    struct ndt_map *map;                  /* the pipeline's */
+    struct ndtd_autotuner *tuner;
+    struct ndtd_autotune_result autotuned, found_autotune; /* in use; found beside the work */
+    int has_looked;                                        /* for a route: once, with the first map */
+    struct ndt_map *map;                                   /* the pipeline's */
     struct ndt_result_message message;
     struct ndt_map *coming; /* offered and not yet taken; a reference */
     int is_coming;          /* with `coming` NULL: no map */
@@ -80,24 +80,24 @@ static void follow(struct ndtd_worker *worker, const struct ndt_pose *T_map_sens
         ndtd_map_loader_follow(worker->parts.loader, T_map_sensor->t_m);
 }
 
-static void read_mail(struct ndtd_worker *worker)
+static void apply_pending_updates(struct ndtd_worker *worker)
 {
-    struct mailbox *mail = &worker->letters;
-    if (!atomic_exchange(&worker->has_mail, 0))
+    struct pending *updates = &worker->pending_updates;
+    if (!atomic_exchange(&worker->has_pending, 0))
         return;
     pthread_mutex_lock(&worker->lock);
-    *mail = worker->mailbox;
-    worker->mailbox.has_pose = worker->mailbox.has_settings = worker->mailbox.has_active = 0;
+    *updates = worker->pending;
+    worker->pending.has_pose = worker->pending.has_settings = worker->pending.has_active = 0;
     pthread_mutex_unlock(&worker->lock);
-    if (mail->has_pose) {
-        ndtd_pipeline_start_at(worker->pipeline, &mail->pose);
-        follow(worker, &mail->pose.pose);
+    if (updates->has_pose) {
+        ndtd_pipeline_start_at(worker->pipeline, &updates->pose);
+        follow(worker, &updates->pose.pose);
     }
-    if (mail->has_active)
-        ndtd_pipeline_set_active(worker->pipeline, mail->active);
-    if (mail->has_settings) {
-        worker->settings = mail->settings;
-        worker->config_hash = mail->config_hash;
+    if (updates->has_active)
+        ndtd_pipeline_set_active(worker->pipeline, updates->active);
+    if (updates->has_settings) {
+        worker->settings = updates->settings;
+        worker->config_hash = updates->config_hash;
         ndtd_pipeline_apply(worker->pipeline, &worker->settings);
     }
     publish_state(worker);
@@ -120,7 +120,7 @@ static void take_map(struct ndtd_worker *worker)
         expect_map(worker, map, 1);
     if (!worker->is_coming)
         return;
-    enum ndt_status status = ndtd_pipeline_offer_map(worker->pipeline, worker->coming, &taken, &err);
+    enum ndt_status status = ndtd_pipeline_set_map_async(worker->pipeline, worker->coming, &taken, &err);
     if (status == NDT_OK && !taken)
         return;
     if (status == NDT_OK) {
@@ -141,44 +141,44 @@ static void describe(struct ndtd_worker *worker)
         backend->ops->describe(backend, text, sizeof(text));
     pthread_mutex_lock(&worker->lock);
     memcpy(worker->status.backend, text, sizeof(text));
-    worker->told_route = worker->route;
+    worker->told_autotune = worker->autotuned;
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* worker->found_route is put to use; `opened` belongs to the pipeline afterwards. */
-static void use_route(struct ndtd_worker *worker, struct ndt_backend *opened)
+/* worker->found_autotune is put to use; `opened` belongs to the pipeline afterwards. */
+static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *opened)
 {
     char line[LINE_BYTES];
     struct ndt_error err = {""};
-    if (ndtd_pipeline_set_route(worker->pipeline, &worker->found_route, opened, &err) != NDT_OK) {
+    if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->found_autotune, opened, &err) != NDT_OK) {
         ndtd_log(NDTD_LOG_ERROR, "route: what was chosen cannot be used, what computes stays: %s", err.text);
         return;
     }
-    worker->route = worker->found_route;
+    worker->autotuned = worker->found_autotune;
     describe(worker);
-    ndtd_log_always(NDTD_LOG_INFO, "route: %s", ndtd_route_line(&worker->route, line, sizeof(line)));
+    ndtd_log_always(NDTD_LOG_INFO, "route: %s", ndtd_autotune_line(&worker->autotuned, line, sizeof(line)));
 }
 
 /* Only while no scan waits. */
-static void keep_route(struct ndtd_worker *worker)
+static void keep_autotuned(struct ndtd_worker *worker)
 {
     struct ndt_backend *opened;
     if (!worker->has_looked && worker->map) {
         worker->has_looked = 1;
-        ndtd_router_start(worker->router, worker->map, NULL, NULL);
+        ndtd_autotuner_start(worker->tuner, worker->map, NULL, NULL);
     }
-    if (ndtd_router_take(worker->router, &worker->found_route, &opened))
-        use_route(worker, opened);
+    if (ndtd_autotuner_take(worker->tuner, &worker->found_autotune, &opened))
+        use_autotune_result(worker, opened);
 }
 
 /* Whether the last scan fits to what was measured. */
-static void watch_route(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
+static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
 {
     const struct ndt_cloud *points;
     struct ndt_pose T_map_sensor;
-    if (ndtd_router_see(worker->router, &worker->route, record) &&
+    if (ndtd_autotuner_see(worker->tuner, &worker->autotuned, record) &&
         ndtd_pipeline_last_scan(worker->pipeline, &points, &T_map_sensor))
-        ndtd_router_start(worker->router, worker->map, points, &T_map_sensor);
+        ndtd_autotuner_start(worker->tuner, worker->map, points, &T_map_sensor);
 }
 
 static void feed_watchdog(struct ndtd_worker *worker)
@@ -192,7 +192,7 @@ static void feed_watchdog(struct ndtd_worker *worker)
 
 static void between_frames(struct ndtd_worker *worker)
 {
-    read_mail(worker);
+    apply_pending_updates(worker);
     take_map(worker);
     feed_watchdog(worker);
 }
@@ -288,7 +288,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     const double queue_us = ndtd_now_us() - frame->arrival_us;
     if (is_scan)
-        ndtd_router_enter(worker->router, frame->arrival_us);
+        ndtd_autotuner_enter(worker->tuner, frame->arrival_us);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
     enum ndt_status status =
         ndtd_pipeline_frame(worker->pipeline, frame->type, frame->data, frame->size, &emitted, &record, &err);
@@ -299,8 +299,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
     record.queue_us = queue_us;
     if (is_scan) {
         answer(worker, frame, &record, queue_depth);
-        ndtd_router_leave(worker->router);
-        watch_route(worker, &record);
+        ndtd_autotuner_leave(worker->tuner);
+        watch_autotune(worker, &record);
     }
     if ((is_scan || frame->type == NDT_MESSAGE_INITIAL_POSE) && tracker->has_pose)
         follow(worker, &tracker->T_map_sensor);
@@ -334,7 +334,7 @@ static void run(struct ndtd_worker *worker)
             return;
         handle_batch(worker, frames, count);
         if (ndtd_queue_counters(worker->parts.queue).scans_waiting == 0)
-            keep_route(worker);
+            keep_autotuned(worker);
     }
 }
 
@@ -344,7 +344,7 @@ static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *
     const struct ndtd_worker_sink *sink = &worker->parts.sink;
     enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, &worker->settings, worker->parts.map, err);
     if (status == NDT_OK)
-        status = ndtd_router_create(&worker->router, &worker->settings, err);
+        status = ndtd_autotuner_create(&worker->tuner, &worker->settings, err);
     if (status == NDT_OK && sink->open)
         status = sink->open(sink->context, err);
     if (status != NDT_OK)
@@ -354,8 +354,8 @@ static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *
     take_map(worker);
     describe(worker);
     worker->has_looked = worker->map != NULL;
-    if (worker->map && ndtd_router_find(worker->router, worker->map, &worker->found_route))
-        use_route(worker, NULL);
+    if (worker->map && ndtd_autotuner_find(worker->tuner, worker->map, &worker->found_autotune))
+        use_autotune_result(worker, NULL);
     publish_state(worker);
     return NDT_OK;
 }
@@ -383,7 +383,7 @@ static void *work(void *context)
         if (worker->parts.sink.close)
             worker->parts.sink.close(worker->parts.sink.context);
     }
-    ndtd_router_destroy(worker->router);
+    ndtd_autotuner_destroy(worker->tuner);
     expect_map(worker, NULL, 0);
     ndtd_pipeline_destroy(worker->pipeline);
     return NULL;
@@ -453,7 +453,7 @@ void ndtd_worker_stop(struct ndtd_worker *worker)
 /* Called with the mailbox filled and the lock held. */
 static void post(struct ndtd_worker *worker)
 {
-    atomic_store(&worker->has_mail, 1);
+    atomic_store(&worker->has_pending, 1);
     pthread_mutex_unlock(&worker->lock);
     ndtd_queue_wake(worker->parts.queue);
 }
@@ -461,16 +461,16 @@ static void post(struct ndtd_worker *worker)
 void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_message *pose)
 {
     pthread_mutex_lock(&worker->lock);
-    worker->mailbox.pose = *pose;
-    worker->mailbox.has_pose = 1;
+    worker->pending.pose = *pose;
+    worker->pending.has_pose = 1;
     post(worker);
 }
 
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active)
 {
     pthread_mutex_lock(&worker->lock);
-    worker->mailbox.active = active;
-    worker->mailbox.has_active = 1;
+    worker->pending.active = active;
+    worker->pending.has_active = 1;
     worker->status.active = active;
     post(worker);
 }
@@ -479,9 +479,9 @@ void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings *s
 {
     const uint64_t hash = ndtd_settings_hash(settings);
     pthread_mutex_lock(&worker->lock);
-    worker->mailbox.settings = *settings;
-    worker->mailbox.config_hash = hash;
-    worker->mailbox.has_settings = 1;
+    worker->pending.settings = *settings;
+    worker->pending.config_hash = hash;
+    worker->pending.has_settings = 1;
     post(worker);
 }
 
@@ -492,10 +492,10 @@ void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *o
     pthread_mutex_unlock(&worker->lock);
 }
 
-void ndtd_worker_route(struct ndtd_worker *worker, struct ndtd_route *out)
+void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out)
 {
     pthread_mutex_lock(&worker->lock);
-    *out = worker->told_route;
+    *out = worker->told_autotune;
     pthread_mutex_unlock(&worker->lock);
 }
 

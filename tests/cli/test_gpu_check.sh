@@ -113,7 +113,7 @@ stand_in_program check_counters check_counters_emulated ''
 stand_in_program gpu_bench gpu_bench_emulated '--points 130 --batch 1,3 --batch-points 130 --rounds 3 --scans 2'
 stand_in_program ndtd ndtd_emulated ''
 stand_in_program ndt-bench ndt-bench_emulated '--points 130 --scans 3 --starts 1 --no-batch'
-[ ! -x "$bin/check_searches_emulated" ] || stand_in_program check_searches check_searches_emulated '--exact --quick --case limits/'
+[ ! -x "$bin/check_solver_emulated" ] || stand_in_program check_solver check_solver_emulated '--exact --quick --case limits/'
 ln -s "$bin/ndt-sim" "$dir/gpu/ndt-sim"
 # shellcheck disable=SC2016
 stand_in "$dir/tools/nvidia-smi" 'case $* in *=name*) echo "Stand-In 1000" ;; *driver*) echo 1.2 ;; esac'

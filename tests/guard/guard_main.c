@@ -1,4 +1,4 @@
-/* guard_cases CASE | --list | --key: runs one hot path on synthetic input, for tools/bench-guard.
+/* guard_cases CASE | --list | --key: runs one hot path on synthetic input, for tools/instruction-guard.
  *
  * Only what happens inside guard_measured() is to be counted: valgrind --tool=callgrind
  * --toggle-collect=guard_measured. --list: the cases that this processor can run, one per line. --key: what

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# tools/bench-guard itself: that it fails where it has to, against baselines made wrong on purpose.
+# tools/instruction-guard itself: that it fails where it has to, against baselines made wrong on purpose.
 #   guard_selftest.sh BIN_DIR
 set -uo pipefail
 bin=${1:?folder of the programs}
-guard=$(cd "$(dirname "$0")/../../tools" && pwd)/bench-guard
+guard=$(cd "$(dirname "$0")/../../tools" && pwd)/instruction-guard
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 case=result_encode other=bag_checksum_120k # the quickest two
@@ -20,8 +20,8 @@ expect() {
     shift 2
     "$guard" --baseline "$dir/baseline" "$@" >"$dir/out" 2>&1 </dev/null
     rc=$?
-    [ $rc -eq "$want" ] || fail "bench-guard $*: exit code $rc, not $want: $(cat "$dir/out")"
-    grep -qE -- "$pattern" "$dir/out" || fail "bench-guard $*: no line '$pattern' in: $(cat "$dir/out")"
+    [ $rc -eq "$want" ] || fail "instruction-guard $*: exit code $rc, not $want: $(cat "$dir/out")"
+    grep -qE -- "$pattern" "$dir/out" || fail "instruction-guard $*: no line '$pattern' in: $(cat "$dir/out")"
 }
 
 # doctor PART: the case's row times PART, the other row as it is.
@@ -36,7 +36,7 @@ if [ $rc -eq 77 ]; then
     tail -n 1 "$dir/out"
     exit 77
 fi
-[ $rc -eq 0 ] || fail "bench-guard --update: exit code $rc: $(cat "$dir/out")"
+[ $rc -eq 0 ] || fail "instruction-guard --update: exit code $rc: $(cat "$dir/out")"
 cp "$dir/baseline" "$dir/right"
 printf '%s\n' '[key]' "$case count" "$other count" >"$dir/want"
 sed 's/^\[.*\]$/[key]/; s/ [1-9][0-9]*$/ count/' "$dir/right" | cmp -s - "$dir/want" ||
@@ -86,5 +86,5 @@ chmod +x "$dir/broken/guard_cases"
 cp "$dir/right" "$dir/baseline"
 expect 3 "$case could not be counted" --update --only $case "$dir/broken"
 cmp -s "$dir/right" "$dir/baseline" || fail "--update wrote although a case had failed: $(cat "$dir/baseline")"
-[ $failures -eq 0 ] && echo "bench-guard fails where it has to"
+[ $failures -eq 0 ] && echo "instruction-guard fails where it has to"
 exit $((failures > 0))

@@ -1,4 +1,4 @@
-/* One hot path on synthetic input, to be counted by tools/bench-guard.
+/* One hot path on synthetic input, to be counted by tools/instruction-guard.
  *
  * A case prepares its input and is then run inside guard_measured(), which is all that callgrind counts. Everything
  * is seeded and single-threaded, without files: the same instructions on every run of the same binary. */
@@ -24,7 +24,7 @@ struct guard_case {
     double leaf_m;
     enum ndt_neighbours neighbours;
     enum ndt_variant variant;
-    enum ndt_deskew deskew;
+    enum ndt_deskew_mode deskew;
 };
 
 /* Whatever cases need; freed whole by guard_work_free. */

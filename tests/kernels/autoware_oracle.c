@@ -335,7 +335,7 @@ static void solve6(double A[6][6], double b[6])
 }
 
 /* Moves p; returns the length of the step, or 0 when there is no direction. */
-static double newton_step(struct sums *sums, double step_size, double epsilon, double p[6])
+static double newton_direction(struct sums *sums, double step_size, double epsilon, double p[6])
 {
     double d[6], norm2 = 0.0, slope = 0.0;
     for (int i = 0; i < 6; i++)
@@ -365,7 +365,7 @@ void autoware_oracle_align(const struct autoware_oracle *oracle, const struct nd
         evaluate(oracle, scan, p, &sums);
         out->score = sums.score;
         out->pairs = sums.pairs;
-        alpha = newton_step(&sums, step_size, epsilon, p);
+        alpha = newton_direction(&sums, step_size, epsilon, p);
         out->iterations++;
     }
     out->T_map_sensor = ndt_pose_from_euler(p);

@@ -7,7 +7,7 @@
 
 #include "../../src/core/align_state.h"
 #include "backends.h"
-#include "search_host.h"
+#include "solve_host.h"
 #include "street_world.h"
 
 enum { SCAN_POINTS = 700, EVALUATIONS = 5, SUM_BYTES = 31 * 8, ANGLE_BYTES = 24 };
@@ -104,7 +104,7 @@ enum { FEW_POINTS = 500, BATCH = 8, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
 static const struct {
     const char *pipeline;
     uint64_t launches;
-} search_costs[] = {
+} solve_costs[] = {
     {"resident", 1}, {"resident-block", 1}, {"resident-cluster", 1}, {"resident-graph", 1}, {"resident-chain", 0},
 };
 
@@ -122,17 +122,17 @@ static struct ndt_backend_counters minus(const struct ndt_backend_counters *a, c
 }
 
 /* What set_scans and search cost, and how many evaluations there were. */
-struct search_cost {
-    struct ndt_backend_counters scans, search;
+struct solve_cost {
+    struct ndt_backend_counters scans, solve;
     uint64_t evaluations;
 };
 
 /* `count` searches of one scan of so many points, from guesses that need different numbers of iterations. */
-static int search(struct ndt_backend *backend, const struct inputs *in, size_t points, size_t count, int iterations,
-                  int give_scan, struct search_cost *out)
+static int solve(struct ndt_backend *backend, const struct inputs *in, size_t points, size_t count, int iterations,
+                 int give_scan, struct solve_cost *out)
 {
     static struct ndt_newton_row rows[BATCH][KEPT_ROWS];
-    struct ndt_search_item items[BATCH] = {{.scan = 0}};
+    struct ndt_solve_item items[BATCH] = {{.scan = 0}};
     struct ndt_align_params params;
     struct ndt_newton_rules rules;
     struct ndt_backend_counters first, second, third;
@@ -145,7 +145,7 @@ static int search(struct ndt_backend *backend, const struct inputs *in, size_t p
     for (size_t i = 0; i < count; i++) {
         const double p[6] = {20.0 + 0.1 * (double)i, 0.4, 2.1, 0.02, -0.02, 0.01 * (double)i};
         const struct ndt_pose guess = ndt_pose_from_euler(p);
-        search_start(&items[i].newton, NDT_ROBUST, &guess, in->map, &scan);
+        solve_start(&items[i].newton, NDT_ROBUST, &guess, in->map, &scan);
         items[i].row_capacity = KEPT_ROWS;
         items[i].rows = rows[i];
     }
@@ -154,9 +154,9 @@ static int search(struct ndt_backend *backend, const struct inputs *in, size_t p
         status = backend->ops->set_scans(backend, (const struct ndt_cloud *const[]){&scan}, 1, &err);
     backend->ops->counters(backend, &second);
     if (status == NDT_OK)
-        status = backend->ops->search(backend, &rules, items, count, 0, &err);
+        status = backend->ops->solve(backend, &rules, items, count, 0, &err);
     backend->ops->counters(backend, &third);
-    *out = (struct search_cost){minus(&second, &first), minus(&third, &second), 0};
+    *out = (struct solve_cost){minus(&second, &first), minus(&third, &second), 0};
     for (size_t i = 0; i < count; i++)
         out->evaluations += (uint64_t)items[i].newton.evaluations;
     if (status != NDT_OK)
@@ -164,20 +164,20 @@ static int search(struct ndt_backend *backend, const struct inputs *in, size_t p
     return status == NDT_OK;
 }
 
-static int compare_search(const char *who, const struct search_cost *cost, uint64_t launches)
+static int compare_solve(const char *who, const struct solve_cost *cost, uint64_t launches)
 {
-    const uint64_t rounds = launches ? launches : cost->search.launches;
-    int good = expect(who, "launches of a search", cost->search.launches, rounds);
-    good &= expect(who, "synchronisations of a search", cost->search.synchronisations, rounds);
-    good &= expect(who, "copies up of a search", cost->search.h2d_copies, rounds);
-    good &= expect(who, "copies down of a search", cost->search.d2h_copies, rounds);
-    good &= expect(who, "allocations of a search", cost->search.allocations, 0);
-    good &= expect(who, "evaluations counted in a search", cost->search.evaluations, cost->evaluations);
-    return good & expect(who, "kernel time missing in a search", cost->search.kernel_us > 0 ? 0 : 1, 0);
+    const uint64_t rounds = launches ? launches : cost->solve.launches;
+    int good = expect(who, "launches of a search", cost->solve.launches, rounds);
+    good &= expect(who, "synchronisations of a search", cost->solve.synchronisations, rounds);
+    good &= expect(who, "copies up of a search", cost->solve.h2d_copies, rounds);
+    good &= expect(who, "copies down of a search", cost->solve.d2h_copies, rounds);
+    good &= expect(who, "allocations of a search", cost->solve.allocations, 0);
+    good &= expect(who, "evaluations counted in a search", cost->solve.evaluations, cost->evaluations);
+    return good & expect(who, "kernel time missing in a search", cost->solve.kernel_us > 0 ? 0 : 1, 0);
 }
 
 /* The points of a scan go up once, when they are given. */
-static int compare_scans(const char *who, const struct search_cost *cost, size_t points)
+static int compare_scans(const char *who, const struct solve_cost *cost, size_t points)
 {
     const uint64_t bytes = 12 * ((points + 127) / 128 * 128);
     int good = expect(who, "bytes up of a scan", cost->scans.h2d_bytes, bytes);
@@ -188,8 +188,8 @@ static int compare_scans(const char *who, const struct search_cost *cost, size_t
 }
 
 /* `count` searches at once: with few and many iterations, few and many points, the scan given before or anew. */
-static int check_searches(struct ndt_backend *backend, const struct inputs *in, const char *who, size_t count,
-                          uint64_t launches)
+static int check_solver(struct ndt_backend *backend, const struct inputs *in, const char *who, size_t count,
+                        uint64_t launches)
 {
     static const struct {
         size_t points;
@@ -197,12 +197,12 @@ static int check_searches(struct ndt_backend *backend, const struct inputs *in, 
     } kinds[] = {
         {SCAN_POINTS, 30, 1}, {SCAN_POINTS, 30, 0}, {SCAN_POINTS, 2, 0}, {SCAN_POINTS, 30, 1}, {FEW_POINTS, 30, 1}};
     enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
-    struct search_cost cost[KINDS], warm;
-    int good = search(backend, in, SCAN_POINTS, count, 30, 1, &warm) &&
-               search(backend, in, FEW_POINTS, count, 30, 1, &warm);
+    struct solve_cost cost[KINDS], warm;
+    int good =
+        solve(backend, in, SCAN_POINTS, count, 30, 1, &warm) && solve(backend, in, FEW_POINTS, count, 30, 1, &warm);
     for (int i = 0; i < KINDS && good; i++) {
-        good = search(backend, in, kinds[i].points, count, kinds[i].iterations, kinds[i].give_scan, &cost[i]) &&
-               compare_search(who, &cost[i], launches);
+        good = solve(backend, in, kinds[i].points, count, kinds[i].iterations, kinds[i].give_scan, &cost[i]) &&
+               compare_solve(who, &cost[i], launches);
         if (good && kinds[i].give_scan)
             good = compare_scans(who, &cost[i], kinds[i].points);
     }
@@ -210,26 +210,26 @@ static int check_searches(struct ndt_backend *backend, const struct inputs *in, 
         return 0;
     good = expect(who, "iterations that make no difference", cost[1].evaluations > cost[2].evaluations, 1);
     for (int i = 1; i < KINDS; i++) { /* a launch more costs no more than a few words to control it */
-        const uint64_t more = (cost[i].search.launches - 1) * CONTROL_BYTES;
-        const uint64_t up = cost[i].search.h2d_bytes, least = cost[2].search.h2d_bytes;
-        good &= launches ? expect(who, "bytes up of a search", up, cost[0].search.h2d_bytes)
+        const uint64_t more = (cost[i].solve.launches - 1) * CONTROL_BYTES;
+        const uint64_t up = cost[i].solve.h2d_bytes, least = cost[2].solve.h2d_bytes;
+        good &= launches ? expect(who, "bytes up of a search", up, cost[0].solve.h2d_bytes)
                          : expect(who, "bytes up of a search, beyond", up > least + more ? up : 0, 0);
     }
     return good;
 }
 
-static int check_all_searches(struct ndt_backend *backend, const struct inputs *in, const char *pipeline,
-                              const char *who)
+static int check_all_solves(struct ndt_backend *backend, const struct inputs *in, const char *pipeline,
+                            const char *who)
 {
-    if (!backend->ops->search_limit || backend->ops->search_limit(backend) == 0)
+    if (!backend->ops->solve_limit || backend->ops->solve_limit(backend) == 0)
         return 1;
-    for (size_t i = 0; i < sizeof(search_costs) / sizeof(search_costs[0]); i++) {
-        if (strcmp(search_costs[i].pipeline, pipeline) != 0)
+    for (size_t i = 0; i < sizeof(solve_costs) / sizeof(solve_costs[0]); i++) {
+        if (strcmp(solve_costs[i].pipeline, pipeline) != 0)
             continue;
         char batch[80];
         snprintf(batch, sizeof(batch), "%s, batch of %d", who, BATCH);
-        return check_searches(backend, in, who, 1, search_costs[i].launches) &&
-               check_searches(backend, in, batch, BATCH, search_costs[i].launches);
+        return check_solver(backend, in, who, 1, solve_costs[i].launches) &&
+               check_solver(backend, in, batch, BATCH, solve_costs[i].launches);
     }
     printf("FAIL %s: has searches, but their cost is not in the table\n", who);
     return 0;
@@ -278,7 +278,7 @@ static int check_pipeline(const struct ndt_backend_ops *ops, const char *pipelin
         good =
             compare(who, &before, &after, strcmp(pipeline, "staged") == 0 ? 5 : 1) & check_warm(backend, in, who);
     if (good)
-        good = check_overheads(backend, who) & check_all_searches(backend, in, pipeline, who);
+        good = check_overheads(backend, who) & check_all_solves(backend, in, pipeline, who);
     ops->close(backend);
     return good;
 }

@@ -107,7 +107,7 @@ static double allowed(const struct run *run, const struct kernel_tolerance *tole
     for (int k = 0; k < 3 && tolerance->rounds_translation; k++)
         shift_m += fabs(run->inputs.p[k]);
     const long double rounding = tolerance->rtol * e->weight[i] + tolerance->inner_rtol * e->inner[i] +
-                                 tolerance->lever_rtol * (e->lever[i] + shift_m * e->shift[i]);
+                                 tolerance->rotation_scale_rtol * (e->rotation_scale[i] + shift_m * e->shift[i]);
     return (double)(tolerance->unit * rounding + e->own[i] + e->slack[tolerance->rounding][i]);
 }
 
@@ -195,10 +195,10 @@ static int sums_repeat(struct run *run, struct kernel_plan *plan, const struct n
         return 0;
     if (memcmp(sums, &again, sizeof(again)) != 0)
         return fail(run, plan, "a second evaluation, the caller's points overwritten, gives other bits");
-    const int same_way = run->first_ops == plan->ops && run->first_pipeline == plan->pipeline;
-    if (run->has_first && same_way && memcmp(sums, &run->first, sizeof(*sums)) != 0)
+    const int same_candidate = run->first_ops == plan->ops && run->first_pipeline == plan->pipeline;
+    if (run->has_first && same_candidate && memcmp(sums, &run->first, sizeof(*sums)) != 0)
         return fail(run, plan, "other bits than the first variant and number of threads of this backend");
-    if (!same_way) {
+    if (!same_candidate) {
         run->has_first = 1;
         run->first_ops = plan->ops;
         run->first_pipeline = plan->pipeline;
@@ -221,16 +221,16 @@ static int run_plan(struct run *run, struct kernel_plan *plan)
 }
 
 /* Gradient and Hessian of a scan too large to difference: from the product's plain double backend. */
-static int borrow_derivatives(struct run *run, struct ndt_backend *judge)
+static int borrow_derivatives(struct run *run, struct ndt_backend *assess)
 {
     struct ndt_error err = {""};
     struct ndt_eval_request request;
     struct ndt_eval sums;
     double values[KERNEL_SUMS];
     make_request(run, &request);
-    if (judge->ops->set_map(judge, run->inputs.map, &err) != NDT_OK ||
-        judge->ops->set_scan(judge, &run->inputs.scan.cloud, &err) != NDT_OK ||
-        judge->ops->eval(judge, &request, &sums, &err) != NDT_OK) {
+    if (assess->ops->set_map(assess, run->inputs.map, &err) != NDT_OK ||
+        assess->ops->set_scan(assess, &run->inputs.scan.cloud, &err) != NDT_OK ||
+        assess->ops->eval(assess, &request, &sums, &err) != NDT_OK) {
         printf("FAIL %s: the reference backend: %s\n", run->item->name, err.text);
         return 0;
     }
@@ -240,7 +240,7 @@ static int borrow_derivatives(struct run *run, struct ndt_backend *judge)
     return 1;
 }
 
-static int expect(struct run *run, struct ndt_backend *judge)
+static int expect(struct run *run, struct ndt_backend *assess)
 {
     struct kernel_question question = {.scan = &run->inputs.scan.cloud,
                                        .neighbours = run->item->neighbours,
@@ -252,7 +252,7 @@ static int expect(struct run *run, struct ndt_backend *judge)
     kernel_reference_destroy(reference);
     if (!done)
         printf("FAIL %s: no memory for the reference\n", run->item->name);
-    return done && (run->expected.derivatives || borrow_derivatives(run, judge));
+    return done && (run->expected.derivatives || borrow_derivatives(run, assess));
 }
 
 /* A case of which nothing is checked would pass silently. */
@@ -288,7 +288,7 @@ static void hash_inputs(const struct run *run, struct hashes *hashes)
 }
 
 static int run_case(const struct options *options, const struct kernel_case *item, struct kernel_maps *maps,
-                    struct kernel_plans *plans, struct ndt_backend *judge, struct hashes *hashes)
+                    struct kernel_plans *plans, struct ndt_backend *assess, struct hashes *hashes)
 {
     struct run run = {.options = options, .item = item};
     struct ndt_error err = {""};
@@ -299,7 +299,7 @@ static int run_case(const struct options *options, const struct kernel_case *ite
     }
     run.map_hash = guard_hash_map(run.inputs.map);
     hash_inputs(&run, hashes);
-    int good = expect(&run, judge) && worth_running(&run);
+    int good = expect(&run, assess) && worth_running(&run);
     const int known = good;
     for (size_t i = 0; known && i < plans->count; i++) {
         struct kernel_plan *plan = &plans->items[i];
@@ -381,7 +381,7 @@ static int run_contract(const struct options *options, struct kernel_maps *maps,
 }
 
 static size_t run_cases(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans,
-                        struct ndt_backend *judge)
+                        struct ndt_backend *assess)
 {
     struct kernel_case item;
     size_t bad = run_contract(options, maps, plans) ? 0 : 1, ran = 0;
@@ -391,7 +391,7 @@ static size_t run_cases(const struct options *options, struct kernel_maps *maps,
             item.size > options->largest)
             continue;
         ran++;
-        bad += run_case(options, &item, maps, plans, judge, &hashes) ? 0 : 1;
+        bad += run_case(options, &item, maps, plans, assess, &hashes) ? 0 : 1;
     }
     printf("%zu cases, %zu with failures; hash of all inputs %016llx, of the CPU backend's sums %016llx\n", ran,
            bad, (unsigned long long)hashes.inputs, (unsigned long long)hashes.sums);
@@ -488,15 +488,15 @@ static int parse(int argc, char **argv, struct options *options)
 static int run_all(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans)
 {
     struct ndt_backend_config config;
-    struct ndt_backend *judge = NULL;
+    struct ndt_backend *assess = NULL;
     struct ndt_error err = {""};
     ndt_backend_config_default(&config);
-    if (ndt_reference_backend.open(&judge, &config, &err) != NDT_OK) {
+    if (ndt_reference_backend.open(&assess, &config, &err) != NDT_OK) {
         printf("FAIL: the reference backend does not open: %s\n", err.text);
         return 1;
     }
-    const size_t bad = run_cases(options, maps, plans, judge);
-    judge->ops->close(judge);
+    const size_t bad = run_cases(options, maps, plans, assess);
+    assess->ops->close(assess);
     const size_t runnable = report(plans);
     if (runnable == 0) {
         printf("nothing could run here\n");

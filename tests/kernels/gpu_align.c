@@ -28,8 +28,8 @@ struct scene {
     const struct gpu_align_request *request;
     struct ndt_cloud scans[GPU_ALIGN_SCANS];
     struct ndt_pose truths[GPU_ALIGN_SCANS];
-    struct gpu_ways ways;
-    struct sample samples[GPU_WAYS];
+    struct gpu_candidates candidates;
+    struct sample samples[GPU_CANDIDATES];
 };
 
 static int ascending(const void *a, const void *b)
@@ -53,30 +53,31 @@ static void set_params(struct ndt_align_params *params, enum gpu_align_chain cha
     params->levels[0] = (struct ndt_align_level){.leaf_m = 2.0, .neighbours = NDT_RADIUS};
 }
 
-static double kernel_us(const struct gpu_way *way)
+static double kernel_us(const struct gpu_candidate *candidate)
 {
     struct ndt_backend_counters counters = {0};
-    if (way->backend->ops->counters)
-        way->backend->ops->counters(way->backend, &counters);
+    if (candidate->backend->ops->counters)
+        candidate->backend->ops->counters(candidate->backend, &counters);
     return counters.kernel_us;
 }
 
-static void align(struct scene *scene, struct gpu_way *way, const struct ndt_align_params *params, size_t start,
-                  struct ndt_align_result *result, double took_us[3])
+static void align(struct scene *scene, struct gpu_candidate *candidate, const struct ndt_align_params *params,
+                  size_t start, struct ndt_align_result *result, double took_us[3])
 {
     const size_t scan = start % GPU_ALIGN_SCANS;
     const struct ndt_pose guess = bench_start(SEED, start, &scene->truths[scan], SHIFT_M, TURN_DEG * DEG);
-    const double kernels_us = kernel_us(way), start_us = ndt_clock_us();
-    enum ndt_status status = ndt_align(way->aligner, params, &scene->scans[scan], &guess, result, &way->why);
+    const double kernels_us = kernel_us(candidate), start_us = ndt_clock_us();
+    enum ndt_status status =
+        ndt_align(candidate->aligner, params, &scene->scans[scan], &guess, result, &candidate->why);
     took_us[0] = ndt_clock_us() - start_us;
     took_us[1] = result->upload_us;
-    took_us[2] = kernel_us(way) - kernels_us;
-    way->is_broken |= status != NDT_OK;
+    took_us[2] = kernel_us(candidate) - kernels_us;
+    candidate->is_broken |= status != NDT_OK;
 }
 
-static int works(const struct gpu_way *way)
+static int works(const struct gpu_candidate *candidate)
 {
-    return way->aligner && !way->is_broken;
+    return candidate->aligner && !candidate->is_broken;
 }
 
 /* Start by start, everything in turn; the first ones warm up. */
@@ -84,14 +85,14 @@ static void align_all(struct scene *scene, const struct ndt_align_params *params
 {
     const size_t starts = (size_t)scene->request->starts;
     for (size_t i = 0; i < WARM_UPS + starts; i++)
-        for (size_t k = 0; k < scene->ways.count; k++) {
-            const size_t w = (i + k) % scene->ways.count;
+        for (size_t k = 0; k < scene->candidates.count; k++) {
+            const size_t w = (i + k) % scene->candidates.count;
             struct sample *sample = &scene->samples[w];
             struct ndt_align_result result;
             double took_us[3];
-            if (!works(&scene->ways.items[w]))
+            if (!works(&scene->candidates.items[w]))
                 continue;
-            align(scene, &scene->ways.items[w], params, i, &result, took_us);
+            align(scene, &scene->candidates.items[w], params, i, &result, took_us);
             if (i < WARM_UPS)
                 continue;
             sample->align_us[i - WARM_UPS] = took_us[0];
@@ -130,14 +131,14 @@ static void cut_off(struct scene *scene, size_t w, struct gpu_align_row *row)
     double evaluations[CUTS], align_us[CUTS], kernels_us[CUTS];
     set_params(&params, GPU_ALIGN_ONE_LEVEL);
     params.fine_stop_m = params.fine_stop_rad = params.fine_stop_gain = 0;
-    params.max_trials = 1;
+    params.max_line_search_steps = 1;
     for (int cut = 0; cut < CUTS; cut++) {
         params.max_iterations = 2 + 3 * cut;
         for (size_t i = 0; i < 1 + rounds; i++) {
             struct ndt_align_result result;
             double took_us[3];
-            align(scene, &scene->ways.items[w], &params, 0, &result, took_us);
-            if (!works(&scene->ways.items[w]))
+            align(scene, &scene->candidates.items[w], &params, 0, &result, took_us);
+            if (!works(&scene->candidates.items[w]))
                 return;
             sample->align_us[i > 0 ? i - 1 : 0] = took_us[0];
             sample->kernel_us[i > 0 ? i - 1 : 0] = took_us[2];
@@ -150,11 +151,11 @@ static void cut_off(struct scene *scene, size_t w, struct gpu_align_row *row)
                     fit(evaluations, kernels_us, &row->kernel_once_us, &row->kernel_per_evaluation_us);
 }
 
-static double wanted_us(const struct gpu_way *way, enum gpu_align_chain chain, size_t points)
+static double wanted_us(const struct gpu_candidate *candidate, enum gpu_align_chain chain, size_t points)
 {
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-        if (wanted[i].points == points && chain == GPU_ALIGN_ONE_LEVEL && way->is_resident &&
-            strncmp(way->name, "cuda ", 5) == 0) /* not what is emulated */
+        if (wanted[i].points == points && chain == GPU_ALIGN_ONE_LEVEL && candidate->is_resident &&
+            strncmp(candidate->name, "cuda ", 5) == 0) /* not what is emulated */
             return wanted[i].us;
     return 0;
 }
@@ -177,25 +178,26 @@ static void compare(struct gpu_align_row *row, const struct scene *scene, const 
 
 static void fill_row(struct gpu_align_row *row, struct scene *scene, size_t w, enum gpu_align_chain chain)
 {
-    struct gpu_way *way = &scene->ways.items[w];
+    struct gpu_candidate *candidate = &scene->candidates.items[w];
     struct sample *sample = &scene->samples[w];
     const size_t starts = (size_t)scene->request->starts;
-    *row = (struct gpu_align_row){.chain = chain, .points = scene->request->points, .is_shape = way->is_resident};
-    memcpy(row->name, way->name, sizeof(row->name));
-    if (works(way)) {
+    *row = (struct gpu_align_row){
+        .chain = chain, .points = scene->request->points, .is_shape = candidate->is_resident};
+    memcpy(row->name, candidate->name, sizeof(row->name));
+    if (works(candidate)) {
         compare(row, scene, sample);
         row->align_us = quantile(sample->align_us, starts, 0.5);
         row->p95_us = quantile(sample->align_us, starts, 0.95);
         row->upload_us = quantile(sample->upload_us, starts, 0.5);
         row->kernel_us = quantile(sample->kernel_us, starts, 0.5);
         row->evaluations = sample->evaluations;
-        row->wanted_us = wanted_us(way, chain, row->points);
+        row->wanted_us = wanted_us(candidate, chain, row->points);
         if (chain == GPU_ALIGN_ONE_LEVEL)
             cut_off(scene, w, row);
     }
-    row->is_here = works(way);
-    row->is_broken = way->is_broken;
-    row->why = way->why;
+    row->is_here = works(candidate);
+    row->is_broken = candidate->is_broken;
+    row->why = candidate->why;
 }
 
 /* Shapes of one number of points have to give the same bits. */
@@ -212,18 +214,18 @@ static void compare_shapes(struct gpu_align_row *rows, size_t count)
 
 static enum ndt_status measure(struct gpu_aligns *out, struct scene *scene, struct ndt_error *err)
 {
-    if (out->count + GPU_ALIGN_CHAINS * scene->ways.count > GPU_ALIGN_ROWS)
+    if (out->count + GPU_ALIGN_CHAINS * scene->candidates.count > GPU_ALIGN_ROWS)
         return ndt_fail(err, NDT_ERR_LIMIT, "more than %d rows", GPU_ALIGN_ROWS);
     for (int chain = 0; chain < GPU_ALIGN_CHAINS; chain++) {
         struct gpu_align_row *rows = &out->rows[out->count];
         struct ndt_align_params params;
         set_params(&params, (enum gpu_align_chain)chain);
-        for (size_t w = 0; w < scene->ways.count; w++)
+        for (size_t w = 0; w < scene->candidates.count; w++)
             scene->samples[w].evaluations = 0;
         align_all(scene, &params);
-        for (size_t w = 0; w < scene->ways.count; w++)
+        for (size_t w = 0; w < scene->candidates.count; w++)
             fill_row(&out->rows[out->count++], scene, w, (enum gpu_align_chain)chain);
-        compare_shapes(rows, scene->ways.count);
+        compare_shapes(rows, scene->candidates.count);
     }
     return NDT_OK;
 }
@@ -236,7 +238,7 @@ static enum ndt_status prepare(struct scene *scene, struct ndt_error *err)
         ndt_cloud_init(&scene->scans[i]);
     for (size_t i = 0; status == NDT_OK && i < GPU_ALIGN_SCANS; i++)
         status = gpu_drive_scan(&scene->scans[i], &scene->truths[i], 20 * i, scene->request->points, err);
-    for (size_t w = 0; status == NDT_OK && w < GPU_WAYS; w++) {
+    for (size_t w = 0; status == NDT_OK && w < GPU_CANDIDATES; w++) {
         struct sample *sample = &scene->samples[w];
         sample->align_us = calloc(starts, sizeof(double));
         sample->upload_us = calloc(starts, sizeof(double));
@@ -250,7 +252,7 @@ static enum ndt_status prepare(struct scene *scene, struct ndt_error *err)
 
 static void free_scene(struct scene *scene)
 {
-    for (size_t w = 0; w < GPU_WAYS; w++) {
+    for (size_t w = 0; w < GPU_CANDIDATES; w++) {
         free(scene->samples[w].align_us);
         free(scene->samples[w].upload_us);
         free(scene->samples[w].kernel_us);
@@ -270,16 +272,17 @@ enum ndt_status gpu_align_run(struct gpu_aligns *out, const struct gpu_align_req
     scene.request = request;
     enum ndt_status status = prepare(&scene, err);
     if (status == NDT_OK) {
-        const struct gpu_ways_request ways = {request->map, request->points, request->threads, request->pipeline};
-        gpu_ways_open(&scene.ways, &ways);
+        const struct gpu_candidates_request candidates = {request->map, request->points, request->threads,
+                                                          request->pipeline};
+        gpu_candidates_open(&scene.candidates, &candidates);
         status = measure(out, &scene, err);
-        gpu_ways_close(&scene.ways);
+        gpu_candidates_close(&scene.candidates);
     }
     free_scene(&scene);
     return status;
 }
 
-size_t gpu_align_judge(const struct gpu_aligns *all, size_t *bad)
+size_t gpu_align_assess(const struct gpu_aligns *all, size_t *bad)
 {
     size_t here = 0;
     for (size_t i = 0; i < all->count; i++) {

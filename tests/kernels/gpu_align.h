@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "gpu_ways.h"
+#include "gpu_candidates.h"
 
 enum { GPU_ALIGN_ROWS = 256, GPU_ALIGN_SCANS = 4 };
 
@@ -15,7 +15,7 @@ enum { GPU_ALIGN_ROWS = 256, GPU_ALIGN_SCANS = 4 };
 enum gpu_align_chain { GPU_ALIGN_ONE_LEVEL, GPU_ALIGN_CHAIN, GPU_ALIGN_CHAINS };
 
 struct gpu_align_row {
-    char name[GPU_WAY_NAME];
+    char name[GPU_CANDIDATE_NAME];
     enum gpu_align_chain chain;
     size_t points;
     int is_here, is_broken;
@@ -42,7 +42,7 @@ struct gpu_align_request {
     struct ndt_map *map;
     size_t points;
     int threads, starts;  /* starts: 3 to 1000 */
-    const char *pipeline; /* see gpu_ways.h */
+    const char *pipeline; /* see gpu_candidates.h */
 };
 /* Adds the rows of one number of points. */
 NDT_MUST_CHECK enum ndt_status gpu_align_run(struct gpu_aligns *out, const struct gpu_align_request *request,
@@ -50,6 +50,6 @@ NDT_MUST_CHECK enum ndt_status gpu_align_run(struct gpu_aligns *out, const struc
 void gpu_align_markdown(const struct gpu_aligns *all, FILE *file);
 void gpu_align_json(const struct gpu_aligns *all, FILE *file);
 /* Rows of a device that were measured; *bad: failures, and shapes that differ. */
-size_t gpu_align_judge(const struct gpu_aligns *all, size_t *bad);
+size_t gpu_align_assess(const struct gpu_aligns *all, size_t *bad);
 
 #endif

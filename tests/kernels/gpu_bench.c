@@ -15,7 +15,7 @@
 #include "bench_overheads.h"
 #include "gpu_align.h"
 #include "gpu_drive.h"
-#include "gpu_ways.h"
+#include "gpu_candidates.h"
 
 enum { GOOD = 0, BAD = 1, USAGE = 2, FAILED = 3, SKIPPED = 77 };
 enum { SIZES = 8 };
@@ -169,13 +169,13 @@ static size_t batch_points(const struct options *options)
 static enum ndt_status measure_batches(struct results *results, struct ndt_map *map,
                                        const struct bench_batch_scan *scans, struct ndt_error *err)
 {
-    static struct bench_batch_way items[GPU_WAYS];
-    static struct gpu_ways ways;
+    static struct bench_batch_candidate items[GPU_CANDIDATES];
+    static struct gpu_candidates candidates;
     static struct ndt_align_params params;
     static const double deg = 3.14159265358979323846 / 180.0;
     const struct options *options = results->options;
-    const struct gpu_ways_request open = {map, batch_points(options), options->threads, options->pipeline};
-    struct bench_batch_request request = {.ways = items,
+    const struct gpu_candidates_request open = {map, batch_points(options), options->threads, options->pipeline};
+    struct bench_batch_request request = {.candidates = items,
                                           .scans = scans,
                                           .scan_count = BENCH_BATCH_SCANS,
                                           .points = options->batch_points,
@@ -190,17 +190,17 @@ static enum ndt_status measure_batches(struct results *results, struct ndt_map *
     ndt_align_params_default(&params);
     params.level_count = 1;
     params.levels[0] = (struct ndt_align_level){.leaf_m = 2.0, .neighbours = NDT_RADIUS};
-    gpu_ways_open(&ways, &open);
-    for (size_t i = 0; i < ways.count; i++) {
-        const struct gpu_way *way = &ways.items[i];
-        results->broken += way->is_broken != 0;
-        items[i] = (struct bench_batch_way){
-            .backend = way->backend, .aligner = way->aligner, .params = &params, .why = way->why};
-        memcpy(items[i].name, way->name, sizeof(items[i].name));
+    gpu_candidates_open(&candidates, &open);
+    for (size_t i = 0; i < candidates.count; i++) {
+        const struct gpu_candidate *candidate = &candidates.items[i];
+        results->broken += candidate->is_broken != 0;
+        items[i] = (struct bench_batch_candidate){
+            .backend = candidate->backend, .aligner = candidate->aligner, .params = &params, .why = candidate->why};
+        memcpy(items[i].name, candidate->name, sizeof(items[i].name));
     }
-    request.way_count = ways.count;
+    request.candidate_count = candidates.count;
     enum ndt_status status = bench_batch_run(&results->batches, &request, err);
-    gpu_ways_close(&ways);
+    gpu_candidates_close(&candidates);
     return status;
 }
 
@@ -317,7 +317,7 @@ static int write_file(const char *path, const struct results *results,
     return 0;
 }
 
-static size_t judge_batches(const struct bench_batch *all, size_t *bad)
+static size_t assess_batches(const struct bench_batch *all, size_t *bad)
 {
     size_t here = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -327,7 +327,7 @@ static size_t judge_batches(const struct bench_batch *all, size_t *bad)
     return here;
 }
 
-static size_t judge_overheads(const struct bench_overheads *all, size_t *bad)
+static size_t assess_overheads(const struct bench_overheads *all, size_t *bad)
 {
     size_t here = 0, missing = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -338,13 +338,13 @@ static size_t judge_overheads(const struct bench_overheads *all, size_t *bad)
     return here;
 }
 
-static int judge(const struct results *results)
+static int assess(const struct results *results)
 {
     size_t bad = results->broken;
-    size_t here = gpu_drive_judge(results->drives, results->drive_count, &bad);
-    here += gpu_align_judge(&results->aligns, &bad);
-    here += judge_batches(&results->batches, &bad);
-    here += judge_overheads(&results->overheads, &bad);
+    size_t here = gpu_drive_assess(results->drives, results->drive_count, &bad);
+    here += gpu_align_assess(&results->aligns, &bad);
+    here += assess_batches(&results->batches, &bad);
+    here += assess_overheads(&results->overheads, &bad);
     printf("\n%zu rows of a device%s; %zu failures\n", here, here ? "" : ": none works here", bad);
     return bad ? BAD : here ? GOOD : SKIPPED;
 }
@@ -369,5 +369,5 @@ int main(int argc, char **argv)
     if ((options.json && !write_file(options.json, &results, print_json)) ||
         (options.markdown && !write_file(options.markdown, &results, print_markdown)))
         return FAILED;
-    return judge(&results);
+    return assess(&results);
 }

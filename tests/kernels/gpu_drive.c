@@ -49,8 +49,8 @@ enum ndt_status gpu_drive_map(struct ndt_map **out, struct ndt_error *err)
 enum ndt_status gpu_drive_scan(struct ndt_cloud *out, struct ndt_pose *T_map_sensor, size_t number, size_t points,
                                struct ndt_error *err)
 {
-    const double way = (double)number / GPU_DRIVE_SCANS, swing = 8 * way - (double)(int)(8 * way);
-    *T_map_sensor = world_pose(&STREET, (RANGE_M + (STREET_M - 2 * RANGE_M) * way) / STREET_M,
+    const double candidate = (double)number / GPU_DRIVE_SCANS, swing = 8 * candidate - (double)(int)(8 * candidate);
+    *T_map_sensor = world_pose(&STREET, (RANGE_M + (STREET_M - 2 * RANGE_M) * candidate) / STREET_M,
                                0.1 * (swing < 0.5 ? swing : 1 - swing));
     return world_scan(out, &STREET, number + 1, points, T_map_sensor, RANGE_M, err);
 }
@@ -105,11 +105,11 @@ static enum ndt_status drive_along(const struct gpu_drive *drive, struct ndt_ali
     return status;
 }
 
-static void summarise(struct gpu_drive_way *way, const struct gpu_drive *drive, struct times *times)
+static void summarise(struct gpu_drive_candidate *candidate, const struct gpu_drive *drive, struct times *times)
 {
-    way->align_us = median(times->align_us, drive->scans);
-    way->iteration_us = median(times->iteration_us, times->iterations);
-    way->evaluations = (double)times->evaluations / (double)drive->scans;
+    candidate->align_us = median(times->align_us, drive->scans);
+    candidate->iteration_us = median(times->iteration_us, times->iterations);
+    candidate->evaluations = (double)times->evaluations / (double)drive->scans;
 }
 
 static uint64_t hash_of(const struct ndt_pose *poses, size_t count)
@@ -117,82 +117,83 @@ static uint64_t hash_of(const struct ndt_pose *poses, size_t count)
     return ndt_hash64(poses, count * sizeof(*poses), 0);
 }
 
-static enum ndt_status drive_twice(struct gpu_drive_way *way, const struct gpu_drive *drive,
+static enum ndt_status drive_twice(struct gpu_drive_candidate *candidate, const struct gpu_drive *drive,
                                    struct ndt_backend *backend)
 {
     static struct ndt_pose again[GPU_DRIVE_SCANS];
     static struct times times;
     struct ndt_aligner *aligner = NULL;
-    enum ndt_status status = ndt_aligner_create(&aligner, backend, &way->why);
+    enum ndt_status status = ndt_aligner_create(&aligner, backend, &candidate->why);
     if (status == NDT_OK)
-        status = ndt_aligner_set_map(aligner, drive->map, &way->why);
+        status = ndt_aligner_set_map(aligner, drive->map, &candidate->why);
     memset(&times, 0, sizeof(times));
     if (status == NDT_OK) /* the times of the second run count: everything is warm */
-        status = drive_along(drive, aligner, again, &times, &way->why);
+        status = drive_along(drive, aligner, again, &times, &candidate->why);
     memset(&times, 0, sizeof(times));
     if (status == NDT_OK)
-        status = drive_along(drive, aligner, way->poses, &times, &way->why);
+        status = drive_along(drive, aligner, candidate->poses, &times, &candidate->why);
     if (status == NDT_OK) {
-        way->hash = hash_of(again, drive->scans);
-        way->hash_again = hash_of(way->poses, drive->scans);
-        summarise(way, drive, &times);
+        candidate->hash = hash_of(again, drive->scans);
+        candidate->hash_again = hash_of(candidate->poses, drive->scans);
+        summarise(candidate, drive, &times);
     }
     ndt_aligner_destroy(aligner);
     return status;
 }
 
-static void judge(struct gpu_drive_way *way, const struct gpu_drive *drive)
+static void assess(struct gpu_drive_candidate *candidate, const struct gpu_drive *drive)
 {
-    const struct gpu_drive_way *cpu = &drive->ways[0];
+    const struct gpu_drive_candidate *cpu = &drive->candidates[0];
     for (size_t i = 0; i < drive->scans; i++) {
-        const double off_m = ndt_pose_distance_m(&way->poses[i], &cpu->poses[i]);
-        const double off_deg = ndt_pose_angle_rad(&way->poses[i], &cpu->poses[i]) / DEG;
-        way->most_m = off_m > way->most_m ? off_m : way->most_m;
-        way->most_deg = off_deg > way->most_deg ? off_deg : way->most_deg;
+        const double off_m = ndt_pose_distance_m(&candidate->poses[i], &cpu->poses[i]);
+        const double off_deg = ndt_pose_angle_rad(&candidate->poses[i], &cpu->poses[i]) / DEG;
+        candidate->most_m = off_m > candidate->most_m ? off_m : candidate->most_m;
+        candidate->most_deg = off_deg > candidate->most_deg ? off_deg : candidate->most_deg;
     }
-    way->is_good =
-        cpu->is_here && way->hash == way->hash_again && way->most_m <= LIMIT_M && way->most_deg <= LIMIT_DEG;
+    candidate->is_good = cpu->is_here && candidate->hash == candidate->hash_again && candidate->most_m <= LIMIT_M &&
+                         candidate->most_deg <= LIMIT_DEG;
 }
 
-static void run_way(struct gpu_drive *drive, const struct ndt_backend_ops *ops, const char *pipeline)
+static void run_candidate(struct gpu_drive *drive, const struct ndt_backend_ops *ops, const char *pipeline)
 {
-    if (drive->way_count == GPU_DRIVE_WAYS)
+    if (drive->candidate_count == GPU_DRIVE_CANDIDATES)
         return;
-    struct gpu_drive_way *way = &drive->ways[drive->way_count++];
+    struct gpu_drive_candidate *candidate = &drive->candidates[drive->candidate_count++];
     struct ndt_backend_config config;
     struct ndt_backend *backend;
-    *way = (struct gpu_drive_way){.is_here = 0};
-    snprintf(way->name, sizeof(way->name), "%s%s%s", ops->name, pipeline ? " " : "", pipeline ? pipeline : "");
+    *candidate = (struct gpu_drive_candidate){.is_here = 0};
+    snprintf(candidate->name, sizeof(candidate->name), "%s%s%s", ops->name, pipeline ? " " : "",
+             pipeline ? pipeline : "");
     ndt_backend_config_default(&config);
     config.threads = drive->threads;
     config.pipeline = pipeline;
     config.max_points = drive->points;
-    if (ops->probe(&way->why) != NDT_OK)
+    if (ops->probe(&candidate->why) != NDT_OK)
         return;
-    const enum ndt_status status = ops->open(&backend, &config, &way->why);
-    way->is_here = status != NDT_ERR_UNSUPPORTED; /* by this device: the others have to open */
+    const enum ndt_status status = ops->open(&backend, &config, &candidate->why);
+    candidate->is_here = status != NDT_ERR_UNSUPPORTED; /* by this device: the others have to open */
     if (status != NDT_OK)
         return;
     if (ops->describe)
-        ops->describe(backend, way->about, sizeof(way->about));
-    if (drive_twice(way, drive, backend) == NDT_OK)
-        judge(way, drive);
+        ops->describe(backend, candidate->about, sizeof(candidate->about));
+    if (drive_twice(candidate, drive, backend) == NDT_OK)
+        assess(candidate, drive);
     ops->close(backend);
 }
 
 enum ndt_status gpu_drive_run(struct gpu_drive *drive, struct ndt_error *err)
 {
     const struct ndt_backend_ops *ops;
-    drive->way_count = 0;
+    drive->candidate_count = 0;
     if (drive->scans < 2 || drive->scans > GPU_DRIVE_SCANS)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%zu scans; 2 to %d are possible", drive->scans, GPU_DRIVE_SCANS);
     enum ndt_status status = make_scans(drive, err);
     if (status != NDT_OK)
         return status;
-    run_way(drive, &ndt_cpu_backend, NULL);
+    run_candidate(drive, &ndt_cpu_backend, NULL);
     for (size_t i = 0; (ops = ndt_backend_at(i)); i++)
         for (const char *const *name = ops->pipelines; name && *name; name++)
-            run_way(drive, ops, *name);
+            run_candidate(drive, ops, *name);
     return NDT_OK;
 }
 

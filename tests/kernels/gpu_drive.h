@@ -9,9 +9,9 @@
 
 #include "ndt/align.h"
 
-enum { GPU_DRIVE_WAYS = 16, GPU_DRIVE_SCANS = 100 };
+enum { GPU_DRIVE_CANDIDATES = 16, GPU_DRIVE_SCANS = 100 };
 
-struct gpu_drive_way {
+struct gpu_drive_candidate {
     char name[64];   /* "cpu", "cuda staged" */
     char about[256]; /* as the backend describes itself */
     int is_here, is_good;
@@ -29,8 +29,8 @@ struct gpu_drive {
     struct ndt_map *map;
     struct ndt_cloud clouds[GPU_DRIVE_SCANS];
     struct ndt_pose start;
-    struct gpu_drive_way ways[GPU_DRIVE_WAYS];
-    size_t way_count;
+    struct gpu_drive_candidate candidates[GPU_DRIVE_CANDIDATES];
+    size_t candidate_count;
 };
 
 /* The map is there before; the scans are made anew for each number of points. */
@@ -44,6 +44,6 @@ void gpu_drive_markdown(const struct gpu_drive *drives, size_t count, FILE *file
 /* An array. */
 void gpu_drive_json(const struct gpu_drive *drives, size_t count, FILE *file);
 /* Ways on a device that were driven; *bad: those, and the CPU's, that were no good. */
-size_t gpu_drive_judge(const struct gpu_drive *drives, size_t count, size_t *bad);
+size_t gpu_drive_assess(const struct gpu_drive *drives, size_t count, size_t *bad);
 
 #endif

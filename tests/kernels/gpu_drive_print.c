@@ -1,8 +1,8 @@
 #include "gpu_drive.h"
 
-static const char *verdict(const struct gpu_drive_way *way)
+static const char *verdict(const struct gpu_drive_candidate *candidate)
 {
-    return way->is_good ? "ok" : way->is_here ? "FAIL" : "not here";
+    return candidate->is_good ? "ok" : candidate->is_here ? "FAIL" : "not here";
 }
 
 void gpu_drive_markdown(const struct gpu_drive *drives, size_t count, FILE *file)
@@ -14,16 +14,16 @@ void gpu_drive_markdown(const struct gpu_drive *drives, size_t count, FILE *file
             "| backend | points | scans | align [us] | iteration [us] | evaluations per align | off by at most | "
             "hash | |\n|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < drives[i].way_count; k++) {
-            const struct gpu_drive_way *way = &drives[i].ways[k];
-            fprintf(file, "| %s | %zu | %zu | ", way->name, drives[i].points, drives[i].scans);
-            if (way->is_here && !way->why.text[0])
-                fprintf(file, "%.1f | %.1f | %.1f | %.4f mm, %.5f deg | %016llx %s | %s |\n", way->align_us,
-                        way->iteration_us, way->evaluations, 1e3 * way->most_m, way->most_deg,
-                        (unsigned long long)way->hash, way->hash == way->hash_again ? "twice" : "and another",
-                        verdict(way));
+        for (size_t k = 0; k < drives[i].candidate_count; k++) {
+            const struct gpu_drive_candidate *candidate = &drives[i].candidates[k];
+            fprintf(file, "| %s | %zu | %zu | ", candidate->name, drives[i].points, drives[i].scans);
+            if (candidate->is_here && !candidate->why.text[0])
+                fprintf(file, "%.1f | %.1f | %.1f | %.4f mm, %.5f deg | %016llx %s | %s |\n", candidate->align_us,
+                        candidate->iteration_us, candidate->evaluations, 1e3 * candidate->most_m,
+                        candidate->most_deg, (unsigned long long)candidate->hash,
+                        candidate->hash == candidate->hash_again ? "twice" : "and another", verdict(candidate));
             else
-                fprintf(file, "- | - | - | - | - | %s: %s |\n", verdict(way), way->why.text);
+                fprintf(file, "- | - | - | - | - | %s: %s |\n", verdict(candidate), candidate->why.text);
         }
 }
 
@@ -40,33 +40,34 @@ void gpu_drive_json(const struct gpu_drive *drives, size_t count, FILE *file)
     const char *before = "";
     fputc('[', file);
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < drives[i].way_count; k++, before = ",") {
-            const struct gpu_drive_way *way = &drives[i].ways[k];
+        for (size_t k = 0; k < drives[i].candidate_count; k++, before = ",") {
+            const struct gpu_drive_candidate *candidate = &drives[i].candidates[k];
             fprintf(file, "%s\n  {", before);
-            put_text(file, "backend", way->name);
-            put_text(file, "about", way->about);
-            put_text(file, "verdict", verdict(way));
-            put_text(file, "why", way->why.text);
+            put_text(file, "backend", candidate->name);
+            put_text(file, "about", candidate->about);
+            put_text(file, "verdict", verdict(candidate));
+            put_text(file, "why", candidate->why.text);
             fprintf(file, "\"points\": %zu, \"scans\": %zu", drives[i].points, drives[i].scans);
-            if (way->is_here && !way->why.text[0])
+            if (candidate->is_here && !candidate->why.text[0])
                 fprintf(file,
                         ", \"align_us\": %.6g, \"iteration_us\": %.6g, \"evaluations\": %.4g, \"off_m\": %.4g, "
                         "\"off_deg\": %.4g, \"hash\": \"%016llx\", \"hash_again\": \"%016llx\"",
-                        way->align_us, way->iteration_us, way->evaluations, way->most_m, way->most_deg,
-                        (unsigned long long)way->hash, (unsigned long long)way->hash_again);
+                        candidate->align_us, candidate->iteration_us, candidate->evaluations, candidate->most_m,
+                        candidate->most_deg, (unsigned long long)candidate->hash,
+                        (unsigned long long)candidate->hash_again);
             fputc('}', file);
         }
     fputc(']', file);
 }
 
-size_t gpu_drive_judge(const struct gpu_drive *drives, size_t count, size_t *bad)
+size_t gpu_drive_assess(const struct gpu_drive *drives, size_t count, size_t *bad)
 {
     size_t here = 0;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < drives[i].way_count; k++) {
-            const struct gpu_drive_way *way = &drives[i].ways[k];
-            here += k > 0 && way->is_here;
-            *bad += way->is_here && !way->is_good;
+        for (size_t k = 0; k < drives[i].candidate_count; k++) {
+            const struct gpu_drive_candidate *candidate = &drives[i].candidates[k];
+            here += k > 0 && candidate->is_here;
+            *bad += candidate->is_here && !candidate->is_good;
         }
     return here;
 }

@@ -11,7 +11,7 @@ static const struct kernel_tolerance tolerances[] = {
      .unit = 0x1p-53,
      .rtol = 8,
      .inner_rtol = 1,
-     .lever_rtol = 1,
+     .rotation_scale_rtol = 1,
      .rounds_translation = 1,
      .reason = "double throughout"},
     {.backend = NULL,
@@ -19,7 +19,7 @@ static const struct kernel_tolerance tolerances[] = {
      .unit = 0x1p-24,
      .rtol = 8,
      .inner_rtol = 1,
-     .lever_rtol = 1,
+     .rotation_scale_rtol = 1,
      .rounds_translation = 0,
      .reason =
          "float per pair, double above; R x is rounded three times, q B q and exp a few units, and t not at "

@@ -6,13 +6,13 @@
 #include "kernel_reference.h"
 #include "ndt/backend.h"
 
-/* |sum - expected| <= unit (rtol weight + inner_rtol inner + lever_rtol (lever + |t| shift)) + own
+/* |sum - expected| <= unit (rtol weight + inner_rtol inner + rotation_scale_rtol (lever + |t| shift)) + own
  * + slack, with the quantities of kernel_reference.h and unit = the rounding unit of the arithmetic. */
 struct kernel_tolerance {
     const char *backend; /* NULL: every other backend */
     enum kernel_rounding rounding;
     double unit;
-    double rtol, inner_rtol, lever_rtol;
+    double rtol, inner_rtol, rotation_scale_rtol;
     int rounds_translation; /* t is added in the same arithmetic */
     const char *reason;
 };

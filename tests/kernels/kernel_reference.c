@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel_stencil.h"
+#include "finite_difference.h"
 
 enum {
     SIGMA_CLASSES = 40,
@@ -29,7 +29,7 @@ struct kernel_reference {
     struct voxel *voxels;
     uint32_t *slots; /* open addressing by cell; 0 = free */
     uint32_t slot_count;
-    struct kernel_stencil *stencils[SIGMA_CLASSES][RANGE_CLASSES];
+    struct kernel_finite_difference *stencils[SIGMA_CLASSES][RANGE_CLASSES];
     int made[SIGMA_CLASSES][RANGE_CLASSES]; /* for the pose of the present question */
 };
 
@@ -51,7 +51,7 @@ struct placed_point {
 struct pair_terms {
     long double value[DERIVED], weight[DERIVED];
     long double own[DERIVED];
-    long double inner, lever, shift; /* factors on the weights */
+    long double inner, rotation_scale, shift; /* factors on the weights */
 };
 
 static uint32_t cell_hash(const int32_t cell[3])
@@ -132,8 +132,9 @@ static int clamp_class(int value, int count)
 
 /* Steps are powers of two, the same part of the deviation for every voxel: small enough that the truncation of
  * the differences stays near 1e-12 of the terms, and no smaller, because rounding grows with their square. */
-static const struct kernel_stencil *stencil_for(struct kernel_reference *reference, const double p[6],
-                                                long double sigma_m, long double range_m)
+static const struct kernel_finite_difference *finite_difference_for(struct kernel_reference *reference,
+                                                                    const double p[6], long double sigma_m,
+                                                                    long double range_m)
 {
     int sigma_exponent, range_exponent;
     frexpl(sigma_m, &sigma_exponent);
@@ -141,10 +142,10 @@ static const struct kernel_stencil *stencil_for(struct kernel_reference *referen
     const int i = clamp_class(sigma_exponent - SIGMA_LOWEST, SIGMA_CLASSES);
     const int j = clamp_class(range_exponent, RANGE_CLASSES);
     if (!reference->stencils[i][j])
-        reference->stencils[i][j] = malloc(sizeof(struct kernel_stencil));
+        reference->stencils[i][j] = malloc(sizeof(struct kernel_finite_difference));
     if (reference->stencils[i][j] && !reference->made[i][j]) {
         const long double step_m = ldexpl(1.0L, i + SIGMA_LOWEST - STEP_BITS);
-        kernel_stencil_make(reference->stencils[i][j], p, step_m, ldexpl(step_m, -j));
+        kernel_finite_difference_make(reference->stencils[i][j], p, step_m, ldexpl(step_m, -j));
         reference->made[i][j] = 1;
     }
     return reference->stencils[i][j];
@@ -178,7 +179,7 @@ static long double pair_score(const struct ndt_map_level *level, long double dis
 
 /* How far off the differences may be: truncation, by the fourth power of the step, and the rounding of places,
  * LDBL_EPSILON of their coordinates, divided by the steps. */
-static void bound_own_error(const struct kernel_stencil *stencil, const struct placed_point *point,
+static void bound_own_error(const struct kernel_finite_difference *points, const struct placed_point *point,
                             const struct voxel *voxel, long double slope, struct pair_terms *terms)
 {
     const long double places_m = point->range_m + point->offset_m;
@@ -188,9 +189,9 @@ static void bound_own_error(const struct kernel_stencil *stencil, const struct p
     terms->own[KERNEL_SCORE] = 4.0L * noise;
     for (int i = 0, k = KERNEL_HESSIAN; i < 6; i++) {
         terms->own[KERNEL_GRADIENT + i] =
-            truncation * terms->weight[KERNEL_GRADIENT + i] + 4.0L * noise / stencil->step[i];
+            truncation * terms->weight[KERNEL_GRADIENT + i] + 4.0L * noise / points->step[i];
         for (int j = i; j < 6; j++, k++)
-            terms->own[k] = truncation * terms->weight[k] + 16.0L * noise / (stencil->step[i] * stencil->step[j]);
+            terms->own[k] = truncation * terms->weight[k] + 16.0L * noise / (points->step[i] * points->step[j]);
     }
 }
 
@@ -198,16 +199,18 @@ static void bound_own_error(const struct kernel_stencil *stencil, const struct p
 static int derive_pair(struct kernel_reference *reference, const double p[6], const struct placed_point *point,
                        const struct voxel *voxel, struct pair_terms *terms)
 {
-    const struct kernel_stencil *stencil = stencil_for(reference, p, voxel->sigma_m, point->range_m);
-    if (!stencil)
+    const struct kernel_finite_difference *points =
+        finite_difference_for(reference, p, voxel->sigma_m, point->range_m);
+    if (!points)
         return 0;
-    long double distance2[KERNEL_STENCIL_POSES], score[KERNEL_STENCIL_POSES], curvature[6], length_m;
-    for (int k = 0; k < KERNEL_STENCIL_POSES; k++) {
-        distance2[k] = mahalanobis2(voxel, &stencil->at[k], point->x_m, &length_m);
+    long double distance2[KERNEL_FINITE_DIFFERENCE_POSES], score[KERNEL_FINITE_DIFFERENCE_POSES], curvature[6],
+        length_m;
+    for (int k = 0; k < KERNEL_FINITE_DIFFERENCE_POSES; k++) {
+        distance2[k] = mahalanobis2(voxel, &points->at[k], point->x_m, &length_m);
         score[k] = pair_score(reference->level, distance2[k]);
     }
-    kernel_stencil_derive(stencil, score, terms->value + KERNEL_GRADIENT, terms->value + KERNEL_HESSIAN);
-    kernel_stencil_curvature(stencil, distance2, curvature);
+    kernel_finite_difference_derive(points, score, terms->value + KERNEL_GRADIENT, terms->value + KERNEL_HESSIAN);
+    kernel_finite_difference_curvature(points, distance2, curvature);
     const long double d2 = reference->level->d2, reach = fmaxl(1.0L, distance2[0]);
     for (int i = 0, k = KERNEL_HESSIAN; i < 6; i++) {
         const long double stiffness = sqrtl(fabsl(curvature[i]) / 2.0L);
@@ -217,7 +220,7 @@ static int derive_pair(struct kernel_reference *reference, const double p[6], co
                 score[0] * d2 * (d2 * reach + 1.0L) * stiffness * sqrtl(fabsl(curvature[j]) / 2.0L);
     }
     const long double deviations = sqrtl(fmaxl(0.0L, distance2[0])) + ldexpl(1.0L, -STEP_BITS);
-    bound_own_error(stencil, point, voxel, d2 * deviations, terms);
+    bound_own_error(points, point, voxel, d2 * deviations, terms);
     return 1;
 }
 
@@ -233,7 +236,7 @@ static int weigh_pair(struct kernel_reference *reference, const double p[6], con
     terms->value[KERNEL_SCORE] = terms->weight[KERNEL_SCORE] = pair_score(reference->level, distance2);
     const long double relative = (1.0L + d2 * sqrtl(fmaxl(0.0L, distance2))) / voxel->sigma_m;
     terms->inner = 1.0L + 0.5L * d2 * length_m * length_m / (voxel->sigma_m * voxel->sigma_m);
-    terms->lever = relative * point->range_m;
+    terms->rotation_scale = relative * point->range_m;
     terms->shift = relative;
     if (!derive || d2 * distance2 > 200.0L) /* below 1e-43: nothing any float or sum could show */
         return 1;
@@ -282,8 +285,8 @@ static int border_matters(const struct kernel_reference *reference, const struct
 }
 
 /* Sets membership; 0 when the voxel has nothing to do with the point. */
-static int judge(const struct kernel_reference *reference, const struct placed_point *point,
-                 enum ndt_neighbours neighbours, const int32_t own[3], struct candidate *candidate)
+static int assess(const struct kernel_reference *reference, const struct placed_point *point,
+                  enum ndt_neighbours neighbours, const int32_t own[3], struct candidate *candidate)
 {
     const struct voxel *voxel = &reference->voxels[candidate->voxel];
     long double distance2 = 0.0L;
@@ -319,7 +322,7 @@ static int collect(const struct kernel_reference *reference, struct placed_point
         for (cell[1] = own[1] - 2; cell[1] <= own[1] + 2; cell[1]++)
             for (cell[0] = own[0] - 2; cell[0] <= own[0] + 2; cell[0]++) {
                 struct candidate candidate = {find_voxel(reference, cell), 0, {0, 0}};
-                if (candidate.voxel && judge(reference, point, neighbours, own, &candidate))
+                if (candidate.voxel && assess(reference, point, neighbours, own, &candidate))
                     out[count++] = candidate;
             }
     return count;
@@ -331,7 +334,7 @@ static void add_member(struct kernel_expected *out, const struct pair_terms *ter
         out->value[i] += terms->value[i];
         out->weight[i] += terms->weight[i];
         out->inner[i] += terms->weight[i] * terms->inner;
-        out->lever[i] += terms->weight[i] * terms->lever;
+        out->rotation_scale[i] += terms->weight[i] * terms->rotation_scale;
         out->shift[i] += terms->weight[i] * terms->shift;
         out->own[i] += terms->own[i];
     }
@@ -355,7 +358,7 @@ static void add_nearest(struct kernel_expected *out, const struct pair_terms *be
     out->value[KERNEL_NEAREST] += score;
     out->weight[KERNEL_NEAREST] += score;
     out->inner[KERNEL_NEAREST] += score * best->inner;
-    out->lever[KERNEL_NEAREST] += score * best->lever;
+    out->rotation_scale[KERNEL_NEAREST] += score * best->rotation_scale;
     out->shift[KERNEL_NEAREST] += score * best->shift;
     out->own[KERNEL_NEAREST] += best->own[KERNEL_SCORE];
 }
@@ -427,7 +430,7 @@ static void scale_weights(struct kernel_expected *out, long double factor)
     for (int i = KERNEL_GRADIENT; i < DERIVED; i++) {
         out->weight[i] *= factor;
         out->inner[i] *= factor;
-        out->lever[i] *= factor;
+        out->rotation_scale[i] *= factor;
         out->shift[i] *= factor;
         out->own[i] *= factor;
         out->value[i] = 0.0L;

@@ -39,7 +39,7 @@ enum kernel_rounding { KERNEL_FLOAT, KERNEL_DOUBLE, KERNEL_ROUNDINGS };
 
 struct kernel_expected {
     long double value[KERNEL_SUMS];
-    long double weight[KERNEL_SUMS], inner[KERNEL_SUMS], lever[KERNEL_SUMS], shift[KERNEL_SUMS];
+    long double weight[KERNEL_SUMS], inner[KERNEL_SUMS], rotation_scale[KERNEL_SUMS], shift[KERNEL_SUMS];
     long double own[KERNEL_SUMS];
     long double slack[KERNEL_ROUNDINGS][KERNEL_SUMS];
     int derivatives; /* 0: gradient and Hessian have weights, estimated from a part of the points, but no values */

@@ -1,10 +1,11 @@
-/* live_probe: what a stack around ndtd would see, and what it should never do to it. A plain program for the scripts in this
- * folder: sends scans of a bag (or made-up ones, or rubbish), collects the results, says what came back.
+/* live_probe: what a stack around ndtd would see, and what it should never do to it. A plain program for the
+ * scripts in this folder: sends scans of a bag (or made-up ones, or rubbish), collects the results, says what came
+ * back.
  *
- *   live_probe answers  SCANS POSES BAG RATE_HZ           every scan answered exactly once? latency from send to result
- *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS  a flood; memory of PID before and after; recovery
- *   live_probe hostile  SCANS POSES BAG COUNT SEED        COUNT bad frames of every kind before every scan of a bag;
- *                                                         pushes, so that no frame is lost on the way
+ *   live_probe answers  SCANS POSES BAG RATE_HZ           every scan answered exactly once? latency from send to
+ * result live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS  a flood; memory of PID before and after;
+ * recovery live_probe hostile  SCANS POSES BAG COUNT SEED        COUNT bad frames of every kind before every scan
+ * of a bag; pushes, so that no frame is lost on the way
  *
  * Prints `key value` lines. Exit code 0: the run could be made; judging the numbers is the scripts' work. */
 #include <stdint.h>
@@ -96,7 +97,7 @@ static void connect_both(int type, const char *scans, const char *poses)
     if (type == ZMQ_XPUB)
         await_subscription();
     usleep(500000); /* and our own subscription to poses */
-    zmq_msg_t old; /* the last result of an earlier client */
+    zmq_msg_t old;  /* the last result of an earlier client */
     zmq_msg_init(&old);
     while (zmq_msg_recv(&old, probe.in, ZMQ_DONTWAIT) >= 0)
         ;
@@ -123,7 +124,8 @@ static void note_result(const struct ndt_result_message *m)
     }
     probe.twice += probe.answers[at]++ > 0;
     probe.latency_us[probe.answered] = now_us() - probe.sent_us[at];
-    probe.over_us[probe.answered] = m->queue_us + m->decode_us + m->preprocess_us + m->upload_us + m->result.align_us;
+    probe.over_us[probe.answered] =
+        m->queue_us + m->decode_us + m->preprocess_us + m->upload_us + m->result.align_us;
     if (probe.has_truth[at]) {
         const double error_m = ndt_pose_distance_m(&probe.truth[at], &m->result.T_map_sensor);
         probe.error_max_m = error_m > probe.error_max_m ? error_m : probe.error_max_m;
@@ -248,8 +250,8 @@ static uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* One frame that should never have been sent: random bytes, the front of a scan, a scan with some bytes changed in its
- * header, a header that promises gigabytes, nested containers, nothing at all. */
+/* One frame that should never have been sent: random bytes, the front of a scan, a scan with some bytes changed in
+ * its header, a header that promises gigabytes, nested containers, nothing at all. */
 static void rubbish(uint64_t *state, const struct ndt_bag_record *good)
 {
     static uint8_t frame[4096];
@@ -264,7 +266,8 @@ static void rubbish(uint64_t *state, const struct ndt_bag_record *good)
         for (int i = 0; kind == 2 && i < 4 && size > 0; i++)
             frame[random_next(state) % (size < 200 ? size : 200)] = (uint8_t)random_next(state);
     } else if (kind == 3) {
-        static const uint8_t huge[] = {0xdf, 0xff, 0xff, 0xff, 0xff, 0xa1, 'v', 1, 0xa4, 'd', 'a', 't', 'a', 0xc6, 0xff};
+        static const uint8_t huge[] = {0xdf, 0xff, 0xff, 0xff, 0xff, 0xa1, 'v', 1,
+                                       0xa4, 'd',  'a',  't',  'a',  0xc6, 0xff};
         memcpy(frame, huge, size = sizeof(huge));
     } else if (kind == 4) {
         memset(frame, 0x91, size);

@@ -1,5 +1,6 @@
-/* Counts every allocation of the process, so that a test can say that something makes none. To be included by one file of a
- * program; with a sanitizer, which brings an allocator of its own, COUNTS_ALLOCATIONS is 0 and nothing is counted. */
+/* Counts every allocation of the process, so that a test can say that something makes none. To be included by one
+ * file of a program; with a sanitizer, which brings an allocator of its own, COUNTS_ALLOCATIONS is 0 and nothing is
+ * counted. */
 #ifndef ALLOCATION_COUNTER_H
 #define ALLOCATION_COUNTER_H
 

@@ -310,7 +310,7 @@ END_TEST
 /* Expected costs bound the very first scan, in proportion to its points, and what is seen corrects them. */
 START_TEST(expected_costs_bound_the_iterations)
 {
-    struct ndt_align_costs costs = {.judge = {.fixed_us = 1}}, seen;
+    struct ndt_align_costs costs = {.assess = {.fixed_us = 1}}, seen;
     struct ndt_align_result result;
     const struct ndt_pose truth = {.t_m = {30, 0.5, 1.8}, .q_xyzw = {0, 0, 0, 1}};
     struct ndt_pose guess = truth;
@@ -332,7 +332,7 @@ START_TEST(expected_costs_bound_the_iterations)
     ndt_aligner_costs(aligner, &seen);
     ck_assert_double_lt(seen.levels[0].fixed_us, 100e6); /* corrected: none took 100 s */
     ck_assert_double_gt(seen.levels[0].fixed_us, 0);
-    ck_assert_double_gt(seen.judge.fixed_us, 0);
+    ck_assert_double_gt(seen.assess.fixed_us, 0);
 
     ndt_aligner_set_costs(aligner, &(struct ndt_align_costs){0}); /* not known: as without */
     scan.count = 1500;

@@ -35,16 +35,16 @@ static void teardown(void)
 }
 
 /* A search as `robust` has it: the scan was turned by R0 beforehand. */
-static struct ndt_search search_at(double heading_rad)
+static struct ndt_solve solve_at(double heading_rad)
 {
     const double p[6] = {0, 0, 0, 0.1, -0.2, heading_rad};
     const struct ndt_pose turn = ndt_pose_from_euler(p);
-    struct ndt_search search = {.aligner = aligner, .params = &params};
-    ndt_pose_rotation(&turn, search.newton.R0);
-    return search;
+    struct ndt_solve solve = {.aligner = aligner, .params = &params};
+    ndt_pose_rotation(&turn, solve.newton.R0);
+    return solve;
 }
 
-static struct ndt_eval eval_at(struct ndt_search *search, const double p[6], int has_gnss)
+static struct ndt_eval eval_at(struct ndt_solve *solve, const double p[6], int has_gnss)
 {
     struct ndt_eval_request request = {.level = ndt_map_find_level(drive.map, 1.0), .neighbours = NDT_RADIUS};
     struct ndt_newton_rules rules;
@@ -52,9 +52,9 @@ static struct ndt_eval eval_at(struct ndt_search *search, const double p[6], int
     params.has_gnss = has_gnss;
     must(ndt_rules_from(&rules, &params, drive.map, &err));
     memcpy(request.p, p, sizeof(request.p));
-    memcpy(search->newton.ask, p, sizeof(request.p));
+    memcpy(solve->newton.query_pose, p, sizeof(request.p));
     must(backend->ops->eval(backend, &request, &eval, &err));
-    ndt_newton_regularize(&search->newton, &rules, &eval);
+    ndt_newton_regularize(&solve->newton, &rules, &eval);
     return eval;
 }
 
@@ -69,7 +69,7 @@ static double heading(const struct ndt_pose *pose)
 START_TEST(terms_are_those_of_the_formula)
 {
     for (int k = 0; k < 8; k++) {
-        struct ndt_search search = search_at(k * 0.8);
+        struct ndt_solve solve = solve_at(k * 0.8);
         const double p[6] = {30.2 - drive.map->origin_m[0],
                              0.5 - drive.map->origin_m[1],
                              1.8 - drive.map->origin_m[2],
@@ -78,8 +78,8 @@ START_TEST(terms_are_those_of_the_formula)
                              -0.03};
         memcpy(params.gnss_position_m, (double[3]){33, -2, 99}, sizeof(params.gnss_position_m));
         params.gnss_scale = 0.02;
-        const struct ndt_eval with = eval_at(&search, p, 1), without = eval_at(&search, p, 0);
-        const struct ndt_pose pose = ndt_search_pose(&search, p);
+        const struct ndt_eval with = eval_at(&solve, p, 1), without = eval_at(&solve, p, 0);
+        const struct ndt_pose pose = ndt_solve_pose(&solve, p);
         const double h = heading(&pose), K = without.pairs, e = (33 - 30.2) * cos(h) + (-2 - 0.5) * sin(h);
         ck_assert_double_gt(K, 50);
         ck_assert_double_eq_tol(with.score - without.score, -0.02 * K * e * e, 1e-9 * K);
@@ -98,17 +98,17 @@ END_TEST
 /* Score, gradient and Hessian belong together: differences of the added score at a fixed weight. */
 START_TEST(terms_are_derivatives_of_each_other)
 {
-    struct ndt_search search = search_at(0.7);
+    struct ndt_solve solve = solve_at(0.7);
     const double p[6] = {30 - drive.map->origin_m[0], 0.3 - drive.map->origin_m[1], 1.8 - drive.map->origin_m[2]};
     memcpy(params.gnss_position_m, (double[3]){31, 1, 0}, sizeof(params.gnss_position_m));
-    const struct ndt_eval with = eval_at(&search, p, 1), without = eval_at(&search, p, 0);
+    const struct ndt_eval with = eval_at(&solve, p, 1), without = eval_at(&solve, p, 0);
     for (int axis = 0; axis < 2; axis++) {
         double added[2];
         for (int side = 0; side < 2; side++) {
             double moved[6];
             memcpy(moved, p, sizeof(moved));
             moved[axis] += side ? 1e-3 : -1e-3;
-            const struct ndt_eval a = eval_at(&search, moved, 1), b = eval_at(&search, moved, 0);
+            const struct ndt_eval a = eval_at(&solve, moved, 1), b = eval_at(&solve, moved, 0);
             added[side] = (a.score - b.score) / b.pairs;
         }
         const double slope = (with.gradient[axis] - without.gradient[axis]) / without.pairs;

@@ -141,7 +141,7 @@ static const uint8_t *find(const struct ndt_frame *frame, const char *text)
 }
 
 /* The reply to one request; `reply` is reused. */
-static void ask(const struct ndt_request_message *request, struct ndt_frame *reply)
+static void send_request(const struct ndt_request_message *request, struct ndt_frame *reply)
 {
     struct ndt_frame frame;
     ndt_frame_init(&frame);
@@ -151,10 +151,10 @@ static void ask(const struct ndt_request_message *request, struct ndt_frame *rep
     ndt_frame_free(&frame);
 }
 
-static void ask_simple(enum ndt_operation op, struct ndt_frame *reply)
+static void request_simple(enum ndt_operation op, struct ndt_frame *reply)
 {
     const struct ndt_request_message request = {.id = ++request_id, .op = op, .count = 10};
-    ask(&request, reply);
+    send_request(&request, reply);
 }
 
 static int is_ok(const struct ndt_frame *reply)
@@ -182,7 +182,7 @@ static uint64_t number(const struct ndt_frame *reply, const char *key)
 static uint64_t status_number(const char *key)
 {
     struct ndt_frame reply = {0};
-    ask_simple(NDT_OP_STATUS, &reply);
+    request_simple(NDT_OP_STATUS, &reply);
     const uint64_t value = number(&reply, key);
     ndt_frame_free(&reply);
     return value;
@@ -216,7 +216,7 @@ static void start_daemon(int with_map, const char *more, const char *record)
     control = open_socket(ZMQ_REQ, "control");
     poses = open_socket(ZMQ_SUB, "poses");
     scans = open_socket(strstr(more, "pull") ? ZMQ_PUSH : ZMQ_XPUB, "scans");
-    ask_simple(NDT_OP_HELLO, &reply);
+    request_simple(NDT_OP_HELLO, &reply);
     ck_assert(is_ok(&reply));
     await_number("subscribers", 1);
     if (!strstr(more, "pull")) /* our publisher hears that the daemon subscribes */
@@ -329,14 +329,14 @@ START_TEST(without_a_map_it_says_so)
     send_frame(&drive.start);
     ck_assert_int_eq(localise(0).result.outcome, NDT_NO_MAP);
     snprintf(load.path, sizeof(load.path), "%s/map.pcd", temp_dir);
-    ask(&load, &reply);
+    send_request(&load, &reply);
     ck_assert(is_ok(&reply));
     ck_assert_uint_eq(number(&reply, "id"), 77);
     await_number("loads", 1);
     for (int i = 0; i < 200 && status_number("map_id") == 0; i++)
         nap();
     ck_assert_int_eq(localise(1).result.outcome, NDT_CONVERGED);
-    ask_simple(NDT_OP_UNLOAD_MAP, &reply);
+    request_simple(NDT_OP_UNLOAD_MAP, &reply);
     for (int i = 0; i < 200 && status_number("map_id") != 0; i++)
         nap();
     ck_assert_int_eq(localise(2).result.outcome, NDT_NO_MAP);
@@ -349,28 +349,28 @@ START_TEST(requests_are_answered)
 {
     struct ndt_frame reply = {0};
     start_daemon(1, PATIENT, NULL);
-    ask_simple(NDT_OP_HELLO, &reply);
+    request_simple(NDT_OP_HELLO, &reply);
     ck_assert_uint_eq(number(&reply, "protocol"), NDT_PROTO_VERSION);
     ck_assert_ptr_nonnull(find(&reply, "start_recording"));
     ck_assert_int_eq(localise(0).result.outcome, NDT_NO_GUESS);
     struct ndt_request_message pose = {.id = 5, .op = NDT_OP_INITIAL_POSE};
     pose.pose = (struct ndt_pose_message){.has_pose = 1, .pose = drive.truth[1], .frame_id = "map"};
-    ask(&pose, &reply);
+    send_request(&pose, &reply);
     ck_assert(is_ok(&reply));
     ck_assert_int_eq(localise(1).result.outcome, NDT_CONVERGED);
-    ask_simple(NDT_OP_STOP, &reply);
+    request_simple(NDT_OP_STOP, &reply);
     ck_assert_int_eq(localise(2).result.outcome, NDT_REJECTED);
-    ask_simple(NDT_OP_START, &reply);
+    request_simple(NDT_OP_START, &reply);
     ck_assert_int_eq(localise(2).result.outcome, NDT_CONVERGED);
     for (int i = 0; i < 200 && status_number("scans") < 4; i++)
         nap();
-    ask_simple(NDT_OP_TIMINGS, &reply);
+    request_simple(NDT_OP_TIMINGS, &reply);
     ck_assert_ptr_nonnull(find(&reply, "latency_us"));
     ck_assert_ptr_nonnull(find(&reply, "no_guess"));
-    ask_simple(NDT_OP_STATUS, &reply);
+    request_simple(NDT_OP_STATUS, &reply);
     ck_assert_ptr_nonnull(find(&reply, "localising"));
     ck_assert_uint_eq(number(&reply, "rejected"), 1);
-    ask_simple(NDT_OP_SHUTDOWN, &reply);
+    request_simple(NDT_OP_SHUTDOWN, &reply);
     ck_assert(is_ok(&reply));
     ndt_frame_free(&reply);
     ck_assert_int_eq(end_daemon(0), 0);
@@ -397,9 +397,9 @@ START_TEST(bad_requests_are_answered_with_an_error)
     ck_assert(receive(dealer, &reply, PATIENCE_MS));
     ck_assert(!is_ok(&reply) && find(&reply, "error"));
     zmq_close(dealer);
-    ask_simple(NDT_OP_STOP_RECORDING, &reply);
+    request_simple(NDT_OP_STOP_RECORDING, &reply);
     ck_assert(!is_ok(&reply));
-    ask_simple(NDT_OP_STATUS, &reply);
+    request_simple(NDT_OP_STATUS, &reply);
     ck_assert(is_ok(&reply));
     ndt_frame_free(&reply);
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
@@ -414,14 +414,14 @@ START_TEST(the_configuration_is_read_again)
     const struct ndt_result_message before = localise(0);
     ck_assert_int_eq(before.result.outcome, NDT_CONVERGED);
     write_config("live: {budget_ms: 60000, queue_depth: 5}\nscore_estimation: {score_threshold: 1.0}\n");
-    ask_simple(NDT_OP_RELOAD, &reply);
+    request_simple(NDT_OP_RELOAD, &reply);
     ck_assert(is_ok(&reply));
     ck_assert_ptr_nonnull(find(&reply, "live.queue_depth"));
     const struct ndt_result_message after = localise(1);
     ck_assert_int_eq(after.result.outcome, NDT_LOW_SCORE);
     ck_assert_uint_ne(after.config_hash, before.config_hash);
     write_config("live: {budget_ms: never}\n");
-    ask_simple(NDT_OP_RELOAD, &reply);
+    request_simple(NDT_OP_RELOAD, &reply);
     ck_assert(!is_ok(&reply));
     ck_assert_ptr_nonnull(find(&reply, "budget_ms"));
     ck_assert_uint_eq(localise(2).config_hash, after.config_hash);

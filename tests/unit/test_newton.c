@@ -32,7 +32,7 @@ struct entry {
 };
 
 /* One search, and all that was asked. */
-struct walk {
+struct trace {
     struct ndt_newton newton;
     struct ndt_newton_row rows[ROWS + 1];
     struct entry asked[LOG];
@@ -41,7 +41,7 @@ struct walk {
 
 static struct ground ground;
 static struct ndt_newton_rules rules;
-static struct walk walk, other;
+static struct trace trace, other;
 
 static void quadratic_form(const double A[36], const double q[6], double Aq[6], double *qAq)
 {
@@ -92,7 +92,7 @@ static void set_hill(struct hill *hill, int gaussian, double translation, double
 static void setup(void)
 {
     memset(&ground, 0, sizeof(ground));
-    memset(&walk, 0, sizeof(walk));
+    memset(&trace, 0, sizeof(trace));
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
         set_hill(&ground.level[i], 0, 400, 40000);
     rules = (struct ndt_newton_rules){
@@ -101,7 +101,7 @@ static void setup(void)
         .level = {0, 1, 2},
         .neighbours = {NDT_DIRECT7, NDT_RADIUS, NDT_DIRECT1},
         .max_iterations = 30,
-        .max_trials = 4,
+        .max_line_search_steps = 4,
         .step_limit_m = 0.75,
         .step_limit_rad = 0.05,
         .eigenvalue_floor = 1e-6,
@@ -122,33 +122,33 @@ static void place(struct ndt_newton *newton)
     memset(newton, 0xff, sizeof(*newton)); /* what is not set is NaN */
     memcpy(newton->guess, GUESS, sizeof(GUESS));
     memcpy(newton->R0, identity, sizeof(identity));
-    ndt_newton_set_levers(newton, second_m2);
+    ndt_newton_set_rotation_scale(newton, second_m2);
 }
 
 static struct ndt_eval sums_for(const struct ndt_newton *newton, int call)
 {
-    struct ndt_eval eval = score_at(&ground.level[newton->level], newton->ask);
+    struct ndt_eval eval = score_at(&ground.level[newton->level], newton->query_pose);
     if (ground.spoil)
         ground.spoil(call, newton, &eval);
     return eval;
 }
 
-static void feed(struct walk *w, int capacity)
+static void feed(struct trace *w, int capacity)
 {
     struct ndt_newton *n = &w->newton;
     struct entry *entry = &w->asked[w->count];
     ck_assert_int_lt(w->count, LOG);
     const struct ndt_eval eval = sums_for(n, w->count);
     *entry = (struct entry){.score = eval.score, .level = n->level, .phase = n->phase, .holding = n->holding};
-    memcpy(entry->p, n->ask, sizeof(n->ask));
+    memcpy(entry->p, n->query_pose, sizeof(n->query_pose));
     ck_assert_int_eq(n->neighbours, rules.neighbours[n->level]);
     w->count++;
-    ndt_newton_take(n, &rules, w->rows, capacity, &eval);
+    ndt_newton_step(n, &rules, w->rows, capacity, &eval);
     ck_assert_int_eq(n->evaluations, w->count);
 }
 
 /* Feeds at most `most` evaluations and then gives up. */
-static void search_for(struct walk *w, int capacity, int most)
+static void search_for(struct trace *w, int capacity, int most)
 {
     memset(w, 0, sizeof(*w));
     memset(w->rows, 0xa5, sizeof(w->rows));
@@ -164,9 +164,9 @@ static void search_for(struct walk *w, int capacity, int most)
         ck_assert(isfinite(w->newton.p[i]));
 }
 
-static void search(void)
+static void solve(void)
 {
-    search_for(&walk, ROWS, LOG);
+    search_for(&trace, ROWS, LOG);
 }
 
 static double distance(const double a[6], const double b[6], int from)
@@ -189,7 +189,7 @@ static void assert_taken_at(const struct ndt_eval *eval, const double p[6], int 
 }
 
 /* The same, or p is where a last step led that was not evaluated: then `eval` is of where it started. */
-static void assert_belongs_to(const struct walk *w, const struct ndt_eval *eval, const double p[6], int level)
+static void assert_belongs_to(const struct trace *w, const struct ndt_eval *eval, const double p[6], int level)
 {
     for (int i = 0; i < w->newton.row_count; i++) {
         const struct ndt_newton_row *row = &w->rows[i];
@@ -204,7 +204,7 @@ static void assert_belongs_to(const struct walk *w, const struct ndt_eval *eval,
 }
 
 /* The rows tell the way: each starts where the one before led, unless a level or a hold lies between. */
-static void assert_rows_tell_the_way(const struct walk *w)
+static void assert_rows_tell_the_steps(const struct trace *w)
 {
     int evaluations = 0;
     for (int i = 0; i < w->newton.row_count; i++) {
@@ -224,18 +224,18 @@ START_TEST(quadratic_takes_one_step)
 {
     static const double near[6] = {0.12, -0.06, 0.02, 0.005, -0.004, 0.006};
     memcpy(ground.level[0].top, near, sizeof(near));
-    search();
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
-    assert_at(walk.newton.p, near, 1e-12);
-    assert_belongs_to(&walk, &walk.newton.eval, walk.newton.p, 0);
-    ck_assert_int_eq(walk.newton.evaluations, 2);
-    ck_assert_int_eq(walk.newton.row_count, 2);
-    ck_assert_int_eq(walk.newton.weak.count, 0);
-    ck_assert_int_eq(walk.newton.oscillation, 0);
-    assert_at(walk.rows[0].p, GUESS, 0);
+    solve();
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_CONVERGED);
+    assert_at(trace.newton.p, near, 1e-12);
+    assert_belongs_to(&trace, &trace.newton.eval, trace.newton.p, 0);
+    ck_assert_int_eq(trace.newton.evaluations, 2);
+    ck_assert_int_eq(trace.newton.row_count, 2);
+    ck_assert_int_eq(trace.newton.weak.count, 0);
+    ck_assert_int_eq(trace.newton.oscillation, 0);
+    assert_at(trace.rows[0].p, GUESS, 0);
     for (int i = 0; i < 6; i++)
-        ck_assert_double_le(fabs(walk.rows[1].step[i]), 1e-12);
-    assert_rows_tell_the_way(&walk);
+        ck_assert_double_le(fabs(trace.rows[1].step[i]), 1e-12);
+    assert_rows_tell_the_steps(&trace);
 }
 END_TEST
 
@@ -247,15 +247,15 @@ START_TEST(capped_steps_lead_uphill)
         set_hill(&ground.level[0], 1, world_uniform(&random, 10, 50), world_uniform(&random, 1000, 5000));
         for (int i = 0; i < 6; i++)
             ground.level[0].top[i] = GUESS[i] + (i < 3 ? 0.4 : 0.04) * world_uniform(&random, -1, 1);
-        search();
-        for (int i = 0; i < walk.newton.row_count; i++) {
-            const struct ndt_newton_row *row = &walk.rows[i];
+        solve();
+        for (int i = 0; i < trace.newton.row_count; i++) {
+            const struct ndt_newton_row *row = &trace.rows[i];
             double slope = 0;
             for (int k = 0; k < 6; k++)
                 slope += row->eval.gradient[k] * row->step[k];
             ck_assert_msg(slope >= 0, "round %d: step %d has slope %g", round, i, slope);
         }
-        assert_at(walk.newton.p, ground.level[0].top, 2e-3);
+        assert_at(trace.newton.p, ground.level[0].top, 2e-3);
     }
 }
 END_TEST
@@ -266,20 +266,20 @@ START_TEST(gaussian_is_climbed_from_outside_its_inflection)
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
     rules.level_count = 3;
-    search();
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
-    assert_at(walk.newton.p, ground.level[2].top, 1e-3);
-    ck_assert_int_eq(walk.newton.level, 2);
-    assert_rows_tell_the_way(&walk);
+    solve();
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_CONVERGED);
+    assert_at(trace.newton.p, ground.level[2].top, 1e-3);
+    ck_assert_int_eq(trace.newton.level, 2);
+    assert_rows_tell_the_steps(&trace);
 
     rules.level_count = 1;
     diagonal(ground.level[0].A, 10, 1000);
     ground.level[0].top[0] = GUESS[0] + 0.6; /* 1.9 deviations */
-    search();
+    solve();
     const struct ndt_eval start = score_at(&ground.level[0], GUESS);
     ck_assert(start.hessian[0] > 0);
-    assert_at(walk.newton.p, ground.level[0].top, 1e-3);
-    assert_rows_tell_the_way(&walk);
+    assert_at(trace.newton.p, ground.level[0].top, 1e-3);
+    assert_rows_tell_the_steps(&trace);
 }
 END_TEST
 
@@ -288,30 +288,30 @@ START_TEST(steps_are_capped_apart)
     const double far[6] = {7, 5, -1, 0.2, -0.1, 0.15};
     memcpy(ground.level[0].top, far, sizeof(far));
     diagonal(ground.level[0].A, 400, 40000);
-    search();
-    const struct ndt_newton_row *row = walk.rows;
+    solve();
+    const struct ndt_newton_row *row = trace.rows;
     double trust = NDT_TRUST_FIRST; /* it grows until the limits are reached */
     for (int i = 0; i < 6; i++, trust = fmin(1, NDT_TRUST_GROWTH * trust)) {
         ck_assert_double_eq_tol(norm3(row[i].step), trust * rules.step_limit_m, 1e-12);
         if (i < 3)
             ck_assert_double_eq_tol(norm3(row[i].step + 3), trust * rules.step_limit_rad, 1e-12);
     }
-    for (int i = 0; i < walk.newton.row_count; i++) {
+    for (int i = 0; i < trace.newton.row_count; i++) {
         ck_assert(norm3(row[i].step) <= rules.step_limit_m * (1 + 1e-12));
         ck_assert(norm3(row[i].step + 3) <= rules.step_limit_rad * (1 + 1e-12));
     }
     for (int i = 0; i < 3; i++) /* the direction is kept */
         ck_assert_double_eq_tol(row->step[i] / norm3(row->step), (far[i] - GUESS[i]) / distance(far, GUESS, 0),
                                 1e-12);
-    assert_at(walk.newton.p, far, 1e-9);
-    ck_assert_int_eq(walk.newton.row_count,
+    assert_at(trace.newton.p, far, 1e-9);
+    ck_assert_int_eq(trace.newton.row_count,
                      15); /* 8.8 m: 2 m in the first 4 steps, then 0.75 m each, and the last */
-    assert_rows_tell_the_way(&walk);
+    assert_rows_tell_the_steps(&trace);
 }
 END_TEST
 
 /* After the first evaluation every other pose is worse than the gradient says. */
-static void spoil_trials(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+static void spoil_samples(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)newton;
     if (call > 0)
@@ -319,26 +319,26 @@ static void spoil_trials(int call, const struct ndt_newton *newton, struct ndt_e
 }
 
 /* Two iterations: the first goes on downhill, the second gains nothing by that. */
-START_TEST(trials_are_cut_and_end)
+START_TEST(line_search_steps_are_cut_and_end)
 {
-    ground.spoil = spoil_trials;
-    for (rules.max_trials = 1; rules.max_trials <= 6; rules.max_trials++) {
-        search();
-        ck_assert_int_eq(walk.newton.evaluations, 1 + 2 * rules.max_trials);
-        ck_assert_int_eq(walk.newton.row_count, 2);
-        ck_assert_int_eq(walk.rows[0].evaluations, 1 + rules.max_trials);
-        for (int i = 2; i <= rules.max_trials; i++) {
-            const double cut = distance(walk.asked[i].p, GUESS, 0) / distance(walk.asked[i - 1].p, GUESS, 0);
+    ground.spoil = spoil_samples;
+    for (rules.max_line_search_steps = 1; rules.max_line_search_steps <= 6; rules.max_line_search_steps++) {
+        solve();
+        ck_assert_int_eq(trace.newton.evaluations, 1 + 2 * rules.max_line_search_steps);
+        ck_assert_int_eq(trace.newton.row_count, 2);
+        ck_assert_int_eq(trace.rows[0].evaluations, 1 + rules.max_line_search_steps);
+        for (int i = 2; i <= rules.max_line_search_steps; i++) {
+            const double cut = distance(trace.asked[i].p, GUESS, 0) / distance(trace.asked[i - 1].p, GUESS, 0);
             ck_assert(cut >= NDT_CUT_LEAST - 1e-12 && cut <= NDT_CUT_MOST + 1e-12);
         }
-        assert_at(walk.newton.p, GUESS, 0);
-        assert_taken_at(&walk.newton.eval, GUESS, 0);
+        assert_at(trace.newton.p, GUESS, 0);
+        assert_taken_at(&trace.newton.eval, GUESS, 0);
     }
 }
 END_TEST
 
 /* The best of what was evaluated since this level was opened, as the machine should keep it. */
-static const struct entry *best_on_level(const struct walk *w)
+static const struct entry *best_on_level(const struct trace *w)
 {
     const struct entry *best = NULL;
     for (int i = 0; i < w->count; i++) {
@@ -354,22 +354,22 @@ static const struct entry *best_on_level(const struct walk *w)
 /* Gives up after every possible number of evaluations. */
 static void give_up_everywhere(int phases[2][2])
 {
-    search();
-    const int total = walk.newton.evaluations;
+    solve();
+    const int total = trace.newton.evaluations;
     ck_assert_int_gt(total, 3);
     for (int k = 0; k <= total; k++) {
         memset(&other, 0, sizeof(other));
         search_for(&other, ROWS, k);
         const struct ndt_newton *n = &other.newton;
         ck_assert_int_eq(n->evaluations, k);
-        assert_rows_tell_the_way(&other);
+        assert_rows_tell_the_steps(&other);
         if (k == total)
             continue;
         ck_assert_int_eq(n->stop, NDT_STOP_DEADLINE);
-        const struct entry *next = &walk.asked[k]; /* what it had asked for */
+        const struct entry *next = &trace.asked[k]; /* what it had asked for */
         phases[next->holding][next->phase]++;
         for (int i = 0; i < n->row_count - 1; i++)
-            ck_assert_mem_eq(&other.rows[i], &walk.rows[i], sizeof(other.rows[i]));
+            ck_assert_mem_eq(&other.rows[i], &trace.rows[i], sizeof(other.rows[i]));
         if (k == 0) { /* nothing is known */
             const struct ndt_eval none = {0};
             assert_at(n->p, GUESS, 0);
@@ -378,7 +378,7 @@ static void give_up_everywhere(int phases[2][2])
             ck_assert_mem_eq(n->p, next->p, sizeof(n->p));
             ck_assert(n->eval.score == best_on_level(&other)->score);
             if (!next->holding)
-                assert_belongs_to(&other, &n->eval, n->p, walk.asked[k - 1].level);
+                assert_belongs_to(&other, &n->eval, n->p, trace.asked[k - 1].level);
         } else {
             ck_assert_mem_eq(n->p, best_on_level(&other)->p, sizeof(n->p));
             assert_taken_at(&n->eval, n->p, next->level);
@@ -389,21 +389,21 @@ static void give_up_everywhere(int phases[2][2])
 /* One direction without information, across y and yaw; v is a unit vector in lever-scaled units. */
 static void make_weak(struct hill *hill, const double v[6])
 {
-    double scaled[36], lever[36] = {0};
+    double scaled[36], rotation_scale[36] = {0};
     struct ndt_newton n;
     place(&n);
     for (int i = 0; i < 36; i++)
         scaled[i] = 1000.0 * (i % 7 == 0) - 999.5 * v[i / 6] * v[i % 6];
     for (int i = 0; i < 3; i++)
-        lever[7 * i] = 1;
+        rotation_scale[7 * i] = 1;
     for (int i = 0; i < 9; i++)
-        lever[6 * (3 + i / 3) + 3 + i % 3] = n.lever_m[i];
+        rotation_scale[6 * (3 + i / 3) + 3 + i % 3] = n.rotation_scale_m[i];
     memset(hill->A, 0, sizeof(hill->A));
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
             for (int k = 0; k < 6; k++)
                 for (int l = 0; l < 6; l++)
-                    hill->A[6 * i + j] += lever[6 * i + k] * scaled[6 * k + l] * lever[6 * l + j];
+                    hill->A[6 * i + j] += rotation_scale[6 * i + k] * scaled[6 * k + l] * rotation_scale[6 * l + j];
 }
 
 static void unit6(struct world_random *random, double v[6])
@@ -433,7 +433,7 @@ START_TEST(giving_up_keeps_the_best_so_far)
     }
     give_up_everywhere(phases);
     ck_assert_int_gt(phases[0][NDT_PHASE_OPEN], 2);
-    ck_assert_int_gt(phases[0][NDT_PHASE_TRIAL], 5);
+    ck_assert_int_gt(phases[0][NDT_PHASE_LINE_SEARCH], 5);
     ck_assert_int_gt(phases[1][NDT_PHASE_OPEN], 0);
 }
 END_TEST
@@ -446,7 +446,7 @@ static void spoil_held(int call, const struct ndt_newton *newton, struct ndt_eva
         return;
     struct hill moved = ground.level[newton->level];
     moved.top[2] += 0.4;
-    *eval = score_at(&moved, newton->ask);
+    *eval = score_at(&moved, newton->query_pose);
 }
 
 START_TEST(giving_up_while_holding)
@@ -454,10 +454,10 @@ START_TEST(giving_up_while_holding)
     static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
     make_weak(&ground.level[0], v);
     ground.spoil = spoil_held;
-    search();
+    solve();
     int tried = 0;
-    for (int k = 1; k < walk.count; k++) {
-        if (walk.asked[k].phase != NDT_PHASE_TRIAL || !walk.asked[k].holding)
+    for (int k = 1; k < trace.count; k++) {
+        if (trace.asked[k].phase != NDT_PHASE_LINE_SEARCH || !trace.asked[k].holding)
             continue;
         search_for(&other, ROWS, k);
         ck_assert_mem_eq(other.newton.p, best_on_level(&other)->p, sizeof(other.newton.p));
@@ -474,17 +474,17 @@ START_TEST(giving_up_autoware)
     rules.variant = NDT_AUTOWARE;
     rules.level_count = 2;
     ground.level[1].top[0] = 1.0;
-    search();
-    const int total = walk.newton.evaluations;
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
+    solve();
+    const int total = trace.newton.evaluations;
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_CONVERGED);
     ck_assert_int_gt(total, 5);
     for (int k = 0; k < total; k++) {
         search_for(&other, ROWS, k);
         ck_assert_int_eq(other.newton.stop, NDT_STOP_DEADLINE);
-        ck_assert_mem_eq(other.newton.p, k ? walk.asked[k - 1].p : GUESS, sizeof(other.newton.p));
+        ck_assert_mem_eq(other.newton.p, k ? trace.asked[k - 1].p : GUESS, sizeof(other.newton.p));
         if (k)
             assert_taken_at(&other.newton.eval, other.newton.p, 1);
-        assert_rows_tell_the_way(&other);
+        assert_rows_tell_the_steps(&other);
     }
 }
 END_TEST
@@ -494,19 +494,19 @@ START_TEST(autoware_clamps_the_mixed_norm)
     rules.variant = NDT_AUTOWARE;
     rules.level_count = 2; /* the finest is the one */
     ground.level[1].top[1] = -0.7;
-    search();
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
-    ck_assert_int_eq(walk.newton.level, 1);
-    for (int i = 0; i < walk.newton.row_count; i++) {
+    solve();
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_CONVERGED);
+    ck_assert_int_eq(trace.newton.level, 1);
+    for (int i = 0; i < trace.newton.row_count; i++) {
         double norm = 0;
         for (int k = 0; k < 6; k++)
-            norm += walk.rows[i].step[k] * walk.rows[i].step[k];
+            norm += trace.rows[i].step[k] * trace.rows[i].step[k];
         ck_assert(sqrt(norm) <= rules.step_size * (1 + 1e-12));
         ck_assert(norm == 0 || sqrt(norm) >= rules.trans_epsilon / 2 * (1 - 1e-12));
-        ck_assert_int_eq(walk.rows[i].evaluations, i ? 1 : 2);
+        ck_assert_int_eq(trace.rows[i].evaluations, i ? 1 : 2);
     }
-    ck_assert_double_eq_tol(distance(walk.newton.p, ground.level[1].top, 0), 0, rules.trans_epsilon);
-    assert_rows_tell_the_way(&walk);
+    ck_assert_double_eq_tol(distance(trace.newton.p, ground.level[1].top, 0), 0, rules.trans_epsilon);
+    assert_rows_tell_the_steps(&trace);
 }
 END_TEST
 
@@ -523,14 +523,14 @@ START_TEST(a_slack_step_does_not_lose_the_best)
     memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
     ground.level[0].top[0] += 0.01;
     ground.spoil = spoil_a_little;
-    search();
-    ck_assert(walk.rows[0].step[0] > 0.009); /* it was taken */
-    assert_at(walk.newton.p, GUESS, 0);
-    assert_taken_at(&walk.newton.eval, GUESS, 0);
+    solve();
+    ck_assert(trace.rows[0].step[0] > 0.009); /* it was taken */
+    assert_at(trace.newton.p, GUESS, 0);
+    assert_taken_at(&trace.newton.eval, GUESS, 0);
 }
 END_TEST
 
-static void spoil_first_trial(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
+static void spoil_first_sample(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)newton;
     if (call == 1)
@@ -542,11 +542,11 @@ START_TEST(steps_that_were_cut_shorten_the_next)
     const double cut = NDT_TRUST_FIRST * NDT_CUT_LEAST, least = NDT_TRUST_LEAST;
     const double lengths[] = {cut, least, least * NDT_TRUST_GROWTH, least * NDT_TRUST_GROWTH * NDT_TRUST_GROWTH};
     ground.level[0].top[0] = 6;
-    ground.spoil = spoil_first_trial;
-    search();
+    ground.spoil = spoil_first_sample;
+    solve();
     for (int i = 0; i < 4; i++)
-        ck_assert_double_eq_tol(norm3(walk.rows[i].step), lengths[i] * rules.step_limit_m, 1e-9);
-    ck_assert_int_eq(walk.rows[0].evaluations, 3);
+        ck_assert_double_eq_tol(norm3(trace.rows[i].step), lengths[i] * rules.step_limit_m, 1e-9);
+    ck_assert_int_eq(trace.rows[0].evaluations, 3);
 }
 END_TEST
 
@@ -557,9 +557,9 @@ START_TEST(autoware_turns_downhill_steps_round)
     diagonal(ground.level[0].A, 10, 1000);
     memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
     ground.level[0].top[0] += 0.6; /* 1.9 deviations: a plain Newton step leads away */
-    search();
-    ck_assert(walk.rows[0].step[0] > 0);
-    assert_at(walk.newton.p, ground.level[0].top, rules.trans_epsilon);
+    solve();
+    ck_assert(trace.rows[0].step[0] > 0);
+    assert_at(trace.newton.p, ground.level[0].top, rules.trans_epsilon);
 }
 END_TEST
 
@@ -571,13 +571,13 @@ START_TEST(one_row_suffices)
     rules.level_count = 3;
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
         rules.variant = variant;
-        search();
+        solve();
         search_for(&other, 1, LOG);
-        ck_assert_int_gt(walk.newton.row_count, 3);
-        ck_assert_mem_eq(&walk.newton, &other.newton, sizeof(walk.newton));
-        ck_assert_mem_eq(&other.rows[0].step, &walk.rows[walk.newton.row_count - 1].step,
+        ck_assert_int_gt(trace.newton.row_count, 3);
+        ck_assert_mem_eq(&trace.newton, &other.newton, sizeof(trace.newton));
+        ck_assert_mem_eq(&other.rows[0].step, &trace.rows[trace.newton.row_count - 1].step,
                          sizeof(other.rows[0].step));
-        ck_assert_mem_eq(&other.rows[0].eval, &walk.rows[walk.newton.row_count - 1].eval,
+        ck_assert_mem_eq(&other.rows[0].eval, &trace.rows[trace.newton.row_count - 1].eval,
                          sizeof(other.rows[0].eval));
         for (size_t i = 0; i < sizeof(other.rows[1]); i++)
             ck_assert_uint_eq(((const unsigned char *)&other.rows[1])[i], 0xa5);
@@ -593,15 +593,15 @@ START_TEST(iterations_are_limited)
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
         rules.variant = variant;
         for (rules.max_iterations = 1; rules.max_iterations < 9; rules.max_iterations++) {
-            search();
-            ck_assert_int_eq(walk.newton.stop, NDT_STOP_ITERATIONS);
-            ck_assert_int_eq(walk.newton.row_count, rules.max_iterations);
-            double way_m = variant ? rules.max_iterations * rules.step_size : 0, trust = NDT_TRUST_FIRST;
+            solve();
+            ck_assert_int_eq(trace.newton.stop, NDT_STOP_ITERATIONS);
+            ck_assert_int_eq(trace.newton.row_count, rules.max_iterations);
+            double travelled_m = variant ? rules.max_iterations * rules.step_size : 0, trust = NDT_TRUST_FIRST;
             for (int i = 0; !variant && i < rules.max_iterations; i++, trust = fmin(1, NDT_TRUST_GROWTH * trust))
-                way_m += trust * rules.step_limit_m;
-            ck_assert_double_eq_tol(distance(walk.newton.p, GUESS, 0), way_m, 0.05);
-            assert_taken_at(&walk.newton.eval, walk.newton.p, walk.newton.level);
-            ck_assert_int_eq(walk.newton.level, 2);
+                travelled_m += trust * rules.step_limit_m;
+            ck_assert_double_eq_tol(distance(trace.newton.p, GUESS, 0), travelled_m, 0.05);
+            assert_taken_at(&trace.newton.eval, trace.newton.p, trace.newton.level);
+            ck_assert_int_eq(trace.newton.level, 2);
         }
     }
 }
@@ -611,31 +611,31 @@ START_TEST(levels_that_see_nothing)
 {
     rules.level_count = 3;
     ground.level[0].matched = 0;
-    search();
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_CONVERGED);
-    assert_at(walk.newton.p, ground.level[2].top, 1e-12);
-    ck_assert_int_eq(walk.rows[0].level, 1);
-    assert_at(walk.rows[0].p, GUESS, 0);
+    solve();
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_CONVERGED);
+    assert_at(trace.newton.p, ground.level[2].top, 1e-12);
+    ck_assert_int_eq(trace.rows[0].level, 1);
+    assert_at(trace.rows[0].p, GUESS, 0);
 
     ground.level[0].matched = 100;
     ground.level[2].matched = 0;
-    search();
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_OFF_MAP);
-    assert_at(walk.newton.p, ground.level[1].top, 1e-12);
-    ck_assert(walk.newton.eval.matched == 0);
+    solve();
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_OFF_MAP);
+    assert_at(trace.newton.p, ground.level[1].top, 1e-12);
+    ck_assert(trace.newton.eval.matched == 0);
 
     ground.level[0].matched = ground.level[1].matched = 0;
-    search();
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_OFF_MAP);
-    ck_assert_int_eq(walk.newton.evaluations, 3);
-    ck_assert_int_eq(walk.newton.row_count, 0);
-    assert_at(walk.newton.p, GUESS, 0);
+    solve();
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_OFF_MAP);
+    ck_assert_int_eq(trace.newton.evaluations, 3);
+    ck_assert_int_eq(trace.newton.row_count, 0);
+    assert_at(trace.newton.p, GUESS, 0);
 
     rules.variant = NDT_AUTOWARE;
-    search();
-    ck_assert_int_eq(walk.newton.stop, NDT_STOP_OFF_MAP);
-    ck_assert_int_eq(walk.newton.evaluations, 1);
-    assert_at(walk.newton.p, GUESS, 0);
+    solve();
+    ck_assert_int_eq(trace.newton.stop, NDT_STOP_OFF_MAP);
+    ck_assert_int_eq(trace.newton.evaluations, 1);
+    assert_at(trace.newton.p, GUESS, 0);
 }
 END_TEST
 
@@ -666,8 +666,8 @@ START_TEST(nan_sums_end_it)
         for (nan_call = 0; nan_call < 8; nan_call++)
             for (nan_parts = 1; nan_parts < 8; nan_parts++) {
                 rules.variant = variant;
-                search();
-                ck_assert_int_le(walk.newton.evaluations, rules.max_iterations * rules.max_trials + 4);
+                solve();
+                ck_assert_int_le(trace.newton.evaluations, rules.max_iterations * rules.max_line_search_steps + 4);
             }
 }
 END_TEST
@@ -679,8 +679,8 @@ START_TEST(weak_directions_stay_at_the_guess)
         double v[6], along = 0, to_top = 0, off[6], scaled[6], rest = 0;
         unit6(&random, v);
         make_weak(&ground.level[0], v);
-        search();
-        const struct ndt_newton *n = &walk.newton;
+        solve();
+        const struct ndt_newton *n = &trace.newton;
         ck_assert_int_eq(n->stop, NDT_STOP_CONVERGED);
         ck_assert_int_eq(n->weak.count, 1);
         for (int i = 0; i < 6; i++)
@@ -688,21 +688,21 @@ START_TEST(weak_directions_stay_at_the_guess)
         ck_assert_double_eq_tol(fabs(along), 1, 1e-9);
         for (int i = 0; i < 6; i++)
             off[i] = n->p[i] - GUESS[i];
-        ndt_newton_turn_rotation(n->lever_m, off, scaled);
+        ndt_newton_turn_rotation(n->rotation_scale_m, off, scaled);
         along = 0;
         for (int i = 0; i < 6; i++)
             along += v[i] * scaled[i];
         ck_assert_msg(fabs(along) < 1e-9, "it has moved %g along the weak direction", along);
         for (int i = 0; i < 6; i++)
             off[i] = ground.level[0].top[i] - n->p[i];
-        ndt_newton_turn_rotation(n->lever_m, off, scaled);
+        ndt_newton_turn_rotation(n->rotation_scale_m, off, scaled);
         for (int i = 0; i < 6; i++)
             to_top += v[i] * scaled[i];
         for (int i = 0; i < 6; i++)
             rest += pow(scaled[i] - to_top * v[i], 2);
         ck_assert_msg(sqrt(rest) < 1e-3, "across it is %g away from the top", sqrt(rest));
         ck_assert_int_eq(n->holding, 1);
-        assert_belongs_to(&walk, &n->eval, n->p, 0);
+        assert_belongs_to(&trace, &n->eval, n->p, 0);
     }
 }
 END_TEST
@@ -729,20 +729,20 @@ START_TEST(oscillation_is_counted)
     ground.spoil = spoil_by_turns;
     rules.variant = NDT_AUTOWARE;
     for (rules.max_iterations = 1; rules.max_iterations < 12; rules.max_iterations++) {
-        search();
-        ck_assert_int_eq(walk.newton.row_count, rules.max_iterations);
+        solve();
+        ck_assert_int_eq(trace.newton.row_count, rules.max_iterations);
         /* The first step has none to reverse, and is none to be reversed. */
-        ck_assert_int_eq(walk.newton.oscillation, rules.max_iterations > 2 ? rules.max_iterations - 2 : 0);
+        ck_assert_int_eq(trace.newton.oscillation, rules.max_iterations > 2 ? rules.max_iterations - 2 : 0);
     }
     ground.spoil = spoil_sideways;
-    search();
-    ck_assert_int_gt(walk.newton.row_count, 5);
-    ck_assert_int_eq(walk.newton.oscillation, 0);
+    solve();
+    ck_assert_int_gt(trace.newton.row_count, 5);
+    ck_assert_int_eq(trace.newton.oscillation, 0);
 }
 END_TEST
 
 /* The same search, but the machine and its rows move to another place before every call. */
-static void search_while_moving(struct walk *w)
+static void solve_while_moving(struct trace *w)
 {
     static struct ndt_newton place_a, place_b;
     static struct ndt_newton_row rows_a[ROWS], rows_b[ROWS];
@@ -764,7 +764,7 @@ static void search_while_moving(struct walk *w)
         rows = next_rows, next_rows = free_rows;
         rules_b = rules;
         const struct ndt_eval eval = sums_for(now, w->count++);
-        ndt_newton_take(now, &rules_b, rows, ROWS, &eval);
+        ndt_newton_step(now, &rules_b, rows, ROWS, &eval);
         memset(&rules_b, 0x77, sizeof(rules_b));
     }
     w->newton = *now;
@@ -780,11 +780,11 @@ START_TEST(it_can_be_moved_between_calls)
     make_weak(&ground.level[2], v);
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
         rules.variant = variant;
-        search();
-        search_while_moving(&other);
-        ck_assert_int_gt(walk.newton.evaluations, 5);
-        ck_assert_mem_eq(&walk.newton, &other.newton, sizeof(walk.newton));
-        ck_assert_mem_eq(walk.rows, other.rows, ROWS * sizeof(walk.rows[0]));
+        solve();
+        solve_while_moving(&other);
+        ck_assert_int_gt(trace.newton.evaluations, 5);
+        ck_assert_mem_eq(&trace.newton, &other.newton, sizeof(trace.newton));
+        ck_assert_mem_eq(trace.rows, other.rows, ROWS * sizeof(trace.rows[0]));
     }
 }
 END_TEST
@@ -925,7 +925,7 @@ START_TEST(weak_directions_against_eigenvalues)
         struct ndt_newton n;
         place(&n);
         for (int i = 0; i < 9; i++)
-            n.per_lever[i] = i % 4 == 0;
+            n.inverse_rotation_scale[i] = i % 4 == 0;
         random_spectrum(&random, round % 6, round % 7 == 0 ? 0.3 : 0, lambda);
         random_matrix(&random, lambda, upper);
         for (int i = 0; i < 21; i++)
@@ -965,7 +965,7 @@ static void saddle_free(const double upper[21], const double g[6], double d[6], 
 START_TEST(newton_step_against_eigenvalues)
 {
     struct world_random random = {6};
-    int plain = 0, other_way = 0;
+    int plain = 0, other_candidate = 0;
     for (int round = 0; round < MATRICES; round++) {
         double lambda[6], upper[21], values[6], wanted[6], d[6], L[36], rise = 0, size = 0, off = 0;
         struct ndt_eval eval = {0};
@@ -977,7 +977,7 @@ START_TEST(newton_step_against_eigenvalues)
         saddle_free(upper, eval.gradient, wanted, values);
         if (fabs(values[0]) < 2 * rules.eigenvalue_floor * values[5])
             continue;
-        newton_step(&eval, rules.eigenvalue_floor, d);
+        newton_direction(&eval, rules.eigenvalue_floor, d);
         const double condition = values[5] / values[0];
         for (int i = 0; i < 6; i++) {
             rise += d[i] * eval.gradient[i];
@@ -988,12 +988,12 @@ START_TEST(newton_step_against_eigenvalues)
         const int is_plain = factor_cholesky6(upper, NDT_SAFE_PIVOT, L);
         ck_assert(!is_plain || values[0] > 0);
         plain += is_plain;
-        other_way += !is_plain && values[0] < 0;
+        other_candidate += !is_plain && values[0] < 0;
         ck_assert_msg(off <= size * fmax(1e-9, 1e-13 * fabs(condition)), "off by %g of %g, condition %g", off, size,
                       condition);
     }
     ck_assert_int_gt(plain, MATRICES / 5);
-    ck_assert_int_gt(other_way, MATRICES / 10);
+    ck_assert_int_gt(other_candidate, MATRICES / 10);
 }
 END_TEST
 
@@ -1033,7 +1033,7 @@ START_TEST(plain_step_in_any_units)
 }
 END_TEST
 
-static TCase *searches(void)
+static TCase *solves(void)
 {
     TCase *all = tcase_create("searches");
     tcase_add_checked_fixture(all, setup, NULL);
@@ -1042,7 +1042,7 @@ static TCase *searches(void)
     tcase_add_test(all, gaussian_is_climbed_from_outside_its_inflection);
     tcase_add_test(all, steps_are_capped_apart);
     tcase_add_test(all, capped_steps_lead_uphill);
-    tcase_add_test(all, trials_are_cut_and_end);
+    tcase_add_test(all, line_search_steps_are_cut_and_end);
     tcase_add_test(all, giving_up_keeps_the_best_so_far);
     tcase_add_test(all, giving_up_while_holding);
     tcase_add_test(all, giving_up_autoware);
@@ -1077,7 +1077,7 @@ static TCase *matrices(void)
 int main(void)
 {
     Suite *suite = suite_create("newton");
-    suite_add_tcase(suite, searches());
+    suite_add_tcase(suite, solves());
     suite_add_tcase(suite, matrices());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -82,7 +82,7 @@ START_TEST(defaults_agree_with_align)
     ck_assert_double_eq(have->fine_stop_m, want.fine_stop_m);
     ck_assert_double_eq(have->fine_stop_rad, want.fine_stop_rad);
     ck_assert_double_eq(have->fine_stop_gain, want.fine_stop_gain);
-    ck_assert_int_eq(have->max_trials, want.max_trials);
+    ck_assert_int_eq(have->max_line_search_steps, want.max_line_search_steps);
     ck_assert_double_eq(have->trans_epsilon, want.trans_epsilon);
     ck_assert_double_eq(have->step_size, want.step_size);
     ck_assert_double_eq(have->score_threshold, want.score_threshold);

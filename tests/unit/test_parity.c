@@ -84,7 +84,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void judge(struct parity *parity, const char *what)
+static void assess(struct parity *parity, const char *what)
 {
     qsort(parity->off_m, parity->count, sizeof(double), ascending);
     qsort(parity->off_rad, parity->count, sizeof(double), ascending);
@@ -117,7 +117,7 @@ START_TEST(synthetic_scans_end_at_the_same_poses)
         ck_assert_int_eq(world_scan(&scan, &world, i, 1000, &truth, 30.0, &err), NDT_OK);
         compare(&parity, &scan, &guess);
     }
-    judge(&parity, "synthetic street");
+    assess(&parity, "synthetic street");
     close_parity(&parity);
     ndt_cloud_free(&scan);
     ndt_cloud_free(&points);
@@ -169,7 +169,7 @@ START_TEST(real_scans_end_at_the_same_poses)
     open_parity(&parity, &points);
     for (size_t i = 1; i < truth.count; i += 2)
         compare_real_scan(&parity, pre, dir, i, &truth.poses[i].T_map_sensor, &random);
-    judge(&parity, "KITTI 0005, odd scans");
+    assess(&parity, "KITTI 0005, odd scans");
     close_parity(&parity);
     ndt_preprocessor_destroy(pre);
     ndt_trajectory_free(&truth);

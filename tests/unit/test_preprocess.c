@@ -106,7 +106,7 @@ START_TEST(the_sample_is_exact_seeded_and_in_order)
 END_TEST
 
 /* A sensor drives and turns past fixed points and sees each at its own time: undone, they stand still. */
-static void sweep_of_fixed_points(const struct ndt_twist *twist, enum ndt_deskew deskew)
+static void sweep_of_fixed_points(const struct ndt_twist *twist, enum ndt_deskew_mode deskew)
 {
     raw.count = 0;
     for (int i = -45; i <= 45; i++) {
@@ -136,7 +136,7 @@ static void assert_fixed(double tolerance_m)
 
 START_TEST(every_mode_undoes_a_sweep)
 {
-    const enum ndt_deskew modes[] = {NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW};
+    const enum ndt_deskew_mode modes[] = {NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW};
     const struct ndt_twist twist = {{15, 0.5, 0.2}, {0.05, -0.03, 0.8}};
     params.voxel_m = 0;
     for (size_t m = 0; m < 3; m++) {
@@ -289,7 +289,8 @@ START_TEST(odometry_twists_are_integrated)
 }
 END_TEST
 
-/* A recording that is started again: what is found there counts, and the velocity comes back with the second scan. */
+/* A recording that is started again: what is found there counts, and the velocity comes back with the second scan.
+ */
 START_TEST(time_that_begins_anew_is_followed)
 {
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);

@@ -10,13 +10,13 @@
 
 #include "ndt/preprocess.h"
 
-enum { KNOTS = 64, MOST = 40000 };
+enum { SEGMENTS = 64, MOST = 40000 };
 static const double PARTS = 1048576; /* of a cell and of a sweep, in whole numbers */
 
 /* The plain preprocessor. */
-struct plain_sweep {
+struct plain_deskew {
     float start_s, per_s;
-    float knots[KNOTS + 2][12];
+    float segments[SEGMENTS + 2][12];
 };
 
 struct plain_cell {
@@ -35,58 +35,58 @@ static struct plain {
     struct plain_points kept, filtered, sampled, again;
     struct plain_cell cells[MOST];
     size_t cell_count;
-    struct plain_sweep sweep;
+    struct plain_deskew deskew;
     struct ndt_twist twist;
     double start_s, end_s, reference_s;
 } plain;
 
-static void set_knot(float knot[12], const struct ndt_pose *T)
+static void set_segment(float segment[12], const struct ndt_pose *T)
 {
     double R[9];
     ndt_pose_rotation(T, R);
     for (int i = 0; i < 9; i++)
-        knot[i] = (float)R[i];
+        segment[i] = (float)R[i];
     for (int i = 0; i < 3; i++)
-        knot[9 + i] = (float)T->t_m[i];
+        segment[9 + i] = (float)T->t_m[i];
 }
 
-static double knot_time(struct plain_sweep *sweep, double start_s, double end_s, int i)
+static double segment_time(struct plain_deskew *deskew, double start_s, double end_s, int i)
 {
     const double length_s = end_s - start_s > 1e-9 ? end_s - start_s : 1e-9;
-    sweep->start_s = (float)start_s;
-    sweep->per_s = (float)(KNOTS / length_s);
-    return start_s + length_s * i / KNOTS;
+    deskew->start_s = (float)start_s;
+    deskew->per_s = (float)(SEGMENTS / length_s);
+    return start_s + length_s * i / SEGMENTS;
 }
 
-static void plain_sweep_set(struct plain_sweep *sweep, const struct ndt_twist *twist, double start_s, double end_s,
-                            double reference_s)
+static void plain_deskew_set(struct plain_deskew *deskew, const struct ndt_twist *twist, double start_s,
+                             double end_s, double reference_s)
 {
-    for (int i = 0; i < KNOTS + 2; i++) {
-        const double t_s = knot_time(sweep, start_s, end_s, i);
+    for (int i = 0; i < SEGMENTS + 2; i++) {
+        const double t_s = segment_time(deskew, start_s, end_s, i);
         const struct ndt_pose T = ndt_pose_exp(twist, t_s - reference_s);
-        set_knot(sweep->knots[i], &T);
+        set_segment(deskew->segments[i], &T);
     }
 }
 
-static void plain_sweep_set_change(struct plain_sweep *sweep, const struct ndt_twist *from,
-                                   const struct ndt_twist *to, double start_s, double end_s, double reference_s)
+static void plain_deskew_set_change(struct plain_deskew *deskew, const struct ndt_twist *from,
+                                    const struct ndt_twist *to, double start_s, double end_s, double reference_s)
 {
-    for (int i = 0; i < KNOTS + 2; i++) {
-        const double t_s = knot_time(sweep, start_s, end_s, i);
+    for (int i = 0; i < SEGMENTS + 2; i++) {
+        const double t_s = segment_time(deskew, start_s, end_s, i);
         const struct ndt_pose before = ndt_pose_exp(from, t_s - reference_s);
         const struct ndt_pose after = ndt_pose_exp(to, t_s - reference_s);
         const struct ndt_pose undone = ndt_pose_inverse(&before);
         const struct ndt_pose T = ndt_pose_compose(&after, &undone);
-        set_knot(sweep->knots[i], &T);
+        set_segment(deskew->segments[i], &T);
     }
 }
 
-static void plain_sweep_apply(const struct plain_sweep *sweep, float time_s, float p_m[3])
+static void plain_deskew_apply(const struct plain_deskew *deskew, float time_s, float p_m[3])
 {
-    float at = (time_s - sweep->start_s) * sweep->per_s;
-    at = fminf(fmaxf(at, 0), KNOTS);
+    float at = (time_s - deskew->start_s) * deskew->per_s;
+    at = fminf(fmaxf(at, 0), SEGMENTS);
     const int i = (int)at;
-    const float s = at - (float)i, *a = sweep->knots[i], *b = sweep->knots[i + 1];
+    const float s = at - (float)i, *a = deskew->segments[i], *b = deskew->segments[i + 1];
     const float x = p_m[0], y = p_m[1], z = p_m[2];
     for (int k = 0; k < 3; k++) {
         const float first = a[3 * k] * x + a[3 * k + 1] * y + a[3 * k + 2] * z + a[9 + k];
@@ -108,7 +108,7 @@ static float arc_tangent(float y, float x)
     return y < 0 ? -r : r;
 }
 
-static float plain_sweep_azimuth_time(float x_m, float y_m, double sweep_s, int clockwise)
+static float plain_deskew_azimuth_time(float x_m, float y_m, double sweep_s, int clockwise)
 {
     const float turn = arc_tangent(y_m, x_m) * 0.159154943f; /* -1/2 .. 1/2 */
     return (float)sweep_s * (clockwise ? -turn : turn);
@@ -132,8 +132,8 @@ static float point_time(const struct ndt_preprocess_params *params, const struct
         return 0;
     if (params->deskew == NDT_DESKEW_TIME)
         return raw->time_s[i];
-    return plain_sweep_azimuth_time(raw->x_m[i], raw->y_m[i], params->sweep_s,
-                                    params->deskew == NDT_DESKEW_AZIMUTH_CW);
+    return plain_deskew_azimuth_time(raw->x_m[i], raw->y_m[i], params->sweep_s,
+                                     params->deskew == NDT_DESKEW_AZIMUTH_CW);
 }
 
 /* Usable points with their times, not yet moved. */
@@ -168,11 +168,11 @@ static void crop(const struct ndt_preprocess_params *params, const struct ndt_cl
     }
 }
 
-static void move_points(const struct plain_sweep *sweep, const struct plain_points *in, struct plain_points *out)
+static void move_points(const struct plain_deskew *deskew, const struct plain_points *in, struct plain_points *out)
 {
     for (size_t i = 0; i < in->count; i++) {
         float p_m[3] = {in->x_m[i], in->y_m[i], in->z_m[i]};
-        plain_sweep_apply(sweep, in->time_s[i], p_m);
+        plain_deskew_apply(deskew, in->time_s[i], p_m);
         out->x_m[i] = p_m[0];
         out->y_m[i] = p_m[1];
         out->z_m[i] = p_m[2];
@@ -269,8 +269,8 @@ static void plain_preprocess(const struct ndt_preprocess_params *params, const s
     plain.twist = twist ? *twist : (struct ndt_twist){0};
     crop(params, raw);
     if (params->deskew != NDT_DESKEW_OFF) {
-        plain_sweep_set(&plain.sweep, &plain.twist, plain.start_s, plain.end_s, plain.reference_s);
-        move_points(&plain.sweep, &plain.kept, &plain.kept);
+        plain_deskew_set(&plain.deskew, &plain.twist, plain.start_s, plain.end_s, plain.reference_s);
+        move_points(&plain.deskew, &plain.kept, &plain.kept);
     }
     if (params->voxel_m > 0) {
         plain_filter((float)params->voxel_m);
@@ -285,8 +285,8 @@ static void plain_preprocess_again(const struct ndt_preprocess_params *params, c
     plain.again = plain.sampled;
     if (params->deskew == NDT_DESKEW_OFF)
         return;
-    plain_sweep_set_change(&plain.sweep, &plain.twist, twist, plain.start_s, plain.end_s, plain.reference_s);
-    move_points(&plain.sweep, &plain.sampled, &plain.again);
+    plain_deskew_set_change(&plain.deskew, &plain.twist, twist, plain.start_s, plain.end_s, plain.reference_s);
+    move_points(&plain.deskew, &plain.sampled, &plain.again);
 }
 
 static struct ndt_error err;
@@ -366,8 +366,8 @@ static void compare(void)
 /* Every mode, with and without filter and sample. */
 static void compare_all(void)
 {
-    static const enum ndt_deskew modes[] = {NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW,
-                                            NDT_DESKEW_AZIMUTH_CCW};
+    static const enum ndt_deskew_mode modes[] = {NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW,
+                                                 NDT_DESKEW_AZIMUTH_CCW};
     static const double voxels_m[] = {0, 0.5, 0.3, 4};
     static const uint32_t samples[] = {0, 1, 100, 1500, 1000000};
     for (size_t m = 0; m < 4; m++)
@@ -644,7 +644,7 @@ START_TEST(random_points_give_the_same_bits)
         }
         params.voxel_m = uniform(0, 2);
         params.sample_count = (uint32_t)below(3000);
-        params.deskew = (enum ndt_deskew)below(4);
+        params.deskew = (enum ndt_deskew_mode)below(4);
         params.min_range_m = uniform(0, 5);
         params.max_range_m = uniform(10, 200);
         compare();
@@ -732,7 +732,7 @@ START_TEST(nothing_is_allocated_after_the_largest_scan)
     int failures = 0;
     const unsigned long before = allocations; /* no assertion from here on: they allocate */
     for (int i = 0; i < 40; i++) {
-        params.deskew = (enum ndt_deskew)(i % 4);
+        params.deskew = (enum ndt_deskew_mode)(i % 4);
         params.voxel_m = i % 5 ? 0.02 * i : 0;
         params.sample_count = (uint32_t)(i % 3) * 1000;
         raw.count = MOST - (size_t)(i % 7) * 5000;

@@ -37,10 +37,10 @@ static struct ndt_result_message result(uint64_t seq)
     return message;
 }
 
-static void send_one(struct ndtd_outlet *outlet, uint64_t seq)
+static void send_one(struct ndtd_result_sender *sender, uint64_t seq)
 {
     const struct ndt_result_message message = result(seq);
-    ck_assert_msg(ndtd_outlet_send(outlet, &message, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_result_sender_send(sender, &message, &err) == NDT_OK, "%s", err.text);
 }
 
 /* The seq of the next result; -1: none came. */
@@ -65,13 +65,13 @@ static void no_more(void *subscriber)
 
 START_TEST(test_everybody_gets_everything)
 {
-    struct ndtd_outlet *outlet;
-    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    struct ndtd_result_sender *sender;
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *a = live_connect(context, ZMQ_SUB, endpoint.address),
          *b = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 2);
     for (uint64_t seq = 1; seq <= 100; seq++)
-        send_one(outlet, seq);
+        send_one(sender, seq);
     for (long seq = 1; seq <= 100; seq++) {
         ck_assert_int_eq(next_seq(a), seq);
         ck_assert_int_eq(next_seq(b), seq);
@@ -80,24 +80,24 @@ START_TEST(test_everybody_gets_everything)
     ck_assert_uint_eq(ndtd_publisher_counters(publisher).lost, 0);
     zmq_close(a);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
-    send_one(outlet, 101);
+    send_one(sender, 101);
     ck_assert_int_eq(next_seq(b), 101);
     zmq_close(b);
     live_until(ndtd_publisher_counters(publisher).subscribers == 0);
-    ndtd_outlet_close(outlet);
+    ndtd_result_sender_close(sender);
 }
 END_TEST
 
 /* The late one gets the last result, once; the others do not get it again. */
 START_TEST(test_last_value)
 {
-    struct ndtd_outlet *outlet;
-    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    struct ndtd_result_sender *sender;
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *early = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     no_more(early); /* there is no last value yet */
-    send_one(outlet, 1);
-    send_one(outlet, 2);
+    send_one(sender, 1);
+    send_one(sender, 2);
     ck_assert_int_eq(next_seq(early), 1);
     ck_assert_int_eq(next_seq(early), 2);
     for (int i = 0; i < 3; i++) {
@@ -110,48 +110,48 @@ START_TEST(test_last_value)
     no_more(early);
     void *late = live_connect(context, ZMQ_SUB, endpoint.address);
     ck_assert_int_eq(next_seq(late), 2);
-    send_one(outlet, 3);
+    send_one(sender, 3);
     ck_assert_int_eq(next_seq(late), 3);
     ck_assert_int_eq(next_seq(early), 3);
     no_more(late);
     zmq_close(early);
     zmq_close(late);
-    ndtd_outlet_close(outlet);
+    ndtd_result_sender_close(sender);
 }
 END_TEST
 
 /* A subscriber with a topic, and one that takes a topic back, still have the rest of theirs. */
 START_TEST(test_topics)
 {
-    struct ndtd_outlet *outlet;
-    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    struct ndtd_result_sender *sender;
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
     ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_SUBSCRIBE, "topic", 5), 0);
     live_until(ndtd_publisher_counters(publisher).subscribers == 2);
     ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_UNSUBSCRIBE, "topic", 5), 0);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
-    send_one(outlet, 7);
+    send_one(sender, 7);
     ck_assert_int_eq(next_seq(subscriber), 7);
     zmq_close(subscriber);
-    ndtd_outlet_close(outlet);
+    ndtd_result_sender_close(sender);
 }
 END_TEST
 
 /* One subscriber never reads; the other one gets all, and sending takes no longer. */
 START_TEST(test_slow_subscriber)
 {
-    struct ndtd_outlet *outlet;
+    struct ndtd_result_sender *sender;
     ndtd_publisher_close(publisher);
     endpoint.high_water_mark = 10;
     ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
-    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *slow = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
     live_int(slow, ZMQ_RCVHWM, 1);
     ck_assert_int_eq(zmq_connect(slow, endpoint.address), 0);
     void *quick = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 2);
     for (long seq = 1; seq <= 2000; seq++) {
-        send_one(outlet, (uint64_t)seq);
+        send_one(sender, (uint64_t)seq);
         ck_assert_int_eq(next_seq(quick), seq);
     }
     ck_assert_uint_eq(ndtd_publisher_counters(publisher).lost, 0);
@@ -167,23 +167,23 @@ START_TEST(test_slow_subscriber)
     ck_assert_int_lt(count, 2000);
     zmq_close(slow);
     zmq_close(quick);
-    ndtd_outlet_close(outlet);
+    ndtd_result_sender_close(sender);
 }
 END_TEST
 
 static void *send_many(void *argument)
 {
-    struct ndtd_outlet *outlet;
+    struct ndtd_result_sender *sender;
     struct ndt_error why = {""};
     const uint64_t first = *(const uint64_t *)argument;
-    if (ndtd_outlet_open(&outlet, publisher, &why) != NDT_OK)
+    if (ndtd_result_sender_open(&sender, publisher, &why) != NDT_OK)
         return NULL;
     for (uint64_t i = 0; i < 200; i++) {
         const struct ndt_result_message message = result(first + i);
-        if (ndtd_outlet_send(outlet, &message, &why) != NDT_OK)
+        if (ndtd_result_sender_send(sender, &message, &why) != NDT_OK)
             break;
     }
-    ndtd_outlet_close(outlet);
+    ndtd_result_sender_close(sender);
     return argument;
 }
 
@@ -214,13 +214,13 @@ END_TEST
 /* What was handed over before close arrives. */
 START_TEST(test_close_sends)
 {
-    struct ndtd_outlet *outlet;
-    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
+    struct ndtd_result_sender *sender;
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     for (uint64_t seq = 1; seq <= 500; seq++)
-        send_one(outlet, seq);
-    ndtd_outlet_close(outlet);
+        send_one(sender, seq);
+    ndtd_result_sender_close(sender);
     ndtd_publisher_close(publisher);
     publisher = NULL;
     for (long seq = 1; seq <= 500; seq++)
@@ -232,15 +232,15 @@ END_TEST
 /* A subscriber survives the restart of the publisher, without doing anything. */
 START_TEST(test_restart)
 {
-    struct ndtd_outlet *outlet;
+    struct ndtd_result_sender *sender;
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     ndtd_publisher_close(publisher);
     ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
-    ck_assert_int_eq(ndtd_outlet_open(&outlet, publisher, &err), NDT_OK);
-    send_one(outlet, 1); /* whether it is there already or comes late */
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
+    send_one(sender, 1); /* whether it is there already or comes late */
     ck_assert_int_eq(next_seq(subscriber), 1);
-    ndtd_outlet_close(outlet);
+    ndtd_result_sender_close(sender);
     zmq_close(subscriber);
 }
 END_TEST

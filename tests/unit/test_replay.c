@@ -231,7 +231,7 @@ START_TEST(a_drive_is_localised_and_every_file_written)
 }
 END_TEST
 
-START_TEST(the_same_again_meets_the_expectation)
+START_TEST(the_same_again_meets_the_reference)
 {
     write_drive(1, 1);
     must_run();
@@ -390,7 +390,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_drive_is_localised_and_every_file_written);
-    tcase_add_test(tests, the_same_again_meets_the_expectation);
+    tcase_add_test(tests, the_same_again_meets_the_reference);
     tcase_add_test(tests, skip_starts_from_truth_and_limit_stops);
     tcase_add_test(tests, skip_without_truth_needs_a_pose);
     tcase_add_test(tests, skipping_everything_is_refused);

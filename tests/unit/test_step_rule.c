@@ -16,11 +16,11 @@ static void setup(void)
     const double second_m2[6] = {1, 0, 0, 1, 0, 1};
     memset(&newton, 0, sizeof(newton));
     newton.R0[0] = newton.R0[4] = newton.R0[8] = 1;
-    ndt_newton_set_levers(&newton, second_m2);
+    ndt_newton_set_rotation_scale(&newton, second_m2);
     rules = (struct ndt_newton_rules){.variant = NDT_ROBUST,
                                       .level_count = 1,
                                       .max_iterations = 30,
-                                      .max_trials = 2,
+                                      .max_line_search_steps = 2,
                                       .step_limit_m = 1,
                                       .step_limit_rad = 1,
                                       .eigenvalue_floor = 1e-6,
@@ -35,7 +35,7 @@ static struct ndt_eval paraboloid(double top_m)
     static const int diagonal[6] = {0, 6, 11, 15, 18, 20};
     struct ndt_eval eval = {.score = 1000, .matched = 10, .pairs = 10};
     for (int i = 0; i < 6; i++) {
-        const double off = newton.ask[i] - (i == 0 ? top_m : 0);
+        const double off = newton.query_pose[i] - (i == 0 ? top_m : 0);
         eval.score -= 50 * off * off;
         eval.gradient[i] = -100 * off;
         eval.hessian[diagonal[i]] = -100;
@@ -43,16 +43,16 @@ static struct ndt_eval paraboloid(double top_m)
     return eval;
 }
 
-static void take(const struct ndt_eval *eval)
+static void step(const struct ndt_eval *eval)
 {
-    ndt_newton_take(&newton, &rules, rows, ROWS, eval);
+    ndt_newton_step(&newton, &rules, rows, ROWS, eval);
 }
 
 START_TEST(small_last_step_is_made_without_evaluation)
 {
     ndt_newton_begin(&newton, &rules);
     const struct ndt_eval eval = paraboloid(0.004);
-    take(&eval);
+    step(&eval);
     ck_assert(!newton.wants_eval);
     ck_assert_int_eq(newton.evaluations, 1);
     ck_assert_int_eq(newton.stop, NDT_STOP_CONVERGED);
@@ -67,8 +67,8 @@ START_TEST(steps_begin_short_and_grow)
     ndt_newton_begin(&newton, &rules);
     while (newton.wants_eval) {
         const struct ndt_eval eval = paraboloid(10);
-        take(&eval);
-        const double step = newton.wants_eval ? newton.ask[0] - newton.p[0] : last;
+        step(&eval);
+        const double step = newton.wants_eval ? newton.query_pose[0] - newton.p[0] : last;
         if (newton.evaluations == 1)
             ck_assert_double_eq_tol(step, 0.25, 1e-12);
         else if (newton.evaluations < 5)
@@ -87,13 +87,13 @@ START_TEST(step_that_is_too_long_is_cut_to_the_top_of_a_cubic)
     const double c = 100 / (3 * 0.1 * 0.1);
     ndt_newton_begin(&newton, &rules);
     struct ndt_eval eval = paraboloid(1);
-    take(&eval);
-    ck_assert_double_eq_tol(newton.ask[0], 0.25, 1e-12);
+    step(&eval);
+    ck_assert_double_eq_tol(newton.query_pose[0], 0.25, 1e-12);
     eval.score = 950 + 100 * 0.25 - c * pow(0.25, 3);
     eval.gradient[0] = 100 - 3 * c * 0.25 * 0.25;
     ck_assert_double_lt(eval.score, 950);
-    take(&eval);
-    ck_assert_double_eq_tol(newton.ask[0], 0.1, 1e-9);
+    step(&eval);
+    ck_assert_double_eq_tol(newton.query_pose[0], 0.1, 1e-9);
     ck_assert_double_eq(newton.p[0], 0);
 }
 END_TEST
@@ -104,10 +104,10 @@ START_TEST(goes_on_downhill_a_few_times_and_keeps_the_best)
     double score = 1000;
     ndt_newton_begin(&newton, &rules);
     while (newton.wants_eval) {
-        struct ndt_eval eval = paraboloid(newton.ask[0] + 1);
+        struct ndt_eval eval = paraboloid(newton.query_pose[0] + 1);
         eval.score = score;
         score -= 100;
-        take(&eval);
+        step(&eval);
     }
     ck_assert_int_eq(newton.row_count, 5); /* four downhill steps, and the one that was not made */
     ck_assert_int_eq(newton.evaluations, 1 + 5 * 2);

@@ -80,7 +80,7 @@ static void give_start(void)
     must(give(NDT_MESSAGE_INITIAL_POSE, &drive.start, 0, 0));
 }
 
-static const struct ndt_result_message *ask(size_t i)
+static const struct ndt_result_message *send_request(size_t i)
 {
     must(give(NDT_MESSAGE_SCAN, &drive.scans[i], i, 0));
     sem_wait(&answered);
@@ -99,7 +99,7 @@ START_TEST(answers_are_those_of_the_pipeline)
                              &record, &err));
     give_start();
     for (size_t i = 0; i < DRIVE_SCANS; i++) {
-        const struct ndt_result_message *got = ask(i);
+        const struct ndt_result_message *got = send_request(i);
         must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_SCAN, drive.scans[i].data, drive.scans[i].size, &emitted,
                                  &record, &err));
         ck_assert_int_eq(got->result.outcome, NDT_CONVERGED);
@@ -136,7 +136,7 @@ START_TEST(too_late_is_answered_with_the_prediction)
 {
     start(drive.map);
     give_start();
-    (void)ask(0);
+    (void)send_request(0);
     must(give(NDT_MESSAGE_SCAN, &drive.scans[1], 1, 61e6));
     sem_wait(&answered);
     const struct ndt_result_message *got = &answers[1];
@@ -144,7 +144,7 @@ START_TEST(too_late_is_answered_with_the_prediction)
     ck_assert_int_eq(got->result.iterations, 0);
     ck_assert_double_ge(got->queue_us, 61e6);
     ck_assert_double_lt(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[1]), 0.3);
-    ck_assert_int_eq(ask(2)->result.outcome, NDT_CONVERGED);
+    ck_assert_int_eq(send_request(2)->result.outcome, NDT_CONVERGED);
 }
 END_TEST
 
@@ -152,31 +152,31 @@ END_TEST
  */
 START_TEST(slow_scans_are_answered_by_measuring_again)
 {
-    static struct ndtd_route first, now;
+    static struct ndtd_autotune_result first, now;
     char delay_ms[32];
     set("routing.recheck_s", "0.001");
     start(drive.map);
     give_start();
-    ndtd_worker_route(worker, &first);
-    ck_assert_int_eq(first.source, NDTD_ROUTE_MEASURED);
+    ndtd_worker_autotune_result(worker, &first);
+    ck_assert_int_eq(first.source, NDTD_AUTOTUNE_MEASURED);
     ck_assert_uint_eq(first.map_id, drive.map->id);
-    ck_assert_str_eq(first.rows[first.choice.row].way.backend, "cpu");
+    ck_assert_str_eq(first.rows[first.choice.row].candidate.backend, "cpu");
     for (int i = 0; i < 55; i++, answer_count = 0) /* how it is here */
-        (void)ask((size_t)i % DRIVE_SCANS);
+        (void)send_request((size_t)i % DRIVE_SCANS);
     snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
     set("debug.align_delay_ms", delay_ms);
     ndtd_worker_apply(worker, &drive.settings);
     now = first;
     for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
-        const struct ndt_result_message *got = ask((size_t)i % DRIVE_SCANS);
+        const struct ndt_result_message *got = send_request((size_t)i % DRIVE_SCANS);
         ck_assert_int_ne(got->result.outcome, NDT_REJECTED); /* all the while scans are answered */
         /* Room to measure between scans, on a busy machine as well. */
         const double gap_ns = fmax(20e6, 20e3 * first.rows[first.choice.row].p95_us);
         nanosleep(&(struct timespec){.tv_nsec = (long)fmin(9e8, gap_ns)}, NULL);
-        ndtd_worker_route(worker, &now);
+        ndtd_worker_autotune_result(worker, &now);
     }
     ck_assert_double_ne(now.took_us, first.took_us);
-    ck_assert_int_eq(now.source, NDTD_ROUTE_MEASURED);
+    ck_assert_int_eq(now.source, NDTD_AUTOTUNE_MEASURED);
 }
 END_TEST
 
@@ -188,7 +188,7 @@ START_TEST(a_budget_is_kept)
     start(drive.map);
     give_start();
     const double start_us = ndtd_now_us();
-    ck_assert_int_eq(ask(0)->result.outcome, NDT_DEADLINE);
+    ck_assert_int_eq(send_request(0)->result.outcome, NDT_DEADLINE);
     ck_assert_double_gt(ndtd_now_us() - start_us, 15e3);
     ck_assert_double_lt(ndtd_now_us() - start_us, 500e3);
 }
@@ -212,7 +212,7 @@ START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
     pose.pose.t_m[1] += 0.3;
     start(drive.map);
     ndtd_worker_start_at(worker, &pose);
-    const struct ndt_result_message *got = ask(0);
+    const struct ndt_result_message *got = send_request(0);
     ck_assert_int_eq(got->result.outcome, NDT_DEADLINE);
     ck_assert_double_le(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[0]), 0.501);
 }
@@ -223,10 +223,10 @@ START_TEST(stopped_means_rejected)
     start(drive.map);
     give_start();
     ndtd_worker_set_active(worker, 0);
-    ck_assert_int_eq(ask(0)->result.outcome, NDT_REJECTED);
+    ck_assert_int_eq(send_request(0)->result.outcome, NDT_REJECTED);
     ck_assert_ptr_nonnull(strstr(answers[0].result.reason, "stopped"));
     ndtd_worker_set_active(worker, 1);
-    ck_assert_int_eq(ask(1)->result.outcome, NDT_CONVERGED);
+    ck_assert_int_eq(send_request(1)->result.outcome, NDT_CONVERGED);
 }
 END_TEST
 
@@ -241,7 +241,7 @@ START_TEST(damage_is_answered_and_forgotten)
     ck_assert_uint_eq(answers[0].seq, 3);
     ck_assert_uint_gt(strlen(answers[0].result.reason), 10);
     must(give(NDT_MESSAGE_ODOMETRY, &cut, 4, 0));
-    ck_assert_int_eq(ask(0)->result.outcome, NDT_CONVERGED);
+    ck_assert_int_eq(send_request(0)->result.outcome, NDT_CONVERGED);
     struct ndtd_worker_status status;
     ndtd_worker_status(worker, &status);
     ck_assert_uint_eq(status.frames_refused, 2);
@@ -252,10 +252,10 @@ END_TEST
 START_TEST(no_map_and_no_guess_are_said)
 {
     start(NULL);
-    ck_assert_int_eq(ask(0)->result.outcome, NDT_NO_GUESS);
+    ck_assert_int_eq(send_request(0)->result.outcome, NDT_NO_GUESS);
     ck_assert_double_eq(answers[0].result.T_map_sensor.q_xyzw[3], 0); /* a pose that is not known is not told */
     give_start();
-    ck_assert_int_eq(ask(1)->result.outcome, NDT_NO_MAP);
+    ck_assert_int_eq(send_request(1)->result.outcome, NDT_NO_MAP);
     ck_assert_uint_eq(answers[1].map_id, 0);
 }
 END_TEST
@@ -266,8 +266,8 @@ START_TEST(a_start_without_stamp_holds_for_the_next_scan)
         .has_pose = 1, .pose = drive.truth[5], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
     start(drive.map);
     ndtd_worker_start_at(worker, &pose);
-    ck_assert_int_eq(ask(5)->result.outcome, NDT_CONVERGED);
-    ck_assert_int_eq(ask(6)->result.outcome, NDT_CONVERGED);
+    ck_assert_int_eq(send_request(5)->result.outcome, NDT_CONVERGED);
+    ck_assert_int_eq(send_request(6)->result.outcome, NDT_CONVERGED);
     ck_assert_double_lt(ndt_pose_distance_m(&answers[1].result.T_map_sensor, &drive.truth[6]), 0.05);
 }
 END_TEST
@@ -276,10 +276,10 @@ START_TEST(settings_change_between_scans)
 {
     start(drive.map);
     give_start();
-    const uint64_t before = ask(0)->config_hash;
+    const uint64_t before = send_request(0)->config_hash;
     set("score_estimation.score_threshold", "1.0");
     ndtd_worker_apply(worker, &drive.settings);
-    ck_assert_int_eq(ask(1)->result.outcome, NDT_LOW_SCORE);
+    ck_assert_int_eq(send_request(1)->result.outcome, NDT_LOW_SCORE);
     ck_assert_uint_ne(answers[1].config_hash, before);
 }
 END_TEST
@@ -291,7 +291,7 @@ START_TEST(timings_are_kept)
     start(drive.map);
     give_start();
     for (size_t i = 0; i < 7; i++) /* the row of the last one may come after its answer */
-        (void)ask(i);
+        (void)send_request(i);
     const size_t count = ndtd_worker_timings(worker, rows, 3);
     ck_assert_uint_eq(count, 3);
     ck_assert_uint_eq(rows[1].record.seq, rows[0].record.seq + 1);

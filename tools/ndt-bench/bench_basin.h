@@ -9,12 +9,12 @@
 #include "bench_options.h"
 #include "bench_tally.h"
 
-enum { BENCH_BASIN_WAYS = 2 };
+enum { BENCH_BASIN_CANDIDATES = 2 };
 
 struct bench_basin {
     struct bench_filtered filtered;
-    struct bench_matcher ways[BENCH_BASIN_WAYS];
-    struct bench_tally tallies[BENCH_BASIN_WAYS][BENCH_MAX_ITEMS]; /* per offset */
+    struct bench_matcher candidates[BENCH_BASIN_CANDIDATES];
+    struct bench_tally tallies[BENCH_BASIN_CANDIDATES][BENCH_MAX_ITEMS]; /* per offset */
 };
 
 /* `basin` is zeroed by the caller; free it also after a failure. */

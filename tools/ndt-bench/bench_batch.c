@@ -61,37 +61,37 @@ static void make_list(const struct batch *batch, size_t round)
     }
 }
 
-static uint64_t launches(const struct bench_batch_way *way)
+static uint64_t launches(const struct bench_batch_candidate *candidate)
 {
     struct ndt_backend_counters counters = {0};
-    if (way->backend->ops->counters)
-        way->backend->ops->counters(way->backend, &counters);
+    if (candidate->backend->ops->counters)
+        candidate->backend->ops->counters(candidate->backend, &counters);
     return counters.launches;
 }
 
-static enum ndt_status run_together(const struct batch *batch, const struct bench_batch_way *way, double *took_ms,
-                                    struct ndt_error *err)
+static enum ndt_status run_together(const struct batch *batch, const struct bench_batch_candidate *candidate,
+                                    double *took_ms, struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
     enum ndt_status status =
-        ndt_align_batch(way->aligner, way->params, batch->list, batch->items, batch->together, err);
+        ndt_align_batch(candidate->aligner, candidate->params, batch->list, batch->items, batch->together, err);
     *took_ms = (ndt_clock_us() - start_us) * 1e-3;
     return status;
 }
 
-static enum ndt_status run_alone(const struct batch *batch, const struct bench_batch_way *way, double *took_ms,
-                                 struct ndt_error *err)
+static enum ndt_status run_alone(const struct batch *batch, const struct bench_batch_candidate *candidate,
+                                 double *took_ms, struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
     for (size_t i = 0; status == NDT_OK && i < batch->items; i++)
-        status = ndt_align(way->aligner, way->params, batch->list[i].scan, &batch->list[i].T_map_guess,
+        status = ndt_align(candidate->aligner, candidate->params, batch->list[i].scan, &batch->list[i].T_map_guess,
                            &batch->alone[i], err);
     *took_ms = (ndt_clock_us() - start_us) * 1e-3;
     return status;
 }
 
-static void judge(const struct batch *batch, struct tally *tally)
+static void assess(const struct batch *batch, struct tally *tally)
 {
     const struct bench_batch_request *request = batch->request;
     for (size_t i = 0; i < batch->items; i++) {
@@ -106,27 +106,27 @@ static void judge(const struct batch *batch, struct tally *tally)
 }
 
 /* Together first in every other round: nobody always finds warm caches. */
-static enum ndt_status run_way(const struct batch *batch, const struct bench_batch_way *way, struct tally *tally,
-                               size_t round, struct ndt_error *err)
+static enum ndt_status run_candidate(const struct batch *batch, const struct bench_batch_candidate *candidate,
+                                     struct tally *tally, size_t round, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
     double together_ms = 0, alone_ms = 0;
     uint64_t before = 0, after = 0;
     for (size_t k = 0; status == NDT_OK && k < 2; k++) {
         if ((round + k) % 2) {
-            status = run_alone(batch, way, &alone_ms, err);
+            status = run_alone(batch, candidate, &alone_ms, err);
             continue;
         }
-        before = launches(way);
-        status = run_together(batch, way, &together_ms, err);
-        after = launches(way);
+        before = launches(candidate);
+        status = run_together(batch, candidate, &together_ms, err);
+        after = launches(candidate);
     }
     if (status != NDT_OK || round == 0)
         return status;
     tally->together_ms[round - 1] = together_ms;
     tally->alone_ms[round - 1] = alone_ms;
     tally->launches += after - before;
-    judge(batch, tally);
+    assess(batch, tally);
     return NDT_OK;
 }
 
@@ -135,10 +135,11 @@ static void measure(const struct batch *batch, struct tally *tallies)
     const struct bench_batch_request *request = batch->request;
     for (size_t round = 0; round <= (size_t)request->rounds; round++) {
         make_list(batch, round);
-        for (size_t k = 0; k < request->way_count; k++) {
-            const size_t w = (round + k) % request->way_count;
+        for (size_t k = 0; k < request->candidate_count; k++) {
+            const size_t w = (round + k) % request->candidate_count;
             struct bench_batch_row *row = &tallies[w].row;
-            if (!row->is_here || run_way(batch, &request->ways[w], &tallies[w], round, &row->why) == NDT_OK)
+            if (!row->is_here ||
+                run_candidate(batch, &request->candidates[w], &tallies[w], round, &row->why) == NDT_OK)
                 continue;
             row->is_here = 0;
             row->has_failed = 1;
@@ -150,7 +151,7 @@ static enum ndt_status add_rows(struct bench_batch *out, const struct batch *bat
                                 struct ndt_error *err)
 {
     const size_t rounds = (size_t)batch->request->rounds;
-    for (size_t w = 0; w < batch->request->way_count; w++) {
+    for (size_t w = 0; w < batch->request->candidate_count; w++) {
         struct bench_batch_row *row = &tallies[w].row;
         if (out->count == BENCH_BATCH_ROWS)
             return ndt_fail(err, NDT_ERR_LIMIT, "more than %d rows", BENCH_BATCH_ROWS);
@@ -169,15 +170,15 @@ static enum ndt_status add_rows(struct bench_batch *out, const struct batch *bat
 static enum ndt_status begin_tallies(const struct batch *batch, struct tally *tallies, struct ndt_error *err)
 {
     const struct bench_batch_request *request = batch->request;
-    for (size_t w = 0; w < request->way_count; w++) {
+    for (size_t w = 0; w < request->candidate_count; w++) {
         struct tally *tally = &tallies[w];
         tally->row = (struct bench_batch_row){.kind = batch->kind,
                                               .items = batch->items,
                                               .points = request->points,
-                                              .is_here = request->ways[w].aligner != NULL,
+                                              .is_here = request->candidates[w].aligner != NULL,
                                               .is_same = 1,
-                                              .why = request->ways[w].why};
-        memcpy(tally->row.what, request->ways[w].name, sizeof(tally->row.what));
+                                              .why = request->candidates[w].why};
+        memcpy(tally->row.what, request->candidates[w].name, sizeof(tally->row.what));
         tally->together_ms = calloc((size_t)request->rounds, sizeof(double));
         tally->alone_ms = calloc((size_t)request->rounds, sizeof(double));
         if (!tally->together_ms || !tally->alone_ms)
@@ -197,15 +198,15 @@ static void free_tallies(struct tally *tallies, size_t count)
 
 static enum ndt_status run_kind(struct bench_batch *out, const struct batch *batch, struct ndt_error *err)
 {
-    struct tally *tallies = calloc(batch->request->way_count, sizeof(*tallies));
+    struct tally *tallies = calloc(batch->request->candidate_count, sizeof(*tallies));
     if (!tallies)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu rows", batch->request->way_count);
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu rows", batch->request->candidate_count);
     enum ndt_status status = begin_tallies(batch, tallies, err);
     if (status == NDT_OK) {
         measure(batch, tallies);
         status = add_rows(out, batch, tallies, err);
     }
-    free_tallies(tallies, batch->request->way_count);
+    free_tallies(tallies, batch->request->candidate_count);
     return status;
 }
 
@@ -237,7 +238,7 @@ enum ndt_status bench_batch_run(struct bench_batch *out, const struct bench_batc
 {
     if (request->rounds < 1 || request->rounds > MOST_ROUNDS)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%d rounds; 1 to %d are possible", request->rounds, MOST_ROUNDS);
-    if (request->scan_count == 0 || request->way_count == 0)
+    if (request->scan_count == 0 || request->candidate_count == 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no scan or no backend to measure a batch with");
     enum ndt_status status = NDT_OK;
     for (size_t i = 0; status == NDT_OK && i < request->size_count; i++) {

@@ -15,7 +15,7 @@ enum { BENCH_BATCH_TARGET_ITEMS = 200, BENCH_BATCH_TARGET_POINTS = 1500 };
 #define BENCH_BATCH_TARGET_MS 5.0
 
 /* One backend and pipeline. */
-struct bench_batch_way {
+struct bench_batch_candidate {
     char name[BENCH_BATCH_NAME]; /* "cpu, 1 thread", "cuda resident" */
     struct ndt_backend *backend;
     struct ndt_aligner *aligner; /* of it, its map is there; NULL: does not work here */
@@ -27,8 +27,8 @@ struct bench_batch_scan {
     struct ndt_pose T_map_sensor; /* truth */
 };
 struct bench_batch_request {
-    const struct bench_batch_way *ways;
-    size_t way_count;
+    const struct bench_batch_candidate *candidates;
+    size_t candidate_count;
     const struct bench_batch_scan *scans; /* of about as many points each */
     size_t scan_count;
     size_t points;       /* for the table */

@@ -13,46 +13,47 @@ static const char *item(const struct bench_list *list, size_t i)
     return i < list->count ? list->items[i] : NULL;
 }
 
-static void name_way(struct bench_batch_way *way, const struct bench_matcher *matcher)
+static void name_candidate(struct bench_batch_candidate *candidate, const struct bench_matcher *matcher)
 {
     const struct ndt_backend_ops *ops = matcher->backend->ops;
     const char *pipeline = matcher->settings.compute.pipeline;
     if (ops->pipelines)
-        snprintf(way->name, sizeof(way->name), "%s %s", ops->name, pipeline ? pipeline : ops->pipelines[0]);
+        snprintf(candidate->name, sizeof(candidate->name), "%s %s", ops->name,
+                 pipeline ? pipeline : ops->pipelines[0]);
     else if (ops->describe)
-        ops->describe(matcher->backend, way->name, sizeof(way->name));
+        ops->describe(matcher->backend, candidate->name, sizeof(candidate->name));
     else
-        snprintf(way->name, sizeof(way->name), "%s", ops->name);
+        snprintf(candidate->name, sizeof(candidate->name), "%s", ops->name);
 }
 
-static enum ndt_status open_way(struct bench_batches *batches, const struct bench_options *options,
-                                const char *backend, const char *threads, struct bench_maps *maps,
-                                struct ndt_error *err)
+static enum ndt_status open_candidate(struct bench_batches *batches, const struct bench_options *options,
+                                      const char *backend, const char *threads, struct bench_maps *maps,
+                                      struct ndt_error *err)
 {
     const struct bench_choice choice = {.variant = item(&options->variants, 0),
                                         .levels = item(&options->levels, 0),
                                         .neighbours = item(&options->neighbours, 0),
                                         .backend = backend,
                                         .threads = threads};
-    struct bench_matcher *matcher = &batches->matchers[batches->way_count];
-    struct bench_batch_way *way = &batches->ways[batches->way_count];
+    struct bench_matcher *matcher = &batches->matchers[batches->candidate_count];
+    struct bench_batch_candidate *candidate = &batches->candidates[batches->candidate_count];
     struct ndtd_settings settings;
     enum ndt_status status = bench_matcher_settings(&settings, &options->settings, &choice, err);
     if (status == NDT_OK)
         status = bench_matcher_open(matcher, &settings, maps, err);
     if (status != NDT_OK)
         return status;
-    batches->way_count++;
-    way->backend = matcher->backend;
-    way->aligner = matcher->aligner;
-    way->params = &matcher->settings.align;
-    name_way(way, matcher);
+    batches->candidate_count++;
+    candidate->backend = matcher->backend;
+    candidate->aligner = matcher->aligner;
+    candidate->params = &matcher->settings.align;
+    name_candidate(candidate, matcher);
     return NDT_OK;
 }
 
 /* Every backend; those of the CPU with every number of threads. */
-static enum ndt_status open_ways(struct bench_batches *batches, const struct bench_options *options,
-                                 struct bench_maps *maps, struct ndt_error *err)
+static enum ndt_status open_candidates(struct bench_batches *batches, const struct bench_options *options,
+                                       struct bench_maps *maps, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
     const size_t b = options->backends.count ? options->backends.count : 1;
@@ -61,7 +62,7 @@ static enum ndt_status open_ways(struct bench_batches *batches, const struct ben
         const int has_threads = !backend || strcmp(backend, "cpu") == 0 || strcmp(backend, "auto") == 0;
         const size_t t = has_threads && options->threads.count ? options->threads.count : 1;
         for (size_t k = 0; status == NDT_OK && k < t; k++)
-            status = open_way(batches, options, backend, item(&options->threads, k), maps, err);
+            status = open_candidate(batches, options, backend, item(&options->threads, k), maps, err);
     }
     return status;
 }
@@ -92,8 +93,8 @@ static enum ndt_status measure(struct bench_batches *batches, const struct bench
     for (size_t i = 0; i < filtered->count; i++)
         scans[i] = (struct bench_batch_scan){&filtered->scans[i].cloud, filtered->scans[i].T_map_sensor};
     const struct bench_batch_request request = {
-        .ways = batches->ways,
-        .way_count = batches->way_count,
+        .candidates = batches->candidates,
+        .candidate_count = batches->candidate_count,
         .scans = scans,
         .scan_count = filtered->count,
         .points = (size_t)ndtd_samples_quantile(&filtered->used, 0.5),
@@ -116,7 +117,7 @@ enum ndt_status bench_batches_run(struct bench_batches *batches, const struct be
 {
     enum ndt_status status = filter(batches, options, input, err);
     if (status == NDT_OK)
-        status = open_ways(batches, options, maps, err);
+        status = open_candidates(batches, options, maps, err);
     for (size_t i = 0; status == NDT_OK && i < batches->filtered_count; i++)
         status = measure(batches, options, &batches->filtered[i], err);
     return status;
@@ -124,7 +125,7 @@ enum ndt_status bench_batches_run(struct bench_batches *batches, const struct be
 
 void bench_batches_free(struct bench_batches *batches)
 {
-    for (size_t i = 0; i < batches->way_count; i++)
+    for (size_t i = 0; i < batches->candidate_count; i++)
         bench_matcher_close(&batches->matchers[i]);
     for (size_t i = 0; i < batches->filtered_count; i++)
         bench_filtered_free(&batches->filtered[i]);

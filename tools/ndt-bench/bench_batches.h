@@ -9,9 +9,9 @@
 #include "bench_options.h"
 
 struct bench_batches {
-    struct bench_batch_way ways[BENCH_MAX_ITEMS * BENCH_MAX_ITEMS];
+    struct bench_batch_candidate candidates[BENCH_MAX_ITEMS * BENCH_MAX_ITEMS];
     struct bench_matcher matchers[BENCH_MAX_ITEMS * BENCH_MAX_ITEMS]; /* of the ways */
-    size_t way_count;
+    size_t candidate_count;
     struct bench_filtered filtered[BENCH_MAX_ITEMS]; /* per number of points */
     size_t filtered_count;
     struct bench_batch result;

@@ -132,7 +132,7 @@ static struct ndt_pose from_matrix(const double T[16], const double origin_m[3])
     return ndt_pose_from_rotation(R, t_m);
 }
 
-static enum ndt_status ask_peer(const struct bench_row *row, const struct bench_maps *maps,
+static enum ndt_status run_peer(const struct bench_row *row, const struct bench_maps *maps,
                                 const struct ndt_cloud *points, const struct ndt_pose *guess,
                                 struct bench_found *found, struct ndt_error *err)
 {
@@ -190,7 +190,7 @@ static enum ndt_status run_row(struct bench_grid *grid, struct bench_row *row, c
         bench_start(options->seed, start, &scan->T_map_sensor, offset->shift_m, offset->turn_deg * DEG);
     struct bench_found found;
     let_workers_sleep(options);
-    enum ndt_status status = row->peer ? ask_peer(row, maps, &scan->cloud, &guess, &found, err)
+    enum ndt_status status = row->peer ? run_peer(row, maps, &scan->cloud, &guess, &found, err)
                                        : ask_product(row, &scan->cloud, &guess, &found, err);
     return status == NDT_OK && counts ? bench_tally_add(&row->tally, &found, &scan->T_map_sensor, err) : status;
 }

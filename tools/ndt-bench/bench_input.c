@@ -5,7 +5,7 @@
 #include "ndt_io/bag.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
-#include "ndtd/evaluator.h"
+#include "ndtd/trajectory_error.h"
 #include "ndtd/stopwatch.h"
 
 enum { REPEATS = 3 };
@@ -56,7 +56,7 @@ static enum ndt_status each(struct ndt_bag_reader *bag, enum ndt_message_type ty
 }
 
 struct bag_input {
-    struct ndtd_evaluator truth;
+    struct ndtd_trajectory_error truth;
     size_t with_truth, seen, limit;
     struct bench_input *out;
     struct ndt_cloud cloud;
@@ -68,7 +68,7 @@ static enum ndt_status take_truth(void *context, const struct ndt_bag_record *re
     struct ndt_pose_message truth;
     enum ndt_status status =
         ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_TRUTH, &truth, err);
-    return status == NDT_OK ? ndtd_evaluator_truth(&input->truth, truth.stamp_ns, &truth.pose, err) : status;
+    return status == NDT_OK ? ndtd_trajectory_error_truth(&input->truth, truth.stamp_ns, &truth.pose, err) : status;
 }
 
 static enum ndt_status count_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)
@@ -77,7 +77,7 @@ static enum ndt_status count_scan(void *context, const struct ndt_bag_record *re
     struct ndt_scan_message message;
     struct ndt_pose pose;
     enum ndt_status status = ndt_scan_decode(record->payload, record->length, &message, &input->cloud, err);
-    if (status == NDT_OK && ndtd_evaluator_truth_at(&input->truth, message.stamp_ns, &pose, NULL))
+    if (status == NDT_OK && ndtd_trajectory_error_truth_at(&input->truth, message.stamp_ns, &pose, NULL))
         input->with_truth++;
     return status;
 }
@@ -90,7 +90,7 @@ static enum ndt_status take_scan(void *context, const struct ndt_bag_record *rec
     struct bench_scan *scan = &input->out->scans[input->out->count];
     enum ndt_status status = ndt_scan_decode(record->payload, record->length, &message, &input->cloud, err);
     if (status != NDT_OK ||
-        !ndtd_evaluator_truth_at(&input->truth, message.stamp_ns, &scan->T_map_sensor, &scan->twist))
+        !ndtd_trajectory_error_truth_at(&input->truth, message.stamp_ns, &scan->T_map_sensor, &scan->twist))
         return status;
     const size_t number = input->seen++;
     if (input->out->count == input->limit || number * input->limit / input->with_truth < input->out->count)
@@ -128,7 +128,7 @@ enum ndt_status bench_input_from_bag(struct bench_input *out, const char *path, 
     status = read_bag(&input, bag, path, err);
     ndt_bag_close(bag);
     ndt_cloud_free(&input.cloud);
-    ndtd_evaluator_free(&input.truth);
+    ndtd_trajectory_error_free(&input.truth);
     if (status != NDT_OK)
         bench_input_free(out);
     return status;

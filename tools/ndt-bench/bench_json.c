@@ -62,7 +62,7 @@ static void tally(FILE *file, struct bench_tally *tally)
     spread(file, "error_deg", &tally->error_deg);
 }
 
-static void way(FILE *file, const struct bench_matcher *matcher)
+static void candidate(FILE *file, const struct bench_matcher *matcher)
 {
     char levels[64], neighbours[96], backend[128] = "";
     const struct ndt_align_params *params = &matcher->settings.align;
@@ -126,7 +126,7 @@ static void grid(FILE *file, struct bench_grid *all)
             text(file, "about", row->peer->about);
             comma(file);
         } else {
-            way(file, &row->matcher);
+            candidate(file, &row->matcher);
             spread(file, "eval_us", &row->eval_us);
             comma(file);
             spread(file, "pairs", &row->pairs);
@@ -146,11 +146,11 @@ static void basin(FILE *file, struct bench_basin *all, const struct bench_option
     fputs(",\n\"preprocess\": ", file);
     filtered(file, &all->filtered);
     fputs(",\n\"basin\": [", file);
-    for (int i = 0; i < BENCH_BASIN_WAYS; i++) {
+    for (int i = 0; i < BENCH_BASIN_CANDIDATES; i++) {
         for (size_t k = 0; k < options->offset_count; k++) {
             fprintf(file, "%s\n  {", before);
             before = ",";
-            way(file, &all->ways[i]);
+            candidate(file, &all->candidates[i]);
             number(file, "offset_m", options->offsets[k].shift_m);
             comma(file);
             number(file, "offset_deg", options->offsets[k].turn_deg);
@@ -186,9 +186,9 @@ enum ndt_status bench_report_json(const struct bench_report *report, const char 
     comma(out.file);
     number(out.file, "success_deg", BENCH_SUCCESS_DEG);
     maps(out.file, report->maps);
-    if (report->front) {
+    if (report->preprocess) {
         fputs(",\n\"front\": ", out.file);
-        bench_front_json(report->front, out.file);
+        bench_preprocess_json(report->preprocess, out.file);
     }
     if (report->grid)
         grid(out.file, report->grid);

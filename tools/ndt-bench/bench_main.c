@@ -127,14 +127,14 @@ static enum ndt_status run_batches(struct bench_report *out, struct ndt_error *e
     return status;
 }
 
-static enum ndt_status run_front(struct bench_report *out, struct ndt_error *err)
+static enum ndt_status run_preprocess(struct bench_report *out, struct ndt_error *err)
 {
-    static struct bench_front front;
-    out->front = &front;
-    enum ndt_status status = bench_front_run(&front, out->options, out->input, err);
+    static struct bench_preprocess plan;
+    out->preprocess = &plan;
+    enum ndt_status status = bench_preprocess_run(&plan, out->options, out->input, err);
     if (status == NDT_OK)
         status = report(out, err);
-    bench_front_free(&front);
+    bench_preprocess_free(&plan);
     return status;
 }
 
@@ -224,7 +224,7 @@ static enum ndt_status run_matching(const struct bench_options *options, struct 
     if (status == NDT_OK)
         status = read_input(&input, options, err);
     if (status == NDT_OK)
-        status = options->front              ? run_front(&out, err)
+        status = options->preprocess         ? run_preprocess(&out, err)
                  : options->overheads        ? run_overheads(&out, err)
                  : options->batch_size_count ? run_batches(&out, err)
                  : options->basin            ? run_basin(&out, err)

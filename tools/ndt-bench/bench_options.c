@@ -58,11 +58,11 @@ static enum ndt_status take_overheads(struct bench_options *options, const char 
     return NDT_OK;
 }
 
-static enum ndt_status take_front(struct bench_options *options, const char *text, struct ndt_error *err)
+static enum ndt_status take_preprocess(struct bench_options *options, const char *text, struct ndt_error *err)
 {
     (void)text;
     (void)err;
-    options->front = 1;
+    options->preprocess = 1;
     return NDT_OK;
 }
 
@@ -267,7 +267,7 @@ static const struct flag {
      take_batch},
     {"front", NULL,
      "Decoding and the steps of preprocessing, on synthetic scans of --points, or on those given; needs no map",
-     take_front},
+     take_preprocess},
     {"map-cost", NULL, "Building and opening the map, against points, voxels and threads (--points, --threads)",
      take_map_cost},
     {"tiles", "LIST", "Drives across folders of so many made-up tiles, such as 100,1600: opening, changes, memory",
@@ -352,7 +352,7 @@ static void fill_defaults(struct bench_options *out)
         out->starts = out->basin ? 120 : out->batch_size_count ? 20 : 50;
 }
 
-static enum ndt_status check_front(const struct bench_options *out, struct ndt_error *err)
+static enum ndt_status check_preprocess(const struct bench_options *out, struct ndt_error *err)
 {
     if (out->basin || out->overheads || out->batch_size_count || out->peer || out->settings.map_path[0] ||
         out->variants.count || out->backends.count || out->levels.count || out->neighbours.count ||
@@ -402,8 +402,8 @@ static enum ndt_status check_batch(const struct bench_options *out, struct ndt_e
 
 static enum ndt_status check(const struct bench_options *out, struct ndt_error *err)
 {
-    if (out->front)
-        return check_front(out, err);
+    if (out->preprocess)
+        return check_preprocess(out, err);
     if (out->tiles.count || out->map_cost)
         return check_map_mode(out, err);
     if (!out->settings.map_path[0])

@@ -39,7 +39,7 @@ struct bench_options {
     int overheads;
     size_t batch_size_count; /* 0: no --batch */
     size_t batch_sizes[BENCH_MAX_ITEMS];
-    int front;
+    int preprocess;
     int map_cost;
     const char *peer; /* NULL: none */
     const char *json; /* NULL: none */

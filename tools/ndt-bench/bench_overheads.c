@@ -6,11 +6,11 @@
 
 #include "backends.h"
 
-enum { MOST_WAYS = 16, MOST_ROUNDS = 1000 };
+enum { MOST_CANDIDATES = 16, MOST_ROUNDS = 1000 };
 static const double JITTER_M = 0.02;
 
 /* One backend and pipeline, open while its rows are measured. */
-struct way {
+struct candidate {
     char name[BENCH_OVERHEAD_NAME];
     const struct ndt_backend_ops *ops;
     const char *pipeline;
@@ -18,8 +18,8 @@ struct way {
     struct ndt_error why;
     double *eval_us, *kernel_us; /* one per round */
 };
-struct ways {
-    struct way items[MOST_WAYS];
+struct candidates {
+    struct candidate items[MOST_CANDIDATES];
     size_t count;
 };
 
@@ -78,101 +78,105 @@ enum ndt_status bench_overheads_scan(struct ndt_cloud *out, const struct ndt_clo
     return status;
 }
 
-static void close_way(struct way *way)
+static void close_candidate(struct candidate *candidate)
 {
-    if (way->backend)
-        way->ops->close(way->backend);
-    way->backend = NULL;
+    if (candidate->backend)
+        candidate->ops->close(candidate->backend);
+    candidate->backend = NULL;
 }
 
 /* Pipelines with whole searches differ in those only: an evaluation of one is that of all of them. */
-static int has_searches(const struct ways *ways)
+static int has_solves(const struct candidates *candidates)
 {
-    for (size_t i = 0; i < ways->count; i++) {
-        const struct way *way = &ways->items[i];
-        if (way->backend && way->ops->search_limit && way->ops->search_limit(way->backend) > 0)
+    for (size_t i = 0; i < candidates->count; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        if (candidate->backend && candidate->ops->solve_limit &&
+            candidate->ops->solve_limit(candidate->backend) > 0)
             return 1;
     }
     return 0;
 }
 
-static void open_way(struct ways *ways, const struct bench_overheads_request *request,
-                     const struct ndt_backend_ops *ops, const char *pipeline)
+static void open_candidate(struct candidates *candidates, const struct bench_overheads_request *request,
+                           const struct ndt_backend_ops *ops, const char *pipeline)
 {
-    if (ways->count == MOST_WAYS)
+    if (candidates->count == MOST_CANDIDATES)
         return;
-    struct way *way = &ways->items[ways->count++];
+    struct candidate *candidate = &candidates->items[candidates->count++];
     struct ndt_backend_config config = request->config;
-    *way = (struct way){.ops = ops, .pipeline = pipeline};
-    snprintf(way->name, sizeof(way->name), "%s%s%s", ops->name, pipeline ? " " : "", pipeline ? pipeline : "");
+    *candidate = (struct candidate){.ops = ops, .pipeline = pipeline};
+    snprintf(candidate->name, sizeof(candidate->name), "%s%s%s", ops->name, pipeline ? " " : "",
+             pipeline ? pipeline : "");
     config.pipeline = pipeline;
     config.max_points = 1;
     for (size_t i = 0; i < request->size_count; i++)
         if (config.max_points < request->sizes[i])
             config.max_points = request->sizes[i];
-    const int is_covered = has_searches(ways);
-    if (ops->probe(&way->why) != NDT_OK || ops->open(&way->backend, &config, &way->why) != NDT_OK)
-        way->backend = NULL;
-    if (is_covered && (!way->backend || (ops->search_limit && ops->search_limit(way->backend) > 0))) {
-        close_way(way);
-        ways->count--;
+    const int is_covered = has_solves(candidates);
+    if (ops->probe(&candidate->why) != NDT_OK || ops->open(&candidate->backend, &config, &candidate->why) != NDT_OK)
+        candidate->backend = NULL;
+    if (is_covered && (!candidate->backend || (ops->solve_limit && ops->solve_limit(candidate->backend) > 0))) {
+        close_candidate(candidate);
+        candidates->count--;
     }
 }
 
-static enum ndt_status open_ways(struct ways *ways, const struct bench_overheads_request *request,
-                                 struct ndt_error *err)
+static enum ndt_status open_candidates(struct candidates *candidates, const struct bench_overheads_request *request,
+                                       struct ndt_error *err)
 {
     const struct ndt_backend_ops *ops;
-    open_way(ways, request, &ndt_cpu_backend, NULL);
+    open_candidate(candidates, request, &ndt_cpu_backend, NULL);
     for (size_t i = 0; (ops = ndt_backend_at(i)); i++)
         for (const char *const *name = ops->overheads ? ops->pipelines : NULL; name && *name; name++)
-            open_way(ways, request, ops, *name);
-    for (size_t i = 0; i < ways->count; i++) {
-        struct way *way = &ways->items[i];
-        way->eval_us = calloc((size_t)request->rounds, sizeof(double));
-        way->kernel_us = calloc((size_t)request->rounds, sizeof(double));
-        if (!way->eval_us || !way->kernel_us)
+            open_candidate(candidates, request, ops, *name);
+    for (size_t i = 0; i < candidates->count; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        candidate->eval_us = calloc((size_t)request->rounds, sizeof(double));
+        candidate->kernel_us = calloc((size_t)request->rounds, sizeof(double));
+        if (!candidate->eval_us || !candidate->kernel_us)
             return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", request->rounds);
-        if (way->backend && way->ops->set_map(way->backend, request->map, &way->why) != NDT_OK)
-            close_way(way);
+        if (candidate->backend &&
+            candidate->ops->set_map(candidate->backend, request->map, &candidate->why) != NDT_OK)
+            close_candidate(candidate);
     }
     return NDT_OK;
 }
 
-static enum ndt_status evaluate(struct way *way, const struct ndt_eval_request *where, size_t round)
+static enum ndt_status evaluate(struct candidate *candidate, const struct ndt_eval_request *where, size_t round)
 {
     struct ndt_backend_counters before = {0}, after = {0};
     struct ndt_eval sums;
-    if (way->ops->counters)
-        way->ops->counters(way->backend, &before);
+    if (candidate->ops->counters)
+        candidate->ops->counters(candidate->backend, &before);
     const double start_us = now_us();
-    enum ndt_status status = way->ops->eval(way->backend, where, &sums, &way->why);
-    way->eval_us[round] = now_us() - start_us;
-    if (way->ops->counters)
-        way->ops->counters(way->backend, &after);
-    way->kernel_us[round] = after.kernel_us - before.kernel_us;
+    enum ndt_status status = candidate->ops->eval(candidate->backend, where, &sums, &candidate->why);
+    candidate->eval_us[round] = now_us() - start_us;
+    if (candidate->ops->counters)
+        candidate->ops->counters(candidate->backend, &after);
+    candidate->kernel_us[round] = after.kernel_us - before.kernel_us;
     return status;
 }
 
 /* One evaluation of each in turn. A way that fails is out from then on, with the reason in its rows. */
-static void measure_evaluations(struct ways *ways, const struct bench_overheads_request *request,
+static void measure_evaluations(struct candidates *candidates, const struct bench_overheads_request *request,
                                 const struct ndt_cloud *scan)
 {
-    for (size_t i = 0; i < ways->count; i++) {
-        struct way *way = &ways->items[i];
-        enum ndt_status status = way->backend ? way->ops->set_scan(way->backend, scan, &way->why) : NDT_OK;
-        for (int warm = 0; way->backend && status == NDT_OK && warm < 3; warm++)
-            status = evaluate(way, &request->where, 0);
+    for (size_t i = 0; i < candidates->count; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        enum ndt_status status =
+            candidate->backend ? candidate->ops->set_scan(candidate->backend, scan, &candidate->why) : NDT_OK;
+        for (int warm = 0; candidate->backend && status == NDT_OK && warm < 3; warm++)
+            status = evaluate(candidate, &request->where, 0);
         if (status != NDT_OK)
-            close_way(way);
+            close_candidate(candidate);
     }
     for (size_t round = 0; round < (size_t)request->rounds; round++)
-        for (size_t i = 0; i < ways->count; i++) {
-            struct way *way = &ways->items[(i + round) % ways->count];
+        for (size_t i = 0; i < candidates->count; i++) {
+            struct candidate *candidate = &candidates->items[(i + round) % candidates->count];
             /* Twice: the first finds caches that others have used and workers asleep. */
-            if (way->backend && (evaluate(way, &request->where, round) != NDT_OK ||
-                                 evaluate(way, &request->where, round) != NDT_OK))
-                close_way(way);
+            if (candidate->backend && (evaluate(candidate, &request->where, round) != NDT_OK ||
+                                       evaluate(candidate, &request->where, round) != NDT_OK))
+                close_candidate(candidate);
         }
 }
 
@@ -184,17 +188,18 @@ static enum ndt_status add_row(struct bench_overheads *out, const struct bench_o
     return NDT_OK;
 }
 
-static enum ndt_status add_rows(struct bench_overheads *out, struct way *way,
+static enum ndt_status add_rows(struct bench_overheads *out, struct candidate *candidate,
                                 const struct bench_overheads_request *request, size_t points, struct ndt_error *err)
 {
     struct ndt_overheads cost = {0};
     double took_us[BENCH_OVERHEAD_KINDS] = {0};
-    const int kinds = way->ops->overheads ? BENCH_OVERHEAD_KINDS : 1;
-    if (way->backend && kinds > 1 && way->ops->overheads(way->backend, request->rounds, &cost, &way->why) != NDT_OK)
-        close_way(way);
-    if (way->backend) {
-        took_us[BENCH_EVALUATION] = median(way->eval_us, (size_t)request->rounds);
-        took_us[BENCH_KERNEL_ONLY] = median(way->kernel_us, (size_t)request->rounds);
+    const int kinds = candidate->ops->overheads ? BENCH_OVERHEAD_KINDS : 1;
+    if (candidate->backend && kinds > 1 &&
+        candidate->ops->overheads(candidate->backend, request->rounds, &cost, &candidate->why) != NDT_OK)
+        close_candidate(candidate);
+    if (candidate->backend) {
+        took_us[BENCH_EVALUATION] = median(candidate->eval_us, (size_t)request->rounds);
+        took_us[BENCH_KERNEL_ONLY] = median(candidate->kernel_us, (size_t)request->rounds);
         took_us[BENCH_COPY_ONLY] = cost.copies_us;
         took_us[BENCH_LAUNCH_ONLY] = cost.launch_us;
         took_us[BENCH_SYNCHRONISE_ONLY] = cost.synchronise_us;
@@ -204,10 +209,10 @@ static enum ndt_status add_rows(struct bench_overheads *out, struct way *way,
         struct bench_overhead row = {.kind = (enum bench_overhead_kind)kind,
                                      .points = points,
                                      .measured_points = request->points->count,
-                                     .is_here = way->backend != NULL,
+                                     .is_here = candidate->backend != NULL,
                                      .median_us = took_us[kind],
-                                     .why = way->why};
-        memcpy(row.what, way->name, sizeof(row.what));
+                                     .why = candidate->why};
+        memcpy(row.what, candidate->name, sizeof(row.what));
         status = add_row(out, &row, err);
     }
     return status;
@@ -216,25 +221,25 @@ static enum ndt_status add_rows(struct bench_overheads *out, struct way *way,
 enum ndt_status bench_overheads_run(struct bench_overheads *out, const struct bench_overheads_request *request,
                                     struct ndt_error *err)
 {
-    static struct ways ways;
+    static struct candidates candidates;
     struct ndt_cloud scan;
     if (request->rounds < 1 || request->rounds > MOST_ROUNDS)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%d rounds; 1 to %d are possible", request->rounds, MOST_ROUNDS);
-    out->count = ways.count = 0;
+    out->count = candidates.count = 0;
     ndt_cloud_init(&scan);
-    enum ndt_status status = open_ways(&ways, request, err);
-    out->is_lacking_device = ways.count == 1;
+    enum ndt_status status = open_candidates(&candidates, request, err);
+    out->is_lacking_device = candidates.count == 1;
     for (size_t i = 0; status == NDT_OK && i < request->size_count; i++) {
         status = bench_overheads_scan(&scan, request->points, request->sizes[i], request->seed, err);
         if (status == NDT_OK)
-            measure_evaluations(&ways, request, &scan);
-        for (size_t k = 0; status == NDT_OK && k < ways.count; k++)
-            status = add_rows(out, &ways.items[k], request, request->sizes[i], err);
+            measure_evaluations(&candidates, request, &scan);
+        for (size_t k = 0; status == NDT_OK && k < candidates.count; k++)
+            status = add_rows(out, &candidates.items[k], request, request->sizes[i], err);
     }
-    for (size_t i = 0; i < ways.count; i++) {
-        close_way(&ways.items[i]);
-        free(ways.items[i].eval_us);
-        free(ways.items[i].kernel_us);
+    for (size_t i = 0; i < candidates.count; i++) {
+        close_candidate(&candidates.items[i]);
+        free(candidates.items[i].eval_us);
+        free(candidates.items[i].kernel_us);
     }
     ndt_cloud_free(&scan);
     return status;

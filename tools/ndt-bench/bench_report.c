@@ -148,11 +148,11 @@ static void print_basin(const struct bench_report *report)
            BENCH_SUCCESS_M, BENCH_SUCCESS_DEG);
     printf("%-9s %-6s %-23s %-12s %9s %9s %9s %9s %7s %6s\n", "variant", "levels", "neighbours", "off by up to",
            "success", "believed", "align ms", "evals", "cm", "deg");
-    for (int way = 0; way < BENCH_BASIN_WAYS; way++) {
-        const struct ndt_align_params *params = &basin->ways[way].settings.align;
+    for (int candidate = 0; candidate < BENCH_BASIN_CANDIDATES; candidate++) {
+        const struct ndt_align_params *params = &basin->candidates[candidate].settings.align;
         for (size_t i = 0; i < report->options->offset_count; i++) {
             char levels[64], neighbours[96], off[32];
-            struct bench_tally *tally = &basin->tallies[way][i];
+            struct bench_tally *tally = &basin->tallies[candidate][i];
             snprintf(off, sizeof(off), "%g m %g deg", report->options->offsets[i].shift_m,
                      report->options->offsets[i].turn_deg);
             printf("%-9s %-6s %-23s %-12s %7.1f %% %7.1f %% %9.3f %9.1f %7.2f %6.3f\n",
@@ -176,8 +176,8 @@ static void print_batches(struct bench_batches *batches)
 void bench_report_print(const struct bench_report *report)
 {
     print_machine(report);
-    if (report->front) {
-        bench_front_print(report->front, stdout);
+    if (report->preprocess) {
+        bench_preprocess_print(report->preprocess, stdout);
         return;
     }
     print_input(report);

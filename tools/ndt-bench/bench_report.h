@@ -6,7 +6,7 @@
 
 #include "bench_basin.h"
 #include "bench_batches.h"
-#include "bench_front.h"
+#include "bench_preprocess.h"
 #include "bench_grid.h"
 #include "bench_machine.h"
 #include "bench_overheads.h"
@@ -21,7 +21,7 @@ struct bench_report {
     struct bench_basin *basin;
     struct bench_overheads *overheads;
     struct bench_batches *batches;
-    struct bench_front *front;
+    struct bench_preprocess *preprocess;
 };
 
 void bench_report_print(const struct bench_report *report);

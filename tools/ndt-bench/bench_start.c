@@ -31,13 +31,13 @@ struct ndt_pose bench_start(uint64_t seed, uint64_t start, const struct ndt_pose
 {
     uint64_t state = seed * 0xd1342543de82ef95u + start;
     struct ndt_twist turn = {{0, 0, 0}, {0, 0, 0}};
-    double way[3];
+    double candidate[3];
     direction(&state, turn.w_radps);
-    direction(&state, way);
+    direction(&state, candidate);
     const struct ndt_pose rotation = ndt_pose_exp(&turn, uniform(&state, 0, turn_rad));
     struct ndt_pose pose = ndt_pose_compose(truth, &rotation);
     const double shift = uniform(&state, 0, shift_m);
     for (int i = 0; i < 3; i++)
-        pose.t_m[i] += shift * way[i];
+        pose.t_m[i] += shift * candidate[i];
     return pose;
 }

@@ -11,7 +11,7 @@
 
 #include "ndt_io/output_file.h"
 
-static const double STREET_M = 6, FRONT_M = 3, FRONT_PART = 0.4, FRONT_STEP_M = 0.25;
+static const double STREET_M = 6, FRONT_M = 3, PREPROCESS_PART = 0.4, FRONT_STEP_M = 0.25;
 enum { PATH_SIZE = 640 };
 
 /* Uniform in [0, 1). */
@@ -45,7 +45,7 @@ static void add_street_point(struct tile_points *tile, double tile_m, int axis, 
     add_point(tile, axis ? beside_m : along_m, axis ? along_m : beside_m, z_m);
 }
 
-static void add_front_point(struct tile_points *tile, double tile_m, int side, uint64_t *state)
+static void add_plan_point(struct tile_points *tile, double tile_m, int side, uint64_t *state)
 {
     const double along_m = tile_m * next_random(state);
     const double step_m = fmod(floor(along_m / 7), 2) * FRONT_STEP_M; /* houses stand a little apart */
@@ -55,14 +55,14 @@ static void add_front_point(struct tile_points *tile, double tile_m, int side, u
 
 static void fill_tile(struct tile_points *tile, const struct bench_tile_world *world, size_t column, size_t row)
 {
-    const size_t fronts = (size_t)(FRONT_PART * (double)world->tile_points);
+    const size_t fronts = (size_t)(PREPROCESS_PART * (double)world->tile_points);
     uint64_t state = (uint64_t)row * world->side + column + 1;
     tile->count = 0;
     tile->low_m[0] = world->tile_m * (double)column;
     tile->low_m[1] = world->tile_m * (double)row;
     for (size_t i = 0; i < world->tile_points; i++)
         if (i < fronts)
-            add_front_point(tile, world->tile_m, (int)(i & 1), &state);
+            add_plan_point(tile, world->tile_m, (int)(i & 1), &state);
         else
             add_street_point(tile, world->tile_m, (int)(i & 1), &state);
 }

@@ -46,7 +46,10 @@ void *open_matcher(const bench_peer_points *map, double leaf_m, char *why, size_
     }
 }
 
-void close_matcher(void *state) { delete static_cast<matcher *>(state); }
+void close_matcher(void *state)
+{
+    delete static_cast<matcher *>(state);
+}
 
 int align(void *state, const bench_peer_points *scan, const double guess[16], bench_peer_result *out, char *why,
           size_t why_size)

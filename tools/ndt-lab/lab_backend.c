@@ -10,42 +10,42 @@
 
 /* ---- whole aligns and evaluations with differently configured backends ---- */
 
-struct way {
+struct candidate {
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
 };
-struct ways {
+struct candidates {
     const struct lab *lab;
     struct lab_scene scene;
-    struct way items[LAB_MAX_VARIANTS];
+    struct candidate items[LAB_MAX_VARIANTS];
     int count;
     double pause_s; /* before each align: workers fall asleep, as between scans */
 };
 
-static enum ndt_status open_way(struct ways *ways, const char *backend, const struct ndt_backend_config *config,
-                                struct ndt_error *err)
+static enum ndt_status open_candidate(struct candidates *candidates, const char *backend,
+                                      const struct ndt_backend_config *config, struct ndt_error *err)
 {
-    struct way *way = &ways->items[ways->count++];
-    enum ndt_status status = ndt_backend_open(&way->backend, backend, config, err);
+    struct candidate *candidate = &candidates->items[candidates->count++];
+    enum ndt_status status = ndt_backend_open(&candidate->backend, backend, config, err);
     if (status == NDT_OK)
-        status = ndt_aligner_create(&way->aligner, way->backend, err);
-    return status == NDT_OK ? ndt_aligner_set_map(way->aligner, ways->scene.map, err) : status;
+        status = ndt_aligner_create(&candidate->aligner, candidate->backend, err);
+    return status == NDT_OK ? ndt_aligner_set_map(candidate->aligner, candidates->scene.map, err) : status;
 }
 
-static void close_ways(struct ways *ways)
+static void close_candidates(struct candidates *candidates)
 {
-    for (int i = 0; i < ways->count; i++) {
-        ndt_aligner_destroy(ways->items[i].aligner);
-        if (ways->items[i].backend)
-            ways->items[i].backend->ops->close(ways->items[i].backend);
+    for (int i = 0; i < candidates->count; i++) {
+        ndt_aligner_destroy(candidates->items[i].aligner);
+        if (candidates->items[i].backend)
+            candidates->items[i].backend->ops->close(candidates->items[i].backend);
     }
-    lab_scene_close(&ways->scene);
+    lab_scene_close(&candidates->scene);
 }
 
-static struct ndt_pose start_of(const struct ways *ways, size_t scan, int repetition)
+static struct ndt_pose start_of(const struct candidates *candidates, size_t scan, int repetition)
 {
-    return bench_start(ways->lab->seed, (uint64_t)repetition * 64 + scan,
-                       &ways->scene.scans.scans[scan].T_map_sensor, 0.5, 2 * 3.14159265358979323846 / 180);
+    return bench_start(candidates->lab->seed, (uint64_t)repetition * 64 + scan,
+                       &candidates->scene.scans.scans[scan].T_map_sensor, 0.5, 2 * 3.14159265358979323846 / 180);
 }
 
 static void sleep_s(double s)
@@ -57,52 +57,53 @@ static void sleep_s(double s)
 /* Median over all scans, each from a seeded wrong start. */
 static double measure_align(void *context, int variant, int repetition)
 {
-    struct ways *ways = context;
-    struct way *way = &ways->items[variant];
+    struct candidates *candidates = context;
+    struct candidate *candidate = &candidates->items[variant];
     double took_us[LAB_MAX_REPETITIONS];
-    const int count = (int)ways->scene.scans.count;
-    for (size_t i = 0; i < ways->scene.scans.count; i++) {
+    const int count = (int)candidates->scene.scans.count;
+    for (size_t i = 0; i < candidates->scene.scans.count; i++) {
         struct ndt_align_result result;
-        const struct ndt_pose start = start_of(ways, i, repetition);
-        if (ways->pause_s > 0)
-            sleep_s(ways->pause_s);
+        const struct ndt_pose start = start_of(candidates, i, repetition);
+        if (candidates->pause_s > 0)
+            sleep_s(candidates->pause_s);
         const double begin_us = ndt_clock_us();
-        if (ndt_align(way->aligner, &ways->lab->settings.align, &ways->scene.scans.scans[i].cloud, &start, &result,
-                      NULL) != NDT_OK)
+        if (ndt_align(candidate->aligner, &candidates->lab->settings.align, &candidates->scene.scans.scans[i].cloud,
+                      &start, &result, NULL) != NDT_OK)
             return -1;
         took_us[i] = ndt_clock_us() - begin_us;
     }
     return lab_median(took_us, count);
 }
 
-static enum ndt_status compare_ways(struct ways *ways, const char *experiment, const char *const *names,
-                                    const struct ndt_backend_config *configs, int count, struct ndt_error *err)
+static enum ndt_status compare_candidates(struct candidates *candidates, const char *experiment,
+                                          const char *const *names, const struct ndt_backend_config *configs,
+                                          int count, struct ndt_error *err)
 {
     static const uint32_t sizes[] = {1500, 5000};
     enum ndt_status status = NDT_OK;
-    for (int s = 0; status == NDT_OK && s < (ways->lab->quick ? 1 : 2); s++) {
-        const uint32_t points = ways->lab->quick ? 300 : sizes[s];
+    for (int s = 0; status == NDT_OK && s < (candidates->lab->quick ? 1 : 2); s++) {
+        const uint32_t points = candidates->lab->quick ? 300 : sizes[s];
         struct lab_comparison it = {
-            .experiment = experiment, .unit = "us/align", .measure = measure_align, .context = ways};
+            .experiment = experiment, .unit = "us/align", .measure = measure_align, .context = candidates};
         char what[64];
         snprintf(what, sizeof(what), "%u points", points);
         it.what = what;
-        ways->count = 0;
-        status = lab_scene_open(&ways->scene, ways->lab, points, err);
+        candidates->count = 0;
+        status = lab_scene_open(&candidates->scene, candidates->lab, points, err);
         for (int i = 0; status == NDT_OK && i < count; i++) {
-            status = open_way(ways, "cpu", &configs[i], err);
+            status = open_candidate(candidates, "cpu", &configs[i], err);
             it.names[it.count++] = names[i];
         }
         if (status == NDT_OK)
-            lab_compare(ways->lab, &it);
-        close_ways(ways);
+            lab_compare(candidates->lab, &it);
+        close_candidates(candidates);
     }
     return status;
 }
 
 enum ndt_status lab_vector_width(const struct lab *lab, struct ndt_error *err)
 {
-    struct ways ways = {.lab = lab};
+    struct candidates candidates = {.lab = lab};
     struct ndt_backend_config configs[LAB_MAX_VARIANTS];
     const char *names[LAB_MAX_VARIANTS];
     char here[128], *rest = here;
@@ -113,46 +114,46 @@ enum ndt_status lab_vector_width(const struct lab *lab, struct ndt_error *err)
         configs[count].threads = 1;
         configs[count].isa = names[count] = name;
     }
-    return compare_ways(&ways, "vector-width", names, configs, count, err);
+    return compare_candidates(&candidates, "vector-width", names, configs, count, err);
 }
 
 enum ndt_status lab_threads(const struct lab *lab, struct ndt_error *err)
 {
     static const char *const names[] = {"1 thread", "2 threads", "3 threads", "4 threads"};
-    struct ways ways = {.lab = lab};
+    struct candidates candidates = {.lab = lab};
     struct ndt_backend_config configs[4];
     for (int i = 0; i < 4; i++) {
         configs[i] = lab->settings.compute;
         configs[i].threads = i + 1;
     }
-    return compare_ways(&ways, "threads", names, configs, 4, err);
+    return compare_candidates(&candidates, "threads", names, configs, 4, err);
 }
 
 enum ndt_status lab_spin(const struct lab *lab, struct ndt_error *err)
 {
     static const char *const names[] = {"0 us", "20 us", "50 us", "100 us", "200 us", "500 us"};
     static const double spin_us[] = {0, 20, 50, 100, 200, 500};
-    struct ways ways = {.lab = lab, .pause_s = 0.002};
+    struct candidates candidates = {.lab = lab, .pause_s = 0.002};
     struct ndt_backend_config configs[6];
     for (int i = 0; i < 6; i++) {
         configs[i] = lab->settings.compute;
         configs[i].threads = 2;
         configs[i].spin_us = spin_us[i];
     }
-    return compare_ways(&ways, "spin", names, configs, 6, err);
+    return compare_candidates(&candidates, "spin", names, configs, 6, err);
 }
 
 enum ndt_status lab_pinning(const struct lab *lab, struct ndt_error *err)
 {
     static const char *const names[] = {"workers float", "workers pinned"};
-    struct ways ways = {.lab = lab, .pause_s = 0.002};
+    struct candidates candidates = {.lab = lab, .pause_s = 0.002};
     struct ndt_backend_config configs[2];
     for (int i = 0; i < 2; i++) {
         configs[i] = lab->settings.compute;
         configs[i].threads = 2;
         configs[i].pin_threads = i;
     }
-    return compare_ways(&ways, "pinning", names, configs, 2, err);
+    return compare_candidates(&candidates, "pinning", names, configs, 2, err);
 }
 
 /* ---- batches: guesses for one scan ---- */
@@ -160,7 +161,7 @@ enum ndt_status lab_pinning(const struct lab *lab, struct ndt_error *err)
 enum { BATCH_MOST = 200 };
 
 struct batch_contest {
-    struct ways ways;
+    struct candidates candidates;
     size_t size;
 };
 
@@ -169,41 +170,41 @@ static double measure_batch(void *context, int variant, int repetition)
     static struct ndt_align_item items[BATCH_MOST];
     static struct ndt_align_result results[BATCH_MOST];
     struct batch_contest *it = context;
-    const struct ndt_align_params *params = &it->ways.lab->settings.align;
-    const struct ndt_cloud *scan = &it->ways.scene.scans.scans[0].cloud;
+    const struct ndt_align_params *params = &it->candidates.lab->settings.align;
+    const struct ndt_cloud *scan = &it->candidates.scene.scans.scans[0].cloud;
     for (size_t i = 0; i < it->size; i++) {
         items[i].scan = scan;
-        items[i].T_map_guess = bench_start(it->ways.lab->seed + (uint64_t)repetition, i,
-                                           &it->ways.scene.scans.scans[0].T_map_sensor, 0.5, 0.035);
+        items[i].T_map_guess = bench_start(it->candidates.lab->seed + (uint64_t)repetition, i,
+                                           &it->candidates.scene.scans.scans[0].T_map_sensor, 0.5, 0.035);
     }
     enum ndt_status status = NDT_OK;
     const double start_us = ndt_clock_us();
     if (variant == 1)
-        status = ndt_align_batch(it->ways.items[0].aligner, params, items, it->size, results, NULL);
+        status = ndt_align_batch(it->candidates.items[0].aligner, params, items, it->size, results, NULL);
     for (size_t i = 0; variant == 0 && status == NDT_OK && i < it->size; i++)
-        status = ndt_align(it->ways.items[0].aligner, params, scan, &items[i].T_map_guess, &results[i], NULL);
+        status = ndt_align(it->candidates.items[0].aligner, params, scan, &items[i].T_map_guess, &results[i], NULL);
     return status == NDT_OK ? (ndt_clock_us() - start_us) / (double)it->size : -1;
 }
 
 /* `--backend cuda:resident` and the like: what follows the colon is the pipeline. */
-static enum ndt_status open_named(struct ways *ways, const char *text, struct ndt_error *err)
+static enum ndt_status open_named(struct candidates *candidates, const char *text, struct ndt_error *err)
 {
     char name[32];
     const char *colon = strchr(text, ':');
-    struct ndt_backend_config config = ways->lab->settings.compute;
+    struct ndt_backend_config config = candidates->lab->settings.compute;
     config.pipeline = colon ? colon + 1 : NULL;
     config.threads = 1;
     snprintf(name, sizeof(name), "%.*s", (int)(colon ? colon - text : (long)strlen(text)), text);
-    return open_way(ways, name, &config, err);
+    return open_candidate(candidates, name, &config, err);
 }
 
 enum ndt_status lab_batch(const struct lab *lab, struct ndt_error *err)
 {
     static const size_t sizes[] = {1, 2, 3, 8, 64, 200};
-    struct batch_contest it = {.ways.lab = lab};
-    enum ndt_status status = lab_scene_open(&it.ways.scene, lab, lab->quick ? 300 : 756, err);
+    struct batch_contest it = {.candidates.lab = lab};
+    enum ndt_status status = lab_scene_open(&it.candidates.scene, lab, lab->quick ? 300 : 756, err);
     if (status == NDT_OK)
-        status = open_named(&it.ways, lab->backend, err);
+        status = open_named(&it.candidates, lab->backend, err);
     for (size_t i = 0; status == NDT_OK && i < (lab->quick ? 3 : 6); i++) {
         struct lab quicker = *lab;
         char what[96];
@@ -218,7 +219,7 @@ enum ndt_status lab_batch(const struct lab *lab, struct ndt_error *err)
                                                        .measure = measure_batch,
                                                        .context = &it});
     }
-    close_ways(&it.ways);
+    close_candidates(&it.candidates);
     return status;
 }
 

@@ -21,7 +21,8 @@ static enum ndt_status lay_out(struct costs *costs, size_t points, struct ndt_er
     enum ndt_status status = NDT_OK;
     const double radius_m = costs->side_m / 2 < 60 ? costs->side_m / 2 : 60, reach_m = costs->side_m / 2 - radius_m;
     for (int i = 0; status == NDT_OK && i < PLACES; i++) {
-        const double way_m = reach_m * (2.0 * i / (PLACES - 1) - 1), at_m[2] = {way_m, 0.6 * way_m};
+        const double travelled_m = reach_m * (2.0 * i / (PLACES - 1) - 1),
+                     at_m[2] = {travelled_m, 0.6 * travelled_m};
         const struct ndt_pose pose = lab_world_pose(at_m);
         status = lab_world_scan(&costs->clouds[i], points, at_m, radius_m, costs->lab->seed + (uint64_t)i, err);
         costs->requests[i] = (struct ndt_eval_request){.level = 0, .neighbours = NDT_RADIUS};

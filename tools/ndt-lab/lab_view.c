@@ -52,7 +52,8 @@ enum ndt_status lab_view_of_world(struct lab_view *view, const struct ndt_map *m
     memset(view, 0, sizeof(*view));
     const double reach_m = side_m / 2 > radius_m ? side_m / 2 - radius_m : 0;
     for (size_t i = 0; status == NDT_OK && i < LAB_VIEW_SCANS; i++) {
-        const double way_m = reach_m * (2.0 * (double)i / (LAB_VIEW_SCANS - 1) - 1), at_m[2] = {way_m, 0.7 * way_m};
+        const double travelled_m = reach_m * (2.0 * (double)i / (LAB_VIEW_SCANS - 1) - 1),
+                     at_m[2] = {travelled_m, 0.7 * travelled_m};
         const struct ndt_pose pose = lab_world_pose(at_m);
         status = lab_world_scan(&view->clouds[i], points, at_m, radius_m, seed + i, err);
         view->count++;

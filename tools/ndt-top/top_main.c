@@ -60,7 +60,7 @@ static enum ndt_status parse(struct top *top, const struct bag_args *args, struc
 }
 
 /* A daemon that does not answer must not hold anything up. */
-static enum ndt_status ask_status(struct top *top, struct ndt_error *err)
+static enum ndt_status request_status(struct top *top, struct ndt_error *err)
 {
     const struct ndt_request_message request = {.id = ++top->request_id, .op = NDT_OP_STATUS};
     const enum ndt_status status = ndt_request_encode(&top->request, &request, err);
@@ -125,7 +125,7 @@ static enum ndt_status watch_all(struct top *top, struct ndt_error *err)
     do {
         const double start_us = ndtd_now_us();
         watch(top, start_us + top->interval_us - ANSWER_US); /* asked late, so that the answer is fresh */
-        const enum ndt_status status = ask_status(top, err);
+        const enum ndt_status status = request_status(top, err);
         if (status != NDT_OK)
             return status;
         watch(top, start_us + top->interval_us);

@@ -73,7 +73,8 @@ NDT_MUST_CHECK enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const st
 NDT_MUST_CHECK enum ndt_status ndt_scan_header_decode(const uint8_t *data, size_t size,
                                                       struct ndt_scan_message *message, struct ndt_error *err);
 
-/* Whether ndt_scan_decode would take the message, without touching the points: microseconds whatever their number. */
+/* Whether ndt_scan_decode would take the message, without touching the points: microseconds whatever their number.
+ */
 NDT_MUST_CHECK enum ndt_status ndt_scan_check(const uint8_t *data, size_t size, struct ndt_error *err);
 
 /* gnss: a position of the sensor in the map frame. */

@@ -402,11 +402,11 @@ static void run_loop(const void *kernel, unsigned threads)
     call(&b, ndt_cuda_wait(&b.device, &b.err));
 }
 
-static void parts_ways(void)
+static void parts_candidates(void)
 {
     struct bench b;
     open_bench(&b, 12);
-    call(&b, ndt_cuda_launch_team(&b.device, kernel_part_ways(), 2, 64, 2, &b.job, &b.err));
+    call(&b, ndt_cuda_launch_team(&b.device, kernel_part_candidates(), 2, 64, 2, &b.job, &b.err));
     call(&b, ndt_cuda_wait(&b.device, &b.err));
 }
 
@@ -460,7 +460,7 @@ int main(void)
     check_facts();
     check_shapes();
     check_failure();
-    check_stops(parts_ways, "some threads wait for the block, others for the cluster");
+    check_stops(parts_candidates, "some threads wait for the block, others for the cluster");
     check_stops(steers_twice, "two threads set the condition of a loop in one round");
     check_stops(goes_on, "a loop in a graph that nobody ends");
     return failures ? 1 : 0;

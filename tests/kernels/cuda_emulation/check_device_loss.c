@@ -39,13 +39,13 @@ static int make_inputs(struct inputs *in)
     return good;
 }
 
-static struct ndt_backend *open_lasting(const struct inputs *in)
+static struct ndt_backend *open_failover(const struct inputs *in)
 {
     struct ndt_backend_config config;
     struct ndt_backend *backend = NULL;
     struct ndt_error err = {""};
     ndt_backend_config_default(&config);
-    enum ndt_status status = ndt_backend_open_lasting(&backend, NAME, &config, &err);
+    enum ndt_status status = ndt_backend_open_failover(&backend, NAME, &config, &err);
     if (status == NDT_OK)
         status = backend->ops->set_map(backend, in->map, &err);
     if (status == NDT_OK)
@@ -81,7 +81,7 @@ static void plain_backend_is_lost(const struct inputs *in)
 /* `lost` failures after the second evaluation; the sums must stay right, and the description must tell. */
 static void survives(const struct inputs *in, int lost, const char *name_after)
 {
-    struct ndt_backend *backend = open_lasting(in);
+    struct ndt_backend *backend = open_failover(in);
     struct ndt_error err = {""};
     struct ndt_eval first, again;
     char text[1200], what[100];

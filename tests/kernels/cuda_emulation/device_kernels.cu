@@ -71,7 +71,7 @@ extern "C" __global__ void work_together(const struct ndt_gpu_job job)
     job.sums[3] = __dadd_rn(__dmul_rn(3.0, 5.0), 1.0) == 16.0 && __ldcg(job.ticket) == place;
 }
 
-extern "C" __global__ void part_ways(const struct ndt_gpu_job job)
+extern "C" __global__ void part_candidates(const struct ndt_gpu_job job)
 {
     (void)job;
     if (threadIdx.x < 32)
@@ -91,15 +91,15 @@ extern "C" __global__ void go_on(const struct ndt_gpu_job job)
     (void)job;
 }
 
-#define KERNEL(name)                                                                                                \
-    extern "C" const void *kernel_##name(void)                                                                      \
-    {                                                                                                               \
-        return (const void *)name;                                                                                  \
+#define KERNEL(name)                                                                                               \
+    extern "C" const void *kernel_##name(void)                                                                     \
+    {                                                                                                              \
+        return (const void *)name;                                                                                 \
     }
 KERNEL(count_up)
 KERNEL(take)
 KERNEL(pass_on)
 KERNEL(work_together)
-KERNEL(part_ways)
+KERNEL(part_candidates)
 KERNEL(steer_twice)
 KERNEL(go_on)

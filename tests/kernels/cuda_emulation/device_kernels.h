@@ -18,7 +18,7 @@ const void *kernel_pass_on(void);
 /* One block: votes, shuffles and atomics; sums[0 ..] are 1 where they do what they should. */
 const void *kernel_work_together(void);
 /* Faults: some threads at another barrier, a loop that two threads steer, a loop that nobody ends. */
-const void *kernel_part_ways(void);
+const void *kernel_part_candidates(void);
 const void *kernel_steer_twice(void);
 const void *kernel_go_on(void);
 

@@ -49,7 +49,7 @@ static struct block blocks[MOST_BLOCKS];
 static struct team teams[MOST_TEAMS];
 static struct block *active; /* its shared memory is in place */
 static unsigned thread_count, current, cluster;
-static int give_way; /* another block should run now */
+static int yield_to; /* another block should run now */
 static void (*running)(struct ndt_gpu_job);
 static struct ndt_gpu_job job_now;
 
@@ -134,9 +134,9 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
     return warp->offered[set];
 }
 
-void emulated_give_way(void)
+void emulated_yield(void)
 {
-    give_way = 1;
+    yield_to = 1;
     make_ready(current);
     emulated_fiber_leave(0);
 }
@@ -273,11 +273,11 @@ static void run_teams(unsigned count, unsigned resident)
     while (ended < count) {
         struct block *block = &blocks[emulated_chance(resident * cluster)];
         struct team *team = &teams[block->team];
-        give_way = 0;
+        yield_to = 0;
         if (team->running == 0 && started < count)
             start_team(block->team, (unsigned)((first + (uint64_t)started++ * step) % count));
         for (unsigned left = 1u << emulated_chance(14);
-             block->is_running && !block->waits_for_cluster && left > 0 && !give_way; left--) {
+             block->is_running && !block->waits_for_cluster && left > 0 && !yield_to; left--) {
             step_block(block);
             ended += team->running == 0;
         }

@@ -28,7 +28,7 @@ unsigned emulated_cluster_size(void);
 const uint64_t *emulated_exchange(unsigned mask, uint64_t value);
 
 /* After what other blocks can see: somebody else runs now, most likely of another block. */
-void emulated_give_way(void);
+void emulated_yield(void);
 
 double emulated_clock_us(void);
 /* cudaGraphSetConditional. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # planted_faults.sh SOURCE_DIR CXX FLAGS OBJECT-OR-LIBRARY...: puts one fault at a time into a copy of the kernels,
-# compiles that for the emulated device and demands that check_kernels (evaluations) or check_searches (whole searches)
+# compiles that for the emulated device and demands that check_kernels (evaluations) or check_solver (whole searches)
 # fails, and says which check it was. The untouched copy must pass. Objects are those of check_kernels_emulated and of
-# check_searches_emulated; their kernels are replaced.
+# check_solver_emulated; their kernels are replaced.
 set -uo pipefail
 source=$1 cxx=$2 flags=$3
 shift 3
@@ -15,7 +15,7 @@ for object in "$@"; do
     case $object in
     *.cu.o) ;;
     */check_kernels_emulated.dir/*) evaluations+=("$object") ;;
-    */check_searches_emulated.dir/*) searches+=("$object") ;;
+    */check_solver_emulated.dir/*) searches+=("$object") ;;
     *) shared+=("$object") ;;
     esac
 done
@@ -125,15 +125,15 @@ caught_in resident-block "a step that is too long is cut more" rows/33/421 core/
 caught_in resident-block "weak directions are not held" batch/1 core/include/ndt/newton_steps.h \
     's/n->holding || n->weak.count == 0/n->holding || n->weak.count <= 3/'
 caught_in resident-block "GNSS is left out" variant/gnss core/include/ndt/newton_steps.h \
-    's/if (!rules->has_gnss || !heading(n, n->ask, h))/if (1)/'
-caught_in resident-block "the look around is left out" batch/1 gpu/search_device.cuh \
+    's/if (!rules->has_gnss || !heading(n, n->query_pose, h))/if (1)/'
+caught_in resident-block "the look around is left out" batch/1 gpu/solve_device.cuh \
     's/: NDT_GPU_LOOK_AROUND;/: NDT_GPU_FINISHED;/'
-caught_in resident-graph "a sector too many" batch/1 gpu/search_device.cuh 's/__popc(seen)/__popc(seen | 1)/'
-caught_in resident-block "the scan is not turned" batch/1 gpu/search_device.cuh \
+caught_in resident-graph "a sector too many" batch/1 gpu/solve_device.cuh 's/__popc(seen)/__popc(seen | 1)/'
+caught_in resident-block "the scan is not turned" batch/1 gpu/solve_device.cuh \
     's/(double)from\[0\], y = (double)from\[column\]/(double)from[column], y = (double)from[0]/'
-caught_in resident-block "rows of the first search are everybody's" batch/2 gpu/search_device.cuh \
+caught_in resident-block "rows of the first search are everybody's" batch/2 gpu/solve_device.cuh \
     's/(size_t)(item - batch->items) \* (size_t)batch->row_capacity/(item != batch->items ? 1 : 0)/'
-caught_in resident-block "nobody gives up" deadline/past gpu/search_device.cuh \
+caught_in resident-block "nobody gives up" deadline/past gpu/solve_device.cuh \
     's/if (last \&\& newton->wants_eval)/if (false)/'
 caught_in resident-block "later rows of a large scan are left out" rows/700 gpu/kernels_resident.cu \
     's/first += stride)/first += 2 * stride)/'

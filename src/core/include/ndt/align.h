@@ -53,7 +53,7 @@ struct ndt_align_params {
     double eigenvalue_floor;                                 /* 1e-6 of the largest */
     double coarse_stop_m, coarse_stop_rad, coarse_stop_gain; /* 5 cm, 0.2 deg, 1e-4 */
     double fine_stop_m, fine_stop_rad, fine_stop_gain;       /* 5 mm, 0.05 deg, 1e-6 */
-    int max_trials;                                          /* step lengths tried per iteration, 2 */
+    int max_line_search_steps;                               /* step lengths tried per iteration, 2 */
     /* autoware */
     double trans_epsilon; /* 0.01 */
     double step_size;     /* 0.1 */
@@ -130,8 +130,8 @@ NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, 
 /* The same without waiting, between scans, to be called until *taken is 1; the map before is used until then. At
  * once where the backend does not offer it, and where there is no map yet: there is nothing to go on with. On
  * failure the offer is forgotten. See ndt_backend_ops.offer_map. */
-NDT_MUST_CHECK enum ndt_status ndt_aligner_offer_map(struct ndt_aligner *aligner, struct ndt_map *map, int *taken,
-                                                     struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map_async(struct ndt_aligner *aligner, struct ndt_map *map,
+                                                         int *taken, struct ndt_error *err);
 /* What things take here: fixed_us + point_us * points of the scan. Bounds the iterations where a deadline is set,
  * and nothing else. All zero: not known. */
 struct ndt_cost {
@@ -139,7 +139,7 @@ struct ndt_cost {
 };
 struct ndt_align_costs {
     struct ndt_cost levels[NDT_MAX_LEVELS]; /* one evaluation on each level of the map, from coarse to fine */
-    struct ndt_cost judge;                  /* what comes after the last one */
+    struct ndt_cost assess;                 /* what comes after the last one */
 };
 /* From now on alignments expect these costs; what they really take corrects them. Without this the first scans
  * under a tight deadline have nothing to go by, nor has one with far more points than the scans before. */
@@ -152,12 +152,12 @@ NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const stru
                                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                                          struct ndt_align_result *out, struct ndt_error *err);
 /* ndt_align of what ndt_preprocess would make of `raw`, preprocessed by the backend: bit for bit the same scan.
- * front: from ndt_front_set; raw NULL: the scan of the call before with the motion of ndt_front_set_again.
- * out->upload_us is what handing over the raw scan took; the preprocessing itself is part of out->align_us.
- * NDT_ERR_UNSUPPORTED: the backend cannot, or its device was lost; nothing was computed, and the caller goes the
- * host's way. A scan of which no point is left ends as NDT_REJECTED. */
+ * front: from ndt_preprocess_plan_set; raw NULL: the scan of the call before with the motion of
+ * ndt_front_set_again. out->upload_us is what handing over the raw scan took; the preprocessing itself is part of
+ * out->align_us. NDT_ERR_UNSUPPORTED: the backend cannot, or its device was lost; nothing was computed, and the
+ * caller goes the host's way. A scan of which no point is left ends as NDT_REJECTED. */
 NDT_MUST_CHECK enum ndt_status ndt_align_raw(struct ndt_aligner *aligner, const struct ndt_align_params *params,
-                                             const struct ndt_front *front, const struct ndt_cloud *raw,
+                                             const struct ndt_preprocess_plan *plan, const struct ndt_cloud *raw,
                                              const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
                                              struct ndt_error *err);
 /* Most raw points that ndt_align_raw takes; 0: it is of no use with this backend. */

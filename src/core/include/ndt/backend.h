@@ -15,7 +15,7 @@
 
 #include "ndt/cloud.h"
 #include "ndt/eval.h"
-#include "ndt/front.h"
+#include "ndt/preprocess_plan.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
 #include "ndt/status.h"
@@ -55,7 +55,7 @@ struct ndt_overheads {
 };
 
 /* One search of a call to `search`: what it starts from, and what came of it. */
-struct ndt_search_item {
+struct ndt_solve_item {
     uint32_t scan;            /* number of it in the last set_scans */
     int32_t row_capacity;     /* of `rows`; 0: not wanted */
     int32_t row_count;        /* out: how many were written; a device may keep fewer than there were */
@@ -94,34 +94,34 @@ struct ndt_backend_ops {
     enum ndt_status (*dump)(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                             struct ndt_error *err);
     /* Whole searches without the host between evaluations, for pipelines that keep them on the device. Together or
-     * not at all; search_limit says whether the backend, as it was opened, has them.
+     * not at all; solve_limit says whether the backend, as it was opened, has them.
      *
      * Most searches that one call takes; 0: none. */
-    size_t (*search_limit)(const struct ndt_backend *backend);
+    size_t (*solve_limit)(const struct ndt_backend *backend);
     /* In place of set_scan: scans 0 .. count - 1 as they came from the sensor; a search turns its own by newton.R0.
      * Copies the points. NDT_ERR_LIMIT: together more than config.max_points, each rounded up to whole blocks. */
     enum ndt_status (*set_scans)(struct ndt_backend *backend, const struct ndt_cloud *const *scans, size_t count,
                                  struct ndt_error *err);
     /* Runs all of them at once; each comes out bit for bit as if it had been alone. until_us: by ndt_clock_us, when
      * those that are not done give up; 0: never. A scan without points ends as off the map. NDT_ERR_UNSUPPORTED:
-     * look at search_limit again, the device was lost and replaced. */
-    enum ndt_status (*search)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
-                              struct ndt_search_item *items, size_t count, double until_us, struct ndt_error *err);
+     * look at solve_limit again, the device was lost and replaced. */
+    enum ndt_status (*solve)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
+                             struct ndt_solve_item *items, size_t count, double until_us, struct ndt_error *err);
     /* Preprocessing without the host. Together or not at all, and only beside `search`.
      *
      * Most raw points that `front` takes; 0: the backend, as it was opened, has none. */
-    size_t (*front_limit)(const struct ndt_backend *backend);
+    size_t (*preprocess_limit)(const struct ndt_backend *backend);
     /* In place of set_scans: scan 0 becomes what ndt_preprocess would have made of `raw`, bit for bit. Copies the
-     * points. Does not wait: how many points are left, and with them the levers of the searches (newton.lever_m and
-     * per_lever of items that follow are not read), is known to the device only and comes back with the search.
-     * For `search` only: `eval` sees a scan without points. NDT_ERR_LIMIT: more than front_limit;
-     * NDT_ERR_UNSUPPORTED: look at front_limit again. */
-    enum ndt_status (*front)(struct ndt_backend *backend, const struct ndt_front *front,
-                             const struct ndt_cloud *raw, struct ndt_error *err);
+     * points. Does not wait: how many points are left, and with them the levers of the searches
+     * (newton.rotation_scale_m and inverse_rotation_scale of items that follow are not read), is known to the
+     * device only and comes back with the search. For `search` only: `eval` sees a scan without points.
+     * NDT_ERR_LIMIT: more than preprocess_limit; NDT_ERR_UNSUPPORTED: look at preprocess_limit again. */
+    enum ndt_status (*preprocess)(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
+                                  const struct ndt_cloud *raw, struct ndt_error *err);
     /* The points of the last `front` as ndt_preprocess_again would move them; `front` went through
      * ndt_front_set_again. NDT_ERR_UNSUPPORTED: there are none, or the device was lost and with it those. */
-    enum ndt_status (*front_again)(struct ndt_backend *backend, const struct ndt_front *front,
-                                   struct ndt_error *err);
+    enum ndt_status (*preprocess_again)(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
+                                        struct ndt_error *err);
     /* Measures over so many rounds; counts them in the counters as well. */
     enum ndt_status (*overheads)(struct ndt_backend *backend, int rounds, struct ndt_overheads *out,
                                  struct ndt_error *err);
@@ -132,8 +132,8 @@ struct ndt_backend_ops {
      * way; NULL or the map in use is taken at once. Allocates when the map is larger than those before. Both maps
      * have to fit on the device: where they do not, it says so once on stderr and does what set_map does, the old
      * map first. After an error the offer is forgotten and errors are those of set_map; *taken is 0 then. */
-    enum ndt_status (*offer_map)(struct ndt_backend *backend, struct ndt_map *map, int *taken,
-                                 struct ndt_error *err);
+    enum ndt_status (*set_map_async)(struct ndt_backend *backend, struct ndt_map *map, int *taken,
+                                     struct ndt_error *err);
 };
 
 struct ndt_backend {

@@ -8,7 +8,7 @@
  *     ndt_newton_begin(&newton, &rules);
  *     while (newton.wants_eval) {
  *         evaluate at newton.ask on newton.level with newton.neighbours;
- *         ndt_newton_take(&newton, &rules, rows, capacity, &sums);    (or ndt_newton_give_up: no time left)
+ *         ndt_newton_step(&newton, &rules, rows, capacity, &sums);    (or ndt_newton_give_up: no time left)
  *     }
  *
  * Variants:
@@ -46,7 +46,7 @@ struct ndt_newton_rules {
     int32_t variant;                                           /* enum ndt_variant */
     int32_t level_count;                                       /* of the chain, from coarse to fine */
     int32_t level[NDT_MAX_LEVELS], neighbours[NDT_MAX_LEVELS]; /* index into map->levels, enum ndt_neighbours */
-    int32_t max_iterations, max_trials;
+    int32_t max_iterations, max_line_search_steps;
     double step_limit_m, step_limit_rad, eigenvalue_floor;
     struct ndt_newton_limits coarse, fine;
     double trans_epsilon, step_size;
@@ -80,13 +80,14 @@ struct ndt_newton {
     double guess[6]; /* p of the guess */
     double R0[9];    /* turns the scan before p moves it; row-major */
     /* Lever arms of the turned points about the sensor, as symmetric matrices: sqrt(mean(|x|^2 I - x x^T)) and
-     * inverse. A rotation r moves the points by |lever_m r| on average: so rotations compare with translations. */
-    double lever_m[9], per_lever[9];
+     * inverse. A rotation r moves the points by |rotation_scale_m r| on average: so rotations compare with
+     * translations. */
+    double rotation_scale_m[9], inverse_rotation_scale[9];
 
     /* What it wants. */
     int32_t wants_eval; /* 0: done */
     int32_t level, neighbours;
-    double ask[6];
+    double query_pose[6];
 
     /* What it has; the answer once it is done. */
     int32_t stop; /* enum ndt_stop */
@@ -99,29 +100,29 @@ struct ndt_newton {
     struct ndt_newton_weak weak; /* found once the finest level has converged; robust only */
 
     /* Between calls. */
-    int32_t phase, chain, trial, holding, row_limit, row_evaluations, reversals;
+    int32_t phase, chain, line_search_step, holding, row_limit, row_evaluations, reversals;
     int32_t downhill; /* steps of this level that lost score */
-    double trust; /* part of the step caps that steps have kept to lately */
-    double d[6];  /* the step that is tried */
-    double alpha; /* how much of it */
+    double trust;     /* part of the step caps that steps have kept to lately */
+    double d[6];      /* the step that is tried */
+    double alpha;     /* how much of it */
     double best_p[6];
     struct ndt_eval best;
     double last_step_m[3];
 };
 
 /* From the mean of x x^T over the finite points of the scan as it came (upper triangle); R0 is set. */
-void ndt_newton_set_levers(struct ndt_newton *newton, const double second_m2[6]);
+void ndt_newton_set_rotation_scale(struct ndt_newton *newton, const double second_m2[6]);
 /* guess, R0 and the levers are set. */
 void ndt_newton_begin(struct ndt_newton *newton, const struct ndt_newton_rules *rules);
 /* sums: at newton->ask, as the backend gives them. rows: of the iterations, `capacity` of them (>= 1); the last one
  * is used again when they do not suffice. */
-void ndt_newton_take(struct ndt_newton *newton, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
+void ndt_newton_step(struct ndt_newton *newton, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
                      int32_t capacity, const struct ndt_eval *sums);
 /* No time for what it asks for: it ends with the best pose so far and NDT_STOP_DEADLINE. */
 void ndt_newton_give_up(struct ndt_newton *newton, struct ndt_newton_row *rows, int32_t capacity);
 
 /* What a position beside the scan adds to sums at newton->ask: -gnss_scale * pairs * e^2, e = (g - t) . h with the
- * heading h. ndt_newton_take does it. */
+ * heading h. ndt_newton_step does it. */
 void ndt_newton_regularize(const struct ndt_newton *newton, const struct ndt_newton_rules *rules,
                            struct ndt_eval *eval);
 

@@ -27,7 +27,7 @@
 #define NDT_SLACK_M   0.02
 #define NDT_SLACK_RAD (0.2 * 0.017453292519943295)
 
-enum { NDT_PHASE_OPEN, NDT_PHASE_TRIAL, NDT_PHASE_DONE };
+enum { NDT_PHASE_OPEN, NDT_PHASE_LINE_SEARCH, NDT_PHASE_DONE };
 
 static inline NDT_DEVICE double norm3(const double *v)
 {
@@ -102,7 +102,7 @@ NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *ru
 {
     double upper[21], lambda[6], V[36];
     int count = 0;
-    scale_information(n->per_lever, n->eval.hessian, upper);
+    scale_information(n->inverse_rotation_scale, n->eval.hessian, upper);
     if (all_eigenvalues_above(upper, rules->weak_eigenvalue_ratio))
         return;
     eigen_symmetric(6, upper, lambda, V);
@@ -120,7 +120,7 @@ static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double ste
     double scaled[6];
     if (n->weak.count == 0)
         return;
-    turn_rotation(n->lever_m, step, scaled);
+    turn_rotation(n->rotation_scale_m, step, scaled);
     for (int k = 0; k < n->weak.count; k++) {
         double along = 0;
         for (int i = 0; i < 6; i++)
@@ -128,11 +128,11 @@ static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double ste
         for (int i = 0; i < 6; i++)
             scaled[i] -= along * n->weak.axes[k][i];
     }
-    turn_rotation(n->per_lever, scaled, step);
+    turn_rotation(n->inverse_rotation_scale, scaled, step);
 }
 
 /* Symmetric square root of the turned points' inertia about the sensor and its inverse; at least half a metre. */
-static inline NDT_DEVICE void set_levers(struct ndt_newton *n, const double second_m2[6])
+static inline NDT_DEVICE void set_rotation_scale(struct ndt_newton *n, const double second_m2[6])
 {
     double inertia[6], upper[6], lambda[3], V[9];
     const double trace = second_m2[0] + second_m2[3] + second_m2[5];
@@ -141,13 +141,13 @@ static inline NDT_DEVICE void set_levers(struct ndt_newton *n, const double seco
     rotate_symmetric3(n->R0, inertia, upper);
     eigen_symmetric(3, upper, lambda, V);
     for (int i = 0; i < 9; i++)
-        n->lever_m[i] = n->per_lever[i] = 0;
+        n->rotation_scale_m[i] = n->inverse_rotation_scale[i] = 0;
     for (int k = 0; k < 3; k++) {
         const double arm_m = sqrt(fmax(lambda[k], 0.25));
         for (int i = 0; i < 9; i++) {
             const double vv = V[i / 3 * 3 + k] * V[i % 3 * 3 + k];
-            n->lever_m[i] += vv * arm_m;
-            n->per_lever[i] += vv / arm_m;
+            n->rotation_scale_m[i] += vv * arm_m;
+            n->inverse_rotation_scale[i] += vv / arm_m;
         }
     }
 }
@@ -173,9 +173,9 @@ static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struc
                                          struct ndt_eval *eval)
 {
     double h[2];
-    if (!rules->has_gnss || !heading(n, n->ask, h))
+    if (!rules->has_gnss || !heading(n, n->query_pose, h))
         return;
-    const double e_m = (rules->gnss_m[0] - n->ask[0]) * h[0] + (rules->gnss_m[1] - n->ask[1]) * h[1];
+    const double e_m = (rules->gnss_m[0] - n->query_pose[0]) * h[0] + (rules->gnss_m[1] - n->query_pose[1]) * h[1];
     const double weight = rules->gnss_scale * eval->pairs;
     eval->score -= weight * e_m * e_m;
     eval->gradient[0] += 2 * weight * e_m * h[0];
@@ -263,7 +263,7 @@ NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[
 
 /* Where every pivot of -H is a fair part of its diagonal, all eigenvalues are positive and above the floor but for
  * scans that determine next to nothing: the plain Newton step is the same, at a tenth of the cost. */
-static inline NDT_DEVICE void newton_step(const struct ndt_eval *eval, double floor_ratio, double d[6])
+static inline NDT_DEVICE void newton_direction(const struct ndt_eval *eval, double floor_ratio, double d[6])
 {
     double minus_H[21];
     for (int i = 0; i < 21; i++)
@@ -299,7 +299,7 @@ static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct 
 
 /* The part of d to try after `tried` was too long: where the cubic through both ends' scores and slopes is highest
  * (Nocedal & Wright, section 3.5). */
-static inline NDT_DEVICE double shorter_trial(const struct ndt_newton *n, const struct ndt_eval *tried)
+static inline NDT_DEVICE double shorter_line_search(const struct ndt_newton *n, const struct ndt_eval *tried)
 {
     const double a = n->alpha, here = slope_along(n->eval.gradient, n->d),
                  there = slope_along(tried->gradient, n->d);
@@ -366,7 +366,7 @@ static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_n
     remove_weak(n, step);
     keep_gnss_part(n, rules, whole, step);
     for (int i = 0; i < 6; i++)
-        n->ask[i] = n->guess[i] + step[i];
+        n->query_pose[i] = n->guess[i] + step[i];
     n->row_limit = n->row_count + rules->max_iterations / 3;
     n->holding = 1;
     open_level(n, rules, n->chain);
@@ -377,7 +377,7 @@ NDT_APART void end_level(struct ndt_newton *n, const struct ndt_newton_rules *ru
 {
     copy6(n->p, n->best_p);
     n->eval = n->best;
-    copy6(n->ask, n->p);
+    copy6(n->query_pose, n->p);
     if (n->chain + 1 < rules->level_count)
         open_level(n, rules, n->chain + 1);
     else if (n->stop == NDT_STOP_OFF_MAP)
@@ -392,11 +392,11 @@ static inline NDT_DEVICE const struct ndt_newton_limits *limits_of(const struct 
     return n->chain + 1 == rules->level_count ? &rules->fine : &rules->coarse;
 }
 
-static inline NDT_DEVICE void ask_trial(struct ndt_newton *n)
+static inline NDT_DEVICE void query_line_search(struct ndt_newton *n)
 {
     for (int i = 0; i < 6; i++)
-        n->ask[i] = n->p[i] + n->alpha * n->d[i];
-    n->phase = NDT_PHASE_TRIAL;
+        n->query_pose[i] = n->p[i] + n->alpha * n->d[i];
+    n->phase = NDT_PHASE_LINE_SEARCH;
 }
 
 /* Newton's steps shrink quadratically: after a small one there is nothing left to gain, so it is made without
@@ -409,7 +409,7 @@ static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct 
     const int is_best = n->eval.score >= n->best.score;
     close_row(n, rows, capacity, is_best ? n->d : none);
     if (is_best)
-        copy6(n->best_p, n->ask);
+        copy6(n->best_p, n->query_pose);
     end_level(n, rules);
 }
 
@@ -424,12 +424,12 @@ NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rule
         return;
     }
     open_row(n, rows, capacity);
-    newton_step(&n->eval, rules->eigenvalue_floor, n->d);
+    newton_direction(&n->eval, rules->eigenvalue_floor, n->d);
     remove_weak(n, n->d);
     cap_step(n, rules, n->d);
-    n->trial = 0;
+    n->line_search_step = 0;
     n->alpha = 1;
-    ask_trial(n);
+    query_line_search(n);
     if (norm3(n->d) < limits->step_m && norm3(n->d + 3) < limits->step_rad)
         make_last_step(n, rules, rows, capacity);
 }
@@ -437,7 +437,7 @@ NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rule
 static inline NDT_DEVICE void take_open(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                         struct ndt_newton_row *rows, int32_t capacity, const struct ndt_eval *eval)
 {
-    copy6(n->p, n->ask);
+    copy6(n->p, n->query_pose);
     n->eval = *eval;
     keep_best(n);
     n->stop = eval->matched > 0 ? NDT_STOP_CONVERGED : NDT_STOP_OFF_MAP;
@@ -448,17 +448,18 @@ static inline NDT_DEVICE void take_open(struct ndt_newton *n, const struct ndt_n
 }
 
 /* The trial is good: go there. */
-static inline NDT_DEVICE void accept_trial(struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                           struct ndt_newton_row *rows, int32_t capacity,
-                                           const struct ndt_eval *eval)
+static inline NDT_DEVICE void accept_line_search(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                                 struct ndt_newton_row *rows, int32_t capacity,
+                                                 const struct ndt_eval *eval)
 {
     const double alpha = n->alpha, before = n->eval.score;
     double step[6];
     for (int i = 0; i < 6; i++)
         step[i] = alpha * n->d[i];
-    copy6(n->p, n->ask);
+    copy6(n->p, n->query_pose);
     n->eval = *eval;
-    n->trust = n->trial == 0 ? fmin(1.0, NDT_TRUST_GROWTH * n->trust) : fmax(NDT_TRUST_LEAST, alpha * n->trust);
+    n->trust =
+        n->line_search_step == 0 ? fmin(1.0, NDT_TRUST_GROWTH * n->trust) : fmax(NDT_TRUST_LEAST, alpha * n->trust);
     close_row(n, rows, capacity, step);
     keep_best(n);
     if (fabs(n->eval.score - before) < limits_of(n, rules)->gain * fabs(before))
@@ -469,17 +470,18 @@ static inline NDT_DEVICE void accept_trial(struct ndt_newton *n, const struct nd
 
 /* Tries d, then shorter steps. Voxels that drop out of the radius can make the score fall in steps though its slope
  * rises: where no trial is acceptable the shortest is made all the same, a few times; the best pose is kept. */
-static inline NDT_DEVICE void take_trial(struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                         struct ndt_newton_row *rows, int32_t capacity, const struct ndt_eval *eval)
+static inline NDT_DEVICE void step_line_search(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                               struct ndt_newton_row *rows, int32_t capacity,
+                                               const struct ndt_eval *eval)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
     if (acceptable(n, eval)) {
-        accept_trial(n, rules, rows, capacity, eval);
-    } else if (++n->trial < rules->max_trials) {
-        n->alpha = shorter_trial(n, eval);
-        ask_trial(n);
+        accept_line_search(n, rules, rows, capacity, eval);
+    } else if (++n->line_search_step < rules->max_line_search_steps) {
+        n->alpha = shorter_line_search(n, eval);
+        query_line_search(n);
     } else if (eval->matched > 0 && fabs(eval->score) < INFINITY && n->downhill++ < NDT_DOWNHILL_STEPS) {
-        accept_trial(n, rules, rows, capacity, eval);
+        accept_line_search(n, rules, rows, capacity, eval);
     } else {
         close_row(n, rows, capacity, none);
         end_level(n, rules);
@@ -538,16 +540,16 @@ NDT_APART void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_ru
     n->trust = clamp_step(rules, &n->eval, n->d);
     for (int i = 0; i < 6; i++) {
         n->d[i] = n->trust > 0 ? n->d[i] : 0;
-        n->ask[i] = n->p[i] + n->d[i];
+        n->query_pose[i] = n->p[i] + n->d[i];
     }
-    n->phase = NDT_PHASE_TRIAL;
+    n->phase = NDT_PHASE_LINE_SEARCH;
 }
 
 static inline NDT_DEVICE void take_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                             struct ndt_newton_row *rows, int32_t capacity,
                                             const struct ndt_eval *eval)
 {
-    copy6(n->p, n->ask);
+    copy6(n->p, n->query_pose);
     n->eval = *eval;
     if (n->phase == NDT_PHASE_OPEN) {
         n->stop = eval->matched > 0 ? NDT_STOP_ITERATIONS : NDT_STOP_OFF_MAP;
@@ -576,17 +578,17 @@ static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct nd
     clear_eval(&n->eval);
     n->stop = NDT_STOP_DEADLINE;
     n->evaluations = n->row_count = n->rows_closed = n->oscillation = 0;
-    n->trial = n->row_evaluations = n->reversals = n->holding = 0;
+    n->line_search_step = n->row_evaluations = n->reversals = n->holding = 0;
     n->row_limit = rules->max_iterations;
     n->weak.count = 0;
     for (int i = 0; i < 3; i++)
         n->last_step_m[i] = 0;
     copy6(n->p, n->guess);
-    copy6(n->ask, n->guess);
+    copy6(n->query_pose, n->guess);
     open_level(n, rules, rules->variant == NDT_AUTOWARE ? rules->level_count - 1 : 0);
 }
 
-NDT_APART void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
+NDT_APART void newton_step(struct ndt_newton *n, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
                            int32_t capacity, const struct ndt_eval *sums)
 {
     struct ndt_eval eval = *sums;
@@ -598,7 +600,7 @@ NDT_APART void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *
     else if (n->phase == NDT_PHASE_OPEN)
         take_open(n, rules, rows, capacity, &eval);
     else
-        take_trial(n, rules, rows, capacity, &eval);
+        step_line_search(n, rules, rows, capacity, &eval);
 }
 
 /* A held pose counts though it was not evaluated: along weak directions the guess is better than where the search
@@ -606,14 +608,14 @@ NDT_APART void newton_take(struct ndt_newton *n, const struct ndt_newton_rules *
 NDT_APART void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
-    const int robust_trial = n->phase == NDT_PHASE_TRIAL && n->best.score > -INFINITY;
-    if (n->phase == NDT_PHASE_TRIAL)
+    const int robust_line_search = n->phase == NDT_PHASE_LINE_SEARCH && n->best.score > -INFINITY;
+    if (n->phase == NDT_PHASE_LINE_SEARCH)
         close_row(n, rows, capacity, none);
-    if (robust_trial) {
+    if (robust_line_search) {
         copy6(n->p, n->best_p);
         n->eval = n->best;
     } else if (n->holding) {
-        copy6(n->p, n->ask);
+        copy6(n->p, n->query_pose);
     }
     n->stop = NDT_STOP_DEADLINE;
     finish(n);

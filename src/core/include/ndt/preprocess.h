@@ -19,7 +19,7 @@ extern "C" {
 
 /* Where in the sweep a point was measured. time: the cloud's time field. azimuth_cw / ccw: a full turn per
  * sweep that starts and ends behind the sensor, seen from above; the stamp is the middle of the sweep. */
-enum ndt_deskew { NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW };
+enum ndt_deskew_mode { NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW };
 
 struct ndt_preprocess_params {
     double min_range_m, max_range_m;
@@ -27,7 +27,7 @@ struct ndt_preprocess_params {
     double voxel_m;                      /* edge of the filter's cells; 0 = off */
     uint32_t sample_count;               /* points kept, one at random of each of as many equal parts; 0 = all */
     uint64_t seed;
-    enum ndt_deskew deskew;
+    enum ndt_deskew_mode deskew;
     double sweep_s; /* duration of a sweep for the azimuth modes */
 };
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);

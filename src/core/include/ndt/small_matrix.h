@@ -12,8 +12,8 @@
 #ifndef NDT_INLINED
 #define NDT_INLINED static inline __attribute__((always_inline))
 #endif
-/* Before functions that a device had better call than inline: one thread runs them, and their registers would count for
- * all. */
+/* Before functions that a device had better call than inline: one thread runs them, and their registers would count
+ * for all. */
 #ifndef NDT_APART
 #define NDT_APART static inline NDT_DEVICE
 #endif

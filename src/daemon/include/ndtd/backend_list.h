@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* One line per backend, with the reason where it does not work here, and one with the CPU's instruction sets. plan_for:
- * with what the backend would allocate for this configuration; NULL = without. */
+/* One line per backend, with the reason where it does not work here, and one with the CPU's instruction sets.
+ * plan_for: with what the backend would allocate for this configuration; NULL = without. */
 void ndtd_backends_print(FILE *file, const struct ndt_backend_config *plan_for);
 
 #ifdef __cplusplus

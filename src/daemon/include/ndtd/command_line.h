@@ -19,7 +19,7 @@ enum ndtd_action {
     NDTD_PRINT_CONFIG,
     NDTD_CHECK_CONFIG,
     NDTD_COMPILE_MAP,
-    NDTD_CALIBRATE,
+    NDTD_AUTOTUNE,
     NDTD_REPLAY,
     NDTD_MAKE_KEYS,
     NDTD_LIVE /* --config without another action */

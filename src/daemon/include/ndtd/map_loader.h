@@ -1,5 +1,5 @@
-/* Maps are read and built beside the matcher and handed over whole: a thread that loads on demand, and for tiled maps
- * follows the vehicle.
+/* Maps are read and built beside the matcher and handed over whole: a thread that loads on demand, and for tiled
+ * maps follows the vehicle.
  *
  * Dynamic loading (a folder of tiles): all tiles that touch the circle of map_radius_m + lidar_radius_m around the
  * vehicle are in the map; when it has moved update_distance_m from where that was last true, the difference is
@@ -24,11 +24,11 @@ struct ndtd_map_loader_config {
 };
 
 struct ndtd_map_loader_status {
-    char path[1024];    /* of the map asked for last; empty = none */
+    char path[1024]; /* of the map asked for last; empty = none */
     int busy;
-    int failed;         /* the last load failed, `error` says why; the map before stays */
+    int failed; /* the last load failed, `error` says why; the map before stays */
     char error[512];
-    uint64_t map_id;    /* of the newest map; 0 = none */
+    uint64_t map_id; /* of the newest map; 0 = none */
     uint64_t points, tiles_loaded, tiles_known, loads;
     uint64_t tile_reads; /* files read since this folder was asked for: a tile that comes in or goes out is one */
     size_t sums_bytes;   /* memory behind the sums from which the next map will be made */
@@ -42,16 +42,16 @@ NDT_MUST_CHECK enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **o
                                                       struct ndt_error *err);
 void ndtd_map_loader_destroy(struct ndtd_map_loader *loader);
 
-/* Orders, from any thread; they return at once and are carried out in order. `path` is a file or a folder; NULL unloads.
- * near_m (may be NULL): where to start in a folder of tiles when dynamic. */
+/* Orders, from any thread; they return at once and are carried out in order. `path` is a file or a folder; NULL
+ * unloads. near_m (may be NULL): where to start in a folder of tiles when dynamic. */
 void ndtd_map_loader_load(struct ndtd_map_loader *loader, const char *path, const double near_m[2]);
 void ndtd_map_loader_add_tile(struct ndtd_map_loader *loader, const char *path);
 void ndtd_map_loader_remove_tile(struct ndtd_map_loader *loader, const char *path);
 /* Where the vehicle is; cheap, called after every scan by the matcher's thread. */
 void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double position_m[2]);
 
-/* For the matcher's thread, between scans: 1 and the newest map (a reference that the caller owns; NULL when unloaded)
- * when there is one that was not taken yet, else 0. Never waits. */
+/* For the matcher's thread, between scans: 1 and the newest map (a reference that the caller owns; NULL when
+ * unloaded) when there is one that was not taken yet, else 0. Never waits. */
 int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map);
 /* Waits until all orders so far are done, at most timeout_s; 0 when it took longer. */
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s);

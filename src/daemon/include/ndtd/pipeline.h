@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "ndt_proto/message.h"
-#include "ndtd/route.h"
+#include "ndtd/autotune_result.h"
 #include "ndtd/settings.h"
 #include "ndtd/tracker.h"
 
@@ -46,8 +46,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipel
                                                      struct ndt_error *err);
 /* The same without waiting, to be called between frames until *taken is 1: scans meet the map before until then.
  * For the live daemon; when a map is taken depends on time. See ndt_aligner_offer_map. */
-NDT_MUST_CHECK enum ndt_status ndtd_pipeline_offer_map(struct ndtd_pipeline *pipeline, struct ndt_map *map,
-                                                       int *taken, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map,
+                                                           int *taken, struct ndt_error *err);
 /* Between frames. Takes over what can change while running (settings_change.h says what that is) and leaves the
  * rest as it was at create. */
 void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings);
@@ -58,9 +58,9 @@ void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_
  * open already, with any map or none, which the pipeline then owns, also when this fails; NULL: it is opened here.
  * On failure the backend before stays. Where the settings name a backend it stays anyway, and only the costs are
  * taken over. */
-NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_route(struct ndtd_pipeline *pipeline,
-                                                       const struct ndtd_route *route, struct ndt_backend *opened,
-                                                       struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline,
+                                                                 const struct ndtd_autotune_result *tuned,
+                                                                 struct ndt_backend *opened, struct ndt_error *err);
 /* The points of the last scan that converged, and where that was; borrowed until the next frame. 0: none. */
 int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,
                             struct ndt_pose *T_map_sensor);

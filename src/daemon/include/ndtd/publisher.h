@@ -22,12 +22,13 @@ NDT_MUST_CHECK enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, 
 void ndtd_publisher_close(struct ndtd_publisher *publisher);
 
 /* One per publishing thread: opened, used and closed by that thread. Never blocks. */
-struct ndtd_outlet;
-NDT_MUST_CHECK enum ndt_status ndtd_outlet_open(struct ndtd_outlet **out, struct ndtd_publisher *publisher,
-                                                struct ndt_error *err);
-NDT_MUST_CHECK enum ndt_status ndtd_outlet_send(struct ndtd_outlet *outlet,
-                                                const struct ndt_result_message *message, struct ndt_error *err);
-void ndtd_outlet_close(struct ndtd_outlet *outlet);
+struct ndtd_result_sender;
+NDT_MUST_CHECK enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out,
+                                                       struct ndtd_publisher *publisher, struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndtd_result_sender_send(struct ndtd_result_sender *sender,
+                                                       const struct ndt_result_message *message,
+                                                       struct ndt_error *err);
+void ndtd_result_sender_close(struct ndtd_result_sender *sender);
 
 struct ndtd_publisher_counters {
     uint64_t published, lost; /* lost: the in-process queue was full */

@@ -23,8 +23,9 @@ struct ndtd_replay_options {
     struct ndtd_sink_paths files;
     uint64_t skip;  /* scans left out at the start */
     uint64_t limit; /* scans replayed at most; 0 = all */
-    /* Where to write, as CSV, what the backend computes between points and sums: for the scan with this seq, at this
-     * row of its trace (last pass). NULL: nowhere. A scan that does not come or has no such row is NDT_ERR_ARGUMENT. */
+    /* Where to write, as CSV, what the backend computes between points and sums: for the scan with this seq, at
+     * this row of its trace (last pass). NULL: nowhere. A scan that does not come or has no such row is
+     * NDT_ERR_ARGUMENT. */
     const char *dump;
     uint64_t dump_scan, dump_iteration;
 };

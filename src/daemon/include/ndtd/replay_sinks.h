@@ -5,8 +5,8 @@
 
 #include "ndt_io/output_file.h"
 #include "ndt_io/trajectory.h"
-#include "ndtd/evaluator.h"
-#include "ndtd/expectation.h"
+#include "ndtd/trajectory_error.h"
+#include "ndtd/reference_trajectory.h"
 #include "ndtd/summary.h"
 
 #ifdef __cplusplus
@@ -24,8 +24,8 @@ struct ndtd_sinks {
     enum ndt_trajectory_format poses_format; /* KITTI when the name ends in .kitti, else TUM */
     int timing_is_json;
     int expects;
-    struct ndtd_expectation expectation;
-    struct ndtd_evaluator evaluator; /* truth goes straight in */
+    struct ndtd_reference_trajectory reference;
+    struct ndtd_trajectory_error trajectory_error; /* truth goes straight in */
     struct ndtd_summary summary;
 };
 

@@ -17,28 +17,28 @@ extern "C" {
 #define NDTD_CPU_LIST_MAX 128
 
 struct ndtd_settings {
-    char backend[32];                 /* backend.name: auto, cpu, reference, cuda */
+    char backend[32];                  /* backend.name: auto, cpu, reference, cuda */
     struct ndt_backend_config compute; /* cpu.threads, cpu.spin_us, cpu.pin_threads, cpu.isa, cuda.* */
-    char isa[16];                     /* cpu.isa as written; compute.isa follows from it */
-    char cuda_pipeline[24];           /* cuda.pipeline as written; compute.pipeline follows from it */
-    struct ndt_map_config map;        /* ndt.covariance, ndt.min_points ...; leaves follow ndt.levels */
-    char map_path[NDTD_PATH_MAX];     /* map.path */
-    struct ndt_align_params align;    /* ndt.* */
+    char isa[16];                      /* cpu.isa as written; compute.isa follows from it */
+    char cuda_pipeline[24];            /* cuda.pipeline as written; compute.pipeline follows from it */
+    struct ndt_map_config map;         /* ndt.covariance, ndt.min_points ...; leaves follow ndt.levels */
+    char map_path[NDTD_PATH_MAX];      /* map.path */
+    struct ndt_align_params align;     /* ndt.* */
     /* ndt.neighbours as written, from coarse to fine; spread over align.levels at the end */
     enum ndt_neighbours neighbours[NDT_MAX_LEVELS];
     size_t neighbours_count;
     struct ndt_preprocess_params preprocess; /* preprocess.* */
-    int deskew_passes;                /* preprocess.deskew_passes: 1 or 2 */
-    int has_initial_pose;             /* initial_pose: given */
-    double initial_pose[7];           /* x y z qx qy qz qw */
-    double max_prediction_s;          /* tracker.max_prediction_s: longer gaps keep the last pose without motion */
-    int use_gnss;                     /* ndt.regularization.enable; the scale is align.gnss_scale */
-    int calibrate;                    /* routing.calibrate: measure at the start of the live daemon */
-    enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } route_cache; /* routing.cache */
-    double calibration_limit_s;       /* routing.limit_ms */
-    double recheck_s;                 /* routing.recheck_s; 0 = never */
-    int max_threads;                  /* routing.max_threads; 0 = cores */
-    double align_delay_s;             /* debug.align_delay_ms: every scan takes this much longer */
+    int deskew_passes;                       /* preprocess.deskew_passes: 1 or 2 */
+    int has_initial_pose;                    /* initial_pose: given */
+    double initial_pose[7];                  /* x y z qx qy qz qw */
+    double max_prediction_s; /* tracker.max_prediction_s: longer gaps keep the last pose without motion */
+    int use_gnss;            /* ndt.regularization.enable; the scale is align.gnss_scale */
+    int autotune;            /* routing.calibrate: measure at the start of the live daemon */
+    enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /* routing.cache */
+    double autotune_limit_s;                                                   /* routing.limit_ms */
+    double recheck_s;                                                          /* routing.recheck_s; 0 = never */
+    int max_threads;                                                           /* routing.max_threads; 0 = cores */
+    double align_delay_s; /* debug.align_delay_ms: every scan takes this much longer */
 
     /* The live daemon; the replay uses none of it. Empty addresses and files: the default, see runtime_dir.h. */
     char scans_address[NDTD_ADDRESS_MAX], poses_address[NDTD_ADDRESS_MAX], control_address[NDTD_ADDRESS_MAX];

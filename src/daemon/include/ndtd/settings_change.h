@@ -9,10 +9,11 @@
 extern "C" {
 #endif
 
-/* The optimiser's and preprocessing's numbers, passes, tracker, budget, log level and debug options can; everything else
- * (backend, threads, levels, voxels, sockets, queue, batch, dynamic map, rt, paths) needs a restart. */
+/* The optimiser's and preprocessing's numbers, passes, tracker, budget, log level and debug options can; everything
+ * else (backend, threads, levels, voxels, sockets, queue, batch, dynamic map, rt, paths) needs a restart. */
 int ndtd_option_can_change(const struct ndtd_option *option);
-/* `running` takes over what can change in `wanted`. Names of the options that differ but cannot go to `restart`, with
+/* `running` takes over what can change in `wanted`. Names of the options that differ but cannot go to `restart`,
+ * with
  * ", " between them, cut at `size`; empty when there are none. Both must have been finished. */
 void ndtd_settings_merge(struct ndtd_settings *running, const struct ndtd_settings *wanted, char *restart,
                          size_t size);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "ndtd/evaluator.h"
+#include "ndtd/trajectory_error.h"
 #include "ndtd/pipeline.h"
 
 #ifdef __cplusplus

@@ -9,7 +9,7 @@
  * Deadline: budget_s after the arrival of the last byte, less what publishing took lately. The clock bounds the
  * work and writes timings, nothing else: without a deadline hit the results are those of the replay, bit for bit.
  *
- * What computes: router.h says how it is chosen, at the start when there is a map, else beside the work with the
+ * What computes: autotuner.h says how it is chosen, at the start when there is a map, else beside the work with the
  * first one, and again when scans take longer. The thread changes over between scans.
  *
  * publish_us in a result is the time that publishing the result before it took: its own is not known yet.
@@ -19,7 +19,7 @@
 
 #include "ndtd/frame_queue.h"
 #include "ndtd/map_loader.h"
-#include "ndtd/router.h"
+#include "ndtd/autotuner.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,7 +68,7 @@ struct ndtd_worker_status {
 };
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
 /* What was chosen to compute, and from what numbers; the source is the default as long as nothing was. */
-void ndtd_worker_route(struct ndtd_worker *worker, struct ndtd_route *out);
+void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out);
 
 /* A scan as the worker saw it. */
 struct ndtd_worker_timing {

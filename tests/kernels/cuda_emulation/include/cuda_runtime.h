@@ -124,7 +124,7 @@ static inline void __threadfence_block(void) {}
 
 static inline void __nanosleep(unsigned)
 {
-    emulated_give_way();
+    emulated_yield();
 }
 
 /* Within a warp. Lanes beyond the end keep their own value, as on a device. */
@@ -203,7 +203,7 @@ template <class T> static inline T emulated_exchange_at(T *at, T value)
 {
     const T before = *at;
     *at = value;
-    emulated_give_way();
+    emulated_yield();
     return before;
 }
 

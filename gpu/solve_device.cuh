@@ -1,0 +1,217 @@
+/* What the resident kernels share: one pass of one search, point by point, and the step of Newton's method after
+ * it. The code of Newton's method itself is that of the host, ndt/newton_steps.h. */
+#ifndef NDT_SOLVE_DEVICE_CUH
+#define NDT_SOLVE_DEVICE_CUH
+
+#include "eval_point.cuh"
+#include "reduce.cuh"
+
+#define NDT_DEVICE  __device__
+#define NDT_APART   static __device__ __noinline__
+#define NDT_INLINED static __device__ inline
+#include "ndt/newton_steps.h"
+
+/* Microseconds on a clock of the device; for the record only. */
+static __device__ inline double device_clock_us()
+{
+#ifdef EMULATED_CUDA_RUNTIME_H
+    return emulated_clock_us();
+#else
+    unsigned long long ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return (double)ns * 1e-3;
+#endif
+}
+
+/* Shared by the threads of a block while they work on an item. */
+struct pass_share {
+    struct ndt_gpu_orders orders;
+    struct ndt_gpu_job view; /* the item's, as the code of `fused` wants it */
+    struct ndt_tables_f tables;
+    float angles[6];
+    double R[9]; /* of the pose, for the look around */
+    double sums[NDT_GPU_ROW];
+    double parts[NDT_GPU_WARPS][NDT_GPU_ROW];
+    uint32_t seen;
+};
+
+/* Every thread takes a part of the bytes; written by other blocks, so not from the L1 cache. */
+static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
+{
+    volatile uint32_t *words = (volatile uint32_t *)to;
+    const volatile uint32_t *source = (const volatile uint32_t *)from;
+    for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x)
+        words[i] = source[i];
+}
+
+/* A pose is split into a whole cell and the rest, as the host does it for `fused`. One thread per axis. */
+NDT_APART void split_axis(struct pass_share *share, double leaf_m, int k)
+{
+    const double at_m = share->orders.p[k], cell = floor(at_m / leaf_m);
+    const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
+    share->view.near_cell[k] = (int32_t)near;
+    share->view.t_m[k] = (float)(at_m - near * leaf_m);
+    share->angles[2 * k] = (float)sin(share->orders.p[3 + k]);
+    share->angles[2 * k + 1] = (float)cos(share->orders.p[3 + k]);
+}
+
+/* R = Rx(a) Ry(b) Rz(c) */
+NDT_APART void set_rotation(const double p[6], double R[9])
+{
+    const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]), sc = sin(p[5]), cc = cos(p[5]);
+    R[0] = cb * cc;
+    R[1] = -cb * sc;
+    R[2] = sb;
+    R[3] = ca * sc + sa * sb * cc;
+    R[4] = ca * cc - sa * sb * sc;
+    R[5] = -sa * cb;
+    R[6] = sa * sc - ca * sb * cc;
+    R[7] = sa * cc + ca * sb * sc;
+    R[8] = ca * cb;
+}
+
+/* The view of the item for this pass. share->orders is there; every thread of the block has to come. */
+static __device__ inline void prepare_pass(struct pass_share *share, const struct ndt_gpu_batch *batch,
+                                           const struct ndt_gpu_item *item)
+{
+    struct ndt_gpu_job *view = &share->view;
+    copy_words(&view->level, &batch->levels[share->orders.level], sizeof(view->level));
+    if (threadIdx.x < 3)
+        split_axis(share, batch->levels[share->orders.level].leaf_exact_m, (int)threadIdx.x);
+    __syncthreads(); /* the angles are there */
+    if (threadIdx.x == 0) {
+        const uint32_t column = item->blocks * (uint32_t)NDT_GPU_BLOCK;
+        view->x_m = batch->turned + item->turned_at;
+        view->y_m = view->x_m + column;
+        view->z_m = view->y_m + column;
+        view->count = item->count;
+        view->blocks = item->blocks;
+        view->neighbours = share->orders.neighbours;
+        view->block_sums = batch->block_sums + (size_t)item->row_at * NDT_GPU_ROW;
+        view->sums = share->sums;
+        share->seen = 0;
+        make_tables(share->angles, &share->tables);
+        if (share->orders.stage == NDT_GPU_LOOK_AROUND)
+            set_rotation(share->orders.p, share->R);
+    }
+    __syncthreads(); /* the view is complete */
+}
+
+/* Turns a point by R0 for all passes to come; rounded as on the host, so never contracted. */
+static __device__ inline void turn_point(const struct ndt_gpu_batch *batch, const struct ndt_gpu_item *item,
+                                         uint32_t i)
+{
+    const uint32_t column = item->blocks * (uint32_t)NDT_GPU_BLOCK;
+    const float *from = batch->scan + item->scan_at + i;
+    float *to = batch->turned + item->turned_at + i;
+    const double *R = item->newton.R0;
+    const double x = (double)from[0], y = (double)from[column], z = (double)from[2 * column];
+    for (int k = 0; k < 3; k++)
+        to[(size_t)k * column] = (float)__dadd_rn(__dadd_rn(__dmul_rn(R[3 * k], x), __dmul_rn(R[3 * k + 1], y)),
+                                                  __dmul_rn(R[3 * k + 2], z));
+}
+
+/* Row `row` of the item's sums, by one group. `rows` is the group's own. */
+static __device__ inline void evaluate_row(struct pass_share *share, const struct ndt_gpu_batch *batch,
+                                           const struct ndt_gpu_item *item, uint32_t row,
+                                           float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
+{
+    float values[NDT_GPU_ROW] = {};
+    const uint32_t i = row * (uint32_t)NDT_GPU_BLOCK + threadIdx.x % (unsigned)NDT_GPU_BLOCK;
+    if (i < share->view.count) {
+        if (share->orders.first)
+            turn_point(batch, item, i);
+        eval_point(share->view, &share->tables, i, values);
+    }
+    store_row(share->view, row, values, rows);
+}
+
+/* Sector 0..31 of a direction, by comparing slopes within its octant; see assess_result.c. */
+static __device__ inline uint32_t sector_bit(float x, float y)
+{
+    const float ax = fabsf(x), ay = fabsf(y);
+    const float low = ax < ay ? ax : ay, high = ax < ay ? ay : ax;
+    const uint32_t part = (uint32_t)(low > 0.19891237f * high) + (uint32_t)(low > 0.41421356f * high) +
+                          (uint32_t)(low > 0.66817864f * high);
+    const uint32_t octant = (ax < ay ? 1u : 0u) | (x < 0 ? 2u : 0u) | (y < 0 ? 4u : 0u);
+    return 1u << (octant * 4 + part);
+}
+
+/* Whether point i has a voxel around it at the pose. */
+static __device__ inline bool meets_map(const struct pass_share *share, const float x[3])
+{
+    const struct ndt_gpu_level &level = share->view.level;
+    int32_t cell[3];
+    for (int k = 0; k < 3; k++) {
+        const double moved_m = share->R[3 * k] * (double)x[0] + share->R[3 * k + 1] * (double)x[1] +
+                               share->R[3 * k + 2] * (double)x[2];
+        const double steps = floor((moved_m + share->orders.p[k]) / level.leaf_exact_m);
+        if (!(fabs(steps) < 1e6)) /* NaN too */
+            return false;
+        cell[k] = (int32_t)steps;
+    }
+    const size_t brick = brick_of_cell(level, cell);
+    const int32_t inner = (cell[2] & 7) * 64 + (cell[1] & 7) * 8 + (cell[0] & 7);
+    return level.cells[brick * 512 + (size_t)inner].n7 > 0;
+}
+
+/* Part of the horizon that meets the map: the points of one row. */
+static __device__ inline void look_around_row(struct pass_share *share, uint32_t row)
+{
+    const uint32_t i = row * (uint32_t)NDT_GPU_BLOCK + threadIdx.x % (unsigned)NDT_GPU_BLOCK;
+    float x[3];
+    if (i >= share->view.count)
+        return;
+    load_point(share->view, i, x);
+    const uint32_t bit = sector_bit(x[0], x[1]);
+    if (meets_map(share, x))
+        (void)atomicOr(&share->seen, bit);
+}
+
+/* Orders for the next pass, from what newton wants. One thread. */
+static __device__ inline void give_orders(struct ndt_gpu_orders *orders, const struct ndt_newton *newton)
+{
+    const double *at = newton->wants_eval ? newton->query_pose : newton->p;
+    for (int k = 0; k < 6; k++)
+        orders->p[k] = at[k];
+    orders->level = newton->level;
+    orders->neighbours = newton->neighbours;
+    orders->first = 0;
+    orders->stage = newton->wants_eval                 ? NDT_GPU_EVALUATE
+                    : newton->stop == NDT_STOP_OFF_MAP ? NDT_GPU_FINISHED
+                                                       : NDT_GPU_LOOK_AROUND;
+}
+
+/* When the rows that this step closed were; the first of them gets the time since the row before. */
+static __device__ inline void time_rows(const struct ndt_gpu_batch *batch, struct ndt_gpu_item *item,
+                                        struct ndt_newton_row *rows, int32_t closed_before, int32_t closed)
+{
+    if (closed == closed_before)
+        return;
+    const double now_us = device_clock_us();
+    for (int32_t i = closed_before; i < closed && i < batch->row_capacity; i++)
+        rows[i].took_us = i == closed_before ? now_us - item->clock_us : 0;
+    item->clock_us = now_us;
+}
+
+/* After a pass: newton takes the sums, or the look around is counted. One thread; `last`: no evaluation may follow.
+ */
+NDT_APART void step(struct ndt_newton *newton, struct pass_share *share, struct ndt_gpu_batch *batch,
+                    struct ndt_gpu_item *item, uint32_t seen, bool last)
+{
+    struct ndt_newton_row *rows = batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity;
+    if (share->orders.stage == NDT_GPU_LOOK_AROUND) {
+        item->coverage = (double)__popc(seen) / 32;
+        share->orders.stage = NDT_GPU_FINISHED;
+        return;
+    }
+    const int32_t closed = newton->rows_closed;
+    newton_step(newton, &batch->rules, rows, batch->row_capacity,
+                (const struct ndt_eval *)(const void *)share->sums);
+    if (last && newton->wants_eval)
+        newton_give_up(newton, rows, batch->row_capacity);
+    time_rows(batch, item, rows, closed, newton->rows_closed);
+    give_orders(&share->orders, newton);
+}
+
+#endif

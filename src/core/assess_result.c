@@ -1,0 +1,159 @@
+/* What is said about a final pose: scores, covariance, weak directions, outcome. */
+#include "align_state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+
+enum { SECTORS = 32 };
+
+/* Sector 0..31 of a direction, by comparing slopes within its octant: no arc tangent needed. */
+static unsigned sector(float x, float y)
+{
+    const float ax = fabsf(x), ay = fabsf(y);
+    const float low = ax < ay ? ax : ay, high = ax < ay ? ay : ax;
+    const unsigned part = (unsigned)(low > 0.19891237f * high) + (unsigned)(low > 0.41421356f * high) +
+                          (unsigned)(low > 0.66817864f * high);
+    const unsigned octant = (ax < ay ? 1u : 0u) | (x < 0 ? 2u : 0u) | (y < 0 ? 4u : 0u);
+    return octant * 4 + part;
+}
+
+/* How much of the horizon has points near the map: a scan that matches in one direction only cannot vouch for
+ * its pose, however well it scores. */
+double ndt_solve_coverage(const struct ndt_solve *solve)
+{
+    const struct ndt_aligner *aligner = solve->aligner;
+    const struct ndt_map_level *level = &aligner->map->levels[solve->newton.level];
+    const struct ndt_pose turn = ndt_pose_from_euler(solve->newton.p);
+    double R[9];
+    uint32_t seen = 0;
+    ndt_pose_rotation(&turn, R);
+    for (size_t i = 0; i < aligner->turned.count && seen != UINT32_MAX; i++) {
+        const float x = aligner->turned.x_m[i], y = aligner->turned.y_m[i], z = aligner->turned.z_m[i];
+        const uint32_t bit = 1u << sector(x, y);
+        if (seen & bit || !isfinite(x + y + z))
+            continue;
+        int32_t cell[3];
+        double far = 0;
+        for (int k = 0; k < 3; k++) {
+            const double moved = R[3 * k] * (double)x + R[3 * k + 1] * (double)y + R[3 * k + 2] * (double)z;
+            const double scaled = floor((moved + solve->newton.p[k]) / level->leaf_m);
+            far = fmax(far, fabs(scaled));
+            cell[k] = far < 1e6 ? (int32_t)scaled : 0;
+        }
+        if (far < 1e6 && ndt_map_lookup(level, cell).n7 > 0)
+            seen |= bit;
+    }
+    return (double)__builtin_popcount(seen) / SECTORS;
+}
+
+static void set_scores(const struct ndt_solve *solve, struct ndt_scores *scores)
+{
+    const struct ndt_eval *eval = &solve->newton.eval;
+    const double points = (double)solve->points;
+    const double best = -solve->aligner->map->levels[solve->newton.level].d1;
+    scores->transform_probability = eval->score / points;
+    scores->nvtl = eval->matched > 0 ? eval->nearest_score / eval->matched : 0;
+    scores->nvtl_normalized = scores->nvtl / best;
+    scores->match_ratio = eval->matched / points;
+    scores->coverage = solve->coverage;
+}
+
+/* Columns: rotations about the map's axes that a change of (a, b, c) makes. */
+static void rotation_axes(const double p[6], double E[9])
+{
+    const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]);
+    const double axes[9] = {1, 0, sb, 0, ca, -sa * cb, 0, sa, ca * cb};
+    memcpy(E, axes, sizeof(axes));
+}
+
+static void normalize6(double v[6])
+{
+    double norm = 0;
+    for (int i = 0; i < 6; i++)
+        norm += v[i] * v[i];
+    for (int i = 0; i < 6 && norm > 0; i++)
+        v[i] /= sqrt(norm);
+}
+
+static void tell_weak(const struct ndt_solve *solve, struct ndt_align_result *out)
+{
+    double E[9];
+    rotation_axes(solve->newton.p, E);
+    for (int k = 0; k < solve->newton.weak.count; k++) {
+        double axis[6];
+        ndt_newton_turn_rotation(solve->newton.inverse_rotation_scale, solve->newton.weak.axes[k], axis);
+        ndt_newton_turn_rotation(E, axis, out->weak_axes[k]);
+        normalize6(out->weak_axes[k]);
+    }
+    out->weak_count = solve->newton.weak.count;
+}
+
+/* Laplace: scale * (-H)^-1 of the full 6x6, in the map's axes. Absent where the score is not at a maximum. */
+static void set_covariance(const struct ndt_solve *solve, struct ndt_align_result *out)
+{
+    double upper[21], root[36], E[9], axes[6][6];
+    ndt_newton_information(&solve->newton, upper);
+    if (!ndt_inverse_root6(upper, root))
+        return;
+    rotation_axes(solve->newton.p, E);
+    for (int k = 0; k < 6; k++) {
+        double scaled[6], axis[6];
+        for (int i = 0; i < 6; i++)
+            scaled[i] = root[i * 6 + k];
+        ndt_newton_turn_rotation(solve->newton.inverse_rotation_scale, scaled, axis);
+        ndt_newton_turn_rotation(E, axis, axes[k]);
+    }
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            double sum = 0;
+            for (int k = 0; k < 6; k++)
+                sum += axes[k][i] * axes[k][j];
+            out->covariance[i * 6 + j] = solve->params->covariance_scale * sum;
+        }
+    out->has_covariance = 1;
+}
+
+static void set_outcome(const struct ndt_solve *solve, enum ndt_stop stop, struct ndt_align_result *out)
+{
+    const struct ndt_align_params *params = solve->params;
+    const struct ndt_scores *s = &out->scores;
+    const double quality = s->nvtl_normalized * s->match_ratio;
+    out->outcome = NDT_CONVERGED;
+    if (stop == NDT_STOP_OFF_MAP) {
+        out->outcome = NDT_OFF_MAP;
+        snprintf(out->reason, sizeof(out->reason), "none of %zu points met a voxel", solve->points);
+    } else if (s->match_ratio < params->min_match_ratio) {
+        out->outcome = NDT_DEGENERATE;
+        snprintf(out->reason, sizeof(out->reason), "only %.1f %% of the points met a voxel, limit %.1f %%",
+                 100 * s->match_ratio, 100 * params->min_match_ratio);
+    } else if (stop == NDT_STOP_DEADLINE) {
+        out->outcome = NDT_DEADLINE;
+        snprintf(out->reason, sizeof(out->reason), "stopped after %d evaluations to keep %.1f ms",
+                 solve->newton.evaluations, params->deadline_s * 1e3);
+    } else if (!(quality >= params->score_threshold)) { /* NaN too */
+        out->outcome = NDT_LOW_SCORE;
+        snprintf(out->reason, sizeof(out->reason), "score %.3f is below the threshold %.3f", quality,
+                 params->score_threshold);
+    } else if (stop == NDT_STOP_ITERATIONS) {
+        out->outcome = NDT_ITERATION_LIMIT;
+        snprintf(out->reason, sizeof(out->reason), "not converged after %d iterations", params->max_iterations);
+    }
+}
+
+void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *out)
+{
+    const struct ndt_newton *newton = &solve->newton;
+    if (newton->stop != NDT_STOP_OFF_MAP) {
+        set_scores(solve, &out->scores);
+        set_covariance(solve, out);
+        tell_weak(solve, out);
+    }
+    set_outcome(solve, (enum ndt_stop)newton->stop, out);
+    out->T_map_sensor = ndt_solve_pose(solve, newton->p);
+    out->iterations = newton->row_count;
+    out->evaluations = newton->evaluations;
+    out->oscillation = newton->oscillation;
+}

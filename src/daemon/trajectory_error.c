@@ -1,0 +1,159 @@
+#include "ndtd/trajectory_error.h"
+
+#include <stdlib.h>
+
+static const double DEG_PER_RAD = 180.0 / 3.14159265358979323846;
+
+static enum ndt_status append(struct ndtd_timed_poses *list, int64_t stamp_ns, const struct ndt_pose *pose,
+                              struct ndt_error *err)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 1024;
+        struct ndtd_timed_pose *items = realloc(list->items, capacity * sizeof(*items));
+        if (!items)
+            return ndt_fail(err, NDT_ERR_MEMORY, "out of memory for %zu poses", capacity);
+        list->items = items;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = (struct ndtd_timed_pose){
+        .stamp_ns = stamp_ns, .has_pose = pose != NULL, .T_map_sensor = pose ? *pose : ndt_pose_identity()};
+    return NDT_OK;
+}
+
+void ndtd_trajectory_error_free(struct ndtd_trajectory_error *trajectory_error)
+{
+    free(trajectory_error->truth.items);
+    free(trajectory_error->results.items);
+    *trajectory_error = (struct ndtd_trajectory_error){0};
+}
+
+enum ndt_status ndtd_trajectory_error_truth(struct ndtd_trajectory_error *trajectory_error, int64_t stamp_ns,
+                                            const struct ndt_pose *T_map_sensor, struct ndt_error *err)
+{
+    trajectory_error->truth_is_sorted = 0;
+    return append(&trajectory_error->truth, stamp_ns, T_map_sensor, err);
+}
+
+enum ndt_status ndtd_trajectory_error_result(struct ndtd_trajectory_error *trajectory_error, int64_t stamp_ns,
+                                             const struct ndt_pose *T_map_sensor, struct ndt_error *err)
+{
+    return append(&trajectory_error->results, stamp_ns, T_map_sensor, err);
+}
+
+static int by_stamp(const void *a, const void *b)
+{
+    int64_t x = ((const struct ndtd_timed_pose *)a)->stamp_ns, y = ((const struct ndtd_timed_pose *)b)->stamp_ns;
+    return (x > y) - (x < y);
+}
+
+static void sort_truth(struct ndtd_trajectory_error *trajectory_error)
+{
+    struct ndtd_timed_poses *truth = &trajectory_error->truth;
+    if (!trajectory_error->truth_is_sorted && truth->count)
+        qsort(truth->items, truth->count, sizeof(*truth->items), by_stamp);
+    trajectory_error->truth_is_sorted = 1;
+}
+
+/* Stamps come from outside: their difference may leave int64. */
+static double seconds_between(int64_t from_ns, int64_t to_ns)
+{
+    return ((double)to_ns - (double)from_ns) * 1e-9;
+}
+
+static double gap_s(const struct ndtd_timed_pose *a, const struct ndtd_timed_pose *b)
+{
+    int64_t difference;
+    if (__builtin_sub_overflow(b->stamp_ns, a->stamp_ns, &difference))
+        return seconds_between(a->stamp_ns, b->stamp_ns);
+    return (double)difference * 1e-9;
+}
+
+/* First truth at or after the stamp. */
+static size_t lower_bound(const struct ndtd_timed_poses *truth, int64_t stamp_ns)
+{
+    size_t low = 0, high = truth->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (truth->items[middle].stamp_ns < stamp_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Motion around truth `i`: to the next one where there is one near, else from the one before. */
+static struct ndt_twist twist_at(const struct ndtd_timed_poses *truth, size_t i)
+{
+    size_t a = i + 1 < truth->count ? i : i - 1;
+    struct ndt_twist none = {{0, 0, 0}, {0, 0, 0}};
+    if (truth->count < 2)
+        return none;
+    const struct ndtd_timed_pose *from = &truth->items[a], *to = &truth->items[a + 1];
+    double dt_s = gap_s(from, to);
+    if (!(dt_s > 0 && dt_s <= NDTD_TRUTH_GAP_S))
+        return none;
+    struct ndt_pose moved = ndt_pose_between(&from->T_map_sensor, &to->T_map_sensor);
+    return ndt_pose_log(&moved, dt_s);
+}
+
+int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *trajectory_error, int64_t stamp_ns,
+                                   struct ndt_pose *T_map_sensor, struct ndt_twist *twist)
+{
+    struct ndtd_timed_poses *truth = &trajectory_error->truth;
+    sort_truth(trajectory_error);
+    size_t at = lower_bound(truth, stamp_ns);
+    if (at == truth->count)
+        return 0;
+    const struct ndtd_timed_pose *after = &truth->items[at];
+    if (after->stamp_ns == stamp_ns) {
+        *T_map_sensor = after->T_map_sensor;
+    } else {
+        if (at == 0 || gap_s(after - 1, after) > NDTD_TRUTH_GAP_S)
+            return 0;
+        struct ndtd_timed_pose here = {.stamp_ns = stamp_ns};
+        double part = gap_s(after - 1, &here) / gap_s(after - 1, after);
+        *T_map_sensor = ndt_pose_interpolate(&after[-1].T_map_sensor, &after->T_map_sensor, part);
+        at--;
+    }
+    if (twist)
+        *twist = twist_at(truth, at);
+    return 1;
+}
+
+static enum ndt_status compare_one(const struct ndtd_timed_pose *result, const struct ndt_pose *truth,
+                                   struct ndtd_errors *out, struct ndt_error *err)
+{
+    out->compared++;
+    if (!result->has_pose) {
+        out->lost++;
+        return NDT_OK;
+    }
+    double translation_m = ndt_pose_distance_m(truth, &result->T_map_sensor);
+    double rotation_deg = ndt_pose_angle_rad(truth, &result->T_map_sensor) * DEG_PER_RAD;
+    out->lost += !(translation_m <= NDTD_LOST_M && rotation_deg <= NDTD_LOST_DEG);
+    enum ndt_status status = ndtd_samples_add(&out->translation_m, translation_m, err);
+    return status == NDT_OK ? ndtd_samples_add(&out->rotation_deg, rotation_deg, err) : status;
+}
+
+enum ndt_status ndtd_trajectory_error_summary(struct ndtd_trajectory_error *trajectory_error,
+                                              struct ndtd_errors *out, struct ndt_error *err)
+{
+    for (size_t i = 0; i < trajectory_error->results.count; i++) {
+        const struct ndtd_timed_pose *result = &trajectory_error->results.items[i];
+        struct ndt_pose truth;
+        if (!ndtd_trajectory_error_truth_at(trajectory_error, result->stamp_ns, &truth, NULL))
+            continue;
+        enum ndt_status status = compare_one(result, &truth, out, err);
+        if (status != NDT_OK)
+            return status;
+    }
+    return NDT_OK;
+}
+
+void ndtd_errors_free(struct ndtd_errors *errors)
+{
+    ndtd_samples_free(&errors->translation_m);
+    ndtd_samples_free(&errors->rotation_deg);
+    *errors = (struct ndtd_errors){0};
+}

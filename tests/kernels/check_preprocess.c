@@ -1,0 +1,378 @@
+/* Preprocessing on a device against ndt_preprocess: the same points, bit for bit, in the same order, for every mode
+ * and however strange the cloud; the same again with another motion; and the second moments in the order of the
+ * lanes. --quick: fewer sizes, and not the backend. Exit codes: 0 all the same, 1 not, 77 no device. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_preprocess.h"
+#include "ndt_cuda/cuda_backend.h"
+#include "ndt/preprocess_math.h"
+#include "ndt/preprocess.h"
+
+enum { MOST = 20000 };
+
+static struct ndt_error err;
+static struct ndt_cuda_device device;
+static struct ndt_cuda_plan plan;
+static struct ndt_cuda_preprocess preprocess;
+static struct ndt_preprocessor *pre;
+static struct ndt_preprocess_params params;
+static struct ndt_cloud raw;
+static float *scan; /* as it lies on the device */
+static struct ndt_gpu_preprocess_state *state;
+static uint64_t dice = 1, sequence;
+static int compared, different;
+
+static void must(enum ndt_status status)
+{
+    if (status == NDT_OK)
+        return;
+    fprintf(stderr, "check_front: %s\n", err.text);
+    exit(1);
+}
+
+static double uniform(double low, double high)
+{
+    return low + (high - low) * ndt_sample_random(dice++, 0) * 0x1p-32;
+}
+
+/* ---- clouds ---- */
+
+static void fill_scan(size_t count)
+{
+    raw.count = count;
+    for (size_t i = 0; i < count; i++) {
+        const double turn = (double)(i / 16 * 16) / (double)count, azimuth_rad = M_PI - 2 * M_PI * turn;
+        const double elevation_rad = -0.4 + 0.03 * (double)(i % 16);
+        const double range_m =
+            fmin(2 / fmax(1e-3, -sin(elevation_rad)), 8 + 20 * fabs(sin(3 * azimuth_rad))) + uniform(-0.02, 0.02);
+        raw.x_m[i] = (float)(range_m * cos(elevation_rad) * cos(azimuth_rad));
+        raw.y_m[i] = (float)(range_m * cos(elevation_rad) * sin(azimuth_rad));
+        raw.z_m[i] = (float)(range_m * sin(elevation_rad));
+        raw.time_s[i] = (float)(0.1 * turn - 0.05);
+    }
+}
+
+static void fill_box(size_t count, double low_m, double high_m)
+{
+    raw.count = count;
+    for (size_t i = 0; i < count; i++) {
+        raw.x_m[i] = (float)uniform(low_m, high_m);
+        raw.y_m[i] = (float)uniform(low_m, high_m);
+        raw.z_m[i] = (float)uniform(low_m, high_m);
+        raw.time_s[i] = (float)uniform(0, 0.1);
+    }
+}
+
+/* Values that arithmetic trips over, among ordinary ones. */
+static void fill_odd(size_t count)
+{
+    static const float odd[] = {NAN,     INFINITY, -INFINITY, 0,        -0.0f,   FLT_MAX, -FLT_MAX,
+                                FLT_MIN, 1e30f,    1e-45f,    2.5e5f,   -1e-40f, 0.5f,    -0.5f,
+                                1,       200,      -200,      199.999f, 1e19f};
+    fill_box(count, -30, 30);
+    for (size_t i = 0; i < count; i++) {
+        float *const values[] = {&raw.x_m[i], &raw.y_m[i], &raw.z_m[i], &raw.time_s[i]};
+        for (int k = 0; k < 4; k++)
+            if (uniform(0, 1) < 0.15)
+                *values[k] = odd[(size_t)uniform(0, sizeof(odd) / sizeof(odd[0]))];
+    }
+}
+
+/* Within a few units in the last place of both ranges, where float cannot tell. */
+static void fill_limits(size_t count)
+{
+    fill_box(count, 0, 1);
+    for (size_t i = 0; i < count; i++) {
+        const double azimuth_rad = uniform(-M_PI, M_PI),
+                     range_m = (i % 2 ? params.min_range_m : params.max_range_m) * (1 + uniform(-3e-7, 3e-7));
+        raw.x_m[i] = (float)(range_m * cos(azimuth_rad) * 0.8);
+        raw.y_m[i] = (float)(range_m * sin(azimuth_rad) * 0.8);
+        raw.z_m[i] = (float)(range_m * 0.6);
+    }
+}
+
+/* ---- comparing ---- */
+
+static void complain(const char *what, size_t number, double ours, double theirs)
+{
+    if (different++ < 10)
+        printf("FAIL %zu raw points, deskew %d, voxel %g, sample %u: %s %zu is %.9g, on the CPU %.9g\n", raw.count,
+               (int)params.deskew, params.voxel_m, params.sample_count, what, number, ours, theirs);
+}
+
+/* Columns of the scan on the device, whole blocks each. */
+static void compare_scan(const char *what, const struct ndt_cloud *want)
+{
+    const float *const columns[] = {want->x_m, want->y_m, want->z_m};
+    const size_t column = (size_t)state->scan.blocks * NDT_GPU_BLOCK;
+    if (state->scan.count != want->count ||
+        state->scan.blocks != (want->count ? ndt_cuda_blocks(want->count) : 1)) {
+        complain(what, 0, state->scan.count, (double)want->count);
+        return;
+    }
+    for (size_t k = 0; k < 3; k++)
+        for (size_t i = 0; i < want->count; i++)
+            if (memcmp(&scan[k * column + i], &columns[k][i], sizeof(float)) != 0) {
+                complain(what, i, (double)scan[k * column + i], (double)columns[k][i]);
+                return;
+            }
+    compared++;
+}
+
+static void compare_moments(const struct ndt_cloud *want)
+{
+    double lanes[NDT_MOMENT_LANES][7] = {{0}}, sum[7] = {0};
+    for (size_t i = 0; i < want->count; i++)
+        ndt_moments_add(lanes[i % NDT_MOMENT_LANES], want->x_m[i], want->y_m[i], want->z_m[i]);
+    for (int lane = 0; lane < NDT_MOMENT_LANES; lane++)
+        for (int i = 0; i < 7; i++)
+            sum[i] += lanes[lane][i];
+    for (size_t i = 0; i < 6; i++) {
+        const double moment = sum[6] > 0 ? sum[i] / sum[6] : 0;
+        if (memcmp(&moment, &state->scan.second_m2[i], sizeof(moment)) != 0)
+            complain("second moment", i, state->scan.second_m2[i], moment);
+    }
+}
+
+static void fetch(void)
+{
+    const struct ndt_gpu_preprocess_state *on_device = (const void *)(preprocess.memory + plan.preprocess_state);
+    must(ndt_cuda_download(&device, state, on_device, sizeof(*state), &err));
+    must(ndt_cuda_download(&device, scan, preprocess.memory + plan.scan, 3 * plan.stride * sizeof(float), &err));
+    must(ndt_cuda_wait(&device, &err));
+}
+
+static void compare(void)
+{
+    const struct ndt_twist twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}};
+    const struct ndt_twist others[] = {{{14, 0, 0.3}, {0, 0.01, 0.7}}, {{-3, 1, 0}, {0, 0, -0.2}}};
+    const struct ndt_cloud *want;
+    struct ndt_preprocess_plan rules;
+    double reference_s;
+    must(ndt_preprocess(pre, &params, &raw, sequence, &twist, &want, &reference_s, &err));
+    must(ndt_preprocess_plan_set(&rules, &params, &raw, sequence++, &twist, &err));
+    if (rules.reference_s != reference_s)
+        complain("reference", 0, rules.reference_s, reference_s);
+    must(ndt_cuda_preprocess_load(&preprocess, &rules, &raw, &err));
+    fetch();
+    compare_scan("point", want);
+    compare_moments(want);
+    for (size_t i = 0; i < 2; i++) { /* each from the points of the first motion */
+        must(ndt_preprocess_again(pre, &others[i], &want, &err));
+        ndt_preprocess_plan_set_motion(&rules, &others[i]);
+        must(ndt_cuda_preprocess_again(&preprocess, &rules, &err));
+        fetch();
+        compare_scan("point again", want);
+        compare_moments(want);
+    }
+}
+
+static void compare_modes(int thorough)
+{
+    static const enum ndt_deskew_mode modes[] = {NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW,
+                                                 NDT_DESKEW_AZIMUTH_CCW};
+    static const double voxels_m[] = {0, 0.5, 0.3};
+    static const uint32_t samples[] = {0, 1500, 100, 1};
+    for (size_t m = 0; m < 4; m++)
+        for (size_t v = 0; v < 3; v++)
+            for (size_t s = 0; s < (thorough ? 4 : 2); s++) {
+                params.deskew = modes[m];
+                params.voxel_m = voxels_m[v];
+                params.sample_count = samples[s];
+                compare();
+            }
+}
+
+static void check_all(int is_quick)
+{
+    static const size_t counts[] = {0, 1, 2, 31, 32, 33, 127, 128, 129, 1000};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i += is_quick ? 3 : 1) {
+        fill_scan(counts[i]);
+        compare_modes(1);
+        fill_odd(counts[i]);
+        compare_modes(0);
+    }
+    fill_box(3000, 3.01, 3.29); /* one cell */
+    compare_modes(0);
+    fill_box(3000, -100, 100); /* a cell per point */
+    compare_modes(0);
+    fill_box(3000, 0, 1000); /* beyond the limits, most of them */
+    compare_modes(0);
+    fill_limits(1000);
+    compare_modes(0);
+    fill_scan(0); /* after others */
+    compare_modes(0);
+    if (is_quick)
+        return;
+    fill_scan(MOST);
+    compare_modes(0);
+}
+
+/* ---- through the backend: what it costs, and what it refuses ---- */
+
+static void expect(int good, const char *what)
+{
+    printf("%s %s\n", good ? "ok  " : "FAIL", what);
+    different += !good;
+}
+
+/* A plane with a wall, so that a search has something to find. */
+static struct ndt_map *make_map(void)
+{
+    struct ndt_map_config config;
+    struct ndt_map *map;
+    ndt_map_config_default(&config);
+    fill_scan(MOST);
+    must(ndt_map_from_cloud(&map, &config, &raw, &err));
+    return map;
+}
+
+/* What `front`, or with raw NULL `preprocess_again`, and a search cost together. */
+static struct ndt_backend_counters cost(struct ndt_backend *backend, const struct ndt_preprocess_plan *rules,
+                                        const struct ndt_cloud *cloud, struct ndt_solve_item *item)
+{
+    const struct ndt_newton_rules newton = {
+        .level_count = 1, .max_iterations = 5, .step_limit_m = 1, .step_limit_rad = 0.1, .eigenvalue_floor = 1e-6};
+    struct ndt_backend_counters before, after;
+    backend->ops->counters(backend, &before);
+    must(cloud ? backend->ops->preprocess(backend, rules, cloud, &err)
+               : backend->ops->preprocess_again(backend, rules, &err));
+    backend->ops->counters(backend, &after);
+    expect(after.synchronisations == before.synchronisations && after.d2h_bytes == before.d2h_bytes,
+           "preprocessing waits for nothing and brings nothing back");
+    *item = (struct ndt_solve_item){.newton = {.R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1}}};
+    must(backend->ops->solve(backend, &newton, item, 1, 0, &err));
+    backend->ops->counters(backend, &after);
+    after.h2d_copies -= before.h2d_copies;
+    after.h2d_bytes -= before.h2d_bytes;
+    after.d2h_copies -= before.d2h_copies;
+    after.d2h_bytes -= before.d2h_bytes;
+    after.synchronisations -= before.synchronisations;
+    after.launches -= before.launches;
+    after.allocations -= before.allocations;
+    return after;
+}
+
+static void check_cost(struct ndt_backend *backend)
+{
+    struct ndt_preprocess_plan rules;
+    struct ndt_solve_item item;
+    const struct ndt_cloud *want;
+    double reference_s;
+    const size_t head = NDT_CUDA_PREPROCESS_HEAD + sizeof(struct ndt_gpu_batch) + sizeof(struct ndt_gpu_item);
+    must(ndt_preprocess(pre, &params, &raw, 5, NULL, &want, &reference_s, &err));
+    must(ndt_preprocess_plan_set(&rules, &params, &raw, 5, NULL, &err));
+    (void)cost(backend, &rules, &raw, &item); /* a graph may be made */
+    struct ndt_backend_counters c = cost(backend, &rules, &raw, &item);
+    printf(
+        "     a scan: %zu points raw, %u matched; up %llu bytes in %llu copies, down %llu in %llu, %llu launches\n",
+        raw.count, item.points, (unsigned long long)c.h2d_bytes, (unsigned long long)c.h2d_copies,
+        (unsigned long long)c.d2h_bytes, (unsigned long long)c.d2h_copies, (unsigned long long)c.launches);
+    expect(item.points == want->count, "the search tells the number of points");
+    expect(item.newton.evaluations > 1, "and has searched");
+    expect(c.h2d_copies == 2 && c.h2d_bytes == head + 4 * (size_t)ndt_cuda_blocks(raw.count) * NDT_GPU_BLOCK * 4,
+           "up: the raw scan once, and the search");
+    expect(c.d2h_copies == 1 && c.d2h_bytes == sizeof(struct ndt_gpu_item), "down: the result");
+    expect(c.synchronisations == 1 && c.launches == 6 && c.allocations == 0,
+           "one wait, six launches, no allocation");
+    ndt_preprocess_plan_set_motion(&rules, &(struct ndt_twist){{5, 0, 0}, {0, 0, 0.1}});
+    c = cost(backend, &rules, NULL, &item);
+    expect(c.h2d_copies == 2 && c.d2h_copies == 1 && c.synchronisations == 1 && c.launches == 3 &&
+               c.allocations == 0,
+           "again: the new motion and the search up, three launches");
+    expect(c.h2d_bytes < 2 * head && item.points == want->count, "again: no points go up");
+}
+
+static void check_refusals(struct ndt_backend *backend)
+{
+    struct ndt_preprocess_plan rules;
+    struct ndt_backend_config config;
+    struct ndt_backend *without;
+    must(ndt_preprocess_plan_set(&rules, &params, &raw, 5, NULL, &err));
+    raw.count = 1001;
+    expect(backend->ops->preprocess_limit(backend) == 1000, "the limit is backend.max_points");
+    expect(backend->ops->preprocess(backend, &rules, &raw, &err) == NDT_ERR_LIMIT, err.text);
+    expect(backend->ops->preprocess_again(backend, &rules, &err) == NDT_ERR_UNSUPPORTED, err.text);
+    ndt_backend_config_default(&config);
+    config.pipeline = "resident";
+    must(ndt_cuda_backend.open(&without, &config, &err));
+    expect(without->ops->preprocess_limit(without) == 0, "without cuda.preprocess there is no limit to ask for");
+    expect(without->ops->preprocess(without, &rules, &raw, &err) == NDT_ERR_UNSUPPORTED, err.text);
+    without->ops->close(without);
+}
+
+static void check_backend(void)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *backend;
+    struct ndt_map *map = make_map();
+    ndt_backend_config_default(&config);
+    config.pipeline = "resident";
+    config.preprocess = 1;
+    ndt_preprocess_params_default(&params);
+    params.deskew = NDT_DESKEW_TIME;
+    must(ndt_cuda_backend.open(&backend, &config, &err));
+    must(backend->ops->set_map(backend, map, &err));
+    check_cost(backend);
+    backend->ops->close(backend);
+    config.max_points = 1000;
+    must(ndt_cuda_backend.open(&backend, &config, &err));
+    check_refusals(backend);
+    backend->ops->close(backend);
+    ndt_map_release(map);
+}
+
+/* ---- the device ---- */
+
+/* 0: there is none. */
+static int open_all(void)
+{
+    void *memory, *pinned, *back;
+    const struct ndt_cuda_pipeline *pipeline = &ndt_cuda_resident_pipelines[0];
+    struct ndt_cuda_facts facts;
+    if (ndt_cuda_facts(&facts, 0, &err) != NDT_OK)
+        return 0;
+    must(ndt_cuda_device_open(&device, 0, &err));
+    ndt_cuda_plan_make(&plan, pipeline, MOST, 1);
+    must(ndt_cuda_allocate(&device, &memory, plan.device_bytes, "check_front", &err));
+    must(ndt_cuda_allocate_pinned(&device, &pinned, plan.pinned_bytes, "check_front", &err));
+    must(ndt_cuda_allocate_pinned(&device, &back, sizeof(*state) + 3 * plan.stride * sizeof(float), "check_front",
+                                  &err));
+    state = back;
+    scan = (float *)(void *)(state + 1);
+    preprocess = (struct ndt_cuda_preprocess){.device = &device, .plan = &plan, .memory = memory, .pinned = pinned};
+    must(ndt_cuda_preprocess_open(&preprocess, &err));
+    printf("%s\n", facts.name);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (!open_all()) {
+        printf("skipped: %s\n", err.text);
+        return 77;
+    }
+    ndt_cloud_init(&raw);
+    must(ndt_cloud_reserve(&raw, MOST, NDT_CLOUD_TIME, &err));
+    must(ndt_preprocessor_create(&pre, &err));
+    ndt_preprocess_params_default(&params);
+    const int is_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    check_all(is_quick);
+    preprocess.round = UINT32_MAX - 1; /* the table is cleared when its rounds have run out */
+    fill_scan(1000);
+    compare_modes(0);
+    if (!is_quick)
+        check_backend();
+    printf("%s %d scans have the bits of the CPU, %d have not\n", different ? "FAIL" : "ok  ", compared, different);
+    ndt_preprocessor_destroy(pre);
+    ndt_cloud_free(&raw);
+    ndt_cuda_release(&device, preprocess.memory);
+    ndt_cuda_release_pinned(&device, preprocess.pinned);
+    ndt_cuda_release_pinned(&device, state);
+    ndt_cuda_device_close(&device);
+    return different != 0;
+}

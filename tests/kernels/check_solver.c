@@ -1,0 +1,898 @@
+/* Checks whole searches on devices against the same searches driven by the host.
+ *
+ * A plain program, for the same reasons as check_kernels. For every backend whose pipelines have searches:
+ *  - rows/: a search iteration by iteration against the host's, which evaluates with the pipeline `fused` of the
+ * same backend; the tolerance and why is in solve_compare.h, and --exact demands the same bits (an emulated device
+ *    rounds as the host does). The host's search in turn against the double backend, and against ndt_align;
+ *  - batch/: 1 to 200 searches in one call, each bit for bit as if it had been alone, twice, on every pipeline;
+ *  - align_batch/: ndt_align_batch tells what ndt_align tells of each alone;
+ *  - deadline/: what is cut short is a search that gave up after so many evaluations, bit for bit; a deadline that
+ * is not reached changes nothing;
+ *  - limits/: one clear error each, and the backend works afterwards.
+ * --self-test pretends a device on the CPU, which has to pass, and plants faults into it, which have to be seen.
+ * --quick leaves out what an emulated device would take minutes for.
+ * Exit: 0 all passed, 1 a failure, 2 usage, 77 nothing could run. */
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../src/core/align_state.h"
+#include "backends.h"
+#include "ndt/clock.h"
+#include "solver_device.h"
+#include "solve_fake.h"
+
+struct options {
+    const char *backend, *pipeline, *only;
+    uint64_t seed;
+    size_t largest; /* points of a scan in rows/ */
+    int exact, self_test, quick;
+};
+
+struct checks {
+    const struct options *options;
+    struct solve_scene scene;
+    struct solve_problem problems[SOLVE_PROBLEMS];
+    struct solve_host cpu, assess;
+    struct solve_plan plans[SOLVE_PLANS];
+    struct solve_host hosts[SOLVE_PLANS];
+    int plan_count, host_count;
+    const struct solve_plan *plan; /* the one that is checked now; NULL: the host itself */
+    const char *name;              /* of the case */
+    size_t passed, failed, same, close;
+    int is_quiet;
+    char first[400]; /* failure */
+    /* Searches alone: of this plan, of the first plan of its backend, and driven by the host. */
+    struct solve_result alone[SOLVE_PROBLEMS], first_alone[SOLVE_PROBLEMS], driven[SOLVE_PROBLEMS];
+    struct solve_result out[SOLVE_MOST], again[SOLVE_MOST];
+};
+
+static struct checks checks;
+
+/* How to see the case again that is checked now. */
+static void reproduce(const struct checks *c, char *text, size_t size)
+{
+    const struct options *o = c->options;
+    char plan[96] = "";
+    if (c->plan)
+        snprintf(plan, sizeof(plan), " --backend %s --pipeline %s", c->plan->ops->name, c->plan->pipeline);
+    snprintf(text, size, "  reproduce: check_searches%s%s%s --seed %llu --case %s\n", plan,
+             o->exact ? " --exact" : "", o->quick ? " --quick" : "", (unsigned long long)o->seed,
+             c->name ? c->name : "");
+}
+
+/* An emulated device ends the program when a kernel breaks its rules. */
+static void on_crash(int number)
+{
+    char text[300];
+    reproduce(&checks, text, sizeof(text));
+    if (write(STDERR_FILENO, "CRASH\n", 6) < 0 || write(STDERR_FILENO, text, strlen(text)) < 0)
+        _exit(3);
+    _exit(number == SIGABRT ? 1 : 3);
+}
+
+static int fail(struct checks *c, const char *format, ...) NDT_PRINTF(2, 3);
+static int fail(struct checks *c, const char *format, ...)
+{
+    char text[300], line[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    snprintf(line, sizeof(line), "%s, %s: %s", c->plan ? c->plan->name : "host", c->name, text);
+    if (c->failed++ == 0)
+        memcpy(c->first, line, sizeof(line));
+    if (!c->is_quiet) {
+        char how[300];
+        reproduce(c, how, sizeof(how));
+        printf("FAIL %s\n%s", line, how);
+    }
+    return 0;
+}
+
+static int is_chosen(const struct checks *c, const char *name)
+{
+    return !c->options->only || strncmp(name, c->options->only, strlen(c->options->only)) == 0;
+}
+
+static int begin(struct checks *c, const char *name)
+{
+    c->name = name;
+    return is_chosen(c, name);
+}
+
+static int pass(struct checks *c)
+{
+    c->passed++;
+    return 1;
+}
+
+/* A device's search against the host's. */
+static int compare(struct checks *c, const char *what, const struct solve_result *is,
+                   const struct solve_result *wanted, int rows)
+{
+    struct solve_difference why;
+    if (solve_same_bits(is, wanted, rows, &why)) {
+        c->same++;
+        return 1;
+    }
+    if (c->options->exact || !solve_close(is, wanted, rows, &why))
+        return fail(c, "%s: %s", what, why.text);
+    c->close++;
+    return 1;
+}
+
+/* Nothing to evaluate: how often it is tried does not matter. */
+static int ends_off_map(struct checks *c, const char *what, const struct solve_result *is)
+{
+    const struct ndt_newton *n = &is->newton;
+    if (n->stop != NDT_STOP_OFF_MAP || n->row_count != 0 || is->coverage != 0 ||
+        memcmp(n->p, n->guess, sizeof(n->p)) != 0)
+        return fail(c, "%s: a scan without points ends with stop %d, %d rows, coverage %g%s", what, n->stop,
+                    n->row_count, is->coverage, memcmp(n->p, n->guess, sizeof(n->p)) ? ", not at the guess" : "");
+    return 1;
+}
+
+/* ---- rows ---- */
+
+static int is_far(const struct ndt_pose *a, const struct ndt_pose *b, double limit_m, double limit_rad)
+{
+    return !(ndt_pose_distance_m(a, b) <= limit_m && ndt_pose_angle_rad(a, b) <= limit_rad);
+}
+
+/* Where the host's search has been, in double. */
+static int assess_rows(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
+                       const struct solve_result *host)
+{
+    struct ndt_error err = {""};
+    struct solve_difference why;
+    struct ndt_newton at = host->newton;
+    if (solve_turn(&c->assess.turned, host->newton.R0, &c->scene.scans[item->scan], &err) != NDT_OK ||
+        ndt_reference_backend.set_scan(c->assess.backend, &c->assess.turned, &err) != NDT_OK)
+        return fail(c, "%s", err.text);
+    for (int i = 0; i < host->newton.row_count; i++) {
+        const struct ndt_newton_row *row = &host->rows[i];
+        struct ndt_eval_request request = {row->level, (enum ndt_neighbours)row->neighbours, {0}};
+        struct ndt_eval sums;
+        memcpy(request.p, row->p, sizeof(request.p));
+        memcpy(at.query_pose, row->p, sizeof(at.query_pose));
+        if (ndt_reference_backend.eval(c->assess.backend, &request, &sums, &err) != NDT_OK)
+            return fail(c, "%s", err.text);
+        ndt_newton_regularize(&at, rules, &sums);
+        if (!solve_sums_close(&row->eval, &sums, &why))
+            return fail(c, "in double, row %d: %s", i, why.text);
+    }
+    return 1;
+}
+
+/* ndt_align on the backend of `host`, against a search of it. */
+static int check_align(struct checks *c, struct ndt_backend *backend, const struct solve_case *item,
+                       const struct solve_result *wanted, int exact)
+{
+    struct ndt_aligner *aligner = NULL;
+    struct ndt_align_result is;
+    struct ndt_error err = {""};
+    size_t rows = 0;
+    enum ndt_status status = ndt_aligner_create(&aligner, backend, &err);
+    if (status == NDT_OK)
+        status = ndt_aligner_set_map(aligner, c->scene.map, &err);
+    if (status == NDT_OK)
+        status = ndt_align(aligner, &item->params, &c->scene.scans[item->scan], &item->guess, &is, &err);
+    if (status == NDT_OK)
+        ndt_aligner_trace(aligner, &rows);
+    ndt_aligner_destroy(aligner);
+    if (status != NDT_OK)
+        return fail(c, "ndt_align: %s", err.text);
+    const struct ndt_pose pose = solve_pose(c->scene.map, &wanted->newton);
+    if (is.iterations != wanted->newton.row_count || is.evaluations != wanted->newton.evaluations ||
+        rows != (size_t)wanted->newton.row_count || is.oscillation != wanted->newton.oscillation)
+        return fail(c, "ndt_align: %d iterations, %d evaluations, %zu rows; a search: %d, %d", is.iterations,
+                    is.evaluations, rows, wanted->newton.row_count, wanted->newton.evaluations);
+    if (wanted->newton.stop != NDT_STOP_OFF_MAP &&
+        (is.scores.coverage != wanted->coverage || is.weak_count != wanted->newton.weak.count))
+        return fail(c, "ndt_align: coverage %g, %d weak; a search: %g, %d", is.scores.coverage, is.weak_count,
+                    wanted->coverage, wanted->newton.weak.count);
+    if (exact ? memcmp(&pose, &is.T_map_sensor, sizeof(pose)) != 0 : is_far(&pose, &is.T_map_sensor, 5e-6, 5e-7))
+        return fail(c, "ndt_align: another pose, %g m away", ndt_pose_distance_m(&pose, &is.T_map_sensor));
+    return 1;
+}
+
+static int drive(struct checks *c, struct solve_host *host, const struct ndt_newton_rules *rules,
+                 const struct solve_problem *problem, int most, struct solve_result *out)
+{
+    struct ndt_newton start;
+    struct ndt_error err = {""};
+    const struct ndt_cloud *scan = &c->scene.scans[problem->scan];
+    solve_start(&start, (enum ndt_variant)rules->variant, &problem->guess, c->scene.map, scan);
+    if (solve_on_host(host, rules, scan, &start, most, 0, out, &err) != NDT_OK)
+        return fail(c, "driven by the host: %s", err.text);
+    return 1;
+}
+
+/* The host itself: its search is that of ndt_align, and double agrees with it. */
+static int check_host(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules)
+{
+    static struct solve_result cpu;
+    const struct solve_problem problem = {item->scan, item->guess};
+    c->plan = NULL;
+    if (!drive(c, &c->cpu, rules, &problem, SOLVE_NO_LIMIT, &cpu))
+        return 0;
+    return check_align(c, c->cpu.backend, item, &cpu, 1) && assess_rows(c, item, rules, &cpu) ? pass(c) : 0;
+}
+
+/* Float on the device and float on the CPU end at the same place, where the scan is large enough to have one: a
+ * last digit may decide whether a step counts as the last, and with few points what is left to go then is more than
+ * a millimetre, though less than that step. */
+static int same_end(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
+                    const struct solve_result *host)
+{
+    static struct solve_result cpu;
+    const struct solve_problem problem = {item->scan, item->guess};
+    if (!drive(c, &c->cpu, rules, &problem, SOLVE_NO_LIMIT, &cpu))
+        return 0;
+    const struct ndt_pose here = solve_pose(c->scene.map, &host->newton),
+                          there = solve_pose(c->scene.map, &cpu.newton);
+    const size_t points = c->scene.scans[item->scan].count;
+    const int has_end = rules->variant == NDT_ROBUST && cpu.newton.stop == NDT_STOP_CONVERGED && points >= 128;
+    const double part = points < 400 ? 1 : 0.2; /* of the last step: 1 mm and 0.01 deg */
+    if (has_end && is_far(&here, &there, part * rules->fine.step_m, part * rules->fine.step_rad))
+        return fail(c, "%g m and %g rad from where the CPU ends", ndt_pose_distance_m(&here, &there),
+                    ndt_pose_angle_rad(&here, &there));
+    return assess_rows(c, item, rules, host);
+}
+
+static void check_plan_rows(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
+                            const struct solve_result *host)
+{
+    static struct solve_result is;
+    struct ndt_error err = {""};
+    const struct solve_problem problem = {item->scan, item->guess};
+    const struct solve_problem *const list[] = {&problem};
+    const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = 1};
+    enum ndt_status status = solve_give_scans(c->plan, &c->scene, item->scan, &err);
+    if (status == NDT_OK)
+        status = solve_on_device(c->plan, &call, item->scan, &is, &err);
+    if (status != NDT_OK)
+        fail(c, "%s", err.text);
+    else if (compare(c, "against the host", &is, host, SOLVE_ROWS) &&
+             (c->scene.scans[item->scan].count > 129 || (c->options->quick && item->params.has_gnss) ||
+              check_align(c, c->plan->backend, item, &is, c->options->exact)))
+        pass(c);
+}
+
+/* --quick: all neighbours and GNSS on and off with 129 points, all neighbours with 33, one of each kind otherwise.
+ */
+static int is_left_out(const struct checks *c, const struct solve_case *item)
+{
+    const int mode = (int)item->params.levels[0].neighbours, gnss = item->params.has_gnss, scan = item->scan;
+    const int kind = (int)item->params.level_count + (int)item->params.variant;
+    if (!c->options->quick || scan == 4)
+        return 0;
+    return gnss != (scan + kind + mode) % 2 || (scan != 2 && mode != (scan + kind) % 4);
+}
+
+static void check_rows(struct checks *c)
+{
+    static struct solve_result driven;
+    struct solve_case item;
+    struct ndt_newton_rules rules;
+    struct ndt_error err = {""};
+    for (size_t i = 0; solve_case_at(&c->scene, c->options->seed, i, &item); i++) {
+        const struct solve_host *last = NULL;
+        const struct solve_problem problem = {item.scan, item.guess};
+        const size_t points = c->scene.scans[item.scan].count;
+        if (!begin(c, item.name) || points > c->options->largest || points == 0 || is_left_out(c, &item))
+            continue;
+        c->plan = NULL;
+        if (ndt_rules_from(&rules, &item.params, c->scene.map, &err) != NDT_OK) {
+            fail(c, "%s", err.text);
+            continue;
+        }
+        if (!c->is_quiet)
+            check_host(c, &item, &rules);
+        for (int k = 0; k < c->plan_count; k++) {
+            c->plan = &c->plans[k];
+            if (c->plan->host != last && (!drive(c, c->plan->host, &rules, &problem, SOLVE_NO_LIMIT, &driven) ||
+                                          (!c->is_quiet && !same_end(c, &item, &rules, &driven))))
+                break;
+            last = c->plan->host;
+            check_plan_rows(c, &item, &rules, &driven);
+        }
+    }
+}
+
+/* ---- batches ---- */
+
+static int set_rules(struct checks *c, struct ndt_newton_rules *rules, enum ndt_variant variant, int gnss)
+{
+    struct ndt_align_params params;
+    struct ndt_error err = {""};
+    ndt_align_params_default(&params);
+    params.variant = variant;
+    params.max_iterations = 10; /* small scans and far guesses need them all */
+    params.levels[2].neighbours = NDT_DIRECT7;
+    params.has_gnss = gnss;
+    memcpy(params.gnss_position_m, c->scene.truth[4].t_m, sizeof(params.gnss_position_m));
+    return ndt_rules_from(rules, &params, c->scene.map, &err) == NDT_OK ? 1 : fail(c, "%s", err.text);
+}
+
+static int is_empty(const struct checks *c, const struct solve_problem *problem)
+{
+    return c->scene.scans[problem->scan].count == 0;
+}
+
+/* Every problem alone, against the host and against the pipelines before. */
+static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, int count, int is_first)
+{
+    struct ndt_error err = {""};
+    struct solve_difference why;
+    for (int i = 0; i < count; i++) {
+        const struct solve_problem *const list[] = {&c->problems[i]};
+        const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = 1};
+        char what[32];
+        snprintf(what, sizeof(what), "search %d alone", i);
+        if (solve_give_scans(c->plan, &c->scene, list[0]->scan, &err) != NDT_OK ||
+            solve_on_device(c->plan, &call, list[0]->scan, &c->alone[i], &err) != NDT_OK)
+            return fail(c, "%s: %s", what, err.text);
+        if (is_first && !drive(c, c->plan->host, rules, list[0], SOLVE_NO_LIMIT, &c->driven[i]))
+            return 0;
+        if (is_empty(c, list[0]) ? !ends_off_map(c, what, &c->alone[i])
+                                 : !compare(c, what, &c->alone[i], &c->driven[i], SOLVE_ROWS))
+            return 0;
+        if (is_first)
+            c->first_alone[i] = c->alone[i];
+        else if (!solve_same_bits(&c->alone[i], &c->first_alone[i], SOLVE_ROWS, &why))
+            return fail(c, "%s, against the pipeline before: %s", what, why.text);
+    }
+    return pass(c);
+}
+
+/* How many rows were kept whole: the last one may stand for several. */
+static int whole_rows(int capacity, const struct solve_result *result)
+{
+    return capacity >= result->newton.row_count ? capacity : capacity - 1;
+}
+
+/* Where rows do not suffice the last place holds the iteration that it is for, or the last one. */
+static int is_last_row(const struct ndt_newton_row *row, const struct solve_result *alone, int capacity)
+{
+    const struct ndt_newton_row *own = &alone->rows[capacity - 1],
+                                *last = &alone->rows[alone->newton.row_count - 1];
+    return memcmp(&row->eval, &own->eval, sizeof(row->eval)) == 0 ||
+           memcmp(&row->eval, &last->eval, sizeof(row->eval)) == 0;
+}
+
+static int check_batch(struct checks *c, const struct ndt_newton_rules *rules, size_t count, int different,
+                       const int32_t *rows)
+{
+    const struct solve_problem *list[SOLVE_MOST];
+    int problem[SOLVE_MOST];
+    struct ndt_error err = {""};
+    struct solve_difference why;
+    for (size_t i = 0; i < count; i++) {
+        problem[i] = (int)((7 * i + count) % (size_t)different); /* each in its turn, in another order */
+        list[i] = &c->problems[problem[i]];
+    }
+    const struct solve_call call = {
+        .scene = &c->scene, .rules = rules, .problems = list, .count = count, .rows = rows};
+    const int run_count = c->options->quick && count > 8 ? 1 : 2;
+    for (int run = 0; run < run_count; run++)
+        if ((run == 0 && solve_give_scans(c->plan, &c->scene, -1, &err) != NDT_OK) ||
+            solve_on_device(c->plan, &call, -1, run ? c->again : c->out, &err) != NDT_OK)
+            return fail(c, "%s", err.text);
+    for (size_t i = 0; i < count; i++) {
+        const struct solve_result *alone = &c->alone[problem[i]], *is = &c->out[i];
+        const int capacity = rows ? rows[i] : SOLVE_ROWS, kept = whole_rows(capacity, alone);
+        if (!solve_same_bits(is, alone, kept, &why))
+            return fail(c, "item %zu, search %d, against alone: %s", i, problem[i], why.text);
+        if (run_count == 2 && !solve_same_bits(&c->again[i], is, kept, &why))
+            return fail(c, "item %zu, search %d, in the second run: %s", i, problem[i], why.text);
+        if (capacity > 0 && kept < capacity && !is_last_row(&is->rows[capacity - 1], alone, capacity))
+            return fail(c, "item %zu: of %d rows the last is neither that iteration nor the last one", i, capacity);
+    }
+    return pass(c);
+}
+
+/* ---- deadlines ---- */
+
+/* What came back is what a search is after so many evaluations, or what it is in the end. Returns how many of them
+ * were cut short, or -1. */
+static int cut_short(struct checks *c, const struct ndt_newton_rules *rules, const struct solve_result *out,
+                     int count)
+{
+    static struct solve_result wanted;
+    struct solve_difference why;
+    int cut = 0;
+    for (int i = 0; i < count; i++) {
+        const struct solve_result *is = &out[i];
+        char what[64];
+        snprintf(what, sizeof(what), "search %d after %d evaluations", i, is->newton.evaluations);
+        if (is->newton.stop != NDT_STOP_DEADLINE) {
+            if (!solve_same_bits(is, &c->alone[i], SOLVE_ROWS, &why))
+                return fail(c, "%s, in the end: %s", what, why.text) - 1;
+            continue;
+        }
+        cut++;
+        if (is->newton.evaluations >= c->driven[i].newton.evaluations)
+            return fail(c, "%s is said to be cut short; it needs %d", what, c->driven[i].newton.evaluations) - 1;
+        if (!drive(c, c->plan->host, rules, &c->problems[i], is->newton.evaluations, &wanted) ||
+            !compare(c, what, is, &wanted, SOLVE_ROWS))
+            return -1;
+    }
+    return cut;
+}
+
+static void check_deadlines_of(struct checks *c, const struct ndt_newton_rules *rules)
+{
+    /* [us] from now; the first has passed, the last is not reached. */
+    static const double left_us[] = {-1000, 1, 50, 300, 1000, 5000, 20000, 100000, 600e6};
+    static const char *const names[] = {"deadline/past", "deadline/near", "deadline/generous"};
+    const struct solve_problem *list[SOLVE_PROBLEMS];
+    struct ndt_error err = {""};
+    for (int i = 0; i < SOLVE_PROBLEMS; i++)
+        list[i] = &c->problems[i];
+    const int rounds = sizeof(left_us) / sizeof(left_us[0]);
+    for (int k = 0; k < rounds; k++) {
+        struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = SOLVE_PROBLEMS};
+        if (!begin(c, names[k == 0 ? 0 : k < rounds - 1 ? 1 : 2]) || (c->options->quick && k % 3 == 1))
+            continue;
+        enum ndt_status status = solve_give_scans(c->plan, &c->scene, -1, &err);
+        call.until_us = ndt_clock_us() + left_us[k];
+        if (status == NDT_OK)
+            status = solve_on_device(c->plan, &call, -1, c->out, &err);
+        const int cut =
+            status == NDT_OK ? cut_short(c, rules, c->out, SOLVE_PROBLEMS) : fail(c, "%s", err.text) - 1;
+        if (cut == 0 && k == 0)
+            fail(c, "the deadline had passed, and all %d searches ended", SOLVE_PROBLEMS);
+        else if (cut > 0 && k == rounds - 1)
+            fail(c, "%d searches were cut short", cut);
+        else if (cut >= 0)
+            pass(c);
+    }
+}
+
+/* ---- all of a pipeline ---- */
+
+/* Are any of the cases GROUP... chosen? */
+static int wants(const struct checks *c, const char *group)
+{
+    const char *only = c->options->only;
+    return !only || strncmp(only, group, strlen(only) < strlen(group) ? strlen(only) : strlen(group)) == 0;
+}
+
+static void check_batches_of(struct checks *c, int is_first)
+{
+    static const size_t counts[] = {1, 2, 3, 8, 64, 200};
+    static const int32_t rows[SOLVE_PROBLEMS] = {64, 0, 1,  2, 3, 5,  8, 13, 0, 64, 1,
+                                                 1,  2, 40, 7, 0, 64, 4, 4,  6, 1,  9};
+    static char name[32];
+    struct ndt_newton_rules rules;
+    c->name = "batch/alone";
+    if (!set_rules(c, &rules, NDT_ROBUST, 0) || !solve_alone(c, &rules, SOLVE_PROBLEMS, is_first))
+        return;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        snprintf(name, sizeof(name), "batch/%zu", counts[i]);
+        if (begin(c, name) && (counts[i] <= c->plan->limit || fail(c, "the limit is %zu searches", c->plan->limit)))
+            check_batch(c, &rules, counts[i], SOLVE_PROBLEMS, NULL);
+    }
+    if (begin(c, "batch/capacities"))
+        check_batch(c, &rules, SOLVE_PROBLEMS, SOLVE_PROBLEMS, rows);
+    check_deadlines_of(c, &rules);
+}
+
+/* Other rules, fewer searches. */
+static void check_variant_of(struct checks *c, enum ndt_variant variant, int gnss, int is_first)
+{
+    struct ndt_newton_rules rules;
+    if (set_rules(c, &rules, variant, gnss) && solve_alone(c, &rules, 8, is_first))
+        check_batch(c, &rules, 8, 8, NULL);
+}
+
+static void check_batches(struct checks *c)
+{
+    static const char *const names[] = {"variant/autoware", "variant/gnss", "variant/autoware-gnss"};
+    for (int kind = 0; kind < 4; kind++) {
+        const struct ndt_backend_ops *last = NULL;
+        for (int k = 0; k < c->plan_count; k++) {
+            c->plan = &c->plans[k];
+            if (kind == 0 && (wants(c, "batch/") || wants(c, "deadline/")))
+                check_batches_of(c, c->plan->ops != last);
+            else if (kind > 0 && begin(c, names[kind - 1]))
+                check_variant_of(c, kind == 2 ? NDT_ROBUST : NDT_AUTOWARE, kind > 1, c->plan->ops != last);
+            last = c->plan->ops;
+        }
+    }
+}
+
+/* ---- ndt_align_batch ---- */
+
+/* All that is told but times; ndt_align clears what it does not set. */
+static int same_told(const struct ndt_align_result *a, const struct ndt_align_result *b)
+{
+    struct ndt_align_result x = *a, y = *b;
+    x.align_us = y.align_us = x.upload_us = y.upload_us = 0;
+    return memcmp(&x, &y, sizeof(x)) == 0;
+}
+
+static void check_align_batch(struct checks *c, struct ndt_backend *backend, enum ndt_variant variant)
+{
+    struct ndt_align_item items[SOLVE_PROBLEMS];
+    struct ndt_align_result is[SOLVE_PROBLEMS], alone;
+    struct ndt_align_params params;
+    struct ndt_aligner *aligner = NULL;
+    struct ndt_error err = {""};
+    ndt_align_params_default(&params);
+    params.variant = variant;
+    params.max_iterations = 15;
+    for (int i = 0; i < SOLVE_PROBLEMS; i++)
+        items[i] = (struct ndt_align_item){&c->scene.scans[c->problems[i].scan], c->problems[i].guess};
+    items[5].T_map_guess.t_m[0] = NAN;
+    enum ndt_status status = ndt_aligner_create(&aligner, backend, &err);
+    if (status == NDT_OK)
+        status = ndt_aligner_set_map(aligner, c->scene.map, &err);
+    if (status == NDT_OK)
+        status = ndt_align_batch(aligner, &params, items, SOLVE_PROBLEMS, is, &err);
+    for (int i = 0; i < SOLVE_PROBLEMS && status == NDT_OK; i++) {
+        status = ndt_align(aligner, &params, items[i].scan, &items[i].T_map_guess, &alone, &err);
+        if (status == NDT_OK && !same_told(&is[i], &alone)) {
+            fail(c, "item %d: %s after %d evaluations, %g m from where it ends alone: %s after %d", i,
+                 ndt_outcome_name(is[i].outcome), is[i].evaluations,
+                 ndt_pose_distance_m(&is[i].T_map_sensor, &alone.T_map_sensor), ndt_outcome_name(alone.outcome),
+                 alone.evaluations);
+            status = NDT_END;
+        }
+    }
+    ndt_aligner_destroy(aligner);
+    if (status == NDT_OK)
+        pass(c);
+    else if (status != NDT_END)
+        fail(c, "%s", err.text);
+}
+
+static void check_align_batches(struct checks *c)
+{
+    c->plan = NULL;
+    if (begin(c, "align_batch/robust"))
+        check_align_batch(c, c->cpu.backend, NDT_ROBUST);
+    for (int k = 0; k < c->plan_count; k++) {
+        c->plan = &c->plans[k];
+        if (begin(c, "align_batch/robust"))
+            check_align_batch(c, c->plan->backend, NDT_ROBUST);
+        if (begin(c, "align_batch/autoware") && !c->options->quick)
+            check_align_batch(c, c->plan->backend, NDT_AUTOWARE);
+    }
+}
+
+/* ---- limits ---- */
+
+static int one_line(const char *text)
+{
+    return text[0] != '\0' && !strchr(text, '\n');
+}
+
+/* A search of one ordinary problem, `count` times. */
+static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_rules *rules, size_t count, int scan,
+                                     struct solve_result *out, struct ndt_error *err)
+{
+    const struct solve_problem problem = {scan, c->scene.truth[1]};
+    const struct solve_problem **list = calloc(count, sizeof(*list));
+    struct solve_result *results = calloc(count, sizeof(*results));
+    enum ndt_status status = list && results ? NDT_OK : NDT_ERR_MEMORY;
+    const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = count};
+    for (size_t i = 0; list && i < count; i++)
+        list[i] = &problem;
+    if (status == NDT_OK)
+        status = solve_on_device(c->plan, &call, -1, results, err);
+    if (status == NDT_OK && count > 0)
+        *out = results[0];
+    free(list);
+    free(results);
+    return status;
+}
+
+/* The call has to be refused in one line, and to have broken nothing. */
+static void refused(struct checks *c, enum ndt_status status, enum ndt_status wanted, const struct ndt_error *err,
+                    const struct ndt_newton_rules *rules, const struct solve_result *before)
+{
+    static struct solve_result after;
+    struct solve_difference why;
+    struct ndt_error again = {""};
+    if (status == NDT_OK)
+        fail(c, "it is not refused");
+    else if (wanted != NDT_OK && status != wanted)
+        fail(c, "%s, expected %s: %s", ndt_status_name(status), ndt_status_name(wanted), err->text);
+    else if (!one_line(err->text))
+        fail(c, "not one line: '%s'", err->text);
+    else if (solve_give_scans(c->plan, &c->scene, -1, &again) != NDT_OK ||
+             solve_plainly(c, rules, 1, 1, &after, &again) != NDT_OK)
+        fail(c, "afterwards: %s", again.text);
+    else if (!solve_same_bits(&after, before, SOLVE_ROWS, &why))
+        fail(c, "afterwards: %s", why.text);
+    else
+        pass(c);
+}
+
+/* One point more than config.max_points holds, counted in whole blocks. */
+static enum ndt_status give_too_many(struct checks *c, int blocks, struct ndt_error *err)
+{
+    const struct ndt_cloud *scans[SOLVE_MAX_POINTS / 128 + 1];
+    for (int i = 0; i < blocks; i++)
+        scans[i] = &c->scene.scans[0];
+    return c->plan->ops->set_scans(c->plan->backend, scans, (size_t)blocks, err);
+}
+
+static void check_points_limit(struct checks *c, const struct ndt_newton_rules *rules,
+                               const struct solve_result *before)
+{
+    struct ndt_error err = {""};
+    if (begin(c, "limits/points"))
+        refused(c, give_too_many(c, SOLVE_MAX_POINTS / 128 + 1, &err), NDT_ERR_LIMIT, &err, rules, before);
+    if (begin(c, "limits/points-taken")) {
+        if (give_too_many(c, SOLVE_MAX_POINTS / 128, &err) == NDT_OK)
+            pass(c);
+        else
+            fail(c, "%s", err.text);
+    }
+}
+
+static void check_no_map(struct checks *c, const struct ndt_newton_rules *rules)
+{
+    static struct solve_result out;
+    struct solve_plan bare;
+    struct ndt_error err = {""};
+    const struct solve_plan *plan = c->plan;
+    if (!begin(c, "limits/map"))
+        return;
+    enum ndt_status status = solve_plan_open(&bare, plan->ops, plan->pipeline, NULL, &err);
+    c->plan = &bare;
+    if (status == NDT_OK)
+        status = solve_give_scans(&bare, &c->scene, -1, &err);
+    c->plan = plan;
+    if (status != NDT_OK) {
+        fail(c, "%s", err.text);
+    } else {
+        c->plan = &bare;
+        status = solve_plainly(c, rules, 1, 1, &out, &err);
+        c->plan = plan;
+        if (status == NDT_OK || !one_line(err.text))
+            fail(c, "without a map: %s, '%s'", ndt_status_name(status), err.text);
+        else
+            pass(c);
+    }
+    solve_plan_close(&bare);
+}
+
+/* A scan that was not given. */
+static enum ndt_status solve_beyond(struct checks *c, const struct ndt_newton_rules *rules, struct ndt_error *err)
+{
+    struct solve_result out;
+    enum ndt_status status = solve_give_scans(c->plan, &c->scene, 1, err);
+    return status == NDT_OK ? solve_plainly(c, rules, 1, 1, &out, err) : status;
+}
+
+static void check_limits_of(struct checks *c)
+{
+    static struct solve_result before, out;
+    struct ndt_newton_rules rules, bad;
+    struct ndt_error err = {""};
+    c->name = "limits/";
+    if (!set_rules(c, &rules, NDT_ROBUST, 0))
+        return;
+    if (solve_give_scans(c->plan, &c->scene, -1, &err) != NDT_OK ||
+        solve_plainly(c, &rules, 1, 1, &before, &err) != NDT_OK) {
+        fail(c, "%s", err.text);
+        return;
+    }
+    check_points_limit(c, &rules, &before);
+    check_no_map(c, &rules);
+    if (begin(c, "limits/scan"))
+        refused(c, solve_beyond(c, &rules, &err), NDT_ERR_ARGUMENT, &err, &rules, &before);
+    const int32_t levels[] = {3, -1, 1000};
+    for (int i = 0; i < 3; i++) {
+        bad = rules;
+        bad.level[i] = levels[i];
+        if (begin(c, "limits/level"))
+            refused(c, solve_plainly(c, &bad, 1, 1, &out, &err), NDT_ERR_ARGUMENT, &err, &rules, &before);
+    }
+    if (begin(c, "limits/items") && c->plan->limit < 65536)
+        refused(c, solve_plainly(c, &rules, c->plan->limit + 1, 1, &out, &err), NDT_ERR_LIMIT, &err, &rules,
+                &before);
+}
+
+/* Evaluations one by one still work between searches, and have the bits that they have without. */
+static void check_eval_between(struct checks *c)
+{
+    struct ndt_error err = {""};
+    struct ndt_eval is, wanted;
+    const struct ndt_cloud *scan = &c->scene.scans[4];
+    struct ndt_eval_request request = {1, NDT_DIRECT7, {0}};
+    if (!begin(c, "limits/eval"))
+        return;
+    for (int i = 0; i < 3; i++)
+        request.p[i] = c->scene.truth[4].t_m[i] - c->scene.map->origin_m[i];
+    if (c->plan->ops->set_scan(c->plan->backend, scan, &err) != NDT_OK ||
+        c->plan->ops->eval(c->plan->backend, &request, &is, &err) != NDT_OK ||
+        c->plan->host->backend->ops->set_scan(c->plan->host->backend, scan, &err) != NDT_OK ||
+        c->plan->host->backend->ops->eval(c->plan->host->backend, &request, &wanted, &err) != NDT_OK)
+        fail(c, "%s", err.text);
+    else if (memcmp(&is, &wanted, sizeof(is)) != 0)
+        fail(c, "an evaluation after searches: score %.17g, expected %.17g", is.score, wanted.score);
+    else
+        pass(c);
+}
+
+static void check_all(struct checks *c)
+{
+    check_rows(c);
+    check_batches(c);
+    check_align_batches(c);
+    for (int k = 0; k < c->plan_count && wants(c, "limits/"); k++) {
+        c->plan = &c->plans[k];
+        check_limits_of(c);
+        check_eval_between(c);
+    }
+}
+
+/* ---- who is checked ---- */
+
+static int open_pipelines(struct checks *c, const struct ndt_backend_ops *ops)
+{
+    struct ndt_error err = {""};
+    struct solve_host *host = &c->hosts[c->host_count];
+    int found = 0;
+    c->plan = NULL;
+    c->name = ops->name;
+    for (const char *const *name = ops->pipelines; *name && c->plan_count < SOLVE_PLANS; name++) {
+        struct solve_plan *plan = &c->plans[c->plan_count];
+        if (c->options->pipeline && strcmp(c->options->pipeline, *name) != 0)
+            continue;
+        if (solve_plan_open(plan, ops, *name, c->scene.map, &err) != NDT_OK)
+            fail(c, "%s: %s", *name, err.text);
+        if (plan->limit == 0) {
+            solve_plan_close(plan);
+            continue;
+        }
+        plan->host = host;
+        c->plan_count++;
+        found++;
+    }
+    if (!found)
+        return 1;
+    c->host_count++;
+    return solve_host_open(host, ops, c->scene.map, &err) == NDT_OK ? 1 : fail(c, "%s", err.text);
+}
+
+static int open_all(struct checks *c)
+{
+    struct ndt_error err = {""};
+    const struct ndt_backend_ops *ops;
+    c->name = "opening";
+    if (solve_scene_make(&c->scene, c->options->seed, &err) != NDT_OK ||
+        solve_host_open(&c->cpu, &ndt_cpu_backend, c->scene.map, &err) != NDT_OK ||
+        solve_host_open(&c->assess, &ndt_reference_backend, c->scene.map, &err) != NDT_OK)
+        return fail(c, "%s", err.text);
+    solve_problems_make(&c->scene, c->options->seed, c->problems);
+    if (c->options->self_test)
+        return open_pipelines(c, &solve_fake_backend);
+    for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
+        if (!ops->pipelines || !ops->solve_limit ||
+            (c->options->backend && strcmp(c->options->backend, ops->name) != 0))
+            continue;
+        if (ops->probe(&err) != NDT_OK)
+            printf("skipped: %s: %s\n", ops->name, err.text);
+        else if (!open_pipelines(c, ops))
+            return 0;
+    }
+    return 1;
+}
+
+static void close_all(struct checks *c)
+{
+    for (int i = 0; i < c->plan_count; i++)
+        solve_plan_close(&c->plans[i]);
+    for (int i = 0; i < c->host_count; i++)
+        solve_host_close(&c->hosts[i]);
+    solve_host_close(&c->cpu);
+    solve_host_close(&c->assess);
+    solve_scene_free(&c->scene);
+}
+
+/* Every planted fault has to be seen by a check. */
+static void self_test(struct checks *c)
+{
+    check_all(c);
+    printf("%s nothing planted: %zu passed, %zu failed\n", c->failed ? "FAIL" : "ok  ", c->passed, c->failed);
+    size_t missed = c->failed;
+    c->is_quiet = 1;
+    for (int i = 1; solve_fault_name(i); i++) {
+        c->failed = 0;
+        solve_fault_plant(i);
+        check_all(c);
+        missed += c->failed == 0;
+        printf("%s %s: %s\n", c->failed ? "ok  " : "FAIL", solve_fault_name(i),
+               c->failed ? c->first : "no check sees it");
+    }
+    c->failed = missed;
+}
+
+static int report(const struct checks *c)
+{
+    for (int i = 0; i < c->plan_count; i++)
+        printf("checked: %s, %zu searches per call\n", c->plans[i].name, c->plans[i].limit);
+    printf("%zu passed, %zu failed; %zu searches bit for bit as the host's, %zu within tolerance\n", c->passed,
+           c->failed, c->same, c->close);
+    if (c->failed)
+        return 1;
+    if (c->plan_count == 0)
+        printf("no pipeline with searches works here\n");
+    return c->plan_count ? 0 : 77;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: check_searches [--backend NAME] [--pipeline NAME] [--case PREFIX] [--seed N] "
+                    "[--largest POINTS] [--quick] [--exact] [--self-test]\n");
+    return 2;
+}
+
+static int parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {{"backend", required_argument, NULL, 'k'},
+                                          {"pipeline", required_argument, NULL, 'p'},
+                                          {"case", required_argument, NULL, 'c'},
+                                          {"seed", required_argument, NULL, 's'},
+                                          {"largest", required_argument, NULL, 'm'},
+                                          {"exact", no_argument, NULL, 'e'},
+                                          {"quick", no_argument, NULL, 'q'},
+                                          {"self-test", no_argument, NULL, 't'},
+                                          {NULL, 0, NULL, 0}};
+    int letter;
+    *options = (struct options){.seed = 1, .largest = 100000};
+    while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (letter == 'k')
+            options->backend = optarg;
+        else if (letter == 'p')
+            options->pipeline = optarg;
+        else if (letter == 'c')
+            options->only = optarg;
+        else if (letter == 's')
+            options->seed = strtoull(optarg, NULL, 10);
+        else if (letter == 'm')
+            options->largest = strtoull(optarg, NULL, 10);
+        else if (letter == 'q')
+            options->quick = 1;
+        else if (letter == 'e')
+            options->exact = 1;
+        else if (letter == 't')
+            options->self_test = options->exact = 1;
+        else
+            return 0;
+    }
+    return optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    if (!parse(argc, argv, &options))
+        return usage();
+    checks.options = &options;
+    signal(SIGABRT, on_crash);
+    signal(SIGSEGV, on_crash);
+    signal(SIGBUS, on_crash);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* an emulated device may end the program */
+    if (open_all(&checks)) {
+        if (options.self_test)
+            self_test(&checks);
+        else
+            check_all(&checks);
+    }
+    const int code = report(&checks);
+    close_all(&checks);
+    return code;
+}

@@ -1,0 +1,439 @@
+/* A map that is offered while another one is in use: on the emulated device, whose streams run as late as they may
+ * and in an order left to chance. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends.h"
+#include "cuda_runtime_api.h"
+#include "emulated_chance.h"
+#include "ndt/align.h"
+#include "street_world.h"
+
+enum { MAPS = 3, SCAN_POINTS = 300, SEEDS = 12, MOST_CALLS = 10000, ROUND_BYTES = 2 << 20 };
+
+static const char *const NAME = "cuda-emulated";
+static const struct ndt_backend_ops *ops;
+static struct ndt_map *maps[MAPS]; /* of decreasing size, each larger than what goes up in a round */
+static struct ndt_cloud scan;
+static struct ndt_eval wanted[MAPS]; /* sums after set_map */
+static int failures;
+
+static void expect(int good, const char *what, const char *text)
+{
+    printf("%s %s%s%s\n", good ? "ok  " : "FAIL", what, *text ? ": " : "", text);
+    failures += !good;
+}
+
+/* ---- a backend at work ---- */
+
+static struct ndt_backend_config plain_config(const char *pipeline)
+{
+    struct ndt_backend_config config;
+    ndt_backend_config_default(&config);
+    config.pipeline = pipeline;
+    config.max_points = 4000;
+    return config;
+}
+
+static struct ndt_backend_counters counters_of(const struct ndt_backend *backend)
+{
+    struct ndt_backend_counters counters;
+    backend->ops->counters(backend, &counters);
+    return counters;
+}
+
+static enum ndt_status evaluate(struct ndt_backend *backend, struct ndt_eval *sums, struct ndt_error *err)
+{
+    const struct ndt_eval_request request = {
+        .level = 2, .neighbours = NDT_RADIUS, .p = {100, 0.4, 2.1, 0.01, 0, 0.02}};
+    return backend->ops->eval(backend, &request, sums, err);
+}
+
+static int uses(struct ndt_backend *backend, int number)
+{
+    struct ndt_eval sums;
+    return evaluate(backend, &sums, NULL) == NDT_OK && memcmp(&sums, &wanted[number], sizeof(sums)) == 0;
+}
+
+/* With the first map in use. */
+static struct ndt_backend *start(const char *pipeline, int is_failover)
+{
+    const struct ndt_backend_config config = plain_config(pipeline);
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    enum ndt_status status =
+        is_failover ? ndt_backend_open_failover(&backend, NAME, &config, &err) : ops->open(&backend, &config, &err);
+    if (status == NDT_OK)
+        status = backend->ops->set_map(backend, maps[0], &err);
+    if (status == NDT_OK)
+        status = backend->ops->set_scan(backend, &scan, &err);
+    if (status == NDT_OK)
+        return backend;
+    expect(0, "the backend starts", err.text);
+    exit(1);
+}
+
+/* What happened until a map was taken. */
+struct offer {
+    enum ndt_status status;
+    struct ndt_error err;
+    int calls, taken;
+    int kept_old;            /* between all calls the map before was in use */
+    uint64_t waits, largest; /* synchronisations; most bytes of a call */
+    uint64_t allocations;
+};
+
+static void offer_once(struct ndt_backend *backend, int number, struct offer *offer)
+{
+    const struct ndt_backend_counters before = counters_of(backend);
+    offer->status = backend->ops->set_map_async(backend, maps[number], &offer->taken, &offer->err);
+    const struct ndt_backend_counters after = counters_of(backend);
+    offer->calls++;
+    offer->waits += after.synchronisations - before.synchronisations;
+    offer->allocations += after.allocations - before.allocations;
+    if (after.h2d_bytes - before.h2d_bytes > offer->largest)
+        offer->largest = after.h2d_bytes - before.h2d_bytes;
+}
+
+/* Evaluates between calls when `old` is not -1, which lets the device go on; otherwise nothing does but asking. */
+static struct offer offer_until_taken(struct ndt_backend *backend, int number, int old)
+{
+    struct offer offer = {.kept_old = 1};
+    while (offer.status == NDT_OK && !offer.taken && offer.calls < MOST_CALLS) {
+        offer_once(backend, number, &offer);
+        if (old >= 0 && !offer.taken)
+            offer.kept_old &= uses(backend, old);
+    }
+    return offer;
+}
+
+static void begin(struct ndt_backend *backend, int number, int calls)
+{
+    struct offer offer = {.status = NDT_OK};
+    for (int i = 0; i < calls; i++)
+        offer_once(backend, number, &offer);
+    if (offer.status != NDT_OK || offer.taken)
+        expect(0, "a map is on its way", offer.err.text);
+}
+
+static int only_ours(void)
+{
+    for (int i = 0; i < MAPS; i++)
+        if (maps[i]->references != 1)
+            return 0;
+    return 1;
+}
+
+/* ---- checks ---- */
+
+static int is_good(const struct offer *offer, const char *text)
+{
+    if (offer->status != NDT_OK || !offer->taken)
+        printf("FAIL %s: not taken after %d calls: %s\n", text, offer->calls, offer->err.text);
+    return offer->status == NDT_OK && offer->taken && offer->kept_old && offer->waits == 0 && offer->calls > 3 &&
+           offer->largest <= ROUND_BYTES;
+}
+
+/* To the second map and back, and to the third, in many orders. */
+static void check_swaps(const char *pipeline, int with_evaluations)
+{
+    static const int numbers[] = {1, 0, 2, 1, 0};
+    int good = 1, allocations = 0, later = 0, calls = 0;
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        emulated_set_seed(seed);
+        struct ndt_backend *backend = start(pipeline, 0);
+        for (size_t i = 0, old = 0; i < sizeof(numbers) / sizeof(numbers[0]); old = (size_t)numbers[i++]) {
+            const struct offer offer = offer_until_taken(backend, numbers[i], with_evaluations ? (int)old : -1);
+            good &= is_good(&offer, pipeline) && uses(backend, numbers[i]);
+            *(i == 0 ? &allocations : &later) += (int)offer.allocations;
+            calls += offer.calls;
+        }
+        ops->close(backend);
+    }
+    printf("     %s: %d calls for %d maps\n", pipeline, calls, SEEDS * 5);
+    expect(good, "offered maps are swapped in without a wait, and the old one serves until then", pipeline);
+    expect(allocations == SEEDS && later == 0, "memory for the second map is allocated once", pipeline);
+    expect(only_ours(), "no reference is left", pipeline);
+}
+
+/* Evaluations do not differ between pipelines, searches do. */
+static struct ndt_align_result align(struct ndt_aligner *aligner)
+{
+    const struct ndt_pose guess = {.t_m = {100.2, 0.3, 2.0}, .q_xyzw = {0, 0, 0, 1}};
+    struct ndt_align_params params;
+    struct ndt_align_result result = {.iterations = 0};
+    struct ndt_error err = {""};
+    ndt_align_params_default(&params);
+    if (ndt_align(aligner, &params, &scan, &guess, &result, &err) != NDT_OK)
+        expect(0, "a scan is aligned", err.text);
+    return result;
+}
+
+static int same_pose(const struct ndt_align_result *a, const struct ndt_align_result *b)
+{
+    return a->iterations == b->iterations &&
+           memcmp(&a->T_map_sensor, &b->T_map_sensor, sizeof(a->T_map_sensor)) == 0;
+}
+
+static void check_aligner(const char *pipeline)
+{
+    struct ndt_backend *backend = start(pipeline, 1);
+    struct ndt_aligner *aligner;
+    struct ndt_align_result with[2];
+    int taken = 0, calls = 0, good = ndt_aligner_create(&aligner, backend, NULL) == NDT_OK;
+    for (int i = 1; good && i >= 0; i--) {
+        good = ndt_aligner_set_map(aligner, maps[i], NULL) == NDT_OK;
+        with[i] = align(aligner);
+    }
+    expect(good && !same_pose(&with[0], &with[1]) && with[0].evaluations > 0, "maps differ in results", pipeline);
+    for (; good && !taken && calls < MOST_CALLS; calls++) {
+        const struct ndt_align_result now = align(aligner);
+        good = same_pose(&now, &with[0]) && ndt_aligner_set_map_async(aligner, maps[1], &taken, NULL) == NDT_OK;
+    }
+    const struct ndt_align_result after = align(aligner);
+    expect(good && taken && calls > 3 && same_pose(&after, &with[1]), "alignments go on meanwhile", pipeline);
+    ndt_aligner_destroy(aligner);
+    backend->ops->close(backend);
+}
+
+/* Without a map there is nothing to go on with, and backends without the function take maps at once. */
+static void check_at_once(const char *name)
+{
+    struct ndt_backend_config config = plain_config(NULL);
+    struct ndt_backend *backend;
+    struct ndt_aligner *aligner;
+    int taken = 0;
+    config.threads = 1;
+    if (ndt_backend_open(&backend, name, &config, NULL) != NDT_OK ||
+        ndt_aligner_create(&aligner, backend, NULL) != NDT_OK)
+        exit(1);
+    expect(ndt_aligner_set_map_async(aligner, maps[0], &taken, NULL) == NDT_OK && taken &&
+               align(aligner).evaluations > 0,
+           "a first map is taken at once", name);
+    if (!backend->ops->set_map_async)
+        expect(ndt_aligner_set_map_async(aligner, maps[1], &taken, NULL) == NDT_OK && taken, "and so is a second",
+               name);
+    expect(ndt_aligner_set_map_async(aligner, NULL, &taken, NULL) == NDT_OK && taken &&
+               align(aligner).outcome == NDT_NO_MAP,
+           "no map is taken at once", name);
+    ndt_aligner_destroy(aligner);
+    backend->ops->close(backend);
+    expect(only_ours(), "no reference is left", name);
+}
+
+/* What was on its way gives way; `calls` so that some of it is in the buffers, on the device, or complete. */
+static void check_replaced(void)
+{
+    int newer = 1, set = 1, same = 1, released = 1;
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        emulated_set_seed(seed);
+        struct ndt_backend *backend = start("fused", 0);
+        begin(backend, 1, 1 + (int)seed % 4);
+        struct offer offer = offer_until_taken(backend, 2, 0);
+        newer &= is_good(&offer, "a newer map") && uses(backend, 2);
+        begin(backend, 1, 1 + (int)seed % 4);
+        set &= ops->set_map(backend, maps[0], NULL) == NDT_OK && uses(backend, 0);
+        released &= maps[1]->references == 1;
+        begin(backend, 1, 1 + (int)seed % 4);
+        offer_once(backend, 0, &offer); /* the one in use */
+        same &= offer.taken && uses(backend, 0);
+        released &= maps[1]->references == 1;
+        offer = offer_until_taken(backend, 1, 0);
+        same &= is_good(&offer, "a map offered again") && uses(backend, 1);
+        begin(backend, 2, 2);
+        ops->close(backend);
+    }
+    expect(newer, "a newer map replaces the one on its way", "");
+    expect(set, "so does set_map", "");
+    expect(same && released, "and the map in use, after which it can be offered again", "");
+    expect(only_ours(), "a backend that is closed meanwhile leaves no reference", "");
+}
+
+/* What the calls write to stderr. */
+static size_t count_warnings(void (*act)(void))
+{
+    char text[2000] = "";
+    size_t count = 0;
+    FILE *file = tmpfile();
+    const int kept = dup(STDERR_FILENO);
+    if (!file || kept < 0)
+        exit(1);
+    dup2(fileno(file), STDERR_FILENO);
+    act();
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    printf("     %s", text);
+    for (const char *at = text; (at = strstr(at, "without room for two maps")); at++)
+        count++;
+    return count;
+}
+
+/* One map and a half fit. */
+static void offer_without_room(void)
+{
+    struct ndt_backend *backend = start("fused", 0);
+    struct offer offer = offer_until_taken(backend, 1, 0);
+    expect(offer.status == NDT_OK && offer.calls == 1 && uses(backend, 1), "without room it is set_map",
+           offer.err.text);
+    expect(offer.waits == 1, "which waits", "");
+    offer = offer_until_taken(backend, 0, 1);
+    expect(offer.status == NDT_OK && offer.calls == 1 && uses(backend, 0), "and so once more", offer.err.text);
+    ops->close(backend);
+}
+
+static void offer_too_large(void)
+{
+    struct ndt_backend *backend = start("fused", 0);
+    struct offer offer = offer_until_taken(backend, 2, 0);
+    expect(offer.taken && uses(backend, 2), "a smaller map", offer.err.text);
+    struct ndt_map huge = *maps[1];
+    struct ndt_map_level *level = &huge.levels[0];
+    level->brick_count += 1 << 16; /* more than the device has; never read */
+    huge.id = 1;
+    huge.release = NULL;
+    offer.status = ops->set_map_async(backend, &huge, &offer.taken, &offer.err);
+    expect(offer.status == NDT_ERR_LIMIT && !offer.taken && strstr(offer.err.text, "would fit"),
+           "a map that does not fit at all is refused", offer.err.text);
+    expect(huge.references == 1 && uses(backend, 2), "and the one before stays", "");
+    offer = offer_until_taken(backend, 1, -1);
+    expect(offer.taken && uses(backend, 1), "until the next one", offer.err.text);
+    ops->close(backend);
+}
+
+static void check_little_memory(void)
+{
+    char text[32];
+    struct ndt_backend *backend = start("fused", 0);
+    const uint64_t bytes = counters_of(backend).h2d_bytes;
+    ops->close(backend);
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)(bytes + bytes / 2));
+    setenv("NDT_EMULATION_MEMORY", text, 1);
+    expect(count_warnings(offer_without_room) == 1, "which is said once", "");
+    expect(count_warnings(offer_too_large) == 1, "a refusal names the memory", "");
+    unsetenv("NDT_EMULATION_MEMORY");
+    expect(only_ours(), "no reference is left", "");
+}
+
+static void check_plain_loss(void)
+{
+    struct ndt_backend *backend = start("fused", 0);
+    struct offer offer = {.taken = 7};
+    begin(backend, 1, 2);
+    emulated_fail_launches(0, 1);
+    expect(!uses(backend, 0), "the device is lost while a map is on its way", "");
+    offer_once(backend, 1, &offer);
+    expect(offer.status == NDT_ERR_DEVICE && !offer.taken, "the offer says so", offer.err.text);
+    expect(maps[1]->references == 1, "and is forgotten", "");
+    ops->close(backend);
+    emulated_fail_launches(0, 0);
+}
+
+/* The device fails under the hands of another backend, so that it is the offer that notices; or under an
+ * evaluation.
+ */
+static void check_failover_loss(int by_offer)
+{
+    struct ndt_backend *other = start("fused", 0), *backend = start("fused", 1);
+    begin(backend, 1, 2);
+    emulated_fail_launches(0, 1);
+    if (by_offer)
+        expect(!uses(other, 0), "the device fails", "");
+    else
+        expect(uses(backend, 0), "the map in use survives", "");
+    struct offer offer = offer_until_taken(backend, 1, 0);
+    expect(offer.taken && offer.kept_old && offer.calls > 3 && uses(backend, 1),
+           "the offered one arrives after all", offer.err.text);
+    expect(strcmp(backend->ops->name, NAME) == 0, "on the same backend", "");
+    struct ndt_eval sums;
+    emulated_fail_launches(0, 1);
+    expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[1].pairs,
+           "and stays when it is lost again", backend->ops->name);
+    backend->ops->close(backend);
+    ops->close(other);
+    expect(only_ours(), "no reference is left", "");
+}
+
+static void check_final_loss(void)
+{
+    struct offer offer = {.taken = 0};
+    struct ndt_eval sums;
+    struct ndt_backend *backend = start("fused", 1);
+    begin(backend, 2, 3);
+    emulated_fail_launches(0, 2);
+    expect(evaluate(backend, &(struct ndt_eval){0}, NULL) == NDT_OK, "lost for good", "");
+    offer_once(backend, 2, &offer);
+    expect(offer.taken && strcmp(backend->ops->name, "cpu") == 0, "the CPU takes the map at once", offer.err.text);
+    expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[2].pairs, "and computes on it", "");
+    backend->ops->close(backend);
+    emulated_fail_launches(0, 0);
+    expect(only_ours(), "no reference is left", "");
+}
+
+/* ---- inputs ---- */
+
+static struct ndt_map *make_map(uint64_t seed, double length_m)
+{
+    static const double zero[3];
+    const struct world world = {WORLD_STREET, seed, length_m, 0.02};
+    struct ndt_map *map = NULL;
+    struct ndt_map_config config;
+    struct ndt_cloud cloud;
+    ndt_map_config_default(&config);
+    ndt_cloud_init(&cloud);
+    if (world_map(&cloud, &world, 150000, zero, NULL) != NDT_OK ||
+        ndt_map_from_cloud(&map, &config, &cloud, NULL) != NDT_OK)
+        exit(1);
+    ndt_cloud_free(&cloud);
+    return map;
+}
+
+static void make_inputs(void)
+{
+    const struct world world = {WORLD_STREET, 3, 300, 0.02};
+    const struct ndt_pose pose = {.t_m = {100, 0.4, 2.1}, .q_xyzw = {0, 0, 0, 1}};
+    for (int i = 0; i < MAPS; i++)
+        maps[i] = make_map(3 + (uint64_t)i, 300 - 20 * i);
+    ndt_cloud_init(&scan);
+    if (world_scan(&scan, &world, 1, SCAN_POINTS, &pose, 30.0, NULL) != NDT_OK)
+        exit(1);
+    for (size_t i = 0; ndt_backend_at(i); i++)
+        ops = strcmp(ndt_backend_at(i)->name, NAME) == 0 ? ndt_backend_at(i) : ops;
+    for (int i = 0; ops && i < MAPS; i++) {
+        struct ndt_backend *backend = start("fused", 0);
+        if (ops->set_map(backend, maps[i], NULL) != NDT_OK || evaluate(backend, &wanted[i], NULL) != NDT_OK)
+            exit(1);
+        ops->close(backend);
+    }
+    expect(ops && wanted[0].pairs > 0 && wanted[1].pairs > 0 && wanted[0].pairs != wanted[1].pairs &&
+               wanted[2].pairs != wanted[1].pairs && wanted[2].pairs != wanted[0].pairs,
+           "three maps that differ", "");
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    make_inputs();
+    check_swaps("fused", 1);
+    check_swaps("fused", 0);
+    check_swaps("resident", 1);
+    check_aligner("fused");
+    check_aligner("resident");
+    check_at_once(NAME);
+    check_at_once("cpu");
+    check_at_once("reference");
+    check_replaced();
+    check_little_memory();
+    check_plain_loss();
+    check_failover_loss(0);
+    check_failover_loss(1);
+    check_final_loss();
+    for (int i = 0; i < MAPS; i++)
+        ndt_map_release(maps[i]);
+    ndt_cloud_free(&scan);
+    return failures ? 1 : 0;
+}

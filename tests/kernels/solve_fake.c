@@ -1,0 +1,292 @@
+#include "solve_fake.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solve_host.h"
+
+enum { LIMIT = 256, SCANS = 256, BLOCK = 128 };
+
+enum fault {
+    NOTHING,
+    ROW_BIT,
+    STEP_BIT,
+    POSE_BIT,
+    SWAPPED_ITEMS,
+    COVERAGE,
+    NOT_DONE,
+    ROW_MISSING,
+    ROW_BEYOND,
+    LAST_ITEM_LEFT,
+    NOT_TURNED,
+    WRONG_SCAN,
+    NO_GNSS,
+    WEAK_LEAKS,
+    SECOND_RUN,
+    BATCH_ORDER,
+    ONE_MORE_ITERATION,
+    DEADLINE_POSE,
+    DEADLINE_STOP,
+    DEADLINE_IGNORED,
+    DEADLINE_TOUCHES,
+    TOO_MANY_ITEMS,
+    TOO_MANY_POINTS,
+    WRONG_LEVEL,
+    WRONG_SCAN_TAKEN,
+    BROKEN_AFTER_ERROR,
+    NAN_COVERED,
+    FAULTS
+};
+static const char *const names[] = {"nothing",
+                                    "a bit of a gradient in one row",
+                                    "a bit of a step in one row",
+                                    "a bit of the pose of one item of a batch",
+                                    "two items swapped",
+                                    "coverage by one sector",
+                                    "one item not finished",
+                                    "a row missing",
+                                    "a row beyond those there is room for",
+                                    "the last item of a large batch left out",
+                                    "scan not turned",
+                                    "another item's scan",
+                                    "GNSS left out",
+                                    "weak directions of the item before",
+                                    "other bits in every other run",
+                                    "other bits in a batch",
+                                    "one iteration more than allowed",
+                                    "after a deadline not the best pose",
+                                    "after a deadline another reason",
+                                    "no deadline kept",
+                                    "a deadline that is not reached changes bits",
+                                    "more items than the limit taken",
+                                    "more points than the limit taken",
+                                    "a level that does not exist taken",
+                                    "a scan that does not exist taken",
+                                    "unusable after an error",
+                                    "a scan without points covers something",
+                                    NULL};
+_Static_assert(sizeof(names) / sizeof(names[0]) == FAULTS + 1, "a name per fault");
+static enum fault fault;
+static unsigned runs;
+
+struct fake {
+    struct ndt_backend base;
+    struct solve_host host;
+    struct ndt_cloud scans[SCANS];
+    size_t scan_count, max_points;
+    int broken;
+};
+
+const char *solve_fault_name(int i)
+{
+    return names[i];
+}
+
+void solve_fault_plant(int i)
+{
+    fault = (enum fault)i;
+    runs = 0;
+}
+
+static enum ndt_status fake_open(struct ndt_backend **out, const struct ndt_backend_config *config,
+                                 struct ndt_error *err)
+{
+    struct fake *fake = calloc(1, sizeof(*fake));
+    if (!fake)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory");
+    fake->base.ops = &solve_fake_backend;
+    fake->max_points = config->max_points;
+    *out = &fake->base;
+    return ndt_cpu_backend.open(&fake->host.backend, config, err);
+}
+
+static void fake_close(struct ndt_backend *backend)
+{
+    struct fake *fake = (struct fake *)backend;
+    fake->host.backend->ops->close(fake->host.backend);
+    solve_host_free(&fake->host);
+    for (int i = 0; i < SCANS; i++)
+        ndt_cloud_free(&fake->scans[i]);
+    free(fake);
+}
+
+static enum ndt_status fake_set_map(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err)
+{
+    struct fake *fake = (struct fake *)backend;
+    fake->host.map = map;
+    return fake->host.backend->ops->set_map(fake->host.backend, map, err);
+}
+
+static enum ndt_status fake_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
+                                     struct ndt_error *err)
+{
+    struct fake *fake = (struct fake *)backend;
+    return fake->host.backend->ops->set_scan(fake->host.backend, scan, err);
+}
+
+static enum ndt_status fake_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                 struct ndt_eval *out, struct ndt_error *err)
+{
+    struct fake *fake = (struct fake *)backend;
+    return fake->host.backend->ops->eval(fake->host.backend, request, out, err);
+}
+
+static size_t fake_limit(const struct ndt_backend *backend)
+{
+    (void)backend;
+    return LIMIT;
+}
+
+static enum ndt_status fake_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
+                                      size_t count, struct ndt_error *err)
+{
+    struct fake *fake = (struct fake *)backend;
+    size_t points = 0;
+    for (size_t i = 0; i < count; i++)
+        points += (scans[i]->count + BLOCK - 1) / BLOCK * BLOCK;
+    if (points > fake->max_points && fault != TOO_MANY_POINTS) {
+        fake->broken = fault == BROKEN_AFTER_ERROR;
+        return ndt_fail(err, NDT_ERR_LIMIT, "%zu points; the limit is %zu", points, fake->max_points);
+    }
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; i < count && status == NDT_OK; i++)
+        status = ndt_cloud_copy(&fake->scans[i], scans[i], err);
+    fake->scan_count = count;
+    return status;
+}
+
+static void flip(double *number)
+{
+    uint64_t bits;
+    memcpy(&bits, number, sizeof(bits));
+    bits ^= 1;
+    memcpy(number, &bits, sizeof(bits));
+}
+
+/* What goes wrong with one item of `count`. */
+static void spoil_result(struct solve_result *result, size_t i, size_t count, int has_deadline)
+{
+    struct ndt_newton *n = &result->newton;
+    if (fault == ROW_BIT && n->row_count > 2)
+        flip(&result->rows[2].eval.gradient[3]);
+    if (fault == STEP_BIT && n->row_count > 1)
+        flip(&result->rows[0].step[5]);
+    if (fault == POSE_BIT && count > 1 && i == count / 2)
+        flip(&n->p[4]);
+    if (fault == COVERAGE && n->stop != NDT_STOP_OFF_MAP)
+        result->coverage += result->coverage < 0.5 ? 1.0 / 32 : -1.0 / 32;
+    if (fault == NOT_DONE && i == 1)
+        n->wants_eval = 1;
+    if (fault == ROW_MISSING && n->row_count > 1 && count < 3) {
+        memmove(&result->rows[0], &result->rows[1], (SOLVE_ROWS - 1) * sizeof(result->rows[0]));
+        n->row_count = --n->rows_closed;
+    }
+    if (fault == WEAK_LEAKS && i > 0)
+        n->weak.count = 1;
+    if ((fault == SECOND_RUN && runs % 2) || (fault == BATCH_ORDER && count > 2))
+        flip(&n->eval.hessian[7]);
+    if (fault == DEADLINE_POSE && n->stop == NDT_STOP_DEADLINE)
+        n->p[0] += 1e-3;
+    if (fault == DEADLINE_STOP && n->stop == NDT_STOP_DEADLINE)
+        n->stop = NDT_STOP_ITERATIONS;
+    if (fault == DEADLINE_TOUCHES && has_deadline)
+        flip(&n->p[2]);
+    if (fault == NAN_COVERED && n->stop == NDT_STOP_OFF_MAP)
+        result->coverage = 1.0 / 32;
+}
+
+static void hand_out(struct ndt_solve_item *item, const struct solve_result *result)
+{
+    const int32_t made = result->newton.row_count, room = item->row_capacity;
+    const int32_t written = fault == ROW_BEYOND && made > room ? room + 1 : room;
+    item->newton = result->newton;
+    item->coverage = result->coverage;
+    item->row_count = made < room ? made : room;
+    for (int32_t k = 0; item->rows && k < written && k < made; k++)
+        item->rows[k] = result->rows[k];
+}
+
+static enum ndt_status check_items(const struct fake *fake, const struct ndt_newton_rules *rules,
+                                   const struct ndt_solve_item *items, size_t count, struct ndt_error *err)
+{
+    if (!fake->host.map)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no map");
+    if (count > LIMIT && fault != TOO_MANY_ITEMS)
+        return ndt_fail(err, NDT_ERR_LIMIT, "%zu searches; the limit is %d", count, LIMIT);
+    for (int i = 0; i < rules->level_count; i++)
+        if ((rules->level[i] < 0 || (size_t)rules->level[i] >= fake->host.map->level_count) && fault != WRONG_LEVEL)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", rules->level[i],
+                            fake->host.map->level_count);
+    for (size_t i = 0; i < count; i++)
+        if (items[i].scan >= fake->scan_count && fault != WRONG_SCAN_TAKEN)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "scan %u of %zu", items[i].scan, fake->scan_count);
+    return fake->broken && fault == BROKEN_AFTER_ERROR ? ndt_fail(err, NDT_ERR_DEVICE, "broken") : NDT_OK;
+}
+
+static enum ndt_status one_solve(struct fake *fake, const struct ndt_newton_rules *rules,
+                                 struct ndt_solve_item *item, size_t i, size_t count, double until_us,
+                                 struct ndt_error *err)
+{
+    static struct solve_result result;
+    struct ndt_newton_rules own = *rules;
+    struct ndt_newton start = item->newton;
+    const uint32_t scan = fault == WRONG_SCAN ? 0 : item->scan < SCANS ? item->scan : 0;
+    if (fault == NO_GNSS)
+        own.has_gnss = 0;
+    if (fault == ONE_MORE_ITERATION)
+        own.max_iterations++;
+    if (fault == NOT_TURNED)
+        for (int k = 0; k < 9; k++)
+            start.R0[k] = k % 4 == 0;
+    for (int k = 0; k < own.level_count; k++)
+        own.level[k] = own.level[k] < 0 || own.level[k] > 2 ? 0 : own.level[k];
+    enum ndt_status status = solve_on_host(&fake->host, &own, &fake->scans[scan], &start, SOLVE_NO_LIMIT,
+                                           fault == DEADLINE_IGNORED ? 0 : until_us, &result, err);
+    memcpy(result.newton.R0, item->newton.R0, sizeof(start.R0));
+    spoil_result(&result, i, count, until_us > 0);
+    item->points = (uint32_t)fake->scans[scan].count;
+    if (!(fault == LAST_ITEM_LEFT && i == 199))
+        hand_out(item, &result);
+    return status;
+}
+
+static enum ndt_status fake_solve(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
+                                  struct ndt_solve_item *items, size_t count, double until_us,
+                                  struct ndt_error *err)
+{
+    struct fake *fake = (struct fake *)backend;
+    enum ndt_status status = check_items(fake, rules, items, count, err);
+    runs++;
+    for (size_t i = 0; i < count && status == NDT_OK; i++)
+        status = one_solve(fake, rules, &items[i], i, count, until_us, err);
+    if (status == NDT_OK && fault == SWAPPED_ITEMS && count > 1) {
+        const struct ndt_newton first = items[0].newton;
+        items[0].newton = items[1].newton;
+        items[1].newton = first;
+    }
+    return status;
+}
+
+static enum ndt_status fake_probe(struct ndt_error *why)
+{
+    (void)why;
+    return NDT_OK;
+}
+
+static const char *const pipelines[] = {"one", "other", NULL};
+
+const struct ndt_backend_ops solve_fake_backend = {
+    .name = "pretended",
+    .about = "searches driven by the host",
+    .probe = fake_probe,
+    .open = fake_open,
+    .close = fake_close,
+    .set_map = fake_set_map,
+    .set_scan = fake_set_scan,
+    .eval = fake_eval,
+    .pipelines = pipelines,
+    .solve_limit = fake_limit,
+    .set_scans = fake_set_scans,
+    .solve = fake_solve,
+};

@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# House rules that no compiler checks. One rule per call, so that ctest shows which one is broken:
+#   lint.sh RULE SOURCE_DIR BIN_DIR CC CXX     (CXX may be "none")
+# Exit codes: 0 kept, 1 broken (one line per place), 77 cannot be checked here.
+set -uo pipefail
+rule=${1:?rule} source=${2:?source folder} bin=${3:?bin folder} cc=${4:?C compiler} cxx=${5:?C++ compiler}
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$source" || exit 1
+broken=0
+
+complain() {
+    echo "house rule '$rule': $*"
+    broken=1
+}
+
+# Everything that belongs to the project, whether committed yet or not.
+files() {
+    git -c safe.directory='*' ls-files -co --exclude-standard -- "$@" 2>/dev/null | while read -r f; do
+        [ -f "$f" ] && echo "$f"
+    done
+}
+[ "$rule" = selftest ] || [ -n "$(files .)" ] || { echo "not a git checkout: the list of files is not known"; exit 77; }
+
+# No line in the files of FOLDER... may include a header that matches PATTERN.
+no_include() {
+    local pattern=$1 hits
+    shift
+    hits=$(files "$@" | grep -E '\.(c|h|cu|cuh|cpp)$' | xargs -r grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)")
+    [ -z "$hits" ] || complain "a layer looks upward or aside:"$'\n'"$hits"
+}
+
+# Names of headers that live in FOLDER itself or in its subfolders, as an include pattern.
+private_headers() {
+    files "$@" | grep -E '\.h$' | grep -v /include/ | sed 's#.*/##; s#\.#\\.#; s#$#[">]#' | paste -sd'|'
+}
+
+check_layers() {
+    local tools tests
+    tools=$(private_headers tools) tests=$(private_headers tests)
+    no_include 'ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/core
+    no_include 'ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/io
+    no_include 'ndt_io/|ndtd/|ndt_cuda/|backends\.h' proto
+    no_include 'ndt_io/|ndt_proto/|ndtd/|backends\.h' gpu
+    no_include 'ndt_io/|ndt_proto/|ndtd/' src/backends.c src/backends.h
+    no_include '([^">]*/)?tools/' src proto gpu tests
+    no_include '([^">]*/)?tests/' src proto gpu tools
+    [ -z "$tools" ] || no_include "$tools" src proto gpu
+    [ -z "$tests" ] || no_include "$tests" src proto gpu tools
+}
+
+public_headers() {
+    files src gpu proto | grep -E '/include/.*\.h$'
+    files src/backends.h
+}
+
+# What has to be there before a header: point_math.h is written for several real types.
+before_header() {
+    grep -q '#error "define NDT_REAL' "$1" || return 0
+    echo '#define NDT_REAL float'
+    echo '#define NDT_NAME(x) x##_f'
+    echo '#define NDT_DEVICE'
+    echo 'static inline float ndt_exp_f(float x) { return x; }'
+}
+
+# Every public header, alone, with nothing but the public include folders.
+compile_headers() {
+    local flags header out
+    flags=$(public_headers | grep /include/ | sed 's#/include/.*#/include#' | sort -u | sed 's/^/-I/')
+    [ -n "$flags" ] || complain "no public header was found"
+    for header in $(public_headers); do
+        # shellcheck disable=SC2086
+        out=$("$@" -fsyntax-only -Wall -Wextra -Wpedantic -Werror $flags -x "$language" - \
+            <<<"$(before_header "$header")"$'\n'"#include \"$PWD/$header\"" 2>&1) ||
+            complain "$header does not compile alone:"$'\n'"$(head -n 6 <<<"$out")"
+    done
+}
+
+check_headers_c() {
+    language=c
+    compile_headers "$cc" -std=gnu17
+}
+
+check_headers_cxx() {
+    [ "$cxx" != none ] || { echo "no C++ compiler here"; exit 77; }
+    language=c++
+    compile_headers "$cxx" -std=c++17
+}
+
+check_functions() {
+    files src gpu proto tools tests | grep -E '\.(c|h|cu|cuh)$' | xargs -r awk -f "$here/function_length.awk" | sort -n |
+        awk -v limit=80 '
+            { length_of[NR] = $1; if ($1 > limit) { print "longer than " limit " lines: " $0; bad = 1 } }
+            END {
+                if (NR == 0) { print "no function was found"; exit 1 }
+                printf "%d functions: median %d, 90th percentile %d, longest %d lines\n", NR,
+                    length_of[int((NR + 1) / 2)], length_of[int(0.9 * NR + 0.5)], length_of[NR]
+                exit bad
+            }' || complain "see above"
+}
+
+# A file name tells where it is; CMakeLists.txt is the exception, and files that are data may repeat.
+check_names() {
+    local twice
+    twice=$(files . | grep -E '\.(c|h|cu|cuh|cpp|sh|py|awk|cmake|yaml)$' | sed 's#.*/##' | sort | uniq -d)
+    [ -z "$twice" ] || complain "file names that occur twice:" $twice
+}
+
+check_top_level() {
+    local name
+    for name in CMakeLists.txt CMakePresets.json README.md LICENSE src gpu proto config tests tools; do
+        [ -e "$name" ] || complain "$name is missing"
+    done
+    for name in $(files . | sed 's#/.*##' | sort -u); do
+        case $name in
+        CMakeLists.txt | CMakePresets.json | README.md | LICENSE | src | gpu | proto | config | tests | tools | .*) ;;
+        *) complain "$name does not belong to the top level" ;;
+        esac
+    done
+}
+
+# Paths of one machine: they work nowhere else.
+check_paths() {
+    local hits
+    hits=$(files . | xargs grep -nIE '(^|[^][A-Za-z0-9_.)}*/-])/(work|root|home|Users)/' | cut -c1-200)
+    [ -z "$hits" ] || complain "paths of one machine:"$'\n'"$hits"
+}
+
+check_config() {
+    [ -x "$bin/ndtd" ] || { echo "no $bin/ndtd to ask"; exit 77; }
+    [ -f config/ndtd.yaml ] || { complain "config/ndtd.yaml is missing"; return; }
+    local out
+    out=$(diff <("$bin/ndtd" --print-config) config/ndtd.yaml) ||
+        complain "config/ndtd.yaml is not what ndtd --print-config prints:"$'\n'"$out"
+}
+
+# The rules must be able to fail: a folder that breaks every one of them.
+check_selftest() {
+    local r
+    broken_tree=$(mktemp -d) || exit 1
+    trap 'rm -rf "$broken_tree"' EXIT
+    mkdir -p "$broken_tree"/{src/core/include/ndt,src/io,config,extra} && cd "$broken_tree" || exit 1
+    git init -q . || { echo "no git to ask"; exit 77; }
+    echo '#include "ndt_io/bag.h"' >src/core/twice.c
+    cp src/core/twice.c src/io/twice.c
+    echo 'struct missing field;' >src/core/include/ndt/alone.h
+    { echo 'int main(void)'; echo '{'; yes '    ;' | head -n 90; echo '}'; } >extra/long.c
+    mv extra/long.c src/io/long.c
+    printf 'file: "/%s/someone/map.pcd"\n' home >extra/settings.txt
+    for r in layers headers_c headers_cxx functions names top_level paths config; do
+        if [ "$r" = headers_cxx ] && [ "$cxx" = none ]; then
+            continue
+        fi
+        "$here/lint.sh" "$r" "$broken_tree" "$here/no_programs" "$cc" "$cxx" >report 2>&1
+        case "$r $?" in
+        "config 77" | *" 1") ;;
+        *) complain "rule '$r' does not see that it is broken: $(cat report)" ;;
+        esac
+    done
+}
+
+case $rule in
+layers | headers_c | headers_cxx | functions | names | top_level | paths | config | selftest) "check_$rule" ;;
+*) complain "there is no such rule" ;;
+esac
+exit $broken

@@ -1,0 +1,164 @@
+/* --expect: the forms of its file, and the first difference. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ndtd/reference_trajectory.h"
+
+static char directory[32], path[64];
+static struct ndtd_reference_trajectory reference;
+static struct ndt_error err;
+
+static void setup(void)
+{
+    strcpy(directory, "/tmp/ndtd-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/e", directory);
+    reference = (struct ndtd_reference_trajectory){0};
+}
+
+static void teardown(void)
+{
+    ndtd_reference_trajectory_free(&reference);
+    unlink(path);
+    rmdir(directory);
+}
+
+static enum ndt_status read_text(const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    fputs(text, file);
+    fclose(file);
+    return ndtd_reference_trajectory_read(&reference, path, &err);
+}
+
+static void must_read(const char *text)
+{
+    ck_assert_msg(read_text(text) == NDT_OK, "%s", err.text);
+}
+
+static void must_refuse(const char *text, enum ndt_status status, const char *part)
+{
+    ck_assert_int_eq(read_text(text), status);
+    ck_assert_msg(strstr(err.text, part) && strstr(err.text, path), "'%s' without '%s'", err.text, part);
+}
+
+static void pose(int64_t stamp_ns, double x_m)
+{
+    struct ndt_pose at = ndt_pose_identity();
+    at.t_m[0] = x_m;
+    ndtd_reference_trajectory_pose(&reference, stamp_ns, &at);
+}
+
+static const char TWO_POSES[] = "1.0 0.5 0 0 0 0 0 1\n2.0 1.5 0 0 0 0 0 1\n";
+
+START_TEST(a_hash_comes_in_three_forms)
+{
+    must_read(" 0123456789abcdef\n");
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 1), 0);
+    ck_assert_str_eq(reference.difference, "trajectory hash 0000000000000001, expected was 0123456789abcdef");
+    ndtd_reference_trajectory_free(&reference);
+    must_read("{\"scans\": 2,\n \"trajectory_hash\": \"0123456789ABCDEF\"}\n");
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
+    ndtd_reference_trajectory_free(&reference);
+    must_read("# no scan got a pose\n# trajectory_hash 0123456789abcdef\n");
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
+    ndtd_reference_trajectory_free(&reference);
+    must_read("1.0 0 0 0 0 0 0 1\n# trajectory_hash 0123456789abcdef\n");
+    ck_assert_uint_eq(reference.poses.count, 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
+}
+END_TEST
+
+START_TEST(poses_alone_are_compared)
+{
+    must_read(TWO_POSES);
+    pose(1000000000, 0.5);
+    pose(2000000000, 1.5);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 1);
+}
+END_TEST
+
+START_TEST(the_first_difference_is_told)
+{
+    must_read(TWO_POSES);
+    pose(1000000000, 0.5);
+    pose(2000000000, 1.51);
+    pose(3000000000, 9);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+    ck_assert_ptr_nonnull(strstr(reference.difference, "pose 2 (stamp 2000000000 ns) is off by 0.01 m"));
+}
+END_TEST
+
+START_TEST(missing_more_and_shifted_poses_differ)
+{
+    must_read(TWO_POSES);
+    pose(1000000000, 0.5);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+    ck_assert_str_eq(reference.difference, "1 poses, expected were 2");
+    ndtd_reference_trajectory_free(&reference);
+    must_read(TWO_POSES);
+    pose(1000000000, 0.5);
+    pose(2000000000, 1.5);
+    pose(3000000000, 2.5);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+    ck_assert_ptr_nonnull(strstr(reference.difference, "pose 3 (stamp 3000000000 ns) was not expected"));
+    ndtd_reference_trajectory_free(&reference);
+    must_read(TWO_POSES);
+    pose(1000000001, 0.5);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+    ck_assert_ptr_nonnull(strstr(reference.difference, "has stamp 1000000001 ns"));
+}
+END_TEST
+
+START_TEST(a_hash_decides_over_poses_and_a_tolerance_over_the_hash)
+{
+    must_read("1.0 0.5 0 0 0 0 0 1\n# trajectory_hash 0123456789abcdef\n");
+    pose(1000000000, 0.5);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0); /* a bit, a seq or an outcome */
+    ndtd_reference_trajectory_free(&reference);
+    must_read("# tolerance_m 0.01\n# tolerance_deg 0.1\n1.0 0.5 0 0 0 0 0 1\n"
+              "# trajectory_hash 0123456789abcdef\n");
+    pose(1000000000, 0.509);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 1);
+    ndtd_reference_trajectory_free(&reference);
+    must_read("# tolerance_m 0.01\n# tolerance_deg 0.1\n1.0 0.5 0 0 0 0 0 1\n");
+    pose(1000000000, 0.52);
+    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+}
+END_TEST
+
+START_TEST(wrong_files_are_refused)
+{
+    must_refuse("", NDT_ERR_FORMAT, "neither a hash nor poses");
+    must_refuse("{\"scans\": 2}\n", NDT_ERR_FORMAT, "no trajectory_hash");
+    must_refuse("{\"trajectory_hash\": \"xyz\"}\n", NDT_ERR_FORMAT, "not followed by 16");
+    must_refuse("{\"trajectory_hash\": \"0123456789abcdef0\"}\n", NDT_ERR_FORMAT, "not followed by 16");
+    must_refuse("# tolerance_m 1\n1.0 0 0 0 0 0 0 1\n", NDT_ERR_FORMAT, "come together");
+    must_refuse("hello\n", NDT_ERR_FORMAT, "line 1");
+    ck_assert_int_eq(ndtd_reference_trajectory_read(&reference, directory, &err), NDT_ERR_IO);
+    ck_assert_int_eq(ndtd_reference_trajectory_read(&reference, "/nonexistent/file", &err), NDT_ERR_IO);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("expectation");
+    TCase *tests = tcase_create("expectation");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, a_hash_comes_in_three_forms);
+    tcase_add_test(tests, poses_alone_are_compared);
+    tcase_add_test(tests, the_first_difference_is_told);
+    tcase_add_test(tests, missing_more_and_shifted_poses_differ);
+    tcase_add_test(tests, a_hash_decides_over_poses_and_a_tolerance_over_the_hash);
+    tcase_add_test(tests, wrong_files_are_refused);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
