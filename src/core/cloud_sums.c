@@ -1,4 +1,4 @@
-#include "cloud_sums.h"
+#include "map_build.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-#include "crop.h"
+#include "preprocess_steps.h"
 
 #include <float.h>
 #include <math.h>
@@ -185,7 +185,8 @@ void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, si
     }
 }
 
-int ndt_crop_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, float *first_s, float *last_s)
+/* When the first and the last usable point of `raw`, which has times, were measured; 0: none is usable. */
+static int usable_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, float *first_s, float *last_s)
 {
     const struct limits limits = limits_of(crop);
     wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
@@ -212,7 +213,7 @@ struct ndt_deskew_span ndt_crop_span(const struct ndt_crop *crop, const struct n
     float first_s, last_s;
     if (params->deskew == NDT_DESKEW_OFF)
         return (struct ndt_deskew_span){0};
-    if (params->deskew == NDT_DESKEW_TIME && ndt_crop_times(crop, raw, &first_s, &last_s))
+    if (params->deskew == NDT_DESKEW_TIME && usable_times(crop, raw, &first_s, &last_s))
         return (struct ndt_deskew_span){.start_s = first_s,
                                         .end_s = last_s,
                                         .reference_s = ((double)first_s + (double)last_s) / 2 + 0.0}; /* no -0 */

@@ -1,10 +1,8 @@
-#include "map_builder.h"
+#include "map_build.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cloud_sums.h"
 
 static const double ORIGIN_STEP_M = 1024.0, EXACT_M = 8192.0, POOL_SPIN_US = 100.0;
 /* A thread is started for no less than this; its start costs as much as some thousand points. */

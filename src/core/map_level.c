@@ -1,6 +1,5 @@
 /* One level of a map: from moments to voxel records, and the index from cells to bricks. */
-#include "map_lists.h"
-#include "map_sums.h"
+#include "map_build.h"
 #include "ndt/linalg.h"
 
 #include <math.h>
@@ -30,8 +29,9 @@ static void covariance(const struct ndt_map_config *config, const struct ndt_mom
             C[at] = (m->q_m2[at] - m->s_m[i] * m->s_m[j] / m->n + (i == j ? seed : 0.0)) / (m->n - 1.0);
 }
 
-int ndt_voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config *config, double leaf_m,
-                           const struct ndt_moments *m)
+/* One Gaussian from its moments; 0 when the voxel is rejected. */
+static int voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config *config, double leaf_m,
+                              const struct ndt_moments *m)
 {
     double C[6], lambda[3], V[9];
     if (m->n < config->min_points)
@@ -80,8 +80,8 @@ static void make_block(void *context, size_t block)
     const size_t last = first + VOXEL_BLOCK < job->count ? first + VOXEL_BLOCK : job->count;
     uint32_t made = 0;
     for (size_t i = first; i < last; i++)
-        made += (uint32_t)ndt_voxel_from_moments(&job->voxels[first + made], job->config, job->leaf_m,
-                                                 &job->moments[i]);
+        made +=
+            (uint32_t)voxel_from_moments(&job->voxels[first + made], job->config, job->leaf_m, &job->moments[i]);
     job->made[block] = made;
 }
 

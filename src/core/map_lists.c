@@ -1,4 +1,4 @@
-#include "map_lists.h"
+#include "map_build.h"
 
 #include <stdlib.h>
 #include <string.h>

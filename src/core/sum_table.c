@@ -1,4 +1,4 @@
-#include "sum_table.h"
+#include "map_build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ enum ndt_status ndt_sum_table_reserve(struct ndt_sum_table *table, size_t cells,
     return capacity > table->capacity ? resize(table, capacity, err) : NDT_OK;
 }
 
-struct ndt_cell_sums *ndt_sum_table_find(const struct ndt_sum_table *table, uint64_t key)
+/* NULL when the table has no such cell. */
+static struct ndt_cell_sums *find_cell(const struct ndt_sum_table *table, uint64_t key)
 {
     if (!table->index)
         return NULL;
@@ -111,7 +112,7 @@ enum ndt_status ndt_sum_table_can_add(struct ndt_sum_table *table, const struct 
     if (table->used == 0) /* will be taken over as it is */
         return NDT_OK;
     for (size_t i = 0; i < change->used; i++) {
-        const struct ndt_cell_sums *sums = ndt_sum_table_find(table, change->cells[i].key);
+        const struct ndt_cell_sums *sums = find_cell(table, change->cells[i].key);
         if ((sums ? sums->n : 0) > NDT_CELL_MAX_POINTS - change->cells[i].n)
             return ndt_fail(err, NDT_ERR_LIMIT, "more than %u points in one cell of %g m", NDT_CELL_MAX_POINTS,
                             table->leaf_m);
@@ -124,7 +125,7 @@ enum ndt_status ndt_sum_table_can_remove(const struct ndt_sum_table *table, cons
                                          struct ndt_error *err)
 {
     for (size_t i = 0; i < change->used; i++) {
-        const struct ndt_cell_sums *sums = ndt_sum_table_find(table, change->cells[i].key);
+        const struct ndt_cell_sums *sums = find_cell(table, change->cells[i].key);
         if (!sums || sums->n < change->cells[i].n)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "a point to remove was never added to the map");
     }
@@ -176,7 +177,7 @@ void ndt_sum_table_remove(struct ndt_sum_table *table, const struct ndt_sum_tabl
 {
     for (size_t i = 0; i < change->used; i++) {
         const struct ndt_cell_sums *less = &change->cells[i];
-        struct ndt_cell_sums *sums = ndt_sum_table_find(table, less->key);
+        struct ndt_cell_sums *sums = find_cell(table, less->key);
         sums->n -= less->n;
         table->empty += sums->n == 0;
         for (int k = 0; k < 3; k++)

@@ -1,4 +1,4 @@
-#include "voxel_filter.h"
+#include "preprocess_steps.h"
 
 #include <math.h>
 #include <stdlib.h>

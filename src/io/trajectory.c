@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "line_reader.h"
+#include "input.h"
 #include "number_text.h"
 
 /* How far from 1 a length may be before it is no rounding but another column. */

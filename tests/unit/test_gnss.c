@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../src/core/align_state.h"
+#include "align_state.h"
+#include "ndt/newton_steps.h"
 #include "ndtd/pipeline.h"
 #include "street_drive.h"
 
@@ -54,7 +55,7 @@ static struct ndt_eval eval_at(struct ndt_solve *solve, const double p[6], int h
     memcpy(request.p, p, sizeof(request.p));
     memcpy(solve->newton.query_pose, p, sizeof(request.p));
     must(backend->ops->eval(backend, &request, &eval, &err));
-    ndt_newton_regularize(&solve->newton, &rules, &eval);
+    regularize(&solve->newton, &rules, &eval);
     return eval;
 }
 

@@ -688,14 +688,14 @@ START_TEST(weak_directions_stay_at_the_guess)
         ck_assert_double_eq_tol(fabs(along), 1, 1e-9);
         for (int i = 0; i < 6; i++)
             off[i] = n->p[i] - GUESS[i];
-        ndt_newton_turn_rotation(n->rotation_scale_m, off, scaled);
+        ndt_newton_transform_rotation(n->rotation_scale_m, off, scaled);
         along = 0;
         for (int i = 0; i < 6; i++)
             along += v[i] * scaled[i];
         ck_assert_msg(fabs(along) < 1e-9, "it has moved %g along the weak direction", along);
         for (int i = 0; i < 6; i++)
             off[i] = ground.level[0].top[i] - n->p[i];
-        ndt_newton_turn_rotation(n->rotation_scale_m, off, scaled);
+        ndt_newton_transform_rotation(n->rotation_scale_m, off, scaled);
         for (int i = 0; i < 6; i++)
             to_top += v[i] * scaled[i];
         for (int i = 0; i < 6; i++)
@@ -1011,7 +1011,7 @@ START_TEST(plain_step_in_any_units)
         if (!ndt_solve_cholesky6(upper, g, NDT_SAFE_PIVOT, x))
             continue;
         plain++;
-        ndt_unpack_symmetric6(upper, full);
+        unpack_symmetric6(upper, full);
         for (int i = 0; i < 6; i++) {
             double is = 0, size = fabs(g[i]);
             for (int j = 0; j < 6; j++) {

@@ -178,6 +178,17 @@ static void expect_load_fails(const char *path, const struct ndt_map_config *con
     ck_assert_ptr_null(map);
 }
 
+/* Both clouds have the same origin. */
+static void append(struct ndt_cloud *to, const struct ndt_cloud *from)
+{
+    ck_assert_mem_eq(to->origin_m, from->origin_m, sizeof(to->origin_m));
+    ck_assert_int_eq(ndt_cloud_reserve(to, to->count + from->count, from->fields, NULL), NDT_OK);
+    memcpy(to->x_m + to->count, from->x_m, from->count * sizeof(float));
+    memcpy(to->y_m + to->count, from->y_m, from->count * sizeof(float));
+    memcpy(to->z_m + to->count, from->z_m, from->count * sizeof(float));
+    to->count += from->count;
+}
+
 /* Tiles in any number of files make the map that their points in one file make. */
 START_TEST(test_tiles_make_the_same_map)
 {
@@ -189,7 +200,7 @@ START_TEST(test_tiles_make_the_same_map)
     put_cloud("tiles/B.pcd", 7.0f, 2000);
     ck_assert_int_eq(ndt_cloud_read(&a, temp_path("tiles/A.pcd"), NULL), NDT_OK);
     ck_assert_int_eq(ndt_cloud_read(&b, temp_path("tiles/B.pcd"), NULL), NDT_OK);
-    ck_assert_int_eq(ndt_cloud_append(&b, &a, NULL), NDT_OK);
+    append(&b, &a);
     ck_assert_int_eq(ndt_pcd_write(&b, temp_path("all.pcd"), NDT_PCD_COMPRESSED, NULL), NDT_OK);
     ndt_cloud_free(&a);
     ndt_cloud_free(&b);
