@@ -70,11 +70,10 @@ enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, 
     struct ndt_backend *backend = aligner->backend;
     struct ndt_eval_request request;
     if (iteration >= aligner->last.count)
-        return ndt_fail(err, NDT_ERR_LIMIT, "iteration %zu of an alignment that had %zu", iteration,
+        return ndt_fail(err, NDT_ERR_LIMIT, "iteration %zu does not exist: the alignment had %zu", iteration,
                         aligner->last.count);
     if (!backend->ops->dump)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s keeps nothing between points and sums",
-                        backend->ops->name);
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s keeps no intermediate values", backend->ops->name);
     const struct ndt_newton_row *row = &aligner->last.rows[iteration];
     request.level = row->level;
     request.neighbours = (enum ndt_neighbours)row->neighbours;

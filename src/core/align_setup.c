@@ -52,7 +52,7 @@ static enum ndt_status find_levels(struct ndt_newton_rules *rules, const struct 
                                    const struct ndt_map *map, struct ndt_error *err)
 {
     if (params->level_count < 1 || params->level_count > NDT_MAX_LEVELS)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%zu levels; 1 to %d are possible", params->level_count,
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%zu levels; the range is 1 to %d", params->level_count,
                         NDT_MAX_LEVELS);
     rules->level_count = (int32_t)params->level_count;
     for (size_t i = 0; i < params->level_count; i++) {
@@ -158,7 +158,7 @@ int ndt_solve_can_begin(const struct ndt_map *map, size_t points, const struct n
     memset(out, 0, sizeof(*out));
     out->T_map_sensor = *T_map_guess;
     if (!map)
-        ndt_solve_refuse(out, NDT_NO_MAP, "there is no map");
+        ndt_solve_refuse(out, NDT_NO_MAP, "no map is set");
     else if (points == 0)
         ndt_solve_refuse(out, NDT_REJECTED, "the scan has no points");
     else if (!ndt_pose_is_finite(T_map_guess))

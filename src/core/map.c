@@ -1,3 +1,4 @@
+/* Maps: from the sums of a builder to a finished map, its identity and its references. */
 #include "ndt/map.h"
 
 #include <math.h>
@@ -56,13 +57,13 @@ static void sort_by_key(struct keyed *items, struct keyed *scratch, size_t count
         memcpy(items, from, count * sizeof(*items));
 }
 
-/* Always in the order of the cells (z, y, x). */
+/* The moments of all cells of a level, in the order of the cells (z, y, x). */
 struct moment_list {
     struct ndt_moments *items;
     size_t count;
 };
 
-/* Room to sort `count` keys: the keys, and as many behind them. */
+/* Memory to sort `count` keys: the keys, and as much scratch behind them. */
 static struct keyed *make_keys(size_t count, struct ndt_error *err)
 {
     struct keyed *keys = malloc(2 * (count + 1) * sizeof(*keys));
@@ -82,7 +83,7 @@ static void moments_from_sums(struct ndt_moments *m, const struct ndt_cell_sums 
         m->q_m2[k] = (double)sums->q[k] * step_m * step_m;
 }
 
-/* Cells below the minimum stay, a coarser level may need them. */
+/* Cells with too few points for a voxel are included: a coarser level may need them. */
 static enum ndt_status moments_from_table(struct moment_list *out, const struct ndt_sum_table *table,
                                           struct ndt_error *err)
 {
@@ -122,7 +123,7 @@ static void merge(struct ndt_moments *into, const struct ndt_moments *m)
         into->q_m2[i] += m->q_m2[i];
 }
 
-/* A child as part of its parent. */
+/* The moments of a cell relative to the centre of its parent. */
 static struct ndt_moments as_parent(const struct ndt_moments *child, double fine_leaf_m)
 {
     struct ndt_moments m = *child;
@@ -148,8 +149,8 @@ static void merge_children(struct moment_list *out, const struct moment_list *fi
     }
 }
 
-/* 2x2x2 cells into one. The eight children are added in a fixed order, so the result depends on the points
- * alone and not on the order in which they came. */
+/* Merges 2x2x2 cells into one. The eight children are added in a fixed order, so the result depends on the points
+ * alone. */
 static enum ndt_status coarsen(struct moment_list *list, double fine_leaf_m, struct ndt_error *err)
 {
     struct moment_list coarse = {.items = malloc((list->count + 1) * sizeof(*coarse.items))};
@@ -197,7 +198,7 @@ uint64_t ndt_map_identity(const struct ndt_map *map)
     return h;
 }
 
-/* The moments of level i, from those of the finer one in `list` or from sums of its own. */
+/* The moments of level i: from those of the finer level in `list`, or from sums of its own. */
 static enum ndt_status next_moments(struct moment_list *list, const struct ndt_map_builder *builder, size_t i,
                                     struct ndt_error *err)
 {

@@ -29,7 +29,7 @@
 
 struct ndt_cell_sums {
     uint64_t key;
-    uint32_t n; /* 0: emptied by a removal, until the table is tidied up */
+    uint32_t n; /* 0: emptied by a removal; such cells are dropped later */
     int64_t s[3];
     int64_t q[6]; /* xx xy xz yy yz zz */
 };
@@ -38,7 +38,7 @@ struct ndt_sum_table {
     double leaf_m;
     struct ndt_cell_sums *cells;
     size_t used, capacity;
-    size_t empty;       /* of the used ones: n is 0 */
+    size_t empty;       /* of the used ones, those with n = 0 */
     uint32_t *index;    /* 1 + number of the cell; 0 = free */
     size_t index_slots; /* power of two, at least twice the capacity */
 };
@@ -66,21 +66,21 @@ void ndt_sum_table_free(struct ndt_sum_table *table);
 /* Room for `cells` cells in all. */
 NDT_MUST_CHECK enum ndt_status ndt_sum_table_reserve(struct ndt_sum_table *table, size_t cells,
                                                      struct ndt_error *err);
-/* The cell, made when it is new; for that there must be room. */
+/* The cell, added when it is new; there must be room for it. */
 struct ndt_cell_sums *ndt_sum_table_get(struct ndt_sum_table *table, uint64_t key);
 
-/* A copy with cells counted from cell `zero`, without empty ones; 0 where a number would not stay below `limit`, or
- * there is no memory. `out` is the caller's to free. */
+/* Copies the table with cells counted from cell `zero`, without empty ones; 0 where a number would not stay below
+ * `limit`, or memory runs out. The caller frees `out` in any case. */
 int ndt_sum_table_renumber(struct ndt_sum_table *out, const struct ndt_sum_table *table, const int64_t zero[3],
                            int64_t limit);
 
-/* Whether `change` can be added: makes the room, adds nothing. */
+/* Makes room for `change` and checks that it can be added; adds nothing. */
 NDT_MUST_CHECK enum ndt_status ndt_sum_table_can_add(struct ndt_sum_table *table,
                                                      const struct ndt_sum_table *change, struct ndt_error *err);
-/* Whether no cell would be left with fewer than no points. */
+/* Checks that every cell has the points that are to be removed. */
 NDT_MUST_CHECK enum ndt_status ndt_sum_table_can_remove(const struct ndt_sum_table *table,
                                                         const struct ndt_sum_table *change, struct ndt_error *err);
-/* These cannot fail once the above have agreed. The first takes over the cells of `change` where it can. */
+/* These cannot fail after the checks above. Adding to an empty table swaps it with `change`. */
 void ndt_sum_table_add(struct ndt_sum_table *table, struct ndt_sum_table *change);
 void ndt_sum_table_remove(struct ndt_sum_table *table, const struct ndt_sum_table *change);
 
@@ -89,8 +89,8 @@ void ndt_sum_table_remove(struct ndt_sum_table *table, const struct ndt_sum_tabl
 /* Point i relative to origin_m; 0 when it is not finite. */
 int ndt_cloud_point(const struct ndt_cloud *cloud, size_t i, const double origin_m[3], double x_m[3]);
 
-/* Sums all finite points, *points of them, with the threads of the pool (at most NDT_BUILD_THREADS_MAX). `out` is
- * the caller's to free, also after a failure. */
+/* Sums all finite points, *points of them, with the threads of the pool (at most NDT_BUILD_THREADS_MAX). The caller
+ * frees `out`, also after a failure. */
 NDT_MUST_CHECK enum ndt_status ndt_cloud_sums(struct ndt_sum_table *out, uint64_t *points,
                                               const struct ndt_cloud *cloud, const double origin_m[3],
                                               double leaf_m, struct ndt_pool *pool, struct ndt_error *err);
@@ -102,14 +102,14 @@ struct ndt_map_builder {
     int has_origin;
     double origin_m[3];
     uint64_t points;
-    int inexact[3]; /* per axis: some point may have lost bits on its way to the origin, or may with another one */
-    /* Level i has sums of its own (table) or is merged from the next finer level, 2x2x2 cells into one. */
+    int inexact[3]; /* per axis: 1 where rounding to this origin or another one may have cost bits */
+    /* 0: level i has sums of its own (table); 1: it is merged from the next finer level, 2x2x2 cells into one. */
     int derived[NDT_MAX_LEVELS];
     struct ndt_sum_table tables[NDT_MAX_LEVELS];
 };
 
-/* Threads for one call, its own, to be destroyed before it returns: those of the configuration, but no more than
- * `worth` (1 at least). */
+/* Creates the threads of one call, which it destroys before it returns: as many as configured, but at most `worth`,
+ * and at least 1. */
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_pool(const struct ndt_map_builder *builder, size_t worth,
                                                     struct ndt_pool **out, struct ndt_error *err);
 

@@ -111,24 +111,24 @@ struct ndt_bag_reader {
     uint64_t records;
     uint8_t *buffer; /* payload and its CRC */
     size_t capacity;
-    enum ndt_status status; /* sticky once it is a failure, */
-    struct ndt_error error; /* with its line */
+    enum ndt_status status; /* a failure is permanent until ndt_bag_rewind */
+    struct ndt_error error; /* its message */
 };
 
 static enum ndt_status check_head(const struct ndt_input *input, struct ndt_error *err)
 {
     struct file_head head;
     if (input->size < sizeof(head))
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: no bag: %" PRIu64 " bytes, its head alone has %zu", input->path,
-                        input->size, sizeof(head));
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a bag: %" PRIu64 " bytes, the header alone has %zu",
+                        input->path, input->size, sizeof(head));
     enum ndt_status status = ndt_input_read(input, 0, &head, sizeof(head), err);
     if (status != NDT_OK)
         return status;
     if (memcmp(head.magic, BAG_MAGIC, sizeof(head.magic)) != 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: no bag: does not begin with NDTBAG", input->path);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a bag: does not begin with NDTBAG", input->path);
     if (head.version != BAG_VERSION || head.reserved != 0)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "%s: bag of version %" PRIu32 " (reserved %" PRIu32 "), this program reads version %u",
+                        "%s: bag version %" PRIu32 " (reserved %" PRIu32 "); this program reads version %u",
                         input->path, head.version, head.reserved, BAG_VERSION);
     return NDT_OK;
 }
@@ -154,7 +154,7 @@ enum ndt_status ndt_bag_open(struct ndt_bag_reader **out, const char *path, stru
     return NDT_OK;
 }
 
-/* One line for a record that cannot be given out: which one, where, and why. */
+/* Completes the error of a record: which one, at which offset, why. */
 static enum ndt_status fail_record(struct ndt_bag_reader *reader, enum ndt_status status)
 {
     struct ndt_error reason = reader->error;
@@ -180,17 +180,18 @@ static enum ndt_status read_head(struct ndt_bag_reader *reader, struct record_he
     struct ndt_error *err = &reader->error;
     const uint64_t rest = reader->input.size - reader->offset;
     if (rest < sizeof(*head))
-        return ndt_fail(err, NDT_ERR_FORMAT, "cut: %" PRIu64 " bytes left, its head alone has %zu", rest,
+        return ndt_fail(err, NDT_ERR_FORMAT, "truncated: %" PRIu64 " bytes left, its header alone has %zu", rest,
                         sizeof(*head));
     enum ndt_status status = ndt_input_read(&reader->input, reader->offset, head, sizeof(*head), err);
     if (status != NDT_OK)
         return status;
     if (head->length > NDT_BAG_MAX_PAYLOAD)
-        return ndt_fail(err, NDT_ERR_FORMAT, "damaged: says %" PRIu32 " bytes, the limit is %" PRIu32, head->length,
-                        NDT_BAG_MAX_PAYLOAD);
+        return ndt_fail(err, NDT_ERR_FORMAT, "damaged: length %" PRIu32 " exceeds the limit of %" PRIu32 " bytes",
+                        head->length, NDT_BAG_MAX_PAYLOAD);
     if (rest - sizeof(*head) < (uint64_t)head->length + CRC_SIZE)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "cut or damaged: says %" PRIu32 " bytes and a CRC, %" PRIu64 " bytes are left",
+                        "truncated or damaged: %" PRIu32 " bytes and a CRC do not fit into the %" PRIu64
+                        " bytes left",
                         head->length, rest - sizeof(*head));
     return NDT_OK;
 }
@@ -265,8 +266,8 @@ void ndt_bag_close(struct ndt_bag_reader *reader)
 struct ndt_bag_writer {
     int fd;
     char *path;
-    int is_new;      /* the file was made by this writer */
-    uint64_t start;  /* size that discard goes back to */
+    int is_new;      /* the file was created by this writer */
+    uint64_t start;  /* size that ndt_bag_discard restores */
     uint64_t offset; /* end of the last whole record */
     enum ndt_status status;
     struct ndt_error error;
@@ -277,7 +278,7 @@ static enum ndt_status fail_errno(const struct ndt_bag_writer *writer, const cha
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot %s: %s", writer->path, what, strerror(errno));
 }
 
-/* All parts with one call, as long as the system takes them at once. */
+/* Writes all parts with one call, or more where the system takes them partially. */
 static int write_parts(int fd, struct iovec *parts, int count)
 {
     while (count > 0) {
@@ -310,7 +311,7 @@ static enum ndt_status write_file_head(struct ndt_bag_writer *writer, struct ndt
 static enum ndt_status set_end(struct ndt_bag_writer *writer, uint64_t size, struct ndt_error *err)
 {
     if (ftruncate(writer->fd, (off_t)size) != 0 || lseek(writer->fd, (off_t)size, SEEK_SET) < 0)
-        return fail_errno(writer, "cut its damaged tail off", err);
+        return fail_errno(writer, "truncate its damaged end", err);
     writer->offset = size;
     return NDT_OK;
 }
@@ -334,7 +335,7 @@ static enum ndt_status find_end(const char *path, uint64_t *end, struct ndt_erro
     return ndt_fail(err, status, "%s", reason.text);
 }
 
-/* A crash right after creation leaves less than a head: nothing, or the begin of one. */
+/* A crash right after creation leaves less than a header: nothing, or the begin of one. */
 static int is_unfinished_head(const struct ndt_bag_writer *writer, size_t size)
 {
     char begin[HEAD_SIZE] = {0};
@@ -344,7 +345,7 @@ static int is_unfinished_head(const struct ndt_bag_writer *writer, size_t size)
            memcmp(begin, &head, size) == 0;
 }
 
-/* Only what a crash leaves is cut off: the last record. Damage with more behind it is for a person to judge. */
+/* Removes only what a crash leaves: a damaged last record. Damage with more data behind it is left to the user. */
 static enum ndt_status check_tail(const struct ndt_bag_writer *writer, uint64_t end, uint64_t size,
                                   struct ndt_error *err)
 {
@@ -357,11 +358,11 @@ static enum ndt_status check_tail(const struct ndt_bag_writer *writer, uint64_t 
         return NDT_OK;
     return ndt_fail(err, NDT_ERR_FORMAT,
                     "%s: the record at byte %" PRIu64 " is damaged and %" PRIu64
-                    " bytes follow it: cut the file there before appending",
+                    " bytes follow it: truncate the file there before appending",
                     writer->path, end, rest - record);
 }
 
-static enum ndt_status go_to_end(struct ndt_bag_writer *writer, struct ndt_error *err)
+static enum ndt_status seek_to_end(struct ndt_bag_writer *writer, struct ndt_error *err)
 {
     struct stat info;
     uint64_t end = 0;
@@ -412,7 +413,7 @@ enum ndt_status ndt_bag_create(struct ndt_bag_writer **out, const char *path, in
     enum ndt_status status =
         writer->path ? open_file(writer, append, err) : ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
     if (status == NDT_OK)
-        status = writer->is_new ? write_file_head(writer, err) : go_to_end(writer, err);
+        status = writer->is_new ? write_file_head(writer, err) : seek_to_end(writer, err);
     if (status != NDT_OK) {
         if (writer->is_new)
             unlink(writer->path);
@@ -441,7 +442,7 @@ enum ndt_status ndt_bag_write(struct ndt_bag_writer *writer, const struct ndt_ba
         return NDT_OK;
     }
     writer->status = fail_errno(writer, "write a record", &writer->error);
-    /* What the line says is the first failure; a second one here changes nothing. */
+    /* The error reports the first failure; a second one here changes nothing. */
     if (ftruncate(writer->fd, (off_t)writer->offset) != 0)
         errno = 0;
     return ndt_fail(err, writer->status, "%s", writer->error.text);
@@ -469,6 +470,6 @@ void ndt_bag_discard(struct ndt_bag_writer *writer)
     if (writer->is_new)
         unlink(writer->path);
     else if (ftruncate(writer->fd, (off_t)writer->start) != 0)
-        errno = 0; /* what stays are whole records */
+        errno = 0; /* whole records stay */
     destroy(writer);
 }

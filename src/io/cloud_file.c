@@ -10,19 +10,20 @@
 
 enum { POINT_SIZE = 16 };
 
-/* The format has no magic of its own, so at least those of the others are refused. */
+/* The format has no magic number, so at least those of the others are refused. */
 static enum ndt_status check_content(const struct ndt_input *input, struct ndt_error *err)
 {
     static const char *const others[] = {"# .PCD", "VERSION", "ply\n", "ply\r", "NDTBAG"};
     char begin[POINT_SIZE];
     if (input->size % POINT_SIZE != 0)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "%s: %" PRIu64 " bytes are no whole number of points of %d bytes (float x y z intensity)",
+                        "%s: %" PRIu64
+                        " bytes are not a multiple of the %d bytes of a point (float x y z intensity)",
                         input->path, input->size, POINT_SIZE);
     enum ndt_status status = ndt_input_read(input, 0, begin, sizeof(begin), err);
     for (size_t i = 0; status == NDT_OK && i < sizeof(others) / sizeof(others[0]); i++)
         if (memcmp(begin, others[i], strlen(others[i])) == 0)
-            status = ndt_fail(err, NDT_ERR_FORMAT, "%s: is named .bin but begins as a file of another format",
+            status = ndt_fail(err, NDT_ERR_FORMAT, "%s: is named .bin but begins like a file of another format",
                               input->path);
     return status;
 }
@@ -69,7 +70,7 @@ static enum ndt_status read_input(struct ndt_cloud *out, const struct ndt_input 
     char list[64];
     const struct ndt_cloud_format *format = ndt_cloud_format_find(input->path);
     if (!format)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: no point cloud: the name ends in none of%s", input->path,
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: not a point cloud file; extensions:%s", input->path,
                         ndt_cloud_format_list(list, sizeof(list)));
     if (input->size == 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: is empty", input->path);

@@ -16,7 +16,7 @@
 
 static const double origin_step_m = 1024.0;
 static const double float_range_m = 2048.0; /* half a step of float below it is 0.06 mm */
-static const double clock_s = 10.0;         /* no sweep lasts that long */
+static const double clock_s = 10.0;         /* longer than any sweep */
 
 struct cloud_sink {
     struct ndt_cloud *cloud; /* borrowed */
@@ -53,7 +53,7 @@ static int is_finite_point(double x, double y, double z)
 
 static double round_to_step(double value_m)
 {
-    return rint(value_m / origin_step_m) * origin_step_m + 0.0; /* never -0 */
+    return rint(value_m / origin_step_m) * origin_step_m + 0.0; /* no minus zero */
 }
 
 static void choose_origin(struct cloud_sink *sink, size_t count, const double *x_m, const double *y_m,
@@ -127,13 +127,13 @@ static int sink_again(struct cloud_sink *sink)
 
 enum { BATCH = 512, CHUNK_SIZE = 262144 };
 
-/* Points on their way from the file into the sink. */
+/* Some points between the file and the sink. */
 struct batch {
     double value[NDT_SLOT_COUNT][BATCH];
     int64_t time_ns[BATCH];
 };
 
-/* Nothing is allocated before this: fields, limits, and enough bytes behind the header for what it says. */
+/* Checked before anything is allocated: fields, limits, and enough bytes behind the header. */
 static enum ndt_status check_body(const struct ndt_cloud_body *body, uint64_t point_bytes, struct ndt_error *err)
 {
     const struct ndt_input *input = body->input;
@@ -149,7 +149,7 @@ static enum ndt_status check_body(const struct ndt_cloud_body *body, uint64_t po
                         input->path, body->size, NDT_POINT_SIZE_MAX);
     if (body->count * point_bytes > rest)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "%s: the header says %" PRIu64 " points, at least %" PRIu64 " bytes, but only %" PRIu64
+                        "%s: the header announces %" PRIu64 " points, at least %" PRIu64 " bytes, but only %" PRIu64
                         " follow it at byte %" PRIu64,
                         input->path, body->count, body->count * point_bytes, rest, body->offset);
     return NDT_OK;
@@ -247,7 +247,7 @@ enum ndt_status ndt_body_read_binary(const struct ndt_cloud_body *body, struct n
         return status;
     uint8_t *chunk = malloc(CHUNK_SIZE);
     if (!chunk)
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for a buffer", body->input->path);
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory for a read buffer", body->input->path);
     do
         status = read_chunks(body, chunk, &sink, err);
     while (status == NDT_OK && sink_again(&sink));
@@ -309,10 +309,10 @@ static enum ndt_status fail_line(const struct ndt_cloud_body *body, size_t numbe
     while (ndt_text_word(&at, end, &word, &length))
         words++;
     if (words == body->size)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: a value is not a number of its field's type",
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: a value is not a number of the type of its field",
                         body->input->path, number);
-    return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: %zu values, where the header says %zu", body->input->path,
-                    number, words, body->size);
+    return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: %zu values, but the header announces %zu",
+                    body->input->path, number, words, body->size);
 }
 
 /* The next line that is not blank. */

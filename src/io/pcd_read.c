@@ -29,7 +29,7 @@ struct pcd_header {
 
 /* ---- the header ---- */
 
-/* FIELDS starts from the defaults of SIZE, TYPE and COUNT, which old files leave out. */
+/* FIELDS sets the defaults of SIZE, TYPE and COUNT, which old files omit. */
 static enum ndt_status parse_fields(void *out, struct ndt_entry *entry, struct ndt_error *err)
 {
     struct pcd_header *header = out;
@@ -43,7 +43,7 @@ static enum ndt_status parse_fields(void *out, struct ndt_entry *entry, struct n
         if (!ndt_entry_word(entry, field->name))
             return ndt_entry_fail(entry, "a field name is longer than 63 bytes", err);
     }
-    return header->field_count ? NDT_OK : ndt_entry_fail(entry, "FIELDS names none", err);
+    return header->field_count ? NDT_OK : ndt_entry_fail(entry, "FIELDS is empty", err);
 }
 
 static enum ndt_status parse_number(struct ndt_entry *entry, uint64_t *out, struct ndt_error *err)
@@ -121,7 +121,7 @@ static enum ndt_status parse_points(void *out, struct ndt_entry *entry, struct n
     return ndt_entry_amount(entry, &header->points, err);
 }
 
-/* The pose of the sensor is not used: points are taken in the frame they are written in. */
+/* VIEWPOINT is not used: points stay in the frame of the file. */
 static enum ndt_status parse_ignored(void *out, struct ndt_entry *entry, struct ndt_error *err)
 {
     (void)out;
@@ -152,7 +152,7 @@ static const struct ndt_header_key keys[] = {
 static const struct ndt_header_syntax syntax = {
     .format = "PCD", .last = "DATA", .comment = '#', .keys = keys, .key_count = sizeof(keys) / sizeof(keys[0])};
 
-/* Missing WIDTH, HEIGHT or POINTS follow from the others; those that are there must agree. */
+/* Missing WIDTH, HEIGHT or POINTS follow from the others; those that are given must agree. */
 static enum ndt_status check_amounts(struct pcd_header *header, const char *path, struct ndt_error *err)
 {
     uint64_t product;
@@ -215,7 +215,7 @@ static void lay_out_points(struct ndt_cloud_body *body, const struct pcd_header 
     }
 }
 
-/* Compressed: one column per field. PCL leaves padding out of them; others may not. */
+/* Compressed: one column per field. PCL omits padding; others may not. */
 static void lay_out_columns(struct ndt_cloud_body *body, const struct pcd_header *header, int with_padding)
 {
     memset(&body->layout, 0, sizeof(body->layout));
@@ -245,14 +245,15 @@ static enum ndt_status check_sizes(struct ndt_cloud_body *body, const struct pcd
     const uint64_t rest = body->input->size - body->offset - 2 * sizeof(uint32_t);
     if (sizes[0] > rest)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "%s: says %" PRIu32 " compressed bytes at byte %" PRIu64 ", but only %" PRIu64 " follow",
+                        "%s: announces %" PRIu32 " compressed bytes at byte %" PRIu64 ", but only %" PRIu64
+                        " follow",
                         body->input->path, sizes[0], body->offset, rest);
     lay_out_columns(body, header, 0);
     if (!columns_fit(body, sizes[1]))
         lay_out_columns(body, header, 1);
     if (!columns_fit(body, sizes[1]) || sizes[1] > sizes[0] * best_ratio)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "%s: says %" PRIu32 " bytes from %" PRIu32 " compressed ones, for %" PRIu64
+                        "%s: announces %" PRIu32 " bytes from %" PRIu32 " compressed ones, for %" PRIu64
                         " points of %zu bytes",
                         body->input->path, sizes[1], sizes[0], body->count, body->size);
     return NDT_OK;

@@ -47,7 +47,7 @@ static enum ndt_status parse_format(void *out, struct ndt_entry *entry, struct n
     struct ply_header *header = out;
     char kind[NDT_WORD_SIZE], version[NDT_WORD_SIZE];
     if (!ndt_entry_word(entry, kind) || !ndt_entry_word(entry, version) || strcmp(version, "1.0") != 0)
-        return ndt_entry_fail(entry, "no format of PLY 1.0", err);
+        return ndt_entry_fail(entry, "not a format of PLY 1.0", err);
     header->is_text = strcmp(kind, "ascii") == 0;
     header->has_format = 1;
     if (header->is_text || strcmp(kind, "binary_little_endian") == 0)
@@ -56,7 +56,7 @@ static enum ndt_status parse_format(void *out, struct ndt_entry *entry, struct n
                     entry->path, entry->number);
 }
 
-/* Closes the element whose properties have all been seen. */
+/* Completes the element whose properties have all been read. */
 static enum ndt_status end_element(struct ply_header *header, struct ndt_entry *entry, struct ndt_error *err)
 {
     uint64_t skipped = header->count;
@@ -171,7 +171,7 @@ static enum ndt_status read_header(struct ply_header *out, const struct ndt_inpu
 
 /* ---- the vertices ---- */
 
-/* Text: the elements before the vertices, whatever is in them, are one line each. */
+/* Text: each element before the vertices is one line. */
 static enum ndt_status skip_lines(struct ndt_cloud_body *body, uint64_t count, struct ndt_error *err)
 {
     struct ndt_line_reader reader;
@@ -193,7 +193,8 @@ static enum ndt_status skip_bytes(struct ndt_cloud_body *body, uint64_t count, s
     const uint64_t rest = body->input->size - body->offset;
     if (count > rest)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "%s: the header says %" PRIu64 " bytes before the vertices, but only %" PRIu64 " follow it",
+                        "%s: the header announces %" PRIu64 " bytes before the vertices, but only %" PRIu64
+                        " follow it",
                         body->input->path, count, rest);
     body->offset += count;
     return NDT_OK;

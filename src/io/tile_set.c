@@ -46,7 +46,7 @@ static enum ndt_status add_tile(struct ndt_tile_set *set, const char *directory,
 
 /* ---- metadata: x_resolution, y_resolution, then `name.pcd: [x, y]`, the lower corner of each tile ---- */
 
-/* A line per tile: enough for a country. */
+/* One line per tile: enough for a country. */
 static const uint64_t METADATA_BYTES_MAX = 64u << 20;
 
 struct metadata {
@@ -70,7 +70,7 @@ static enum ndt_status next_event(struct metadata *meta, struct ndt_error *err)
         return NDT_OK;
     const yaml_parser_t *parser = &meta->parser;
     return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: %s", meta->path, parser->problem_mark.line + 1,
-                    parser->problem ? parser->problem : "no YAML");
+                    parser->problem ? parser->problem : "not YAML");
 }
 
 static enum ndt_status expect(struct metadata *meta, yaml_event_type_t type, const char *what,
@@ -92,7 +92,7 @@ static enum ndt_status scalar_number(const struct metadata *meta, double *out, s
     return fail_at(meta, "not a finite number", err);
 }
 
-/* A name stays inside of the directory and is a cloud file. */
+/* Whether a name stays inside of the directory and has the extension of a cloud file. */
 static int is_tile_name(const char *name)
 {
     const size_t length = strlen(name);
@@ -100,7 +100,7 @@ static int is_tile_name(const char *name)
            ndt_cloud_format_find(name) != NULL;
 }
 
-/* What follows `[` : two numbers and `]`. */
+/* Two numbers and `]`, after `[`. */
 static enum ndt_status parse_corner(struct metadata *meta, double min_m[2], struct ndt_error *err)
 {
     static const char shape[] = "a tile needs two numbers: `name.pcd: [x, y]`";
@@ -162,7 +162,7 @@ static enum ndt_status parse_pair(struct metadata *meta, struct ndt_error *err)
 
 static enum ndt_status parse_document(struct metadata *meta, struct ndt_error *err)
 {
-    static const char no_mapping[] = "no mapping of `x_resolution: ...` and tiles";
+    static const char no_mapping[] = "not a mapping of `x_resolution: ...` and tiles";
     enum ndt_status status = expect(meta, YAML_STREAM_START_EVENT, no_mapping, err);
     if (status == NDT_OK)
         status = expect(meta, YAML_DOCUMENT_START_EVENT, no_mapping, err);
@@ -254,7 +254,7 @@ static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const 
     }
     char list[64];
     if (set->count == 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory holds no cloud file (%s )", directory,
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory contains no cloud file (%s )", directory,
                         ndt_cloud_format_list(list, sizeof(list)));
     return NDT_OK;
 }
@@ -274,17 +274,17 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const struct ndt_tile *)a)->path, ((const struct ndt_tile *)b)->path);
 }
 
-/* Every tile of the metadata must be there, and be there once. The set is sorted. */
+/* Every tile of the metadata must exist and be named once. The set is sorted. */
 static enum ndt_status check_tiles(const struct ndt_tile_set *set, const char *metadata, struct ndt_error *err)
 {
     if (set->count == 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: names no tile", metadata);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: no tile is named", metadata);
     for (size_t i = 0; i < set->count; i++) {
         const char *path = set->tiles[i].path;
         if (i > 0 && strcmp(set->tiles[i - 1].path, path) == 0)
             return ndt_fail(err, NDT_ERR_FORMAT, "%s: names the tile %s twice", metadata, path);
         if (!is_file(path))
-            return ndt_fail(err, NDT_ERR_IO, "%s: names the tile %s, which is no file", metadata, path);
+            return ndt_fail(err, NDT_ERR_IO, "%s: names the tile %s, which is not a file", metadata, path);
     }
     return NDT_OK;
 }

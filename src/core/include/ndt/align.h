@@ -6,7 +6,7 @@
  *  - NDT_ROBUST: saddle-free Newton steps, capped in metres and radians, with a short line search, on levels from
  *    coarse to fine. The best pose is kept, and directions that the scan does not observe stay at the guess.
  *  - NDT_AUTOWARE: the step rule of Autoware's ndt_scan_matcher, for comparison: the whole step with the clamped
- * mixed norm, reversed where it points downhill, no line search, the finest level only.
+ *    mixed norm, reversed where it points downhill, no line search, the finest level only.
  *
  *     struct ndt_aligner *aligner;
  *     ndt_align_params_default(&params);
@@ -59,9 +59,9 @@ struct ndt_align_level {
 struct ndt_align_params {
     enum ndt_variant variant; /**< [NDT_ROBUST] */
     size_t level_count;       /**< [3] */
-    struct ndt_align_level
-        levels[NDT_MAX_LEVELS]; /**< from coarse to fine [4 m direct7, 2 m direct7, 1 m radius] */
-    int max_iterations;         /**< over all levels [30] */
+    /** From coarse to fine [4 m direct7, 2 m direct7, 1 m radius]. */
+    struct ndt_align_level levels[NDT_MAX_LEVELS];
+    int max_iterations; /**< over all levels [30] */
 
     double step_limit_m, step_limit_rad; /**< robust: longest step [0.75 m, 3 deg] */
     double eigenvalue_floor;             /**< robust: smallest curvature, relative to the largest [1e-6] */
@@ -96,6 +96,7 @@ struct ndt_align_params {
     double deadline_s; /**< stop before this much time has passed since ndt_align was called; 0: never [0] */
 };
 
+/** Sets the defaults. */
 void ndt_align_params_default(struct ndt_align_params *params);
 
 /** Most iterations that a trace holds. */
@@ -103,11 +104,10 @@ void ndt_align_params_default(struct ndt_align_params *params);
 
 /** One iteration of the trace. */
 struct ndt_iteration {
-    int32_t iteration; /**< from 0 */
-    int32_t level;     /**< index into the levels of the map */
-    int32_t
-        evaluations; /**< since the iteration before: those of the line search, and the one that opens a level */
-    double score;    /**< at the pose where the iteration starts */
+    int32_t iteration;   /**< from 0 */
+    int32_t level;       /**< index into the levels of the map */
+    int32_t evaluations; /**< since the iteration before, with the one that opens a level */
+    double score;        /**< at the pose where the iteration starts */
     double gradient_norm;
     double hessian[21];      /**< there; upper triangle by rows */
     double step_m, step_rad; /**< of the step taken; 0 where none was acceptable */
@@ -146,9 +146,10 @@ struct ndt_align_result {
     double upload_us; /**< the part of it that hands the scan to the backend */
 };
 
+/** Aligns scans with one map on one backend. */
 struct ndt_aligner;
 
-/** Borrows the backend, which must outlive the aligner. */
+/** Creates an aligner without a map. Borrows the backend, which must outlive the aligner. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_create(struct ndt_aligner **out, struct ndt_backend *backend,
                                                   struct ndt_error *err);
 /** Does not close the backend. `aligner` may be NULL. */

@@ -27,8 +27,9 @@
 extern "C" {
 #endif
 
+/** How a backend is opened; ndt_backend_config_default gives the values in brackets. */
 struct ndt_backend_config {
-    int threads;       /**< 0: one per core, at most 4 */
+    int threads;       /**< 0: one per core, at most 4 [0] */
     double spin_us;    /**< how long idle workers spin before they sleep [100] */
     int pin_threads;   /**< 1: worker i stays on the i-th allowed core [1] */
     const char *isa;   /**< "auto", "baseline", "avx2", "avx512", "neon"; NULL: $NDT_CPU_ISA, else auto */
@@ -39,6 +40,7 @@ struct ndt_backend_config {
     int preprocess;       /**< 1: reserve memory for ops->preprocess, where the pipeline solves on the device */
 };
 
+/** Sets the defaults. */
 void ndt_backend_config_default(struct ndt_backend_config *config);
 
 /** What evaluations cost besides time, counted since open. */
@@ -71,6 +73,7 @@ struct ndt_solve_item {
 /** Defined by each backend; begins with a pointer to its operations. */
 struct ndt_backend;
 
+/** The operations of a backend. */
 struct ndt_backend_ops {
     const char *name;
     const char *about; /**< one line */
@@ -79,8 +82,10 @@ struct ndt_backend_ops {
      * @{ */
     /** NDT_OK, or NDT_ERR_UNSUPPORTED with the reason in one line. */
     enum ndt_status (*probe)(struct ndt_error *why);
+    /** Opens the backend; on failure *out is NULL. */
     enum ndt_status (*open)(struct ndt_backend **out, const struct ndt_backend_config *config,
                             struct ndt_error *err);
+    /** `backend` may be NULL. */
     void (*close)(struct ndt_backend *backend);
     /** Keeps a reference to the map until the next call or close. After NDT_ERR_LIMIT the map before stays. */
     enum ndt_status (*set_map)(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err);
@@ -94,6 +99,7 @@ struct ndt_backend_ops {
 
     /** @name Optional: information
      * @{ */
+    /** What evaluations have cost so far. */
     void (*counters)(const struct ndt_backend *backend, struct ndt_backend_counters *out);
     /** One line: variant, threads, device. */
     void (*describe)(const struct ndt_backend *backend, char *text, size_t size);
@@ -160,6 +166,7 @@ struct ndt_backend_ops {
     /** @} */
 };
 
+/** The common begin of every backend. */
 struct ndt_backend {
     const struct ndt_backend_ops *ops;
 };

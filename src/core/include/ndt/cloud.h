@@ -24,6 +24,7 @@ enum { NDT_CLOUD_INTENSITY = 1, NDT_CLOUD_TIME = 2 };
 /** Readers and decoders refuse larger clouds (4 GiB of coordinates). */
 #define NDT_CLOUD_MAX_POINTS ((size_t)268435456)
 
+/** See the top of this file. */
 struct ndt_cloud {
     size_t count;
     size_t capacity;

@@ -6,12 +6,12 @@
  *
  * Two objects:
  *  - `ndt_map_builder` holds additive sums (n, sum x, sum x x^T) per cell, as integers: every coordinate is rounded
- * to 2^-18 of the cell's edge (4 um at 1 m) relative to its cell, and the sums are exact. So the result does not
- * depend on the order of points or tiles, a tile that is removed leaves no trace, and a coarser level follows from
- * a finer one without the points.
- *  - `ndt_map` is immutable and reference-counted: voxel records, and for every cell near an occupied one the list
- * of the voxels around it. Positions are integer cell numbers plus floats relative to a cell, and the origin is
- * double: UTM coordinates cost no precision.
+ *    to 2^-18 of the edge of its cell (4 um at 1 m), and the sums are exact. So the result does not depend on the
+ *    order of points or tiles, a tile that is removed leaves no trace, and a coarser level follows from a finer one
+ *    without the points.
+ *  - `ndt_map` is immutable and reference-counted: voxel records, and for every cell near an occupied one the
+ *    list of the voxels around it. Positions are integer cell numbers plus floats relative to a cell, and the
+ *    origin is double: UTM coordinates cost no precision.
  *
  * Threads: a builder is used by one thread at a time. A call with enough work starts helper threads (see
  * ndt_map_config.threads) and ends them before it returns. Determinism: the sums are exact and everything else has
@@ -31,7 +31,8 @@ extern "C" {
 #endif
 
 /** Most levels of a map, and of an alignment. */
-#define NDT_MAX_LEVELS        6
+#define NDT_MAX_LEVELS 6
+/** Most threads that build a map. */
 #define NDT_BUILD_THREADS_MAX 64
 
 /** Covariance of a voxel. */
@@ -59,8 +60,10 @@ struct ndt_map_config {
     int threads; /**< that build, the caller's included; 0: one per core, at most 4. Does not affect the map [0] */
 };
 
+/** Sets the defaults. */
 void ndt_map_config_default(struct ndt_map_config *config);
 
+/** Additive sums of the cells of all levels. */
 struct ndt_map_builder;
 
 /** Creates an empty builder. The first finite point ever added, rounded to multiples of 1024 m, becomes the origin

@@ -14,11 +14,11 @@
  *
  * Variants:
  *  - NDT_ROBUST: a Newton step where -H is safely positive definite, otherwise V |Lambda|^-1 V^T g of -H
- * (saddle-free Newton, Dauphin et al. 2014): an ascent direction wherever the Hessian is indefinite. Metres and
- * radians are capped separately. A step without sufficient increase (Armijo; Nocedal & Wright, section 3.1) is
- * shortened at the maximum of a cubic through both ends (section 3.5), max_line_search_steps lengths in all. The
- * last, small step of a level is made without evaluating it. Levels from coarse to fine; the best pose is kept;
- * directions that the scan does not observe stay at the guess.
+ *    (saddle-free Newton, Dauphin et al. 2014): an ascent direction wherever the Hessian is indefinite. Metres
+ *    and radians are capped separately. A step without sufficient increase (Armijo; Nocedal & Wright, section
+ *    3.1) is shortened at the maximum of a cubic through both ends (section 3.5), max_line_search_steps lengths
+ *    in all. The last, small step of a level is made without evaluating it. Levels from coarse to fine; the best
+ *    pose is kept; directions that the scan does not observe stay at the guess.
  *  - NDT_AUTOWARE: the step rule of Autoware's ndt_scan_matcher, for comparison.
  *
  * Coordinates: p = (tx, ty, tz, a, b, c), x_map = Rx(a) Ry(b) Rz(c) x + t with t relative to the origin of the map
@@ -38,6 +38,7 @@
 extern "C" {
 #endif
 
+/** The step rule. */
 enum ndt_variant { NDT_ROBUST, NDT_AUTOWARE };
 
 /** Why the solver left a level and, in the end, why it stopped. */

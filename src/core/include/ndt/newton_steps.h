@@ -12,21 +12,21 @@
 #include "ndt/newton.h"
 #include "ndt/small_matrix.h"
 
-/* Part of the predicted gain that a step must achieve (Armijo; Nocedal & Wright, section 3.1). */
+/** Part of the predicted gain that a step must achieve (Armijo; Nocedal & Wright, section 3.1). */
 #define NDT_ARMIJO 1e-4
-/* A level begins with steps up to this part of the step limits. Steps that had to be shortened lower the limits of
+/** A level begins with steps up to this part of the step limits. Steps that had to be shortened lower the limits of
  * the next ones, steps taken whole raise them again. */
 #define NDT_TRUST_FIRST  0.25
 #define NDT_TRUST_GROWTH 1.5
 #define NDT_TRUST_LEAST  0.1
-/* The next step length is this part of the one before, at least and at most. */
+/** The next step length is this part of the one before, at least and at most. */
 #define NDT_CUT_LEAST 0.25
 #define NDT_CUT_MOST  0.5
-/* Steps per level that are made although no length was acceptable. */
+/** Steps per level that are made although no length was acceptable. */
 #define NDT_DOWNHILL_STEPS 4
-/* Where a pivot of -H is below this part of its diagonal element, the eigenvalues are computed. */
+/** Where a pivot of -H is below this part of its diagonal element, the eigenvalues are computed. */
 #define NDT_SAFE_PIVOT 1e-3
-/* The set of voxels within the radius changes abruptly as points move: a small step may lose this part of the
+/** The set of voxels within the radius changes abruptly as points move: a small step may lose this part of the
  * score. */
 #define NDT_SLACK     5e-4
 #define NDT_SLACK_M   0.02
@@ -55,7 +55,7 @@ static inline NDT_DEVICE void transform_rotation(const double M[9], const double
     }
 }
 
-/* R A R^T, upper triangles. */
+/** R A R^T, upper triangles. */
 static inline NDT_DEVICE void rotate_symmetric3(const double R[9], const double A[6], double out[6])
 {
     const double full[9] = {A[0], A[1], A[2], A[1], A[3], A[4], A[2], A[4], A[5]};
@@ -88,7 +88,7 @@ static inline NDT_DEVICE void scale_information(const double M[9], const double 
             upper[at++] = -full[6 * i + j];
 }
 
-/* Whether the smallest eigenvalue is certainly above `ratio` of the largest: A - ratio * bound * I is positive
+/** Whether the smallest eigenvalue is certainly above `ratio` of the largest: A - ratio * bound * I is positive
  * definite. Most scans observe all directions, and this costs a tenth of an eigen-decomposition. */
 static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], double ratio)
 {
@@ -100,9 +100,9 @@ static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], doubl
     return factor_cholesky6(shifted, 0, L);
 }
 
-/* Finds the weak directions at n->eval, which should be a maximum. A voxel's smallest variance is limited to 1 % of
- * its largest, so flat surfaces give every direction at least about 1 % of the information of the best one: no more
- * than that means that the direction is not observed. */
+/** Finds the weak directions at n->eval, which should be a maximum. A voxel's smallest variance is limited to 1 %
+ * of its largest, so flat surfaces give every direction at least about 1 % of the information of the best one: no
+ * more than that means that the direction is not observed. */
 NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     double upper[21], lambda[6], V[36];
@@ -119,7 +119,7 @@ NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *ru
     n->weak.count = count;
 }
 
-/* Removes the part along the weak directions from a step of p. */
+/** Removes the part along the weak directions from a step of p. */
 static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double step[6])
 {
     double scaled[6];
@@ -136,7 +136,7 @@ static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double ste
     transform_rotation(n->inverse_rotation_scale, scaled, step);
 }
 
-/* Symmetric square root of the inertia of the rotated points about the sensor, and its inverse; at least 0.5 m. */
+/** Symmetric square root of the inertia of the rotated points about the sensor, and its inverse; at least 0.5 m. */
 static inline NDT_DEVICE void set_rotation_scale(struct ndt_newton *n, const double second_m2[6])
 {
     double inertia[6], upper[6], lambda[3], V[9];
@@ -159,7 +159,7 @@ static inline NDT_DEVICE void set_rotation_scale(struct ndt_newton *n, const dou
 
 /* ---- regularisation by a position ---- */
 
-/* Unit vector of the sensor's x axis at p, seen from above; 0 (and zeros) when it points straight up or down. */
+/** Unit vector of the sensor's x axis at p, seen from above; 0 (and zeros) when it points straight up or down. */
 static inline NDT_DEVICE int heading(const struct ndt_newton *n, const double p[6], double out[2])
 {
     const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]), sc = sin(p[5]), cc = cos(p[5]);
@@ -172,8 +172,8 @@ static inline NDT_DEVICE int heading(const struct ndt_newton *n, const double p[
     return length > 0;
 }
 
-/* Adds -gnss_scale * pairs * e^2 with e = (g - t) . h, g the position and h the heading: a parabola in x and y with
- * its maximum at the position. The derivative of h by the angles is left out, as in Autoware. */
+/** Adds -gnss_scale * pairs * e^2 with e = (g - t) . h, g the position and h the heading: a parabola in x and y
+ * with its maximum at the position. The derivative of h by the angles is left out, as in Autoware. */
 static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                          struct ndt_eval *eval)
 {
@@ -190,7 +190,7 @@ static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struc
     eval->hessian[6] -= 2 * weight * h[1] * h[1];
 }
 
-/* The position observes the heading direction, whatever the scan does: that part of a removed step is restored. */
+/** The position observes the heading direction, whatever the scan does: that part of a removed step is restored. */
 static inline NDT_DEVICE void keep_gnss_part(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                              const double whole[6], double step[6])
 {
@@ -220,7 +220,7 @@ static inline NDT_DEVICE void open_row(struct ndt_newton *n, struct ndt_newton_r
     copy6(row->p, n->p);
 }
 
-/* Counts the steps that reverse the one before; the first step has none before it. */
+/** Counts the steps that reverse the one before; the first step has none before it. */
 static inline NDT_DEVICE void count_reversals(struct ndt_newton *n, const double step[6])
 {
     double dot = 0, a = 0, b = 0;
@@ -248,7 +248,7 @@ static inline NDT_DEVICE void close_row(struct ndt_newton *n, struct ndt_newton_
 
 /* ---- robust ---- */
 
-/* d = V |Lambda|^-1 V^T g of -H (Dauphin et al. 2014), with |Lambda| at least floor_ratio of the largest. */
+/** d = V |Lambda|^-1 V^T g of -H (Dauphin et al. 2014), with |Lambda| at least floor_ratio of the largest. */
 NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[6], double floor_ratio, double d[6])
 {
     double lambda[6], V[36];
@@ -266,7 +266,7 @@ NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[
     }
 }
 
-/* Where every pivot of -H is a fair part of its diagonal element, all eigenvalues are positive and, except for
+/** Where every pivot of -H is a fair part of its diagonal element, all eigenvalues are positive and, except for
  * scans that determine almost nothing, above the floor: the plain Newton step is the same, at a tenth of the cost.
  */
 static inline NDT_DEVICE void newton_direction(const struct ndt_eval *eval, double floor_ratio, double d[6])
@@ -286,7 +286,7 @@ static inline NDT_DEVICE double slope_along(const double gradient[6], const doub
     return slope;
 }
 
-/* Caps translation and rotation separately, each with its direction kept; where the result would point downhill,
+/** Caps translation and rotation separately, each with its direction kept; where the result would point downhill,
  * both are shortened by the same factor. */
 static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                        double d[6])
@@ -303,7 +303,7 @@ static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct 
     }
 }
 
-/* The part of d to evaluate after n->alpha was too long: the maximum of the cubic through the scores and slopes at
+/** The part of d to evaluate after n->alpha was too long: the maximum of the cubic through the scores and slopes at
  * both ends (Nocedal & Wright, section 3.5). */
 static inline NDT_DEVICE double shorter_alpha(const struct ndt_newton *n, const struct ndt_eval *tried)
 {
@@ -336,7 +336,7 @@ static inline NDT_DEVICE void keep_best(struct ndt_newton *n)
     n->best = n->eval;
 }
 
-/* Enters a level of the chain; its first evaluation is at n->query_pose. */
+/** Enters a level of the chain; its first evaluation is at n->query_pose. */
 static inline NDT_DEVICE void open_level(struct ndt_newton *n, const struct ndt_newton_rules *rules, int chain)
 {
     n->chain = chain;
@@ -355,9 +355,9 @@ static inline NDT_DEVICE void finish(struct ndt_newton *n)
     n->wants_eval = 0;
 }
 
-/* Along directions that the scan does not observe the solver has drifted with the noise: returns to the guess along
- * these and settles the others again. Decided at the end only: away from the maximum a direction may lack curvature
- * although it is well observed. */
+/** Along directions that the scan does not observe the solver has drifted with the noise: returns to the guess
+ * along these and settles the others again. Decided at the end only: away from the maximum a direction may lack
+ * curvature although it is well observed. */
 static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     double whole[6], step[6];
@@ -378,7 +378,7 @@ static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_n
     open_level(n, rules, n->chain);
 }
 
-/* A coarse level that no point meets does not end the solve: a finer one has other voxels. */
+/** A coarse level that no point meets does not end the solve: a finer one has other voxels. */
 NDT_APART void end_level(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     copy6(n->p, n->best_p);
@@ -405,9 +405,9 @@ static inline NDT_DEVICE void query_line_search(struct ndt_newton *n)
     n->phase = NDT_PHASE_LINE_SEARCH;
 }
 
-/* Newton steps shrink quadratically: after a small one there is nothing left to gain, so it is made without another
- * evaluation, and n->eval stays that of where it started. Only from the best pose: small steps may have lost a
- * little score, and what is observed is decided where the score is highest. */
+/** Newton steps shrink quadratically: after a small one there is nothing left to gain, so it is made without
+ * another evaluation, and n->eval stays that of where it started. Only from the best pose: small steps may have
+ * lost a little score, and what is observed is decided where the score is highest. */
 static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                              struct ndt_newton_row *rows, int32_t capacity)
 {
@@ -419,7 +419,7 @@ static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct 
     end_level(n, rules);
 }
 
-/* Begins an iteration at n->eval: computes the step and asks for its whole length. */
+/** Begins an iteration at n->eval: computes the step and queries its whole length. */
 NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                               struct ndt_newton_row *rows, int32_t capacity)
 {
@@ -454,7 +454,7 @@ static inline NDT_DEVICE void step_open_level(struct ndt_newton *n, const struct
         end_level(n, rules);
 }
 
-/* Moves to the pose that was evaluated. */
+/** Moves to the pose that was evaluated. */
 static inline NDT_DEVICE void accept_step(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                           struct ndt_newton_row *rows, int32_t capacity,
                                           const struct ndt_eval *eval)
@@ -475,7 +475,7 @@ static inline NDT_DEVICE void accept_step(struct ndt_newton *n, const struct ndt
         iterate_robust(n, rules, rows, capacity);
 }
 
-/* Backtracking line search. Voxels that drop out of the radius can make the score fall abruptly although its slope
+/** Backtracking line search. Voxels that drop out of the radius can make the score fall abruptly although its slope
  * rises: where no length is acceptable the shortest is taken nevertheless, a few times per level; the best pose is
  * kept. */
 static inline NDT_DEVICE void step_line_search(struct ndt_newton *n, const struct ndt_newton_rules *rules,
@@ -498,7 +498,7 @@ static inline NDT_DEVICE void step_line_search(struct ndt_newton *n, const struc
 
 /* ---- autoware ---- */
 
-/* d = -H^+ g, the pseudo-inverse: without directions in which H is numerically zero, as a solver by SVD. */
+/** d = -H^+ g, the pseudo-inverse: without directions in which H is numerically zero, as a solver by SVD. */
 static inline NDT_DEVICE void pseudo_newton_step(const struct ndt_eval *eval, double d[6])
 {
     double lambda[6], V[36];
@@ -517,7 +517,7 @@ static inline NDT_DEVICE void pseudo_newton_step(const struct ndt_eval *eval, do
     }
 }
 
-/* Clamps the length of d and reverses it where it points downhill; returns the length, 0 when there is no step. */
+/** Clamps the length of d and reverses it where it points downhill; returns the length, 0 when there is no step. */
 static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules, const struct ndt_eval *eval,
                                            double d[6])
 {
@@ -535,7 +535,7 @@ static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules,
     return alpha;
 }
 
-/* Begins an iteration at n->eval unless the limit is reached. */
+/** Begins an iteration at n->eval unless the limit is reached. */
 NDT_APART void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                 struct ndt_newton_row *rows, int32_t capacity)
 {
@@ -580,7 +580,7 @@ static inline NDT_DEVICE void clear_eval(struct ndt_eval *eval)
         eval->hessian[i] = 0;
 }
 
-/* Giving up before the first evaluation leaves the guess with all sums zero. */
+/** Giving up before the first evaluation leaves the guess with all sums zero. */
 static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     clear_eval(&n->eval);
@@ -611,7 +611,7 @@ NDT_APART void newton_step(struct ndt_newton *n, const struct ndt_newton_rules *
         step_line_search(n, rules, rows, capacity, &eval);
 }
 
-/* A pose with held directions counts although it was not evaluated: along weak directions the guess is better than
+/** A pose with held directions counts although it was not evaluated: along weak directions the guess is better than
  * the pose that the solver has drifted to. */
 NDT_APART void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
 {

@@ -15,16 +15,19 @@
 extern "C" {
 #endif
 
+/** A rigid transform. */
 struct ndt_pose {
     double t_m[3];
     double q_xyzw[4]; /**< unit length */
 };
 
+/** Velocity of a body in its own frame. */
 struct ndt_twist {
     double v_mps[3];
     double w_radps[3];
 };
 
+/** The identity. */
 struct ndt_pose ndt_pose_identity(void);
 /** T_a_c = T_a_b T_b_c */
 struct ndt_pose ndt_pose_compose(const struct ndt_pose *T_a_b, const struct ndt_pose *T_b_c);

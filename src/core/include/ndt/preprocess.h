@@ -38,9 +38,12 @@ struct ndt_preprocess_params {
     enum ndt_deskew_mode deskew; /**< [NDT_DESKEW_OFF] */
     double sweep_s;              /**< duration of a sweep, for the azimuth modes [0.1] */
 };
+/** Sets the defaults. */
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);
 
+/** Memory that is reused from scan to scan. */
 struct ndt_preprocessor;
+/** Creates a preprocessor. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocessor_create(struct ndt_preprocessor **out, struct ndt_error *err);
 /** `pre` may be NULL. */
 void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);

@@ -12,9 +12,12 @@
 extern "C" {
 #endif
 
-#define NDT_MUST_CHECK         __attribute__((warn_unused_result))
+/** The result must be used. */
+#define NDT_MUST_CHECK __attribute__((warn_unused_result))
+/** A printf format and its first argument. */
 #define NDT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 
+/** What became of a call. */
 enum ndt_status {
     NDT_OK = 0,
     NDT_END,             /**< no more records; not an error */
