@@ -424,7 +424,7 @@ START_TEST(test_pcd_bad_lines)
 }
 END_TEST
 
-/* Headers that promise far more than there is: an error at once, and no memory asked for. */
+/* Headers that announce far more than the file has: an error at once, without an allocation. */
 START_TEST(test_huge_counts)
 {
     static const char *const kinds[] = {"ascii", "binary", "binary_compressed"};
@@ -505,7 +505,7 @@ START_TEST(test_pcd_bad_compression)
 }
 END_TEST
 
-/* 88 bytes from one is the most that LZF can give: more is refused before memory is asked for. */
+/* LZF expands one byte to at most 88: more is refused before anything is allocated. */
 START_TEST(test_pcd_bomb)
 {
     static struct bytes file;
@@ -821,13 +821,13 @@ START_TEST(test_random_damage)
     struct sample *sample = &make_samples()[_i];
     static struct bytes bad;
     uint32_t state = 99;
-    for (int trial = 0; trial < 500; trial++) {
+    for (int round = 0; round < 500; round++) {
         bad = sample->file;
-        for (int hit = 0; hit < 1 + trial % 3; hit++) {
+        for (int hit = 0; hit < 1 + round % 3; hit++) {
             state = state * 1664525u + 1013904223u;
-            const size_t range = trial % 2 ? bad.size : 200; /* the header, every other time */
+            const size_t range = round % 2 ? bad.size : 200; /* the header, every other time */
             const size_t at = (state >> 8) % (range < bad.size ? range : bad.size);
-            bad.data[at] = trial % 5 ? (uint8_t)("0123456789 \n-.xFU"[state % 17]) : (uint8_t)(state >> 24);
+            bad.data[at] = round % 5 ? (uint8_t)("0123456789 \n-.xFU"[state % 17]) : (uint8_t)(state >> 24);
         }
         struct ndt_cloud fresh;
         ndt_cloud_init(&fresh);

@@ -23,7 +23,7 @@
  *
  * Coordinates: p = (tx, ty, tz, a, b, c), x_map = Rx(a) Ry(b) Rz(c) x + t with t relative to the origin of the map
  * [m] and angles in rad. For NDT_ROBUST the scan is rotated by the guess beforehand (R0), so the angles start at
- * zero: no gimbal lock whatever the attitude of the vehicle, and each angle turns about an axis of the map.
+ * zero: no gimbal lock whatever the attitude of the vehicle, and each angle turns nearly about an axis of the map.
  *
  * Plain data without pointers: a solver can be copied to a device and back between any two calls. Pure functions:
  * no clock, no allocation; the same inputs give the same bits (on a device the last digits may differ). */
