@@ -1,4 +1,5 @@
-/* Newton's method driven by the host, evaluation by evaluation, with its timings and its deadline. */
+/* Running one solve, with its timings and its deadline: on the host evaluation by evaluation, or on the device as a
+ * whole. */
 #include "align_state.h"
 
 #include <math.h>
@@ -6,18 +7,62 @@
 
 #include "ndt/clock.h"
 
-struct ndt_pose ndt_solve_pose(const struct ndt_solve *solve, const double p[6])
+/* ---- expected costs, for deadlines only ---- */
+
+void ndt_remember_cost(double *cost_us, double seen_us)
 {
-    const struct ndt_pose turn = ndt_pose_from_rotation(solve->newton.R0, (double[3]){0, 0, 0});
-    struct ndt_pose pose = ndt_pose_from_euler(p);
-    pose = ndt_pose_compose(&pose, &turn);
-    for (int i = 0; i < 3; i++)
-        pose.t_m[i] += solve->aligner->map->origin_m[i];
-    return pose;
+    *cost_us = *cost_us > 0 ? *cost_us + 0.2 * (fmin(seen_us, 3 * *cost_us) - *cost_us) : seen_us;
 }
 
-/* Turns the scan by R0 into the aligner's own cloud and hands that to the backend. */
-enum ndt_status ndt_solve_load(struct ndt_solve *solve, struct ndt_error *err)
+void ndt_aligner_set_costs(struct ndt_aligner *aligner, const struct ndt_align_costs *costs)
+{
+    aligner->costs = *costs;
+    aligner->cost_points = 0;
+    memset(aligner->level_us, 0, sizeof(aligner->level_us));
+    aligner->assess_us = 0;
+}
+
+void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs *out)
+{
+    *out = (struct ndt_align_costs){.assess = {.fixed_us = aligner->assess_us}};
+    for (int i = 0; i < NDT_MAX_LEVELS; i++)
+        out->levels[i].fixed_us = aligner->level_us[i];
+}
+
+/* Costs measured with earlier scans are scaled in proportion to what is expected for the two sizes; without any,
+ * the expected cost is taken. */
+static void expect(double *seen_us, const struct ndt_cost *cost, size_t before, size_t points)
+{
+    const double expected_us = cost->fixed_us + cost->point_us * (double)points;
+    const double expected_before_us = cost->fixed_us + cost->point_us * (double)before;
+    if (!(*seen_us > 0))
+        *seen_us = expected_us;
+    else if (before > 0 && expected_us > 0 && expected_before_us > 0)
+        *seen_us *= expected_us / expected_before_us;
+}
+
+void ndt_expect_costs(struct ndt_aligner *aligner, size_t points)
+{
+    const size_t before = aligner->cost_points;
+    aligner->cost_points = points;
+    if (before == points)
+        return;
+    for (int i = 0; i < NDT_MAX_LEVELS; i++)
+        expect(&aligner->level_us[i], &aligner->costs.levels[i], before, points);
+    expect(&aligner->assess_us, &aligner->costs.assess, before, points);
+}
+
+static void read_counters(const struct ndt_backend *backend, struct ndt_backend_counters *counters)
+{
+    memset(counters, 0, sizeof(*counters));
+    if (backend->ops->counters)
+        backend->ops->counters(backend, counters);
+}
+
+/* ---- on the host ---- */
+
+/* Rotates the scan by R0 into the aligner's own cloud and hands that to the backend. */
+static enum ndt_status load_scan(struct ndt_solve *solve, struct ndt_error *err)
 {
     struct ndt_aligner *aligner = solve->aligner;
     const struct ndt_cloud *scan = solve->scan;
@@ -48,12 +93,12 @@ static enum ndt_status evaluate(struct ndt_solve *solve, struct ndt_eval *sums, 
     const double eval_us = ndt_clock_us() - start_us;
     solve->slowest_eval_us = fmax(solve->slowest_eval_us, eval_us);
     ndt_remember_cost(&solve->aligner->level_us[newton->level], eval_us);
-    solve->unbilled_us += eval_us;
+    solve->open_eval_us += eval_us;
     return status;
 }
 
-/* Would one more evaluation pass the deadline? It may be the first on its level: then what it cost for the scans
- * before counts. */
+/* Whether one more evaluation would exceed the deadline. For the first on its level, the cost for earlier scans
+ * counts. */
 static int is_late(const struct ndt_solve *solve)
 {
     const struct ndt_aligner *aligner = solve->aligner;
@@ -64,15 +109,8 @@ static int is_late(const struct ndt_solve *solve)
     return passed_us + next_us + 1.5 * aligner->assess_us > solve->params->deadline_s * 1e6;
 }
 
-static void read_counters(const struct ndt_solve *solve, struct ndt_backend_counters *counters)
-{
-    memset(counters, 0, sizeof(*counters));
-    if (solve->aligner->backend->ops->counters)
-        solve->aligner->backend->ops->counters(solve->aligner->backend, counters);
-}
-
-/* Writes what rows that were closed since cost; the first of them gets it all. */
-static void bill(struct ndt_solve *solve, size_t closed_before)
+/* Writes the cost of the rows that were closed meanwhile; the first of them gets all of it. */
+static void close_rows(struct ndt_solve *solve, size_t closed_before)
 {
     const struct ndt_newton *newton = &solve->newton;
     struct ndt_backend_counters now;
@@ -81,24 +119,24 @@ static void bill(struct ndt_solve *solve, size_t closed_before)
     if (closed <= closed_before)
         return;
     struct ndt_iteration *row = &solve->aligner->last.trace[closed_before];
-    read_counters(solve, &now);
+    read_counters(solve->aligner->backend, &now);
     *row = (struct ndt_iteration){
-        .eval_us = solve->unbilled_us,
-        .solve_us = solve->unbilled_solve_us,
-        .kernel_us = now.kernel_us - solve->billed.kernel_us,
-        .h2d_bytes = now.h2d_bytes - solve->billed.h2d_bytes,
-        .d2h_bytes = now.d2h_bytes - solve->billed.d2h_bytes,
-        .launches = now.launches - solve->billed.launches,
-        .synchronisations = now.synchronisations - solve->billed.synchronisations,
-        .allocations = now.allocations - solve->billed.allocations,
+        .eval_us = solve->open_eval_us,
+        .solve_us = solve->open_solve_us,
+        .kernel_us = now.kernel_us - solve->counted.kernel_us,
+        .h2d_bytes = now.h2d_bytes - solve->counted.h2d_bytes,
+        .d2h_bytes = now.d2h_bytes - solve->counted.d2h_bytes,
+        .launches = now.launches - solve->counted.launches,
+        .synchronisations = now.synchronisations - solve->counted.synchronisations,
+        .allocations = now.allocations - solve->counted.allocations,
     };
     for (size_t i = closed_before + 1; i < closed; i++)
         solve->aligner->last.trace[i] = (struct ndt_iteration){0};
-    solve->billed = now;
-    solve->unbilled_us = solve->unbilled_solve_us = 0;
+    solve->counted = now;
+    solve->open_eval_us = solve->open_solve_us = 0;
 }
 
-/* One evaluation and what newton makes of it. */
+/* One evaluation and the step of the solver that follows from it. */
 static enum ndt_status step(struct ndt_solve *solve, struct ndt_error *err)
 {
     struct ndt_newton_row *rows = solve->aligner->last.rows;
@@ -108,16 +146,19 @@ static enum ndt_status step(struct ndt_solve *solve, struct ndt_error *err)
         return status;
     const double solve_us = ndt_clock_us();
     ndt_newton_step(&solve->newton, solve->rules, rows, NDT_MAX_ITERATIONS, &sums);
-    solve->unbilled_solve_us += ndt_clock_us() - solve_us;
+    solve->open_solve_us += ndt_clock_us() - solve_us;
     return NDT_OK;
 }
 
-enum ndt_status ndt_solve_run(struct ndt_solve *solve, struct ndt_error *err)
+enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
 {
     struct ndt_newton *newton = &solve->newton;
-    enum ndt_status status = NDT_OK;
+    enum ndt_status status = load_scan(solve, err);
+    *upload_us = ndt_clock_us() - solve->start_us;
+    if (status != NDT_OK)
+        return status;
     solve->row_capacity = NDT_MAX_ITERATIONS;
-    read_counters(solve, &solve->billed);
+    read_counters(solve->aligner->backend, &solve->counted);
     ndt_newton_begin(newton, solve->rules);
     while (status == NDT_OK && newton->wants_eval) {
         const size_t closed = (size_t)newton->rows_closed;
@@ -125,9 +166,89 @@ enum ndt_status ndt_solve_run(struct ndt_solve *solve, struct ndt_error *err)
             ndt_newton_give_up(newton, solve->aligner->last.rows, NDT_MAX_ITERATIONS);
         else
             status = step(solve, err);
-        bill(solve, closed);
+        close_rows(solve, closed);
     }
     if (status == NDT_OK && newton->stop != NDT_STOP_OFF_MAP)
-        solve->coverage = ndt_solve_coverage(solve);
+        solve->coverage = ndt_solve_coverage(solve->aligner->map, &solve->aligner->turned, newton);
+    return status;
+}
+
+/* ---- on the device ---- */
+
+size_t ndt_solve_limit(const struct ndt_aligner *aligner)
+{
+    const struct ndt_backend_ops *ops = aligner->backend->ops;
+    return ops->solve_limit ? ops->solve_limit(aligner->backend) : 0;
+}
+
+size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner)
+{
+    const struct ndt_backend_ops *ops = aligner->backend->ops;
+    return ops->preprocess_limit && ndt_solve_limit(aligner) > 0 ? ops->preprocess_limit(aligner->backend) : 0;
+}
+
+double ndt_solve_until_us(const struct ndt_solve *solve, size_t assessments)
+{
+    const double rest_us = 1.5 * solve->aligner->assess_us * (double)assessments;
+    const double deadline_us = solve->params->deadline_s * 1e6;
+    return solve->params->deadline_s > 0 ? solve->start_us + fmax(deadline_us - rest_us, 1) : 0;
+}
+
+/* The first row gets what the launch cost; times were taken by the device. */
+static void set_device_costs(struct ndt_newton_rows *last, size_t count, const struct ndt_backend_counters *before,
+                             const struct ndt_backend_counters *after)
+{
+    for (size_t i = 0; i < count; i++)
+        last->trace[i] =
+            (struct ndt_iteration){.eval_us = last->rows[i].took_us, .kernel_us = last->rows[i].took_us};
+    if (count == 0)
+        return;
+    last->trace[0].h2d_bytes = after->h2d_bytes - before->h2d_bytes;
+    last->trace[0].d2h_bytes = after->d2h_bytes - before->d2h_bytes;
+    last->trace[0].launches = after->launches - before->launches;
+    last->trace[0].synchronisations = after->synchronisations - before->synchronisations;
+    last->trace[0].allocations = after->allocations - before->allocations;
+}
+
+/* Hands over the scan, or the raw points that it is to be made from. */
+static enum ndt_status upload(const struct ndt_solve *solve, struct ndt_error *err)
+{
+    struct ndt_backend *backend = solve->aligner->backend;
+    if (!solve->preprocess)
+        return backend->ops->set_scans(backend, &solve->scan, 1, err);
+    if (ndt_aligner_raw_limit(solve->aligner) < (solve->raw ? solve->raw->count : 1))
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s does not preprocess such a scan", backend->ops->name);
+    return solve->raw ? backend->ops->preprocess(backend, solve->preprocess, solve->raw, err)
+                      : backend->ops->preprocess_again(backend, solve->preprocess, err);
+}
+
+static enum ndt_status try_on_device(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
+{
+    struct ndt_backend *backend = solve->aligner->backend;
+    struct ndt_solve_item item = {
+        .newton = solve->newton, .rows = solve->aligner->last.rows, .row_capacity = NDT_MAX_ITERATIONS};
+    struct ndt_backend_counters before, after;
+    enum ndt_status status = upload(solve, err);
+    *upload_us = ndt_clock_us() - solve->start_us;
+    read_counters(backend, &before);
+    if (status == NDT_OK)
+        status = backend->ops->solve(backend, solve->rules, &item, 1, ndt_solve_until_us(solve, 1), err);
+    if (status != NDT_OK)
+        return status;
+    read_counters(backend, &after);
+    set_device_costs(&solve->aligner->last, (size_t)item.row_count, &before, &after);
+    solve->newton = item.newton;
+    solve->coverage = item.coverage;
+    solve->row_capacity = item.row_count;
+    solve->points = item.points;
+    return NDT_OK;
+}
+
+enum ndt_status ndt_solve_on_device(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_ERR_UNSUPPORTED;
+    for (int i = 0; i < NDT_DEVICE_ATTEMPTS && status == NDT_ERR_UNSUPPORTED && ndt_solve_limit(solve->aligner) > 0;
+         i++)
+        status = try_on_device(solve, upload_us, err);
     return status;
 }

@@ -1,4 +1,4 @@
-/* What is said about a final pose: scores, covariance, weak directions, outcome. */
+/* Assessment of a final pose: scores, covariance, weak directions, outcome. */
 #include "align_state.h"
 
 #include <math.h>
@@ -20,18 +20,17 @@ static unsigned sector(float x, float y)
     return octant * 4 + part;
 }
 
-/* How much of the horizon has points near the map: a scan that matches in one direction only cannot vouch for
- * its pose, however well it scores. */
-double ndt_solve_coverage(const struct ndt_solve *solve)
+/* A scan that matches in one direction only does not confirm its pose, however high its score. */
+double ndt_solve_coverage(const struct ndt_map *map, const struct ndt_cloud *turned,
+                          const struct ndt_newton *newton)
 {
-    const struct ndt_aligner *aligner = solve->aligner;
-    const struct ndt_map_level *level = &aligner->map->levels[solve->newton.level];
-    const struct ndt_pose turn = ndt_pose_from_euler(solve->newton.p);
+    const struct ndt_map_level *level = &map->levels[newton->level];
+    const struct ndt_pose turn = ndt_pose_from_euler(newton->p);
     double R[9];
     uint32_t seen = 0;
     ndt_pose_rotation(&turn, R);
-    for (size_t i = 0; i < aligner->turned.count && seen != UINT32_MAX; i++) {
-        const float x = aligner->turned.x_m[i], y = aligner->turned.y_m[i], z = aligner->turned.z_m[i];
+    for (size_t i = 0; i < turned->count && seen != UINT32_MAX; i++) {
+        const float x = turned->x_m[i], y = turned->y_m[i], z = turned->z_m[i];
         const uint32_t bit = 1u << sector(x, y);
         if (seen & bit || !isfinite(x + y + z))
             continue;
@@ -39,7 +38,7 @@ double ndt_solve_coverage(const struct ndt_solve *solve)
         double far = 0;
         for (int k = 0; k < 3; k++) {
             const double moved = R[3 * k] * (double)x + R[3 * k + 1] * (double)y + R[3 * k + 2] * (double)z;
-            const double scaled = floor((moved + solve->newton.p[k]) / level->leaf_m);
+            const double scaled = floor((moved + newton->p[k]) / level->leaf_m);
             far = fmax(far, fabs(scaled));
             cell[k] = far < 1e6 ? (int32_t)scaled : 0;
         }
@@ -61,7 +60,7 @@ static void set_scores(const struct ndt_solve *solve, struct ndt_scores *scores)
     scores->coverage = solve->coverage;
 }
 
-/* Columns: rotations about the map's axes that a change of (a, b, c) makes. */
+/* Columns: the rotations about the axes of the map that changes of a, b and c make. */
 static void rotation_axes(const double p[6], double E[9])
 {
     const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]);
@@ -78,20 +77,21 @@ static void normalize6(double v[6])
         v[i] /= sqrt(norm);
 }
 
-static void tell_weak(const struct ndt_solve *solve, struct ndt_align_result *out)
+static void set_weak_axes(const struct ndt_solve *solve, struct ndt_align_result *out)
 {
     double E[9];
     rotation_axes(solve->newton.p, E);
     for (int k = 0; k < solve->newton.weak.count; k++) {
         double axis[6];
-        ndt_newton_turn_rotation(solve->newton.inverse_rotation_scale, solve->newton.weak.axes[k], axis);
-        ndt_newton_turn_rotation(E, axis, out->weak_axes[k]);
+        ndt_newton_transform_rotation(solve->newton.inverse_rotation_scale, solve->newton.weak.axes[k], axis);
+        ndt_newton_transform_rotation(E, axis, out->weak_axes[k]);
         normalize6(out->weak_axes[k]);
     }
     out->weak_count = solve->newton.weak.count;
 }
 
-/* Laplace: scale * (-H)^-1 of the full 6x6, in the map's axes. Absent where the score is not at a maximum. */
+/* Laplace approximation: scale * (-H)^-1 of all six coordinates, in the axes of the map. Absent where the score is
+ * not at a maximum. */
 static void set_covariance(const struct ndt_solve *solve, struct ndt_align_result *out)
 {
     double upper[21], root[36], E[9], axes[6][6];
@@ -103,8 +103,8 @@ static void set_covariance(const struct ndt_solve *solve, struct ndt_align_resul
         double scaled[6], axis[6];
         for (int i = 0; i < 6; i++)
             scaled[i] = root[i * 6 + k];
-        ndt_newton_turn_rotation(solve->newton.inverse_rotation_scale, scaled, axis);
-        ndt_newton_turn_rotation(E, axis, axes[k]);
+        ndt_newton_transform_rotation(solve->newton.inverse_rotation_scale, scaled, axis);
+        ndt_newton_transform_rotation(E, axis, axes[k]);
     }
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {
@@ -149,7 +149,7 @@ void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *o
     if (newton->stop != NDT_STOP_OFF_MAP) {
         set_scores(solve, &out->scores);
         set_covariance(solve, out);
-        tell_weak(solve, out);
+        set_weak_axes(solve, out);
     }
     set_outcome(solve, (enum ndt_stop)newton->stop, out);
     out->T_map_sensor = ndt_solve_pose(solve, newton->p);

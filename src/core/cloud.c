@@ -78,27 +78,3 @@ enum ndt_status ndt_cloud_copy(struct ndt_cloud *dst, const struct ndt_cloud *sr
     dst->count = src->count;
     return NDT_OK;
 }
-
-static void shift_points(float *values, size_t count, double shift_m)
-{
-    for (size_t i = 0; shift_m != 0.0 && i < count; i++)
-        values[i] = (float)(values[i] + shift_m);
-}
-
-enum ndt_status ndt_cloud_append(struct ndt_cloud *dst, const struct ndt_cloud *src, struct ndt_error *err)
-{
-    if (dst->count == 0)
-        memcpy(dst->origin_m, src->origin_m, sizeof(dst->origin_m));
-    size_t needed = dst->count + src->count;
-    if (needed > dst->capacity && needed < 2 * dst->capacity)
-        needed = 2 * dst->capacity;
-    enum ndt_status status = ndt_cloud_reserve(dst, needed, src->fields, err);
-    if (status != NDT_OK)
-        return status;
-    copy_points(dst, dst->count, src);
-    shift_points(dst->x_m + dst->count, src->count, src->origin_m[0] - dst->origin_m[0]);
-    shift_points(dst->y_m + dst->count, src->count, src->origin_m[1] - dst->origin_m[1]);
-    shift_points(dst->z_m + dst->count, src->count, src->origin_m[2] - dst->origin_m[2]);
-    dst->count += src->count;
-    return NDT_OK;
-}

@@ -1,11 +1,12 @@
-#include "cloud_sums.h"
+/* The sums of the points of a cloud over the cells of one size, by several threads. */
+#include "map_build.h"
 
 #include <math.h>
 #include <stdatomic.h>
 
 #include "ndt/map.h"
 
-/* What a thread takes at a time: some tenth of a millisecond. */
+/* Points that a thread takes at a time: some tenths of a millisecond. */
 enum { POINTS_AT_ONCE = 8192 };
 
 /* A point as cell number and whole steps from the centre of the cell. */
@@ -14,8 +15,7 @@ struct cell_point {
     int64_t u[3];
 };
 
-/* How to find the cell of a coordinate. Where the reciprocal of the edge is exact, multiplying by it gives the bits
- * that dividing gives. */
+/* The edge of the cells. Where its reciprocal is exact, multiplying by it gives the bits of the division. */
 struct cell_scale {
     double leaf_m, per_m;
     int reciprocal;
@@ -64,16 +64,16 @@ int ndt_cloud_point(const struct ndt_cloud *cloud, size_t i, const double origin
     return 1;
 }
 
-/* The sums of a cloud's points at one level. Every thread has a table of its own: the sums are integers, so it does
- * not matter which thread gets which points. */
+/* Every thread has a table of its own: the sums are integers, so it does not matter which thread gets which points.
+ */
 struct sum_job {
     const struct ndt_cloud *cloud;
     const double *origin_m;
     struct cell_scale scale;
     struct ndt_sum_table tables[NDT_BUILD_THREADS_MAX];
     uint64_t points[NDT_BUILD_THREADS_MAX]; /* finite ones */
-    _Atomic size_t next;                    /* point that nobody has yet */
-    _Atomic size_t first_bad;               /* lowest number of a point out of range; SIZE_MAX: none */
+    _Atomic size_t next;                    /* first point that no thread has taken */
+    _Atomic size_t first_bad;               /* lowest index of a point out of range; SIZE_MAX: none */
     _Atomic int no_memory;
 };
 
@@ -99,7 +99,7 @@ static void sum_points(struct sum_job *job, size_t thread, size_t from, size_t t
             note_bad(job, i);
             break;
         }
-        if (!sums || sums->key != point.key) { /* neighbours in a file are mostly neighbours in space */
+        if (!sums || sums->key != point.key) { /* points next to each other in a file mostly share a cell */
             if (table->used == table->capacity && ndt_sum_table_reserve(table, table->used + 1, NULL) != NDT_OK) {
                 atomic_store(&job->no_memory, 1);
                 break;
@@ -112,7 +112,7 @@ static void sum_points(struct sum_job *job, size_t thread, size_t from, size_t t
     job->points[thread] += finite;
 }
 
-static void sum_some(void *context, size_t thread)
+static void sum_thread(void *context, size_t thread)
 {
     struct sum_job *job = context;
     for (;;) {
@@ -124,7 +124,7 @@ static void sum_some(void *context, size_t thread)
     }
 }
 
-static enum ndt_status decide(const struct sum_job *job, struct ndt_error *err)
+static enum ndt_status check_points(const struct sum_job *job, struct ndt_error *err)
 {
     const size_t bad = atomic_load(&job->first_bad);
     double x_m[3];
@@ -134,12 +134,12 @@ static enum ndt_status decide(const struct sum_job *job, struct ndt_error *err)
         return NDT_OK;
     (void)ndt_cloud_point(job->cloud, bad, job->origin_m, x_m);
     return ndt_fail(err, NDT_ERR_LIMIT,
-                    "point %zu is %.0f m from the origin of the map; with cells of %g m %.0f m are possible", bad,
+                    "point %zu is %.0f m from the origin of the map; the limit with cells of %g m is %.0f m", bad,
                     fmax(fabs(x_m[0]), fmax(fabs(x_m[1]), fabs(x_m[2]))), job->scale.leaf_m,
                     job->scale.leaf_m * NDT_CELL_LIMIT);
 }
 
-/* All tables into the first. */
+/* Adds all tables to the first. */
 static enum ndt_status gather(struct sum_job *job, int threads, struct ndt_error *err)
 {
     for (int t = 1; t < threads; t++) {
@@ -160,8 +160,8 @@ enum ndt_status ndt_cloud_sums(struct ndt_sum_table *out, uint64_t *points, cons
     struct sum_job job = {.cloud = cloud, .origin_m = origin_m, .scale = scale_of(leaf_m), .first_bad = SIZE_MAX};
     for (int t = 0; t < threads; t++)
         job.tables[t].leaf_m = leaf_m;
-    ndt_pool_run(pool, sum_some, &job, (size_t)threads);
-    enum ndt_status status = decide(&job, err);
+    ndt_pool_run(pool, sum_thread, &job, (size_t)threads);
+    enum ndt_status status = check_points(&job, err);
     if (status == NDT_OK)
         status = gather(&job, threads, err);
     *out = job.tables[0];

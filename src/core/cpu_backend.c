@@ -35,7 +35,7 @@ static int always(void)
     return 1;
 }
 
-/* Best first: "auto" takes the first that runs here. One row per variant. */
+/* One row per variant, the best first: "auto" takes the first that runs here. */
 static const struct variant variants[] = {
 #if defined(NDT_HAVE_avx512)
     {"avx512", ndt_eval_chunk_avx512, has_avx512},
@@ -83,7 +83,7 @@ void ndt_cpu_variants(char *text, size_t size)
 
 static enum ndt_status choose_variant(const struct variant **out, const char *isa, struct ndt_error *err)
 {
-    if (!isa || strcmp(isa, "auto") == 0) /* the environment speaks where the configuration does not */
+    if (!isa || strcmp(isa, "auto") == 0) /* the environment decides where the configuration does not */
         isa = getenv("NDT_CPU_ISA");
     const int any = !isa || isa[0] == '\0' || strcmp(isa, "auto") == 0;
     for (size_t i = 0; i < VARIANT_COUNT; i++) {
@@ -200,7 +200,7 @@ static void eval_chunk(void *context, size_t chunk)
     cpu->variant->eval_chunk(&cpu->job, chunk, cpu->chunk_sums + chunk * NDT_SUM_COUNT);
 }
 
-/* Splits the pose into a whole cell and the rest, so that float only holds what is near the sensor. */
+/* Splits the translation into a whole cell and a remainder, so that float holds only what is near the sensor. */
 static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *request, double axes[3][3])
 {
     struct ndt_wide_job *job = &cpu->job;
@@ -227,15 +227,15 @@ static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *
         job->R[i] = (float)R[i];
     for (int i = 0; i < 3; i++) {
         const double cell = floor(request->p[i] / job->level->leaf_m);
-        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
+        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel is found */
         job->near_cell[i] = (int32_t)near;
         job->t_m[i] = (float)(request->p[i] - near * job->level->leaf_m);
     }
 }
 
-/* Sums in terms of rotations about fixed axes to derivatives by (a, b, c): rotation i turns about axes[i], and
+/* From sums for rotations about fixed axes to derivatives by (a, b, c): angle i turns about axes[i], and
  * e_i x (e_k x y) = e_k (e_i . y) - y (e_i . e_k) for i <= k (R = Rx Ry Rz: earlier angles turn later axes). */
-static void fold(const double *sums, double axes[3][3], double d1, struct ndt_eval *out)
+static void derive_by_angles(const double *sums, double axes[3][3], double d1, struct ndt_eval *out)
 {
     const double *A = sums + NDT_SUM_A, *N = sums + NDT_SUM_N, *S = sums + NDT_SUM_S, *K = sums + NDT_SUM_K;
     const double *L6 = sums + NDT_SUM_L;
@@ -285,7 +285,7 @@ static enum ndt_status cpu_eval(struct ndt_backend *backend, const struct ndt_ev
     for (size_t c = 0; c < chunks; c++)
         for (int i = 0; i < NDT_SUM_COUNT; i++)
             sums[i] += cpu->chunk_sums[c * NDT_SUM_COUNT + (size_t)i];
-    fold(sums, axes, cpu->job.level->d1, out);
+    derive_by_angles(sums, axes, cpu->job.level->d1, out);
     cpu->counters.evaluations++;
     cpu->counters.kernel_us += ndt_clock_us() - start_us;
     return NDT_OK;

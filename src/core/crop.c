@@ -1,4 +1,5 @@
-#include "crop.h"
+/* Crop: which points are used, and when each was measured; WIDE points at a time. */
+#include "preprocess_steps.h"
 
 #include <float.h>
 #include <math.h>
@@ -18,8 +19,8 @@ static float at_most(double value)
     return (double)near > value ? nextafterf(near, -INFINITY) : near;
 }
 
-/* Squares and sums of floats are off by less than 4 * 2^-24 of the sum, or by little above nothing where
- * they underflow; limits of one part in a million around that are certain. */
+/* Squares and sums of floats are off by less than 4 * 2^-24 of the sum, or by less than 1e-37 where they underflow;
+ * so limits with a margin of one part in a million are certain. */
 void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params)
 {
     const double part = 1e-6, least = 1e-37;
@@ -45,7 +46,7 @@ static int is_in_range(const struct ndt_preprocess_params *params, double x, dou
     return r2 >= params->min_range_m * params->min_range_m && r2 <= params->max_range_m * params->max_range_m;
 }
 
-static wide_i assess_in_double(const struct ndt_preprocess_params *params, wide_f x, wide_f y, wide_f z)
+static wide_i in_range_double(const struct ndt_preprocess_params *params, wide_f x, wide_f y, wide_f z)
 {
     wide_i mask = {0};
     for (int i = 0; i < WIDE; i++)
@@ -53,7 +54,7 @@ static wide_i assess_in_double(const struct ndt_preprocess_params *params, wide_
     return mask;
 }
 
-/* The limits in every lane: copies, so that no store can be thought to change them. */
+/* The limits in every lane: local copies, so that the compiler knows that no store changes them. */
 struct limits {
     wide_f low_m[3], high_m[3];
     wide_f certain_low_m2, certain_high_m2, possible_low_m2, possible_high_m2;
@@ -72,7 +73,7 @@ static inline struct limits limits_of(const struct ndt_crop *crop)
     return limits;
 }
 
-/* Of the points in `lanes`. */
+/* Mask of the usable points among `lanes`. */
 static inline wide_i usable(const struct limits *limits, const struct ndt_preprocess_params *params, wide_i lanes,
                             wide_f x, wide_f y, wide_f z)
 {
@@ -82,11 +83,11 @@ static inline wide_i usable(const struct limits *limits, const struct ndt_prepro
     const wide_i certain = box & (r2 >= limits->certain_low_m2) & (r2 <= limits->certain_high_m2);
     const wide_i possible = box & (r2 >= limits->possible_low_m2) & (r2 <= limits->possible_high_m2);
     if (__builtin_expect(wide_any(certain ^ possible), 0))
-        return certain | (possible & assess_in_double(params, x, y, z));
+        return certain | (possible & in_range_double(params, x, y, z));
     return certain;
 }
 
-/* The lanes that hold points when `left` are left. */
+/* Mask of the lanes that hold points when `left` are left. */
 static inline wide_i lanes_of(size_t left)
 {
     return left < WIDE ? wide_first(left) : wide_set_i(-1);
@@ -185,7 +186,8 @@ void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, si
     }
 }
 
-int ndt_crop_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, float *first_s, float *last_s)
+/* When the first and the last usable point of `raw`, which has times, were measured; 0: none is usable. */
+static int usable_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, float *first_s, float *last_s)
 {
     const struct limits limits = limits_of(crop);
     wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
@@ -212,7 +214,7 @@ struct ndt_deskew_span ndt_crop_span(const struct ndt_crop *crop, const struct n
     float first_s, last_s;
     if (params->deskew == NDT_DESKEW_OFF)
         return (struct ndt_deskew_span){0};
-    if (params->deskew == NDT_DESKEW_TIME && ndt_crop_times(crop, raw, &first_s, &last_s))
+    if (params->deskew == NDT_DESKEW_TIME && usable_times(crop, raw, &first_s, &last_s))
         return (struct ndt_deskew_span){.start_s = first_s,
                                         .end_s = last_s,
                                         .reference_s = ((double)first_s + (double)last_s) / 2 + 0.0}; /* no -0 */

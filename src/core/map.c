@@ -1,27 +1,72 @@
+/* Maps: from the sums of a builder to a finished map, its identity and its references. */
 #include "ndt/map.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "key_sort.h"
-#include "map_builder.h"
-#include "map_sums.h"
+#include "map_build.h"
 #include "ndt/hash.h"
 
-/* A thread is started for no less than this. */
+/* Least work for which a thread is started. */
 enum { CELLS_PER_THREAD = 2048 };
 
-/* Always in the order of the cells (z, y, x). */
+struct keyed {
+    uint64_t key;
+    size_t item;
+};
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+static size_t digit_of(uint64_t key, int shift)
+{
+    return (size_t)(key >> shift) & (DIGITS - 1);
+}
+
+static void sort_by_digit(const struct keyed *from, struct keyed *to, size_t count, int shift)
+{
+    size_t place[DIGITS] = {0}, next = 0;
+    for (size_t i = 0; i < count; i++)
+        place[digit_of(from[i].key, shift)]++;
+    for (size_t d = 0; d < DIGITS; d++) {
+        const size_t here = place[d];
+        place[d] = next;
+        next += here;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[place[digit_of(from[i].key, shift)]++] = from[i];
+}
+
+/* Sorts by key, ascending; equal keys keep their order. `scratch` has room for as many items. Linear in `count`:
+ * one pass per eleven bits in which keys differ. */
+static void sort_by_key(struct keyed *items, struct keyed *scratch, size_t count)
+{
+    uint64_t differ = 0;
+    struct keyed *from = items, *to = scratch;
+    for (size_t i = 1; i < count; i++)
+        differ |= items[i].key ^ items[0].key;
+    for (int shift = 0; shift < 64; shift += DIGIT_BITS) {
+        if (digit_of(differ, shift) == 0)
+            continue;
+        sort_by_digit(from, to, count, shift);
+        struct keyed *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != items)
+        memcpy(items, from, count * sizeof(*items));
+}
+
+/* The moments of all cells of a level, in the order of the cells (z, y, x). */
 struct moment_list {
     struct ndt_moments *items;
     size_t count;
 };
 
-/* Room to sort `count` keys: the keys, and as many behind them. */
-static struct ndt_keyed *make_keys(size_t count, struct ndt_error *err)
+/* Memory to sort `count` keys: the keys, and as much scratch behind them. */
+static struct keyed *make_keys(size_t count, struct ndt_error *err)
 {
-    struct ndt_keyed *keys = malloc(2 * (count + 1) * sizeof(*keys));
+    struct keyed *keys = malloc(2 * (count + 1) * sizeof(*keys));
     if (!keys)
         (void)ndt_fail(err, NDT_ERR_MEMORY, "no memory to sort %zu cells", count);
     return keys;
@@ -38,11 +83,11 @@ static void moments_from_sums(struct ndt_moments *m, const struct ndt_cell_sums 
         m->q_m2[k] = (double)sums->q[k] * step_m * step_m;
 }
 
-/* Cells below the minimum stay, a coarser level may need them. */
+/* Cells with too few points for a voxel are included: a coarser level may need them. */
 static enum ndt_status moments_from_table(struct moment_list *out, const struct ndt_sum_table *table,
                                           struct ndt_error *err)
 {
-    struct ndt_keyed *keys = make_keys(table->used, err);
+    struct keyed *keys = make_keys(table->used, err);
     out->count = 0;
     out->items = malloc((table->used + 1) * sizeof(*out->items));
     if (!out->items || !keys) {
@@ -51,8 +96,8 @@ static enum ndt_status moments_from_table(struct moment_list *out, const struct 
     }
     for (size_t i = 0; i < table->used; i++)
         if (table->cells[i].n > 0)
-            keys[out->count++] = (struct ndt_keyed){table->cells[i].key, i};
-    ndt_key_sort(keys, keys + out->count, out->count);
+            keys[out->count++] = (struct keyed){table->cells[i].key, i};
+    sort_by_key(keys, keys + out->count, out->count);
     for (size_t i = 0; i < out->count; i++)
         moments_from_sums(&out->items[i], &table->cells[keys[i].item], table->leaf_m / NDT_CELL_STEPS);
     free(keys);
@@ -78,7 +123,7 @@ static void merge(struct ndt_moments *into, const struct ndt_moments *m)
         into->q_m2[i] += m->q_m2[i];
 }
 
-/* A child as part of its parent. */
+/* The moments of a cell relative to the centre of its parent. */
 static struct ndt_moments as_parent(const struct ndt_moments *child, double fine_leaf_m)
 {
     struct ndt_moments m = *child;
@@ -91,7 +136,7 @@ static struct ndt_moments as_parent(const struct ndt_moments *child, double fine
     return m;
 }
 
-static void merge_children(struct moment_list *out, const struct moment_list *fine, const struct ndt_keyed *keys,
+static void merge_children(struct moment_list *out, const struct moment_list *fine, const struct keyed *keys,
                            double fine_leaf_m)
 {
     out->count = 0;
@@ -104,12 +149,12 @@ static void merge_children(struct moment_list *out, const struct moment_list *fi
     }
 }
 
-/* 2x2x2 cells into one. The eight children are added in a fixed order, so the result depends on the points
- * alone and not on the order in which they came. */
+/* Merges 2x2x2 cells into one. The eight children are added in a fixed order, so the result depends on the points
+ * alone. */
 static enum ndt_status coarsen(struct moment_list *list, double fine_leaf_m, struct ndt_error *err)
 {
     struct moment_list coarse = {.items = malloc((list->count + 1) * sizeof(*coarse.items))};
-    struct ndt_keyed *keys = make_keys(list->count, err);
+    struct keyed *keys = make_keys(list->count, err);
     if (!coarse.items || !keys) {
         free(coarse.items);
         free(keys);
@@ -117,9 +162,9 @@ static enum ndt_status coarsen(struct moment_list *list, double fine_leaf_m, str
     }
     for (size_t i = 0; i < list->count; i++) {
         const int32_t *cell = list->items[i].cell;
-        keys[i] = (struct ndt_keyed){ndt_cell_key((int32_t[3]){cell[0] >> 1, cell[1] >> 1, cell[2] >> 1}), i};
+        keys[i] = (struct keyed){ndt_cell_key((int32_t[3]){cell[0] >> 1, cell[1] >> 1, cell[2] >> 1}), i};
     }
-    ndt_key_sort(keys, keys + list->count, list->count);
+    sort_by_key(keys, keys + list->count, list->count);
     merge_children(&coarse, list, keys, fine_leaf_m);
     free(keys);
     free(list->items);
@@ -153,7 +198,7 @@ uint64_t ndt_map_identity(const struct ndt_map *map)
     return h;
 }
 
-/* The moments of level i, from those of the finer one in `list` or from sums of its own. */
+/* The moments of level i: from those of the finer level in `list`, or from sums of its own. */
 static enum ndt_status next_moments(struct moment_list *list, const struct ndt_map_builder *builder, size_t i,
                                     struct ndt_error *err)
 {

@@ -1,13 +1,12 @@
-#include "map_builder.h"
+/* The builder: keeps the sums of all levels, adds and removes clouds, moves the origin. */
+#include "map_build.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cloud_sums.h"
-
 static const double ORIGIN_STEP_M = 1024.0, EXACT_M = 8192.0, POOL_SPIN_US = 100.0;
-/* A thread is started for no less than this; its start costs as much as some thousand points. */
+/* Least work for which a thread is started; its start costs as much as some thousand points. */
 enum { POINTS_PER_THREAD = 32768, THREADS_BY_DEFAULT = 4 };
 
 void ndt_map_config_default(struct ndt_map_config *config)
@@ -25,7 +24,7 @@ void ndt_map_config_default(struct ndt_map_config *config)
 static enum ndt_status check_config(const struct ndt_map_config *config, struct ndt_error *err)
 {
     if (config->level_count < 1 || config->level_count > NDT_MAX_LEVELS)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%zu map levels; 1 to %d are possible", config->level_count,
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%zu map levels; the range is 1 to %d", config->level_count,
                         NDT_MAX_LEVELS);
     for (size_t i = 0; i < config->level_count; i++)
         if (!(config->leaf_m[i] >= 0.1 && config->leaf_m[i] <= 100.0))
@@ -85,7 +84,7 @@ void ndt_map_builder_destroy(struct ndt_map_builder *builder)
     free(builder);
 }
 
-/* Threads only help: where they cannot be started, the caller does the work alone. */
+/* Where threads cannot be started, the caller works alone. */
 enum ndt_status ndt_map_builder_pool(const struct ndt_map_builder *builder, size_t worth, struct ndt_pool **out,
                                      struct ndt_error *err)
 {
@@ -121,12 +120,12 @@ static void choose_origin(struct ndt_map_builder *builder, const struct ndt_clou
         if (!ndt_cloud_point(cloud, i, builder->origin_m, x_m))
             continue;
         for (int k = 0; k < 3; k++)
-            builder->origin_m[k] = round(x_m[k] / ORIGIN_STEP_M) * ORIGIN_STEP_M + 0.0; /* never minus zero */
+            builder->origin_m[k] = round(x_m[k] / ORIGIN_STEP_M) * ORIGIN_STEP_M + 0.0; /* no minus zero */
         builder->has_origin = 1;
     }
 }
 
-/* What a cloud adds to or takes from every level that has sums of its own. */
+/* The sums of a cloud for every level that has sums of its own. */
 struct change {
     struct ndt_sum_table tables[NDT_MAX_LEVELS];
     uint64_t points;
@@ -155,9 +154,9 @@ static enum ndt_status prepare(struct ndt_map_builder *builder, const struct ndt
 
 /* ---- another origin ---- */
 
-/* A float of at least 2^-17 is a whole number of 2^-40; so is its double relative to an origin of whole 2^-30 up to
- * 2^13 m away, without rounding. Then what remains of it within its cell is the same for any such origin. Bits
- * instead of comparisons, so that the loop runs in vectors. */
+/* A float of at least 2^-17 is a multiple of 2^-40, and so is, without rounding, its double relative to an origin
+ * that is a multiple of 2^-30 up to 2^13 m away. Then its remainder within its cell is the same for any such
+ * origin. Bit operations instead of comparisons, so that the loop is vectorised. */
 static int has_tiny(const float *p_m, size_t count)
 {
     const uint32_t two_to_minus_17 = 0x37000000u;
@@ -166,12 +165,12 @@ static int has_tiny(const float *p_m, size_t count)
         uint32_t bits;
         memcpy(&bits, &p_m[i], sizeof(bits));
         bits &= 0x7fffffffu;
-        tiny |= (bits - two_to_minus_17) & -bits; /* both negative: below, and not zero */
+        tiny |= (bits - two_to_minus_17) & -bits; /* top bit: below the limit, and not zero */
     }
     return (tiny >> 31) != 0;
 }
 
-/* Some cell reaches farther out than is exact. */
+/* Whether some cell lies beyond the distance that is exact. */
 static int is_far(const struct ndt_sum_table *table, int axis)
 {
     const double limit = EXACT_M / table->leaf_m - 1;
@@ -210,7 +209,7 @@ static int can_move(const struct ndt_map_builder *builder, const double by_m[3])
     return builder->has_origin;
 }
 
-/* All levels anew, before any of the old ones goes. */
+/* Renumbers all levels into `moved`; the builder stays as it is. */
 static int renumber_levels(const struct ndt_map_builder *builder, const double by_m[3], struct ndt_sum_table *moved)
 {
     int good = 1;
@@ -245,7 +244,7 @@ int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double or
     return good;
 }
 
-/* All levels or none: what can fail comes first. */
+/* Changes all levels or none: everything that can fail comes first. */
 static enum ndt_status apply(struct ndt_map_builder *builder, const struct ndt_cloud *cloud, int sign,
                              struct ndt_error *err)
 {

@@ -1,13 +1,12 @@
 /* One level of a map: from moments to voxel records, and the index from cells to bricks. */
-#include "map_lists.h"
-#include "map_sums.h"
+#include "map_build.h"
 #include "ndt/linalg.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Voxels that a thread makes at a time. */
+/* Voxels that a thread computes at a time. */
 enum { VOXEL_BLOCK = 256 };
 #define DENSE_BRICKS_MAX ((int64_t)4 << 20)
 
@@ -30,8 +29,9 @@ static void covariance(const struct ndt_map_config *config, const struct ndt_mom
             C[at] = (m->q_m2[at] - m->s_m[i] * m->s_m[j] / m->n + (i == j ? seed : 0.0)) / (m->n - 1.0);
 }
 
-int ndt_voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config *config, double leaf_m,
-                           const struct ndt_moments *m)
+/* One Gaussian from its moments; 0 when the voxel is rejected. */
+static int voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config *config, double leaf_m,
+                              const struct ndt_moments *m)
 {
     double C[6], lambda[3], V[9];
     if (m->n < config->min_points)
@@ -63,7 +63,7 @@ int ndt_voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config *c
     return sum == 0;
 }
 
-/* Voxels from moments, a block at a time; a block's voxels start where all of those before it would end. */
+/* Voxels from moments, a block at a time; each block writes where its moments are, so rejected cells leave gaps. */
 struct voxel_job {
     const struct ndt_map_config *config;
     double leaf_m;
@@ -80,12 +80,12 @@ static void make_block(void *context, size_t block)
     const size_t last = first + VOXEL_BLOCK < job->count ? first + VOXEL_BLOCK : job->count;
     uint32_t made = 0;
     for (size_t i = first; i < last; i++)
-        made += (uint32_t)ndt_voxel_from_moments(&job->voxels[first + made], job->config, job->leaf_m,
-                                                 &job->moments[i]);
+        made +=
+            (uint32_t)voxel_from_moments(&job->voxels[first + made], job->config, job->leaf_m, &job->moments[i]);
     job->made[block] = made;
 }
 
-/* Closes the gaps that rejected cells left; returns how many there are. */
+/* Closes the gaps that rejected cells left; returns the number of voxels. */
 static uint32_t close_gaps(const struct voxel_job *job, size_t blocks)
 {
     uint32_t used = 0;
@@ -190,17 +190,17 @@ static enum ndt_status plan_bricks(struct ndt_map_level *level, struct ndt_error
     return NDT_OK;
 }
 
-/* ---- which voxels a brick sees ---- */
+/* ---- the voxels around each brick ---- */
 
 typedef void visit_brick(struct ndt_map_level *level, struct ndt_brick_plan *plan, const int32_t brick[3],
                          uint32_t voxel);
 
-/* Visits every brick that a voxel's 3x3x3 surroundings touch, once. */
+/* Visits, for every voxel, each brick that its 3x3x3 surroundings touch once. */
 static void visit_bricks(struct ndt_map_level *level, struct ndt_brick_plan *plan, visit_brick *visit)
 {
     for (uint32_t v = 1; v < level->voxel_count; v++) {
         int32_t low[3];
-        int both = 0; /* axes along which there are two */
+        int both = 0; /* bits of the axes along which two bricks are touched */
         for (int i = 0; i < 3; i++) {
             low[i] = (level->voxels[v].cell[i] - 1) >> 3;
             both |= ((level->voxels[v].cell[i] + 1) >> 3 != low[i]) << i;

@@ -1,4 +1,5 @@
-#include "map_lists.h"
+/* The neighbour lists of a level. */
+#include "map_build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +7,9 @@
 enum { ROUND = 8, SIDE = 8 };
 static const float FAR_AWAY_M = 1e9f;
 
-/* A list names its own cell first, then the 6 that share a face, then the other 20; within each of these kinds,
- * voxels ascend. A brick's voxels come in ascending order, so every list only needs to know where its kinds begin.
- */
+/* A list has the voxel of its own cell first, then those of the 6 cells that share a face, then the other 20;
+ * within each of these kinds, voxel numbers ascend. The voxels of a brick come in ascending order, so it is enough
+ * to know where the kinds of a list begin. */
 enum kind { OWN, FACE, OTHER };
 
 static inline enum kind kind_of(int32_t dx, int32_t dy, int32_t dz)
@@ -22,9 +23,9 @@ struct list_job {
     struct ndt_brick_plan *plan;
 };
 
-/* A voxel as its brick sees it: its cell counted from the brick's lowest, and per axis its mean relative to the
- * lower corner of the cell before its own, of its own and of the one behind. */
-struct seen_voxel {
+/* A voxel relative to a brick: its cell counted from the brick's lowest one, and per axis its mean relative to the
+ * lower corners of the cell before its own, of its own and of the one behind. */
+struct near_voxel {
     int32_t at[3];
     float mean_m[3][3];
 };
@@ -39,7 +40,7 @@ static size_t padded(size_t entries)
     return (entries + ROUND - 1) / ROUND * ROUND;
 }
 
-/* The cells of one axis from which a voxel at `at` is seen, cut to the brick. */
+/* The range of cells along one axis that list a voxel at `at`, clipped to the brick. */
 static int32_t first_cell(int32_t at)
 {
     return at > 0 ? at - 1 : 0;
@@ -50,7 +51,8 @@ static int32_t last_cell(int32_t at)
     return at + 1 < SIDE ? at + 1 : SIDE - 1;
 }
 
-/* Entries of all kinds from the 27 cells, and once more those of the first two kinds. */
+/* Counts a voxel in the lists of the 27 cells around it: n27 for all kinds, n7 for the first two, n1 for the first.
+ */
 static inline void count_around(struct ndt_cell_ref *cells, const int32_t at[3])
 {
     static const int8_t near[7][3] = {{0, 0, 0}, {-1, 0, 0}, {1, 0, 0}, {0, -1, 0},
@@ -68,7 +70,7 @@ static inline void count_around(struct ndt_cell_ref *cells, const int32_t at[3])
     }
 }
 
-/* How long every list of a brick is, and all of them. */
+/* The lengths of all lists of a brick, and their total. */
 static void count_brick(void *context, size_t number)
 {
     const struct list_job *job = context;
@@ -84,7 +86,7 @@ static void count_brick(void *context, size_t number)
         brick->words += 4 * padded(cells[c].n27);
 }
 
-/* Gives every counted list its place and fills what is padding. */
+/* Assigns every list its place and writes the padding. */
 static void place_lists(const struct ndt_map_level *level, struct ndt_cell_ref *cells, uint64_t words)
 {
     for (size_t c = 0; c < NDT_BRICK_CELLS; c++) {
@@ -103,10 +105,10 @@ static void place_lists(const struct ndt_map_level *level, struct ndt_cell_ref *
     }
 }
 
-static struct seen_voxel see(const struct ndt_map_level *level, const struct ndt_brick *brick, uint32_t v)
+static struct near_voxel relative_to(const struct ndt_map_level *level, const struct ndt_brick *brick, uint32_t v)
 {
     const struct ndt_voxel *voxel = &level->voxels[v];
-    struct seen_voxel seen;
+    struct near_voxel seen;
     for (int i = 0; i < 3; i++) {
         seen.at[i] = voxel->cell[i] - brick->low[i];
         for (int d = -1; d <= 1; d++)
@@ -116,7 +118,7 @@ static struct seen_voxel see(const struct ndt_map_level *level, const struct ndt
 }
 
 static inline void store(const struct ndt_map_level *level, const struct ndt_cell_ref *ref, size_t entry,
-                         const struct seen_voxel *seen, const int32_t from[3], uint32_t v)
+                         const struct near_voxel *seen, const int32_t from[3], uint32_t v)
 {
     float *list = (float *)level->lists + (size_t)ref->offset * ROUND + entry;
     list[0] = seen->mean_m[0][from[0] - seen->at[0] + 1];
@@ -125,9 +127,9 @@ static inline void store(const struct ndt_map_level *level, const struct ndt_cel
     memcpy(&list[3 * ref->padded], &v, sizeof(v));
 }
 
-/* Into the lists of the cells around it; `filled`: entries of each kind that a list has already. */
+/* Writes a voxel into the lists of the cells around it; `filled`: entries of each kind that a list already has. */
 static void store_around(const struct ndt_map_level *level, const struct ndt_cell_ref *cells,
-                         uint8_t filled[NDT_BRICK_CELLS][3], const struct seen_voxel *seen, uint32_t v)
+                         uint8_t filled[NDT_BRICK_CELLS][3], const struct near_voxel *seen, uint32_t v)
 {
     const int32_t *at = seen->at;
     for (int32_t z = first_cell(at[2]); z <= last_cell(at[2]); z++)
@@ -150,12 +152,12 @@ static void fill_brick(void *context, size_t number)
     place_lists(job->level, cells, brick->words);
     for (size_t i = 0; i < brick->count; i++) {
         const uint32_t v = job->plan->voxels[brick->first + i];
-        const struct seen_voxel seen = see(job->level, brick, v);
+        const struct near_voxel seen = relative_to(job->level, brick, v);
         store_around(job->level, cells, filled, &seen, v);
     }
 }
 
-/* Offset 0 is kept for "no list". */
+/* Offset 0 means "no list". */
 static enum ndt_status allocate_lists(struct ndt_map_level *level, struct ndt_brick_plan *plan,
                                       struct ndt_error *err)
 {

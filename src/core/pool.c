@@ -13,7 +13,7 @@ enum { MAX_THREADS = 256 };
 #define GATE_OPEN 0x80000000u
 
 struct ndt_pool {
-    int threads, workers; /* workers = threads - 1 that were started */
+    int threads, workers; /* workers: threads started, threads - 1 */
     double spin_us;
     pthread_t ids[MAX_THREADS];
     int core_of[MAX_THREADS]; /* of each worker; -1 = not pinned */
@@ -24,11 +24,11 @@ struct ndt_pool {
     size_t items;
     _Atomic size_t next;
     _Atomic unsigned generation;
-    /* GATE_OPEN while a job can be joined, plus the number of workers inside. Whoever has not joined when the work
-     * is done is not waited for: a worker that lost its core to another program costs nothing. */
+    /* GATE_OPEN while a job can be joined, plus the number of workers that joined it. A worker that has not joined
+     * when the work is done is not waited for: one that lost its core to another program costs nothing. */
     _Atomic unsigned gate;
     _Atomic int quit;
-    pthread_mutex_t mutex; /* only around falling asleep and waking up */
+    pthread_mutex_t mutex; /* only to fall asleep and to wake up */
     pthread_cond_t wake;
 };
 
@@ -41,7 +41,7 @@ static inline void relax(void)
 #endif
 }
 
-static void work_off(struct ndt_pool *pool)
+static void run_items(struct ndt_pool *pool)
 {
     for (;;) {
         const size_t item = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
@@ -92,7 +92,7 @@ static void *worker(void *argument)
             return NULL;
         if (!join_job(pool))
             continue;
-        work_off(pool);
+        run_items(pool);
         atomic_fetch_sub_explicit(&pool->gate, 1, memory_order_release);
     }
 }
@@ -114,7 +114,7 @@ static void pin_worker(struct ndt_pool *pool, int index, int core)
         pool->core_of[index] = core;
 }
 
-/* Workers on the allowed cores, the caller's last: it is left where it is. */
+/* Pins the workers to allowed cores other than the caller's; the caller itself is not pinned. */
 static void pin_workers(struct ndt_pool *pool)
 {
     cpu_set_t allowed;
@@ -127,9 +127,8 @@ static void pin_workers(struct ndt_pool *pool)
             pin_worker(pool, index++, core);
 }
 
-/* The caller floats. When it lands on a worker's core, both would wait for each other although another core is
- * idle, and the scheduler cannot help because the worker is pinned: so the worker takes the core that the caller
- * left. */
+/* The caller is not pinned. When the scheduler moves it to a worker's core, both would wait for each other although
+ * another core is idle; so the worker moves to the core that the caller left. */
 static void follow_caller(struct ndt_pool *pool)
 {
     const int core = sched_getcpu();
@@ -155,11 +154,11 @@ void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
     announce(pool);
-    work_off(pool);
+    run_items(pool);
     atomic_fetch_and_explicit(&pool->gate, ~GATE_OPEN, memory_order_acq_rel);
     for (int spins = 0; atomic_load_explicit(&pool->gate, memory_order_acquire) > 0; spins++) {
         relax();
-        if (spins > 4096) /* a worker lost its core: let it run */
+        if (spins > 4096) /* a worker may have lost its core: let it run */
             sched_yield();
     }
 }
@@ -191,7 +190,7 @@ enum ndt_status ndt_pool_create(struct ndt_pool **out, int threads, double spin_
 {
     *out = NULL;
     if (threads < 1 || threads > MAX_THREADS)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%d threads; 1 to %d are possible", threads, MAX_THREADS);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%d threads; the range is 1 to %d", threads, MAX_THREADS);
     struct ndt_pool *pool = calloc(1, sizeof(*pool));
     if (!pool)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a thread pool");

@@ -1,9 +1,9 @@
 /* Private to the core: a small pinned thread pool with bounded spinning.
  *
- * Waking a sleeping thread costs 20-50 us, about as much as a whole evaluation; spinning without bound burns a
- * core while the robot stands still. So workers spin for spin_us after their last job and sleep then.
- * (The OpenMP runtimes spin or sleep for all, and unpinned threads gave outliers of ten times the median.)
- * run() is called by one thread at a time; it works too and returns when all items are done. */
+ * Waking a sleeping thread costs 20-50 us, about as much as a whole evaluation; spinning without bound occupies a
+ * core while the robot stands still. So workers spin for spin_us after their last job and then sleep. (OpenMP
+ * runtimes do one or the other, and unpinned threads gave outliers of ten times the median.) ndt_pool_run is called
+ * by one thread at a time. */
 #ifndef NDT_POOL_H
 #define NDT_POOL_H
 
@@ -13,13 +13,14 @@
 
 struct ndt_pool;
 
-/* threads counts the caller: 1 starts none. pin: every worker stays on a core of its own, of those this process may
- * use; the caller's own thread is left where it is, and a worker whose core it comes to takes the core it left. */
+/* threads: including the caller; 1 starts none. pin: every worker stays on its own core, among those this process
+ * may use; the caller is not pinned, and a worker whose core it moves to takes the core it left. */
 NDT_MUST_CHECK enum ndt_status ndt_pool_create(struct ndt_pool **out, int threads, double spin_us, int pin,
                                                struct ndt_error *err);
 void ndt_pool_destroy(struct ndt_pool *pool);
 int ndt_pool_threads(const struct ndt_pool *pool);
-/* Calls work(context, i) once for every i in [0, items), in any order, on any thread. */
+/* Calls work(context, i) once for every i in [0, items), in any order, on any thread, the caller's included;
+ * returns when all are done. */
 void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item), void *context, size_t items);
 /* Cores this process may use. */
 int ndt_pool_cores(void);

@@ -55,7 +55,7 @@ struct ndt_pose ndt_pose_inverse(const struct ndt_pose *T_a_b)
 
 struct ndt_pose ndt_pose_between(const struct ndt_pose *T_a_b, const struct ndt_pose *T_a_c)
 {
-    /* Subtract first: at UTM coordinates rotating the two large positions apart would lose digits. */
+    /* Subtracts first: at UTM coordinates, rotating the two large positions separately would lose digits. */
     struct ndt_pose rotation = *T_a_b;
     struct ndt_pose moved = *T_a_c;
     for (int i = 0; i < 3; i++) {

@@ -1,19 +1,19 @@
+/* Preprocessing on the CPU, and its plan for backends that preprocess on a device. */
 #include "ndt/preprocess.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "crop.h"
-#include "deskew.h"
-#include "voxel_filter.h"
+#include "ndt/preprocess_plan.h"
+#include "preprocess_steps.h"
 
 struct ndt_preprocessor {
     struct ndt_cloud moved;   /* cropped and moved to the reference moment; without the filter only */
-    struct ndt_cloud sampled; /* what is matched */
-    struct ndt_cloud again;   /* the same after another motion */
+    struct ndt_cloud sampled; /* the result */
+    struct ndt_cloud again;   /* the result with another motion */
     struct ndt_voxel_filter filter;
-    uint32_t *picks; /* numbers of the points or cells that are sampled */
+    uint32_t *picks; /* indices of the points or cells of the sample */
     size_t pick_capacity;
     struct ndt_crop crop;
     struct ndt_deskew motion;
@@ -22,7 +22,7 @@ struct ndt_preprocessor {
     struct ndt_deskew_span span;
 };
 
-/* Room for one block of points. */
+/* Memory of one block of points. */
 struct block_room {
     _Alignas(64) float values[4][NDT_BLOCK_POINTS + NDT_BLOCK_PAD];
 };
@@ -66,7 +66,7 @@ static struct ndt_point_block block_in(struct block_room *room)
         .x_m = room->values[0], .y_m = room->values[1], .z_m = room->values[2], .time_s = room->values[3]};
 }
 
-/* The points of a cloud from `first` on, as a block that may be longer than others. */
+/* The points of a cloud from `first` on, as a block that may exceed NDT_BLOCK_POINTS. */
 static struct ndt_point_block block_of(const struct ndt_cloud *cloud, size_t first)
 {
     return (struct ndt_point_block){.count = cloud->count - first,
@@ -83,8 +83,8 @@ static void set_deskew(struct ndt_preprocessor *pre, const struct ndt_cloud *raw
         ndt_deskew_set(&pre->motion, &pre->twist, pre->span.start_s, pre->span.end_s, pre->span.reference_s);
 }
 
-/* Usable points, moved to the reference moment. */
-static void take_block(const struct ndt_preprocessor *pre, const struct ndt_cloud *raw, size_t first,
+/* The usable points among the next NDT_BLOCK_POINTS, moved to the reference moment. */
+static void next_block(const struct ndt_preprocessor *pre, const struct ndt_cloud *raw, size_t first,
                        struct ndt_point_block *block)
 {
     ndt_crop_block(&pre->crop, raw, first, block);
@@ -98,7 +98,7 @@ static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw
     struct block_room room;
     struct ndt_point_block block = block_in(&room);
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
-        take_block(pre, raw, at, &block);
+        next_block(pre, raw, at, &block);
         ndt_voxel_filter_add(&pre->filter, &block);
     }
 }
@@ -109,12 +109,12 @@ static void move_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
     moved->count = 0;
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
         struct ndt_point_block block = block_of(moved, moved->count);
-        take_block(pre, raw, at, &block);
+        next_block(pre, raw, at, &block);
         moved->count += block.count;
     }
 }
 
-/* Exactly `wanted` of `count`, in their order, spread over the whole sweep. */
+/* Chooses exactly `wanted` of `count`, in their order, spread over the whole sweep. */
 static void choose(uint32_t *picks, size_t count, size_t wanted, uint64_t seed)
 {
     for (size_t j = 0; j < wanted; j++)
@@ -134,7 +134,7 @@ static void copy_picked(const struct ndt_cloud *in, const uint32_t *picks, size_
     out->count = count;
 }
 
-/* What is matched: a sample of the cells, or of the points where they are not filtered. */
+/* Samples the cells, or the points where they are not filtered. */
 static void sample(struct ndt_preprocessor *pre, uint64_t seed)
 {
     const struct ndt_preprocess_params *params = pre->crop.params;
@@ -215,4 +215,67 @@ enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct 
     pre->again.count = pre->sampled.count;
     *out = &pre->again;
     return NDT_OK;
+}
+
+/* ---- the plan ---- */
+
+static void copy_crop(struct ndt_preprocess_plan *out, const struct ndt_crop *crop)
+{
+    const struct ndt_preprocess_params *params = crop->params;
+    memcpy(out->low_m, crop->low_m, sizeof(out->low_m));
+    memcpy(out->high_m, crop->high_m, sizeof(out->high_m));
+    out->certain_low_m2 = crop->certain_low_m2;
+    out->certain_high_m2 = crop->certain_high_m2;
+    out->possible_low_m2 = crop->possible_low_m2;
+    out->possible_high_m2 = crop->possible_high_m2;
+    out->near_m2 = params->min_range_m * params->min_range_m;
+    out->far_m2 = params->max_range_m * params->max_range_m;
+}
+
+static void copy_deskew(struct ndt_preprocess_plan *out, const struct ndt_deskew *motion)
+{
+    out->start_s = motion->start_s;
+    out->segments_per_s = motion->segments_per_s;
+    for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++)
+        memcpy(out->boundaries[i], motion->boundaries[i].columns, sizeof(out->boundaries[i]));
+}
+
+enum ndt_status ndt_preprocess_plan_set(struct ndt_preprocess_plan *out, const struct ndt_preprocess_params *params,
+                                        const struct ndt_cloud *raw, uint64_t sequence,
+                                        const struct ndt_twist *twist, struct ndt_error *err)
+{
+    struct ndt_crop crop;
+    struct ndt_deskew motion = {0};
+    struct ndt_deskew_span span;
+    enum ndt_status status = ndt_crop_check(params, raw, err);
+    if (status != NDT_OK)
+        return status;
+    *out = (struct ndt_preprocess_plan){.deskew = (int32_t)params->deskew,
+                                        .filtered = params->voxel_m > 0,
+                                        .wanted = params->sample_count,
+                                        .voxel_m = (float)params->voxel_m,
+                                        .seed = ndt_sample_seed(params->seed, sequence),
+                                        .sweep_s = (float)params->sweep_s};
+    if (twist)
+        out->twist = *twist;
+    ndt_crop_set(&crop, params);
+    copy_crop(out, &crop);
+    span = ndt_crop_span(&crop, raw);
+    out->begin_s = span.start_s;
+    out->end_s = span.end_s;
+    out->reference_s = span.reference_s;
+    out->times = ndt_filter_times_of(span.start_s, span.end_s);
+    if (params->deskew != NDT_DESKEW_OFF)
+        ndt_deskew_set(&motion, &out->twist, span.start_s, span.end_s, span.reference_s);
+    copy_deskew(out, &motion);
+    return NDT_OK;
+}
+
+void ndt_preprocess_plan_set_motion(struct ndt_preprocess_plan *plan, const struct ndt_twist *twist)
+{
+    struct ndt_deskew motion;
+    if (plan->deskew == NDT_DESKEW_OFF)
+        return;
+    ndt_deskew_set_change(&motion, &plan->twist, twist, plan->begin_s, plan->end_s, plan->reference_s);
+    copy_deskew(plan, &motion);
 }

@@ -1,5 +1,5 @@
-/* The reference backend: plain double, one thread, formulas as published. The faster ones are checked against
- * it, and it against a reference in tests/kernels that contains no derivative at all. */
+/* The reference backend: plain double, one thread, formulas as published. The faster backends are tested against
+ * it, and it against a reference in tests/kernels that uses no derivatives. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-#include "sum_table.h"
+/* The table of the sums of all cells of one size. */
+#include "map_build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ void ndt_sum_table_free(struct ndt_sum_table *table)
     *table = (struct ndt_sum_table){.leaf_m = table->leaf_m};
 }
 
-/* Where the key is in the index, or the free slot where it belongs. */
+/* The slot of the index that holds the key, or the free one where it belongs. */
 static uint32_t *find_slot(const struct ndt_sum_table *table, uint64_t key)
 {
     const size_t mask = table->index_slots - 1;
@@ -28,7 +29,7 @@ static void fill_index(struct ndt_sum_table *table)
         *find_slot(table, table->cells[i].key) = (uint32_t)i + 1;
 }
 
-/* Both arrays anew, for `capacity` cells (a power of two). */
+/* Reallocates both arrays for `capacity` cells (a power of two). */
 static enum ndt_status resize(struct ndt_sum_table *table, size_t capacity, struct ndt_error *err)
 {
     uint32_t *index = capacity < UINT32_MAX ? calloc(2 * capacity, sizeof(*index)) : NULL;
@@ -54,7 +55,8 @@ enum ndt_status ndt_sum_table_reserve(struct ndt_sum_table *table, size_t cells,
     return capacity > table->capacity ? resize(table, capacity, err) : NDT_OK;
 }
 
-struct ndt_cell_sums *ndt_sum_table_find(const struct ndt_sum_table *table, uint64_t key)
+/* NULL when the table has no such cell. */
+static struct ndt_cell_sums *find_cell(const struct ndt_sum_table *table, uint64_t key)
 {
     if (!table->index)
         return NULL;
@@ -108,10 +110,10 @@ enum ndt_status ndt_sum_table_can_add(struct ndt_sum_table *table, const struct 
                                       struct ndt_error *err)
 {
     size_t fresh = 0;
-    if (table->used == 0) /* will be taken over as it is */
+    if (table->used == 0) /* ndt_sum_table_add takes `change` over as a whole */
         return NDT_OK;
     for (size_t i = 0; i < change->used; i++) {
-        const struct ndt_cell_sums *sums = ndt_sum_table_find(table, change->cells[i].key);
+        const struct ndt_cell_sums *sums = find_cell(table, change->cells[i].key);
         if ((sums ? sums->n : 0) > NDT_CELL_MAX_POINTS - change->cells[i].n)
             return ndt_fail(err, NDT_ERR_LIMIT, "more than %u points in one cell of %g m", NDT_CELL_MAX_POINTS,
                             table->leaf_m);
@@ -124,7 +126,7 @@ enum ndt_status ndt_sum_table_can_remove(const struct ndt_sum_table *table, cons
                                          struct ndt_error *err)
 {
     for (size_t i = 0; i < change->used; i++) {
-        const struct ndt_cell_sums *sums = ndt_sum_table_find(table, change->cells[i].key);
+        const struct ndt_cell_sums *sums = find_cell(table, change->cells[i].key);
         if (!sums || sums->n < change->cells[i].n)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "a point to remove was never added to the map");
     }
@@ -152,9 +154,9 @@ void ndt_sum_table_add(struct ndt_sum_table *table, struct ndt_sum_table *change
     }
 }
 
-/* Cells left empty must not pile up on a long drive: when they are the larger part, they go, and the memory with
- * them. Without memory to do so they stay for now. */
-static void tidy_up(struct ndt_sum_table *table)
+/* Empty cells would accumulate on a long drive: once they are the larger part, they are removed and their memory is
+ * freed. Where the reallocation fails the memory stays. */
+static void drop_empty_cells(struct ndt_sum_table *table)
 {
     size_t kept = 0, capacity = FIRST_CELLS;
     if (2 * table->empty <= table->used)
@@ -176,7 +178,7 @@ void ndt_sum_table_remove(struct ndt_sum_table *table, const struct ndt_sum_tabl
 {
     for (size_t i = 0; i < change->used; i++) {
         const struct ndt_cell_sums *less = &change->cells[i];
-        struct ndt_cell_sums *sums = ndt_sum_table_find(table, less->key);
+        struct ndt_cell_sums *sums = find_cell(table, less->key);
         sums->n -= less->n;
         table->empty += sums->n == 0;
         for (int k = 0; k < 3; k++)
@@ -184,5 +186,5 @@ void ndt_sum_table_remove(struct ndt_sum_table *table, const struct ndt_sum_tabl
         for (int k = 0; k < 6; k++)
             sums->q[k] -= less->q[k];
     }
-    tidy_up(table);
+    drop_empty_cells(table);
 }

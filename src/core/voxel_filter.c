@@ -1,4 +1,5 @@
-#include "voxel_filter.h"
+/* Voxel filter: places points in cells, WIDE at a time, and sums them there. */
+#include "preprocess_steps.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,10 +12,11 @@ enum { LEAST_BITS = 10 };
 typedef uint32_t quad_u __attribute__((vector_size(16)));
 typedef uint64_t quad_sum __attribute__((vector_size(32)));
 
-/* A block of points on their way into cells. */
+/* A block of points with their cells. */
 struct placed {
     uint64_t key[NDT_BLOCK_POINTS + NDT_BLOCK_PAD];
-    quad_u offset[NDT_BLOCK_POINTS + NDT_BLOCK_PAD]; /* x y z from the corner, time from the begin, in parts */
+    quad_u offset[NDT_BLOCK_POINTS + NDT_BLOCK_PAD]; /* x y z from the corner of the cell, time from the begin of
+                                                        the sweep, in NDT_FILTER_PARTS */
     size_t count;
 };
 
@@ -46,8 +48,8 @@ enum ndt_status ndt_voxel_filter_reserve(struct ndt_voxel_filter *filter, size_t
     return NDT_OK;
 }
 
-/* Every slot is free. */
-static void forget_slots(struct ndt_voxel_filter *filter)
+/* Frees every slot. */
+static void clear_slots(struct ndt_voxel_filter *filter)
 {
     filter->base += (uint32_t)filter->count;
     if (filter->base > UINT32_MAX / 2) {
@@ -56,7 +58,7 @@ static void forget_slots(struct ndt_voxel_filter *filter)
     }
 }
 
-/* For a power of two the product with 1 / voxel is the quotient, bit for bit. */
+/* For a power of two, multiplying by 1 / voxel_m gives the bits of the division. */
 static float exact_inverse(float voxel_m)
 {
     int exponent;
@@ -70,16 +72,16 @@ void ndt_voxel_filter_start(struct ndt_voxel_filter *filter, double voxel_m, dou
     filter->times = ndt_filter_times_of(begin_s, end_s);
     if (filter->capacity == 0)
         return;
-    forget_slots(filter);
-    /* As many slots as the scan before needed. */
+    clear_slots(filter);
+    /* As many slots as the last scan needed. */
     filter->bits = LEAST_BITS;
     while (filter->bits < filter->most_bits && (size_t)1 << filter->bits < 3 * filter->count)
         filter->bits++;
     filter->count = 0;
 }
 
-/* Cell numbers of one coordinate, and the parts of an edge between the corner and the point: 0 .. NDT_FILTER_PARTS.
- * Cleared lanes of `mask` are too far away, or no number. */
+/* Cell numbers along one axis, and the distances from the corner of the cell in NDT_FILTER_PARTS. Clears the lanes
+ * of `mask` that are too far away or not finite. */
 static inline wide_i place_axis(wide_f p_m, float voxel_m, float inverse, int is_inverse, wide_i *mask,
                                 wide_i *parts)
 {
@@ -109,10 +111,11 @@ static inline void put_keys(uint64_t *key, const wide_i cell[3])
     memcpy(key, &k, sizeof(k));
 }
 
-/* WIDE points in four vectors to four numbers per point. */
+/* Four vectors of WIDE points to four numbers per point. */
 static inline void put_points(quad_u *out, const wide_i v[4])
 {
-    wide_f r[4] = {(wide_f)v[0], (wide_f)v[1], (wide_f)v[2], (wide_f)v[3]}; /* moved, never computed with */
+    wide_f r[4] = {(wide_f)v[0], (wide_f)v[1], (wide_f)v[2],
+                   (wide_f)v[3]}; /* only moved: integers in float registers */
     wide_transpose4(r);
     for (int i = 0; i < 4; i++) {
         quad_u groups[WIDE / 4];
@@ -177,7 +180,7 @@ static inline size_t slot_of(const struct ndt_voxel_filter *filter, uint64_t key
 
 static void double_slots(struct ndt_voxel_filter *filter)
 {
-    forget_slots(filter);
+    clear_slots(filter);
     filter->bits++;
     const size_t mask = ((size_t)1 << filter->bits) - 1;
     for (size_t i = 0; i < filter->count; i++) {
@@ -212,9 +215,9 @@ static inline uint32_t find_cell(struct ndt_voxel_filter *filter, uint64_t key)
     }
 }
 
-/* Neighbours in the scan often share a cell: one look-up for a run of them. Where a run ends cannot be predicted,
- * so no branch depends on it: sums up to every point are taken, and what lies between two of them is a run's. They
- * may wrap around; a run of one block is below 2^32. */
+/* Consecutive points of a scan often share a cell: one look-up for each run of them. Where a run ends cannot be
+ * predicted, so no branch depends on it: prefix sums are stored for every point, and the difference of two is the
+ * sum of a run. They may wrap around; the sum of a run within a block is below 2^32. */
 static size_t find_runs(const struct placed *placed, uint32_t *first, quad_u *sum_before)
 {
     uint64_t before = ~placed->key[0];

@@ -1,15 +1,47 @@
+/* The table of cloud formats, and KITTI's, which has no header. */
 #include "ndt_io/cloud_file.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cloud_format.h"
+#include "cloud_reader.h"
+
+enum { POINT_SIZE = 16 };
+
+/* The format has no magic number, so at least those of the others are refused. */
+static enum ndt_status check_content(const struct ndt_input *input, struct ndt_error *err)
+{
+    static const char *const others[] = {"# .PCD", "VERSION", "ply\n", "ply\r", "NDTBAG"};
+    char begin[POINT_SIZE];
+    if (input->size % POINT_SIZE != 0)
+        return ndt_fail(err, NDT_ERR_FORMAT,
+                        "%s: %" PRIu64
+                        " bytes are not a multiple of the %d bytes of a point (float x y z intensity)",
+                        input->path, input->size, POINT_SIZE);
+    enum ndt_status status = ndt_input_read(input, 0, begin, sizeof(begin), err);
+    for (size_t i = 0; status == NDT_OK && i < sizeof(others) / sizeof(others[0]); i++)
+        if (memcmp(begin, others[i], strlen(others[i])) == 0)
+            status = ndt_fail(err, NDT_ERR_FORMAT, "%s: is named .bin but begins like a file of another format",
+                              input->path);
+    return status;
+}
+
+static enum ndt_status read_kitti(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err)
+{
+    static const char *const names[] = {"x", "y", "z", "intensity"};
+    struct ndt_cloud_body body = {.input = input, .count = input->size / POINT_SIZE, .size = POINT_SIZE};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        ndt_layout_bind(&body.layout, names[i], NDT_F32, i * sizeof(float), POINT_SIZE);
+    enum ndt_status status = check_content(input, err);
+    return status == NDT_OK ? ndt_body_read_binary(&body, cloud, err) : status;
+}
 
 static const struct ndt_cloud_format formats[] = {
     {".pcd", ndt_pcd_read},
     {".ply", ndt_ply_read},
-    {".bin", ndt_kitti_bin_read},
+    {".bin", read_kitti},
 };
 
 const struct ndt_cloud_format *ndt_cloud_format_find(const char *path)
@@ -38,7 +70,7 @@ static enum ndt_status read_input(struct ndt_cloud *out, const struct ndt_input 
     char list[64];
     const struct ndt_cloud_format *format = ndt_cloud_format_find(input->path);
     if (!format)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: no point cloud: the name ends in none of%s", input->path,
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: not a point cloud file; extensions:%s", input->path,
                         ndt_cloud_format_list(list, sizeof(list)));
     if (input->size == 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: is empty", input->path);

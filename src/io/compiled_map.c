@@ -174,10 +174,10 @@ static enum ndt_status check_header(const char *path, const struct file_header *
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: version %u; this program reads version %d: compile it again",
                         path, header->version, NDT_COMPILED_MAP_VERSION);
     if (header->file_bytes != size)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: %zu bytes long, its header says %llu", path, size,
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: %zu bytes long, but the header says %llu", path, size,
                         (unsigned long long)header->file_bytes);
     if (header->level_count < 1 || header->level_count > NDT_MAX_LEVELS)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: %u levels; 1 to %d are possible", path, header->level_count,
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: %u levels; the range is 1 to %d", path, header->level_count,
                         NDT_MAX_LEVELS);
     return NDT_OK;
 }

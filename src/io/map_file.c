@@ -16,7 +16,7 @@ static int is_compiled(const char *path)
     return length > size && strcasecmp(path + length - size, extension) == 0;
 }
 
-/* One cloud file into the builder; `cloud` is only lent, so that its memory is used again. */
+/* Adds one cloud file to the builder; `cloud` is scratch memory that is reused. */
 static enum ndt_status add_file(struct ndt_map_builder *builder, struct ndt_cloud *cloud, const char *path,
                                 struct ndt_error *err)
 {
@@ -49,7 +49,7 @@ static enum ndt_status add_path(struct ndt_map_builder *builder, const char *pat
         S_ISDIR(info.st_mode) ? add_directory(builder, &cloud, path, err) : add_file(builder, &cloud, path, err);
     ndt_cloud_free(&cloud);
     if (status == NDT_OK && ndt_map_builder_points(builder) == 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no finite point to make a map of", path);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no finite point to build a map from", path);
     return status;
 }
 
@@ -73,7 +73,7 @@ static enum ndt_status build(struct ndt_map **out, const char *path, const struc
 static enum ndt_status fail_value(const char *path, const char *name, double has, double wanted,
                                   struct ndt_error *err)
 {
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled with %s %g, wanted is %g: compile it again", path, name,
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled with %s %g instead of %g: compile it again", path, name,
                     has, wanted);
 }
 
@@ -95,7 +95,7 @@ static enum ndt_status check_rules(const struct ndt_map *map, const char *path, 
     if (has->outlier_ratio != config->outlier_ratio)
         return fail_value(path, "outlier_ratio", has->outlier_ratio, config->outlier_ratio, err);
     if (has->covariance != config->covariance)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled with %s covariances, wanted are %s: compile it again",
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled with %s covariances instead of %s: compile it again",
                         path, kinds[has->covariance == NDT_COVARIANCE_AUTOWARE],
                         kinds[config->covariance == NDT_COVARIANCE_AUTOWARE]);
     return NDT_OK;

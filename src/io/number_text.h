@@ -1,7 +1,7 @@
 /* Numbers as text, read the same way under every locale. Private to ndt_io.
  *
  * All functions work on [*at, end), skip blanks (space, tab) first, and on success leave *at behind what
- * they took, which must be followed by a blank or the end. They return 1, or 0 with *at unchanged. */
+ * what they read, which must be followed by a blank or the end. They return 1, or 0 with *at unchanged. */
 #ifndef NDT_IO_NUMBER_TEXT_H
 #define NDT_IO_NUMBER_TEXT_H
 

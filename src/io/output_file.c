@@ -14,7 +14,7 @@ static int is_stdout(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-/* /dev/stdout may be a link to a regular file; what is under /dev/shm is an ordinary file. */
+/* /dev/stdout may be a link to a regular file; files under /dev/shm are ordinary ones. */
 static int is_direct(const char *path)
 {
     struct stat info;
@@ -30,27 +30,27 @@ static enum ndt_status fail_errno(const struct ndt_output *out, const char *what
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot %s: %s", out->path, what, strerror(errno));
 }
 
-static void forget(struct ndt_output *out)
+static void free_names(struct ndt_output *out)
 {
     free(out->path);
     free(out->temporary);
     memset(out, 0, sizeof(*out));
 }
 
-/* The names: the target with links resolved, and the file beside it. */
+/* Sets the target, with links resolved, and the temporary file beside it. */
 static enum ndt_status set_names(struct ndt_output *out, const char *path, struct ndt_error *err)
 {
     out->path = is_direct(path) ? NULL : realpath(path, NULL);
     if (!out->path)
         out->path = strdup(path);
     if (!out->path)
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for its name", path);
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
     if (is_direct(path))
         return NDT_OK;
     const size_t size = strlen(out->path) + sizeof(suffix);
     out->temporary = malloc(size);
     if (!out->temporary)
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for its name", path);
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
     snprintf(out->temporary, size, "%s%s", out->path, suffix);
     return NDT_OK;
 }
@@ -79,7 +79,7 @@ enum ndt_status ndt_output_open(struct ndt_output *out, const char *path, struct
             status = fail_errno(out, "open it for writing", err);
     }
     if (status != NDT_OK)
-        forget(out);
+        free_names(out);
     return status;
 }
 
@@ -88,7 +88,7 @@ static enum ndt_status flush(struct ndt_output *out, struct ndt_error *err)
     errno = 0;
     if (ferror(out->file) || fflush(out->file) != 0) {
         if (errno == 0)
-            errno = EIO; /* the cause was lost in an earlier call */
+            errno = EIO; /* the cause is lost: it was an earlier call */
         return fail_errno(out, "write it", err);
     }
     if (out->temporary && fsync(fileno(out->file)) != 0)
@@ -112,7 +112,7 @@ enum ndt_status ndt_output_commit(struct ndt_output *out, struct ndt_error *err)
         status = fail_errno(out, "rename its new version over it", err);
     if (status != NDT_OK && out->temporary)
         unlink(out->temporary);
-    forget(out);
+    free_names(out);
     return status;
 }
 
@@ -121,5 +121,5 @@ void ndt_output_discard(struct ndt_output *out)
     close_stream(out);
     if (out->temporary)
         unlink(out->temporary);
-    forget(out);
+    free_names(out);
 }

@@ -1,4 +1,4 @@
-#include "point_layout.h"
+#include "cloud_reader.h"
 
 #include <string.h>
 

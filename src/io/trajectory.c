@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "line_reader.h"
+#include "input.h"
 #include "number_text.h"
 
-/* How far from 1 a length may be before it is no rounding but another column. */
+/* A length that differs more from 1 is not a rounding error but another column. */
 static const double unit_tolerance = 0.01;
 static const double rounding_tolerance = 1e-14;
 
-/* A text file of numbers, a line of them at a time. */
+/* A text file of numbers, read line by line. */
 struct rows {
     struct ndt_input input;
     struct ndt_line_reader reader;
@@ -64,7 +64,7 @@ static enum ndt_status parse_tum(struct rows *rows, struct ndt_stamped_pose *out
 {
     double number[7];
     if (!ndt_text_seconds(&rows->at, rows->end, &out->stamp_ns))
-        return fail_row(rows, "the stamp is no number of seconds within int64 nanoseconds", err);
+        return fail_row(rows, "the stamp is not a number of seconds within int64 nanoseconds", err);
     if (!read_numbers(rows, number, 7))
         return fail_row(rows, "not 8 numbers: stamp tx ty tz qx qy qz qw", err);
     memcpy(out->T_map_sensor.t_m, number, sizeof(out->T_map_sensor.t_m));
@@ -74,7 +74,7 @@ static enum ndt_status parse_tum(struct rows *rows, struct ndt_stamped_pose *out
         square += number[i] * number[i];
     if (fabs(sqrt(square) - 1.0) > unit_tolerance)
         return fail_row(rows, "the quaternion does not have length 1", err);
-    /* What was written with all its digits comes back with the same bits. */
+    /* Numbers written with all digits are restored with the same bits. */
     if (fabs(square - 1.0) > rounding_tolerance)
         ndt_pose_normalize(&out->T_map_sensor);
     return NDT_OK;
@@ -106,13 +106,13 @@ static enum ndt_status parse_kitti(struct rows *rows, struct ndt_stamped_pose *o
         t_m[i] = number[4 * i + 3];
     }
     if (!is_rotation(R))
-        return fail_row(rows, "the 3x3 part is no rotation", err);
+        return fail_row(rows, "the 3x3 part is not a rotation", err);
     out->T_map_sensor = ndt_pose_from_rotation(R, t_m);
     out->stamp_ns = (int64_t)rows->reader.number - 1;
     return NDT_OK;
 }
 
-/* Room for one more element; the file bounds how often this is called. */
+/* Makes room for one more element. */
 static enum ndt_status grow(const struct rows *rows, void **array, size_t count, size_t *capacity, size_t size,
                             struct ndt_error *err)
 {
@@ -146,7 +146,7 @@ static enum ndt_status read_poses(struct rows *rows, struct ndt_trajectory *out,
             return status;
         out->count++;
     }
-    return out->count ? NDT_OK : ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no pose", rows->input.path);
+    return out->count ? NDT_OK : ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no pose", rows->input.path);
 }
 
 enum ndt_status ndt_trajectory_read(struct ndt_trajectory *out, const char *path, enum ndt_trajectory_format format,
@@ -214,7 +214,7 @@ static enum ndt_status read_times(struct rows *rows, int64_t **out, size_t *coun
             return status;
         (*out)[(*count)++] = time_ns;
     }
-    return *count ? NDT_OK : ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no time", rows->input.path);
+    return *count ? NDT_OK : ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no time", rows->input.path);
 }
 
 enum ndt_status ndt_times_read(int64_t **out, size_t *count, const char *path, struct ndt_error *err)

@@ -142,7 +142,7 @@ says "points per scan 2 to 2, mean 2"
 expect 0 "" check odd.bag
 says "odd.bag: whole: 7 records, 3 scans"
 expect 3 "nosuch.bag" check nosuch.bag
-expect 3 "no bag" check times.txt
+expect 3 "not a bag" check times.txt
 size=$(wc -c <odd.bag)
 head -c $((size - 1)) odd.bag >cut.bag
 expect 3 "cut.bag: record 7 at byte" check cut.bag

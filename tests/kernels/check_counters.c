@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../src/core/align_state.h"
+#include "align_state.h"
 #include "backends.h"
 #include "solve_host.h"
 #include "street_world.h"

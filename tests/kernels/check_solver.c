@@ -21,8 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/core/align_state.h"
+#include "align_state.h"
 #include "backends.h"
+#include "ndt/newton_steps.h"
 #include "ndt/clock.h"
 #include "solver_device.h"
 #include "solve_fake.h"
@@ -163,7 +164,7 @@ static int assess_rows(struct checks *c, const struct solve_case *item, const st
         memcpy(at.query_pose, row->p, sizeof(at.query_pose));
         if (ndt_reference_backend.eval(c->assess.backend, &request, &sums, &err) != NDT_OK)
             return fail(c, "%s", err.text);
-        ndt_newton_regularize(&at, rules, &sums);
+        regularize(&at, rules, &sums);
         if (!solve_sums_close(&row->eval, &sums, &why))
             return fail(c, "in double, row %d: %s", i, why.text);
     }

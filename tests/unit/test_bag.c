@@ -133,7 +133,7 @@ START_TEST(test_cut_at_every_byte)
         struct ndt_bag_record record;
         struct ndt_bag_reader *reader = open_bag(temp_write("cut.bin", data, cut));
         ck_assert_int_eq(expect_records(reader, 3, &err), NDT_ERR_FORMAT);
-        snprintf(place, sizeof(place), "cut.bin: record 4 at byte %zu: cut", last);
+        snprintf(place, sizeof(place), "cut.bin: record 4 at byte %zu: truncated", last);
         ck_assert_msg(strstr(err.text, place) != NULL, "'%s' lacks '%s'", err.text, place);
         ck_assert_uint_eq(ndt_bag_offset(reader), last);
         ck_assert_int_eq(ndt_bag_next(reader, &record, &again), NDT_ERR_FORMAT);
@@ -149,7 +149,7 @@ START_TEST(test_cut_in_the_file_head)
     size_t size;
     uint8_t *data = temp_read(write_bag("whole.bin", 1), &size);
     for (size_t cut = 0; cut < FILE_HEAD; cut++)
-        expect_open_fails(temp_write("cut.bin", data, cut), "no bag");
+        expect_open_fails(temp_write("cut.bin", data, cut), "not a bag");
     free(data);
 }
 END_TEST
@@ -194,7 +194,7 @@ START_TEST(test_lying_lengths)
     uint8_t *data = temp_read(write_bag("whole.bin", 1), &size);
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         memcpy(data + FILE_HEAD + 4, &lengths[i], sizeof(lengths[i]));
-        expect_first_fails(data, size, lengths[i] > NDT_BAG_MAX_PAYLOAD ? "limit is 268435456" : "bytes are left");
+        expect_first_fails(data, size, lengths[i] > NDT_BAG_MAX_PAYLOAD ? "limit of 268435456" : "bytes left");
     }
     free(data);
 }
@@ -209,7 +209,7 @@ START_TEST(test_no_bags)
     head[8] = 1;
     head[12] = 1;
     expect_open_fails(temp_write("r.bin", head, sizeof(head)), "reserved 1");
-    expect_open_fails(temp_text("t.bin", "this is a text, not a bag"), "no bag");
+    expect_open_fails(temp_text("t.bin", "this is a text, not a bag"), "not a bag");
     expect_open_fails(temp_path("missing.bin"), "No such file");
     expect_open_fails(temp_dir, "is a directory");
     ck_assert_int_eq(ndt_bag_open(&reader, "/dev/null", NULL), NDT_ERR_IO);
@@ -378,7 +378,7 @@ START_TEST(test_killed_while_writing)
         ck_assert_uint_eq(record.type, count++);
         ck_assert_uint_eq(record.length, sizeof(payload));
     }
-    ck_assert(status == NDT_END || strstr(err.text, "cut"));
+    ck_assert(status == NDT_END || strstr(err.text, "truncated"));
     ck_assert_uint_lt(ndt_bag_size(reader) - ndt_bag_offset(reader), RECORD_HEAD + sizeof(payload) + CRC);
     ndt_bag_close(reader);
 }

@@ -363,10 +363,10 @@ START_TEST(test_pcd_bad_headers)
     static const struct bad_header {
         const char *text, *reason;
     } cases[] = {
-        {"hello world\n", "line 1: no line of a PCD header"},
-        {"FIELDS x y z\n", "without a DATA line"},
-        {"FIELDS x y z\nPOINTS 1\n1 2 3\n", "line 3: no line of a PCD header"},
-        {"FIELDS\nPOINTS 1\nDATA ascii\n", "line 1: FIELDS names none"},
+        {"hello world\n", "line 1: not a line of a PCD header"},
+        {"FIELDS x y z\n", "without a line 'DATA'"},
+        {"FIELDS x y z\nPOINTS 1\n1 2 3\n", "line 3: not a line of a PCD header"},
+        {"FIELDS\nPOINTS 1\nDATA ascii\n", "line 1: FIELDS is empty"},
         {"POINTS 1\nDATA ascii\n1\n", "no field 'x'"},
         {"FIELDS x z\nPOINTS 1\nDATA ascii\n1 2\n", "no field 'y'"},
         {"SIZE 4 4 4\nFIELDS x y z\nPOINTS 1\nDATA ascii\n1 2 3\n", "line 1: more entries than in FIELDS"},
@@ -409,8 +409,8 @@ START_TEST(test_pcd_bad_lines)
     } cases[] = {
         {"", "ends after line 5 with 1 of 2 points"},
         {"  \n\n\n\n", "ends after line 9 with 1 of 2 points"},
-        {"1 2 3      \n", "line 6: 3 values, where the header says 4"},
-        {"1 2 3 4 5\n", "line 6: 5 values, where the header says 4"},
+        {"1 2 3      \n", "line 6: 3 values, but the header announces 4"},
+        {"1 2 3 4 5\n", "line 6: 5 values, but the header announces 4"},
         {"1 2 x 4\n", "line 6: a value is not a number"},
         {"1,5 2 3 4\n", "line 6: a value is not a number"},
         {"1 2 3 4\n5 6 7 8\n", "line 7: more than the 2 points"},
@@ -424,7 +424,7 @@ START_TEST(test_pcd_bad_lines)
 }
 END_TEST
 
-/* Headers that promise far more than there is: an error at once, and no memory asked for. */
+/* Headers that announce far more than the file has: an error at once, without an allocation. */
 START_TEST(test_huge_counts)
 {
     static const char *const kinds[] = {"ascii", "binary", "binary_compressed"};
@@ -505,7 +505,7 @@ START_TEST(test_pcd_bad_compression)
 }
 END_TEST
 
-/* 88 bytes from one is the most that LZF can give: more is refused before memory is asked for. */
+/* LZF expands one byte to at most 88: more is refused before anything is allocated. */
 START_TEST(test_pcd_bomb)
 {
     static struct bytes file;
@@ -693,11 +693,11 @@ START_TEST(test_ply_bad_headers)
     } cases[] = {
         {"plyy\n", "line 1: a PLY file begins with 'ply'"},
         {"\nply\n", "line 1: a PLY file begins with 'ply'"},
-        {"ply\nformat ascii 1.0\n", "without end_header"},
+        {"ply\nformat ascii 1.0\n", "without a line 'end_header'"},
         {"ply\nelement vertex 1\n", "line 2: must come after the format"},
         {"ply\nend_header\n", "line 2: must come after the format"},
-        {"ply\nformat ascii 2.0\n", "line 2: no format of PLY 1.0"},
-        {"ply\nformat\n", "line 2: no format of PLY 1.0"},
+        {"ply\nformat ascii 2.0\n", "line 2: not a format of PLY 1.0"},
+        {"ply\nformat\n", "line 2: not a format of PLY 1.0"},
         {"ply\nformat binary_big_endian 1.0\n", "line 2: the format is neither"},
         {"ply\nformat ascii 1.0\nend_header\n", "without an element 'vertex'"},
         {"ply\nformat ascii 1.0\nelement\n", "line 3: an element without a name"},
@@ -709,7 +709,7 @@ START_TEST(test_ply_bad_headers)
         {"ply\nformat ascii 1.0\nelement vertex 1\nproperty float\n", "line 4: a property needs one name"},
         {"ply\nformat ascii 1.0\nelement vertex 1\nproperty list uchar int x\n", "lists in the element 'vertex'"},
         {"ply\nformat ascii 1.0\nelement vertex 1\n" PLY_XYZ "element vertex 1\n", "line 7: a second element"},
-        {"ply\nformat ascii 1.0\nelement vertex 1\n" PLY_XYZ "surprise\n", "line 7: no line of a PLY header"},
+        {"ply\nformat ascii 1.0\nelement vertex 1\n" PLY_XYZ "surprise\n", "line 7: not a line of a PLY header"},
         {"ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nend_header\n1\n", "no field 'y'"},
         {"ply\nformat ascii 1.0\nelement vertex 2\n" PLY_XYZ "end_header\n1 2 3\n      ", "1 of 2 points"},
         {"ply\nformat ascii 1.0\nelement vertex 1\n" PLY_XYZ "end_header\n1 2 3\n4 5 6\n",
@@ -743,7 +743,7 @@ START_TEST(test_kitti_bin)
     expect_point(1, 4, 5, 6);
     ck_assert_float_eq(cloud.intensity[1], 7.0f);
     for (size_t cut = 1; cut < 16; cut++)
-        expect_refused(temp_write("a.bin", file.data, cut), "no whole number of points of 16 bytes");
+        expect_refused(temp_write("a.bin", file.data, cut), "not a multiple of the 16 bytes of a point");
     expect_refused(temp_text("a.bin", "# .PCD v0.7 - Point Cloud Data!!"), "another format");
     expect_refused(temp_text("a.bin", "NDTBAG\r\n12345678"), "another format");
 }
@@ -821,13 +821,13 @@ START_TEST(test_random_damage)
     struct sample *sample = &make_samples()[_i];
     static struct bytes bad;
     uint32_t state = 99;
-    for (int trial = 0; trial < 500; trial++) {
+    for (int round = 0; round < 500; round++) {
         bad = sample->file;
-        for (int hit = 0; hit < 1 + trial % 3; hit++) {
+        for (int hit = 0; hit < 1 + round % 3; hit++) {
             state = state * 1664525u + 1013904223u;
-            const size_t range = trial % 2 ? bad.size : 200; /* the header, every other time */
+            const size_t range = round % 2 ? bad.size : 200; /* the header, every other time */
             const size_t at = (state >> 8) % (range < bad.size ? range : bad.size);
-            bad.data[at] = trial % 5 ? (uint8_t)("0123456789 \n-.xFU"[state % 17]) : (uint8_t)(state >> 24);
+            bad.data[at] = round % 5 ? (uint8_t)("0123456789 \n-.xFU"[state % 17]) : (uint8_t)(state >> 24);
         }
         struct ndt_cloud fresh;
         ndt_cloud_init(&fresh);

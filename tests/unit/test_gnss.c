@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../src/core/align_state.h"
+#include "align_state.h"
+#include "ndt/newton_steps.h"
 #include "ndtd/pipeline.h"
 #include "street_drive.h"
 
@@ -54,11 +55,11 @@ static struct ndt_eval eval_at(struct ndt_solve *solve, const double p[6], int h
     memcpy(request.p, p, sizeof(request.p));
     memcpy(solve->newton.query_pose, p, sizeof(request.p));
     must(backend->ops->eval(backend, &request, &eval, &err));
-    ndt_newton_regularize(&solve->newton, &rules, &eval);
+    regularize(&solve->newton, &rules, &eval);
     return eval;
 }
 
-static double heading(const struct ndt_pose *pose)
+static double heading_of(const struct ndt_pose *pose)
 {
     const double ahead[3] = {1, 0, 0};
     double x_m[3];
@@ -80,7 +81,7 @@ START_TEST(terms_are_those_of_the_formula)
         params.gnss_scale = 0.02;
         const struct ndt_eval with = eval_at(&solve, p, 1), without = eval_at(&solve, p, 0);
         const struct ndt_pose pose = ndt_solve_pose(&solve, p);
-        const double h = heading(&pose), K = without.pairs, e = (33 - 30.2) * cos(h) + (-2 - 0.5) * sin(h);
+        const double h = heading_of(&pose), K = without.pairs, e = (33 - 30.2) * cos(h) + (-2 - 0.5) * sin(h);
         ck_assert_double_gt(K, 50);
         ck_assert_double_eq_tol(with.score - without.score, -0.02 * K * e * e, 1e-9 * K);
         ck_assert_double_eq_tol(with.gradient[0] - without.gradient[0], 2 * 0.02 * K * e * cos(h), 1e-9 * K);

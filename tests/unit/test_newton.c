@@ -1,5 +1,5 @@
-/* Newton's method as a machine that is fed, on scores with a known maximum: where it ends, what it writes down, and
- * what it does when it is cut short or fed nonsense. And the small matrices behind it, against eigenvalues. */
+/* The Newton solver on scores with a known maximum: where it ends, its trace, and what it does when it is stopped
+ * early or given sums that make no sense. And the small matrices behind it, against eigenvalues. */
 #include <check.h>
 #include <float.h>
 #include <math.h>
@@ -19,7 +19,7 @@ struct hill {
     double top[6], A[36], height, matched;
 };
 
-/* What the machine is fed: a hill per level, and who spoils it. */
+/* The score that the solver is given: a hill per level, and a function that modifies it. */
 struct ground {
     struct hill level[NDT_MAX_LEVELS];
     void (*spoil)(int call, const struct ndt_newton *newton, struct ndt_eval *eval);
@@ -31,11 +31,11 @@ struct entry {
     int level, phase, holding;
 };
 
-/* One search, and all that was asked. */
+/* One solve, and all its queries. */
 struct trace {
     struct ndt_newton newton;
     struct ndt_newton_row rows[ROWS + 1];
-    struct entry asked[LOG];
+    struct entry queries[LOG];
     int count;
 };
 
@@ -136,7 +136,7 @@ static struct ndt_eval sums_for(const struct ndt_newton *newton, int call)
 static void feed(struct trace *w, int capacity)
 {
     struct ndt_newton *n = &w->newton;
-    struct entry *entry = &w->asked[w->count];
+    struct entry *entry = &w->queries[w->count];
     ck_assert_int_lt(w->count, LOG);
     const struct ndt_eval eval = sums_for(n, w->count);
     *entry = (struct entry){.score = eval.score, .level = n->level, .phase = n->phase, .holding = n->holding};
@@ -203,7 +203,7 @@ static void assert_belongs_to(const struct trace *w, const struct ndt_eval *eval
     assert_taken_at(eval, p, level);
 }
 
-/* The rows tell the way: each starts where the one before led, unless a level or a hold lies between. */
+/* The rows are contiguous: each starts where the one before led, unless a level or a hold lies between. */
 static void assert_rows_tell_the_steps(const struct trace *w)
 {
     int evaluations = 0;
@@ -328,7 +328,7 @@ START_TEST(line_search_steps_are_cut_and_end)
         ck_assert_int_eq(trace.newton.row_count, 2);
         ck_assert_int_eq(trace.rows[0].evaluations, 1 + rules.max_line_search_steps);
         for (int i = 2; i <= rules.max_line_search_steps; i++) {
-            const double cut = distance(trace.asked[i].p, GUESS, 0) / distance(trace.asked[i - 1].p, GUESS, 0);
+            const double cut = distance(trace.queries[i].p, GUESS, 0) / distance(trace.queries[i - 1].p, GUESS, 0);
             ck_assert(cut >= NDT_CUT_LEAST - 1e-12 && cut <= NDT_CUT_MOST + 1e-12);
         }
         assert_at(trace.newton.p, GUESS, 0);
@@ -337,12 +337,12 @@ START_TEST(line_search_steps_are_cut_and_end)
 }
 END_TEST
 
-/* The best of what was evaluated since this level was opened, as the machine should keep it. */
+/* The best of what was evaluated since this level was opened, as the solver should keep it. */
 static const struct entry *best_on_level(const struct trace *w)
 {
     const struct entry *best = NULL;
     for (int i = 0; i < w->count; i++) {
-        const struct entry *entry = &w->asked[i];
+        const struct entry *entry = &w->queries[i];
         if (entry->phase == NDT_PHASE_OPEN)
             best = entry;
         else if (entry->score > best->score)
@@ -366,7 +366,7 @@ static void give_up_everywhere(int phases[2][2])
         if (k == total)
             continue;
         ck_assert_int_eq(n->stop, NDT_STOP_DEADLINE);
-        const struct entry *next = &trace.asked[k]; /* what it had asked for */
+        const struct entry *next = &trace.queries[k]; /* its query before */
         phases[next->holding][next->phase]++;
         for (int i = 0; i < n->row_count - 1; i++)
             ck_assert_mem_eq(&other.rows[i], &trace.rows[i], sizeof(other.rows[i]));
@@ -378,7 +378,7 @@ static void give_up_everywhere(int phases[2][2])
             ck_assert_mem_eq(n->p, next->p, sizeof(n->p));
             ck_assert(n->eval.score == best_on_level(&other)->score);
             if (!next->holding)
-                assert_belongs_to(&other, &n->eval, n->p, trace.asked[k - 1].level);
+                assert_belongs_to(&other, &n->eval, n->p, trace.queries[k - 1].level);
         } else {
             ck_assert_mem_eq(n->p, best_on_level(&other)->p, sizeof(n->p));
             assert_taken_at(&n->eval, n->p, next->level);
@@ -386,7 +386,7 @@ static void give_up_everywhere(int phases[2][2])
     }
 }
 
-/* One direction without information, across y and yaw; v is a unit vector in lever-scaled units. */
+/* One direction without information, across y and yaw; v is a unit vector with rotations in metres. */
 static void make_weak(struct hill *hill, const double v[6])
 {
     double scaled[36], rotation_scale[36] = {0};
@@ -438,7 +438,7 @@ START_TEST(giving_up_keeps_the_best_so_far)
 }
 END_TEST
 
-/* While holding, what is settled again is pulled aside, so that there are trials to be cut short. */
+/* While holding, the maximum is shifted, so that there are line searches to be interrupted. */
 static void spoil_held(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)call;
@@ -457,7 +457,7 @@ START_TEST(giving_up_while_holding)
     solve();
     int tried = 0;
     for (int k = 1; k < trace.count; k++) {
-        if (trace.asked[k].phase != NDT_PHASE_LINE_SEARCH || !trace.asked[k].holding)
+        if (trace.queries[k].phase != NDT_PHASE_LINE_SEARCH || !trace.queries[k].holding)
             continue;
         search_for(&other, ROWS, k);
         ck_assert_mem_eq(other.newton.p, best_on_level(&other)->p, sizeof(other.newton.p));
@@ -481,7 +481,7 @@ START_TEST(giving_up_autoware)
     for (int k = 0; k < total; k++) {
         search_for(&other, ROWS, k);
         ck_assert_int_eq(other.newton.stop, NDT_STOP_DEADLINE);
-        ck_assert_mem_eq(other.newton.p, k ? trace.asked[k - 1].p : GUESS, sizeof(other.newton.p));
+        ck_assert_mem_eq(other.newton.p, k ? trace.queries[k - 1].p : GUESS, sizeof(other.newton.p));
         if (k)
             assert_taken_at(&other.newton.eval, other.newton.p, 1);
         assert_rows_tell_the_steps(&other);
@@ -655,7 +655,7 @@ static void spoil_with_nan(int call, const struct ndt_newton *newton, struct ndt
         eval->hessian[i] = NAN;
 }
 
-/* Whatever it is fed, it ends, and its pose is one that it was sent to. */
+/* For any sums the solve ends, and its pose is one that it has queried. */
 START_TEST(nan_sums_end_it)
 {
     for (int i = 0; i < 3; i++)
@@ -688,14 +688,14 @@ START_TEST(weak_directions_stay_at_the_guess)
         ck_assert_double_eq_tol(fabs(along), 1, 1e-9);
         for (int i = 0; i < 6; i++)
             off[i] = n->p[i] - GUESS[i];
-        ndt_newton_turn_rotation(n->rotation_scale_m, off, scaled);
+        ndt_newton_transform_rotation(n->rotation_scale_m, off, scaled);
         along = 0;
         for (int i = 0; i < 6; i++)
             along += v[i] * scaled[i];
         ck_assert_msg(fabs(along) < 1e-9, "it has moved %g along the weak direction", along);
         for (int i = 0; i < 6; i++)
             off[i] = ground.level[0].top[i] - n->p[i];
-        ndt_newton_turn_rotation(n->rotation_scale_m, off, scaled);
+        ndt_newton_transform_rotation(n->rotation_scale_m, off, scaled);
         for (int i = 0; i < 6; i++)
             to_top += v[i] * scaled[i];
         for (int i = 0; i < 6; i++)
@@ -741,7 +741,7 @@ START_TEST(oscillation_is_counted)
 }
 END_TEST
 
-/* The same search, but the machine and its rows move to another place before every call. */
+/* The same solve, but solver and rows move to another place in memory before every call. */
 static void solve_while_moving(struct trace *w)
 {
     static struct ndt_newton place_a, place_b;
@@ -915,7 +915,7 @@ START_TEST(eigenvalues_above_a_part_of_the_largest)
 }
 END_TEST
 
-/* The short way of find_weak finds what eigenvalues find. */
+/* The shortcut of find_weak agrees with the eigenvalues. */
 START_TEST(weak_directions_against_eigenvalues)
 {
     struct world_random random = {4};
@@ -1011,7 +1011,7 @@ START_TEST(plain_step_in_any_units)
         if (!ndt_solve_cholesky6(upper, g, NDT_SAFE_PIVOT, x))
             continue;
         plain++;
-        ndt_unpack_symmetric6(upper, full);
+        unpack_symmetric6(upper, full);
         for (int i = 0; i < 6; i++) {
             double is = 0, size = fabs(g[i]);
             for (int j = 0; j < 6; j++) {
@@ -1035,7 +1035,7 @@ END_TEST
 
 static TCase *solves(void)
 {
-    TCase *all = tcase_create("searches");
+    TCase *all = tcase_create("solves");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_set_timeout(all, 60);
     tcase_add_test(all, quadratic_takes_one_step);

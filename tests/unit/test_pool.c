@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../src/core/pool.h"
+#include "pool.h"
 
 enum { ITEMS = 1000 };
 

@@ -1,4 +1,4 @@
-/* The step rule of the variant robust, fed with scores that are known in closed form. */
+/* The step rule of NDT_ROBUST on scores that are known in closed form. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
@@ -81,7 +81,7 @@ START_TEST(steps_begin_short_and_grow)
 }
 END_TEST
 
-/* Along the step the score is 950 + 100 x - c x^3, highest at x = 0.1; the first trial is at 0.25. */
+/* Along the step the score is 950 + 100 x - c x^3, highest at x = 0.1; the first length evaluated is 0.25. */
 START_TEST(step_that_is_too_long_is_cut_to_the_top_of_a_cubic)
 {
     const double c = 100 / (3 * 0.1 * 0.1);

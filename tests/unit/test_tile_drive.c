@@ -41,7 +41,7 @@ static void write_tile(const char *path, size_t column, size_t row)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The way leads along the middle row. Tiles that no position on it reaches are no clouds at all: reading one would
+/* The path leads along the middle row. Tiles that no position on it reaches are no clouds at all: reading one would
  * be a failure. */
 static void write_world(const char *name, size_t first_column, size_t columns)
 {
@@ -147,7 +147,7 @@ static size_t fresh_sums_bytes(const unsigned char in[SIDE * SIDE], const char *
     return bytes;
 }
 
-/* On the way the first tile is now on one side of 512 m and now on the other: the origin of the map moves, and no
+/* The first tile lies alternately on either side of 512 m: the origin of the map moves, and no
  * tile is read for that. */
 START_TEST(a_drive_reads_what_comes_and_what_goes)
 {
@@ -185,7 +185,7 @@ START_TEST(a_drive_reads_what_comes_and_what_goes)
 }
 END_TEST
 
-/* Eight times as many tiles: the heap grows by their names and squares, and by nothing with the way. */
+/* Eight times as many tiles: the heap grows by their names and rectangles, and not with the length of the path. */
 START_TEST(memory_follows_from_what_is_in_reach)
 {
     double at_m[2] = {TILE_M * 2.5, TILE_M * ROW};

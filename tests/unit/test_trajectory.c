@@ -224,8 +224,8 @@ END_TEST
 
 START_TEST(test_bad_lines)
 {
-    expect_bad("", NDT_TUM, "holds no pose");
-    expect_bad("# only\n\n", NDT_KITTI, "holds no pose");
+    expect_bad("", NDT_TUM, "contains no pose");
+    expect_bad("# only\n\n", NDT_KITTI, "contains no pose");
     expect_bad("1 1 2 3 0 0 0\n", NDT_TUM, "line 1: not 8 numbers");
     expect_bad("1" POSE "2 1 2 3 0 0 0 1 9\n", NDT_TUM, "line 2: not 8 numbers");
     expect_bad("1 1 2 x 0 0 0 1\n", NDT_TUM, "line 1: not 8 numbers");

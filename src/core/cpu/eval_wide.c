@@ -17,12 +17,12 @@ struct chunk {
     int32_t cell[3][POINTS];   /* for the hashed index */
     struct ndt_cell_ref ref[POINTS];
     uint8_t found[POINTS];
-    uint32_t ids[POINTS][ROW]; /* voxels of each point; what is behind the last is a number of some voxel as well */
-    /* Points with neighbours, those with most first: lanes of one vector then end together. */
+    uint32_t ids[POINTS][ROW]; /* voxels of each point; the rest of a row holds valid voxel numbers, too */
+    /* Points with neighbours, sorted by their number, most first: the lanes of a vector then end together. */
     float x_m[3][POINTS];
     int32_t steps[POINTS]; /* their number of neighbours */
     uint32_t *row[POINTS]; /* in ids */
-    uint32_t none[ROW];    /* the row of no point */
+    uint32_t none[ROW];    /* the row of an empty lane */
     float sums[NDT_SUM_FLOATS][LANES];
 };
 
@@ -36,7 +36,7 @@ static inline void move_points(const struct ndt_wide_job *job, const wide_f x[3]
     }
 }
 
-/* Cell and place in the index of WIDE points. */
+/* Cells of WIDE points and their places in the index. */
 static inline void locate(const struct ndt_wide_job *job, struct chunk *c, size_t first, size_t i)
 {
     const struct ndt_map_level *level = job->level;
@@ -64,7 +64,7 @@ static inline void locate(const struct ndt_wide_job *job, struct chunk *c, size_
     wide_store_i(&c->inner[i], inner);
 }
 
-/* As ndt_map_lookup does it, for indexes too large for a dense table. */
+/* As in ndt_map_lookup, for levels whose index is a hash table. */
 static uint32_t hashed_brick(const struct ndt_map_level *level, const struct chunk *c, size_t i)
 {
     uint64_t key = (uint64_t)1 << 63;
@@ -79,7 +79,7 @@ static uint32_t hashed_brick(const struct ndt_map_level *level, const struct chu
     return level->bricks[at];
 }
 
-/* Where the neighbour list of every point is. */
+/* Looks up the neighbour list of every point. */
 static void find_lists(const struct ndt_map_level *level, struct chunk *c, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -90,7 +90,7 @@ static void find_lists(const struct ndt_map_level *level, struct chunk *c, size_
     }
 }
 
-/* The first voxels of a list; behind them stand others, or 0. */
+/* Copies all voxels of a list and clears the rest of the row. */
 static inline void copy_ids(uint32_t *out, const float *ids, uint32_t padded)
 {
     wide_clear(out);
@@ -105,8 +105,8 @@ static inline void prefetch_list(const struct ndt_map_level *level, struct ndt_c
         __builtin_prefetch(list + 16 * i);
 }
 
-/* The voxels of every point into its row, while the lists of later points are fetched; how many points have how
- * many. */
+/* Writes the voxels of every point to its row while the lists of later points are prefetched, and counts the points
+ * by their number of voxels. */
 static void find_neighbours(const struct ndt_wide_job *job, struct chunk *c, size_t count,
                             uint32_t having[MOST + 1])
 {
@@ -129,7 +129,7 @@ static void find_neighbours(const struct ndt_wide_job *job, struct chunk *c, siz
     }
 }
 
-/* Those with most neighbours first; what follows them up to a whole vector is nothing. */
+/* Sorts the points by their number of neighbours, most first, and pads to a whole vector with empty lanes. */
 static size_t order_points(const struct ndt_wide_job *job, struct chunk *c, size_t first, size_t count,
                            const uint32_t having[MOST + 1])
 {
@@ -155,7 +155,7 @@ static size_t order_points(const struct ndt_wide_job *job, struct chunk *c, size
     return matched;
 }
 
-/* What the voxels contribute to one point, one point per lane. */
+/* Sums over the voxels of a point, one point per lane. */
 struct point_sums {
     wide_f score, best, A[3], S[6];
 };
@@ -188,7 +188,7 @@ static inline void add_pairs(const struct ndt_wide_job *job, const wide_f w[12],
     p->S[5] = wide_fma(v[2], u[2], wide_fma(e, w[8], p->S[5]));
 }
 
-/* The sums of the point itself, added to lanes `lane` .. of the chunk's accumulators. */
+/* Adds the sums of WIDE points to lanes `lane` .. of the chunk's accumulators. */
 static inline void add_point(const struct point_sums *p, const wide_f y[3], float sums[][LANES], size_t lane)
 {
     wide_f out[NDT_SUM_FLOATS], *N = out + NDT_SUM_N, *K = out + NDT_SUM_K, *L = out + NDT_SUM_L;
@@ -238,7 +238,7 @@ static inline void add_points(const struct ndt_wide_job *job, struct chunk *c, s
     add_point(&p, y, c->sums, base % LANES);
 }
 
-/* All but the scores lack the factor d1 d2 so far. */
+/* Adds the lanes; all sums but the scores still lack the factor d1 d2. */
 static void add_lanes(const struct chunk *c, double d1d2, double *sums)
 {
     for (int i = 0; i < NDT_SUM_FLOATS; i++) {

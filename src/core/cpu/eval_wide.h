@@ -4,8 +4,8 @@
 
 #include "ndt/map.h"
 
-/* Points per chunk. Chunks are summed on their own in float and then added in double in their order, so
- * the number of threads that worked on them cannot be seen in the result. */
+/* Points per chunk. Each chunk is summed in float, then all are added in double in their order, so the result does
+ * not depend on the number of threads. */
 enum { NDT_CHUNK_POINTS = 128 };
 
 /* Sums over points, with y = R x the rotated point, and per point over its voxels A = sum w u and
@@ -33,12 +33,12 @@ struct ndt_wide_job {
     size_t count;
     const float *x_m, *y_m, *z_m; /* padded to a multiple of 16 */
     float R[9];
-    /* The pose's translation is near_cell * leaf + t_m: float only ever holds what lies around the sensor. */
+    /* The translation of the pose is near_cell * leaf_m + t_m: float holds only what is near the sensor. */
     int32_t near_cell[3];
     float t_m[3];
 };
 
-/* Adds nothing: sums[NDT_SUM_COUNT] is overwritten. */
+/* Overwrites sums[NDT_SUM_COUNT]. */
 void ndt_eval_chunk_baseline(const struct ndt_wide_job *job, size_t chunk, double *sums);
 void ndt_eval_chunk_avx2(const struct ndt_wide_job *job, size_t chunk, double *sums);
 void ndt_eval_chunk_avx512(const struct ndt_wide_job *job, size_t chunk, double *sums);

@@ -1,9 +1,9 @@
-/* Private to the CPU backend: one wide type per instruction set, and the few operations that plain
- * operators on vectors cannot say. Everything else in eval_wide.c is written once.
+/* Private to the core: one vector type per instruction set, and the few operations that plain operators on vectors
+ * do not provide. Code that uses them is written once.
  *
  * Every variant performs the same float operations in the same order on each lane, so their results are bit-equal:
- * a drive replayed on another processor gives the same trajectory. Where a multiplication and an addition are
- * fused, it is said (wide_fma) and done by all; the compiler fuses none by itself. */
+ * a drive replayed on another processor gives the same trajectory. Multiplications and additions are fused only
+ * where wide_fma says so, by all variants; the compiler fuses none by itself. */
 #ifndef NDT_WIDE_H
 #define NDT_WIDE_H
 
@@ -174,7 +174,7 @@ static inline wide_f wide_exp2(wide_f x)
     const wide_f magic = wide_set(12582912.0f); /* 1.5 * 2^23: adding it rounds to whole numbers */
     x = wide_max(x, wide_set(-115.0f));
     const wide_f shifted = x + magic, f = x - (shifted - magic), f2 = f * f;
-    /* in pairs (Estrin): half as long a chain as Horner's */
+    /* Estrin's scheme: half the dependency chain of Horner's */
     const wide_f low = wide_fma(f, wide_set(0.693146967f), wide_set(1.0f));
     const wide_f mid = wide_fma(f, wide_set(0.0555071327f), wide_set(0.240221197f));
     const wide_f high = wide_fma(f, wide_set(0.0013276472f), wide_set(0.00967554133f));
@@ -271,7 +271,7 @@ static inline uint32_t wide_within(const float *list, uint32_t padded, const flo
         const wide_f dy = wide_load(list + padded + i) - p_m[1];
         const wide_f dz = wide_load(list + 2 * padded + i) - p_m[2];
         const wide_i near = wide_fma(dz, dz, wide_fma(dy, dy, dx * dx)) <= wide_set(r2);
-        for (uint32_t k = 0; k < WIDE; k++) { /* no branch on what cannot be predicted */
+        for (uint32_t k = 0; k < WIDE; k++) { /* without branches: they could not be predicted */
             out[found] = ids[i + k];
             found += (uint32_t)-near[k];
         }

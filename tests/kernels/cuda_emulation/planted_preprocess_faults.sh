@@ -70,5 +70,5 @@ caught "the sample begins one later" $kernels 's/ndt_sample_pick(plan->rules.see
 caught "again moves what was moved" $kernels 's/float p_m\[3\] = {plan->sampled\[0\]\[j\]/float p_m[3] = {plan->scan[j]/'
 caught "a cell's number is cut towards zero" $math 's/cell = cut - ((float)cut > at)/cell = cut/'
 caught "ranges are decided in float only" $math 's/return exact >= plan->near_m2 .*/return 1;/'
-caught "a point moves with the segment before" $math 's/plan->segments\[segment + 1\]/plan->segments[segment]/'
+caught "a point moves with the begin of its segment only" $math 's/plan->boundaries\[segment + 1\]/plan->boundaries[segment]/'
 exit "$failed"

@@ -1,14 +1,23 @@
-/* Newton's method on the NDT score: one scan, one guess, one pose.
+/** @file
+ * Alignment of a scan with a map: one scan, one guess, one pose.
  *
- * Variants (see README for what they measure on real drives):
- *  - robust: -H is eigen-decomposed and |lambda| used (saddle-free Newton), metres and radians are capped
- *    separately, Armijo backtracking with at most four trials, coarse-to-fine levels, best pose kept.
- *  - autoware: the step rule of Autoware's ndt_scan_matcher, for comparison: fixed clamp of the mixed
- *    norm, whole step flipped where it points downhill, no line search, one level.
+ * Newton's method maximises the NDT score (Magnusson 2009, eq. 6.9) over the six coordinates of the pose;
+ * ndt/newton.h describes it. Two variants:
+ *  - NDT_ROBUST: saddle-free Newton steps, capped in metres and radians, with a short line search, on levels from
+ *    coarse to fine. The best pose is kept, and directions that the scan does not observe stay at the guess.
+ *  - NDT_AUTOWARE: the step rule of Autoware's ndt_scan_matcher, for comparison: the whole step with the clamped
+ *    mixed norm, reversed where it points downhill, no line search, the finest level only.
  *
- * Threads: an aligner is used by one thread at a time. Allocates at create and when a scan is larger than
- * any before; never per iteration. Determinism: same inputs, same backend: bit-equal results; the clock
- * is only read to write timings and, when a deadline is set, to stop. */
+ *     struct ndt_aligner *aligner;
+ *     ndt_align_params_default(&params);
+ *     ndt_cpu_backend.open(&backend, &config, &err);
+ *     ndt_aligner_create(&aligner, backend, &err);
+ *     ndt_aligner_set_map(aligner, map, &err);
+ *     ndt_align(aligner, &params, scan, &T_map_guess, &result, &err);
+ *
+ * Threads: an aligner is used by one thread at a time. Memory: allocates in ndt_aligner_create and when a scan or a
+ * batch is larger than any before; never per iteration. Determinism: the same inputs on the same backend give
+ * bit-equal results; the clock is read for timings and, where a deadline is set, to stop. */
 #ifndef NDT_ALIGN_H
 #define NDT_ALIGN_H
 
@@ -22,164 +31,193 @@
 extern "C" {
 #endif
 
+/** What became of a scan. */
 enum ndt_outcome {
     NDT_CONVERGED,
-    NDT_ITERATION_LIMIT,
-    NDT_DEADLINE,   /* stopped in time with the best pose so far */
-    NDT_DROPPED,    /* never aligned: the queue was full */
-    NDT_REJECTED,   /* the scan could not be used */
-    NDT_LOW_SCORE,  /* aligned, but the score says it is not to be trusted */
-    NDT_DEGENERATE, /* aligned, but too few matches to determine a pose */
-    NDT_NO_MAP,
-    NDT_NO_GUESS, /* no initial pose yet */
-    NDT_OFF_MAP,  /* not one point met a voxel */
+    NDT_ITERATION_LIMIT, /**< not converged; the best pose so far */
+    NDT_DEADLINE,        /**< stopped in time; the best pose so far */
+    NDT_DROPPED,         /**< not aligned: the queue was full */
+    NDT_REJECTED,        /**< not aligned: the scan could not be used */
+    NDT_LOW_SCORE,       /**< aligned, but the score is too low to trust the pose */
+    NDT_DEGENERATE,      /**< aligned, but too few points matched to determine a pose */
+    NDT_NO_MAP,          /**< not aligned */
+    NDT_NO_GUESS,        /**< not aligned: no initial pose yet */
+    NDT_OFF_MAP,         /**< no point met a voxel */
     NDT_OUTCOME_COUNT
 };
-const char *ndt_outcome_name(enum ndt_outcome outcome); /* "converged", "iteration_limit", ... */
 
-/* One level of the coarse-to-fine chain and when to leave it. */
+/** "converged", "iteration_limit", ...; "unknown" for other numbers. */
+const char *ndt_outcome_name(enum ndt_outcome outcome);
+
+/** One level of the coarse-to-fine chain. */
 struct ndt_align_level {
-    double leaf_m;
+    double leaf_m; /**< edge of the voxels; the map must have this level */
     enum ndt_neighbours neighbours;
 };
 
+/** Parameters of an alignment; ndt_align_params_default gives the values in brackets. */
 struct ndt_align_params {
-    enum ndt_variant variant;
-    size_t level_count;
-    struct ndt_align_level levels[NDT_MAX_LEVELS]; /* from coarse to fine; leaves present in the map */
-    int max_iterations;                            /* over all levels, 30 */
-    /* robust */
-    double step_limit_m, step_limit_rad;                     /* 0.75 m, 3 deg */
-    double eigenvalue_floor;                                 /* 1e-6 of the largest */
-    double coarse_stop_m, coarse_stop_rad, coarse_stop_gain; /* 5 cm, 0.2 deg, 1e-4 */
-    double fine_stop_m, fine_stop_rad, fine_stop_gain;       /* 5 mm, 0.05 deg, 1e-6 */
-    int max_line_search_steps;                               /* step lengths tried per iteration, 2 */
-    /* autoware */
-    double trans_epsilon; /* 0.01 */
-    double step_size;     /* 0.1 */
-    /* judgement */
-    double score_threshold;       /* normalised NVTL times match ratio below which: low_score. 0.35: at 1 m right
-                                     poses have 0.44 and more, wrong ones up to 0.42, mostly below 0.3 */
-    double min_match_ratio;       /* below: degenerate */
-    double weak_eigenvalue_ratio; /* directions with less than this part of the best one's information are weak:
-                                     reported, and the guess is kept there; 0.0125 */
-    double covariance_scale;      /* multiplies the Laplace covariance: the points of a scan are not independent.
-                                     10: mean squared error over variance on KITTI 0005 was 8 to 13 */
-    /* Regularisation as in Autoware: gnss_scale * pairs * e^2 is taken off the score, e the distance from the pose
-     * to the position along the heading. Score, transform probability and covariance then include it; along the
-     * heading a weak direction is not held at the guess. */
+    enum ndt_variant variant; /**< [NDT_ROBUST] */
+    size_t level_count;       /**< [3] */
+    /** From coarse to fine [4 m direct7, 2 m direct7, 1 m radius]. */
+    struct ndt_align_level levels[NDT_MAX_LEVELS];
+    int max_iterations; /**< over all levels [30] */
+
+    double step_limit_m, step_limit_rad; /**< robust: longest step [0.75 m, 3 deg] */
+    double eigenvalue_floor;             /**< robust: smallest curvature, relative to the largest [1e-6] */
+    /** robust: a coarse level ends after a step below both sizes or a relative gain below this one
+     * [5 cm, 0.2 deg, 1e-4] */
+    double coarse_stop_m, coarse_stop_rad, coarse_stop_gain;
+    double fine_stop_m, fine_stop_rad,
+        fine_stop_gain;        /**< robust: the same for the finest [5 mm, 0.05 deg, 1e-6] */
+    int max_line_search_steps; /**< robust: step lengths tried per iteration [2] */
+
+    double trans_epsilon; /**< autoware: converged after a step shorter than this [0.01] */
+    double step_size;     /**< autoware: longest step, metres and radians mixed [0.1] */
+
+    /** Below this nvtl_normalized * match_ratio the outcome is NDT_LOW_SCORE [0.35]. With leaves of 1 m right poses
+     * have 0.44 and more; wrong ones have up to 0.42, mostly below 0.3. */
+    double score_threshold;
+    double min_match_ratio; /**< below this match ratio the outcome is NDT_DEGENERATE [0.1] */
+    /** Directions with less than this part of the information of the best one are weakly observed: they are
+     * reported, and the guess is kept along them [0.0125]. */
+    double weak_eigenvalue_ratio;
+    /** Multiplies the Laplace covariance, because the points of a scan are not independent [10]: the mean squared
+     * error over the unscaled variance was 8 to 13 on KITTI 0005. */
+    double covariance_scale;
+
+    /** Regularisation by a position, as in Autoware: gnss_scale * pairs * e^2 is subtracted from the score, where e
+     * is the distance from the pose to the position along the heading. Score, transform probability and covariance
+     * then include it; a weak direction along the heading is not kept at the guess. [0: off] */
     int has_gnss;
-    double gnss_position_m[3]; /* in the map, height unused */
-    double gnss_scale;         /* 0.01 */
-    /* Real time: stop before this much time has passed since `ndt_align` began; 0 = never. */
-    double deadline_s;
+    double gnss_position_m[3]; /**< in the map frame; the height is not used */
+    double gnss_scale;         /**< [0.01] */
+
+    double deadline_s; /**< stop before this much time has passed since ndt_align was called; 0: never [0] */
 };
+
+/** Sets the defaults. */
 void ndt_align_params_default(struct ndt_align_params *params);
 
+/** Most iterations that a trace holds. */
 #define NDT_MAX_ITERATIONS 512
 
-/* One row of the timing dump. The columns of the file come from the table in timing.h. */
+/** One iteration of the trace. */
 struct ndt_iteration {
-    int32_t iteration;
-    int32_t level;
-    int32_t evaluations; /* made since the last row: trials of this step, and the one that opened the level */
-    double score;        /* at the pose the iteration starts from */
+    int32_t iteration;   /**< from 0 */
+    int32_t level;       /**< index into the levels of the map */
+    int32_t evaluations; /**< since the iteration before, with the one that opens a level */
+    double score;        /**< at the pose where the iteration starts */
     double gradient_norm;
-    double hessian[21]; /* there, upper triangle */
-    double step_m, step_rad;
-    double matched, pairs;
+    double hessian[21];      /**< there; upper triangle by rows */
+    double step_m, step_rad; /**< of the step taken; 0 where none was acceptable */
+    double matched, pairs;   /**< see struct ndt_eval */
     double eval_us, solve_us, kernel_us;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
-    struct ndt_pose T_map_sensor; /* after the step */
+    struct ndt_pose T_map_sensor; /**< after the step */
 };
 
-/* All at the final pose, on the finest level. */
+/** Scores of the final pose, on the finest level. */
 struct ndt_scores {
-    double transform_probability; /* score / N, all N points */
-    double nvtl;                  /* mean over matched points of the best voxel's score */
-    double nvtl_normalized;       /* nvtl / -d1, in [0, 1]: comparable between leaf sizes */
-    double match_ratio;           /* matched / N */
-    double coverage;              /* part of 32 azimuth sectors around the sensor that hold a point near a voxel */
+    double transform_probability; /**< score over the number of all points */
+    double nvtl;                  /**< nearest voxel transformation likelihood: mean over the matched points */
+    double nvtl_normalized;       /**< nvtl / -d1, in [0, 1]: comparable between leaf sizes */
+    double match_ratio;           /**< matched points over all points */
+    double coverage;              /**< part of 32 azimuth sectors around the sensor with a point near a voxel */
 };
 
+/** Result of an alignment. */
 struct ndt_align_result {
     enum ndt_outcome outcome;
-    char reason[96]; /* one line, empty for converged */
-    struct ndt_pose T_map_sensor;
-    int has_covariance;
-    double covariance[36]; /* row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame, rotations about
-                              the axes of the map at the sensor */
-    int weak_count;        /* weakly observed directions, unit six-vectors in the same order */
-    double weak_axes[3][6];
+    char reason[96];              /**< one line; empty for NDT_CONVERGED */
+    struct ndt_pose T_map_sensor; /**< the guess where nothing was aligned */
+    int has_covariance;           /**< 0 where the score is not at a maximum */
+    /** Row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame; rotations about the axes of the map at the sensor.
+     */
+    double covariance[36];
+    int weak_count;         /**< weakly observed directions, 0 .. 3 */
+    double weak_axes[3][6]; /**< unit vectors in the order of the covariance */
     struct ndt_scores scores;
     int iterations;
     int evaluations;
-    int oscillation;  /* longest run of reversing steps; above 10 the pose is doubtful */
-    size_t points;    /* of the scan that was aligned */
-    double align_us;  /* everything in ndt_align */
-    double upload_us; /* the part of it that hands the scan to the backend */
+    int oscillation;  /**< longest run of reversing steps; above 10 the pose is doubtful */
+    size_t points;    /**< of the scan that was aligned */
+    double align_us;  /**< duration of the whole call */
+    double upload_us; /**< the part of it that hands the scan to the backend */
 };
 
+/** Aligns scans with one map on one backend. */
 struct ndt_aligner;
+
+/** Creates an aligner without a map. Borrows the backend, which must outlive the aligner. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_create(struct ndt_aligner **out, struct ndt_backend *backend,
-                                                  struct ndt_error *err); /* borrows the backend */
+                                                  struct ndt_error *err);
+/** Does not close the backend. `aligner` may be NULL. */
 void ndt_aligner_destroy(struct ndt_aligner *aligner);
-/* Checks that the map has the levels of `params` and hands it to the backend. */
+
+/** Hands the map to the backend and keeps a reference. On failure the aligner keeps the map before. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map,
                                                    struct ndt_error *err);
-/* The same without waiting, between scans, to be called until *taken is 1; the map before is used until then. At
- * once where the backend does not offer it, and where there is no map yet: there is nothing to go on with. On
- * failure the offer is forgotten. See ndt_backend_ops.offer_map. */
+/** The same without waiting. Call it with the same map between scans until *taken is 1; until then the map before
+ * is used. Where the backend cannot, and where there is no map yet, the map is set at once. After a failure the
+ * transfer is cancelled. See ndt_backend_ops.set_map_async. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map_async(struct ndt_aligner *aligner, struct ndt_map *map,
                                                          int *taken, struct ndt_error *err);
-/* What things take here: fixed_us + point_us * points of the scan. Bounds the iterations where a deadline is set,
- * and nothing else. All zero: not known. */
+
+/** Duration of a part of an alignment: fixed_us + point_us * points of the scan. All zero: not known. */
 struct ndt_cost {
     double fixed_us, point_us;
 };
+/** Expected durations. They bound the iterations where a deadline is set, and affect nothing else. */
 struct ndt_align_costs {
-    struct ndt_cost levels[NDT_MAX_LEVELS]; /* one evaluation on each level of the map, from coarse to fine */
-    struct ndt_cost assess;                 /* what comes after the last one */
+    struct ndt_cost levels[NDT_MAX_LEVELS]; /**< one evaluation on each level of the map, from coarse to fine */
+    struct ndt_cost assess;                 /**< what comes after the last evaluation */
 };
-/* From now on alignments expect these costs; what they really take corrects them. Without this the first scans
- * under a tight deadline have nothing to go by, nor has one with far more points than the scans before. */
+/** Sets the expected costs; measured ones replace them. Without this nothing bounds the first evaluations of the
+ * first scans under a tight deadline, nor those of a scan with far more points than the scans before. */
 void ndt_aligner_set_costs(struct ndt_aligner *aligner, const struct ndt_align_costs *costs);
-/* What they took lately, as fixed_us, for scans like the last one; 0 for levels that were not used. */
+/** Costs measured with scans like the last one, as fixed_us; 0 for levels that were not used. */
 void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs *out);
-/* scan: sensor frame, relative to its own origin (0). T_map_guess: in map coordinates (absolute, double).
- * A status other than NDT_OK means that nothing could be computed; `out` then holds the guess. */
+
+/** Aligns `scan` (sensor frame; its origin is ignored) from the guess, which is absolute in the map frame. The
+ * levels of `params` must exist in the map (NDT_ERR_ARGUMENT). A status other than NDT_OK means that nothing could
+ * be computed; `out` then holds the guess. */
 NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                                          struct ndt_align_result *out, struct ndt_error *err);
-/* ndt_align of what ndt_preprocess would make of `raw`, preprocessed by the backend: bit for bit the same scan.
- * front: from ndt_preprocess_plan_set; raw NULL: the scan of the call before with the motion of
- * ndt_front_set_again. out->upload_us is what handing over the raw scan took; the preprocessing itself is part of
- * out->align_us. NDT_ERR_UNSUPPORTED: the backend cannot, or its device was lost; nothing was computed, and the
- * caller goes the host's way. A scan of which no point is left ends as NDT_REJECTED. */
+
+/** ndt_align of the scan that ndt_preprocess makes of `raw`, preprocessed by the backend: bit for bit the same
+ * scan.
+ *
+ * plan: from ndt_preprocess_plan_set. raw NULL: the scan of the call before, with the motion of
+ * ndt_preprocess_plan_set_motion. out->upload_us is the time to hand over the raw scan; preprocessing is part of
+ * out->align_us. A scan of which no point is left ends as NDT_REJECTED. NDT_ERR_UNSUPPORTED: the backend cannot
+ * preprocess, or its device was lost; nothing was computed, and the caller preprocesses on the host. */
 NDT_MUST_CHECK enum ndt_status ndt_align_raw(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                              const struct ndt_preprocess_plan *plan, const struct ndt_cloud *raw,
                                              const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
                                              struct ndt_error *err);
-/* Most raw points that ndt_align_raw takes; 0: it is of no use with this backend. */
+/** Most raw points that ndt_align_raw takes; 0: the backend does not preprocess. */
 size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner);
-/* Many at once: scans that wait in a queue, or guesses for one scan. Where the backend has searches (see
- * ndt/backend.h) they run together, otherwise one after the other; either way each result is bit for bit that of
- * ndt_align alone. params->deadline_s is for all together, and what upload_us and align_us of each result tell.
- * Items with the same `scan` pointer share its upload. Leaves no trace. Allocates when a batch is larger than any
- * before. */
+
+/** One of many alignments. Items with the same `scan` pointer share its upload. */
 struct ndt_align_item {
     const struct ndt_cloud *scan;
     struct ndt_pose T_map_guess;
 };
+/** Many alignments at once: scans from a queue, or several guesses for one scan. They run together where the
+ * backend solves on its device (see ndt_backend_ops.solve), otherwise one after the other; each result is bit for
+ * bit that of ndt_align. params->deadline_s, upload_us and align_us are for all of them together. Leaves no trace.
+ */
 NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                                const struct ndt_align_item *items, size_t count,
                                                struct ndt_align_result *out, struct ndt_error *err);
-/* How many of a batch run together; 1: one after the other. */
-size_t ndt_aligner_batch_size(const struct ndt_aligner *aligner);
-/* The rows of the last ndt_align; borrowed until the next one. */
+
+/** The iterations of the last ndt_align or ndt_align_raw; borrowed until the next call. */
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count);
-/* Evaluates again where row `iteration` of the trace started from, and writes what lies between points and sums;
- * see ndt_backend_ops.dump. NDT_ERR_LIMIT: there is no such row; NDT_ERR_UNSUPPORTED: the backend keeps nothing. */
+/** Evaluates again where iteration `iteration` of the trace started and writes the intermediate values of each
+ * point; see ndt_backend_ops.dump. NDT_ERR_LIMIT: there is no such iteration. NDT_ERR_UNSUPPORTED: the backend
+ * keeps no intermediate values. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, FILE *file,
                                                 struct ndt_error *err);
 

@@ -1,11 +1,14 @@
-/* What a compute backend must offer: five functions. Newton's method exists once, above `eval`.
+/** @file
+ * The interface of compute backends: a table of operations.
  *
  * A backend evaluates the NDT score of a scan at a pose against one level of a map, with first and second
- * derivatives (Magnusson 2009, eq. 6.9-6.13), as 31 sums in double.
+ * derivatives (Magnusson 2009, eq. 6.9-6.13), as 31 sums in double. Newton's method exists once, above `eval`. A
+ * backend provides six functions (probe, open, close, set_map, set_scan, eval); everything else is optional and
+ * NULL where it is missing.
  *
- * Threads: a backend is used by one thread at a time. Determinism: the same backend on the same machine
- * gives bit-equal sums for the same inputs, for any number of worker threads. After set_scan has seen
- * its largest scan nothing allocates. */
+ * Threads: an open backend is used by one thread at a time. Determinism: the same backend on the same machine gives
+ * bit-equal sums for the same inputs, for any number of worker threads. Memory: allocates in open, in set_map and
+ * when a scan is larger than any before. */
 #ifndef NDT_BACKEND_H
 #define NDT_BACKEND_H
 
@@ -15,136 +18,165 @@
 
 #include "ndt/cloud.h"
 #include "ndt/eval.h"
-#include "ndt/preprocess_plan.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
+#include "ndt/preprocess_plan.h"
 #include "ndt/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/** How a backend is opened; ndt_backend_config_default gives the values in brackets. */
 struct ndt_backend_config {
-    int threads;       /* 0: min(cores, 4) */
-    double spin_us;    /* how long idle workers spin before they sleep; default 100 */
-    int pin_threads;   /* 1: worker i stays on the i-th allowed core */
-    const char *isa;   /* "auto", "baseline", "avx2", "avx512", "neon"; NULL = $NDT_CPU_ISA, else auto */
-    size_t max_points; /* scans beyond are refused with NDT_ERR_LIMIT; default 1 << 20 */
+    int threads;       /**< 0: one per core, at most 4 [0] */
+    double spin_us;    /**< how long idle workers spin before they sleep [100] */
+    int pin_threads;   /**< 1: worker i stays on the i-th allowed core [1] */
+    const char *isa;   /**< "auto", "baseline", "avx2", "avx512", "neon"; NULL: $NDT_CPU_ISA, else auto */
+    size_t max_points; /**< larger scans are refused with NDT_ERR_LIMIT [1 << 20] */
     /* Backends on devices only. */
-    const char *pipeline; /* one of ops->pipelines; NULL or "auto": the first */
-    int device;           /* index, 0 .. */
-    int preprocess;       /* 1: with memory for `front`, where the pipeline has searches; else without */
+    const char *pipeline; /**< one of ops->pipelines; NULL or "auto": the first */
+    int device;           /**< index, from 0 */
+    int preprocess;       /**< 1: reserve memory for ops->preprocess, where the pipeline solves on the device */
 };
 
+/** Sets the defaults. */
 void ndt_backend_config_default(struct ndt_backend_config *config);
 
-/* What evaluations cost besides time; counted, not claimed. */
+/** What evaluations cost besides time, counted since open. */
 struct ndt_backend_counters {
     uint64_t evaluations;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
     uint64_t h2d_copies, d2h_copies;
-    double kernel_us; /* time on the device; for the CPU equal to the wall time of eval */
+    double kernel_us; /**< time on the device; on the CPU the wall time of eval */
 };
 
-/* What an evaluation on a device costs without its work; medians [us], each with the wait for it. */
+/** Cost of an evaluation on a device without its work: medians [us], each including the wait for it. */
 struct ndt_overheads {
-    double copies_us;      /* 24 bytes up, the sums down */
-    double launch_us;      /* one kernel that does nothing, started and waited for */
-    double queue_us;       /* the part of it that the host spends to queue the kernel */
-    double synchronise_us; /* a wait when there is nothing to wait for */
+    double copies_us;      /**< 24 bytes to the device and the sums back */
+    double launch_us;      /**< one empty kernel, launched and waited for */
+    double queue_us;       /**< the part of it that the host spends to queue the kernel */
+    double synchronise_us; /**< a wait when there is nothing to wait for */
 };
 
-/* One search of a call to `search`: what it starts from, and what came of it. */
+/** One solve of a call of ndt_backend_ops.solve. */
 struct ndt_solve_item {
-    uint32_t scan;            /* number of it in the last set_scans */
-    int32_t row_capacity;     /* of `rows`; 0: not wanted */
-    int32_t row_count;        /* out: how many were written; a device may keep fewer than there were */
-    struct ndt_newton newton; /* in: guess, R0 and levers; out: the answer */
-    double coverage;          /* out; see struct ndt_scores */
-    uint32_t points;          /* out: of the scan */
-    struct ndt_newton_row *rows;
+    uint32_t scan;               /**< in: its index in the last set_scans */
+    int32_t row_capacity;        /**< in: of `rows`; 0: no trace wanted */
+    int32_t row_count;           /**< out: rows written; a device may keep fewer than there were */
+    struct ndt_newton newton;    /**< in: guess, R0 and rotation scales; out: the answer */
+    double coverage;             /**< out: see struct ndt_scores */
+    uint32_t points;             /**< out: of the scan */
+    struct ndt_newton_row *rows; /**< out: the trace */
 };
 
-struct ndt_backend; /* each backend's own; starts with a pointer to its ops */
+/** Defined by each backend; begins with a pointer to its operations. */
+struct ndt_backend;
 
+/** The operations of a backend. */
 struct ndt_backend_ops {
     const char *name;
-    const char *about; /* one line */
-    /* NDT_OK, or NDT_ERR_UNSUPPORTED and one line why not. */
+    const char *about; /**< one line */
+
+    /** @name Required
+     * @{ */
+    /** NDT_OK, or NDT_ERR_UNSUPPORTED with the reason in one line. */
     enum ndt_status (*probe)(struct ndt_error *why);
+    /** Opens the backend; on failure *out is NULL. */
     enum ndt_status (*open)(struct ndt_backend **out, const struct ndt_backend_config *config,
                             struct ndt_error *err);
+    /** `backend` may be NULL. */
     void (*close)(struct ndt_backend *backend);
-    /* Keeps a reference to the map until the next one or close. After NDT_ERR_LIMIT the map before stays. */
+    /** Keeps a reference to the map until the next call or close. After NDT_ERR_LIMIT the map before stays. */
     enum ndt_status (*set_map)(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err);
-    /* Copies the points (count, x_m, y_m, z_m; the cloud's origin is ignored). Non-finite points match nothing. */
+    /** Copies the points (count, x_m, y_m, z_m; the origin is ignored). Points that are not finite match nothing.
+     */
     enum ndt_status (*set_scan)(struct ndt_backend *backend, const struct ndt_cloud *scan, struct ndt_error *err);
+    /** Evaluates the score and its derivatives of the scan against the map. */
     enum ndt_status (*eval)(struct ndt_backend *backend, const struct ndt_eval_request *request,
                             struct ndt_eval *out, struct ndt_error *err);
-    /* Optional from here on. */
+    /** @} */
+
+    /** @name Optional: information
+     * @{ */
+    /** What evaluations have cost so far. */
     void (*counters)(const struct ndt_backend *backend, struct ndt_backend_counters *out);
-    /* One line: variant, threads, device. */
+    /** One line: variant, threads, device. */
     void (*describe)(const struct ndt_backend *backend, char *text, size_t size);
-    /* Names for config->pipeline, the default first, NULL after the last. */
+    /** Names for config->pipeline, the default first, NULL after the last. */
     const char *const *pipelines;
-    /* What would be allocated for this configuration, in lines. Needs no open backend and no device. */
+    /** What would be allocated for this configuration, in lines. Needs neither an open backend nor a device. */
     void (*plan)(const struct ndt_backend_config *config, char *text, size_t size);
-    /* Evaluates and writes what lies between points and sums, one line of CSV per point. NDT_ERR_UNSUPPORTED where
-     * the pipeline keeps nothing; whether the file took it is for the caller to see. */
+    /** Evaluates and writes the intermediate values of each point as one line of CSV. NDT_ERR_UNSUPPORTED where the
+     * pipeline keeps none. The caller checks the file for write errors. */
     enum ndt_status (*dump)(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                             struct ndt_error *err);
-    /* Whole searches without the host between evaluations, for pipelines that keep them on the device. Together or
-     * not at all; solve_limit says whether the backend, as it was opened, has them.
-     *
-     * Most searches that one call takes; 0: none. */
+    /** @} */
+
+    /** @name Optional: whole solves on the device
+     * All three or none. The host does not take part between evaluations.
+     * @{ */
+    /** Most solves that one call takes; 0: the backend, as it was opened, does not solve. */
     size_t (*solve_limit)(const struct ndt_backend *backend);
-    /* In place of set_scan: scans 0 .. count - 1 as they came from the sensor; a search turns its own by newton.R0.
-     * Copies the points. NDT_ERR_LIMIT: together more than config.max_points, each rounded up to whole blocks. */
+    /** In place of set_scan: copies scans 0 .. count - 1 as the sensor measured them; each solve rotates its own by
+     * newton.R0. NDT_ERR_LIMIT: together, each rounded up to whole blocks, more than config.max_points. */
     enum ndt_status (*set_scans)(struct ndt_backend *backend, const struct ndt_cloud *const *scans, size_t count,
                                  struct ndt_error *err);
-    /* Runs all of them at once; each comes out bit for bit as if it had been alone. until_us: by ndt_clock_us, when
-     * those that are not done give up; 0: never. A scan without points ends as off the map. NDT_ERR_UNSUPPORTED:
-     * look at solve_limit again, the device was lost and replaced. */
+    /** Runs all solves at once; each result is bit for bit that of the solve alone. until_us, by ndt_clock_us: when
+     * unfinished solves give up; 0: never. A scan without points ends as NDT_STOP_OFF_MAP. NDT_ERR_UNSUPPORTED: the
+     * device was lost and replaced; ask solve_limit again. */
     enum ndt_status (*solve)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
                              struct ndt_solve_item *items, size_t count, double until_us, struct ndt_error *err);
-    /* Preprocessing without the host. Together or not at all, and only beside `search`.
-     *
-     * Most raw points that `front` takes; 0: the backend, as it was opened, has none. */
+    /** @} */
+
+    /** @name Optional: preprocessing on the device
+     * All three or none, and only where the backend solves.
+     * @{ */
+    /** Most raw points that `preprocess` takes; 0: the backend, as it was opened, does not preprocess. */
     size_t (*preprocess_limit)(const struct ndt_backend *backend);
-    /* In place of set_scans: scan 0 becomes what ndt_preprocess would have made of `raw`, bit for bit. Copies the
-     * points. Does not wait: how many points are left, and with them the levers of the searches
-     * (newton.rotation_scale_m and inverse_rotation_scale of items that follow are not read), is known to the
-     * device only and comes back with the search. For `search` only: `eval` sees a scan without points.
-     * NDT_ERR_LIMIT: more than preprocess_limit; NDT_ERR_UNSUPPORTED: look at preprocess_limit again. */
+    /** In place of set_scans: copies `raw` and makes of it, as scan 0, bit for bit what ndt_preprocess makes. Does
+     * not wait. The number of points left is known to the device only and comes back with the solve; the rotation
+     * scales of the items are computed there (newton.rotation_scale_m and inverse_rotation_scale are not read). For
+     * `solve` only: `eval` sees a scan without points. NDT_ERR_LIMIT: more than preprocess_limit.
+     * NDT_ERR_UNSUPPORTED: ask preprocess_limit again. */
     enum ndt_status (*preprocess)(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
                                   const struct ndt_cloud *raw, struct ndt_error *err);
-    /* The points of the last `front` as ndt_preprocess_again would move them; `front` went through
-     * ndt_front_set_again. NDT_ERR_UNSUPPORTED: there are none, or the device was lost and with it those. */
+    /** Moves the points of the last `preprocess` as ndt_preprocess_again does; `plan` went through
+     * ndt_preprocess_plan_set_motion. NDT_ERR_UNSUPPORTED: there are no such points, or they were lost with the
+     * device. */
     enum ndt_status (*preprocess_again)(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
                                         struct ndt_error *err);
-    /* Measures over so many rounds; counts them in the counters as well. */
+    /** @} */
+
+    /** @name Optional: measuring, and changing the map while matching
+     * @{ */
+    /** Measures over `rounds` rounds, which the counters include. */
     enum ndt_status (*overheads)(struct ndt_backend *backend, int rounds, struct ndt_overheads *out,
                                  struct ndt_error *err);
-    /* set_map without waiting, for maps that come while scans are matched: begins or goes on with the upload of
-     * `map`, a bounded part of it per call, and returns; call it with the same map between scans until *taken is 1.
-     * Until then everything is computed on the map before, from then on with the results that set_map would have
-     * led to. Holds a reference meanwhile. Another map than the last offered one, or set_map, ends what was on its
-     * way; NULL or the map in use is taken at once. Allocates when the map is larger than those before. Both maps
-     * have to fit on the device: where they do not, it says so once on stderr and does what set_map does, the old
-     * map first. After an error the offer is forgotten and errors are those of set_map; *taken is 0 then. */
+    /** set_map without waiting, for maps that change while scans are matched.
+     *
+     * Starts or continues the upload of `map`, a bounded part of it per call; call it with the same map between
+     * scans until *taken is 1. Until then everything is computed on the map before, afterwards as after set_map.
+     * Holds a reference meanwhile. Another map than in the last call, or set_map, cancels the upload; NULL or the
+     * map in use is taken at once. Allocates where the map is larger than those before. Both maps have to fit on
+     * the device: where they do not, a line on stderr says so once and the old map goes first, as in set_map.
+     * Errors are those of set_map; the upload is then cancelled and *taken is 0. */
     enum ndt_status (*set_map_async)(struct ndt_backend *backend, struct ndt_map *map, int *taken,
                                      struct ndt_error *err);
+    /** @} */
 };
 
+/** The common begin of every backend. */
 struct ndt_backend {
     const struct ndt_backend_ops *ops;
 };
 
-/* Backends of the core library. */
-extern const struct ndt_backend_ops ndt_cpu_backend;       /* float, SIMD, threads */
-extern const struct ndt_backend_ops ndt_reference_backend; /* plain double, one thread, slow: the truth for tests */
+/** The backends of the core library. */
+extern const struct ndt_backend_ops ndt_cpu_backend; /**< float, SIMD, threads */
+extern const struct ndt_backend_ops
+    ndt_reference_backend; /**< plain double, one thread, slow: ground truth of tests */
 
-/* Comma-separated CPU variants compiled in and runnable here, such as "baseline,avx2,avx512". */
+/** Comma-separated CPU variants that are compiled in and run here, such as "baseline,avx2,avx512". */
 void ndt_cpu_variants(char *text, size_t size);
 
 #ifdef __cplusplus

@@ -1,9 +1,11 @@
-/* A monotonic clock for timings and deadlines; never an input to the mathematics. */
+/** @file
+ * A monotonic clock for timings and deadlines; never an input of the mathematics. */
 #ifndef NDT_CLOCK_H
 #define NDT_CLOCK_H
 
 #include <time.h>
 
+/** Microseconds since an arbitrary moment. */
 static inline double ndt_clock_us(void)
 {
     struct timespec t;

@@ -1,25 +1,32 @@
-/* Newton's method on the NDT score as a machine that is fed: it says where it wants the score evaluated, is given
- * the sums, and says where next, until it wants nothing more.
+/** @file
+ * Newton's method on the NDT score, as a resumable state machine.
  *
- * Whoever has the sums drives it: a loop on the host for backends that evaluate (ndt_align), a kernel for the
- * pipelines that keep the whole search on the device. Both run the code of newton_steps.h, so the method exists
- * once.
+ * The solver says at which pose it needs the score (`query_pose`), is given the sums there, computes its next step,
+ * and repeats until it needs no further evaluation. The caller owns the loop: the host for backends that evaluate
+ * (ndt_align), a kernel for pipelines that solve on the device. Both run the code of ndt/newton_steps.h, so the
+ * method exists once.
  *
  *     ndt_newton_begin(&newton, &rules);
  *     while (newton.wants_eval) {
- *         evaluate at newton.ask on newton.level with newton.neighbours;
- *         ndt_newton_step(&newton, &rules, rows, capacity, &sums);    (or ndt_newton_give_up: no time left)
+ *         // evaluate at newton.query_pose on newton.level with newton.neighbours
+ *         ndt_newton_step(&newton, &rules, rows, capacity, &sums); // or ndt_newton_give_up: no time left
  *     }
  *
  * Variants:
- *  - robust: a Newton step where -H is safely positive definite, otherwise V |Lambda|^-1 V^T g of -H (saddle-free
- *    Newton, Dauphin et al. 2014): an ascent direction wherever the Hessian is indefinite. Metres and radians are
- *    capped separately, a step that is too long is cut by a cubic through both ends, the last small one is made
- *    without another evaluation. Coarse-to-fine levels, best pose kept, unobserved directions held.
- *  - autoware: the step rule of Autoware's ndt_scan_matcher, for comparison.
+ *  - NDT_ROBUST: a Newton step where -H is safely positive definite, otherwise V |Lambda|^-1 V^T g of -H
+ *    (saddle-free Newton, Dauphin et al. 2014): an ascent direction wherever the Hessian is indefinite. Metres
+ *    and radians are capped separately. A step without sufficient increase (Armijo; Nocedal & Wright, section
+ *    3.1) is shortened at the maximum of a cubic through both ends (section 3.5), max_line_search_steps lengths
+ *    in all. The last, small step of a level is made without evaluating it. Levels from coarse to fine; the best
+ *    pose is kept; directions that the scan does not observe stay at the guess.
+ *  - NDT_AUTOWARE: the step rule of Autoware's ndt_scan_matcher, for comparison.
  *
- * Plain data throughout, no pointers: a machine can be copied to a device and back between any two calls. Pure
- * functions: no clock, no allocation; same inputs, same bits (on a device: the last digits may differ). */
+ * Coordinates: p = (tx, ty, tz, a, b, c), x_map = Rx(a) Ry(b) Rz(c) x + t with t relative to the origin of the map
+ * [m] and angles in rad. For NDT_ROBUST the scan is rotated by the guess beforehand (R0), so the angles start at
+ * zero: no gimbal lock whatever the attitude of the vehicle, and each angle turns nearly about an axis of the map.
+ *
+ * Plain data without pointers: a solver can be copied to a device and back between any two calls. Pure functions:
+ * no clock, no allocation; the same inputs give the same bits (on a device the last digits may differ). */
 #ifndef NDT_NEWTON_H
 #define NDT_NEWTON_H
 
@@ -31,105 +38,126 @@
 extern "C" {
 #endif
 
+/** The step rule. */
 enum ndt_variant { NDT_ROBUST, NDT_AUTOWARE };
 
-/* Why a level, and in the end the search, stopped. */
-enum ndt_stop { NDT_STOP_CONVERGED, NDT_STOP_ITERATIONS, NDT_STOP_DEADLINE, NDT_STOP_OFF_MAP };
+/** Why the solver left a level and, in the end, why it stopped. */
+enum ndt_stop {
+    NDT_STOP_CONVERGED,
+    NDT_STOP_ITERATIONS, /**< the limit was reached */
+    NDT_STOP_DEADLINE,   /**< ndt_newton_give_up */
+    NDT_STOP_OFF_MAP     /**< no point met a voxel */
+};
 
-/* When to leave a level: after a step below both sizes, or a gain below this part of the score. */
+/** When to leave a level: after a step below both sizes, or a gain below this part of the score. */
 struct ndt_newton_limits {
     double step_m, step_rad, gain;
 };
 
-/* What holds for all searches of a call; see struct ndt_align_params. */
+/** What is common to all solves of a call; see struct ndt_align_params. */
 struct ndt_newton_rules {
-    int32_t variant;                                           /* enum ndt_variant */
-    int32_t level_count;                                       /* of the chain, from coarse to fine */
-    int32_t level[NDT_MAX_LEVELS], neighbours[NDT_MAX_LEVELS]; /* index into map->levels, enum ndt_neighbours */
-    int32_t max_iterations, max_line_search_steps;
-    double step_limit_m, step_limit_rad, eigenvalue_floor;
-    struct ndt_newton_limits coarse, fine;
-    double trans_epsilon, step_size;
+    int32_t variant;                       /**< enum ndt_variant */
+    int32_t level_count;                   /**< of the chain of levels, from coarse to fine */
+    int32_t level[NDT_MAX_LEVELS];         /**< index into map->levels */
+    int32_t neighbours[NDT_MAX_LEVELS];    /**< enum ndt_neighbours */
+    int32_t max_iterations;                /**< over all levels */
+    int32_t max_line_search_steps;         /**< step lengths tried per iteration */
+    double step_limit_m, step_limit_rad;   /**< longest step */
+    double eigenvalue_floor;               /**< smallest curvature, relative to the largest */
+    struct ndt_newton_limits coarse, fine; /**< fine: the last level of the chain */
+    double trans_epsilon, step_size;       /**< NDT_AUTOWARE only */
     double weak_eigenvalue_ratio;
     int32_t has_gnss;
-    double gnss_m[2]; /* x and y, relative to the origin of the map */
+    double gnss_m[2]; /**< x and y, relative to the origin of the map */
     double gnss_scale;
 };
 
-/* Directions that the scan does not observe, as unit steps of p in lever-scaled units. */
+/** Directions that the scan does not observe: unit steps of p with rotations in metres (see rotation_scale_m). */
 struct ndt_newton_weak {
     int32_t count;
     double axes[3][6];
 };
 
-/* One iteration: where it started and what came of it. */
+/** One iteration of the trace. */
 struct ndt_newton_row {
     int32_t level, neighbours;
-    int32_t evaluations;  /* made since the last row: trials of this step, and the one that opened the level */
-    double p[6];          /* where it started */
-    struct ndt_eval eval; /* there */
-    double step[6];       /* what was done; zero where no step was acceptable */
-    double took_us;       /* written by whoever drives: on a device since the row before, by the device's clock */
+    int32_t evaluations;  /**< since the row before: those of the line search, and the one that opens a level */
+    double p[6];          /**< where the iteration started */
+    struct ndt_eval eval; /**< there */
+    double step[6];       /**< taken; zero where no step was acceptable */
+    double took_us;       /**< not written here; on a device since the row before, by the clock of the device */
 };
 
-/* One search. The optimiser works on p relative to the map's origin; for `robust` the scan is turned by the guess
- * beforehand (R0), so that its angles start at zero: no gimbal lock whatever the attitude of the vehicle, and
- * rotation and translation keep their meaning. */
+/** One solve. */
 struct ndt_newton {
-    /* Given. */
-    double guess[6]; /* p of the guess */
-    double R0[9];    /* turns the scan before p moves it; row-major */
-    /* Lever arms of the turned points about the sensor, as symmetric matrices: sqrt(mean(|x|^2 I - x x^T)) and
-     * inverse. A rotation r moves the points by |rotation_scale_m r| on average: so rotations compare with
-     * translations. */
+    /** @name Input
+     * @{ */
+    double guess[6]; /**< p of the guess */
+    double R0[9];    /**< rotates the scan before p is applied; row-major */
+    /** Root mean square distance of the rotated points from the rotation axis, as the symmetric matrix
+     * sqrt(mean(|x|^2 I - x x^T)), and its inverse [1/m]: a rotation vector r [rad] moves the points by
+     * |rotation_scale_m r| on average. Makes rotations comparable with translations. */
     double rotation_scale_m[9], inverse_rotation_scale[9];
+    /** @} */
 
-    /* What it wants. */
-    int32_t wants_eval; /* 0: done */
-    int32_t level, neighbours;
-    double query_pose[6];
+    /** @name The next evaluation
+     * @{ */
+    int32_t wants_eval;        /**< 0: done */
+    int32_t level, neighbours; /**< index into map->levels, enum ndt_neighbours */
+    double query_pose[6];      /**< p where the score is needed */
+    /** @} */
 
-    /* What it has; the answer once it is done. */
-    int32_t stop; /* enum ndt_stop */
+    /** @name State; the answer once the solver is done
+     * @{ */
+    int32_t stop; /**< enum ndt_stop */
     int32_t evaluations;
-    int32_t row_count; /* iterations begun; the last one is closed unless wants_eval */
-    int32_t rows_closed;
-    int32_t oscillation; /* longest run of steps that reverse the one before */
-    double p[6];         /* where `eval` was taken, or a last step below the limits away from there */
-    struct ndt_eval eval;
-    struct ndt_newton_weak weak; /* found once the finest level has converged; robust only */
+    int32_t row_count;           /**< iterations begun; the last one is closed unless wants_eval */
+    int32_t rows_closed;         /**< iterations whose step is known */
+    int32_t oscillation;         /**< longest run of steps that reverse the one before */
+    double p[6];                 /**< where `eval` was taken, or one last step below the limits away from there */
+    struct ndt_eval eval;        /**< regularised */
+    struct ndt_newton_weak weak; /**< found once the finest level has converged; NDT_ROBUST only */
+    /** @} */
 
-    /* Between calls. */
-    int32_t phase, chain, line_search_step, holding, row_limit, row_evaluations, reversals;
-    int32_t downhill; /* steps of this level that lost score */
-    double trust;     /* part of the step caps that steps have kept to lately */
-    double d[6];      /* the step that is tried */
-    double alpha;     /* how much of it */
-    double best_p[6];
-    struct ndt_eval best;
-    double last_step_m[3];
+    /** @name Internal
+     * @{ */
+    int32_t phase;            /**< opening a level, in the line search, or done */
+    int32_t chain;            /**< position of the level in rules->level */
+    int32_t line_search_step; /**< lengths rejected in this iteration */
+    int32_t holding;          /**< 1: settling again with the weak directions held at the guess */
+    int32_t row_limit;        /**< iterations allowed */
+    int32_t row_evaluations;  /**< since the last row was closed */
+    int32_t reversals;        /**< length of the current run of reversing steps */
+    int32_t downhill;         /**< steps of this level that were made although they lost score */
+    double trust;             /**< part of the step limits in force */
+    double d[6];              /**< direction of the line search */
+    double alpha;             /**< part of d that is being evaluated */
+    double best_p[6];         /**< best pose of this level */
+    struct ndt_eval best;     /**< there */
+    double last_step_m[3];    /**< translation of the step before */
+    /** @} */
 };
 
-/* From the mean of x x^T over the finite points of the scan as it came (upper triangle); R0 is set. */
+/** Sets the rotation scales from the mean of x x^T [m^2] over the finite points of the scan as measured (upper
+ * triangle). Reads R0. */
 void ndt_newton_set_rotation_scale(struct ndt_newton *newton, const double second_m2[6]);
-/* guess, R0 and the levers are set. */
+
+/** Starts a solve. Reads guess, R0 and the rotation scales. */
 void ndt_newton_begin(struct ndt_newton *newton, const struct ndt_newton_rules *rules);
-/* sums: at newton->ask, as the backend gives them. rows: of the iterations, `capacity` of them (>= 1); the last one
- * is used again when they do not suffice. */
+
+/** Continues with the sums at newton->query_pose as the backend computed them, without regularisation.
+ * rows: receives the trace, `capacity` (>= 1) rows; the last one is overwritten where they do not suffice. */
 void ndt_newton_step(struct ndt_newton *newton, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
                      int32_t capacity, const struct ndt_eval *sums);
-/* No time for what it asks for: it ends with the best pose so far and NDT_STOP_DEADLINE. */
+
+/** Ends the solve without the evaluation it wants: with the best pose so far and NDT_STOP_DEADLINE. */
 void ndt_newton_give_up(struct ndt_newton *newton, struct ndt_newton_row *rows, int32_t capacity);
 
-/* What a position beside the scan adds to sums at newton->ask: -gnss_scale * pairs * e^2, e = (g - t) . h with the
- * heading h. ndt_newton_step does it. */
-void ndt_newton_regularize(const struct ndt_newton *newton, const struct ndt_newton_rules *rules,
-                           struct ndt_eval *eval);
-
-/* -H at newton->eval in lever-scaled units, upper triangle: the information about the pose. */
+/** The information about the pose: -H at newton->eval with rotations in metres, upper triangle. */
 void ndt_newton_information(const struct ndt_newton *newton, double upper[21]);
-/* x -> diag(I, M) x for a six-vector. */
-void ndt_newton_turn_rotation(const double M[9], const double in[6], double out[6]);
+
+/** Applies the 3x3 matrix M to the rotation part of a six-vector: out = diag(I, M) in. */
+void ndt_newton_transform_rotation(const double M[9], const double in[6], double out[6]);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,9 @@
-/* Private: the code behind ndt/newton.h, once, for gcc and nvcc. CUDA code defines NDT_DEVICE as __device__
- * before. No variable-length anything, no recursion, no library but math.h. */
+/** @file
+ * Private: the code behind ndt/newton.h, shared by gcc and nvcc.
+ *
+ * CUDA code defines NDT_DEVICE as __device__ before including it. No variable-length arrays, no recursion, no
+ * library but math.h. The callers are the functions of ndt/newton.h and the kernels: newton_begin, newton_step,
+ * newton_give_up. */
 #ifndef NDT_NEWTON_STEPS_H
 #define NDT_NEWTON_STEPS_H
 
@@ -8,21 +12,22 @@
 #include "ndt/newton.h"
 #include "ndt/small_matrix.h"
 
-/* Part of the predicted gain that a step has to bring (Armijo; Nocedal & Wright, section 3.1). */
+/** Part of the predicted gain that a step must achieve (Armijo; Nocedal & Wright, section 3.1). */
 #define NDT_ARMIJO 1e-4
-/* A level begins with steps up to this part of the caps. Steps that had to be cut shorten the caps of the next
- * ones, steps taken whole let them grow again. */
+/** A level begins with steps up to this part of the step limits. Steps that had to be shortened lower the limits of
+ * the next ones, steps taken whole raise them again. */
 #define NDT_TRUST_FIRST  0.25
 #define NDT_TRUST_GROWTH 1.5
 #define NDT_TRUST_LEAST  0.1
-/* A shorter trial is this part of the one before, at least and at most. */
+/** The next step length is this part of the one before, at least and at most. */
 #define NDT_CUT_LEAST 0.25
 #define NDT_CUT_MOST  0.5
-/* As often may a level go on downhill from where no trial was acceptable. */
+/** Steps per level that are made although no length was acceptable. */
 #define NDT_DOWNHILL_STEPS 4
-/* Pivots of -H below this part of their diagonal elements are looked at more closely. */
+/** Where a pivot of -H is below this part of its diagonal element, the eigenvalues are computed. */
 #define NDT_SAFE_PIVOT 1e-3
-/* The set of voxels within the radius jumps as points move: a small step may lose this part of the score. */
+/** The set of voxels within the radius changes abruptly as points move: a small step may lose this part of the
+ * score. */
 #define NDT_SLACK     5e-4
 #define NDT_SLACK_M   0.02
 #define NDT_SLACK_RAD (0.2 * 0.017453292519943295)
@@ -42,7 +47,7 @@ static inline NDT_DEVICE void copy6(double to[6], const double from[6])
 
 /* ---- what the scan observes ---- */
 
-static inline NDT_DEVICE void turn_rotation(const double M[9], const double in[6], double out[6])
+static inline NDT_DEVICE void transform_rotation(const double M[9], const double in[6], double out[6])
 {
     for (int i = 0; i < 3; i++) {
         out[i] = in[i];
@@ -50,7 +55,7 @@ static inline NDT_DEVICE void turn_rotation(const double M[9], const double in[6
     }
 }
 
-/* R A R^T, upper triangles. */
+/** R A R^T, upper triangles. */
 static inline NDT_DEVICE void rotate_symmetric3(const double R[9], const double A[6], double out[6])
 {
     const double full[9] = {A[0], A[1], A[2], A[1], A[3], A[4], A[2], A[4], A[5]};
@@ -69,12 +74,12 @@ static inline NDT_DEVICE void scale_information(const double M[9], const double 
     double full[36], half[36];
     unpack_symmetric6(hessian, full);
     for (int i = 0; i < 6; i++)
-        turn_rotation(M, full + 6 * i, half + 6 * i);
+        transform_rotation(M, full + 6 * i, half + 6 * i);
     for (int j = 0; j < 6; j++) {
         double column[6], turned[6];
         for (int i = 0; i < 6; i++)
             column[i] = half[6 * i + j];
-        turn_rotation(M, column, turned);
+        transform_rotation(M, column, turned);
         for (int i = 0; i < 6; i++)
             full[6 * i + j] = turned[i];
     }
@@ -83,8 +88,8 @@ static inline NDT_DEVICE void scale_information(const double M[9], const double 
             upper[at++] = -full[6 * i + j];
 }
 
-/* Whether the smallest eigenvalue is certainly above this part of the largest: that of A - ratio * bound * I is
- * positive. Most scans observe everything, and this costs a tenth of an eigen-decomposition. */
+/** Whether the smallest eigenvalue is certainly above `ratio` of the largest: A - ratio * bound * I is positive
+ * definite. Most scans observe all directions, and this costs a tenth of an eigen-decomposition. */
 static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], double ratio)
 {
     double shifted[21], L[36];
@@ -95,9 +100,9 @@ static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], doubl
     return factor_cholesky6(shifted, 0, L);
 }
 
-/* The weak directions at n->eval, which should be a maximum. A voxel's smallest variance is limited to 1 % of its
- * largest, so flat surfaces give every direction at least about 1 % of the information of the best one: no more
- * than that means that nothing is seen there. */
+/** Finds the weak directions at n->eval, which should be a maximum. A voxel's smallest variance is limited to 1 %
+ * of its largest, so flat surfaces give every direction at least about 1 % of the information of the best one: no
+ * more than that means that the direction is not observed. */
 NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     double upper[21], lambda[6], V[36];
@@ -114,13 +119,13 @@ NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *ru
     n->weak.count = count;
 }
 
-/* Takes the part along the weak directions out of a step of p. */
+/** Removes the part along the weak directions from a step of p. */
 static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double step[6])
 {
     double scaled[6];
     if (n->weak.count == 0)
         return;
-    turn_rotation(n->rotation_scale_m, step, scaled);
+    transform_rotation(n->rotation_scale_m, step, scaled);
     for (int k = 0; k < n->weak.count; k++) {
         double along = 0;
         for (int i = 0; i < 6; i++)
@@ -128,10 +133,10 @@ static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double ste
         for (int i = 0; i < 6; i++)
             scaled[i] -= along * n->weak.axes[k][i];
     }
-    turn_rotation(n->inverse_rotation_scale, scaled, step);
+    transform_rotation(n->inverse_rotation_scale, scaled, step);
 }
 
-/* Symmetric square root of the turned points' inertia about the sensor and its inverse; at least half a metre. */
+/** Symmetric square root of the inertia of the rotated points about the sensor, and its inverse; at least 0.5 m. */
 static inline NDT_DEVICE void set_rotation_scale(struct ndt_newton *n, const double second_m2[6])
 {
     double inertia[6], upper[6], lambda[3], V[9];
@@ -152,9 +157,9 @@ static inline NDT_DEVICE void set_rotation_scale(struct ndt_newton *n, const dou
     }
 }
 
-/* ---- a position beside the scan ---- */
+/* ---- regularisation by a position ---- */
 
-/* Unit vector of the sensor's x axis at p, seen from above; 0 (and zeros) when it points straight up or down. */
+/** Unit vector of the sensor's x axis at p, seen from above; 0 (and zeros) when it points straight up or down. */
 static inline NDT_DEVICE int heading(const struct ndt_newton *n, const double p[6], double out[2])
 {
     const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]), sc = sin(p[5]), cc = cos(p[5]);
@@ -167,8 +172,8 @@ static inline NDT_DEVICE int heading(const struct ndt_newton *n, const double p[
     return length > 0;
 }
 
-/* e = (g - t) . h with the heading h: a parabola in x and y, highest at the position. How h turns with the angles
- * is left out, as in Autoware. */
+/** Adds -gnss_scale * pairs * e^2 with e = (g - t) . h, g the position and h the heading: a parabola in x and y
+ * with its maximum at the position. The derivative of h by the angles is left out, as in Autoware. */
 static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                          struct ndt_eval *eval)
 {
@@ -185,7 +190,7 @@ static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struc
     eval->hessian[6] -= 2 * weight * h[1] * h[1];
 }
 
-/* A position observes the heading, whatever the scan sees: that part of a removed step is given back. */
+/** The position observes the heading direction, whatever the scan does: that part of a removed step is restored. */
 static inline NDT_DEVICE void keep_gnss_part(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                              const double whole[6], double step[6])
 {
@@ -197,7 +202,7 @@ static inline NDT_DEVICE void keep_gnss_part(const struct ndt_newton *n, const s
     step[1] += along * h[1];
 }
 
-/* ---- rows ---- */
+/* ---- trace ---- */
 
 static inline NDT_DEVICE struct ndt_newton_row *last_row(const struct ndt_newton *n, struct ndt_newton_row *rows,
                                                          int32_t capacity)
@@ -215,8 +220,8 @@ static inline NDT_DEVICE void open_row(struct ndt_newton *n, struct ndt_newton_r
     copy6(row->p, n->p);
 }
 
-/* Counts the steps that reverse the one before; the first has none to reverse. */
-static inline NDT_DEVICE void watch_reversals(struct ndt_newton *n, const double step[6])
+/** Counts the steps that reverse the one before; the first step has none before it. */
+static inline NDT_DEVICE void count_reversals(struct ndt_newton *n, const double step[6])
 {
     double dot = 0, a = 0, b = 0;
     for (int k = 0; k < 3; k++) {
@@ -238,12 +243,12 @@ static inline NDT_DEVICE void close_row(struct ndt_newton *n, struct ndt_newton_
     row->evaluations = n->row_evaluations;
     n->row_evaluations = 0;
     n->rows_closed = n->row_count;
-    watch_reversals(n, step);
+    count_reversals(n, step);
 }
 
 /* ---- robust ---- */
 
-/* d = V |Lambda|^-1 V^T g of -H. */
+/** d = V |Lambda|^-1 V^T g of -H (Dauphin et al. 2014), with |Lambda| at least floor_ratio of the largest. */
 NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[6], double floor_ratio, double d[6])
 {
     double lambda[6], V[36];
@@ -261,8 +266,9 @@ NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[
     }
 }
 
-/* Where every pivot of -H is a fair part of its diagonal, all eigenvalues are positive and above the floor but for
- * scans that determine next to nothing: the plain Newton step is the same, at a tenth of the cost. */
+/** Where every pivot of -H is a fair part of its diagonal element, all eigenvalues are positive and, except for
+ * scans that determine almost nothing, above the floor: the plain Newton step is the same, at a tenth of the cost.
+ */
 static inline NDT_DEVICE void newton_direction(const struct ndt_eval *eval, double floor_ratio, double d[6])
 {
     double minus_H[21];
@@ -280,8 +286,8 @@ static inline NDT_DEVICE double slope_along(const double gradient[6], const doub
     return slope;
 }
 
-/* Metres and radians are capped on their own, the direction of each part is kept; where that would lead downhill,
- * both are shortened alike. */
+/** Caps translation and rotation separately, each with its direction kept; where the result would point downhill,
+ * both are shortened by the same factor. */
 static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                        double d[6])
 {
@@ -297,9 +303,9 @@ static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct 
     }
 }
 
-/* The part of d to try after `tried` was too long: where the cubic through both ends' scores and slopes is highest
- * (Nocedal & Wright, section 3.5). */
-static inline NDT_DEVICE double shorter_line_search(const struct ndt_newton *n, const struct ndt_eval *tried)
+/** The part of d to evaluate after n->alpha was too long: the maximum of the cubic through the scores and slopes at
+ * both ends (Nocedal & Wright, section 3.5). */
+static inline NDT_DEVICE double shorter_alpha(const struct ndt_newton *n, const struct ndt_eval *tried)
 {
     const double a = n->alpha, here = slope_along(n->eval.gradient, n->d),
                  there = slope_along(tried->gradient, n->d);
@@ -310,10 +316,10 @@ static inline NDT_DEVICE double shorter_line_search(const struct ndt_newton *n, 
         const double root = sqrt(square);
         part = 1 - (root - there - bend) / (2 * root + here - there);
     }
-    return a * fmax(NDT_CUT_LEAST, fmin(part, NDT_CUT_MOST)); /* not a number: the most */
+    return a * fmax(NDT_CUT_LEAST, fmin(part, NDT_CUT_MOST)); /* NaN: NDT_CUT_MOST */
 }
 
-static inline NDT_DEVICE int acceptable(const struct ndt_newton *n, const struct ndt_eval *to)
+static inline NDT_DEVICE int is_acceptable(const struct ndt_newton *n, const struct ndt_eval *to)
 {
     const double slope = slope_along(n->eval.gradient, n->d);
     if (to->score >= n->eval.score + NDT_ARMIJO * n->alpha * slope)
@@ -330,7 +336,7 @@ static inline NDT_DEVICE void keep_best(struct ndt_newton *n)
     n->best = n->eval;
 }
 
-/* Chooses the level; its first evaluation is at n->ask. */
+/** Enters a level of the chain; its first evaluation is at n->query_pose. */
 static inline NDT_DEVICE void open_level(struct ndt_newton *n, const struct ndt_newton_rules *rules, int chain)
 {
     n->chain = chain;
@@ -349,9 +355,9 @@ static inline NDT_DEVICE void finish(struct ndt_newton *n)
     n->wants_eval = 0;
 }
 
-/* Where the scan does not observe a direction, the search has slid along it with the noise: go back to the guess
- * along that direction and settle the others again. Only asked at the end: on the way there, and away from the
- * maximum, a direction may lack curvature though it is well observed. */
+/** Along directions that the scan does not observe the solver has drifted with the noise: returns to the guess
+ * along these and settles the others again. Decided at the end only: away from the maximum a direction may lack
+ * curvature although it is well observed. */
 static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     double whole[6], step[6];
@@ -372,7 +378,7 @@ static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_n
     open_level(n, rules, n->chain);
 }
 
-/* A coarse level that sees nothing does not end the search: a finer one has other voxels. */
+/** A coarse level that no point meets does not end the solve: a finer one has other voxels. */
 NDT_APART void end_level(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     copy6(n->p, n->best_p);
@@ -399,9 +405,9 @@ static inline NDT_DEVICE void query_line_search(struct ndt_newton *n)
     n->phase = NDT_PHASE_LINE_SEARCH;
 }
 
-/* Newton's steps shrink quadratically: after a small one there is nothing left to gain, so it is made without
- * another evaluation. The sums stay those of where it started. Only from the best place: small steps may have lost
- * a little score on the way here, and what is observed is judged where the score is highest. */
+/** Newton steps shrink quadratically: after a small one there is nothing left to gain, so it is made without
+ * another evaluation, and n->eval stays that of where it started. Only from the best pose: small steps may have
+ * lost a little score, and what is observed is decided where the score is highest. */
 static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                              struct ndt_newton_row *rows, int32_t capacity)
 {
@@ -413,7 +419,7 @@ static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct 
     end_level(n, rules);
 }
 
-/* Begins an iteration at n->eval: the step, and its first trial. */
+/** Begins an iteration at n->eval: computes the step and queries its whole length. */
 NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                               struct ndt_newton_row *rows, int32_t capacity)
 {
@@ -434,8 +440,9 @@ NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rule
         make_last_step(n, rules, rows, capacity);
 }
 
-static inline NDT_DEVICE void take_open(struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                        struct ndt_newton_row *rows, int32_t capacity, const struct ndt_eval *eval)
+static inline NDT_DEVICE void step_open_level(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                              struct ndt_newton_row *rows, int32_t capacity,
+                                              const struct ndt_eval *eval)
 {
     copy6(n->p, n->query_pose);
     n->eval = *eval;
@@ -447,10 +454,10 @@ static inline NDT_DEVICE void take_open(struct ndt_newton *n, const struct ndt_n
         end_level(n, rules);
 }
 
-/* The trial is good: go there. */
-static inline NDT_DEVICE void accept_line_search(struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                                 struct ndt_newton_row *rows, int32_t capacity,
-                                                 const struct ndt_eval *eval)
+/** Moves to the pose that was evaluated. */
+static inline NDT_DEVICE void accept_step(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+                                          struct ndt_newton_row *rows, int32_t capacity,
+                                          const struct ndt_eval *eval)
 {
     const double alpha = n->alpha, before = n->eval.score;
     double step[6];
@@ -468,20 +475,21 @@ static inline NDT_DEVICE void accept_line_search(struct ndt_newton *n, const str
         iterate_robust(n, rules, rows, capacity);
 }
 
-/* Tries d, then shorter steps. Voxels that drop out of the radius can make the score fall in steps though its slope
- * rises: where no trial is acceptable the shortest is made all the same, a few times; the best pose is kept. */
+/** Backtracking line search. Voxels that drop out of the radius can make the score fall abruptly although its slope
+ * rises: where no length is acceptable the shortest is taken nevertheless, a few times per level; the best pose is
+ * kept. */
 static inline NDT_DEVICE void step_line_search(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                                struct ndt_newton_row *rows, int32_t capacity,
                                                const struct ndt_eval *eval)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
-    if (acceptable(n, eval)) {
-        accept_line_search(n, rules, rows, capacity, eval);
+    if (is_acceptable(n, eval)) {
+        accept_step(n, rules, rows, capacity, eval);
     } else if (++n->line_search_step < rules->max_line_search_steps) {
-        n->alpha = shorter_line_search(n, eval);
+        n->alpha = shorter_alpha(n, eval);
         query_line_search(n);
     } else if (eval->matched > 0 && fabs(eval->score) < INFINITY && n->downhill++ < NDT_DOWNHILL_STEPS) {
-        accept_line_search(n, rules, rows, capacity, eval);
+        accept_step(n, rules, rows, capacity, eval);
     } else {
         close_row(n, rows, capacity, none);
         end_level(n, rules);
@@ -490,8 +498,8 @@ static inline NDT_DEVICE void step_line_search(struct ndt_newton *n, const struc
 
 /* ---- autoware ---- */
 
-/* d = -H^-1 g, leaving out directions in which H is numerically zero, as a solver by SVD does. */
-static inline NDT_DEVICE void solve_all(const struct ndt_eval *eval, double d[6])
+/** d = -H^+ g, the pseudo-inverse: without directions in which H is numerically zero, as a solver by SVD. */
+static inline NDT_DEVICE void pseudo_newton_step(const struct ndt_eval *eval, double d[6])
 {
     double lambda[6], V[36];
     eigen_symmetric(6, eval->hessian, lambda, V);
@@ -509,7 +517,7 @@ static inline NDT_DEVICE void solve_all(const struct ndt_eval *eval, double d[6]
     }
 }
 
-/* The step with its clamped length; 0 when there is none to make. */
+/** Clamps the length of d and reverses it where it points downhill; returns the length, 0 when there is no step. */
 static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules, const struct ndt_eval *eval,
                                            double d[6])
 {
@@ -527,7 +535,7 @@ static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules,
     return alpha;
 }
 
-/* Begins an iteration at n->eval, unless there have been enough. */
+/** Begins an iteration at n->eval unless the limit is reached. */
 NDT_APART void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                 struct ndt_newton_row *rows, int32_t capacity)
 {
@@ -536,7 +544,7 @@ NDT_APART void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_ru
         return;
     }
     open_row(n, rows, capacity);
-    solve_all(&n->eval, n->d);
+    pseudo_newton_step(&n->eval, n->d);
     n->trust = clamp_step(rules, &n->eval, n->d);
     for (int i = 0; i < 6; i++) {
         n->d[i] = n->trust > 0 ? n->d[i] : 0;
@@ -545,7 +553,7 @@ NDT_APART void iterate_autoware(struct ndt_newton *n, const struct ndt_newton_ru
     n->phase = NDT_PHASE_LINE_SEARCH;
 }
 
-static inline NDT_DEVICE void take_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
+static inline NDT_DEVICE void step_autoware(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                             struct ndt_newton_row *rows, int32_t capacity,
                                             const struct ndt_eval *eval)
 {
@@ -572,7 +580,7 @@ static inline NDT_DEVICE void clear_eval(struct ndt_eval *eval)
         eval->hessian[i] = 0;
 }
 
-/* Whoever gives up before the first evaluation gets the guess and a score of nothing. */
+/** Giving up before the first evaluation leaves the guess with all sums zero. */
 static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     clear_eval(&n->eval);
@@ -596,22 +604,22 @@ NDT_APART void newton_step(struct ndt_newton *n, const struct ndt_newton_rules *
     n->evaluations++;
     n->row_evaluations++;
     if (rules->variant == NDT_AUTOWARE)
-        take_autoware(n, rules, rows, capacity, &eval);
+        step_autoware(n, rules, rows, capacity, &eval);
     else if (n->phase == NDT_PHASE_OPEN)
-        take_open(n, rules, rows, capacity, &eval);
+        step_open_level(n, rules, rows, capacity, &eval);
     else
         step_line_search(n, rules, rows, capacity, &eval);
 }
 
-/* A held pose counts though it was not evaluated: along weak directions the guess is better than where the search
- * has slid to. */
+/** A pose with held directions counts although it was not evaluated: along weak directions the guess is better than
+ * the pose that the solver has drifted to. */
 NDT_APART void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
-    const int robust_line_search = n->phase == NDT_PHASE_LINE_SEARCH && n->best.score > -INFINITY;
+    const int in_line_search = n->phase == NDT_PHASE_LINE_SEARCH && n->best.score > -INFINITY;
     if (n->phase == NDT_PHASE_LINE_SEARCH)
         close_row(n, rows, capacity, none);
-    if (robust_line_search) {
+    if (in_line_search) {
         copy6(n->p, n->best_p);
         n->eval = n->best;
     } else if (n->holding) {

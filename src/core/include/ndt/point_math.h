@@ -1,7 +1,8 @@
-/* The mathematics of one point, once, for gcc and nvcc.
+/** @file
+ * Score, gradient and Hessian of one point, shared by gcc and nvcc: a template over the real type.
  *
- * Include after defining NDT_REAL (float, double) and NDT_NAME(x) (a suffix per type), and NDT_DEVICE
- * (empty for C). Source: Magnusson 2009, eq. 6.9-6.21, with the sign corrections listed in the README.
+ * Define NDT_REAL (float, double), NDT_NAME(x) (a suffix per type), NDT_DEVICE (empty for C) and NDT_NAME(ndt_exp)
+ * before including it. Source: Magnusson 2009, eq. 6.9-6.21, with the signs corrected.
  *
  * With q = x' - m, u = B q, E = exp(-d2/2 q.u), w = d1 d2 E, the Jacobian J (3x6) and second derivatives H
  * depend on the point only, so the voxels are summed first:
@@ -10,16 +11,16 @@
 #error "define NDT_REAL, NDT_NAME and NDT_DEVICE before including point_math.h"
 #endif
 
-/* Sines and cosines of (a, b, c): the 24 bytes (as float) that an evaluation needs besides the translation. */
+/** Sines and cosines of (a, b, c): the 24 bytes (as float) that an evaluation needs besides the translation. */
 struct NDT_NAME(ndt_angles) {
     NDT_REAL sx, cx, sy, cy, sz, cz;
 };
 
-/* Rows that, dotted with a point, give the Jacobian and the second derivatives. */
+/** Rows whose dot products with a point are the Jacobian and the second derivatives. */
 struct NDT_NAME(ndt_tables) {
     NDT_REAL R[9];
-    NDT_REAL j[8][3];  /* j0 .. j7 */
-    NDT_REAL h[15][3]; /* a2 a3 b2 b3 c2 c3 d1 d2 d3 e1 e2 e3 f1 f2 f3 */
+    NDT_REAL j[8][3];  /**< j0 .. j7 */
+    NDT_REAL h[15][3]; /**< a2 a3 b2 b3 c2 c3 d1 d2 d3 e1 e2 e3 f1 f2 f3 */
 };
 
 static inline NDT_DEVICE void NDT_NAME(ndt_set_row)(NDT_REAL row[3], NDT_REAL x, NDT_REAL y, NDT_REAL z)
@@ -66,13 +67,13 @@ static inline NDT_DEVICE NDT_REAL NDT_NAME(ndt_dot)(const NDT_REAL a[3], const N
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-/* Sums of one point over its voxels. */
+/** Sums of one point over its voxels. */
 struct NDT_NAME(ndt_point_sums) {
-    NDT_REAL score, best; /* sums and maximum of E; times -d1 they are scores */
+    NDT_REAL score, best; /**< sum and maximum of E; times -d1 they are scores */
     NDT_REAL A[3], S[6];
 };
 
-/* Adds one (point, voxel) pair; q = x' - mean, B = inverse covariance (upper triangle). */
+/** Adds one pair of point and voxel; q = x' - mean, B = inverse covariance (upper triangle). */
 static inline NDT_DEVICE void NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_sums) * p, const NDT_REAL q[3],
                                                      const NDT_REAL B[6], NDT_REAL d1d2, NDT_REAL d2)
 {
@@ -89,7 +90,7 @@ static inline NDT_DEVICE void NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_s
     }
 }
 
-/* Jacobian columns 3..5 (by a, b, c) of x' at the original point x; the first three are the unit vectors. */
+/** Jacobian columns 3..5 (by a, b, c) of x' at the original point x; the first three are the unit vectors. */
 static inline NDT_DEVICE void NDT_NAME(ndt_jacobian)(const struct NDT_NAME(ndt_tables) * t, const NDT_REAL x[3],
                                                      NDT_REAL J[3][3])
 {
@@ -102,7 +103,7 @@ static inline NDT_DEVICE void NDT_NAME(ndt_jacobian)(const struct NDT_NAME(ndt_t
     }
 }
 
-/* Second derivatives of x' by (a,a) (a,b) (a,c) (b,b) (b,c) (c,c). */
+/** Second derivatives of x' by (a,a) (a,b) (a,c) (b,b) (b,c) (c,c). */
 static inline NDT_DEVICE void NDT_NAME(ndt_point_hessian)(const struct NDT_NAME(ndt_tables) * t,
                                                           const NDT_REAL x[3], NDT_REAL H[6][3])
 {
@@ -115,7 +116,7 @@ static inline NDT_DEVICE void NDT_NAME(ndt_point_hessian)(const struct NDT_NAME(
     }
 }
 
-/* Gradient (6) and Hessian (upper triangle, 21) of one point, added to g and H. */
+/** Adds gradient (6) and Hessian (upper triangle, 21) of one point to g and H. */
 static inline NDT_DEVICE void NDT_NAME(ndt_add_point)(const struct NDT_NAME(ndt_tables) * t, const NDT_REAL x[3],
                                                       const struct NDT_NAME(ndt_point_sums) * p, NDT_REAL g[6],
                                                       NDT_REAL H[21])

@@ -1,10 +1,12 @@
-/* From a raw scan to the points that are matched: drop non-finite points, crop by range and box,
- * undo the motion during the sweep, voxel-grid filter, seeded sampling of one
- * point from each of as many equal parts of the scan as are kept.
+/** @file
+ * Preprocessing: from a raw scan to the points that are matched.
  *
- * Order of the output and the sample depend only on the input, the parameters and the seed. One owner, one
- * thread; allocates only when a scan is larger than any before, with the filter or without it. The raw cloud is
- * read in whole vectors, up to the padding that every cloud has. */
+ * In this order: drop points that are not finite, crop by range and box, undo the motion of the sensor during the
+ * sweep (deskewing), voxel filter (mean of the points of each cell), stratified random sampling.
+ *
+ * Determinism: the points and their order depend only on the input, the parameters and the seed. One owner, one
+ * thread. Memory: allocates only when a scan is larger than any before. The raw cloud is read in whole vectors, up
+ * to the padding that every cloud has. */
 #ifndef NDT_PREPROCESS_H
 #define NDT_PREPROCESS_H
 
@@ -17,34 +19,48 @@
 extern "C" {
 #endif
 
-/* Where in the sweep a point was measured. time: the cloud's time field. azimuth_cw / ccw: a full turn per
- * sweep that starts and ends behind the sensor, seen from above; the stamp is the middle of the sweep. */
-enum ndt_deskew_mode { NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW };
-
-struct ndt_preprocess_params {
-    double min_range_m, max_range_m;
-    double crop_min_m[3], crop_max_m[3]; /* points outside are dropped, sensor frame */
-    double voxel_m;                      /* edge of the filter's cells; 0 = off */
-    uint32_t sample_count;               /* points kept, one at random of each of as many equal parts; 0 = all */
-    uint64_t seed;
-    enum ndt_deskew_mode deskew;
-    double sweep_s; /* duration of a sweep for the azimuth modes */
+/** How the time of a point within the sweep is known. */
+enum ndt_deskew_mode {
+    NDT_DESKEW_OFF,
+    NDT_DESKEW_TIME,       /**< from the time field of the cloud */
+    NDT_DESKEW_AZIMUTH_CW, /**< from the azimuth: one turn per sweep, clockwise seen from above, that starts and
+                              ends behind the sensor; the stamp is the middle of the sweep */
+    NDT_DESKEW_AZIMUTH_CCW /**< the same, counter-clockwise */
 };
+
+/** Parameters; ndt_preprocess_params_default gives the values in brackets. Coordinates are in the sensor frame. */
+struct ndt_preprocess_params {
+    double min_range_m, max_range_m;     /**< [1, 200] */
+    double crop_min_m[3], crop_max_m[3]; /**< points outside are dropped [-1000, 1000] */
+    double voxel_m;                      /**< edge of the filter's cells; 0: no filter [0.5] */
+    uint32_t sample_count;       /**< points kept, one at random from each of as many equal parts; 0: all [1500] */
+    uint64_t seed;               /**< of the sample [1] */
+    enum ndt_deskew_mode deskew; /**< [NDT_DESKEW_OFF] */
+    double sweep_s;              /**< duration of a sweep, for the azimuth modes [0.1] */
+};
+/** Sets the defaults. */
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);
 
+/** Memory that is reused from scan to scan. */
 struct ndt_preprocessor;
+/** Creates a preprocessor. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocessor_create(struct ndt_preprocessor **out, struct ndt_error *err);
+/** `pre` may be NULL. */
 void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);
 
-/* twist: the motion of the sensor during the sweep (NULL = standing still). Points are moved to where
- * they would be seen at mid-sweep; *reference_s is that moment relative to the scan's stamp.
- * `sequence` varies the random sample from scan to scan. The result is borrowed until the next call. */
+/** Preprocesses `raw`.
+ *
+ * twist: the motion of the sensor during the sweep; NULL: standing still. Points are moved to where they would be
+ * measured in the middle of the sweep; *reference_s is that moment relative to the stamp. sequence: number of the
+ * scan, varies the sample. *out is borrowed until the next call. NDT_ERR_FORMAT: times are needed and `raw` has
+ * none. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre,
                                               const struct ndt_preprocess_params *params,
                                               const struct ndt_cloud *raw, uint64_t sequence,
                                               const struct ndt_twist *twist, const struct ndt_cloud **out,
                                               double *reference_s, struct ndt_error *err);
-/* The same points once more, with another motion (second pass); cheap: only the kept points are moved. */
+/** The points of the last ndt_preprocess with another motion, for a second pass. Cheap: only the kept points move.
+ */
 NDT_MUST_CHECK enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct ndt_twist *twist,
                                                     const struct ndt_cloud **out, struct ndt_error *err);
 

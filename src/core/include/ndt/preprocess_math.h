@@ -1,11 +1,13 @@
-/* Private: the arithmetic of preprocessing that the CPU and kernels have in common, once, for gcc and nvcc. CUDA
- * code defines NDT_DEVICE as __device__ before. Compiled without contraction (gcc: -ffp-contract=off, nvcc:
- * -fmad=false) both give the same bits.
+/** @file
+ * Private: the arithmetic of preprocessing that the CPU and the CUDA kernels share.
  *
- * Voxel filter: whatever is added up is a whole number, so that a mean does not depend on who adds what when:
- * 1 / 2^20 of a cell's edge (0.5 um at 0.5 m) and of the sweep's length (0.1 us at 0.1 s), cut off, not rounded:
- * means are low by half of that. What is cut is the quotient point / edge, a float: at edges that are no power of
- * two it is off by half a unit in the last place, about as much as the coordinate itself is (4 um at 100 m). */
+ * CUDA code defines NDT_DEVICE as __device__ before including it. Compiled without contraction (gcc:
+ * -ffp-contract=off, nvcc: -fmad=false) both give the same bits.
+ *
+ * Voxel filter: sums are integers, so a mean does not depend on the order of the additions. The unit is 1 / 2^20 of
+ * a cell's edge (0.5 um at 0.5 m) and of the sweep's duration (0.1 us at 0.1 s). Values are truncated, not rounded:
+ * means are low by half a unit. The quotient point / edge is a float: for edges that are not a power of two it is
+ * off by half a unit in the last place, about the precision of the coordinate itself (4 um at 100 m). */
 #ifndef NDT_PREPROCESS_MATH_H
 #define NDT_PREPROCESS_MATH_H
 
@@ -18,11 +20,12 @@
 #define NDT_DEVICE
 #endif
 
-/* Parts of a cell's edge, and of the sweep: sums of 2^32 points fit into 64 bits, and into a double. */
+/** Units per edge of a cell, and per sweep: sums of 2^32 points fit into 64 bits, and into a double. */
 #define NDT_FILTER_PARTS 1048576
-/* The first cell lies this many before the origin. */
+/** Offset of cell numbers in a key. */
 #define NDT_FILTER_CELLS 1048576
 
+/** The fixed-point scale of a sweep. */
 static inline NDT_DEVICE struct ndt_filter_times ndt_filter_times_of(double begin_s, double end_s)
 {
     struct ndt_filter_times times;
@@ -33,32 +36,33 @@ static inline NDT_DEVICE struct ndt_filter_times ndt_filter_times_of(double begi
     return times;
 }
 
-/* Number of a cell along an axis, in its key. */
+/** Number of a cell along an axis, from its key. */
 static inline NDT_DEVICE int32_t ndt_filter_cell(uint64_t key, int axis)
 {
     return (int32_t)(key >> (21 * axis) & 0x1fffff) - NDT_FILTER_CELLS;
 }
 
-/* What a part counts for in the mean of n points. */
+/** Factor from a sum of n points to their mean, in edges or sweeps. */
 static inline NDT_DEVICE double ndt_filter_weight(uint32_t n)
 {
     return 1.0 / ((double)n * NDT_FILTER_PARTS);
 }
 
-/* Mean coordinate of the points in a cell, from the sum of their parts. */
+/** Mean coordinate of the points in a cell. */
 static inline NDT_DEVICE float ndt_filter_mean(int32_t cell, uint64_t sum, double weight, float voxel_m)
 {
     return (float)(((double)cell + (double)(int64_t)sum * weight) * (double)voxel_m);
 }
 
+/** Mean time of the points in a cell. */
 static inline NDT_DEVICE float ndt_filter_mean_time(struct ndt_filter_times times, uint64_t sum, double weight)
 {
     return (float)(times.begin_s + (double)(int64_t)sum * weight * times.length_s);
 }
 
-/* ---- point by point; on the CPU crop.c, deskew.c and voxel_filter.c do the same to a vector of points ---- */
+/* ---- per point; on the CPU crop.c, deskew.c and voxel_filter.c do the same to a vector of points ---- */
 
-/* Abramowitz & Stegun 4.4.49 on [0, 1], unfolded to the full circle. */
+/** atan2 after Abramowitz & Stegun 4.4.49 on [0, 1], unfolded to the full circle. */
 static inline NDT_DEVICE float ndt_preprocess_arc_tangent(float y, float x)
 {
     const float ax = fabsf(x), ay = fabsf(y);
@@ -71,7 +75,7 @@ static inline NDT_DEVICE float ndt_preprocess_arc_tangent(float y, float x)
     return y < 0 ? -r : r;
 }
 
-/* When in the sweep a point was seen [s]; time_s: what the cloud says. */
+/** When in the sweep a point was measured [s]; time_s: from the time field of the cloud. */
 static inline NDT_DEVICE float ndt_preprocess_time(const struct ndt_preprocess_plan *plan, float x_m, float y_m,
                                                    float time_s)
 {
@@ -83,7 +87,7 @@ static inline NDT_DEVICE float ndt_preprocess_time(const struct ndt_preprocess_p
     return plan->sweep_s * (plan->deskew == NDT_DESKEW_AZIMUTH_CW ? -turn : turn);
 }
 
-/* Whether a point is used; comparisons with NaN are false. */
+/** Whether a point is used; comparisons with NaN are false. */
 static inline NDT_DEVICE int ndt_preprocess_is_usable(const struct ndt_preprocess_plan *plan, const float p_m[3],
                                                       float time_s)
 {
@@ -101,29 +105,30 @@ static inline NDT_DEVICE int ndt_preprocess_is_usable(const struct ndt_preproces
     return exact >= plan->near_m2 && exact <= plan->far_m2;
 }
 
-static inline NDT_DEVICE float ndt_preprocess_at_segment(const float segment[4][4], int row, const float p_m[3])
+/** One coordinate of T p; T: columns of the rotation and the translation. */
+static inline NDT_DEVICE float ndt_preprocess_transform_row(const float T[4][4], int row, const float p_m[3])
 {
-    return segment[0][row] * p_m[0] + segment[1][row] * p_m[1] + segment[2][row] * p_m[2] + segment[3][row];
+    return T[0][row] * p_m[0] + T[1][row] * p_m[1] + T[2][row] * p_m[2] + T[3][row];
 }
 
-/* Moves a point to the reference moment. */
+/** Moves a point to the reference moment. */
 static inline NDT_DEVICE void ndt_preprocess_move(const struct ndt_preprocess_plan *plan, float time_s,
                                                   float p_m[3])
 {
-    float at = (time_s - plan->start_s) * plan->per_s;
+    float at = (time_s - plan->start_s) * plan->segments_per_s;
     at = at > 0 ? at : 0;
     at = at < (float)NDT_PREPROCESS_SEGMENTS ? at : (float)NDT_PREPROCESS_SEGMENTS;
     const int segment = (int)at;
     const float s = at - (float)segment, before[3] = {p_m[0], p_m[1], p_m[2]};
     for (int row = 0; row < 3; row++) {
-        const float first = ndt_preprocess_at_segment(plan->segments[segment], row, before);
-        const float second = ndt_preprocess_at_segment(plan->segments[segment + 1], row, before);
+        const float first = ndt_preprocess_transform_row(plan->boundaries[segment], row, before);
+        const float second = ndt_preprocess_transform_row(plan->boundaries[segment + 1], row, before);
         p_m[row] = first + s * (second - first);
     }
 }
 
-/* The key of a point's cell, and where in it and in the sweep the point is, in NDT_FILTER_PARTS. 0: a million cells
- * away, or no number. */
+/** The key of a point's cell, and the position of the point in it and in the sweep, in NDT_FILTER_PARTS. 0: the
+ * point is a million cells away, or not finite. */
 static inline NDT_DEVICE int ndt_preprocess_place(const struct ndt_preprocess_plan *plan, const float p_m[3],
                                                   float time_s, uint64_t *key, uint32_t parts[4])
 {
@@ -144,12 +149,13 @@ static inline NDT_DEVICE int ndt_preprocess_place(const struct ndt_preprocess_pl
 
 /* ---- sampling ---- */
 
+/** Seed of the sample of scan `sequence`. */
 static inline NDT_DEVICE uint64_t ndt_sample_seed(uint64_t seed, uint64_t sequence)
 {
     return seed * 0x9e3779b97f4a7c15u + sequence;
 }
 
-/* The upper half of number j = 0, 1, ... of splitmix64 (Steele, Lea, Flood 2014). */
+/** The upper half of output j = 0, 1, ... of splitmix64 (Steele, Lea, Flood 2014). */
 static inline NDT_DEVICE uint32_t ndt_sample_random(uint64_t seed, uint32_t j)
 {
     uint64_t z = seed + ((uint64_t)j + 1) * 0x9e3779b97f4a7c15u;
@@ -158,8 +164,8 @@ static inline NDT_DEVICE uint32_t ndt_sample_random(uint64_t seed, uint32_t j)
     return (uint32_t)((z ^ z >> 31) >> 32);
 }
 
-/* Stratified sampling (Cochran, Sampling Techniques, ch. 5): which of `count` is number j of the `wanted` <= count
- * that are taken: one at random from each of as many equal parts. */
+/** Stratified sampling (Cochran, Sampling Techniques, ch. 5): index in 0 .. count - 1 of element j of a sample of
+ * `wanted` <= count, one at random from each of as many equal parts. */
 static inline NDT_DEVICE uint32_t ndt_sample_pick(uint64_t seed, uint32_t j, uint32_t wanted, uint32_t count)
 {
     const uint64_t low = (uint64_t)j * count / wanted, high = ((uint64_t)j + 1) * count / wanted;
@@ -168,10 +174,11 @@ static inline NDT_DEVICE uint32_t ndt_sample_pick(uint64_t seed, uint32_t j, uin
 
 /* ---- second moments ---- */
 
-/* Points go to lanes in turn, and lanes are added in their order: the same sums on a device and on the CPU. */
+/** Points are assigned to lanes in turn, and lanes are added in their order: the same sums on a device and on the
+ * CPU. */
 #define NDT_MOMENT_LANES 64
 
-/* Adds x x^T of a point to a lane's sums, upper triangle; sum[6]: finite points. */
+/** Adds x x^T of a point to the sums of a lane, upper triangle; sum[6]: number of finite points. */
 static inline NDT_DEVICE void ndt_moments_add(double sum[7], float x_m, float y_m, float z_m)
 {
     const double x[3] = {(double)x_m, (double)y_m, (double)z_m}, all = x[0] + x[1] + x[2];

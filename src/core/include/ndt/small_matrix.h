@@ -1,5 +1,8 @@
-/* Private: the code behind ndt/linalg.h, once, for gcc and nvcc. CUDA code defines NDT_DEVICE as __device__
- * before. What the functions do is said in ndt/linalg.h. */
+/** @file
+ * Private: the code behind ndt/linalg.h, shared by gcc and nvcc.
+ *
+ * CUDA code defines NDT_DEVICE as __device__ before including it. Functions without a comment are described in
+ * ndt/linalg.h. */
 #ifndef NDT_SMALL_MATRIX_H
 #define NDT_SMALL_MATRIX_H
 
@@ -8,16 +11,16 @@
 #ifndef NDT_DEVICE
 #define NDT_DEVICE
 #endif
-/* Before functions that the host had better inline: with n known their loops unroll, in the same order. */
+/** For functions that the host must inline: with n known their loops unroll, in the same order. */
 #ifndef NDT_INLINED
 #define NDT_INLINED static inline __attribute__((always_inline))
 #endif
-/* Before functions that a device had better call than inline: one thread runs them, and their registers would count
- * for all. */
+/** For functions that a device must not inline: one thread runs them, and their registers would count for all. */
 #ifndef NDT_APART
 #define NDT_APART static inline NDT_DEVICE
 #endif
 
+/** One Jacobi rotation: makes A[p][q] zero. */
 NDT_INLINED void jacobi_rotate(double *A, double *V, int n, int p, int q)
 {
     const double apq = A[p * n + q];
@@ -39,7 +42,7 @@ NDT_INLINED void jacobi_rotate(double *A, double *V, int n, int p, int q)
     }
 }
 
-/* One sweep over all pairs; returns the number of rotations that were needed. */
+/** One sweep over all pairs; returns the number of rotations. */
 NDT_INLINED int jacobi_sweep(double *A, double *V, int n)
 {
     int rotations = 0;
@@ -89,6 +92,7 @@ NDT_INLINED void eigen_symmetric(int n, const double *upper, double *values, dou
     sort_ascending(n, values, V);
 }
 
+/** Upper triangle to the full row-major matrix. */
 static inline NDT_DEVICE void unpack_symmetric6(const double upper[21], double full[36])
 {
     for (int i = 0, at = 0; i < 6; i++)
@@ -96,8 +100,8 @@ static inline NDT_DEVICE void unpack_symmetric6(const double upper[21], double f
             full[i * 6 + j] = full[j * 6 + i] = upper[at++];
 }
 
-/* A = L L^T: the lower triangle of A, with 1 / L_ii on the diagonal; 0 when a pivot falls below `ratio` of its
- * diagonal element. */
+/** A = L L^T: writes the lower triangle of L with 1 / L_ii on the diagonal; 0 when a pivot falls below `ratio` of
+ * its diagonal element. */
 NDT_APART int factor_cholesky6(const double upper[21], double ratio, double A[36])
 {
     unpack_symmetric6(upper, A);
@@ -117,7 +121,7 @@ NDT_APART int factor_cholesky6(const double upper[21], double ratio, double A[36
     return 1;
 }
 
-/* x = L^-T y; x may be y. */
+/** x = L^-T y; x may be y. */
 static inline NDT_DEVICE void solve_transposed6(const double A[36], const double y[6], double x[6])
 {
     for (int i = 5; i >= 0; i--) {
@@ -158,7 +162,7 @@ static inline NDT_DEVICE int inverse_root6(const double upper[21], double root[3
     return 1;
 }
 
-/* An upper bound of the largest eigenvalue of a symmetric 6x6 matrix, at most 1.26 times as large: the fourth root
+/** An upper bound of the largest eigenvalue of a symmetric 6x6 matrix, at most 1.26 times as large: the fourth root
  * of the Frobenius norm of its fourth power. */
 static inline NDT_DEVICE double eigenvalue_bound6(const double upper[21])
 {

@@ -1,9 +1,10 @@
-/* Failure, one idiom for the whole house.
+/** @file
+ * Status codes and error messages.
  *
- * A status says whether something could be done; an outcome (result.h) says what the mathematics found.
- * Functions that can fail return `enum ndt_status` and take a `struct ndt_error *` (may be NULL) that
- * receives one clear line: what went wrong, where, and which limit was met. The line is written where
- * the cause is known and only forwarded from there on. */
+ * A status says whether a call could do its work; an outcome (ndt/align.h) says what the alignment found. Functions
+ * that can fail return `enum ndt_status` and take a `struct ndt_error *` (may be NULL) that receives one line: what
+ * went wrong, where, and which limit applies. The line is written where the cause is known and forwarded from there
+ * on. */
 #ifndef NDT_STATUS_H
 #define NDT_STATUS_H
 
@@ -11,34 +12,37 @@
 extern "C" {
 #endif
 
-#define NDT_MUST_CHECK         __attribute__((warn_unused_result))
+/** The result must be used. */
+#define NDT_MUST_CHECK __attribute__((warn_unused_result))
+/** A printf format and its first argument. */
 #define NDT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 
+/** What became of a call. */
 enum ndt_status {
     NDT_OK = 0,
-    NDT_END,             /* no more records; not an error */
-    NDT_ERR_ARGUMENT,    /* the caller asked for something that makes no sense (option, usage) */
-    NDT_ERR_MEMORY,      /* an allocation failed */
-    NDT_ERR_IO,          /* the operating system refused: open, read, write, map */
-    NDT_ERR_FORMAT,      /* bytes from outside that do not follow their format */
-    NDT_ERR_LIMIT,       /* well-formed, but beyond a stated limit */
-    NDT_ERR_UNSUPPORTED, /* known, but not available here (CPU variant, device, field type) */
-    NDT_ERR_DEVICE       /* a backend failed while computing */
+    NDT_END,             /**< no more records; not an error */
+    NDT_ERR_ARGUMENT,    /**< the caller asked for something impossible (option, usage) */
+    NDT_ERR_MEMORY,      /**< an allocation failed */
+    NDT_ERR_IO,          /**< the operating system refused: open, read, write, map */
+    NDT_ERR_FORMAT,      /**< bytes from outside that do not follow their format */
+    NDT_ERR_LIMIT,       /**< well-formed, but beyond a stated limit */
+    NDT_ERR_UNSUPPORTED, /**< known, but not available here (CPU variant, device, field type) */
+    NDT_ERR_DEVICE       /**< a backend failed while computing */
 };
 
-/* One line of text, always terminated; empty when nothing went wrong. */
+/** One line of text, always terminated; empty when nothing went wrong. */
 struct ndt_error {
     char text[512];
 };
 
-/* Name of a status, such as "limit"; never NULL. */
+/** Name of a status, such as "limit"; never NULL. */
 const char *ndt_status_name(enum ndt_status status);
 
-/* Writes the formatted line into `err` (when not NULL) and returns `status`, so that callers can
- * write `return ndt_fail(err, NDT_ERR_FORMAT, ...)`. */
+/** Writes the formatted line into `err` (may be NULL) and returns `status`, so that callers can write
+ * `return ndt_fail(err, NDT_ERR_FORMAT, ...)`. */
 enum ndt_status ndt_fail(struct ndt_error *err, enum ndt_status status, const char *format, ...) NDT_PRINTF(3, 4);
 
-/* Puts "prefix: " in front of the line already in `err`; returns `status`. */
+/** Puts "PREFIX: " in front of the line already in `err` (may be NULL); returns `status`. */
 enum ndt_status ndt_fail_prefix(struct ndt_error *err, enum ndt_status status, const char *format, ...)
     NDT_PRINTF(3, 4);
 

@@ -1,9 +1,10 @@
-/* Compiled map file (.ndtmap): a finished map as it lies in memory, opened by mmap in milliseconds.
+/** @file
+ * Compiled maps (.ndtmap): a finished map as it lies in memory, opened by mmap in milliseconds.
  *
- * Little endian. A header with magic "NDTMAP\r\n", version, file size, a hash of everything after it, then the
- * arrays of every level at 64-byte aligned offsets. Opening checks magic, version, size, hash and every index
- * in the file, so that neither damage nor malice reaches the matcher. Private to this version: a file of
- * another version is refused with both numbers; compile it again from the points. */
+ * Little endian. A header with magic "NDTMAP\r\n", version, file size and a hash of the whole file, then the arrays
+ * of every level at 64-byte aligned offsets. Opening checks magic, version, size, hash and every index in the file,
+ * so neither damage nor malice reaches the matcher. A file of another version is refused with both versions;
+ * compile the map again from the points. */
 #ifndef NDT_IO_COMPILED_MAP_H
 #define NDT_IO_COMPILED_MAP_H
 
@@ -13,11 +14,13 @@
 extern "C" {
 #endif
 
+/** Version of the format that this library reads and writes. */
 #define NDT_COMPILED_MAP_VERSION 1
 
-/* Written beside the target and renamed. */
+/** Writes a compiled map, as a whole or not at all (ndt_io/output_file.h). */
 NDT_MUST_CHECK enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct ndt_error *err);
-/* The map keeps the file mapped (read-only) until its last reference is released; do not overwrite it in place. */
+/** Opens a compiled map; the caller owns one reference. The file stays mapped, read-only, until the last reference
+ * is released; do not overwrite it in place. */
 NDT_MUST_CHECK enum ndt_status ndt_map_open(struct ndt_map **out, const char *path, struct ndt_error *err);
 
 #ifdef __cplusplus

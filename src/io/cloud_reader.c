@@ -1,20 +1,139 @@
-#include "cloud_body.h"
+#include "cloud_reader.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "line_reader.h"
 #include "number_text.h"
+
+/* ---- the sink: takes values in double into a cloud, chooses its origin and what times are relative to ----
+ *
+ * Origin: the first finite point, rounded to a multiple of 1024 m; zero when no coordinate reaches 2048 m, where a
+ * float is right to 0.1 mm anyway. That is known only at the end, so the points may have to be given once more
+ * (sink_again). Times of 10 s and more are those of a clock, and become relative to the first point's; smaller ones
+ * are kept. */
+
+static const double origin_step_m = 1024.0;
+static const double float_range_m = 2048.0; /* half a step of float below it is 0.06 mm */
+static const double clock_s = 10.0;         /* longer than any sweep */
+
+struct cloud_sink {
+    struct ndt_cloud *cloud; /* borrowed */
+    int has_origin;
+    double largest_m; /* absolute coordinate of any finite point */
+    int has_base;
+    int64_t base_ns;
+    double base_s;
+};
+
+/* Makes `cloud` hold `count` points with at least the optional arrays `fields`; intensity and time are zero. */
+static enum ndt_status sink_open(struct cloud_sink *out, struct ndt_cloud *cloud, size_t count, unsigned fields,
+                                 struct ndt_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    out->cloud = cloud;
+    cloud->count = 0;
+    memset(cloud->origin_m, 0, sizeof(cloud->origin_m));
+    enum ndt_status status = ndt_cloud_reserve(cloud, count, fields, err);
+    if (status != NDT_OK)
+        return status;
+    if (cloud->intensity && count)
+        memset(cloud->intensity, 0, count * sizeof(float));
+    if (cloud->time_s && count)
+        memset(cloud->time_s, 0, count * sizeof(float));
+    cloud->count = count;
+    return NDT_OK;
+}
+
+static int is_finite_point(double x, double y, double z)
+{
+    return isfinite(x) && isfinite(y) && isfinite(z);
+}
+
+static double round_to_step(double value_m)
+{
+    return rint(value_m / origin_step_m) * origin_step_m + 0.0; /* no minus zero */
+}
+
+static void choose_origin(struct cloud_sink *sink, size_t count, const double *x_m, const double *y_m,
+                          const double *z_m)
+{
+    for (size_t i = 0; i < count && !sink->has_origin; i++) {
+        if (!is_finite_point(x_m[i], y_m[i], z_m[i]))
+            continue;
+        sink->cloud->origin_m[0] = round_to_step(x_m[i]);
+        sink->cloud->origin_m[1] = round_to_step(y_m[i]);
+        sink->cloud->origin_m[2] = round_to_step(z_m[i]);
+        sink->has_origin = 1;
+    }
+}
+
+/* Points at .. at + count - 1, in the order of the file. A point that is not finite becomes NaN NaN NaN. */
+static void sink_coordinates(struct cloud_sink *sink, size_t at, size_t count, const double *x_m, const double *y_m,
+                             const double *z_m)
+{
+    struct ndt_cloud *cloud = sink->cloud;
+    choose_origin(sink, count, x_m, y_m, z_m);
+    for (size_t i = 0; i < count; i++) {
+        if (is_finite_point(x_m[i], y_m[i], z_m[i])) {
+            const double largest_m = fmax(fabs(x_m[i]), fmax(fabs(y_m[i]), fabs(z_m[i])));
+            sink->largest_m = fmax(sink->largest_m, largest_m);
+            cloud->x_m[at + i] = (float)(x_m[i] - cloud->origin_m[0]);
+            cloud->y_m[at + i] = (float)(y_m[i] - cloud->origin_m[1]);
+            cloud->z_m[at + i] = (float)(z_m[i] - cloud->origin_m[2]);
+        } else {
+            cloud->x_m[at + i] = cloud->y_m[at + i] = cloud->z_m[at + i] = NAN;
+        }
+    }
+}
+
+static void sink_times_s(struct cloud_sink *sink, size_t at, size_t count, const double *time_s)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!sink->has_base && isfinite(time_s[i])) {
+            sink->base_s = fabs(time_s[i]) >= clock_s ? time_s[i] : 0.0;
+            sink->has_base = 1;
+        }
+        sink->cloud->time_s[at + i] = (float)(time_s[i] - sink->base_s);
+    }
+}
+
+static void sink_times_ns(struct cloud_sink *sink, size_t at, size_t count, const int64_t *time_ns)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!sink->has_base) {
+            sink->base_ns = fabs((double)time_ns[i]) >= clock_s * 1e9 ? time_ns[i] : 0;
+            sink->has_base = 1;
+        }
+        /* Unsigned: the difference of hostile times may leave int64. */
+        const int64_t since_ns = (int64_t)((uint64_t)time_ns[i] - (uint64_t)sink->base_ns);
+        sink->cloud->time_s[at + i] = (float)((double)since_ns * 1e-9);
+    }
+}
+
+/* After the last point: 1 when all points must be given again, at most once. */
+static int sink_again(struct cloud_sink *sink)
+{
+    double *origin_m = sink->cloud->origin_m;
+    if ((origin_m[0] == 0.0 && origin_m[1] == 0.0 && origin_m[2] == 0.0) || sink->largest_m >= float_range_m)
+        return 0;
+    memset(origin_m, 0, sizeof(sink->cloud->origin_m));
+    sink->has_base = 0;
+    return 1;
+}
+
+/* ---- the points ---- */
 
 enum { BATCH = 512, CHUNK_SIZE = 262144 };
 
-/* Points on their way from the file into the sink. */
+/* Some points between the file and the sink. */
 struct batch {
     double value[NDT_SLOT_COUNT][BATCH];
     int64_t time_ns[BATCH];
 };
 
-/* Nothing is allocated before this: fields, limits, and enough bytes behind the header for what it says. */
+/* Checked before anything is allocated: fields, limits, and enough bytes behind the header. */
 static enum ndt_status check_body(const struct ndt_cloud_body *body, uint64_t point_bytes, struct ndt_error *err)
 {
     const struct ndt_input *input = body->input;
@@ -30,34 +149,34 @@ static enum ndt_status check_body(const struct ndt_cloud_body *body, uint64_t po
                         input->path, body->size, NDT_POINT_SIZE_MAX);
     if (body->count * point_bytes > rest)
         return ndt_fail(err, NDT_ERR_FORMAT,
-                        "%s: the header says %" PRIu64 " points, at least %" PRIu64 " bytes, but only %" PRIu64
+                        "%s: the header announces %" PRIu64 " points, at least %" PRIu64 " bytes, but only %" PRIu64
                         " follow it at byte %" PRIu64,
                         input->path, body->count, body->count * point_bytes, rest, body->offset);
     return NDT_OK;
 }
 
-static enum ndt_status open_sink(const struct ndt_cloud_body *body, struct ndt_cloud_sink *sink,
+static enum ndt_status open_sink(const struct ndt_cloud_body *body, struct cloud_sink *sink,
                                  struct ndt_cloud *cloud, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_sink_open(sink, cloud, (size_t)body->count, ndt_layout_fields(&body->layout), err);
+    enum ndt_status status = sink_open(sink, cloud, (size_t)body->count, ndt_layout_fields(&body->layout), err);
     return status == NDT_OK ? status : ndt_fail_prefix(err, status, "%s", body->input->path);
 }
 
 static void put_time(const struct ndt_point_slot *slot, const uint8_t *base, size_t at, size_t count,
-                     struct batch *batch, struct ndt_cloud_sink *sink)
+                     struct batch *batch, struct cloud_sink *sink)
 {
     if (ndt_scalar_is_whole(slot->type)) {
         ndt_column_to_whole(slot, base, count, batch->time_ns);
-        ndt_sink_times_ns(sink, at, count, batch->time_ns);
+        sink_times_ns(sink, at, count, batch->time_ns);
     } else if (slot->type != NDT_SCALAR_NONE) {
         ndt_column_to_double(slot, base, count, batch->value[NDT_SLOT_TIME]);
-        ndt_sink_times_s(sink, at, count, batch->value[NDT_SLOT_TIME]);
+        sink_times_s(sink, at, count, batch->value[NDT_SLOT_TIME]);
     }
 }
 
 /* One batch of points from memory, the first of them `skip` points behind `data`. */
 static void put_batch(const struct ndt_cloud_body *body, const uint8_t *data, size_t skip, size_t at, size_t count,
-                      struct batch *batch, struct ndt_cloud_sink *sink)
+                      struct batch *batch, struct cloud_sink *sink)
 {
     const struct ndt_point_slot *slots = body->layout.slots;
     struct ndt_cloud *cloud = sink->cloud;
@@ -71,7 +190,7 @@ static void put_batch(const struct ndt_cloud_body *body, const uint8_t *data, si
             ndt_column_to_double(&slots[i], base, count, batch->value[i]);
     }
     if (!is_float)
-        ndt_sink_coordinates(sink, at, count, batch->value[0], batch->value[1], batch->value[2]);
+        sink_coordinates(sink, at, count, batch->value[0], batch->value[1], batch->value[2]);
     const struct ndt_point_slot *intensity = &slots[NDT_SLOT_INTENSITY];
     if (intensity->type != NDT_SCALAR_NONE)
         ndt_column_to_float(intensity, data + skip * intensity->stride, count, cloud->intensity + at);
@@ -79,7 +198,7 @@ static void put_batch(const struct ndt_cloud_body *body, const uint8_t *data, si
 }
 
 static void put_points(const struct ndt_cloud_body *body, const uint8_t *data, size_t at, size_t count,
-                       struct ndt_cloud_sink *sink)
+                       struct cloud_sink *sink)
 {
     struct batch batch;
     for (size_t done = 0; done < count; done += BATCH)
@@ -89,7 +208,7 @@ static void put_points(const struct ndt_cloud_body *body, const uint8_t *data, s
 enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body *body, const uint8_t *data,
                                      struct ndt_cloud *cloud, struct ndt_error *err)
 {
-    struct ndt_cloud_sink sink;
+    struct cloud_sink sink;
     enum ndt_status status = check_body(body, 0, err);
     if (status == NDT_OK)
         status = open_sink(body, &sink, cloud, err);
@@ -97,11 +216,11 @@ enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body *body, const ui
         return status;
     do
         put_points(body, data, 0, cloud->count, &sink);
-    while (ndt_sink_again(&sink));
+    while (sink_again(&sink));
     return NDT_OK;
 }
 
-static enum ndt_status read_chunks(const struct ndt_cloud_body *body, uint8_t *chunk, struct ndt_cloud_sink *sink,
+static enum ndt_status read_chunks(const struct ndt_cloud_body *body, uint8_t *chunk, struct cloud_sink *sink,
                                    struct ndt_error *err)
 {
     const size_t chunk_points = CHUNK_SIZE / body->size;
@@ -120,7 +239,7 @@ static enum ndt_status read_chunks(const struct ndt_cloud_body *body, uint8_t *c
 enum ndt_status ndt_body_read_binary(const struct ndt_cloud_body *body, struct ndt_cloud *cloud,
                                      struct ndt_error *err)
 {
-    struct ndt_cloud_sink sink;
+    struct cloud_sink sink;
     enum ndt_status status = check_body(body, body->size, err);
     if (status == NDT_OK)
         status = open_sink(body, &sink, cloud, err);
@@ -128,10 +247,10 @@ enum ndt_status ndt_body_read_binary(const struct ndt_cloud_body *body, struct n
         return status;
     uint8_t *chunk = malloc(CHUNK_SIZE);
     if (!chunk)
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for a buffer", body->input->path);
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory for a read buffer", body->input->path);
     do
         status = read_chunks(body, chunk, &sink, err);
-    while (status == NDT_OK && ndt_sink_again(&sink));
+    while (status == NDT_OK && sink_again(&sink));
     free(chunk);
     return status;
 }
@@ -190,10 +309,10 @@ static enum ndt_status fail_line(const struct ndt_cloud_body *body, size_t numbe
     while (ndt_text_word(&at, end, &word, &length))
         words++;
     if (words == body->size)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: a value is not a number of its field's type",
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: a value is not a number of the type of its field",
                         body->input->path, number);
-    return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: %zu values, where the header says %zu", body->input->path,
-                    number, words, body->size);
+    return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: %zu values, but the header announces %zu",
+                    body->input->path, number, words, body->size);
 }
 
 /* The next line that is not blank. */
@@ -226,21 +345,21 @@ static enum ndt_status parse_batch(const struct ndt_cloud_body *body, const stru
 }
 
 static void put_text(const struct ndt_cloud_body *body, const struct batch *batch, size_t at, size_t count,
-                     struct ndt_cloud_sink *sink)
+                     struct cloud_sink *sink)
 {
     const struct ndt_point_slot *slots = body->layout.slots;
-    ndt_sink_coordinates(sink, at, count, batch->value[0], batch->value[1], batch->value[2]);
+    sink_coordinates(sink, at, count, batch->value[0], batch->value[1], batch->value[2]);
     if (slots[NDT_SLOT_INTENSITY].type != NDT_SCALAR_NONE)
         for (size_t i = 0; i < count; i++)
             sink->cloud->intensity[at + i] = (float)batch->value[NDT_SLOT_INTENSITY][i];
     if (ndt_scalar_is_whole(slots[NDT_SLOT_TIME].type))
-        ndt_sink_times_ns(sink, at, count, batch->time_ns);
+        sink_times_ns(sink, at, count, batch->time_ns);
     else if (slots[NDT_SLOT_TIME].type != NDT_SCALAR_NONE)
-        ndt_sink_times_s(sink, at, count, batch->value[NDT_SLOT_TIME]);
+        sink_times_s(sink, at, count, batch->value[NDT_SLOT_TIME]);
 }
 
 static enum ndt_status read_lines(const struct ndt_cloud_body *body, struct ndt_line_reader *reader,
-                                  struct ndt_cloud_sink *sink, struct ndt_error *err)
+                                  struct cloud_sink *sink, struct ndt_error *err)
 {
     struct batch batch;
     struct text_plan plan;
@@ -264,7 +383,7 @@ static enum ndt_status read_lines(const struct ndt_cloud_body *body, struct ndt_
 enum ndt_status ndt_body_read_text(const struct ndt_cloud_body *body, struct ndt_cloud *cloud,
                                    struct ndt_error *err)
 {
-    struct ndt_cloud_sink sink;
+    struct cloud_sink sink;
     /* A digit and a blank or line end per word; the last line need not be ended. */
     enum ndt_status status = check_body(body, 2 * (uint64_t)body->size - 1, err);
     if (status == NDT_OK)
@@ -277,6 +396,6 @@ enum ndt_status ndt_body_read_text(const struct ndt_cloud_body *body, struct ndt
         if (status == NDT_OK)
             status = read_lines(body, &reader, &sink, err);
         ndt_line_reader_close(&reader);
-    } while (status == NDT_OK && ndt_sink_again(&sink));
+    } while (status == NDT_OK && sink_again(&sink));
     return status;
 }

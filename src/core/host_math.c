@@ -1,6 +1,27 @@
+/* The functions of ndt/linalg.h and ndt/newton.h for the host: instances of the code that gcc and nvcc share. */
+#include "ndt/linalg.h"
 #include "ndt/newton.h"
-
 #include "ndt/newton_steps.h"
+#include "ndt/small_matrix.h"
+
+/* Every voxel of a map needs n = 3: with the loops unrolled it takes half the instructions, in the same order. */
+void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)
+{
+    if (n == 3)
+        eigen_symmetric(3, upper, values, V);
+    else
+        eigen_symmetric(n, upper, values, V);
+}
+
+int ndt_solve_cholesky6(const double upper[21], const double b[6], double ratio, double x[6])
+{
+    return solve_cholesky6(upper, b, ratio, x);
+}
+
+int ndt_inverse_root6(const double upper[21], double root[36])
+{
+    return inverse_root6(upper, root);
+}
 
 void ndt_newton_set_rotation_scale(struct ndt_newton *newton, const double second_m2[6])
 {
@@ -23,18 +44,12 @@ void ndt_newton_give_up(struct ndt_newton *newton, struct ndt_newton_row *rows, 
     newton_give_up(newton, rows, capacity);
 }
 
-void ndt_newton_regularize(const struct ndt_newton *newton, const struct ndt_newton_rules *rules,
-                           struct ndt_eval *eval)
-{
-    regularize(newton, rules, eval);
-}
-
 void ndt_newton_information(const struct ndt_newton *newton, double upper[21])
 {
     scale_information(newton->inverse_rotation_scale, newton->eval.hessian, upper);
 }
 
-void ndt_newton_turn_rotation(const double M[9], const double in[6], double out[6])
+void ndt_newton_transform_rotation(const double M[9], const double in[6], double out[6])
 {
-    turn_rotation(M, in, out);
+    transform_rotation(M, in, out);
 }

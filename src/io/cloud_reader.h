@@ -1,0 +1,100 @@
+/* Private to ndt_io: from the header of a cloud file to a cloud.
+ *
+ * A format (pcd_read.c, ply_read.c, and KITTI in cloud_file.c) understands its header, says with a point layout
+ * where the wanted fields are, and leaves the points to cloud_reader.c. */
+#ifndef NDT_IO_CLOUD_READER_H
+#define NDT_IO_CLOUD_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "input.h"
+#include "ndt/cloud.h"
+
+/* ---- point_layout.c: where in the bytes (or words) of a point the wanted fields are ---- */
+
+enum ndt_scalar {
+    NDT_SCALAR_NONE, /* no field, or a type that is not known */
+    NDT_I8,
+    NDT_I16,
+    NDT_I32,
+    NDT_I64,
+    NDT_U8,
+    NDT_U16,
+    NDT_U32,
+    NDT_U64,
+    NDT_F32,
+    NDT_F64
+};
+size_t ndt_scalar_size(enum ndt_scalar type); /* bytes; 0 for none */
+/* PCD's TYPE (I U F) and SIZE. */
+enum ndt_scalar ndt_scalar_find(char kind, size_t size);
+int ndt_scalar_is_whole(enum ndt_scalar type);
+
+enum ndt_slot { NDT_SLOT_X, NDT_SLOT_Y, NDT_SLOT_Z, NDT_SLOT_INTENSITY, NDT_SLOT_TIME, NDT_SLOT_COUNT };
+
+/* Of one field: value i begins at offset + i * stride. Bytes; in text, words of a line. */
+struct ndt_point_slot {
+    enum ndt_scalar type; /* NDT_SCALAR_NONE: the points have no such field */
+    size_t offset;
+    size_t stride;
+};
+struct ndt_point_layout {
+    struct ndt_point_slot slots[NDT_SLOT_COUNT];
+};
+
+/* Takes the field into the slot its name belongs to, if it belongs to one that is still free. */
+void ndt_layout_bind(struct ndt_point_layout *layout, const char *name, enum ndt_scalar type, size_t offset,
+                     size_t stride);
+/* The name of the first coordinate that has no field; NULL when all are there. */
+const char *ndt_layout_missing(const struct ndt_point_layout *layout);
+int ndt_layout_is_float(const struct ndt_point_layout *layout);    /* x, y, z are all float32 */
+unsigned ndt_layout_fields(const struct ndt_point_layout *layout); /* NDT_CLOUD_* */
+
+/* Copies one column of `count` values, little endian. */
+void ndt_column_to_float(const struct ndt_point_slot *slot, const uint8_t *base, size_t count, float *out);
+void ndt_column_to_double(const struct ndt_point_slot *slot, const uint8_t *base, size_t count, double *out);
+void ndt_column_to_whole(const struct ndt_point_slot *slot, const uint8_t *base, size_t count, int64_t *out);
+
+/* ---- cloud_reader.c: the points: fixed-size records, columns, or lines of text ----
+ *
+ * What the header says is checked against the length of the file before anything is allocated. */
+
+/* Bytes, or words, of one point. */
+#define NDT_POINT_SIZE_MAX ((size_t)65536)
+
+struct ndt_cloud_body {
+    const struct ndt_input *input;
+    uint64_t offset;     /* of the first point in the file */
+    size_t lines_before; /* text: lines above the first point */
+    int is_last;         /* text: nothing may follow the points */
+    uint64_t count;      /* points, as the header says */
+    size_t size;         /* bytes of a point; text: words of a line */
+    struct ndt_point_layout layout;
+};
+
+NDT_MUST_CHECK enum ndt_status ndt_body_read_binary(const struct ndt_cloud_body *body, struct ndt_cloud *cloud,
+                                                    struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status ndt_body_read_text(const struct ndt_cloud_body *body, struct ndt_cloud *cloud,
+                                                  struct ndt_error *err);
+/* Points that are in memory already, count * size bytes, laid out as the layout says. */
+NDT_MUST_CHECK enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body *body, const uint8_t *data,
+                                                    struct ndt_cloud *cloud, struct ndt_error *err);
+
+/* ---- cloud_file.c: the table of formats; adding a format is adding a file and a row ---- */
+
+struct ndt_cloud_format {
+    const char *extension; /* with the dot, lower case */
+    /* `cloud` is initialised, and reused; what it holds after a failure does not matter. */
+    enum ndt_status (*read)(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);
+};
+
+/* The format whose extension the path has, in any case of letters; NULL for none. */
+const struct ndt_cloud_format *ndt_cloud_format_find(const char *path);
+/* All extensions with a blank before each, for error lines; returns `text`. */
+const char *ndt_cloud_format_list(char *text, size_t size);
+
+enum ndt_status ndt_pcd_read(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);
+enum ndt_status ndt_ply_read(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);
+
+#endif
