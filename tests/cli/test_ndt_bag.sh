@@ -68,7 +68,7 @@ expect 2 "one argument too many" check a b
 expect 2 "--every: '0' is not a whole number from 1" pack --scans scans --times times.txt --out a.bag --every 0
 expect 2 "--offset: '2' is not a whole number from 0 to 1" \
     pack --scans scans --times times.txt --out a.bag --every 2 --offset 2
-expect 2 "neither kitti nor tum" pack --scans scans --times times.txt --out a.bag --format csv
+expect 2 "'csv' is not tum or kitti" pack --scans scans --times times.txt --out a.bag --format csv
 expect 2 "--initial first needs --truth" pack --scans scans --times times.txt --out a.bag --initial first
 expect 2 "is not x,y,z,qx,qy,qz,qw" pack --scans scans --times times.txt --out a.bag --initial 1,2,3
 expect 2 "the quaternion has length 2" pack --scans scans --times times.txt --out a.bag --initial 1,2,3,0,0,0,2
@@ -76,8 +76,13 @@ expect 0 "" --help
 says "pack"
 for command in pack info check cut dump; do
     expect 0 "" $command --help
-    says "usage: ndt-bag $command"
+    says "Usage: ndt-bag $command"
 done
+expect 0 "" help
+says "Usage: ndt-bag COMMAND"
+expect 0 "" help cut
+says "Usage: ndt-bag cut BAG --out FILE"
+expect 2 "'cat' is no command; did you mean 'cut'?" help cat
 gone a.bag a.bag.tmp
 
 # ---- pack ----

@@ -1,6 +1,7 @@
 #include "live_connection.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <zmq.h>
 
@@ -69,6 +70,8 @@ enum ndt_status live_open(struct live_connection *out, int type, const char *add
                           int wait_ms, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL); /* a reader that closes the pipe is an error of stdout */
     out->context = zmq_ctx_new();
     out->socket = out->context ? zmq_socket(out->context, type) : NULL;
     if (!out->socket)
@@ -78,9 +81,9 @@ enum ndt_status live_open(struct live_connection *out, int type, const char *add
     if (status == NDT_OK)
         status = set_keys(out->socket, keys, err);
     if (status == NDT_OK && zmq_connect(out->socket, address) != 0)
-        status =
-            ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no address to connect to (%s): ipc://PATH or tcp://HOST:PORT",
-                     address, zmq_strerror(errno));
+        status = ndt_fail(err, NDT_ERR_ARGUMENT,
+                          "'%s' is no address to connect to (%s); expected ipc://PATH or tcp://HOST:PORT", address,
+                          zmq_strerror(errno));
     if (status != NDT_OK)
         live_close(out, 0);
     return status;

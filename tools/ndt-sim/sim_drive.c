@@ -1,5 +1,6 @@
-#include "sim_drive.h"
+#include "sim.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,10 +41,10 @@ static void init_turn(struct sim_course *course)
 /* An L of streets: five left turns and a right one, turned as a whole by some angle. */
 static void init_loop(struct sim_course *course, uint64_t seed)
 {
-    struct sim_random random = sim_random_stream(seed, 1, 0);
-    const double x1 = sim_random_between(&random, 68.0, 76.0), x2 = x1 + sim_random_between(&random, 58.0, 66.0);
-    const double y1 = sim_random_between(&random, 58.0, 66.0), y2 = y1 + sim_random_between(&random, 48.0, 56.0);
-    const double yaw = sim_random_between(&random, -PI, PI);
+    struct ndt_random random = ndt_random_stream(seed, 1, 0);
+    const double x1 = ndt_random_between(&random, 68.0, 76.0), x2 = x1 + ndt_random_between(&random, 58.0, 66.0);
+    const double y1 = ndt_random_between(&random, 58.0, 66.0), y2 = y1 + ndt_random_between(&random, 48.0, 56.0);
+    const double yaw = ndt_random_between(&random, -PI, PI);
     const double corner[6][2] = {{0, 0}, {x2, 0}, {x2, y1}, {x1, y1}, {x1, y2}, {0, y2}};
     static const int turns[6] = {1, 1, -1, 1, 1, 1};
     course->edge_count = 6;
@@ -137,9 +138,9 @@ static double speed_at(const struct sim_drive *drive, double s_m)
 
 static void set_character(struct sim_drive *drive, uint64_t seed)
 {
-    struct sim_random random = sim_random_stream(seed, 2, 0);
+    struct ndt_random random = ndt_random_stream(seed, 2, 0);
     const int on_foot = drive->course->place == SIM_CORRIDOR;
-    drive->phase_rad = sim_random_between(&random, -PI, PI);
+    drive->phase_rad = ndt_random_between(&random, -PI, PI);
     drive->slow_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 4.8;
     drive->fast_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 10.5;
     drive->height_m = on_foot ? 0.9 : 1.75;
@@ -237,11 +238,11 @@ struct ndt_twist sim_drive_twist(const struct sim_drive *drive, double t_s)
 
 /* ---- other cars ---- */
 
-void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct sim_random *random,
+void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct ndt_random *random,
              struct sim_solid solids[2])
 {
-    const double length = sim_random_between(random, 3.8, 5.2), width = sim_random_between(random, 1.65, 1.95);
-    const double height = sim_random_between(random, 1.35, 2.1);
+    const double length = ndt_random_between(random, 3.8, 5.2), width = ndt_random_between(random, 1.65, 1.95);
+    const double height = ndt_random_between(random, 1.35, 2.1);
     const double cabin = height > 1.8 ? 0.92 : 0.6, shift = height > 1.8 ? 0.0 : -0.08 * length;
     const double foot = sim_ground_height(ground, x_m, y_m, NULL);
     const double body_m[3] = {x_m, y_m, foot + 0.2 + 0.3 * height};
@@ -250,7 +251,7 @@ void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw
     const double cabin_half_m[3] = {0.5 * cabin * length, 0.46 * width, 0.5 * height - 0.1};
     solids[0] = sim_box(body_m, body_half_m, yaw_rad);
     solids[1] = sim_box(cabin_m, cabin_half_m, yaw_rad);
-    solids[0].reflectance = solids[1].reflectance = (float)sim_random_between(random, 0.1, 0.9);
+    solids[0].reflectance = solids[1].reflectance = (float)ndt_random_between(random, 0.1, 0.9);
 }
 
 /* One car drives ahead in the same lane, the others come the other way, one behind the other. */
@@ -261,8 +262,8 @@ uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t s
     if (course->place == SIM_CORRIDOR)
         return 0;
     for (uint32_t i = 0; 2 * (i + 1) <= SIM_MAX_MOVERS; i++) {
-        struct sim_random random = sim_random_stream(seed, 3, i);
-        const double start = sim_random_between(&random, 0.0, 20.0);
+        struct ndt_random random = ndt_random_stream(seed, 3, i);
+        const double start = ndt_random_between(&random, 0.0, 20.0);
         const double speed = course->place == SIM_TUNNEL ? -13.0 : -6.5;
         const double s = i == 0 ? sim_drive_length(drive, t_s) + 16.0 + 2.0 * sin(0.4 * t_s + start)
                                 : drive->s_m[0] + 55.0 * i + start + speed * t_s;

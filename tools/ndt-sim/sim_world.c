@@ -1,5 +1,6 @@
-#include "sim_world.h"
+#include "sim.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -288,7 +289,7 @@ static double way_out(double at, double direction, double low, double high)
 
 /* The ray met an upright face at t; into an opening it goes on to the pane or to the reveal. */
 static double enter_window(const struct sim_solid *solid, const struct sim_ray *local, int face, double t,
-                           struct sim_random *random, float *reflectance)
+                           struct ndt_random *random, float *reflectance)
 {
     const struct sim_windows *w = &solid->windows;
     const int across = 1 - face;
@@ -304,13 +305,13 @@ static double enter_window(const struct sim_solid *solid, const struct sim_ray *
                              way_out(v, local->direction[2], w->sill_m, w->sill_m + w->height_m));
     if (side < pane)
         return t + side;
-    if (sim_random_unit(random) < w->lost)
+    if (ndt_random_unit(random) < w->lost)
         *reflectance = SWALLOWED;
     return t + pane;
 }
 
 /* Updates `hit` when this solid is met earlier. */
-static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray, struct sim_random *random,
+static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray, struct ndt_random *random,
                        struct sim_hit *hit)
 {
     const struct sim_ray local = to_local(solid, ray);
@@ -320,7 +321,7 @@ static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray,
         return;
     float reflectance = solid->reflectance;
     if (solid->free_path_m > 0.0) {
-        in = fmax(in, 0.0) - solid->free_path_m * log(1.0 - sim_random_unit(random));
+        in = fmax(in, 0.0) - solid->free_path_m * log(1.0 - ndt_random_unit(random));
         if (in > out)
             return;
     } else if (solid->windows.period_m > 0.0 && face < 2 && in > 0.0) {
@@ -332,7 +333,7 @@ static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray,
     hit->reflectance = reflectance;
 }
 
-static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_ray *ray, struct sim_random *random,
+static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_ray *ray, struct ndt_random *random,
                       struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
@@ -346,7 +347,7 @@ static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_r
 }
 
 /* Walks the cells under the ray (Amanatides and Woo 1987) until something nearer than the next cell is found. */
-static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, struct sim_random *random,
+static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, struct ndt_random *random,
                       struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
@@ -382,7 +383,7 @@ static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, stru
     }
 }
 
-int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_range_m, struct sim_random *random,
+int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_range_m, struct ndt_random *random,
              struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
