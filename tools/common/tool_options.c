@@ -12,7 +12,7 @@
 
 #include "ndtd/nearest_name.h"
 
-enum { CODE_HELP = 256, CODE_VERSION, CODE_FIRST, HELP_WIDTH = 100, HELP_COLUMN_MAX = 28 };
+enum { CODE_HELP = 256, CODE_VERSION, CODE_FIRST, HELP_WIDTH = 80, HELP_COLUMN_MAX = 28 };
 
 static volatile sig_atomic_t interrupted;
 
