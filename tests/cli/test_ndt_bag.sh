@@ -125,7 +125,7 @@ expect 3 "named/scan.bin: no number in its name" pack --scans named --times time
 mv named/scan.bin named/0.bin
 cp named/0.bin named/000.bin
 expect 3 "have the same number" pack --scans named --times times.txt --out a.bag
-# a scan that is damaged is met half-way: nothing stays
+# a damaged scan in the middle: no file is left
 cp -r scans damaged
 printf x >>damaged/000004.bin
 expect 3 "000004.bin" pack --scans damaged --times times.txt --out a.bag
@@ -176,7 +176,7 @@ expect 2 "is no range" cut odd.bag --records 5-3 --out a.bag
 expect 2 "'-1' is not a number of seconds" cut odd.bag --from -1 --out a.bag
 expect 3 "cut.bag: record 7 at byte" cut cut.bag --out a.bag
 gone a.bag a.bag.tmp
-expect 0 "left behind from here on: cut.bag: record 7" cut cut.bag --salvage --out a.bag
+expect 0 "the rest is left out: cut.bag: record 7" cut cut.bag --salvage --out a.bag
 expect 0 "" check a.bag
 
 [ "$failures" -eq 0 ] || exit 1

@@ -71,7 +71,7 @@ expect 2 "belong together" ndt-send --bag empty.bag --curve-keys nosuch
 expect 3 "nosuch.bag" ndt-send --bag nosuch.bag
 expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1
 expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1 --push
-expect 3 "nothing of the bag is left to send" ndt-send --bag empty.bag --wait 0
+expect 3 "no record of the bag is to be sent" ndt-send --bag empty.bag --wait 0
 expect 2 "--format: 'jsno' is not text, json or tum; did you mean 'json'?" ndt-echo --format jsno
 expect 2 "--count: '0' is not a whole number from 1" ndt-echo --count 0
 expect 2 "is no address to connect to" ndt-echo --endpoint tcp://x

@@ -33,7 +33,7 @@ static int wanted(struct cut *cut, const struct bag_cursor *cursor)
         cut->begin_ns = time_ns;
         cut->scan_count = 0;
     }
-    const uint64_t scan = cut->scan_count + 1; /* a record belongs to the scan that it comes before */
+    const uint64_t scan = cut->scan_count + 1; /* records belong to the scan that follows them */
     if (cursor->record.type == NDT_MESSAGE_SCAN)
         cut->scan_count++;
     int64_t after_ns;
@@ -111,7 +111,7 @@ static enum ndt_status write_part(struct cut *cut, struct bag_cursor *cursor, st
         return status;
     printf("%s: %" PRIu64 " records, %.3f MB\n", args.out, records, (double)bytes * 1e-6);
     if (*cut->damage.text)
-        fprintf(stderr, "ndt-bag: warning: left behind from here on: %s\n", cut->damage.text);
+        fprintf(stderr, "ndt-bag: warning: the rest is left out: %s\n", cut->damage.text);
     return NDT_OK;
 }
 

@@ -52,7 +52,7 @@ static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &cursor->request, &id, err);
     case NDT_MESSAGE_REPLY:
-        return NDT_OK; /* only its type is looked at */
+        return NDT_OK; /* has no decoder here; its type is enough */
     default:
         return ndt_pose_message_decode(data, size, cursor->type, &cursor->pose, err);
     }
@@ -85,7 +85,7 @@ enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, struct ndt_error *e
 static enum ndt_status set_names(struct bag_target *target, const char *path, struct ndt_error *err)
 {
     static const char suffix[] = ".tmp";
-    target->path = realpath(path, NULL); /* a link stays a link */
+    target->path = realpath(path, NULL); /* a symbolic link is kept; its target is replaced */
     if (!target->path)
         target->path = strdup(path);
     const size_t size = target->path ? strlen(target->path) + sizeof(suffix) : 0;
@@ -116,7 +116,7 @@ enum ndt_status bag_target_open(struct bag_target *target, const char *path, int
     if (status == NDT_OK)
         status = check_free(target, err);
     if (status == NDT_OK) {
-        unlink(target->temporary); /* of a run that was killed */
+        unlink(target->temporary); /* left over from a run that was killed */
         status = ndt_bag_create(&target->writer, target->temporary, 0, err);
     }
     if (status != NDT_OK)
@@ -161,9 +161,9 @@ enum ndt_status bag_target_put_scan(struct bag_target *target, const struct ndt_
 
 static enum ndt_status move_into_place(const struct bag_target *target, struct ndt_error *err)
 {
-    const enum ndt_status status = check_free(target, err); /* somebody may have been quicker */
+    const enum ndt_status status = check_free(target, err); /* the target may have appeared meanwhile */
     if (status == NDT_OK && rename(target->temporary, target->path) != 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot give it its name: %s", target->path, strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be renamed: %s", target->path, strerror(errno));
     return status;
 }
 

@@ -8,7 +8,7 @@
 #include "bag_file.h"
 #include "result_print.h"
 
-/* The bag of all three commands. */
+/* The operand of all three commands. */
 static struct tool_operands bags;
 
 /* ---- info, check ---- */
@@ -16,7 +16,7 @@ static struct tool_operands bags;
 enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_LAST + 1 };
 
 struct bag_summary {
-    uint64_t records, bytes; /* bytes: of whole records and the head */
+    uint64_t records, bytes; /* bytes: header and complete records */
     uint64_t by_type[BAG_MESSAGE_TYPES];
     uint64_t min_points, max_points, points; /* of scans */
     unsigned fields;                         /* in any scan: NDT_CLOUD_* */
@@ -24,9 +24,9 @@ struct bag_summary {
     int64_t first_ns, last_ns;               /* receive times */
     int64_t first_scan_ns, last_scan_ns;     /* stamps */
     uint64_t scans_back;                     /* scans whose stamp is not after the one before */
-    uint64_t unreadable;                     /* whole records whose message cannot be decoded */
+    uint64_t unreadable;                     /* records whose message cannot be decoded */
     struct ndt_error first_unreadable;
-    struct ndt_error damage; /* where the file stops making sense; empty when it is whole */
+    struct ndt_error damage; /* where reading failed; empty for an undamaged file */
 };
 
 static void add_scan(struct bag_summary *summary, const struct bag_cursor *cursor)
@@ -64,7 +64,7 @@ static void add_record(struct bag_summary *summary, struct bag_cursor *cursor)
         add_scan(summary, cursor);
 }
 
-/* Fails only when the file cannot be read at all; damage is part of the answer. */
+/* Fails only when the file cannot be read at all; damage is part of the summary. */
 static enum ndt_status bag_summary_read(struct bag_summary *summary, const char *path, struct ndt_error *err)
 {
     struct bag_cursor cursor;

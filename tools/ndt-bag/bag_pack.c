@@ -35,12 +35,12 @@ struct bag_scan_file {
 
 struct bag_drive {
     enum ndt_trajectory_format format;
-    struct bag_scan_file *scans; /* those taken, by number */
+    struct bag_scan_file *scans; /* the selected ones, sorted by number */
     size_t scan_count;
     int64_t *times_ns;
     size_t time_count;
     int64_t period_ns;                     /* median distance of the stamps */
-    struct ndt_trajectory truth, odometry; /* empty when there is none; stamps filled in for KITTI's too */
+    struct ndt_trajectory truth, odometry; /* may be empty; KITTI poses receive stamps too */
 };
 
 static int is_cloud_name(const char *name)
@@ -68,7 +68,7 @@ static enum ndt_status add_scan(struct bag_drive *drive, const char *folder, con
                                 struct ndt_error *err)
 {
     const size_t count = drive->scan_count;
-    if ((count & (count - 1)) == 0) { /* room for the next power of two */
+    if ((count & (count - 1)) == 0) { /* grow to the next power of two */
         struct bag_scan_file *grown = realloc(drive->scans, (count ? 2 * count : 1) * sizeof(*grown));
         if (!grown)
             return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for its list of scans", folder);
@@ -115,8 +115,9 @@ static enum ndt_status list_scans(struct bag_drive *drive, struct ndt_error *err
         if (!is_cloud_name(entry->d_name))
             continue;
         if (!number_in_name(entry->d_name, &number))
-            status = ndt_fail(err, NDT_ERR_FORMAT, "%s/%s: no number in its name that says which line is its own",
-                              args.scans, entry->d_name);
+            status = ndt_fail(err, NDT_ERR_FORMAT,
+                              "%s/%s: no number in its name, which would say which line belongs to it", args.scans,
+                              entry->d_name);
         else if (number % args.every == args.offset)
             status = add_scan(drive, args.scans, entry->d_name, number, err);
     }
@@ -130,7 +131,7 @@ static int by_size(const void *a, const void *b)
     return va < vb ? -1 : va > vb;
 }
 
-/* The median of the steps; that of a common LiDAR when they make no sense. */
+/* The median of the steps; 100 ms when it is not between 0 and one hour. */
 static enum ndt_status find_period(struct bag_drive *drive, struct ndt_error *err)
 {
     static const int64_t COMMON_NS = 100000000, LONGEST_NS = INT64_C(3600000000000);
@@ -191,7 +192,7 @@ static enum ndt_status read_poses(const struct bag_drive *drive, const char *pat
     return NDT_OK;
 }
 
-/* The first pose that is not before the stamp; the count when there is none. */
+/* Index of the first pose that is not before the stamp; the count when there is none. */
 static size_t first_from(const struct ndt_trajectory *trajectory, int64_t stamp_ns)
 {
     size_t low = 0, high = trajectory->count;
@@ -205,7 +206,7 @@ static size_t first_from(const struct ndt_trajectory *trajectory, int64_t stamp_
     return low;
 }
 
-/* From a to b, for stamps that come in any order and size. */
+/* From a to b; saturates where the difference overflows. */
 static int64_t distance_ns(int64_t a, int64_t b)
 {
     int64_t distance;
@@ -280,7 +281,7 @@ static void close_drive(struct bag_drive *drive)
     *drive = (struct bag_drive){0};
 }
 
-/* Reads all but the points. Errors name the file and the line that is missing. */
+/* Reads everything but the points. Errors name the file and the missing line. */
 static enum ndt_status open_drive(struct bag_drive *drive, struct ndt_error *err)
 {
     *drive = (struct bag_drive){.format = args.format == FORMAT_KITTI ? NDT_KITTI : NDT_TUM};
@@ -359,7 +360,7 @@ static enum ndt_status put_truth(struct pack *pack, const struct bag_scan_file *
     return bag_target_put_pose(&pack->target, NDT_MESSAGE_TRUTH, &message, err);
 }
 
-/* A fresh cloud every time: a reused one would keep fields that this file does not have. */
+/* A new cloud for every file: a reused one would keep fields that the file does not have. */
 static enum ndt_status put_scan(struct pack *pack, const struct bag_scan_file *scan, struct ndt_error *err)
 {
     const struct ndt_scan_message message = {.seq = scan->number, .stamp_ns = scan->stamp_ns, .frame_id = "lidar"};
@@ -369,7 +370,7 @@ static enum ndt_status put_scan(struct pack *pack, const struct bag_scan_file *s
     if (status == NDT_OK) {
         pack->points += cloud.count;
         status = bag_target_put_scan(&pack->target, &message, &cloud, err);
-        if (status == NDT_ERR_LIMIT) /* too large for a message; what else can go wrong names the bag */
+        if (status == NDT_ERR_LIMIT) /* too large for a message; other errors name the bag already */
             (void)ndt_fail_prefix(err, status, "%s", scan->path);
     }
     ndt_cloud_free(&cloud);

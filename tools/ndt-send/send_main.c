@@ -37,13 +37,13 @@ struct sender {
     long subscribers; /* PUB */
     double begin_us;  /* when the first frame of this round was due */
     int64_t begin_ns; /* its receive time */
-    uint64_t scans, messages, bytes, unheard;
+    uint64_t scans, messages, bytes, unreceived;
     int stalled;      /* the last frame was not taken */
-    double latest_us; /* how late a frame was, at most */
+    double latest_us; /* largest delay of a frame */
 };
 
-/* Subscriptions that came: the daemon's SUB socket says that it is there. */
-static void hear_subscribers(struct sender *sender)
+/* Counts subscriptions; that of the daemon's SUB socket says that it is connected. */
+static void receive_subscriptions(struct sender *sender)
 {
     uint8_t message[64];
     while (zmq_recv(sender->connection.socket, message, sizeof(message), ZMQ_DONTWAIT) > 0)
@@ -61,12 +61,12 @@ static enum ndt_status wait_for_daemon(struct sender *sender, struct ndt_error *
     if (ready > 0)
         return NDT_OK;
     if (tool_interrupted())
-        return ndt_fail(err, NDT_ERR_IO, "interrupted before the daemon was there");
+        return ndt_fail(err, NDT_ERR_IO, "interrupted while waiting for the daemon");
     return ndt_fail(err, NDT_ERR_IO, "%s: no daemon took the connection within %.3g s", sender->endpoint,
                     (double)args.wait_ns * 1e-9);
 }
 
-/* Waits until the frame is due. A receive time before the last one's starts the count anew. */
+/* Waits until the frame is due. A receive time before that of the last frame restarts the pace. */
 static void keep_pace(struct sender *sender, int64_t receive_time_ns)
 {
     int64_t after_ns;
@@ -93,21 +93,21 @@ static void keep_pace(struct sender *sender, int64_t receive_time_ns)
 static enum ndt_status send_frame(struct sender *sender, const struct ndt_bag_record *record, struct ndt_error *err)
 {
     if (!args.push)
-        hear_subscribers(sender);
+        receive_subscriptions(sender);
     if (zmq_send(sender->connection.socket, record->payload, record->length, sender->stalled ? ZMQ_DONTWAIT : 0) <
         0) {
         if (errno == EINTR && tool_interrupted())
             return NDT_END;
         if (errno != EAGAIN || args.rate == 0)
             return ndt_fail(err, NDT_ERR_IO, "%s: %s", sender->endpoint,
-                            errno == EAGAIN ? "nothing was taken for 10 s" : zmq_strerror(errno));
+                            errno == EAGAIN ? "no frame was taken for 10 s" : zmq_strerror(errno));
         sender->stalled = 1;
-        sender->unheard++;
+        sender->unreceived++;
         return NDT_OK;
     }
     sender->stalled = 0;
     if (!args.push && sender->subscribers <= 0)
-        sender->unheard++;
+        sender->unreceived++;
     sender->messages++;
     sender->bytes += record->length;
     sender->scans += record->type == NDT_MESSAGE_SCAN;
@@ -147,8 +147,8 @@ static void report(const struct sender *sender, double seconds)
            seconds > 0 ? (double)sender->bytes * 1e-6 / seconds : 0);
     if (args.rate > 0)
         printf("; at most %.1f ms late", sender->latest_us * 1e-3);
-    if (sender->unheard)
-        printf("; %" PRIu64 " messages went to nobody", sender->unheard);
+    if (sender->unreceived)
+        printf("; %" PRIu64 " messages had no receiver", sender->unreceived);
     puts(tool_interrupted() ? "; interrupted" : "");
 }
 
@@ -159,10 +159,10 @@ static enum ndt_status play_all(struct sender *sender, struct ndt_error *err)
     if (status != NDT_OK)
         return status;
     for (uint64_t i = 0; status == NDT_OK && (args.loops == 0 || i < args.loops); i++) {
-        const uint64_t before = sender->messages + sender->unheard;
+        const uint64_t before = sender->messages + sender->unreceived;
         status = play(sender, err);
-        if (status == NDT_OK && sender->messages + sender->unheard == before)
-            return ndt_fail(err, NDT_ERR_FORMAT, "nothing of the bag is left to send");
+        if (status == NDT_OK && sender->messages + sender->unreceived == before)
+            return ndt_fail(err, NDT_ERR_FORMAT, "no record of the bag is to be sent");
     }
     report(sender, (ndt_clock_us() - start_us) * 1e-6);
     return status == NDT_END ? NDT_OK : status;

@@ -1,5 +1,5 @@
 /** @file
- * @brief The parts of the simulator: what stands around, the drive through it, the LiDAR, the survey of the map.
+ * @brief The parts of the simulator: solids and ground, the drive through them, the LiDAR, the survey of the map.
  *
  * Frame: the local map, z up, metres. Everything follows from a seed; each part draws from a random stream of its
  * own (ndt_random_stream), so that a change of one part does not change the others. The streams are numbered: 1
@@ -23,12 +23,12 @@
 
 enum sim_shape { SIM_BOX, SIM_CYLINDER, SIM_ELLIPSOID };
 
-/* Openings let into the upright faces of a box, in rows and columns; period_m = 0: none. */
+/* Openings in the upright faces of a box, in rows and columns; period_m = 0 for none. */
 struct sim_windows {
     double period_m, width_m;          /* along the face */
     double storey_m, sill_m, height_m; /* upwards, from the foot of the box */
-    double recess_m;                   /* how deep */
-    double lost;                       /* part of the rays that the pane swallows */
+    double recess_m;                   /* depth */
+    double lost;                       /* fraction of the rays that the pane absorbs */
 };
 
 struct sim_solid {
@@ -36,13 +36,13 @@ struct sim_solid {
     double centre_m[3];
     double half_m[3]; /* half edges, or semi-axes; cylinder: radius, radius, half height */
     double cos_yaw, sin_yaw;
-    double free_path_m; /* foliage: mean way of a ray inside before it meets a leaf; 0 = opaque */
+    double free_path_m; /* foliage: mean free path of a ray; 0 = opaque */
     double foot_m;      /* z from which storeys are counted */
     float reflectance;  /* 0..1 */
     struct sim_windows windows;
 };
 
-/* z = slope . (x, y) + sum of waves */
+/* z = slope . (x, y) + sum of two waves */
 struct sim_ground {
     double slope[2];
     double amplitude_m[2], k_radpm[2][2], phase_rad[2];
@@ -59,7 +59,7 @@ struct sim_world {
     /* the grid, from sim_world_finish on */
     double grid_min_m[2], cell_m;
     int grid_dim[2];
-    uint32_t *cell_first; /* per cell, and one more */
+    uint32_t *cell_first; /* start of the list of every cell, and the end of the last */
     uint32_t *cell_solids;
     double *cell_top_m;
     double top_m;
@@ -67,7 +67,7 @@ struct sim_world {
 
 void sim_world_init(struct sim_world *world);
 void sim_world_free(struct sim_world *world);
-/* Copies the solid. Memory that runs out is reported by sim_world_finish. */
+/* Copies the solid. sim_world_finish() reports a failed allocation. */
 void sim_world_add(struct sim_world *world, const struct sim_solid *solid);
 NDT_MUST_CHECK enum ndt_status sim_world_finish(struct sim_world *world, struct ndt_error *err);
 
@@ -97,7 +97,7 @@ struct sim_caster {
 NDT_MUST_CHECK enum ndt_status sim_caster_open(struct sim_caster *caster, const struct sim_world *world,
                                                struct ndt_error *err);
 void sim_caster_close(struct sim_caster *caster);
-/* 1 and the first hit within max_range_m, or 0. `random` decides about leaves and panes. */
+/* Returns 1 and the first hit within max_range_m, or 0. Draws from `random` for foliage and panes. */
 int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_range_m, struct ndt_random *random,
              struct sim_hit *hit);
 
@@ -139,7 +139,7 @@ struct sim_course_point {
 };
 
 void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed);
-/* Any s, also below zero and beyond one round. */
+/* Any s, also below zero and beyond one round; a street is periodic. */
 struct sim_course_point sim_course_at(const struct sim_course *course, double s_m);
 /* The point `left_m` to the left of the course. */
 struct sim_course_point sim_course_beside(const struct sim_course *course, double s_m, double left_m);
@@ -175,7 +175,7 @@ uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t s
 void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct ndt_random *random,
              struct sim_solid solids[2]);
 
-/* ---- scene: what stands along the course ----
+/* ---- scene: the solids along the course ----
  *
  * Street: facades with windows and balconies, trees, bushes, lamp posts, signs and parked cars. Corridor: bare
  * walls with shallow doors. Tunnel: a bore with a few lamps. Corridor and tunnel constrain the position along their
@@ -186,7 +186,7 @@ void sim_scene_ground(struct sim_ground *ground, enum sim_place place, uint64_t 
  * from 0 to length_m. */
 void sim_scene_build(struct sim_world *world, const struct sim_course *course, double length_m, uint64_t seed);
 
-/* ---- LiDAR, and the survey that the prior map comes from ----
+/* ---- LiDAR, and the survey that makes the prior map ----
  *
  * A sweep is one turn, clockwise seen from above, that starts and ends behind the sensor (as KITTI's HDL-64); its
  * stamp is the middle of the sweep, when the head looks ahead. All beams of a column fire at once, each column from
@@ -201,7 +201,7 @@ struct sim_lidar {
     double rate_hz;
     double min_range_m, max_range_m;
     double noise_m; /* standard deviation of a range */
-    double dropout; /* part of the returns that is lost, besides those lost by distance */
+    double dropout; /* fraction of the returns that is lost, besides those lost by distance */
     uint64_t seed;
 };
 
@@ -213,13 +213,13 @@ NDT_MUST_CHECK enum ndt_status sim_lidar_sweep(const struct sim_lidar *lidar, co
                                                struct ndt_cloud *cloud, struct ndt_error *err);
 
 struct sim_survey {
-    double spacing_m; /* edge of the cells of which each keeps one point */
+    double spacing_m; /* edge of the cells; each keeps one point */
     double noise_m;   /* standard deviation of every coordinate */
     double range_m;
     uint64_t seed;
 };
-/* Points on what can be seen from the course between both lengths, from standpoints, in directions and with
- * noise of its own; no moving cars. Local map frame, no time, intensity. */
+/* Points on the surfaces visible from the course between both lengths, with standpoints, directions and noise
+ * independent of the drive and without moving cars. Local map frame, with intensity, without time. */
 NDT_MUST_CHECK enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim_drive *drive,
                                               struct sim_caster *caster, double begin_m, double end_m,
                                               struct ndt_cloud *cloud, struct ndt_error *err);

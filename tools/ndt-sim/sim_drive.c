@@ -14,7 +14,7 @@ static double turn_heading(double u)
     return 0.5 * PI * (u - sin(2.0 * PI * u) / (2.0 * PI));
 }
 
-/* Adds the way from u0 to u1 within a turn (Gauss and Legendre, three points). */
+/* Adds the displacement from u0 to u1 within a turn (Gauss-Legendre quadrature, three points). */
 static void turn_advance(double turn_m, double u0, double u1, double xy[2])
 {
     static const double node[3] = {-0.774596669241483377, 0.0, 0.774596669241483377};
@@ -38,7 +38,7 @@ static void init_turn(struct sim_course *course)
     course->reach_m = course->turn_xy_m[SIM_TURN_STEPS][0];
 }
 
-/* An L of streets: five left turns and a right one, turned as a whole by some angle. */
+/* An L-shaped loop: five left turns and a right one, rotated by a random angle. */
 static void init_loop(struct sim_course *course, uint64_t seed)
 {
     struct ndt_random random = ndt_random_stream(seed, 1, 0);
@@ -121,7 +121,7 @@ static double smooth_step(double x)
     return u * u * (3.0 - 2.0 * u);
 }
 
-/* Slow in turns, easing over 18 m before and behind; a little unsteady everywhere. */
+/* Slow in turns, with transitions of 18 m before and behind, and a variation of 7 % everywhere. */
 static double speed_at(const struct sim_drive *drive, double s_m)
 {
     const struct sim_course *course = drive->course;
@@ -163,11 +163,11 @@ enum ndt_status sim_drive_open(struct sim_drive *drive, const struct sim_course 
     drive->s_m = malloc(drive->count * sizeof(*drive->s_m));
     if (!drive->s_m)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a drive of %.0f s", duration_s);
-    /* A street starts some 28 m before the first turn. */
+    /* A street starts 28 m before the first turn. */
     double s = course->edge_count ? course->edges[0].straight_m - 28.0 : 0.0;
     for (size_t i = 0; i < drive->count; i++) {
         drive->s_m[i] = s;
-        const double h = SIM_DRIVE_STEP_S; /* Runge and Kutta, fourth order */
+        const double h = SIM_DRIVE_STEP_S; /* Runge-Kutta, fourth order */
         const double k1 = speed_at(drive, s), k2 = speed_at(drive, s + 0.5 * h * k1);
         const double k3 = speed_at(drive, s + 0.5 * h * k2), k4 = speed_at(drive, s + h * k3);
         s += h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4);
@@ -187,7 +187,7 @@ double sim_drive_length(const struct sim_drive *drive, double t_s)
     const double clamped = fmin(fmax(at, 0.0), (double)(drive->count - 2));
     const size_t i = (size_t)clamped;
     const double a = drive->s_m[i], b = drive->s_m[i + 1], u = at - (double)i;
-    /* Cubic through both ends with the speeds there. */
+    /* Cubic Hermite interpolation with the speeds at both ends. */
     const double va = speed_at(drive, a) * SIM_DRIVE_STEP_S, vb = speed_at(drive, b) * SIM_DRIVE_STEP_S;
     const double d = b - a;
     return a + u * (va + u * ((3.0 * d - 2.0 * va - vb) + u * (va + vb - 2.0 * d)));
@@ -254,7 +254,7 @@ void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw
     solids[0].reflectance = solids[1].reflectance = (float)ndt_random_between(random, 0.1, 0.9);
 }
 
-/* One car drives ahead in the same lane, the others come the other way, one behind the other. */
+/* One car drives ahead in the same lane, the others approach in the opposite lane. */
 uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t seed, struct sim_solid *solids)
 {
     const struct sim_course *course = drive->course;

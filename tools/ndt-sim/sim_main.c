@@ -47,18 +47,18 @@ struct sim_recording {
     struct sim_survey survey;
     double origin_m[3]; /* of the local frame in the map frame, added to everything */
     int scans;
-    /* filled in */
+    /* results */
     size_t map_points, scan_points;
 };
 
 static const int64_t BEGIN_NS = INT64_C(1700000000) * 1000000000;
 static const double ODOMETRY_HZ = 50.0;
 
-/* Wheels and gyroscope: white noise, a wheel that is a little too large, a turn rate that is never quite zero. */
+/* Errors of wheels and gyroscope: white noise, a scale of the wheels, a bias of the turn rate. */
 static const double WHEEL_NOISE_MPS = 0.03, WHEEL_SCALE = 1.006;
 static const double GYRO_NOISE_RADPS = 0.002, GYRO_BIAS_RADPS = 0.0008;
 
-/* A bag while it is written. */
+/* State of the bag that is being written. */
 struct recorder {
     struct sim_recording *recording;
     struct ndt_bag_writer *writer;
@@ -69,7 +69,7 @@ struct recorder {
     int64_t odometry_count;
 };
 
-/* The first sweep begins at BEGIN_NS. */
+/* Stamp of a scan; the first sweep begins at BEGIN_NS. */
 static int64_t stamp_of(const struct sim_recording *recording, int scan)
 {
     return BEGIN_NS + llround((scan + 0.5) / recording->lidar->rate_hz * 1e9);
@@ -109,7 +109,7 @@ static struct ndt_pose_message truth_at(const struct sim_recording *recording, i
     return message;
 }
 
-/* One odometry message: the measured twist, and the pose that follows from all of them. */
+/* One odometry message: the measured twist, and the pose integrated from all twists so far. */
 static enum ndt_status write_odometry(struct recorder *recorder, int64_t stamp_ns, struct ndt_error *err)
 {
     struct ndt_pose_message message = {.stamp_ns = stamp_ns, .frame_id = "odom", .has_pose = 1, .has_twist = 1};
@@ -170,7 +170,7 @@ static enum ndt_status write_messages(struct recorder *recorder, struct ndt_erro
     enum ndt_status status = write_pose(recorder, NDT_MESSAGE_INITIAL_POSE, &start, BEGIN_NS, err);
     for (int scan = 0; scan < recording->scans && status == NDT_OK; scan++) {
         if (tool_interrupted())
-            return ndt_fail(err, NDT_ERR_IO, "interrupted; nothing is left behind");
+            return ndt_fail(err, NDT_ERR_IO, "interrupted; no file is left");
         status = write_scan(recorder, scan, err);
     }
     return status;
@@ -199,7 +199,7 @@ static enum ndt_status write_map(struct sim_recording *recording, const char *pa
 {
     const struct sim_drive *drive = recording->drive;
     const double last_s = time_of(stamp_of(recording, recording->scans - 1));
-    /* In a tube the map has to reach as far as the sensor, or its ends pull at the scan. */
+    /* In a corridor or tunnel the map must reach as far as the sensor sees, or its ends bias the match. */
     const double margin_m = drive->course->place == SIM_STREET ? 30.0 : recording->lidar->max_range_m + 5.0;
     const double begin_m = sim_drive_length(drive, 0.0) - margin_m;
     double end_m = sim_drive_length(drive, last_s) + margin_m;
@@ -236,7 +236,7 @@ static enum ndt_status move(const char *from, const char *to, struct ndt_error *
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
 }
 
-/* Both files are written beside their targets and moved when both are whole. */
+/* Writes both files beside their targets and renames them when both are complete. */
 static enum ndt_status record_drive(struct sim_recording *recording, struct ndt_error *err)
 {
     char map_part[4096], bag_part[4096];
@@ -249,7 +249,7 @@ static enum ndt_status record_drive(struct sim_recording *recording, struct ndt_
         status = refuse_existing(recording->bag_path, err);
     if (status != NDT_OK)
         return status;
-    unlink(bag_part); /* of a run that was killed */
+    unlink(bag_part); /* left over from a run that was killed */
     status = write_map(recording, map_part, err);
     if (status == NDT_OK)
         status = write_bag(recording, bag_part, err);

@@ -137,7 +137,7 @@ static void add_house(struct scene *scene, double begin_m, double end_m, double 
     house.reflectance = (float)ndt_random_between(random, 0.3, 0.8);
     sim_world_add(scene->world, &house);
     add_balconies(scene, begin_m, end_m, face_m, height_m, house.windows.storey_m);
-    if (ndt_random_unit(random) < 0.5) { /* a porch or a shop front */
+    if (ndt_random_unit(random) < 0.5) { /* a porch */
         const double porch_m = ndt_random_between(random, begin_m + 1.5, end_m - 1.5);
         const double porch_half_m[3] = {ndt_random_between(random, 0.7, 1.6), 0.45, 1.35};
         const struct sim_solid porch = standing_box(scene, porch_m, face_m - side * 0.4, 0.0, porch_half_m, 0.0);
@@ -145,7 +145,7 @@ static void add_house(struct scene *scene, double begin_m, double end_m, double 
     }
 }
 
-/* A gap between houses: a wall at its back, bushes before it. */
+/* A gap between houses: a wall at the back, bushes in front. */
 static void add_garden(struct scene *scene, double begin_m, double end_m, double facade_m)
 {
     const double side = facade_m > 0.0 ? 1.0 : -1.0;
@@ -160,7 +160,8 @@ static void add_garden(struct scene *scene, double begin_m, double end_m, double
     }
 }
 
-/* Houses along one side. Inside a turn the row ends where the next street begins, outside it closes the view. */
+/* Houses along one side. On the inner side of a turn the row ends where the next street begins; on the outer side
+ * it continues. */
 static void add_row(struct scene *scene, double facade_m)
 {
     const int side = facade_m > 0.0 ? 1 : -1;
@@ -249,7 +250,7 @@ static void build_corridor(struct sim_world *world, double length_m, uint64_t se
     struct ndt_random random = ndt_random_stream(seed, 6, 0);
     const double x0 = -210.0, x1 = length_m + 210.0;
     struct sim_solid walls[2] = {beam(x0, x1, 1.3, 1.7, -0.2, 3.0), beam(x0, x1, -1.7, -1.3, -0.2, 3.0)};
-    for (int i = 0; i < 2; i++) { /* doors, 12 cm deep, all that tells one place from the next */
+    for (int i = 0; i < 2; i++) { /* doors, 12 cm deep, the only features along the axis */
         walls[i].foot_m = 0.0;
         walls[i].reflectance = 0.6f;
         const double period_m = ndt_random_between(&random, 8.5, 10.5);
