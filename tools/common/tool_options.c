@@ -230,6 +230,8 @@ static enum ndt_status unknown_option(const struct tool_command *command, const 
     struct ndtd_nearest nearest = ndtd_nearest_start(word);
     for (size_t i = 0; i < command->option_count; i++)
         ndtd_nearest_offer(&nearest, command->options[i].name);
+    ndtd_nearest_offer(&nearest, "help");
+    ndtd_nearest_offer(&nearest, "version");
     if (nearest.name)
         snprintf(hint, sizeof(hint), "; did you mean --%s?", nearest.name);
     return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s: %s has no such option%s", text, command->name, hint);
