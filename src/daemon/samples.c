@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ndt/quantile.h"
+
 enum ndt_status ndtd_samples_add(struct ndtd_samples *samples, double value, struct ndt_error *err)
 {
     if (!isfinite(value))
@@ -26,23 +28,12 @@ void ndtd_samples_free(struct ndtd_samples *samples)
     *samples = (struct ndtd_samples){0};
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double ndtd_samples_quantile(struct ndtd_samples *samples, double q)
 {
-    if (samples->count == 0)
-        return 0;
     if (!samples->sorted)
-        qsort(samples->values, samples->count, sizeof(double), compare);
+        ndt_quantile_sort(samples->values, samples->count);
     samples->sorted = 1;
-    double place = q * (double)(samples->count - 1);
-    size_t below = (size_t)place;
-    size_t above = below + 1 < samples->count ? below + 1 : below;
-    return samples->values[below] + (place - (double)below) * (samples->values[above] - samples->values[below]);
+    return ndt_quantile_sorted(samples->values, samples->count, q);
 }
 
 double ndtd_samples_mean(const struct ndtd_samples *samples)

@@ -60,7 +60,7 @@ def points_of(scan):
     return np.column_stack([records[name] for name in ("x", "y", "z", "intensity")]), records["time"]
 
 
-# ---- codec: what the client sends, as the C decoders read it ----
+# ---- codec: the C decoders read what the client sends ----
 
 
 def check_codec():
@@ -104,7 +104,7 @@ def check_silence(client):
     except TimeoutError as reason:
         assert "hello" in str(reason)
     else:
-        raise AssertionError("a reply out of nowhere")
+        raise AssertionError("a reply without a daemon")
     assert not list(client.results(timeout=0.05))
 
 
@@ -134,7 +134,7 @@ def start_daemon():
 
 
 def wait_for_map(client):
-    """Whether the sockets are open before the map is there is the daemon's choice: ask until it can match."""
+    """The daemon may open its sockets before the map is loaded: polls its status until it has a map."""
     end = time.monotonic() + 30
     while True:
         reply = client.request("status", timeout=30)
@@ -158,7 +158,7 @@ def assert_near(result, truth):
 
 
 def drive(client):
-    """Every scan of the drive, each published when the one before was answered."""
+    """Publishes every scan of the drive after the result of the one before."""
     truth, last = {}, None
     for message in read_bag(f"{WORK}/drive/drive.bag"):
         if message["type"] == "truth":
@@ -198,7 +198,7 @@ def check_control(client):
     refused(client, "'pose'", "initial_pose", pose=[0, 0, 0, 0, 0, 0, 2])
     refused(client, "'count'", "timings", count="many")
     newer = msgpack.packb({"v": 2, "type": "request", "id": 7, "op": "hello"})
-    with zmq.Context() as context, context.socket(zmq.REQ) as socket:  # with the delimiter, and nonsense
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:  # with the empty delimiter, and malformed requests
         socket.linger = 0
         socket.connect(ENDPOINTS["control"])
         for frame in (b"", b"\xc1", msgpack.packb([1, 2]), newer):
@@ -233,7 +233,7 @@ def check_example(last):
         file.write(head.encode() + np.column_stack([points[:, :3], times]).astype("<f4").tobytes())
     where = [f"--{name}={endpoint}" for name, endpoint in ENDPOINTS.items()]
     where.append("--initial=" + ",".join(map(str, pose)))
-    # KITTI's files have no times, and this daemon wants them: the example prints the reason.
+    # KITTI files have no times, which this daemon requires: the example prints the reason.
     for name, code, words in (("scan.npy", 0, "converged"), ("scan.pcd", 0, "converged"), ("scan.bin", 1, "rejected")):
         run = subprocess.run([sys.executable, EXAMPLE, f"{WORK}/{name}", *where], capture_output=True, text=True)
         assert run.returncode == code and run.stdout.startswith(words), f"{name}: {run.stdout}{run.stderr}"
@@ -254,7 +254,7 @@ def check_live():
         assert not [name for name in os.listdir(WORK) if name.endswith(".ipc")]
     except BaseException:
         with open(f"{WORK}/ndtd.log", encoding="ascii", errors="replace") as file:
-            print("the daemon said:\n" + file.read(), file=sys.stderr)
+            print("log of the daemon:\n" + file.read(), file=sys.stderr)
         raise
     finally:
         daemon.kill()

@@ -68,7 +68,7 @@ expect 2 "one argument too many" check a b
 expect 2 "--every: '0' is not a whole number from 1" pack --scans scans --times times.txt --out a.bag --every 0
 expect 2 "--offset: '2' is not a whole number from 0 to 1" \
     pack --scans scans --times times.txt --out a.bag --every 2 --offset 2
-expect 2 "neither kitti nor tum" pack --scans scans --times times.txt --out a.bag --format csv
+expect 2 "'csv' is not tum or kitti" pack --scans scans --times times.txt --out a.bag --format csv
 expect 2 "--initial first needs --truth" pack --scans scans --times times.txt --out a.bag --initial first
 expect 2 "is not x,y,z,qx,qy,qz,qw" pack --scans scans --times times.txt --out a.bag --initial 1,2,3
 expect 2 "the quaternion has length 2" pack --scans scans --times times.txt --out a.bag --initial 1,2,3,0,0,0,2
@@ -76,8 +76,13 @@ expect 0 "" --help
 says "pack"
 for command in pack info check cut dump; do
     expect 0 "" $command --help
-    says "usage: ndt-bag $command"
+    says "Usage: ndt-bag $command"
 done
+expect 0 "" help
+says "Usage: ndt-bag COMMAND"
+expect 0 "" help cut
+says "Usage: ndt-bag cut BAG --out FILE"
+expect 2 "'cat' is no command; did you mean 'cut'?" help cat
 gone a.bag a.bag.tmp
 
 # ---- pack ----
@@ -120,7 +125,7 @@ expect 3 "named/scan.bin: no number in its name" pack --scans named --times time
 mv named/scan.bin named/0.bin
 cp named/0.bin named/000.bin
 expect 3 "have the same number" pack --scans named --times times.txt --out a.bag
-# a scan that is damaged is met half-way: nothing stays
+# a damaged scan in the middle: no file is left
 cp -r scans damaged
 printf x >>damaged/000004.bin
 expect 3 "000004.bin" pack --scans damaged --times times.txt --out a.bag
@@ -171,7 +176,7 @@ expect 2 "is no range" cut odd.bag --records 5-3 --out a.bag
 expect 2 "'-1' is not a number of seconds" cut odd.bag --from -1 --out a.bag
 expect 3 "cut.bag: record 7 at byte" cut cut.bag --out a.bag
 gone a.bag a.bag.tmp
-expect 0 "left behind from here on: cut.bag: record 7" cut cut.bag --salvage --out a.bag
+expect 0 "the rest is left out: cut.bag: record 7" cut cut.bag --salvage --out a.bag
 expect 0 "" check a.bag
 
 [ "$failures" -eq 0 ] || exit 1

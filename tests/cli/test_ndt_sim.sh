@@ -51,18 +51,18 @@ expect 0 "" --seed 5 --out "$dir/other" "${small[@]}" --force
 [ "$before" = "$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")" ] && fail "--force did not overwrite"
 [ "$(ls "$dir/other" | paste -sd' ')" = "drive.bag map.pcd" ] || fail "left behind: $(ls "$dir/other")"
 
-expect 2 '--out DIR is missing' --seed 1
+expect 2 'ndt-sim needs --out DIR' --seed 1
 expect 2 "--seed: '-1' is not" --seed -1 --out "$dir/x"
 expect 2 "--seed: '1x' is not" --seed 1x --out "$dir/x"
 expect 2 "--scans: '0' is not a whole number from 1 to 20000" --scans 0 --out "$dir/x"
 expect 2 "--scans: '1.5'" --scans 1.5 --out "$dir/x"
 expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
 expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"
-expect 2 "--world: 'moon' is none of" --world moon --out "$dir/x"
+expect 2 "--world: 'moon' is not street, utm, corridor or tunnel" --world moon --out "$dir/x"
 expect 2 "--scans: a tunnel is built for drives of up to 600 s" --world tunnel --scans 7000 --out "$dir/x"
-expect 2 "--speed: not an option" --speed 3 --out "$dir/x"
-expect 2 "extra: not an option" --out "$dir/x" extra
-expect 2 "--out: a value is missing" --out
+expect 2 "--speed: ndt-sim has no such option; did you mean --seed" --speed 3 --out "$dir/x"
+expect 2 "extra: one argument too many" --out "$dir/x" extra
+expect 2 "--out: its value is missing" --out
 [ -e "$dir/x" ] && fail "a refused run made its folder"
 expect 3 "missing/x: cannot be made: No such file" --out "$dir/missing/x"
 touch "$dir/file"
@@ -79,7 +79,7 @@ rc=$?
 [ -e "$dir/stopped" ] && fail "interrupted: left $(ls "$dir/stopped")"
 
 expect 0 "" --help
-grep -q '^usage: ndt-sim' "$dir/stdout" || fail "--help does not help"
+grep -q '^Usage: ndt-sim' "$dir/stdout" || fail "--help does not help"
 
 [ "$failures" = 0 ] && echo "ndt-sim: all good"
 exit $((failures > 0))

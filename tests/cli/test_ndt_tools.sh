@@ -51,7 +51,7 @@ says() {
 # ---- usage ----
 for tool in ndt-send ndt-echo ndt-top; do
     expect 0 "" $tool --help
-    says "usage: $tool"
+    says "Usage: $tool"
     says "--curve-keys FILE"
     expect 2 "--endpiont=x: $tool has no such option; did you mean --endpoint?" $tool --endpiont=x
     expect 2 "--endpoint: its value is missing" $tool --endpoint
@@ -71,17 +71,18 @@ expect 2 "belong together" ndt-send --bag empty.bag --curve-keys nosuch
 expect 3 "nosuch.bag" ndt-send --bag nosuch.bag
 expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1
 expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1 --push
-expect 3 "nothing of the bag is left to send" ndt-send --bag empty.bag --wait 0
-expect 2 "--format: 'jsno' is neither text, json nor tum; did you mean 'json'?" ndt-echo --format jsno
+expect 3 "no record of the bag is to be sent" ndt-send --bag empty.bag --wait 0
+expect 2 "--format: 'jsno' is not text, json or tum; did you mean 'json'?" ndt-echo --format jsno
 expect 2 "--count: '0' is not a whole number from 1" ndt-echo --count 0
 expect 2 "is no address to connect to" ndt-echo --endpoint tcp://x
 expect 3 "no result within 0.1 s" ndt-echo --timeout 0.1
 expect 3 "nosuch: cannot open it" ndt-echo --curve-server-key nosuch --curve-keys nosuch
-expect 2 "--interval: 0.01 is not from 0.1 to 3600 seconds" ndt-top --interval 0.01
-expect 0 "" ndt-top --interval 0.1
-says "no answer from ipc://$RUNTIME_DIRECTORY/control.ipc"
-says "0.0 results/s, 0 in all"
-[ "$(wc -c <out)" -eq "$(tr -d '\033' <out | wc -c)" ] || fail "escape sequences without a terminal"
+expect 2 "--interval: '0.01' is not a number of seconds from 0.1 to 3600" ndt-top --interval 0.01
+for once in "" --once; do
+    # shellcheck disable=SC2086
+    expect 3 "no answer from ipc://$RUNTIME_DIRECTORY/control.ipc within 0.1 s" ndt-top --interval 0.1 $once
+    [ ! -s out ] || fail "ndt-top reports about a daemon that is not there"
+done
 
 # ---- against a daemon ----
 "$bin/ndt-sim" --seed 1 --out sim --scans 20 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
@@ -121,6 +122,7 @@ expect 0 "" ndt-top --once --interval 0.5
 says "1 in all"
 says "nvtl"
 says "receiver    frames 21"
+[ "$(wc -c <out)" -eq "$(tr -d '\033' <out | wc -c)" ] || fail "escape sequences without a terminal"
 # a part, twice, in a hurry
 expect 0 "" ndt-send --bag sim/drive.bag --rate max --skip 5 --limit 4 --loop 2
 says "8 scans, 8 messages"

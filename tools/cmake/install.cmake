@@ -1,7 +1,7 @@
-# What `cmake --install` puts where (programs install themselves), and the .deb of `cpack -G DEB`.
+# What `cmake --install` puts where (programs are installed where they are built), and the .deb of `cpack -G DEB`.
 #
-# The libraries are static: who links one also links what it uses. pkg-config says that with --static; the CMake
-# package says it in ndtdConfig.cmake. Both find themselves by where they lie, so the tree can be moved.
+# The libraries are static: a program that links one links its dependencies too (pkg-config --static; the CMake package
+# names them in ndtdConfig.cmake). Both locate the libraries relative to themselves, so the tree can be moved.
 
 get_filename_component(NDT_MSGPACK_NAME ${MSGPACK_LIBRARY} NAME_WE)
 string(REGEX REPLACE "^lib" "" NDT_MSGPACK_NAME ${NDT_MSGPACK_NAME}) # msgpackc or msgpack-c
@@ -45,8 +45,36 @@ install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml DESTINATIO
 install(DIRECTORY tools/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python FILES_MATCHING PATTERN "*.py"
   PATTERN __pycache__ EXCLUDE)
 
-# The configuration and the unit that names it depend on the prefix given at installation: of /usr the configuration
-# is in /etc, of any other prefix below it. A configuration that is there already is left alone.
+# Man pages (where help2man is found) and bash completion, both from what --help prints: targets `man` and `completion`.
+# Programs of a cross build do not run here; those of a sanitizer build are not for installation.
+find_program(NDT_HELP2MAN help2man)
+find_program(NDT_BASH bash)
+set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top)
+# ndt_describe(TARGET SUFFIX DESTINATION)
+function(ndt_describe what suffix destination)
+  foreach(program ${NDT_PROGRAMS})
+    set(out ${PROJECT_BINARY_DIR}/${what}/${program}${suffix})
+    add_custom_command(OUTPUT ${out} VERBATIM
+      COMMAND ${NDT_BASH} ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh ${what} ${PROJECT_VERSION}
+        $<TARGET_FILE:${program}> ${out}
+      DEPENDS ${program} ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh)
+    list(APPEND outputs ${out})
+  endforeach()
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/${what})
+  add_custom_target(${what} ALL DEPENDS ${outputs})
+  install(FILES ${outputs} DESTINATION ${destination})
+endfunction()
+if(NDT_BASH AND NOT CMAKE_CROSSCOMPILING AND NOT NDT_SANITIZE)
+  ndt_describe(completion "" ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  if(NDT_HELP2MAN)
+    ndt_describe(man .1 ${CMAKE_INSTALL_MANDIR}/man1)
+  else()
+    message(STATUS "man pages: help2man is not found, none are installed")
+  endif()
+endif()
+
+# The configuration and the unit that names it depend on the prefix given at installation: for /usr the configuration
+# is in /etc, for any other prefix below the prefix. An existing configuration is not overwritten.
 install(CODE "
   set(source \"${PROJECT_SOURCE_DIR}/config\")
   set(unit \"${PROJECT_BINARY_DIR}/ndtd.service\")
@@ -83,10 +111,12 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libyaml-dev, liblzf-dev, libmsgpack-dev | libmsgpack-c-dev")
 file(WRITE ${PROJECT_BINARY_DIR}/conffiles "/etc/ndtd/ndtd.yaml\n")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/conffiles)
-# A daemon's package must not bring PCL to a robot for the sake of a comparison.
+# The package of the daemon must not depend on PCL, which only the comparison in ndt-bench uses.
 if(NDT_PCL_FOUND)
   file(WRITE ${PROJECT_BINARY_DIR}/leave_out.cmake
-    "file(REMOVE \"\${CPACK_TEMPORARY_DIRECTORY}/usr/bin/ndt-bench\")\n")
+    "file(GLOB files \"\${CPACK_TEMPORARY_DIRECTORY}/usr/*/ndt-bench\"
+  \"\${CPACK_TEMPORARY_DIRECTORY}/usr/share/*/*/ndt-bench*\")
+file(REMOVE \${files})\n")
   set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_BINARY_DIR}/leave_out.cmake)
   message(STATUS "cpack: leaves out ndt-bench, which is linked with PCL; configure with NDT_PEER_PCL=OFF to have it")
 endif()

@@ -1,6 +1,7 @@
 #include "live_connection.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <zmq.h>
 
@@ -8,11 +9,11 @@
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ /* as gcc calls it */
+#define __SANITIZE_THREAD__ /* the macro of gcc */
 #endif
 #endif
 #ifdef __SANITIZE_THREAD__
-/* As in src/daemon/socket.c: libzmq is not built with the sanitizer. */
+/* libzmq is not built with the sanitizer (see also src/daemon/socket.c). */
 __attribute__((weak)) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -55,7 +56,7 @@ static enum ndt_status set_options(void *socket, int type, const char *address, 
         {ZMQ_RECONNECT_IVL, RECONNECT_MS},
         {ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS},
         {ZMQ_IPV6, strchr(address, '[') != NULL},
-        {ZMQ_IMMEDIATE, type == ZMQ_PUSH}, /* nothing is queued for a daemon that is not there */
+        {ZMQ_IMMEDIATE, type == ZMQ_PUSH}, /* nothing is queued for a daemon that is not connected */
     };
     int failed = zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) != 0;
     for (size_t i = 0; !failed && i < sizeof(values) / sizeof(values[0]); i++)
@@ -69,18 +70,20 @@ enum ndt_status live_open(struct live_connection *out, int type, const char *add
                           int wait_ms, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL); /* a reader that closes the pipe is an error of stdout */
     out->context = zmq_ctx_new();
     out->socket = out->context ? zmq_socket(out->context, type) : NULL;
     if (!out->socket)
-        status = ndt_fail(err, NDT_ERR_MEMORY, "no socket: %s", zmq_strerror(errno));
+        status = ndt_fail(err, NDT_ERR_MEMORY, "cannot create a socket: %s", zmq_strerror(errno));
     if (status == NDT_OK)
         status = set_options(out->socket, type, address, wait_ms, err);
     if (status == NDT_OK)
         status = set_keys(out->socket, keys, err);
     if (status == NDT_OK && zmq_connect(out->socket, address) != 0)
-        status =
-            ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no address to connect to (%s): ipc://PATH or tcp://HOST:PORT",
-                     address, zmq_strerror(errno));
+        status = ndt_fail(err, NDT_ERR_ARGUMENT,
+                          "'%s' is no address to connect to (%s); expected ipc://PATH or tcp://HOST:PORT", address,
+                          zmq_strerror(errno));
     if (status != NDT_OK)
         live_close(out, 0);
     return status;

@@ -1,4 +1,5 @@
-/* A connection from a tool to a socket of the daemon. One thread. */
+/** @file
+ * @brief A connection from a tool to a socket of the daemon. One thread. */
 #ifndef LIVE_CONNECTION_H
 #define LIVE_CONNECTION_H
 
@@ -10,26 +11,26 @@ struct live_connection {
     void *context, *socket;
 };
 
-/* Files with the server's public key and our secret key; both NULL: no CURVE. */
+/** Files with the server's public key and the tool's secret key; both NULL without CURVE. */
 struct live_keys {
     const char *server_file, *secret_file;
 };
 
-/* type: of libzmq, SUB subscribes to everything. wait_ms: how long send and receive wait, -1 forever. The daemon
- * need not run yet. NDT_ERR_ARGUMENT for an address that is none. */
+/** Connects a socket of libzmq's `type`; a SUB socket subscribes to everything. Send and receive wait up to
+ * wait_ms, -1 without limit. The daemon need not run yet. SIGPIPE is ignored from then on. NDT_ERR_ARGUMENT for an
+ * address that libzmq refuses. */
 NDT_MUST_CHECK enum ndt_status live_open(struct live_connection *out, int type, const char *address,
                                          const struct live_keys *keys, int wait_ms, struct ndt_error *err);
-/* Gives what was sent up to linger_ms to get out. Harmless on a zeroed or closed one. */
+/** Waits up to linger_ms for frames that are still to be sent. Harmless for a zeroed or closed connection. */
 void live_close(struct live_connection *connection, int linger_ms);
 
-/* Options that every tool has, for its table. */
-#define LIVE_SERVER_KEY_OPTION                                                                                     \
-    {                                                                                                              \
-        "curve-server-key", "FILE", "public key of the daemon, for tcp with CURVE", 0                              \
-    }
-#define LIVE_KEYS_OPTION                                                                                           \
-    {                                                                                                              \
-        "curve-keys", "FILE", "our secret key; the daemon's list must have its public half", 0                     \
-    }
+/* clang-format off */
+/** The option rows of `struct live_keys keys`, for the table of a tool. */
+#define LIVE_KEY_OPTIONS(keys)                                                                                     \
+    {"curve-server-key", "FILE", TOOL_TEXT, &(keys).server_file,                                                   \
+     .help = "public key of the daemon, for tcp with CURVE"},                                                      \
+    {"curve-keys", "FILE", TOOL_TEXT, &(keys).secret_file,                                                         \
+     .help = "secret key of this tool; the daemon's list of clients must have the public one"}
+/* clang-format on */
 
 #endif

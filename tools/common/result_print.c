@@ -4,10 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+static int is_pose(const struct ndt_pose *pose)
+{
+    const double *q = pose->q_xyzw;
+    return q[0] != 0 || q[1] != 0 || q[2] != 0 || q[3] != 0;
+}
+
 int result_has_pose(const struct ndt_result_message *message)
 {
-    const double *q = message->result.T_map_sensor.q_xyzw;
-    return q[0] != 0 || q[1] != 0 || q[2] != 0 || q[3] != 0;
+    return is_pose(&message->result.T_map_sensor);
 }
 
 double result_latency_us(const struct ndt_result_message *message)
@@ -38,8 +43,8 @@ void result_print_text(FILE *file, const struct ndt_result_message *message)
     fputc('\n', file);
 }
 
-/* 17 digits give every double back. */
-static void print_number(FILE *file, double value)
+/* 17 digits restore every double exactly. */
+void json_number(FILE *file, double value)
 {
     if (isfinite(value))
         fprintf(file, "%.17g", value);
@@ -47,23 +52,26 @@ static void print_number(FILE *file, double value)
         fprintf(file, "null");
 }
 
-static void print_real(FILE *file, const char *key, double value)
+void json_real(FILE *file, const char *key, double value)
 {
     fprintf(file, ",\"%s\":", key);
-    print_number(file, value);
+    json_number(file, value);
 }
 
-static void print_reals(FILE *file, const double *values, size_t count)
+void json_reals(FILE *file, const char *key, const double *values, size_t count)
 {
+    if (key)
+        fprintf(file, ",\"%s\":", key);
+    fputc('[', file);
     for (size_t i = 0; i < count; i++) {
-        fputc(i == 0 ? '[' : ',', file);
-        print_number(file, values[i]);
+        if (i)
+            fputc(',', file);
+        json_number(file, values[i]);
     }
     fputc(']', file);
 }
 
-/* Texts on the wire are printable ASCII. */
-static void print_text(FILE *file, const char *key, const char *text)
+void json_text(FILE *file, const char *key, const char *text)
 {
     fprintf(file, ",\"%s\":\"", key);
     for (; *text; text++)
@@ -71,50 +79,45 @@ static void print_text(FILE *file, const char *key, const char *text)
     fputc('"', file);
 }
 
-static void print_poses(FILE *file, const struct ndt_result_message *message)
+void json_pose(FILE *file, const struct ndt_pose *pose)
 {
-    const struct ndt_align_result *result = &message->result;
-    if (result_has_pose(message)) {
-        double values[7];
-        memcpy(values, result->T_map_sensor.t_m, sizeof(result->T_map_sensor.t_m));
-        memcpy(values + 3, result->T_map_sensor.q_xyzw, sizeof(result->T_map_sensor.q_xyzw));
-        fprintf(file, ",\"pose\":");
-        print_reals(file, values, 7);
-    }
-    if (result->has_covariance) {
-        fprintf(file, ",\"covariance\":");
-        print_reals(file, result->covariance, 36);
-    }
-    fprintf(file, ",\"weak_axes\":[");
-    for (int i = 0; i < result->weak_count; i++) {
-        fputs(i ? "," : "", file);
-        print_reals(file, result->weak_axes[i], 6);
-    }
-    fputc(']', file);
+    double values[7];
+    if (!is_pose(pose))
+        return;
+    memcpy(values, pose->t_m, sizeof(pose->t_m));
+    memcpy(values + 3, pose->q_xyzw, sizeof(pose->q_xyzw));
+    json_reals(file, "pose", values, 7);
 }
 
 void result_print_json(FILE *file, const struct ndt_result_message *message)
 {
     const struct ndt_align_result *result = &message->result;
-    fprintf(file, "{\"seq\":%" PRIu64 ",\"stamp_ns\":%" PRId64, message->seq, message->stamp_ns);
-    print_text(file, "frame_id", message->frame_id);
-    print_text(file, "outcome", ndt_outcome_name(result->outcome));
-    print_text(file, "reason", result->reason);
-    print_poses(file, message);
-    print_real(file, "transform_probability", result->scores.transform_probability);
-    print_real(file, "nvtl", result->scores.nvtl);
-    print_real(file, "nvtl_normalized", result->scores.nvtl_normalized);
-    print_real(file, "match_ratio", result->scores.match_ratio);
-    print_real(file, "coverage", result->scores.coverage);
+    fprintf(file, "\"seq\":%" PRIu64 ",\"stamp_ns\":%" PRId64, message->seq, message->stamp_ns);
+    json_text(file, "frame_id", message->frame_id);
+    json_text(file, "outcome", ndt_outcome_name(result->outcome));
+    json_text(file, "reason", result->reason);
+    json_pose(file, &result->T_map_sensor);
+    if (result->has_covariance)
+        json_reals(file, "covariance", result->covariance, 36);
+    fprintf(file, ",\"weak_axes\":[");
+    for (int i = 0; i < result->weak_count; i++) {
+        fputs(i ? "," : "", file);
+        json_reals(file, NULL, result->weak_axes[i], 6);
+    }
+    fputc(']', file);
+    json_real(file, "transform_probability", result->scores.transform_probability);
+    json_real(file, "nvtl", result->scores.nvtl);
+    json_real(file, "nvtl_normalized", result->scores.nvtl_normalized);
+    json_real(file, "match_ratio", result->scores.match_ratio);
+    json_real(file, "coverage", result->scores.coverage);
     fprintf(file, ",\"iterations\":%d,\"evaluations\":%d,\"oscillation\":%d,\"map_id\":%" PRIu64,
             result->iterations, result->evaluations, result->oscillation, message->map_id);
     fprintf(file, ",\"config_hash\":%" PRIu64 ",\"queue_depth\":%" PRIu32 ",\"drop_counter\":%" PRIu64,
             message->config_hash, message->queue_depth, message->drop_counter);
-    print_real(file, "decode_us", message->decode_us);
-    print_real(file, "queue_us", message->queue_us);
-    print_real(file, "preprocess_us", message->preprocess_us);
-    print_real(file, "upload_us", message->upload_us);
-    print_real(file, "align_us", result->align_us);
-    print_real(file, "publish_us", message->publish_us);
-    fputs("}\n", file);
+    json_real(file, "decode_us", message->decode_us);
+    json_real(file, "queue_us", message->queue_us);
+    json_real(file, "preprocess_us", message->preprocess_us);
+    json_real(file, "upload_us", message->upload_us);
+    json_real(file, "align_us", result->align_us);
+    json_real(file, "publish_us", message->publish_us);
 }

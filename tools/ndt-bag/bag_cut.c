@@ -1,87 +1,54 @@
-/* ndt-bag cut: a part of a bag, its records copied as they are. */
+/** @file
+ * @brief ndt-bag cut: copies a part of a bag, record by record. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bag_cursor.h"
-#include "bag_target.h"
-#include "bag_tool.h"
+#include "bag_file.h"
 
-enum cut_option { OUT, RECORDS, SCANS, FROM, TO, INITIAL, SALVAGE, FORCE };
-
-static const struct bag_option options[] = {
-    [OUT] = {"out", "FILE", "the bag to write", 1},
-    [RECORDS] = {"records", "A-B", "records A to B, from 1; 3- and -7 are open", 0},
-    [SCANS] = {"scans", "A-B", "scans A to B, from 1, each with what came since the scan before it", 0},
-    [FROM] = {"from", "S", "from S seconds after the first record", 0},
-    [TO] = {"to", "S", "before S seconds after the first record", 0},
-    [INITIAL] = {"initial", "first", "put the first true pose of the part, with the twist to the second, in front",
-                 0},
-    [SALVAGE] = {"salvage", NULL, "take what is whole of a damaged bag", 0},
-    [FORCE] = {"force", NULL, "overwrite the bag if it exists", 0},
-};
+static const char *const initial_names[] = {"none", "first", NULL};
+static struct {
+    const char *out;
+    struct tool_range records, scans;
+    int64_t from_ns, to_ns; /* after the first record */
+    int initial;            /* index of initial_names */
+    int salvage, force;
+    struct tool_operands bags;
+} args = {.records = {1, UINT64_MAX}, .scans = {1, UINT64_MAX}, .to_ns = INT64_MAX};
 
 struct cut {
-    uint64_t first_record, last_record, first_scan, last_scan;
-    int64_t from_ns, to_ns; /* after the first record */
-    int with_initial, salvage;
-    /* while reading */
     int64_t begin_ns;
-    uint64_t scans; /* begun: those before the current record, and its own */
-    /* what the first pass found */
-    struct ndt_pose_message truths[2];
+    uint64_t scan_count;               /* scans up to and including the current record */
+    struct ndt_pose_message truths[2]; /* the first ones of the part, for --initial first */
     int truth_count;
     struct ndt_error damage;
 };
 
-static enum ndt_status parse(struct cut *cut, const struct bag_args *args, struct ndt_error *err)
-{
-    const char *const *values = args->values;
-    enum ndt_status status = NDT_OK;
-    *cut = (struct cut){.first_record = 1,
-                        .last_record = UINT64_MAX,
-                        .first_scan = 1,
-                        .last_scan = UINT64_MAX,
-                        .to_ns = INT64_MAX,
-                        .with_initial = values[INITIAL] != NULL,
-                        .salvage = values[SALVAGE] != NULL};
-    if (values[INITIAL] && strcmp(values[INITIAL], "first") != 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--initial: '%s' is not first", values[INITIAL]);
-    if (values[RECORDS])
-        status = bag_parse_range("records", values[RECORDS], &cut->first_record, &cut->last_record, err);
-    if (status == NDT_OK && values[SCANS])
-        status = bag_parse_range("scans", values[SCANS], &cut->first_scan, &cut->last_scan, err);
-    if (status == NDT_OK && values[FROM])
-        status = bag_parse_seconds("from", values[FROM], &cut->from_ns, err);
-    if (status == NDT_OK && values[TO])
-        status = bag_parse_seconds("to", values[TO], &cut->to_ns, err);
-    return status;
-}
-
-/* Whether the current record belongs to the part; to be asked for every record in turn. */
+/* Whether the current record belongs to the part; must be called for every record in turn. */
 static int wanted(struct cut *cut, const struct bag_cursor *cursor)
 {
     const int64_t time_ns = cursor->record.receive_time_ns;
     if (cursor->number == 1) {
         cut->begin_ns = time_ns;
-        cut->scans = 0;
+        cut->scan_count = 0;
     }
-    const uint64_t scan = cut->scans + 1; /* a record belongs to the scan that it comes before */
+    const uint64_t scan = cut->scan_count + 1; /* records belong to the scan that follows them */
     if (cursor->record.type == NDT_MESSAGE_SCAN)
-        cut->scans++;
+        cut->scan_count++;
     int64_t after_ns;
     if (__builtin_sub_overflow(time_ns, cut->begin_ns, &after_ns))
         return 0;
-    if (cut->with_initial && cursor->record.type == NDT_MESSAGE_INITIAL_POSE)
+    if (args.initial && cursor->record.type == NDT_MESSAGE_INITIAL_POSE)
         return 0;
-    return cursor->number >= cut->first_record && cursor->number <= cut->last_record && scan >= cut->first_scan &&
-           scan <= cut->last_scan && after_ns >= cut->from_ns && after_ns < cut->to_ns;
+    return cursor->number >= args.records.first && cursor->number <= args.records.last &&
+           scan >= args.scans.first && scan <= args.scans.last && after_ns >= args.from_ns && after_ns < args.to_ns;
 }
 
-/* NDT_OK at the end, and at damage that may be left behind. */
+/* NDT_OK at the end, and at damage with --salvage. */
 static enum ndt_status end_of_reading(struct cut *cut, enum ndt_status status, struct ndt_error *err)
 {
-    if (status == NDT_ERR_FORMAT && cut->salvage)
+    if (status == NDT_ERR_FORMAT && args.salvage)
         cut->damage = *err;
     else if (status != NDT_END)
         return status;
@@ -112,7 +79,7 @@ static enum ndt_status put_initial(const struct cut *cut, struct bag_target *tar
     const struct ndt_pose_message *first = &cut->truths[0], *next = &cut->truths[1];
     const struct ndt_pose_message message =
         bag_initial_pose(first->stamp_ns, &first->pose, next->stamp_ns, cut->truth_count > 1 ? &next->pose : NULL);
-    return cut->with_initial ? bag_target_put_pose(target, NDT_MESSAGE_INITIAL_POSE, &message, err) : NDT_OK;
+    return args.initial ? bag_target_put_pose(target, NDT_MESSAGE_INITIAL_POSE, &message, err) : NDT_OK;
 }
 
 static enum ndt_status copy(struct cut *cut, struct bag_cursor *cursor, struct bag_target *target,
@@ -127,15 +94,14 @@ static enum ndt_status copy(struct cut *cut, struct bag_cursor *cursor, struct b
     if (status == NDT_OK && target->records == before)
         return ndt_fail(err, NDT_ERR_FORMAT,
                         "%s: no record is in this part (%" PRIu64 " records, %" PRIu64 " scans)", cursor->path,
-                        cursor->number, cut->scans);
+                        cursor->number, cut->scan_count);
     return status;
 }
 
-static enum ndt_status write_part(struct cut *cut, struct bag_cursor *cursor, const struct bag_args *args,
-                                  struct ndt_error *err)
+static enum ndt_status write_part(struct cut *cut, struct bag_cursor *cursor, struct ndt_error *err)
 {
     struct bag_target target;
-    enum ndt_status status = bag_target_open(&target, args->values[OUT], args->values[FORCE] != NULL, err);
+    enum ndt_status status = bag_target_open(&target, args.out, args.force, err);
     if (status != NDT_OK)
         return status;
     status = copy(cut, cursor, &target, err);
@@ -143,39 +109,48 @@ static enum ndt_status write_part(struct cut *cut, struct bag_cursor *cursor, co
     status = bag_target_close(&target, status, err);
     if (status != NDT_OK)
         return status;
-    printf("%s: %" PRIu64 " records, %.3f MB\n", args->values[OUT], records, (double)bytes * 1e-6);
+    printf("%s: %" PRIu64 " records, %.3f MB\n", args.out, records, (double)bytes * 1e-6);
     if (*cut->damage.text)
-        fprintf(stderr, "ndt-bag: warning: left behind from here on: %s\n", cut->damage.text);
+        fprintf(stderr, "ndt-bag: warning: the rest is left out: %s\n", cut->damage.text);
     return NDT_OK;
 }
 
-static enum ndt_status run(const struct bag_args *args, struct ndt_error *err)
+static enum ndt_status run(struct ndt_error *err)
 {
-    struct cut cut;
+    struct cut cut = {0};
     struct bag_cursor cursor;
-    enum ndt_status status = parse(&cut, args, err);
-    if (status == NDT_OK)
-        status = bag_cursor_open(&cursor, args->operand, err);
+    enum ndt_status status = bag_cursor_open(&cursor, args.bags.words[0], err);
     if (status != NDT_OK)
         return status;
-    if (cut.with_initial)
+    if (args.initial)
         status = find_truths(&cut, &cursor, err);
     if (status == NDT_OK)
-        status = write_part(&cut, &cursor, args, err);
+        status = write_part(&cut, &cursor, err);
     bag_cursor_close(&cursor);
     return status;
 }
 
-const struct bag_command bag_cut_command = {
+static const struct tool_option options[] = {
+    {"out", "FILE", TOOL_TEXT, &args.out, .required = 1, .help = "the bag to write"},
+    {"records", "A-B", TOOL_RANGE, &args.records, .help = "records A to B, from 1; 3- and -7 are open ranges"},
+    {"scans", "A-B", TOOL_RANGE, &args.scans,
+     .help = "scans A to B, from 1, each with the records since the scan before it"},
+    {"from", "S", TOOL_SECONDS, &args.from_ns, .help = "from S seconds after the first record"},
+    {"to", "S", TOOL_SECONDS, &args.to_ns, .help = "before S seconds after the first record"},
+    {"initial", "WHAT", TOOL_CHOICE, &args.initial, .choices = initial_names,
+     .help = "first: begin with the first true pose of the part as initial pose, with the twist to the second one"},
+    {"salvage", NULL, TOOL_FLAG, &args.salvage, .help = "copy the undamaged beginning of a damaged bag"},
+    {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite the bag if it exists"},
+};
+
+const struct tool_command bag_cut_command = {
     .name = "cut",
-    .operand = "BAG",
     .summary = "copies a part of a bag: records, scans, or a time",
     .details =
-        "\n"
-        "A record is copied when it is within all the limits given. Records are copied byte for byte. A part\n"
-        "from the middle begins without an initial pose; --initial first gives it one, in place of its own.\n"
-        "A damaged bag is refused unless --salvage.\n",
-    .options = options,
-    .option_count = sizeof(options) / sizeof(options[0]),
+        "A record is copied, byte for byte, when it is within all the limits given. A part from the middle "
+        "begins without an initial pose; --initial first adds one and leaves out those of the bag. A damaged "
+        "bag is refused without --salvage.",
+    TOOL_OPTIONS(options),
+    TOOL_OPERANDS("BAG", 1, 1, &args.bags),
     .run = run,
 };

@@ -1,90 +1,344 @@
-/* ndt-bag: makes bags from files, looks into them, cuts them. */
-#include <errno.h>
-#include <signal.h>
+/** @file
+ * @brief ndt-bag: the program, and the commands that look into a bag (info, check, dump). */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bag_tool.h"
-#include "ndtd/nearest_name.h"
+#include "bag_file.h"
+#include "result_print.h"
 
-/* Exit codes, as of every program of the house. */
-enum { DONE = 0, USAGE = 2, FAILED = 3 };
+/* The operand of all three commands. */
+static struct tool_operands bags;
 
-static const struct bag_command *const commands[] = {
-    &bag_pack_command, &bag_info_command, &bag_check_command, &bag_cut_command, &bag_dump_command,
+/* ---- info, check ---- */
+
+enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_LAST + 1 };
+
+struct bag_summary {
+    uint64_t records, bytes; /* bytes: header and complete records */
+    uint64_t by_type[BAG_MESSAGE_TYPES];
+    uint64_t min_points, max_points, points; /* of scans */
+    unsigned fields;                         /* in any scan: NDT_CLOUD_* */
+    char frame_id[NDT_PROTO_MAX_NAME + 1];   /* of the first scan */
+    int64_t first_ns, last_ns;               /* receive times */
+    int64_t first_scan_ns, last_scan_ns;     /* stamps */
+    uint64_t scans_back;                     /* scans whose stamp is not after the one before */
+    uint64_t unreadable;                     /* records whose message cannot be decoded */
+    struct ndt_error first_unreadable;
+    struct ndt_error damage; /* where reading failed; empty for an undamaged file */
 };
-enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
+static void add_scan(struct bag_summary *summary, const struct bag_cursor *cursor)
 {
-    (void)number;
-    interrupted = 1;
-}
-
-int bag_interrupted(void)
-{
-    return interrupted;
-}
-
-static void print_help(void)
-{
-    printf("usage: ndt-bag COMMAND ...\n\n"
-           "A bag is a recorded drive: the raw messages, as they come over the wire.\n\n");
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-8s%s\n", commands[i]->name, commands[i]->summary);
-    printf("\nndt-bag COMMAND --help explains a command.\n"
-           "Exit codes: 0 done, 2 usage, 3 failure while running (check: the bag is damaged).\n");
-}
-
-static const struct bag_command *find_command(const char *name, struct ndt_error *err)
-{
-    struct ndtd_nearest nearest = ndtd_nearest_start(name);
-    char hint[128];
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-        ndtd_nearest_offer(&nearest, commands[i]->name);
+    const uint64_t count = cursor->cloud.count;
+    const int64_t stamp_ns = cursor->scan.stamp_ns;
+    const int is_first = summary->by_type[NDT_MESSAGE_SCAN] == 1;
+    if (is_first) {
+        summary->min_points = count;
+        summary->first_scan_ns = stamp_ns;
+        memcpy(summary->frame_id, cursor->scan.frame_id, sizeof(summary->frame_id));
+    } else if (stamp_ns <= summary->last_scan_ns) {
+        summary->scans_back++;
     }
-    ndtd_nearest_hint(&nearest, hint, sizeof(hint));
-    (void)ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no command%s%s", name, hint,
-                   nearest.name ? "" : "; ndt-bag --help lists them");
-    return NULL;
+    summary->last_scan_ns = stamp_ns;
+    summary->min_points = count < summary->min_points ? count : summary->min_points;
+    summary->max_points = count > summary->max_points ? count : summary->max_points;
+    summary->points += count;
+    summary->fields |= cursor->cloud.fields;
 }
 
-static enum ndt_status run_command(int argc, char **argv, struct ndt_error *err)
+static void add_record(struct bag_summary *summary, struct bag_cursor *cursor)
 {
-    struct bag_args args;
-    int help = 0;
-    const struct bag_command *command = find_command(argv[0], err);
-    if (!command)
-        return NDT_ERR_ARGUMENT;
-    enum ndt_status status = bag_args_parse(command, argc, argv, &args, &help, err);
-    if (status == NDT_OK && help)
-        bag_command_help(stdout, command);
-    else if (status == NDT_OK)
-        status = command->run(&args, err);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == NDT_OK)
-        status = ndt_fail(err, NDT_ERR_IO, "standard output: %s", strerror(errno));
+    struct ndt_error reason;
+    if (summary->records++ == 0)
+        summary->first_ns = cursor->record.receive_time_ns;
+    summary->last_ns = cursor->record.receive_time_ns;
+    if (bag_cursor_decode(cursor, &reason) != NDT_OK) {
+        if (summary->unreadable++ == 0)
+            summary->first_unreadable = reason;
+        return;
+    }
+    summary->by_type[cursor->type]++;
+    if (cursor->type == NDT_MESSAGE_SCAN)
+        add_scan(summary, cursor);
+}
+
+/* Fails only when the file cannot be read at all; damage is part of the summary. */
+static enum ndt_status bag_summary_read(struct bag_summary *summary, const char *path, struct ndt_error *err)
+{
+    struct bag_cursor cursor;
+    *summary = (struct bag_summary){0};
+    enum ndt_status status = bag_cursor_open(&cursor, path, err);
+    if (status != NDT_OK)
+        return status;
+    while ((status = bag_cursor_next(&cursor, err)) == NDT_OK && !tool_interrupted())
+        add_record(summary, &cursor);
+    summary->bytes = ndt_bag_offset(cursor.reader);
+    bag_cursor_close(&cursor);
+    if (status == NDT_OK)
+        return ndt_fail(err, NDT_ERR_IO, "%s: interrupted", path);
+    if (status == NDT_ERR_FORMAT)
+        summary->damage = *err;
+    return status == NDT_END || status == NDT_ERR_FORMAT ? NDT_OK : status;
+}
+
+static double seconds(int64_t from_ns, int64_t to_ns)
+{
+    return ((double)to_ns - (double)from_ns) * 1e-9;
+}
+
+static void print_stamp(const char *label, int64_t stamp_ns)
+{
+    const int64_t part = stamp_ns % 1000000000, whole = stamp_ns / 1000000000;
+    const int64_t part_size = part < 0 ? -part : part;
+    printf("%-16s%s%" PRId64 ".%09" PRId64 " s\n", label, stamp_ns < 0 && whole == 0 ? "-" : "", whole, part_size);
+}
+
+static void print_scans(const struct bag_summary *summary)
+{
+    const uint64_t scans = summary->by_type[NDT_MESSAGE_SCAN];
+    if (scans == 0)
+        return;
+    const double duration_s = seconds(summary->first_scan_ns, summary->last_scan_ns);
+    print_stamp("first scan", summary->first_scan_ns);
+    print_stamp("last scan", summary->last_scan_ns);
+    if (duration_s > 0)
+        printf("%-16s%.3f Hz\n", "scan rate", (double)(scans - 1) / duration_s);
+    printf("%-16s%" PRIu64 " to %" PRIu64 ", mean %.0f\n", "points per scan", summary->min_points,
+           summary->max_points, (double)summary->points / (double)scans);
+    printf("%-16sx y z%s%s\n", "fields", summary->fields & NDT_CLOUD_INTENSITY ? " intensity" : "",
+           summary->fields & NDT_CLOUD_TIME ? " time" : "");
+    printf("%-16s%s\n", "frame", summary->frame_id);
+    if (summary->scans_back)
+        printf("%-16s%" PRIu64 " scans are not later than the one before\n", "order", summary->scans_back);
+}
+
+static enum ndt_status run_info(struct ndt_error *err)
+{
+    struct bag_summary summary;
+    const enum ndt_status status = bag_summary_read(&summary, bags.words[0], err);
+    if (status != NDT_OK)
+        return status;
+    printf("%-16s%s\n", "bag", bags.words[0]);
+    printf("%-16s%" PRIu64 " in %.3f MB, %.3f s\n", "records", summary.records, (double)summary.bytes * 1e-6,
+           seconds(summary.first_ns, summary.last_ns));
+    for (int type = NDT_MESSAGE_SCAN; type < BAG_MESSAGE_TYPES; type++)
+        if (summary.by_type[type])
+            printf("  %-14s%" PRIu64 "\n", ndt_message_name((enum ndt_message_type)type), summary.by_type[type]);
+    print_scans(&summary);
+    if (summary.unreadable)
+        printf("%-16s%" PRIu64 " records; the first: %s\n", "unreadable", summary.unreadable,
+               summary.first_unreadable.text);
+    if (*summary.damage.text)
+        printf("%-16s%s\n", "damaged", summary.damage.text);
+    return NDT_OK;
+}
+
+static enum ndt_status run_check(struct ndt_error *err)
+{
+    struct bag_summary summary;
+    const enum ndt_status status = bag_summary_read(&summary, bags.words[0], err);
+    if (status != NDT_OK)
+        return status;
+    if (summary.unreadable > 1)
+        fprintf(stderr, "ndt-bag: %s: %" PRIu64 " records cannot be read, the first:\n", bags.words[0],
+                summary.unreadable);
+    if (summary.unreadable && *summary.damage.text)
+        fprintf(stderr, "ndt-bag: %s\n", summary.first_unreadable.text);
+    else if (summary.unreadable)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s", summary.first_unreadable.text);
+    if (*summary.damage.text)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s", summary.damage.text);
+    printf("%s: whole: %" PRIu64 " records, %" PRIu64 " scans\n", bags.words[0], summary.records,
+           summary.by_type[NDT_MESSAGE_SCAN]);
+    return NDT_OK;
+}
+
+/* ---- dump ---- */
+
+static struct {
+    uint32_t type; /* 0: all */
+    uint64_t limit, points;
+} dump_args = {.limit = UINT64_MAX};
+
+static void print_points(const struct ndt_cloud *cloud, uint64_t limit)
+{
+    const size_t count = limit < cloud->count ? (size_t)limit : cloud->count;
+    printf(",\"xyz_m\":[");
+    for (size_t i = 0; i < count; i++) {
+        const double point[3] = {cloud->origin_m[0] + (double)cloud->x_m[i],
+                                 cloud->origin_m[1] + (double)cloud->y_m[i],
+                                 cloud->origin_m[2] + (double)cloud->z_m[i]};
+        if (i)
+            putchar(',');
+        json_reals(stdout, NULL, point, 3);
+    }
+    putchar(']');
+    for (size_t i = 0; cloud->intensity && i < count; i++) {
+        printf(i ? "," : ",\"intensity\":[");
+        json_number(stdout, (double)cloud->intensity[i]);
+    }
+    printf(cloud->intensity && count ? "]" : "");
+    for (size_t i = 0; cloud->time_s && i < count; i++) {
+        printf(i ? "," : ",\"time_s\":[");
+        json_number(stdout, (double)cloud->time_s[i]);
+    }
+    printf(cloud->time_s && count ? "]" : "");
+}
+
+static void print_scan(const struct bag_cursor *cursor, uint64_t points)
+{
+    printf(",\"seq\":%" PRIu64 ",\"stamp_ns\":%" PRId64, cursor->scan.seq, cursor->scan.stamp_ns);
+    json_text(stdout, "frame_id", cursor->scan.frame_id);
+    printf(",\"points\":%zu", cursor->cloud.count);
+    if (points)
+        print_points(&cursor->cloud, points);
+}
+
+static void print_pose(const struct ndt_pose_message *message)
+{
+    printf(",\"stamp_ns\":%" PRId64, message->stamp_ns);
+    json_text(stdout, "frame_id", message->frame_id);
+    if (message->has_pose)
+        json_pose(stdout, &message->pose);
+    if (message->has_twist) {
+        double values[6];
+        memcpy(values, message->twist.v_mps, sizeof(message->twist.v_mps));
+        memcpy(values + 3, message->twist.w_radps, sizeof(message->twist.w_radps));
+        json_reals(stdout, "twist", values, 6);
+    }
+    if (message->has_covariance)
+        json_reals(stdout, "covariance", message->covariance, 36);
+}
+
+static void print_gnss(const struct ndt_gnss_message *message)
+{
+    printf(",\"stamp_ns\":%" PRId64, message->stamp_ns);
+    json_text(stdout, "frame_id", message->frame_id);
+    json_reals(stdout, "position", message->position_m, 3);
+    if (message->has_deviation)
+        json_reals(stdout, "deviation", message->deviation_m, 3);
+}
+
+static void print_body(const struct bag_cursor *cursor, uint64_t points)
+{
+    switch (cursor->type) {
+    case NDT_MESSAGE_SCAN:
+        print_scan(cursor, points);
+        break;
+    case NDT_MESSAGE_RESULT:
+        putchar(',');
+        result_print_json(stdout, &cursor->result);
+        break;
+    case NDT_MESSAGE_GNSS:
+        print_gnss(&cursor->gnss);
+        break;
+    case NDT_MESSAGE_REQUEST:
+        printf(",\"id\":%" PRIu64, cursor->request.id);
+        json_text(stdout, "op", ndt_operation_name(cursor->request.op));
+        break;
+    case NDT_MESSAGE_REPLY:
+        break;
+    default:
+        print_pose(&cursor->pose);
+    }
+}
+
+static void print_message(const struct bag_cursor *cursor, uint64_t points)
+{
+    printf("{\"record\":%" PRIu64 ",\"offset\":%" PRIu64 ",\"receive_time_ns\":%" PRId64 ",\"type\":\"%s\"",
+           cursor->number, cursor->offset, cursor->record.receive_time_ns, ndt_message_name(cursor->type));
+    print_body(cursor, points);
+    puts("}");
+}
+
+static enum ndt_status parse_type(void *value, const char *text, struct ndt_error *err)
+{
+    uint32_t *type = value;
+    for (*type = NDT_MESSAGE_SCAN; *type <= NDT_MESSAGE_LAST; (*type)++)
+        if (strcmp(ndt_message_name((enum ndt_message_type) * type), text) == 0)
+            return NDT_OK;
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no type of message; --help lists them", text);
+}
+
+static enum ndt_status dump(struct bag_cursor *cursor, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    uint64_t left = dump_args.limit;
+    while (left > 0 && !ferror(stdout) && (status = bag_cursor_next(cursor, err)) == NDT_OK) {
+        if (dump_args.type && cursor->record.type != dump_args.type)
+            continue;
+        status = bag_cursor_decode(cursor, err);
+        if (status == NDT_OK && tool_interrupted())
+            status = ndt_fail(err, NDT_ERR_IO, "%s: interrupted", cursor->path);
+        if (status != NDT_OK)
+            return status;
+        print_message(cursor, dump_args.points);
+        left--;
+    }
+    return status == NDT_END ? NDT_OK : status;
+}
+
+static enum ndt_status run_dump(struct ndt_error *err)
+{
+    struct bag_cursor cursor;
+    enum ndt_status status = bag_cursor_open(&cursor, bags.words[0], err);
+    if (status != NDT_OK)
+        return status;
+    status = dump(&cursor, err);
+    bag_cursor_close(&cursor);
     return status;
 }
 
+/* ---- program ---- */
+
+static const struct tool_command info_command = {
+    .name = "info",
+    .summary = "prints what a bag contains",
+    .details = "A damaged bag is described up to the damage.",
+    TOOL_OPERANDS("BAG", 1, 1, &bags),
+    .run = run_info,
+};
+
+static const struct tool_command check_command = {
+    .name = "check",
+    .summary = "reads every record and decodes every message",
+    .details = "A damaged bag ends in exit status 3 and a line with record, byte and reason.",
+    TOOL_OPERANDS("BAG", 1, 1, &bags),
+    .run = run_check,
+};
+
+static const struct tool_option dump_options[] = {
+    {"type", "NAME", TOOL_CUSTOM, &dump_args.type, .parse = parse_type,
+     .help = "only messages of this type: scan, initial_pose, odometry, truth, result, gnss, request or reply"},
+    {"limit", "N", TOOL_COUNT, &dump_args.limit, 1, INFINITY, .help = "stop after N lines"},
+    {"points", "N", TOOL_COUNT, &dump_args.points, 0, NDT_CLOUD_MAX_POINTS,
+     .help = "also print the first N points of every scan"},
+};
+static const struct tool_command dump_command = {
+    .name = "dump",
+    .summary = "prints the messages as lines of JSON",
+    .details =
+        "One object per record: record (from 1), offset in the file, receive_time_ns, type, then the members "
+        "of the message (proto/SCHEMA.md). A scan has the number of its points in place of the points. "
+        "Numbers that are not finite are null.",
+    TOOL_OPTIONS(dump_options),
+    TOOL_OPERANDS("BAG", 1, 1, &bags),
+    .run = run_dump,
+};
+
+static const struct tool_command *const commands[] = {
+    &bag_pack_command, &info_command, &check_command, &bag_cut_command, &dump_command, NULL,
+};
+static const struct tool_command program = {
+    .name = "ndt-bag",
+    .summary = "makes bags from files, describes, checks, cuts and dumps them",
+    .details = "A bag is a recorded drive: the raw messages, as they arrive over the wire.",
+    .commands = commands,
+};
+
 int main(int argc, char **argv)
 {
-    struct ndt_error err = {""};
-    const struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        print_help();
-        return fflush(stdout) == 0 ? DONE : FAILED;
-    }
-    const enum ndt_status status =
-        argc > 1 ? run_command(argc - 1, argv + 1, &err)
-                 : ndt_fail(&err, NDT_ERR_ARGUMENT, "a command is missing; ndt-bag --help lists them");
-    if (status == NDT_OK)
-        return DONE;
-    fprintf(stderr, "ndt-bag: %s\n", err.text);
-    return status == NDT_ERR_ARGUMENT ? USAGE : FAILED;
+    return tool_main(&program, argc, argv);
 }

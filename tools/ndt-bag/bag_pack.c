@@ -1,77 +1,311 @@
-/* ndt-bag pack: a folder of scans, a list of stamps and trajectories become one bag. */
+/** @file
+ * @brief ndt-bag pack: a folder of scans, a list of stamps and trajectories become one bag. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "bag_drive.h"
-#include "bag_target.h"
-#include "bag_tool.h"
+#include "bag_file.h"
 #include "ndt_io/cloud_file.h"
+#include "ndt_io/trajectory.h"
 
-enum pack_option { SCANS, TIMES, OUT, TRUTH, ODOMETRY, FORMAT, INITIAL, EVERY, OFFSET, FORCE };
+/* ---- the files of a recorded drive ---- */
 
-static const struct bag_option options[] = {
-    [SCANS] = {"scans", "DIR", "folder of .pcd, .ply or KITTI .bin scans", 1},
-    [TIMES] = {"times", "FILE", "stamps of the scans in seconds, one per line", 1},
-    [OUT] = {"out", "FILE", "the bag to write", 1},
-    [TRUTH] = {"truth", "FILE", "true poses T_map_sensor", 0},
-    [ODOMETRY] = {"odometry", "FILE", "poses T_odom_sensor", 0},
-    [FORMAT] = {"format", "NAME", "of truth and odometry: kitti (12 numbers per line) or tum (tum)", 0},
-    [INITIAL] = {"initial", "WHAT",
-                 "first: the first true pose, with the twist to the second; or x,y,z,qx,qy,qz,qw", 0},
-    [EVERY] = {"every", "N", "take the scans whose number n has n % N == K (1)", 0},
-    [OFFSET] = {"offset", "K", "see --every (0)", 0},
-    [FORCE] = {"force", NULL, "overwrite the bag if it exists", 0},
+enum { FORMAT_TUM, FORMAT_KITTI };
+static const char *const format_names[] = {[FORMAT_TUM] = "tum", [FORMAT_KITTI] = "kitti", NULL};
+
+static struct {
+    const char *scans, *times, *out;
+    const char *truth, *odometry; /* may be NULL */
+    int format;
+    uint64_t every, offset; /* scans whose number n has n % every == offset are taken */
+    int has_initial, initial_from_truth, force;
+    struct ndt_pose initial;
+} args = {.every = 1};
+
+struct bag_scan_file {
+    char *path;
+    uint64_t number; /* in its name: the line, from 0, in the files of times and KITTI poses */
+    int64_t stamp_ns;
 };
 
+struct bag_drive {
+    enum ndt_trajectory_format format;
+    struct bag_scan_file *scans; /* the selected ones, sorted by number */
+    size_t scan_count;
+    int64_t *times_ns;
+    size_t time_count;
+    int64_t period_ns;                     /* median distance of the stamps */
+    struct ndt_trajectory truth, odometry; /* may be empty; KITTI poses receive stamps too */
+};
+
+static int is_cloud_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && dot != name && (!strcasecmp(dot, ".pcd") || !strcasecmp(dot, ".ply") || !strcasecmp(dot, ".bin"));
+}
+
+/* The last run of digits before the extension: 7 in "000007.pcd" and in "drive5_scan0007.pcd". */
+static int number_in_name(const char *name, uint64_t *number)
+{
+    const char *end = strrchr(name, '.');
+    while (end > name && !isdigit((unsigned char)end[-1]))
+        end--;
+    const char *begin = end;
+    while (begin > name && isdigit((unsigned char)begin[-1]))
+        begin--;
+    if (begin == end || end - begin > 19)
+        return 0;
+    *number = strtoull(begin, NULL, 10);
+    return 1;
+}
+
+static enum ndt_status add_scan(struct bag_drive *drive, const char *folder, const char *name, uint64_t number,
+                                struct ndt_error *err)
+{
+    const size_t count = drive->scan_count;
+    if ((count & (count - 1)) == 0) { /* grow to the next power of two */
+        struct bag_scan_file *grown = realloc(drive->scans, (count ? 2 * count : 1) * sizeof(*grown));
+        if (!grown)
+            return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for its list of scans", folder);
+        drive->scans = grown;
+    }
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (!path)
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for its list of scans", folder);
+    snprintf(path, size, "%s/%s", folder, name);
+    drive->scans[drive->scan_count++] = (struct bag_scan_file){.path = path, .number = number};
+    return NDT_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t na = ((const struct bag_scan_file *)a)->number, nb = ((const struct bag_scan_file *)b)->number;
+    return na < nb ? -1 : na > nb;
+}
+
+static enum ndt_status check_scans(struct bag_drive *drive, struct ndt_error *err)
+{
+    if (drive->scan_count == 0)
+        return ndt_fail(err, NDT_ERR_IO,
+                        "%s: no scan (.pcd, .ply, .bin) with a number n for which n %% %" PRIu64 " is %" PRIu64,
+                        args.scans, args.every, args.offset);
+    qsort(drive->scans, drive->scan_count, sizeof(*drive->scans), by_number);
+    for (size_t i = 1; i < drive->scan_count; i++)
+        if (drive->scans[i].number == drive->scans[i - 1].number)
+            return ndt_fail(err, NDT_ERR_FORMAT, "%s and %s have the same number", drive->scans[i - 1].path,
+                            drive->scans[i].path);
+    return NDT_OK;
+}
+
+static enum ndt_status list_scans(struct bag_drive *drive, struct ndt_error *err)
+{
+    DIR *folder = opendir(args.scans);
+    if (!folder)
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot list it: %s", args.scans, strerror(errno));
+    enum ndt_status status = NDT_OK;
+    const struct dirent *entry;
+    while (status == NDT_OK && (entry = readdir(folder)) != NULL) {
+        uint64_t number;
+        if (!is_cloud_name(entry->d_name))
+            continue;
+        if (!number_in_name(entry->d_name, &number))
+            status = ndt_fail(err, NDT_ERR_FORMAT,
+                              "%s/%s: no number in its name, which would say which line belongs to it", args.scans,
+                              entry->d_name);
+        else if (number % args.every == args.offset)
+            status = add_scan(drive, args.scans, entry->d_name, number, err);
+    }
+    closedir(folder);
+    return status == NDT_OK ? check_scans(drive, err) : status;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t va = *(const int64_t *)a, vb = *(const int64_t *)b;
+    return va < vb ? -1 : va > vb;
+}
+
+/* The median of the steps; 100 ms when it is not between 0 and one hour. */
+static enum ndt_status find_period(struct bag_drive *drive, struct ndt_error *err)
+{
+    static const int64_t COMMON_NS = 100000000, LONGEST_NS = INT64_C(3600000000000);
+    drive->period_ns = COMMON_NS;
+    if (drive->time_count < 2)
+        return NDT_OK;
+    const size_t count = drive->time_count - 1;
+    int64_t *steps = malloc(count * sizeof(*steps));
+    if (!steps)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu stamps", count);
+    for (size_t i = 0; i < count; i++)
+        steps[i] = (int64_t)((uint64_t)drive->times_ns[i + 1] - (uint64_t)drive->times_ns[i]);
+    qsort(steps, count, sizeof(*steps), by_size);
+    if (steps[count / 2] > 0 && steps[count / 2] <= LONGEST_NS)
+        drive->period_ns = steps[count / 2];
+    free(steps);
+    return NDT_OK;
+}
+
+static enum ndt_status read_times(struct bag_drive *drive, struct ndt_error *err)
+{
+    const enum ndt_status status = ndt_times_read(&drive->times_ns, &drive->time_count, args.times, err);
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; i < drive->scan_count; i++) {
+        struct bag_scan_file *scan = &drive->scans[i];
+        if (scan->number >= drive->time_count)
+            return ndt_fail(err, NDT_ERR_FORMAT,
+                            "%s: its stamp is number %" PRIu64 " (from 0) of %s, which has %zu", scan->path,
+                            scan->number, args.times, drive->time_count);
+        scan->stamp_ns = drive->times_ns[scan->number];
+    }
+    return find_period(drive, err);
+}
+
+static enum ndt_status check_stamps(const struct ndt_trajectory *trajectory, const char *path,
+                                    struct ndt_error *err)
+{
+    for (size_t i = 1; i < trajectory->count; i++)
+        if (trajectory->poses[i].stamp_ns <= trajectory->poses[i - 1].stamp_ns)
+            return ndt_fail(err, NDT_ERR_FORMAT, "%s: the stamp of pose %zu (from 1) is not after that of pose %zu",
+                            path, i + 1, i);
+    return NDT_OK;
+}
+
+/* KITTI's poses have no stamps; line n of the poses belongs to line n of the times. */
+static enum ndt_status read_poses(const struct bag_drive *drive, const char *path,
+                                  struct ndt_trajectory *trajectory, struct ndt_error *err)
+{
+    enum ndt_status status = ndt_trajectory_read(trajectory, path, drive->format, err);
+    if (status != NDT_OK || drive->format == NDT_TUM)
+        return status == NDT_OK ? check_stamps(trajectory, path, err) : status;
+    if (trajectory->count > drive->time_count)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: has %zu poses, but there are only %zu times", path,
+                        trajectory->count, drive->time_count);
+    for (size_t i = 0; i < trajectory->count; i++)
+        trajectory->poses[i].stamp_ns = drive->times_ns[i];
+    return NDT_OK;
+}
+
+/* Index of the first pose that is not before the stamp; the count when there is none. */
+static size_t first_from(const struct ndt_trajectory *trajectory, int64_t stamp_ns)
+{
+    size_t low = 0, high = trajectory->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (trajectory->poses[middle].stamp_ns < stamp_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* From a to b; saturates where the difference overflows. */
+static int64_t distance_ns(int64_t a, int64_t b)
+{
+    int64_t distance;
+    return __builtin_sub_overflow(b, a, &distance) ? INT64_MAX : distance;
+}
+
+static int pose_at(const struct ndt_trajectory *trajectory, int64_t stamp_ns, int64_t max_gap_ns,
+                   struct ndt_pose *out)
+{
+    static const int64_t NEAR_NS = 1000000;
+    const size_t i = first_from(trajectory, stamp_ns);
+    const struct ndt_stamped_pose *after = i < trajectory->count ? &trajectory->poses[i] : NULL;
+    const struct ndt_stamped_pose *before = i > 0 ? &trajectory->poses[i - 1] : NULL;
+    const int64_t to_after = after ? distance_ns(stamp_ns, after->stamp_ns) : INT64_MAX;
+    const int64_t to_before = before ? distance_ns(before->stamp_ns, stamp_ns) : INT64_MAX;
+    if (to_after == 0) {
+        *out = after->T_map_sensor;
+        return 1;
+    }
+    if (after && before && to_before <= max_gap_ns - to_after) {
+        const double part = (double)to_before / (double)(after->stamp_ns - before->stamp_ns);
+        *out = ndt_pose_interpolate(&before->T_map_sensor, &after->T_map_sensor, part);
+        return 1;
+    }
+    if (to_after > NEAR_NS && to_before > NEAR_NS)
+        return 0;
+    *out = to_after <= to_before ? after->T_map_sensor : before->T_map_sensor;
+    return 1;
+}
+
+/* The true pose of a scan; 0 when there is none. KITTI: the line of the scan's number. TUM: by stamp, on the screw
+ * motion between the poses before and after it, if these are at most 1.5 periods apart; else the pose within 1 ms.
+ */
+static int truth_of(const struct bag_drive *drive, const struct bag_scan_file *scan, struct ndt_pose *out)
+{
+    if (drive->format == NDT_TUM)
+        return pose_at(&drive->truth, scan->stamp_ns, drive->period_ns + drive->period_ns / 2, out);
+    if (scan->number >= drive->truth.count)
+        return 0;
+    *out = drive->truth.poses[scan->number].T_map_sensor;
+    return 1;
+}
+
+static enum ndt_status read_truth(struct bag_drive *drive, struct ndt_error *err)
+{
+    const enum ndt_status status = read_poses(drive, args.truth, &drive->truth, err);
+    if (status != NDT_OK)
+        return status;
+    size_t found = 0;
+    for (size_t i = 0; i < drive->scan_count; i++) {
+        struct ndt_pose pose;
+        const struct bag_scan_file *scan = &drive->scans[i];
+        if (drive->format == NDT_KITTI && scan->number >= drive->truth.count)
+            return ndt_fail(err, NDT_ERR_FORMAT, "%s: its pose is number %" PRIu64 " (from 0) of %s, which has %zu",
+                            scan->path, scan->number, args.truth, drive->truth.count);
+        found += truth_of(drive, scan, &pose) ? 1 : 0;
+    }
+    if (found == 0)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: no pose is near the stamp of any scan (%s)", args.truth,
+                        args.times);
+    return NDT_OK;
+}
+
+static void close_drive(struct bag_drive *drive)
+{
+    for (size_t i = 0; i < drive->scan_count; i++)
+        free(drive->scans[i].path);
+    free(drive->scans);
+    free(drive->times_ns);
+    ndt_trajectory_free(&drive->truth);
+    ndt_trajectory_free(&drive->odometry);
+    *drive = (struct bag_drive){0};
+}
+
+/* Reads everything but the points. Errors name the file and the missing line. */
+static enum ndt_status open_drive(struct bag_drive *drive, struct ndt_error *err)
+{
+    *drive = (struct bag_drive){.format = args.format == FORMAT_KITTI ? NDT_KITTI : NDT_TUM};
+    enum ndt_status status = list_scans(drive, err);
+    if (status == NDT_OK)
+        status = read_times(drive, err);
+    if (status == NDT_OK && args.truth)
+        status = read_truth(drive, err);
+    if (status == NDT_OK && args.odometry)
+        status = read_poses(drive, args.odometry, &drive->odometry, err);
+    if (status != NDT_OK)
+        close_drive(drive);
+    return status;
+}
+
+/* ---- the command ---- */
+
 struct pack {
-    struct bag_drive_files files;
     struct bag_drive drive;
     struct bag_target target;
-    int has_initial, initial_from_truth;
-    struct ndt_pose initial;
     size_t odometry_next; /* the first odometry not written yet */
     size_t truths, odometries, steps_back;
     uint64_t points;
 };
-
-static enum ndt_status parse_format(const char *text, enum ndt_trajectory_format *out, struct ndt_error *err)
-{
-    if (!text || strcmp(text, "tum") == 0)
-        *out = NDT_TUM;
-    else if (strcmp(text, "kitti") == 0)
-        *out = NDT_KITTI;
-    else
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--format: '%s' is neither kitti nor tum", text);
-    return NDT_OK;
-}
-
-static enum ndt_status parse_initial(struct pack *pack, const char *text, struct ndt_error *err)
-{
-    if (!text)
-        return NDT_OK;
-    pack->has_initial = 1;
-    pack->initial_from_truth = strcmp(text, "first") == 0;
-    if (pack->initial_from_truth && !pack->files.truth)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--initial first needs --truth");
-    return pack->initial_from_truth ? NDT_OK : bag_parse_pose("initial", text, &pack->initial, err);
-}
-
-static enum ndt_status parse(struct pack *pack, const struct bag_args *args, struct ndt_error *err)
-{
-    pack->files = (struct bag_drive_files){.scans = args->values[SCANS],
-                                           .times = args->values[TIMES],
-                                           .truth = args->values[TRUTH],
-                                           .odometry = args->values[ODOMETRY],
-                                           .every = 1};
-    enum ndt_status status = parse_format(args->values[FORMAT], &pack->files.format, err);
-    if (status == NDT_OK && args->values[EVERY])
-        status = bag_parse_count("every", args->values[EVERY], 1, UINT32_MAX, &pack->files.every, err);
-    if (status == NDT_OK && args->values[OFFSET])
-        status =
-            bag_parse_count("offset", args->values[OFFSET], 0, pack->files.every - 1, &pack->files.offset, err);
-    return status == NDT_OK ? parse_initial(pack, args->values[INITIAL], err) : status;
-}
 
 /* The first scan must have a true pose; the twist leads to the next scan that has one. */
 static enum ndt_status initial_from_truth(const struct bag_drive *drive, struct ndt_pose_message *out,
@@ -79,10 +313,10 @@ static enum ndt_status initial_from_truth(const struct bag_drive *drive, struct 
 {
     const struct bag_scan_file *first = &drive->scans[0], *next = NULL;
     struct ndt_pose pose, next_pose;
-    if (!bag_drive_truth(drive, first, &pose))
+    if (!truth_of(drive, first, &pose))
         return ndt_fail(err, NDT_ERR_FORMAT, "--initial first: %s, the first scan, has no true pose", first->path);
     for (size_t i = 1; i < drive->scan_count && !next; i++)
-        if (bag_drive_truth(drive, &drive->scans[i], &next_pose))
+        if (truth_of(drive, &drive->scans[i], &next_pose))
             next = &drive->scans[i];
     *out = bag_initial_pose(first->stamp_ns, &pose, next ? next->stamp_ns : 0, next ? &next_pose : NULL);
     return NDT_OK;
@@ -90,10 +324,10 @@ static enum ndt_status initial_from_truth(const struct bag_drive *drive, struct 
 
 static enum ndt_status put_initial(struct pack *pack, struct ndt_error *err)
 {
-    struct ndt_pose_message message = bag_initial_pose(pack->drive.scans[0].stamp_ns, &pack->initial, 0, NULL);
-    if (!pack->has_initial)
+    struct ndt_pose_message message = bag_initial_pose(pack->drive.scans[0].stamp_ns, &args.initial, 0, NULL);
+    if (!args.has_initial)
         return NDT_OK;
-    if (pack->initial_from_truth) {
+    if (args.initial_from_truth) {
         const enum ndt_status status = initial_from_truth(&pack->drive, &message, err);
         if (status != NDT_OK)
             return status;
@@ -120,13 +354,13 @@ static enum ndt_status put_odometry(struct pack *pack, int64_t until_ns, struct 
 static enum ndt_status put_truth(struct pack *pack, const struct bag_scan_file *scan, struct ndt_error *err)
 {
     struct ndt_pose_message message = {.stamp_ns = scan->stamp_ns, .frame_id = "map", .has_pose = 1};
-    if (!bag_drive_truth(&pack->drive, scan, &message.pose))
+    if (!truth_of(&pack->drive, scan, &message.pose))
         return NDT_OK;
     pack->truths++;
     return bag_target_put_pose(&pack->target, NDT_MESSAGE_TRUTH, &message, err);
 }
 
-/* A fresh cloud every time: a reused one would keep fields that this file does not have. */
+/* A new cloud for every file: a reused one would keep fields that the file does not have. */
 static enum ndt_status put_scan(struct pack *pack, const struct bag_scan_file *scan, struct ndt_error *err)
 {
     const struct ndt_scan_message message = {.seq = scan->number, .stamp_ns = scan->stamp_ns, .frame_id = "lidar"};
@@ -136,7 +370,7 @@ static enum ndt_status put_scan(struct pack *pack, const struct bag_scan_file *s
     if (status == NDT_OK) {
         pack->points += cloud.count;
         status = bag_target_put_scan(&pack->target, &message, &cloud, err);
-        if (status == NDT_ERR_LIMIT) /* too large for a message; what else can go wrong names the bag */
+        if (status == NDT_ERR_LIMIT) /* too large for a message; other errors name the bag already */
             (void)ndt_fail_prefix(err, status, "%s", scan->path);
     }
     ndt_cloud_free(&cloud);
@@ -166,46 +400,71 @@ static void report(const struct pack *pack, const char *path, uint64_t records)
     printf("%s: %" PRIu64 " records: %zu scans with %" PRIu64 " points, %zu true poses, %zu odometry, %s initial "
            "pose; %.3f s\n",
            path, records, drive->scan_count, pack->points, pack->truths, pack->odometries,
-           pack->has_initial ? "an" : "no", ((double)last->stamp_ns - (double)first->stamp_ns) * 1e-9);
-    if (pack->files.truth && pack->truths < drive->scan_count)
+           args.has_initial ? "an" : "no", ((double)last->stamp_ns - (double)first->stamp_ns) * 1e-9);
+    if (args.truth && pack->truths < drive->scan_count)
         fprintf(stderr, "ndt-bag: warning: %zu scans have no true pose near their stamp\n",
                 drive->scan_count - pack->truths);
     if (pack->steps_back)
         fprintf(stderr, "ndt-bag: warning: %zu scans are not later than the scan before them\n", pack->steps_back);
 }
 
-static enum ndt_status run(const struct bag_args *args, struct ndt_error *err)
+static enum ndt_status run(struct ndt_error *err)
 {
     struct pack pack = {0};
-    enum ndt_status status = parse(&pack, args, err);
-    if (status == NDT_OK)
-        status = bag_drive_open(&pack.drive, &pack.files, err);
+    if (args.initial_from_truth && !args.truth)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--initial first needs --truth");
+    if (args.offset >= args.every)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "--offset: '%" PRIu64 "' is not a whole number from 0 to %" PRIu64 " (--every less 1)",
+                        args.offset, args.every - 1);
+    enum ndt_status status = open_drive(&pack.drive, err);
     if (status != NDT_OK)
         return status;
-    status = bag_target_open(&pack.target, args->values[OUT], args->values[FORCE] != NULL, err);
+    status = bag_target_open(&pack.target, args.out, args.force, err);
     if (status == NDT_OK) {
         status = put_all(&pack, err);
         const uint64_t records = pack.target.records;
         status = bag_target_close(&pack.target, status, err);
         if (status == NDT_OK)
-            report(&pack, args->values[OUT], records);
+            report(&pack, args.out, records);
     }
-    bag_drive_close(&pack.drive);
+    close_drive(&pack.drive);
     return status;
 }
 
-const struct bag_command bag_pack_command = {
+static enum ndt_status parse_initial(void *value, const char *text, struct ndt_error *err)
+{
+    args.has_initial = 1;
+    args.initial_from_truth = strcmp(text, "first") == 0;
+    return args.initial_from_truth ? NDT_OK : tool_parse_pose(text, value, err);
+}
+
+static const struct tool_option options[] = {
+    {"scans", "DIR", TOOL_TEXT, &args.scans, .required = 1, .help = "folder of .pcd, .ply or KITTI .bin scans"},
+    {"times", "FILE", TOOL_TEXT, &args.times, .required = 1,
+     .help = "stamps of the scans in seconds, one per line"},
+    {"out", "FILE", TOOL_TEXT, &args.out, .required = 1, .help = "the bag to write"},
+    {"truth", "FILE", TOOL_TEXT, &args.truth, .help = "true poses T_map_sensor"},
+    {"odometry", "FILE", TOOL_TEXT, &args.odometry, .help = "poses T_odom_sensor"},
+    {"format", "NAME", TOOL_CHOICE, &args.format, .choices = format_names,
+     .help = "format of truth and odometry: kitti (12 numbers per line) or tum"},
+    {"initial", "WHAT", TOOL_CUSTOM, &args.initial, .parse = parse_initial,
+     .help = "initial pose: x,y,z,qx,qy,qz,qw; or first: the first true pose, with the twist to the second one"},
+    {"every", "N", TOOL_COUNT, &args.every, 1, UINT32_MAX, .help = "take the scans whose number n has n % N == K"},
+    {"offset", "K", TOOL_COUNT, &args.offset, 0, UINT32_MAX, .help = "K of --every"},
+    {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite the bag if it exists"},
+};
+
+const struct tool_command bag_pack_command = {
     .name = "pack",
     .summary = "makes a bag from a folder of scans, their stamps and trajectories",
     .details =
-        "\n"
-        "The last number in the name of a scan is its line, from 0, in the files of times and of KITTI poses\n"
-        "(000007.pcd: line 7), and its seq in the bag. TUM poses belong to a scan by their stamps: truth is\n"
-        "interpolated between the poses before and after the scan when these are at most 1.5 scan periods\n"
-        "apart, and otherwise taken from a pose within 1 ms; a scan without one has no truth in the bag.\n"
-        "Order: the initial pose, then for every scan the odometry up to it, its truth, the scan. Receive\n"
-        "times are the stamps.\n",
-    .options = options,
-    .option_count = sizeof(options) / sizeof(options[0]),
+        "The last number in the name of a scan is its line, from 0, in the files of times and of KITTI poses "
+        "(000007.pcd: line 7), and its seq in the bag. TUM poses belong to a scan by their stamps: truth is "
+        "interpolated between the poses before and after the scan when these are at most 1.5 scan periods apart, "
+        "and otherwise taken from a pose within 1 ms; a scan without one has no truth in the bag.\n\n"
+        "Order: the initial pose, then for every scan the odometry up to it, its truth, the scan. Receive times "
+        "are the stamps.",
+    TOOL_OPTIONS(options),
     .run = run,
 };

@@ -1,5 +1,6 @@
-#include "sim_drive.h"
+#include "sim.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static double turn_heading(double u)
     return 0.5 * PI * (u - sin(2.0 * PI * u) / (2.0 * PI));
 }
 
-/* Adds the way from u0 to u1 within a turn (Gauss and Legendre, three points). */
+/* Adds the displacement from u0 to u1 within a turn (Gauss-Legendre quadrature, three points). */
 static void turn_advance(double turn_m, double u0, double u1, double xy[2])
 {
     static const double node[3] = {-0.774596669241483377, 0.0, 0.774596669241483377};
@@ -37,13 +38,13 @@ static void init_turn(struct sim_course *course)
     course->reach_m = course->turn_xy_m[SIM_TURN_STEPS][0];
 }
 
-/* An L of streets: five left turns and a right one, turned as a whole by some angle. */
+/* An L-shaped loop: five left turns and a right one, rotated by a random angle. */
 static void init_loop(struct sim_course *course, uint64_t seed)
 {
-    struct sim_random random = sim_random_stream(seed, 1, 0);
-    const double x1 = sim_random_between(&random, 68.0, 76.0), x2 = x1 + sim_random_between(&random, 58.0, 66.0);
-    const double y1 = sim_random_between(&random, 58.0, 66.0), y2 = y1 + sim_random_between(&random, 48.0, 56.0);
-    const double yaw = sim_random_between(&random, -PI, PI);
+    struct ndt_random random = ndt_random_stream(seed, 1, 0);
+    const double x1 = ndt_random_between(&random, 68.0, 76.0), x2 = x1 + ndt_random_between(&random, 58.0, 66.0);
+    const double y1 = ndt_random_between(&random, 58.0, 66.0), y2 = y1 + ndt_random_between(&random, 48.0, 56.0);
+    const double yaw = ndt_random_between(&random, -PI, PI);
     const double corner[6][2] = {{0, 0}, {x2, 0}, {x2, y1}, {x1, y1}, {x1, y2}, {0, y2}};
     static const int turns[6] = {1, 1, -1, 1, 1, 1};
     course->edge_count = 6;
@@ -120,7 +121,7 @@ static double smooth_step(double x)
     return u * u * (3.0 - 2.0 * u);
 }
 
-/* Slow in turns, easing over 18 m before and behind; a little unsteady everywhere. */
+/* Slow in turns, with transitions of 18 m before and behind, and a variation of 7 % everywhere. */
 static double speed_at(const struct sim_drive *drive, double s_m)
 {
     const struct sim_course *course = drive->course;
@@ -137,9 +138,9 @@ static double speed_at(const struct sim_drive *drive, double s_m)
 
 static void set_character(struct sim_drive *drive, uint64_t seed)
 {
-    struct sim_random random = sim_random_stream(seed, 2, 0);
+    struct ndt_random random = ndt_random_stream(seed, 2, 0);
     const int on_foot = drive->course->place == SIM_CORRIDOR;
-    drive->phase_rad = sim_random_between(&random, -PI, PI);
+    drive->phase_rad = ndt_random_between(&random, -PI, PI);
     drive->slow_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 4.8;
     drive->fast_mps = on_foot ? 1.2 : drive->course->place == SIM_TUNNEL ? 14.0 : 10.5;
     drive->height_m = on_foot ? 0.9 : 1.75;
@@ -162,11 +163,11 @@ enum ndt_status sim_drive_open(struct sim_drive *drive, const struct sim_course 
     drive->s_m = malloc(drive->count * sizeof(*drive->s_m));
     if (!drive->s_m)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a drive of %.0f s", duration_s);
-    /* A street starts some 28 m before the first turn. */
+    /* A street starts 28 m before the first turn. */
     double s = course->edge_count ? course->edges[0].straight_m - 28.0 : 0.0;
     for (size_t i = 0; i < drive->count; i++) {
         drive->s_m[i] = s;
-        const double h = SIM_DRIVE_STEP_S; /* Runge and Kutta, fourth order */
+        const double h = SIM_DRIVE_STEP_S; /* Runge-Kutta, fourth order */
         const double k1 = speed_at(drive, s), k2 = speed_at(drive, s + 0.5 * h * k1);
         const double k3 = speed_at(drive, s + 0.5 * h * k2), k4 = speed_at(drive, s + h * k3);
         s += h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4);
@@ -186,7 +187,7 @@ double sim_drive_length(const struct sim_drive *drive, double t_s)
     const double clamped = fmin(fmax(at, 0.0), (double)(drive->count - 2));
     const size_t i = (size_t)clamped;
     const double a = drive->s_m[i], b = drive->s_m[i + 1], u = at - (double)i;
-    /* Cubic through both ends with the speeds there. */
+    /* Cubic Hermite interpolation with the speeds at both ends. */
     const double va = speed_at(drive, a) * SIM_DRIVE_STEP_S, vb = speed_at(drive, b) * SIM_DRIVE_STEP_S;
     const double d = b - a;
     return a + u * (va + u * ((3.0 * d - 2.0 * va - vb) + u * (va + vb - 2.0 * d)));
@@ -237,11 +238,11 @@ struct ndt_twist sim_drive_twist(const struct sim_drive *drive, double t_s)
 
 /* ---- other cars ---- */
 
-void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct sim_random *random,
+void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct ndt_random *random,
              struct sim_solid solids[2])
 {
-    const double length = sim_random_between(random, 3.8, 5.2), width = sim_random_between(random, 1.65, 1.95);
-    const double height = sim_random_between(random, 1.35, 2.1);
+    const double length = ndt_random_between(random, 3.8, 5.2), width = ndt_random_between(random, 1.65, 1.95);
+    const double height = ndt_random_between(random, 1.35, 2.1);
     const double cabin = height > 1.8 ? 0.92 : 0.6, shift = height > 1.8 ? 0.0 : -0.08 * length;
     const double foot = sim_ground_height(ground, x_m, y_m, NULL);
     const double body_m[3] = {x_m, y_m, foot + 0.2 + 0.3 * height};
@@ -250,10 +251,10 @@ void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw
     const double cabin_half_m[3] = {0.5 * cabin * length, 0.46 * width, 0.5 * height - 0.1};
     solids[0] = sim_box(body_m, body_half_m, yaw_rad);
     solids[1] = sim_box(cabin_m, cabin_half_m, yaw_rad);
-    solids[0].reflectance = solids[1].reflectance = (float)sim_random_between(random, 0.1, 0.9);
+    solids[0].reflectance = solids[1].reflectance = (float)ndt_random_between(random, 0.1, 0.9);
 }
 
-/* One car drives ahead in the same lane, the others come the other way, one behind the other. */
+/* One car drives ahead in the same lane, the others approach in the opposite lane. */
 uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t seed, struct sim_solid *solids)
 {
     const struct sim_course *course = drive->course;
@@ -261,8 +262,8 @@ uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t s
     if (course->place == SIM_CORRIDOR)
         return 0;
     for (uint32_t i = 0; 2 * (i + 1) <= SIM_MAX_MOVERS; i++) {
-        struct sim_random random = sim_random_stream(seed, 3, i);
-        const double start = sim_random_between(&random, 0.0, 20.0);
+        struct ndt_random random = ndt_random_stream(seed, 3, i);
+        const double start = ndt_random_between(&random, 0.0, 20.0);
         const double speed = course->place == SIM_TUNNEL ? -13.0 : -6.5;
         const double s = i == 0 ? sim_drive_length(drive, t_s) + 16.0 + 2.0 * sin(0.4 * t_s + start)
                                 : drive->s_m[0] + 55.0 * i + start + speed * t_s;

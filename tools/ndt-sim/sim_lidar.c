@@ -1,11 +1,12 @@
-#include "sim_lidar.h"
+#include "sim.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
 
-/* The usual devices: 16 beams over +-15 deg, 32 over -30.67..+10.67 deg, 64 over -24.8..+2 deg. */
+/* Common devices: 16 beams over +-15 deg, 32 over -30.67..+10.67 deg, 64 over -24.8..+2 deg. */
 int sim_lidar_elevations(int beams, double elevation_rad[SIM_MAX_BEAMS])
 {
     static const struct {
@@ -34,18 +35,18 @@ static void add_point(struct ndt_cloud *cloud, const double point_m[3], double t
         cloud->time_s[i] = (float)time_s;
 }
 
-/* What one firing of one beam gives back: 1 and the measured range, or 0. */
+/* One firing of one beam: returns 1 and the measured range, or 0 when there is no return. */
 static int measure(const struct sim_lidar *lidar, struct sim_caster *caster, const struct sim_ray *ray,
-                   struct sim_random *random, struct sim_hit *hit)
+                   struct ndt_random *random, struct sim_hit *hit)
 {
     if (!sim_cast(caster, ray, lidar->max_range_m, random, hit))
         return 0;
-    /* Far and dark things are lost first. */
+    /* Distant and dark surfaces are lost first. */
     const double faded = hit->range_m / lidar->max_range_m;
     const double lost = lidar->dropout + (1.0 - lidar->dropout) * faded * faded * (1.0 - hit->reflectance);
-    if (sim_random_unit(random) < lost)
+    if (ndt_random_unit(random) < lost)
         return 0;
-    hit->range_m += lidar->noise_m * sim_random_normal(random);
+    hit->range_m += lidar->noise_m * ndt_random_normal(random);
     return hit->range_m >= lidar->min_range_m;
 }
 
@@ -68,7 +69,7 @@ static int open_fan(struct beam_fan *fan, int beams)
     return 1;
 }
 
-/* Keeps the cars that a column towards (ux, uy) can meet; tilted columns lean a little to the side. */
+/* Keeps the cars that a column towards (ux, uy) can hit; the margins allow for the tilt of the sensor. */
 static uint32_t cars_ahead(struct sim_solid *movers, uint32_t count, const double origin_m[3], double ux, double uy)
 {
     uint32_t kept = 0;
@@ -81,12 +82,12 @@ static uint32_t cars_ahead(struct sim_solid *movers, uint32_t count, const doubl
     return kept;
 }
 
-/* All beams at one azimuth, from where the sensor is then. */
+/* All beams at one azimuth, from the pose of the sensor at that time. */
 static void fire_column(const struct sim_lidar *lidar, const struct sim_drive *drive, struct sim_caster *caster,
-                        const struct beam_fan *fan, int column, double t_s, struct sim_random *random,
+                        const struct beam_fan *fan, int column, double t_s, struct ndt_random *random,
                         struct ndt_cloud *cloud)
 {
-    const double part = (column + 0.5) / lidar->columns; /* of the turn */
+    const double part = (column + 0.5) / lidar->columns; /* fraction of the turn */
     const double time_s = (part - 0.5) / lidar->rate_hz;
     const double ca = cos(PI - 2.0 * PI * part), sa = sin(PI - 2.0 * PI * part);
     struct sim_solid movers[SIM_MAX_MOVERS];
@@ -115,7 +116,7 @@ enum ndt_status sim_lidar_sweep(const struct sim_lidar *lidar, const struct sim_
                                 struct ndt_error *err)
 {
     struct beam_fan fan;
-    struct sim_random random = sim_random_stream(lidar->seed, 8, sequence);
+    struct ndt_random random = ndt_random_stream(lidar->seed, 8, sequence);
     const size_t rays = (size_t)lidar->beams * (size_t)lidar->columns;
     if (!open_fan(&fan, lidar->beams))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no LiDAR has %d beams; 16, 32 and 64 are known", lidar->beams);
@@ -128,7 +129,7 @@ enum ndt_status sim_lidar_sweep(const struct sim_lidar *lidar, const struct sim_
 
 /* ---- survey ---- */
 
-/* The cells that have their point: an open-addressing set of keys, at most half full. */
+/* The occupied cells: an open-addressing set of keys, at most half full. */
 struct cell_set {
     uint64_t *keys; /* 0 = free */
     size_t capacity, count;
@@ -136,8 +137,8 @@ struct cell_set {
 
 static size_t find_slot(const struct cell_set *set, uint64_t key)
 {
-    struct sim_random hash = {key};
-    size_t slot = (size_t)sim_random_next(&hash) & (set->capacity - 1);
+    struct ndt_random hash = {key};
+    size_t slot = (size_t)ndt_random_next(&hash) & (set->capacity - 1);
     while (set->keys[slot] != 0 && set->keys[slot] != key)
         slot = (slot + 1) & (set->capacity - 1);
     return slot;
@@ -157,12 +158,12 @@ static int grow_set(struct cell_set *set)
     return 1;
 }
 
-/* 1: new, 0: there already, -1: no memory. */
+/* Returns 1 for a new cell, 0 for a known one, -1 without memory. */
 static int add_cell(struct cell_set *set, const double point_m[3], double spacing_m)
 {
     if (2 * (set->count + 1) > set->capacity && !grow_set(set))
         return -1;
-    uint64_t key = 1; /* never the free key */
+    uint64_t key = 1; /* never 0 */
     for (int k = 0; k < 3; k++)
         key = key << 21 | ((uint64_t)(int64_t)floor(point_m[k] / spacing_m) & 0x1fffff);
     const size_t slot = find_slot(set, key);
@@ -173,28 +174,28 @@ static int add_cell(struct cell_set *set, const double point_m[3], double spacin
     return 1;
 }
 
-/* One ray from somewhere along the course; 1 and the surveyed point when it met something. */
+/* One ray from a random standpoint along the course; returns 1 and the surveyed point when it hits. */
 static int survey_ray(const struct sim_survey *survey, const struct sim_drive *drive, struct sim_caster *caster,
-                      double begin_m, double end_m, struct sim_random *random, double point_m[3], float *intensity)
+                      double begin_m, double end_m, struct ndt_random *random, double point_m[3], float *intensity)
 {
     struct sim_ray ray;
     struct sim_hit hit;
     const double reach_m = drive->course->place == SIM_CORRIDOR ? 0.8 : 1.5;
-    const double s_m = sim_random_between(random, begin_m, end_m);
-    const double left_m = sim_random_between(random, -reach_m, reach_m);
+    const double s_m = ndt_random_between(random, begin_m, end_m);
+    const double left_m = ndt_random_between(random, -reach_m, reach_m);
     const struct sim_course_point at = sim_course_beside(drive->course, s_m, left_m);
-    const double azimuth = sim_random_between(random, -PI, PI);
-    const double elevation = sim_random_between(random, -0.7, 0.85);
+    const double azimuth = ndt_random_between(random, -PI, PI);
+    const double elevation = ndt_random_between(random, -0.7, 0.85);
     ray.origin_m[0] = at.x_m;
     ray.origin_m[1] = at.y_m;
-    ray.origin_m[2] = sim_ground_height(drive->ground, at.x_m, at.y_m, NULL) + sim_random_between(random, 1.0, 2.2);
+    ray.origin_m[2] = sim_ground_height(drive->ground, at.x_m, at.y_m, NULL) + ndt_random_between(random, 1.0, 2.2);
     ray.direction[0] = cos(elevation) * cos(azimuth);
     ray.direction[1] = cos(elevation) * sin(azimuth);
     ray.direction[2] = sin(elevation);
     if (!sim_cast(caster, &ray, survey->range_m, random, &hit))
         return 0;
     for (int k = 0; k < 3; k++)
-        point_m[k] = ray.origin_m[k] + hit.range_m * ray.direction[k] + survey->noise_m * sim_random_normal(random);
+        point_m[k] = ray.origin_m[k] + hit.range_m * ray.direction[k] + survey->noise_m * ndt_random_normal(random);
     *intensity = hit.reflectance;
     return 1;
 }
@@ -204,11 +205,11 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
                                struct ndt_error *err)
 {
     const size_t batch = 50000, most = (size_t)100000000;
-    struct sim_random random = sim_random_stream(survey->seed, 9, 0);
+    struct ndt_random random = ndt_random_stream(survey->seed, 9, 0);
     struct cell_set cells = {NULL, 0, 0};
     enum ndt_status status = NDT_OK;
     cloud->count = 0;
-    /* Until most of what is seen has been seen before. */
+    /* Until less than a tenth of the rays of a batch hit a new cell. */
     for (size_t rays = 0, fresh = batch; fresh > batch / 10 && rays < most && status == NDT_OK; rays += batch) {
         const size_t before = cloud->count;
         const size_t room = before + batch > cloud->capacity ? 2 * before + batch : before + batch;

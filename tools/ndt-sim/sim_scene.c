@@ -1,5 +1,6 @@
-#include "sim_scene.h"
+#include "sim.h"
 
+#include <math.h>
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
@@ -14,21 +15,21 @@ struct scene {
     const struct sim_course *course;
     const struct sim_edge *edge;
     int turn_before; /* the turn at the edge's start */
-    struct sim_random random;
+    struct ndt_random random;
 };
 
 void sim_scene_ground(struct sim_ground *ground, enum sim_place place, uint64_t seed)
 {
-    struct sim_random random = sim_random_stream(seed, 4, 0);
+    struct ndt_random random = ndt_random_stream(seed, 4, 0);
     memset(ground, 0, sizeof(*ground));
     if (place != SIM_STREET)
         return;
     for (int i = 0; i < 2; i++) {
-        const double heading = sim_random_between(&random, -PI, PI);
-        const double k = 2.0 * PI / sim_random_between(&random, 70.0, 130.0);
-        ground->slope[i] = sim_random_between(&random, -0.02, 0.02);
-        ground->amplitude_m[i] = sim_random_between(&random, 0.15, 0.4);
-        ground->phase_rad[i] = sim_random_between(&random, -PI, PI);
+        const double heading = ndt_random_between(&random, -PI, PI);
+        const double k = 2.0 * PI / ndt_random_between(&random, 70.0, 130.0);
+        ground->slope[i] = ndt_random_between(&random, -0.02, 0.02);
+        ground->amplitude_m[i] = ndt_random_between(&random, 0.15, 0.4);
+        ground->phase_rad[i] = ndt_random_between(&random, -PI, PI);
         ground->k_radpm[i][0] = k * cos(heading);
         ground->k_radpm[i][1] = k * sin(heading);
         ground->steepest += ground->amplitude_m[i] * k;
@@ -74,7 +75,7 @@ static void add_foliage(struct scene *scene, double along_m, double left_m, doub
     double centre_m[3];
     place(scene, along_m, left_m, centre_m);
     centre_m[2] += middle_m;
-    const double stretch = sim_random_between(&scene->random, 0.8, 1.25);
+    const double stretch = ndt_random_between(&scene->random, 0.8, 1.25);
     const double half_m[3] = {radius_m * stretch, radius_m / stretch, half_height_m};
     struct sim_solid crown = sim_round(SIM_ELLIPSOID, centre_m, half_m);
     crown.free_path_m = free_path_m;
@@ -84,24 +85,24 @@ static void add_foliage(struct scene *scene, double along_m, double left_m, doub
 
 static void add_tree(struct scene *scene, double along_m, double left_m)
 {
-    const double trunk_m = sim_random_between(&scene->random, 1.9, 2.8);
-    const double crown_m = sim_random_between(&scene->random, 1.3, 2.0);
-    add_post(scene, along_m, left_m, sim_random_between(&scene->random, 0.1, 0.25), trunk_m + 1.0);
+    const double trunk_m = ndt_random_between(&scene->random, 1.9, 2.8);
+    const double crown_m = ndt_random_between(&scene->random, 1.3, 2.0);
+    add_post(scene, along_m, left_m, ndt_random_between(&scene->random, 0.1, 0.25), trunk_m + 1.0);
     add_foliage(scene, along_m, left_m, trunk_m + 1.2 * crown_m, crown_m, 1.2 * crown_m, 0.5);
-    const double branch_m = sim_random_between(&scene->random, -0.8, 0.8);
+    const double branch_m = ndt_random_between(&scene->random, -0.8, 0.8);
     add_foliage(scene, along_m + branch_m, left_m, trunk_m + 2.0 * crown_m, 0.6 * crown_m, 0.7 * crown_m, 0.35);
 }
 
-static struct sim_windows random_windows(struct sim_random *random)
+static struct sim_windows random_windows(struct ndt_random *random)
 {
     struct sim_windows windows;
-    windows.period_m = sim_random_between(random, 2.2, 3.6);
-    windows.width_m = windows.period_m * sim_random_between(random, 0.35, 0.6);
-    windows.storey_m = sim_random_between(random, 2.8, 3.6);
-    windows.sill_m = sim_random_between(random, 0.7, 1.1);
-    windows.height_m = sim_random_between(random, 1.2, 1.6);
-    windows.recess_m = sim_random_between(random, 0.12, 0.35);
-    windows.lost = sim_random_between(random, 0.2, 0.7);
+    windows.period_m = ndt_random_between(random, 2.2, 3.6);
+    windows.width_m = windows.period_m * ndt_random_between(random, 0.35, 0.6);
+    windows.storey_m = ndt_random_between(random, 2.8, 3.6);
+    windows.sill_m = ndt_random_between(random, 0.7, 1.1);
+    windows.height_m = ndt_random_between(random, 1.2, 1.6);
+    windows.recess_m = ndt_random_between(random, 0.12, 0.35);
+    windows.lost = ndt_random_between(random, 0.2, 0.7);
     return windows;
 }
 
@@ -112,9 +113,9 @@ static void add_balconies(struct scene *scene, double begin_m, double end_m, dou
     const double inward = face_m > 0.0 ? -1.0 : 1.0;
     for (double up = storey_m; up + 2.0 < height_m; up += storey_m)
         for (double along = begin_m + 1.8; along < end_m - 1.8; along += 3.7) {
-            if (sim_random_unit(&scene->random) > 0.3)
+            if (ndt_random_unit(&scene->random) > 0.3)
                 continue;
-            const double half_m[3] = {sim_random_between(&scene->random, 0.8, 1.5), 0.5, 0.55};
+            const double half_m[3] = {ndt_random_between(&scene->random, 0.8, 1.5), 0.5, 0.55};
             const struct sim_solid balcony =
                 standing_box(scene, along, face_m + inward * 0.45, up - 0.2, half_m, 0.0);
             sim_world_add(scene->world, &balcony);
@@ -123,28 +124,28 @@ static void add_balconies(struct scene *scene, double begin_m, double end_m, dou
 
 static void add_house(struct scene *scene, double begin_m, double end_m, double facade_m)
 {
-    struct sim_random *random = &scene->random;
+    struct ndt_random *random = &scene->random;
     const double side = facade_m > 0.0 ? 1.0 : -1.0;
-    const double face_m = facade_m + side * sim_random_between(random, 0.0, 1.2);
-    const double height_m = sim_random_between(random, 5.5, 16.0), depth_m = 9.0;
-    const double yaw_rad = sim_random_between(random, -0.025, 0.025);
+    const double face_m = facade_m + side * ndt_random_between(random, 0.0, 1.2);
+    const double height_m = ndt_random_between(random, 5.5, 16.0), depth_m = 9.0;
+    const double yaw_rad = ndt_random_between(random, -0.025, 0.025);
     const double half_m[3] = {0.5 * (end_m - begin_m), 0.5 * depth_m, 0.5 * height_m + 0.75};
     struct sim_solid house =
         standing_box(scene, 0.5 * (begin_m + end_m), face_m + side * 0.5 * depth_m, -1.5, half_m, yaw_rad);
     house.foot_m += 1.5;
     house.windows = random_windows(random);
-    house.reflectance = (float)sim_random_between(random, 0.3, 0.8);
+    house.reflectance = (float)ndt_random_between(random, 0.3, 0.8);
     sim_world_add(scene->world, &house);
     add_balconies(scene, begin_m, end_m, face_m, height_m, house.windows.storey_m);
-    if (sim_random_unit(random) < 0.5) { /* a porch or a shop front */
-        const double porch_m = sim_random_between(random, begin_m + 1.5, end_m - 1.5);
-        const double porch_half_m[3] = {sim_random_between(random, 0.7, 1.6), 0.45, 1.35};
+    if (ndt_random_unit(random) < 0.5) { /* a porch */
+        const double porch_m = ndt_random_between(random, begin_m + 1.5, end_m - 1.5);
+        const double porch_half_m[3] = {ndt_random_between(random, 0.7, 1.6), 0.45, 1.35};
         const struct sim_solid porch = standing_box(scene, porch_m, face_m - side * 0.4, 0.0, porch_half_m, 0.0);
         sim_world_add(scene->world, &porch);
     }
 }
 
-/* A gap between houses: a wall at its back, bushes before it. */
+/* A gap between houses: a wall at the back, bushes in front. */
 static void add_garden(struct scene *scene, double begin_m, double end_m, double facade_m)
 {
     const double side = facade_m > 0.0 ? 1.0 : -1.0;
@@ -153,13 +154,14 @@ static void add_garden(struct scene *scene, double begin_m, double end_m, double
         standing_box(scene, 0.5 * (begin_m + end_m), facade_m + side * 3.0, -0.2, half_m, 0.0);
     sim_world_add(scene->world, &wall);
     for (double along = begin_m + 0.6; along < end_m; along += 1.3) {
-        const double radius_m = sim_random_between(&scene->random, 0.4, 0.9);
-        const double away_m = sim_random_between(&scene->random, 0.5, 2.2);
+        const double radius_m = ndt_random_between(&scene->random, 0.4, 0.9);
+        const double away_m = ndt_random_between(&scene->random, 0.5, 2.2);
         add_foliage(scene, along, facade_m + side * away_m, 0.7 * radius_m, radius_m, radius_m, 0.2);
     }
 }
 
-/* Houses along one side. Inside a turn the row ends where the next street begins, outside it closes the view. */
+/* Houses along one side. On the inner side of a turn the row ends where the next street begins; on the outer side
+ * it continues. */
 static void add_row(struct scene *scene, double facade_m)
 {
     const int side = facade_m > 0.0 ? 1 : -1;
@@ -167,13 +169,13 @@ static void add_row(struct scene *scene, double facade_m)
     const double end_m = scene->edge->length_m + (scene->edge->turn == side ? -reach_m - 1.0 : reach_m);
     double at_m = scene->turn_before == side ? reach_m + 1.0 : -reach_m;
     while (at_m + 5.0 < end_m) {
-        double next_m = at_m + sim_random_between(&scene->random, 8.0, 17.0);
+        double next_m = at_m + ndt_random_between(&scene->random, 8.0, 17.0);
         if (end_m - next_m < 5.0)
             next_m = end_m;
         add_house(scene, at_m, next_m, facade_m);
         at_m = next_m;
-        if (sim_random_unit(&scene->random) < 0.35) {
-            next_m = fmin(at_m + sim_random_between(&scene->random, 2.5, 6.0), end_m);
+        if (ndt_random_unit(&scene->random) < 0.35) {
+            next_m = fmin(at_m + ndt_random_between(&scene->random, 2.5, 6.0), end_m);
             add_garden(scene, at_m, next_m, facade_m);
             at_m = next_m;
         }
@@ -183,14 +185,14 @@ static void add_row(struct scene *scene, double facade_m)
 static void add_trees_and_posts(struct scene *scene, double left_m, double post_every_m)
 {
     const double begin_m = scene->course->reach_m, end_m = scene->edge->length_m - begin_m;
-    double at_m = begin_m + sim_random_between(&scene->random, 0.0, 4.0);
+    double at_m = begin_m + ndt_random_between(&scene->random, 0.0, 4.0);
     while (at_m < end_m) {
-        if (sim_random_unit(&scene->random) < 0.7)
-            add_tree(scene, at_m, left_m + sim_random_between(&scene->random, -0.3, 0.3));
-        at_m += sim_random_between(&scene->random, 7.0, 14.0);
+        if (ndt_random_unit(&scene->random) < 0.7)
+            add_tree(scene, at_m, left_m + ndt_random_between(&scene->random, -0.3, 0.3));
+        at_m += ndt_random_between(&scene->random, 7.0, 14.0);
     }
     for (at_m = begin_m - 6.0; at_m < end_m + 6.0; at_m += post_every_m) {
-        const double along_m = at_m + sim_random_between(&scene->random, -2.0, 2.0);
+        const double along_m = at_m + ndt_random_between(&scene->random, -2.0, 2.0);
         add_post(scene, along_m, left_m, 0.08, 7.0);
         const double half_m[3] = {0.04, 0.4, 0.4}; /* a sign on a post of its own */
         add_post(scene, along_m + 3.0, left_m, 0.04, 2.9);
@@ -203,12 +205,12 @@ static void add_parked(struct scene *scene, double left_m)
 {
     const double begin_m = scene->course->reach_m + 5.0, end_m = scene->edge->length_m - begin_m;
     for (double at_m = begin_m; at_m < end_m; at_m += 6.2) {
-        if (sim_random_unit(&scene->random) > 0.55)
+        if (ndt_random_unit(&scene->random) > 0.55)
             continue;
         double centre_m[3];
-        const double along_m = at_m + sim_random_between(&scene->random, -0.4, 0.4);
-        const double aside_m = left_m + sim_random_between(&scene->random, -0.12, 0.12);
-        const double turn_rad = sim_random_between(&scene->random, -0.03, 0.03) + (left_m > 0.0 ? PI : 0.0);
+        const double along_m = at_m + ndt_random_between(&scene->random, -0.4, 0.4);
+        const double aside_m = left_m + ndt_random_between(&scene->random, -0.12, 0.12);
+        const double turn_rad = ndt_random_between(&scene->random, -0.03, 0.03) + (left_m > 0.0 ? PI : 0.0);
         place(scene, along_m, aside_m, centre_m);
         struct sim_solid car[2];
         sim_car(&scene->world->ground, centre_m[0], centre_m[1], scene->edge->heading_rad + turn_rad,
@@ -223,7 +225,7 @@ static void build_street(struct sim_world *world, const struct sim_course *cours
     for (int i = 0; i < course->edge_count; i++) {
         const int before = (i + course->edge_count - 1) % course->edge_count;
         struct scene scene = {world, course, &course->edges[i], course->edges[before].turn,
-                              sim_random_stream(seed, 5, (uint64_t)i)};
+                              ndt_random_stream(seed, 5, (uint64_t)i)};
         add_row(&scene, FACADE_LEFT_M);
         add_row(&scene, FACADE_RIGHT_M);
         add_trees_and_posts(&scene, TREES_LEFT_M, 27.0);
@@ -245,13 +247,13 @@ static struct sim_solid beam(double x0, double x1, double y0, double y1, double 
 
 static void build_corridor(struct sim_world *world, double length_m, uint64_t seed)
 {
-    struct sim_random random = sim_random_stream(seed, 6, 0);
+    struct ndt_random random = ndt_random_stream(seed, 6, 0);
     const double x0 = -210.0, x1 = length_m + 210.0;
     struct sim_solid walls[2] = {beam(x0, x1, 1.3, 1.7, -0.2, 3.0), beam(x0, x1, -1.7, -1.3, -0.2, 3.0)};
-    for (int i = 0; i < 2; i++) { /* doors, 12 cm deep, all that tells one place from the next */
+    for (int i = 0; i < 2; i++) { /* doors, 12 cm deep, the only features along the axis */
         walls[i].foot_m = 0.0;
         walls[i].reflectance = 0.6f;
-        const double period_m = sim_random_between(&random, 8.5, 10.5);
+        const double period_m = ndt_random_between(&random, 8.5, 10.5);
         walls[i].windows = (struct sim_windows){period_m, 0.95, 100.0, 0.0, 2.05, 0.12, 0.0};
         sim_world_add(world, &walls[i]);
     }
@@ -261,7 +263,7 @@ static void build_corridor(struct sim_world *world, double length_m, uint64_t se
 
 static void build_tunnel(struct sim_world *world, double length_m, uint64_t seed)
 {
-    struct sim_random random = sim_random_stream(seed, 7, 0);
+    struct ndt_random random = ndt_random_stream(seed, 7, 0);
     const double x0 = -210.0, x1 = length_m + 210.0;
     world->bore_radius_m = 5.4;
     world->bore_y_m = 1.7;
@@ -274,7 +276,7 @@ static void build_tunnel(struct sim_world *world, double length_m, uint64_t seed
         sim_world_add(world, &lamp);
     }
     for (double x = x0; x < x1; x += 45.0) { /* call boxes */
-        const double at = x + sim_random_between(&random, -6.0, 6.0);
+        const double at = x + ndt_random_between(&random, -6.0, 6.0);
         const struct sim_solid box = beam(at, at + 0.6, -3.6, -3.2, 0.0, 2.0);
         sim_world_add(world, &box);
     }

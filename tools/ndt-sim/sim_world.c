@@ -1,13 +1,14 @@
-#include "sim_world.h"
+#include "sim.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double CELL_M = 4.0;
 static const int MAX_CELLS_PER_AXIS = 8192;
 
-/* What a ray met inside a solid that swallows it: nothing comes back, but nothing behind is seen either. */
-static const float SWALLOWED = -1.0f;
+/* Reflectance of a surface that absorbs the ray: no return, and nothing behind it is visible. */
+static const float ABSORBED = -1.0f;
 
 void sim_world_init(struct sim_world *world)
 {
@@ -155,7 +156,7 @@ enum ndt_status sim_world_finish(struct sim_world *world, struct ndt_error *err)
     world->top_m = -INFINITY;
     fill_cells(world, NULL);
     for (size_t i = 0; i < cells; i++)
-        world->cell_first[i + 1] += world->cell_first[i]; /* ends; the second pass moves them to the starts */
+        world->cell_first[i + 1] += world->cell_first[i]; /* ends; the second pass turns them into starts */
     world->cell_solids = malloc(world->cell_first[cells] * sizeof(*world->cell_solids));
     if (!world->cell_solids)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the lists of %zu cells", cells);
@@ -179,7 +180,7 @@ void sim_caster_close(struct sim_caster *caster)
     memset(caster, 0, sizeof(*caster));
 }
 
-/* Steps that cannot pass the surface (the gradient is bounded), then one Newton step. */
+/* Sphere tracing with the bound of the gradient, then one Newton step. */
 static double cast_ground(const struct sim_ground *ground, const struct sim_ray *ray, double limit)
 {
     const double *o = ray->origin_m, *d = ray->direction;
@@ -198,7 +199,7 @@ static double cast_ground(const struct sim_ground *ground, const struct sim_ray 
     return rate > 1e-3 ? t + above / rate : t;
 }
 
-/* From inside; the wall is met once. */
+/* From inside, so that there is exactly one hit. */
 static double cast_bore(const struct sim_world *world, const struct sim_ray *ray)
 {
     const double y = ray->origin_m[1] - world->bore_y_m, z = ray->origin_m[2] - world->bore_z_m;
@@ -220,8 +221,8 @@ static struct sim_ray to_local(const struct sim_solid *solid, const struct sim_r
                             {c * d[0] + s * d[1], c * d[1] - s * d[0], d[2]}};
 }
 
-/* Cuts [in, out] to the part of the ray within |x| <= half. Returns 1 when it is this slab that is entered. */
-static int cut_slab(double origin, double direction, double half, double *in, double *out)
+/* Clips [in, out] to |x| <= half. Returns 1 when the ray enters through this slab. */
+static int clip_slab(double origin, double direction, double half, double *in, double *out)
 {
     if (fabs(direction) < 1e-12) {
         if (fabs(origin) > half)
@@ -239,8 +240,8 @@ static int cut_slab(double origin, double direction, double half, double *in, do
     return 1;
 }
 
-/* The same for a circle (axes = 2) or an ellipsoid (axes = 3). */
-static void cut_round(const struct sim_ray *local, const double half[3], int axes, double *in, double *out)
+/* Clips [in, out] to a circle (axes = 2) or an ellipsoid (axes = 3). */
+static void clip_round(const struct sim_ray *local, const double half[3], int axes, double *in, double *out)
 {
     double a = 0.0, b = 0.0, c = -1.0;
     for (int k = 0; k < axes; k++) {
@@ -260,7 +261,7 @@ static void cut_round(const struct sim_ray *local, const double half[3], int axe
     *out = fmin(*out, (-b + width) / a);
 }
 
-/* Where a local ray is inside the solid; returns the axis of the face it enters by (boxes). */
+/* Interval of the ray inside the solid; for boxes returns the axis of the face of entry. */
 static int solid_interval(const struct sim_solid *solid, const struct sim_ray *local, double *in, double *out)
 {
     int face = 2;
@@ -268,27 +269,27 @@ static int solid_interval(const struct sim_solid *solid, const struct sim_ray *l
     *out = INFINITY;
     if (solid->shape == SIM_BOX) {
         for (int k = 0; k < 3 && *in < *out; k++)
-            if (cut_slab(local->origin_m[k], local->direction[k], solid->half_m[k], in, out))
+            if (clip_slab(local->origin_m[k], local->direction[k], solid->half_m[k], in, out))
                 face = k;
         return face;
     }
-    cut_round(local, solid->half_m, solid->shape == SIM_CYLINDER ? 2 : 3, in, out);
+    clip_round(local, solid->half_m, solid->shape == SIM_CYLINDER ? 2 : 3, in, out);
     if (solid->shape == SIM_CYLINDER)
-        cut_slab(local->origin_m[2], local->direction[2], solid->half_m[2], in, out);
+        clip_slab(local->origin_m[2], local->direction[2], solid->half_m[2], in, out);
     return face;
 }
 
-/* How far a coordinate can go on from `at` before it leaves [low, high]. */
-static double way_out(double at, double direction, double low, double high)
+/* Distance along `direction` from `at` to the end of [low, high]. */
+static double exit_distance(double at, double direction, double low, double high)
 {
     if (fabs(direction) < 1e-12)
         return INFINITY;
     return ((direction > 0.0 ? high : low) - at) / direction;
 }
 
-/* The ray met an upright face at t; into an opening it goes on to the pane or to the reveal. */
+/* The ray hits an upright face at t; within an opening it continues to the pane or to the reveal. */
 static double enter_window(const struct sim_solid *solid, const struct sim_ray *local, int face, double t,
-                           struct sim_random *random, float *reflectance)
+                           struct ndt_random *random, float *reflectance)
 {
     const struct sim_windows *w = &solid->windows;
     const int across = 1 - face;
@@ -300,17 +301,17 @@ static double enter_window(const struct sim_solid *solid, const struct sim_ray *
     if (u <= left || u >= right || v <= w->sill_m || v >= w->sill_m + w->height_m || up < 0.0)
         return t;
     const double pane = w->recess_m / fabs(local->direction[face]);
-    const double side = fmin(way_out(u, local->direction[across], left, right),
-                             way_out(v, local->direction[2], w->sill_m, w->sill_m + w->height_m));
+    const double side = fmin(exit_distance(u, local->direction[across], left, right),
+                             exit_distance(v, local->direction[2], w->sill_m, w->sill_m + w->height_m));
     if (side < pane)
         return t + side;
-    if (sim_random_unit(random) < w->lost)
-        *reflectance = SWALLOWED;
+    if (ndt_random_unit(random) < w->lost)
+        *reflectance = ABSORBED;
     return t + pane;
 }
 
-/* Updates `hit` when this solid is met earlier. */
-static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray, struct sim_random *random,
+/* Updates `hit` when the ray hits this solid earlier. */
+static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray, struct ndt_random *random,
                        struct sim_hit *hit)
 {
     const struct sim_ray local = to_local(solid, ray);
@@ -320,7 +321,7 @@ static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray,
         return;
     float reflectance = solid->reflectance;
     if (solid->free_path_m > 0.0) {
-        in = fmax(in, 0.0) - solid->free_path_m * log(1.0 - sim_random_unit(random));
+        in = fmax(in, 0.0) - solid->free_path_m * log(1.0 - ndt_random_unit(random));
         if (in > out)
             return;
     } else if (solid->windows.period_m > 0.0 && face < 2 && in > 0.0) {
@@ -332,7 +333,7 @@ static void cast_solid(const struct sim_solid *solid, const struct sim_ray *ray,
     hit->reflectance = reflectance;
 }
 
-static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_ray *ray, struct sim_random *random,
+static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_ray *ray, struct ndt_random *random,
                       struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
@@ -345,8 +346,8 @@ static void cast_cell(struct sim_caster *caster, size_t cell, const struct sim_r
     }
 }
 
-/* Walks the cells under the ray (Amanatides and Woo 1987) until something nearer than the next cell is found. */
-static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, struct sim_random *random,
+/* Traverses the cells below the ray (Amanatides and Woo 1987) until a hit is nearer than the next cell. */
+static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, struct ndt_random *random,
                       struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
@@ -354,7 +355,7 @@ static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, stru
     double next[2], width[2], t = 0.0, out = INFINITY;
     for (int k = 0; k < 2; k++) {
         const double half = 0.5 * world->cell_m * world->grid_dim[k];
-        cut_slab(ray->origin_m[k] - world->grid_min_m[k] - half, ray->direction[k], half, &t, &out);
+        clip_slab(ray->origin_m[k] - world->grid_min_m[k] - half, ray->direction[k], half, &t, &out);
     }
     if (out <= t)
         return;
@@ -382,7 +383,7 @@ static void cast_grid(struct sim_caster *caster, const struct sim_ray *ray, stru
     }
 }
 
-int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_range_m, struct sim_random *random,
+int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_range_m, struct ndt_random *random,
              struct sim_hit *hit)
 {
     const struct sim_world *world = caster->world;
@@ -391,7 +392,7 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
         caster->ray = 1;
     }
     hit->range_m = max_range_m;
-    hit->reflectance = SWALLOWED;
+    hit->reflectance = ABSORBED;
     const double ground = cast_ground(&world->ground, ray, max_range_m);
     if (ground < hit->range_m)
         *hit = (struct sim_hit){ground, 0.2f};

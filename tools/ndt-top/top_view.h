@@ -1,4 +1,6 @@
-/* What ndt-top knows of the results so far, and how it shows it. One thread; bounded memory. */
+/** @file
+ * @brief What ndt-top knows of the results so far and of the daemon's status, as text. One thread, bounded memory.
+ */
 #ifndef TOP_VIEW_H
 #define TOP_VIEW_H
 
@@ -9,18 +11,20 @@
 enum { TOP_WINDOW = 1000, TOP_STAGES = 5 };
 
 struct top_view {
-    uint64_t results, at_last_show; /* counted since the start */
+    uint64_t results, at_last_show; /**< since the start */
     uint64_t outcomes[NDT_OUTCOME_COUNT];
-    uint64_t missing;              /* results that never came, by the gaps in seq */
-    double latency_ms[TOP_WINDOW]; /* ring: the last ones */
+    uint64_t missing;              /**< results that did not arrive, by the gaps in seq */
+    double latency_ms[TOP_WINDOW]; /**< ring buffer of the last ones */
     double stages_ms[TOP_STAGES][TOP_WINDOW];
     size_t next, kept;
-    uint32_t most_waiting; /* queue_depth, since the last show */
+    uint32_t most_waiting; /**< largest queue_depth since the last show */
     struct ndt_result_message last;
 };
 
 void top_view_add(struct top_view *view, const struct ndt_result_message *message);
-/* seconds: since the last show, for the rate. */
+/** `seconds` since the last show, for the rate. */
 void top_view_show(struct top_view *view, FILE *file, double seconds);
+/** The members of the reply to a status request, one line each, nested maps too. NDT_ERR_FORMAT for other bytes. */
+NDT_MUST_CHECK enum ndt_status top_view_status(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Publishes one scan and prints the pose that ndtd answers with.
+"""Publishes one scan and prints the pose of the result.
 
     example.py [SCAN] [--initial x,y,z,qx,qy,qz,qw] [--scans E] [--poses E] [--control E] [--timeout S]
 
 SCAN: .pcd (ascii or binary), .bin (KITTI: float32 x y z intensity) or .npy (N x 3, 4 or 5: x y z intensity time);
-without it, a room is made up.
-Exit code 1 when no pose came.
+without it a synthetic room is published.
+Exit status 0 when the result converged, 1 otherwise.
 """
 import argparse
 import sys
@@ -27,14 +27,14 @@ def read_pcd(path):
             head[key] = words
         names, count = head["FIELDS"], int(head["POINTS"][0])
         if any(int(n) != 1 for n in head.get("COUNT", [])):
-            sys.exit(f"{path}: fields with several elements are not read by this example")
+            sys.exit(f"{path}: fields with several elements are not supported by this example")
         if head["DATA"] == ["ascii"]:
             columns = dict(zip(names, np.loadtxt(file, ndmin=2).T))
         elif head["DATA"] == ["binary"]:
             kinds = [f"<{kind.lower()}{size}" for kind, size in zip(head["TYPE"], head["SIZE"])]
             columns = np.frombuffer(file.read(), dtype=list(zip(names, kinds)), count=count)
         else:
-            sys.exit(f"{path}: DATA {' '.join(head['DATA'])} is not read by this example")
+            sys.exit(f"{path}: DATA {' '.join(head['DATA'])} is not supported by this example")
     zeros = np.zeros(count)
     wanted = [columns[name] if name in names else zeros for name in ("x", "y", "z", "intensity")]
     return np.column_stack(wanted + ([columns["time"]] if "time" in names else []))
@@ -42,7 +42,7 @@ def read_pcd(path):
 
 def read_scan(path):
     if path is None:
-        return made_up_room()
+        return synthetic_room()
     if path.endswith(".pcd"):
         return read_pcd(path)
     if path.endswith(".bin"):
@@ -50,7 +50,7 @@ def read_scan(path):
     return np.load(path)
 
 
-def made_up_room():
+def synthetic_room():
     """Four walls of 20 m by 12 m and a floor, seen from 1.7 m above it."""
     across = np.linspace(-1, 1, 200)
     a, b = (values.ravel() for values in np.meshgrid(across, np.linspace(-1.7, 2, 20)))
@@ -63,7 +63,7 @@ def made_up_room():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scan", nargs="?")
-    parser.add_argument("--initial", default="", metavar="POSE", help="tell this pose first")
+    parser.add_argument("--initial", default="", metavar="POSE", help="publish this initial pose first")
     for name in ("scans", "poses", "control"):
         parser.add_argument(f"--{name}", metavar="ENDPOINT")
     parser.add_argument("--timeout", type=float, default=5.0, metavar="S")
@@ -80,10 +80,10 @@ def main():
         points = read_scan(args.scan)
         seq = ndtd.publish_scan(points[:, :4], stamp_ns, time_s=points[:, 4] if points.shape[1] > 4 else None)
         for result in ndtd.results(args.timeout):
-            if (result["seq"], result["stamp_ns"]) == (seq, stamp_ns):  # not the last one of somebody else
+            if (result["seq"], result["stamp_ns"]) == (seq, stamp_ns):  # another client's last result may come first
                 print(result["outcome"], result["reason"], *result.get("pose", []))
                 return 0 if result["outcome"] == "converged" else 1
-    print("no answer", file=sys.stderr)
+    print("no result", file=sys.stderr)
     return 1
 
 

@@ -1,4 +1,4 @@
-"""A client of ndtd (pyzmq, msgpack, numpy): scans in, poses out, requests. The messages: proto/SCHEMA.md.
+"""A client of ndtd (pyzmq, msgpack, numpy): publishes scans, receives results, sends requests. Messages: proto/SCHEMA.md.
 
     with Client() as ndtd:
         ndtd.wait_ready()
@@ -27,7 +27,7 @@ class RequestError(Exception):
 
 
 def default_endpoint(name):
-    """Where the daemon puts its socket NAME: the first of its places that has one, else the last place."""
+    """The default endpoint of the socket NAME: the first existing one of the daemon's folders, else the last one."""
     folders = [os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0], "/run/ndtd"]
     if os.environ.get("XDG_RUNTIME_DIR"):
         folders.append(os.path.join(os.environ["XDG_RUNTIME_DIR"], "ndtd"))
@@ -36,15 +36,15 @@ def default_endpoint(name):
 
 
 class Client:
-    """push: the daemon's `scans` socket is a PULL. curve: (server public, own public, own secret) key, Z85."""
+    """push: the daemon's `scans` socket is PULL (sockets.scans_kind). curve: keys in Z85: (server public, own public, own secret)."""
 
     def __init__(self, scans=None, poses=None, control=None, push=False, curve=None):
         self._context = zmq.Context()
         self._curve = curve
         self._seq = itertools.count()
         self._id = itertools.count(1)
-        # An XPUB is a PUB that hears of its subscribers: wait_ready needs that, because a PUB drops what it sends
-        # before the daemon's subscription has come.
+        # XPUB instead of PUB: it receives subscriptions, for which wait_ready waits, because a PUB drops what it sends
+        # before the subscription of the daemon arrives.
         self._push = push
         self._scans = self._connect(zmq.PUSH if push else zmq.XPUB, scans or default_endpoint("scans"))
         self._poses = self._connect(zmq.SUB, poses or default_endpoint("poses"))
@@ -52,7 +52,7 @@ class Client:
 
     def _connect(self, kind, endpoint):
         socket = self._context.socket(kind)
-        socket.linger = 1000  # ms: what was published just before close still leaves
+        socket.linger = 1000  # ms: frames published just before close are still sent
         socket.sndhwm = 64
         if self._curve:
             socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = map(_as_bytes, self._curve)
@@ -75,7 +75,7 @@ class Client:
         self.close()
 
     def wait_ready(self, timeout=5.0):
-        """Waits, once, until the daemon takes scans and its poses come here; TimeoutError when it does not."""
+        """Waits, once, until both sockets are connected to the daemon; TimeoutError otherwise."""
         end = time.monotonic() + timeout
         if not self._push:
             _wait(self._scans, end, "scans")
@@ -88,7 +88,7 @@ class Client:
         self._scans.send(_pack(message))
 
     def publish_scan(self, points, stamp_ns, seq=None, frame_id="lidar", time_s=None):
-        """points: N x 3 (x y z) or N x 4 (and intensity), sensor frame; time_s: N, after the stamp. Returns seq."""
+        """points: N x 3 (x y z) or N x 4 (with intensity), sensor frame; time_s: N, relative to the stamp. Returns seq."""
         points = np.asarray(points)
         xyz = points[:, :3]
         far = np.abs(xyz).max(initial=0.0, where=np.isfinite(xyz)) >= FLOAT_IS_ENOUGH_M
@@ -119,26 +119,26 @@ class Client:
         self._publish("gnss", stamp_ns=stamp_ns, frame_id=frame_id, position=position, deviation=deviation)
 
     def results(self, timeout=None):
-        """The results as they come, as dicts; ends when none has come for `timeout` seconds (None: never)."""
+        """Yields results as dicts; ends when none arrives for `timeout` seconds (None: never)."""
         while self._poses.poll(None if timeout is None else int(timeout * 1000)):
             yield msgpack.unpackb(self._poses.recv())
 
     def request(self, op, timeout=5.0, **arguments):
-        """The reply as a dict; RequestError with the daemon's reason when it refuses, TimeoutError when silent."""
+        """Returns the reply as a dict; RequestError with the daemon's reason, TimeoutError without a reply."""
         end, number = time.monotonic() + timeout, next(self._id)
         self._control.send(_pack({"v": 1, "type": "request", "id": number, "op": op, **arguments}))
         reply = {"id": None}
-        while reply["id"] != number:  # others: late replies to requests that were given up
+        while reply["id"] != number:  # skips late replies to requests that timed out
             _wait(self._control, end, f"a reply to '{op}'")
             reply = msgpack.unpackb(self._control.recv())
         if not reply["ok"]:
-            raise RequestError(reply.get("error", "no reason given"))
+            raise RequestError(reply.get("error", "no reason"))
         return reply
 
 
 def _wait(socket, end, what):
     if not socket.poll(max(0, int(1000 * (end - time.monotonic())))):
-        raise TimeoutError(f"ndtd: waited in vain for {what}")
+        raise TimeoutError(f"ndtd: timeout while waiting for {what}")
 
 
 def _pack(message):

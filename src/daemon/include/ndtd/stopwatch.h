@@ -1,22 +1,12 @@
-/* Time for timings and progress, never for results. */
+/* The earlier name of ndt/clock.h. */
 #ifndef NDTD_STOPWATCH_H
 #define NDTD_STOPWATCH_H
 
-#include <time.h>
+#include "ndt/clock.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* Microseconds of the monotonic clock since some moment in the past. */
 static inline double ndtd_now_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+    return ndt_clock_us();
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

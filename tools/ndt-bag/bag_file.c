@@ -1,17 +1,91 @@
-#include "bag_target.h"
+#include "bag_file.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bag_tool.h"
+/* ---- reading ---- */
+
+enum ndt_status bag_cursor_open(struct bag_cursor *cursor, const char *path, struct ndt_error *err)
+{
+    *cursor = (struct bag_cursor){.path = path};
+    ndt_cloud_init(&cursor->cloud);
+    return ndt_bag_open(&cursor->reader, path, err);
+}
+
+void bag_cursor_close(struct bag_cursor *cursor)
+{
+    ndt_bag_close(cursor->reader);
+    ndt_cloud_free(&cursor->cloud);
+}
+
+void bag_cursor_rewind(struct bag_cursor *cursor)
+{
+    ndt_bag_rewind(cursor->reader);
+    cursor->number = 0;
+}
+
+enum ndt_status bag_cursor_next(struct bag_cursor *cursor, struct ndt_error *err)
+{
+    cursor->offset = ndt_bag_offset(cursor->reader);
+    const enum ndt_status status = ndt_bag_next(cursor->reader, &cursor->record, err);
+    if (status == NDT_OK)
+        cursor->number++;
+    return status;
+}
+
+static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *data, size_t size,
+                                      struct ndt_error *err)
+{
+    uint64_t id;
+    switch (cursor->type) {
+    case NDT_MESSAGE_SCAN:
+        return ndt_scan_decode(data, size, &cursor->scan, &cursor->cloud, err);
+    case NDT_MESSAGE_RESULT:
+        return ndt_result_decode(data, size, &cursor->result, err);
+    case NDT_MESSAGE_GNSS:
+        return ndt_gnss_decode(data, size, &cursor->gnss, err);
+    case NDT_MESSAGE_REQUEST:
+        return ndt_request_decode(data, size, &cursor->request, &id, err);
+    case NDT_MESSAGE_REPLY:
+        return NDT_OK; /* has no decoder here; its type is enough */
+    default:
+        return ndt_pose_message_decode(data, size, cursor->type, &cursor->pose, err);
+    }
+}
+
+static enum ndt_status decode(struct bag_cursor *cursor, struct ndt_error *err)
+{
+    const struct ndt_bag_record *record = &cursor->record;
+    const enum ndt_status status = ndt_message_peek(record->payload, record->length, &cursor->type, err);
+    if (status != NDT_OK)
+        return status;
+    if ((uint32_t)cursor->type != record->type)
+        return ndt_fail(err, NDT_ERR_FORMAT, "the record says %s (%" PRIu32 "), the message in it %s",
+                        ndt_message_name((enum ndt_message_type)record->type), record->type,
+                        ndt_message_name(cursor->type));
+    return decode_message(cursor, record->payload, record->length, err);
+}
+
+enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, struct ndt_error *err)
+{
+    const enum ndt_status status = decode(cursor, err);
+    if (status == NDT_OK)
+        return NDT_OK;
+    return ndt_fail_prefix(err, status, "%s: record %" PRIu64 " at byte %" PRIu64, cursor->path, cursor->number,
+                           cursor->offset);
+}
+
+/* ---- writing ---- */
 
 static enum ndt_status set_names(struct bag_target *target, const char *path, struct ndt_error *err)
 {
     static const char suffix[] = ".tmp";
-    target->path = realpath(path, NULL); /* a link stays a link */
+    target->path = realpath(path, NULL); /* a symbolic link is kept; its target is replaced */
     if (!target->path)
         target->path = strdup(path);
     const size_t size = target->path ? strlen(target->path) + sizeof(suffix) : 0;
@@ -42,7 +116,7 @@ enum ndt_status bag_target_open(struct bag_target *target, const char *path, int
     if (status == NDT_OK)
         status = check_free(target, err);
     if (status == NDT_OK) {
-        unlink(target->temporary); /* of a run that was killed */
+        unlink(target->temporary); /* left over from a run that was killed */
         status = ndt_bag_create(&target->writer, target->temporary, 0, err);
     }
     if (status != NDT_OK)
@@ -53,7 +127,7 @@ enum ndt_status bag_target_open(struct bag_target *target, const char *path, int
 enum ndt_status bag_target_put(struct bag_target *target, const struct ndt_bag_record *record,
                                struct ndt_error *err)
 {
-    if (bag_interrupted())
+    if (tool_interrupted())
         return ndt_fail(err, NDT_ERR_IO, "%s: interrupted, nothing is kept", target->path);
     const enum ndt_status status = ndt_bag_write(target->writer, record, err);
     if (status == NDT_OK) {
@@ -87,9 +161,9 @@ enum ndt_status bag_target_put_scan(struct bag_target *target, const struct ndt_
 
 static enum ndt_status move_into_place(const struct bag_target *target, struct ndt_error *err)
 {
-    const enum ndt_status status = check_free(target, err); /* somebody may have been quicker */
+    const enum ndt_status status = check_free(target, err); /* the target may have appeared meanwhile */
     if (status == NDT_OK && rename(target->temporary, target->path) != 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot give it its name: %s", target->path, strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be renamed: %s", target->path, strerror(errno));
     return status;
 }
 

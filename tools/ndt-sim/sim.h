@@ -1,0 +1,227 @@
+/** @file
+ * @brief The parts of the simulator: solids and ground, the drive through them, the LiDAR, the survey of the map.
+ *
+ * Frame: the local map, z up, metres. Everything follows from a seed; each part draws from a random stream of its
+ * own (ndt_random_stream), so that a change of one part does not change the others. The streams are numbered: 1
+ * course, 2 drive, 3 traffic, 4 ground, 5 to 7 scene, 8 sweeps, 9 survey, 10 odometry. */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ndt/cloud.h"
+#include "ndt/pose.h"
+#include "ndt/random.h"
+#include "ndt/status.h"
+
+/* ---- world: solids on rolling ground, and the ray caster that finds the first of them ----
+ *
+ * Solids are convex: boxes turned about z, upright cylinders, upright ellipsoids. A uniform grid over x and y
+ * keeps, for every cell, the solids that touch it. A world is built once (init, add ..., finish) and only read from
+ * then on; a caster belongs to one thread. */
+
+enum sim_shape { SIM_BOX, SIM_CYLINDER, SIM_ELLIPSOID };
+
+/* Openings in the upright faces of a box, in rows and columns; period_m = 0 for none. */
+struct sim_windows {
+    double period_m, width_m;          /* along the face */
+    double storey_m, sill_m, height_m; /* upwards, from the foot of the box */
+    double recess_m;                   /* depth */
+    double lost;                       /* fraction of the rays that the pane absorbs */
+};
+
+struct sim_solid {
+    enum sim_shape shape;
+    double centre_m[3];
+    double half_m[3]; /* half edges, or semi-axes; cylinder: radius, radius, half height */
+    double cos_yaw, sin_yaw;
+    double free_path_m; /* foliage: mean free path of a ray; 0 = opaque */
+    double foot_m;      /* z from which storeys are counted */
+    float reflectance;  /* 0..1 */
+    struct sim_windows windows;
+};
+
+/* z = slope . (x, y) + sum of two waves */
+struct sim_ground {
+    double slope[2];
+    double amplitude_m[2], k_radpm[2][2], phase_rad[2];
+    double steepest; /* bound of the gradient's length */
+};
+
+struct sim_world {
+    struct sim_ground ground;
+    double bore_radius_m; /* a tunnel along x around (bore_y_m, bore_z_m); 0 = none */
+    double bore_y_m, bore_z_m;
+    struct sim_solid *solids;
+    uint32_t count, capacity;
+    int out_of_memory; /* an add failed; finish reports it */
+    /* the grid, from sim_world_finish on */
+    double grid_min_m[2], cell_m;
+    int grid_dim[2];
+    uint32_t *cell_first; /* start of the list of every cell, and the end of the last */
+    uint32_t *cell_solids;
+    double *cell_top_m;
+    double top_m;
+};
+
+void sim_world_init(struct sim_world *world);
+void sim_world_free(struct sim_world *world);
+/* Copies the solid. sim_world_finish() reports a failed allocation. */
+void sim_world_add(struct sim_world *world, const struct sim_solid *solid);
+NDT_MUST_CHECK enum ndt_status sim_world_finish(struct sim_world *world, struct ndt_error *err);
+
+/* Height at (x, y); gradient may be NULL. */
+double sim_ground_height(const struct sim_ground *ground, double x_m, double y_m, double gradient[2]);
+
+struct sim_solid sim_box(const double centre_m[3], const double half_m[3], double yaw_rad);
+struct sim_solid sim_round(enum sim_shape shape, const double centre_m[3], const double half_m[3]);
+
+struct sim_ray {
+    double origin_m[3];
+    double direction[3]; /* unit length */
+};
+
+struct sim_hit {
+    double range_m;
+    float reflectance;
+};
+
+struct sim_caster {
+    const struct sim_world *world;
+    const struct sim_solid *movers; /* tested one by one; may be NULL */
+    uint32_t mover_count;
+    uint32_t *seen; /* per solid: the last ray that met it */
+    uint32_t ray;
+};
+NDT_MUST_CHECK enum ndt_status sim_caster_open(struct sim_caster *caster, const struct sim_world *world,
+                                               struct ndt_error *err);
+void sim_caster_close(struct sim_caster *caster);
+/* Returns 1 and the first hit within max_range_m, or 0. Draws from `random` for foliage and panes. */
+int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_range_m, struct ndt_random *random,
+             struct sim_hit *hit);
+
+/* ---- course and drive ----
+ *
+ * Course: the centre line of the lane. A street is a closed loop of straights and quarter turns whose curvature
+ * rises and falls smoothly; corridor and tunnel are one straight line along x without end. Drive: the pose of the
+ * sensor at any time t [s], t = 0 at the start of the first sweep: speed that drops in turns, weaving in the lane,
+ * roll and pitch from the slope of the ground and from swaying. This function of time is the truth, not
+ * interpolated samples. */
+
+enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL };
+
+#define SIM_MAX_EDGES  8
+#define SIM_TURN_STEPS 64
+
+/* A straight between two vertices, and the turn at its end: +1 left, -1 right, 0 none. */
+struct sim_edge {
+    double start_m[2];
+    double heading_rad;
+    double length_m; /* from vertex to vertex */
+    int turn;
+    double s_m;        /* course length at which its straight part begins */
+    double straight_m; /* length of that part */
+};
+
+struct sim_course {
+    enum sim_place place;
+    int edge_count;
+    struct sim_edge edges[SIM_MAX_EDGES];
+    double length_m;                         /* once around; INFINITY for a straight course */
+    double turn_m;                           /* length of a quarter turn */
+    double reach_m;                          /* from its begin to the vertex */
+    double turn_xy_m[SIM_TURN_STEPS + 1][2]; /* a left turn from the origin along x */
+};
+
+struct sim_course_point {
+    double x_m, y_m, heading_rad, curvature_radpm;
+};
+
+void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed);
+/* Any s, also below zero and beyond one round; a street is periodic. */
+struct sim_course_point sim_course_at(const struct sim_course *course, double s_m);
+/* The point `left_m` to the left of the course. */
+struct sim_course_point sim_course_beside(const struct sim_course *course, double s_m, double left_m);
+
+struct sim_drive {
+    const struct sim_course *course; /* borrowed */
+    const struct sim_ground *ground; /* borrowed */
+    double slow_mps, fast_mps;
+    double height_m; /* of the sensor above the ground */
+    double weave_m, weave_k_radpm;
+    double sway_rad, heave_m, phase_rad;
+    double begin_s; /* time of the first entry of s_m */
+    double *s_m;    /* course length driven, every SIM_DRIVE_STEP_S */
+    size_t count;
+};
+
+#define SIM_DRIVE_STEP_S 0.01
+
+NDT_MUST_CHECK enum ndt_status sim_drive_open(struct sim_drive *drive, const struct sim_course *course,
+                                              const struct sim_ground *ground, double duration_s, uint64_t seed,
+                                              struct ndt_error *err);
+void sim_drive_close(struct sim_drive *drive);
+double sim_drive_length(const struct sim_drive *drive, double t_s); /* course length at t [m] */
+struct ndt_pose sim_drive_pose(const struct sim_drive *drive, double t_s);
+struct ndt_twist sim_drive_twist(const struct sim_drive *drive, double t_s);
+/* Rotation (row-major) and position of the sensor, for rays. */
+void sim_drive_frame(const struct sim_drive *drive, double t_s, double R[9], double t_m[3]);
+
+/* Other cars at time t, as solids; `solids` holds SIM_MAX_MOVERS. Returns how many. */
+#define SIM_MAX_MOVERS 12
+uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t seed, struct sim_solid *solids);
+/* A car as two boxes standing on the ground, heading along yaw. */
+void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct ndt_random *random,
+             struct sim_solid solids[2]);
+
+/* ---- scene: the solids along the course ----
+ *
+ * Street: facades with windows and balconies, trees, bushes, lamp posts, signs and parked cars. Corridor: bare
+ * walls with shallow doors. Tunnel: a bore with a few lamps. Corridor and tunnel constrain the position along their
+ * axis only weakly, on purpose. */
+
+void sim_scene_ground(struct sim_ground *ground, enum sim_place place, uint64_t seed);
+/** Fills an initialised world whose ground sim_scene_ground() has set. Corridor and tunnel are built for courses
+ * from 0 to length_m. */
+void sim_scene_build(struct sim_world *world, const struct sim_course *course, double length_m, uint64_t seed);
+
+/* ---- LiDAR, and the survey that makes the prior map ----
+ *
+ * A sweep is one turn, clockwise seen from above, that starts and ends behind the sensor (as KITTI's HDL-64); its
+ * stamp is the middle of the sweep, when the head looks ahead. All beams of a column fire at once, each column from
+ * the pose of the sensor at that moment. time_s of a point is relative to the stamp. Points are in the sensor
+ * frame, x forward, y left, z up, beam by beam within a column. */
+
+#define SIM_MAX_BEAMS 64
+
+struct sim_lidar {
+    int beams;   /* 16, 32 or 64 */
+    int columns; /* firings per turn */
+    double rate_hz;
+    double min_range_m, max_range_m;
+    double noise_m; /* standard deviation of a range */
+    double dropout; /* fraction of the returns that is lost, besides those lost by distance */
+    uint64_t seed;
+};
+
+/* Elevations of the beams, from low to high [rad]; 0 when there is no such device. */
+int sim_lidar_elevations(int beams, double elevation_rad[SIM_MAX_BEAMS]);
+/* The sweep whose middle is at t_s. The cloud is reused; `sequence` picks the random numbers. */
+NDT_MUST_CHECK enum ndt_status sim_lidar_sweep(const struct sim_lidar *lidar, const struct sim_drive *drive,
+                                               struct sim_caster *caster, double t_s, uint64_t sequence,
+                                               struct ndt_cloud *cloud, struct ndt_error *err);
+
+struct sim_survey {
+    double spacing_m; /* edge of the cells; each keeps one point */
+    double noise_m;   /* standard deviation of every coordinate */
+    double range_m;
+    uint64_t seed;
+};
+/* Points on the surfaces visible from the course between both lengths, with standpoints, directions and noise
+ * independent of the drive and without moving cars. Local map frame, with intensity, without time. */
+NDT_MUST_CHECK enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim_drive *drive,
+                                              struct sim_caster *caster, double begin_m, double end_m,
+                                              struct ndt_cloud *cloud, struct ndt_error *err);
+
+#endif
