@@ -299,7 +299,8 @@ static enum ndt_status tell_autotune(const struct ndtd_settings *settings, struc
                                      struct ndt_error *err)
 {
     struct ndtd_settings anew = *settings;
-    struct ndtd_autotuner *tuner;
+    const struct ndtd_settings_snapshot *snapshot = NULL;
+    struct ndtd_autotuner *tuner = NULL;
     struct ndtd_autotune_result *tuned = calloc(1, sizeof(*tuned));
     char line[LINE_BYTES];
     if (!tuned)
@@ -307,10 +308,13 @@ static enum ndt_status tell_autotune(const struct ndtd_settings *settings, struc
     anew.autotune = 1;
     if (anew.autotune_cache == NDTD_CACHE_ON)
         anew.autotune_cache = NDTD_CACHE_REFRESH;
-    enum ndt_status status = ndtd_autotuner_create(&tuner, &anew, err);
+    enum ndt_status status = ndtd_settings_snapshot_create(&snapshot, &anew, err);
+    if (status == NDT_OK)
+        status = ndtd_autotuner_create(&tuner, snapshot, err);
     if (status == NDT_OK && ndtd_autotuner_find(tuner, map, tuned))
         fprintf(report, "route: %s\n", ndtd_autotune_line(tuned, line, sizeof(line)));
     ndtd_autotuner_destroy(tuner);
+    ndtd_settings_snapshot_release(snapshot);
     free(tuned);
     return status;
 }

@@ -190,7 +190,7 @@ static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_real(writer, "uptime_s", (ndtd_now_us() - live->start_us) * 1e-6);
     ndt_reply_text(writer, "state", state_name(&worker));
     ndt_reply_text(writer, "backend", worker.backend);
-    ndt_reply_uint(writer, "config_hash", live->config_hash);
+    ndt_reply_uint(writer, "config_hash", live->settings->hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);
     ndt_reply_uint(writer, "map_id", worker.map_id);
     ndt_reply_uint(writer, "scans", worker.scans);
@@ -267,14 +267,14 @@ static enum ndt_status reload(struct ndtd_live *live, const struct ndt_request_m
                               struct ndt_error *err)
 {
     (void)request;
-    return ndtd_live_reload(live, err);
+    return live->reload(live, err);
 }
 
 static void tell_reload(struct ndtd_control *control, struct ndtd_live *live,
                         const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
     (void)control, (void)request;
-    ndt_reply_uint(writer, "config_hash", live->config_hash);
+    ndt_reply_uint(writer, "config_hash", live->settings->hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);
 }
 

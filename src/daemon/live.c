@@ -12,7 +12,7 @@
 #include "ndtd/notify.h"
 #include "ndtd/realtime.h"
 #include "ndtd/runtime_dir.h"
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 #include "ndtd/stopwatch.h"
 #include "live_state.h"
 
@@ -48,7 +48,7 @@ static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct
 
 static enum ndt_status set_endpoints(struct ndtd_live *live, struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &live->settings;
+    const struct ndtd_settings *settings = &live->settings->settings;
     enum ndt_status status = set_endpoint(&live->scans_endpoint, settings, settings->scans_address, "scans", err);
     if (status == NDT_OK)
         status = set_endpoint(&live->poses_endpoint, settings, settings->poses_address, "poses", err);
@@ -61,8 +61,8 @@ static enum ndt_status set_endpoints(struct ndtd_live *live, struct ndt_error *e
 static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *err)
 {
     struct ndtd_security security = {.server_secret_key_file = ""};
-    strcpy(security.server_secret_key_file, live->settings.server_secret_key_file);
-    strcpy(security.allowed_clients_file, live->settings.allowed_clients_file);
+    strcpy(security.server_secret_key_file, live->settings->settings.server_secret_key_file);
+    strcpy(security.allowed_clients_file, live->settings->settings.allowed_clients_file);
     enum ndt_status status = set_endpoints(live, err);
     if (status == NDT_OK)
         status = ndtd_sockets_open(&live->sockets, &security, err);
@@ -71,6 +71,38 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
     if (status == NDT_OK)
         status = ndtd_control_open(&live->control, live->sockets, &live->control_endpoint, err);
     return status;
+}
+
+static void refresh_identity(struct ndtd_live *live)
+{
+    struct ndtd_worker_status worker;
+    ndtd_worker_status(live->worker, &worker);
+    ndtd_receiver_set_identity(live->receiver, worker.map_id, live->settings->hash);
+}
+
+static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings_snapshot *next = NULL;
+    struct ndtd_settings wanted, merged = live->settings->settings;
+    if (!live->options.reread)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no configuration file to read again");
+    enum ndt_status status = live->options.reread(live->options.context, &wanted, err);
+    if (status == NDT_OK) {
+        ndtd_settings_merge(&merged, &wanted, live->needs_restart, sizeof(live->needs_restart));
+        status = ndtd_settings_snapshot_create(&next, &merged, err);
+    }
+    if (status != NDT_OK) {
+        ndtd_log_always(NDTD_LOG_ERROR, "the configuration stays as it was: %s", err ? err->text : "bad file");
+        return status;
+    }
+    ndtd_settings_snapshot_replace(&live->settings, next);
+    ndtd_settings_snapshot_release(next);
+    ndtd_log_set_level((enum ndtd_log_level)merged.log_level);
+    ndtd_worker_apply(live->worker, live->settings);
+    refresh_identity(live);
+    ndtd_log_always(NDTD_LOG_INFO, "configuration read again%s%s",
+                    *live->needs_restart ? "; these need a restart: " : "", live->needs_restart);
+    return NDT_OK;
 }
 
 /* What a signal asks for; returns 0 when none came. */
@@ -82,7 +114,7 @@ static int take_signal(struct ndtd_live *live, int signals)
         return 0;
     if (info.ssi_signo != SIGHUP)
         live->stop_requested = 1;
-    else if (live->worker && ndtd_live_reload(live, &err) != NDT_OK)
+    else if (live->receiver && reload(live, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* why was said where it was found */
     return 1;
 }
@@ -90,7 +122,7 @@ static int take_signal(struct ndtd_live *live, int signals)
 /* Waits for the first map; signals end the waiting. */
 static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &live->settings;
+    const struct ndtd_settings *settings = &live->settings->settings;
     const struct ndtd_map_loader_config config = {.map = settings->map,
                                                   .dynamic = settings->dynamic_map,
                                                   .update_distance_m = settings->update_distance_m,
@@ -116,8 +148,8 @@ static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_
 
 static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &live->settings;
-    const struct ndtd_worker_parts parts = {.settings = settings,
+    const struct ndtd_settings *settings = &live->settings->settings;
+    const struct ndtd_worker_parts parts = {.settings = live->settings,
                                             .queue = live->queue,
                                             .loader = live->loader,
                                             .sink = {live, open_result_sender, send_result, close_result_sender}};
@@ -136,7 +168,7 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
 
 static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings.queue_depth, err);
+    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
     if (status == NDT_OK)
         status = open_sockets(live, err);
     if (status == NDT_OK)
@@ -163,32 +195,6 @@ static void close_all(struct ndtd_live *live)
         ndtd_sockets_close(live->sockets);
 }
 
-enum ndt_status ndtd_live_reload(struct ndtd_live *live, struct ndt_error *err)
-{
-    struct ndtd_settings wanted;
-    if (!live->options.reread)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no configuration file to read again");
-    enum ndt_status status = live->options.reread(live->options.context, &wanted, err);
-    if (status != NDT_OK) {
-        ndtd_log_always(NDTD_LOG_ERROR, "the configuration stays as it was: %s", err ? err->text : "bad file");
-        return status;
-    }
-    ndtd_settings_merge(&live->settings, &wanted, live->needs_restart, sizeof(live->needs_restart));
-    live->config_hash = ndtd_settings_hash(&live->settings);
-    ndtd_log_set_level((enum ndtd_log_level)live->settings.log_level);
-    ndtd_worker_apply(live->worker, &live->settings);
-    ndtd_log_always(NDTD_LOG_INFO, "configuration read again%s%s",
-                    *live->needs_restart ? "; these need a restart: " : "", live->needs_restart);
-    return NDT_OK;
-}
-
-static void refresh_identity(struct ndtd_live *live)
-{
-    struct ndtd_worker_status worker;
-    ndtd_worker_status(live->worker, &worker);
-    ndtd_receiver_set_identity(live->receiver, worker.map_id, worker.config_hash);
-}
-
 static void run(struct ndtd_live *live, int signals)
 {
     zmq_pollitem_t items[] = {{.socket = ndtd_control_socket(live->control), .events = ZMQ_POLLIN},
@@ -211,7 +217,7 @@ static void tell_ready(struct ndtd_live *live)
     ndtd_worker_status(live->worker, &worker);
     ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s%s", worker.backend,
                     live->scans_endpoint.address, live->poses_endpoint.address, live->control_endpoint.address,
-                    *live->settings.map_path ? "" : "; no map yet");
+                    *live->settings->settings.map_path ? "" : "; no map yet");
     ndtd_notify_status("localising");
     ndtd_notify_ready();
 }
@@ -232,7 +238,7 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
 enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndtd_live_options *options,
                           struct ndt_error *err)
 {
-    struct ndtd_live live = {.settings = *settings, .options = *options, .start_us = ndtd_now_us()};
+    struct ndtd_live live = {.options = *options, .start_us = ndtd_now_us(), .reload = reload};
     sigset_t wanted, before;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGTERM);
@@ -242,10 +248,12 @@ enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndt
     const int signals = signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals < 0)
         return ndt_fail(err, NDT_ERR_IO, "signalfd: %s", strerror(errno));
-    live.config_hash = ndtd_settings_hash(settings);
     ndtd_log_set_level((enum ndtd_log_level)settings->log_level);
     ndtd_realtime_lock_memory(settings);
-    enum ndt_status status = live_with_signals(&live, signals, err);
+    enum ndt_status status = ndtd_settings_snapshot_create(&live.settings, settings, err);
+    if (status == NDT_OK)
+        status = live_with_signals(&live, signals, err);
+    ndtd_settings_snapshot_release(live.settings);
     close(signals);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;

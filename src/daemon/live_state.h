@@ -9,9 +9,8 @@
 enum { RESTART_NAMES = 512 };
 
 struct ndtd_live {
-    struct ndtd_settings settings; /* in force */
+    const struct ndtd_settings_snapshot *settings; /* in force */
     struct ndtd_live_options options;
-    uint64_t config_hash;
     double start_us;
     int stop_requested;
     int recording;
@@ -26,9 +25,8 @@ struct ndtd_live {
     struct ndtd_worker *worker;
     struct ndtd_receiver *receiver;
     struct ndtd_control *control;
+    /* Reads the configuration again and publishes the new settings. */
+    enum ndt_status (*reload)(struct ndtd_live *live, struct ndt_error *err);
 };
-
-/* Reads the configuration again. */
-NDT_MUST_CHECK enum ndt_status ndtd_live_reload(struct ndtd_live *live, struct ndt_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "ndtd/option_value.h"
 #include "ndtd/options.h"
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 #include "option_table.h"
 
 enum { PRINTED_VALUE_MAX = 4200 /* a path with every byte escaped */, COMMENT_WIDTH = 100 };

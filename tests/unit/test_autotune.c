@@ -245,7 +245,7 @@ END_TEST
 static void open_autotuner(void)
 {
     ndtd_autotuner_destroy(tuner);
-    must(ndtd_autotuner_create(&tuner, &drive.settings, &err));
+    must(ndtd_autotuner_create(&tuner, street_drive_snapshot(), &err));
 }
 
 START_TEST(the_second_start_finds_the_first_ones_times)

@@ -21,7 +21,7 @@
 #include "ndtd/live.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/replay_sinks.h"
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 #include "street_drive.h"
 #include "temp_dir.h"
 
@@ -499,7 +499,7 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     int emitted;
     size_t at = 0;
     must(ndt_bag_open(&bag, bag_path, &err));
-    must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
     while (ndt_bag_next(bag, &line, &err) == NDT_OK) {
         must(ndtd_pipeline_frame(pipeline, (enum ndt_message_type)line.type, line.payload, line.length, &emitted,
                                  &record, &err));

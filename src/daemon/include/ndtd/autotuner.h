@@ -15,9 +15,12 @@ extern "C" {
 #endif
 
 struct ndtd_autotuner;
-/* settings are copied. */
+/* Acquires a reference to the snapshot. */
 NDT_MUST_CHECK enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out,
-                                                     const struct ndtd_settings *settings, struct ndt_error *err);
+                                                     const struct ndtd_settings_snapshot *snapshot,
+                                                     struct ndt_error *err);
+/* Measurements that start later use this snapshot; one that is under way keeps the one before. */
+void ndtd_autotuner_apply(struct ndtd_autotuner *tuner, const struct ndtd_settings_snapshot *snapshot);
 /* Ends a measurement that is under way, after the alignment it is at. */
 void ndtd_autotuner_destroy(struct ndtd_autotuner *tuner);
 

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 
 static struct ndtd_settings running, wanted;
 static struct ndt_error err;
@@ -89,8 +89,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("settings_change");
-    TCase *all = tcase_create("settings_change");
+    Suite *suite = suite_create("settings_snapshot");
+    TCase *all = tcase_create("settings_snapshot");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_add_test(all, numbers_are_taken_over);
     tcase_add_test(all, the_rest_is_named_and_stays);

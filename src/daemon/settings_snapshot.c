@@ -1,4 +1,4 @@
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,4 +113,37 @@ uint64_t ndtd_settings_hash(const struct ndtd_settings *settings)
     const uint64_t hash = failed ? 0 : ndt_hash64(text, size, 0);
     free(text);
     return hash;
+}
+
+enum ndt_status ndtd_settings_snapshot_create(const struct ndtd_settings_snapshot **out,
+                                              const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    struct ndtd_settings_snapshot *snapshot = malloc(sizeof(*snapshot));
+    *out = snapshot;
+    if (!snapshot)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the settings");
+    *snapshot = (struct ndtd_settings_snapshot){
+        .settings = *settings, .hash = ndtd_settings_hash(settings), .references = 1};
+    return NDT_OK;
+}
+
+const struct ndtd_settings_snapshot *ndtd_settings_snapshot_acquire(const struct ndtd_settings_snapshot *snapshot)
+{
+    __atomic_fetch_add(&((struct ndtd_settings_snapshot *)snapshot)->references, 1, __ATOMIC_RELAXED);
+    return snapshot;
+}
+
+void ndtd_settings_snapshot_release(const struct ndtd_settings_snapshot *snapshot)
+{
+    struct ndtd_settings_snapshot *held = (struct ndtd_settings_snapshot *)snapshot;
+    if (held && __atomic_sub_fetch(&held->references, 1, __ATOMIC_ACQ_REL) == 0)
+        free(held);
+}
+
+void ndtd_settings_snapshot_replace(const struct ndtd_settings_snapshot **held,
+                                    const struct ndtd_settings_snapshot *next)
+{
+    const struct ndtd_settings_snapshot *before = *held;
+    *held = next ? ndtd_settings_snapshot_acquire(next) : NULL;
+    ndtd_settings_snapshot_release(before);
 }
