@@ -16,7 +16,7 @@
 
 static const size_t sizes[] = {756, 1500, 5000, 20000, 100000};
 enum { SIZE_COUNT = sizeof(sizes) / sizeof(sizes[0]), ROUNDS = 20, LINE_BYTES = 2000 };
-/* Per size, this many times routing.limit_ms: somebody waits, but not for a start. */
+/* Per size, this many times autotune.limit_ms: somebody waits, but not for a start. */
 static const double PATIENCE = 2.5;
 
 /* Times [us]; NAN where there is no such part. */

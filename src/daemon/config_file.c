@@ -65,14 +65,17 @@ static enum ndt_status join_name(const struct config_reader *reader, const char 
     return NDT_OK;
 }
 
+static int is_in_section(const char *name, const char *section)
+{
+    const size_t length = strlen(section);
+    return name && strncmp(name, section, length) == 0 && name[length] == '.';
+}
+
 static int is_section(const char *name)
 {
-    size_t length = strlen(name);
-    for (size_t i = 0; i < ndtd_option_count(); i++) {
-        const char *full = ndtd_option_at(i)->name;
-        if (strncmp(full, name, length) == 0 && full[length] == '.')
+    for (size_t i = 0; i < ndtd_option_count(); i++)
+        if (is_in_section(ndtd_option_at(i)->name, name) || is_in_section(ndtd_option_at(i)->former_name, name))
             return 1;
-    }
     return 0;
 }
 
@@ -90,7 +93,7 @@ static enum ndt_status mark_as_set(struct config_reader *reader, const struct nd
 static enum ndt_status set_option(struct config_reader *reader, const char *name, const struct ndtd_value *value)
 {
     struct ndt_error why;
-    const struct ndtd_option *option = ndtd_option_find(name);
+    const struct ndtd_option *option = ndtd_option_resolve(name);
     if (!option) {
         if (!value->is_list && is_section(name))
             return *value->items[0] ? refuse(reader, "'%s' is a section, not an option", name) : NDT_OK;

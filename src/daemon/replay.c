@@ -307,7 +307,7 @@ static void describe(struct replay *replay, double replay_us)
         backend->ops->describe(backend, summary->description, sizeof(summary->description));
     summary->threads =
         strcmp(backend->ops->name, ndt_cpu_backend.name) == 0 ? ndtd_settings_threads(replay->settings) : 1;
-    summary->variant = replay->settings->align.variant == NDT_AUTOWARE ? "autoware" : "robust";
+    summary->variant = ndt_variant_name(replay->settings->align.variant);
     summary->map_id = replay->map->id;
     summary->map_points = replay->map->points;
     summary->replay_s = replay_us * 1e-6;

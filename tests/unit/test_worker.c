@@ -154,7 +154,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
 {
     static struct ndtd_autotune_result first, now;
     char delay_ms[32];
-    set("routing.recheck_s", "0.001");
+    set("autotune.recheck_s", "0.001");
     start(drive.map);
     give_start();
     ndtd_worker_autotune_result(worker, &first);

@@ -25,7 +25,7 @@ void ndtd_autotuner_apply(struct ndtd_autotuner *tuner, const struct ndtd_settin
 void ndtd_autotuner_destroy(struct ndtd_autotuner *tuner);
 
 /* For the first map, at once: from the cache, or measured now. 0: nothing came of it, which was logged, or
- * routing.calibrate is off. */
+ * autotune.enable is off. */
 int ndtd_autotuner_find(struct ndtd_autotuner *tuner, struct ndt_map *map, struct ndtd_autotune_result *out);
 /* The same beside the work. scan: real points to measure with (copied), and then the cache is not asked; NULL: none
  * yet. Ignored while another one runs. */
@@ -40,7 +40,7 @@ int ndtd_autotuner_take(struct ndtd_autotuner *tuner, struct ndtd_autotune_resul
 void ndtd_autotuner_enter(struct ndtd_autotuner *tuner, double arrival_us);
 void ndtd_autotuner_leave(struct ndtd_autotuner *tuner);
 /* The scan that was just handled, by the route in use. 1: scans take too long and it is time to measure again, see
- * routing.recheck_s. */
+ * autotune.recheck_s. */
 int ndtd_autotuner_see(struct ndtd_autotuner *tuner, const struct ndtd_autotune_result *tuned,
                        const struct ndtd_scan_record *record);
 

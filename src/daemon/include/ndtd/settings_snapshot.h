@@ -34,8 +34,6 @@ void ndtd_settings_snapshot_release(const struct ndtd_settings_snapshot *snapsho
 void ndtd_settings_snapshot_replace(const struct ndtd_settings_snapshot **held,
                                     const struct ndtd_settings_snapshot *next);
 
-/** Whether the option can change while the daemon runs. */
-int ndtd_option_can_change(const struct ndtd_option *option);
 /** Copies every reloadable option from `wanted` to `running`. `restart` receives the names of the other options
  * that differ, separated by ", " and cut at `size`; empty when there are none. Both settings have been finished. */
 void ndtd_settings_merge(struct ndtd_settings *running, const struct ndtd_settings *wanted, char *restart,
