@@ -344,7 +344,7 @@ enum ndt_status ndtd_backend_benchmark(const struct ndtd_settings *settings, con
 {
     struct ndt_map *map = NULL;
     if (!*settings->map_path)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--calibrate: on which map? give --map FILE|DIR");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--autotune needs a map: give --map FILE|DIR");
     if (table && !ends_with(table, ".csv") && !ends_with(table, ".json"))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--table %.200s: the name has to end in .csv or .json", table);
     enum ndt_status status = ndt_map_load(&map, settings->map_path, &settings->map, err);

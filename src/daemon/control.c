@@ -40,8 +40,8 @@ static void tell_hello(struct ndtd_control *control, struct ndtd_live *live,
     for (int op = 0; op < NDT_OP_COUNT; op++)
         ndt_reply_text(writer, NULL, ndt_operation_name((enum ndt_operation)op));
     ndt_reply_close(writer);
-    ndt_reply_text(writer, "scans", live->scans_endpoint.address);
-    ndt_reply_text(writer, "poses", live->poses_endpoint.address);
+    ndt_reply_text(writer, "scans", live->endpoints.scans.address);
+    ndt_reply_text(writer, "poses", live->endpoints.poses.address);
 }
 
 static void tell_map(struct ndtd_live *live, struct ndt_reply_writer *writer)

@@ -38,38 +38,60 @@ static void close_result_sender(void *context)
 }
 
 static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct ndtd_settings *settings,
-                                    const char *address, const char *name, struct ndt_error *err)
+                                    const char *address, const char *name, int create, struct ndt_error *err)
 {
     *endpoint = (struct ndtd_endpoint){.high_water_mark = settings->high_water_mark,
                                        .max_message_bytes = (long long)settings->max_message_bytes,
                                        .ipc_mode = settings->ipc_mode == NDTD_MODE_0660 ? 0660 : 0600};
-    return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, 1, err);
+    return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, create, err);
 }
 
-static enum ndt_status set_endpoints(struct ndtd_live *live, struct ndt_error *err)
+/* create: makes the runtime directory where a default address needs it. */
+static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct ndtd_settings *settings, int create,
+                                     struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &live->settings->settings;
-    enum ndt_status status = set_endpoint(&live->scans_endpoint, settings, settings->scans_address, "scans", err);
+    enum ndt_status status = set_endpoint(&out->scans, settings, settings->scans_address, "scans", create, err);
     if (status == NDT_OK)
-        status = set_endpoint(&live->poses_endpoint, settings, settings->poses_address, "poses", err);
+        status = set_endpoint(&out->poses, settings, settings->poses_address, "poses", create, err);
     if (status == NDT_OK)
-        status = set_endpoint(&live->control_endpoint, settings, settings->control_address, "control", err);
-    live->control_endpoint.max_message_bytes = CONTROL_MAX_BYTES;
+        status = set_endpoint(&out->control, settings, settings->control_address, "control", create, err);
+    out->control.max_message_bytes = CONTROL_MAX_BYTES;
+    return status;
+}
+
+static struct ndtd_security security_of(const struct ndtd_settings *settings)
+{
+    struct ndtd_security security;
+    strcpy(security.server_secret_key_file, settings->server_secret_key_file);
+    strcpy(security.allowed_clients_file, settings->allowed_clients_file);
+    return security;
+}
+
+enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    const struct ndtd_security security = security_of(settings);
+    struct ndtd_endpoints endpoints;
+    enum ndt_status status = set_endpoints(&endpoints, settings, 0, err);
+    if (status == NDT_OK)
+        status = ndtd_endpoint_check(&endpoints.scans, &security, err);
+    if (status == NDT_OK)
+        status = ndtd_endpoint_check(&endpoints.poses, &security, err);
+    if (status == NDT_OK)
+        status = ndtd_endpoint_check(&endpoints.control, &security, err);
     return status;
 }
 
 static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *err)
 {
-    struct ndtd_security security = {.server_secret_key_file = ""};
-    strcpy(security.server_secret_key_file, live->settings->settings.server_secret_key_file);
-    strcpy(security.allowed_clients_file, live->settings->settings.allowed_clients_file);
-    enum ndt_status status = set_endpoints(live, err);
+    const struct ndtd_settings *settings = &live->settings->settings;
+    const struct ndtd_security security = security_of(settings);
+    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
     if (status == NDT_OK)
         status = ndtd_sockets_open(&live->sockets, &security, err);
     if (status == NDT_OK)
-        status = ndtd_publisher_open(&live->publisher, live->sockets, &live->poses_endpoint, err);
+        status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, err);
     if (status == NDT_OK)
-        status = ndtd_control_open(&live->control, live->sockets, &live->control_endpoint, err);
+        status = ndtd_control_open(&live->control, live->sockets, &live->endpoints.control, err);
     return status;
 }
 
@@ -157,7 +179,7 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
         settings->scans_kind == NDTD_SCANS_PULL ? NDTD_RECEIVE_PULL : NDTD_RECEIVE_SUB;
     enum ndt_status status = ndtd_worker_start(&live->worker, &parts, err);
     if (status == NDT_OK)
-        status = ndtd_receiver_open(&live->receiver, live->sockets, &live->scans_endpoint, kind, live->queue,
+        status = ndtd_receiver_open(&live->receiver, live->sockets, &live->endpoints.scans, kind, live->queue,
                                     live->publisher, err);
     if (status == NDT_OK && live->options.record) {
         status = ndtd_receiver_record(live->receiver, live->options.record, err);
@@ -216,7 +238,7 @@ static void tell_ready(struct ndtd_live *live)
     struct ndtd_worker_status worker;
     ndtd_worker_status(live->worker, &worker);
     ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s%s", worker.backend,
-                    live->scans_endpoint.address, live->poses_endpoint.address, live->control_endpoint.address,
+                    live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
                     *live->settings->settings.map_path ? "" : "; no map yet");
     ndtd_notify_status("localising");
     ndtd_notify_ready();

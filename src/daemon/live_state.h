@@ -8,6 +8,10 @@
 
 enum { RESTART_NAMES = 512 };
 
+struct ndtd_endpoints {
+    struct ndtd_endpoint scans, poses, control;
+};
+
 struct ndtd_live {
     const struct ndtd_settings_snapshot *settings; /* in force */
     struct ndtd_live_options options;
@@ -16,7 +20,7 @@ struct ndtd_live {
     int recording;
     char needs_restart[RESTART_NAMES]; /* what the last reload could not change */
 
-    struct ndtd_endpoint scans_endpoint, poses_endpoint, control_endpoint;
+    struct ndtd_endpoints endpoints;
     struct ndtd_sockets *sockets;
     struct ndtd_publisher *publisher;
     struct ndtd_result_sender *sender; /* the matching thread's */

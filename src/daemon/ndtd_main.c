@@ -68,6 +68,8 @@ static int act(struct ndtd_command *command)
         ndtd_options_print_config(stdout, &command->settings);
         break;
     case NDTD_CHECK_CONFIG:
+        if (ndtd_live_check(&command->settings, &err) != NDT_OK)
+            return finish(NDT_ERR_ARGUMENT, &err);
         printf("%s: ok\n", command->config ? command->config : "defaults and --set");
         break;
     case NDTD_LIST_BACKENDS:

@@ -42,17 +42,24 @@ struct ndtd_sockets {
     struct ndtd_zap_handler *zap;
 };
 
+static enum ndt_status check_security(const struct ndtd_security *security, struct ndt_error *err)
+{
+    const int has_key = security->server_secret_key_file[0] != '\0';
+    if (has_key == (security->allowed_clients_file[0] != '\0'))
+        return NDT_OK;
+    return ndt_fail(
+        err, NDT_ERR_ARGUMENT,
+        "CURVE needs sockets.server_secret_key_file and sockets.allowed_clients_file; the %s is missing",
+        has_key ? "list of clients" : "key");
+}
+
 static enum ndt_status open_curve(struct ndtd_sockets *sockets, const struct ndtd_security *security,
                                   struct ndt_error *err)
 {
     struct ndtd_client_list clients;
-    const int has_key = security->server_secret_key_file[0] != '\0';
-    if (has_key != (security->allowed_clients_file[0] != '\0'))
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "CURVE needs sockets.server_secret_key_file and sockets.allowed_clients_file; the %s is "
-                        "missing",
-                        has_key ? "list of clients" : "key");
-    if (!has_key)
+    if (check_security(security, err) != NDT_OK)
+        return NDT_ERR_ARGUMENT;
+    if (!security->server_secret_key_file[0])
         return NDT_OK;
     if (!zmq_has("curve"))
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "this libzmq was built without CURVE");
@@ -149,7 +156,9 @@ enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint, const 
 {
     struct ndtd_socket_address address;
     const int has_curve = security && security->server_secret_key_file[0] && security->allowed_clients_file[0];
-    enum ndt_status status = ndtd_socket_address_parse(&address, endpoint->address, err);
+    enum ndt_status status = security ? check_security(security, err) : NDT_OK;
+    if (status == NDT_OK)
+        status = ndtd_socket_address_parse(&address, endpoint->address, err);
     if (status == NDT_OK)
         status = check_limits(endpoint, err);
     return status == NDT_OK ? check_reach(&address, has_curve, err) : status;

@@ -244,7 +244,7 @@ START_TEST(options_that_contradict_are_refused)
     must_not_finish("coarse to fine");
     ndtd_settings_default(&settings);
     must_set("ndt.variant", "autoware");
-    must_not_finish("ndt.variant autoware has one");
+    must_not_finish("ndt.variant autoware needs exactly one");
     ndtd_settings_default(&settings);
     must_set("preprocess.min_range_m", "500");
     must_not_finish("preprocess.min_range_m");

@@ -1,4 +1,4 @@
-/* `ndtd --calibrate`: what every way of computing takes on the user's map for scans of several sizes, and where one
+/* `ndtd --autotune`: what every way of computing takes on the user's map for scans of several sizes, and where one
  * overtakes the other. */
 #ifndef NDTD_BACKEND_BENCHMARK_H
 #define NDTD_BACKEND_BENCHMARK_H

@@ -21,6 +21,10 @@ struct ndtd_live_options {
     void *context;
 };
 
+/** Checks the addresses of the three sockets, their limits, and that tcp sockets reachable by other machines have
+ * keys, without opening anything. NDT_ERR_ARGUMENT with one line. */
+NDT_MUST_CHECK enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err);
+
 /* Returns when it was asked to end. Blocks the signals in the calling thread while it runs. */
 NDT_MUST_CHECK enum ndt_status ndtd_live(const struct ndtd_settings *settings,
                                          const struct ndtd_live_options *options, struct ndt_error *err);
