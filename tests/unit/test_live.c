@@ -435,6 +435,35 @@ START_TEST(the_configuration_is_read_again)
 }
 END_TEST
 
+/* Pipeline (iterations), worker and receiver (configuration hash of results and of rejections) and status follow.
+ */
+START_TEST(a_reload_reaches_every_part)
+{
+    struct ndt_frame reply = {0};
+    start_daemon(1, PATIENT, NULL);
+    send_frame(&drive.start);
+    const struct ndt_result_message before = localise(0);
+    ck_assert_int_gt(before.result.iterations, 1);
+    write_config("live: {budget_ms: 50000}\nndt: {max_iterations: 1}\nscore_estimation: {score_threshold: 1.0}\n");
+    request_simple(NDT_OP_RELOAD, &reply);
+    ck_assert(is_ok(&reply));
+    const uint64_t hash = number(&reply, "config_hash");
+    ck_assert_uint_ne(hash, before.config_hash);
+    struct ndt_frame cut = drive.scans[1];
+    cut.size -= 8;
+    send_frame(&cut);
+    const struct ndt_result_message rejected = next_result();
+    ck_assert_int_eq(rejected.result.outcome, NDT_REJECTED);
+    ck_assert_uint_eq(rejected.config_hash, hash);
+    const struct ndt_result_message after = localise(2);
+    ck_assert_int_eq(after.result.iterations, 1);
+    ck_assert_uint_eq(after.config_hash, hash);
+    ck_assert_uint_eq(status_number("config_hash"), hash);
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
 /* The street in squares of 10 m along x. */
 static void write_tiles(void)
 {
@@ -573,6 +602,7 @@ int main(void)
     tcase_add_test(all, requests_are_answered);
     tcase_add_test(all, bad_requests_are_answered_with_an_error);
     tcase_add_test(all, the_configuration_is_read_again);
+    tcase_add_test(all, a_reload_reaches_every_part);
     tcase_add_test(all, tiles_follow_the_sensor);
     tcase_add_test(all, a_recording_replays_to_the_same_bits);
     tcase_add_test(all, a_bad_start_fails_with_a_line);

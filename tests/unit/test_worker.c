@@ -148,8 +148,8 @@ START_TEST(too_late_is_answered_with_the_prediction)
 }
 END_TEST
 
-/* What computes was measured with the map at hand; when scans take much longer, it is measured again beside them.
- */
+/* The backends were measured with the first map; when scans take much longer, they are measured again between
+ * scans, with the settings that are in force then. */
 START_TEST(slow_scans_are_answered_by_measuring_again)
 {
     static struct ndtd_autotune_result first, now;
@@ -165,6 +165,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
         (void)send_request((size_t)i % DRIVE_SCANS);
     snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
     set("debug.align_delay_ms", delay_ms);
+    set("live.budget_ms", "50000");
     ndtd_worker_apply(worker, street_drive_snapshot());
     now = first;
     for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
@@ -176,6 +177,8 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
         ndtd_worker_autotune_result(worker, &now);
     }
     ck_assert_double_ne(now.took_us, first.took_us);
+    ck_assert_double_eq(first.budget_us, 60e6);
+    ck_assert_double_eq(now.budget_us, 50e6);
     ck_assert_int_eq(now.source, NDTD_AUTOTUNE_MEASURED);
 }
 END_TEST
