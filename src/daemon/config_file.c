@@ -36,7 +36,8 @@ static enum ndt_status next_event(struct config_reader *reader, yaml_event_t *ev
     }
     reader->line = event->start_mark.line + 1;
     if (event->type == YAML_ALIAS_EVENT) {
-        enum ndt_status status = refuse(reader, "alias '*%.40s': aliases are not taken", event->data.alias.anchor);
+        enum ndt_status status =
+            refuse(reader, "alias '*%.40s': aliases are not accepted", event->data.alias.anchor);
         yaml_event_delete(event);
         return status;
     }
@@ -49,13 +50,13 @@ static const char *scalar_text(const yaml_event_t *event)
     return strlen(text) == event->data.scalar.length ? text : NULL; /* NULL: holds a zero byte */
 }
 
-/* prefix + "." + key; the wrapping of ROS parameter files leaves no trace in the name. */
+/* prefix + "." + key; the outer sections of ROS parameter files are not part of the name. */
 static enum ndt_status join_name(const struct config_reader *reader, const char *prefix, const char *key,
                                  char *name)
 {
     if (strcmp(prefix, "/**") == 0) {
         if (strcmp(key, "ros__parameters") != 0)
-            return refuse(reader, "'%.60s' under '/**', where only ros__parameters can stand", key);
+            return refuse(reader, "'%.60s' under '/**', where only ros__parameters is allowed", key);
         name[0] = '\0';
         return NDT_OK;
     }
@@ -147,7 +148,7 @@ static enum ndt_status read_list(struct config_reader *reader, const char *name)
 
 static enum ndt_status read_section(struct config_reader *reader, const char *prefix, int depth);
 
-/* What stands behind a key. */
+/* Reads the value of a key. */
 static enum ndt_status read_value(struct config_reader *reader, const char *name, int depth)
 {
     yaml_event_t event;
@@ -179,7 +180,7 @@ static enum ndt_status read_section(struct config_reader *reader, const char *pr
             return status;
         int done = event.type == YAML_MAPPING_END_EVENT;
         if (!done && (event.type != YAML_SCALAR_EVENT || !scalar_text(&event)))
-            status = refuse(reader, "a key that is not a plain word");
+            status = refuse(reader, "a key that is not a scalar");
         else if (!done)
             status = join_name(reader, prefix, scalar_text(&event), name);
         yaml_event_delete(&event);
@@ -197,7 +198,7 @@ static enum ndt_status read_root(struct config_reader *reader, const yaml_event_
         return read_section(reader, "", 1);
     if (event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0)
         return NDT_OK;
-    return refuse(reader, "sections and options are wanted, not a %s",
+    return refuse(reader, "expected sections and options, not a %s",
                   event->type == YAML_SCALAR_EVENT ? "single value" : "list");
 }
 

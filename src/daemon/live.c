@@ -16,7 +16,7 @@
 #include "ndtd/stopwatch.h"
 #include "live_state.h"
 
-/* The main thread looks around this often; requests and signals wake it at once. */
+/* Longest wait of the main thread; requests and signals wake it at once. */
 enum { ROUND_MS = 200, CONTROL_MAX_BYTES = 65536 };
 
 static enum ndt_status open_result_sender(void *context, struct ndt_error *err)
@@ -107,14 +107,14 @@ static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
     const struct ndtd_settings_snapshot *next = NULL;
     struct ndtd_settings wanted, merged = live->settings->settings;
     if (!live->options.reread)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no configuration file to read again");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no configuration to reload");
     enum ndt_status status = live->options.reread(live->options.context, &wanted, err);
     if (status == NDT_OK) {
         ndtd_settings_merge(&merged, &wanted, live->needs_restart, sizeof(live->needs_restart));
         status = ndtd_settings_snapshot_create(&next, &merged, err);
     }
     if (status != NDT_OK) {
-        ndtd_log_always(NDTD_LOG_ERROR, "the configuration stays as it was: %s", err ? err->text : "bad file");
+        ndtd_log_always(NDTD_LOG_ERROR, "the configuration is unchanged: %s", err ? err->text : "bad file");
         return status;
     }
     ndtd_settings_snapshot_replace(&live->settings, next);
@@ -122,12 +122,12 @@ static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
     ndtd_log_set_level((enum ndtd_log_level)merged.log_level);
     ndtd_worker_apply(live->worker, live->settings);
     refresh_identity(live);
-    ndtd_log_always(NDTD_LOG_INFO, "configuration read again%s%s",
+    ndtd_log_always(NDTD_LOG_INFO, "configuration reloaded%s%s",
                     *live->needs_restart ? "; these need a restart: " : "", live->needs_restart);
     return NDT_OK;
 }
 
-/* What a signal asks for; returns 0 when none came. */
+/* Handles one pending signal; returns 0 when there is none. */
 static int take_signal(struct ndtd_live *live, int signals)
 {
     struct signalfd_siginfo info;
@@ -137,11 +137,11 @@ static int take_signal(struct ndtd_live *live, int signals)
     if (info.ssi_signo != SIGHUP)
         live->stop_requested = 1;
     else if (live->receiver && reload(live, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* why was said where it was found */
+        ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* reload has logged why */
     return 1;
 }
 
-/* Waits for the first map; signals end the waiting. */
+/* Waits for the first map; a signal ends the wait. */
 static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = &live->settings->settings;
@@ -200,7 +200,7 @@ static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_
     return status;
 }
 
-/* In the order in which frames flow, so that everything that came in is answered and leaves. */
+/* In the order of the data flow, so that every received frame is answered and published. */
 static void close_all(struct ndtd_live *live)
 {
     ndtd_notify_stopping();
@@ -224,7 +224,7 @@ static void run(struct ndtd_live *live, int signals)
     while (!live->stop_requested) {
         refresh_identity(live);
         if (zmq_poll(items, 2, ROUND_MS) < 0 && errno != EINTR) {
-            ndtd_log(NDTD_LOG_ERROR, "polling failed: %s; shutting down", zmq_strerror(errno));
+            ndtd_log(NDTD_LOG_ERROR, "poll failed: %s; shutting down", zmq_strerror(errno));
             return;
         }
         while (take_signal(live, signals))
@@ -233,13 +233,13 @@ static void run(struct ndtd_live *live, int signals)
     }
 }
 
-static void tell_ready(struct ndtd_live *live)
+static void report_ready(struct ndtd_live *live)
 {
     struct ndtd_worker_status worker;
     ndtd_worker_status(live->worker, &worker);
     ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s%s", worker.backend,
                     live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
-                    *live->settings->settings.map_path ? "" : "; no map yet");
+                    *live->settings->settings.map_path ? "" : "; no map");
     ndtd_notify_status("localising");
     ndtd_notify_ready();
 }
@@ -248,9 +248,9 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
 {
     enum ndt_status status = open_all(live, signals, err);
     if (status == NDT_OK && !live->stop_requested) {
-        tell_ready(live);
+        report_ready(live);
         run(live, signals);
-        ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans wait for their answer",
+        ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans are waiting",
                         ndtd_queue_counters(live->queue).scans_waiting);
     }
     close_all(live);
@@ -266,7 +266,7 @@ enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndt
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &wanted, &before); /* first: all threads inherit it */
+    pthread_sigmask(SIG_BLOCK, &wanted, &before); /* before any thread starts: all inherit it */
     const int signals = signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals < 0)
         return ndt_fail(err, NDT_ERR_IO, "signalfd: %s", strerror(errno));

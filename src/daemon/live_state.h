@@ -1,4 +1,4 @@
-/* Private to the live daemon: all its parts, as the main thread has them. */
+/* Private to the live daemon: its parts. Used by the main thread. */
 #ifndef NDTD_LIVE_STATE_H
 #define NDTD_LIVE_STATE_H
 
@@ -18,7 +18,7 @@ struct ndtd_live {
     double start_us;
     int stop_requested;
     int recording;
-    char needs_restart[RESTART_NAMES]; /* what the last reload could not change */
+    char needs_restart[RESTART_NAMES]; /* options that the last reload could not change */
 
     struct ndtd_endpoints endpoints;
     struct ndtd_sockets *sockets;
@@ -29,7 +29,7 @@ struct ndtd_live {
     struct ndtd_worker *worker;
     struct ndtd_receiver *receiver;
     struct ndtd_control *control;
-    /* Reads the configuration again and publishes the new settings. */
+    /* Reads the configuration and publishes a new settings snapshot. */
     enum ndt_status (*reload)(struct ndtd_live *live, struct ndt_error *err);
 };
 

@@ -1,4 +1,5 @@
-/* ndtd: the program. Everything it does is in the library; here are only the choice and the exit code. */
+/** @file
+ * @brief The program ndtd: dispatches to the library and maps its status to an exit code. */
 #include <signal.h>
 #include <stdio.h>
 

@@ -128,7 +128,7 @@ expect 2 "map.pcd:[0-9]+: " --check-config --config map.pcd
 # Addresses of sockets: checked without binding them.
 expect 2 'tcp://0.0.0.0:7000: other machines can reach it' --check-config --set sockets.scans=tcp://0.0.0.0:7000
 expect 2 'ipc://: a path is missing' --check-config --set sockets.poses=ipc://
-expect 2 "'carrier://pigeon' is no address of a socket" --check-config --set sockets.control=carrier://pigeon
+expect 2 "'carrier://pigeon' is not the address of a socket" --check-config --set sockets.control=carrier://pigeon
 expect 2 'CURVE needs .*the list of clients is missing' --check-config --set sockets.server_secret_key_file=server.secret
 expect 0 "" --check-config --set sockets.scans=tcp://127.0.0.1:7000 --set sockets.poses=ipc:///tmp/x/poses
 

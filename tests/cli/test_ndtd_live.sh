@@ -76,17 +76,17 @@ refuse 2 "rt.cpus: '1-' is not a list of cores" -c ndtd.yaml --set rt.cpus=1-
 
 # Signals, and the configuration again.
 start -c ndtd.yaml
-grep -q 'no map yet' log || fail "it does not say that there is no map: $(cat log)"
+grep -q '; no map' log || fail "it does not say that there is no map: $(cat log)"
 for name in scans poses control; do
     [ "$(stat -c %a $name.ipc)" = 600 ] || fail "$name.ipc has mode $(stat -c %a $name.ipc)"
 done
 refuse 3 'in use' -c ndtd.yaml
 printf 'live: {budget_ms: 50, queue_depth: 4}\n' >>ndtd.yaml
 kill -HUP "$pid"
-await 'read again; these need a restart: live.queue_depth'
+await 'reloaded; these need a restart: live.queue_depth'
 printf 'nonsense: 1\n' >>ndtd.yaml
 kill -HUP "$pid"
-await "stays as it was: ndtd.yaml:[0-9]+: 'nonsense' is not an option"
+await "is unchanged: ndtd.yaml:[0-9]+: 'nonsense' is not an option"
 sed -i '/nonsense/d' ndtd.yaml
 end TERM
 [ -z "$(ls ./*.ipc 2>/dev/null)" ] || fail "sockets were left: $(ls ./*.ipc)"

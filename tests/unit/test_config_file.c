@@ -91,7 +91,7 @@ START_TEST(unknown_names_get_the_nearest)
     must_refuse("\n\nresolution: 3\n", "a.yaml:3: 'resolution' is not an option; did you mean 'ndt.resolution'?");
     must_refuse("nope:\n  what: 1\n", "a.yaml:2: 'nope.what' is not an option");
     must_refuse("nope: 1\n", "a.yaml:1: 'nope' is not an option");
-    must_refuse("? {a: b}\n: 1\n", "a.yaml:1: a key that is not a plain word");
+    must_refuse("? {a: b}\n: 1\n", "a.yaml:1: a key that is not a scalar");
 }
 END_TEST
 
@@ -124,8 +124,8 @@ END_TEST
 
 START_TEST(what_is_not_ours_is_refused)
 {
-    must_refuse("- a\n- b\n", "a.yaml:1: sections and options are wanted, not a list");
-    must_refuse("word\n", "a.yaml:1: sections and options are wanted, not a single value");
+    must_refuse("- a\n- b\n", "a.yaml:1: expected sections and options, not a list");
+    must_refuse("word\n", "a.yaml:1: expected sections and options, not a single value");
     must_refuse("ndt: {max_iterations: 3}\n---\nndt: {max_iterations: 4}\n", "a.yaml:2: a second document");
     must_refuse("ndt: &a {max_iterations: 3}\ncpu: *a\n", "a.yaml:2: alias '*a'");
     must_refuse("/**:\n  parameters:\n    ndt: {}\n", "a.yaml:2: 'parameters' under '/**'");

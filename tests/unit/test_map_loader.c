@@ -635,7 +635,7 @@ START_TEST(test_limits)
     start(1);
     load("tiles", (const double[2]){NAN, 0});
     struct ndtd_map_loader_status status = settle();
-    expect_failure(&status, "is no position", 0);
+    expect_failure(&status, "is not a valid position", 0);
     load("tiles", NULL); /* more than fit, while the thread is busy with the first: refused, and said */
     for (int i = 0; i < 4000; i++)
         ndtd_map_loader_add_tile(loader, temp_path(tile_name(0, 0)));

@@ -66,13 +66,13 @@ START_TEST(test_addresses)
         {"tcp://localhost:5555", NULL},
         {"tcp://[::1]:5555", NULL},
         {"inproc://x", NULL},
-        {"", "is no address"},
-        {"/run/ndtd/scans", "is no address"},
-        {"udp://127.0.0.1:1", "is no address"},
+        {"", "is not the address"},
+        {"/run/ndtd/scans", "is not the address"},
+        {"udp://127.0.0.1:1", "is not the address"},
         {"ipc://", "a path is missing"},
         {"ipc://@", "a path is missing"},
-        {"ipc://*", "found by nobody"},
-        {"ipc:///run/", "is a folder"},
+        {"ipc://*", "cannot be found by clients"},
+        {"ipc:///run/", "is a directory"},
         {"ipc:///"
          "12345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678",
          NULL},
@@ -82,14 +82,14 @@ START_TEST(test_addresses)
          "at most 107"},
         {"tcp://127.0.0.1", "is not tcp://HOST:PORT"},
         {"tcp://:5555", "is not tcp://HOST:PORT"},
-        {"tcp://127.0.0.1:", "is no port"},
-        {"tcp://127.0.0.1:0", "is no port"},
-        {"tcp://127.0.0.1:65536", "is no port"},
-        {"tcp://127.0.0.1:-1", "is no port"},
-        {"tcp://127.0.0.1:x", "is no port"},
-        {"tcp://::1:5555", "in brackets"},
-        {"tcp://[::g]:5555", "is no IPv6 address"},
-        {"tcp://127.0.0.1:5555\n", "cannot be printed"},
+        {"tcp://127.0.0.1:", "is not a port"},
+        {"tcp://127.0.0.1:0", "is not a port"},
+        {"tcp://127.0.0.1:65536", "is not a port"},
+        {"tcp://127.0.0.1:-1", "is not a port"},
+        {"tcp://127.0.0.1:x", "is not a port"},
+        {"tcp://::1:5555", "needs brackets"},
+        {"tcp://[::g]:5555", "is not an IPv6 address"},
+        {"tcp://127.0.0.1:5555\n", "non-printable byte"},
         {"tcp://*:5555", "without keys"},
         {"tcp://0.0.0.0:5555", "without keys"},
         {"tcp://128.0.0.1:5555", "without keys"},
@@ -120,7 +120,7 @@ START_TEST(test_limits)
     endpoint = ipc("s");
     endpoint.max_message_bytes = -1;
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_ARGUMENT);
-    says("is no bound");
+    says("is not positive");
     endpoint = ipc("s");
     endpoint.ipc_mode = 0777;
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_ARGUMENT);
@@ -232,11 +232,11 @@ START_TEST(test_ipc_refusals)
     struct ndtd_endpoint endpoint = ipc("file");
     temp_text("file", "precious");
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_IO);
-    says("is no socket");
+    says("is not a socket");
     ck_assert(temp_exists(temp_path("file")));
     endpoint = ipc("nosuch/s");
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_IO);
-    says("cannot open its folder");
+    says("cannot open its directory");
     says("nosuch");
 }
 END_TEST
@@ -371,10 +371,10 @@ START_TEST(test_key_files)
     ndtd_client_list_free(&list);
     temp_text("bad", KEY_A "\n" KEY_B "x\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("bad"), &err), NDT_ERR_FORMAT);
-    says("bad:2: is no Z85 key");
+    says("bad:2: is not a Z85 key");
     temp_text("empty", "# nobody\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("empty"), &err), NDT_ERR_FORMAT);
-    says("nobody could connect");
+    says("no client could connect");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("nosuch"), &err), NDT_ERR_IO);
     temp_text("key", KEY_A "\n");
     ck_assert_int_eq(chmod(temp_path("key"), 0644), 0);
@@ -384,7 +384,7 @@ START_TEST(test_key_files)
     ck_assert_int_eq(ndtd_key_read(temp_path("good"), 0, key, &err), NDT_ERR_FORMAT);
     says("good:4: a second key");
     ck_assert_int_eq(ndtd_key_read(temp_path("empty"), 0, key, &err), NDT_ERR_FORMAT);
-    says("there is no key");
+    says("contains no key");
 }
 END_TEST
 
