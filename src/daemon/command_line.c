@@ -133,7 +133,7 @@ static enum ndt_status next_flag(struct found *out, int *at, int argc, char **ar
     if (!out->value && *at < argc)
         out->value = argv[(*at)++];
     if (!out->value || !*out->value)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s wants %s", out->flag->name, out->flag->argument);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s needs %s", out->flag->name, out->flag->argument);
     return NDT_OK;
 }
 
@@ -147,7 +147,7 @@ static enum ndt_status take_count(char *at, const struct found *found, struct nd
                         found->value);
     uint64_t count = value;
     if (count == 0 && strcmp(found->flag->name, "--limit") == 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--limit: at least one scan");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--limit: at least one scan is required");
     memcpy(at, &count, sizeof(count));
     return NDT_OK;
 }
@@ -159,7 +159,7 @@ static enum ndt_status take_flag(struct ndtd_command *command, const struct foun
     char *at = (char *)command + flag->offset;
     if (flag->kind == ACTION) {
         if (command->action != NDTD_NO_ACTION)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s do not go together", command->action_flag,
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s cannot be combined", command->action_flag,
                             flag->name);
         command->action = flag->action;
         command->action_flag = flag->name;

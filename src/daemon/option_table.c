@@ -219,7 +219,7 @@ const struct ndtd_option ndtd_option_table[] = {
           "Radius of the map around the sensor")},
     {REAL("dynamic_map_loading.lidar_radius", lidar_radius_m, FIXED, 0, 100000, "m", "Added to that radius")},
 
-    {LABELS(NDTD_ENUM, "log.level", log_level, RELOAD, log_levels, "Messages of this level and above are logged")},
+    {LABELS(NDTD_ENUM, "log.level", log_level, RELOAD, log_levels, "Messages of this severity or higher are logged")},
     {INT("rt.priority", rt_priority, TUNE, 0, 99, "", "SCHED_FIFO priority of the matching threads; 0 = off")},
     {TEXT(NDTD_STRING, "rt.cpus", rt_cpus, TUNE, "Cores for the matching threads, such as 2,4-5; empty = any")},
     {BOOL("rt.lock_memory", rt_lock_memory, TUNE, "Lock the memory of the process (mlockall)")},

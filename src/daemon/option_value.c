@@ -39,7 +39,7 @@ static void format_real(double value, char *text, size_t size)
     int exponent = atoi(strchr(digits, 'e') + 1);
     if (exponent > -5 && exponent < 16)
         snprintf(text, size, "%.*f", precision > exponent ? precision - exponent : 1, value);
-    else /* YAML readers take "1e-06" for a word; "1.0e-06" is a number everywhere */
+    else /* some YAML readers treat "1e-06" as a string, but "1.0e-06" as a number */
         snprintf(text, size, "%.*e", precision > 1 ? precision : 1, value);
 }
 
@@ -70,7 +70,7 @@ static int is_whole(const char *item)
     return *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Sign and magnitude, so that both int and the whole of uint64_t fit. */
+/* Sign and magnitude, so that the ranges of int and uint64_t both fit. */
 static enum ndt_status parse_whole(const struct ndtd_option *option, const char *item, int *negative, uint64_t *out,
                                    struct ndt_error *err)
 {
@@ -123,7 +123,7 @@ static enum ndt_status store_whole(char *at, const struct ndtd_option *option, c
     enum ndt_status status = parse_whole(option, item, &negative, &magnitude, err);
     if (status != NDT_OK)
         return status;
-    /* The rows of the table keep min and max inside each type. */
+    /* The limits in the table are within the range of the type. */
     if (option->type == NDTD_INT) {
         int value = negative ? -(int)magnitude : (int)magnitude;
         memcpy(at, &value, sizeof(value));
@@ -201,7 +201,7 @@ static enum ndt_status check_shape(const struct ndtd_option *option, const struc
 {
     if (!is_list_type(option->type)) {
         if (value->is_list)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: one value is wanted, not a list", option->name);
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: expected one value, not a list", option->name);
         return NDT_OK;
     }
     if (option->type == NDTD_POSE && (value->count == 0 || value->count == 7))
@@ -261,7 +261,7 @@ enum ndt_status ndtd_option_set(struct ndtd_settings *settings, const struct ndt
     return NDT_OK;
 }
 
-/* The shortest text whose value, brought to memory, has the very bits found there. */
+/* The shortest text whose value, converted to the unit in memory, has the same bits. */
 static void format_scaled(const struct ndtd_option *option, double stored, char *text, size_t size)
 {
     double value = from_memory(option->scale, stored);

@@ -179,10 +179,10 @@ static void print_entry(FILE *file, const struct ndtd_option *option, const stru
 
 void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings)
 {
-    fprintf(file,
-            "# Every option of ndtd, as printed by `ndtd --print-config`. An option left out has its default.\n"
-            "# Names follow Autoware's ndt_scan_matcher where the option exists there; the whole may also\n"
-            "# stand under /**: ros__parameters:.\n");
+    fprintf(file, "# Every option of ndtd, as printed by `ndtd --print-config`. Options that are left out keep "
+                  "their defaults.\n"
+                  "# Names follow Autoware's ndt_scan_matcher where the option exists there; the sections may\n"
+                  "# also be nested under /**: ros__parameters:.\n");
     const char *before = "";
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
         const struct ndtd_option *option = &ndtd_option_table[i];

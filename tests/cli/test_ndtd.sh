@@ -93,10 +93,10 @@ expect 2 'nothing to do: give --map FILE\|DIR or -c FILE to run the daemon, or -
 expect 2 '--repaly is not known; did you mean .--replay.\?' --repaly x.bag
 expect 2 "'drive.bag' is not expected here" drive.bag
 expect 2 '-x is not known' -x
-expect 2 '--replay wants BAG' --replay
-expect 2 '--replay wants BAG' --replay=
+expect 2 '--replay needs BAG' --replay
+expect 2 '--replay needs BAG' --replay=
 expect 2 '--version takes no value' --version=1
-expect 2 '--replay and --print-config do not go together' --replay a.bag --print-config
+expect 2 '--replay and --print-config cannot be combined' --replay a.bag --print-config
 expect 2 '--threads is given twice' --threads 1 --threads 2 --print-config
 expect 2 '--out goes with --replay only' --print-config --out x
 expect 2 "--limit: 'many' is not a whole number" --replay a.bag --limit many
@@ -194,7 +194,7 @@ expect 3 'no/where.tum' --replay empty.bag --map map.pcd --out no/where.tum
 [ -z "$(ls poses.tum* timing.csv* summary.json* 2>/dev/null)" ] || fail "left behind: $(ls)"
 
 # Compiled maps.
-expect 2 'of what\? give --map' --compile-map a.ndtmap
+expect 2 'needs a map: give --map' --compile-map a.ndtmap
 expect 2 'the name has to end in .ndtmap' --compile-map a.map --map map.pcd
 expect 3 'missing.pcd: ' --compile-map a.ndtmap --map missing.pcd
 [ -e a.ndtmap ] && fail "a failed compilation left a.ndtmap"

@@ -1,4 +1,5 @@
-/* The YAML of the configuration file: what is taken, and one clear line with file and line for the rest. */
+/** @file
+ * @brief Tests of the configuration file: what is accepted, and one clear line with file and line for the rest. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ START_TEST(wrong_values_name_the_line)
     must_refuse("ndt:\n  max_iterations: many\n", "a.yaml:2: ndt.max_iterations: 'many' is not a whole number");
     must_refuse("ndt:\n  max_iterations: 0\n", "a.yaml:2: ndt.max_iterations: 0 is outside 1 .. 512");
     must_refuse("ndt:\n  levels: [4.0,\n    x]\n", "a.yaml:2: ndt.levels: 'x' is not a number");
-    must_refuse("ndt:\n  variant: [robust]\n", "a.yaml:2: ndt.variant: one value is wanted, not a list");
+    must_refuse("ndt:\n  variant: [robust]\n", "a.yaml:2: ndt.variant: expected one value, not a list");
     must_refuse("ndt:\n  variant:\n    a: 1\n", "a.yaml:3: ndt.variant: an option, not a section");
     must_refuse("ndt: 3\n", "a.yaml:1: 'ndt' is a section, not an option");
     must_refuse("ndt: [3]\n", "a.yaml:1: 'ndt' is not an option");
@@ -154,7 +155,7 @@ START_TEST(depth_and_size_are_bounded)
 }
 END_TEST
 
-/* No cut of a good file may crash or be taken for something else than text. */
+/* No truncation of a valid file may crash the parser. */
 START_TEST(every_cut_of_a_file_is_handled)
 {
     char *text = NULL;

@@ -1,4 +1,5 @@
-/* The option table: its defaults, its values, its errors, and the file that is generated from it. */
+/** @file
+ * @brief Tests of the option table: defaults, values, errors, and the generated configuration file. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -257,7 +258,7 @@ START_TEST(options_that_contradict_are_refused)
 }
 END_TEST
 
-/* Values that lie oddly in degrees or in binary come back with the same bits. */
+/* Values without a short form in degrees or in binary keep their bits. */
 START_TEST(printed_values_read_back_bit_equal)
 {
     const double odd[] = {0.1, 1.0 / 3, 2.9999999999999996, 1e-5, 123456.789012345678, 1e5, 0.00012};

@@ -1,4 +1,5 @@
-/* Sockets of the daemon: addresses, paths, ports, modes, keys. */
+/** @file
+ * @brief Tests of the daemon's sockets: addresses, paths, ports, modes, keys. */
 #include <signal.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -145,7 +146,7 @@ static long long max_bytes_of(void *socket)
     return value;
 }
 
-/* Whatever the type: bounded, not lingering, and silent peers are noticed. */
+/* Every type of socket is bounded, does not linger, and detects silent peers. */
 START_TEST(test_options)
 {
     static const int types[] = {ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER};
@@ -166,7 +167,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-/* The mode is the one asked for under any umask, and the file goes with the socket. */
+/* The mode is the requested one under any umask, and closing the socket removes the file. */
 START_TEST(test_modes)
 {
     static const mode_t masks[] = {0, 022, 077};
@@ -241,7 +242,7 @@ START_TEST(test_ipc_refusals)
 }
 END_TEST
 
-/* Another process has taken the path: it stays at close. */
+/* A path that another process has replaced remains after close. */
 START_TEST(test_ipc_taken_over)
 {
     void *bound;
@@ -311,7 +312,7 @@ START_TEST(test_localhost)
 }
 END_TEST
 
-/* A message beyond the limit never arrives and takes nobody else's with it. */
+/* A message beyond the limit is not received and does not affect other clients. */
 START_TEST(test_oversize)
 {
     void *socket;
