@@ -93,19 +93,14 @@ static void put_candidates(FILE *to, const struct ndtd_settings *settings)
         fprintf(to, "%s\n", ndtd_backend_candidate_name(&rows[i].candidate, name, sizeof(name)));
 }
 
-/* Whole sections: an option more than needed costs a measurement, one forgotten a wrong choice. */
 static void put_options(FILE *to, const struct ndtd_settings *settings)
 {
-    static const char *const sections[] = {
-        "backend.",         "cpu.", "cuda.", "ndt.", "preprocess.sample_count", "routing.max_threads",
-        "routing.limit_ms", "rt."};
     char value[VALUE_BYTES];
-    for (size_t i = 0; i < ndtd_option_count(); i++)
-        for (size_t k = 0; k < sizeof(sections) / sizeof(sections[0]); k++) {
-            const struct ndtd_option *option = ndtd_option_at(i);
-            if (!option->alias_of && strncmp(option->name, sections[k], strlen(sections[k])) == 0)
-                fprintf(to, "%s=%s\n", option->name, ndtd_option_format(settings, option, value, sizeof(value)));
-        }
+    for (size_t i = 0; i < ndtd_option_count(); i++) {
+        const struct ndtd_option *option = ndtd_option_at(i);
+        if (option->affects_autotune && !option->alias_of)
+            fprintf(to, "%s=%s\n", option->name, ndtd_option_format(settings, option, value, sizeof(value)));
+    }
 }
 
 uint64_t ndtd_autotune_key(const struct ndtd_settings *settings, uint64_t map_id)

@@ -23,7 +23,7 @@ static const double EARLIEST = 0.9, STOPPED = 3, PERIOD_PART = 0.2;
 static const double RECHECK_MOST_S = 3600;
 
 struct ndtd_autotuner {
-    struct ndtd_settings settings;
+    const struct ndtd_settings_snapshot *snapshot;
     struct ndtd_drift drift;
     double recheck_at_us, recheck_every_us;
 
@@ -35,6 +35,7 @@ struct ndtd_autotuner {
     int is_started;
     atomic_int is_ready, quit;
     /* The thread's while it runs, then the taker's. */
+    const struct ndtd_settings_snapshot *measured; /* in force when the measurement started */
     struct ndt_map *map;
     struct ndt_cloud scan;
     struct ndt_pose T_map_sensor;
@@ -97,21 +98,21 @@ static int was_disturbed(void *context)
 
 /* ---- find ---- */
 
-static int find_cached(const struct ndtd_autotuner *tuner, uint64_t key, struct ndtd_autotune_result *out)
+static int find_cached(const struct ndtd_settings *settings, uint64_t key, struct ndtd_autotune_result *out)
 {
     char path[PATH_BYTES];
     struct ndt_error err;
-    if (tuner->settings.autotune_cache != NDTD_CACHE_ON ||
+    if (settings->autotune_cache != NDTD_CACHE_ON ||
         ndtd_autotune_cache_path(path, sizeof(path), 0, &err) != NDT_OK)
         return 0;
-    return ndtd_autotune_cache_find(path, key, tuner->settings.budget_s * 1e6, out);
+    return ndtd_autotune_cache_find(path, key, settings->budget_s * 1e6, out);
 }
 
-static void store(const struct ndtd_autotuner *tuner, uint64_t key, const struct ndtd_autotune_result *tuned)
+static void store(const struct ndtd_settings *settings, uint64_t key, const struct ndtd_autotune_result *tuned)
 {
     char path[PATH_BYTES];
     struct ndt_error err;
-    if (tuner->settings.autotune_cache == NDTD_CACHE_OFF || tuned->choice.row < 0)
+    if (settings->autotune_cache == NDTD_CACHE_OFF || tuned->choice.row < 0)
         return;
     enum ndt_status status = ndtd_autotune_cache_path(path, sizeof(path), 1, &err);
     if (status == NDT_OK)
@@ -126,8 +127,8 @@ static int find(struct ndtd_autotuner *tuner, const struct ndtd_autotune_request
 {
     struct ndt_error err = {""};
     const double start_us = ndtd_now_us();
-    const uint64_t key = ndtd_autotune_key(&tuner->settings, request->map->id);
-    if (may_be_cached && find_cached(tuner, key, out)) {
+    const uint64_t key = ndtd_autotune_key(request->settings, request->map->id);
+    if (may_be_cached && find_cached(request->settings, key, out)) {
         out->took_us = ndtd_now_us() - start_us;
         return 1;
     }
@@ -139,15 +140,16 @@ static int find(struct ndtd_autotuner *tuner, const struct ndtd_autotune_request
                  out->row_count ? out->rows[0].why : "there is no backend");
     if (status != NDT_OK || out->choice.row < 0)
         return 0;
-    store(tuner, key, out);
+    store(request->settings, key, out);
     return 1;
 }
 
 int ndtd_autotuner_find(struct ndtd_autotuner *tuner, struct ndt_map *map, struct ndtd_autotune_result *out)
 {
+    const struct ndtd_settings *settings = &tuner->snapshot->settings;
     const struct ndtd_autotune_request request = {
-        .settings = &tuner->settings, .map = map, .time_us = tuner->settings.autotune_limit_s * 1e6};
-    return tuner->settings.autotune && find(tuner, &request, 1, out);
+        .settings = settings, .map = map, .time_us = settings->autotune_limit_s * 1e6};
+    return settings->autotune && find(tuner, &request, 1, out);
 }
 
 /* ---- beside the work ---- */
@@ -164,10 +166,11 @@ static void step_back(const struct ndtd_settings *settings)
 static void open_device(struct ndtd_autotuner *tuner)
 {
     const struct ndtd_backend_candidate *candidate = &tuner->tuned.rows[tuner->tuned.choice.row].candidate;
-    struct ndt_backend_config config = tuner->settings.compute;
+    const struct ndtd_settings *settings = &tuner->measured->settings;
+    struct ndt_backend_config config = settings->compute;
     const struct ndt_backend_ops *ops = ndtd_backend_candidate_config(candidate, &config);
     struct ndt_error err = {""};
-    if (!ops || ops == &ndt_cpu_backend || strcmp(tuner->settings.backend, "auto") != 0)
+    if (!ops || ops == &ndt_cpu_backend || strcmp(settings->backend, "auto") != 0)
         return;
     enum ndt_status status = ndt_backend_open_failover(&tuner->opened, candidate->backend, &config, &err);
     if (status == NDT_OK) /* the map is there already when it is told to use it */
@@ -187,14 +190,14 @@ static void *work(void *context)
     struct ndtd_autotuner *tuner = context;
     const int has_scan = tuner->scan.count > 0;
     const struct ndtd_autotune_request request = {
-        .settings = &tuner->settings,
+        .settings = &tuner->measured->settings,
         .map = tuner->map,
         .scan = has_scan ? &tuner->scan : NULL,
         .T_map_sensor = tuner->T_map_sensor,
         .time_us = BESIDE_US / 2,
         .gate = {.context = tuner, .wait = wait_until_quiet, .was_disturbed = was_disturbed}};
     ndtd_thread_name("ndt-route");
-    step_back(&tuner->settings);
+    step_back(&tuner->measured->settings);
     tuner->end_us = ndtd_now_us() + BESIDE_US;
     tuner->found = find(tuner, &request, !has_scan, &tuner->tuned);
     if (tuner->found)
@@ -218,7 +221,7 @@ void ndtd_autotuner_start(struct ndtd_autotuner *tuner, struct ndt_map *map, con
                           const struct ndt_pose *T_map_sensor)
 {
     struct ndt_error err;
-    if (tuner->is_started || !tuner->settings.autotune || !map)
+    if (tuner->is_started || !tuner->snapshot->settings.autotune || !map)
         return;
     tuner->scan.count = 0;
     if (scan && ndt_cloud_copy(&tuner->scan, scan, &err) != NDT_OK)
@@ -226,6 +229,7 @@ void ndtd_autotuner_start(struct ndtd_autotuner *tuner, struct ndt_map *map, con
     if (T_map_sensor)
         tuner->T_map_sensor = *T_map_sensor;
     tuner->map = ndt_map_retain(map);
+    ndtd_settings_snapshot_replace(&tuner->measured, tuner->snapshot);
     tuner->is_started = pthread_create(&tuner->thread, NULL, work, tuner) == 0;
     if (tuner->is_started)
         return;
@@ -272,15 +276,20 @@ int ndtd_autotuner_see(struct ndtd_autotuner *tuner, const struct ndtd_autotune_
     return 1;
 }
 
-enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out, const struct ndtd_settings *settings,
+void ndtd_autotuner_apply(struct ndtd_autotuner *tuner, const struct ndtd_settings_snapshot *snapshot)
+{
+    ndtd_settings_snapshot_replace(&tuner->snapshot, snapshot);
+}
+
+enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out, const struct ndtd_settings_snapshot *snapshot,
                                       struct ndt_error *err)
 {
     struct ndtd_autotuner *tuner = calloc(1, sizeof(*tuner));
     *out = tuner;
     if (!tuner)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the choice of what computes");
-    tuner->settings = *settings;
-    tuner->recheck_every_us = settings->recheck_s * 1e6;
+    tuner->snapshot = ndtd_settings_snapshot_acquire(snapshot);
+    tuner->recheck_every_us = snapshot->settings.recheck_s * 1e6;
     tuner->recheck_at_us = ndtd_now_us() + tuner->recheck_every_us;
     ndt_cloud_init(&tuner->scan);
     return NDT_OK;
@@ -295,5 +304,7 @@ void ndtd_autotuner_destroy(struct ndtd_autotuner *tuner)
     if (tuner->opened)
         tuner->opened->ops->close(tuner->opened);
     ndt_cloud_free(&tuner->scan);
+    ndtd_settings_snapshot_release(tuner->measured);
+    ndtd_settings_snapshot_release(tuner->snapshot);
     free(tuner);
 }

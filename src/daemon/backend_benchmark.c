@@ -16,7 +16,7 @@
 
 static const size_t sizes[] = {756, 1500, 5000, 20000, 100000};
 enum { SIZE_COUNT = sizeof(sizes) / sizeof(sizes[0]), ROUNDS = 20, LINE_BYTES = 2000 };
-/* Per size, this many times routing.limit_ms: somebody waits, but not for a start. */
+/* Per size, this many times autotune.limit_ms: somebody waits, but not for a start. */
 static const double PATIENCE = 2.5;
 
 /* Times [us]; NAN where there is no such part. */
@@ -299,7 +299,8 @@ static enum ndt_status tell_autotune(const struct ndtd_settings *settings, struc
                                      struct ndt_error *err)
 {
     struct ndtd_settings anew = *settings;
-    struct ndtd_autotuner *tuner;
+    const struct ndtd_settings_snapshot *snapshot = NULL;
+    struct ndtd_autotuner *tuner = NULL;
     struct ndtd_autotune_result *tuned = calloc(1, sizeof(*tuned));
     char line[LINE_BYTES];
     if (!tuned)
@@ -307,10 +308,13 @@ static enum ndt_status tell_autotune(const struct ndtd_settings *settings, struc
     anew.autotune = 1;
     if (anew.autotune_cache == NDTD_CACHE_ON)
         anew.autotune_cache = NDTD_CACHE_REFRESH;
-    enum ndt_status status = ndtd_autotuner_create(&tuner, &anew, err);
+    enum ndt_status status = ndtd_settings_snapshot_create(&snapshot, &anew, err);
+    if (status == NDT_OK)
+        status = ndtd_autotuner_create(&tuner, snapshot, err);
     if (status == NDT_OK && ndtd_autotuner_find(tuner, map, tuned))
         fprintf(report, "route: %s\n", ndtd_autotune_line(tuned, line, sizeof(line)));
     ndtd_autotuner_destroy(tuner);
+    ndtd_settings_snapshot_release(snapshot);
     free(tuned);
     return status;
 }
@@ -340,7 +344,7 @@ enum ndt_status ndtd_backend_benchmark(const struct ndtd_settings *settings, con
 {
     struct ndt_map *map = NULL;
     if (!*settings->map_path)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--calibrate: on which map? give --map FILE|DIR");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--autotune needs a map: give --map FILE|DIR");
     if (table && !ends_with(table, ".csv") && !ends_with(table, ".json"))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--table %.200s: the name has to end in .csv or .json", table);
     enum ndt_status status = ndt_map_load(&map, settings->map_path, &settings->map, err);

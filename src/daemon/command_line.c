@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "ndtd/config_file.h"
+#include "ndtd/log.h"
 #include "ndtd/nearest_name.h"
 #include "ndtd/options.h"
 
 enum flag_kind { ACTION, TEXT, COUNT, SWITCH, OPTION, SET };
 
 /* One flag. ACTION: `action`; TEXT (also of an action): const char * at `offset`; COUNT: uint64_t at `offset`;
- * SWITCH: int at `offset`; OPTION: the option it stands for. */
+ * SWITCH: int at `offset`; OPTION: the option that it sets. */
 struct flag {
     const char *name;
     const char *argument; /* NULL: takes none */
@@ -20,7 +21,8 @@ struct flag {
     enum ndtd_action action;
     size_t offset;
     const char *option;
-    enum ndtd_action only_for; /* makes sense with this action only; NDTD_NO_ACTION: with any */
+    enum ndtd_action only_for; /* valid with this action only; NDTD_NO_ACTION: with any */
+    const char *former_name;   /* accepted with a warning */
 };
 
 #define ACTS(member, act)   .kind = ACTION, .action = act, .offset = offsetof(struct ndtd_command, member)
@@ -32,65 +34,72 @@ struct flag {
 #define REPLAY_FILE(member) FILE_NAME(replay.files.member), .only_for = NDTD_REPLAY
 
 static const struct flag flags[] = {
-    {"--replay", "BAG", "Localise the scans of a bag and print a table", ACTS(replay.bag, NDTD_REPLAY)},
-    {"--compile-map", "OUT.ndtmap", "Save the map of --map as one file that opens at once",
+    {"--replay", "BAG", "Localise the scans of a bag and print a summary", ACTS(replay.bag, NDTD_REPLAY)},
+    {"--compile-map", "OUT.ndtmap", "Save the map of --map as one file that loads without building",
      ACTS(compiled, NDTD_COMPILE_MAP)},
-    {"--calibrate", NULL,
-     "Measure on the map, for 756 to 100000 points, what every backend and number of threads takes",
-     SHOWS(NDTD_AUTOTUNE)},
-    {"--make-keys", "PREFIX", "Make a pair of CURVE keys for tcp sockets: PREFIX.secret and PREFIX.public",
+    {"--autotune", NULL,
+     "Measure on the map, for 756 to 100000 points, how long every backend and thread count takes",
+     SHOWS(NDTD_AUTOTUNE), .former_name = "--calibrate"},
+    {"--make-keys", "PREFIX", "Create a CURVE key pair for tcp sockets: PREFIX.secret and PREFIX.public",
      ACTS(key_prefix, NDTD_MAKE_KEYS)},
     {"--print-config", NULL, "Print every option with its value, as a configuration file",
      SHOWS(NDTD_PRINT_CONFIG)},
-    {"--check-config", NULL, "Only check --config and --set", SHOWS(NDTD_CHECK_CONFIG)},
-    {"--list-backends", NULL, "What can compute, and whether it works here", SHOWS(NDTD_LIST_BACKENDS)},
-    {"-v", NULL, "With --list-backends: also what each would allocate", .kind = SWITCH,
+    {"--check-config", NULL, "Only check --config, --set and the socket addresses", SHOWS(NDTD_CHECK_CONFIG)},
+    {"--list-backends", NULL, "List the backends and whether they work here", SHOWS(NDTD_LIST_BACKENDS)},
+    {"-v", NULL, "With --list-backends: also the memory that each would allocate", .kind = SWITCH,
      .offset = offsetof(struct ndtd_command, verbose), .only_for = NDTD_LIST_BACKENDS},
-    {"--help", NULL, "This text", SHOWS(NDTD_HELP)},
-    {"--help-options", NULL, "Every option of the configuration, and the columns of --timing",
+    {"--help", NULL, "Print this text", SHOWS(NDTD_HELP)},
+    {"--help-options", NULL, "List every option of the configuration and the columns of --timing",
      SHOWS(NDTD_HELP_OPTIONS)},
-    {"--version", NULL, "The version", SHOWS(NDTD_SHOW_VERSION)},
+    {"--version", NULL, "Print the version", SHOWS(NDTD_SHOW_VERSION)},
 
-    {"--config", "FILE", "Configuration (YAML), also -c; without one of the above the daemon starts",
+    {"--config", "FILE", "Configuration (YAML), also -c; without one of the above the daemon runs",
      FILE_NAME(config)},
-    {"--set", "KEY=VALUE", "One option, such as ndt.levels=[2.0,1.0]; may be repeated", .kind = SET},
-    {"--map", "FILE|DIR", "map.path", OPTION_ROW("map.path")},
+    {"--set", "KEY=VALUE", "Set one option, such as ndt.levels=[2.0,1.0]; may be repeated", .kind = SET},
+    {"--map", "FILE|DIR", "map.path; without one of the above the daemon runs", OPTION_ROW("map.path")},
     {"--backend", "NAME", "backend.name", OPTION_ROW("backend.name")},
     {"--threads", "N", "cpu.threads", OPTION_ROW("cpu.threads")},
     {"--initial-pose", "POSE", "initial_pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
      OPTION_ROW("initial_pose")},
 
-    {"--table", "FILE", "With --calibrate: write the table to this file too (.csv or .json)", FILE_NAME(table),
+    {"--table", "FILE", "With --autotune: also write the table to this file (.csv or .json)", FILE_NAME(table),
      .only_for = NDTD_AUTOTUNE},
-    {"--record", "FILE", "The daemon writes all frames that come in to a new bag", LIVE_FILE(record)},
-    {"--skip", "N", "Leave out the first N scans; the start is then --initial-pose or the bag's truth",
+    {"--record", "FILE", "The daemon records all received frames to a new bag", LIVE_FILE(record)},
+    {"--skip", "N", "Skip the first N scans; the initial pose is then --initial-pose or the bag's ground truth",
      SCANS(replay.skip)},
     {"--limit", "N", "Stop after N scans", SCANS(replay.limit)},
     {"--out", "FILE", "Write the trajectory (TUM; KITTI when the name ends in .kitti)", REPLAY_FILE(poses)},
-    {"--timing", "FILE", "Write times and steps of every scan (.csv or .jsonl)", REPLAY_FILE(timing)},
-    {"--summary", "FILE", "Write the table as JSON", REPLAY_FILE(summary)},
-    {"--expect", "FILE", "Compare with an earlier --out or --summary, or 16 hexadecimal digits",
+    {"--timing", "FILE", "Write times and iterations of every scan (.csv or .jsonl)", REPLAY_FILE(timing)},
+    {"--summary", "FILE", "Write the summary as JSON", REPLAY_FILE(summary)},
+    {"--expect", "FILE", "Compare with an earlier --out or --summary file, or a hash of 16 hexadecimal digits",
      REPLAY_FILE(expect)},
     {"--dump-derivatives", "FILE",
-     "Write Jacobians, Hessians and terms of one scan (.csv); needs a backend that keeps them",
-     FILE_NAME(replay.dump), .only_for = NDTD_REPLAY},
-    {"--dump-scan", "SEQ", "Of the scan with this number (0)", SCANS(replay.dump_scan)},
-    {"--dump-iteration", "N", "At this iteration of its last pass (0)", SCANS(replay.dump_iteration)},
+     "Write Jacobians, Hessians and terms of one scan (.csv); the backend has to keep them", FILE_NAME(replay.dump),
+     .only_for = NDTD_REPLAY},
+    {"--dump-scan", "SEQ", "With --dump-derivatives: sequence number of the scan (0)", SCANS(replay.dump_scan)},
+    {"--dump-iteration", "N", "With --dump-derivatives: iteration of its last pass (0)",
+     SCANS(replay.dump_iteration)},
 };
 enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
 
 /* A flag as found in argv. */
 struct found {
     const struct flag *flag;
+    int is_former; /* given by its former name */
     const char *value;
 };
+
+static int is_name(const char *name, const char *word, size_t length)
+{
+    return name && strlen(name) == length && strncmp(name, word, length) == 0;
+}
 
 static const struct flag *find_flag(const char *word, size_t length)
 {
     if (strcmp(word, "-c") == 0)
         return find_flag("--config", strlen("--config"));
     for (size_t i = 0; i < FLAG_COUNT; i++)
-        if (strlen(flags[i].name) == length && strncmp(flags[i].name, word, length) == 0)
+        if (is_name(flags[i].name, word, length) || is_name(flags[i].former_name, word, length))
             return &flags[i];
     return NULL;
 }
@@ -108,7 +117,7 @@ static enum ndt_status unknown_flag(const char *word, struct ndt_error *err)
     return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s is not known%s", word, hint);
 }
 
-/* Takes the flag at *at and its value, which stands after '=' or in the next word; moves *at past both. */
+/* Reads the flag at *at and its value, after '=' or in the next word; moves *at past both. */
 static enum ndt_status next_flag(struct found *out, int *at, int argc, char **argv, struct ndt_error *err)
 {
     const char *word = argv[(*at)++];
@@ -117,12 +126,14 @@ static enum ndt_status next_flag(struct found *out, int *at, int argc, char **ar
     out->value = equals ? equals + 1 : NULL;
     if (!out->flag)
         return unknown_flag(word, err);
+    const size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    out->is_former = is_name(out->flag->former_name, word, length);
     if (!out->flag->argument)
         return equals ? ndt_fail(err, NDT_ERR_ARGUMENT, "%s takes no value", out->flag->name) : NDT_OK;
     if (!out->value && *at < argc)
         out->value = argv[(*at)++];
     if (!out->value || !*out->value)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s wants %s", out->flag->name, out->flag->argument);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s needs %s", out->flag->name, out->flag->argument);
     return NDT_OK;
 }
 
@@ -136,19 +147,19 @@ static enum ndt_status take_count(char *at, const struct found *found, struct nd
                         found->value);
     uint64_t count = value;
     if (count == 0 && strcmp(found->flag->name, "--limit") == 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--limit: at least one scan");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--limit: at least one scan is required");
     memcpy(at, &count, sizeof(count));
     return NDT_OK;
 }
 
-/* Everything but options, which have to wait for the configuration file. */
+/* Everything but options, which are set after the configuration file is read. */
 static enum ndt_status take_flag(struct ndtd_command *command, const struct found *found, struct ndt_error *err)
 {
     const struct flag *flag = found->flag;
     char *at = (char *)command + flag->offset;
     if (flag->kind == ACTION) {
         if (command->action != NDTD_NO_ACTION)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s do not go together", command->action_flag,
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s cannot be combined", command->action_flag,
                             flag->name);
         command->action = flag->action;
         command->action_flag = flag->name;
@@ -185,7 +196,7 @@ static enum ndt_status take_option(struct ndtd_settings *settings, const struct 
 static enum ndt_status first_pass(struct ndtd_command *command, int argc, char **argv,
                                   const struct flag **misplaced, struct ndt_error *err)
 {
-    int seen[FLAG_COUNT] = {0};
+    int seen[FLAG_COUNT] = {0}, has_map = 0;
     for (int at = 1; at < argc;) {
         struct found found;
         enum ndt_status status = next_flag(&found, &at, argc, argv, err);
@@ -193,10 +204,13 @@ static enum ndt_status first_pass(struct ndtd_command *command, int argc, char *
             return status;
         if (found.flag->kind != SET && seen[found.flag - flags]++)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "%s is given twice", found.flag->name);
+        if (found.is_former)
+            ndtd_log_always(NDTD_LOG_WARNING, "%s is called %s now", found.flag->former_name, found.flag->name);
         if ((status = take_flag(command, &found, err)) != NDT_OK)
             return status;
+        has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;
     }
-    if (command->action == NDTD_NO_ACTION && command->config)
+    if (command->action == NDTD_NO_ACTION && (command->config || has_map))
         command->action = NDTD_LIVE;
     for (size_t i = 0; i < FLAG_COUNT; i++)
         if (seen[i] && flags[i].only_for != NDTD_NO_ACTION && flags[i].only_for != command->action)
@@ -258,13 +272,14 @@ static enum ndt_status check_action(const struct ndtd_command *command, const st
                                     struct ndt_error *err)
 {
     if (command->action == NDTD_NO_ACTION)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "nothing to do: give -c FILE to run the daemon, or --replay BAG; see --help");
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "nothing to do: give --map FILE|DIR or -c FILE to run the daemon, or --replay BAG; see --help");
     if (misplaced)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with %s only", misplaced->name,
                         misplaced->only_for == NDTD_LIVE       ? "the daemon"
                         : misplaced->only_for == NDTD_REPLAY   ? "--replay"
-                        : misplaced->only_for == NDTD_AUTOTUNE ? "--calibrate"
+                        : misplaced->only_for == NDTD_AUTOTUNE ? "--autotune"
                                                                : "--list-backends");
     return NDT_OK;
 }
@@ -291,11 +306,11 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
 
 void ndtd_command_help(FILE *file)
 {
-    fprintf(file, "ndtd " NDT_VERSION ": LiDAR scans in, poses out\n\n"
-                  "usage: ndtd -c FILE [--map FILE|DIR] [--record FILE] [--set KEY=VALUE]...     (the daemon)\n"
+    fprintf(file, "ndtd " NDT_VERSION ": LiDAR localisation by NDT scan matching\n\n"
+                  "usage: ndtd --map FILE|DIR [-c FILE] [--record FILE] [--set KEY=VALUE]...     (the daemon)\n"
                   "       ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]... [FLAGS]\n"
                   "       ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE] [--set KEY=VALUE]...\n"
-                  "       ndtd --calibrate --map FILE|DIR [--table FILE] [--config FILE] [--set KEY=VALUE]...\n"
+                  "       ndtd --autotune --map FILE|DIR [--table FILE] [--config FILE] [--set KEY=VALUE]...\n"
                   "       ndtd --print-config | --check-config | --list-backends | --help-options | --version\n"
                   "       ndtd --make-keys PREFIX\n\n");
     for (size_t i = 0; i < FLAG_COUNT; i++) {
@@ -303,11 +318,12 @@ void ndtd_command_help(FILE *file)
         snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument ? flags[i].argument : "");
         fprintf(file, "  %-26s %s\n", left, flags[i].help);
     }
-    fprintf(file,
-            "\nThe daemon ends with SIGTERM, once every scan that came in is answered; SIGHUP reads the "
-            "configuration again.\n"
-            "A damaged bag is replayed up to its last whole record, with a warning. Scans that cannot be decoded\n"
-            "are counted and answered `rejected`. Output files appear whole, or not at all.\n"
-            "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
-            "(also when no scan could be read).\n");
+    fprintf(
+        file,
+        "\nThe daemon runs with a map or a configuration file, and sockets in the runtime directory unless\n"
+        "configured. SIGTERM ends it after every received scan is answered; SIGHUP reloads the configuration.\n"
+        "A damaged bag is replayed up to its last complete record, with a warning. Scans that cannot be decoded\n"
+        "are counted and answered `rejected`. Output files are complete or absent.\n"
+        "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
+        "(also when no scan could be read).\n");
 }

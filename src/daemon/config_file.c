@@ -36,7 +36,8 @@ static enum ndt_status next_event(struct config_reader *reader, yaml_event_t *ev
     }
     reader->line = event->start_mark.line + 1;
     if (event->type == YAML_ALIAS_EVENT) {
-        enum ndt_status status = refuse(reader, "alias '*%.40s': aliases are not taken", event->data.alias.anchor);
+        enum ndt_status status =
+            refuse(reader, "alias '*%.40s': aliases are not accepted", event->data.alias.anchor);
         yaml_event_delete(event);
         return status;
     }
@@ -49,13 +50,13 @@ static const char *scalar_text(const yaml_event_t *event)
     return strlen(text) == event->data.scalar.length ? text : NULL; /* NULL: holds a zero byte */
 }
 
-/* prefix + "." + key; the wrapping of ROS parameter files leaves no trace in the name. */
+/* prefix + "." + key; the outer sections of ROS parameter files are not part of the name. */
 static enum ndt_status join_name(const struct config_reader *reader, const char *prefix, const char *key,
                                  char *name)
 {
     if (strcmp(prefix, "/**") == 0) {
         if (strcmp(key, "ros__parameters") != 0)
-            return refuse(reader, "'%.60s' under '/**', where only ros__parameters can stand", key);
+            return refuse(reader, "'%.60s' under '/**', where only ros__parameters is allowed", key);
         name[0] = '\0';
         return NDT_OK;
     }
@@ -65,14 +66,17 @@ static enum ndt_status join_name(const struct config_reader *reader, const char 
     return NDT_OK;
 }
 
+static int is_in_section(const char *name, const char *section)
+{
+    const size_t length = strlen(section);
+    return name && strncmp(name, section, length) == 0 && name[length] == '.';
+}
+
 static int is_section(const char *name)
 {
-    size_t length = strlen(name);
-    for (size_t i = 0; i < ndtd_option_count(); i++) {
-        const char *full = ndtd_option_at(i)->name;
-        if (strncmp(full, name, length) == 0 && full[length] == '.')
+    for (size_t i = 0; i < ndtd_option_count(); i++)
+        if (is_in_section(ndtd_option_at(i)->name, name) || is_in_section(ndtd_option_at(i)->former_name, name))
             return 1;
-    }
     return 0;
 }
 
@@ -90,7 +94,7 @@ static enum ndt_status mark_as_set(struct config_reader *reader, const struct nd
 static enum ndt_status set_option(struct config_reader *reader, const char *name, const struct ndtd_value *value)
 {
     struct ndt_error why;
-    const struct ndtd_option *option = ndtd_option_find(name);
+    const struct ndtd_option *option = ndtd_option_resolve(name);
     if (!option) {
         if (!value->is_list && is_section(name))
             return *value->items[0] ? refuse(reader, "'%s' is a section, not an option", name) : NDT_OK;
@@ -144,7 +148,7 @@ static enum ndt_status read_list(struct config_reader *reader, const char *name)
 
 static enum ndt_status read_section(struct config_reader *reader, const char *prefix, int depth);
 
-/* What stands behind a key. */
+/* Reads the value of a key. */
 static enum ndt_status read_value(struct config_reader *reader, const char *name, int depth)
 {
     yaml_event_t event;
@@ -176,7 +180,7 @@ static enum ndt_status read_section(struct config_reader *reader, const char *pr
             return status;
         int done = event.type == YAML_MAPPING_END_EVENT;
         if (!done && (event.type != YAML_SCALAR_EVENT || !scalar_text(&event)))
-            status = refuse(reader, "a key that is not a plain word");
+            status = refuse(reader, "a key that is not a scalar");
         else if (!done)
             status = join_name(reader, prefix, scalar_text(&event), name);
         yaml_event_delete(&event);
@@ -194,7 +198,7 @@ static enum ndt_status read_root(struct config_reader *reader, const yaml_event_
         return read_section(reader, "", 1);
     if (event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0)
         return NDT_OK;
-    return refuse(reader, "sections and options are wanted, not a %s",
+    return refuse(reader, "expected sections and options, not a %s",
                   event->type == YAML_SCALAR_EVENT ? "single value" : "list");
 }
 

@@ -21,16 +21,16 @@ struct ndtd_control {
     struct ndtd_worker_timing *timings; /* NDTD_TIMINGS_KEPT */
 };
 
-/* What an operation does, which may fail, and what it then tells; either may be missing. */
+/* An operation acts, which may fail, then writes the content of its reply. Either may be NULL. */
 struct operation {
     enum ndt_status (*act)(struct ndtd_live *live, const struct ndt_request_message *request,
                            struct ndt_error *err);
-    void (*tell)(struct ndtd_control *control, struct ndtd_live *live, const struct ndt_request_message *request,
-                 struct ndt_reply_writer *writer);
+    void (*write)(struct ndtd_control *control, struct ndtd_live *live, const struct ndt_request_message *request,
+                  struct ndt_reply_writer *writer);
 };
 
-static void tell_hello(struct ndtd_control *control, struct ndtd_live *live,
-                       const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
+                        const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
     (void)control, (void)request;
     ndt_reply_text(writer, "name", "ndtd");
@@ -40,11 +40,11 @@ static void tell_hello(struct ndtd_control *control, struct ndtd_live *live,
     for (int op = 0; op < NDT_OP_COUNT; op++)
         ndt_reply_text(writer, NULL, ndt_operation_name((enum ndt_operation)op));
     ndt_reply_close(writer);
-    ndt_reply_text(writer, "scans", live->scans_endpoint.address);
-    ndt_reply_text(writer, "poses", live->poses_endpoint.address);
+    ndt_reply_text(writer, "scans", live->endpoints.scans.address);
+    ndt_reply_text(writer, "poses", live->endpoints.poses.address);
 }
 
-static void tell_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
+static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndtd_map_loader_status map;
     ndtd_map_loader_status(live->loader, &map);
@@ -62,7 +62,7 @@ static void tell_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_close(writer);
 }
 
-static void tell_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
+static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     const struct ndtd_queue_counters queue = ndtd_queue_counters(live->queue);
     const struct ndtd_receiver_counters in = ndtd_receiver_counters(live->receiver);
@@ -90,7 +90,7 @@ static void tell_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_close(writer);
 }
 
-static void tell_candidates(const struct ndtd_autotune_result *tuned, struct ndt_reply_writer *writer)
+static void write_candidates(const struct ndtd_autotune_result *tuned, struct ndt_reply_writer *writer)
 {
     char name[80];
     ndt_reply_open_array(writer, "measured");
@@ -109,8 +109,8 @@ static void tell_candidates(const struct ndtd_autotune_result *tuned, struct ndt
     ndt_reply_close(writer);
 }
 
-/* What computes, and why. */
-static void tell_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
+/* The backend in use and the measurements behind the choice. The key is part of the wire format. */
+static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndtd_autotune_result tuned;
     ndtd_worker_autotune_result(live->worker, &tuned);
@@ -127,14 +127,14 @@ static void tell_autotune(struct ndtd_live *live, struct ndt_reply_writer *write
         ndt_reply_real(writer, "budget_ms", tuned.budget_us * 1e-3);
         ndt_reply_uint(writer, "points", tuned.points);
         ndt_reply_int(writer, "measured_s", tuned.measured_s);
-        tell_candidates(&tuned, writer);
+        write_candidates(&tuned, writer);
     }
     ndt_reply_close(writer);
 }
 
-/* Dropped scans never reach the worker. */
-static void tell_outcomes(const struct ndtd_worker_status *worker, uint64_t dropped,
-                          struct ndt_reply_writer *writer)
+/* The queue counts dropped scans; they do not reach the worker. */
+static void write_outcomes(const struct ndtd_worker_status *worker, uint64_t dropped,
+                           struct ndt_reply_writer *writer)
 {
     ndt_reply_open_map(writer, "outcomes");
     for (int i = 0; i < NDT_OUTCOME_COUNT; i++)
@@ -143,8 +143,8 @@ static void tell_outcomes(const struct ndtd_worker_status *worker, uint64_t drop
     ndt_reply_close(writer);
 }
 
-/* Over the timings that are kept. */
-static void tell_latency(struct ndtd_control *control, struct ndtd_live *live, struct ndt_reply_writer *writer)
+/* Over the last NDTD_TIMINGS_KEPT scans. */
+static void write_latency(struct ndtd_control *control, struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndtd_samples latency = {0};
     const size_t count = ndtd_worker_timings(live->worker, control->timings, NDTD_TIMINGS_KEPT);
@@ -161,7 +161,7 @@ static void tell_latency(struct ndtd_control *control, struct ndtd_live *live, s
     ndtd_samples_free(&latency);
 }
 
-static void tell_pose(const struct ndtd_worker_status *worker, struct ndt_reply_writer *writer)
+static void write_pose(const struct ndtd_worker_status *worker, struct ndt_reply_writer *writer)
 {
     if (!worker->has_pose)
         return;
@@ -180,8 +180,8 @@ static const char *state_name(const struct ndtd_worker_status *worker)
     return worker->map_id == 0 ? "no_map" : worker->has_pose ? "localising" : "no_guess";
 }
 
-static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
-                        const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+static void write_status(struct ndtd_control *control, struct ndtd_live *live,
+                         const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
     struct ndtd_worker_status worker;
     (void)request;
@@ -190,18 +190,18 @@ static void tell_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_real(writer, "uptime_s", (ndtd_now_us() - live->start_us) * 1e-6);
     ndt_reply_text(writer, "state", state_name(&worker));
     ndt_reply_text(writer, "backend", worker.backend);
-    ndt_reply_uint(writer, "config_hash", live->config_hash);
+    ndt_reply_uint(writer, "config_hash", live->settings->hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);
     ndt_reply_uint(writer, "map_id", worker.map_id);
     ndt_reply_uint(writer, "scans", worker.scans);
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
-    tell_pose(&worker, writer);
-    tell_outcomes(&worker, ndtd_queue_counters(live->queue).dropped, writer);
-    tell_latency(control, live, writer);
-    tell_map(live, writer);
-    tell_flow(live, writer);
-    tell_autotune(live, writer);
+    write_pose(&worker, writer);
+    write_outcomes(&worker, ndtd_queue_counters(live->queue).dropped, writer);
+    write_latency(control, live, writer);
+    write_map(live, writer);
+    write_flow(live, writer);
+    write_autotune(live, writer);
 }
 
 static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request_message *request,
@@ -228,7 +228,7 @@ static enum ndt_status stop(struct ndtd_live *live, const struct ndt_request_mes
     return NDT_OK;
 }
 
-/* Loading takes its time and is carried out beside; status tells how it went. */
+/* Asynchronous: the map loader's thread loads it, and `status` reports the result. */
 static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request_message *request,
                                 struct ndt_error *err)
 {
@@ -267,14 +267,14 @@ static enum ndt_status reload(struct ndtd_live *live, const struct ndt_request_m
                               struct ndt_error *err)
 {
     (void)request;
-    return ndtd_live_reload(live, err);
+    return live->reload(live, err);
 }
 
-static void tell_reload(struct ndtd_control *control, struct ndtd_live *live,
-                        const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+static void write_reload(struct ndtd_control *control, struct ndtd_live *live,
+                         const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
     (void)control, (void)request;
-    ndt_reply_uint(writer, "config_hash", live->config_hash);
+    ndt_reply_uint(writer, "config_hash", live->settings->hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);
 }
 
@@ -295,9 +295,9 @@ static enum ndt_status stop_recording(struct ndtd_live *live, const struct ndt_r
     return ndtd_receiver_stop_recording(live->receiver, err);
 }
 
-/* One cell of a row as the column's type has it. */
-static void tell_cell(const struct ndtd_timing_column *column, const struct ndtd_scan_record *record,
-                      struct ndt_reply_writer *writer)
+/* One cell of a row, by the type of its column. */
+static void write_cell(const struct ndtd_timing_column *column, const struct ndtd_scan_record *record,
+                       struct ndt_reply_writer *writer)
 {
     const char *at = (const char *)record + column->in_scan.offset;
     int32_t narrow;
@@ -326,9 +326,9 @@ static void tell_cell(const struct ndtd_timing_column *column, const struct ndtd
     }
 }
 
-/* Rows with the columns of --timing, and two that only live scans have. */
-static void tell_timings(struct ndtd_control *control, struct ndtd_live *live,
-                         const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+/* Rows with the columns of --timing, and two columns of the live daemon. */
+static void write_timings(struct ndtd_control *control, struct ndtd_live *live,
+                          const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
     const size_t wanted = request->count < NDTD_TIMINGS_KEPT ? request->count : NDTD_TIMINGS_KEPT;
     const size_t count = ndtd_worker_timings(live->worker, control->timings, wanted);
@@ -337,7 +337,7 @@ static void tell_timings(struct ndtd_control *control, struct ndtd_live *live,
         ndt_reply_open_map(writer, NULL);
         for (size_t k = 0; k < ndtd_timing_column_count(); k++)
             if (ndtd_timing_column_at(k)->in_scan.source != NDTD_CELL_NONE)
-                tell_cell(ndtd_timing_column_at(k), &control->timings[i].record, writer);
+                write_cell(ndtd_timing_column_at(k), &control->timings[i].record, writer);
         ndt_reply_real(writer, "latency_us", control->timings[i].latency_us);
         ndt_reply_uint(writer, "queue_depth", control->timings[i].queue_depth);
         ndt_reply_close(writer);
@@ -354,8 +354,8 @@ static enum ndt_status shut_down(struct ndtd_live *live, const struct ndt_reques
 }
 
 static const struct operation operations[NDT_OP_COUNT] = {
-    [NDT_OP_HELLO] = {NULL, tell_hello},
-    [NDT_OP_STATUS] = {NULL, tell_status},
+    [NDT_OP_HELLO] = {NULL, write_hello},
+    [NDT_OP_STATUS] = {NULL, write_status},
     [NDT_OP_INITIAL_POSE] = {set_pose, NULL},
     [NDT_OP_START] = {start, NULL},
     [NDT_OP_STOP] = {stop, NULL},
@@ -363,14 +363,14 @@ static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_UNLOAD_MAP] = {unload_map, NULL},
     [NDT_OP_LOAD_TILE] = {load_tile, NULL},
     [NDT_OP_UNLOAD_TILE] = {unload_tile, NULL},
-    [NDT_OP_RELOAD] = {reload, tell_reload},
+    [NDT_OP_RELOAD] = {reload, write_reload},
     [NDT_OP_START_RECORDING] = {start_recording, NULL},
     [NDT_OP_STOP_RECORDING] = {stop_recording, NULL},
-    [NDT_OP_TIMINGS] = {NULL, tell_timings},
+    [NDT_OP_TIMINGS] = {NULL, write_timings},
     [NDT_OP_SHUTDOWN] = {shut_down, NULL},
 };
 
-/* The encoded reply to one request is in control->reply afterwards; empty only without memory. */
+/* Leaves the encoded reply in control->reply, empty only when memory is exhausted. */
 static void answer(struct ndtd_control *control, struct ndtd_live *live, const uint8_t *data, size_t size)
 {
     struct ndt_request_message request = {0};
@@ -382,13 +382,13 @@ static void answer(struct ndtd_control *control, struct ndtd_live *live, const u
     if (operation && operation->act)
         status = operation->act(live, &request, &err);
     ndt_reply_begin(&writer, &control->reply, id, status == NDT_OK ? NULL : err.text);
-    if (status == NDT_OK && operation && operation->tell)
-        operation->tell(control, live, &request, &writer);
+    if (status == NDT_OK && operation && operation->write)
+        operation->write(control, live, &request, &writer);
     if (ndt_reply_finish(&writer, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_ERROR, "a request could not be answered: %s", err.text);
 }
 
-/* All parts of one message; returns how many there were, of which `PARTS` are kept. 0: nothing waits. */
+/* Receives all parts of one message and keeps the first PARTS. Returns their number; 0: no message. */
 static int receive(void *socket, zmq_msg_t parts[PARTS])
 {
     int count = 0, more = 1;
@@ -411,13 +411,13 @@ static void send_reply(struct ndtd_control *control, zmq_msg_t *identity, int de
 {
     const int flags = ZMQ_DONTWAIT;
     if (zmq_msg_send(identity, control->socket, flags | ZMQ_SNDMORE) < 0)
-        return; /* it has left */
+        return; /* the client has disconnected */
     if (delimiter && zmq_send(control->socket, "", 0, flags | ZMQ_SNDMORE) < 0)
         return;
     (void)zmq_send(control->socket, control->reply.data, control->reply.size, flags);
 }
 
-/* 0: nothing waits. */
+/* Returns 0 when no request is waiting. */
 static int serve_one(struct ndtd_control *control, struct ndtd_live *live)
 {
     zmq_msg_t parts[PARTS];
@@ -429,7 +429,7 @@ static int serve_one(struct ndtd_control *control, struct ndtd_live *live)
     if (count == (delimiter ? 3 : 2))
         answer(control, live, zmq_msg_data(body), zmq_msg_size(body));
     else
-        answer(control, live, NULL, 0); /* told as an empty request */
+        answer(control, live, NULL, 0); /* answered as an empty request */
     send_reply(control, &parts[0], delimiter);
     for (int i = 0; i < count && i < PARTS; i++)
         zmq_msg_close(&parts[i]);

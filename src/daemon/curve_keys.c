@@ -11,7 +11,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "ndtd/log.h"
+#include "socket_thread.h"
+
 enum { LINE_MAX_BYTES = 512 };
+
+/* ---- files ---- */
 
 static enum ndt_status write_key(const char *path, const char *key, mode_t mode, struct ndt_error *err)
 {
@@ -19,15 +24,15 @@ static enum ndt_status write_key(const char *path, const char *key, mode_t mode,
     const int size = snprintf(line, sizeof(line), "%.*s\n", NDTD_KEY_TEXT, key);
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
-        return errno == EEXIST ? ndt_fail(err, NDT_ERR_IO, "%s: exists already and is not overwritten", path)
-                               : ndt_fail(err, NDT_ERR_IO, "%s: cannot create it: %s", path, strerror(errno));
+        return errno == EEXIST ? ndt_fail(err, NDT_ERR_IO, "%s: exists and is not overwritten", path)
+                               : ndt_fail(err, NDT_ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
     errno = 0;
     int whole = write(fd, line, (size_t)size) == size && fsync(fd) == 0;
     const int failure = errno ? errno : EIO;
     if (close(fd) == 0 && whole)
         return NDT_OK;
     unlink(path);
-    return ndt_fail(err, NDT_ERR_IO, "%s: cannot write it: %s", path, strerror(failure));
+    return ndt_fail(err, NDT_ERR_IO, "%s: cannot be written: %s", path, strerror(failure));
 }
 
 enum ndt_status ndtd_make_keys(const char *prefix, struct ndt_error *err)
@@ -49,8 +54,8 @@ enum ndt_status ndtd_make_keys(const char *prefix, struct ndt_error *err)
     return status;
 }
 
-/* One line: 1 and the key, 0 for a comment or nothing, -1 for what is neither. '#' is a character of Z85, so a key
- * is looked for first. */
+/* Returns 1 and the key, 0 for a comment or an empty line, -1 for anything else. '#' is a character of Z85, so a
+ * key is tried first. */
 static int parse_line(char *line, char key[NDTD_KEY_TEXT + 1])
 {
     uint8_t bytes[NDTD_KEY_BYTES];
@@ -77,8 +82,8 @@ static enum ndt_status read_keys(const char *path, FILE *file, void *list,
         const int whole = strchr(line, '\n') || feof(file);
         const int kind = whole ? parse_line(line, key) : -1;
         if (kind < 0)
-            status =
-                ndt_fail(err, NDT_ERR_FORMAT, "%s:%u: is no Z85 key of %d characters", path, number, NDTD_KEY_TEXT);
+            status = ndt_fail(err, NDT_ERR_FORMAT, "%s:%u: is not a Z85 key of %d characters", path, number,
+                              NDTD_KEY_TEXT);
         else if (kind)
             status = take(list, key, err);
         if (status != NDT_OK && kind > 0)
@@ -87,7 +92,7 @@ static enum ndt_status read_keys(const char *path, FILE *file, void *list,
     explicit_bzero(line, sizeof(line));
     explicit_bzero(key, sizeof(key));
     if (status == NDT_OK && ferror(file))
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot read it: %s", path, strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
     return status;
 }
 
@@ -95,7 +100,7 @@ static enum ndt_status take_one(void *list, const char *key, struct ndt_error *e
 {
     char *out = list;
     if (*out)
-        return ndt_fail(err, NDT_ERR_FORMAT, "a second key in a file that holds one");
+        return ndt_fail(err, NDT_ERR_FORMAT, "a second key in a file that holds only one");
     memcpy(out, key, NDTD_KEY_TEXT + 1);
     return NDT_OK;
 }
@@ -105,14 +110,14 @@ static enum ndt_status open_keys(const char *path, int secret, FILE **file, stru
     struct stat info;
     *file = fopen(path, "re");
     if (!*file)
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot open it: %s", path, strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     const int known = fstat(fileno(*file), &info) == 0;
     if (known && S_ISREG(info.st_mode) && !(secret && (info.st_mode & S_IRWXO)))
         return NDT_OK;
     fclose(*file);
     if (known && S_ISREG(info.st_mode))
-        return ndt_fail(err, NDT_ERR_IO, "%s: everybody can get at this secret key; chmod 600 it", path);
-    return ndt_fail(err, NDT_ERR_IO, "%s: is no regular file", path);
+        return ndt_fail(err, NDT_ERR_IO, "%s: other users can read this secret key; chmod 600 it", path);
+    return ndt_fail(err, NDT_ERR_IO, "%s: is not a regular file", path);
 }
 
 enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TEXT + 1], struct ndt_error *err)
@@ -125,7 +130,7 @@ enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TE
     status = read_keys(path, file, key, take_one, err);
     fclose(file);
     if (status == NDT_OK && !*key)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: there is no key in it", path);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no key", path);
     return status;
 }
 
@@ -152,7 +157,7 @@ enum ndt_status ndtd_client_list_read(struct ndtd_client_list *out, const char *
     status = read_keys(path, file, out, take_client, err);
     fclose(file);
     if (status == NDT_OK && out->count == 0)
-        status = ndt_fail(err, NDT_ERR_FORMAT, "%s: no key is in it, so nobody could connect", path);
+        status = ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no key, so no client could connect", path);
     if (status != NDT_OK)
         ndtd_client_list_free(out);
     return status;
@@ -170,4 +175,121 @@ int ndtd_client_list_has(const struct ndtd_client_list *list, const uint8_t key[
         if (memcmp(list->keys[i], key, NDTD_KEY_BYTES) == 0)
             return 1;
     return 0;
+}
+
+/* ---- authentication (ZAP) ---- */
+
+/* Message parts of a ZAP request, in order. */
+enum { VERSION, REQUEST_ID, DOMAIN, ADDRESS, IDENTITY, MECHANISM, CREDENTIALS, PARTS };
+
+struct ndtd_zap_handler {
+    void *socket;
+    struct ndtd_client_list clients;
+    struct ndtd_socket_thread thread;
+};
+
+static int is_text(zmq_msg_t *part, const char *text)
+{
+    return zmq_msg_size(part) == strlen(text) && memcmp(zmq_msg_data(part), text, strlen(text)) == 0;
+}
+
+/* Receives a whole request and returns its number of parts; parts beyond PARTS are dropped. */
+static int receive_request(void *socket, zmq_msg_t *parts)
+{
+    int count = 0, more = 1;
+    while (more) {
+        zmq_msg_t extra;
+        zmq_msg_t *part = count < PARTS ? &parts[count] : &extra;
+        if (part == &extra)
+            zmq_msg_init(&extra);
+        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) < 0)
+            return -1;
+        more = zmq_msg_more(part);
+        if (part == &extra)
+            zmq_msg_close(&extra);
+        count++;
+    }
+    return count;
+}
+
+static int may_connect(const struct ndtd_zap_handler *handler, zmq_msg_t *parts, char *key_text)
+{
+    if (!is_text(&parts[MECHANISM], "CURVE") || zmq_msg_size(&parts[CREDENTIALS]) != NDTD_KEY_BYTES)
+        return 0;
+    const uint8_t *key = zmq_msg_data(&parts[CREDENTIALS]);
+    zmq_z85_encode(key_text, key, NDTD_KEY_BYTES);
+    return ndtd_client_list_has(&handler->clients, key);
+}
+
+static void reply(void *socket, zmq_msg_t *request_id, int allowed, const char *user)
+{
+    const char *code = allowed ? "200" : "400", *text = allowed ? "OK" : "not in the list of clients";
+    zmq_send_const(socket, "1.0", 3, ZMQ_SNDMORE);
+    zmq_send(socket, zmq_msg_data(request_id), zmq_msg_size(request_id), ZMQ_SNDMORE);
+    zmq_send(socket, code, 3, ZMQ_SNDMORE);
+    zmq_send(socket, text, strlen(text), ZMQ_SNDMORE);
+    zmq_send(socket, user, strlen(user), ZMQ_SNDMORE);
+    zmq_send(socket, "", 0, 0);
+}
+
+static void answer(const struct ndtd_zap_handler *handler)
+{
+    zmq_msg_t parts[PARTS];
+    char key[NDTD_KEY_TEXT + 1] = "";
+    for (int i = 0; i < PARTS; i++)
+        zmq_msg_init(&parts[i]);
+    const int count = receive_request(handler->socket, parts);
+    if (count >= 0) {
+        const int allowed = count == PARTS && is_text(&parts[VERSION], "1.0") && may_connect(handler, parts, key);
+        if (!allowed)
+            ndtd_log(NDTD_LOG_WARNING, "a client at %.*s is refused: its key %s is not in the list of clients",
+                     (int)zmq_msg_size(&parts[ADDRESS]), (const char *)zmq_msg_data(&parts[ADDRESS]), key);
+        reply(handler->socket, &parts[REQUEST_ID], allowed, allowed ? key : "");
+    }
+    for (int i = 0; i < PARTS; i++)
+        zmq_msg_close(&parts[i]);
+}
+
+static void *run(void *argument)
+{
+    const struct ndtd_zap_handler *handler = argument;
+    while (ndtd_socket_thread_wait(&handler->thread, handler->socket))
+        answer(handler);
+    return NULL;
+}
+
+enum ndt_status ndtd_zap_start(struct ndtd_zap_handler **out, void *context, struct ndtd_client_list *clients,
+                               struct ndt_error *err)
+{
+    const int no_linger = 0;
+    struct ndtd_zap_handler *handler = calloc(1, sizeof(*handler));
+    if (!handler)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the ZAP handler");
+    enum ndt_status status = NDT_OK;
+    handler->socket = zmq_socket(context, ZMQ_REP);
+    if (!handler->socket || zmq_setsockopt(handler->socket, ZMQ_LINGER, &no_linger, sizeof(no_linger)) != 0 ||
+        zmq_bind(handler->socket, "inproc://zeromq.zap.01") != 0)
+        status = ndt_fail(err, NDT_ERR_IO, "ZAP handler: %s", zmq_strerror(errno));
+    handler->clients = *clients;
+    if (status == NDT_OK)
+        status = ndtd_socket_thread_start(&handler->thread, "ndt-keys", run, handler, err);
+    if (status != NDT_OK) {
+        if (handler->socket)
+            zmq_close(handler->socket);
+        free(handler);
+        return status;
+    }
+    *clients = (struct ndtd_client_list){NULL, 0};
+    *out = handler;
+    return NDT_OK;
+}
+
+void ndtd_zap_stop(struct ndtd_zap_handler *handler)
+{
+    if (!handler)
+        return;
+    ndtd_socket_thread_stop(&handler->thread);
+    zmq_close(handler->socket);
+    ndtd_client_list_free(&handler->clients);
+    free(handler);
 }

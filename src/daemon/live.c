@@ -12,11 +12,11 @@
 #include "ndtd/notify.h"
 #include "ndtd/realtime.h"
 #include "ndtd/runtime_dir.h"
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 #include "ndtd/stopwatch.h"
 #include "live_state.h"
 
-/* The main thread looks around this often; requests and signals wake it at once. */
+/* Longest wait of the main thread; requests and signals wake it at once. */
 enum { ROUND_MS = 200, CONTROL_MAX_BYTES = 65536 };
 
 static enum ndt_status open_result_sender(void *context, struct ndt_error *err)
@@ -38,42 +38,96 @@ static void close_result_sender(void *context)
 }
 
 static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct ndtd_settings *settings,
-                                    const char *address, const char *name, struct ndt_error *err)
+                                    const char *address, const char *name, int create, struct ndt_error *err)
 {
     *endpoint = (struct ndtd_endpoint){.high_water_mark = settings->high_water_mark,
                                        .max_message_bytes = (long long)settings->max_message_bytes,
                                        .ipc_mode = settings->ipc_mode == NDTD_MODE_0660 ? 0660 : 0600};
-    return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, 1, err);
+    return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, create, err);
 }
 
-static enum ndt_status set_endpoints(struct ndtd_live *live, struct ndt_error *err)
+/* create: makes the runtime directory where a default address needs it. */
+static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct ndtd_settings *settings, int create,
+                                     struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &live->settings;
-    enum ndt_status status = set_endpoint(&live->scans_endpoint, settings, settings->scans_address, "scans", err);
+    enum ndt_status status = set_endpoint(&out->scans, settings, settings->scans_address, "scans", create, err);
     if (status == NDT_OK)
-        status = set_endpoint(&live->poses_endpoint, settings, settings->poses_address, "poses", err);
+        status = set_endpoint(&out->poses, settings, settings->poses_address, "poses", create, err);
     if (status == NDT_OK)
-        status = set_endpoint(&live->control_endpoint, settings, settings->control_address, "control", err);
-    live->control_endpoint.max_message_bytes = CONTROL_MAX_BYTES;
+        status = set_endpoint(&out->control, settings, settings->control_address, "control", create, err);
+    out->control.max_message_bytes = CONTROL_MAX_BYTES;
+    return status;
+}
+
+static struct ndtd_security security_of(const struct ndtd_settings *settings)
+{
+    struct ndtd_security security;
+    strcpy(security.server_secret_key_file, settings->server_secret_key_file);
+    strcpy(security.allowed_clients_file, settings->allowed_clients_file);
+    return security;
+}
+
+enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    const struct ndtd_security security = security_of(settings);
+    struct ndtd_endpoints endpoints;
+    enum ndt_status status = set_endpoints(&endpoints, settings, 0, err);
+    if (status == NDT_OK)
+        status = ndtd_endpoint_check(&endpoints.scans, &security, err);
+    if (status == NDT_OK)
+        status = ndtd_endpoint_check(&endpoints.poses, &security, err);
+    if (status == NDT_OK)
+        status = ndtd_endpoint_check(&endpoints.control, &security, err);
     return status;
 }
 
 static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *err)
 {
-    struct ndtd_security security = {.server_secret_key_file = ""};
-    strcpy(security.server_secret_key_file, live->settings.server_secret_key_file);
-    strcpy(security.allowed_clients_file, live->settings.allowed_clients_file);
-    enum ndt_status status = set_endpoints(live, err);
+    const struct ndtd_settings *settings = &live->settings->settings;
+    const struct ndtd_security security = security_of(settings);
+    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
     if (status == NDT_OK)
         status = ndtd_sockets_open(&live->sockets, &security, err);
     if (status == NDT_OK)
-        status = ndtd_publisher_open(&live->publisher, live->sockets, &live->poses_endpoint, err);
+        status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, err);
     if (status == NDT_OK)
-        status = ndtd_control_open(&live->control, live->sockets, &live->control_endpoint, err);
+        status = ndtd_control_open(&live->control, live->sockets, &live->endpoints.control, err);
     return status;
 }
 
-/* What a signal asks for; returns 0 when none came. */
+static void refresh_identity(struct ndtd_live *live)
+{
+    struct ndtd_worker_status worker;
+    ndtd_worker_status(live->worker, &worker);
+    ndtd_receiver_set_identity(live->receiver, worker.map_id, live->settings->hash);
+}
+
+static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings_snapshot *next = NULL;
+    struct ndtd_settings wanted, merged = live->settings->settings;
+    if (!live->options.reread)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no configuration to reload");
+    enum ndt_status status = live->options.reread(live->options.context, &wanted, err);
+    if (status == NDT_OK) {
+        ndtd_settings_merge(&merged, &wanted, live->needs_restart, sizeof(live->needs_restart));
+        status = ndtd_settings_snapshot_create(&next, &merged, err);
+    }
+    if (status != NDT_OK) {
+        ndtd_log_always(NDTD_LOG_ERROR, "the configuration is unchanged: %s", err ? err->text : "bad file");
+        return status;
+    }
+    ndtd_settings_snapshot_replace(&live->settings, next);
+    ndtd_settings_snapshot_release(next);
+    ndtd_log_set_level((enum ndtd_log_level)merged.log_level);
+    ndtd_worker_apply(live->worker, live->settings);
+    refresh_identity(live);
+    ndtd_log_always(NDTD_LOG_INFO, "configuration reloaded%s%s",
+                    *live->needs_restart ? "; these need a restart: " : "", live->needs_restart);
+    return NDT_OK;
+}
+
+/* Handles one pending signal; returns 0 when there is none. */
 static int take_signal(struct ndtd_live *live, int signals)
 {
     struct signalfd_siginfo info;
@@ -82,15 +136,15 @@ static int take_signal(struct ndtd_live *live, int signals)
         return 0;
     if (info.ssi_signo != SIGHUP)
         live->stop_requested = 1;
-    else if (live->worker && ndtd_live_reload(live, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* why was said where it was found */
+    else if (live->receiver && reload(live, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* reload has logged why */
     return 1;
 }
 
-/* Waits for the first map; signals end the waiting. */
+/* Waits for the first map; a signal ends the wait. */
 static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &live->settings;
+    const struct ndtd_settings *settings = &live->settings->settings;
     const struct ndtd_map_loader_config config = {.map = settings->map,
                                                   .dynamic = settings->dynamic_map,
                                                   .update_distance_m = settings->update_distance_m,
@@ -116,8 +170,8 @@ static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_
 
 static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &live->settings;
-    const struct ndtd_worker_parts parts = {.settings = settings,
+    const struct ndtd_settings *settings = &live->settings->settings;
+    const struct ndtd_worker_parts parts = {.settings = live->settings,
                                             .queue = live->queue,
                                             .loader = live->loader,
                                             .sink = {live, open_result_sender, send_result, close_result_sender}};
@@ -125,7 +179,7 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
         settings->scans_kind == NDTD_SCANS_PULL ? NDTD_RECEIVE_PULL : NDTD_RECEIVE_SUB;
     enum ndt_status status = ndtd_worker_start(&live->worker, &parts, err);
     if (status == NDT_OK)
-        status = ndtd_receiver_open(&live->receiver, live->sockets, &live->scans_endpoint, kind, live->queue,
+        status = ndtd_receiver_open(&live->receiver, live->sockets, &live->endpoints.scans, kind, live->queue,
                                     live->publisher, err);
     if (status == NDT_OK && live->options.record) {
         status = ndtd_receiver_record(live->receiver, live->options.record, err);
@@ -136,7 +190,7 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
 
 static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings.queue_depth, err);
+    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
     if (status == NDT_OK)
         status = open_sockets(live, err);
     if (status == NDT_OK)
@@ -146,7 +200,7 @@ static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_
     return status;
 }
 
-/* In the order in which frames flow, so that everything that came in is answered and leaves. */
+/* In the order of the data flow, so that every received frame is answered and published. */
 static void close_all(struct ndtd_live *live)
 {
     ndtd_notify_stopping();
@@ -163,32 +217,6 @@ static void close_all(struct ndtd_live *live)
         ndtd_sockets_close(live->sockets);
 }
 
-enum ndt_status ndtd_live_reload(struct ndtd_live *live, struct ndt_error *err)
-{
-    struct ndtd_settings wanted;
-    if (!live->options.reread)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no configuration file to read again");
-    enum ndt_status status = live->options.reread(live->options.context, &wanted, err);
-    if (status != NDT_OK) {
-        ndtd_log_always(NDTD_LOG_ERROR, "the configuration stays as it was: %s", err ? err->text : "bad file");
-        return status;
-    }
-    ndtd_settings_merge(&live->settings, &wanted, live->needs_restart, sizeof(live->needs_restart));
-    live->config_hash = ndtd_settings_hash(&live->settings);
-    ndtd_log_set_level((enum ndtd_log_level)live->settings.log_level);
-    ndtd_worker_apply(live->worker, &live->settings);
-    ndtd_log_always(NDTD_LOG_INFO, "configuration read again%s%s",
-                    *live->needs_restart ? "; these need a restart: " : "", live->needs_restart);
-    return NDT_OK;
-}
-
-static void refresh_identity(struct ndtd_live *live)
-{
-    struct ndtd_worker_status worker;
-    ndtd_worker_status(live->worker, &worker);
-    ndtd_receiver_set_identity(live->receiver, worker.map_id, worker.config_hash);
-}
-
 static void run(struct ndtd_live *live, int signals)
 {
     zmq_pollitem_t items[] = {{.socket = ndtd_control_socket(live->control), .events = ZMQ_POLLIN},
@@ -196,7 +224,7 @@ static void run(struct ndtd_live *live, int signals)
     while (!live->stop_requested) {
         refresh_identity(live);
         if (zmq_poll(items, 2, ROUND_MS) < 0 && errno != EINTR) {
-            ndtd_log(NDTD_LOG_ERROR, "polling failed: %s; shutting down", zmq_strerror(errno));
+            ndtd_log(NDTD_LOG_ERROR, "poll failed: %s; shutting down", zmq_strerror(errno));
             return;
         }
         while (take_signal(live, signals))
@@ -205,13 +233,13 @@ static void run(struct ndtd_live *live, int signals)
     }
 }
 
-static void tell_ready(struct ndtd_live *live)
+static void report_ready(struct ndtd_live *live)
 {
     struct ndtd_worker_status worker;
     ndtd_worker_status(live->worker, &worker);
     ndtd_log_always(NDTD_LOG_INFO, "ready (%s): scans %s, poses %s, control %s%s", worker.backend,
-                    live->scans_endpoint.address, live->poses_endpoint.address, live->control_endpoint.address,
-                    *live->settings.map_path ? "" : "; no map yet");
+                    live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address,
+                    *live->settings->settings.map_path ? "" : "; no map");
     ndtd_notify_status("localising");
     ndtd_notify_ready();
 }
@@ -220,9 +248,9 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
 {
     enum ndt_status status = open_all(live, signals, err);
     if (status == NDT_OK && !live->stop_requested) {
-        tell_ready(live);
+        report_ready(live);
         run(live, signals);
-        ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans wait for their answer",
+        ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans are waiting",
                         ndtd_queue_counters(live->queue).scans_waiting);
     }
     close_all(live);
@@ -232,20 +260,22 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
 enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndtd_live_options *options,
                           struct ndt_error *err)
 {
-    struct ndtd_live live = {.settings = *settings, .options = *options, .start_us = ndtd_now_us()};
+    struct ndtd_live live = {.options = *options, .start_us = ndtd_now_us(), .reload = reload};
     sigset_t wanted, before;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &wanted, &before); /* first: all threads inherit it */
+    pthread_sigmask(SIG_BLOCK, &wanted, &before); /* before any thread starts: all inherit it */
     const int signals = signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals < 0)
         return ndt_fail(err, NDT_ERR_IO, "signalfd: %s", strerror(errno));
-    live.config_hash = ndtd_settings_hash(settings);
     ndtd_log_set_level((enum ndtd_log_level)settings->log_level);
     ndtd_realtime_lock_memory(settings);
-    enum ndt_status status = live_with_signals(&live, signals, err);
+    enum ndt_status status = ndtd_settings_snapshot_create(&live.settings, settings, err);
+    if (status == NDT_OK)
+        status = live_with_signals(&live, signals, err);
+    ndtd_settings_snapshot_release(live.settings);
     close(signals);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;

@@ -1,4 +1,4 @@
-/* Private to the live daemon: all its parts, as the main thread has them. */
+/* Private to the live daemon: its parts. Used by the main thread. */
 #ifndef NDTD_LIVE_STATE_H
 #define NDTD_LIVE_STATE_H
 
@@ -8,16 +8,19 @@
 
 enum { RESTART_NAMES = 512 };
 
+struct ndtd_endpoints {
+    struct ndtd_endpoint scans, poses, control;
+};
+
 struct ndtd_live {
-    struct ndtd_settings settings; /* in force */
+    const struct ndtd_settings_snapshot *settings; /* in force */
     struct ndtd_live_options options;
-    uint64_t config_hash;
     double start_us;
     int stop_requested;
     int recording;
-    char needs_restart[RESTART_NAMES]; /* what the last reload could not change */
+    char needs_restart[RESTART_NAMES]; /* options that the last reload could not change */
 
-    struct ndtd_endpoint scans_endpoint, poses_endpoint, control_endpoint;
+    struct ndtd_endpoints endpoints;
     struct ndtd_sockets *sockets;
     struct ndtd_publisher *publisher;
     struct ndtd_result_sender *sender; /* the matching thread's */
@@ -26,9 +29,8 @@ struct ndtd_live {
     struct ndtd_worker *worker;
     struct ndtd_receiver *receiver;
     struct ndtd_control *control;
+    /* Reads the configuration and publishes a new settings snapshot. */
+    enum ndt_status (*reload)(struct ndtd_live *live, struct ndt_error *err);
 };
-
-/* Reads the configuration again. */
-NDT_MUST_CHECK enum ndt_status ndtd_live_reload(struct ndtd_live *live, struct ndt_error *err);
 
 #endif

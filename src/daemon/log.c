@@ -14,7 +14,7 @@
 
 enum { KINDS = 64, LINE_MAX_BYTES = 1024 };
 
-/* Formats seen lately; when all places are taken the one that was silent longest gives way. */
+/* Recent formats; when all entries are used, the one written least recently is replaced. */
 struct kind {
     const char *format;
     double written_us;
@@ -51,7 +51,7 @@ static struct kind *find_kind(const char *format)
     return oldest;
 }
 
-/* 0: hold the line back. Else *repeats says how many like it were. */
+/* Returns 0 when the line is throttled; otherwise *repeats is the number of throttled lines before it. */
 static int may_write(const char *format, uint64_t *repeats)
 {
     const double now_us = ndtd_now_us();
@@ -75,7 +75,7 @@ static size_t put_prefix(char *line, size_t size, enum ndtd_log_level level)
     static const int journal[] = {3, 4, 6, 7};
     struct timespec now;
     struct tm utc;
-    if (getenv("JOURNAL_STREAM")) /* the journal keeps time and level itself */
+    if (getenv("JOURNAL_STREAM")) /* the journal adds time and level */
         return (size_t)snprintf(line, size, "<%d>", journal[level]);
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
@@ -84,7 +84,7 @@ static size_t put_prefix(char *line, size_t size, enum ndtd_log_level level)
     return used;
 }
 
-/* One write per line, so that threads do not mix. */
+/* One write per line, so that lines of different threads do not mix. */
 static void write_line(enum ndtd_log_level level, uint64_t repeats, const char *format, va_list arguments)
 {
     char line[LINE_MAX_BYTES];
@@ -95,14 +95,14 @@ static void write_line(enum ndtd_log_level level, uint64_t repeats, const char *
     if (more < 0)
         return;
     for (size_t i = 0; i < used; i++)
-        if ((unsigned char)line[i] < ' ') /* one line, and nothing that moves a terminal's cursor */
+        if ((unsigned char)line[i] < ' ') /* no line breaks and no terminal control */
             line[i] = ' ';
     if (repeats)
         used += (size_t)snprintf(line + used, sizeof(line) - used, " (and %llu more like it)",
                                  (unsigned long long)repeats);
     line[used++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, line, used);
-    (void)ignored; /* nobody to tell */
+    (void)ignored; /* there is no other output */
 }
 
 void ndtd_log(enum ndtd_log_level level, const char *format, ...)

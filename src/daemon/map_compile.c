@@ -17,7 +17,7 @@ static enum ndt_status check_names(const struct ndtd_settings *settings, const c
     if (length <= tail || strcmp(path + length - tail, EXTENSION) != 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--compile-map %s: the name has to end in %s", path, EXTENSION);
     if (!*settings->map_path)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--compile-map %s: of what? give --map FILE|DIR", path);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--compile-map %s needs a map: give --map FILE|DIR", path);
     return NDT_OK;
 }
 
@@ -29,7 +29,7 @@ static void report_map(FILE *report, const struct ndt_map *map)
                 map->levels[i].voxel_count - 1);
 }
 
-/* Opens what was written, as the next run will. */
+/* Loads the written file as the next run does. */
 static enum ndt_status reopen(const struct ndt_map *map, const char *path, FILE *report, struct ndt_error *err)
 {
     struct ndt_map *again = NULL;

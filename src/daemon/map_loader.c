@@ -17,7 +17,7 @@
 #include "ndtd/log.h"
 #include "ndtd/stopwatch.h"
 
-/* Orders come from outside: more than this many waiting ones are refused. */
+/* Requests come from clients: further ones are refused when MAX_ORDERS are waiting. */
 enum { MAX_ORDERS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
 
 enum order_kind { ORDER_LOAD, ORDER_ADD, ORDER_REMOVE };
@@ -30,38 +30,38 @@ struct order {
     struct order *next;
 };
 
-/* What the matcher's thread touches is atomic; it takes no lock and waits for nobody. */
+/* The matching thread uses the atomic members only; it takes no lock and does not wait. */
 struct ndtd_map_loader {
     struct ndtd_map_loader_config config;
     pthread_t thread;
     sem_t wake;
     atomic_int quit;
-    _Atomic(struct ndt_map *) fresh; /* published and not taken; &nothing_new when there is none */
-    /* Positions, packed (see pack_position). `centre`: where the tiles were last chosen. */
+    _Atomic(struct ndt_map *) fresh; /* published and not yet taken; &no_new_map: none */
+    /* Positions, packed (see pack_position). `centre`: position of the last choice of tiles. */
     _Atomic uint64_t position, centre;
     atomic_int follow_due;
-    _Atomic uint64_t given; /* orders and moves so far */
+    _Atomic uint64_t given; /* number of orders and moves so far */
 
-    pthread_mutex_t mutex; /* for what follows; never held while anything is read or built */
+    pthread_mutex_t mutex; /* guards the members below; not held while maps are read or built */
     pthread_cond_t progress;
     struct order *first, *last;
     unsigned order_count;
     uint64_t done; /* of `given` */
     struct ndtd_map_loader_status status;
 
-    /* The thread's own. */
+    /* Used by the thread only. */
     struct ndtd_map_source *source;
-    struct ndt_map *map;            /* published last */
-    struct ndt_map *held[MAX_HELD]; /* published before that, perhaps in use */
+    struct ndt_map *map;            /* the last published */
+    struct ndt_map *held[MAX_HELD]; /* published earlier, perhaps still in use */
 };
 
-static struct ndt_map nothing_new;
+static struct ndt_map no_new_map;
 
 /* ---- positions as one word ---- */
 
-/* Whole centimetres, +-21 000 km: enough to choose tiles, and read and written at once. */
-#define NOWHERE       ((uint64_t)0x80000000u << 32)     /* no position yet */
-#define NOT_FOLLOWING ((uint64_t)0x80000000u << 32 | 1) /* a centre only: nothing depends on the position */
+/* Whole centimetres, +-21 000 km: precise enough to choose tiles, and one atomic word. */
+#define UNKNOWN_POSITION ((uint64_t)0x80000000u << 32)     /* position unknown */
+#define NOT_FOLLOWING    ((uint64_t)0x80000000u << 32 | 1) /* centre only: the map does not depend on the position */
 
 static int pack_position(const double position_m[2], uint64_t *out)
 {
@@ -82,19 +82,19 @@ static void unpack_position(uint64_t packed, double position_m[2])
 static int is_far(const struct ndtd_map_loader *loader, uint64_t position, uint64_t centre)
 {
     double a_m[2], b_m[2];
-    if (position == NOWHERE || centre == NOT_FOLLOWING)
+    if (position == UNKNOWN_POSITION || centre == NOT_FOLLOWING)
         return 0;
-    if (centre == NOWHERE)
+    if (centre == UNKNOWN_POSITION)
         return 1;
     unpack_position(position, a_m);
     unpack_position(centre, b_m);
     return hypot(a_m[0] - b_m[0], a_m[1] - b_m[1]) >= loader->config.update_distance_m;
 }
 
-/* ---- maps out ---- */
+/* ---- publication of maps ---- */
 
-/* A map is given back here, and not by the matcher, for which returning 100 MiB to the system would be a stall: the
- * loader keeps a reference to every map until it has the only one. */
+/* Freeing 100 MiB would stall the matching thread. Therefore the loader keeps a reference to every map until it
+ * holds the only one, and frees the map here. */
 static void release_unused(struct ndtd_map_loader *loader)
 {
     for (size_t i = 0; i < MAX_HELD; i++) {
@@ -114,7 +114,7 @@ static void hold(struct ndtd_map_loader *loader, struct ndt_map *map)
         loader->held[i] = map;
         return;
     }
-    ndt_map_release(map); /* eight maps in use elsewhere: then the last user frees this one */
+    ndt_map_release(map); /* MAX_HELD maps are in use: the last user frees this one */
 }
 
 static int holds_any(const struct ndtd_map_loader *loader)
@@ -128,11 +128,11 @@ static int holds_any(const struct ndtd_map_loader *loader)
 static void drop_fresh(struct ndtd_map_loader *loader, struct ndt_map *replacement)
 {
     struct ndt_map *untaken = atomic_exchange(&loader->fresh, replacement);
-    if (untaken != &nothing_new)
+    if (untaken != &no_new_map)
         ndt_map_release(untaken);
 }
 
-/* Takes over the reference to `map`. */
+/* Takes ownership of the reference to `map`. */
 static void publish(struct ndtd_map_loader *loader, struct ndt_map *map)
 {
     if (loader->map)
@@ -142,7 +142,7 @@ static void publish(struct ndtd_map_loader *loader, struct ndt_map *map)
     release_unused(loader);
 }
 
-/* ---- orders carried out ---- */
+/* ---- processing of orders ---- */
 
 static enum ndt_status fill(struct ndtd_map_loader *loader, struct ndtd_map_source *source,
                             const struct order *order, struct ndtd_map_change *change, struct ndt_error *err)
@@ -151,12 +151,12 @@ static enum ndt_status fill(struct ndtd_map_loader *loader, struct ndtd_map_sour
     double position_m[2];
     if (!ndtd_map_source_follows(source))
         return ndtd_map_source_all(source, change, err);
-    atomic_store(&loader->centre, NOWHERE);
+    atomic_store(&loader->centre, UNKNOWN_POSITION);
     if (order->has_near && !pack_position(order->near_m, &position))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: (%g, %g) is no position to load tiles around", order->path,
-                        order->near_m[0], order->near_m[1]);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: (%g, %g) is not a valid position for loading tiles",
+                        order->path, order->near_m[0], order->near_m[1]);
     atomic_store(&loader->centre, position);
-    if (position == NOWHERE) { /* no map until the vehicle's position is known */
+    if (position == UNKNOWN_POSITION) { /* no map until the vehicle's position is known */
         change->changed = 1;
         return NDT_OK;
     }
@@ -172,7 +172,7 @@ static void adopt(struct ndtd_map_loader *loader, struct ndtd_map_source *source
         atomic_store(&loader->centre, NOT_FOLLOWING);
 }
 
-/* A folder in which nothing is near is kept when there is no map to stay with: a better position may come. */
+/* A directory without a tile near the position is kept when there is no other map: the position may change. */
 static enum ndt_status load(struct ndtd_map_loader *loader, const struct order *order,
                             struct ndtd_map_change *change, struct ndt_error *err)
 {
@@ -205,8 +205,8 @@ static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct 
                                     : ndtd_map_source_remove(source, order->path, change, err);
 }
 
-static enum ndt_status carry_out(struct ndtd_map_loader *loader, const struct order *order,
-                                 struct ndtd_map_change *change, struct ndt_error *err)
+static enum ndt_status process(struct ndtd_map_loader *loader, const struct order *order,
+                               struct ndtd_map_change *change, struct ndt_error *err)
 {
     *change = (struct ndtd_map_change){0};
     if (order->kind != ORDER_LOAD)
@@ -225,7 +225,7 @@ static enum ndt_status follow(struct ndtd_map_loader *loader, struct ndtd_map_ch
     *change = (struct ndtd_map_change){0};
     if (!is_far(loader, position, atomic_load(&loader->centre)))
         return NDT_OK;
-    /* Also when it fails: not once more with every scan, but after the next stretch of the way. */
+    /* Also after a failure: the next attempt is due after update_distance_m, not with the next scan. */
     atomic_store(&loader->centre, position);
     unpack_position(position, position_m);
     return ndtd_map_source_near(loader->source, position_m, 0, change, err);
@@ -249,7 +249,7 @@ static void note_source(struct ndtd_map_loader_status *status, const struct ndtd
     status->sums_bytes = counts.sums_bytes;
 }
 
-/* `start_us`: when the work began. */
+/* start_us: start of processing. */
 static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change *change, enum ndt_status result,
                    const struct ndt_error *err, double start_us)
 {
@@ -290,8 +290,8 @@ static void free_order(struct order *order)
     free(order);
 }
 
-/* `given` is read first: what comes in meanwhile may get done as well, and is counted the next time round. */
-static void work_off(struct ndtd_map_loader *loader)
+/* `given` is read first: orders that arrive meanwhile may be processed too, but are counted in the next round. */
+static void process_all(struct ndtd_map_loader *loader)
 {
     struct ndtd_map_change change;
     const uint64_t given = atomic_load(&loader->given);
@@ -299,7 +299,7 @@ static void work_off(struct ndtd_map_loader *loader)
         struct ndt_error err = {""};
         const double start_us = ndtd_now_us();
         if (!atomic_load(&loader->quit)) {
-            enum ndt_status result = carry_out(loader, order, &change, &err);
+            enum ndt_status result = process(loader, order, &change, &err);
             finish(loader, &change, result, &err, start_us);
         }
         free_order(order);
@@ -337,15 +337,16 @@ static void *run(void *context)
 {
     struct ndtd_map_loader *loader = context;
     pthread_setname_np(pthread_self(), "ndtd-map");
-    (void)!setpriority(PRIO_PROCESS, 0, NICENESS); /* on Linux of this thread only: matching comes first */
+    (void)!setpriority(PRIO_PROCESS, 0,
+                       NICENESS); /* on Linux of this thread only; the matching thread has precedence */
     while (!atomic_load(&loader->quit)) {
         sleep_until_woken(loader);
-        work_off(loader);
+        process_all(loader);
     }
     return NULL;
 }
 
-/* No real-time class of its creator's, and no signals, which are for the main thread. */
+/* Without the creator's real-time class, and with all signals blocked: the main thread handles them. */
 static int start_thread(struct ndtd_map_loader *loader)
 {
     pthread_attr_t attributes;
@@ -416,8 +417,8 @@ enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **out, const struc
     if (!loader)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the map loader");
     loader->config = *config;
-    atomic_init(&loader->fresh, &nothing_new);
-    atomic_init(&loader->position, NOWHERE);
+    atomic_init(&loader->fresh, &no_new_map);
+    atomic_init(&loader->position, UNKNOWN_POSITION);
     atomic_init(&loader->centre, NOT_FOLLOWING);
     init_locks(loader);
     const int failure = start_thread(loader);
@@ -439,7 +440,7 @@ void ndtd_map_loader_destroy(struct ndtd_map_loader *loader)
     free_loader(loader);
 }
 
-/* ---- orders in ---- */
+/* ---- requests ---- */
 
 static struct order *make_order(enum order_kind kind, const char *path, const double near_m[2])
 {
@@ -458,7 +459,7 @@ static struct order *make_order(enum order_kind kind, const char *path, const do
 static void refuse(struct ndtd_map_loader_status *status, const char *path)
 {
     struct ndt_error err;
-    ndt_fail(&err, NDT_ERR_LIMIT, "%.400s: not done, there is no memory or more than %d orders wait",
+    ndt_fail(&err, NDT_ERR_LIMIT, "%.400s: refused, memory is exhausted or %d requests are waiting",
              path ? path : "unload", MAX_ORDERS);
     status->failed = 1;
     memcpy(status->error, err.text, sizeof(status->error));
@@ -515,15 +516,15 @@ void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double positio
     sem_post(&loader->wake);
 }
 
-/* ---- answers ---- */
+/* ---- results ---- */
 
 int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map)
 {
     *map = NULL;
-    if (atomic_load(&loader->fresh) == &nothing_new)
+    if (atomic_load(&loader->fresh) == &no_new_map)
         return 0;
-    struct ndt_map *fresh = atomic_exchange(&loader->fresh, &nothing_new);
-    if (fresh == &nothing_new)
+    struct ndt_map *fresh = atomic_exchange(&loader->fresh, &no_new_map);
+    if (fresh == &no_new_map)
         return 0;
     *map = fresh;
     return 1;

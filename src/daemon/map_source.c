@@ -13,28 +13,28 @@
 
 struct tile {
     char *path;
-    double min_m[2], size_m[2]; /* size 0: not known, or by hand */
-    int listed;                 /* in the folder, as opposed to by hand */
-    int pinned, barred;         /* by hand: always in, never in */
-    int wanted, in, was;        /* `was`: what to go back to when an order fails */
-    /* Of the points as they went into the sums. */
+    double min_m[2], size_m[2]; /* size 0: unknown, or added by a client */
+    int listed;                 /* found in the directory, not added by a client */
+    int pinned, barred;         /* by a client: always in, never in */
+    int wanted, in, was;        /* was: state to restore after a failure */
+    /* Of the points that were added to the sums. */
     uint64_t content;
     int has_points;
-    double origin_m[3]; /* that a map has which begins with this tile */
+    double origin_m[3]; /* of a map whose first tile is this one */
 };
 
 struct ndtd_map_source {
     struct ndtd_map_loader_config config;
     const atomic_int *quit;
-    char *compiled; /* path of a compiled map; then there are no tiles */
+    char *compiled; /* path of a compiled map, which has no tiles; or NULL */
     int follows, keep_sums;
     struct tile *tiles; /* sorted by path */
     size_t count;
-    struct ndt_map_builder *sums; /* of the tiles that are in; NULL: not kept */
-    double origin_m[3];           /* of the sums, where they hold points */
-    uint64_t reads;               /* of files, since this was opened */
-    int stale;                    /* the tiles that are in are not those of the last map */
-    struct ndt_cloud cloud;       /* one tile, its memory used again */
+    struct ndt_map_builder *sums; /* of the tiles in the map; NULL: not kept */
+    double origin_m[3];           /* of the sums, if they contain points */
+    uint64_t reads;               /* files read since the source was opened */
+    int stale;                    /* the tiles that are in differ from those of the last map */
+    struct ndt_cloud cloud;       /* one tile; its memory is reused */
 };
 
 /* ---- tiles and their files ---- */
@@ -79,7 +79,7 @@ static enum ndt_status insert_tile(struct ndtd_map_source *source, const char *p
     return NDT_OK;
 }
 
-/* Tiles by hand that are not in are nothing to remember. */
+/* Forgets tiles from clients that are not in the map. */
 static void forget_strangers(struct ndtd_map_source *source)
 {
     size_t kept = 0;
@@ -110,7 +110,7 @@ static enum ndt_status list_folder(struct ndtd_map_source *source, const char *p
         *tile = (struct tile){.path = set.tiles[i].path, .listed = 1};
         memcpy(tile->min_m, set.tiles[i].min_m, sizeof(tile->min_m));
         memcpy(tile->size_m, set.tiles[i].size_m, sizeof(tile->size_m));
-        set.tiles[i].path = NULL; /* now ours */
+        set.tiles[i].path = NULL; /* ownership moved */
         if (!(tile->size_m[0] > 0 && tile->size_m[1] > 0))
             source->follows = 0;
     }
@@ -192,7 +192,7 @@ struct ndtd_map_source_counts ndtd_map_source_count(const struct ndtd_map_source
     return counts;
 }
 
-/* ---- points in and out ---- */
+/* ---- adding and removing points ---- */
 
 static uint64_t hash_points(const struct ndt_cloud *cloud)
 {
@@ -208,12 +208,12 @@ static uint64_t hash_points(const struct ndt_cloud *cloud)
 static enum ndt_status read_tile(struct ndtd_map_source *source, const struct tile *tile, struct ndt_error *err)
 {
     if (atomic_load(source->quit))
-        return ndt_fail(err, NDT_ERR_IO, "%s: not read, the loader is being stopped", tile->path);
+        return ndt_fail(err, NDT_ERR_IO, "%s: not read, the loader is stopping", tile->path);
     source->reads++;
     return ndt_cloud_read(&source->cloud, tile->path, err);
 }
 
-/* The origin of a map is the builder's choice by its first finite point: asked of a map of just that one. */
+/* The builder derives the origin of a map from its first finite point: build a map of that point to get it. */
 static enum ndt_status find_origin(const struct ndtd_map_source *source, struct tile *tile, struct ndt_error *err)
 {
     struct ndt_cloud head = source->cloud;
@@ -239,7 +239,7 @@ static enum ndt_status new_sums(struct ndtd_map_source *source, struct ndt_error
     return ndt_map_builder_create(&source->sums, &source->config.map, err);
 }
 
-/* A builder keeps the origin of its first points even when they could not be added. */
+/* A builder keeps the origin of its first points even when adding them failed. */
 static enum ndt_status put_points(struct ndtd_map_source *source, const struct tile *tile, struct ndt_error *err)
 {
     const int first = ndt_map_builder_points(source->sums) == 0;
@@ -270,7 +270,7 @@ static enum ndt_status put_in(struct ndtd_map_source *source, struct tile *tile,
     return NDT_OK;
 }
 
-/* 0 when it cannot be taken out exactly. */
+/* Returns 0 when the tile cannot be removed exactly. */
 static int take_out(struct ndtd_map_source *source, struct tile *tile)
 {
     if (read_tile(source, tile, NULL) != NDT_OK || hash_points(&source->cloud) != tile->content ||
@@ -281,7 +281,7 @@ static int take_out(struct ndtd_map_source *source, struct tile *tile)
     return 1;
 }
 
-/* Puts in all that is wanted and not in. When not strict, goes on after a failure and tells the first. */
+/* Adds all tiles that are wanted and not in. When not strict, continues after a failure and reports the first. */
 static enum ndt_status put_all_in(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
     enum ndt_status first = NDT_OK;
@@ -312,7 +312,7 @@ static int same_origin(const double a_m[3], const double b_m[3])
     return a_m[0] == b_m[0] && a_m[1] == b_m[1] && a_m[2] == b_m[2];
 }
 
-/* The first of the tiles in the map decides where its origin is; NULL when none holds a point. */
+/* The first tile in the map with a point, which determines the origin; NULL when there is none. */
 static const struct tile *first_tile(const struct ndtd_map_source *source)
 {
     for (size_t i = 0; i < source->count; i++)
@@ -321,7 +321,7 @@ static const struct tile *first_tile(const struct ndtd_map_source *source)
     return NULL;
 }
 
-/* Makes the sums those that a builder would have that gets the tiles now; 0 when that needs their points. */
+/* Gives the sums the origin of a new builder over the same tiles; returns 0 when that needs their points. */
 static int correct_origin(struct ndtd_map_source *source)
 {
     const struct tile *first = first_tile(source);
@@ -333,7 +333,7 @@ static int correct_origin(struct ndtd_map_source *source)
     return 1;
 }
 
-/* Makes the tiles that are in those that are wanted. */
+/* Adds and removes tiles until those that are wanted are in. */
 static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
     if (!source->sums)
@@ -369,14 +369,14 @@ static int any_wanted(const struct ndtd_map_source *source)
 static enum ndt_status build(struct ndtd_map_source *source, struct ndtd_map_change *out, struct ndt_error *err)
 {
     if (atomic_load(source->quit))
-        return ndt_fail(err, NDT_ERR_IO, "no map was built, the loader is being stopped");
+        return ndt_fail(err, NDT_ERR_IO, "no map was built, the loader is stopping");
     if (!any_in(source)) {
         out->changed = 1;
         source->stale = 0;
         return NDT_OK;
     }
     if (ndt_map_builder_points(source->sums) == 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: holds no finite point to make a map of", source->tiles[0].path);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no finite point", source->tiles[0].path);
     enum ndt_status status = ndt_map_build(&out->map, source->sums, err);
     if (status != NDT_OK)
         return status;
@@ -385,7 +385,7 @@ static enum ndt_status build(struct ndtd_map_source *source, struct ndtd_map_cha
     return NDT_OK;
 }
 
-/* Back to the tiles that were in. Where the sums are no longer theirs they go; the next change makes them anew. */
+/* Restores the previous tiles. Sums that no longer match them are freed; the next change rebuilds them. */
 static void go_back(struct ndtd_map_source *source)
 {
     int touched = 0;
@@ -398,7 +398,7 @@ static void go_back(struct ndtd_map_source *source)
     source->stale = 0;
 }
 
-/* From `wanted` to a map; a failure changes nothing. */
+/* Builds the map of the wanted tiles; a failure changes nothing. */
 static enum ndt_status update_strictly(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                        struct ndt_error *err)
 {
@@ -414,7 +414,7 @@ static enum ndt_status update_strictly(struct ndtd_map_source *source, struct nd
     return status;
 }
 
-/* One broken tile must not let the vehicle run off the map: the others go in. */
+/* One unreadable tile must not keep the others out of the map. */
 static enum ndt_status update_leniently(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                         struct ndt_error *err)
 {
@@ -444,7 +444,7 @@ enum ndt_status ndtd_map_source_all(struct ndtd_map_source *source, struct ndtd_
     return update_strictly(source, out, err);
 }
 
-/* The square touches the circle. */
+/* Whether the square of the tile touches the circle. */
 static int in_reach(const struct ndtd_map_source *source, const struct tile *tile, const double position_m[2])
 {
     const double reach_m = source->config.map_radius_m + source->config.lidar_radius_m;
@@ -494,7 +494,7 @@ enum ndt_status ndtd_map_source_add(struct ndtd_map_source *source, const char *
         return refuse_compiled(source, path, err);
     struct tile *tile = find_tile(source, path);
     if (tile && tile->in && (tile->pinned || !source->follows))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is in the map already", path);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is already in the map", path);
     enum ndt_status status = tile ? NDT_OK : insert_tile(source, path, &tile, err);
     if (!tile)
         return status;

@@ -1,4 +1,5 @@
-/* ndtd: the program. Everything it does is in the library; here are only the choice and the exit code. */
+/** @file
+ * @brief The program ndtd: dispatches to the library and maps its status to an exit code. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -68,6 +69,8 @@ static int act(struct ndtd_command *command)
         ndtd_options_print_config(stdout, &command->settings);
         break;
     case NDTD_CHECK_CONFIG:
+        if (ndtd_live_check(&command->settings, &err) != NDT_OK)
+            return finish(NDT_ERR_ARGUMENT, &err);
         printf("%s: ok\n", command->config ? command->config : "defaults and --set");
         break;
     case NDTD_LIST_BACKENDS:

@@ -33,7 +33,7 @@ size_t ndtd_edit_distance(const char *a, const char *b)
 
 struct ndtd_nearest ndtd_nearest_start(const char *word)
 {
-    /* More than half of a word wrong is another word. */
+    /* A word that differs in more than half of its characters is not suggested. */
     return (struct ndtd_nearest){.word = word, .name = NULL, .distance = strlen(word) / 2 + 1};
 }
 

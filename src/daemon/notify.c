@@ -1,5 +1,4 @@
-/* libsystemd's sd_notify would do the same; but it is one datagram, and not worth a dependency that does not exist
- * on every Linux. */
+/* Not libsystemd's sd_notify: one datagram does not justify a dependency that is missing on some systems. */
 #include "ndtd/notify.h"
 
 #include <errno.h>
@@ -11,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* 0 when there is no manager, or none that can be reached: only unix sockets are known. */
+/* Returns 0 when there is no manager or its address is not a unix socket. */
 static socklen_t manager_address(struct sockaddr_un *address)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -20,12 +19,12 @@ static socklen_t manager_address(struct sockaddr_un *address)
         return 0;
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(address->sun_path, path, length);
-    if (path[0] == '@') /* abstract: a name that begins with a zero byte and has its exact length */
+    if (path[0] == '@') /* abstract: the name starts with a zero byte and has no final zero */
         address->sun_path[0] = '\0';
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (path[0] == '/'));
 }
 
-static int tell(const char *text, int flags)
+static int send_text(const char *text, int flags)
 {
     struct sockaddr_un address;
     const socklen_t size = manager_address(&address);
@@ -45,7 +44,7 @@ static int tell(const char *text, int flags)
 
 int ndtd_notify_ready(void)
 {
-    return tell("READY=1", 0);
+    return send_text("READY=1", 0);
 }
 
 int ndtd_notify_status(const char *text)
@@ -53,22 +52,22 @@ int ndtd_notify_status(const char *text)
     char line[512];
     snprintf(line, sizeof(line), "STATUS=%.400s", text);
     for (char *at = line; *at; at++)
-        if ((unsigned char)*at < ' ') /* a line break would begin another message */
+        if ((unsigned char)*at < ' ') /* a line break would start another message */
             *at = ' ';
-    return tell(line, MSG_DONTWAIT);
+    return send_text(line, MSG_DONTWAIT);
 }
 
 int ndtd_notify_watchdog(void)
 {
-    return tell("WATCHDOG=1", MSG_DONTWAIT);
+    return send_text("WATCHDOG=1", MSG_DONTWAIT);
 }
 
 int ndtd_notify_stopping(void)
 {
-    return tell("STOPPING=1", 0);
+    return send_text("STOPPING=1", 0);
 }
 
-/* 0 for anything but a whole number. */
+/* Returns 0 for anything but a whole number. */
 static unsigned long long number(const char *text)
 {
     char *end;
@@ -81,7 +80,7 @@ static unsigned long long number(const char *text)
 
 double ndtd_notify_watchdog_interval_s(void)
 {
-    const char *pid = getenv("WATCHDOG_PID"); /* set, and another's: the variables were inherited */
+    const char *pid = getenv("WATCHDOG_PID"); /* of another process: the variables were inherited */
     if (pid && number(pid) != (unsigned long long)getpid())
         return 0;
     return (double)number(getenv("WATCHDOG_USEC")) * 1e-6;

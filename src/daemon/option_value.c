@@ -1,4 +1,4 @@
-#include "ndtd/option_value.h"
+#include "option_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,7 +26,8 @@ static int is_bounded(const struct ndtd_option *option)
     return option->min != 0 || option->max != 0;
 }
 
-void ndtd_format_real(double value, char *text, size_t size)
+/* Shortest decimal that reads back as the same double, with a point or an exponent. */
+static void format_real(double value, char *text, size_t size)
 {
     char digits[40] = "0e+00"; /* as d.ddde+xx */
     int precision = 0;
@@ -38,7 +39,7 @@ void ndtd_format_real(double value, char *text, size_t size)
     int exponent = atoi(strchr(digits, 'e') + 1);
     if (exponent > -5 && exponent < 16)
         snprintf(text, size, "%.*f", precision > exponent ? precision - exponent : 1, value);
-    else /* YAML readers take "1e-06" for a word; "1.0e-06" is a number everywhere */
+    else /* some YAML readers treat "1e-06" as a string, but "1.0e-06" as a number */
         snprintf(text, size, "%.*e", precision > 1 ? precision : 1, value);
 }
 
@@ -69,7 +70,7 @@ static int is_whole(const char *item)
     return *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Sign and magnitude, so that both int and the whole of uint64_t fit. */
+/* Sign and magnitude, so that the ranges of int and uint64_t both fit. */
 static enum ndt_status parse_whole(const struct ndtd_option *option, const char *item, int *negative, uint64_t *out,
                                    struct ndt_error *err)
 {
@@ -84,16 +85,16 @@ static enum ndt_status parse_whole(const struct ndtd_option *option, const char 
     return NDT_OK;
 }
 
-static enum ndt_status parse_name(const struct ndtd_option *option, const char *item, int *out,
-                                  struct ndt_error *err)
+static enum ndt_status parse_label(const struct ndtd_option *option, const char *item, const struct ndt_label **out,
+                                   struct ndt_error *err)
 {
     struct ndtd_nearest nearest = ndtd_nearest_start(item);
-    for (int i = 0; option->names[i]; i++) {
-        if (strcmp(item, option->names[i]) == 0) {
-            *out = i;
+    for (const struct ndt_label *label = option->labels; label->name; label++) {
+        if (strcmp(item, label->name) == 0) {
+            *out = label;
             return NDT_OK;
         }
-        ndtd_nearest_offer(&nearest, option->names[i]);
+        ndtd_nearest_offer(&nearest, label->name);
     }
     char known[160], hint[80];
     ndtd_option_range(option, known, sizeof(known));
@@ -122,7 +123,7 @@ static enum ndt_status store_whole(char *at, const struct ndtd_option *option, c
     enum ndt_status status = parse_whole(option, item, &negative, &magnitude, err);
     if (status != NDT_OK)
         return status;
-    /* The rows of the table keep min and max inside each type. */
+    /* The limits in the table are within the range of the type. */
     if (option->type == NDTD_INT) {
         int value = negative ? -(int)magnitude : (int)magnitude;
         memcpy(at, &value, sizeof(value));
@@ -143,12 +144,6 @@ static enum ndt_status store_whole(char *at, const struct ndtd_option *option, c
 static enum ndt_status store_text(char *at, const struct ndtd_option *option, const char *item,
                                   struct ndt_error *err)
 {
-    int position;
-    if (option->names) {
-        enum ndt_status status = parse_name(option, item, &position, err);
-        if (status != NDT_OK)
-            return status;
-    }
     size_t length = strlen(item);
     if (length >= option->size)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: text of %zu bytes, at most %zu are possible", option->name,
@@ -161,6 +156,7 @@ static enum ndt_status store_scalar(char *at, const struct ndtd_option *option, 
                                     struct ndt_error *err)
 {
     enum ndt_status status;
+    const struct ndt_label *label = NULL;
     int word = 0;
     double real = 0;
     switch (option->type) {
@@ -175,12 +171,20 @@ static enum ndt_status store_scalar(char *at, const struct ndtd_option *option, 
             memcpy(at, &real, sizeof(real));
         return status;
     case NDTD_BOOL:
-    case NDTD_ENUM:
-    case NDTD_ENUM_LIST:
-        status =
-            option->type == NDTD_BOOL ? parse_bool(option, item, &word, err) : parse_name(option, item, &word, err);
+        status = parse_bool(option, item, &word, err);
         if (status == NDT_OK)
             memcpy(at, &word, sizeof(word));
+        return status;
+    case NDTD_ENUM:
+    case NDTD_ENUM_LIST:
+        status = parse_label(option, item, &label, err);
+        if (status == NDT_OK)
+            memcpy(at, &label->value, sizeof(label->value));
+        return status;
+    case NDTD_CHOICE:
+        status = parse_label(option, item, &label, err);
+        if (status == NDT_OK)
+            memcpy(at, label == option->labels ? &(const char *){NULL} : &label->name, sizeof(label->name));
         return status;
     default:
         return store_whole(at, option, item, err);
@@ -197,7 +201,7 @@ static enum ndt_status check_shape(const struct ndtd_option *option, const struc
 {
     if (!is_list_type(option->type)) {
         if (value->is_list)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: one value is wanted, not a list", option->name);
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: expected one value, not a list", option->name);
         return NDT_OK;
     }
     if (option->type == NDTD_POSE && (value->count == 0 || value->count == 7))
@@ -211,8 +215,8 @@ static enum ndt_status check_shape(const struct ndtd_option *option, const struc
     return NDT_OK;
 }
 
-static enum ndt_status store_pose(void *base, const struct ndtd_option *option, const struct ndtd_value *value,
-                                  struct ndt_error *err)
+static enum ndt_status store_pose(struct ndtd_settings *settings, const struct ndtd_option *option,
+                                  const struct ndtd_value *value, struct ndt_error *err)
 {
     double pose[7];
     for (size_t i = 0; i < value->count; i++) {
@@ -228,21 +232,21 @@ static enum ndt_status store_pose(void *base, const struct ndtd_option *option, 
                             norm);
         for (int i = 3; i < 7; i++)
             pose[i] /= norm;
-        memcpy((char *)base + option->offset, pose, sizeof(pose));
+        memcpy((char *)settings + option->offset, pose, sizeof(pose));
     }
-    memcpy((char *)base + option->count_offset, &given, sizeof(given));
+    memcpy((char *)settings + option->count_offset, &given, sizeof(given));
     return NDT_OK;
 }
 
-enum ndt_status ndtd_option_store(void *base, const struct ndtd_option *option, const struct ndtd_value *value,
-                                  struct ndt_error *err)
+enum ndt_status ndtd_option_set(struct ndtd_settings *settings, const struct ndtd_option *option,
+                                const struct ndtd_value *value, struct ndt_error *err)
 {
     enum ndt_status status = check_shape(option, value, err);
     if (status != NDT_OK)
         return status;
     if (option->type == NDTD_POSE)
-        return store_pose(base, option, value, err);
-    char *at = (char *)base + option->offset;
+        return store_pose(settings, option, value, err);
+    char *at = (char *)settings + option->offset;
     if (!is_list_type(option->type))
         return store_scalar(at, option, value->items[0], err);
     double scratch[NDTD_VALUE_ITEMS];
@@ -253,11 +257,11 @@ enum ndt_status ndtd_option_store(void *base, const struct ndtd_option *option, 
     for (size_t i = 0; i < value->count; i++)
         memcpy(at + i * option->size, &scratch[i], bytes);
     if (option->count_offset != SIZE_MAX)
-        memcpy((char *)base + option->count_offset, &value->count, sizeof(size_t));
+        memcpy((char *)settings + option->count_offset, &value->count, sizeof(size_t));
     return NDT_OK;
 }
 
-/* The shortest text whose value, brought to memory, has the very bits found there. */
+/* The shortest text whose value, converted to the unit in memory, has the same bits. */
 static void format_scaled(const struct ndtd_option *option, double stored, char *text, size_t size)
 {
     double value = from_memory(option->scale, stored);
@@ -267,10 +271,10 @@ static void format_scaled(const struct ndtd_option *option, double stored, char 
         double shown = strtod(digits, NULL);
         if (to_memory(option->scale, shown) != stored)
             continue;
-        ndtd_format_real(shown, text, size);
+        format_real(shown, text, size);
         return;
     }
-    ndtd_format_real(value, text, size);
+    format_real(value, text, size);
 }
 
 static void format_text(const char *value, char *text, size_t size)
@@ -296,7 +300,21 @@ static void format_scalar(const char *at, const struct ndtd_option *option, char
     uint32_t narrow = 0;
     uint64_t wide = 0;
     double real = 0;
+    const char *choice = NULL;
     switch (option->type) {
+    case NDTD_CHOICE:
+        memcpy(&choice, at, sizeof(choice));
+        snprintf(text, size, "%s", choice ? choice : option->labels[0].name);
+        return;
+    case NDTD_ENUM:
+    case NDTD_ENUM_LIST:
+        memcpy(&word, at, sizeof(word));
+        snprintf(text, size, "%s", ndt_label_name(option->labels, word));
+        return;
+    case NDTD_BOOL:
+        memcpy(&word, at, sizeof(word));
+        snprintf(text, size, "%s", word ? "true" : "false");
+        return;
     case NDTD_STRING:
         snprintf(text, size, "%s", at);
         return;
@@ -320,42 +338,41 @@ static void format_scalar(const char *at, const struct ndtd_option *option, char
         return;
     default:
         memcpy(&word, at, sizeof(word));
-        if (option->type == NDTD_INT)
-            snprintf(text, size, "%d", word);
-        else
-            snprintf(text, size, "%s", option->type == NDTD_BOOL ? word ? "true" : "false" : option->names[word]);
+        snprintf(text, size, "%d", word);
     }
 }
 
-static size_t count_of(const void *base, const struct ndtd_option *option)
+static size_t count_of(const struct ndtd_settings *settings, const struct ndtd_option *option)
 {
     size_t count = option->max_items;
     int given;
     if (option->type == NDTD_POSE) {
-        memcpy(&given, (const char *)base + option->count_offset, sizeof(given));
+        memcpy(&given, (const char *)settings + option->count_offset, sizeof(given));
         return given ? 7 : 0;
     }
     if (option->count_offset != SIZE_MAX)
-        memcpy(&count, (const char *)base + option->count_offset, sizeof(count));
+        memcpy(&count, (const char *)settings + option->count_offset, sizeof(count));
     return count;
 }
 
-void ndtd_option_load(const void *base, const struct ndtd_option *option, char *text, size_t size)
+const char *ndtd_option_format(const struct ndtd_settings *settings, const struct ndtd_option *option, char *text,
+                               size_t size)
 {
-    const char *at = (const char *)base + option->offset;
+    const char *at = (const char *)settings + option->offset;
     if (!is_list_type(option->type)) {
         format_scalar(at, option, text, size);
-        return;
+        return text;
     }
     size_t used = (size_t)snprintf(text, size, "[");
-    for (size_t i = 0, count = count_of(base, option); i < count; i++) {
+    for (size_t i = 0, count = count_of(settings, option); i < count; i++) {
         char item[64];
         format_scalar(at + i * option->size, option, item, sizeof(item));
         used += (size_t)snprintf(text + used, used < size ? size - used : 0, "%s%s", i ? ", " : "", item);
         if (used >= size)
-            return;
+            return text;
     }
     snprintf(text + used, size - used, "]");
+    return text;
 }
 
 static void range_of_numbers(const struct ndtd_option *option, char *text, size_t size)
@@ -367,8 +384,8 @@ static void range_of_numbers(const struct ndtd_option *option, char *text, size_
         snprintf(low, sizeof(low), "%.0f", option->min);
         snprintf(high, sizeof(high), "%.0f", option->max);
     } else {
-        ndtd_format_real(option->min, low, sizeof(low));
-        ndtd_format_real(option->max, high, sizeof(high));
+        format_real(option->min, low, sizeof(low));
+        format_real(option->max, high, sizeof(high));
     }
     snprintf(text, size, "%s .. %s%s%s", low, high, *option->unit ? " " : "", option->unit);
 }
@@ -377,9 +394,9 @@ void ndtd_option_range(const struct ndtd_option *option, char *text, size_t size
 {
     size_t used = 0;
     text[0] = '\0';
-    if (option->names)
-        for (int i = 0; option->names[i] && used < size; i++)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", option->names[i]);
+    if (option->labels)
+        for (const struct ndt_label *label = option->labels; label->name && used < size; label++)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", label->name);
     else if (option->type == NDTD_BOOL)
         snprintf(text, size, "true, false");
     else if (is_bounded(option))

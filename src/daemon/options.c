@@ -1,17 +1,14 @@
-#define _GNU_SOURCE /* CPU sets */
 #include "ndtd/options.h"
 
-#include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "backends.h"
+#include "ndtd/log.h"
 #include "ndtd/nearest_name.h"
-#include "ndtd/option_value.h"
-#include "ndtd/realtime.h"
 #include "option_table.h"
 
-enum { VALUE_TEXT_MAX = 2048 };
+enum { VALUE_TEXT_MAX = 2048, PRINTED_VALUE_MAX = 4200 /* a path with every byte escaped */, COMMENT_WIDTH = 100 };
+
+/* ---- find ---- */
 
 size_t ndtd_option_count(void)
 {
@@ -25,28 +22,25 @@ const struct ndtd_option *ndtd_option_at(size_t i)
 
 const struct ndtd_option *ndtd_option_find(const char *name)
 {
-    for (size_t i = 0; i < ndtd_option_table_count; i++)
-        if (strcmp(ndtd_option_table[i].name, name) == 0)
-            return &ndtd_option_table[i];
+    for (size_t i = 0; i < ndtd_option_table_count; i++) {
+        const struct ndtd_option *option = &ndtd_option_table[i];
+        if (strcmp(option->name, name) == 0 || (option->former_name && strcmp(option->former_name, name) == 0))
+            return option;
+    }
     return NULL;
+}
+
+const struct ndtd_option *ndtd_option_resolve(const char *name)
+{
+    const struct ndtd_option *option = ndtd_option_find(name);
+    if (option && strcmp(option->name, name) != 0)
+        ndtd_log_always(NDTD_LOG_WARNING, "%s is called %s now", name, option->name);
+    return option;
 }
 
 const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option)
 {
     return option->alias_of ? ndtd_option_find(option->alias_of) : option;
-}
-
-const char *ndtd_option_type_name(enum ndtd_option_type type)
-{
-    static const char *const names[] = {"bool", "int",    "int",  "int",           "int",           "real",
-                                        "enum", "string", "path", "list of reals", "list of enums", "pose"};
-    return names[type];
-}
-
-enum ndt_status ndtd_option_set(struct ndtd_settings *settings, const struct ndtd_option *option,
-                                const struct ndtd_value *value, struct ndt_error *err)
-{
-    return ndtd_option_store(settings, option, value, err);
 }
 
 enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err)
@@ -58,6 +52,8 @@ enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err)
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not an option%s", name, hint);
 }
+
+/* ---- set from one text ---- */
 
 static char *trim(char *text)
 {
@@ -99,143 +95,145 @@ static enum ndt_status split_list(char *text, const struct ndtd_option *option, 
     return NDT_OK;
 }
 
-static enum ndt_status set_from_text(struct ndtd_settings *settings, const struct ndtd_option *option,
-                                     const char *text, struct ndt_error *err)
+enum ndt_status ndtd_option_set_text(struct ndtd_settings *settings, const char *name, const char *text,
+                                     struct ndt_error *err)
 {
     char copy[VALUE_TEXT_MAX];
+    struct ndtd_value value = {.count = 1, .items = {copy}};
+    const struct ndtd_option *option = ndtd_option_resolve(name);
+    if (!option)
+        return ndtd_option_unknown(name, err);
     if (strlen(text) >= sizeof(copy))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: text of %zu bytes, at most %zu are possible", option->name,
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: text of %zu bytes, at most %zu are allowed", option->name,
                         strlen(text), sizeof(copy) - 1);
     strcpy(copy, text);
-    struct ndtd_value value = {.count = 1, .items = {copy}};
     if (takes_list(option)) {
         enum ndt_status status = split_list(trim(copy), option, &value, err);
         if (status != NDT_OK)
             return status;
     }
-    return ndtd_option_store(settings, option, &value, err);
+    return ndtd_option_set(settings, option, &value, err);
 }
 
-enum ndt_status ndtd_option_set_text(struct ndtd_settings *settings, const char *name, const char *text,
-                                     struct ndt_error *err)
+/* ---- print ---- */
+
+/* Length of the sections that both names share, including the last common dot. */
+static size_t common_sections(const char *name, const char *before)
 {
-    const struct ndtd_option *option = ndtd_option_find(name);
-    return option ? set_from_text(settings, option, text, err) : ndtd_option_unknown(name, err);
+    size_t common = 0;
+    for (size_t i = 0; name[i] && name[i] == before[i]; i++)
+        if (name[i] == '.')
+            common = i + 1;
+    return common;
 }
 
-void ndtd_settings_default(struct ndtd_settings *settings)
+static int depth_of(const char *name, size_t length)
 {
-    memset(settings, 0, sizeof(*settings));
-    settings->initial_pose[6] = 1;
-    for (size_t i = 0; i < ndtd_option_table_count; i++)
-        if (!ndtd_option_table[i].alias_of &&
-            set_from_text(settings, &ndtd_option_table[i], ndtd_option_table[i].text, NULL) != NDT_OK)
-            abort(); /* a wrong row of the table, not wrong input */
-    if (ndtd_settings_finish(settings, NULL) != NDT_OK)
-        abort();
+    int depth = 0;
+    for (size_t i = 0; i < length; i++)
+        depth += name[i] == '.';
+    return depth;
 }
 
-static enum ndt_status check_backend(const struct ndtd_settings *settings, struct ndt_error *err)
+/* Prints the section headings between `before` and `name`; returns the depth of the option itself. */
+static int print_sections(FILE *file, const char *name, const char *before)
 {
-    struct ndtd_nearest nearest = ndtd_nearest_start(settings->backend);
-    char known[200] = "auto";
-    ndtd_nearest_offer(&nearest, "auto");
-    for (size_t i = 0; ndt_backend_at(i); i++) {
-        ndtd_nearest_offer(&nearest, ndt_backend_at(i)->name);
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof(known) - used, ", %s", ndt_backend_at(i)->name);
+    size_t at = common_sections(name, before);
+    int depth = depth_of(name, at);
+    if (depth == 0)
+        fprintf(file, "\n");
+    for (const char *dot; (dot = strchr(name + at, '.')); depth++) {
+        fprintf(file, "%*s%.*s:\n", 2 * depth, "", (int)(dot - name - (ptrdiff_t)at), name + at);
+        at = (size_t)(dot - name) + 1;
     }
-    if (nearest.name && nearest.distance == 0)
-        return NDT_OK;
-    char hint[80];
-    ndtd_nearest_hint(&nearest, hint, sizeof(hint));
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "backend.name: '%s' is not one of %s%s", settings->backend, known, hint);
+    return depth;
 }
 
-static enum ndt_status check_levels(const struct ndtd_settings *settings, struct ndt_error *err)
+static void print_aliases(FILE *file, const char *name, int indent)
 {
-    const struct ndt_align_params *align = &settings->align;
-    for (size_t i = 1; i < align->level_count; i++)
-        if (!(align->levels[i].leaf_m < align->levels[i - 1].leaf_m))
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "ndt.levels: %g m after %g m, but they go from coarse to fine",
-                            align->levels[i].leaf_m, align->levels[i - 1].leaf_m);
-    if (align->variant == NDT_AUTOWARE && align->level_count != 1)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "ndt.levels: %zu levels, but ndt.variant autoware has one, such as [2.0]",
-                        align->level_count);
-    return NDT_OK;
-}
-
-static enum ndt_status check_ranges(const struct ndt_preprocess_params *pre, struct ndt_error *err)
-{
-    if (!(pre->min_range_m < pre->max_range_m))
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "preprocess.min_range_m: %g m is not below preprocess.max_range_m, %g m", pre->min_range_m,
-                        pre->max_range_m);
-    for (int i = 0; i < 3; i++)
-        if (!(pre->crop_min_m[i] < pre->crop_max_m[i]))
-            return ndt_fail(err, NDT_ERR_ARGUMENT,
-                            "preprocess.crop_min_m: %g m (%c) is not below preprocess.crop_max_m, %g m",
-                            pre->crop_min_m[i], "xyz"[i], pre -> crop_max_m[i]);
-    return NDT_OK;
-}
-
-/* The word as the table has it, so that copies of the settings stay valid; NULL for the first, auto. */
-static const char *name_in_table(const char *option, const char *word)
-{
-    const char *const *names = ndtd_option_find(option)->names;
-    for (size_t i = 1; names[i]; i++)
-        if (strcmp(names[i], word) == 0)
-            return names[i];
-    return NULL;
-}
-
-static enum ndt_status check_cpus(const struct ndtd_settings *settings, struct ndt_error *err)
-{
-    cpu_set_t cpus;
-    return ndtd_cpu_list_parse(settings->rt_cpus, &cpus, err);
-}
-
-static void derive(struct ndtd_settings *settings)
-{
-    struct ndt_align_params *align = &settings->align;
-    settings->map.level_count = align->level_count;
-    for (size_t i = 0; i < align->level_count; i++) {
-        settings->map.leaf_m[i] = align->levels[i].leaf_m;
-        size_t from_finest = align->level_count - i; /* 1 = the finest */
-        size_t given = settings->neighbours_count;
-        align->levels[i].neighbours = settings->neighbours[from_finest > given ? 0 : given - from_finest];
+    for (size_t i = 0; i < ndtd_option_table_count; i++) {
+        const struct ndtd_option *alias = &ndtd_option_table[i];
+        if (alias->alias_of && strcmp(alias->alias_of, name) == 0)
+            fprintf(file, "%*s# Also %s: %s.\n", indent, "", alias->name, alias->help);
     }
-    settings->compute.isa = name_in_table("cpu.isa", settings->isa);
-    settings->compute.pipeline = name_in_table("cuda.pipeline", settings->cuda_pipeline);
 }
 
-enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err)
+static void print_entry(FILE *file, const struct ndtd_option *option, const struct ndtd_settings *settings,
+                        int indent)
 {
-    enum ndt_status status = check_backend(settings, err);
-    if (status == NDT_OK)
-        status = check_levels(settings, err);
-    if (status == NDT_OK)
-        status = check_ranges(&settings->preprocess, err);
-    if (status == NDT_OK)
-        status = check_cpus(settings, err);
-    if (status == NDT_OK)
-        derive(settings);
-    return status;
+    char range[200], value[PRINTED_VALUE_MAX];
+    const char *tail = strrchr(option->name, '.');
+    ndtd_option_range(option, range, sizeof(range));
+    fprintf(file, "%*s# %s.", indent, "", option->help);
+    int fits = (size_t)indent + strlen(option->help) + strlen(range) < COMMENT_WIDTH;
+    if (*range && fits)
+        fprintf(file, " (%s)\n", range);
+    else if (*range)
+        fprintf(file, "\n%*s# (%s)\n", indent, "", range);
+    else
+        fprintf(file, "\n");
+    print_aliases(file, option->name, indent);
+    fprintf(file, "%*s%s: %s\n", indent, "", tail ? tail + 1 : option->name,
+            ndtd_option_format(settings, option, value, sizeof(value)));
 }
 
-const char *ndtd_option_format(const struct ndtd_settings *settings, const struct ndtd_option *option, char *text,
-                               size_t size)
+void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings)
 {
-    ndtd_option_load(settings, option, text, size);
-    return text;
+    fprintf(file, "# Every option of ndtd, as printed by `ndtd --print-config`. Options that are left out keep "
+                  "their defaults.\n"
+                  "# Names follow Autoware's ndt_scan_matcher where the option exists there; the sections may\n"
+                  "# also be nested under /**: ros__parameters:.\n");
+    const char *before = "";
+    for (size_t i = 0; i < ndtd_option_table_count; i++) {
+        const struct ndtd_option *option = &ndtd_option_table[i];
+        if (option->alias_of)
+            continue;
+        int depth = print_sections(file, option->name, before);
+        print_entry(file, option, settings, 2 * depth);
+        before = option->name;
+    }
 }
 
-int ndtd_settings_threads(const struct ndtd_settings *settings)
+/* As users see it. */
+static const char *type_name(enum ndtd_option_type type)
 {
-    cpu_set_t cores;
-    int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-    if (settings->compute.threads > 0)
-        return settings->compute.threads;
-    return count < 4 ? count : 4;
+    switch (type) {
+    case NDTD_BOOL:
+        return "bool";
+    case NDTD_INT:
+    case NDTD_UINT32:
+    case NDTD_UINT64:
+    case NDTD_SIZE:
+        return "int";
+    case NDTD_REAL:
+        return "real";
+    case NDTD_ENUM:
+        return "enum";
+    case NDTD_CHOICE:
+    case NDTD_STRING:
+        return "string";
+    case NDTD_PATH:
+        return "path";
+    case NDTD_REAL_LIST:
+        return "list of reals";
+    case NDTD_ENUM_LIST:
+        return "list of enums";
+    default:
+        return "pose";
+    }
+}
+
+void ndtd_options_print_help(FILE *file)
+{
+    struct ndtd_settings defaults;
+    ndtd_settings_default(&defaults);
+    for (size_t i = 0; i < ndtd_option_table_count; i++) {
+        const struct ndtd_option *option = &ndtd_option_table[i];
+        char range[200], value[PRINTED_VALUE_MAX];
+        ndtd_option_range(option, range, sizeof(range));
+        ndtd_option_format(&defaults, option, value, sizeof(value));
+        fprintf(file, "%s = %s\n", option->name, option->alias_of ? option->alias_of : *value ? value : "\"\"");
+        fprintf(file, "    %s\n    %s%s%s%s\n", option->help, type_name(option->type), *range ? ": " : "", range,
+                option->reloadable ? "; can change while the daemon runs" : "");
+    }
 }

@@ -8,14 +8,15 @@
 
 #include "backends.h"
 #include "ndtd/autotune.h"
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 #include "ndtd/stopwatch.h"
 
 /* A position is used for scans that are not farther from it in time than this. */
 static const double GNSS_REACH_S = 1.0;
 
 struct ndtd_pipeline {
-    struct ndtd_settings settings;
+    const struct ndtd_settings_snapshot *snapshot;
+    const struct ndtd_settings *settings; /* the snapshot's */
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
     struct ndt_map *map;
@@ -38,17 +39,17 @@ struct ndtd_pipeline {
 static void set_configured_pose(struct ndtd_pipeline *pipeline)
 {
     struct ndt_pose pose;
-    if (!pipeline->settings.has_initial_pose)
+    if (!pipeline->settings->has_initial_pose)
         return;
-    memcpy(pose.t_m, pipeline->settings.initial_pose, sizeof(pose.t_m));
-    memcpy(pose.q_xyzw, pipeline->settings.initial_pose + 3, sizeof(pose.q_xyzw));
+    memcpy(pose.t_m, pipeline->settings->initial_pose, sizeof(pose.t_m));
+    memcpy(pose.q_xyzw, pipeline->settings->initial_pose + 3, sizeof(pose.q_xyzw));
     (void)ndt_pose_normalize(&pose);
     ndtd_tracker_reset(&pipeline->tracker, 0, &pose, NULL);
 }
 
 static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &pipeline->settings;
+    const struct ndtd_settings *settings = pipeline->settings;
     enum ndt_status status =
         ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)
@@ -60,18 +61,16 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
     return status;
 }
 
-enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct ndtd_settings *settings,
+enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct ndtd_settings_snapshot *snapshot,
                                      struct ndt_map *map, struct ndt_error *err)
 {
     *out = NULL;
     struct ndtd_pipeline *pipeline = calloc(1, sizeof(*pipeline));
     if (!pipeline)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
-    pipeline->settings = *settings;
-    if (settings->compute.isa == settings->isa) /* points into the struct itself */
-        pipeline->settings.compute.isa = pipeline->settings.isa;
+    ndtd_pipeline_apply(pipeline, snapshot);
     ndt_cloud_init(&pipeline->scan);
-    ndtd_tracker_init(&pipeline->tracker, settings->max_prediction_s);
+    ndtd_tracker_init(&pipeline->tracker, pipeline->settings->max_prediction_s);
     set_configured_pose(pipeline);
     enum ndt_status status = open_parts(pipeline, map, err);
     if (status == NDT_OK)
@@ -96,6 +95,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     ndt_preprocessor_destroy(pipeline->preprocessor);
     ndt_map_release(pipeline->map);
     ndt_cloud_free(&pipeline->scan);
+    ndtd_settings_snapshot_release(pipeline->snapshot);
     free(pipeline);
 }
 
@@ -135,7 +135,7 @@ static enum ndt_status open_candidate(const struct ndtd_pipeline *pipeline,
                                       const struct ndtd_backend_candidate *candidate, struct ndt_backend **out,
                                       struct ndt_error *err)
 {
-    struct ndt_backend_config config = pipeline->settings.compute;
+    struct ndt_backend_config config = pipeline->settings->compute;
     if (!ndtd_backend_candidate_config(candidate, &config))
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "there is no backend %s %s", candidate->backend,
                         candidate->pipeline);
@@ -146,7 +146,7 @@ enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline
                                                   const struct ndtd_autotune_result *tuned,
                                                   struct ndt_backend *opened, struct ndt_error *err)
 {
-    const int is_open_to_choice = strcmp(pipeline->settings.backend, "auto") == 0 && tuned->choice.row >= 0;
+    const int is_open_to_choice = strcmp(pipeline->settings->backend, "auto") == 0 && tuned->choice.row >= 0;
     enum ndt_status status = NDT_OK;
     if (opened && !is_open_to_choice)
         opened->ops->close(opened);
@@ -178,11 +178,11 @@ enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, stru
     return status;
 }
 
-void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings)
+void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
 {
-    char restart[1];
-    ndtd_settings_merge(&pipeline->settings, settings, restart, sizeof(restart));
-    pipeline->tracker.max_prediction_s = pipeline->settings.max_prediction_s;
+    ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
+    pipeline->settings = &snapshot->settings;
+    pipeline->tracker.max_prediction_s = pipeline->settings->max_prediction_s;
 }
 
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us)
@@ -271,9 +271,9 @@ static struct ndt_pose moved(const struct ndt_pose *pose, const struct ndt_twist
 /* What the settings say, and what holds for this scan only. */
 static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
-    struct ndt_align_params params = pipeline->settings.align;
+    struct ndt_align_params params = pipeline->settings->align;
     const double age_s = ((double)stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
-    params.has_gnss = pipeline->settings.use_gnss && pipeline->has_gnss && fabs(age_s) <= GNSS_REACH_S;
+    params.has_gnss = pipeline->settings->use_gnss && pipeline->has_gnss && fabs(age_s) <= GNSS_REACH_S;
     memcpy(params.gnss_position_m, pipeline->gnss.position_m, sizeof(params.gnss_position_m));
     return params;
 }
@@ -296,7 +296,7 @@ static int has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *par
 /* debug.align_delay_ms, but never beyond the deadline: as a slow machine that keeps its budget would look. */
 static void delay(const struct ndtd_pipeline *pipeline)
 {
-    double delay_us = pipeline->settings.align_delay_s * 1e6;
+    double delay_us = pipeline->settings->align_delay_s * 1e6;
     if (delay_us <= 0)
         return;
     if (pipeline->deadline_us > 0)
@@ -311,8 +311,8 @@ static enum ndt_status preprocess_here(struct ndtd_pipeline *pipeline, struct nd
                                        const struct ndt_cloud **points, double *reference_s, struct ndt_error *err)
 {
     const double start_us = ndtd_now_us();
-    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &pipeline->settings.preprocess, &pipeline->scan,
-                                            record->seq, twist, points, reference_s, err);
+    enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess,
+                                            &pipeline->scan, record->seq, twist, points, reference_s, err);
     if (status == NDT_OK && twist_again)
         status = ndt_preprocess_again(pipeline->preprocessor, twist_again, points, err);
     record->preprocess_us += ndtd_now_us() - start_us;
@@ -387,7 +387,7 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct ndtd_sc
     *points = NULL;
     if (limit == 0 || pipeline->scan.count > limit)
         return preprocess_here(pipeline, record, twist, NULL, points, reference_s, err);
-    enum ndt_status status = ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings.preprocess,
+    enum ndt_status status = ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess,
                                                      &pipeline->scan, record->seq, twist, err);
     *reference_s = pipeline->plan.reference_s;
     record->preprocess_us = ndtd_now_us() - start_us;
@@ -405,7 +405,7 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
                              const struct ndt_cloud *points, double reference_s, struct ndt_twist *twist,
                              struct ndt_error *err)
 {
-    const struct ndtd_settings *settings = &pipeline->settings;
+    const struct ndtd_settings *settings = pipeline->settings;
     const struct ndt_pose predicted = record->result.T_map_sensor;
     const struct ndt_pose guess = moved(&predicted, twist, reference_s);
     struct ndt_align_params params = params_for(pipeline, record->stamp_ns);

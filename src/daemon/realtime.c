@@ -10,7 +10,7 @@
 
 #include "ndtd/log.h"
 
-/* Digits at *at to a core number, -1 when there are none or too many. */
+/* Parses the core number at *at; -1 when there is none or it is too large. */
 static long read_core(const char **at)
 {
     const size_t digits = strspn(*at, "0123456789");
@@ -64,7 +64,7 @@ void ndtd_realtime_enter(const struct ndtd_settings *settings)
     const int error = pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
     if (error)
         ndtd_log(NDTD_LOG_WARNING,
-                 "rt.priority %d: %s; it needs CAP_SYS_NICE or LimitRTPRIO=%d. Going on with normal priority",
+                 "rt.priority %d: %s; it needs CAP_SYS_NICE or LimitRTPRIO=%d. Continuing with normal priority",
                  settings->rt_priority, strerror(error), settings->rt_priority);
 }
 
@@ -73,14 +73,14 @@ void ndtd_realtime_lock_memory(const struct ndtd_settings *settings)
     struct rlimit limit;
     if (!settings->rt_lock_memory)
         return;
-    /* Memory of the future only without a limit: else allocations would begin to fail when it is reached. */
+    /* MCL_FUTURE only without a limit: otherwise allocations fail when the limit is reached. */
     const int unlimited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
     if (mlockall(unlimited ? MCL_CURRENT | MCL_FUTURE : MCL_CURRENT) != 0)
         ndtd_log(NDTD_LOG_WARNING,
-                 "rt.lock_memory: %s; it needs CAP_IPC_LOCK or LimitMEMLOCK=infinity. Going on without",
+                 "rt.lock_memory: %s; it needs CAP_IPC_LOCK or LimitMEMLOCK=infinity. Continuing without",
                  strerror(errno));
     else if (!unlimited)
         ndtd_log(NDTD_LOG_WARNING,
-                 "rt.lock_memory: only what is in use now is locked, as LimitMEMLOCK is %llu bytes",
+                 "rt.lock_memory: only memory in use now is locked, because LimitMEMLOCK is %llu bytes",
                  (unsigned long long)limit.rlim_cur);
 }

@@ -307,7 +307,7 @@ static void describe(struct replay *replay, double replay_us)
         backend->ops->describe(backend, summary->description, sizeof(summary->description));
     summary->threads =
         strcmp(backend->ops->name, ndt_cpu_backend.name) == 0 ? ndtd_settings_threads(replay->settings) : 1;
-    summary->variant = replay->settings->align.variant == NDT_AUTOWARE ? "autoware" : "robust";
+    summary->variant = ndt_variant_name(replay->settings->align.variant);
     summary->map_id = replay->map->id;
     summary->map_points = replay->map->points;
     summary->replay_s = replay_us * 1e-6;
@@ -343,6 +343,7 @@ static enum ndt_status finish(struct replay *replay, int *differs, struct ndt_er
 static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = replay->settings;
+    const struct ndtd_settings_snapshot *snapshot = NULL;
     if (!*settings->map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
     enum ndt_status status = ndtd_sinks_open(&replay->sinks, &replay->options->files, err);
@@ -353,7 +354,10 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
         status = ndt_map_load(&replay->map, settings->map_path, &settings->map, err);
     replay->sinks.summary.map_load_ms = (ndtd_now_us() - start_us) / 1000;
     if (status == NDT_OK)
-        status = ndtd_pipeline_create(&replay->pipeline, settings, replay->map, err);
+        status = ndtd_settings_snapshot_create(&snapshot, settings, err);
+    if (status == NDT_OK)
+        status = ndtd_pipeline_create(&replay->pipeline, snapshot, replay->map, err);
+    ndtd_settings_snapshot_release(snapshot);
     if (status == NDT_OK && replay->options->skip && !settings->has_initial_pose)
         status = collect_truth(replay, err);
     return status;

@@ -9,12 +9,12 @@
 
 enum { CANDIDATES = 4, PATH_BYTES = 200 };
 
-/* The list of the header, best first; returns how many there are. */
+/* The list of the header, in order of preference; returns its length. */
 static int candidates(char paths[CANDIDATES][PATH_BYTES])
 {
     const char *systemd = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
     int count = 0;
-    if (systemd && *systemd) /* may be a list with ':' */
+    if (systemd && *systemd) /* may be a list separated by ':' */
         snprintf(paths[count++], PATH_BYTES, "%.*s", (int)strcspn(systemd, ":"), systemd);
     snprintf(paths[count++], PATH_BYTES, "/run/ndtd");
     if (user && *user)
@@ -23,13 +23,13 @@ static int candidates(char paths[CANDIDATES][PATH_BYTES])
     return count;
 }
 
-static int is_folder(const char *path)
+static int is_directory(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* /tmp is everybody's: somebody else may have made the folder first. */
+/* In /tmp another user may have created the directory first. */
 static enum ndt_status make_own(const char *path, struct ndt_error *err)
 {
     struct stat info;
@@ -38,7 +38,7 @@ static enum ndt_status make_own(const char *path, struct ndt_error *err)
     if (lstat(path, &info) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(info.st_mode) || info.st_uid != getuid() || (info.st_mode & 022) != 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: is not a folder that belongs to this user alone", path);
+        return ndt_fail(err, NDT_ERR_IO, "%s: is not a directory that only this user may write to", path);
     return NDT_OK;
 }
 
@@ -48,9 +48,9 @@ enum ndt_status ndtd_runtime_dir(char *path, size_t size, int create, struct ndt
     const int count = candidates(paths);
     int chosen = count - 1;
     for (int i = 0; i < chosen; i++) {
-        if (create) /* only its last part is made; the rest belongs to the system */
+        if (create) /* creates the last component only */
             (void)mkdir(paths[i], 0700);
-        if (is_folder(paths[i]) && (!create || access(paths[i], W_OK) == 0))
+        if (is_directory(paths[i]) && (!create || access(paths[i], W_OK) == 0))
             chosen = i;
     }
     if (strlen(paths[chosen]) >= size)
@@ -62,13 +62,13 @@ enum ndt_status ndtd_runtime_dir(char *path, size_t size, int create, struct ndt
 enum ndt_status ndtd_default_address(char *out, size_t size, const char *address, const char *name, int create,
                                      struct ndt_error *err)
 {
-    char folder[PATH_BYTES];
+    char directory[PATH_BYTES];
     if (*address) {
         snprintf(out, size, "%s", address);
         return NDT_OK;
     }
-    enum ndt_status status = ndtd_runtime_dir(folder, sizeof(folder), create, err);
+    enum ndt_status status = ndtd_runtime_dir(directory, sizeof(directory), create, err);
     if (status == NDT_OK)
-        snprintf(out, size, "ipc://%s/%s.ipc", folder, name);
+        snprintf(out, size, "ipc://%s/%s.ipc", directory, name);
     return status;
 }

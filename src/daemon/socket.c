@@ -7,15 +7,14 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "ipc_path.h"
+#include "ndtd/curve_keys.h"
 #include "socket_address.h"
-#include "zap_handler.h"
 
-/* Silent peers are given up after the timeout; libzmq then connects anew. */
+/* A peer that is silent for longer than the timeout is disconnected; libzmq then reconnects. */
 enum { PLENTY_OF_FILES = 65536 };
 enum { HEARTBEAT_MS = 2000, HEARTBEAT_TIMEOUT_MS = 6000 };
 
-/* zmq.h names it for draft builds only, libzmq 4.3 understands it in all. */
+/* zmq.h defines it for draft builds only; every libzmq 4.3 accepts it. */
 #ifndef ZMQ_ZAP_ENFORCE_DOMAIN
 #define ZMQ_ZAP_ENFORCE_DOMAIN 93
 #endif
@@ -26,8 +25,8 @@ enum { HEARTBEAT_MS = 2000, HEARTBEAT_TIMEOUT_MS = 6000 };
 #endif
 #endif
 #ifdef __SANITIZE_THREAD__
-/* libzmq and libsodium are not built with the sanitizer, so that handing memory from thread to thread looks like a
- * race: what they do through intercepted calls is not looked at. The sanitizer's runtime finds this by its name. */
+/* libzmq and libsodium are not built with the sanitizer, so that passing memory between threads is reported as a
+ * race: intercepted calls from them are suppressed. The sanitizer's runtime looks this function up by its name. */
 __attribute__((weak)) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -42,17 +41,24 @@ struct ndtd_sockets {
     struct ndtd_zap_handler *zap;
 };
 
+static enum ndt_status check_security(const struct ndtd_security *security, struct ndt_error *err)
+{
+    const int has_key = security->server_secret_key_file[0] != '\0';
+    if (has_key == (security->allowed_clients_file[0] != '\0'))
+        return NDT_OK;
+    return ndt_fail(
+        err, NDT_ERR_ARGUMENT,
+        "CURVE needs sockets.server_secret_key_file and sockets.allowed_clients_file; the %s is missing",
+        has_key ? "list of clients" : "key");
+}
+
 static enum ndt_status open_curve(struct ndtd_sockets *sockets, const struct ndtd_security *security,
                                   struct ndt_error *err)
 {
     struct ndtd_client_list clients;
-    const int has_key = security->server_secret_key_file[0] != '\0';
-    if (has_key != (security->allowed_clients_file[0] != '\0'))
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "CURVE needs sockets.server_secret_key_file and sockets.allowed_clients_file; the %s is "
-                        "missing",
-                        has_key ? "list of clients" : "key");
-    if (!has_key)
+    if (check_security(security, err) != NDT_OK)
+        return NDT_ERR_ARGUMENT;
+    if (!security->server_secret_key_file[0])
         return NDT_OK;
     if (!zmq_has("curve"))
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "this libzmq was built without CURVE");
@@ -67,7 +73,7 @@ static enum ndt_status open_curve(struct ndtd_sockets *sockets, const struct ndt
     return status;
 }
 
-/* libzmq 4.3 aborts the process when an ipc connection comes in and no descriptor is left: have plenty. */
+/* libzmq 4.3 aborts the process when an ipc connection arrives and no file descriptor is free. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -88,7 +94,7 @@ enum ndt_status ndtd_sockets_open(struct ndtd_sockets **out, const struct ndtd_s
     sockets->context = zmq_ctx_new();
     if (!sockets->context)
         status = ndt_fail(err, NDT_ERR_MEMORY, "libzmq: %s", zmq_strerror(errno));
-    /* LINGER 0 also where nobody thought of it. */
+    /* LINGER 0 for every socket by default. */
     if (status == NDT_OK && zmq_ctx_set(sockets->context, ZMQ_BLOCKY, 0) != 0)
         status = ndt_fail(err, NDT_ERR_UNSUPPORTED, "libzmq is too old: %s", zmq_strerror(errno));
     if (status == NDT_OK && security)
@@ -121,13 +127,13 @@ void *ndtd_sockets_context(struct ndtd_sockets *sockets)
 static enum ndt_status check_limits(const struct ndtd_endpoint *endpoint, struct ndt_error *err)
 {
     if (endpoint->high_water_mark <= 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a high-water mark of %d messages is no bound",
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a high-water mark of %d messages is not positive",
                         endpoint->address, endpoint->high_water_mark);
     if (endpoint->max_message_bytes <= 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a largest message of %lld bytes is no bound", endpoint->address,
-                        endpoint->max_message_bytes);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a message limit of %lld bytes is not positive",
+                        endpoint->address, endpoint->max_message_bytes);
     if (endpoint->ipc_mode & ~0666u)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: mode %04o is none for a socket; 0600 and 0660 are",
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: mode %04o is not allowed for a socket; use 0600 or 0660",
                         endpoint->address, endpoint->ipc_mode);
     return NDT_OK;
 }
@@ -136,12 +142,12 @@ static enum ndt_status check_reach(const struct ndtd_socket_address *address, in
 {
     if (address->is_loopback || has_curve)
         return NDT_OK;
-    return ndt_fail(
-        err, NDT_ERR_ARGUMENT,
-        "%s: other machines can reach it, and without keys everybody there could send and read; set "
-        "sockets.server_secret_key_file and sockets.allowed_clients_file (CURVE; ndtd --make-keys makes keys), or "
-        "bind to 127.0.0.1 or ipc://",
-        address->text);
+    return ndt_fail(err, NDT_ERR_ARGUMENT,
+                    "%s: other machines can reach it, and without keys any of them could send and read; set "
+                    "sockets.server_secret_key_file and sockets.allowed_clients_file (CURVE; ndtd --make-keys "
+                    "creates keys), or "
+                    "bind to 127.0.0.1 or ipc://",
+                    address->text);
 }
 
 enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint, const struct ndtd_security *security,
@@ -149,7 +155,9 @@ enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint, const 
 {
     struct ndtd_socket_address address;
     const int has_curve = security && security->server_secret_key_file[0] && security->allowed_clients_file[0];
-    enum ndt_status status = ndtd_socket_address_parse(&address, endpoint->address, err);
+    enum ndt_status status = security ? check_security(security, err) : NDT_OK;
+    if (status == NDT_OK)
+        status = ndtd_socket_address_parse(&address, endpoint->address, err);
     if (status == NDT_OK)
         status = check_limits(endpoint, err);
     return status == NDT_OK ? check_reach(&address, has_curve, err) : status;
@@ -175,28 +183,29 @@ static enum ndt_status set_options(void *socket, int type, const struct ndtd_soc
         failed = zmq_setsockopt(socket, values[i].option, &values[i].value, sizeof(values[i].value)) != 0;
     if (!failed && type == ZMQ_SUB)
         failed = zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) != 0;
-    return failed ? ndt_fail(err, NDT_ERR_IO, "%s: options of the socket: %s", address->text, zmq_strerror(errno))
-                  : NDT_OK;
+    return failed
+               ? ndt_fail(err, NDT_ERR_IO, "%s: cannot set socket options: %s", address->text, zmq_strerror(errno))
+               : NDT_OK;
 }
 
-/* All tcp sockets where there are keys, also on the loopback. ZAP is asked for CURVE only, and without its answer
- * nobody gets in. */
+/* With keys, all tcp sockets use them, also on the loopback. ZAP is consulted for CURVE only, and without its reply
+ * no client is admitted. */
 static enum ndt_status set_curve(void *socket, const struct ndtd_sockets *sockets,
                                  const struct ndtd_socket_address *address, struct ndt_error *err)
 {
     const int yes = 1;
     if (address->transport != NDTD_TCP || !sockets->has_curve)
         return NDT_OK;
-    /* Where it is not known the handler's life, longer than any socket's, has to do. */
+    /* Where it is not supported, the handler outlives every socket, which is sufficient. */
     (void)zmq_setsockopt(socket, ZMQ_ZAP_ENFORCE_DOMAIN, &yes, sizeof(yes));
     if (zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &yes, sizeof(yes)) == 0 &&
         zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, sockets->secret_key, NDTD_KEY_TEXT + 1) == 0 &&
         zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, "ndtd", 4) == 0)
         return NDT_OK;
-    return ndt_fail(err, NDT_ERR_IO, "%s: its keys: %s", address->text, zmq_strerror(errno));
+    return ndt_fail(err, NDT_ERR_IO, "%s: cannot set its keys: %s", address->text, zmq_strerror(errno));
 }
 
-/* An abstract socket has no mode: who may connect is asked at connect, from owner and group of this process. */
+/* An abstract socket has no mode: libzmq compares the user and group of a client with those of this process. */
 static enum ndt_status set_filter(void *socket, const struct ndtd_socket_address *address, unsigned mode,
                                   struct ndt_error *err)
 {
@@ -207,7 +216,7 @@ static enum ndt_status set_filter(void *socket, const struct ndtd_socket_address
     if (zmq_setsockopt(socket, ZMQ_IPC_FILTER_UID, &user, sizeof(user)) == 0 &&
         (!(mode & 0060) || zmq_setsockopt(socket, ZMQ_IPC_FILTER_GID, &group, sizeof(group)) == 0))
         return NDT_OK;
-    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: this libzmq cannot keep other users out; use a path",
+    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: this libzmq cannot refuse other users; use a path",
                     address->text);
 }
 
@@ -220,15 +229,15 @@ static enum ndt_status bind_address(void *socket, const struct ndtd_socket_addre
         return ndt_fail(err, NDT_ERR_IO, "%s: is in use by another program", address->text);
     case EADDRNOTAVAIL:
     case ENODEV:
-        return ndt_fail(err, NDT_ERR_IO, "%s: this machine has no such address", address->text);
+        return ndt_fail(err, NDT_ERR_IO, "%s: this machine does not have that address", address->text);
     case EACCES:
-        return ndt_fail(err, NDT_ERR_IO, "%s: not permitted; ports below 1024 are root's", address->text);
+        return ndt_fail(err, NDT_ERR_IO, "%s: not permitted; ports below 1024 need privileges", address->text);
     default:
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot bind it: %s", address->text, zmq_strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot bind: %s", address->text, zmq_strerror(errno));
     }
 }
 
-/* libzmq closes the descriptor with the socket, once it has taken it. */
+/* After ZMQ_USE_FD libzmq owns the descriptor and closes it with the socket. */
 static enum ndt_status bind_path(void *socket, const struct ndtd_socket_address *address, unsigned mode,
                                  struct ndt_error *err)
 {
@@ -237,7 +246,7 @@ static enum ndt_status bind_path(void *socket, const struct ndtd_socket_address 
     if (status != NDT_OK)
         return status;
     if (zmq_setsockopt(socket, ZMQ_USE_FD, &fd, sizeof(fd)) != 0)
-        status = ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: libzmq takes no descriptor: %s", address->text,
+        status = ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: libzmq does not accept a descriptor: %s", address->text,
                           zmq_strerror(errno));
     if (status == NDT_OK)
         status = bind_address(socket, address, err);
@@ -261,7 +270,7 @@ enum ndt_status ndtd_socket_bind(void **out, struct ndtd_sockets *sockets, int t
         return status;
     void *socket = zmq_socket(sockets->context, type);
     if (!socket)
-        return ndt_fail(err, NDT_ERR_IO, "%s: no socket: %s", address.text, zmq_strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot create a socket: %s", address.text, zmq_strerror(errno));
     status = set_options(socket, type, &address, endpoint, err);
     if (status == NDT_OK)
         status = set_curve(socket, sockets, &address, err);

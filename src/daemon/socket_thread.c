@@ -16,14 +16,14 @@ enum ndt_status ndtd_socket_thread_start(struct ndtd_socket_thread *thread, cons
     sigset_t all, before;
     thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (thread->wake_fd < 0)
-        return ndt_fail(err, NDT_ERR_IO, "thread %s: cannot make its eventfd: %s", name, strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "thread %s: cannot create its eventfd: %s", name, strerror(errno));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failure = pthread_create(&thread->thread, NULL, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failure) {
         close(thread->wake_fd);
-        return ndt_fail(err, NDT_ERR_MEMORY, "thread %s: cannot start it: %s", name, strerror(failure));
+        return ndt_fail(err, NDT_ERR_MEMORY, "thread %s: cannot be started: %s", name, strerror(failure));
     }
     (void)pthread_setname_np(thread->thread, name);
     return NDT_OK;

@@ -11,7 +11,7 @@
 #include "ndtd/log.h"
 #include "ndtd/notify.h"
 #include "ndtd/realtime.h"
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 #include "ndtd/stopwatch.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
@@ -24,11 +24,10 @@ static const double RESERVE_FADE = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0
 
 /* What other threads ask for; taken over between frames. */
 struct pending {
-    int has_pose, has_settings, has_active;
+    int has_pose, has_active;
     int active;
     struct ndt_pose_message pose;
-    struct ndtd_settings settings;
-    uint64_t config_hash;
+    const struct ndtd_settings_snapshot *settings; /* NULL: unchanged */
 };
 
 struct ndtd_worker {
@@ -47,7 +46,8 @@ struct ndtd_worker {
     struct ndtd_autotune_result told_autotune;
 
     /* The thread's own. */
-    struct ndtd_settings settings;
+    const struct ndtd_settings_snapshot *snapshot;
+    const struct ndtd_settings *settings; /* the snapshot's */
     struct ndtd_worker_parts parts;
     struct ndtd_pipeline *pipeline;
     struct ndtd_autotuner *tuner;
@@ -57,7 +57,7 @@ struct ndtd_worker {
     struct ndt_result_message message;
     struct ndt_map *coming; /* offered and not yet taken; a reference */
     int is_coming;          /* with `coming` NULL: no map */
-    uint64_t map_id, config_hash;
+    uint64_t map_id;
     double publish_us, reserve_us;
     double fed_us, feed_every_us;
 };
@@ -67,7 +67,7 @@ static void publish_state(struct ndtd_worker *worker)
     const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
     pthread_mutex_lock(&worker->lock);
     worker->status.map_id = worker->map_id;
-    worker->status.config_hash = worker->config_hash;
+    worker->status.config_hash = worker->snapshot->hash;
     worker->status.has_pose = tracker->has_pose;
     worker->status.T_map_sensor = tracker->T_map_sensor;
     pthread_mutex_unlock(&worker->lock);
@@ -80,6 +80,12 @@ static void follow(struct ndtd_worker *worker, const struct ndt_pose *T_map_sens
         ndtd_map_loader_follow(worker->parts.loader, T_map_sensor->t_m);
 }
 
+static void use_settings(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot)
+{
+    ndtd_settings_snapshot_replace(&worker->snapshot, snapshot);
+    worker->settings = &snapshot->settings;
+}
+
 static void apply_pending_updates(struct ndtd_worker *worker)
 {
     struct pending *updates = &worker->pending_updates;
@@ -87,7 +93,8 @@ static void apply_pending_updates(struct ndtd_worker *worker)
         return;
     pthread_mutex_lock(&worker->lock);
     *updates = worker->pending;
-    worker->pending.has_pose = worker->pending.has_settings = worker->pending.has_active = 0;
+    worker->pending.has_pose = worker->pending.has_active = 0;
+    worker->pending.settings = NULL;
     pthread_mutex_unlock(&worker->lock);
     if (updates->has_pose) {
         ndtd_pipeline_start_at(worker->pipeline, &updates->pose);
@@ -95,10 +102,11 @@ static void apply_pending_updates(struct ndtd_worker *worker)
     }
     if (updates->has_active)
         ndtd_pipeline_set_active(worker->pipeline, updates->active);
-    if (updates->has_settings) {
-        worker->settings = updates->settings;
-        worker->config_hash = updates->config_hash;
-        ndtd_pipeline_apply(worker->pipeline, &worker->settings);
+    if (updates->settings) {
+        use_settings(worker, updates->settings);
+        ndtd_pipeline_apply(worker->pipeline, worker->snapshot);
+        ndtd_autotuner_apply(worker->tuner, worker->snapshot);
+        ndtd_settings_snapshot_release(updates->settings);
     }
     publish_state(worker);
 }
@@ -210,7 +218,7 @@ static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_reco
     if (record->result.evaluations == 0)
         message->result.scores.coverage = -1; /* unknown */
     message->map_id = worker->map_id;
-    message->config_hash = worker->config_hash;
+    message->config_hash = worker->snapshot->hash;
     message->queue_depth = queue_depth;
     message->drop_counter = ndtd_queue_counters(worker->parts.queue).dropped;
     message->decode_us = record->decode_us;
@@ -275,7 +283,7 @@ static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_waiting_f
 
 static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame)
 {
-    const double budget_us = worker->settings.budget_s * 1e6;
+    const double budget_us = worker->settings->budget_s * 1e6;
     return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
 }
 
@@ -327,7 +335,7 @@ static void run(struct ndtd_worker *worker)
     for (;;) {
         const int closed = ndtd_queue_closed(worker->parts.queue); /* before: what waits is answered all the same */
         const size_t count = ndtd_queue_take(worker->parts.queue, worker->is_coming ? MAP_NAP_US : NAP_US,
-                                             (unsigned)worker->settings.batch_max, frames, FRAMES_AT_ONCE);
+                                             (unsigned)worker->settings->batch_max, frames, FRAMES_AT_ONCE);
         if (count == 0)
             between_frames(worker);
         if (count == 0 && closed)
@@ -342,9 +350,9 @@ static void run(struct ndtd_worker *worker)
 static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *err)
 {
     const struct ndtd_worker_sink *sink = &worker->parts.sink;
-    enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, &worker->settings, worker->parts.map, err);
+    enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, worker->snapshot, worker->parts.map, err);
     if (status == NDT_OK)
-        status = ndtd_autotuner_create(&worker->tuner, &worker->settings, err);
+        status = ndtd_autotuner_create(&worker->tuner, worker->snapshot, err);
     if (status == NDT_OK && sink->open)
         status = sink->open(sink->context, err);
     if (status != NDT_OK)
@@ -375,7 +383,7 @@ static void *work(void *context)
     struct ndtd_worker *worker = context;
     struct ndt_error err = {""};
     ndtd_thread_name("ndt-match");
-    ndtd_realtime_enter(&worker->settings);
+    ndtd_realtime_enter(worker->settings);
     enum ndt_status status = open_parts(worker, &err);
     tell_opened(worker, status, &err);
     if (status == NDT_OK) {
@@ -393,6 +401,8 @@ static void free_worker(struct ndtd_worker *worker)
 {
     pthread_mutex_destroy(&worker->lock);
     pthread_cond_destroy(&worker->opened);
+    ndtd_settings_snapshot_release(worker->pending.settings);
+    ndtd_settings_snapshot_release(worker->snapshot);
     free(worker);
 }
 
@@ -415,10 +425,8 @@ enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const struct ndtd_wo
     if (!worker)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the matching thread");
     init_locks(worker);
-    worker->settings = *parts->settings;
     worker->parts = *parts;
-    worker->parts.settings = NULL;
-    worker->config_hash = ndtd_settings_hash(parts->settings);
+    use_settings(worker, parts->settings);
     worker->status.active = 1;
     worker->feed_every_us = ndtd_notify_watchdog_interval_s() * 1e6 / 3;
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
@@ -475,13 +483,10 @@ void ndtd_worker_set_active(struct ndtd_worker *worker, int active)
     post(worker);
 }
 
-void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings *settings)
+void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot)
 {
-    const uint64_t hash = ndtd_settings_hash(settings);
     pthread_mutex_lock(&worker->lock);
-    worker->pending.settings = *settings;
-    worker->pending.config_hash = hash;
-    worker->pending.has_settings = 1;
+    ndtd_settings_snapshot_replace(&worker->pending.settings, snapshot);
     post(worker);
 }
 

@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "ndt/names.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/compiled_map.h"
 
@@ -80,8 +81,6 @@ static enum ndt_status fail_value(const char *path, const char *name, double has
 static enum ndt_status check_rules(const struct ndt_map *map, const char *path, const struct ndt_map_config *config,
                                    struct ndt_error *err)
 {
-    static const char *const kinds[] = {
-        [NDT_COVARIANCE_UNBIASED] = "unbiased", [NDT_COVARIANCE_AUTOWARE] = "autoware"};
     const struct ndt_map_config *has = &map->config;
     for (size_t i = 0; i < config->level_count; i++)
         if (ndt_map_find_level(map, config->leaf_m[i]) < 0)
@@ -96,8 +95,7 @@ static enum ndt_status check_rules(const struct ndt_map *map, const char *path, 
         return fail_value(path, "outlier_ratio", has->outlier_ratio, config->outlier_ratio, err);
     if (has->covariance != config->covariance)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: compiled with %s covariances instead of %s: compile it again",
-                        path, kinds[has->covariance == NDT_COVARIANCE_AUTOWARE],
-                        kinds[config->covariance == NDT_COVARIANCE_AUTOWARE]);
+                        path, ndt_covariance_name(has->covariance), ndt_covariance_name(config->covariance));
     return NDT_OK;
 }
 

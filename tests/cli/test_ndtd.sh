@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ndtd from the outside: exit codes, one clear line for everything wrong, nothing left behind, and a whole
-# drive where ndt-sim is built.
+# ndtd as a program: exit codes, one clear line for every mistake, no files left behind, and a complete drive
+# where ndt-sim is built.
 #   test_ndtd.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
@@ -50,9 +50,9 @@ printf 'NDTBAG\r\n\11\0\0\0\0\0\0\0' >version.bag
 printf 'hello' >text.bag
 : >nothing.bag
 
-# What it says about itself.
+# Help, version and configuration.
 expect 0 "" --help
-says '^usage: ndtd -c FILE'
+says '^usage: ndtd --map FILE'
 says '^       ndtd --replay BAG'
 says 'Exit codes: 0 done, 1 differs'
 expect 0 "" --replay --help
@@ -89,14 +89,14 @@ for profile in "$config"/*.yaml; do
 done
 
 # The command line.
-expect 2 'nothing to do: give -c FILE to run the daemon, or --replay BAG'
+expect 2 'nothing to do: give --map FILE\|DIR or -c FILE to run the daemon, or --replay BAG; see --help'
 expect 2 '--repaly is not known; did you mean .--replay.\?' --repaly x.bag
 expect 2 "'drive.bag' is not expected here" drive.bag
 expect 2 '-x is not known' -x
-expect 2 '--replay wants BAG' --replay
-expect 2 '--replay wants BAG' --replay=
+expect 2 '--replay needs BAG' --replay
+expect 2 '--replay needs BAG' --replay=
 expect 2 '--version takes no value' --version=1
-expect 2 '--replay and --print-config do not go together' --replay a.bag --print-config
+expect 2 '--replay and --print-config cannot be combined' --replay a.bag --print-config
 expect 2 '--threads is given twice' --threads 1 --threads 2 --print-config
 expect 2 '--out goes with --replay only' --print-config --out x
 expect 2 "--limit: 'many' is not a whole number" --replay a.bag --limit many
@@ -111,7 +111,7 @@ expect 2 '--initial-pose: initial_pose: 2 values, but a pose has 7' --initial-po
 expect 2 "--set: 'ndt.levls' is not an option; did you mean .ndt.levels.\?" --set ndt.levls=1 --print-config
 expect 2 "--set: 'ndt.levels' is not KEY=VALUE" --set ndt.levels --print-config
 expect 2 "--set: ndt.variant: 'magic' is not one of robust, autoware" --set ndt.variant=magic --print-config
-expect 2 'ndt.levels: 2 m after 1 m, but they go from coarse to fine' --set ndt.levels=[1,2] --print-config
+expect 2 'ndt.levels: 2 m after 1 m, but the order is from coarse to fine' --set ndt.levels=[1,2] --print-config
 expect 2 "backend.name: 'gpu' is not one of auto, cpu" --backend gpu --print-config
 
 # The configuration file.
@@ -125,19 +125,55 @@ expect 2 "unknown.yaml:3: 'ndt.stepsize' is not an option; did you mean 'ndt.ste
 expect 2 'order.yaml: ndt.levels: 2 m after 1 m' --check-config --config order.yaml
 expect 2 "map.pcd:[0-9]+: " --check-config --config map.pcd
 
-# What computes: the table, as text and as numbers, and what is kept for the next start.
-expect 2 '--calibrate: on which map\?' --calibrate
-expect 2 '--table out.txt: the name has to end in .csv or .json' --calibrate --map map.pcd --table out.txt
-expect 2 '--table goes with --calibrate only' --print-config --table out.csv
-expect 3 'missing.pcd: .*No such file' --calibrate --map missing.pcd
-expect 0 "" --calibrate --map map.pcd --table table.csv --set routing.limit_ms=1000 --set routing.max_threads=2
+# Addresses of sockets: checked without binding them.
+expect 2 'tcp://0.0.0.0:7000: other machines can reach it' --check-config --set sockets.scans=tcp://0.0.0.0:7000
+expect 2 'ipc://: a path is missing' --check-config --set sockets.poses=ipc://
+expect 2 "'carrier://pigeon' is not the address of a socket" --check-config --set sockets.control=carrier://pigeon
+expect 2 'CURVE needs .*the list of clients is missing' --check-config --set sockets.server_secret_key_file=server.secret
+expect 0 "" --check-config --set sockets.scans=tcp://127.0.0.1:7000 --set sockets.poses=ipc:///tmp/x/poses
+
+# Former names: accepted with one line.
+printf 'routing:\n  cache: off\nndt.max_trials: 3\n' >former.yaml
+printf 'routing: {cache: off}\nautotune: {cache: on}\n' >twice.yaml
+"$bin/ndtd" --check-config --set ndt.max_trials=3 >stdout 2>stderr || fail "ndt.max_trials: $(cat stderr)"
+grep -q 'ndt.max_trials is called ndt.max_line_search_steps now' stderr || fail "ndt.max_trials: $(cat stderr)"
+"$bin/ndtd" --calibrate >stdout 2>stderr
+[ $? = 2 ] || fail "--calibrate without a map: $(cat stderr)"
+[ "$(wc -l <stderr)" = 2 ] || fail "--calibrate: $(cat stderr)"
+grep -q -- '--calibrate is called --autotune now' stderr || fail "--calibrate: $(cat stderr)"
+"$bin/ndtd" --print-config --config former.yaml >stdout 2>stderr || fail "former.yaml: $(cat stderr)"
+says '^  max_line_search_steps: 3$'
+says '^  cache: off$'
+[ "$(grep -c 'is called' stderr)" = 2 ] || fail "former.yaml: $(cat stderr)"
+"$bin/ndtd" --check-config --config twice.yaml >stdout 2>stderr && fail "one option under two names is accepted"
+grep -q 'twice.yaml:2: autotune.cache was already set in line 1' stderr || fail "twice.yaml: $(cat stderr)"
+
+# A map is enough for the daemon: defaults, and sockets in the runtime directory.
+mkdir run
+RUNTIME_DIRECTORY="$dir/run" "$bin/ndtd" --map map.pcd >stdout 2>log &
+pid=$!
+for _ in $(seq 400); do
+    grep -q ' ready ' log && break
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.05
+done
+[ -S run/scans.ipc ] && [ -S run/poses.ipc ] && [ -S run/control.ipc ] || fail "ndtd --map map.pcd: $(cat log)"
+kill -TERM "$pid"
+wait "$pid" || fail "ndtd --map map.pcd: exit code $?: $(cat log)"
+
+# The benchmark of the backends: as text, as numbers, and kept for the next start.
+expect 2 '--autotune needs a map: give --map' --autotune
+expect 2 '--table out.txt: the name has to end in .csv or .json' --autotune --map map.pcd --table out.txt
+expect 2 '--table goes with --autotune only' --print-config --table out.csv
+expect 3 'missing.pcd: .*No such file' --autotune --map missing.pcd
+expect 0 "" --autotune --map map.pcd --table table.csv --set autotune.limit_ms=1000 --set autotune.max_threads=2
 says '^ +points  way'
 says '^ +1500  cpu, 2 threads'
 says '^route: cpu, [12] thread.*at 1500 points'
 head -n 1 table.csv | grep -q '^points,backend,pipeline,threads,batch,chosen,samples,align_p50_us' || fail "table.csv: $(head -n 1 table.csv)"
 awk -F, '$2 == "cpu" {rows++; chosen += $6} END {exit !(rows == 10 && chosen <= 5)}' table.csv || fail "table.csv: $(cat table.csv)"
-[ "$(head -n 1 cache/ndtd/routes)" = "ndtd-routes 1" ] || fail "--calibrate keeps nothing"
-expect 0 "" --calibrate --map map.pcd --table table.json --set routing.limit_ms=1000 --set cpu.threads=1 --set routing.cache=off
+[ "$(head -n 1 cache/ndtd/routes)" = "ndtd-routes 1" ] || fail "--autotune keeps nothing"
+expect 0 "" --autotune --map map.pcd --table table.json --set autotune.limit_ms=1000 --set cpu.threads=1 --set autotune.cache=off
 python3 -c 'import json; rows = json.load(open("table.json")); assert {r["points"] for r in rows} == {756, 1500, 5000, 20000, 100000}, rows' ||
     fail "table.json: $(cat table.json)"
 
@@ -158,7 +194,7 @@ expect 3 'no/where.tum' --replay empty.bag --map map.pcd --out no/where.tum
 [ -z "$(ls poses.tum* timing.csv* summary.json* 2>/dev/null)" ] || fail "left behind: $(ls)"
 
 # Compiled maps.
-expect 2 'of what\? give --map' --compile-map a.ndtmap
+expect 2 'needs a map: give --map' --compile-map a.ndtmap
 expect 2 'the name has to end in .ndtmap' --compile-map a.map --map map.pcd
 expect 3 'missing.pcd: ' --compile-map a.ndtmap --map missing.pcd
 [ -e a.ndtmap ] && fail "a failed compilation left a.ndtmap"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The daemon from the outside: what it says when it cannot start, signals, sockets that come and go, and a whole drive with
-# ndt-send and ndt-echo where they are built.
+# The daemon as a program: errors at start, signals, sockets, and a complete drive with ndt-send where it is built.
 #   test_ndtd_live.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
@@ -64,7 +63,7 @@ sockets:
   control: "ipc://$dir/control.ipc"
 YAML
 
-# What cannot start.
+# Errors at start.
 refuse 2 'missing.yaml: cannot be opened' -c missing.yaml
 refuse 3 'missing.pcd' -c ndtd.yaml --map missing.pcd
 refuse 2 '--record goes with the daemon only' --replay x.bag --record y.bag
@@ -74,30 +73,30 @@ refuse 3 'no/such' -c ndtd.yaml --set "sockets.poses=ipc://$dir/no/such/poses.ip
 refuse 2 "rt.cpus: '1-' is not a list of cores" -c ndtd.yaml --set rt.cpus=1-
 [ -z "$(ls ./*.ipc 2>/dev/null)" ] || fail "sockets were left: $(ls ./*.ipc)"
 
-# Signals, and the configuration again.
+# Signals and reload.
 start -c ndtd.yaml
-grep -q 'no map yet' log || fail "it does not say that there is no map: $(cat log)"
+grep -q '; no map' log || fail "it does not say that there is no map: $(cat log)"
 for name in scans poses control; do
     [ "$(stat -c %a $name.ipc)" = 600 ] || fail "$name.ipc has mode $(stat -c %a $name.ipc)"
 done
 refuse 3 'in use' -c ndtd.yaml
 printf 'live: {budget_ms: 50, queue_depth: 4}\n' >>ndtd.yaml
 kill -HUP "$pid"
-await 'read again; these need a restart: live.queue_depth'
+await 'reloaded; these need a restart: live.queue_depth'
 printf 'nonsense: 1\n' >>ndtd.yaml
 kill -HUP "$pid"
-await "stays as it was: ndtd.yaml:[0-9]+: 'nonsense' is not an option"
+await "is unchanged: ndtd.yaml:[0-9]+: 'nonsense' is not an option"
 sed -i '/nonsense/d' ndtd.yaml
 end TERM
 [ -z "$(ls ./*.ipc 2>/dev/null)" ] || fail "sockets were left: $(ls ./*.ipc)"
 
-# What is asked of the system may be refused; the daemon starts all the same.
+# The system may refuse privileges; the daemon starts anyway.
 start -c ndtd.yaml --set rt.priority=10 --set rt.cpus=0 --set rt.lock_memory=true --record first.bag
 [ -s first.bag ] || fail "nothing was recorded"
 end INT
 refuse 3 'first.bag' -c ndtd.yaml --record first.bag
 
-# The default folder.
+# The default directory.
 mkdir run
 RUNTIME_DIRECTORY="$dir/run" "$bin/ndtd" -c /dev/null 2>log &
 pid=$!
@@ -106,7 +105,7 @@ await ' ready '
 end TERM
 [ -z "$(ls run)" ] || fail "sockets were left in the runtime directory"
 
-# kill -9: what it leaves does not keep the next one from starting.
+# kill -9: the next daemon starts despite the stale sockets.
 start -c ndtd.yaml --record killed.bag
 { kill -9 "$pid" && wait "$pid"; } 2>/dev/null
 start -c ndtd.yaml

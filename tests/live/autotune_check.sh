@@ -52,7 +52,7 @@ compare() {
         done
     done
     : >"$work/ndtd.log"
-    start_daemon "${options[@]}" --set "routing.max_threads=$most" --set routing.cache=refresh
+    start_daemon "${options[@]}" --set "autotune.max_threads=$most" --set autotune.cache=refresh
     stop_daemon TERM
     chosen=$(sed -n 's/.*route: cpu, \([0-9]*\) thread.*/\1/p' "$work/ndtd.log" | head -n 1)
     printf '%-34s' "$points, $map, $budget ms"

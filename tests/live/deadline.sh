@@ -5,7 +5,7 @@
 source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 60
 start_daemon --set live.budget_ms=5 --set ndt.max_iterations=512 --set ndt.fine_stop_m=0 --set ndt.fine_stop_deg=0 \
-    --set ndt.fine_stop_gain=0 --set preprocess.sample_count=0 --set preprocess.voxel_m=0 --set ndt.max_trials=32
+    --set ndt.fine_stop_gain=0 --set preprocess.sample_count=0 --set preprocess.voxel_m=0 --set ndt.max_line_search_steps=32
 "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 10 >"$work/out" || failed=1
 stop_daemon TERM
 tr '\n' ' ' <"$work/out"

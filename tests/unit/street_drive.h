@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "ndt_proto/message.h"
-#include "ndtd/options.h"
+#include "ndtd/settings_snapshot.h"
 #include "street_world.h"
 
 enum { DRIVE_SCANS = 12, DRIVE_START_NS = 1000000000, DRIVE_STEP_NS = 100000000 };
 
 struct street_drive {
     struct ndtd_settings settings;
+    const struct ndtd_settings_snapshot *snapshot; /* the last of street_drive_snapshot */
     struct ndt_map *map;
     struct ndt_cloud map_points;
     struct ndt_frame start, scans[DRIVE_SCANS];
@@ -44,7 +45,7 @@ __attribute__((unused)) static void street_drive_make(void)
     memset(&drive, 0, sizeof(drive));
     ndtd_settings_default(&drive.settings);
     must(ndtd_option_set_text(&drive.settings, "cpu.threads", "1", &err));
-    must(ndtd_option_set_text(&drive.settings, "routing.cache", "off", &err)); /* the user's stays as it is */
+    must(ndtd_option_set_text(&drive.settings, "autotune.cache", "off", &err)); /* the user's stays as it is */
     must(ndtd_settings_finish(&drive.settings, &err));
     ndt_cloud_init(&cloud);
     ndt_cloud_init(&drive.map_points);
@@ -74,6 +75,15 @@ __attribute__((unused)) static void street_drive_free(void)
     ndt_frame_free(&drive.start);
     ndt_cloud_free(&drive.map_points);
     ndt_map_release(drive.map);
+    ndtd_settings_snapshot_release(drive.snapshot);
+}
+
+/* drive.settings as they are now; borrowed until the next call. */
+__attribute__((unused)) static const struct ndtd_settings_snapshot *street_drive_snapshot(void)
+{
+    ndtd_settings_snapshot_release(drive.snapshot);
+    must(ndtd_settings_snapshot_create(&drive.snapshot, &drive.settings, &err));
+    return drive.snapshot;
 }
 
 #endif

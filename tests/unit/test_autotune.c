@@ -30,9 +30,9 @@ static void setup(void)
     setenv("XDG_CACHE_HOME", temp_dir, 1);
     unsetenv("CACHE_DIRECTORY");
     street_drive_make();
-    set("routing.cache", "on");
+    set("autotune.cache", "on");
     set("cpu.threads", "0");
-    set("routing.max_threads", "2");
+    set("autotune.max_threads", "2");
     tuner = NULL;
 }
 
@@ -64,13 +64,13 @@ static int count_candidates(const char *backend, int *threads)
 START_TEST(candidates_follow_from_the_settings)
 {
     int threads;
-    set("routing.max_threads", "4");
+    set("autotune.max_threads", "4");
     ck_assert_int_eq(count_candidates("cpu", &threads), 4);
     ck_assert_int_eq(threads, 1 + 2 + 3 + 4);
     ck_assert_int_eq(count_candidates("reference", &threads), 0);
-    set("routing.max_threads", "64");
+    set("autotune.max_threads", "64");
     ck_assert_int_eq(count_candidates("cpu", &threads), 12);
-    set("routing.max_threads", "0");
+    set("autotune.max_threads", "0");
     ck_assert_int_ge(count_candidates("cpu", &threads), 1);
     set("cpu.threads", "3");
     ck_assert_int_eq(count_candidates("cpu", &threads), 1);
@@ -245,7 +245,7 @@ END_TEST
 static void open_autotuner(void)
 {
     ndtd_autotuner_destroy(tuner);
-    must(ndtd_autotuner_create(&tuner, &drive.settings, &err));
+    must(ndtd_autotuner_create(&tuner, street_drive_snapshot(), &err));
 }
 
 START_TEST(the_second_start_finds_the_first_ones_times)
@@ -258,11 +258,11 @@ START_TEST(the_second_start_finds_the_first_ones_times)
     ck_assert_int_eq(ndtd_autotuner_find(tuner, drive.map, &again), 1);
     ck_assert_int_eq(again.source, NDTD_AUTOTUNE_CACHED);
     ck_assert_int_eq(again.choice.row, tuned.choice.row);
-    set("routing.cache", "refresh");
+    set("autotune.cache", "refresh");
     open_autotuner();
     ck_assert_int_eq(ndtd_autotuner_find(tuner, drive.map, &again), 1);
     ck_assert_int_eq(again.source, NDTD_AUTOTUNE_MEASURED);
-    set("routing.calibrate", "false");
+    set("autotune.enable", "false");
     open_autotuner();
     ck_assert_int_eq(ndtd_autotuner_find(tuner, drive.map, &again), 0);
 }
@@ -271,12 +271,12 @@ END_TEST
 START_TEST(without_a_cache_nothing_is_written)
 {
     struct stat info;
-    set("routing.cache", "off");
+    set("autotune.cache", "off");
     open_autotuner();
     ck_assert_int_eq(ndtd_autotuner_find(tuner, drive.map, &tuned), 1);
     ck_assert_int_ne(stat(temp_path("ndtd"), &info), 0);
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1); /* cannot be written: measured all the same */
-    set("routing.cache", "on");
+    set("autotune.cache", "on");
     open_autotuner();
     ck_assert_int_eq(ndtd_autotuner_find(tuner, drive.map, &tuned), 1);
     ck_assert_int_eq(tuned.source, NDTD_AUTOTUNE_MEASURED);
@@ -299,7 +299,7 @@ static int take(void)
 
 START_TEST(beside_the_work_it_waits_for_quiet_moments)
 {
-    set("routing.cache", "off");
+    set("autotune.cache", "off");
     open_autotuner();
     ck_assert_int_eq(take(), 0);
     ndtd_autotuner_enter(tuner, ndtd_now_us()); /* a scan that takes long */
@@ -369,7 +369,7 @@ START_TEST(drift_asks_for_new_times_but_not_all_the_time)
 {
     const struct ndtd_autotune_request request = a_request();
     must(ndtd_autotune(&request, &tuned, &err));
-    set("routing.recheck_s", "0.02");
+    set("autotune.recheck_s", "0.02");
     open_autotuner();
     nap();
     ck_assert_int_eq(see(100, 1.1), 0);
@@ -377,11 +377,11 @@ START_TEST(drift_asks_for_new_times_but_not_all_the_time)
         nap();
     ck_assert_int_eq(see(100, 3), 50);
     ck_assert_int_eq(see(100, 3) != 0, 0); /* learns anew how it is here */
-    set("routing.recheck_s", "3600");
+    set("autotune.recheck_s", "3600");
     open_autotuner();
     ck_assert_int_eq(see(100, 1), 0);
     ck_assert_int_eq(see(200, 9), 0); /* too soon after the start */
-    set("routing.recheck_s", "0");
+    set("autotune.recheck_s", "0");
     open_autotuner();
     ck_assert_int_eq(see(100, 1), 0);
     ck_assert_int_eq(see(200, 9), 0); /* never */

@@ -279,7 +279,7 @@ START_TEST(the_key_tells_apart_what_matters)
                                              {"cuda.pipeline", "staged"},  {"cuda.device", "1"},
                                              {"ndt.levels", "2.0,1.0"},    {"ndt.neighbours", "direct1"},
                                              {"ndt.max_iterations", "5"},  {"preprocess.sample_count", "5000"},
-                                             {"routing.max_threads", "1"}, {"rt.priority", "5"}};
+                                             {"autotune.max_threads", "1"}, {"rt.priority", "5"}};
     static const char *const does_not[][2] = {{"live.budget_ms", "5"},
                                               {"sockets.scans", "tcp://127.0.0.1:7000"},
                                               {"log.level", "debug"},

@@ -1,4 +1,5 @@
-/* The YAML of the configuration file: what is taken, and one clear line with file and line for the rest. */
+/** @file
+ * @brief Tests of the configuration file: what is accepted, and one clear line with file and line for the rest. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ START_TEST(unknown_names_get_the_nearest)
     must_refuse("\n\nresolution: 3\n", "a.yaml:3: 'resolution' is not an option; did you mean 'ndt.resolution'?");
     must_refuse("nope:\n  what: 1\n", "a.yaml:2: 'nope.what' is not an option");
     must_refuse("nope: 1\n", "a.yaml:1: 'nope' is not an option");
-    must_refuse("? {a: b}\n: 1\n", "a.yaml:1: a key that is not a plain word");
+    must_refuse("? {a: b}\n: 1\n", "a.yaml:1: a key that is not a scalar");
 }
 END_TEST
 
@@ -100,7 +101,7 @@ START_TEST(wrong_values_name_the_line)
     must_refuse("ndt:\n  max_iterations: many\n", "a.yaml:2: ndt.max_iterations: 'many' is not a whole number");
     must_refuse("ndt:\n  max_iterations: 0\n", "a.yaml:2: ndt.max_iterations: 0 is outside 1 .. 512");
     must_refuse("ndt:\n  levels: [4.0,\n    x]\n", "a.yaml:2: ndt.levels: 'x' is not a number");
-    must_refuse("ndt:\n  variant: [robust]\n", "a.yaml:2: ndt.variant: one value is wanted, not a list");
+    must_refuse("ndt:\n  variant: [robust]\n", "a.yaml:2: ndt.variant: expected one value, not a list");
     must_refuse("ndt:\n  variant:\n    a: 1\n", "a.yaml:3: ndt.variant: an option, not a section");
     must_refuse("ndt: 3\n", "a.yaml:1: 'ndt' is a section, not an option");
     must_refuse("ndt: [3]\n", "a.yaml:1: 'ndt' is not an option");
@@ -124,8 +125,8 @@ END_TEST
 
 START_TEST(what_is_not_ours_is_refused)
 {
-    must_refuse("- a\n- b\n", "a.yaml:1: sections and options are wanted, not a list");
-    must_refuse("word\n", "a.yaml:1: sections and options are wanted, not a single value");
+    must_refuse("- a\n- b\n", "a.yaml:1: expected sections and options, not a list");
+    must_refuse("word\n", "a.yaml:1: expected sections and options, not a single value");
     must_refuse("ndt: {max_iterations: 3}\n---\nndt: {max_iterations: 4}\n", "a.yaml:2: a second document");
     must_refuse("ndt: &a {max_iterations: 3}\ncpu: *a\n", "a.yaml:2: alias '*a'");
     must_refuse("/**:\n  parameters:\n    ndt: {}\n", "a.yaml:2: 'parameters' under '/**'");
@@ -154,7 +155,7 @@ START_TEST(depth_and_size_are_bounded)
 }
 END_TEST
 
-/* No cut of a good file may crash or be taken for something else than text. */
+/* No truncation of a valid file may crash the parser. */
 START_TEST(every_cut_of_a_file_is_handled)
 {
     char *text = NULL;

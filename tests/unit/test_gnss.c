@@ -173,7 +173,7 @@ static struct ndt_pose drive_with_gnss(int use, double age_s)
     drive.settings.align.gnss_scale = 2;
     ndt_frame_init(&frame);
     must(ndt_gnss_encode(&frame, &message, &err));
-    must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
     must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_INITIAL_POSE, drive.start.data, drive.start.size, &emitted,
                              &record, &err));
     must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_GNSS, frame.data, frame.size, &emitted, &record, &err));

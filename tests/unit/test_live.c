@@ -1,5 +1,6 @@
-/* The whole daemon in a process of its own, over ipc sockets in a folder of the test: every scan answered once,
- * requests, reload, the end by signal, a recording that replays to the same bits. */
+/** @file
+ * @brief Tests of the daemon in a process of its own, over ipc sockets in a temporary directory: exactly one result
+ * per scan, requests, reload, termination by signal, a recording that replays to the same bits. */
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include "ndtd/live.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/replay_sinks.h"
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 #include "street_drive.h"
 #include "temp_dir.h"
 
@@ -67,7 +68,7 @@ static void teardown(void)
     street_drive_free();
 }
 
-/* PULL, so that nothing is lost while sockets find each other. */
+/* `more` is appended to the configuration. */
 static void write_config(const char *more)
 {
     char text[4096];
@@ -118,7 +119,7 @@ static void *open_socket(int type, const char *name)
     return socket;
 }
 
-/* 0: nothing came in time. */
+/* Returns 0 on timeout. */
 static int receive(void *socket, struct ndt_frame *frame, int patience_ms)
 {
     zmq_msg_t message;
@@ -140,7 +141,7 @@ static const uint8_t *find(const struct ndt_frame *frame, const char *text)
     return memmem(frame->data, frame->size, text, strlen(text));
 }
 
-/* The reply to one request; `reply` is reused. */
+/* Sends one request and receives its reply; the memory of `reply` is reused. */
 static void send_request(const struct ndt_request_message *request, struct ndt_frame *reply)
 {
     struct ndt_frame frame;
@@ -162,7 +163,7 @@ static int is_ok(const struct ndt_frame *reply)
     return find(reply, "\xa2ok\xc3") != NULL; /* key "ok", true */
 }
 
-/* The unsigned number behind the first key of that name. */
+/* The unsigned value of the first key of that name. */
 static uint64_t number(const struct ndt_frame *reply, const char *key)
 {
     char head[80];
@@ -200,7 +201,7 @@ static void await_number(const char *key, uint64_t value)
     ck_assert_uint_ge(status_number(key), value);
 }
 
-/* Starts it, and comes back when it answers and results would reach us. */
+/* Starts the daemon and waits until it answers requests and is connected to the test's sockets. */
 static void start_daemon(int with_map, const char *more, const char *record)
 {
     struct ndt_frame reply = {0};
@@ -275,7 +276,7 @@ START_TEST(a_drive_is_answered)
     }
     ck_assert_int_eq(receive(poses, &frame, 50), 0); /* one each, no more */
     ck_assert_uint_eq(status_number("converged"), DRIVE_SCANS);
-    ck_assert_uint_eq(status_number("threads"), 1); /* of what computes, as configured */
+    ck_assert_uint_eq(status_number("threads"), 1); /* of the backend, as configured */
     ck_assert_uint_ge(status_number("samples"), 1); /* and it was measured */
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
     ck_assert(!temp_exists(temp_path("scans.ipc")));
@@ -283,7 +284,7 @@ START_TEST(a_drive_is_answered)
 }
 END_TEST
 
-/* More than the queue holds, at once, into a slow matcher: each one answered, the newest matched. */
+/* More scans than the queue holds, at once, and a slow pipeline: each one is answered, the newest is matched. */
 START_TEST(overload_is_answered_too)
 {
     unsigned seen[DRIVE_SCANS] = {0}, dropped = 0;
@@ -435,6 +436,35 @@ START_TEST(the_configuration_is_read_again)
 }
 END_TEST
 
+/* Pipeline (iterations), worker and receiver (configuration hash of results and of rejections) and status follow.
+ */
+START_TEST(a_reload_reaches_every_part)
+{
+    struct ndt_frame reply = {0};
+    start_daemon(1, PATIENT, NULL);
+    send_frame(&drive.start);
+    const struct ndt_result_message before = localise(0);
+    ck_assert_int_gt(before.result.iterations, 1);
+    write_config("live: {budget_ms: 50000}\nndt: {max_iterations: 1}\nscore_estimation: {score_threshold: 1.0}\n");
+    request_simple(NDT_OP_RELOAD, &reply);
+    ck_assert(is_ok(&reply));
+    const uint64_t hash = number(&reply, "config_hash");
+    ck_assert_uint_ne(hash, before.config_hash);
+    struct ndt_frame cut = drive.scans[1];
+    cut.size -= 8;
+    send_frame(&cut);
+    const struct ndt_result_message rejected = next_result();
+    ck_assert_int_eq(rejected.result.outcome, NDT_REJECTED);
+    ck_assert_uint_eq(rejected.config_hash, hash);
+    const struct ndt_result_message after = localise(2);
+    ck_assert_int_eq(after.result.iterations, 1);
+    ck_assert_uint_eq(after.config_hash, hash);
+    ck_assert_uint_eq(status_number("config_hash"), hash);
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
 /* The street in squares of 10 m along x. */
 static void write_tiles(void)
 {
@@ -461,7 +491,7 @@ static void write_tiles(void)
     ndt_cloud_free(&tile);
 }
 
-/* Tiles come before the first scan and go with the sensor, while every scan is matched. */
+/* Tiles are loaded before the first scan and follow the sensor, while every scan is matched. */
 START_TEST(tiles_follow_the_sensor)
 {
     char more[1024];
@@ -489,7 +519,7 @@ START_TEST(tiles_follow_the_sensor)
 }
 END_TEST
 
-/* What was recorded, through the pipeline as the replay has it. */
+/* Feeds the recording to a pipeline, as the replay does. */
 static void replay_and_compare(const struct ndt_result_message *live, size_t count)
 {
     struct ndt_bag_reader *bag;
@@ -499,7 +529,7 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     int emitted;
     size_t at = 0;
     must(ndt_bag_open(&bag, bag_path, &err));
-    must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
     while (ndt_bag_next(bag, &line, &err) == NDT_OK) {
         must(ndtd_pipeline_frame(pipeline, (enum ndt_message_type)line.type, line.payload, line.length, &emitted,
                                  &record, &err));
@@ -573,6 +603,7 @@ int main(void)
     tcase_add_test(all, requests_are_answered);
     tcase_add_test(all, bad_requests_are_answered_with_an_error);
     tcase_add_test(all, the_configuration_is_read_again);
+    tcase_add_test(all, a_reload_reaches_every_part);
     tcase_add_test(all, tiles_follow_the_sensor);
     tcase_add_test(all, a_recording_replays_to_the_same_bits);
     tcase_add_test(all, a_bad_start_fails_with_a_line);

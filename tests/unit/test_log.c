@@ -1,4 +1,5 @@
-/* Lines for people: levels, journal prefixes, one line each, repetitions held back. */
+/** @file
+ * @brief Tests of the log: levels, journal prefixes, one line per message, throttling. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The map loader: orders, tiles by hand, and a drive over a folder of tiles. */
+/** @file
+ * @brief Tests of the map loader: requests, tiles from clients, and a drive over a directory of tiles. */
 #include "ndtd/map_loader.h"
 
 #include <check.h>
@@ -118,7 +119,7 @@ static uint64_t id_of_circle(double from_m, const double at_m[2], double radius_
     return id_of(names, *count);
 }
 
-/* ---- the loader at work ---- */
+/* ---- the loader ---- */
 
 static void set_up(void)
 {
@@ -154,7 +155,7 @@ static struct ndtd_map_loader_status settle(void)
     return status;
 }
 
-/* Takes the map there must be and returns its id, 0 for none. */
+/* Takes the map that must be available and returns its id, 0 for none. */
 static uint64_t take_id(void)
 {
     struct ndt_map *map, *again;
@@ -241,7 +242,7 @@ START_TEST(test_unload)
 }
 END_TEST
 
-/* The matcher gives back a map that is not the last reference to it: freeing takes too long between two scans. */
+/* The matching thread never releases the last reference to a map: freeing takes too long between two scans. */
 START_TEST(test_old_maps_are_freed_elsewhere)
 {
     struct ndt_map *first, *second;
@@ -317,7 +318,7 @@ START_TEST(test_tiles_by_hand)
 }
 END_TEST
 
-/* A folder that is not followed keeps no sums before the first tile by hand; the ids are the same. */
+/* A directory that is not followed keeps no sums before the first tile from a client; the ids are the same. */
 START_TEST(test_folder_and_hand)
 {
     struct ndtd_map_loader_status status;
@@ -336,7 +337,7 @@ START_TEST(test_folder_and_hand)
 }
 END_TEST
 
-/* A file that is no longer what was added must not be subtracted. */
+/* A file that changed after it was added must not be subtracted. */
 START_TEST(test_changed_tile)
 {
     struct ndtd_map_loader_status status;
@@ -485,7 +486,7 @@ START_TEST(test_position_comes_later)
 }
 END_TEST
 
-/* A tile by hand stays where the vehicle left; one taken out by hand does not come back. */
+/* A tile added by a client stays when the vehicle leaves; a removed one does not come back. */
 START_TEST(test_hand_and_follow)
 {
     double at_m[2] = {10, 10};
@@ -517,7 +518,7 @@ START_TEST(test_hand_and_follow)
 }
 END_TEST
 
-/* One broken tile on the way: said, and the others are there. */
+/* One unreadable tile on the path: it is reported, and the others are loaded. */
 START_TEST(test_broken_tile_on_the_way)
 {
     double at_m[2] = {10, 10};
@@ -591,7 +592,7 @@ static void *give_orders(void *context)
     return NULL;
 }
 
-/* A matcher that follows and takes, while another thread orders: every map is whole, and none comes twice. */
+/* One thread follows and takes while another one sends requests: every map is complete and is taken once. */
 START_TEST(test_threads)
 {
     struct ndt_map *map = NULL, *next;
@@ -635,7 +636,7 @@ START_TEST(test_limits)
     start(1);
     load("tiles", (const double[2]){NAN, 0});
     struct ndtd_map_loader_status status = settle();
-    expect_failure(&status, "is no position", 0);
+    expect_failure(&status, "is not a valid position", 0);
     load("tiles", NULL); /* more than fit, while the thread is busy with the first: refused, and said */
     for (int i = 0; i < 4000; i++)
         ndtd_map_loader_add_tile(loader, temp_path(tile_name(0, 0)));

@@ -1,4 +1,5 @@
-/* The sd_notify protocol, with the test as the manager. */
+/** @file
+ * @brief Tests of the sd_notify protocol; the test is the service manager. */
 #include "ndtd/notify.h"
 
 #include <check.h>
@@ -82,7 +83,7 @@ START_TEST(test_long_status)
 }
 END_TEST
 
-/* A manager that does not read must not stop the matcher. */
+/* A manager that does not read must not block the matching thread. */
 START_TEST(test_full)
 {
     int taken = 0;

@@ -82,7 +82,10 @@ static void teardown(void)
 static struct ndtd_pipeline *open_pipeline(struct ndt_map *with)
 {
     struct ndtd_pipeline *pipeline;
-    must(ndtd_pipeline_create(&pipeline, &settings, with, &err));
+    const struct ndtd_settings_snapshot *snapshot;
+    must(ndtd_settings_snapshot_create(&snapshot, &settings, &err));
+    must(ndtd_pipeline_create(&pipeline, snapshot, with, &err));
+    ndtd_settings_snapshot_release(snapshot);
     return pipeline;
 }
 

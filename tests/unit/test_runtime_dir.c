@@ -1,4 +1,5 @@
-/* Where sockets are by default, and lists of cores. */
+/** @file
+ * @brief Tests of the default directory of sockets and of lists of cores. */
 #define _GNU_SOURCE /* CPU sets */
 #include <check.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Sockets of the daemon: addresses, paths, ports, modes, keys. */
+/** @file
+ * @brief Tests of the daemon's sockets: addresses, paths, ports, modes, keys. */
 #include <signal.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -66,13 +67,13 @@ START_TEST(test_addresses)
         {"tcp://localhost:5555", NULL},
         {"tcp://[::1]:5555", NULL},
         {"inproc://x", NULL},
-        {"", "is no address"},
-        {"/run/ndtd/scans", "is no address"},
-        {"udp://127.0.0.1:1", "is no address"},
+        {"", "is not the address"},
+        {"/run/ndtd/scans", "is not the address"},
+        {"udp://127.0.0.1:1", "is not the address"},
         {"ipc://", "a path is missing"},
         {"ipc://@", "a path is missing"},
-        {"ipc://*", "found by nobody"},
-        {"ipc:///run/", "is a folder"},
+        {"ipc://*", "cannot be found by clients"},
+        {"ipc:///run/", "is a directory"},
         {"ipc:///"
          "12345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678",
          NULL},
@@ -82,14 +83,14 @@ START_TEST(test_addresses)
          "at most 107"},
         {"tcp://127.0.0.1", "is not tcp://HOST:PORT"},
         {"tcp://:5555", "is not tcp://HOST:PORT"},
-        {"tcp://127.0.0.1:", "is no port"},
-        {"tcp://127.0.0.1:0", "is no port"},
-        {"tcp://127.0.0.1:65536", "is no port"},
-        {"tcp://127.0.0.1:-1", "is no port"},
-        {"tcp://127.0.0.1:x", "is no port"},
-        {"tcp://::1:5555", "in brackets"},
-        {"tcp://[::g]:5555", "is no IPv6 address"},
-        {"tcp://127.0.0.1:5555\n", "cannot be printed"},
+        {"tcp://127.0.0.1:", "is not a port"},
+        {"tcp://127.0.0.1:0", "is not a port"},
+        {"tcp://127.0.0.1:65536", "is not a port"},
+        {"tcp://127.0.0.1:-1", "is not a port"},
+        {"tcp://127.0.0.1:x", "is not a port"},
+        {"tcp://::1:5555", "needs brackets"},
+        {"tcp://[::g]:5555", "is not an IPv6 address"},
+        {"tcp://127.0.0.1:5555\n", "non-printable byte"},
         {"tcp://*:5555", "without keys"},
         {"tcp://0.0.0.0:5555", "without keys"},
         {"tcp://128.0.0.1:5555", "without keys"},
@@ -120,7 +121,7 @@ START_TEST(test_limits)
     endpoint = ipc("s");
     endpoint.max_message_bytes = -1;
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_ARGUMENT);
-    says("is no bound");
+    says("is not positive");
     endpoint = ipc("s");
     endpoint.ipc_mode = 0777;
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_ARGUMENT);
@@ -145,7 +146,7 @@ static long long max_bytes_of(void *socket)
     return value;
 }
 
-/* Whatever the type: bounded, not lingering, and silent peers are noticed. */
+/* Every type of socket is bounded, does not linger, and detects silent peers. */
 START_TEST(test_options)
 {
     static const int types[] = {ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER};
@@ -166,7 +167,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-/* The mode is the one asked for under any umask, and the file goes with the socket. */
+/* The mode is the requested one under any umask, and closing the socket removes the file. */
 START_TEST(test_modes)
 {
     static const mode_t masks[] = {0, 022, 077};
@@ -232,16 +233,16 @@ START_TEST(test_ipc_refusals)
     struct ndtd_endpoint endpoint = ipc("file");
     temp_text("file", "precious");
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_IO);
-    says("is no socket");
+    says("is not a socket");
     ck_assert(temp_exists(temp_path("file")));
     endpoint = ipc("nosuch/s");
     ck_assert_int_eq(ndtd_socket_bind(&socket, sockets, ZMQ_PULL, &endpoint, &err), NDT_ERR_IO);
-    says("cannot open its folder");
+    says("cannot open its directory");
     says("nosuch");
 }
 END_TEST
 
-/* Another process has taken the path: it stays at close. */
+/* A path that another process has replaced remains after close. */
 START_TEST(test_ipc_taken_over)
 {
     void *bound;
@@ -311,7 +312,7 @@ START_TEST(test_localhost)
 }
 END_TEST
 
-/* A message beyond the limit never arrives and takes nobody else's with it. */
+/* A message beyond the limit is not received and does not affect other clients. */
 START_TEST(test_oversize)
 {
     void *socket;
@@ -371,10 +372,10 @@ START_TEST(test_key_files)
     ndtd_client_list_free(&list);
     temp_text("bad", KEY_A "\n" KEY_B "x\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("bad"), &err), NDT_ERR_FORMAT);
-    says("bad:2: is no Z85 key");
+    says("bad:2: is not a Z85 key");
     temp_text("empty", "# nobody\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("empty"), &err), NDT_ERR_FORMAT);
-    says("nobody could connect");
+    says("no client could connect");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("nosuch"), &err), NDT_ERR_IO);
     temp_text("key", KEY_A "\n");
     ck_assert_int_eq(chmod(temp_path("key"), 0644), 0);
@@ -384,7 +385,7 @@ START_TEST(test_key_files)
     ck_assert_int_eq(ndtd_key_read(temp_path("good"), 0, key, &err), NDT_ERR_FORMAT);
     says("good:4: a second key");
     ck_assert_int_eq(ndtd_key_read(temp_path("empty"), 0, key, &err), NDT_ERR_FORMAT);
-    says("there is no key");
+    says("contains no key");
 }
 END_TEST
 

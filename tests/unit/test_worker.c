@@ -57,7 +57,7 @@ static void teardown(void)
 static void start(struct ndt_map *map)
 {
     const struct ndtd_worker_parts parts = {
-        .settings = &drive.settings, .queue = queue, .map = map, .sink = {.send = keep}};
+        .settings = street_drive_snapshot(), .queue = queue, .map = map, .sink = {.send = keep}};
     must(ndtd_worker_start(&worker, &parts, &err));
 }
 
@@ -94,7 +94,7 @@ START_TEST(answers_are_those_of_the_pipeline)
     struct ndtd_scan_record record;
     int emitted;
     start(drive.map);
-    must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
     must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_INITIAL_POSE, drive.start.data, drive.start.size, &emitted,
                              &record, &err));
     give_start();
@@ -148,13 +148,13 @@ START_TEST(too_late_is_answered_with_the_prediction)
 }
 END_TEST
 
-/* What computes was measured with the map at hand; when scans take much longer, it is measured again beside them.
- */
+/* The backends were measured with the first map; when scans take much longer, they are measured again between
+ * scans, with the settings that are in force then. */
 START_TEST(slow_scans_are_answered_by_measuring_again)
 {
     static struct ndtd_autotune_result first, now;
     char delay_ms[32];
-    set("routing.recheck_s", "0.001");
+    set("autotune.recheck_s", "0.001");
     start(drive.map);
     give_start();
     ndtd_worker_autotune_result(worker, &first);
@@ -165,7 +165,8 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
         (void)send_request((size_t)i % DRIVE_SCANS);
     snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
     set("debug.align_delay_ms", delay_ms);
-    ndtd_worker_apply(worker, &drive.settings);
+    set("live.budget_ms", "50000");
+    ndtd_worker_apply(worker, street_drive_snapshot());
     now = first;
     for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
         const struct ndt_result_message *got = send_request((size_t)i % DRIVE_SCANS);
@@ -176,6 +177,8 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
         ndtd_worker_autotune_result(worker, &now);
     }
     ck_assert_double_ne(now.took_us, first.took_us);
+    ck_assert_double_eq(first.budget_us, 60e6);
+    ck_assert_double_eq(now.budget_us, 50e6);
     ck_assert_int_eq(now.source, NDTD_AUTOTUNE_MEASURED);
 }
 END_TEST
@@ -278,7 +281,7 @@ START_TEST(settings_change_between_scans)
     give_start();
     const uint64_t before = send_request(0)->config_hash;
     set("score_estimation.score_threshold", "1.0");
-    ndtd_worker_apply(worker, &drive.settings);
+    ndtd_worker_apply(worker, street_drive_snapshot());
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_LOW_SCORE);
     ck_assert_uint_ne(answers[1].config_hash, before);
 }
@@ -307,8 +310,9 @@ END_TEST
 
 START_TEST(a_backend_that_does_not_open_ends_the_start)
 {
-    const struct ndtd_worker_parts parts = {.settings = &drive.settings, .queue = queue, .sink = {.send = keep}};
     strcpy(drive.settings.backend, "abacus");
+    const struct ndtd_worker_parts parts = {
+        .settings = street_drive_snapshot(), .queue = queue, .sink = {.send = keep}};
     ck_assert_int_eq(ndtd_worker_start(&worker, &parts, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "abacus"));
     ck_assert_ptr_null(worker);

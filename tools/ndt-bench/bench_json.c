@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench_report.h"
+#include "ndt/names.h"
 #include "ndt_io/output_file.h"
 
 static void text(FILE *file, const char *key, const char *value)
@@ -68,7 +69,7 @@ static void candidate(FILE *file, const struct bench_matcher *matcher)
     const struct ndt_align_params *params = &matcher->settings.align;
     if (matcher->backend->ops->describe)
         matcher->backend->ops->describe(matcher->backend, backend, sizeof(backend));
-    text(file, "variant", params->variant == NDT_AUTOWARE ? "autoware" : "robust");
+    text(file, "variant", ndt_variant_name(params->variant));
     comma(file);
     text(file, "levels_m", bench_levels_text(params, levels, sizeof(levels)));
     comma(file);
@@ -101,7 +102,7 @@ static void maps(FILE *file, struct bench_maps *all)
             fprintf(file, "%s%.9g", k ? ", " : "", item->map->levels[k].leaf_m);
         fprintf(file, "], \"points\": %llu, \"bytes\": %zu, ", (unsigned long long)item->map->points,
                 item->map->bytes);
-        text(file, "covariance", item->config.covariance == NDT_COVARIANCE_AUTOWARE ? "autoware" : "unbiased");
+        text(file, "covariance", ndt_covariance_name(item->config.covariance));
         comma(file);
         spread(file, "build_ms", &item->build_ms);
         fputc('}', file);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "ndt/names.h"
 #include "ndtd/options.h"
 #include "ndtd/stopwatch.h"
 
@@ -127,11 +128,10 @@ const char *bench_levels_text(const struct ndt_align_params *params, char *text,
 
 const char *bench_neighbours_text(const struct ndt_align_params *params, char *text, size_t size)
 {
-    const char *const *names = ndtd_option_find("ndt.neighbours")->names;
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < params->level_count && used < size; i++)
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%s", i ? "-" : "", names[params->levels[i].neighbours]);
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "-" : "",
+                                 ndt_neighbours_name(params->levels[i].neighbours));
     return text;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ndt/names.h"
+
 enum { NAME_TEXT = 160 };
 
 static double median(struct ndtd_samples *samples)
@@ -43,8 +45,7 @@ static void print_maps(struct bench_maps *maps)
             levels.levels[k].leaf_m = item->map->levels[k].leaf_m;
         }
         printf("%-10s %-10s %10.2f %10.2f %10zu %12.0f\n", bench_levels_text(&levels, text, sizeof(text)),
-               item->config.covariance == NDT_COVARIANCE_AUTOWARE ? "autoware" : "unbiased",
-               median(&item->build_ms), p95(&item->build_ms), voxels,
+               ndt_covariance_name(item->config.covariance), median(&item->build_ms), p95(&item->build_ms), voxels,
                voxels ? (double)item->map->bytes / (double)voxels : 0);
     }
 }
@@ -76,7 +77,7 @@ static const char *row_name(const struct bench_row *row, char *text, size_t size
                                                         : row->matcher.backend->ops->pipelines[0]);
     else if (row->matcher.backend->ops->describe)
         row->matcher.backend->ops->describe(row->matcher.backend, backend, sizeof(backend));
-    snprintf(text, size, "%-9s %-6s %-23s %-22s", params->variant == NDT_AUTOWARE ? "autoware" : "robust",
+    snprintf(text, size, "%-9s %-6s %-23s %-22s", ndt_variant_name(params->variant),
              bench_levels_text(params, levels, sizeof(levels)),
              bench_neighbours_text(params, neighbours, sizeof(neighbours)), backend);
     return text;
@@ -156,8 +157,7 @@ static void print_basin(const struct bench_report *report)
             snprintf(off, sizeof(off), "%g m %g deg", report->options->offsets[i].shift_m,
                      report->options->offsets[i].turn_deg);
             printf("%-9s %-6s %-23s %-12s %7.1f %% %7.1f %% %9.3f %9.1f %7.2f %6.3f\n",
-                   params->variant == NDT_AUTOWARE ? "autoware" : "robust",
-                   bench_levels_text(params, levels, sizeof(levels)),
+                   ndt_variant_name(params->variant), bench_levels_text(params, levels, sizeof(levels)),
                    bench_neighbours_text(params, neighbours, sizeof(neighbours)), off,
                    100 * bench_tally_success(tally), 100.0 * (double)tally->believed_wrong / (double)tally->starts,
                    median(&tally->align_ms), ndtd_samples_mean(&tally->evaluations), 100 * median(&tally->error_m),

@@ -38,8 +38,11 @@ static void start(void)
 {
     const struct ndtd_map_loader_config config = {.map = drive.settings.map};
     must(ndtd_map_loader_create(&loader, &config, &err));
-    const struct ndtd_worker_parts parts = {
-        .settings = &drive.settings, .queue = queue, .loader = loader, .map = drive.map, .sink = {.send = keep}};
+    const struct ndtd_worker_parts parts = {.settings = street_drive_snapshot(),
+                                            .queue = queue,
+                                            .loader = loader,
+                                            .map = drive.map,
+                                            .sink = {.send = keep}};
     must(ndtd_worker_start(&worker, &parts, &err));
 }
 

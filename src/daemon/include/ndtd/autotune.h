@@ -3,7 +3,7 @@
  * arrives.
  *
  * The ways follow from the tables: backend.name auto stands for the CPU with 1, 2, 3, 4, 6, 8 ... threads up to the
- * cores there are (routing.max_threads; cpu.threads leaves only that one) and for every pipeline in
+ * cores there are (autotune.max_threads; cpu.threads leaves only that one) and for every pipeline in
  * ndt_backend_ops.pipelines of every other backend whose probe succeeds (cuda.pipeline leaves only that one); a
  * backend with a name stands for itself. The reference backend is never among those of auto.
  *

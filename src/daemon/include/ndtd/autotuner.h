@@ -15,14 +15,17 @@ extern "C" {
 #endif
 
 struct ndtd_autotuner;
-/* settings are copied. */
+/* Acquires a reference to the snapshot. */
 NDT_MUST_CHECK enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out,
-                                                     const struct ndtd_settings *settings, struct ndt_error *err);
+                                                     const struct ndtd_settings_snapshot *snapshot,
+                                                     struct ndt_error *err);
+/* Measurements that start later use this snapshot; one that is under way keeps the one before. */
+void ndtd_autotuner_apply(struct ndtd_autotuner *tuner, const struct ndtd_settings_snapshot *snapshot);
 /* Ends a measurement that is under way, after the alignment it is at. */
 void ndtd_autotuner_destroy(struct ndtd_autotuner *tuner);
 
 /* For the first map, at once: from the cache, or measured now. 0: nothing came of it, which was logged, or
- * routing.calibrate is off. */
+ * autotune.enable is off. */
 int ndtd_autotuner_find(struct ndtd_autotuner *tuner, struct ndt_map *map, struct ndtd_autotune_result *out);
 /* The same beside the work. scan: real points to measure with (copied), and then the cache is not asked; NULL: none
  * yet. Ignored while another one runs. */
@@ -37,7 +40,7 @@ int ndtd_autotuner_take(struct ndtd_autotuner *tuner, struct ndtd_autotune_resul
 void ndtd_autotuner_enter(struct ndtd_autotuner *tuner, double arrival_us);
 void ndtd_autotuner_leave(struct ndtd_autotuner *tuner);
 /* The scan that was just handled, by the route in use. 1: scans take too long and it is time to measure again, see
- * routing.recheck_s. */
+ * autotune.recheck_s. */
 int ndtd_autotuner_see(struct ndtd_autotuner *tuner, const struct ndtd_autotune_result *tuned,
                        const struct ndtd_scan_record *record);
 

@@ -1,6 +1,8 @@
-/* The `control` socket (ROUTER): one reply to every request, bad ones included. Used by the main thread only.
+/** @file
+ * @brief The `control` socket (ROUTER): exactly one reply to every request, including invalid ones.
  *
- * A request may come with or without the empty delimiter of REQ sockets; the reply has it where the request had. */
+ * A request may come with or without the empty delimiter of REQ sockets; the reply has it when the request had it.
+ * Used by the main thread only. */
 #ifndef NDTD_CONTROL_H
 #define NDTD_CONTROL_H
 
@@ -15,9 +17,9 @@ struct ndtd_control;
 NDT_MUST_CHECK enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets *sockets,
                                                  const struct ndtd_endpoint *endpoint, struct ndt_error *err);
 void ndtd_control_close(struct ndtd_control *control);
-/* The zmq socket, to be polled. */
+/** The zmq socket, for polling. */
 void *ndtd_control_socket(struct ndtd_control *control);
-/* Answers what waits, 64 requests at most. Never blocks. */
+/** Answers at most 64 waiting requests. Never blocks. */
 void ndtd_control_serve(struct ndtd_control *control, struct ndtd_live *live);
 
 #ifdef __cplusplus

@@ -1,10 +1,13 @@
-/* The live daemon: sockets, threads, signals. Scans come in, results go out, requests are answered, until SIGTERM.
+/** @file
+ * @brief The live daemon: sockets, threads, signals.
  *
- * Start: the sockets for results and requests are bound, the map is loaded, the matching thread started, then the
- * socket for scans is bound and READY told. A map that cannot be read ends the start; no map at all does not: scans
- * are answered no_map until one is loaded by request. SIGTERM, SIGINT, or a request: nothing more is taken in, what
- * waits is answered and published, then it returns. SIGHUP, or a request: the configuration is read again; a bad
- * one changes nothing. */
+ * It receives scans, publishes results and answers requests until SIGTERM. Start: bind the sockets for results and
+ * requests, load the map, start the matching thread, bind the socket for scans, report READY. A map that cannot be
+ * read ends the start. Without a map scans are answered no_map until a request loads one.
+ *
+ * SIGTERM, SIGINT or a request ends it: reception stops, all received scans are answered and published, then the
+ * call returns. SIGHUP or a request reloads the configuration: the reloadable options become a new settings
+ * snapshot; an invalid configuration changes nothing. */
 #ifndef NDTD_LIVE_H
 #define NDTD_LIVE_H
 
@@ -15,13 +18,17 @@ extern "C" {
 #endif
 
 struct ndtd_live_options {
-    const char *record; /* a bag to write from the start; NULL: none */
-    /* Reads the configuration as at the start; NULL: there is nothing to read again. */
+    const char *record; /**< bag to write from the start; NULL: none */
+    /** Reads the configuration as at the start; NULL: reload is not possible. */
     enum ndt_status (*reread)(void *context, struct ndtd_settings *settings, struct ndt_error *err);
     void *context;
 };
 
-/* Returns when it was asked to end. Blocks the signals in the calling thread while it runs. */
+/** Checks the addresses of the three sockets, their limits, and that tcp sockets which other machines can reach have
+ * keys, without opening anything. NDT_ERR_ARGUMENT with one line. */
+NDT_MUST_CHECK enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err);
+
+/** Runs until it is asked to end. Blocks the signals in the calling thread while it runs. */
 NDT_MUST_CHECK enum ndt_status ndtd_live(const struct ndtd_settings *settings,
                                          const struct ndtd_live_options *options, struct ndt_error *err);
 

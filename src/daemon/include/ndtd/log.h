@@ -1,6 +1,9 @@
-/* Lines for people: to standard error, with a level; with <N> prefixes for the journal when it listens
- * (JOURNAL_STREAM). Repeated lines (same format string) are throttled: the first is written, later ones within a
- * minute are counted and told with the next. Thread-safe; the wall clock appears in the lines and nowhere else. */
+/** @file
+ * @brief Log lines on standard error, with a level, and with <N> prefixes when the journal reads them
+ * (JOURNAL_STREAM).
+ *
+ * Repeated lines (same format string) are throttled: the first is written, later ones within a minute are counted,
+ * and the count is appended to the next. Thread-safe. The wall clock is used for the time stamps of the lines only. */
 #ifndef NDTD_LOG_H
 #define NDTD_LOG_H
 
@@ -14,9 +17,9 @@ enum ndtd_log_level { NDTD_LOG_ERROR, NDTD_LOG_WARNING, NDTD_LOG_INFO, NDTD_LOG_
 
 void ndtd_log_set_level(enum ndtd_log_level level);
 void ndtd_log(enum ndtd_log_level level, const char *format, ...) NDT_PRINTF(2, 3);
-/* The same, never throttled: for what somebody asked for (a reload, a map) and waits to see. */
+/** Not throttled: for replies to user actions such as a reload or a map request. */
 void ndtd_log_always(enum ndtd_log_level level, const char *format, ...) NDT_PRINTF(2, 3);
-/* How long repetitions are held back; 60 s. Tests shorten it. */
+/** Throttling interval; default 60 s. For tests. */
 void ndtd_log_set_interval(double interval_s);
 
 #ifdef __cplusplus

@@ -1,11 +1,14 @@
-/* Maps are read and built beside the matcher and handed over whole: a thread that loads on demand, and for tiled
- * maps follows the vehicle.
+/** @file
+ * @brief Loads and builds maps on a thread of its own, on request and, for tiled maps, along the vehicle's path.
  *
- * Dynamic loading (a folder of tiles): all tiles that touch the circle of map_radius_m + lidar_radius_m around the
- * vehicle are in the map; when it has moved update_distance_m from where that was last true, the difference is
- * loaded, added or removed (exact sums, see ndt/map.h) and a new map built. The matcher goes on with the old one.
- * No tile out of reach is ever read; memory follows from the tiles in reach, not from those there are or were: the
- * sums, the new map and the old one, and what was not given back yet by whoever took it. */
+ * Dynamic loading (a directory of tiles): the map contains all tiles that touch the circle of map_radius_m +
+ * lidar_radius_m around the vehicle. After the vehicle has moved update_distance_m, the tiles that enter or leave
+ * the circle are added or removed (exact sums, see ndt/map.h) and a new map is built, while the matcher uses the old
+ * one. Tiles outside the circle are not read. Memory is proportional to the tiles in the circle: the sums, the new
+ * map, the old one, and maps that their users have not released yet.
+ *
+ * Threads: any thread may request and read the status; follow and take are for the matching thread, do not block
+ * and take no lock. */
 #ifndef NDTD_MAP_LOADER_H
 #define NDTD_MAP_LOADER_H
 
@@ -17,43 +20,43 @@ extern "C" {
 
 struct ndtd_map_loader_config {
     struct ndt_map_config map;
-    int dynamic;              /* follow the vehicle where the map is a folder of tiles with known squares */
-    double update_distance_m; /* 20 */
-    double map_radius_m;      /* 150 */
-    double lidar_radius_m;    /* 100 */
+    int dynamic;              /**< follow the vehicle when the map is a directory of tiles with known squares */
+    double update_distance_m; /**< default 20 */
+    double map_radius_m;      /**< default 150 */
+    double lidar_radius_m;    /**< default 100 */
 };
 
 struct ndtd_map_loader_status {
-    char path[1024]; /* of the map asked for last; empty = none */
+    char path[1024]; /**< of the last requested map; empty = none */
     int busy;
-    int failed; /* the last load failed, `error` says why; the map before stays */
+    int failed; /**< the last request failed for the reason in `error`; the previous map stays */
     char error[512];
-    uint64_t map_id; /* of the newest map; 0 = none */
+    uint64_t map_id; /**< of the newest map; 0 = none */
     uint64_t points, tiles_loaded, tiles_known, loads;
-    uint64_t tile_reads; /* files read since this folder was asked for: a tile that comes in or goes out is one */
-    size_t sums_bytes;   /* memory behind the sums from which the next map will be made */
+    uint64_t tile_reads; /**< files read since this directory was opened; adding or removing a tile reads one */
+    size_t sums_bytes;   /**< memory of the sums from which the next map is built */
     double last_load_ms;
 };
 
 struct ndtd_map_loader;
-/* Starts the thread. */
+/** Starts the thread. */
 NDT_MUST_CHECK enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **out,
                                                       const struct ndtd_map_loader_config *config,
                                                       struct ndt_error *err);
 void ndtd_map_loader_destroy(struct ndtd_map_loader *loader);
 
-/* Orders, from any thread; they return at once and are carried out in order. `path` is a file or a folder; NULL
- * unloads. near_m (may be NULL): where to start in a folder of tiles when dynamic. */
+/** Requests; they return at once and are processed in order. `path` is a file or a directory; NULL unloads. near_m
+ * (may be NULL): position around which dynamic loading starts. */
 void ndtd_map_loader_load(struct ndtd_map_loader *loader, const char *path, const double near_m[2]);
 void ndtd_map_loader_add_tile(struct ndtd_map_loader *loader, const char *path);
 void ndtd_map_loader_remove_tile(struct ndtd_map_loader *loader, const char *path);
-/* Where the vehicle is; cheap, called after every scan by the matcher's thread. */
+/** Reports the position of the vehicle after each scan. */
 void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double position_m[2]);
 
-/* For the matcher's thread, between scans: 1 and the newest map (a reference that the caller owns; NULL when
- * unloaded) when there is one that was not taken yet, else 0. Never waits. */
+/** Returns 1 and the newest map (a reference that the caller owns; NULL when unloaded) if it was not taken before,
+ * else 0. */
 int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map);
-/* Waits until all orders so far are done, at most timeout_s; 0 when it took longer. */
+/** Waits at most timeout_s until all requests so far are processed; returns 0 on timeout. */
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s);
 void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_loader_status *out);
 

@@ -1,5 +1,6 @@
-/* Finds what somebody may have meant: the name with the smallest edit distance (insert, delete, replace,
- * swap of two neighbours). Pure, no allocation. */
+/** @file
+ * @brief Suggests a name for a misspelt word: the one with the smallest edit distance (insert, delete, replace, swap
+ * of two neighbours). Pure, no allocation. */
 #ifndef NDTD_NEAREST_NAME_H
 #define NDTD_NEAREST_NAME_H
 
@@ -9,17 +10,17 @@
 extern "C" {
 #endif
 
-/* Offer candidates one by one; the first of equally near ones wins. `word` and names are borrowed. */
+/** State while candidates are offered one by one; the first of equally near ones wins. `word` and names are borrowed. */
 struct ndtd_nearest {
     const char *word;
-    const char *name; /* best so far, NULL when nothing is near enough to be meant */
+    const char *name; /**< best so far; NULL: none is near enough */
     size_t distance;
 };
 
 struct ndtd_nearest ndtd_nearest_start(const char *word);
-/* A dotted name also counts by its part after the last dot, so that a forgotten section is found. */
+/** A dotted name is also compared by its part after the last dot, so that a missing section is found. */
 void ndtd_nearest_offer(struct ndtd_nearest *nearest, const char *name);
-/* Writes "; did you mean 'name'?" or an empty text. */
+/** Writes "; did you mean 'name'?" or an empty text. */
 void ndtd_nearest_hint(const struct ndtd_nearest *nearest, char *text, size_t size);
 
 size_t ndtd_edit_distance(const char *a, const char *b);

@@ -1,8 +1,11 @@
-/* Telling the service manager how things are (sd_notify protocol, Type=notify): lines of text in one datagram to
- * the unix socket named by NOTIFY_SOCKET. Without a manager nothing happens. Any thread; never waits, except
- * ndtd_notify_ready and ndtd_notify_stopping, which must arrive.
+/** @file
+ * @brief Status reports to the service manager (sd_notify protocol, Type=notify).
  *
- * The four that tell return 1 when the manager was told, 0 when there is none or it does not take it now. */
+ * Each report is lines of text in one datagram to the unix socket named by NOTIFY_SOCKET; without a manager nothing
+ * happens. Any thread. Only ndtd_notify_ready and ndtd_notify_stopping may block, because they must arrive.
+ *
+ * The first four functions return 1 when the datagram was sent, 0 when there is no manager or it cannot receive
+ * now. */
 #ifndef NDTD_NOTIFY_H
 #define NDTD_NOTIFY_H
 
@@ -11,12 +14,12 @@ extern "C" {
 #endif
 
 int ndtd_notify_ready(void);
-/* One line for `systemctl status`; control characters become blanks, at most 400 bytes. */
+/** One line for `systemctl status`; control characters become blanks, at most 400 bytes. */
 int ndtd_notify_status(const char *text);
-/* "Alive": to be called more often than ndtd_notify_watchdog_interval_s; twice as often is customary. */
+/** Keep-alive; call it at least twice per ndtd_notify_watchdog_interval_s. */
 int ndtd_notify_watchdog(void);
 int ndtd_notify_stopping(void);
-/* After how long a silence the manager will kill this process (WATCHDOG_USEC, WATCHDOG_PID) [s]; 0 = never. */
+/** Silence after which the manager kills this process (WATCHDOG_USEC, WATCHDOG_PID) [s]; 0 = never. */
 double ndtd_notify_watchdog_interval_s(void);
 
 #ifdef __cplusplus

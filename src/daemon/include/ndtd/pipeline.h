@@ -8,7 +8,7 @@
 
 #include "ndt_proto/message.h"
 #include "ndtd/autotune_result.h"
-#include "ndtd/settings.h"
+#include "ndtd/settings_snapshot.h"
 #include "ndtd/tracker.h"
 
 #ifdef __cplusplus
@@ -27,10 +27,11 @@ struct ndtd_scan_record {
 };
 
 struct ndtd_pipeline;
-/* Opens the backend and keeps a reference to the map (may be NULL: every scan is answered no_map). */
+/* Opens the backend and keeps references to the snapshot and the map (may be NULL: every scan is answered no_map).
+ */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
-                                                    const struct ndtd_settings *settings, struct ndt_map *map,
-                                                    struct ndt_error *err);
+                                                    const struct ndtd_settings_snapshot *snapshot,
+                                                    struct ndt_map *map, struct ndt_error *err);
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 /* Handles one frame. *emitted becomes 1 when it was a scan, with `record` filled. A frame that cannot be
  * decoded is an error of the decoder's (format, limit, unsupported version) and changes nothing. A scan that cannot
@@ -48,9 +49,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipel
  * For the live daemon; when a map is taken depends on time. See ndt_aligner_offer_map. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map,
                                                            int *taken, struct ndt_error *err);
-/* Between frames. Takes over what can change while running (settings_change.h says what that is) and leaves the
- * rest as it was at create. */
-void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings *settings);
+/* Between frames. The snapshot replaces the one before, from which it differs in reloadable options only. */
+void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot);
 /* For the scans that follow: the moment of the monotonic clock [us] by which a result is wanted; 0 = take your
  * time. A scan whose time is over before it could be aligned is answered `deadline` with the predicted pose. */
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us);

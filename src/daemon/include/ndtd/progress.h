@@ -1,4 +1,5 @@
-/* A progress bar on a terminal: share done, rate, time left. Silent where the stream is not a terminal. */
+/** @file
+ * @brief A progress bar on a terminal: fraction done, rate, time left. No output when the stream is not a terminal. */
 #ifndef NDTD_PROGRESS_H
 #define NDTD_PROGRESS_H
 
@@ -10,14 +11,14 @@ extern "C" {
 #endif
 
 struct ndtd_progress {
-    FILE *file; /* NULL: not a terminal */
+    FILE *file; /**< NULL: not a terminal */
     double start_us, shown_us;
 };
 
 struct ndtd_progress ndtd_progress_start(FILE *file);
-/* part: share of the work done, 0 .. 1. Draws at most ten times a second. */
+/** part: fraction of the work done, 0 .. 1. Draws at most ten times per second. */
 void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans);
-/* Clears the line. */
+/** Clears the line. */
 void ndtd_progress_end(struct ndtd_progress *progress);
 
 #ifdef __cplusplus

@@ -1,5 +1,8 @@
-/* Where the ipc sockets are when nothing else is said: $RUNTIME_DIRECTORY (systemd), else /run/ndtd where it can be
- * written, else $XDG_RUNTIME_DIR/ndtd, else /tmp/ndtd-UID. Names: scans.ipc, poses.ipc, control.ipc. */
+/** @file
+ * @brief Default directory of the ipc sockets.
+ *
+ * $RUNTIME_DIRECTORY (systemd), else /run/ndtd if it is writable, else $XDG_RUNTIME_DIR/ndtd, else /tmp/ndtd-UID.
+ * Socket names: scans.ipc, poses.ipc, control.ipc. */
 #ifndef NDTD_RUNTIME_DIR_H
 #define NDTD_RUNTIME_DIR_H
 
@@ -11,10 +14,10 @@
 extern "C" {
 #endif
 
-/* create: makes the folder (0700), and refuses one that others own or may write to. Without it, for clients, the
- * first folder of the list that exists is taken, else the last. */
+/** create: creates the directory (0700); one that other users own or may write to is an error. Otherwise, for
+ * clients, returns the first directory of the list that exists, else the last of the list. */
 NDT_MUST_CHECK enum ndt_status ndtd_runtime_dir(char *path, size_t size, int create, struct ndt_error *err);
-/* `address` as configured, or "ipc://FOLDER/NAME.ipc" when it is empty. */
+/** Copies `address`, or "ipc://DIRECTORY/NAME.ipc" when it is empty. */
 NDT_MUST_CHECK enum ndt_status ndtd_default_address(char *out, size_t size, const char *address, const char *name,
                                                     int create, struct ndt_error *err);
 

@@ -1,4 +1,5 @@
-/* Everything that can be set, in one struct, filled by the option table (options.h). */
+/** @file
+ * @brief Everything that can be configured, in one struct; options.h reads and prints it. */
 #ifndef NDTD_SETTINGS_H
 #define NDTD_SETTINGS_H
 
@@ -17,47 +18,53 @@ extern "C" {
 #define NDTD_CPU_LIST_MAX 128
 
 struct ndtd_settings {
-    char backend[32];                  /* backend.name: auto, cpu, reference, cuda */
-    struct ndt_backend_config compute; /* cpu.threads, cpu.spin_us, cpu.pin_threads, cpu.isa, cuda.* */
-    char isa[16];                      /* cpu.isa as written; compute.isa follows from it */
-    char cuda_pipeline[24];            /* cuda.pipeline as written; compute.pipeline follows from it */
-    struct ndt_map_config map;         /* ndt.covariance, ndt.min_points ...; leaves follow ndt.levels */
-    char map_path[NDTD_PATH_MAX];      /* map.path */
-    struct ndt_align_params align;     /* ndt.* */
-    /* ndt.neighbours as written, from coarse to fine; spread over align.levels at the end */
+    char backend[32];                  /**< backend.name: auto, cpu, reference, cuda */
+    struct ndt_backend_config compute; /**< cpu.*, cuda.*, backend.max_points */
+    struct ndt_map_config map;     /**< ndt.covariance, ndt.min_points ...; leaves are derived from ndt.levels */
+    char map_path[NDTD_PATH_MAX];  /**< map.path */
+    struct ndt_align_params align; /**< ndt.*; neighbours of the levels are derived from ndt.neighbours */
+    /** ndt.neighbours as configured, from coarse to fine */
     enum ndt_neighbours neighbours[NDT_MAX_LEVELS];
     size_t neighbours_count;
-    struct ndt_preprocess_params preprocess; /* preprocess.* */
-    int deskew_passes;                       /* preprocess.deskew_passes: 1 or 2 */
-    int has_initial_pose;                    /* initial_pose: given */
-    double initial_pose[7];                  /* x y z qx qy qz qw */
-    double max_prediction_s; /* tracker.max_prediction_s: longer gaps keep the last pose without motion */
-    int use_gnss;            /* ndt.regularization.enable; the scale is align.gnss_scale */
-    int autotune;            /* routing.calibrate: measure at the start of the live daemon */
-    enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /* routing.cache */
-    double autotune_limit_s;                                                   /* routing.limit_ms */
-    double recheck_s;                                                          /* routing.recheck_s; 0 = never */
-    int max_threads;                                                           /* routing.max_threads; 0 = cores */
-    double align_delay_s; /* debug.align_delay_ms: every scan takes this much longer */
+    struct ndt_preprocess_params preprocess; /**< preprocess.* */
+    int deskew_passes;                       /**< preprocess.deskew_passes: 1 or 2 */
+    int has_initial_pose;                    /**< initial_pose is not [] */
+    double initial_pose[7];                  /**< x y z qx qy qz qw */
+    double max_prediction_s; /**< tracker.max_prediction_s: longer gaps keep the last pose without motion */
+    int use_gnss;            /**< ndt.regularization.enable; the scale is align.gnss_scale */
+    int autotune;            /**< autotune.enable: measure at the start of the live daemon */
+    enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /**< autotune.cache */
+    double autotune_limit_s;                                                   /**< autotune.limit_ms */
+    double recheck_s;                                                          /**< autotune.recheck_s; 0 = never */
+    int max_threads;      /**< autotune.max_threads; 0 = cores */
+    double align_delay_s; /**< debug.align_delay_ms: every scan takes this much longer */
 
-    /* The live daemon; the replay uses none of it. Empty addresses and files: the default, see runtime_dir.h. */
+    /* The live daemon only. Empty addresses: the default, see runtime_dir.h. Empty files: no CURVE. */
     char scans_address[NDTD_ADDRESS_MAX], poses_address[NDTD_ADDRESS_MAX], control_address[NDTD_ADDRESS_MAX];
-    enum { NDTD_SCANS_SUB, NDTD_SCANS_PULL } scans_kind; /* sockets.scans_kind */
-    enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /* sockets.ipc_mode */
-    int high_water_mark;
-    uint64_t max_message_bytes;
+    enum { NDTD_SCANS_SUB, NDTD_SCANS_PULL } scans_kind; /**< sockets.scans_kind */
+    enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /**< sockets.ipc_mode */
+    int high_water_mark;                                 /**< sockets.high_water_mark */
+    uint64_t max_message_bytes;                          /**< sockets.max_message_bytes */
     char server_secret_key_file[NDTD_PATH_MAX], allowed_clients_file[NDTD_PATH_MAX];
-    double budget_s;          /* live.budget_ms: from the last byte of a scan to its result */
-    int queue_depth;          /* live.queue_depth: scans that wait at most */
-    int batch_max;            /* batch.max: scans taken at once */
-    int dynamic_map;          /* dynamic_map_loading.enable */
-    double update_distance_m; /* dynamic_map_loading.*, see map_loader.h */
-    double map_radius_m, lidar_radius_m;
+    double budget_s;                     /**< live.budget_ms: from the last byte of a scan to its result */
+    int queue_depth;                     /**< live.queue_depth: largest number of waiting scans */
+    int batch_max;                       /**< batch.max: frames taken from the queue at once */
+    int dynamic_map;                     /**< dynamic_map_loading.enable */
+    double update_distance_m;            /**< dynamic_map_loading.*, see map_loader.h */
+    double map_radius_m, lidar_radius_m; /**< dynamic_map_loading.* */
     enum { NDTD_LEVEL_ERROR, NDTD_LEVEL_WARNING, NDTD_LEVEL_INFO, NDTD_LEVEL_DEBUG } log_level;
-    int rt_priority;                 /* rt.priority: SCHED_FIFO of the matching thread; 0 = off */
-    char rt_cpus[NDTD_CPU_LIST_MAX]; /* rt.cpus: where it may run, as "0,2-3"; empty = everywhere */
-    int rt_lock_memory;              /* rt.lock_memory */
+    int rt_priority;                 /**< rt.priority: SCHED_FIFO of the matching thread; 0 = off */
+    char rt_cpus[NDTD_CPU_LIST_MAX]; /**< rt.cpus, such as "0,2-3"; empty = any core */
+    int rt_lock_memory;              /**< rt.lock_memory */
 };
+
+/** The defaults of the core's *_default functions and those of the daemon. */
+void ndtd_settings_default(struct ndtd_settings *settings);
+/** Checks what concerns several options at once (order of levels and ranges, names of backends and cores), and
+ * derives the map's leaves from ndt.levels and the neighbours per level from ndt.neighbours. */
+NDT_MUST_CHECK enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err);
+/** Number of CPU threads that cpu.threads means on this machine. */
+int ndtd_settings_threads(const struct ndtd_settings *settings);
 
 #ifdef __cplusplus
 }

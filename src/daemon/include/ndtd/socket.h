@@ -1,11 +1,13 @@
-/* ZeroMQ sockets as ndtd wants them: bounded, never lingering, refused where they would be open to the world.
+/** @file
+ * @brief ZeroMQ sockets with bounded queues, without linger, and protected where other machines can reach them.
  *
- * One context for the process. Every socket gets ZMQ_LINGER 0, high-water marks, ZMQ_MAXMSGSIZE and heartbeats.
- * ipc paths get their mode right after bind and are removed at close; a path or port in use is one clear line.
- * tcp endpoints off the loopback need CURVE keys and a list of allowed clients, else NDT_ERR_ARGUMENT says so.
+ * One context per process. Every socket has ZMQ_LINGER 0, high-water marks, ZMQ_MAXMSGSIZE and heartbeats. ipc
+ * paths have their mode before the first client can connect and are removed at close; a path or port in use is an
+ * error of one line. tcp endpoints that other machines can reach need CURVE keys and a list of allowed clients,
+ * else NDT_ERR_ARGUMENT.
  *
- * libzmq 4.3 ends the process when an ipc connection comes in and no file descriptor is left (assertion in
- * ipc_listener.cpp; tcp is safe): the limit of open files has to be far above the number of clients. */
+ * libzmq 4.3 aborts the process when an ipc connection arrives and no file descriptor is free (assertion in
+ * ipc_listener.cpp; tcp is not affected): the limit of open files has to be far above the number of clients. */
 #ifndef NDTD_SOCKET_H
 #define NDTD_SOCKET_H
 
@@ -18,37 +20,38 @@ extern "C" {
 #define NDTD_ENDPOINT_MAX 256
 
 struct ndtd_endpoint {
-    char address[NDTD_ENDPOINT_MAX]; /* ipc://PATH, ipc://@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests
-                                      */
-    int high_water_mark;             /* messages */
+    /** ipc://PATH, ipc://@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
+    char address[NDTD_ENDPOINT_MAX];
+    int high_water_mark; /**< messages */
     long long max_message_bytes;
-    unsigned ipc_mode; /* 0600 or 0660 */
+    unsigned ipc_mode; /**< 0600 or 0660 */
 };
 
 struct ndtd_security {
-    char server_secret_key_file[1024]; /* 40 characters Z85; empty = no CURVE */
-    char allowed_clients_file[1024];   /* one Z85 public key per line, '#' comments */
+    char server_secret_key_file[1024]; /**< 40 characters Z85; empty = no CURVE */
+    char allowed_clients_file[1024];   /**< one Z85 public key per line, '#' comments */
 };
 
-struct ndtd_sockets; /* context, ZAP handler thread when CURVE is used */
-/* security: NULL or all empty = no CURVE. With keys, all tcp sockets use them, also those on the loopback. */
+struct ndtd_sockets; /* context, and with CURVE the ZAP handler */
+/** security: NULL or all empty = no CURVE. With keys, all tcp sockets use them, also those on the loopback. */
 NDT_MUST_CHECK enum ndt_status ndtd_sockets_open(struct ndtd_sockets **out, const struct ndtd_security *security,
                                                  struct ndt_error *err);
-/* All sockets must be closed before; waits at most a second for the last messages of a publisher. NULL is allowed.
- */
+/** Call it after all sockets are closed; waits at most one second for the last messages of a publisher. NULL is
+ * allowed. */
 void ndtd_sockets_close(struct ndtd_sockets *sockets);
-void *ndtd_sockets_context(struct ndtd_sockets *sockets); /* the zmq context, for inproc */
+/** The zmq context, for inproc. */
+void *ndtd_sockets_context(struct ndtd_sockets *sockets);
 
-/* The address, the limits and the reach (tcp off the loopback) of an endpoint, without binding it: for
- * --check-config. Files of keys are not opened. security may be NULL. */
+/** Checks address, limits and protection (keys for tcp that other machines can reach) of an endpoint without
+ * binding it. Key files are not opened. security may be NULL (no CURVE). */
 NDT_MUST_CHECK enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint,
                                                    const struct ndtd_security *security, struct ndt_error *err);
 
-/* A bound socket of a zmq type (ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER), used and closed by one thread. SUB
- * subscribes to everything. */
+/** Opens and binds a socket of a zmq type (ZMQ_SUB, ZMQ_PULL, ZMQ_XPUB, ZMQ_ROUTER), used and closed by one thread.
+ * SUB subscribes to everything. */
 NDT_MUST_CHECK enum ndt_status ndtd_socket_bind(void **out, struct ndtd_sockets *sockets, int type,
                                                 const struct ndtd_endpoint *endpoint, struct ndt_error *err);
-/* NULL is allowed. A path that another process has taken over meanwhile is left to it. */
+/** Removes the path of an ipc socket unless another process has replaced it. NULL is allowed. */
 void ndtd_socket_close(void *socket, const struct ndtd_endpoint *endpoint);
 
 #ifdef __cplusplus

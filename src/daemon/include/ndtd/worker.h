@@ -36,10 +36,10 @@ struct ndtd_worker_sink {
 };
 
 struct ndtd_worker_parts {
-    const struct ndtd_settings *settings; /* copied */
-    struct ndtd_queue *queue;             /* borrowed, as are the rest */
-    struct ndtd_map_loader *loader;       /* NULL: `map` is all there is */
-    struct ndt_map *map;                  /* to begin with; NULL: none yet */
+    const struct ndtd_settings_snapshot *settings; /* the worker acquires a reference */
+    struct ndtd_queue *queue;                      /* borrowed, as are the rest */
+    struct ndtd_map_loader *loader;                /* NULL: `map` is all there is */
+    struct ndt_map *map;                           /* to begin with; NULL: none yet */
     struct ndtd_worker_sink sink;
 };
 
@@ -54,8 +54,9 @@ void ndtd_worker_stop(struct ndtd_worker *worker);
 void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
 /* 0: scans are answered `rejected` until it is 1 again. */
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active);
-/* What can change while running, see settings_change.h. */
-void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings *settings);
+/* The snapshot holds from the next scan on, for the worker, its pipeline and its autotuner. It differs from the one
+ * before in reloadable options only. */
+void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot);
 
 struct ndtd_worker_status {
     int active;

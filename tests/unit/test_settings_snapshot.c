@@ -1,9 +1,9 @@
-/* A new configuration meets the one in force: what is taken over, what is named, and the hash that tells them
- * apart. */
+/** @file
+ * @brief Tests of the merge of a new configuration into the one in force, of its hash, and of snapshots. */
 #include <check.h>
 #include <string.h>
 
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 
 static struct ndtd_settings running, wanted;
 static struct ndt_error err;
@@ -80,21 +80,44 @@ START_TEST(the_same_changes_nothing)
     ck_assert_str_eq(restart, "");
     ck_assert_uint_eq(ndtd_settings_hash(&running), before);
     for (size_t i = 0; i < ndtd_option_count(); i++)
-        changeable += ndtd_option_can_change(ndtd_option_at(i)) != 0;
+        changeable += ndtd_option_at(i)->reloadable != 0;
     ck_assert_uint_gt(changeable, 20);
-    ck_assert(!ndtd_option_can_change(ndtd_option_find("ndt.num_threads")));
-    ck_assert(!ndtd_option_can_change(ndtd_option_find("ndt.covariance")));
+    ck_assert(!ndtd_option_find("ndt.num_threads")->reloadable);
+    ck_assert(!ndtd_option_find("ndt.covariance")->reloadable);
+}
+END_TEST
+
+START_TEST(a_snapshot_lives_as_long_as_its_references)
+{
+    const struct ndtd_settings_snapshot *first, *second, *held = NULL;
+    ck_assert_int_eq(ndtd_settings_snapshot_create(&first, &running, &err), NDT_OK);
+    ck_assert_uint_eq(first->hash, ndtd_settings_hash(&running));
+    want("live.budget_ms", "50");
+    ck_assert_int_eq(ndtd_settings_snapshot_create(&second, &wanted, &err), NDT_OK);
+    ck_assert_uint_ne(second->hash, first->hash);
+    ndtd_settings_snapshot_replace(&held, first);
+    ndtd_settings_snapshot_release(first); /* held keeps it */
+    ck_assert_double_eq(held->settings.budget_s, running.budget_s);
+    ndtd_settings_snapshot_replace(&held, second); /* frees the first */
+    ck_assert_ptr_eq(ndtd_settings_snapshot_acquire(second), second);
+    ck_assert_uint_eq(second->references, 3);
+    ndtd_settings_snapshot_release(second);
+    ndtd_settings_snapshot_release(second);
+    ck_assert_double_eq(held->settings.budget_s, 0.05);
+    ndtd_settings_snapshot_replace(&held, NULL);
+    ck_assert_ptr_null(held);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("settings_change");
-    TCase *all = tcase_create("settings_change");
+    Suite *suite = suite_create("settings_snapshot");
+    TCase *all = tcase_create("settings_snapshot");
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_add_test(all, numbers_are_taken_over);
     tcase_add_test(all, the_rest_is_named_and_stays);
     tcase_add_test(all, the_same_changes_nothing);
+    tcase_add_test(all, a_snapshot_lives_as_long_as_its_references);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,4 +1,4 @@
-#include "ndtd/settings_change.h"
+#include "ndtd/settings_snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,52 +7,15 @@
 
 enum { VALUE_MAX = 4200 };
 
-/* Names, or whole sections where they end in a dot. */
-static const char *const can_change[] = {
-    "ndt.max_iterations",
-    "ndt.step_limit_m",
-    "ndt.step_limit_deg",
-    "ndt.eigenvalue_floor",
-    "ndt.max_trials",
-    "ndt.coarse_stop_m",
-    "ndt.coarse_stop_deg",
-    "ndt.coarse_stop_gain",
-    "ndt.fine_stop_m",
-    "ndt.fine_stop_deg",
-    "ndt.fine_stop_gain",
-    "ndt.trans_epsilon",
-    "ndt.step_size",
-    "ndt.deadline_ms",
-    "ndt.regularization.",
-    "score_estimation.",
-    "covariance.",
-    "preprocess.",
-    "tracker.",
-    "live.budget_ms",
-    "log.",
-    "debug.",
-    "ndt.neighbours",
-};
-
-int ndtd_option_can_change(const struct ndtd_option *option)
-{
-    const char *name = ndtd_option_target(option)->name;
-    for (size_t i = 0; i < sizeof(can_change) / sizeof(can_change[0]); i++) {
-        const size_t length = strlen(can_change[i]);
-        if (can_change[i][length - 1] == '.' ? strncmp(name, can_change[i], length) == 0
-                                             : strcmp(name, can_change[i]) == 0)
-            return 1;
-    }
-    return 0;
-}
-
-/* Values that stand alone in the settings are copied; those of a list are spread over it. */
+/* The items of a list are option->size bytes apart. */
 static void copy_value(struct ndtd_settings *to, const struct ndtd_settings *from, const struct ndtd_option *option)
 {
     static const size_t sizes[] = {
-        [NDTD_BOOL] = sizeof(int),        [NDTD_INT] = sizeof(int),          [NDTD_UINT32] = sizeof(uint32_t),
-        [NDTD_UINT64] = sizeof(uint64_t), [NDTD_SIZE] = sizeof(size_t),      [NDTD_REAL] = sizeof(double),
-        [NDTD_ENUM] = sizeof(int),        [NDTD_REAL_LIST] = sizeof(double), [NDTD_ENUM_LIST] = sizeof(int),
+        [NDTD_BOOL] = sizeof(int),         [NDTD_INT] = sizeof(int),
+        [NDTD_UINT32] = sizeof(uint32_t),  [NDTD_UINT64] = sizeof(uint64_t),
+        [NDTD_SIZE] = sizeof(size_t),      [NDTD_REAL] = sizeof(double),
+        [NDTD_ENUM] = sizeof(int),         [NDTD_CHOICE] = sizeof(const char *),
+        [NDTD_REAL_LIST] = sizeof(double), [NDTD_ENUM_LIST] = sizeof(int),
     };
     const size_t items = option->max_items ? option->max_items : 1;
     size_t size = sizes[option->type];
@@ -91,14 +54,14 @@ void ndtd_settings_merge(struct ndtd_settings *running, const struct ndtd_settin
         const struct ndtd_option *option = ndtd_option_at(i);
         if (option->alias_of || !differs(running, wanted, option))
             continue;
-        if (ndtd_option_can_change(option))
+        if (option->reloadable)
             copy_value(running, wanted, option);
         else
             add_name(restart, size, option->name);
     }
-    /* Ranges were right in both; what is derived (neighbours per level) follows. */
+    /* Derives the neighbours per level again. */
     if (ndtd_settings_finish(running, NULL) != NDT_OK)
-        abort(); /* options that constrain each other are not both changeable and fixed */
+        abort(); /* options that constrain each other are all reloadable or all fixed */
 }
 
 uint64_t ndtd_settings_hash(const struct ndtd_settings *settings)
@@ -113,4 +76,37 @@ uint64_t ndtd_settings_hash(const struct ndtd_settings *settings)
     const uint64_t hash = failed ? 0 : ndt_hash64(text, size, 0);
     free(text);
     return hash;
+}
+
+enum ndt_status ndtd_settings_snapshot_create(const struct ndtd_settings_snapshot **out,
+                                              const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    struct ndtd_settings_snapshot *snapshot = malloc(sizeof(*snapshot));
+    *out = snapshot;
+    if (!snapshot)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the settings");
+    *snapshot = (struct ndtd_settings_snapshot){
+        .settings = *settings, .hash = ndtd_settings_hash(settings), .references = 1};
+    return NDT_OK;
+}
+
+const struct ndtd_settings_snapshot *ndtd_settings_snapshot_acquire(const struct ndtd_settings_snapshot *snapshot)
+{
+    __atomic_fetch_add(&((struct ndtd_settings_snapshot *)snapshot)->references, 1, __ATOMIC_RELAXED);
+    return snapshot;
+}
+
+void ndtd_settings_snapshot_release(const struct ndtd_settings_snapshot *snapshot)
+{
+    struct ndtd_settings_snapshot *held = (struct ndtd_settings_snapshot *)snapshot;
+    if (held && __atomic_sub_fetch(&held->references, 1, __ATOMIC_ACQ_REL) == 0)
+        free(held);
+}
+
+void ndtd_settings_snapshot_replace(const struct ndtd_settings_snapshot **held,
+                                    const struct ndtd_settings_snapshot *next)
+{
+    const struct ndtd_settings_snapshot *before = *held;
+    *held = next ? ndtd_settings_snapshot_acquire(next) : NULL;
+    ndtd_settings_snapshot_release(before);
 }

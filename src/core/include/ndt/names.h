@@ -1,0 +1,35 @@
+/** @file
+ * @brief Names of the matcher's enums, as options, reports and files write them.
+ *
+ * Each list ends with a NULL name. The functions return "unknown" for a value that is not in the list. */
+#ifndef NDT_NAMES_H
+#define NDT_NAMES_H
+
+#include "ndt/map.h"
+#include "ndt/newton.h"
+#include "ndt/preprocess.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ndt_label {
+    const char *name;
+    int value;
+};
+
+extern const struct ndt_label ndt_variant_labels[];
+extern const struct ndt_label ndt_neighbours_labels[];
+extern const struct ndt_label ndt_covariance_labels[];
+extern const struct ndt_label ndt_deskew_labels[];
+
+const char *ndt_label_name(const struct ndt_label *labels, int value);
+const char *ndt_variant_name(enum ndt_variant variant);
+const char *ndt_neighbours_name(enum ndt_neighbours neighbours);
+const char *ndt_covariance_name(enum ndt_covariance_kind kind);
+const char *ndt_deskew_name(enum ndt_deskew_mode mode);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,132 @@
+#define _GNU_SOURCE /* CPU sets */
+#include "ndtd/settings.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "ndtd/nearest_name.h"
+#include "ndtd/realtime.h"
+
+/* What the core does not know; everything else is zero or empty. */
+static const struct ndtd_settings daemon_defaults = {
+    .backend = "auto",
+    .deskew_passes = 1,
+    .initial_pose = {0, 0, 0, 0, 0, 0, 1},
+    .max_prediction_s = 1,
+    .autotune = 1,
+    .autotune_limit_s = 1.2,
+    .recheck_s = 60,
+    .high_water_mark = 64,
+    .max_message_bytes = 64 << 20,
+    .budget_s = 0.1,
+    .queue_depth = 3,
+    .batch_max = 3,
+    .dynamic_map = 1,
+    .update_distance_m = 20,
+    .map_radius_m = 150,
+    .lidar_radius_m = 100,
+    .log_level = NDTD_LEVEL_INFO,
+};
+
+void ndtd_settings_default(struct ndtd_settings *settings)
+{
+    *settings = daemon_defaults;
+    ndt_backend_config_default(&settings->compute);
+    ndt_map_config_default(&settings->map);
+    ndt_align_params_default(&settings->align);
+    ndt_preprocess_params_default(&settings->preprocess);
+    settings->neighbours_count = settings->align.level_count;
+    for (size_t i = 0; i < settings->neighbours_count; i++)
+        settings->neighbours[i] = settings->align.levels[i].neighbours;
+    if (ndtd_settings_finish(settings, NULL) != NDT_OK)
+        abort(); /* a wrong default, not wrong input */
+}
+
+static enum ndt_status check_backend(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    struct ndtd_nearest nearest = ndtd_nearest_start(settings->backend);
+    char known[200] = "auto";
+    ndtd_nearest_offer(&nearest, "auto");
+    for (size_t i = 0; ndt_backend_at(i); i++) {
+        ndtd_nearest_offer(&nearest, ndt_backend_at(i)->name);
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof(known) - used, ", %s", ndt_backend_at(i)->name);
+    }
+    if (nearest.name && nearest.distance == 0)
+        return NDT_OK;
+    char hint[80];
+    ndtd_nearest_hint(&nearest, hint, sizeof(hint));
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "backend.name: '%s' is not one of %s%s", settings->backend, known, hint);
+}
+
+static enum ndt_status check_levels(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    const struct ndt_align_params *align = &settings->align;
+    for (size_t i = 1; i < align->level_count; i++)
+        if (!(align->levels[i].leaf_m < align->levels[i - 1].leaf_m))
+            return ndt_fail(err, NDT_ERR_ARGUMENT,
+                            "ndt.levels: %g m after %g m, but the order is from coarse to fine",
+                            align->levels[i].leaf_m, align->levels[i - 1].leaf_m);
+    if (align->variant == NDT_AUTOWARE && align->level_count != 1)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "ndt.levels: %zu levels, but ndt.variant autoware needs exactly one, such as [2.0]",
+                        align->level_count);
+    return NDT_OK;
+}
+
+static enum ndt_status check_ranges(const struct ndt_preprocess_params *pre, struct ndt_error *err)
+{
+    if (!(pre->min_range_m < pre->max_range_m))
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "preprocess.min_range_m: %g m is not below preprocess.max_range_m, %g m", pre->min_range_m,
+                        pre->max_range_m);
+    for (int i = 0; i < 3; i++)
+        if (!(pre->crop_min_m[i] < pre->crop_max_m[i]))
+            return ndt_fail(err, NDT_ERR_ARGUMENT,
+                            "preprocess.crop_min_m: %g m (%c) is not below preprocess.crop_max_m, %g m",
+                            pre->crop_min_m[i], "xyz"[i], pre -> crop_max_m[i]);
+    return NDT_OK;
+}
+
+static enum ndt_status check_cpus(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    cpu_set_t cpus;
+    return ndtd_cpu_list_parse(settings->rt_cpus, &cpus, err);
+}
+
+static void derive(struct ndtd_settings *settings)
+{
+    struct ndt_align_params *align = &settings->align;
+    settings->map.level_count = align->level_count;
+    for (size_t i = 0; i < align->level_count; i++) {
+        settings->map.leaf_m[i] = align->levels[i].leaf_m;
+        const size_t from_finest = align->level_count - i; /* 1 = the finest */
+        const size_t given = settings->neighbours_count;
+        align->levels[i].neighbours = settings->neighbours[from_finest > given ? 0 : given - from_finest];
+    }
+}
+
+enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err)
+{
+    enum ndt_status status = check_backend(settings, err);
+    if (status == NDT_OK)
+        status = check_levels(settings, err);
+    if (status == NDT_OK)
+        status = check_ranges(&settings->preprocess, err);
+    if (status == NDT_OK)
+        status = check_cpus(settings, err);
+    if (status == NDT_OK)
+        derive(settings);
+    return status;
+}
+
+int ndtd_settings_threads(const struct ndtd_settings *settings)
+{
+    cpu_set_t cores;
+    int count = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    if (settings->compute.threads > 0)
+        return settings->compute.threads;
+    return count < 4 ? count : 4;
+}
