@@ -98,7 +98,7 @@ static void tell_candidates(const struct ndtd_autotune_result *tuned, struct ndt
         const struct ndtd_autotune_row *row = &tuned->rows[i];
         ndt_reply_open_map(writer, NULL);
         ndt_reply_text(writer, "way", ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)));
-        if (row->is_here) {
+        if (row->samples > 0) {
             ndt_reply_real(writer, "p50_ms", row->p50_us * 1e-3);
             ndt_reply_real(writer, "p95_ms", row->p95_us * 1e-3);
             ndt_reply_uint(writer, "samples", row->samples);
@@ -121,7 +121,7 @@ static void tell_autotune(struct ndtd_live *live, struct ndt_reply_writer *write
         ndt_reply_text(writer, "backend", candidate->backend);
         ndt_reply_text(writer, "pipeline", candidate->pipeline);
         ndt_reply_uint(writer, "threads", (uint64_t)candidate->threads);
-        ndt_reply_uint(writer, "batch", (uint64_t)candidate->batch);
+        ndt_reply_uint(writer, "batch", 1);
         ndt_reply_text(writer, "reason", tuned.choice.reason);
         ndt_reply_bool(writer, "meets_budget", tuned.choice.meets_budget);
         ndt_reply_real(writer, "budget_ms", tuned.budget_us * 1e-3);

@@ -99,6 +99,7 @@ static void apply_pending_updates(struct ndtd_worker *worker)
         worker->settings = updates->settings;
         worker->config_hash = updates->config_hash;
         ndtd_pipeline_apply(worker->pipeline, &worker->settings);
+        ndtd_autotuner_apply(worker->tuner, &worker->settings);
     }
     publish_state(worker);
 }
@@ -151,12 +152,12 @@ static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *
     char line[LINE_BYTES];
     struct ndt_error err = {""};
     if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->found_autotune, opened, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "route: what was chosen cannot be used, what computes stays: %s", err.text);
+        ndtd_log(NDTD_LOG_ERROR, "autotune: the choice cannot be used, the backend stays: %s", err.text);
         return;
     }
     worker->autotuned = worker->found_autotune;
     describe(worker);
-    ndtd_log_always(NDTD_LOG_INFO, "route: %s", ndtd_autotune_line(&worker->autotuned, line, sizeof(line)));
+    ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(&worker->autotuned, line, sizeof(line)));
 }
 
 /* Only while no scan waits. */

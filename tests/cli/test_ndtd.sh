@@ -126,17 +126,17 @@ expect 2 'order.yaml: ndt.levels: 2 m after 1 m' --check-config --config order.y
 expect 2 "map.pcd:[0-9]+: " --check-config --config map.pcd
 
 # What computes: the table, as text and as numbers, and what is kept for the next start.
-expect 2 '--calibrate: on which map\?' --calibrate
+expect 2 'a map to measure on is needed: give --map' --calibrate
 expect 2 '--table out.txt: the name has to end in .csv or .json' --calibrate --map map.pcd --table out.txt
 expect 2 '--table goes with --calibrate only' --print-config --table out.csv
 expect 3 'missing.pcd: .*No such file' --calibrate --map missing.pcd
 expect 0 "" --calibrate --map map.pcd --table table.csv --set routing.limit_ms=1000 --set routing.max_threads=2
-says '^ +points  way'
+says '^ +points  candidate'
 says '^ +1500  cpu, 2 threads'
-says '^route: cpu, [12] thread.*at 1500 points'
+says '^autotune: cpu, [12] thread.*at 1500 points'
 head -n 1 table.csv | grep -q '^points,backend,pipeline,threads,batch,chosen,samples,align_p50_us' || fail "table.csv: $(head -n 1 table.csv)"
 awk -F, '$2 == "cpu" {rows++; chosen += $6} END {exit !(rows == 10 && chosen <= 5)}' table.csv || fail "table.csv: $(cat table.csv)"
-[ "$(head -n 1 cache/ndtd/routes)" = "ndtd-routes 1" ] || fail "--calibrate keeps nothing"
+[ "$(head -n 1 cache/ndtd/autotune)" = "ndtd-autotune 2" ] || fail "--calibrate keeps nothing"
 expect 0 "" --calibrate --map map.pcd --table table.json --set routing.limit_ms=1000 --set cpu.threads=1 --set routing.cache=off
 python3 -c 'import json; rows = json.load(open("table.json")); assert {r["points"] for r in rows} == {756, 1500, 5000, 20000, 100000}, rows' ||
     fail "table.json: $(cat table.json)"
