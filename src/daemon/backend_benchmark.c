@@ -170,51 +170,36 @@ static void print_size(FILE *file, const struct size_result *size)
     fflush(file);
 }
 
-static void csv_size(FILE *file, const struct size_result *size)
+/* A row as a line of CSV or as an object of JSON. */
+static void write_row(FILE *file, const struct size_result *size, size_t i, int is_json)
 {
-    for (size_t i = 0; i < size->tuned.row_count; i++) {
-        const struct ndtd_autotune_row *row = &size->tuned.rows[i];
-        fprintf(file, "%zu,%s,%s,%d,1,%d,", size->tuned.points, row->candidate.backend, row->candidate.pipeline,
-                row->candidate.threads, (int)i == size->tuned.choice.row);
-        if (row->samples > 0)
-            fprintf(file, "%zu", row->samples);
-        for (int k = 0; k < TIMES; k++)
-            if (row->samples > 0 && !isnan(size->us[i][k]))
-                fprintf(file, ",%.6g", size->us[i][k]);
-            else
-                fputc(',', file);
-        fputs(",\"", file);
-        for (const char *c = row->samples > 0 ? "" : row->why; *c; c++)
-            fputc(*c == '"' ? '\'' : *c, file);
-        fputs("\"\n", file);
+    const struct ndtd_autotune_row *row = &size->tuned.rows[i];
+    const int is_chosen = (int)i == size->tuned.choice.row, is_measured = row->samples > 0;
+    fprintf(file,
+            is_json ? "{\"points\": %zu, \"backend\": \"%s\", \"pipeline\": \"%s\", \"threads\": %d, \"batch\": 1, "
+                      "\"chosen\": %s"
+                    : "%zu,%s,%s,%d,1,%s,",
+            size->tuned.points, row->candidate.backend, row->candidate.pipeline, row->candidate.threads,
+            is_json ? (is_chosen ? "true" : "false") : (is_chosen ? "1" : "0"));
+    if (is_measured)
+        fprintf(file, is_json ? ", \"samples\": %zu" : "%zu", row->samples);
+    for (int k = 0; k < TIMES; k++) {
+        const double us = size->us[i][k];
+        if (!is_json)
+            fputc(',', file);
+        else if (is_measured)
+            fprintf(file, ", \"%s\": %s", time_keys[k], isnan(us) ? "null" : "");
+        if (is_measured && !isnan(us))
+            fprintf(file, "%.6g", us);
     }
-}
-
-static void json_size(FILE *file, const struct size_result *size, const char **separator)
-{
-    for (size_t i = 0; i < size->tuned.row_count; i++) {
-        const struct ndtd_autotune_row *row = &size->tuned.rows[i];
-        fprintf(file,
-                "%s\n  {\"points\": %zu, \"backend\": \"%s\", \"pipeline\": \"%s\", \"threads\": %d, \"batch\": 1, "
-                "\"chosen\": %s",
-                *separator, size->tuned.points, row->candidate.backend, row->candidate.pipeline,
-                row->candidate.threads, (int)i == size->tuned.choice.row ? "true" : "false");
-        *separator = ",";
-        if (row->samples > 0)
-            fprintf(file, ", \"samples\": %zu", row->samples);
-        for (int k = 0; row->samples > 0 && k < TIMES; k++)
-            if (isnan(size->us[i][k]))
-                fprintf(file, ", \"%s\": null", time_keys[k]);
-            else
-                fprintf(file, ", \"%s\": %.6g", time_keys[k], size->us[i][k]);
-        if (row->samples == 0) {
-            fputs(", \"not_here\": \"", file);
-            for (const char *c = row->why; *c; c++)
-                fprintf(file, *c == '"' || *c == '\\' ? "\\%c" : "%c", (unsigned char)*c < ' ' ? ' ' : *c);
-            fputc('"', file);
-        }
+    if (is_json && is_measured) {
         fputc('}', file);
+        return;
     }
+    fputs(is_json ? ", \"not_here\": \"" : ",\"", file);
+    for (const char *c = is_measured ? "" : row->why; *c; c++)
+        fputc(*c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '\'' : *c, file);
+    fputs(is_json ? "\"}" : "\"\n", file);
 }
 
 static int ends_with(const char *text, const char *end)
@@ -226,7 +211,6 @@ static int ends_with(const char *text, const char *end)
 static enum ndt_status write_table(const char *path, const struct size_result *results, struct ndt_error *err)
 {
     const int is_json = ends_with(path, ".json");
-    const char *separator = "[";
     struct ndt_output output;
     enum ndt_status status = ndt_output_open(&output, path, err);
     if (status != NDT_OK)
@@ -238,10 +222,11 @@ static enum ndt_status write_table(const char *path, const struct size_result *r
         fprintf(output.file, ",not_here\n");
     }
     for (size_t i = 0; i < SIZE_COUNT; i++)
-        if (is_json)
-            json_size(output.file, &results[i], &separator);
-        else
-            csv_size(output.file, &results[i]);
+        for (size_t k = 0; k < results[i].tuned.row_count; k++) {
+            if (is_json)
+                fputs(i + k > 0 ? ",\n  " : "[\n  ", output.file);
+            write_row(output.file, &results[i], k, is_json);
+        }
     if (is_json)
         fprintf(output.file, "\n]\n");
     return ndt_output_commit(&output, err);

@@ -7,9 +7,43 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "ndt/hash.h"
+
 static const double EXACT_M = 1e-9, EXACT_DEG = 1e-7;
 static const double DEG_PER_RAD = 180.0 / 3.14159265358979323846;
 enum { HASH_DIGITS = 16 };
+
+/* ---- hash ---- */
+
+static unsigned char *put_u64(unsigned char *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        *at++ = (unsigned char)(value >> (8 * i));
+    return at;
+}
+
+static unsigned char *put_real(unsigned char *at, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return put_u64(at, bits);
+}
+
+uint64_t ndtd_trajectory_hash(uint64_t hash, uint64_t seq, int64_t stamp_ns, enum ndt_outcome outcome,
+                              const struct ndt_pose *T_map_sensor)
+{
+    unsigned char bytes[10 * 8], *at = bytes;
+    at = put_u64(at, seq);
+    at = put_u64(at, (uint64_t)stamp_ns);
+    at = put_u64(at, (uint64_t)outcome);
+    for (int i = 0; i < 3; i++)
+        at = put_real(at, T_map_sensor->t_m[i]);
+    for (int i = 0; i < 4; i++)
+        at = put_real(at, T_map_sensor->q_xyzw[i]);
+    return ndt_hash64(bytes, sizeof(bytes), hash);
+}
+
+/* ---- file ---- */
 
 static enum ndt_status read_text(char **out, const char *path, struct ndt_error *err)
 {
@@ -77,8 +111,8 @@ static int has_rows(const char *text)
     return 0;
 }
 
-static enum ndt_status understand(struct ndtd_reference_trajectory *out, const char *text, const char *path,
-                                  struct ndt_error *err)
+static enum ndt_status parse(struct ndtd_reference_trajectory *out, const char *text, const char *path,
+                             struct ndt_error *err)
 {
     const char *key = strstr(text, "trajectory_hash");
     if (is_bare_hash(text, &out->hash)) {
@@ -109,7 +143,7 @@ enum ndt_status ndtd_reference_trajectory_read(struct ndtd_reference_trajectory 
     char *text = NULL;
     enum ndt_status status = read_text(&text, path, err);
     if (status == NDT_OK)
-        status = understand(out, text, path, err);
+        status = parse(out, text, path, err);
     free(text);
     if (status == NDT_OK && !out->has_hash && out->poses.count == 0)
         status = ndt_fail(err, NDT_ERR_FORMAT, "%s: neither a hash nor poses in it", path);
@@ -124,8 +158,10 @@ void ndtd_reference_trajectory_free(struct ndtd_reference_trajectory *reference)
     *reference = (struct ndtd_reference_trajectory){0};
 }
 
-void ndtd_reference_trajectory_pose(struct ndtd_reference_trajectory *reference, int64_t stamp_ns,
-                                    const struct ndt_pose *T_map_sensor)
+/* ---- comparison ---- */
+
+void ndtd_reference_trajectory_compare(struct ndtd_reference_trajectory *reference, int64_t stamp_ns,
+                                       const struct ndt_pose *T_map_sensor)
 {
     const struct ndt_trajectory *poses = &reference->poses;
     size_t at = reference->seen++;
@@ -153,7 +189,7 @@ void ndtd_reference_trajectory_pose(struct ndtd_reference_trajectory *reference,
                  at + 1, stamp_ns, off_m, off_deg, reference->tolerance_m, reference->tolerance_deg);
 }
 
-int ndtd_reference_trajectory_met(struct ndtd_reference_trajectory *reference, uint64_t hash)
+int ndtd_reference_trajectory_matches(struct ndtd_reference_trajectory *reference, uint64_t hash)
 {
     char *text = reference->difference;
     size_t size = sizeof(reference->difference);

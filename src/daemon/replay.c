@@ -8,7 +8,6 @@
 #include "ndt_io/bag.h"
 #include "ndt_io/map_file.h"
 #include "ndt_proto/message.h"
-#include "ndtd/progress.h"
 #include "ndtd/report.h"
 #include "ndtd/options.h"
 #include "ndtd/stopwatch.h"
@@ -87,7 +86,7 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
         count_bad(replay, record->type, why.text);
         return NDT_OK;
     }
-    return ndtd_trajectory_error_truth(&replay->sinks.trajectory_error, truth.stamp_ns, &truth.pose, err);
+    return ndtd_trajectory_error_add_truth(&replay->sinks.trajectory_error, truth.stamp_ns, &truth.pose, err);
 }
 
 /* Reads all truth before the replay, for a start in the middle of the bag. */
@@ -334,7 +333,8 @@ static enum ndt_status finish(struct replay *replay, int *differs, struct ndt_er
         return status;
     warn(replay);
     ndtd_report_table(stdout, &sinks->summary);
-    *differs = sinks->expects && !ndtd_reference_trajectory_met(&sinks->reference, sinks->summary.trajectory_hash);
+    *differs =
+        sinks->expects && !ndtd_reference_trajectory_matches(&sinks->reference, sinks->summary.trajectory_hash);
     if (*differs)
         fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->reference.difference);
     return NDT_OK;

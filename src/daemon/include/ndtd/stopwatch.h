@@ -1,4 +1,7 @@
-/* Time for timings and progress, never for results. */
+/**
+ * @file
+ * The clock for timings and progress, never an input to results.
+ */
 #ifndef NDTD_STOPWATCH_H
 #define NDTD_STOPWATCH_H
 
@@ -8,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Microseconds of the monotonic clock since some moment in the past. */
+/** Microseconds of the monotonic clock. */
 static inline double ndtd_now_us(void)
 {
     struct timespec now;
