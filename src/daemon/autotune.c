@@ -14,7 +14,7 @@ static const double TIE = 1.05;
 /* A row whose fastest alignment is this much slower than the best row's p95 is given up after three turns, since
  * other load may have met it in one of them, or at once when it takes very long. */
 static const double BEATEN = 1.1, LONG_US = 20e3;
-enum { TURN = 5, TURNS_LEAST = 3, SAMPLES_ALONE = 15, POINTS_UNKNOWN = 10000 };
+enum { TURN = 5, TURNS_LEAST = 3, SAMPLES_ALONE = 15 };
 static const double DRIFT_RATIO = 1.5, USUAL_MOST = 3;
 enum { DRIFT_SCANS = 50, DRIFT_RELIEF = 2, USUAL_SCANS = 50 };
 
@@ -83,11 +83,6 @@ size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
         }
     }
     return count;
-}
-
-size_t ndtd_autotune_points(const struct ndtd_settings *settings)
-{
-    return settings->preprocess.sample_count ? settings->preprocess.sample_count : POINTS_UNKNOWN;
 }
 
 /* ---- decision ---- */

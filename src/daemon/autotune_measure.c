@@ -9,7 +9,8 @@
 #include "ndtd/probe_scan.h"
 #include "ndtd/stopwatch.h"
 
-enum { GUESSES = 8, COST_ROUNDS = 6 };
+/* Points of a drawn scan where all points are used: their number is unknown before the first scan. */
+enum { GUESSES = 8, COST_ROUNDS = 6, POINTS_UNKNOWN = 10000 };
 /* An alignment may take this part of the time limit, else the candidate is left out. */
 static const double PART = 0.25;
 /* The expected costs of the chosen row are measured until this multiple of the time limit. */
@@ -186,10 +187,11 @@ static enum ndt_status measure(struct measurement *all, double start_us, struct 
     struct ndt_error why = {""};
     if (!all->scan || all->scan->count == 0) {
         const struct ndtd_settings *settings = request->settings;
+        const size_t points = settings->preprocess.sample_count;
         all->scan = &all->drawn;
         enum ndt_status status = ndtd_probe_scan(&all->drawn, &all->T_map_sensor, request->map,
                                                  settings->has_initial_pose ? settings->initial_pose : NULL,
-                                                 ndtd_autotune_points(settings), err);
+                                                 points ? points : POINTS_UNKNOWN, err);
         if (status != NDT_OK)
             return status;
     }

@@ -70,7 +70,7 @@ static enum ndt_status read_text(char **out, const char *path, struct ndt_error 
     return status;
 }
 
-/* Exactly 16 hexadecimal digits, after quotes, colons and blanks. */
+/* Exactly 16 hexadecimal digits, after quotes, colons and white space. */
 static int parse_hash(const char *text, uint64_t *hash)
 {
     text += strspn(text, " \t\":");
@@ -92,7 +92,7 @@ static int find_number(const char *text, const char *key, double *value)
     return end != at + strlen(key) && isfinite(*value) && *value >= 0;
 }
 
-/* The whole text but blanks is one hash. */
+/* The text is one hash and white space. */
 static int is_bare_hash(const char *text, uint64_t *hash)
 {
     text += strspn(text, " \t\r\n");
@@ -127,7 +127,7 @@ static enum ndt_status parse(struct ndtd_reference_trajectory *out, const char *
     int in_m = find_number(text, "# tolerance_m ", &out->tolerance_m);
     int in_deg = find_number(text, "# tolerance_deg ", &out->tolerance_deg);
     if (in_m != in_deg)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: tolerance_m and tolerance_deg come together", path);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: tolerance_m and tolerance_deg must come together", path);
     out->has_tolerance = in_m;
     if (!in_m) {
         out->tolerance_m = EXACT_M;
@@ -170,13 +170,13 @@ void ndtd_reference_trajectory_compare(struct ndtd_reference_trajectory *referen
     char *text = reference->difference;
     size_t size = sizeof(reference->difference);
     if (at >= poses->count) {
-        snprintf(text, size, "pose %zu (stamp %" PRId64 " ns) was not expected, there are %zu", at + 1, stamp_ns,
+        snprintf(text, size, "pose %zu (stamp %" PRId64 " ns) is one too many, expected %zu", at + 1, stamp_ns,
                  poses->count);
         return;
     }
     const struct ndt_stamped_pose *wanted = &poses->poses[at];
     if (wanted->stamp_ns != stamp_ns) {
-        snprintf(text, size, "pose %zu has stamp %" PRId64 " ns, expected was %" PRId64 " ns", at + 1, stamp_ns,
+        snprintf(text, size, "pose %zu has stamp %" PRId64 " ns, expected %" PRId64 " ns", at + 1, stamp_ns,
                  wanted->stamp_ns);
         return;
     }
@@ -197,8 +197,8 @@ int ndtd_reference_trajectory_matches(struct ndtd_reference_trajectory *referenc
     if (by_hash && reference->hash == hash)
         return 1;
     if (!*text && reference->seen < reference->poses.count)
-        snprintf(text, size, "%zu poses, expected were %zu", reference->seen, reference->poses.count);
+        snprintf(text, size, "%zu poses, expected %zu", reference->seen, reference->poses.count);
     if (!*text && by_hash)
-        snprintf(text, size, "trajectory hash %016" PRIx64 ", expected was %016" PRIx64, hash, reference->hash);
+        snprintf(text, size, "trajectory hash %016" PRIx64 ", expected %016" PRIx64, hash, reference->hash);
     return !*text;
 }

@@ -108,7 +108,7 @@ static enum ndt_status commit(struct ndt_output *output, enum ndt_status status,
 enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struct ndt_error *err)
 {
     enum ndt_status status = ndtd_trajectory_error_compute(&sinks->trajectory_error, &sinks->summary.errors, err);
-    if (sinks->poses.file && sinks->poses_format == NDT_TUM) /* others read KITTI files and know no comments */
+    if (sinks->poses.file && sinks->poses_format == NDT_TUM) /* readers of KITTI files know no comments */
         fprintf(sinks->poses.file, "# trajectory_hash %016" PRIx64 "\n", sinks->summary.trajectory_hash);
     if (sinks->json.file)
         ndtd_report_json(sinks->json.file, &sinks->summary);

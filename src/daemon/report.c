@@ -75,11 +75,11 @@ static void print_outcomes(FILE *file, const struct ndtd_summary *summary)
 static void print_errors(FILE *file, struct ndtd_errors *errors)
 {
     if (!errors->compared) {
-        fprintf(file, "\nno truth in the bag for these scans\n");
+        fprintf(file, "\nno ground truth in the bag for these scans\n");
         return;
     }
     struct ndtd_samples *cm = &errors->translation_m, *deg = &errors->rotation_deg;
-    fprintf(file, "  %-16s %zu of %zu with truth (over %g m or %g deg, or no pose)\n", "lost", errors->lost,
+    fprintf(file, "  %-16s %zu of %zu with ground truth (over %g m or %g deg, or no pose)\n", "lost", errors->lost,
             errors->compared, NDTD_LOST_M, NDTD_LOST_DEG);
     fprintf(file, "\n%-18s %10s %10s %10s\n", "against truth", "median", "p95", "max");
     fprintf(file, "  %-16s %10.2f %10.2f %10.2f\n", "translation [cm]", 100 * ndtd_samples_quantile(cm, 0.5),

@@ -59,7 +59,7 @@ START_TEST(a_hash_comes_in_three_forms)
     must_read(" 0123456789abcdef\n");
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 1), 0);
-    ck_assert_str_eq(reference.difference, "trajectory hash 0000000000000001, expected was 0123456789abcdef");
+    ck_assert_str_eq(reference.difference, "trajectory hash 0000000000000001, expected 0123456789abcdef");
     ndtd_reference_trajectory_free(&reference);
     must_read("{\"scans\": 2,\n \"trajectory_hash\": \"0123456789ABCDEF\"}\n");
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
@@ -98,14 +98,14 @@ START_TEST(missing_more_and_shifted_poses_differ)
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
-    ck_assert_str_eq(reference.difference, "1 poses, expected were 2");
+    ck_assert_str_eq(reference.difference, "1 poses, expected 2");
     ndtd_reference_trajectory_free(&reference);
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
     pose(2000000000, 1.5);
     pose(3000000000, 2.5);
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
-    ck_assert_ptr_nonnull(strstr(reference.difference, "pose 3 (stamp 3000000000 ns) was not expected"));
+    ck_assert_ptr_nonnull(strstr(reference.difference, "pose 3 (stamp 3000000000 ns) is one too many"));
     ndtd_reference_trajectory_free(&reference);
     must_read(TWO_POSES);
     pose(1000000001, 0.5);

@@ -76,8 +76,6 @@ const struct ndt_backend_ops *ndtd_backend_candidate_config(const struct ndtd_ba
 /** Fills in the candidates that the settings allow; returns their number. */
 size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
                                 struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS]);
-/** Points of the scan to measure with: preprocess.sample_count, or 10000 where all points are used. */
-size_t ndtd_autotune_points(const struct ndtd_settings *settings);
 
 struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
                                                  double budget_us);
