@@ -4,71 +4,49 @@
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backends.h"
-#include "ndtd/probe_scan.h"
 #include "ndtd/samples.h"
-#include "ndtd/stopwatch.h"
-#include "ndtd/autotune_sampler.h"
 
-enum {
-    SAMPLES = 60,
-    SAMPLES_ALONE = 15,
-    SAMPLES_MOST = 1000,
-    GUESSES = 8,
-    COST_ROUNDS = 6,
-    POINTS_UNKNOWN = 10000
-};
-/* What opens faster is closed after its turn, so that its idle workers do not spin beside the others. */
-static const double QUICK_US = 5e3;
-/* Workers that spin longer than this after their work are taken to be awake when a scan comes. */
-static const double SLEEPY_US = 1000, ASLEEP_US = 50;
-/* An alignment takes about ten evaluations, a turn six alignments: what cannot do this many in the time is left
- * out. */
-static const double EVALUATIONS_LEAST = 100;
+/* Times this close cannot be told apart by a short measurement. */
+static const double TIE = 1.05;
+/* A row whose fastest alignment is this much slower than the best row's p95 is given up after three turns, since
+ * other load may have met it in one of them, or at once when it takes very long. */
+static const double BEATEN = 1.1, LONG_US = 20e3;
+enum { TURN = 5, TURNS_LEAST = 3, SAMPLES_ALONE = 15 };
+static const double DRIFT_RATIO = 1.5, USUAL_MOST = 3;
+enum { DRIFT_SCANS = 50, DRIFT_RELIEF = 2, USUAL_SCANS = 50 };
 
-struct subject {
-    const struct ndt_backend_ops *ops;
-    struct ndt_backend *backend;
-    struct ndt_aligner *aligner;
-    double open_us;
-    double align_us; /* the last one */
-    struct ndt_align_costs seen;
-    double *evaluation_us;
-    size_t evaluation_count;
-};
+/* ---- candidates ---- */
 
-struct bench {
-    const struct ndtd_autotune_request *request;
-    struct ndtd_autotune_result *tuned;
-    struct ndt_align_params params;
-    struct ndt_cloud drawn, quarter;
-    const struct ndt_cloud *scan;
-    struct ndt_pose T_map_sensor;
-    double end_us;
-    enum ndt_status gate_status; /* a failure of the gate is nobody's fault */
-    struct subject subjects[NDTD_AUTOTUNE_ROWS];
-};
-
-/* ---- ways ---- */
-
-size_t ndtd_autotune_points(const struct ndtd_settings *settings)
+const char *ndtd_backend_candidate_name(const struct ndtd_backend_candidate *candidate, char *text, size_t size)
 {
-    return settings->preprocess.sample_count ? settings->preprocess.sample_count : POINTS_UNKNOWN;
+    char threads[32] = "";
+    if (candidate->threads > 0)
+        snprintf(threads, sizeof(threads), ", %d thread%s", candidate->threads, candidate->threads == 1 ? "" : "s");
+    snprintf(text, size, "%s%s%s%s", candidate->backend, *candidate->pipeline ? " " : "", candidate->pipeline,
+             threads);
+    return text;
 }
 
-static void add_candidate(struct ndtd_autotune_row *rows, size_t *count, const char *backend, const char *pipeline,
-                          int threads)
+const struct ndt_backend_ops *ndtd_backend_candidate_config(const struct ndtd_backend_candidate *candidate,
+                                                            struct ndt_backend_config *config)
 {
-    if (*count == NDTD_AUTOTUNE_ROWS)
-        return;
-    struct ndtd_autotune_row *row = &rows[(*count)++];
-    *row = (struct ndtd_autotune_row){.candidate = {.threads = threads, .batch = 1}};
-    snprintf(row->candidate.backend, sizeof(row->candidate.backend), "%s", backend);
-    snprintf(row->candidate.pipeline, sizeof(row->candidate.pipeline), "%s", pipeline);
+    const struct ndt_backend_ops *ops;
+    for (size_t i = 0; (ops = ndt_backend_at(i)); i++)
+        if (strcmp(ops->name, candidate->backend) == 0)
+            break;
+    config->threads = candidate->threads;
+    config->pipeline = *candidate->pipeline ? candidate->pipeline : NULL;
+    return ops;
+}
+
+static void add(struct ndtd_autotune_row *rows, size_t *count, const char *backend, const char *pipeline,
+                int threads)
+{
+    if (*count < NDTD_AUTOTUNE_ROWS)
+        rows[(*count)++] = (struct ndtd_autotune_row){.candidate = {backend, pipeline, threads}};
 }
 
 static int most_threads(const struct ndtd_settings *settings)
@@ -79,359 +57,242 @@ static int most_threads(const struct ndtd_settings *settings)
     return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
-static void add_cpu(const struct ndtd_settings *settings, struct ndtd_autotune_row *rows, size_t *count)
-{
-    static const int steps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-    const char *name = ndt_cpu_backend.name;
-    if (settings->compute.threads > 0) {
-        add_candidate(rows, count, name, "", settings->compute.threads);
-        return;
-    }
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-        if (i == 0 || steps[i] <= most_threads(settings))
-            add_candidate(rows, count, name, "", steps[i]);
-}
-
-static void add_device(const struct ndtd_settings *settings, const struct ndt_backend_ops *ops,
-                       struct ndtd_autotune_row *rows, size_t *count)
-{
-    const char *wanted = settings->compute.pipeline;
-    if (!ops->pipelines)
-        add_candidate(rows, count, ops->name, "", 0);
-    for (const char *const *name = ops->pipelines; name && *name; name++)
-        if (!wanted || strcmp(*name, wanted) == 0)
-            add_candidate(rows, count, ops->name, *name, 0);
-}
-
-/* One that was named: as it would be opened without any calibration. */
-static void add_named(const struct ndtd_settings *settings, const struct ndt_backend_ops *ops,
-                      struct ndtd_autotune_row *rows, size_t *count)
-{
-    const char *pipeline = settings->compute.pipeline;
-    if (ops->pipelines && !pipeline)
-        pipeline = ops->pipelines[0];
-    add_candidate(rows, count, ops->name, ops->pipelines ? pipeline : "",
-                  ops == &ndt_cpu_backend ? settings->compute.threads : 0);
-}
-
 size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
                                 struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS])
 {
-    const int is_auto = strcmp(settings->backend, "auto") == 0;
+    static const int steps[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+    const int is_auto = strcmp(settings->backend, "auto") == 0, threads = settings->compute.threads;
+    const char *wanted = settings->compute.pipeline;
     const struct ndt_backend_ops *ops;
     size_t count = 0;
-    for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
-        if (!is_auto && strcmp(settings->backend, ops->name) == 0)
-            add_named(settings, ops, rows, &count);
-        if (!is_auto || ops == &ndt_reference_backend)
+    for (size_t b = 0; (ops = ndt_backend_at(b)); b++) {
+        if (is_auto ? ops == &ndt_reference_backend : strcmp(settings->backend, ops->name) != 0)
             continue;
-        if (ops == &ndt_cpu_backend)
-            add_cpu(settings, rows, &count);
-        else
-            add_device(settings, ops, rows, &count);
+        if (ops == &ndt_cpu_backend && is_auto && threads == 0) {
+            for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+                if (i == 0 || steps[i] <= most_threads(settings))
+                    add(rows, &count, ops->name, "", steps[i]);
+        } else if (!ops->pipelines)
+            add(rows, &count, ops->name, "", ops == &ndt_cpu_backend ? threads : 0);
+        for (const char *const *name = ops->pipelines; name && *name; name++) {
+            if (wanted && strcmp(*name, wanted) != 0)
+                continue;
+            add(rows, &count, ops->name, *name, 0);
+            if (!is_auto) /* the first one is the default */
+                break;
+        }
     }
     return count;
 }
 
-const struct ndt_backend_ops *ndtd_backend_candidate_config(const struct ndtd_backend_candidate *candidate,
-                                                            struct ndt_backend_config *config)
+/* ---- decision ---- */
+
+static int is_usable(const struct ndtd_autotune_row *row)
 {
-    const struct ndt_backend_ops *ops;
-    for (size_t i = 0; (ops = ndt_backend_at(i)); i++)
-        if (strcmp(ops->name, candidate->backend) == 0)
+    return row->samples > 0 && isfinite(row->p95_us) && row->p95_us > 0;
+}
+
+struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
+                                                 double budget_us)
+{
+    struct ndtd_autotune_choice choice = {.row = -1};
+    const size_t size = sizeof(choice.reason);
+    size_t usable = 0;
+    int best = -1;
+    char name[80];
+    for (size_t i = 0; i < count; i++) {
+        if (!is_usable(&rows[i]))
+            continue;
+        usable++;
+        if (best < 0 || rows[i].p95_us < rows[best].p95_us)
+            best = (int)i;
+    }
+    if (best < 0) {
+        snprintf(choice.reason, size, "nothing could be measured");
+        return choice;
+    }
+    choice.meets_budget = rows[best].p95_us <= budget_us;
+    const double limit_us = choice.meets_budget ? fmin(TIE * rows[best].p95_us, budget_us) : rows[best].p95_us;
+    choice.row = best;
+    for (int i = best - 1; i >= 0; i--)
+        if (is_usable(&rows[i]) && rows[i].p95_us <= limit_us)
+            choice.row = i;
+    if (!choice.meets_budget)
+        snprintf(choice.reason, size, "the smallest p95 of %zu, but none meets the budget of %g ms", usable,
+                 budget_us * 1e-3);
+    else if (usable == 1)
+        snprintf(choice.reason, size, "the only one that was measured");
+    else if (choice.row == best)
+        snprintf(choice.reason, size, "the smallest p95 of %zu", usable);
+    else
+        snprintf(choice.reason, size, "as good as %s (%.4g ms) and needs less",
+                 ndtd_backend_candidate_name(&rows[best].candidate, name, sizeof(name)), rows[best].p95_us * 1e-3);
+    return choice;
+}
+
+const char *ndtd_autotune_source_name(enum ndtd_autotune_source source)
+{
+    static const char *const names[] = {"default", "measured", "cached"};
+    return names[source];
+}
+
+const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *text, size_t size)
+{
+    char name[80];
+    if (tuned->choice.row < 0 || tuned->row_count == 0) {
+        snprintf(text, size, "not measured: %s", *tuned->choice.reason ? tuned->choice.reason : "the default");
+        return text;
+    }
+    const struct ndtd_autotune_row *chosen = &tuned->rows[tuned->choice.row];
+    snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s (%s in %.4g ms; p50/p95 in ms",
+             ndtd_backend_candidate_name(&chosen->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
+             tuned->budget_us * 1e-3, tuned->points, tuned->choice.reason, ndtd_autotune_source_name(tuned->source),
+             tuned->took_us * 1e-3);
+    for (size_t i = 0; i <= tuned->row_count; i++) {
+        const size_t used = strlen(text);
+        const struct ndtd_autotune_row *row = &tuned->rows[i];
+        if (i == tuned->row_count) {
+            snprintf(text + used, size - used, ")");
             break;
-    if (!ops)
-        return NULL;
-    config->threads = candidate->threads;
-    config->pipeline = NULL;
-    for (const char *const *name = ops->pipelines; name && *name; name++)
-        if (strcmp(*name, candidate->pipeline) == 0)
-            config->pipeline = *name;
-    return *candidate->pipeline && !config->pipeline ? NULL : ops;
-}
-
-/* ---- one candidate ---- */
-
-static void close_subject(struct subject *subject)
-{
-    ndt_aligner_destroy(subject->aligner);
-    if (subject->backend)
-        subject->ops->close(subject->backend);
-    subject->aligner = NULL;
-    subject->backend = NULL;
-}
-
-/* One evaluation: whether there is time for many. */
-static enum ndt_status check_speed(struct bench *bench, struct subject *subject, struct ndt_error *err)
-{
-    const struct ndt_align_level *level = &bench->params.levels[bench->params.level_count - 1];
-    const struct ndt_map *map = bench->request->map;
-    struct ndt_eval_request where = {.level = ndt_map_find_level(map, level->leaf_m),
-                                     .neighbours = level->neighbours};
-    struct ndt_eval sums;
-    for (int i = 0; i < 3; i++)
-        where.p[i] = bench->T_map_sensor.t_m[i] - map->origin_m[i];
-    enum ndt_status status = subject->ops->set_scan(subject->backend, bench->scan, err);
-    const double start_us = ndtd_now_us();
-    if (status == NDT_OK)
-        status = subject->ops->eval(subject->backend, &where, &sums, err);
-    const double took_us = ndtd_now_us() - start_us;
-    if (status == NDT_OK && took_us * EVALUATIONS_LEAST > bench->request->time_us)
-        return ndt_fail(err, NDT_ERR_LIMIT, "one evaluation takes %.4g ms: too slow to be measured in %g ms",
-                        took_us * 1e-3, bench->request->time_us * 1e-3);
-    return status;
-}
-
-static enum ndt_status open_backend(struct bench *bench, struct subject *subject,
-                                    const struct ndtd_backend_candidate *candidate, struct ndt_error *err)
-{
-    struct ndt_backend_config config = bench->request->settings->compute;
-    subject->ops = ndtd_backend_candidate_config(candidate, &config);
-    if (!subject->ops)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "there is no such backend");
-    config.max_points = bench->scan->count; /* devices allocate for so many */
-    enum ndt_status status = subject->ops->probe(err);
-    if (status == NDT_OK)
-        status = subject->ops->open(&subject->backend, &config, err);
-    if (status == NDT_OK)
-        status = ndt_aligner_create(&subject->aligner, subject->backend, err);
-    if (status == NDT_OK)
-        status = ndt_aligner_set_map(subject->aligner, bench->request->map, err);
-    return status;
-}
-
-static enum ndt_status wait_for_gate(struct bench *bench, double expected_us, struct ndt_error *err)
-{
-    const struct ndtd_autotune_gate *gate = &bench->request->gate;
-    if (gate->wait)
-        bench->gate_status = gate->wait(gate->context, expected_us, err);
-    return bench->gate_status;
-}
-
-static enum ndt_status open_candidate(void *context, size_t row, struct ndt_error *err)
-{
-    struct bench *bench = context;
-    struct subject *subject = &bench->subjects[row];
-    if (subject->backend)
-        return NDT_OK;
-    const int is_first = subject->open_us == 0;
-    enum ndt_status status = wait_for_gate(bench, subject->open_us, err);
-    if (status != NDT_OK)
-        return status;
-    const double start_us = ndtd_now_us();
-    status = open_backend(bench, subject, &bench->tuned->rows[row].candidate, err);
-    subject->open_us = ndtd_now_us() - start_us;
-    if (status == NDT_OK && is_first)
-        status = check_speed(bench, subject, err);
-    if (status != NDT_OK)
-        close_subject(subject);
-    return status;
-}
-
-static void close_candidate(void *context, size_t row)
-{
-    struct bench *bench = context;
-    if (bench->subjects[row].open_us < QUICK_US)
-        close_subject(&bench->subjects[row]);
-}
-
-static void let_workers_sleep(const struct bench *bench)
-{
-    const double spin_us = bench->request->settings->compute.spin_us;
-    if (spin_us <= SLEEPY_US)
-        nanosleep(&(struct timespec){.tv_nsec = (long)((spin_us + ASLEEP_US) * 1e3)}, NULL);
-}
-
-static int was_disturbed(const struct bench *bench)
-{
-    const struct ndtd_autotune_gate *gate = &bench->request->gate;
-    return gate->was_disturbed && gate->was_disturbed(gate->context);
-}
-
-static enum ndt_status align(struct bench *bench, struct subject *subject, const struct ndt_cloud *scan,
-                             size_t number, struct ndt_align_result *result, struct ndt_error *err)
-{
-    const struct ndt_pose guess = ndtd_probe_guess(&bench->T_map_sensor, number % GUESSES);
-    do {
-        enum ndt_status status = wait_for_gate(bench, subject->align_us, err);
-        if (status != NDT_OK)
-            return status;
-        let_workers_sleep(bench);
-        status = ndt_align(subject->aligner, &bench->params, scan, &guess, result, err);
-        if (status != NDT_OK)
-            return status;
-        subject->align_us = result->align_us;
-    } while (was_disturbed(bench));
-    return NDT_OK;
-}
-
-static enum ndt_status sample(void *context, size_t row, size_t number, double *us, struct ndt_error *err)
-{
-    struct bench *bench = context;
-    struct subject *subject = &bench->subjects[row];
-    struct ndt_align_result result;
-    enum ndt_status status = align(bench, subject, bench->scan, number, &result, err);
-    if (status != NDT_OK)
-        return status;
-    *us = result.align_us;
-    ndt_aligner_costs(subject->aligner, &subject->seen);
-    if (result.evaluations > 0 && subject->evaluation_count < SAMPLES_MOST)
-        subject->evaluation_us[subject->evaluation_count++] = result.align_us / result.evaluations;
-    return NDT_OK;
-}
-
-static double now_us(void *context)
-{
-    (void)context;
-    return ndtd_now_us();
-}
-
-/* ---- what its parts cost ---- */
-
-static enum ndt_status seen_costs(struct bench *bench, struct subject *subject, const struct ndt_cloud *scan,
-                                  struct ndt_align_costs *out, struct ndt_error *err)
-{
-    struct ndt_align_result result;
-    enum ndt_status status = NDT_OK;
-    ndt_aligner_set_costs(subject->aligner, &(struct ndt_align_costs){0});
-    for (size_t i = 0; status == NDT_OK && i < COST_ROUNDS; i++)
-        status = align(bench, subject, scan, i, &result, err);
-    ndt_aligner_costs(subject->aligner, out);
-    return status;
-}
-
-/* A line through two sizes; neither part is negative. */
-static struct ndt_cost fit(double small_us, double small, double large_us, double large)
-{
-    struct ndt_cost cost = {.point_us =
-                                large > small && small_us > 0 ? (large_us - small_us) / (large - small) : 0};
-    cost.point_us = fmin(fmax(cost.point_us, 0), large_us / large);
-    cost.fixed_us = fmax(large_us - cost.point_us * large, 0);
-    return cost;
-}
-
-static enum ndt_status take_quarter(struct bench *bench, struct ndt_error *err)
-{
-    struct ndt_cloud *to = &bench->quarter;
-    const struct ndt_cloud *from = bench->scan;
-    enum ndt_status status = ndt_cloud_reserve(to, from->count / 4 + 1, 0, err);
-    to->count = 0;
-    for (size_t i = 0; status == NDT_OK && i < from->count; i += 4) {
-        to->x_m[to->count] = from->x_m[i];
-        to->y_m[to->count] = from->y_m[i];
-        to->z_m[to->count++] = from->z_m[i];
+        }
+        ndtd_backend_candidate_name(&row->candidate, name, sizeof(name));
+        if (row->samples > 0)
+            snprintf(text + used, size - used, "%s %s %.4g/%.4g", i ? ";" : ":", name, row->p50_us * 1e-3,
+                     row->p95_us * 1e-3);
+        else
+            snprintf(text + used, size - used, "%s %s unavailable: %s", i ? ";" : ":", name, row->why);
     }
-    return status;
+    return text;
 }
 
-static enum ndt_status measure_sizes(struct bench *bench, size_t row, struct ndt_align_costs *small,
-                                     struct ndt_align_costs *large, struct ndt_error *err)
+/* ---- sampling ---- */
+
+struct sampling {
+    struct ndtd_autotune_row *rows;
+    size_t count, wanted;
+    const struct ndtd_autotune_target *target;
+    double end_us;
+    int is_done[NDTD_AUTOTUNE_ROWS];
+    double us[NDTD_AUTOTUNE_ROWS][NDTD_AUTOTUNE_SAMPLES];
+};
+
+static int is_over(const struct sampling *sampling)
 {
-    enum ndt_status status = open_candidate(bench, row, err);
-    if (status == NDT_OK)
-        status = seen_costs(bench, &bench->subjects[row], bench->scan, large, err);
-    if (status == NDT_OK)
-        status = seen_costs(bench, &bench->subjects[row], &bench->quarter, small, err);
-    return status;
+    return sampling->target->now_us(sampling->target->context) >= sampling->end_us;
 }
 
-/* Where the time is over, what was seen on the way has to do: then all is taken to grow with the points. */
-static enum ndt_status measure_costs(struct bench *bench, size_t row, struct ndt_error *err)
+static void disqualify(struct sampling *sampling, size_t i, const char *why)
 {
-    struct subject *subject = &bench->subjects[row];
-    struct ndt_align_costs large = subject->seen, small = {0}, *out = &bench->tuned->costs;
-    enum ndt_status status = take_quarter(bench, err);
-    if (status == NDT_OK && ndtd_now_us() < bench->end_us)
-        status = measure_sizes(bench, row, &small, &large, err);
-    if (status != NDT_OK)
-        return status;
-    const double points = (double)bench->scan->count, quarter = (double)bench->quarter.count;
-    for (int i = 0; i < NDT_MAX_LEVELS; i++)
-        out->levels[i] = fit(small.levels[i].fixed_us, quarter, large.levels[i].fixed_us, points);
-    out->assess = fit(small.assess.fixed_us, quarter, large.assess.fixed_us, points);
-    struct ndtd_samples evaluations = {.values = subject->evaluation_us, .count = subject->evaluation_count};
-    bench->tuned->evaluation_us = ndtd_samples_quantile(&evaluations, 0.5);
-    return NDT_OK;
+    struct ndtd_autotune_row *row = &sampling->rows[i];
+    sampling->is_done[i] = 1;
+    row->samples = 0;
+    snprintf(row->why, sizeof(row->why), "%.*s", (int)sizeof(row->why) - 1, why);
 }
 
-/* ---- all ---- */
-
-static enum ndt_status prepare(struct bench *bench, struct ndt_error *err)
+/* The first alignment of a turn finds the caches of others: it does not count unless there is time for no other. */
+static void take_turn(struct sampling *sampling, size_t i)
 {
-    const struct ndtd_autotune_request *request = bench->request;
-    const struct ndtd_settings *settings = request->settings;
-    bench->params = settings->align;
-    bench->params.deadline_s = 0;
-    bench->params.has_gnss = 0;
-    bench->scan = request->scan;
-    bench->T_map_sensor = request->T_map_sensor;
-    for (size_t i = 0; i < NDTD_AUTOTUNE_ROWS; i++) {
-        bench->subjects[i].evaluation_us = malloc(SAMPLES_MOST * sizeof(double));
-        if (!bench->subjects[i].evaluation_us)
-            return ndt_fail(err, NDT_ERR_MEMORY, "no memory for measuring");
-    }
-    if (bench->scan && bench->scan->count > 0)
-        return NDT_OK;
-    bench->scan = &bench->drawn;
-    return ndtd_probe_scan(&bench->drawn, &bench->T_map_sensor, request->map,
-                           settings->has_initial_pose ? settings->initial_pose : NULL,
-                           request->points ? request->points : ndtd_autotune_points(settings), err);
-}
-
-static enum ndt_status measure(struct bench *bench, struct ndt_error *err)
-{
-    static const struct ndtd_autotune_sampler_ops ops = {open_candidate, close_candidate, sample, now_us};
-    const struct ndtd_autotune_request *request = bench->request;
-    struct ndtd_autotune_result *tuned = bench->tuned;
-    const struct ndtd_autotune_sampler_limits limits = {.time_us = request->time_us,
-                                                        .samples = request->samples       ? request->samples
-                                                                   : tuned->row_count > 1 ? SAMPLES
-                                                                                          : SAMPLES_ALONE};
+    const struct ndtd_autotune_target *target = sampling->target;
+    struct ndtd_autotune_row *row = &sampling->rows[i];
     struct ndt_error why = {""};
-    enum ndt_status status = ndtd_autotune_sample(tuned->rows, tuned->row_count, &ops, bench, &limits, err);
-    for (;;) {
-        if (status == NDT_OK && bench->gate_status != NDT_OK)
-            return ndt_fail(err, bench->gate_status, "no quiet moment to measure in");
-        tuned->choice = ndtd_autotune_decide(tuned->rows, tuned->row_count, tuned->budget_us);
-        if (status != NDT_OK || tuned->choice.row < 0)
-            return status;
-        struct ndtd_autotune_row *chosen = &tuned->rows[tuned->choice.row];
-        if (measure_costs(bench, (size_t)tuned->choice.row, &why) == NDT_OK)
-            return NDT_OK;
-        chosen->is_here = 0; /* the next best then */
-        snprintf(chosen->why, sizeof(chosen->why), "%.*s", (int)sizeof(chosen->why) - 1, why.text);
+    double us = 0;
+    enum ndt_status status = target->align(target->context, i, row->samples, &us, &why);
+    for (int k = 0; status == NDT_OK && k < TURN && row->samples < sampling->wanted; k++) {
+        const int is_last = is_over(sampling);
+        if (is_last && row->samples > 0)
+            break;
+        if (!is_last)
+            status = target->align(target->context, i, row->samples, &us, &why);
+        if (status == NDT_OK && isfinite(us) && us > 0)
+            sampling->us[i][row->samples++] = us;
+        if (is_last)
+            break;
+    }
+    if (status != NDT_OK)
+        disqualify(sampling, i, *why.text ? why.text : ndt_status_name(status));
+}
+
+static void summarize_and_prune(struct sampling *sampling)
+{
+    double best_us = INFINITY;
+    for (size_t i = 0; i < sampling->count; i++) {
+        struct ndtd_autotune_row *row = &sampling->rows[i];
+        struct ndtd_samples samples = {.values = sampling->us[i], .count = row->samples};
+        row->p50_us = ndtd_samples_quantile(&samples, 0.5);
+        row->p95_us = ndtd_samples_quantile(&samples, 0.95);
+        if (row->samples > 0)
+            best_us = fmin(best_us, row->p95_us);
+    }
+    for (size_t i = 0; i < sampling->count; i++) {
+        const double least_us = sampling->us[i][0]; /* sorted by the quantiles */
+        const size_t samples = sampling->rows[i].samples;
+        if (samples > 0 && least_us > BEATEN * best_us && (samples >= TURN * TURNS_LEAST || least_us > LONG_US))
+            sampling->is_done[i] = 1;
     }
 }
 
-enum ndt_status ndtd_autotune(const struct ndtd_autotune_request *request, struct ndtd_autotune_result *out,
-                              struct ndt_error *err)
+void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
+                                const struct ndtd_autotune_target *target, double time_us)
 {
-    const double start_us = ndtd_now_us();
-    struct bench *bench = calloc(1, sizeof(*bench));
-    memset(out, 0, sizeof(*out));
-    out->choice.row = -1;
-    if (!bench)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for measuring");
-    bench->request = request;
-    bench->end_us = start_us + 1.1 * request->time_us; /* a little for the parts of the chosen way */
-    bench->tuned = out;
-    out->source = NDTD_AUTOTUNE_MEASURED;
-    out->measured_s = (int64_t)time(NULL);
-    out->map_id = request->map->id;
-    out->budget_us = request->settings->budget_s * 1e6;
-    out->row_count = ndtd_autotune_candidates(request->settings, out->rows);
-    enum ndt_status status = prepare(bench, err);
-    if (status == NDT_OK) {
-        out->points = bench->scan->count;
-        status = measure(bench, err);
+    struct sampling sampling = {.rows = rows,
+                                .count = count,
+                                .wanted = count > 1 ? NDTD_AUTOTUNE_SAMPLES : SAMPLES_ALONE,
+                                .target = target,
+                                .end_us = target->now_us(target->context) + time_us};
+    for (size_t round = 0, worked = 1; worked; round++) {
+        worked = 0;
+        for (size_t k = 0; k < count; k++) {
+            const size_t i = (k + round) % count; /* each round begins with another one */
+            if (sampling.is_done[i] || rows[i].samples >= sampling.wanted)
+                continue;
+            if (!is_over(&sampling)) {
+                take_turn(&sampling, i);
+                worked = 1;
+            } else if (rows[i].samples == 0)
+                disqualify(&sampling, i, "the time for measuring was over before its turn");
+        }
+        summarize_and_prune(&sampling);
     }
-    for (size_t i = 0; i < NDTD_AUTOTUNE_ROWS; i++) {
-        close_subject(&bench->subjects[i]);
-        free(bench->subjects[i].evaluation_us);
+}
+
+/* ---- expected times and drift ---- */
+
+/* Cost of the most expensive level: which levels a scan will use is unknown. */
+static double level_us(const struct ndt_align_costs *costs, size_t points)
+{
+    double us = 0;
+    for (int i = 0; i < NDT_MAX_LEVELS; i++)
+        us = fmax(us, costs->levels[i].fixed_us + costs->levels[i].point_us * (double)points);
+    return us;
+}
+
+double ndtd_autotune_evaluation_us(const struct ndtd_autotune_result *tuned, size_t points)
+{
+    const double measured_us = level_us(&tuned->costs, tuned->points);
+    return tuned->evaluation_us * (measured_us > 0 ? level_us(&tuned->costs, points) / measured_us : 1);
+}
+
+double ndtd_autotune_align_us(const struct ndtd_autotune_result *tuned, size_t points, int evaluations)
+{
+    if (tuned->row_count == 0 || tuned->choice.row < 0 || !(tuned->evaluation_us > 0))
+        return 0;
+    const double usual = tuned->rows[tuned->choice.row].p50_us / tuned->evaluation_us; /* evaluations */
+    return fmax(usual, evaluations) * ndtd_autotune_evaluation_us(tuned, points);
+}
+
+int ndtd_drift_add(struct ndtd_drift *drift, double actual_us, double expected_us)
+{
+    if (!(expected_us > 0) || !(actual_us > 0))
+        return 0;
+    const double ratio = actual_us / expected_us, usual = drift->seen ? drift->sum_of_ratios / drift->seen : 1;
+    const double base = drift->seen < USUAL_SCANS ? USUAL_MOST : fmin(fmax(usual, 1), USUAL_MOST);
+    drift->slow = ratio > DRIFT_RATIO * base ? drift->slow + 1 : (int)fmax(drift->slow - DRIFT_RELIEF, 0);
+    if (drift->seen < USUAL_SCANS) {
+        drift->sum_of_ratios += fmin(ratio, 2 * USUAL_MOST);
+        drift->seen++;
     }
-    ndt_cloud_free(&bench->drawn);
-    ndt_cloud_free(&bench->quarter);
-    free(bench);
-    out->took_us = ndtd_now_us() - start_us;
-    return status;
+    if (drift->slow < DRIFT_SCANS)
+        return 0;
+    drift->slow = 0;
+    return 1;
 }

@@ -9,7 +9,7 @@
 #include "ndtd/timing_schema.h"
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 #include "live_state.h"
 
 enum { REQUESTS_AT_ONCE = 64, PARTS = 4 };
@@ -98,7 +98,7 @@ static void write_candidates(const struct ndtd_autotune_result *tuned, struct nd
         const struct ndtd_autotune_row *row = &tuned->rows[i];
         ndt_reply_open_map(writer, NULL);
         ndt_reply_text(writer, "way", ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)));
-        if (row->is_here) {
+        if (row->samples > 0) {
             ndt_reply_real(writer, "p50_ms", row->p50_us * 1e-3);
             ndt_reply_real(writer, "p95_ms", row->p95_us * 1e-3);
             ndt_reply_uint(writer, "samples", row->samples);
@@ -121,7 +121,7 @@ static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writ
         ndt_reply_text(writer, "backend", candidate->backend);
         ndt_reply_text(writer, "pipeline", candidate->pipeline);
         ndt_reply_uint(writer, "threads", (uint64_t)candidate->threads);
-        ndt_reply_uint(writer, "batch", (uint64_t)candidate->batch);
+        ndt_reply_uint(writer, "batch", 1);
         ndt_reply_text(writer, "reason", tuned.choice.reason);
         ndt_reply_bool(writer, "meets_budget", tuned.choice.meets_budget);
         ndt_reply_real(writer, "budget_ms", tuned.budget_us * 1e-3);
@@ -187,7 +187,7 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     (void)request;
     ndtd_worker_status(live->worker, &worker);
     ndt_reply_text(writer, "version", NDT_VERSION);
-    ndt_reply_real(writer, "uptime_s", (ndtd_now_us() - live->start_us) * 1e-6);
+    ndt_reply_real(writer, "uptime_s", (ndt_clock_us() - live->start_us) * 1e-6);
     ndt_reply_text(writer, "state", state_name(&worker));
     ndt_reply_text(writer, "backend", worker.backend);
     ndt_reply_uint(writer, "config_hash", live->settings->hash);

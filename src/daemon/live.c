@@ -13,7 +13,7 @@
 #include "ndtd/realtime.h"
 #include "ndtd/runtime_dir.h"
 #include "ndtd/settings_snapshot.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 #include "live_state.h"
 
 /* Longest wait of the main thread; requests and signals wake it at once. */
@@ -260,7 +260,7 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
 enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndtd_live_options *options,
                           struct ndt_error *err)
 {
-    struct ndtd_live live = {.options = *options, .start_us = ndtd_now_us(), .reload = reload};
+    struct ndtd_live live = {.options = *options, .start_us = ndt_clock_us(), .reload = reload};
     sigset_t wanted, before;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGTERM);

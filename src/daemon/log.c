@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { KINDS = 64, LINE_MAX_BYTES = 1024 };
 
@@ -54,7 +54,7 @@ static struct kind *find_kind(const char *format)
 /* Returns 0 when the line is throttled; otherwise *repeats is the number of throttled lines before it. */
 static int may_write(const char *format, uint64_t *repeats)
 {
-    const double now_us = ndtd_now_us();
+    const double now_us = ndt_clock_us();
     pthread_mutex_lock(&lock);
     struct kind *kind = find_kind(format);
     const int due = now_us - kind->written_us >= interval_us;

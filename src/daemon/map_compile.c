@@ -7,7 +7,7 @@
 
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 static const char EXTENSION[] = ".ndtmap";
 
@@ -34,9 +34,9 @@ static enum ndt_status reopen(const struct ndt_map *map, const char *path, FILE 
 {
     struct ndt_map *again = NULL;
     struct stat info;
-    double start_us = ndtd_now_us();
+    double start_us = ndt_clock_us();
     enum ndt_status status = ndt_map_load(&again, path, &map->config, err);
-    double open_ms = (ndtd_now_us() - start_us) / 1000;
+    double open_ms = (ndt_clock_us() - start_us) / 1000;
     if (status != NDT_OK)
         return status;
     if (again->id != map->id)
@@ -58,16 +58,16 @@ enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const cha
     enum ndt_status status = check_names(settings, path, err);
     if (status != NDT_OK)
         return status;
-    double start_us = ndtd_now_us();
+    double start_us = ndt_clock_us();
     status = ndt_map_load(&map, settings->map_path, &settings->map, err);
     if (status != NDT_OK)
         return status;
-    double built_us = ndtd_now_us();
+    double built_us = ndt_clock_us();
     status = ndt_map_save(map, path, err);
     if (status == NDT_OK) {
         report_map(report, map);
         fprintf(report, "%-10s %.1f ms, read and built\n%-10s %.1f ms\n", "loaded", (built_us - start_us) / 1000,
-                "saved", (ndtd_now_us() - built_us) / 1000);
+                "saved", (ndt_clock_us() - built_us) / 1000);
         status = reopen(map, path, report, err);
     }
     ndt_map_release(map);

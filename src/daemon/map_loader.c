@@ -15,7 +15,7 @@
 
 #include "map_source.h"
 #include "ndtd/log.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 /* Requests come from clients: further ones are refused when MAX_ORDERS are waiting. */
 enum { MAX_ORDERS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
@@ -263,7 +263,7 @@ static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change 
         note_map(status, change->map);
     status->failed = result != NDT_OK;
     memcpy(status->error, err->text, sizeof(status->error));
-    status->last_load_ms = (ndtd_now_us() - start_us) * 1e-3;
+    status->last_load_ms = (ndt_clock_us() - start_us) * 1e-3;
     note_source(status, loader->source);
     pthread_mutex_unlock(&loader->mutex);
 }
@@ -297,7 +297,7 @@ static void process_all(struct ndtd_map_loader *loader)
     const uint64_t given = atomic_load(&loader->given);
     for (struct order *order = next_order(loader); order; order = next_order(loader)) {
         struct ndt_error err = {""};
-        const double start_us = ndtd_now_us();
+        const double start_us = ndt_clock_us();
         if (!atomic_load(&loader->quit)) {
             enum ndt_status result = process(loader, order, &change, &err);
             finish(loader, &change, result, &err, start_us);
@@ -306,7 +306,7 @@ static void process_all(struct ndtd_map_loader *loader)
     }
     if (atomic_exchange(&loader->follow_due, 0) && !atomic_load(&loader->quit)) {
         struct ndt_error err = {""};
-        const double start_us = ndtd_now_us();
+        const double start_us = ndt_clock_us();
         enum ndt_status result = follow(loader, &change, &err);
         if (result != NDT_OK || change.changed)
             finish(loader, &change, result, &err, start_us);

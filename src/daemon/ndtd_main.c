@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "ndtd/backend_list.h"
 #include "ndtd/timing_schema.h"
 #include "ndtd/command_line.h"
 #include "ndtd/backend_benchmark.h"

@@ -9,7 +9,7 @@
 #include "backends.h"
 #include "ndtd/autotune.h"
 #include "ndtd/settings_snapshot.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 /* A position is used for scans that are not farther from it in time than this. */
 static const double GNSS_REACH_S = 1.0;
@@ -284,7 +284,7 @@ static int has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *par
 {
     if (pipeline->deadline_us <= 0)
         return 1;
-    const double left_us = pipeline->deadline_us - ndtd_now_us();
+    const double left_us = pipeline->deadline_us - ndt_clock_us();
     if (params->deadline_s <= 0 || left_us * 1e-6 < params->deadline_s)
         params->deadline_s = left_us * 1e-6;
     if (left_us > pipeline->evaluation_us)
@@ -300,7 +300,7 @@ static void delay(const struct ndtd_pipeline *pipeline)
     if (delay_us <= 0)
         return;
     if (pipeline->deadline_us > 0)
-        delay_us = fmin(delay_us, pipeline->deadline_us - ndtd_now_us());
+        delay_us = fmin(delay_us, pipeline->deadline_us - ndt_clock_us());
     const long long ns = (long long)(fmax(delay_us, 0) * 1e3);
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)}, NULL);
 }
@@ -310,12 +310,12 @@ static enum ndt_status preprocess_here(struct ndtd_pipeline *pipeline, struct nd
                                        const struct ndt_twist *twist, const struct ndt_twist *twist_again,
                                        const struct ndt_cloud **points, double *reference_s, struct ndt_error *err)
 {
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     enum ndt_status status = ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess,
                                             &pipeline->scan, record->seq, twist, points, reference_s, err);
     if (status == NDT_OK && twist_again)
         status = ndt_preprocess_again(pipeline->preprocessor, twist_again, points, err);
-    record->preprocess_us += ndtd_now_us() - start_us;
+    record->preprocess_us += ndt_clock_us() - start_us;
     if (status == NDT_OK)
         record->points_used = (*points)->count;
     return status;
@@ -356,13 +356,13 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     if (!has_time(pipeline, &params))
         return refuse(record, NDT_DEADLINE, "no time left for the second pass"), NDT_OK;
     *twist = after.twist;
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
     if (points)
         status = ndt_preprocess_again(pipeline->preprocessor, twist, &points, err);
     else
         ndt_preprocess_plan_set_motion(&pipeline->plan, twist);
-    record->preprocess_us += ndtd_now_us() - start_us;
+    record->preprocess_us += ndt_clock_us() - start_us;
     if (status != NDT_OK)
         return status;
     params.levels[0] = params.levels[params.level_count - 1];
@@ -383,14 +383,14 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct ndtd_sc
                                   double *reference_s, struct ndt_error *err)
 {
     const size_t limit = ndt_aligner_raw_limit(pipeline->aligner);
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     *points = NULL;
     if (limit == 0 || pipeline->scan.count > limit)
         return preprocess_here(pipeline, record, twist, NULL, points, reference_s, err);
     enum ndt_status status = ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess,
                                                      &pipeline->scan, record->seq, twist, err);
     *reference_s = pipeline->plan.reference_s;
-    record->preprocess_us = ndtd_now_us() - start_us;
+    record->preprocess_us = ndt_clock_us() - start_us;
     return status;
 }
 
@@ -409,9 +409,9 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
     const struct ndt_pose predicted = record->result.T_map_sensor;
     const struct ndt_pose guess = moved(&predicted, twist, reference_s);
     struct ndt_align_params params = params_for(pipeline, record->stamp_ns);
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     delay(pipeline);
-    const double delay_us = settings->align_delay_s > 0 ? ndtd_now_us() - start_us : 0;
+    const double delay_us = settings->align_delay_s > 0 ? ndt_clock_us() - start_us : 0;
     if (!has_time(pipeline, &params))
         return refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction"), NDT_OK;
     enum ndt_status status = align_points(pipeline, record, &params, &points, NULL, &guess, err);
@@ -440,7 +440,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct ndtd_scan_re
         ndtd_tracker_guess(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor, &twist);
     if (!has_guess)
         return refuse(record, NDT_NO_GUESS, "no initial pose yet"), NDT_OK;
-    if (pipeline->deadline_us > 0 && ndtd_now_us() >= pipeline->deadline_us)
+    if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us)
         return refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction"), NDT_OK;
     enum ndt_status status = preprocess(pipeline, record, &twist, &points, &reference_s, err);
     return status == NDT_OK ? align(pipeline, record, points, reference_s, &twist, err) : status;
@@ -451,12 +451,12 @@ static enum ndt_status decode(struct ndtd_pipeline *pipeline, const uint8_t *dat
                               struct ndtd_scan_record *record, struct ndt_error *err)
 {
     struct ndt_scan_message message;
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     enum ndt_status status = pipeline->stopped ? ndt_scan_header_decode(data, size, &message, err)
                                                : ndt_scan_decode(data, size, &message, &pipeline->scan, err);
     if (status != NDT_OK)
         return status;
-    record->decode_us = ndtd_now_us() - start_us;
+    record->decode_us = ndt_clock_us() - start_us;
     record->seq = message.seq;
     record->stamp_ns = message.stamp_ns;
     record->points_raw = pipeline->stopped ? 0 : pipeline->scan.count;

@@ -11,7 +11,7 @@
 
 #include "ndt_io/bag.h"
 #include "ndtd/log.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 #include "socket_thread.h"
 
 enum { FRAMES_PER_WAKE = 64 };
@@ -52,7 +52,7 @@ static struct ndt_result_message answer(struct ndtd_receiver *receiver, const st
     message.config_hash = atomic_load(&receiver->config_hash);
     message.queue_depth = queue.scans_waiting;
     message.drop_counter = queue.dropped;
-    message.queue_us = ndtd_now_us() - scan->arrival_us;
+    message.queue_us = ndt_clock_us() - scan->arrival_us;
     return message;
 }
 
@@ -214,7 +214,7 @@ static void give(struct ndtd_receiver *receiver, const struct arrival *arrival)
 static void take_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
     struct arrival arrival = {
-        .frame = {.arrival_us = ndtd_now_us(), .data = zmq_msg_data(message), .size = zmq_msg_size(message)},
+        .frame = {.arrival_us = ndt_clock_us(), .data = zmq_msg_data(message), .size = zmq_msg_size(message)},
         .receive_time_ns = wall_clock_ns()};
     atomic_fetch_add(&receiver->frames, 1);
     atomic_fetch_add(&receiver->bytes, arrival.frame.size);

@@ -7,9 +7,43 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "ndt/hash.h"
+
 static const double EXACT_M = 1e-9, EXACT_DEG = 1e-7;
 static const double DEG_PER_RAD = 180.0 / 3.14159265358979323846;
 enum { HASH_DIGITS = 16 };
+
+/* ---- hash ---- */
+
+static unsigned char *put_u64(unsigned char *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        *at++ = (unsigned char)(value >> (8 * i));
+    return at;
+}
+
+static unsigned char *put_real(unsigned char *at, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return put_u64(at, bits);
+}
+
+uint64_t ndtd_trajectory_hash(uint64_t hash, uint64_t seq, int64_t stamp_ns, enum ndt_outcome outcome,
+                              const struct ndt_pose *T_map_sensor)
+{
+    unsigned char bytes[10 * 8], *at = bytes;
+    at = put_u64(at, seq);
+    at = put_u64(at, (uint64_t)stamp_ns);
+    at = put_u64(at, (uint64_t)outcome);
+    for (int i = 0; i < 3; i++)
+        at = put_real(at, T_map_sensor->t_m[i]);
+    for (int i = 0; i < 4; i++)
+        at = put_real(at, T_map_sensor->q_xyzw[i]);
+    return ndt_hash64(bytes, sizeof(bytes), hash);
+}
+
+/* ---- file ---- */
 
 static enum ndt_status read_text(char **out, const char *path, struct ndt_error *err)
 {
@@ -36,7 +70,7 @@ static enum ndt_status read_text(char **out, const char *path, struct ndt_error 
     return status;
 }
 
-/* Exactly 16 hexadecimal digits, after quotes, colons and blanks. */
+/* Exactly 16 hexadecimal digits, after quotes, colons and white space. */
 static int parse_hash(const char *text, uint64_t *hash)
 {
     text += strspn(text, " \t\":");
@@ -58,7 +92,7 @@ static int find_number(const char *text, const char *key, double *value)
     return end != at + strlen(key) && isfinite(*value) && *value >= 0;
 }
 
-/* The whole text but blanks is one hash. */
+/* The text is one hash and white space. */
 static int is_bare_hash(const char *text, uint64_t *hash)
 {
     text += strspn(text, " \t\r\n");
@@ -77,8 +111,8 @@ static int has_rows(const char *text)
     return 0;
 }
 
-static enum ndt_status understand(struct ndtd_reference_trajectory *out, const char *text, const char *path,
-                                  struct ndt_error *err)
+static enum ndt_status parse(struct ndtd_reference_trajectory *out, const char *text, const char *path,
+                             struct ndt_error *err)
 {
     const char *key = strstr(text, "trajectory_hash");
     if (is_bare_hash(text, &out->hash)) {
@@ -93,7 +127,7 @@ static enum ndt_status understand(struct ndtd_reference_trajectory *out, const c
     int in_m = find_number(text, "# tolerance_m ", &out->tolerance_m);
     int in_deg = find_number(text, "# tolerance_deg ", &out->tolerance_deg);
     if (in_m != in_deg)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: tolerance_m and tolerance_deg come together", path);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: tolerance_m and tolerance_deg must come together", path);
     out->has_tolerance = in_m;
     if (!in_m) {
         out->tolerance_m = EXACT_M;
@@ -109,7 +143,7 @@ enum ndt_status ndtd_reference_trajectory_read(struct ndtd_reference_trajectory 
     char *text = NULL;
     enum ndt_status status = read_text(&text, path, err);
     if (status == NDT_OK)
-        status = understand(out, text, path, err);
+        status = parse(out, text, path, err);
     free(text);
     if (status == NDT_OK && !out->has_hash && out->poses.count == 0)
         status = ndt_fail(err, NDT_ERR_FORMAT, "%s: neither a hash nor poses in it", path);
@@ -124,8 +158,10 @@ void ndtd_reference_trajectory_free(struct ndtd_reference_trajectory *reference)
     *reference = (struct ndtd_reference_trajectory){0};
 }
 
-void ndtd_reference_trajectory_pose(struct ndtd_reference_trajectory *reference, int64_t stamp_ns,
-                                    const struct ndt_pose *T_map_sensor)
+/* ---- comparison ---- */
+
+void ndtd_reference_trajectory_compare(struct ndtd_reference_trajectory *reference, int64_t stamp_ns,
+                                       const struct ndt_pose *T_map_sensor)
 {
     const struct ndt_trajectory *poses = &reference->poses;
     size_t at = reference->seen++;
@@ -134,13 +170,13 @@ void ndtd_reference_trajectory_pose(struct ndtd_reference_trajectory *reference,
     char *text = reference->difference;
     size_t size = sizeof(reference->difference);
     if (at >= poses->count) {
-        snprintf(text, size, "pose %zu (stamp %" PRId64 " ns) was not expected, there are %zu", at + 1, stamp_ns,
+        snprintf(text, size, "pose %zu (stamp %" PRId64 " ns) is one too many, expected %zu", at + 1, stamp_ns,
                  poses->count);
         return;
     }
     const struct ndt_stamped_pose *wanted = &poses->poses[at];
     if (wanted->stamp_ns != stamp_ns) {
-        snprintf(text, size, "pose %zu has stamp %" PRId64 " ns, expected was %" PRId64 " ns", at + 1, stamp_ns,
+        snprintf(text, size, "pose %zu has stamp %" PRId64 " ns, expected %" PRId64 " ns", at + 1, stamp_ns,
                  wanted->stamp_ns);
         return;
     }
@@ -153,7 +189,7 @@ void ndtd_reference_trajectory_pose(struct ndtd_reference_trajectory *reference,
                  at + 1, stamp_ns, off_m, off_deg, reference->tolerance_m, reference->tolerance_deg);
 }
 
-int ndtd_reference_trajectory_met(struct ndtd_reference_trajectory *reference, uint64_t hash)
+int ndtd_reference_trajectory_matches(struct ndtd_reference_trajectory *reference, uint64_t hash)
 {
     char *text = reference->difference;
     size_t size = sizeof(reference->difference);
@@ -161,8 +197,8 @@ int ndtd_reference_trajectory_met(struct ndtd_reference_trajectory *reference, u
     if (by_hash && reference->hash == hash)
         return 1;
     if (!*text && reference->seen < reference->poses.count)
-        snprintf(text, size, "%zu poses, expected were %zu", reference->seen, reference->poses.count);
+        snprintf(text, size, "%zu poses, expected %zu", reference->seen, reference->poses.count);
     if (!*text && by_hash)
-        snprintf(text, size, "trajectory hash %016" PRIx64 ", expected was %016" PRIx64, hash, reference->hash);
+        snprintf(text, size, "trajectory hash %016" PRIx64 ", expected %016" PRIx64, hash, reference->hash);
     return !*text;
 }

@@ -8,10 +8,9 @@
 #include "ndt_io/bag.h"
 #include "ndt_io/map_file.h"
 #include "ndt_proto/message.h"
-#include "ndtd/progress.h"
 #include "ndtd/report.h"
 #include "ndtd/options.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { KIND_COUNT = NDT_MESSAGE_LAST + 1 }; /* kind 0: a type that is not known */
 
@@ -87,7 +86,7 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
         count_bad(replay, record->type, why.text);
         return NDT_OK;
     }
-    return ndtd_trajectory_error_truth(&replay->sinks.trajectory_error, truth.stamp_ns, &truth.pose, err);
+    return ndtd_trajectory_error_add_truth(&replay->sinks.trajectory_error, truth.stamp_ns, &truth.pose, err);
 }
 
 /* Reads all truth before the replay, for a start in the middle of the bag. */
@@ -334,7 +333,8 @@ static enum ndt_status finish(struct replay *replay, int *differs, struct ndt_er
         return status;
     warn(replay);
     ndtd_report_table(stdout, &sinks->summary);
-    *differs = sinks->expects && !ndtd_reference_trajectory_met(&sinks->reference, sinks->summary.trajectory_hash);
+    *differs =
+        sinks->expects && !ndtd_reference_trajectory_matches(&sinks->reference, sinks->summary.trajectory_hash);
     if (*differs)
         fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->reference.difference);
     return NDT_OK;
@@ -349,10 +349,10 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
     enum ndt_status status = ndtd_sinks_open(&replay->sinks, &replay->options->files, err);
     if (status == NDT_OK)
         status = ndt_bag_open(&replay->bag, replay->options->bag, err);
-    double start_us = ndtd_now_us();
+    double start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_map_load(&replay->map, settings->map_path, &settings->map, err);
-    replay->sinks.summary.map_load_ms = (ndtd_now_us() - start_us) / 1000;
+    replay->sinks.summary.map_load_ms = (ndt_clock_us() - start_us) / 1000;
     if (status == NDT_OK)
         status = ndtd_settings_snapshot_create(&snapshot, settings, err);
     if (status == NDT_OK)
@@ -380,7 +380,7 @@ enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct n
     struct replay replay = {.settings = settings, .options = options};
     *differs = 0;
     enum ndt_status status = prepare(&replay, err);
-    double start_us = ndtd_now_us();
+    double start_us = ndt_clock_us();
     if (status == NDT_OK) {
         replay.progress = ndtd_progress_start(stderr);
         status = run(&replay, err);
@@ -389,7 +389,7 @@ enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct n
     if (status == NDT_OK)
         status = check_ran(&replay, err);
     if (status == NDT_OK) {
-        describe(&replay, ndtd_now_us() - start_us);
+        describe(&replay, ndt_clock_us() - start_us);
         status = finish(&replay, differs, err);
     }
     close_all(&replay);

@@ -4,10 +4,8 @@
 #include <string.h>
 
 #include "ndt_io/trajectory.h"
+#include "ndt/clock.h"
 #include "ndtd/timing_schema.h"
-#include "ndtd/report.h"
-#include "ndtd/stopwatch.h"
-#include "ndtd/trajectory_hash.h"
 
 int ndtd_outcome_has_pose(enum ndt_outcome outcome)
 {
@@ -85,15 +83,16 @@ static enum ndt_status publish(struct ndtd_sinks *sinks, const struct ndtd_scan_
     if (has_pose && sinks->poses.file)
         ndt_trajectory_write_pose(sinks->poses.file, sinks->poses_format, record->stamp_ns, pose);
     if (has_pose && sinks->expects)
-        ndtd_reference_trajectory_pose(&sinks->reference, record->stamp_ns, pose);
-    return ndtd_trajectory_error_result(&sinks->trajectory_error, record->stamp_ns, has_pose ? pose : NULL, err);
+        ndtd_reference_trajectory_compare(&sinks->reference, record->stamp_ns, pose);
+    return ndtd_trajectory_error_add_result(&sinks->trajectory_error, record->stamp_ns, has_pose ? pose : NULL,
+                                            err);
 }
 
 enum ndt_status ndtd_sinks_emit(struct ndtd_sinks *sinks, struct ndtd_scan_record *record, struct ndt_error *err)
 {
-    double start_us = ndtd_now_us();
+    double start_us = ndt_clock_us();
     enum ndt_status status = publish(sinks, record, err);
-    record->publish_us = ndtd_now_us() - start_us;
+    record->publish_us = ndt_clock_us() - start_us;
     if (status == NDT_OK)
         status = ndtd_summary_add(&sinks->summary, record, err);
     if (status == NDT_OK && sinks->timing.file)
@@ -108,8 +107,8 @@ static enum ndt_status commit(struct ndt_output *output, enum ndt_status status,
 
 enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_trajectory_error_summary(&sinks->trajectory_error, &sinks->summary.errors, err);
-    if (sinks->poses.file && sinks->poses_format == NDT_TUM) /* others read KITTI files and know no comments */
+    enum ndt_status status = ndtd_trajectory_error_compute(&sinks->trajectory_error, &sinks->summary.errors, err);
+    if (sinks->poses.file && sinks->poses_format == NDT_TUM) /* readers of KITTI files know no comments */
         fprintf(sinks->poses.file, "# trajectory_hash %016" PRIx64 "\n", sinks->summary.trajectory_hash);
     if (sinks->json.file)
         ndtd_report_json(sinks->json.file, &sinks->summary);

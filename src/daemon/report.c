@@ -1,6 +1,63 @@
 #include "ndtd/report.h"
 
 #include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ndt/clock.h"
+
+/* ---- summary ---- */
+
+/* Stages of a scan and where struct ndtd_scan_record has their times [us]. */
+static const struct {
+    const char *name;
+    size_t offset;
+} stages[NDTD_STAGE_COUNT] = {
+    {"decode", offsetof(struct ndtd_scan_record, decode_us)},
+    {"queue", offsetof(struct ndtd_scan_record, queue_us)},
+    {"preprocess", offsetof(struct ndtd_scan_record, preprocess_us)},
+    {"upload", offsetof(struct ndtd_scan_record, upload_us)},
+    {"align", offsetof(struct ndtd_scan_record, align_us)},
+    {"publish", offsetof(struct ndtd_scan_record, publish_us)},
+};
+
+static enum ndt_status add_matched(struct ndtd_summary *summary, const struct ndtd_scan_record *record,
+                                   struct ndt_error *err)
+{
+    enum ndt_status status = ndtd_samples_add(&summary->align_ms, record->align_us / 1000, err);
+    if (status == NDT_OK)
+        status = ndtd_samples_add(&summary->iterations, record->result.iterations, err);
+    if (status == NDT_OK)
+        status = ndtd_samples_add(&summary->evaluations, record->result.evaluations, err);
+    return status;
+}
+
+enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, const struct ndtd_scan_record *record,
+                                 struct ndt_error *err)
+{
+    summary->scans++;
+    if ((unsigned)record->result.outcome < NDT_OUTCOME_COUNT)
+        summary->outcomes[record->result.outcome]++;
+    enum ndt_status status = record->result.evaluations > 0 ? add_matched(summary, record, err) : NDT_OK;
+    for (size_t i = 0; i < NDTD_STAGE_COUNT && status == NDT_OK; i++) {
+        double us;
+        memcpy(&us, (const char *)record + stages[i].offset, sizeof(us));
+        status = ndtd_samples_add(&summary->stage_us[i], us, err);
+    }
+    return status;
+}
+
+void ndtd_summary_free(struct ndtd_summary *summary)
+{
+    ndtd_samples_free(&summary->align_ms);
+    ndtd_samples_free(&summary->iterations);
+    ndtd_samples_free(&summary->evaluations);
+    for (size_t i = 0; i < NDTD_STAGE_COUNT; i++)
+        ndtd_samples_free(&summary->stage_us[i]);
+    ndtd_errors_free(&summary->errors);
+}
+
+/* ---- table and JSON ---- */
 
 static double largest(struct ndtd_samples *samples)
 {
@@ -18,11 +75,11 @@ static void print_outcomes(FILE *file, const struct ndtd_summary *summary)
 static void print_errors(FILE *file, struct ndtd_errors *errors)
 {
     if (!errors->compared) {
-        fprintf(file, "\nno truth in the bag for these scans\n");
+        fprintf(file, "\nno ground truth in the bag for these scans\n");
         return;
     }
     struct ndtd_samples *cm = &errors->translation_m, *deg = &errors->rotation_deg;
-    fprintf(file, "  %-16s %zu of %zu with truth (over %g m or %g deg, or no pose)\n", "lost", errors->lost,
+    fprintf(file, "  %-16s %zu of %zu with ground truth (over %g m or %g deg, or no pose)\n", "lost", errors->lost,
             errors->compared, NDTD_LOST_M, NDTD_LOST_DEG);
     fprintf(file, "\n%-18s %10s %10s %10s\n", "against truth", "median", "p95", "max");
     fprintf(file, "  %-16s %10.2f %10.2f %10.2f\n", "translation [cm]", 100 * ndtd_samples_quantile(cm, 0.5),
@@ -42,7 +99,7 @@ static void print_times(FILE *file, struct ndtd_summary *summary)
             ndtd_samples_mean(&summary->evaluations));
     fprintf(file, "\n%-18s %10s %10s\n", "stages [us]", "mean", "p95");
     for (size_t i = 0; i < NDTD_STAGE_COUNT; i++)
-        fprintf(file, "  %-16s %10.1f %10.1f\n", ndtd_stage_at(i)->name, ndtd_samples_mean(&summary->stage_us[i]),
+        fprintf(file, "  %-16s %10.1f %10.1f\n", stages[i].name, ndtd_samples_mean(&summary->stage_us[i]),
                 ndtd_samples_quantile(&summary->stage_us[i], 0.95));
 }
 
@@ -60,7 +117,7 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "%-18s %016" PRIx64 "\n", "trajectory hash", summary->trajectory_hash);
 }
 
-/* Texts of ours and of backends; everything that JSON could trip over is escaped. */
+/* Escapes what JSON does not allow in a text. */
 static void json_text(FILE *file, const char *key, const char *text)
 {
     fprintf(file, "  \"%s\": \"", key);
@@ -114,7 +171,7 @@ static void json_times(FILE *file, struct ndtd_summary *summary)
             ndtd_samples_mean(&summary->evaluations));
     fprintf(file, "  \"stages_us\": {");
     for (size_t i = 0; i < NDTD_STAGE_COUNT; i++)
-        fprintf(file, "%s\"%s\": {\"mean\": %.6g, \"p95\": %.6g}", i ? ", " : "", ndtd_stage_at(i)->name,
+        fprintf(file, "%s\"%s\": {\"mean\": %.6g, \"p95\": %.6g}", i ? ", " : "", stages[i].name,
                 ndtd_samples_mean(&summary->stage_us[i]), ndtd_samples_quantile(&summary->stage_us[i], 0.95));
     fprintf(file, "},\n");
 }
@@ -134,4 +191,40 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "  \"replay_s\": %.3f,\n  \"peak_memory_bytes\": %" PRIu64 ",\n", summary->replay_s,
             summary->peak_memory_bytes);
     fprintf(file, "  \"version\": \"" NDT_VERSION "\"\n}\n");
+}
+
+/* ---- progress ---- */
+
+enum { BAR_CELLS = 30 };
+static const double REDRAW_US = 100e3;
+
+struct ndtd_progress ndtd_progress_start(FILE *file)
+{
+    struct ndtd_progress progress = {.file = isatty(fileno(file)) ? file : NULL, .start_us = ndt_clock_us()};
+    progress.shown_us = progress.start_us;
+    return progress;
+}
+
+void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans)
+{
+    double now_us = progress->file ? ndt_clock_us() : 0;
+    if (!progress->file || now_us - progress->shown_us < REDRAW_US)
+        return;
+    progress->shown_us = now_us;
+    double spent_s = (now_us - progress->start_us) * 1e-6;
+    double left_s = part > 0 ? spent_s * (1 - part) / part : 0;
+    char bar[BAR_CELLS + 1];
+    for (int i = 0; i < BAR_CELLS; i++)
+        bar[i] = i < (int)(part * BAR_CELLS) ? '#' : '.';
+    bar[BAR_CELLS] = '\0';
+    fprintf(progress->file, "\r[%s] %3.0f %%  %llu scans  %.0f scans/s  %.0f s left\033[K", bar, 100 * part,
+            (unsigned long long)scans, (double)scans / spent_s, left_s);
+    fflush(progress->file);
+}
+
+void ndtd_progress_end(struct ndtd_progress *progress)
+{
+    if (progress->file)
+        fputs("\r\033[K", progress->file);
+    progress->file = NULL;
 }

@@ -17,7 +17,7 @@
 static const struct ndtd_timing_column columns[] = {
     {"seq", "", "number of the scan", NDTD_CELL_U64, SCAN(seq), SCAN(seq)},
     {"stamp_ns", "ns", "stamp of the scan", NDTD_CELL_I64, SCAN(stamp_ns), SCAN(stamp_ns)},
-    {"iteration", "", "number of the step, from 0; scan: how many", NDTD_CELL_I32, STEP(iteration),
+    {"iteration", "", "number of the step, from 0; scan: number of steps", NDTD_CELL_I32, STEP(iteration),
      SCAN(result.iterations)},
     {"level", "", "level of the step, 0 = the coarsest", NDTD_CELL_I32, STEP(level), NONE},
     {"evaluations", "", "evaluations of the score", NDTD_CELL_I32, STEP(evaluations), SCAN(result.evaluations)},
@@ -44,7 +44,7 @@ static const struct ndtd_timing_column columns[] = {
     {"qy", "", "", REAL, STEP(T_map_sensor.q_xyzw[1]), SCAN(result.T_map_sensor.q_xyzw[1])},
     {"qz", "", "", REAL, STEP(T_map_sensor.q_xyzw[2]), SCAN(result.T_map_sensor.q_xyzw[2])},
     {"qw", "", "", REAL, STEP(T_map_sensor.q_xyzw[3]), SCAN(result.T_map_sensor.q_xyzw[3])},
-    {"outcome", "", "what the scan got", NDTD_CELL_OUTCOME, NONE, SCAN(result.outcome)},
+    {"outcome", "", "outcome of the scan", NDTD_CELL_OUTCOME, NONE, SCAN(result.outcome)},
     {"points_raw", "points", "points of the scan", NDTD_CELL_U64, NONE, SCAN(points_raw)},
     {"points_used", "points", "points that were matched", NDTD_CELL_U64, NONE, SCAN(points_used)},
     {"transform_probability", "", "score per point", REAL, NONE, SCAN(result.scores.transform_probability)},
@@ -77,7 +77,7 @@ static const char *row_name(const struct ndt_iteration *step)
     return step ? "iteration" : "scan";
 }
 
-/* The bytes behind a cell, or NULL where the row has none. */
+/* Address of a cell's value; NULL where the row has none. */
 static const char *find_cell(const struct ndtd_timing_column *column, const struct ndtd_scan_record *scan,
                              const struct ndt_iteration *step)
 {
@@ -100,7 +100,7 @@ static void format_real(const char *at, int decimals, char *text, size_t size)
         snprintf(text, size, "%.17g", value);
 }
 
-/* Of a symmetric 6x6 matrix, upper triangle. */
+/* Of a symmetric 6x6 matrix, given by its upper triangle. */
 static double least_eigenvalue(const char *at)
 {
     double upper[21], lambda[6], V[36], least = INFINITY;

@@ -20,24 +20,24 @@ static enum ndt_status append(struct ndtd_timed_poses *list, int64_t stamp_ns, c
     return NDT_OK;
 }
 
-void ndtd_trajectory_error_free(struct ndtd_trajectory_error *trajectory_error)
+void ndtd_trajectory_error_free(struct ndtd_trajectory_error *error)
 {
-    free(trajectory_error->truth.items);
-    free(trajectory_error->results.items);
-    *trajectory_error = (struct ndtd_trajectory_error){0};
+    free(error->truth.items);
+    free(error->results.items);
+    *error = (struct ndtd_trajectory_error){0};
 }
 
-enum ndt_status ndtd_trajectory_error_truth(struct ndtd_trajectory_error *trajectory_error, int64_t stamp_ns,
-                                            const struct ndt_pose *T_map_sensor, struct ndt_error *err)
+enum ndt_status ndtd_trajectory_error_add_truth(struct ndtd_trajectory_error *error, int64_t stamp_ns,
+                                                const struct ndt_pose *T_map_sensor, struct ndt_error *err)
 {
-    trajectory_error->truth_is_sorted = 0;
-    return append(&trajectory_error->truth, stamp_ns, T_map_sensor, err);
+    error->truth_is_sorted = 0;
+    return append(&error->truth, stamp_ns, T_map_sensor, err);
 }
 
-enum ndt_status ndtd_trajectory_error_result(struct ndtd_trajectory_error *trajectory_error, int64_t stamp_ns,
-                                             const struct ndt_pose *T_map_sensor, struct ndt_error *err)
+enum ndt_status ndtd_trajectory_error_add_result(struct ndtd_trajectory_error *error, int64_t stamp_ns,
+                                                 const struct ndt_pose *T_map_sensor, struct ndt_error *err)
 {
-    return append(&trajectory_error->results, stamp_ns, T_map_sensor, err);
+    return append(&error->results, stamp_ns, T_map_sensor, err);
 }
 
 static int by_stamp(const void *a, const void *b)
@@ -46,12 +46,12 @@ static int by_stamp(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sort_truth(struct ndtd_trajectory_error *trajectory_error)
+static void sort_truth(struct ndtd_trajectory_error *error)
 {
-    struct ndtd_timed_poses *truth = &trajectory_error->truth;
-    if (!trajectory_error->truth_is_sorted && truth->count)
+    struct ndtd_timed_poses *truth = &error->truth;
+    if (!error->truth_is_sorted && truth->count)
         qsort(truth->items, truth->count, sizeof(*truth->items), by_stamp);
-    trajectory_error->truth_is_sorted = 1;
+    error->truth_is_sorted = 1;
 }
 
 /* Stamps come from outside: their difference may leave int64. */
@@ -97,11 +97,11 @@ static struct ndt_twist twist_at(const struct ndtd_timed_poses *truth, size_t i)
     return ndt_pose_log(&moved, dt_s);
 }
 
-int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *trajectory_error, int64_t stamp_ns,
+int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *error, int64_t stamp_ns,
                                    struct ndt_pose *T_map_sensor, struct ndt_twist *twist)
 {
-    struct ndtd_timed_poses *truth = &trajectory_error->truth;
-    sort_truth(trajectory_error);
+    struct ndtd_timed_poses *truth = &error->truth;
+    sort_truth(error);
     size_t at = lower_bound(truth, stamp_ns);
     if (at == truth->count)
         return 0;
@@ -136,13 +136,13 @@ static enum ndt_status compare_one(const struct ndtd_timed_pose *result, const s
     return status == NDT_OK ? ndtd_samples_add(&out->rotation_deg, rotation_deg, err) : status;
 }
 
-enum ndt_status ndtd_trajectory_error_summary(struct ndtd_trajectory_error *trajectory_error,
-                                              struct ndtd_errors *out, struct ndt_error *err)
+enum ndt_status ndtd_trajectory_error_compute(struct ndtd_trajectory_error *error, struct ndtd_errors *out,
+                                              struct ndt_error *err)
 {
-    for (size_t i = 0; i < trajectory_error->results.count; i++) {
-        const struct ndtd_timed_pose *result = &trajectory_error->results.items[i];
+    for (size_t i = 0; i < error->results.count; i++) {
+        const struct ndtd_timed_pose *result = &error->results.items[i];
         struct ndt_pose truth;
-        if (!ndtd_trajectory_error_truth_at(trajectory_error, result->stamp_ns, &truth, NULL))
+        if (!ndtd_trajectory_error_truth_at(error, result->stamp_ns, &truth, NULL))
             continue;
         enum ndt_status status = compare_one(result, &truth, out, err);
         if (status != NDT_OK)

@@ -12,7 +12,7 @@
 #include "ndtd/notify.h"
 #include "ndtd/realtime.h"
 #include "ndtd/settings_snapshot.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
 /* How long the thread sleeps at most: then it looks for new maps, and feeds the watchdog. A map on its way to a
@@ -159,12 +159,12 @@ static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *
     char line[LINE_BYTES];
     struct ndt_error err = {""};
     if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->found_autotune, opened, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "route: what was chosen cannot be used, what computes stays: %s", err.text);
+        ndtd_log(NDTD_LOG_ERROR, "autotune: the choice cannot be used, the backend stays: %s", err.text);
         return;
     }
     worker->autotuned = worker->found_autotune;
     describe(worker);
-    ndtd_log_always(NDTD_LOG_INFO, "route: %s", ndtd_autotune_line(&worker->autotuned, line, sizeof(line)));
+    ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(&worker->autotuned, line, sizeof(line)));
 }
 
 /* Only while no scan waits. */
@@ -191,7 +191,7 @@ static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_re
 
 static void feed_watchdog(struct ndtd_worker *worker)
 {
-    const double now_us = ndtd_now_us();
+    const double now_us = ndt_clock_us();
     if (worker->feed_every_us <= 0 || now_us - worker->fed_us < worker->feed_every_us)
         return;
     worker->fed_us = now_us;
@@ -247,7 +247,7 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
                    struct ndtd_scan_record *record, uint32_t queue_depth)
 {
     struct ndt_error err = {""};
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     fill_message(worker, record, queue_depth);
     if (worker->parts.sink.send(worker->parts.sink.context, &worker->message, &err) != NDT_OK) {
         ndtd_log(NDTD_LOG_ERROR, "the result of scan %" PRIu64 " could not be published: %s", record->seq,
@@ -256,7 +256,7 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
         worker->status.send_failures++;
         pthread_mutex_unlock(&worker->lock);
     }
-    const double end_us = ndtd_now_us();
+    const double end_us = ndt_clock_us();
     worker->publish_us = record->publish_us = end_us - start_us;
     worker->reserve_us = fmax(worker->publish_us, RESERVE_FADE * worker->reserve_us);
     keep_timing(worker, record, end_us - frame->arrival_us, queue_depth);
@@ -294,7 +294,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
     int emitted;
     const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
-    const double queue_us = ndtd_now_us() - frame->arrival_us;
+    const double queue_us = ndt_clock_us() - frame->arrival_us;
     if (is_scan)
         ndtd_autotuner_enter(worker->tuner, frame->arrival_us);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));

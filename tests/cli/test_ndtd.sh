@@ -167,12 +167,12 @@ expect 2 '--table out.txt: the name has to end in .csv or .json' --autotune --ma
 expect 2 '--table goes with --autotune only' --print-config --table out.csv
 expect 3 'missing.pcd: .*No such file' --autotune --map missing.pcd
 expect 0 "" --autotune --map map.pcd --table table.csv --set autotune.limit_ms=1000 --set autotune.max_threads=2
-says '^ +points  way'
+says '^ +points  candidate'
 says '^ +1500  cpu, 2 threads'
-says '^route: cpu, [12] thread.*at 1500 points'
+says '^autotune: cpu, [12] thread.*at 1500 points'
 head -n 1 table.csv | grep -q '^points,backend,pipeline,threads,batch,chosen,samples,align_p50_us' || fail "table.csv: $(head -n 1 table.csv)"
 awk -F, '$2 == "cpu" {rows++; chosen += $6} END {exit !(rows == 10 && chosen <= 5)}' table.csv || fail "table.csv: $(cat table.csv)"
-[ "$(head -n 1 cache/ndtd/routes)" = "ndtd-routes 1" ] || fail "--autotune keeps nothing"
+[ "$(head -n 1 cache/ndtd/autotune)" = "ndtd-autotune 2" ] || fail "--autotune keeps nothing"
 expect 0 "" --autotune --map map.pcd --table table.json --set autotune.limit_ms=1000 --set cpu.threads=1 --set autotune.cache=off
 python3 -c 'import json; rows = json.load(open("table.json")); assert {r["points"] for r in rows} == {756, 1500, 5000, 20000, 100000}, rows' ||
     fail "table.json: $(cat table.json)"

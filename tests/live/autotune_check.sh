@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# autotune_check.sh BIN_DIR [ROUNDS]: does auto take what is best here? For several (points, map, budget): drives are
-# replayed long with 1, 2, 3 and 4 threads in turns, and the daemon is started with auto and a fresh cache. Printed: the p95 of
-# whole alignments of every candidate in ms (median over the rounds), auto's choice, and how far the chosen one's is
-# from the best one's. A report for people and not a test: what else runs on the machine moves the numbers; where it
-# cannot be left idle, `sudo nice -n -20` helps. With NDT_SHARED_DATA also on a real drive.
+# autotune_check.sh BIN_DIR [ROUNDS]: compares the choice of auto with full replays. For each case (points, map, budget) a
+# drive is replayed with 1, 2, 3 and 4 threads in turns, and the daemon is started with auto and a fresh cache. It prints
+# the p95 of whole alignments of every candidate in ms (median over the rounds), the choice, and the ratio of its p95 to the
+# best one. Not a test: other load on the machine moves the numbers (`sudo nice -n -20` helps). With NDT_SHARED_DATA it
+# includes a real drive.
 source "$(dirname "$0")/common.sh" "$1"
 rounds=${2:-5}
 data=${NDT_SHARED_DATA:-}/kitti0005_lite
@@ -54,7 +54,7 @@ compare() {
     : >"$work/ndtd.log"
     start_daemon "${options[@]}" --set "autotune.max_threads=$most" --set autotune.cache=refresh
     stop_daemon TERM
-    chosen=$(sed -n 's/.*route: cpu, \([0-9]*\) thread.*/\1/p' "$work/ndtd.log" | head -n 1)
+    chosen=$(sed -n 's/.*autotune: cpu, \([0-9]*\) thread.*/\1/p' "$work/ndtd.log" | head -n 1)
     printf '%-34s' "$points, $map, $budget ms"
     for ((t = 1; t <= most; t++)); do
         values[t]=$(median <"$work/p95.$t")

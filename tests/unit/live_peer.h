@@ -13,7 +13,7 @@
 #include <zmq.h>
 
 #include "ndtd/socket.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { LIVE_WAIT_MS = 5000 };
 
@@ -77,8 +77,8 @@ __attribute__((unused)) static void live_pause(int milliseconds)
 /* Waits until `condition` holds. */
 #define live_until(condition)                                                                                      \
     do {                                                                                                           \
-        const double start_us = ndtd_now_us();                                                                     \
-        while (!(condition) && ndtd_now_us() - start_us < LIVE_WAIT_MS * 1e3)                                      \
+        const double start_us = ndt_clock_us();                                                                     \
+        while (!(condition) && ndt_clock_us() - start_us < LIVE_WAIT_MS * 1e3)                                      \
             live_pause(1);                                                                                         \
         ck_assert_msg(condition, "never came true: %s", #condition);                                               \
     } while (0)

@@ -1,22 +1,321 @@
-/* What is measured, with what scan, and the router that does it at the start and beside the work. */
+/* The autotuner: candidates, decision, sampling and drift on recorded times; measuring on this machine, at the
+ * start and beside the work. */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "ndtd/autotune.h"
-#include "ndtd/probe_scan.h"
-#include "ndtd/autotune_cache.h"
 #include "ndtd/autotuner.h"
-#include "ndtd/stopwatch.h"
+#include "ndtd/probe_scan.h"
+#include "ndt/clock.h"
 #include "street_drive.h"
 #include "temp_dir.h"
 
-static struct ndtd_autotune_result tuned;
 static struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS];
+static size_t row_count;
+static struct ndtd_autotune_result tuned;
 static struct ndtd_autotuner *tuner;
+
+static struct ndtd_autotune_row *add(const char *backend, const char *pipeline, int threads, double p95_us)
+{
+    struct ndtd_autotune_row *row = &rows[row_count++];
+    *row = (struct ndtd_autotune_row){.candidate = {backend, pipeline, threads},
+                                      .samples = p95_us > 0 ? NDTD_AUTOTUNE_SAMPLES : 0,
+                                      .p50_us = 0.9 * p95_us,
+                                      .p95_us = p95_us};
+    return row;
+}
+
+static void setup_rows(void)
+{
+    row_count = 0;
+}
+
+/* ---- recorded alignments [us] ---- */
+
+/* Medians of the CPU as measured on two cores of a Zen 5 with one level of 2 m; those of the device are chosen so
+ * that it loses, ties and wins. The spread is that of a quiet and of a busy core. */
+struct recorded {
+    const char *backend, *pipeline;
+    int threads;
+    double us[20];
+};
+
+#define STEADY(m)                                                                                                  \
+    {                                                                                                              \
+        m, 1.01 * m, 0.99 * m, 1.02 * m, 0.98 * m, m, 1.03 * m, 0.97 * m, m, 1.01 * m, 0.99 * m, 1.02 * m,         \
+            0.98 * m, m, 1.04 * m, 0.96 * m, m, 1.01 * m, 0.99 * m, 1.05 * m                                       \
+    }
+/* Fast, but every fifth time another program has the core. */
+#define DISTURBED(m)                                                                                               \
+    {                                                                                                              \
+        m, 1.1 * m, 0.9 * m, m, 4 * m, m, 1.1 * m, 0.9 * m, m, 4 * m, m, 1.1 * m, 0.9 * m, m, 4 * m, m, 1.1 * m,   \
+            0.9 * m, m, 4 * m                                                                                      \
+    }
+
+struct recorded_case {
+    const char *name;
+    double budget_us;
+    struct recorded candidates[4];
+    int best;
+};
+
+static const struct recorded_case cases[] = {
+    {"756 points, street, 100 ms",
+     100e3,
+     {{"cpu", "", 1, STEADY(200.0)}, {"cpu", "", 2, STEADY(150.0)}, {"cuda", "fused", 0, STEADY(330.0)}},
+     1},
+    {"756 points, busy second core, 100 ms",
+     100e3,
+     {{"cpu", "", 1, STEADY(200.0)}, {"cpu", "", 2, DISTURBED(150.0)}, {"cuda", "fused", 0, STEADY(330.0)}},
+     0},
+    {"1500 points, street, 5 ms",
+     5e3,
+     {{"cpu", "", 1, STEADY(350.0)}, {"cpu", "", 2, STEADY(240.0)}, {"cuda", "fused", 0, STEADY(340.0)}},
+     1},
+    {"5000 points, town, 100 ms",
+     100e3,
+     {{"cpu", "", 1, STEADY(1020.0)}, {"cpu", "", 2, STEADY(600.0)}, {"cuda", "fused", 0, STEADY(380.0)}},
+     2},
+    {"20000 points, town, 3 ms",
+     3e3,
+     {{"cpu", "", 1, STEADY(4260.0)},
+      {"cpu", "", 2, STEADY(2300.0)},
+      {"cuda", "staged", 0, STEADY(900.0)},
+      {"cuda", "fused", 0, STEADY(450.0)}},
+     3},
+    {"20000 points, more threads than cores, 5 ms",
+     5e3,
+     {{"cpu", "", 1, STEADY(4260.0)},
+      {"cpu", "", 2, STEADY(2300.0)},
+      {"cpu", "", 3, DISTURBED(2250.0)},
+      {"cpu", "", 4, DISTURBED(2400.0)}},
+     1},
+    {"100000 points, 5 ms, none is fast enough",
+     5e3,
+     {{"cpu", "", 1, STEADY(21000.0)}, {"cpu", "", 2, STEADY(11500.0)}, {"cpu", "", 4, STEADY(6000.0)}},
+     2},
+    {"5000 points, a device that stutters, 100 ms",
+     100e3,
+     {{"cpu", "", 1, STEADY(1020.0)}, {"cpu", "", 2, STEADY(600.0)}, {"cuda", "fused", 0, DISTURBED(380.0)}},
+     1},
+};
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+/* ---- sampling and decision on recorded times ---- */
+
+/* A clock that only alignments move; rows take their recorded times in turn. */
+static struct machine {
+    double now_us;
+    const struct recorded_case *recorded;
+    double open_us[NDTD_AUTOTUNE_ROWS];
+    size_t fails_at[NDTD_AUTOTUNE_ROWS]; /* the alignment that fails, from 1; 0: none */
+    size_t taken[NDTD_AUTOTUNE_ROWS];
+    size_t unlucky_row; /* its first turn takes ten times as long; 0: none */
+} machine;
+
+static enum ndt_status machine_align(void *context, size_t row, size_t number, double *us, struct ndt_error *why)
+{
+    struct machine *self = context;
+    if (self->taken[row] == 0)
+        self->now_us += self->open_us[row];
+    if (++self->taken[row] == self->fails_at[row])
+        return ndt_fail(why, NDT_ERR_DEVICE, "an illegal memory access was encountered");
+    *us = self->recorded->candidates[row].us[number % 20];
+    *us *= row && row == self->unlucky_row && self->taken[row] <= 6 ? 10 : 1;
+    self->now_us += *us;
+    return NDT_OK;
+}
+
+static double machine_now(void *context)
+{
+    return ((struct machine *)context)->now_us;
+}
+
+static void machine_of(const struct recorded_case *recorded)
+{
+    machine = (struct machine){.recorded = recorded};
+    row_count = 0;
+    for (int i = 0; i < 4 && recorded->candidates[i].backend; i++)
+        add(recorded->candidates[i].backend, recorded->candidates[i].pipeline, recorded->candidates[i].threads, 0);
+}
+
+static struct ndtd_autotune_choice run_machine(double time_us)
+{
+    const struct ndtd_autotune_target target = {&machine, machine_align, machine_now};
+    ndtd_autotune_take_samples(rows, row_count, &target, time_us);
+    return ndtd_autotune_decide(rows, row_count, machine.recorded->budget_us);
+}
+
+START_TEST(the_measured_best_is_taken)
+{
+    machine_of(&cases[_i]);
+    const struct ndtd_autotune_choice choice = run_machine(60e6);
+    ck_assert_msg(choice.row == cases[_i].best, "%s: row %d", cases[_i].name, choice.row);
+    ck_assert_uint_eq(rows[choice.row].samples, NDTD_AUTOTUNE_SAMPLES);
+    ck_assert_int_eq(choice.meets_budget, rows[choice.row].p95_us <= cases[_i].budget_us);
+    for (size_t i = 0; i < row_count; i++)
+        ck_assert_double_le(rows[choice.row].p95_us, 1.05 * rows[i].p95_us);
+}
+END_TEST
+
+START_TEST(the_beaten_are_given_up)
+{
+    machine_of(&cases[4]);
+    (void)run_machine(60e6);
+    ck_assert_uint_eq(rows[3].samples, 60);
+    ck_assert_uint_eq(rows[0].samples, 15); /* ten times the best: three turns are enough */
+    ck_assert_double_gt(rows[0].p95_us, 4e3);
+    machine_of(&cases[1]); /* a slow median does not exclude the smallest p95 */
+    (void)run_machine(60e6);
+    ck_assert_uint_eq(rows[0].samples, 60);
+    machine_of(&cases[2]); /* other load during the whole first turn of the best one does not exclude it either */
+    machine.unlucky_row = 1;
+    (void)run_machine(60e6);
+    ck_assert_uint_eq(rows[1].samples, 60);
+    ck_assert_double_lt(rows[1].p50_us, 250);
+}
+END_TEST
+
+START_TEST(a_device_that_fails_is_out_with_the_reason)
+{
+    for (size_t at = 1; at <= 9; at += 8) { /* when it is opened; in its second turn, after good times */
+        machine_of(&cases[3]);
+        machine.fails_at[2] = at;
+        ck_assert_int_eq(run_machine(60e6).row, 1);
+        ck_assert_uint_eq(rows[2].samples, 0);
+        ck_assert_str_eq(rows[2].why, "an illegal memory access was encountered");
+    }
+}
+END_TEST
+
+START_TEST(the_time_is_kept)
+{
+    machine_of(&cases[6]); /* 21, 11.5 and 6 ms */
+    ck_assert_int_eq(run_machine(1000e3).row, 2);
+    ck_assert_double_lt(machine.now_us, 1000e3 + 25e3);
+    for (size_t i = 0; i < row_count; i++)
+        ck_assert_uint_ge(rows[i].samples, 5);
+    machine_of(&cases[6]);
+    machine.open_us[0] = 990e3; /* a device that wakes up slowly */
+    ck_assert_int_eq(run_machine(1000e3).row, 0);
+    ck_assert_uint_eq(rows[0].samples, 1); /* the warm-up, as there was time for nothing else */
+    ck_assert_uint_eq(rows[1].samples, 0);
+    ck_assert_str_eq(rows[1].why, "the time for measuring was over before its turn");
+}
+END_TEST
+
+START_TEST(ties_go_to_what_needs_less)
+{
+    add("cpu", "", 1, 1000);
+    add("cpu", "", 2, 970);
+    add("cpu", "", 4, 960);
+    struct ndtd_autotune_choice choice = ndtd_autotune_decide(rows, row_count, 5000);
+    ck_assert_int_eq(choice.row, 0);
+    ck_assert_str_eq(choice.reason, "as good as cpu, 4 threads (0.96 ms) and needs less");
+    choice = ndtd_autotune_decide(rows, row_count, 965); /* only what meets the budget as well */
+    ck_assert_int_eq(choice.row, 2);
+    ck_assert_int_eq(choice.meets_budget, 1);
+    ck_assert_int_eq(ndtd_autotune_decide(rows, row_count, 980).row, 1);
+    choice = ndtd_autotune_decide(rows, row_count, 500);
+    ck_assert_int_eq(choice.row, 2);
+    ck_assert_int_eq(choice.meets_budget, 0);
+    ck_assert_str_eq(choice.reason, "the smallest p95 of 3, but none meets the budget of 0.5 ms");
+    rows[0].p95_us = 1010; /* beyond 5 % it is no tie */
+    ck_assert_int_eq(ndtd_autotune_decide(rows, row_count, 5000).row, 1);
+    rows[1].p95_us = 1009;
+    ck_assert_int_eq(ndtd_autotune_decide(rows, row_count, 5000).row, 2);
+}
+END_TEST
+
+START_TEST(what_was_not_measured_is_not_taken)
+{
+    add("cuda", "fused", 0, 10)->samples = 0;
+    add("cpu", "", 1, 1000);
+    add("cpu", "", 2, 1)->p95_us = NAN;
+    add("cpu", "", 3, 0);
+    struct ndtd_autotune_choice choice = ndtd_autotune_decide(rows, row_count, 5000);
+    ck_assert_int_eq(choice.row, 1);
+    ck_assert_str_eq(choice.reason, "the only one that was measured");
+    rows[1].samples = 0;
+    choice = ndtd_autotune_decide(rows, row_count, 5000);
+    ck_assert_int_eq(choice.row, -1);
+    ck_assert_str_eq(choice.reason, "nothing could be measured");
+    ck_assert_int_eq(ndtd_autotune_decide(rows, 0, 5000).row, -1);
+}
+END_TEST
+
+START_TEST(the_line_tells_everything)
+{
+    char text[800], small[40];
+    tuned = (struct ndtd_autotune_result){
+        .source = NDTD_AUTOTUNE_MEASURED, .points = 1500, .budget_us = 100e3, .took_us = 412e3};
+    add("cpu", "", 1, 420);
+    add("cpu", "", 2, 310);
+    strcpy(add("cuda", "fused", 0, 0)->why, "no NVIDIA driver");
+    memcpy(tuned.rows, rows, sizeof(rows));
+    tuned.row_count = row_count;
+    tuned.choice = ndtd_autotune_decide(rows, row_count, tuned.budget_us);
+    ck_assert_str_eq(ndtd_autotune_line(&tuned, text, sizeof(text)),
+                     "cpu, 2 threads: p95 0.31 ms of 100 ms at 1500 points, the smallest p95 of 2 (measured in 412 "
+                     "ms; p50/p95 in ms: cpu, 1 thread 0.378/0.42; cpu, 2 threads 0.279/0.31; cuda fused "
+                     "unavailable: no NVIDIA driver)");
+    ck_assert_uint_eq(strlen(ndtd_autotune_line(&tuned, small, sizeof(small))), sizeof(small) - 1);
+    memset(&tuned, 0, sizeof(tuned));
+    ck_assert_str_eq(ndtd_autotune_line(&tuned, text, sizeof(text)), "not measured: the default");
+}
+END_TEST
+
+/* ---- expected times and drift ---- */
+
+START_TEST(expected_times_follow_points_and_evaluations)
+{
+    add("cpu", "", 1, 400)->p50_us = 400;
+    tuned = (struct ndtd_autotune_result){.points = 1000, .evaluation_us = 50, .row_count = 1, .rows = {rows[0]}};
+    for (int i = 0; i < 3; i++)
+        tuned.costs.levels[i] = (struct ndt_cost){10, 0.02};
+    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 1000, 8), 400, 1e-9);
+    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 1000, 2), 400, 1e-9); /* what is fixed stays */
+    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 1000, 16), 800, 1e-9);
+    ck_assert_double_eq_tol(ndtd_autotune_align_us(&tuned, 2500, 8), 800, 1e-9); /* 60 for 30 us */
+    ck_assert_double_eq_tol(ndtd_autotune_evaluation_us(&tuned, 2500), 100, 1e-9);
+    ck_assert_double_eq(ndtd_autotune_align_us(&(struct ndtd_autotune_result){0}, 1000, 8), 0);
+}
+END_TEST
+
+/* Adds scans that take so many times what is expected; returns the one that reported drift, 0 for none. */
+static int feed(struct ndtd_drift *drift, int count, double ratio)
+{
+    for (int i = 1; i <= count; i++)
+        if (ndtd_drift_add(drift, 100 * ratio, 100))
+            return i;
+    return 0;
+}
+
+START_TEST(drift_is_seen_and_noise_is_not)
+{
+    struct ndtd_drift drift = {0};
+    ck_assert_int_eq(feed(&drift, 200, 1.2), 0);
+    ck_assert_int_eq(feed(&drift, 200, 1.7), 0); /* 1.4 times the first ones */
+    ck_assert_int_eq(feed(&drift, 200, 2.0), 50);
+    ck_assert_int_eq(feed(&drift, 200, 2.0), 50); /* and again */
+    drift = (struct ndtd_drift){0};
+    for (int i = 0; i < 2000; i++) /* every third scan is disturbed */
+        ck_assert_int_eq(ndtd_drift_add(&drift, i % 3 ? 100 : 1000, 100), 0);
+    drift = (struct ndtd_drift){0}; /* slower than measured from the first scan on: usual here */
+    ck_assert_int_eq(feed(&drift, 1000, 2.5), 0);
+    ck_assert_int_eq(feed(&drift, 1000, 4.0), 50);
+    drift = (struct ndtd_drift){0}; /* but not that much slower */
+    ck_assert_int_gt(feed(&drift, 1000, 6.0), 0);
+    ck_assert_int_eq(ndtd_drift_add(&drift, 100, 0), 0);
+    ck_assert_int_eq(ndtd_drift_add(&drift, NAN, 100), 0);
+}
+END_TEST
+
+/* ---- on this machine ---- */
 
 static void set(const char *name, const char *text)
 {
@@ -43,21 +342,17 @@ static void teardown(void)
     temp_dir_remove();
 }
 
-/* ---- ways ---- */
-
 /* Rows of this backend, whose threads are added up. */
 static int count_candidates(const char *backend, int *threads)
 {
     const size_t count = ndtd_autotune_candidates(&drive.settings, rows);
     int found = 0;
     *threads = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].candidate.backend, backend) != 0)
-            continue;
-        found++;
-        *threads += rows[i].candidate.threads;
-        ck_assert_int_eq(rows[i].candidate.batch, 1);
-    }
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].candidate.backend, backend) == 0) {
+            found++;
+            *threads += rows[i].candidate.threads;
+        }
     return found;
 }
 
@@ -88,17 +383,13 @@ START_TEST(candidates_become_configurations)
 {
     struct ndt_backend_config config;
     ndt_backend_config_default(&config);
-    struct ndtd_backend_candidate candidate = {.backend = "cpu", .threads = 5, .batch = 1};
+    struct ndtd_backend_candidate candidate = {"cpu", "", 5};
     ck_assert_ptr_eq(ndtd_backend_candidate_config(&candidate, &config), &ndt_cpu_backend);
     ck_assert_int_eq(config.threads, 5);
-    strcpy(candidate.pipeline, "fused"); /* it has none */
-    ck_assert_ptr_null(ndtd_backend_candidate_config(&candidate, &config));
-    strcpy(candidate.backend, "gone");
+    candidate.backend = "gone";
     ck_assert_ptr_null(ndtd_backend_candidate_config(&candidate, &config));
 }
 END_TEST
-
-/* ---- the scan ---- */
 
 static struct ndt_align_result align(const struct ndt_cloud *scan, const struct ndt_pose *guess)
 {
@@ -157,24 +448,21 @@ START_TEST(an_empty_map_is_refused)
     must(ndt_map_from_cloud(&map, &drive.settings.map, &none, &err));
     ck_assert_int_eq(ndtd_probe_scan(&scan, &truth, map, NULL, 100, &err), NDT_ERR_ARGUMENT);
     const struct ndtd_autotune_request request = {.settings = &drive.settings, .map = map, .time_us = 1e6};
-    ck_assert_int_eq(ndtd_autotune(&request, &tuned, &err), NDT_ERR_ARGUMENT);
+    ck_assert_int_eq(ndtd_autotune_measure(&request, &tuned, &err), NDT_ERR_ARGUMENT);
     ck_assert_int_eq(tuned.choice.row, -1);
     ndt_map_release(map);
 }
 END_TEST
 
-/* ---- calibration ---- */
-
 static struct ndtd_autotune_request a_request(void)
 {
-    return (struct ndtd_autotune_request){
-        .settings = &drive.settings, .map = drive.map, .time_us = 60e6, .samples = 10};
+    return (struct ndtd_autotune_request){.settings = &drive.settings, .map = drive.map, .time_us = 60e6};
 }
 
 START_TEST(a_result_has_times_and_costs)
 {
     const struct ndtd_autotune_request request = a_request();
-    must(ndtd_autotune(&request, &tuned, &err));
+    must(ndtd_autotune_measure(&request, &tuned, &err));
     ck_assert_int_ge(tuned.choice.row, 0);
     ck_assert_int_lt(tuned.choice.row, 2);
     ck_assert_uint_eq(tuned.points, 1500);
@@ -182,12 +470,12 @@ START_TEST(a_result_has_times_and_costs)
     ck_assert_int_eq(tuned.source, NDTD_AUTOTUNE_MEASURED);
     ck_assert_uint_ge(tuned.row_count, 2);
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(tuned.rows[i].is_here, 1);
+        ck_assert_uint_ge(tuned.rows[i].samples, 15);
         ck_assert_double_gt(tuned.rows[i].p50_us, 0);
         ck_assert_double_ge(tuned.rows[i].p95_us, tuned.rows[i].p50_us);
         ck_assert_double_gt(tuned.rows[i].open_us, 0);
     }
-    ck_assert_uint_eq(tuned.rows[tuned.choice.row].samples, 10);
+    ck_assert_uint_eq(tuned.rows[tuned.choice.row].samples, NDTD_AUTOTUNE_SAMPLES);
     ck_assert_double_gt(tuned.evaluation_us, 0);
     ck_assert_double_lt(tuned.evaluation_us, tuned.rows[tuned.choice.row].p95_us);
     for (size_t i = 0; i < drive.map->level_count; i++)
@@ -200,10 +488,10 @@ START_TEST(without_time_every_candidate_says_so)
 {
     struct ndtd_autotune_request request = a_request();
     request.time_us = 1;
-    must(ndtd_autotune(&request, &tuned, &err));
+    must(ndtd_autotune_measure(&request, &tuned, &err));
     ck_assert_int_eq(tuned.choice.row, -1);
     for (size_t i = 0; i < tuned.row_count; i++) {
-        ck_assert_int_eq(tuned.rows[i].is_here, 0);
+        ck_assert_uint_eq(tuned.rows[i].samples, 0);
         ck_assert_str_ne(tuned.rows[i].why, "");
     }
 }
@@ -229,18 +517,17 @@ START_TEST(disturbed_alignments_do_not_count)
 {
     struct gate gate = {.closes_after = 1000000};
     struct ndtd_autotune_request request = a_request();
-    request.gate = (struct ndtd_autotune_gate){&gate, gate_wait, gate_disturbed};
-    must(ndtd_autotune(&request, &tuned, &err));
+    request.wait = gate_wait;
+    request.was_disturbed = gate_disturbed;
+    request.context = &gate;
+    must(ndtd_autotune_measure(&request, &tuned, &err));
     ck_assert_int_ge(tuned.choice.row, 0);
-    ck_assert_int_ge(gate.asked, 2 * 2 * 10); /* each again */
-    const int candidates = (int)tuned.row_count;
+    ck_assert_int_ge(gate.asked, 2 * 2 * 15); /* each again */
     gate = (struct gate){.closes_after = 9};
-    ck_assert_int_eq(ndtd_autotune(&request, &tuned, &err), NDT_ERR_LIMIT);
-    ck_assert_int_le(gate.waited, 9 + candidates); /* each hears it once, nobody goes on trying */
+    ck_assert_int_eq(ndtd_autotune_measure(&request, &tuned, &err), NDT_ERR_LIMIT);
+    ck_assert_int_eq(gate.waited, 10); /* nobody tries again */
 }
 END_TEST
-
-/* ---- the router ---- */
 
 static void open_autotuner(void)
 {
@@ -302,7 +589,7 @@ START_TEST(beside_the_work_it_waits_for_quiet_moments)
     set("autotune.cache", "off");
     open_autotuner();
     ck_assert_int_eq(take(), 0);
-    ndtd_autotuner_enter(tuner, ndtd_now_us()); /* a scan that takes long */
+    ndtd_autotuner_enter(tuner, ndt_clock_us()); /* a scan that takes long */
     ndtd_autotuner_start(tuner, drive.map, NULL, NULL);
     for (int i = 0; i < 40; i++) {
         nap();
@@ -326,7 +613,7 @@ START_TEST(it_measures_between_scans)
     ndtd_autotuner_start(tuner, drive.map, &scan, &somewhere);
     int rounds = 0;
     for (int taken = 0; !taken; rounds++) { /* 5 ms of work, 45 ms of quiet */
-        ndtd_autotuner_enter(tuner, ndtd_now_us());
+        ndtd_autotuner_enter(tuner, ndt_clock_us());
         nap();
         ndtd_autotuner_leave(tuner);
         taken = take();
@@ -335,7 +622,13 @@ START_TEST(it_measures_between_scans)
         ck_assert_int_lt(rounds, 600);
     }
     ck_assert_int_ge(rounds, 1);
-    ck_assert_uint_eq(tuned.points, 700); /* the scan's, not the settings' */
+    ck_assert_uint_eq(tuned.points, 700);  /* the scan's, not the settings' */
+    set("preprocess.sample_count", "800"); /* a later measurement follows the settings in force */
+    ndtd_autotuner_apply(tuner, street_drive_snapshot());
+    ndtd_autotuner_start(tuner, drive.map, NULL, NULL);
+    while (!take())
+        nap();
+    ck_assert_uint_eq(tuned.points, 800);
     ndt_cloud_free(&scan);
 }
 END_TEST
@@ -343,7 +636,7 @@ END_TEST
 START_TEST(it_ends_when_told_to)
 {
     open_autotuner();
-    ndtd_autotuner_enter(tuner, ndtd_now_us());
+    ndtd_autotuner_enter(tuner, ndt_clock_us());
     ndtd_autotuner_start(tuner, drive.map, NULL, NULL); /* never gets a quiet moment */
     ndtd_autotuner_destroy(tuner);
     tuner = NULL;
@@ -353,8 +646,7 @@ START_TEST(it_ends_when_told_to)
 }
 END_TEST
 
-/* Feeds scans that take so many times what is expected; returns after how many it wants to measure again, 0: never.
- */
+/* Adds scans that take so many times what is expected; returns the one that asked to measure again, 0 for none. */
 static int see(int count, double ratio)
 {
     struct ndtd_scan_record record = {.points_used = 1500, .result = {.evaluations = 8}};
@@ -368,7 +660,7 @@ static int see(int count, double ratio)
 START_TEST(drift_asks_for_new_times_but_not_all_the_time)
 {
     const struct ndtd_autotune_request request = a_request();
-    must(ndtd_autotune(&request, &tuned, &err));
+    must(ndtd_autotune_measure(&request, &tuned, &err));
     set("autotune.recheck_s", "0.02");
     open_autotuner();
     nap();
@@ -390,24 +682,35 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("calibration");
-    TCase *tcase = tcase_create("all");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, candidates_follow_from_the_settings);
-    tcase_add_test(tcase, candidates_become_configurations);
-    tcase_add_test(tcase, a_drawn_scan_is_like_a_real_one);
-    tcase_add_test(tcase, an_empty_map_is_refused);
-    tcase_add_test(tcase, a_result_has_times_and_costs);
-    tcase_add_test(tcase, without_time_every_candidate_says_so);
-    tcase_add_test(tcase, disturbed_alignments_do_not_count);
-    tcase_add_test(tcase, the_second_start_finds_the_first_ones_times);
-    tcase_add_test(tcase, without_a_cache_nothing_is_written);
-    tcase_add_test(tcase, beside_the_work_it_waits_for_quiet_moments);
-    tcase_add_test(tcase, it_measures_between_scans);
-    tcase_add_test(tcase, it_ends_when_told_to);
-    tcase_add_test(tcase, drift_asks_for_new_times_but_not_all_the_time);
-    suite_add_tcase(suite, tcase);
+    Suite *suite = suite_create("autotune");
+    TCase *recorded = tcase_create("recorded"), *machine_here = tcase_create("measured");
+    tcase_add_checked_fixture(recorded, setup_rows, NULL);
+    tcase_add_loop_test(recorded, the_measured_best_is_taken, 0, CASES);
+    tcase_add_test(recorded, the_beaten_are_given_up);
+    tcase_add_test(recorded, a_device_that_fails_is_out_with_the_reason);
+    tcase_add_test(recorded, the_time_is_kept);
+    tcase_add_test(recorded, ties_go_to_what_needs_less);
+    tcase_add_test(recorded, what_was_not_measured_is_not_taken);
+    tcase_add_test(recorded, the_line_tells_everything);
+    tcase_add_test(recorded, expected_times_follow_points_and_evaluations);
+    tcase_add_test(recorded, drift_is_seen_and_noise_is_not);
+    suite_add_tcase(suite, recorded);
+    tcase_add_checked_fixture(machine_here, setup, teardown);
+    tcase_set_timeout(machine_here, 120);
+    tcase_add_test(machine_here, candidates_follow_from_the_settings);
+    tcase_add_test(machine_here, candidates_become_configurations);
+    tcase_add_test(machine_here, a_drawn_scan_is_like_a_real_one);
+    tcase_add_test(machine_here, an_empty_map_is_refused);
+    tcase_add_test(machine_here, a_result_has_times_and_costs);
+    tcase_add_test(machine_here, without_time_every_candidate_says_so);
+    tcase_add_test(machine_here, disturbed_alignments_do_not_count);
+    tcase_add_test(machine_here, the_second_start_finds_the_first_ones_times);
+    tcase_add_test(machine_here, without_a_cache_nothing_is_written);
+    tcase_add_test(machine_here, beside_the_work_it_waits_for_quiet_moments);
+    tcase_add_test(machine_here, it_measures_between_scans);
+    tcase_add_test(machine_here, it_ends_when_told_to);
+    tcase_add_test(machine_here, drift_asks_for_new_times_but_not_all_the_time);
+    suite_add_tcase(suite, machine_here);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     const int failed = srunner_ntests_failed(runner);

@@ -1,4 +1,4 @@
-/* --expect: the forms of its file, and the first difference. */
+/* --expect: the formats of its file, and the first difference. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void pose(int64_t stamp_ns, double x_m)
 {
     struct ndt_pose at = ndt_pose_identity();
     at.t_m[0] = x_m;
-    ndtd_reference_trajectory_pose(&reference, stamp_ns, &at);
+    ndtd_reference_trajectory_compare(&reference, stamp_ns, &at);
 }
 
 static const char TWO_POSES[] = "1.0 0.5 0 0 0 0 0 1\n2.0 1.5 0 0 0 0 0 1\n";
@@ -57,19 +57,19 @@ static const char TWO_POSES[] = "1.0 0.5 0 0 0 0 0 1\n2.0 1.5 0 0 0 0 0 1\n";
 START_TEST(a_hash_comes_in_three_forms)
 {
     must_read(" 0123456789abcdef\n");
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 1), 0);
-    ck_assert_str_eq(reference.difference, "trajectory hash 0000000000000001, expected was 0123456789abcdef");
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 1), 0);
+    ck_assert_str_eq(reference.difference, "trajectory hash 0000000000000001, expected 0123456789abcdef");
     ndtd_reference_trajectory_free(&reference);
     must_read("{\"scans\": 2,\n \"trajectory_hash\": \"0123456789ABCDEF\"}\n");
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
     ndtd_reference_trajectory_free(&reference);
     must_read("# no scan got a pose\n# trajectory_hash 0123456789abcdef\n");
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
     ndtd_reference_trajectory_free(&reference);
     must_read("1.0 0 0 0 0 0 0 1\n# trajectory_hash 0123456789abcdef\n");
     ck_assert_uint_eq(reference.poses.count, 1);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 0x0123456789abcdef), 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
 }
 END_TEST
 
@@ -78,7 +78,7 @@ START_TEST(poses_alone_are_compared)
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
     pose(2000000000, 1.5);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 1);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ START_TEST(the_first_difference_is_told)
     pose(1000000000, 0.5);
     pose(2000000000, 1.51);
     pose(3000000000, 9);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
     ck_assert_ptr_nonnull(strstr(reference.difference, "pose 2 (stamp 2000000000 ns) is off by 0.01 m"));
 }
 END_TEST
@@ -97,19 +97,19 @@ START_TEST(missing_more_and_shifted_poses_differ)
 {
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
-    ck_assert_str_eq(reference.difference, "1 poses, expected were 2");
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
+    ck_assert_str_eq(reference.difference, "1 poses, expected 2");
     ndtd_reference_trajectory_free(&reference);
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
     pose(2000000000, 1.5);
     pose(3000000000, 2.5);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
-    ck_assert_ptr_nonnull(strstr(reference.difference, "pose 3 (stamp 3000000000 ns) was not expected"));
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
+    ck_assert_ptr_nonnull(strstr(reference.difference, "pose 3 (stamp 3000000000 ns) is one too many"));
     ndtd_reference_trajectory_free(&reference);
     must_read(TWO_POSES);
     pose(1000000001, 0.5);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
     ck_assert_ptr_nonnull(strstr(reference.difference, "has stamp 1000000001 ns"));
 }
 END_TEST
@@ -118,16 +118,16 @@ START_TEST(a_hash_decides_over_poses_and_a_tolerance_over_the_hash)
 {
     must_read("1.0 0.5 0 0 0 0 0 1\n# trajectory_hash 0123456789abcdef\n");
     pose(1000000000, 0.5);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0); /* a bit, a seq or an outcome */
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0); /* a bit, a seq or an outcome */
     ndtd_reference_trajectory_free(&reference);
     must_read("# tolerance_m 0.01\n# tolerance_deg 0.1\n1.0 0.5 0 0 0 0 0 1\n"
               "# trajectory_hash 0123456789abcdef\n");
     pose(1000000000, 0.509);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 1);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 1);
     ndtd_reference_trajectory_free(&reference);
     must_read("# tolerance_m 0.01\n# tolerance_deg 0.1\n1.0 0.5 0 0 0 0 0 1\n");
     pose(1000000000, 0.52);
-    ck_assert_int_eq(ndtd_reference_trajectory_met(&reference, 5), 0);
+    ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 5), 0);
 }
 END_TEST
 
@@ -146,8 +146,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("expectation");
-    TCase *tests = tcase_create("expectation");
+    Suite *suite = suite_create("reference_trajectory");
+    TCase *tests = tcase_create("reference_trajectory");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_hash_comes_in_three_forms);
     tcase_add_test(tests, poses_alone_are_compared);

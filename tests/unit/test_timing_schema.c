@@ -1,4 +1,4 @@
-/* The timing dump: every kind of row has the cells of the table, in CSV and in JSON lines. */
+/* The timing dump: every kind of row has the cells of the schema, in CSV and in JSON lines. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -157,8 +157,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("columns");
-    TCase *tests = tcase_create("columns");
+    Suite *suite = suite_create("timing_schema");
+    TCase *tests = tcase_create("timing_schema");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, names_are_unique_and_plain);
     tcase_add_test(tests, csv_rows_have_as_many_cells_as_the_header);

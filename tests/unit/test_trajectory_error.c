@@ -1,24 +1,24 @@
-/* Errors against truth, the statistics about them, and the hash of a trajectory. */
+/* Errors against ground truth, their statistics, and the hash of a trajectory. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "ndtd/trajectory_error.h"
-#include "ndtd/trajectory_hash.h"
+#include "ndtd/reference_trajectory.h"
 
-static struct ndtd_trajectory_error trajectory_error;
+static struct ndtd_trajectory_error error;
 static struct ndtd_errors errors;
 static const int64_t T0 = 1317042272000000000, STEP = 100000000; /* 0.1 s */
 
 static void setup(void)
 {
-    trajectory_error = (struct ndtd_trajectory_error){0};
+    error = (struct ndtd_trajectory_error){0};
     errors = (struct ndtd_errors){0};
 }
 
 static void teardown(void)
 {
-    ndtd_trajectory_error_free(&trajectory_error);
+    ndtd_trajectory_error_free(&error);
     ndtd_errors_free(&errors);
 }
 
@@ -32,13 +32,13 @@ static struct ndt_pose at_x(double x_m)
 static void truth(int64_t stamp_ns, double x_m)
 {
     struct ndt_pose pose = at_x(x_m);
-    ck_assert_int_eq(ndtd_trajectory_error_truth(&trajectory_error, stamp_ns, &pose, NULL), NDT_OK);
+    ck_assert_int_eq(ndtd_trajectory_error_add_truth(&error, stamp_ns, &pose, NULL), NDT_OK);
 }
 
 static void result(int64_t stamp_ns, double x_m)
 {
     struct ndt_pose pose = at_x(x_m);
-    ck_assert_int_eq(ndtd_trajectory_error_result(&trajectory_error, stamp_ns, &pose, NULL), NDT_OK);
+    ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, stamp_ns, &pose, NULL), NDT_OK);
 }
 
 START_TEST(errors_are_found_by_stamp_whatever_the_order)
@@ -47,7 +47,7 @@ START_TEST(errors_are_found_by_stamp_whatever_the_order)
     truth(T0 + STEP, 1.0);
     truth(T0, 0.0);
     result(T0, 0.5);
-    ck_assert_int_eq(ndtd_trajectory_error_summary(&trajectory_error, &errors, NULL), NDT_OK);
+    ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
     ck_assert_uint_eq(errors.compared, 2);
     ck_assert_uint_eq(errors.lost, 0);
     ck_assert_double_eq_tol(ndtd_samples_quantile(&errors.translation_m, 1), 0.5, 1e-12);
@@ -62,15 +62,15 @@ START_TEST(truth_is_interpolated_over_short_gaps_only)
     truth(T0 + 10 * STEP, 2.0);
     struct ndt_pose pose;
     struct ndt_twist twist;
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0 + STEP / 4, &pose, &twist), 1);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + STEP / 4, &pose, &twist), 1);
     ck_assert_double_eq_tol(pose.t_m[0], 0.25, 1e-9);
     ck_assert_double_eq_tol(twist.v_mps[0], 10.0, 1e-6);
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0 + STEP, &pose, &twist), 1);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + STEP, &pose, &twist), 1);
     ck_assert_double_eq(pose.t_m[0], 1.0);
     ck_assert_double_eq(twist.v_mps[0], 0.0); /* the next truth is too far */
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0 + 5 * STEP, &pose, NULL), 0);
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0 - 1, &pose, NULL), 0);
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0 + 11 * STEP, &pose, NULL), 0);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + 5 * STEP, &pose, NULL), 0);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 - 1, &pose, NULL), 0);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + 11 * STEP, &pose, NULL), 0);
 }
 END_TEST
 
@@ -80,7 +80,7 @@ START_TEST(motion_at_the_last_truth_comes_from_before)
     truth(T0 + STEP, 2.0);
     struct ndt_pose pose;
     struct ndt_twist twist;
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0 + STEP, &pose, &twist), 1);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + STEP, &pose, &twist), 1);
     ck_assert_double_eq_tol(twist.v_mps[0], 20.0, 1e-6);
 }
 END_TEST
@@ -89,16 +89,16 @@ START_TEST(single_and_repeated_truths_are_no_trouble)
 {
     struct ndt_pose pose;
     struct ndt_twist twist;
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0, &pose, &twist), 0);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0, &pose, &twist), 0);
     truth(T0, 1.0);
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0, &pose, &twist), 1);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0, &pose, &twist), 1);
     ck_assert_double_eq(twist.v_mps[0], 0.0);
     truth(T0, 1.0);
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0, &pose, &twist), 1);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0, &pose, &twist), 1);
     ck_assert_double_eq(twist.v_mps[0], 0.0);
     truth(INT64_MIN, 0.0);
     truth(INT64_MAX, 0.0);
-    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&trajectory_error, T0 + 1, &pose, &twist), 0);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + 1, &pose, &twist), 0);
 }
 END_TEST
 
@@ -108,13 +108,13 @@ START_TEST(lost_scans_are_counted)
     truth(T0 + STEP, 0.0);
     truth(T0 + 2 * STEP, 0.0);
     result(T0, 1.01);
-    ck_assert_int_eq(ndtd_trajectory_error_result(&trajectory_error, T0 + STEP, NULL, NULL), NDT_OK);
+    ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, T0 + STEP, NULL, NULL), NDT_OK);
     struct ndt_pose turned = ndt_pose_identity();
     turned.q_xyzw[2] = sin(0.05);
     turned.q_xyzw[3] = cos(0.05); /* 5.7 deg */
-    ck_assert_int_eq(ndtd_trajectory_error_result(&trajectory_error, T0 + 2 * STEP, &turned, NULL), NDT_OK);
+    ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, T0 + 2 * STEP, &turned, NULL), NDT_OK);
     result(T0 + 20 * STEP, 0.0); /* no truth: not compared */
-    ck_assert_int_eq(ndtd_trajectory_error_summary(&trajectory_error, &errors, NULL), NDT_OK);
+    ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
     ck_assert_uint_eq(errors.compared, 3);
     ck_assert_uint_eq(errors.lost, 3);
     ck_assert_uint_eq(errors.translation_m.count, 2); /* no pose, no error */
@@ -170,8 +170,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("evaluator");
-    TCase *tests = tcase_create("evaluator");
+    Suite *suite = suite_create("trajectory_error");
+    TCase *tests = tcase_create("trajectory_error");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, errors_are_found_by_stamp_whatever_the_order);
     tcase_add_test(tests, truth_is_interpolated_over_short_gaps_only);

@@ -6,7 +6,7 @@
 #include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
 #include "ndtd/trajectory_error.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { REPEATS = 3 };
 static const double FINEST_FILTER_M = 0.02;
@@ -68,7 +68,7 @@ static enum ndt_status take_truth(void *context, const struct ndt_bag_record *re
     struct ndt_pose_message truth;
     enum ndt_status status =
         ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_TRUTH, &truth, err);
-    return status == NDT_OK ? ndtd_trajectory_error_truth(&input->truth, truth.stamp_ns, &truth.pose, err) : status;
+    return status == NDT_OK ? ndtd_trajectory_error_add_truth(&input->truth, truth.stamp_ns, &truth.pose, err) : status;
 }
 
 static enum ndt_status count_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)
@@ -155,9 +155,9 @@ static enum ndt_status filter_one(struct bench_filtered *out, struct ndt_preproc
     double took_us[REPEATS], reference_s = 0;
     enum ndt_status status = NDT_OK;
     for (int i = 0; status == NDT_OK && i < REPEATS; i++) {
-        const double start_us = ndtd_now_us();
+        const double start_us = ndt_clock_us();
         status = ndt_preprocess(pre, params, &scan->raw, scan->seq, &scan->twist, &points, &reference_s, err);
-        took_us[i] = ndtd_now_us() - start_us;
+        took_us[i] = ndt_clock_us() - start_us;
     }
     if (status == NDT_OK)
         status = ndt_cloud_copy(&to->cloud, points, err);

@@ -8,7 +8,7 @@
 #include "ndt_io/compiled_map.h"
 #include "ndt_io/output_file.h"
 #include "ndtd/options.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { ROUNDS = 7, PATH_SIZE = 512 };
 
@@ -96,9 +96,9 @@ static enum ndt_status thin(struct ndt_cloud *out, const struct ndt_cloud *cloud
 
 static enum ndt_status note(struct ndtd_samples *samples, double *since_us, struct ndt_error *err)
 {
-    const double now_us = ndtd_now_us();
+    const double now_us = ndt_clock_us();
     enum ndt_status status = ndtd_samples_add(samples, (now_us - *since_us) * 1e-3, err);
-    *since_us = ndtd_now_us();
+    *since_us = ndt_clock_us();
     return status;
 }
 
@@ -106,7 +106,7 @@ static enum ndt_status measure_build(struct bench_cost_row *row, const struct nd
                                      struct ndt_map **map, struct ndt_error *err)
 {
     struct ndt_map_builder *builder = NULL;
-    double since_us = ndtd_now_us();
+    double since_us = ndt_clock_us();
     enum ndt_status status = ndt_map_builder_create(&builder, &row->config, err);
     if (status == NDT_OK)
         status = ndt_map_builder_add(builder, cloud, err);
@@ -127,7 +127,7 @@ static enum ndt_status measure_open(struct bench_cost_row *row, const struct ndt
     enum ndt_status status = ndt_map_save(map, path, err);
     if (status != NDT_OK)
         return status;
-    double since_us = ndtd_now_us();
+    double since_us = ndt_clock_us();
     status = ndt_map_open(&opened, path, err);
     if (status != NDT_OK)
         return status;

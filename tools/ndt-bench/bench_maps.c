@@ -4,7 +4,7 @@
 
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/map_file.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { BUILDS = 5 };
 
@@ -22,9 +22,9 @@ enum ndt_status bench_maps_open(struct bench_maps *maps, const char *path, struc
 {
     *maps = (struct bench_maps){.path = path};
     ndt_cloud_init(&maps->points);
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     enum ndt_status status = is_cloud_file(path) ? ndt_cloud_read(&maps->points, path, err) : NDT_OK;
-    maps->read_ms = (ndtd_now_us() - start_us) * 1e-3;
+    maps->read_ms = (ndt_clock_us() - start_us) * 1e-3;
     return status;
 }
 
@@ -41,10 +41,10 @@ static enum ndt_status build(struct bench_map *item, const struct ndt_cloud *poi
     for (int i = 0; status == NDT_OK && i < BUILDS; i++) {
         ndt_map_release(item->map);
         item->map = NULL;
-        const double start_us = ndtd_now_us();
+        const double start_us = ndt_clock_us();
         status = ndt_map_from_cloud(&item->map, &item->config, points, err);
         if (status == NDT_OK)
-            status = ndtd_samples_add(&item->build_ms, (ndtd_now_us() - start_us) * 1e-3, err);
+            status = ndtd_samples_add(&item->build_ms, (ndt_clock_us() - start_us) * 1e-3, err);
     }
     return status;
 }

@@ -6,7 +6,7 @@
 #include "backends.h"
 #include "ndt/names.h"
 #include "ndtd/options.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 /* "4-2-1" as the option table wants it. */
 static enum ndt_status set_levels(struct ndtd_settings *out, const char *levels, struct ndt_error *err)
@@ -89,9 +89,9 @@ enum ndt_status bench_matcher_align(struct bench_matcher *matcher, const struct 
                                     const struct ndt_pose *guess, struct ndt_align_result *result, double *took_us,
                                     struct ndt_error *err)
 {
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     enum ndt_status status = ndt_align(matcher->aligner, &matcher->settings.align, points, guess, result, err);
-    *took_us = ndtd_now_us() - start_us;
+    *took_us = ndt_clock_us() - start_us;
     return status;
 }
 
@@ -109,9 +109,9 @@ enum ndt_status bench_matcher_eval(struct bench_matcher *matcher, const struct n
         request.p[i] -= matcher->map->origin_m[i];
     enum ndt_status status = ops->set_scan(matcher->backend, points, err);
     for (int i = 0; status == NDT_OK && i < 2; i++) {
-        const double start_us = ndtd_now_us();
+        const double start_us = ndt_clock_us();
         status = ops->eval(matcher->backend, &request, &sums, err);
-        *took_us = ndtd_now_us() - start_us;
+        *took_us = ndt_clock_us() - start_us;
     }
     *pairs = status == NDT_OK ? sums.pairs : 0;
     return status;

@@ -5,7 +5,7 @@
 #include "bench_preprocess_scan.h"
 #include "ndt_proto/message.h"
 #include "ndtd/options.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { ROUNDS = 101, WARM_UP = 3 };
 
@@ -31,10 +31,10 @@ static enum ndt_status decode(struct course *course, double *took_us, struct ndt
 {
     struct ndt_scan_message message = {.frame_id = "lidar"};
     enum ndt_status status = ndt_scan_encode(&course->frame, &message, &course->scan->raw, err);
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_scan_decode(course->frame.data, course->frame.size, &message, &course->decoded, err);
-    *took_us = ndtd_now_us() - start_us;
+    *took_us = ndt_clock_us() - start_us;
     return status;
 }
 
@@ -49,10 +49,10 @@ static enum ndt_status preprocess(struct course *course, enum ndt_deskew_mode de
     params.sample_count = samples;
     enum ndt_status status = NDT_OK;
     for (int i = 0; status == NDT_OK && i < 2; i++) { /* the first finds caches that other modes have used */
-        const double start_us = ndtd_now_us();
+        const double start_us = ndt_clock_us();
         status = ndt_preprocess(course->pre, &params, &course->decoded, course->scan->seq, &course->scan->twist,
                                 &out, &reference_s, err);
-        *took_us = ndtd_now_us() - start_us;
+        *took_us = ndt_clock_us() - start_us;
     }
     if (status == NDT_OK)
         course->cells = out->count;

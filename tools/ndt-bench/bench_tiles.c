@@ -11,7 +11,7 @@
 #include "ndt_io/map_file.h"
 #include "ndtd/map_loader.h"
 #include "ndtd/samples.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 
 enum { PATIENCE_S = 600 };
 
@@ -102,16 +102,16 @@ static enum ndt_status open_folder(struct drive *drive, const double at_m[2], st
     struct bench_tiles_row *row = drive->row;
     struct ndt_tile_set set;
     int changed;
-    double start_us = ndtd_now_us();
+    double start_us = ndt_clock_us();
     enum ndt_status status = ndt_tile_set_open(&set, drive->world->folder, err);
     if (status != NDT_OK)
         return status;
-    row->list_ms = (ndtd_now_us() - start_us) * 1e-3;
+    row->list_ms = (ndt_clock_us() - start_us) * 1e-3;
     ndt_tile_set_close(&set);
-    start_us = ndtd_now_us();
+    start_us = ndt_clock_us();
     ndtd_map_loader_load(drive->loader, drive->world->folder, at_m);
     status = settle(drive, &changed, err);
-    row->open_ms = (ndtd_now_us() - start_us) * 1e-3;
+    row->open_ms = (ndt_clock_us() - start_us) * 1e-3;
     row->open_tiles = drive->status.tiles_loaded;
     row->open_reads = drive->status.tile_reads;
     row->open_rss = resident();
@@ -123,14 +123,14 @@ static enum ndt_status open_folder(struct drive *drive, const double at_m[2], st
 static enum ndt_status drive_on(struct drive *drive, const double at_m[2], struct ndt_error *err)
 {
     int changed;
-    const double start_us = ndtd_now_us();
+    const double start_us = ndt_clock_us();
     ndtd_map_loader_follow(drive->loader, at_m);
     enum ndt_status status = settle(drive, &changed, err);
     if (status != NDT_OK)
         return status;
     if (changed) {
         drive->row->changes++;
-        status = ndtd_samples_add(&drive->change_ms, (ndtd_now_us() - start_us) * 1e-3, err);
+        status = ndtd_samples_add(&drive->change_ms, (ndt_clock_us() - start_us) * 1e-3, err);
     }
     drive->row->moved += count_moved(drive, at_m);
     note_most(drive);

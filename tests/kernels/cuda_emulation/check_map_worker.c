@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "ndt_io/compiled_map.h"
-#include "ndtd/stopwatch.h"
+#include "ndt/clock.h"
 #include "ndtd/worker.h"
 #include "street_drive.h"
 #include "temp_dir.h"
@@ -85,7 +85,7 @@ static void give(enum ndt_message_type type, const struct ndt_frame *frame, uint
     const struct ndtd_waiting_frame waiting = {.type = type,
                                                .data = frame->data,
                                                .size = frame->size,
-                                               .arrival_us = ndtd_now_us(),
+                                               .arrival_us = ndt_clock_us(),
                                                .seq = seq,
                                                .stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)seq,
                                                .frame_id = "lidar"};
@@ -101,8 +101,8 @@ static uint64_t map_in_use(void)
 
 static void wait_for(uint64_t map_id)
 {
-    const double start_us = ndtd_now_us();
-    while (map_in_use() != map_id && ndtd_now_us() - start_us < PATIENCE_US)
+    const double start_us = ndt_clock_us();
+    while (map_in_use() != map_id && ndt_clock_us() - start_us < PATIENCE_US)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     ck_assert_uint_eq(map_in_use(), map_id);
 }

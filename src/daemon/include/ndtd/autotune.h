@@ -1,55 +1,133 @@
-/* Measures on the map in use what every way of computing takes here: whole alignments of one scan from starts that
- * are off as they are while tracking, each way in turns, workers asleep before each as they are when a scan
- * arrives.
+/**
+ * @file
+ * Choice of backend, pipeline and number of threads by measurement: candidates, decision, sampling, drift.
  *
- * The ways follow from the tables: backend.name auto stands for the CPU with 1, 2, 3, 4, 6, 8 ... threads up to the
- * cores there are (autotune.max_threads; cpu.threads leaves only that one) and for every pipeline in
- * ndt_backend_ops.pipelines of every other backend whose probe succeeds (cuda.pipeline leaves only that one); a
- * backend with a name stands for itself. The reference backend is never among those of auto.
+ * Candidates follow from the tables. backend.name auto stands for the CPU with 1, 2, 3, 4, 6, 8 ... threads up to
+ * the number of cores (autotune.max_threads; cpu.threads restricts it to one) and for every pipeline of every
+ * device backend whose probe succeeds (cuda.pipeline restricts it to one); the reference backend is not among them.
+ * A named backend is the only candidate.
  *
- * One thread; allocates. The calling thread's cores and priority are those that are measured. */
+ * Whole alignments of one scan are timed from start poses that are off as they are while tracking, in turns, so
+ * that other load meets all candidates alike. The smallest 95th percentile wins, because a budget concerns the slow
+ * scans. Candidates within 5 % of it count as equal; the first of them is taken, as rows go from little use of the
+ * machine to much.
+ *
+ * Functions are free of state and may be called from any thread. Only ndtd_autotune_measure allocates and reads a
+ * clock; it measures the cores and the priority of the calling thread.
+ */
 #ifndef NDTD_AUTOTUNE_H
 #define NDTD_AUTOTUNE_H
 
-#include "ndtd/autotune_result.h"
+#include <stddef.h>
+#include <stdint.h>
+
 #include "ndtd/settings.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Keeps measurements out of the way of scans; all may be NULL. */
-struct ndtd_autotune_gate {
-    void *context;
-    /* Returns when an alignment of about so long disturbs nobody; a failure ends the calibration. */
-    enum ndt_status (*wait)(void *context, double expected_us, struct ndt_error *err);
-    /* Whether somebody else worked since `wait` returned: then that alignment does not count. */
-    int (*was_disturbed)(void *context);
+enum { NDTD_AUTOTUNE_ROWS = 32, NDTD_AUTOTUNE_SAMPLES = 60, NDTD_AUTOTUNE_REASON = 160 };
+
+/** One possibility. Texts belong to the backend table. */
+struct ndtd_backend_candidate {
+    const char *backend;
+    const char *pipeline; /**< Empty where a backend has none. */
+    int threads;          /**< Of the CPU backend; 0: default, or not applicable. */
 };
+
+/** A candidate with its measured times. */
+struct ndtd_autotune_row {
+    struct ndtd_backend_candidate candidate;
+    size_t samples;                 /**< 0: not measured, see `why`. */
+    double p50_us, p95_us;          /**< Whole alignments. */
+    double open_us;                 /**< From nothing to ready with the map. */
+    char why[NDTD_AUTOTUNE_REASON]; /**< Why it was not measured. */
+};
+
+struct ndtd_autotune_choice {
+    int row; /**< -1: no candidate was measured. */
+    int meets_budget;
+    char reason[NDTD_AUTOTUNE_REASON];
+};
+
+enum ndtd_autotune_source { NDTD_AUTOTUNE_DEFAULT, NDTD_AUTOTUNE_MEASURED, NDTD_AUTOTUNE_CACHED };
+
+/** The decision and its basis. All zero: nothing was measured, the default is in use. */
+struct ndtd_autotune_result {
+    enum ndtd_autotune_source source;
+    int64_t measured_s; /**< Wall clock, for display only. */
+    uint64_t map_id;
+    size_t points; /**< Of the aligned scan. */
+    double budget_us;
+    double took_us; /**< Duration of the measurement, or of the look-up. */
+    struct ndtd_autotune_choice choice;
+    double evaluation_us;         /**< Alignment time per evaluation, of the chosen row. */
+    struct ndt_align_costs costs; /**< Expected costs, of the chosen row. */
+    struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS];
+    size_t row_count;
+};
+
+/** "cpu, 2 threads", "cuda fused"; returns `text`. */
+const char *ndtd_backend_candidate_name(const struct ndtd_backend_candidate *candidate, char *text, size_t size);
+/** Completes `config` for the candidate and returns the backend's table; NULL: there is no such backend. */
+const struct ndt_backend_ops *ndtd_backend_candidate_config(const struct ndtd_backend_candidate *candidate,
+                                                            struct ndt_backend_config *config);
+/** Fills in the candidates that the settings allow; returns their number. */
+size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
+                                struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS]);
+
+struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
+                                                 double budget_us);
+/** "default", "measured" or "cached". */
+const char *ndtd_autotune_source_name(enum ndtd_autotune_source source);
+/** One line with the choice and all rows, cut at `size`; returns `text`. */
+const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *text, size_t size);
+
+/** Expected time of one evaluation, which includes its share of the rest of the alignment. */
+double ndtd_autotune_evaluation_us(const struct ndtd_autotune_result *tuned, size_t points);
+/** Expected time of an alignment with so many evaluations; 0: unknown. Scans of other sizes than the measured one
+ * are scaled by the expected costs. */
+double ndtd_autotune_align_us(const struct ndtd_autotune_result *tuned, size_t points, int evaluations);
+
+/** Something whose alignments can be timed: this machine, or recorded times. */
+struct ndtd_autotune_target {
+    void *context;
+    /** Runs alignment `number` (from 0, the same ones for every row) of a row. A failure disqualifies the row. */
+    enum ndt_status (*align)(void *context, size_t row, size_t number, double *us, struct ndt_error *err);
+    double (*now_us)(void *context);
+};
+/** Times the rows in turns, up to NDTD_AUTOTUNE_SAMPLES times each. No alignment begins after `time_us`. Rows that
+ * are clearly slower than the best one are not continued. */
+void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
+                                const struct ndtd_autotune_target *target, double time_us);
 
 struct ndtd_autotune_request {
     const struct ndtd_settings *settings;
     struct ndt_map *map;
-    const struct ndt_cloud
-        *scan; /* preprocessed, sensor frame; NULL: one is drawn from the map, see probe_scan.h */
-    struct ndt_pose T_map_sensor; /* where it was taken */
-    size_t points;                /* of a drawn one; 0: ndtd_autotune_points */
-    double time_us;               /* the measuring ends soon after this time */
-    size_t samples;               /* alignments per way; 0: 250, and 15 where there is only one way */
-    struct ndtd_autotune_gate gate;
+    const struct ndt_cloud *scan; /**< Preprocessed, sensor frame. NULL: drawn from the map, see probe_scan.h. */
+    struct ndt_pose T_map_sensor; /**< Pose of `scan`. */
+    double time_us;               /**< Limit of the measurement. */
+    /** Both may be NULL. `wait` returns when an alignment of about that duration disturbs nobody; its failure ends
+     * the measurement. An alignment that `was_disturbed` is repeated. */
+    enum ndt_status (*wait)(void *context, double expected_us, struct ndt_error *err);
+    int (*was_disturbed)(void *context);
+    void *context;
 };
+/** Measures on this machine. A candidate that fails has the reason in its row. Errors: NDT_ERR_MEMORY,
+ * NDT_ERR_ARGUMENT (the map has no voxels), errors of `wait`. */
+NDT_MUST_CHECK enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *request,
+                                                     struct ndtd_autotune_result *out, struct ndt_error *err);
 
-/* preprocess.sample_count, or 10000 where all points are taken: their number is not known before the first scan. */
-size_t ndtd_autotune_points(const struct ndtd_settings *settings);
-/* The ways that the settings leave open; returns how many. */
-size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
-                                struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS]);
-/* The backend's table, and `config` completed for this way; NULL: there is no such backend or pipeline. */
-const struct ndt_backend_ops *ndtd_backend_candidate_config(const struct ndtd_backend_candidate *candidate,
-                                                            struct ndt_backend_config *config);
-/* A way that fails has a row that says why. Failures: no memory, no voxels, the gate. */
-NDT_MUST_CHECK enum ndt_status ndtd_autotune(const struct ndtd_autotune_request *request,
-                                             struct ndtd_autotune_result *out, struct ndt_error *err);
+/** Detects that scans take much longer than measured. The usual ratio of actual to measured time is learnt from the
+ * first 50 scans, at most 3: at 10 Hz caches are colder than in a measurement. All zero at the start. */
+struct ndtd_drift {
+    int seen, slow;
+    double sum_of_ratios;
+};
+/** Adds one scan. Returns 1 when 50 slow ones have been counted, each more than 1.5 times slower than usual; every
+ * other scan takes two of them back. The count then starts again. */
+int ndtd_drift_add(struct ndtd_drift *drift, double actual_us, double expected_us);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,17 @@
-/* Keeps the live daemon's way of computing: found at the start from the cache or by measuring, and found again
- * beside the work when scans take much longer than measured. A replay has none of this.
+/**
+ * @file
+ * Keeps the live daemon on its best backend: found at the start in the cache or by measurement, and measured again
+ * beside the work when scans take much longer than expected. A replay does not use it.
  *
- * Beside the work: a thread "ndt-route", with the cores of the thread that asked for it and a lower priority,
- * measures only in moments in which no scan is handled or expected soon, and throws away what a scan got into.
+ * Beside the work a thread "ndt-autotune", with the cores of the thread that started it and a lower priority,
+ * measures only while no scan is handled or expected soon, and repeats what a scan interrupted.
  *
- * Threads: all functions are for the matching thread. Nothing here allocates or takes a lock per scan. */
+ * All functions are for the matching thread. enter, leave and see neither allocate nor lock.
+ */
 #ifndef NDTD_AUTOTUNER_H
 #define NDTD_AUTOTUNER_H
 
+#include "ndtd/autotune.h"
 #include "ndtd/pipeline.h"
 
 #ifdef __cplusplus
@@ -15,32 +19,32 @@ extern "C" {
 #endif
 
 struct ndtd_autotuner;
-/* Acquires a reference to the snapshot. */
-NDT_MUST_CHECK enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out,
-                                                     const struct ndtd_settings_snapshot *snapshot,
-                                                     struct ndt_error *err);
-/* Measurements that start later use this snapshot; one that is under way keeps the one before. */
-void ndtd_autotuner_apply(struct ndtd_autotuner *tuner, const struct ndtd_settings_snapshot *snapshot);
-/* Ends a measurement that is under way, after the alignment it is at. */
-void ndtd_autotuner_destroy(struct ndtd_autotuner *tuner);
 
-/* For the first map, at once: from the cache, or measured now. 0: nothing came of it, which was logged, or
- * autotune.enable is off. */
+/** Acquires a reference to the snapshot. */
+NDT_MUST_CHECK enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out,
+                                                     const struct ndtd_settings_snapshot *snapshot, struct ndt_error *err);
+/** Ends a measurement in progress after its current alignment. NULL is allowed. */
+void ndtd_autotuner_destroy(struct ndtd_autotuner *tuner);
+/** Measurements that start later use this snapshot; one in progress keeps the one before. */
+void ndtd_autotuner_apply(struct ndtd_autotuner *tuner, const struct ndtd_settings_snapshot *snapshot);
+
+/** Looks in the cache, else measures now. Returns 0 when there is no result, which is logged, or autotuning is off.
+ */
 int ndtd_autotuner_find(struct ndtd_autotuner *tuner, struct ndt_map *map, struct ndtd_autotune_result *out);
-/* The same beside the work. scan: real points to measure with (copied), and then the cache is not asked; NULL: none
- * yet. Ignored while another one runs. */
+/** Does the same beside the work; ignored while a measurement runs. scan: real points to measure with, copied; the
+ * cache is then not used. NULL: a scan drawn from the map. */
 void ndtd_autotuner_start(struct ndtd_autotuner *tuner, struct ndt_map *map, const struct ndt_cloud *scan,
                           const struct ndt_pose *T_map_sensor);
-/* 1: what was started has been found, and there is time to change over before the next scan is expected; once.
- * *opened: a backend on a device comes open, and is the caller's; else NULL. */
+/** Returns 1, once, when what was started has a result and there is time to change over before the next scan.
+ * *opened: an open device backend, owned by the caller from then on, or NULL. */
 int ndtd_autotuner_take(struct ndtd_autotuner *tuner, struct ndtd_autotune_result *out,
                         struct ndt_backend **opened);
 
-/* Around the handling of a scan that arrived then (monotonic clock). */
+/** Enclose the handling of a scan that arrived at this time of the monotonic clock. */
 void ndtd_autotuner_enter(struct ndtd_autotuner *tuner, double arrival_us);
 void ndtd_autotuner_leave(struct ndtd_autotuner *tuner);
-/* The scan that was just handled, by the route in use. 1: scans take too long and it is time to measure again, see
- * autotune.recheck_s. */
+/** Adds the scan just handled to the drift detection. Returns 1 when it is time to measure again; at most once per
+ * autotune.recheck_s, an interval that doubles each time up to an hour. */
 int ndtd_autotuner_see(struct ndtd_autotuner *tuner, const struct ndtd_autotune_result *tuned,
                        const struct ndtd_scan_record *record);
 

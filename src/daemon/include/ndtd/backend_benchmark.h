@@ -1,5 +1,7 @@
-/* `ndtd --autotune`: what every way of computing takes on the user's map for scans of several sizes, and where one
- * overtakes the other. */
+/**
+ * @file
+ * Which backends work here and how fast they are on the user's map: `ndtd --list-backends` and `ndtd --autotune`.
+ */
 #ifndef NDTD_BACKEND_BENCHMARK_H
 #define NDTD_BACKEND_BENCHMARK_H
 
@@ -11,11 +13,17 @@
 extern "C" {
 #endif
 
-/* Measures scans of 756, 1500, 5000, 20000 and 100000 points, drawn from the map, and prints the table to `report`;
- * then what auto takes for the configured number of points, which is kept for the next start of the daemon unless
- * autotune.cache is off. table: also as numbers in this file, .csv or .json; NULL: no. Columns: whole alignments
- * (p50, p95), one evaluation, its kernels alone, copies alone, an empty launch, an idle wait; empty where a backend
- * has no such part. NDT_ERR_ARGUMENT: no map given, or a wrong name. */
+/** Prints one line per backend, with the reason where it is unavailable, and one with the CPU's instruction sets.
+ * plan_for: also what each backend would allocate for this configuration; may be NULL. */
+void ndtd_backends_print(FILE *file, const struct ndt_backend_config *plan_for);
+
+/** Measures all candidates (autotune.h) on scans of 756 to 100000 points drawn from the map and prints the table to
+ * `report`, then the choice of auto for the configured number of points, which is stored in the cache unless that
+ * is off.
+ *
+ * Columns [us]: alignments (p50, p95), one evaluation, its kernels only, copies only, an empty launch, an idle
+ * wait; empty where a backend has no such part. table: a file (.csv or .json) that gets the numbers too; may be
+ * NULL. NDT_ERR_ARGUMENT: no map, or another file name. */
 NDT_MUST_CHECK enum ndt_status ndtd_backend_benchmark(const struct ndtd_settings *settings, const char *table,
                                                       FILE *report, struct ndt_error *err);
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "ndt_proto/message.h"
-#include "ndtd/autotune_result.h"
+#include "ndtd/autotune.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndtd/tracker.h"
 

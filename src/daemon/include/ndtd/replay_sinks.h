@@ -1,5 +1,10 @@
-/* Where the results of a replay go: the trajectory, the timing dump, the summary, the expectation, the
- * evaluator and the hash. All files appear together at the end, or not at all. One owner, one thread. */
+/**
+ * @file
+ * Outputs of a replay: trajectory, timing dump, summary, comparison with a reference trajectory and ground truth,
+ * hash.
+ *
+ * All files appear together at the end, or none of them. One owner, one thread.
+ */
 #ifndef NDTD_REPLAY_SINKS_H
 #define NDTD_REPLAY_SINKS_H
 
@@ -7,44 +12,44 @@
 #include "ndt_io/trajectory.h"
 #include "ndtd/trajectory_error.h"
 #include "ndtd/reference_trajectory.h"
-#include "ndtd/summary.h"
+#include "ndtd/report.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Names of the files; NULL where none is wanted. `timing` ends in .csv or .jsonl. */
+/** Names of the files; NULL: not written. `timing` ends in .csv or .jsonl. */
 struct ndtd_sink_paths {
     const char *poses, *timing, *summary, *expect;
 };
 
-/* All zero is closed. */
+/** All zero: closed. */
 struct ndtd_sinks {
     struct ndt_output poses, timing, json;
-    enum ndt_trajectory_format poses_format; /* KITTI when the name ends in .kitti, else TUM */
+    enum ndt_trajectory_format poses_format; /**< KITTI if the name ends in .kitti, else TUM. */
     int timing_is_json;
     int expects;
     struct ndtd_reference_trajectory reference;
-    struct ndtd_trajectory_error trajectory_error; /* truth goes straight in */
+    struct ndtd_trajectory_error trajectory_error; /**< The replay adds the ground truth. */
     struct ndtd_summary summary;
 };
 
-/* Whether the timing dump can have this name: 0 none of ours, 1 .csv, 2 .jsonl. */
+/** Format of a timing dump with this name: 1 .csv, 2 .jsonl, 0 another one. */
 int ndtd_timing_format(const char *path);
 
-/* Opens every file, so that a wrong name is known before the work. Closed again on failure. */
+/** Opens every file, so that a wrong name is reported before the replay. On failure everything is closed. */
 NDT_MUST_CHECK enum ndt_status ndtd_sinks_open(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths,
                                                struct ndt_error *err);
-/* Takes one result; writes record->publish_us. */
+/** Writes one result; sets record->publish_us. */
 NDT_MUST_CHECK enum ndt_status ndtd_sinks_emit(struct ndtd_sinks *sinks, struct ndtd_scan_record *record,
                                                struct ndt_error *err);
-/* Compares with truth, writes the summary and commits all files. The summary's fields about map and backend
- * are filled by the caller before. */
+/** Computes the errors, writes the summary and commits all files. The caller has filled in the summary's fields
+ * about map and backend. */
 NDT_MUST_CHECK enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struct ndt_error *err);
-/* Frees everything; files that were not committed are removed. */
+/** Frees everything and removes files that were not committed. */
 void ndtd_sinks_close(struct ndtd_sinks *sinks);
 
-/* 1 when a scan with this outcome has a pose worth writing: found, or at least predicted. */
+/** Whether a scan with this outcome has a pose: matched, or at least predicted. */
 int ndtd_outcome_has_pose(enum ndt_outcome outcome);
 
 #ifdef __cplusplus

@@ -1,21 +1,62 @@
-/* A summary as a table for people and as summary.json for programs. Quantiles interpolate linearly between
- * neighbours. Writing errors are left to whoever closes the stream. */
+/**
+ * @file
+ * What a replay reports: a summary collected scan by scan, printed as a table and as summary.json, and a progress
+ * bar.
+ *
+ * One owner, one thread. Write errors are left to whoever closes the stream.
+ */
 #ifndef NDTD_REPORT_H
 #define NDTD_REPORT_H
 
+#include <stdint.h>
 #include <stdio.h>
 
-#include "ndtd/summary.h"
+#include "ndtd/pipeline.h"
+#include "ndtd/trajectory_error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+enum { NDTD_STAGE_COUNT = 6 };
+
+/** Outcomes, errors and times of a run. All zero: no scan. Texts are borrowed. */
+struct ndtd_summary {
+    uint64_t scans;
+    uint64_t outcomes[NDT_OUTCOME_COUNT];
+    struct ndtd_samples align_ms, iterations, evaluations; /**< Of scans that were matched. */
+    struct ndtd_samples stage_us[NDTD_STAGE_COUNT];        /**< Of all scans. */
+    struct ndtd_errors errors;
+    const char *backend, *variant;
+    char description[160]; /**< Of the backend: variant, threads, device. */
+    int threads;
+    uint64_t trajectory_hash;
+    uint64_t map_id, map_points;
+    double map_load_ms, replay_s;
+    uint64_t peak_memory_bytes;
+};
+
+NDT_MUST_CHECK enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, const struct ndtd_scan_record *record,
+                                                struct ndt_error *err);
+void ndtd_summary_free(struct ndtd_summary *summary);
+
+/** Prints the summary for people. */
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
-/* Keys: scans, outcomes, lost, translation_error_m, rotation_error_deg, align_ms, iterations, evaluations,
- * stages_us, backend, backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms,
- * replay_s, peak_memory_bytes, version. Without truth lost and both errors are null. */
+/** Writes the keys scans, outcomes, lost, translation_error_m, rotation_error_deg, align_ms, iterations,
+ * evaluations, stages_us, backend, backend_description, variant, threads, trajectory_hash, map_id, map_points,
+ * map_load_ms, replay_s, peak_memory_bytes, version. Without ground truth lost and both errors are null. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
+
+/** A progress bar: share done, rate, time left. Disabled where the stream is not a terminal. */
+struct ndtd_progress {
+    FILE *file; /**< NULL: disabled. */
+    double start_us, shown_us;
+};
+struct ndtd_progress ndtd_progress_start(FILE *file);
+/** part: share of the work done, 0 to 1. Draws at most ten times per second. */
+void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans);
+/** Clears the line. */
+void ndtd_progress_end(struct ndtd_progress *progress);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,7 @@
-/* A growing list of numbers and what one says about it. One owner, one thread. */
+/**
+ * @file
+ * A growing list of numbers with mean and quantiles. One owner, one thread.
+ */
 #ifndef NDTD_SAMPLES_H
 #define NDTD_SAMPLES_H
 
@@ -10,17 +13,17 @@
 extern "C" {
 #endif
 
-/* All zero is an empty list. */
+/** All zero: empty. */
 struct ndtd_samples {
     double *values;
     size_t count, capacity;
     int sorted;
 };
 
-/* Numbers that are not finite are refused silently: a list only holds what can be compared. */
+/** Numbers that are not finite are ignored. */
 NDT_MUST_CHECK enum ndt_status ndtd_samples_add(struct ndtd_samples *samples, double value, struct ndt_error *err);
 void ndtd_samples_free(struct ndtd_samples *samples);
-/* With linear interpolation between neighbours, 0 <= q <= 1; 0 for an empty list. Sorts the list. */
+/** Interpolates linearly between neighbours, 0 <= q <= 1; 0 for an empty list. Sorts the list. */
 double ndtd_samples_quantile(struct ndtd_samples *samples, double q);
 double ndtd_samples_mean(const struct ndtd_samples *samples);
 

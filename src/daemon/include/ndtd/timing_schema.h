@@ -1,9 +1,12 @@
-/* The one table of columns of the timing dump (--timing). CSV header, CSV rows, JSON lines and the
- * documentation follow from it; adding a column = one row in timing_schema.c.
+/**
+ * @file
+ * The columns of the timing dump (--timing). CSV header, CSV rows, JSON lines and documentation follow from one
+ * table in timing_schema.c; a new column is one row of it.
  *
- * Two kinds of rows share the columns: `iteration`, one per Newton step of the last pass, followed by
- * one `scan` row. In CSV the cells that a kind does not have are empty; in JSON lines their keys are missing,
- * and numbers that are not finite are null. Pure functions. */
+ * Two kinds of rows share the columns: `iteration`, one per Newton step of the last pass, followed by one `scan`
+ * row. In CSV the cells that a kind does not have are empty; in JSON lines their keys are missing, and numbers that
+ * are not finite are null. Functions are pure.
+ */
 #ifndef NDTD_TIMING_SCHEMA_H
 #define NDTD_TIMING_SCHEMA_H
 
@@ -22,12 +25,12 @@ enum ndtd_cell_type {
     NDTD_CELL_I64,
     NDTD_CELL_REAL,
     NDTD_CELL_US,
-    NDTD_CELL_EIGENVALUE, /* 21 numbers; told is the smallest |eigenvalue| */
+    NDTD_CELL_EIGENVALUE, /**< 21 numbers, shown as the smallest |eigenvalue|. */
     NDTD_CELL_OUTCOME
 };
 enum ndtd_cell_source { NDTD_CELL_NONE, NDTD_CELL_SCAN, NDTD_CELL_STEP };
 
-/* Where a cell comes from: struct ndtd_scan_record or struct ndt_iteration, at this offset. */
+/** Source of a cell: an offset in struct ndtd_scan_record or struct ndt_iteration. */
 struct ndtd_cell {
     enum ndtd_cell_source source;
     size_t offset;
@@ -35,22 +38,22 @@ struct ndtd_cell {
 
 struct ndtd_timing_column {
     const char *name;
-    const char *unit; /* "" when it has none */
+    const char *unit; /**< Empty when it has none. */
     const char *help;
     enum ndtd_cell_type type;
-    struct ndtd_cell in_iteration; /* what an iteration row shows */
-    struct ndtd_cell in_scan;      /* what a scan row shows */
+    struct ndtd_cell in_iteration; /**< Cell of an iteration row. */
+    struct ndtd_cell in_scan;      /**< Cell of a scan row. */
 };
 
 size_t ndtd_timing_column_count(void);
-const struct ndtd_timing_column *ndtd_timing_column_at(size_t i); /* NULL after the last */
+const struct ndtd_timing_column *ndtd_timing_column_at(size_t i); /**< NULL after the last. */
 
-/* One line with the names. The first column, `row`, says which kind of row it is. */
+/** Writes one line with the names. The first column, `row`, is the kind of the row. */
 void ndtd_timing_csv_header(FILE *file);
-/* One line; step == NULL: the scan row. */
+/** Write one line; step NULL: the scan row. */
 void ndtd_timing_csv_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
 void ndtd_timing_json_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
-/* The table for people. */
+/** Prints the columns for people. */
 void ndtd_timing_print_help(FILE *file);
 
 #ifdef __cplusplus

@@ -1,6 +1,10 @@
-/* Results against truth, by stamp. Truth may come before or after the result that it concerns; between
- * two truths that are at most NDTD_TRUTH_GAP_S apart the pose is interpolated on the screw motion. One
- * owner, one thread. */
+/**
+ * @file
+ * Errors of results against ground truth, matched by stamp.
+ *
+ * Ground truth may be added before or after the results. Between two poses at most NDTD_TRUTH_GAP_S apart it is
+ * interpolated on the screw motion. One owner, one thread.
+ */
 #ifndef NDTD_TRAJECTORY_ERROR_H
 #define NDTD_TRAJECTORY_ERROR_H
 
@@ -15,7 +19,7 @@ extern "C" {
 #endif
 
 #define NDTD_TRUTH_GAP_S 0.5
-/* Beyond either a scan counts as lost. */
+/* A scan with an error beyond either counts as lost. */
 #define NDTD_LOST_M   1.0
 #define NDTD_LOST_DEG 5.0
 
@@ -29,33 +33,35 @@ struct ndtd_timed_poses {
     size_t count, capacity;
 };
 
-/* All zero is an evaluator that knows nothing. */
+/** All zero: empty. */
 struct ndtd_trajectory_error {
     struct ndtd_timed_poses truth;
     struct ndtd_timed_poses results;
     int truth_is_sorted;
 };
 
-void ndtd_trajectory_error_free(struct ndtd_trajectory_error *trajectory_error);
-NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_truth(struct ndtd_trajectory_error *trajectory_error,
-                                                           int64_t stamp_ns, const struct ndt_pose *T_map_sensor,
-                                                           struct ndt_error *err);
-/* T_map_sensor NULL: the scan got no pose; it is lost when there is a truth for its stamp. */
-NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_result(struct ndtd_trajectory_error *trajectory_error,
-                                                            int64_t stamp_ns, const struct ndt_pose *T_map_sensor,
-                                                            struct ndt_error *err);
-
-/* Truth at a stamp, and the motion there (twist may be NULL); 0 when there is none. */
-int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *trajectory_error, int64_t stamp_ns,
-                                   struct ndt_pose *T_map_sensor, struct ndt_twist *twist);
-
-/* Error of every result that has a truth. Rows are appended to empty lists, which the caller frees. */
+/** Errors of all results that have a ground truth. All zero: none. */
 struct ndtd_errors {
-    size_t compared; /* results with a truth, lost ones included */
+    size_t compared; /**< Results with a ground truth, lost ones included. */
     size_t lost;
     struct ndtd_samples translation_m, rotation_deg;
 };
-NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_summary(struct ndtd_trajectory_error *trajectory_error,
+
+void ndtd_trajectory_error_free(struct ndtd_trajectory_error *error);
+NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_truth(struct ndtd_trajectory_error *error,
+                                                               int64_t stamp_ns,
+                                                               const struct ndt_pose *T_map_sensor,
+                                                               struct ndt_error *err);
+/** T_map_sensor NULL: the scan got no pose; it is lost if there is a ground truth for its stamp. */
+NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_result(struct ndtd_trajectory_error *error,
+                                                                int64_t stamp_ns,
+                                                                const struct ndt_pose *T_map_sensor,
+                                                                struct ndt_error *err);
+/** Ground truth at a stamp, and the motion there (twist may be NULL). Returns 0 when there is none. */
+int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *error, int64_t stamp_ns,
+                                   struct ndt_pose *T_map_sensor, struct ndt_twist *twist);
+/** Adds the errors of all results to `out`, which the caller frees. */
+NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_compute(struct ndtd_trajectory_error *error,
                                                              struct ndtd_errors *out, struct ndt_error *err);
 void ndtd_errors_free(struct ndtd_errors *errors);
 
