@@ -146,9 +146,9 @@ struct ndt_brick_plan {
     uint32_t *voxels;
 };
 
-/* Allocates and fills the cells and lists of a level whose voxels and bricks are known. A brick's lists depend on
- * its own voxels alone, so every thread of the pool takes bricks, and where the lists lie does not depend on who
- * did what. After a failure the caller frees the level. */
+/* Allocates and fills the cells and lists of a level whose voxels and bricks are known. The lists of a
+ * brick depend on its own voxels alone, so the threads of the pool share the bricks, and the result does not depend
+ * on their number. After a failure the caller frees the level. */
 NDT_MUST_CHECK enum ndt_status ndt_map_lists_build(struct ndt_map_level *level, struct ndt_brick_plan *plan,
                                                    struct ndt_pool *pool, struct ndt_error *err);
 

@@ -43,7 +43,7 @@ struct ndt_point_layout {
     struct ndt_point_slot slots[NDT_SLOT_COUNT];
 };
 
-/* Takes the field into the slot its name belongs to, if it belongs to one that is still free. */
+/* Binds the field to the slot of its name, if there is one that is still free. */
 void ndt_layout_bind(struct ndt_point_layout *layout, const char *name, enum ndt_scalar type, size_t offset,
                      size_t stride);
 /* The name of the first coordinate that has no field; NULL when all are there. */
@@ -77,7 +77,7 @@ NDT_MUST_CHECK enum ndt_status ndt_body_read_binary(const struct ndt_cloud_body 
                                                     struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_body_read_text(const struct ndt_cloud_body *body, struct ndt_cloud *cloud,
                                                   struct ndt_error *err);
-/* Points that are in memory already, count * size bytes, laid out as the layout says. */
+/* Points that are in memory already: count * size bytes in the layout of the body. */
 NDT_MUST_CHECK enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body *body, const uint8_t *data,
                                                     struct ndt_cloud *cloud, struct ndt_error *err);
 

@@ -1,6 +1,6 @@
 /* Numbers as text, read the same way under every locale. Private to ndt_io.
  *
- * All functions work on [*at, end), skip blanks (space, tab) first, and on success leave *at behind what
+ * All functions work on [*at, end), skip blanks (space, tab) first, and on success leave *at behind
  * what they read, which must be followed by a blank or the end. They return 1, or 0 with *at unchanged. */
 #ifndef NDT_IO_NUMBER_TEXT_H
 #define NDT_IO_NUMBER_TEXT_H
@@ -21,7 +21,7 @@ int ndt_text_word(const char **at, const char *end, const char **word, size_t *l
 int ndt_text_is(const char *word, size_t length, const char *expected);
 int ndt_text_done(const char *at, const char *end); /* only blanks are left */
 
-/* The "C" locale, for uselocale() around printf; NULL when it cannot be had. Never freed. */
+/* The "C" locale, for uselocale() around printf; NULL when it is not available. Never freed. */
 locale_t ndt_text_locale(void);
 
 #endif

@@ -67,7 +67,7 @@ static void write_text(FILE *file, const struct table *table)
         for (size_t i = 0; i < table->column_count; i++) {
             const struct column *column = &table->columns[i];
             const char end = i + 1 < table->column_count ? ' ' : '\n';
-            /* So many digits bring the same number back. */
+            /* With so many digits the same number is read back. */
             if (column->size == 8)
                 fprintf(file, "%.17g%c", column->origin_m + column->value[row], end);
             else

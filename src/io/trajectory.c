@@ -32,7 +32,7 @@ static void close_rows(struct rows *rows)
     ndt_input_close(&rows->input);
 }
 
-/* The next line with something on it before a '#'. */
+/* The next line that is not blank before a '#'. */
 static enum ndt_status next_row(struct rows *rows, struct ndt_error *err)
 {
     enum ndt_status status;
