@@ -1,6 +1,6 @@
 /** @file
  * @brief ndt-top: shows rate, latency, queue and status of a running daemon. */
-#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "tool_options.h"
 #include "top_view.h"
 
-enum { STATUS_BYTES = 65536, ANSWER_US = 50000 };
+enum { STATUS_BYTES = 65536, ANSWER_US = 50000, ONCE_ANSWER_US = 500000 };
 
 static struct {
     const char *endpoint, *control;
@@ -98,9 +98,11 @@ static void show(struct top *top, double seconds)
 static enum ndt_status watch_all(struct top *top, struct ndt_error *err)
 {
     const double interval_us = (double)args.interval_ns * 1e-3;
+    /* A reply that is late is shown in the next report; a single report has no next one. */
+    const double answer_us = args.once ? fmin(0.5 * interval_us, ONCE_ANSWER_US) : ANSWER_US;
     do {
         const double start_us = ndt_clock_us();
-        watch(top, start_us + interval_us - ANSWER_US); /* the request goes out late, so that the reply is fresh */
+        watch(top, start_us + interval_us - answer_us); /* the request goes out late, so that the reply is fresh */
         const enum ndt_status status = request_status(top, err);
         if (status != NDT_OK)
             return status;
