@@ -76,7 +76,7 @@ expect 2 "--format: 'jsno' is neither text, json nor tum; did you mean 'json'?" 
 expect 2 "--count: '0' is not a whole number from 1" ndt-echo --count 0
 expect 2 "is no address to connect to" ndt-echo --endpoint tcp://x
 expect 3 "no result within 0.1 s" ndt-echo --timeout 0.1
-expect 3 "nosuch: cannot open it" ndt-echo --curve-server-key nosuch --curve-keys nosuch
+expect 3 "nosuch: cannot be opened" ndt-echo --curve-server-key nosuch --curve-keys nosuch
 expect 2 "--interval: 0.01 is not from 0.1 to 3600 seconds" ndt-top --interval 0.01
 expect 0 "" ndt-top --interval 0.1
 says "no answer from ipc://$RUNTIME_DIRECTORY/control.ipc"
