@@ -76,7 +76,7 @@ expect 2 "--format: 'jsno' is not text, json or tum; did you mean 'json'?" ndt-e
 expect 2 "--count: '0' is not a whole number from 1" ndt-echo --count 0
 expect 2 "is no address to connect to" ndt-echo --endpoint tcp://x
 expect 3 "no result within 0.1 s" ndt-echo --timeout 0.1
-expect 3 "nosuch: cannot open it" ndt-echo --curve-server-key nosuch --curve-keys nosuch
+expect 3 "nosuch: cannot be opened" ndt-echo --curve-server-key nosuch --curve-keys nosuch
 expect 2 "--interval: '0.01' is not a number of seconds from 0.1 to 3600" ndt-top --interval 0.01
 for once in "" --once; do
     # shellcheck disable=SC2086
