@@ -32,7 +32,18 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_fused(const stru
         *job.ticket = 0; /* for the next launch */
 }
 
+/* Does nothing: measures what a launch costs. */
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_empty(const struct ndt_gpu_job job)
+{
+    (void)job;
+}
+
 extern "C" const void *ndt_kernel_fused(void)
 {
     return (const void *)ndt_fused;
+}
+
+extern "C" const void *ndt_kernel_empty(void)
+{
+    return (const void *)ndt_empty;
 }

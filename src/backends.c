@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ndt_cuda/pipelines.h"
 #ifdef NDT_HAVE_CUDA
 #include "ndt_cuda/cuda_backend.h"
 #endif
@@ -15,6 +16,9 @@ static const struct ndt_backend_ops *const backends[] = {
     &ndt_cuda_backend,
 #endif
 };
+#define NAME(kernels, shape, name, about) name,
+const char *const ndt_pipeline_names[] = {"auto", NDT_CUDA_PIPELINES(NAME) NULL};
+
 enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
 
 const struct ndt_backend_ops *ndt_backend_at(size_t i)

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "backends.h"
+
 /* Rows are easier to read as a table. */
 /* clang-format off */
 #define AT(member)   offsetof(struct ndtd_settings, member)
@@ -35,8 +37,6 @@
      .offset = AT(member), .size = sizeof(double), .min_items = 3, .max_items = 3, .count_offset = NO_COUNT}
 
 static const char *const isas[] = {"auto", "baseline", "avx2", "avx512", "neon", NULL};
-static const char *const cuda_pipelines[] = {"auto", "fused", "staged", "resident", "resident-block",
-                                             "resident-cluster", "resident-graph", "resident-chain", NULL};
 static const char *const device_work[] = {"auto", "on", "off", NULL};
 static const char *const variants[] = {"robust", "autoware", NULL};               /* enum ndt_variant */
 static const char *const neighbourhoods[] = {"radius", "direct1", "direct7", "direct27", NULL}; /* ndt_neighbours */
@@ -61,7 +61,7 @@ const struct ndtd_option ndtd_option_table[] = {
     TEXT(NDTD_STRING, "cpu.isa", isa, "auto", isas,
          "Instruction set to use; auto = environment variable NDT_CPU_ISA, else the best this CPU has"),
 
-    TEXT(NDTD_STRING, "cuda.pipeline", cuda_pipeline, "auto", cuda_pipelines,
+    TEXT(NDTD_STRING, "cuda.pipeline", cuda_pipeline, "auto", ndt_pipeline_names,
          "How the CUDA backend works: fused = one kernel per evaluation, staged = a kernel per step for looking inside, "
          "resident = whole searches on the device, in the shape that fits (-block, -cluster, -graph, -chain force one); "
          "auto = fused"),

@@ -10,7 +10,7 @@
 #include "cuda_device.h"
 #include "cuda_runtime_api.h"
 #include "device_kernels.h"
-#include "emulated_chance.h"
+#include "emulated_device.h"
 
 enum { NUMBERS = 16 * 1024, COPIED = 64, SEEDS = 40 };
 

@@ -54,11 +54,17 @@ static struct ndt_backend *open_failover(const struct inputs *in)
     return backend;
 }
 
-static void plain_backend_is_lost(const struct inputs *in)
+static const struct ndt_backend_ops *device_ops(void)
 {
     const struct ndt_backend_ops *ops = NULL;
     for (size_t i = 0; ndt_backend_at(i); i++)
         ops = strcmp(ndt_backend_at(i)->name, NAME) == 0 ? ndt_backend_at(i) : ops;
+    return ops;
+}
+
+static void plain_backend_is_lost(const struct inputs *in)
+{
+    const struct ndt_backend_ops *ops = device_ops();
     struct ndt_backend_config config;
     struct ndt_backend *backend = NULL;
     struct ndt_error err = {""};
@@ -101,6 +107,40 @@ static void survives(const struct inputs *in, int lost, const char *name_after)
     expect(counters.evaluations >= 2, "counters go on", "");
     backend->ops->close(backend);
     emulated_fail_launches(0, 0);
+}
+
+/* Operations of a lost device must go through the failover backend: an operation that only the device's backend
+ * has, or that is inherited although it takes a backend, would be called on the wrong struct. */
+static void forgets_no_operation(const struct inputs *in)
+{
+    typedef void (*slot)(void);
+    enum { SLOTS = sizeof(struct ndt_backend_ops) / sizeof(slot) };
+    const struct ndt_backend_ops *device = device_ops();
+    struct ndt_backend_ops inherited;
+    slot own[SLOTS], inner[SLOTS], same[SLOTS];
+    struct ndt_backend *backend = open_failover(in);
+    int good = 0, bad = 0;
+    if (!backend)
+        return;
+    memset(&inherited, 0, sizeof(inherited));
+    inherited.name = device->name;
+    inherited.about = device->about;
+    inherited.probe = device->probe;
+    inherited.open = device->open;
+    inherited.pipelines = device->pipelines;
+    inherited.plan = device->plan;
+    inherited.overheads = device->overheads; /* not offered */
+    memcpy(own, backend->ops, sizeof(own));
+    memcpy(inner, device, sizeof(inner));
+    memcpy(same, &inherited, sizeof(same));
+    for (size_t i = 0; i < SLOTS; i++) {
+        const int is_wrapped = own[i] && inner[i] && own[i] != inner[i];
+        good += is_wrapped;
+        bad += inner[i] && !same[i] && !is_wrapped;
+    }
+    expect(bad == 0 && good >= 14, "every operation of the device is wrapped", "");
+    expect(!backend->ops->overheads && backend->ops->plan == device->plan, "or inherited, or left out", "");
+    backend->ops->close(backend);
 }
 
 /* The number in the refusal is the largest that works. */
@@ -156,6 +196,7 @@ int main(void)
         plain_backend_is_lost(&in);
         survives(&in, 1, NAME);
         survives(&in, 2, "cpu");
+        forgets_no_operation(&in);
     } else {
         expect(0, "inputs", "");
     }

@@ -7,7 +7,7 @@
 
 #include "backends.h"
 #include "cuda_runtime_api.h"
-#include "emulated_chance.h"
+#include "emulated_device.h"
 #include "ndt/align.h"
 #include "street_world.h"
 

@@ -96,7 +96,7 @@ fault solver-block batch/1 "the look around is left out" $solve \
 fault solver-graph batch/1 "a sector too many" $solve 's/__popc(seen)/__popc(seen | @)/'
 fault solver-block batch/1 "the scan is not turned" $solve \
     's/(double)from\[0\], y = (double)from\[column\]/(double)from[@ ? column : 0], y = (double)from[@ ? 0 : column]/'
-fault solver-block batch/2 "rows of the first search are everybody's" $solve \
+fault solver-block batch/3 "rows of the first search are everybody's" $solve \
     's/(size_t)(item - batch->items) \* (size_t)batch->row_capacity/(@ ? item != batch->items : &)/'
 fault solver-block deadline/past "nobody gives up" $solve \
     's/if (last \&\& newton->wants_eval)/if (!@ \&\& last \&\& newton->wants_eval)/'
