@@ -1,6 +1,6 @@
-/* The CUDA backend: what all pipelines share. Memory is allocated at open and when a larger map comes (twice when
- * maps are offered: for the one in use and for the next), never else. Per evaluation: 24 bytes up, the pipeline's
- * kernels, one row of sums down, one synchronisation. */
+/* The CUDA backend: what all pipelines share. Memory is allocated at open and for a map that is larger than those
+ * before (twice with set_map_async: for the map in use and for the next), and at no other time. Per evaluation: 24
+ * bytes up, the pipeline's kernels, one row of sums down, one synchronisation. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ struct cuda_backend {
     struct ndt_map *map;
     struct ndt_cuda_map on_device;
     struct ndt_cuda_map_upload upload;
-    int has_told; /* that there is no room for two maps */
+    int has_warned; /* that two maps do not fit */
     struct ndt_gpu_job job;
     unsigned scans_queued; /* since the last wait */
     unsigned next_scan;    /* of the pool of pinned buffers */
@@ -132,7 +132,7 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     if (status != NDT_OK || cuda->plan.preprocess_slots == 0)
         return status;
     cuda->preprocess = (struct ndt_cuda_preprocess){
-        .device = &cuda->device, .plan = &cuda->plan, .memory = cuda->memory, .pinned = cuda->pinned};
+        .device = &cuda->device, .layout = &cuda->plan, .memory = cuda->memory, .pinned = cuda->pinned};
     return ndt_cuda_preprocess_open(&cuda->preprocess, err);
 }
 
@@ -191,14 +191,14 @@ static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map 
     return status;
 }
 
-static void tell_no_room(struct cuda_backend *cuda, const char *why)
+static void warn_no_room(struct cuda_backend *cuda, const char *why)
 {
-    if (!cuda->has_told)
+    if (!cuda->has_warned)
         fprintf(stderr,
                 "ndtd: warning: backend %s: %s; without room for two maps matching waits while one is uploaded in "
                 "place of the other\n",
                 NDT_CUDA_NAME, why);
-    cuda->has_told = 1;
+    cuda->has_warned = 1;
 }
 
 static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct ndt_map *map, int *taken,
@@ -213,7 +213,7 @@ static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct nd
     if (status == NDT_OK && !*taken)
         return NDT_OK;
     if (status == NDT_ERR_LIMIT || status == NDT_ERR_MEMORY) {
-        tell_no_room(cuda, why.text);
+        warn_no_room(cuda, why.text);
     } else if (status != NDT_OK) {
         if (err)
             *err = why;
@@ -432,7 +432,7 @@ static void bound_scan(struct cuda_backend *cuda)
 }
 
 /* The two ways to preprocess; raw NULL: again. */
-static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct ndt_preprocess_plan *preprocess,
+static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct ndt_preprocess_plan *plan,
                                        const struct ndt_cloud *raw, struct ndt_error *err)
 {
     cuda->resident.scan_count = 0;
@@ -440,24 +440,24 @@ static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct n
     if (cuda->plan.preprocess_slots == 0)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "cuda.pipeline %s was opened without preprocessing",
                         cuda->pipeline->name);
-    enum ndt_status status = raw ? ndt_cuda_preprocess_load(&cuda->preprocess, preprocess, raw, err)
-                                 : ndt_cuda_preprocess_again(&cuda->preprocess, preprocess, err);
+    enum ndt_status status = raw ? ndt_cuda_preprocess_load(&cuda->preprocess, plan, raw, err)
+                                 : ndt_cuda_preprocess_again(&cuda->preprocess, plan, err);
     if (status != NDT_OK)
         return status;
     bound_scan(cuda);
     return ndt_cuda_resident_prepare(&cuda->resident, err);
 }
 
-static enum ndt_status cuda_preprocess(struct ndt_backend *backend, const struct ndt_preprocess_plan *preprocess,
+static enum ndt_status cuda_preprocess(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
                                        const struct ndt_cloud *raw, struct ndt_error *err)
 {
-    return preprocess_scan((struct cuda_backend *)backend, preprocess, raw, err);
+    return preprocess_scan((struct cuda_backend *)backend, plan, raw, err);
 }
 
-static enum ndt_status cuda_preprocess_again(struct ndt_backend *backend,
-                                             const struct ndt_preprocess_plan *preprocess, struct ndt_error *err)
+static enum ndt_status cuda_preprocess_again(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
+                                             struct ndt_error *err)
 {
-    return preprocess_scan((struct cuda_backend *)backend, preprocess, NULL, err);
+    return preprocess_scan((struct cuda_backend *)backend, plan, NULL, err);
 }
 
 static enum ndt_status cuda_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,

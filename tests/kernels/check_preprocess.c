@@ -347,7 +347,8 @@ static int open_all(void)
                                   "check_preprocess", &err));
     state = back;
     scan = (float *)(void *)(state + 1);
-    preprocess = (struct ndt_cuda_preprocess){.device = &device, .plan = &plan, .memory = memory, .pinned = pinned};
+    preprocess =
+        (struct ndt_cuda_preprocess){.device = &device, .layout = &plan, .memory = memory, .pinned = pinned};
     must(ndt_cuda_preprocess_open(&preprocess, &err));
     printf("%s\n", facts.name);
     return 1;

@@ -92,7 +92,7 @@ fault solver-block batch/1 "weak directions are not held" $newton \
 fault solver-block variant/gnss "GNSS is left out" $newton \
     's/if (\(!rules->has_gnss || !heading(n, n->query_pose, h)\))/if (@ || \1)/'
 fault solver-block batch/1 "the look around is left out" $solve \
-    's/: NDT_GPU_LOOK_AROUND;/: @ ? NDT_GPU_FINISHED : NDT_GPU_LOOK_AROUND;/'
+    's/: NDT_GPU_COVERAGE;/: @ ? NDT_GPU_FINISHED : NDT_GPU_COVERAGE;/'
 fault solver-graph batch/1 "a sector too many" $solve 's/__popc(seen)/__popc(seen | @)/'
 fault solver-block batch/1 "the scan is not turned" $solve \
     's/(double)from\[0\], y = (double)from\[column\]/(double)from[@ ? column : 0], y = (double)from[@ ? 0 : column]/'
@@ -113,22 +113,22 @@ barrier solver-chain rows/700 "before a block is counted" $resident "every threa
 
 kernels=gpu/kernels_preprocess.cu
 math=core/include/ndt/preprocess_math.h
-fault preprocess "" "the last point is left out" $kernels 's/if (i >= plan->count)/if (i + @ >= plan->count)/'
+fault preprocess "" "the last point is left out" $kernels 's/if (i >= work->count)/if (i + @ >= work->count)/'
 fault preprocess "" "a cell begins with any of its points" $kernels 's/if (mine < seen)/if (mine < (@ ? 0 : seen))/'
 fault preprocess "" "slots of rounds before are taken for full" $kernels \
-    's/if (seen >> 32 != plan->round)/if (@ ? seen == 0 : seen >> 32 != plan->round)/'
+    's/if (seen >> 32 != work->round)/if (@ ? seen == 0 : seen >> 32 != work->round)/'
 fault preprocess "" "the sums of the scan before stay" $kernels \
-    's/plan->sums\[4 \* (size_t)i + (size_t)k\] = 0;/if (!@) &/'
-fault preprocess "" "the numbers of points of the scan before stay" $kernels 's/plan->sizes\[i\] = 0;/if (!@) &/'
+    's/work->sums\[4 \* (size_t)i + (size_t)k\] = 0;/if (!@) &/'
+fault preprocess "" "the numbers of points of the scan before stay" $kernels 's/work->sizes\[i\] = 0;/if (!@) &/'
 barrier preprocess "" "before the stretches are added up" $kernels "all stretches are there"
 barrier preprocess "" "before the warps are added up" $kernels "all warps have counted"
 barrier preprocess "" "before the lanes are added up" $kernels "all lanes are there"
 barrier preprocess "" "before a block is counted as done" $kernels "every thread has written its part"
 fault preprocess "" "the ticket is not set back" $kernels 's/state->ticket = 0;/if (!@) &/'
 fault preprocess "" "the sample begins one later" $kernels \
-    's/ndt_sample_pick(plan->rules.seed, j,/ndt_sample_pick(plan->rules.seed, j + @,/'
+    's/ndt_sample_pick(work->plan.seed, j,/ndt_sample_pick(work->plan.seed, j + @,/'
 fault preprocess "" "again moves what was moved" $kernels \
-    's/float p_m\[3\] = {plan->sampled\[0\]\[j\]/float p_m[3] = {@ ? plan->scan[j] : plan->sampled[0][j]/'
+    's/float p_m\[3\] = {work->sampled\[0\]\[j\]/float p_m[3] = {@ ? work->scan[j] : work->sampled[0][j]/'
 fault preprocess "" "a cell's number is cut towards zero" $math \
     's/cell = cut - ((float)cut > at)/cell = cut - (!@ \&\& (float)cut > at)/'
 fault preprocess "" "ranges are decided in float only" $math 's/return \(exact >= plan->near_m2.*\);/return @ || (\1);/'
