@@ -97,7 +97,7 @@ static int check_warm(struct ndt_backend *backend, const struct inputs *in, cons
 
 /* ---- searches ---- */
 
-enum { FEW_POINTS = 500, BATCH = 8, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
+enum { FEW_POINTS = 500, BATCH = 3, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
 
 /* Launches of a search or a batch; each has one copy up, one down and one wait. 0: as many as its iterations need.
  */
