@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../src/core/align_state.h"
+#include "align_state.h"
 #include "backends.h"
-#include "solve_host.h"
+#include "solve_cases.h"
 #include "street_world.h"
 
 enum { SCAN_POINTS = 700, EVALUATIONS = 5, SUM_BYTES = 31 * 8, ANGLE_BYTES = 24 };

@@ -21,11 +21,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/core/align_state.h"
+#include "align_state.h"
 #include "backends.h"
 #include "ndt/clock.h"
 #include "solver_device.h"
-#include "solve_fake.h"
 
 struct options {
     const char *backend, *pipeline, *only;
