@@ -50,7 +50,8 @@ unsigned emulated_chance(unsigned limit)
     uint64_t z = chance_state;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (unsigned)(((z ^ (z >> 31)) >> 32) * limit >> 32); /* a division would take longer than a switch of fibers */
+    return (unsigned)(((z ^ (z >> 31)) >> 32) * limit >>
+                      32); /* a division would take longer than a switch of fibers */
 }
 
 static void read_environment(void)
