@@ -1,39 +1,26 @@
-/* The CUDA backend: what all pipelines share. Memory is allocated at open and when a larger map comes (twice when
- * maps are offered: for the one in use and for the next), never else. Per evaluation: 24 bytes up, the pipeline's
- * kernels, one row of sums down, one synchronisation. */
+/* The CUDA backend: what all pipelines share. Memory is allocated at open and for a map that is larger than those
+ * before (twice with set_map_async: for the map in use and for the next), and at no other time. Per evaluation: 24
+ * bytes up, the pipeline's kernels, one row of sums down, one synchronisation. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_dump.h"
-#include "cuda_preprocess.h"
+#include "cuda_diagnostics.h"
 #include "cuda_map.h"
-#include "cuda_map_upload.h"
-#include "cuda_overheads.h"
 #include "cuda_pipeline.h"
 #include "cuda_plan.h"
+#include "cuda_preprocess.h"
 #include "cuda_resident.h"
+#include "ndt_cuda/pipelines.h"
 
 #ifndef NDT_CUDA_NAME /* a test build has another one */
 #define NDT_CUDA_NAME "cuda"
 #endif
 
-/* One row per pipeline, the default first. */
-static const struct ndt_cuda_pipeline *const pipelines[] = {
-    &ndt_cuda_fused,
-    &ndt_cuda_staged,
-    &ndt_cuda_resident_pipelines[0],
-    &ndt_cuda_resident_pipelines[1],
-    &ndt_cuda_resident_pipelines[2],
-    &ndt_cuda_resident_pipelines[3],
-    &ndt_cuda_resident_pipelines[4],
-};
-enum { PIPELINE_COUNT = sizeof(pipelines) / sizeof(pipelines[0]) };
-static const char *const pipeline_names[] = {
-    "fused", "staged", "resident", "resident-block", "resident-cluster", "resident-graph", "resident-chain", NULL};
-_Static_assert(sizeof(pipeline_names) / sizeof(pipeline_names[0]) == PIPELINE_COUNT + 1, "a name per pipeline");
+#define NAME(kernels, shape, name, about) name,
+static const char *const pipeline_names[] = {NDT_CUDA_PIPELINES(NAME) NULL};
 
 static const double MIB = 1048576.0;
 
@@ -48,7 +35,7 @@ struct cuda_backend {
     struct ndt_map *map;
     struct ndt_cuda_map on_device;
     struct ndt_cuda_map_upload upload;
-    int has_told; /* that there is no room for two maps */
+    int has_warned; /* that two maps do not fit */
     struct ndt_gpu_job job;
     unsigned scans_queued; /* since the last wait */
     unsigned next_scan;    /* of the pool of pinned buffers */
@@ -61,28 +48,10 @@ static enum ndt_status cuda_probe(struct ndt_error *why)
     struct ndt_cuda_facts facts;
     struct ndt_cuda_plan least;
     enum ndt_status status = ndt_cuda_facts(&facts, 0, why);
-    ndt_cuda_plan_make(&least, pipelines[0], 1, 0);
+    ndt_cuda_plan_make(&least, &ndt_cuda_pipelines[0], 1, 0);
     if (status == NDT_OK && facts.bytes < least.device_bytes)
         return ndt_fail(why, NDT_ERR_UNSUPPORTED, "%s has only %llu bytes of memory", facts.name, facts.bytes);
     return status;
-}
-
-static enum ndt_status find_pipeline(const struct ndt_cuda_pipeline **out, const char *name, struct ndt_error *err)
-{
-    *out = pipelines[0];
-    if (!name || name[0] == '\0' || strcmp(name, "auto") == 0)
-        return NDT_OK;
-    for (int i = 0; i < PIPELINE_COUNT; i++) {
-        *out = pipelines[i];
-        if (strcmp(pipelines[i]->name, name) == 0)
-            return NDT_OK;
-    }
-    char known[160] = "";
-    for (int i = 0; i < PIPELINE_COUNT; i++) {
-        strncat(known, i ? ", " : "", sizeof(known) - strlen(known) - 1);
-        strncat(known, pipelines[i]->name, sizeof(known) - strlen(known) - 1);
-    }
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "CUDA pipeline '%s' is not known; there are: %s", name, known);
 }
 
 static void cuda_close(struct ndt_backend *backend)
@@ -163,7 +132,7 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     if (status != NDT_OK || cuda->plan.preprocess_slots == 0)
         return status;
     cuda->preprocess = (struct ndt_cuda_preprocess){
-        .device = &cuda->device, .plan = &cuda->plan, .memory = cuda->memory, .pinned = cuda->pinned};
+        .device = &cuda->device, .layout = &cuda->plan, .memory = cuda->memory, .pinned = cuda->pinned};
     return ndt_cuda_preprocess_open(&cuda->preprocess, err);
 }
 
@@ -175,7 +144,8 @@ static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_back
     if (!cuda)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the CUDA backend");
     cuda->base.ops = &ndt_cuda_backend;
-    enum ndt_status status = find_pipeline(&cuda->pipeline, config->pipeline, err);
+    cuda->pipeline = ndt_cuda_pipeline_find(config->pipeline, err);
+    enum ndt_status status = cuda->pipeline ? NDT_OK : NDT_ERR_ARGUMENT;
     if (status == NDT_OK)
         status = ndt_cuda_facts(&cuda->facts, config->device, err);
     if (status == NDT_OK)
@@ -221,14 +191,14 @@ static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map 
     return status;
 }
 
-static void tell_no_room(struct cuda_backend *cuda, const char *why)
+static void warn_no_room(struct cuda_backend *cuda, const char *why)
 {
-    if (!cuda->has_told)
+    if (!cuda->has_warned)
         fprintf(stderr,
                 "ndtd: warning: backend %s: %s; without room for two maps matching waits while one is uploaded in "
                 "place of the other\n",
                 NDT_CUDA_NAME, why);
-    cuda->has_told = 1;
+    cuda->has_warned = 1;
 }
 
 static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct ndt_map *map, int *taken,
@@ -243,7 +213,7 @@ static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct nd
     if (status == NDT_OK && !*taken)
         return NDT_OK;
     if (status == NDT_ERR_LIMIT || status == NDT_ERR_MEMORY) {
-        tell_no_room(cuda, why.text);
+        warn_no_room(cuda, why.text);
     } else if (status != NDT_OK) {
         if (err)
             *err = why;
@@ -462,7 +432,7 @@ static void bound_scan(struct cuda_backend *cuda)
 }
 
 /* The two ways to preprocess; raw NULL: again. */
-static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct ndt_preprocess_plan *preprocess,
+static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct ndt_preprocess_plan *plan,
                                        const struct ndt_cloud *raw, struct ndt_error *err)
 {
     cuda->resident.scan_count = 0;
@@ -470,24 +440,24 @@ static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct n
     if (cuda->plan.preprocess_slots == 0)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "cuda.pipeline %s was opened without preprocessing",
                         cuda->pipeline->name);
-    enum ndt_status status = raw ? ndt_cuda_preprocess_load(&cuda->preprocess, preprocess, raw, err)
-                                 : ndt_cuda_preprocess_again(&cuda->preprocess, preprocess, err);
+    enum ndt_status status = raw ? ndt_cuda_preprocess_load(&cuda->preprocess, plan, raw, err)
+                                 : ndt_cuda_preprocess_again(&cuda->preprocess, plan, err);
     if (status != NDT_OK)
         return status;
     bound_scan(cuda);
     return ndt_cuda_resident_prepare(&cuda->resident, err);
 }
 
-static enum ndt_status cuda_preprocess(struct ndt_backend *backend, const struct ndt_preprocess_plan *preprocess,
+static enum ndt_status cuda_preprocess(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
                                        const struct ndt_cloud *raw, struct ndt_error *err)
 {
-    return preprocess_scan((struct cuda_backend *)backend, preprocess, raw, err);
+    return preprocess_scan((struct cuda_backend *)backend, plan, raw, err);
 }
 
-static enum ndt_status cuda_preprocess_again(struct ndt_backend *backend,
-                                             const struct ndt_preprocess_plan *preprocess, struct ndt_error *err)
+static enum ndt_status cuda_preprocess_again(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
+                                             struct ndt_error *err)
 {
-    return preprocess_scan((struct cuda_backend *)backend, preprocess, NULL, err);
+    return preprocess_scan((struct cuda_backend *)backend, plan, NULL, err);
 }
 
 static enum ndt_status cuda_dump(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
@@ -529,10 +499,6 @@ static void cuda_describe(const struct ndt_backend *backend, char *text, size_t 
 /* What `resident` comes down to on this device, for sizes that are met with. */
 static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_t size)
 {
-    static const char *const names[] = {[NDT_CUDA_BLOCK] = "block",
-                                        [NDT_CUDA_CLUSTER] = "cluster",
-                                        [NDT_CUDA_LOOP] = "graph",
-                                        [NDT_CUDA_CHAIN] = "chain"};
     static const struct {
         size_t items, points;
     } sizes[] = {{1, 500}, {1, 1500}, {1, 5000}, {1, 20000}, {1, 100000}, {3, 1500}, {200, 1500}};
@@ -540,7 +506,7 @@ static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
         used += (size_t)snprintf(
             text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
-            names[ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))]);
+            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))));
     if (used < size)
         used += (size_t)snprintf(text + used, size - used, "\n");
     return used;
@@ -551,25 +517,25 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
     struct ndt_cuda_facts facts;
     struct ndt_error why = {""};
     size_t used = 0;
-    for (int i = 0; i < PIPELINE_COUNT && used < size; i++) {
+    for (const struct ndt_cuda_pipeline *pipeline = ndt_cuda_pipelines; pipeline->name && used < size; pipeline++) {
         struct ndt_cuda_plan plan;
-        if (pipelines[i]->shape > NDT_CUDA_AUTOMATIC) /* as `resident` */
+        if (pipeline->shape > NDT_CUDA_AUTOMATIC) /* as `resident` */
             continue;
-        ndt_cuda_plan_make(&plan, pipelines[i], config->max_points, config->preprocess == 1);
+        ndt_cuda_plan_make(&plan, pipeline, config->max_points, config->preprocess == 1);
         used += (size_t)snprintf(
             text + used, size - used, "%s (%s)%s: %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
-            pipelines[i]->name, pipelines[i]->about, plan.preprocess_slots > 0 ? " with preprocessing" : "",
+            pipeline->name, pipeline->about, plan.preprocess_slots > 0 ? " with preprocessing" : "",
             config->max_points, (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
     }
     const int is_here = ndt_cuda_facts(&facts, config->device, &why) == NDT_OK;
     if (used < size && is_here)
-        used +=
-            (size_t)snprintf(text + used, size - used,
-                             "device %d: %s, compute %d.%d, %.0f MiB: all of it would hold %zu points fused, %zu "
-                             "staged, without a map\n",
-                             config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
-                             ndt_cuda_points_that_fit(&ndt_cuda_fused, (size_t)facts.bytes, 0),
-                             ndt_cuda_points_that_fit(&ndt_cuda_staged, (size_t)facts.bytes, 0));
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "device %d: %s, compute %d.%d, %.0f MiB: all of it would hold %zu points fused, %zu "
+            "staged, without a map\n",
+            config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
+            ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("fused", NULL), (size_t)facts.bytes, 0),
+            ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("staged", NULL), (size_t)facts.bytes, 0));
     if (used < size && is_here)
         used += print_shapes(&facts, text + used, size - used);
     if (used < size)

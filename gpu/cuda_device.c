@@ -1,9 +1,8 @@
 #include "cuda_device.h"
 
+#include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "cuda_call.h"
 
 enum { OLDEST_MAJOR = 7, OLDEST_MINOR = 5, PORTABLE_CLUSTER = 8, FIRST_WITH_LOOPS = 12040 };
 
@@ -14,8 +13,9 @@ static enum ndt_status lost(struct ndt_cuda_device *device, struct ndt_error *er
     return NDT_ERR_DEVICE;
 }
 
-enum ndt_status ndt_cuda_check(struct ndt_cuda_device *device, cudaError_t code, const char *what,
-                               struct ndt_error *err)
+/* Around every call: NDT_OK, or the device is lost from now on. */
+static enum ndt_status check(struct ndt_cuda_device *device, cudaError_t code, const char *what,
+                             struct ndt_error *err)
 {
     if (code == cudaSuccess)
         return NDT_OK;
@@ -25,13 +25,14 @@ enum ndt_status ndt_cuda_check(struct ndt_cuda_device *device, cudaError_t code,
     return lost(device, err);
 }
 
-/* Which device a thread talks to is a property of the thread, and the backend may be used by another one than
+/* First of all in every function that may fail: NDT_ERR_DEVICE once the device is lost.
+ * Which device a thread talks to is a property of the thread, and the backend may be used by another one than
  * opened it. */
-enum ndt_status ndt_cuda_enter(struct ndt_cuda_device *device, struct ndt_error *err)
+static enum ndt_status enter(struct ndt_cuda_device *device, struct ndt_error *err)
 {
     if (device->is_lost)
         return lost(device, err);
-    return ndt_cuda_check(device, cudaSetDevice(device->index), "cannot be used", err);
+    return check(device, cudaSetDevice(device->index), "cannot be used", err);
 }
 
 static enum ndt_status no_driver(struct ndt_error *err, cudaError_t code)
@@ -97,12 +98,44 @@ enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt
     return NDT_OK;
 }
 
+static enum ndt_status open_streams(struct ndt_cuda_device *device, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    for (int i = 0; status == NDT_OK && i < NDT_CUDA_STREAMS; i++)
+        status =
+            check(device, cudaStreamCreateWithFlags(&device->streams[i], cudaStreamNonBlocking), "stream", err);
+    for (int i = 0; status == NDT_OK && i < NDT_CUDA_MARKS; i++)
+        status = check(device, cudaEventCreateWithFlags(&device->marks[i], cudaEventDisableTiming), "event", err);
+    if (status == NDT_OK)
+        status = check(device, cudaEventCreate(&device->start), "event", err);
+    if (status == NDT_OK)
+        status = check(device, cudaEventCreate(&device->stop), "event", err);
+    return status;
+}
+
+static void destroy_event(struct CUevent_st *event)
+{
+    if (event)
+        (void)cudaEventDestroy(event);
+}
+
+static void close_streams(struct ndt_cuda_device *device)
+{
+    destroy_event(device->stop);
+    destroy_event(device->start);
+    for (int i = 0; i < NDT_CUDA_MARKS; i++)
+        destroy_event(device->marks[i]);
+    for (int i = 0; i < NDT_CUDA_STREAMS; i++)
+        if (device->streams[i])
+            (void)cudaStreamDestroy(device->streams[i]);
+}
+
 enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, struct ndt_error *err)
 {
     *device = (struct ndt_cuda_device){.index = index, .is_open = 1};
-    enum ndt_status status = ndt_cuda_check(device, cudaSetDevice(index), "cannot be used", err);
+    enum ndt_status status = check(device, cudaSetDevice(index), "cannot be used", err);
     if (status == NDT_OK)
-        status = ndt_cuda_streams_open(device, err);
+        status = open_streams(device, err);
     if (status != NDT_OK)
         ndt_cuda_device_close(device);
     return status;
@@ -114,7 +147,7 @@ void ndt_cuda_device_close(struct ndt_cuda_device *device)
     if (!device->is_open)
         return;
     (void)cudaSetDevice(device->index);
-    ndt_cuda_streams_close(device);
+    close_streams(device);
     if (device->is_lost) {
         (void)cudaDeviceReset();
         (void)cudaGetLastError();
@@ -122,16 +155,19 @@ void ndt_cuda_device_close(struct ndt_cuda_device *device)
     memset(device, 0, sizeof(*device));
 }
 
+/* ---- memory, copies and launches ---- */
+
 enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out, struct ndt_error *err)
 {
     size_t total;
     *out = 0;
-    enum ndt_status status = ndt_cuda_enter(device, err);
-    return status == NDT_OK ? ndt_cuda_check(device, cudaMemGetInfo(out, &total), "free memory", err) : status;
+    enum ndt_status status = enter(device, err);
+    return status == NDT_OK ? check(device, cudaMemGetInfo(out, &total), "free memory", err) : status;
 }
 
-enum ndt_status ndt_cuda_check_allocated(struct ndt_cuda_device *device, cudaError_t code, size_t bytes,
-                                         const char *what, struct ndt_error *err)
+/* Around calls that allocate `bytes` (0: the runtime knows how many): counted; NDT_ERR_MEMORY loses nothing. */
+static enum ndt_status check_allocated(struct ndt_cuda_device *device, cudaError_t code, size_t bytes,
+                                       const char *what, struct ndt_error *err)
 {
     if (code == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError(); /* would be reported again by the next launch */
@@ -140,7 +176,7 @@ enum ndt_status ndt_cuda_check_allocated(struct ndt_cuda_device *device, cudaErr
         return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no %zu bytes for %s", device->index, bytes, what);
     }
     device->counters.allocations += code == cudaSuccess;
-    return ndt_cuda_check(device, code, what, err);
+    return check(device, code, what, err);
 }
 
 enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, size_t bytes, const char *what,
@@ -148,8 +184,8 @@ enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, si
 {
     *out = NULL;
     bytes = bytes ? bytes : 1;
-    enum ndt_status status = ndt_cuda_enter(device, err);
-    return status == NDT_OK ? ndt_cuda_check_allocated(device, cudaMalloc(out, bytes), bytes, what, err) : status;
+    enum ndt_status status = enter(device, err);
+    return status == NDT_OK ? check_allocated(device, cudaMalloc(out, bytes), bytes, what, err) : status;
 }
 
 enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes, const char *what,
@@ -157,9 +193,8 @@ enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **
 {
     *out = NULL;
     bytes = bytes ? bytes : 1;
-    enum ndt_status status = ndt_cuda_enter(device, err);
-    return status == NDT_OK ? ndt_cuda_check_allocated(device, cudaMallocHost(out, bytes), bytes, what, err)
-                            : status;
+    enum ndt_status status = enter(device, err);
+    return status == NDT_OK ? check_allocated(device, cudaMallocHost(out, bytes), bytes, what, err) : status;
 }
 
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory)
@@ -183,35 +218,33 @@ enum ndt_status ndt_cuda_upload(struct ndt_cuda_device *device, void *to, const 
 enum ndt_status ndt_cuda_upload_on(struct ndt_cuda_device *device, enum ndt_cuda_stream stream, void *to,
                                    const void *from, size_t bytes, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_cuda_enter(device, err);
+    enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
     device->counters.h2d_bytes += bytes;
     device->counters.h2d_copies++;
-    return ndt_cuda_check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->streams[stream]),
-                          "upload", err);
+    return check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->streams[stream]),
+                 "upload", err);
 }
 
 enum ndt_status ndt_cuda_download(struct ndt_cuda_device *device, void *to, const void *from, size_t bytes,
                                   struct ndt_error *err)
 {
-    enum ndt_status status = ndt_cuda_enter(device, err);
+    enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
     device->counters.d2h_bytes += bytes;
     device->counters.d2h_copies++;
-    return ndt_cuda_check(device,
-                          cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->streams[NDT_CUDA_MAIN]),
-                          "download", err);
+    return check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->streams[NDT_CUDA_MAIN]),
+                 "download", err);
 }
 
 enum ndt_status ndt_cuda_clear(struct ndt_cuda_device *device, void *memory, size_t bytes, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_cuda_enter(device, err);
+    enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
-    return ndt_cuda_check(device, cudaMemsetAsync(memory, 0, bytes, device->streams[NDT_CUDA_MAIN]),
-                          "clearing memory", err);
+    return check(device, cudaMemsetAsync(memory, 0, bytes, device->streams[NDT_CUDA_MAIN]), "clearing memory", err);
 }
 
 enum ndt_status ndt_cuda_launch(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
@@ -224,7 +257,7 @@ enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void 
                                      unsigned threads, unsigned cluster, const struct ndt_gpu_job *job,
                                      struct ndt_error *err)
 {
-    enum ndt_status status = ndt_cuda_enter(device, err);
+    enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
     struct ndt_gpu_job copy = *job;
@@ -238,5 +271,187 @@ enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void 
                                        .attrs = &team,
                                        .numAttrs = cluster > 1}; /* older devices know no such attribute */
     device->counters.launches++;
-    return ndt_cuda_check(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
+    return check(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
+}
+
+/* ---- streams and marks ---- */
+
+enum ndt_status ndt_cuda_set_mark(struct ndt_cuda_device *device, int mark, enum ndt_cuda_stream stream,
+                                  struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    return check(device, cudaEventRecord(device->marks[mark], device->streams[stream]), "mark", err);
+}
+
+enum ndt_status ndt_cuda_follow_mark(struct ndt_cuda_device *device, enum ndt_cuda_stream stream, int mark,
+                                     struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    return check(device, cudaStreamWaitEvent(device->streams[stream], device->marks[mark], 0), "mark", err);
+}
+
+enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, int *out, struct ndt_error *err)
+{
+    *out = 0;
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    const cudaError_t code = cudaEventQuery(device->marks[mark]);
+    *out = code == cudaSuccess;
+    if (code != cudaErrorNotReady)
+        return check(device, code, "running", err);
+    (void)cudaGetLastError(); /* no failure, but kept as one: the next launch is not to find it */
+    return NDT_OK;
+}
+
+enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    device->counters.synchronisations++;
+    return check(device, cudaEventSynchronize(device->marks[mark]), "running", err);
+}
+
+enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    device->counters.synchronisations++;
+    return check(device, cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]), "running", err);
+}
+
+enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    return check(device, cudaEventRecord(device->start, device->streams[NDT_CUDA_MAIN]), "event", err);
+}
+
+enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    return check(device, cudaEventRecord(device->stop, device->streams[NDT_CUDA_MAIN]), "event", err);
+}
+
+enum ndt_status ndt_cuda_bill_kernels(struct ndt_cuda_device *device, struct ndt_error *err)
+{
+    float took_ms = 0;
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    status = check(device, cudaEventElapsedTime(&took_ms, device->start, device->stop), "event", err);
+    device->counters.kernel_us += (double)took_ms * 1e3;
+    return status;
+}
+
+/* ---- graphs ---- */
+
+/* Appends a node behind `*last` (NULL: it is the first) and moves that on. From CUDA 13 on edges carry data. */
+static cudaError_t append(cudaGraph_t graph, cudaGraphNode_t *last, struct cudaGraphNodeParams *params)
+{
+    cudaGraphNode_t node = NULL;
+    const size_t before = *last ? 1 : 0;
+#if CUDART_VERSION >= 13000
+    const cudaError_t code = cudaGraphAddNode(&node, graph, before ? last : NULL, NULL, before, params);
+#else
+    const cudaError_t code = cudaGraphAddNode(&node, graph, before ? last : NULL, before, params);
+#endif
+    *last = node;
+    return code;
+}
+
+/* What is launched; the job is copied into every node. */
+struct shape {
+    const void *kernel;
+    unsigned blocks, threads;
+    struct ndt_gpu_job job;
+};
+
+static cudaError_t append_kernel(cudaGraph_t graph, cudaGraphNode_t *last, struct shape *shape)
+{
+    void *arguments[] = {&shape->job};
+    struct cudaGraphNodeParams params = {.type = cudaGraphNodeTypeKernel};
+    params.kernel.func = (void *)shape->kernel;
+    params.kernel.gridDim = (dim3){shape->blocks, 1, 1};
+    params.kernel.blockDim = (dim3){shape->threads, 1, 1};
+    params.kernel.kernelParams = arguments;
+    return append(graph, last, &params);
+}
+
+static cudaError_t add_chain(cudaGraph_t graph, unsigned length, struct shape *shape)
+{
+    cudaGraphNode_t last = NULL;
+    cudaError_t code = cudaSuccess;
+    for (unsigned i = 0; code == cudaSuccess && i < length; i++)
+        code = append_kernel(graph, &last, shape);
+    return code;
+}
+
+static cudaError_t add_loop(cudaGraph_t graph, struct shape *shape)
+{
+    cudaGraphConditionalHandle handle;
+    cudaGraphNode_t outer = NULL, inner = NULL;
+    cudaError_t code = cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault);
+    if (code != cudaSuccess)
+        return code;
+    struct cudaGraphNodeParams params = {.type = cudaGraphNodeTypeConditional};
+    params.conditional.handle = handle;
+    params.conditional.type = cudaGraphCondTypeWhile;
+    params.conditional.size = 1;
+    code = append(graph, &outer, &params);
+    shape->job.loop = handle;
+    return code == cudaSuccess ? append_kernel(params.conditional.phGraph_out[0], &inner, shape) : code;
+}
+
+enum ndt_status ndt_cuda_graph_make(struct ndt_cuda_device *device, struct ndt_cuda_graph *out, const void *kernel,
+                                    unsigned blocks, unsigned threads, unsigned length,
+                                    const struct ndt_gpu_job *job, struct ndt_error *err)
+{
+    struct shape shape = {kernel, blocks, threads, *job};
+    cudaGraph_t graph = NULL;
+    out->exec = NULL;
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    cudaError_t code = cudaGraphCreate(&graph, 0);
+    if (code == cudaSuccess)
+        code = length > 0 ? add_chain(graph, length, &shape) : add_loop(graph, &shape);
+    if (code == cudaSuccess)
+        code = cudaGraphInstantiate(&out->exec, graph, 0);
+    if (code == cudaSuccess) /* now, and not as a part of the first launch */
+        code = cudaGraphUpload(out->exec, device->streams[NDT_CUDA_MAIN]);
+    if (graph)
+        (void)cudaGraphDestroy(graph);
+    status = check_allocated(device, code, 0, "a graph", err);
+    if (status != NDT_OK)
+        ndt_cuda_graph_free(device, out);
+    return status;
+}
+
+enum ndt_status ndt_cuda_graph_launch(struct ndt_cuda_device *device, const struct ndt_cuda_graph *graph,
+                                      struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    device->counters.launches++;
+    return check(device, cudaGraphLaunch(graph->exec, device->streams[NDT_CUDA_MAIN]), "launch of a graph", err);
+}
+
+void ndt_cuda_graph_free(struct ndt_cuda_device *device, struct ndt_cuda_graph *graph)
+{
+    if (graph->exec && device->is_open) {
+        (void)cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]); /* it may still be on its way */
+        (void)cudaGraphExecDestroy(graph->exec);
+    }
+    graph->exec = NULL;
 }

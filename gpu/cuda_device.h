@@ -1,5 +1,4 @@
-/* One CUDA device: the only header behind which the CUDA runtime is called (in cuda_device.c: the device, memory,
- * copies and launches; cuda_stream.c: streams, marks and waiting; cuda_graph.c), so that every copy, byte, launch,
+/* One CUDA device. cuda_device.c is the only file that calls the CUDA runtime, so that every copy, byte, launch,
  * synchronisation and allocation is counted, and every call checked.
  *
  * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or a search, and two beside
@@ -20,7 +19,7 @@ struct CUevent_st;
 struct CUgraphExec_st;
 
 enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_COPY, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
-enum { NDT_CUDA_MARKS = 8 }; /* the last ones are the map's: see cuda_map_upload.h */
+enum { NDT_CUDA_MARKS = 8 }; /* the last ones are the map's: see cuda_map.h */
 
 struct ndt_cuda_device {
     int index;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+/* ---- waiting ---- */
+
 void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device)
 {
     ndt_cuda_release(device, on_device->memory);
@@ -83,5 +85,126 @@ enum ndt_status ndt_cuda_map_load(struct ndt_cuda_map *on_device, struct ndt_cud
         status = ndt_cuda_wait(device, err); /* the caller may free the map once we are back */
     on_device->is_loaded = status == NDT_OK;
     on_device->id = map->id;
+    return status;
+}
+
+/* ---- beside the map in use ---- */
+
+void ndt_cuda_map_upload_cancel(struct ndt_cuda_map_upload *upload)
+{
+    ndt_map_release(upload->map);
+    upload->map = NULL;
+}
+
+void ndt_cuda_map_upload_free(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device)
+{
+    ndt_cuda_map_upload_cancel(upload);
+    ndt_cuda_map_free(&upload->target, device);
+}
+
+/* As large as what is in use, where that can be had: maps of that size go to and fro without another allocation. */
+static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
+                                 const struct ndt_cuda_map *on_device, const struct ndt_map *map,
+                                 struct ndt_error *err)
+{
+    const size_t bytes = upload->plan.bytes;
+    enum ndt_status status = NDT_ERR_LIMIT;
+    if (bytes > upload->target.capacity && bytes < on_device->capacity)
+        status = ndt_cuda_map_reserve(&upload->target, device, map, on_device->capacity, err);
+    if (status == NDT_ERR_LIMIT || status == NDT_ERR_MEMORY)
+        status = ndt_cuda_map_reserve(&upload->target, device, map, bytes, err);
+    return status;
+}
+
+/* What is still queued for another map goes to the same memory, but before: the stream keeps the order. */
+static enum ndt_status begin(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
+                             const struct ndt_cuda_map *on_device, struct ndt_map *map, struct ndt_error *err)
+{
+    ndt_cuda_map_upload_cancel(upload);
+    ndt_cuda_map_plan_make(&upload->plan, map);
+    enum ndt_status status = make_room(upload, device, on_device, map, err);
+    if (status != NDT_OK)
+        return status;
+    ndt_cuda_map_describe(&upload->target, map, &upload->plan);
+    upload->staged = 0;
+    upload->map = ndt_map_retain(map);
+    return NDT_OK;
+}
+
+/* Bytes first .. first + bytes - 1 of what will lie on the device. Gaps between arrays are left as they are. */
+static void pack(const struct ndt_cuda_map_upload *upload, size_t first, size_t bytes, char *out)
+{
+    const size_t end = first + bytes;
+    for (size_t i = 0; i < upload->map->level_count; i++)
+        for (int k = 0; k < NDT_CUDA_LEVEL_ARRAYS; k++) {
+            const struct ndt_cuda_array *array = &upload->plan.arrays[i][k];
+            const size_t array_end = array->offset + array->bytes;
+            const size_t from = array->offset > first ? array->offset : first;
+            const size_t to = array_end < end ? array_end : end;
+            if (from < to)
+                memcpy(out + (from - first), (const char *)array->data + (from - array->offset), to - from);
+        }
+}
+
+static enum ndt_status fill_next(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
+                                 struct ndt_error *err)
+{
+    const size_t left = upload->plan.bytes - upload->staged;
+    const size_t bytes = left < NDT_CUDA_STAGING_BYTES ? left : NDT_CUDA_STAGING_BYTES;
+    char *buffer = upload->pinned + (size_t)upload->next * NDT_CUDA_STAGING_BYTES;
+    pack(upload, upload->staged, bytes, buffer);
+    enum ndt_status status = ndt_cuda_upload_on(device, NDT_CUDA_MAP,
+                                                (char *)upload->target.memory + upload->staged, buffer, bytes, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_set_mark(device, NDT_CUDA_FIRST_MAP_MARK + (int)upload->next, NDT_CUDA_MAP, err);
+    upload->staged += bytes;
+    upload->last = upload->next;
+    upload->next = (upload->next + 1) % NDT_CUDA_STAGING;
+    return status;
+}
+
+/* Every buffer once at most, as far as they are free: they become so in their order. */
+static enum ndt_status fill_free(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
+                                 struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    int is_free = 1;
+    for (int i = 0; i < NDT_CUDA_STAGING && upload->staged < upload->plan.bytes; i++) {
+        status = ndt_cuda_mark_reached(device, NDT_CUDA_FIRST_MAP_MARK + (int)upload->next, &is_free, err);
+        if (status == NDT_OK && is_free)
+            status = fill_next(upload, device, err);
+        if (status != NDT_OK || !is_free)
+            break;
+    }
+    return status;
+}
+
+static void swap(struct ndt_cuda_map_upload *upload, struct ndt_cuda_map *on_device)
+{
+    const struct ndt_cuda_map before = *on_device;
+    *on_device = upload->target;
+    on_device->id = upload->map->id;
+    on_device->is_loaded = 1;
+    upload->target = before;
+    upload->target.is_loaded = 0;
+    ndt_cuda_map_upload_cancel(upload);
+}
+
+enum ndt_status ndt_cuda_map_upload_carry(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
+                                          struct ndt_cuda_map *on_device, struct ndt_map *map, int *is_there,
+                                          struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    *is_there = 0;
+    if (!upload->map || upload->map->id != map->id)
+        status = begin(upload, device, on_device, map, err);
+    if (status == NDT_OK)
+        status = fill_free(upload, device, err);
+    if (status == NDT_OK && upload->staged == upload->plan.bytes)
+        status = ndt_cuda_mark_reached(device, NDT_CUDA_FIRST_MAP_MARK + (int)upload->last, is_there, err);
+    if (status != NDT_OK)
+        ndt_cuda_map_upload_cancel(upload);
+    else if (*is_there)
+        swap(upload, on_device);
     return status;
 }

@@ -1,5 +1,5 @@
-/* The ways in which the CUDA backend evaluates: one row per pipeline in cuda_backend.c. They share the map, the
- * scan, the 24 bytes up and the sums down; a pipeline adds its own buffers and its kernels. */
+/* How the CUDA backend evaluates. All pipelines share the map, the scan, the 24 bytes up and the sums down; each
+ * adds buffers and kernels of its own. */
 #ifndef NDT_CUDA_PIPELINE_H
 #define NDT_CUDA_PIPELINE_H
 
@@ -28,11 +28,12 @@ struct ndt_cuda_pipeline {
     int has_intermediates; /* leaves them in its buffers, for ndt_cuda_dump */
 };
 
-extern const struct ndt_cuda_pipeline ndt_cuda_staged;
-extern const struct ndt_cuda_pipeline ndt_cuda_fused;
-/* resident: evaluates like `fused`, and has searches. One row per shape. */
-enum { NDT_CUDA_RESIDENT_PIPELINES = 5 };
-extern const struct ndt_cuda_pipeline ndt_cuda_resident_pipelines[NDT_CUDA_RESIDENT_PIPELINES];
+/* One row per name of ndt_cuda/pipelines.h, in the same order; the name of the last one is NULL. */
+extern const struct ndt_cuda_pipeline ndt_cuda_pipelines[];
+/* NULL, "" and "auto" are the first. NULL, and an error that lists the names, for a name that is not known. */
+const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct ndt_error *err);
+/* "block" for NDT_CUDA_BLOCK, and so on. */
+const char *ndt_cuda_shape_name(enum ndt_cuda_shape shape);
 
 /* Blocks for so many points. */
 static inline unsigned ndt_cuda_blocks(size_t points)

@@ -6,9 +6,9 @@
 #include "ndt/map.h"
 
 enum { NDT_CUDA_POOL = 2, NDT_CUDA_ALIGNMENT = 256 };
-/* Buffers for a map on its way up, and the size of each. */
+/* Staging buffers for the upload of a map, and the size of each. */
 enum { NDT_CUDA_STAGING = 4, NDT_CUDA_STAGING_BYTES = 512 << 10 };
-/* Searches of a launch, and rows of the trace of each. */
+/* Searches per launch, and rows of the trace of each. */
 enum { NDT_CUDA_ITEMS = 256, NDT_CUDA_TRACE = 48 };
 
 /* Bytes for struct ndt_gpu_preprocess in front of a raw scan. */
@@ -31,7 +31,7 @@ struct ndt_cuda_plan {
     size_t device_bytes;
     size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
     size_t pinned_staging;    /* NDT_CUDA_STAGING buffers in a row */
-    size_t pinned_preprocess; /* as `front` */
+    size_t pinned_preprocess; /* the same, pinned */
     size_t pinned_bytes;
 };
 

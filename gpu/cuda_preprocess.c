@@ -6,7 +6,7 @@
 
 static struct ndt_gpu_preprocess *header(const struct ndt_cuda_preprocess *preprocess)
 {
-    return (struct ndt_gpu_preprocess *)(void *)(preprocess->pinned + preprocess->plan->pinned_preprocess);
+    return (struct ndt_gpu_preprocess *)(void *)(preprocess->pinned + preprocess->layout->pinned_preprocess);
 }
 
 /* Before the pinned buffer is written again; searches wait anyway. */
@@ -26,26 +26,26 @@ static uint32_t slot_bits(size_t points)
     return bits;
 }
 
-/* Everything but the rules and the scan's own numbers, which change. */
+/* Everything but the plan and the sizes of the scan, which change. */
 static void place_memory(const struct ndt_cuda_preprocess *preprocess, struct ndt_gpu_preprocess *out)
 {
-    const struct ndt_cuda_plan *plan = preprocess->plan;
+    const struct ndt_cuda_plan *layout = preprocess->layout;
     char *const memory = preprocess->memory;
-    float *const raw = (float *)(void *)(memory + plan->preprocess + NDT_CUDA_PREPROCESS_HEAD);
-    float *const sampled = (float *)(void *)(memory + plan->sampled);
+    float *const raw = (float *)(void *)(memory + layout->preprocess + NDT_CUDA_PREPROCESS_HEAD);
+    float *const sampled = (float *)(void *)(memory + layout->sampled);
     for (size_t k = 0; k < 4; k++) {
         out->raw[k] = raw + k * out->blocks * NDT_GPU_BLOCK;
-        out->sampled[k] = sampled + k * plan->stride;
+        out->sampled[k] = sampled + k * layout->stride;
     }
-    out->keys = (unsigned long long *)(void *)(memory + plan->keys);
-    out->slots = (unsigned long long *)(void *)(memory + plan->slots);
-    out->cell_of = (uint32_t *)(void *)(memory + plan->cell_of);
-    out->sums = (unsigned long long *)(void *)(memory + plan->cell_sums);
-    out->sizes = (uint32_t *)(void *)(memory + plan->cell_sizes);
-    out->block_cells = (uint32_t *)(void *)(memory + plan->block_cells);
-    out->firsts = (uint32_t *)(void *)(memory + plan->firsts);
-    out->scan = (float *)(void *)(memory + plan->scan);
-    out->state = (struct ndt_gpu_preprocess_state *)(void *)(memory + plan->preprocess_state);
+    out->keys = (unsigned long long *)(void *)(memory + layout->keys);
+    out->slots = (unsigned long long *)(void *)(memory + layout->slots);
+    out->cell_of = (uint32_t *)(void *)(memory + layout->cell_of);
+    out->sums = (unsigned long long *)(void *)(memory + layout->cell_sums);
+    out->sizes = (uint32_t *)(void *)(memory + layout->cell_sizes);
+    out->block_cells = (uint32_t *)(void *)(memory + layout->block_cells);
+    out->firsts = (uint32_t *)(void *)(memory + layout->firsts);
+    out->scan = (float *)(void *)(memory + layout->scan);
+    out->state = (struct ndt_gpu_preprocess_state *)(void *)(memory + layout->preprocess_state);
 }
 
 /* Entries of the table count as empty when they are from other rounds; once in 2^32 that has to be made true. */
@@ -54,8 +54,8 @@ static enum ndt_status next_round(struct ndt_cuda_preprocess *preprocess, struct
     if (++preprocess->round != 0)
         return NDT_OK;
     preprocess->round = 1;
-    return ndt_cuda_clear(preprocess->device, preprocess->memory + preprocess->plan->slots,
-                          preprocess->plan->preprocess_slots * sizeof(uint64_t), err);
+    return ndt_cuda_clear(preprocess->device, preprocess->memory + preprocess->layout->slots,
+                          preprocess->layout->preprocess_slots * sizeof(uint64_t), err);
 }
 
 static void write_points(float *to, size_t column, const struct ndt_cloud *raw, size_t columns)
@@ -79,23 +79,23 @@ static enum ndt_status launch_all(struct ndt_cuda_preprocess *preprocess, unsign
 }
 
 enum ndt_status ndt_cuda_preprocess_load(struct ndt_cuda_preprocess *preprocess,
-                                         const struct ndt_preprocess_plan *rules, const struct ndt_cloud *raw,
+                                         const struct ndt_preprocess_plan *plan, const struct ndt_cloud *raw,
                                          struct ndt_error *err)
 {
-    const size_t columns = rules->deskew == NDT_DESKEW_TIME ? 4 : 3;
+    const size_t columns = plan->deskew == NDT_DESKEW_TIME ? 4 : 3;
     const unsigned blocks = raw->count > 0 ? ndt_cuda_blocks(raw->count) : 1;
     struct ndt_gpu_preprocess *head = header(preprocess);
     preprocess->has_sample = 0;
-    if (raw->count > preprocess->plan->max_points)
+    if (raw->count > preprocess->layout->max_points)
         return ndt_fail(err, NDT_ERR_LIMIT, "a raw scan of %zu points; the limit is backend.max_points, %zu",
-                        raw->count, preprocess->plan->max_points);
+                        raw->count, preprocess->layout->max_points);
     enum ndt_status status = wait_for_buffer(preprocess, err);
     if (status == NDT_OK)
         status = next_round(preprocess, err);
     if (status != NDT_OK)
         return status;
     memset(head, 0, sizeof(*head));
-    head->rules = *rules;
+    head->plan = *plan;
     head->count = (uint32_t)raw->count;
     head->blocks = blocks;
     head->round = preprocess->round;
@@ -103,9 +103,9 @@ enum ndt_status ndt_cuda_preprocess_load(struct ndt_cuda_preprocess *preprocess,
     place_memory(preprocess, head);
     const size_t column = (size_t)blocks * NDT_GPU_BLOCK;
     write_points((float *)(void *)((char *)head + NDT_CUDA_PREPROCESS_HEAD), column, raw, columns);
-    preprocess->most = rules->wanted > 0 && rules->wanted < raw->count ? rules->wanted : raw->count;
+    preprocess->most = plan->wanted > 0 && plan->wanted < raw->count ? plan->wanted : raw->count;
     preprocess->is_queued = 1;
-    status = ndt_cuda_upload(preprocess->device, preprocess->memory + preprocess->plan->preprocess, head,
+    status = ndt_cuda_upload(preprocess->device, preprocess->memory + preprocess->layout->preprocess, head,
                              NDT_CUDA_PREPROCESS_HEAD + columns * column * sizeof(float), err);
     if (status == NDT_OK)
         status = launch_all(preprocess, blocks, err);
@@ -114,7 +114,7 @@ enum ndt_status ndt_cuda_preprocess_load(struct ndt_cuda_preprocess *preprocess,
 }
 
 enum ndt_status ndt_cuda_preprocess_again(struct ndt_cuda_preprocess *preprocess,
-                                          const struct ndt_preprocess_plan *rules, struct ndt_error *err)
+                                          const struct ndt_preprocess_plan *plan, struct ndt_error *err)
 {
     struct ndt_gpu_preprocess *head = header(preprocess);
     if (!preprocess->has_sample)
@@ -122,10 +122,10 @@ enum ndt_status ndt_cuda_preprocess_again(struct ndt_cuda_preprocess *preprocess
     enum ndt_status status = wait_for_buffer(preprocess, err);
     if (status != NDT_OK)
         return status;
-    head->rules = *rules;
+    head->plan = *plan;
     preprocess->is_queued = 1;
-    status = ndt_cuda_upload(preprocess->device, preprocess->memory + preprocess->plan->preprocess, head,
-                             sizeof(head->rules), err);
+    status = ndt_cuda_upload(preprocess->device, preprocess->memory + preprocess->layout->preprocess, head,
+                             sizeof(head->plan), err);
     return status == NDT_OK ? ndt_cuda_launch(preprocess->device, ndt_kernel_preprocess_again(),
                                               preprocess->most > 0 ? ndt_cuda_blocks(preprocess->most) : 1,
                                               &preprocess->job, err)
@@ -135,18 +135,18 @@ enum ndt_status ndt_cuda_preprocess_again(struct ndt_cuda_preprocess *preprocess
 enum ndt_status ndt_cuda_preprocess_open(struct ndt_cuda_preprocess *preprocess, struct ndt_error *err)
 {
     const struct ndt_cloud nothing = {.count = 0};
-    const struct ndt_preprocess_plan rules = {.deskew = NDT_DESKEW_OFF};
+    const struct ndt_preprocess_plan plan = {.deskew = NDT_DESKEW_OFF};
     preprocess->job.preprocess =
-        (const struct ndt_gpu_preprocess *)(const void *)(preprocess->memory + preprocess->plan->preprocess);
-    enum ndt_status status = ndt_cuda_clear(preprocess->device, preprocess->memory + preprocess->plan->slots,
-                                            preprocess->plan->preprocess_slots * sizeof(uint64_t), err);
+        (const struct ndt_gpu_preprocess *)(const void *)(preprocess->memory + preprocess->layout->preprocess);
+    enum ndt_status status = ndt_cuda_clear(preprocess->device, preprocess->memory + preprocess->layout->slots,
+                                            preprocess->layout->preprocess_slots * sizeof(uint64_t), err);
     if (status == NDT_OK)
-        status = ndt_cuda_clear(preprocess->device, preprocess->memory + preprocess->plan->preprocess_state,
+        status = ndt_cuda_clear(preprocess->device, preprocess->memory + preprocess->layout->preprocess_state,
                                 sizeof(struct ndt_gpu_preprocess_state), err);
     if (status == NDT_OK)
-        status = ndt_cuda_preprocess_load(preprocess, &rules, &nothing, err);
+        status = ndt_cuda_preprocess_load(preprocess, &plan, &nothing, err);
     if (status == NDT_OK)
-        status = ndt_cuda_preprocess_again(preprocess, &rules, err);
+        status = ndt_cuda_preprocess_again(preprocess, &plan, err);
     preprocess->has_sample = 0;
     return status == NDT_OK ? wait_for_buffer(preprocess, err) : status;
 }

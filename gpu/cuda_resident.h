@@ -1,6 +1,6 @@
-/* The driver of the resident pipelines: whole searches on the device. One upload of all searches, one launch (of a
- * kernel or a graph), one download, one wait; a deadline bounds the evaluations of the launch by what one took
- * lately. */
+/* The host side of the resident pipelines: whole searches on the device. One upload of all searches, one launch (of
+ * a kernel or a graph), one download, one wait. A deadline limits the evaluations of a launch, by the time that one
+ * took recently. */
 #ifndef NDT_CUDA_RESIDENT_H
 #define NDT_CUDA_RESIDENT_H
 

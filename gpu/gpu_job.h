@@ -1,5 +1,6 @@
-/* What every kernel gets, by value, as its one argument: where the scan, the map level and the buffers lie on the
- * device, and the translation of the pose. Plain data for gcc and nvcc; all pointers are the device's. */
+/* struct ndt_gpu_job, the one argument of every kernel, passed by value: where the scan, the map level and the
+ * buffers lie on the device, and the translation of the pose. Plain data for gcc and nvcc; all pointers are device
+ * pointers. */
 #ifndef NDT_GPU_JOB_H
 #define NDT_GPU_JOB_H
 
@@ -45,18 +46,17 @@ struct ndt_gpu_level {
 
 /* resident */
 
-enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_LOOK_AROUND, NDT_GPU_FINISHED };
+enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_COVERAGE, NDT_GPU_FINISHED };
 
 /* What the blocks of an item do in a pass. */
 struct ndt_gpu_orders {
     double p[6];
     int32_t level, neighbours;
     int32_t stage; /* enum ndt_gpu_stage */
-    int32_t first; /* the points have to be turned yet */
+    int32_t first; /* 1: the points are still to be rotated by R0 */
 };
 
-/* One search. Before the first launch: newton begun, stage EVALUATE, the rest as it says; then it is the device's.
- */
+/* One search. The host sets it before the first launch (newton begun, stage EVALUATE); then the device owns it. */
 struct ndt_gpu_item {
     struct ndt_newton newton;
     struct ndt_gpu_orders orders;
@@ -93,7 +93,7 @@ struct ndt_gpu_batch {
     struct ndt_gpu_level levels[NDT_MAX_LEVELS];
 };
 
-/* front: preprocessing. What became of the scan, for searches that follow. */
+/* preprocessing: the resulting scan, for the searches that follow. */
 struct ndt_gpu_scan {
     uint32_t count, blocks; /* as in struct ndt_gpu_item */
     double second_m2[6];    /* see ndt_newton_set_rotation_scale */
@@ -106,9 +106,9 @@ struct ndt_gpu_preprocess_state {
     uint32_t ticket; /* blocks that are done; zero between launches */
 };
 
-/* What the front kernels work on; the host writes it with every scan, in front of the points. */
+/* Argument of the preprocessing kernels; the host writes it with every scan, in front of the points. */
 struct ndt_gpu_preprocess {
-    struct ndt_preprocess_plan rules;
+    struct ndt_preprocess_plan plan;
     uint32_t count, blocks;    /* of the raw scan */
     uint32_t round;            /* entries of the table from other rounds are empty */
     uint32_t slot_bits;        /* of the table, as it is used for this scan */

@@ -21,7 +21,7 @@ const void *ndt_kernel_fused(void);
 const void *ndt_kernel_resident_block(void);   /* one block per item */
 const void *ndt_kernel_resident_cluster(void); /* one cluster per item */
 const void *ndt_kernel_resident_pass(void);    /* one pass of all items, job.blocks blocks each */
-/* front: raw points -> scan 0, on job.front, in this order; see kernels_preprocess.cu. */
+/* preprocessing: raw points -> scan 0, on job.preprocess, in this order; see kernels_preprocess.cu. */
 const void *ndt_kernel_preprocess_place(void); /* one thread per raw point, as the next two */
 const void *ndt_kernel_preprocess_add(void);
 const void *ndt_kernel_preprocess_list(void);

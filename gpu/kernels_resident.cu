@@ -1,11 +1,12 @@
-/* resident: whole searches on the device, in three shapes that give the same bits, because points go to rows of
- * sums and rows are added in the same order in all of them (and in `fused`).
+/* resident: whole searches on the device, in several shapes that give the same bits: in all of them (and in
+ * `fused`) points are summed into the same rows, and rows are added in the same order.
  *
- *  - team: one block per search, or a cluster of blocks: a loop over passes, barriers between them, one launch.
+ *  - team: one block or one cluster of blocks per search. One launch loops over the passes, with barriers in
+ * between.
  *  - pass: one launch per pass over all searches, one block per NDT_GPU_BLOCK points; the last block of a search
- * makes the Newton step. A graph repeats it, as a loop on the device or a number of times in a row.
+ *    makes the Newton step. A graph repeats the launch, in a loop on the device or a fixed number of times.
  *
- * A pass is an evaluation, or at the end the look around for the coverage. */
+ * A pass is an evaluation or, after the last one, the computation of the coverage. */
 #include "cluster.cuh"
 #include "kernels.h"
 #include "solve_device.cuh"
@@ -13,7 +14,7 @@
 /* ---- team ---- */
 
 struct team_share {
-    struct pass_share pass;
+    struct pass_state pass;
     struct ndt_newton newton; /* the leader's */
     float rows[NDT_GPU_GROUPS][NDT_GPU_WARPS][NDT_GPU_ROW];
 };
@@ -24,7 +25,7 @@ struct team {
     unsigned rank, size; /* of this block among those of the item */
 };
 
-/* All threads of all blocks of the item; what they wrote before is seen by all after. */
+/* For all threads of all blocks of the item; what they wrote before it is visible to all after it. */
 static __device__ inline void team_barrier(const struct team &team)
 {
     if (team.size > 1)
@@ -36,21 +37,21 @@ static __device__ inline void team_barrier(const struct team &team)
 /* This block's rows of the pass: group by group, the blocks of the team in turn. */
 static __device__ inline void team_rows(const struct team &team, struct team_share *share)
 {
-    const bool looks = share->pass.orders.stage == NDT_GPU_LOOK_AROUND;
+    const bool is_coverage = share->pass.orders.stage == NDT_GPU_COVERAGE;
     const uint32_t stride = team.size * (uint32_t)NDT_GPU_GROUPS;
     for (uint32_t first = team.rank * (uint32_t)NDT_GPU_GROUPS; first < team.item->blocks; first += stride) {
         const uint32_t row = first + group_of_thread();
-        if (looks)
-            look_around_row(&share->pass, row);
+        if (is_coverage)
+            coverage_row(&share->pass, row);
         else
             evaluate_row(&share->pass, team.batch, team.item, row, share->rows[group_of_thread()]);
         __syncthreads(); /* the rows may be written again */
     }
-    if (looks && threadIdx.x == 0 && share->pass.seen != 0)
+    if (is_coverage && threadIdx.x == 0 && share->pass.seen != 0)
         (void)atomicOr(&team.item->seen, share->pass.seen);
 }
 
-/* The leader's part between two passes. */
+/* What the leader does between two passes. */
 static __device__ inline void team_step(const struct team &team, struct team_share *share, bool last)
 {
     if (share->pass.orders.stage == NDT_GPU_EVALUATE)
@@ -105,13 +106,13 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM) ndt_resident_cluster(
 /* ---- pass ---- */
 
 struct pass_block {
-    struct pass_share pass;
+    struct pass_state pass;
     struct ndt_newton newton; /* of the last block of an item */
     float rows[NDT_GPU_WARPS][NDT_GPU_ROW];
     uint32_t place;
 };
 
-/* Whether this block is the last of the item to come here; all its threads get the answer. */
+/* Whether this block is the last of the item to get here; the same answer for all its threads. */
 static __device__ inline bool is_last_of_item(struct ndt_gpu_item *item, struct pass_block *share)
 {
     __threadfence(); /* this block's row is seen by all before it is counted */
@@ -141,7 +142,8 @@ static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_
     copy_words(&item->newton, &share->newton, sizeof(share->newton));
 }
 
-/* The item is done with this pass; the last of all items ends the pass, and in the end the loop. One thread. */
+/* Counts an item that is done with this pass; the last of all items ends the pass, and finally the loop. One
+ * thread. */
 static __device__ inline void count_item(struct ndt_gpu_batch *batch, uint64_t loop, uint32_t active, bool finished)
 {
     struct ndt_gpu_control *control = &batch->control;
@@ -162,9 +164,9 @@ static __device__ inline void count_item(struct ndt_gpu_batch *batch, uint64_t l
         cudaGraphSetConditional(loop, 0);
 }
 
-/* Whatever happens, the loop has an end: a launch that makes more passes than were asked for (the look around after
- * the last one is one more). One without work has the limit 0. Only one block ends it: `active` may be zero here
- * because the others are done already. */
+/* Bounds the loop in any case: a launch ends after as many passes as were asked for (and one for the coverage). A
+ * launch without work has the limit 0. Only one block ends the loop: `active` may be zero here because the others
+ * are done already. */
 static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_t loop)
 {
     if (blockIdx.x != 0 || threadIdx.x != 0 || loop == 0)
@@ -197,8 +199,8 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_pass(co
     if (share.pass.orders.first && row == 0 && threadIdx.x == 0)
         item->clock_us = device_clock_us();
     prepare_pass(&share.pass, batch, item);
-    if (stage == NDT_GPU_LOOK_AROUND) {
-        look_around_row(&share.pass, row);
+    if (stage == NDT_GPU_COVERAGE) {
+        coverage_row(&share.pass, row);
         __syncthreads(); /* all have looked */
         if (threadIdx.x == 0 && share.pass.seen != 0)
             (void)atomicOr(&item->seen, share.pass.seen);

@@ -1,6 +1,6 @@
 /* staged: one kernel per step, with everything between them in buffers that can be looked at. */
 #include "kernels.h"
-#include "lookup.cuh"
+#include "eval_point.cuh"
 #include "reduce.cuh"
 
 extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_jacobian(const struct ndt_gpu_job job)

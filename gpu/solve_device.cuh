@@ -1,5 +1,5 @@
-/* What the resident kernels share: one pass of one search, point by point, and the step of Newton's method after
- * it. The code of Newton's method itself is that of the host, ndt/newton_steps.h. */
+/* What the resident kernels share: one pass over the points of one search, and the step of Newton's method after
+ * it. Newton's method itself is the host's code, ndt/newton_steps.h. */
 #ifndef NDT_SOLVE_DEVICE_CUH
 #define NDT_SOLVE_DEVICE_CUH
 
@@ -11,7 +11,7 @@
 #define NDT_INLINED static __device__ inline
 #include "ndt/newton_steps.h"
 
-/* Microseconds on a clock of the device; for the record only. */
+/* Microseconds on a clock of the device; for timing rows only. */
 static __device__ inline double device_clock_us()
 {
 #ifdef EMULATED_CUDA_RUNTIME_H
@@ -24,18 +24,19 @@ static __device__ inline double device_clock_us()
 }
 
 /* Shared by the threads of a block while they work on an item. */
-struct pass_share {
+struct pass_state {
     struct ndt_gpu_orders orders;
     struct ndt_gpu_job view; /* the item's, as the code of `fused` wants it */
     struct ndt_tables_f tables;
     float angles[6];
-    double R[9]; /* of the pose, for the look around */
+    double R[9]; /* of the pose, for the coverage */
     double sums[NDT_GPU_ROW];
     double parts[NDT_GPU_WARPS][NDT_GPU_ROW];
     uint32_t seen;
 };
 
-/* Every thread takes a part of the bytes; written by other blocks, so not from the L1 cache. */
+/* Copies by all threads of the block. The source was written by other blocks: volatile, so not from the L1 cache.
+ */
 static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
 {
     volatile uint32_t *words = (volatile uint32_t *)to;
@@ -44,8 +45,9 @@ static __device__ inline void copy_words(void *to, const void *from, unsigned by
         words[i] = source[i];
 }
 
-/* A pose is split into a whole cell and the rest, as the host does it for `fused`. One thread per axis. */
-NDT_APART void split_axis(struct pass_share *share, double leaf_m, int k)
+/* Splits a coordinate of the pose into a whole cell and the rest, as the host does for `fused`. One thread per
+ * axis. */
+NDT_APART void split_axis(struct pass_state *share, double leaf_m, int k)
 {
     const double at_m = share->orders.p[k], cell = floor(at_m / leaf_m);
     const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
@@ -70,8 +72,8 @@ NDT_APART void set_rotation(const double p[6], double R[9])
     R[8] = ca * cb;
 }
 
-/* The view of the item for this pass. share->orders is there; every thread of the block has to come. */
-static __device__ inline void prepare_pass(struct pass_share *share, const struct ndt_gpu_batch *batch,
+/* Sets up the view of the item for this pass; share->orders is set. To be called by every thread of the block. */
+static __device__ inline void prepare_pass(struct pass_state *share, const struct ndt_gpu_batch *batch,
                                            const struct ndt_gpu_item *item)
 {
     struct ndt_gpu_job *view = &share->view;
@@ -91,15 +93,15 @@ static __device__ inline void prepare_pass(struct pass_share *share, const struc
         view->sums = share->sums;
         share->seen = 0;
         make_tables(share->angles, &share->tables);
-        if (share->orders.stage == NDT_GPU_LOOK_AROUND)
+        if (share->orders.stage == NDT_GPU_COVERAGE)
             set_rotation(share->orders.p, share->R);
     }
     __syncthreads(); /* the view is complete */
 }
 
-/* Turns a point by R0 for all passes to come; rounded as on the host, so never contracted. */
-static __device__ inline void turn_point(const struct ndt_gpu_batch *batch, const struct ndt_gpu_item *item,
-                                         uint32_t i)
+/* Rotates a point by R0, once for all passes; rounded as on the host, so never contracted. */
+static __device__ inline void rotate_point(const struct ndt_gpu_batch *batch, const struct ndt_gpu_item *item,
+                                           uint32_t i)
 {
     const uint32_t column = item->blocks * (uint32_t)NDT_GPU_BLOCK;
     const float *from = batch->scan + item->scan_at + i;
@@ -112,7 +114,7 @@ static __device__ inline void turn_point(const struct ndt_gpu_batch *batch, cons
 }
 
 /* Row `row` of the item's sums, by one group. `rows` is the group's own. */
-static __device__ inline void evaluate_row(struct pass_share *share, const struct ndt_gpu_batch *batch,
+static __device__ inline void evaluate_row(struct pass_state *share, const struct ndt_gpu_batch *batch,
                                            const struct ndt_gpu_item *item, uint32_t row,
                                            float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
@@ -120,7 +122,7 @@ static __device__ inline void evaluate_row(struct pass_share *share, const struc
     const uint32_t i = row * (uint32_t)NDT_GPU_BLOCK + threadIdx.x % (unsigned)NDT_GPU_BLOCK;
     if (i < share->view.count) {
         if (share->orders.first)
-            turn_point(batch, item, i);
+            rotate_point(batch, item, i);
         eval_point(share->view, &share->tables, i, values);
     }
     store_row(share->view, row, values, rows);
@@ -138,7 +140,7 @@ static __device__ inline uint32_t sector_bit(float x, float y)
 }
 
 /* Whether point i has a voxel around it at the pose. */
-static __device__ inline bool meets_map(const struct pass_share *share, const float x[3])
+static __device__ inline bool meets_map(const struct pass_state *share, const float x[3])
 {
     const struct ndt_gpu_level &level = share->view.level;
     int32_t cell[3];
@@ -155,8 +157,8 @@ static __device__ inline bool meets_map(const struct pass_share *share, const fl
     return level.cells[brick * 512 + (size_t)inner].n7 > 0;
 }
 
-/* Part of the horizon that meets the map: the points of one row. */
-static __device__ inline void look_around_row(struct pass_share *share, uint32_t row)
+/* Adds the sectors of the horizon in which points of one row meet the map. */
+static __device__ inline void coverage_row(struct pass_state *share, uint32_t row)
 {
     const uint32_t i = row * (uint32_t)NDT_GPU_BLOCK + threadIdx.x % (unsigned)NDT_GPU_BLOCK;
     float x[3];
@@ -168,7 +170,7 @@ static __device__ inline void look_around_row(struct pass_share *share, uint32_t
         (void)atomicOr(&share->seen, bit);
 }
 
-/* Orders for the next pass, from what newton wants. One thread. */
+/* Sets the orders for the next pass from the state of newton. One thread. */
 static __device__ inline void give_orders(struct ndt_gpu_orders *orders, const struct ndt_newton *newton)
 {
     const double *at = newton->wants_eval ? newton->query_pose : newton->p;
@@ -179,10 +181,10 @@ static __device__ inline void give_orders(struct ndt_gpu_orders *orders, const s
     orders->first = 0;
     orders->stage = newton->wants_eval                 ? NDT_GPU_EVALUATE
                     : newton->stop == NDT_STOP_OFF_MAP ? NDT_GPU_FINISHED
-                                                       : NDT_GPU_LOOK_AROUND;
+                                                       : NDT_GPU_COVERAGE;
 }
 
-/* When the rows that this step closed were; the first of them gets the time since the row before. */
+/* Sets the times of the rows that this step closed; the first of them gets the time since the row before. */
 static __device__ inline void time_rows(const struct ndt_gpu_batch *batch, struct ndt_gpu_item *item,
                                         struct ndt_newton_row *rows, int32_t closed_before, int32_t closed)
 {
@@ -194,13 +196,13 @@ static __device__ inline void time_rows(const struct ndt_gpu_batch *batch, struc
     item->clock_us = now_us;
 }
 
-/* After a pass: newton takes the sums, or the look around is counted. One thread; `last`: no evaluation may follow.
- */
-NDT_APART void step(struct ndt_newton *newton, struct pass_share *share, struct ndt_gpu_batch *batch,
+/* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. `last`: no evaluation
+ * may follow. */
+NDT_APART void step(struct ndt_newton *newton, struct pass_state *share, struct ndt_gpu_batch *batch,
                     struct ndt_gpu_item *item, uint32_t seen, bool last)
 {
     struct ndt_newton_row *rows = batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity;
-    if (share->orders.stage == NDT_GPU_LOOK_AROUND) {
+    if (share->orders.stage == NDT_GPU_COVERAGE) {
         item->coverage = (double)__popc(seen) / 32;
         share->orders.stage = NDT_GPU_FINISHED;
         return;

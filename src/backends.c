@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ndt_cuda/pipelines.h"
 #ifdef NDT_HAVE_CUDA
 #include "ndt_cuda/cuda_backend.h"
 #endif
@@ -15,6 +16,9 @@ static const struct ndt_backend_ops *const backends[] = {
     &ndt_cuda_backend,
 #endif
 };
+#define LABEL(kernels, shape, name, about) {name, 0},
+const struct ndt_label ndt_pipeline_labels[] = {{"auto", 0}, NDT_CUDA_PIPELINES(LABEL){NULL, 0}};
+
 enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
 
 const struct ndt_backend_ops *ndt_backend_at(size_t i)

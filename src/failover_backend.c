@@ -1,4 +1,4 @@
-/* A backend that outlives its device: see ndt_backend_open_lasting. */
+/* A backend that outlives its device: see ndt_backend_open_failover. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct failover_backend {
     struct ndt_backend *inner;
     const struct ndt_backend_ops *first; /* what was asked for */
     struct ndt_backend_config config;
-    struct ndt_map *map; /* in use; one that is offered is offered again by whoever did, until it is taken */
+    struct ndt_map *map; /* in use; the caller of set_map_async repeats the call until its map is taken */
     struct ndt_cloud scan;
     int has_scan;
     int failures;
@@ -64,7 +64,7 @@ static void close_inner(struct failover_backend *failover)
     failover->inner = NULL;
 }
 
-/* Puts another backend in place, with map and scan. */
+/* Replaces the inner backend; map and scan are given to the new one. */
 static enum ndt_status replace(struct failover_backend *failover, const struct ndt_backend_ops *ops,
                                struct ndt_error *err)
 {
@@ -80,7 +80,7 @@ static enum ndt_status replace(struct failover_backend *failover, const struct n
     return status;
 }
 
-static void tell(struct failover_backend *failover, const char *what, const char *why)
+static void warn(struct failover_backend *failover, const char *what, const char *why)
 {
     snprintf(failover->history, sizeof(failover->history), "%s after: %.400s", what, why);
     fprintf(stderr, "ndtd: warning: backend %s: %s; %s\n", failover->first->name, why, what);
@@ -92,65 +92,54 @@ static enum ndt_status recover(struct failover_backend *failover, const struct n
 {
     struct ndt_error failure = *why;
     while (failover->failures++ < REOPENINGS) {
-        tell(failover, "opened again", failure.text);
+        warn(failover, "opened again", failure.text);
         enum ndt_status status = replace(failover, failover->first, &failure);
         if (status == NDT_OK)
             return status;
     }
-    tell(failover, "the CPU took over", failure.text);
+    warn(failover, "the CPU took over", failure.text);
     return replace(failover, &ndt_cpu_backend, err);
 }
 
-/* A call of the inner backend, repeated on another one when the device is lost. `call` names what to do. */
-struct call {
-    enum ndt_status (*act)(struct ndt_backend *inner, const struct call *call, struct ndt_error *err);
-    struct ndt_map *map;
-    int *taken;
-    const struct ndt_cloud *scan;
-    const struct ndt_eval_request *request;
-    struct ndt_eval *sums;
+/* A call of the inner backend. Every operation that may lose the device is written as
+ *     struct attempt call = {.failover = ..., .repeats = ...};
+ *     while (next(&call))
+ *         call.status = inner_of(...)->ops->OPERATION(..., &call.why);
+ *     return finish(&call, err);
+ * With `repeats` the call is made again on the backend that replaces a lost one. Without, because what it refers to
+ * (several scans, raw points) is not kept for another try, the caller is told to look at the limits again. */
+enum { MOST_ATTEMPTS = REOPENINGS + 2 };
+struct attempt {
+    struct failover_backend *failover;
+    int repeats, made;
+    enum ndt_status status;
+    struct ndt_error why;
 };
 
-static enum ndt_status perform(struct failover_backend *failover, const struct call *call, struct ndt_error *err)
+/* Whether the call is to be made now. Replaces the backend when the device is lost. */
+static int next(struct attempt *call)
 {
-    struct ndt_error why = {""};
-    enum ndt_status status = NDT_ERR_DEVICE;
-    for (int tries = 0; tries < REOPENINGS + 2; tries++) {
-        status = failover->inner ? call->act(failover->inner, call, &why) : NDT_ERR_DEVICE;
-        if (status != NDT_ERR_DEVICE)
-            break;
-        enum ndt_status recovered = recover(failover, &why, err);
-        if (recovered != NDT_OK)
-            return recovered;
+    struct failover_backend *failover = call->failover;
+    if (call->made > 0 && call->status != NDT_ERR_DEVICE)
+        return 0;
+    if (call->made > 0 || !failover->inner) {
+        struct ndt_error cause = call->why;
+        failover->has_scan &= call->repeats;
+        call->status = recover(failover, &cause, &call->why);
+        if (call->status == NDT_OK && !call->repeats)
+            call->status = ndt_fail(&call->why, NDT_ERR_UNSUPPORTED, "the device was lost: %.400s", cause.text);
+        if (call->status != NDT_OK)
+            return 0;
     }
-    if (status != NDT_OK && err)
-        *err = why;
-    return status;
+    call->status = NDT_ERR_DEVICE;
+    return call->made++ < MOST_ATTEMPTS;
 }
 
-static enum ndt_status act_set_map(struct ndt_backend *inner, const struct call *call, struct ndt_error *err)
+static enum ndt_status finish(const struct attempt *call, struct ndt_error *err)
 {
-    return inner->ops->set_map(inner, call->map, err);
-}
-
-/* The CPU, once it has taken over, takes a map at once. */
-static enum ndt_status act_set_map_async(struct ndt_backend *inner, const struct call *call, struct ndt_error *err)
-{
-    if (inner->ops->set_map_async)
-        return inner->ops->set_map_async(inner, call->map, call->taken, err);
-    enum ndt_status status = inner->ops->set_map(inner, call->map, err);
-    *call->taken = status == NDT_OK;
-    return status;
-}
-
-static enum ndt_status act_set_scan(struct ndt_backend *inner, const struct call *call, struct ndt_error *err)
-{
-    return inner->ops->set_scan(inner, call->scan, err);
-}
-
-static enum ndt_status act_eval(struct ndt_backend *inner, const struct call *call, struct ndt_error *err)
-{
-    return inner->ops->eval(inner, call->request, call->sums, err);
+    if (call->status != NDT_OK && err)
+        *err = call->why;
+    return call->status;
 }
 
 static void use_map(struct failover_backend *failover, struct ndt_map *map)
@@ -163,44 +152,54 @@ static void use_map(struct failover_backend *failover, struct ndt_map *map)
 static enum ndt_status failover_set_map(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err)
 {
     struct failover_backend *failover = (struct failover_backend *)backend;
-    const struct call call = {.act = act_set_map, .map = map};
-    enum ndt_status status = perform(failover, &call, err);
-    if (status == NDT_OK)
+    struct attempt call = {.failover = failover, .repeats = 1};
+    while (next(&call))
+        call.status = failover->inner->ops->set_map(failover->inner, map, &call.why);
+    if (call.status == NDT_OK)
         use_map(failover, map);
-    return status;
+    return finish(&call, err);
 }
 
+/* The CPU, once it has taken over, takes a map at once. */
 static enum ndt_status failover_set_map_async(struct ndt_backend *backend, struct ndt_map *map, int *taken,
                                               struct ndt_error *err)
 {
     struct failover_backend *failover = (struct failover_backend *)backend;
-    const struct call call = {.act = act_set_map_async, .map = map, .taken = taken};
-    *taken = 0;
-    enum ndt_status status = perform(failover, &call, err);
-    *taken = status == NDT_OK && *taken;
+    struct attempt call = {.failover = failover, .repeats = 1};
+    while (next(&call)) {
+        const struct ndt_backend_ops *ops = failover->inner->ops;
+        *taken = 1;
+        call.status = ops->set_map_async ? ops->set_map_async(failover->inner, map, taken, &call.why)
+                                         : ops->set_map(failover->inner, map, &call.why);
+    }
+    *taken = call.status == NDT_OK && *taken;
     if (*taken)
         use_map(failover, map);
-    return status;
+    return finish(&call, err);
 }
 
 static enum ndt_status failover_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
                                          struct ndt_error *err)
 {
     struct failover_backend *failover = (struct failover_backend *)backend;
-    const struct call call = {.act = act_set_scan, .scan = scan};
+    struct attempt call = {.failover = failover, .repeats = 1};
     failover->has_scan = 0;
-    enum ndt_status status = perform(failover, &call, err);
-    if (status == NDT_OK)
-        status = ndt_cloud_copy(&failover->scan, scan, err);
-    failover->has_scan = status == NDT_OK;
-    return status;
+    while (next(&call))
+        call.status = failover->inner->ops->set_scan(failover->inner, scan, &call.why);
+    if (call.status == NDT_OK)
+        call.status = ndt_cloud_copy(&failover->scan, scan, &call.why);
+    failover->has_scan = call.status == NDT_OK;
+    return finish(&call, err);
 }
 
 static enum ndt_status failover_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
                                      struct ndt_eval *out, struct ndt_error *err)
 {
-    const struct call call = {.act = act_eval, .request = request, .sums = out};
-    return perform((struct failover_backend *)backend, &call, err);
+    struct failover_backend *failover = (struct failover_backend *)backend;
+    struct attempt call = {.failover = failover, .repeats = 1};
+    while (next(&call))
+        call.status = failover->inner->ops->eval(failover->inner, request, out, &call.why);
+    return finish(&call, err);
 }
 
 static size_t failover_solve_limit(const struct ndt_backend *backend)
@@ -209,72 +208,65 @@ static size_t failover_solve_limit(const struct ndt_backend *backend)
     return inner && inner->ops->solve_limit ? inner->ops->solve_limit(inner) : 0;
 }
 
-/* Scans are not kept for another try: whoever asked for searches has them, and is told to ask again. */
-static enum ndt_status after_solve(struct failover_backend *failover, enum ndt_status status,
-                                   const struct ndt_error *why, struct ndt_error *err)
-{
-    if (status != NDT_ERR_DEVICE) {
-        if (status != NDT_OK && err)
-            *err = *why;
-        return status;
-    }
-    failover->has_scan = 0;
-    status = recover(failover, why, err);
-    return status == NDT_OK ? ndt_fail(err, NDT_ERR_UNSUPPORTED, "the device was lost: %.400s", why->text) : status;
-}
-
-static enum ndt_status failover_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
-                                          size_t count, struct ndt_error *err)
-{
-    struct failover_backend *failover = (struct failover_backend *)backend;
-    struct ndt_error why = {""};
-    failover->has_scan = 0;
-    enum ndt_status status = failover_solve_limit(backend) > 0
-                                 ? failover->inner->ops->set_scans(failover->inner, scans, count, &why)
-                                 : NDT_ERR_UNSUPPORTED;
-    return after_solve(failover, status, &why, err);
-}
-
-static enum ndt_status failover_solve(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
-                                      struct ndt_solve_item *items, size_t count, double until_us,
-                                      struct ndt_error *err)
-{
-    struct failover_backend *failover = (struct failover_backend *)backend;
-    struct ndt_error why = {""};
-    enum ndt_status status = failover_solve_limit(backend) > 0
-                                 ? failover->inner->ops->solve(failover->inner, rules, items, count, until_us, &why)
-                                 : NDT_ERR_UNSUPPORTED;
-    return after_solve(failover, status, &why, err);
-}
-
 static size_t failover_preprocess_limit(const struct ndt_backend *backend)
 {
     const struct ndt_backend *inner = ((const struct failover_backend *)backend)->inner;
     return inner && inner->ops->preprocess_limit ? inner->ops->preprocess_limit(inner) : 0;
 }
 
+/* A call that is not repeated; `limit` 0: the backend that is there now does not have it. */
+static struct attempt attempt_once(struct ndt_backend *backend, size_t limit, const char *what)
+{
+    struct attempt call = {.failover = (struct failover_backend *)backend};
+    if (limit == 0) {
+        call.made = 1;
+        call.status = ndt_fail(&call.why, NDT_ERR_UNSUPPORTED, "the backend has no %s", what);
+    }
+    return call;
+}
+
+static enum ndt_status failover_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
+                                          size_t count, struct ndt_error *err)
+{
+    struct attempt call = attempt_once(backend, failover_solve_limit(backend), "searches");
+    struct failover_backend *failover = call.failover;
+    failover->has_scan = 0;
+    while (next(&call))
+        call.status = failover->inner->ops->set_scans(failover->inner, scans, count, &call.why);
+    return finish(&call, err);
+}
+
+static enum ndt_status failover_solve(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
+                                      struct ndt_solve_item *items, size_t count, double until_us,
+                                      struct ndt_error *err)
+{
+    struct attempt call = attempt_once(backend, failover_solve_limit(backend), "searches");
+    struct failover_backend *failover = call.failover;
+    while (next(&call))
+        call.status = failover->inner->ops->solve(failover->inner, rules, items, count, until_us, &call.why);
+    return finish(&call, err);
+}
+
 static enum ndt_status failover_preprocess(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
                                            const struct ndt_cloud *raw, struct ndt_error *err)
 {
-    struct failover_backend *failover = (struct failover_backend *)backend;
-    struct ndt_error why = {"the backend has no preprocessing"};
+    struct attempt call = attempt_once(backend, failover_preprocess_limit(backend), "preprocessing");
+    struct failover_backend *failover = call.failover;
     failover->has_scan = 0;
-    enum ndt_status status = failover_preprocess_limit(backend) > 0
-                                 ? failover->inner->ops->preprocess(failover->inner, plan, raw, &why)
-                                 : NDT_ERR_UNSUPPORTED;
-    return after_solve(failover, status, &why, err);
+    while (next(&call))
+        call.status = failover->inner->ops->preprocess(failover->inner, plan, raw, &call.why);
+    return finish(&call, err);
 }
 
 static enum ndt_status failover_preprocess_again(struct ndt_backend *backend,
                                                  const struct ndt_preprocess_plan *plan, struct ndt_error *err)
 {
-    struct failover_backend *failover = (struct failover_backend *)backend;
-    struct ndt_error why = {"the backend has no preprocessing"};
+    struct attempt call = attempt_once(backend, failover_preprocess_limit(backend), "preprocessing");
+    struct failover_backend *failover = call.failover;
     failover->has_scan = 0;
-    enum ndt_status status = failover_preprocess_limit(backend) > 0
-                                 ? failover->inner->ops->preprocess_again(failover->inner, plan, &why)
-                                 : NDT_ERR_UNSUPPORTED;
-    return after_solve(failover, status, &why, err);
+    while (next(&call))
+        call.status = failover->inner->ops->preprocess_again(failover->inner, plan, &call.why);
+    return finish(&call, err);
 }
 
 static enum ndt_status failover_dump(struct ndt_backend *backend, const struct ndt_eval_request *request,
@@ -297,35 +289,49 @@ static void failover_close(struct ndt_backend *backend)
     free(failover);
 }
 
+/* What replaces the inner backend's operations; what is missing here is inherited from it (name, about, probe,
+ * open, pipelines, plan). check_device_loss fails when an operation is forgotten. `overheads` stays NULL: it would
+ * be measured on whatever backend is there now. */
+static const struct ndt_backend_ops failover_ops = {
+    .close = failover_close,
+    .set_map = failover_set_map,
+    .set_map_async = failover_set_map_async,
+    .set_scan = failover_set_scan,
+    .eval = failover_eval,
+    .counters = failover_counters,
+    .describe = failover_describe,
+    .dump = failover_dump,
+    .solve_limit = failover_solve_limit,
+    .set_scans = failover_set_scans,
+    .solve = failover_solve,
+    .preprocess_limit = failover_preprocess_limit,
+    .preprocess = failover_preprocess,
+    .preprocess_again = failover_preprocess_again,
+};
+
 static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backend_config *config,
                             struct ndt_error *err)
 {
     struct ndt_backend *inner = *backend;
+    const struct ndt_backend_ops *ops = inner->ops;
     struct failover_backend *failover = calloc(1, sizeof(*failover));
     *backend = NULL;
     if (!failover) {
-        inner->ops->close(inner);
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for backend %s", inner->ops->name);
+        ops->close(inner);
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for backend %s", ops->name);
     }
     failover->inner = inner;
-    failover->first = inner->ops;
+    failover->first = ops;
     failover->config = *config;
-    failover->ops = *inner->ops;
-    failover->ops.close = failover_close;
-    failover->ops.set_map = failover_set_map;
-    failover->ops.set_scan = failover_set_scan;
-    failover->ops.eval = failover_eval;
-    failover->ops.counters = failover_counters;
-    failover->ops.describe = failover_describe;
-    failover->ops.dump = failover_dump;
-    failover->ops.solve_limit = failover_solve_limit;
-    failover->ops.set_scans = failover_set_scans;
-    failover->ops.solve = failover_solve;
-    failover->ops.set_map_async = inner->ops->set_map_async ? failover_set_map_async : NULL;
-    failover->ops.preprocess_limit = failover_preprocess_limit;
-    failover->ops.preprocess = failover_preprocess;
-    failover->ops.preprocess_again = failover_preprocess_again;
-    failover->ops.overheads = NULL; /* would be measured on whatever is there now */
+    failover->ops = failover_ops;
+    failover->ops.name = ops->name;
+    failover->ops.about = ops->about;
+    failover->ops.probe = ops->probe;
+    failover->ops.open = ops->open;
+    failover->ops.pipelines = ops->pipelines;
+    failover->ops.plan = ops->plan;
+    if (!ops->set_map_async)
+        failover->ops.set_map_async = NULL;
     failover->base.ops = &failover->ops;
     ndt_cloud_init(&failover->scan);
     *backend = &failover->base;

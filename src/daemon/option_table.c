@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "backends.h"
 #include "ndt/names.h"
 
 /* Column "use". */
@@ -48,9 +49,6 @@ enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
 /* The value of an option of type NDTD_CHOICE is the name itself. */
 static const struct ndt_label isas[] = {{"auto", 0}, {"baseline", 0}, {"avx2", 0}, {"avx512", 0}, {"neon", 0},
                                         {NULL, 0}};
-static const struct ndt_label cuda_pipelines[] = {
-    {"auto", 0}, {"fused", 0}, {"staged", 0}, {"resident", 0}, {"resident-block", 0}, {"resident-cluster", 0},
-    {"resident-graph", 0}, {"resident-chain", 0}, {NULL, 0}};
 static const struct ndt_label device_preprocessing[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {NULL, 0}};
 static const struct ndt_label receivers[] = {{"sub", NDTD_SCANS_SUB}, {"pull", NDTD_SCANS_PULL}, {NULL, 0}};
 static const struct ndt_label modes[] = {{"0600", NDTD_MODE_0600}, {"0660", NDTD_MODE_0660}, {NULL, 0}};
@@ -73,7 +71,7 @@ const struct ndtd_option ndtd_option_table[] = {
     {LABELS(NDTD_CHOICE, "cpu.isa", compute.isa, TUNE, isas,
             "Instruction set; auto = environment variable NDT_CPU_ISA, else the best this CPU has")},
 
-    {LABELS(NDTD_CHOICE, "cuda.pipeline", compute.pipeline, TUNE, cuda_pipelines,
+    {LABELS(NDTD_CHOICE, "cuda.pipeline", compute.pipeline, TUNE, ndt_pipeline_labels,
             "Pipeline of the CUDA backend: fused = one kernel per evaluation, staged = one kernel per step for "
             "inspection, resident = whole alignments on the device, in the form that fits (-block, -cluster, -graph, "
             "-chain select one); auto = fused")},

@@ -7,7 +7,7 @@
 
 #include "align_state.h"
 #include "backends.h"
-#include "solve_host.h"
+#include "solve_cases.h"
 #include "street_world.h"
 
 enum { SCAN_POINTS = 700, EVALUATIONS = 5, SUM_BYTES = 31 * 8, ANGLE_BYTES = 24 };
@@ -97,7 +97,7 @@ static int check_warm(struct ndt_backend *backend, const struct inputs *in, cons
 
 /* ---- searches ---- */
 
-enum { FEW_POINTS = 500, BATCH = 8, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
+enum { FEW_POINTS = 500, BATCH = 3, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
 
 /* Launches of a search or a batch; each has one copy up, one down and one wait. 0: as many as its iterations need.
  */

@@ -214,8 +214,6 @@ static int run_plan(struct run *run, struct kernel_plan *plan)
     if (!load(run, plan) || !eval_guarded(run, plan, &sums) || !sums_close(run, plan, &sums) ||
         !sums_repeat(run, plan, &sums))
         return 0;
-    if (guard_hash_map(run->inputs.map) != run->map_hash)
-        return fail(run, plan, "the map was changed");
     plan->passed++;
     return 1;
 }
@@ -308,6 +306,12 @@ static int run_case(const struct options *options, const struct kernel_case *ite
             good &= run_plan(&run, plan);
         if (before != &ndt_cpu_backend && run.first_ops == &ndt_cpu_backend) /* once: the others must equal it */
             hashes->sums = guard_hash(hashes->sums, &run.first, sizeof(run.first));
+    }
+    if (guard_hash_map(run.inputs.map) !=
+        run.map_hash) { /* not after every plan: it takes longer than most of them */
+        printf("FAIL %s: one of the plans changed the map; choose them by --backend, --isa and --pipeline\n",
+               item->name);
+        good = 0;
     }
     kernel_inputs_free(&run.inputs);
     return good;

@@ -30,7 +30,7 @@ static void must(enum ndt_status status)
 {
     if (status == NDT_OK)
         return;
-    fprintf(stderr, "check_front: %s\n", err.text);
+    fprintf(stderr, "check_preprocess: %s\n", err.text);
     exit(1);
 }
 
@@ -99,9 +99,12 @@ static void fill_limits(size_t count)
 
 static void complain(const char *what, size_t number, double ours, double theirs)
 {
-    if (different++ < 10)
-        printf("FAIL %zu raw points, deskew %d, voxel %g, sample %u: %s %zu is %.9g, on the CPU %.9g\n", raw.count,
-               (int)params.deskew, params.voxel_m, params.sample_count, what, number, ours, theirs);
+    printf("FAIL %zu raw points, deskew %d, voxel %g, sample %u: %s %zu is %.9g, on the CPU %.9g\n", raw.count,
+           (int)params.deskew, params.voxel_m, params.sample_count, what, number, ours, theirs);
+    if (++different == 10) {
+        printf("FAIL the rest is left out after %d differences\n", different);
+        exit(1);
+    }
 }
 
 /* Columns of the scan on the device, whole blocks each. */
@@ -332,19 +335,20 @@ static void check_backend(void)
 static int open_all(void)
 {
     void *memory, *pinned, *back;
-    const struct ndt_cuda_pipeline *pipeline = &ndt_cuda_resident_pipelines[0];
+    const struct ndt_cuda_pipeline *pipeline = ndt_cuda_pipeline_find("resident", NULL);
     struct ndt_cuda_facts facts;
     if (ndt_cuda_facts(&facts, 0, &err) != NDT_OK)
         return 0;
     must(ndt_cuda_device_open(&device, 0, &err));
     ndt_cuda_plan_make(&plan, pipeline, MOST, 1);
-    must(ndt_cuda_allocate(&device, &memory, plan.device_bytes, "check_front", &err));
-    must(ndt_cuda_allocate_pinned(&device, &pinned, plan.pinned_bytes, "check_front", &err));
-    must(ndt_cuda_allocate_pinned(&device, &back, sizeof(*state) + 3 * plan.stride * sizeof(float), "check_front",
-                                  &err));
+    must(ndt_cuda_allocate(&device, &memory, plan.device_bytes, "check_preprocess", &err));
+    must(ndt_cuda_allocate_pinned(&device, &pinned, plan.pinned_bytes, "check_preprocess", &err));
+    must(ndt_cuda_allocate_pinned(&device, &back, sizeof(*state) + 3 * plan.stride * sizeof(float),
+                                  "check_preprocess", &err));
     state = back;
     scan = (float *)(void *)(state + 1);
-    preprocess = (struct ndt_cuda_preprocess){.device = &device, .plan = &plan, .memory = memory, .pinned = pinned};
+    preprocess =
+        (struct ndt_cuda_preprocess){.device = &device, .layout = &plan, .memory = memory, .pinned = pinned};
     must(ndt_cuda_preprocess_open(&preprocess, &err));
     printf("%s\n", facts.name);
     return 1;

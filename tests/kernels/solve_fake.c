@@ -1,10 +1,10 @@
-#include "solve_fake.h"
+#include "solver_device.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "solve_host.h"
+#include "solve_cases.h"
 
 enum { LIMIT = 256, SCANS = 256, BLOCK = 128 };
 

@@ -1,8 +1,229 @@
 #include "solver_device.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- comparison ---- */
+
+static const double POSE_M = 5e-6, POSE_RAD = 5e-7, SUM_PART = 1e-5;
+/* Sums in float against double: most that a point, matched by the one and not by the other, changes, and rounding.
+ */
+static const double FLOAT_PART = 2e-3, FLOAT_POINTS = 1.0;
+
+#define SAY(...) (snprintf(out->text, sizeof(out->text), __VA_ARGS__), 0)
+
+static int same_counts(const struct ndt_newton *is, const struct ndt_newton *wanted, struct solve_difference *out)
+{
+    const struct {
+        const char *name;
+        int32_t is, wanted;
+    } counts[] = {
+        {"stop", is->stop, wanted->stop},
+        {"evaluations", is->evaluations, wanted->evaluations},
+        {"row_count", is->row_count, wanted->row_count},
+        {"rows_closed", is->rows_closed, wanted->rows_closed},
+        {"oscillation", is->oscillation, wanted->oscillation},
+        {"weak.count", is->weak.count, wanted->weak.count},
+        {"wants_eval", is->wants_eval, wanted->wants_eval},
+        {"level", is->level, wanted->level},
+        {"neighbours", is->neighbours, wanted->neighbours},
+    };
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (counts[i].is != counts[i].wanted)
+            return SAY("%s is %d, expected %d", counts[i].name, counts[i].is, counts[i].wanted);
+    return 1;
+}
+
+static int same_numbers(const char *name, const double *is, const double *wanted, int count,
+                        struct solve_difference *out)
+{
+    for (int i = 0; i < count; i++)
+        if (memcmp(&is[i], &wanted[i], sizeof(double)) != 0)
+            return SAY("%s[%d] is %.17g, expected %.17g", name, i, is[i], wanted[i]);
+    return 1;
+}
+
+static int prefix(int good, struct solve_difference *out, int row)
+{
+    char text[sizeof(out->text)];
+    if (good)
+        return 1;
+    memcpy(text, out->text, sizeof(text));
+    return SAY("row %d: %.200s", row, text);
+}
+
+static int kept_rows(const struct solve_result *is, int rows)
+{
+    return is->newton.row_count < rows ? is->newton.row_count : rows;
+}
+
+static int same_row_counts(const struct ndt_newton_row *is, const struct ndt_newton_row *wanted,
+                           struct solve_difference *out)
+{
+    if (is->level != wanted->level || is->neighbours != wanted->neighbours)
+        return SAY("level %d with neighbours %d, expected %d with %d", is->level, is->neighbours, wanted->level,
+                   wanted->neighbours);
+    if (is->evaluations != wanted->evaluations)
+        return SAY("evaluations is %d, expected %d", is->evaluations, wanted->evaluations);
+    return isfinite(is->took_us) && is->took_us >= 0 ? 1 : SAY("it took %g us", is->took_us);
+}
+
+static int same_row(const struct ndt_newton_row *is, const struct ndt_newton_row *wanted,
+                    struct solve_difference *out)
+{
+    return same_row_counts(is, wanted, out) && same_numbers("p", is->p, wanted->p, 6, out) &&
+           same_numbers("eval", &is->eval.score, &wanted->eval.score, 31, out) &&
+           same_numbers("step", is->step, wanted->step, 6, out);
+}
+
+int solve_same_bits(const struct solve_result *is, const struct solve_result *wanted, int rows,
+                    struct solve_difference *out)
+{
+    const struct ndt_newton *n = &is->newton, *w = &wanted->newton;
+    out->text[0] = '\0';
+    if (!same_counts(n, w, out))
+        return 0;
+    for (int i = 0; i < kept_rows(is, rows); i++)
+        if (!prefix(same_row(&is->rows[i], &wanted->rows[i], out), out, i))
+            return 0;
+    return same_numbers("p", n->p, w->p, 6, out) && same_numbers("eval", &n->eval.score, &w->eval.score, 31, out) &&
+           same_numbers("weak axes", n->weak.axes[0], w->weak.axes[0], 6 * w->weak.count, out) &&
+           same_numbers("coverage", &is->coverage, &wanted->coverage, 1, out);
+}
+
+static int close6(const char *name, const double is[6], const double wanted[6], struct solve_difference *out)
+{
+    for (int i = 0; i < 6; i++)
+        if (!(fabs(is[i] - wanted[i]) <= (i < 3 ? POSE_M : POSE_RAD)))
+            return SAY("%s[%d] is %.12g, expected %.12g", name, i, is[i], wanted[i]);
+    return 1;
+}
+
+static int close_one(const char *name, double is, double wanted, double limit, struct solve_difference *out)
+{
+    return fabs(is - wanted) <= limit || (isnan(is) && isnan(wanted))
+               ? 1
+               : SAY("%s is %.12g, expected %.12g, allowed %.3g", name, is, wanted, limit);
+}
+
+/* |H| times the tolerance of the pose, and a part of the score per unit of p: 30 m of lever. */
+static void gradient_limits(const struct ndt_eval *at, double limit[6])
+{
+    for (int i = 0; i < 6; i++)
+        limit[i] = SUM_PART * fabs(at->score) * (i < 3 ? 1 : 30) + 1e-9;
+    for (int i = 0, k = 0; i < 6; i++)
+        for (int j = i; j < 6; j++, k++) {
+            limit[i] += fabs(at->hessian[k]) * (j < 3 ? POSE_M : POSE_RAD);
+            if (j > i)
+                limit[j] += fabs(at->hessian[k]) * (i < 3 ? POSE_M : POSE_RAD);
+        }
+}
+
+static int close_sums(const struct ndt_eval *is, const struct ndt_eval *wanted, struct solve_difference *out)
+{
+    double limit[6], shift = SUM_PART * fabs(wanted->score) + 1e-9;
+    gradient_limits(wanted, limit);
+    for (int i = 0; i < 6; i++)
+        shift += fabs(wanted->gradient[i]) * (i < 3 ? POSE_M : POSE_RAD);
+    if (!close_one("score", is->score, wanted->score, shift, out) ||
+        !close_one("nearest_score", is->nearest_score, wanted->nearest_score, shift, out) ||
+        !close_one("matched", is->matched, wanted->matched, 0, out) ||
+        !close_one("pairs", is->pairs, wanted->pairs, 0, out))
+        return 0;
+    for (int i = 0; i < 6; i++)
+        if (!close_one("gradient", is->gradient[i], wanted->gradient[i], limit[i], out))
+            return 0;
+    return 1;
+}
+
+static int close_row(const struct ndt_newton_row *is, const struct ndt_newton_row *wanted,
+                     struct solve_difference *out)
+{
+    if (!same_row_counts(is, wanted, out) || !close6("p", is->p, wanted->p, out) ||
+        !close6("step", is->step, wanted->step, out))
+        return 0;
+    if (memcmp(is->p, wanted->p, sizeof(is->p)) == 0 && is->eval.score != wanted->eval.score)
+        return SAY("at the same pose score is %.17g, expected %.17g", is->eval.score, wanted->eval.score);
+    return close_sums(&is->eval, &wanted->eval, out);
+}
+
+static int close_axes(const struct ndt_newton_weak *is, const struct ndt_newton_weak *wanted,
+                      struct solve_difference *out)
+{
+    for (int k = 0; k < wanted->count; k++)
+        for (int i = 0; i < 6; i++)
+            if (!(fabs(is->axes[k][i] - wanted->axes[k][i]) < 1e-4))
+                return SAY("weak axis %d is off by %.3g", k, is->axes[k][i] - wanted->axes[k][i]);
+    return 1;
+}
+
+int solve_close(const struct solve_result *is, const struct solve_result *wanted, int rows,
+                struct solve_difference *out)
+{
+    const struct ndt_newton *n = &is->newton, *w = &wanted->newton;
+    out->text[0] = '\0';
+    if (!same_counts(n, w, out))
+        return 0;
+    for (int i = 0; i < kept_rows(is, rows); i++)
+        if (!prefix(close_row(&is->rows[i], &wanted->rows[i], out), out, i))
+            return 0;
+    return close6("p", n->p, w->p, out) && close_sums(&n->eval, &w->eval, out) &&
+           close_axes(&n->weak, &w->weak, out) && close_one("coverage", is->coverage, wanted->coverage, 0, out);
+}
+
+int solve_sums_close(const struct ndt_eval *is, const struct ndt_eval *wanted, struct solve_difference *out)
+{
+    const double limit = FLOAT_PART * fabs(wanted->score) + FLOAT_POINTS;
+    double diagonal = 0;
+    out->text[0] = '\0';
+    if (!close_one("score", is->score, wanted->score, limit, out) ||
+        !close_one("nearest_score", is->nearest_score, wanted->nearest_score, limit, out) ||
+        !close_one("matched", is->matched, wanted->matched, FLOAT_PART * wanted->matched + FLOAT_POINTS, out) ||
+        !close_one("pairs", is->pairs, wanted->pairs, FLOAT_PART * wanted->pairs + FLOAT_POINTS, out))
+        return 0;
+    for (int i = 0, k = 0; i < 6; k += 6 - i, i++) {
+        diagonal = fabs(wanted->hessian[k]);
+        const double size = sqrt(diagonal * (fabs(wanted->score) + 1));
+        if (!close_one("gradient", is->gradient[i], wanted->gradient[i], 0.02 * size + 0.05 * fabs(limit), out))
+            return 0;
+    }
+    return 1;
+}
+
+static int finite6(const char *name, const double v[6], struct solve_difference *out)
+{
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(v[i]))
+            return SAY("%s[%d] is %g", name, i, v[i]);
+    return 1;
+}
+
+int solve_is_sound(const struct solve_result *is, const struct ndt_newton *start, int rows,
+                   struct solve_difference *out)
+{
+    const struct ndt_newton *n = &is->newton;
+    const size_t given = offsetof(struct ndt_newton, wants_eval);
+    out->text[0] = '\0';
+    if (memcmp(n, start, given) != 0)
+        return SAY("guess, R0 or levers came back changed");
+    if (n->wants_eval != 0)
+        return SAY("it is not done: wants_eval is %d", n->wants_eval);
+    if (n->stop < NDT_STOP_CONVERGED || n->stop > NDT_STOP_OFF_MAP)
+        return SAY("stop is %d", n->stop);
+    if (n->rows_closed != n->row_count || n->row_count < 0 || n->evaluations < n->row_count)
+        return SAY("%d rows, %d closed, %d evaluations", n->row_count, n->rows_closed, n->evaluations);
+    if (!(is->coverage >= 0 && is->coverage <= 1))
+        return SAY("coverage is %g", is->coverage);
+    for (int i = 0; i < kept_rows(is, rows); i++)
+        if (!prefix(finite6("p", is->rows[i].p, out), out, i))
+            return 0;
+    return finite6("p", n->p, out);
+}
+
+/* ---- the device ---- */
 
 enum { GUARD = 0xa5 };
 

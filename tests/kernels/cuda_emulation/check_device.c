@@ -7,19 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check_harness.h"
 #include "cuda_device.h"
 #include "cuda_runtime_api.h"
 #include "device_kernels.h"
-#include "emulated_chance.h"
+#include "emulated_device.h"
 
 enum { NUMBERS = 16 * 1024, COPIED = 64, SEEDS = 40 };
 
-static int failures;
-
 static void expect(int good, const char *what)
 {
-    printf("%s %s\n", good ? "ok  " : "FAIL", what);
-    failures += !good;
+    check_expect(good, what, "");
 }
 
 /* A device with some memory on it. Every call of `device` has to succeed unless a test says otherwise. */
@@ -67,8 +65,7 @@ static void close_bench(struct bench *b, const char *what)
     ndt_cuda_release_pinned(&b->device, b->pinned);
     ndt_cuda_device_close(&b->device);
     if (b->first_status != NDT_OK)
-        printf("FAIL %s: %s\n", what, b->err.text);
-    failures += b->first_status != NDT_OK;
+        check_expect(0, what, b->err.text);
 }
 
 static void download(struct bench *b, size_t count)
@@ -444,24 +441,41 @@ static void check_stops(void (*fault)(void), const char *message)
            message);
 }
 
-int main(void)
+static void check_parts_candidates(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a fault of the emulation ends the program */
-    check_chain();
-    check_loop();
-    check_clusters();
-    check_together();
-    check_order();
-    check_reuse();
-    check_late();
-    check_marks();
-    check_mark_again();
-    check_clock();
-    check_facts();
-    check_shapes();
-    check_failure();
     check_stops(parts_candidates, "some threads wait for the block, others for the cluster");
+}
+
+static void check_steers_twice(void)
+{
     check_stops(steers_twice, "two threads set the condition of a loop in one round");
+}
+
+static void check_goes_on(void)
+{
     check_stops(goes_on, "a loop in a graph that nobody ends");
-    return failures ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct check_case cases[] = {
+        {.name = "chain", .run = check_chain},
+        {.name = "loop", .run = check_loop},
+        {.name = "clusters", .run = check_clusters},
+        {.name = "together", .run = check_together},
+        {.name = "order", .run = check_order},
+        {.name = "reuse", .run = check_reuse},
+        {.name = "late", .run = check_late},
+        {.name = "marks", .run = check_marks},
+        {.name = "mark_again", .run = check_mark_again},
+        {.name = "clock", .run = check_clock},
+        {.name = "facts", .run = check_facts},
+        {.name = "shapes", .run = check_shapes},
+        {.name = "failure", .run = check_failure},
+        {.name = "parts_candidates", .run = check_parts_candidates},
+        {.name = "steers_twice", .run = check_steers_twice},
+        {.name = "goes_on", .run = check_goes_on},
+        {.name = NULL},
+    };
+    return check_main(argc, argv, cases);
 }

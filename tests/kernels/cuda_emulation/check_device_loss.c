@@ -4,25 +4,18 @@
 #include <string.h>
 
 #include "backends.h"
+#include "check_harness.h"
 #include "cuda_runtime_api.h"
 #include "street_world.h"
 
 static const char *const NAME = "cuda-emulated";
-static int failures;
-
-static void expect(int good, const char *what, const char *text)
-{
-    printf("%s %s%s%s\n", good ? "ok  " : "FAIL", what, *text ? ": " : "", text);
-    failures += !good;
-}
-
-struct inputs {
+static struct {
     struct ndt_map *map;
     struct ndt_cloud scan;
     struct ndt_eval_request request;
-};
+} in;
 
-static int make_inputs(struct inputs *in)
+static int make_inputs(void)
 {
     static const double zero[3];
     const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
@@ -32,14 +25,14 @@ static int make_inputs(struct inputs *in)
     ndt_map_config_default(&config);
     ndt_cloud_init(&cloud);
     const int good = world_map(&cloud, &world, 20000, zero, NULL) == NDT_OK &&
-                     ndt_map_from_cloud(&in->map, &config, &cloud, NULL) == NDT_OK &&
-                     world_scan(&in->scan, &world, 1, 300, &pose, 20.0, NULL) == NDT_OK;
+                     ndt_map_from_cloud(&in.map, &config, &cloud, NULL) == NDT_OK &&
+                     world_scan(&in.scan, &world, 1, 300, &pose, 20.0, NULL) == NDT_OK;
     ndt_cloud_free(&cloud);
-    in->request = (struct ndt_eval_request){.level = 1, .neighbours = NDT_DIRECT7, .p = {20, 0.4, 2.1, 0, 0, 0}};
+    in.request = (struct ndt_eval_request){.level = 1, .neighbours = NDT_DIRECT7, .p = {20, 0.4, 2.1, 0, 0, 0}};
     return good;
 }
 
-static struct ndt_backend *open_failover(const struct inputs *in)
+static struct ndt_backend *open_failover(void)
 {
     struct ndt_backend_config config;
     struct ndt_backend *backend = NULL;
@@ -47,60 +40,100 @@ static struct ndt_backend *open_failover(const struct inputs *in)
     ndt_backend_config_default(&config);
     enum ndt_status status = ndt_backend_open_failover(&backend, NAME, &config, &err);
     if (status == NDT_OK)
-        status = backend->ops->set_map(backend, in->map, &err);
+        status = backend->ops->set_map(backend, in.map, &err);
     if (status == NDT_OK)
-        status = backend->ops->set_scan(backend, &in->scan, &err);
-    expect(status == NDT_OK, "the backend opens", err.text);
+        status = backend->ops->set_scan(backend, &in.scan, &err);
+    check_expect(status == NDT_OK, "the backend opens", err.text);
     return backend;
 }
 
-static void plain_backend_is_lost(const struct inputs *in)
+static const struct ndt_backend_ops *device_ops(void)
 {
     const struct ndt_backend_ops *ops = NULL;
     for (size_t i = 0; ndt_backend_at(i); i++)
         ops = strcmp(ndt_backend_at(i)->name, NAME) == 0 ? ndt_backend_at(i) : ops;
+    return ops;
+}
+
+static void plain_backend_is_lost(void)
+{
+    const struct ndt_backend_ops *ops = device_ops();
     struct ndt_backend_config config;
     struct ndt_backend *backend = NULL;
     struct ndt_error err = {""};
     struct ndt_eval sums;
     ndt_backend_config_default(&config);
-    if (!ops || ops->open(&backend, &config, &err) != NDT_OK || ops->set_map(backend, in->map, &err) != NDT_OK ||
-        ops->set_scan(backend, &in->scan, &err) != NDT_OK) {
-        expect(0, "the plain backend opens", err.text);
+    if (!ops || ops->open(&backend, &config, &err) != NDT_OK || ops->set_map(backend, in.map, &err) != NDT_OK ||
+        ops->set_scan(backend, &in.scan, &err) != NDT_OK) {
+        check_expect(0, "the plain backend opens", err.text);
         return;
     }
     emulated_fail_launches(0, 1);
-    expect(ops->eval(backend, &in->request, &sums, &err) == NDT_ERR_DEVICE, "a failed launch is a lost device",
-           err.text);
-    expect(ops->eval(backend, &in->request, &sums, &err) == NDT_ERR_DEVICE, "and it stays lost", err.text);
+    check_expect(ops->eval(backend, &in.request, &sums, &err) == NDT_ERR_DEVICE, "a failed launch is a lost device",
+                 err.text);
+    check_expect(ops->eval(backend, &in.request, &sums, &err) == NDT_ERR_DEVICE, "and it stays lost", err.text);
     ops->close(backend);
-    expect(ops->open(&backend, &config, &err) == NDT_OK, "it can be opened again", "");
+    check_expect(ops->open(&backend, &config, &err) == NDT_OK, "it can be opened again", "");
     ops->close(backend);
 }
 
 /* `lost` failures after the second evaluation; the sums must stay right, and the description must tell. */
-static void survives(const struct inputs *in, int lost, const char *name_after)
+static void survives(const char *name_after, int lost)
 {
-    struct ndt_backend *backend = open_failover(in);
+    struct ndt_backend *backend = open_failover();
     struct ndt_error err = {""};
     struct ndt_eval first, again;
     char text[1200], what[100];
     if (!backend)
         return;
-    expect(backend->ops->eval(backend, &in->request, &first, &err) == NDT_OK, "a good evaluation", err.text);
+    check_expect(backend->ops->eval(backend, &in.request, &first, &err) == NDT_OK, "a good evaluation", err.text);
     emulated_fail_launches(0, lost);
-    expect(backend->ops->eval(backend, &in->request, &again, &err) == NDT_OK, "one after a failure", err.text);
+    check_expect(backend->ops->eval(backend, &in.request, &again, &err) == NDT_OK, "one after a failure", err.text);
     backend->ops->describe(backend, text, sizeof(text));
     snprintf(what, sizeof(what), "after %d failure%s it is %s", lost, lost == 1 ? "" : "s", name_after);
-    expect(strcmp(backend->ops->name, name_after) == 0 && strstr(text, "launch failure"), what, text);
+    check_expect(strcmp(backend->ops->name, name_after) == 0 && strstr(text, "launch failure"), what, text);
     if (strcmp(name_after, NAME) == 0)
-        expect(memcmp(&first, &again, sizeof(first)) == 0, "bit-equal to before", "");
-    expect(first.pairs > 0 && first.pairs == again.pairs, "the same pairs", "");
+        check_expect(memcmp(&first, &again, sizeof(first)) == 0, "bit-equal to before", "");
+    check_expect(first.pairs > 0 && first.pairs == again.pairs, "the same pairs", "");
     struct ndt_backend_counters counters;
     backend->ops->counters(backend, &counters);
-    expect(counters.evaluations >= 2, "counters go on", "");
+    check_expect(counters.evaluations >= 2, "counters go on", "");
     backend->ops->close(backend);
     emulated_fail_launches(0, 0);
+}
+
+/* Operations of a lost device must go through the failover backend: an operation that only the device's backend
+ * has, or that is inherited although it takes a backend, would be called on the wrong struct. */
+static void forgets_no_operation(void)
+{
+    typedef void (*slot)(void);
+    enum { SLOTS = sizeof(struct ndt_backend_ops) / sizeof(slot) };
+    const struct ndt_backend_ops *device = device_ops();
+    struct ndt_backend_ops inherited;
+    slot own[SLOTS], inner[SLOTS], same[SLOTS];
+    struct ndt_backend *backend = open_failover();
+    int good = 0, bad = 0;
+    if (!backend)
+        return;
+    memset(&inherited, 0, sizeof(inherited));
+    inherited.name = device->name;
+    inherited.about = device->about;
+    inherited.probe = device->probe;
+    inherited.open = device->open;
+    inherited.pipelines = device->pipelines;
+    inherited.plan = device->plan;
+    inherited.overheads = device->overheads; /* not offered */
+    memcpy(own, backend->ops, sizeof(own));
+    memcpy(inner, device, sizeof(inner));
+    memcpy(same, &inherited, sizeof(same));
+    for (size_t i = 0; i < SLOTS; i++) {
+        const int is_wrapped = own[i] && inner[i] && own[i] != inner[i];
+        good += is_wrapped;
+        bad += inner[i] && !same[i] && !is_wrapped;
+    }
+    check_expect(bad == 0 && good >= 14, "every operation of the device is wrapped", "");
+    check_expect(!backend->ops->overheads && backend->ops->plan == device->plan, "or inherited, or left out", "");
+    backend->ops->close(backend);
 }
 
 /* The number in the refusal is the largest that works. */
@@ -110,56 +143,58 @@ static void fits(struct ndt_backend_config *config, const char *refusal)
     struct ndt_error err = {""};
     const char *number = strstr(refusal, "enough for ");
     config->max_points = number ? strtoull(number + strlen("enough for "), NULL, 10) : 0;
-    expect(config->max_points > 0 && ndt_backend_open(&backend, NAME, config, &err) == NDT_OK,
-           "as many points as said do fit", err.text);
+    check_expect(config->max_points > 0 && ndt_backend_open(&backend, NAME, config, &err) == NDT_OK,
+                 "as many points as said do fit", err.text);
     if (backend)
         backend->ops->close(backend);
     config->max_points++;
-    expect(ndt_backend_open(&backend, NAME, config, &err) == NDT_ERR_MEMORY, "one more does not", err.text);
+    check_expect(ndt_backend_open(&backend, NAME, config, &err) == NDT_ERR_MEMORY, "one more does not", err.text);
 }
 
-static void refuses(const struct inputs *in)
+static void refuses(void)
 {
     struct ndt_backend_config config;
     struct ndt_backend *backend = NULL;
     struct ndt_error err = {""};
     ndt_backend_config_default(&config);
     setenv("NDT_EMULATION_NO_DEVICE", "1", 1);
-    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_UNSUPPORTED, "no device", err.text);
+    check_expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_UNSUPPORTED, "no device", err.text);
     unsetenv("NDT_EMULATION_NO_DEVICE");
     config.device = 3;
-    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_UNSUPPORTED, "no such device", err.text);
+    check_expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_UNSUPPORTED, "no such device",
+                 err.text);
     config.device = 0;
     config.pipeline = "nonsense";
-    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_ARGUMENT, "no such pipeline", err.text);
+    check_expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_ARGUMENT, "no such pipeline", err.text);
     config.pipeline = "staged";
     setenv("NDT_EMULATION_MEMORY", "1000000", 1);
-    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_MEMORY && strstr(err.text, "enough for"),
-           "too little memory for the scans", err.text);
+    check_expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_MEMORY &&
+                     strstr(err.text, "enough for"),
+                 "too little memory for the scans", err.text);
     fits(&config, err.text);
     config.pipeline = "fused";
     config.max_points = 2000;
-    expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_OK &&
-               backend->ops->set_map(backend, in->map, &err) == NDT_ERR_LIMIT && strstr(err.text, "would fit"),
-           "too little memory for the map", err.text);
+    check_expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_OK &&
+                     backend->ops->set_map(backend, in.map, &err) == NDT_ERR_LIMIT && strstr(err.text, "would fit"),
+                 "too little memory for the map", err.text);
     if (backend)
         backend->ops->close(backend);
     unsetenv("NDT_EMULATION_MEMORY");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct inputs in = {.map = NULL};
+    static const struct check_case cases[] = {
+        {.name = "refuses", .run = refuses},
+        {.name = "plain_backend_is_lost", .run = plain_backend_is_lost},
+        {.name = "survives/once", .run_with = survives, .text = "cuda-emulated", .value = 1},
+        {.name = "survives/twice", .run_with = survives, .text = "cpu", .value = 2},
+        {.name = "forgets_no_operation", .run = forgets_no_operation},
+        {.name = NULL},
+    };
     ndt_cloud_init(&in.scan);
-    if (make_inputs(&in)) {
-        refuses(&in);
-        plain_backend_is_lost(&in);
-        survives(&in, 1, NAME);
-        survives(&in, 2, "cpu");
-    } else {
-        expect(0, "inputs", "");
-    }
+    const int code = make_inputs() ? check_main(argc, argv, cases) : 1;
     ndt_map_release(in.map);
     ndt_cloud_free(&in.scan);
-    return failures ? 1 : 0;
+    return code;
 }

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "backends.h"
+#include "check_harness.h"
 #include "cuda_runtime_api.h"
-#include "emulated_chance.h"
+#include "emulated_device.h"
 #include "ndt/align.h"
 #include "street_world.h"
 
@@ -18,14 +19,6 @@ static const struct ndt_backend_ops *ops;
 static struct ndt_map *maps[MAPS]; /* of decreasing size, each larger than what goes up in a round */
 static struct ndt_cloud scan;
 static struct ndt_eval wanted[MAPS]; /* sums after set_map */
-static int failures;
-
-static void expect(int good, const char *what, const char *text)
-{
-    printf("%s %s%s%s\n", good ? "ok  " : "FAIL", what, *text ? ": " : "", text);
-    failures += !good;
-}
-
 /* ---- a backend at work ---- */
 
 static struct ndt_backend_config plain_config(const char *pipeline)
@@ -71,7 +64,7 @@ static struct ndt_backend *start(const char *pipeline, int is_failover)
         status = backend->ops->set_scan(backend, &scan, &err);
     if (status == NDT_OK)
         return backend;
-    expect(0, "the backend starts", err.text);
+    check_expect(0, "the backend starts", err.text);
     exit(1);
 }
 
@@ -115,7 +108,7 @@ static void begin(struct ndt_backend *backend, int number, int calls)
     for (int i = 0; i < calls; i++)
         offer_once(backend, number, &offer);
     if (offer.status != NDT_OK || offer.taken)
-        expect(0, "a map is on its way", offer.err.text);
+        check_expect(0, "a map is on its way", offer.err.text);
 }
 
 static int only_ours(void)
@@ -153,9 +146,9 @@ static void check_swaps(const char *pipeline, int with_evaluations)
         ops->close(backend);
     }
     printf("     %s: %d calls for %d maps\n", pipeline, calls, SEEDS * 5);
-    expect(good, "offered maps are swapped in without a wait, and the old one serves until then", pipeline);
-    expect(allocations == SEEDS && later == 0, "memory for the second map is allocated once", pipeline);
-    expect(only_ours(), "no reference is left", pipeline);
+    check_expect(good, "offered maps are swapped in without a wait, and the old one serves until then", pipeline);
+    check_expect(allocations == SEEDS && later == 0, "memory for the second map is allocated once", pipeline);
+    check_expect(only_ours(), "no reference is left", pipeline);
 }
 
 /* Evaluations do not differ between pipelines, searches do. */
@@ -167,7 +160,7 @@ static struct ndt_align_result align(struct ndt_aligner *aligner)
     struct ndt_error err = {""};
     ndt_align_params_default(&params);
     if (ndt_align(aligner, &params, &scan, &guess, &result, &err) != NDT_OK)
-        expect(0, "a scan is aligned", err.text);
+        check_expect(0, "a scan is aligned", err.text);
     return result;
 }
 
@@ -177,8 +170,9 @@ static int same_pose(const struct ndt_align_result *a, const struct ndt_align_re
            memcmp(&a->T_map_sensor, &b->T_map_sensor, sizeof(a->T_map_sensor)) == 0;
 }
 
-static void check_aligner(const char *pipeline)
+static void check_aligner(const char *pipeline, int unused)
 {
+    (void)unused;
     struct ndt_backend *backend = start(pipeline, 1);
     struct ndt_aligner *aligner;
     struct ndt_align_result with[2];
@@ -187,20 +181,22 @@ static void check_aligner(const char *pipeline)
         good = ndt_aligner_set_map(aligner, maps[i], NULL) == NDT_OK;
         with[i] = align(aligner);
     }
-    expect(good && !same_pose(&with[0], &with[1]) && with[0].evaluations > 0, "maps differ in results", pipeline);
+    check_expect(good && !same_pose(&with[0], &with[1]) && with[0].evaluations > 0, "maps differ in results",
+                 pipeline);
     for (; good && !taken && calls < MOST_CALLS; calls++) {
         const struct ndt_align_result now = align(aligner);
         good = same_pose(&now, &with[0]) && ndt_aligner_set_map_async(aligner, maps[1], &taken, NULL) == NDT_OK;
     }
     const struct ndt_align_result after = align(aligner);
-    expect(good && taken && calls > 3 && same_pose(&after, &with[1]), "alignments go on meanwhile", pipeline);
+    check_expect(good && taken && calls > 3 && same_pose(&after, &with[1]), "alignments go on meanwhile", pipeline);
     ndt_aligner_destroy(aligner);
     backend->ops->close(backend);
 }
 
 /* Without a map there is nothing to go on with, and backends without the function take maps at once. */
-static void check_at_once(const char *name)
+static void check_at_once(const char *name, int unused)
 {
+    (void)unused;
     struct ndt_backend_config config = plain_config(NULL);
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
@@ -209,18 +205,18 @@ static void check_at_once(const char *name)
     if (ndt_backend_open(&backend, name, &config, NULL) != NDT_OK ||
         ndt_aligner_create(&aligner, backend, NULL) != NDT_OK)
         exit(1);
-    expect(ndt_aligner_set_map_async(aligner, maps[0], &taken, NULL) == NDT_OK && taken &&
-               align(aligner).evaluations > 0,
-           "a first map is taken at once", name);
+    check_expect(ndt_aligner_set_map_async(aligner, maps[0], &taken, NULL) == NDT_OK && taken &&
+                     align(aligner).evaluations > 0,
+                 "a first map is taken at once", name);
     if (!backend->ops->set_map_async)
-        expect(ndt_aligner_set_map_async(aligner, maps[1], &taken, NULL) == NDT_OK && taken, "and so is a second",
-               name);
-    expect(ndt_aligner_set_map_async(aligner, NULL, &taken, NULL) == NDT_OK && taken &&
-               align(aligner).outcome == NDT_NO_MAP,
-           "no map is taken at once", name);
+        check_expect(ndt_aligner_set_map_async(aligner, maps[1], &taken, NULL) == NDT_OK && taken,
+                     "and so is a second", name);
+    check_expect(ndt_aligner_set_map_async(aligner, NULL, &taken, NULL) == NDT_OK && taken &&
+                     align(aligner).outcome == NDT_NO_MAP,
+                 "no map is taken at once", name);
     ndt_aligner_destroy(aligner);
     backend->ops->close(backend);
-    expect(only_ours(), "no reference is left", name);
+    check_expect(only_ours(), "no reference is left", name);
 }
 
 /* What was on its way gives way; `calls` so that some of it is in the buffers, on the device, or complete. */
@@ -245,10 +241,10 @@ static void check_replaced(void)
         begin(backend, 2, 2);
         ops->close(backend);
     }
-    expect(newer, "a newer map replaces the one on its way", "");
-    expect(set, "so does set_map", "");
-    expect(same && released, "and the map in use, after which it can be offered again", "");
-    expect(only_ours(), "a backend that is closed meanwhile leaves no reference", "");
+    check_expect(newer, "a newer map replaces the one on its way", "");
+    check_expect(set, "so does set_map", "");
+    check_expect(same && released, "and the map in use, after which it can be offered again", "");
+    check_expect(only_ours(), "a backend that is closed meanwhile leaves no reference", "");
 }
 
 /* What the calls write to stderr. */
@@ -278,11 +274,12 @@ static void offer_without_room(void)
 {
     struct ndt_backend *backend = start("fused", 0);
     struct offer offer = offer_until_taken(backend, 1, 0);
-    expect(offer.status == NDT_OK && offer.calls == 1 && uses(backend, 1), "without room it is set_map",
-           offer.err.text);
-    expect(offer.waits == 1, "which waits", "");
+    check_expect(offer.status == NDT_OK && offer.calls == 1 && uses(backend, 1), "without room it is set_map",
+                 offer.err.text);
+    check_expect(offer.waits == 1, "which waits", "");
     offer = offer_until_taken(backend, 0, 1);
-    expect(offer.status == NDT_OK && offer.calls == 1 && uses(backend, 0), "and so once more", offer.err.text);
+    check_expect(offer.status == NDT_OK && offer.calls == 1 && uses(backend, 0), "and so once more",
+                 offer.err.text);
     ops->close(backend);
 }
 
@@ -290,18 +287,18 @@ static void offer_too_large(void)
 {
     struct ndt_backend *backend = start("fused", 0);
     struct offer offer = offer_until_taken(backend, 2, 0);
-    expect(offer.taken && uses(backend, 2), "a smaller map", offer.err.text);
+    check_expect(offer.taken && uses(backend, 2), "a smaller map", offer.err.text);
     struct ndt_map huge = *maps[1];
     struct ndt_map_level *level = &huge.levels[0];
     level->brick_count += 1 << 16; /* more than the device has; never read */
     huge.id = 1;
     huge.release = NULL;
     offer.status = ops->set_map_async(backend, &huge, &offer.taken, &offer.err);
-    expect(offer.status == NDT_ERR_LIMIT && !offer.taken && strstr(offer.err.text, "would fit"),
-           "a map that does not fit at all is refused", offer.err.text);
-    expect(huge.references == 1 && uses(backend, 2), "and the one before stays", "");
+    check_expect(offer.status == NDT_ERR_LIMIT && !offer.taken && strstr(offer.err.text, "would fit"),
+                 "a map that does not fit at all is refused", offer.err.text);
+    check_expect(huge.references == 1 && uses(backend, 2), "and the one before stays", "");
     offer = offer_until_taken(backend, 1, -1);
-    expect(offer.taken && uses(backend, 1), "until the next one", offer.err.text);
+    check_expect(offer.taken && uses(backend, 1), "until the next one", offer.err.text);
     ops->close(backend);
 }
 
@@ -313,10 +310,10 @@ static void check_little_memory(void)
     ops->close(backend);
     snprintf(text, sizeof(text), "%llu", (unsigned long long)(bytes + bytes / 2));
     setenv("NDT_EMULATION_MEMORY", text, 1);
-    expect(count_warnings(offer_without_room) == 1, "which is said once", "");
-    expect(count_warnings(offer_too_large) == 1, "a refusal names the memory", "");
+    check_expect(count_warnings(offer_without_room) == 1, "which is said once", "");
+    check_expect(count_warnings(offer_too_large) == 1, "a refusal names the memory", "");
     unsetenv("NDT_EMULATION_MEMORY");
-    expect(only_ours(), "no reference is left", "");
+    check_expect(only_ours(), "no reference is left", "");
 }
 
 static void check_plain_loss(void)
@@ -325,10 +322,10 @@ static void check_plain_loss(void)
     struct offer offer = {.taken = 7};
     begin(backend, 1, 2);
     emulated_fail_launches(0, 1);
-    expect(!uses(backend, 0), "the device is lost while a map is on its way", "");
+    check_expect(!uses(backend, 0), "the device is lost while a map is on its way", "");
     offer_once(backend, 1, &offer);
-    expect(offer.status == NDT_ERR_DEVICE && !offer.taken, "the offer says so", offer.err.text);
-    expect(maps[1]->references == 1, "and is forgotten", "");
+    check_expect(offer.status == NDT_ERR_DEVICE && !offer.taken, "the offer says so", offer.err.text);
+    check_expect(maps[1]->references == 1, "and is forgotten", "");
     ops->close(backend);
     emulated_fail_launches(0, 0);
 }
@@ -336,26 +333,27 @@ static void check_plain_loss(void)
 /* The device fails under the hands of another backend, so that it is the offer that notices; or under an
  * evaluation.
  */
-static void check_failover_loss(int by_offer)
+static void check_failover_loss(const char *unused, int by_offer)
 {
+    (void)unused;
     struct ndt_backend *other = start("fused", 0), *backend = start("fused", 1);
     begin(backend, 1, 2);
     emulated_fail_launches(0, 1);
     if (by_offer)
-        expect(!uses(other, 0), "the device fails", "");
+        check_expect(!uses(other, 0), "the device fails", "");
     else
-        expect(uses(backend, 0), "the map in use survives", "");
+        check_expect(uses(backend, 0), "the map in use survives", "");
     struct offer offer = offer_until_taken(backend, 1, 0);
-    expect(offer.taken && offer.kept_old && offer.calls > 3 && uses(backend, 1),
-           "the offered one arrives after all", offer.err.text);
-    expect(strcmp(backend->ops->name, NAME) == 0, "on the same backend", "");
+    check_expect(offer.taken && offer.kept_old && offer.calls > 3 && uses(backend, 1),
+                 "the offered one arrives after all", offer.err.text);
+    check_expect(strcmp(backend->ops->name, NAME) == 0, "on the same backend", "");
     struct ndt_eval sums;
     emulated_fail_launches(0, 1);
-    expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[1].pairs,
-           "and stays when it is lost again", backend->ops->name);
+    check_expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[1].pairs,
+                 "and stays when it is lost again", backend->ops->name);
     backend->ops->close(backend);
     ops->close(other);
-    expect(only_ours(), "no reference is left", "");
+    check_expect(only_ours(), "no reference is left", "");
 }
 
 static void check_final_loss(void)
@@ -365,13 +363,15 @@ static void check_final_loss(void)
     struct ndt_backend *backend = start("fused", 1);
     begin(backend, 2, 3);
     emulated_fail_launches(0, 2);
-    expect(evaluate(backend, &(struct ndt_eval){0}, NULL) == NDT_OK, "lost for good", "");
+    check_expect(evaluate(backend, &(struct ndt_eval){0}, NULL) == NDT_OK, "lost for good", "");
     offer_once(backend, 2, &offer);
-    expect(offer.taken && strcmp(backend->ops->name, "cpu") == 0, "the CPU takes the map at once", offer.err.text);
-    expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[2].pairs, "and computes on it", "");
+    check_expect(offer.taken && strcmp(backend->ops->name, "cpu") == 0, "the CPU takes the map at once",
+                 offer.err.text);
+    check_expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[2].pairs, "and computes on it",
+                 "");
     backend->ops->close(backend);
     emulated_fail_launches(0, 0);
-    expect(only_ours(), "no reference is left", "");
+    check_expect(only_ours(), "no reference is left", "");
 }
 
 /* ---- inputs ---- */
@@ -409,31 +409,39 @@ static void make_inputs(void)
             exit(1);
         ops->close(backend);
     }
-    expect(ops && wanted[0].pairs > 0 && wanted[1].pairs > 0 && wanted[0].pairs != wanted[1].pairs &&
-               wanted[2].pairs != wanted[1].pairs && wanted[2].pairs != wanted[0].pairs,
-           "three maps that differ", "");
 }
 
-int main(void)
+static void check_inputs(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    check_expect(ops && wanted[0].pairs > 0 && wanted[1].pairs > 0 && wanted[0].pairs != wanted[1].pairs &&
+                     wanted[2].pairs != wanted[1].pairs && wanted[2].pairs != wanted[0].pairs,
+                 "three maps that differ", "");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct check_case cases[] = {
+        {.name = "inputs", .run = check_inputs},
+        {.name = "swaps/fused/evaluations", .run_with = check_swaps, .text = "fused", .value = 1},
+        {.name = "swaps/fused/idle", .run_with = check_swaps, .text = "fused", .value = 0},
+        {.name = "swaps/resident/evaluations", .run_with = check_swaps, .text = "resident", .value = 1},
+        {.name = "aligner/fused", .run_with = check_aligner, .text = "fused"},
+        {.name = "aligner/resident", .run_with = check_aligner, .text = "resident"},
+        {.name = "at_once/cuda-emulated", .run_with = check_at_once, .text = "cuda-emulated"},
+        {.name = "at_once/cpu", .run_with = check_at_once, .text = "cpu"},
+        {.name = "at_once/reference", .run_with = check_at_once, .text = "reference"},
+        {.name = "replaced", .run = check_replaced},
+        {.name = "little_memory", .run = check_little_memory},
+        {.name = "loss/plain", .run = check_plain_loss},
+        {.name = "loss/failover_by_evaluation", .run_with = check_failover_loss, .value = 0},
+        {.name = "loss/failover_by_offer", .run_with = check_failover_loss, .value = 1},
+        {.name = "loss/final", .run = check_final_loss},
+        {.name = NULL},
+    };
     make_inputs();
-    check_swaps("fused", 1);
-    check_swaps("fused", 0);
-    check_swaps("resident", 1);
-    check_aligner("fused");
-    check_aligner("resident");
-    check_at_once(NAME);
-    check_at_once("cpu");
-    check_at_once("reference");
-    check_replaced();
-    check_little_memory();
-    check_plain_loss();
-    check_failover_loss(0);
-    check_failover_loss(1);
-    check_final_loss();
+    const int code = check_main(argc, argv, cases);
     for (int i = 0; i < MAPS; i++)
         ndt_map_release(maps[i]);
     ndt_cloud_free(&scan);
-    return failures ? 1 : 0;
+    return code;
 }

@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 struct emulated_fiber {
-    char *stack; /* its lowest byte; the page there is never touched */
+    char *stack;         /* its lowest byte; the page there is never touched */
+    size_t unused_bytes; /* above the first frame */
     void *context;
     void *fake_stack; /* the sanitizer's */
 };

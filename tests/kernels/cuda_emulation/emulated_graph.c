@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "emulated_grid.h"
-#include "emulated_launch.h"
+#include "emulated_device.h"
+#include "emulated_graph.h"
 
 enum { MOST_ROUNDS = 100000 };
 
@@ -220,15 +220,4 @@ void emulated_graph_run(cudaGraphExec_t exec)
         if (condition->flags & cudaGraphCondAssignDefault)
             condition->value = condition->at_launch;
     run_nodes(graph);
-}
-
-cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,
-                                 unsigned cluster, void **arguments)
-{
-    if (block.x == 0 || block.x > EMULATED_MOST_THREADS || block.x % 32 != 0 || block.y != 1 || block.z != 1 ||
-        grid.x == 0 || grid.y != 1 || grid.z != 1 || cluster == 0 || cluster > EMULATED_MOST_CLUSTER ||
-        grid.x % cluster != 0 || (cluster > 1 && !emulated_has_clusters()))
-        return cudaErrorInvalidConfiguration;
-    *out = (struct emulated_launch){kernel, grid, block, cluster, *(const struct ndt_gpu_job *)arguments[0]};
-    return cudaSuccess;
 }

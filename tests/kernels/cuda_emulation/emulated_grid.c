@@ -5,16 +5,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "emulated_chance.h"
+#include "emulated_device.h"
 #include "emulated_fiber.h"
-#include "emulated_launch.h"
 
 enum {
     WARP = 32,
     MOST_WARPS = EMULATED_MOST_THREADS / WARP,
     MOST_FIBERS = EMULATED_MOST_CLUSTER * EMULATED_MOST_THREADS,
     MOST_TEAMS = 3, /* on their way at a time, as far as there are fibers */
-    MOST_BLOCKS = MOST_TEAMS * EMULATED_MOST_CLUSTER
+    MOST_BLOCKS = MOST_TEAMS * EMULATED_MOST_CLUSTER,
+    MOST_YIELDS = 1 << 21
 };
 
 enum state { READY, AT_BARRIER, AT_CLUSTER_BARRIER, AT_EXCHANGE, DONE, STATES };
@@ -49,7 +49,8 @@ static struct block blocks[MOST_BLOCKS];
 static struct team teams[MOST_TEAMS];
 static struct block *active; /* its shared memory is in place */
 static unsigned thread_count, current, cluster;
-static int yield_to; /* another block should run now */
+static int yield_to;         /* another block should run now */
+static unsigned long yields; /* in a row: of all threads, since one last reached a barrier or its end */
 static void (*running)(struct ndt_gpu_job);
 static struct ndt_gpu_job job_now;
 
@@ -80,12 +81,14 @@ static void start_of_fiber(void)
 {
     running(job_now);
     active->states[current] = DONE;
+    yields = 0;
     emulated_fiber_leave(1);
 }
 
 static void wait_as(enum state state)
 {
     active->states[current] = (unsigned char)state;
+    yields = 0;
     emulated_fiber_leave(0);
 }
 
@@ -136,6 +139,8 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
 
 void emulated_yield(void)
 {
+    if (++yields > MOST_YIELDS)
+        emulated_stop("threads spin, and none of them gets anywhere");
     yield_to = 1;
     make_ready(current);
     emulated_fiber_leave(0);
@@ -301,6 +306,17 @@ static unsigned set_up(void)
     memset(teams, 0, sizeof(teams));
     active = NULL;
     return resident;
+}
+
+cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,
+                                 unsigned team_size, void **arguments)
+{
+    if (block.x == 0 || block.x > EMULATED_MOST_THREADS || block.x % 32 != 0 || block.y != 1 || block.z != 1 ||
+        grid.x == 0 || grid.y != 1 || grid.z != 1 || team_size == 0 || team_size > EMULATED_MOST_CLUSTER ||
+        grid.x % team_size != 0 || (team_size > 1 && !emulated_has_clusters()))
+        return cudaErrorInvalidConfiguration;
+    *out = (struct emulated_launch){kernel, grid, block, team_size, *(const struct ndt_gpu_job *)arguments[0]};
+    return cudaSuccess;
 }
 
 void emulated_run(const struct emulated_launch *launch)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "cuda_runtime_api.h"
+#include "gpu_job.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,10 +32,17 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value);
 void emulated_yield(void);
 
 double emulated_clock_us(void);
-/* cudaGraphSetConditional. */
-void emulated_set_condition(uint64_t handle, unsigned value);
 
-struct emulated_launch;
+/* A kernel on its way, in the order in which a stream or a graph comes to it. */
+struct emulated_launch {
+    const void *kernel;
+    dim3 grid, block;
+    unsigned cluster;
+    struct ndt_gpu_job job;
+};
+/* cudaErrorInvalidConfiguration where the device does not know such a shape. */
+cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,
+                                 unsigned cluster, void **arguments);
 /* Runs a whole launch, whose shape is known to be possible. */
 void emulated_run(const struct emulated_launch *launch);
 /* A message of the emulation about the kernel that runs, and the end of the program. */

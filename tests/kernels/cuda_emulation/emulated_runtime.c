@@ -1,92 +1,343 @@
-/* The emulated device: what it is, its memory and its failures; see include/cuda_runtime_api.h.
- * NDT_EMULATION_NO_DEVICE=1: there is no device. NDT_EMULATION_MEMORY=BYTES: how much memory it has (1 GiB).
- * NDT_EMULATION_CLUSTERS=0: no thread-block clusters. NDT_EMULATION_LOOPS=0: no conditional nodes in graphs.
- * NDT_EMULATION_FAIL=AFTER,COUNT: after AFTER good launches COUNT fail, and until the device is reset everything.
- * A launch fails when it runs, not when it is queued; a graph is one launch. */
-#include "emulated_launch.h"
-
-#include <stdint.h>
+/* The calls of the runtime on the emulated device; see include/cuda_runtime_api.h and emulated_device.c.
+ * NDT_EMULATION_NO_DEVICE=1: there is no device.
+ *
+ * A stream is a queue, and nothing in it runs before somebody has to wait for it: then its items run in their
+ * order, and items of other streams between them, as chance will have it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* In front of every allocation, so that freeing knows its size; all of them in a list. */
-struct header {
+#include "emulated_device.h"
+#include "emulated_graph.h"
+
+enum { MOST_STREAMS = 32 };
+
+enum kind { COPY, CLEAR, LAUNCH, GRAPH, RECORD, WAIT };
+
+struct item {
+    struct item *next;
+    enum kind kind;
+    uint64_t position; /* when it was queued; numbers of all streams together */
+    void *to;
+    const void *from; /* pinned or on the device: read when the copy runs */
+    void *staged;     /* what lay in pageable memory when it was queued */
     size_t bytes;
-    uint64_t mark;
-    enum emulated_memory kind;
-    struct header *next, *before;
+    int value;
+    struct emulated_launch *launch;
+    cudaGraphExec_t graph;
+    cudaEvent_t event;
+    cudaStream_t other; /* WAIT: until that one is done with `until` */
+    uint64_t until;
 };
-enum { HEADER_BYTES = 256, POISONED_BYTES = 64 << 20 };
-static const uint64_t MARK = 0x6e64742d63756461u;
 
-static struct {
-    int failing; /* until reset, as a real device after a fault */
-    long fail_after, fail_count;
-    int knows_environment;
-    size_t used_bytes;
-    struct header all; /* begin and end of the list of allocations */
-} device = {.fail_after = -1, .all = {.next = &device.all, .before = &device.all}};
+/* Places of streams are used again, positions never: whoever remembers both still knows what is done. */
+struct CUstream_st {
+    int is_open;
+    uint64_t queued, done; /* last positions */
+    struct item *first, *last;
+};
 
-static void read_environment(void)
+struct CUevent_st {
+    cudaStream_t stream; /* NULL: never recorded */
+    uint64_t position;
+    double when_us;
+};
+
+static struct CUstream_st streams[MOST_STREAMS];
+static uint64_t last_position;
+
+static cudaError_t result(void)
 {
-    const char *fail = getenv("NDT_EMULATION_FAIL");
-    if (device.knows_environment)
-        return;
-    device.knows_environment = 1;
-    if (fail && sscanf(fail, "%ld,%ld", &device.fail_after, &device.fail_count) != 2)
-        device.fail_after = -1;
+    return emulated_works() ? cudaSuccess : cudaErrorLaunchFailure;
 }
 
-static size_t memory_bytes(void)
+static void forget(struct CUstream_st *stream)
 {
-    const char *text = getenv("NDT_EMULATION_MEMORY");
-    return text ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 30;
+    struct item *item = stream->first;
+    stream->first = item->next;
+    stream->done = item->position;
+    if (item->kind == GRAPH)
+        emulated_graph_hold(item->graph, -1);
+    free(item->launch);
+    free(item->staged);
+    free(item);
 }
 
-static cudaError_t now(void)
+static void forget_all(void)
 {
-    return device.failing ? cudaErrorLaunchFailure : cudaSuccess;
+    for (int i = 0; i < MOST_STREAMS; i++)
+        while (streams[i].first)
+            forget(&streams[i]);
 }
 
-void emulated_fail_launches(int after, int count)
+static void run(const struct item *item)
 {
-    device.knows_environment = 1;
-    device.fail_after = after;
-    device.fail_count = count;
-}
-
-int emulated_works(void)
-{
-    return !device.failing;
-}
-
-int emulated_begins(void)
-{
-    read_environment();
-    if (device.fail_after == 0 && device.fail_count > 0) {
-        device.fail_count--;
-        device.failing = 1;
-    } else if (device.fail_after > 0) {
-        device.fail_after--;
+    switch (item->kind) {
+    case COPY:
+        memcpy(item->to, item->staged ? item->staged : item->from, item->bytes);
+        break;
+    case CLEAR:
+        memset(item->to, item->value, item->bytes);
+        break;
+    case LAUNCH:
+        if (emulated_begins())
+            emulated_run(item->launch);
+        break;
+    case GRAPH:
+        if (emulated_begins())
+            emulated_graph_run(item->graph);
+        break;
+    case RECORD:
+        item->event->when_us = emulated_clock_us();
+        break;
+    case WAIT:
+        break;
     }
-    return !device.failing;
 }
 
-static int is_left_out(const char *variable)
+static int can_run(const struct CUstream_st *stream)
 {
-    const char *text = getenv(variable);
-    return text && strcmp(text, "0") == 0;
+    const struct item *item = stream->first;
+    return item && (item->kind != WAIT || item->other->done >= item->until);
 }
 
-int emulated_has_clusters(void)
+/* One item of any stream; 0 when nothing is queued. */
+static int run_any(void)
 {
-    return !is_left_out("NDT_EMULATION_CLUSTERS");
+    struct CUstream_st *able[MOST_STREAMS];
+    unsigned count = 0;
+    for (int i = 0; i < MOST_STREAMS; i++)
+        if (can_run(&streams[i]))
+            able[count++] = &streams[i];
+    if (count == 0)
+        return 0;
+    struct CUstream_st *stream = able[count == 1 ? 0 : emulated_chance(count)];
+    run(stream->first);
+    forget(stream);
+    if (!emulated_works())
+        forget_all();
+    return 1;
 }
 
-int emulated_has_loops(void)
+static void run_until(const struct CUstream_st *stream, uint64_t position)
 {
-    return !is_left_out("NDT_EMULATION_LOOPS");
+    while (stream->done < position)
+        if (!run_any())
+            abort(); /* an item only waits for earlier ones: one of them can always run */
+}
+
+static void finish_all(void)
+{
+    while (run_any())
+        ;
+}
+
+/* A new item at the end of the stream; NULL when the device does not work or there is no memory. */
+static struct item *queue(cudaStream_t stream, enum kind kind)
+{
+    if (!stream || !stream->is_open) {
+        fprintf(stderr, "CUDA emulation: a stream that is not open\n");
+        abort();
+    }
+    struct item *item = emulated_works() ? calloc(1, sizeof(*item)) : NULL;
+    if (!item)
+        return NULL;
+    item->kind = kind;
+    item->position = stream->queued = ++last_position;
+    if (stream->first)
+        stream->last->next = item;
+    else
+        stream->first = item;
+    stream->last = item;
+    return item;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    for (int i = 0; i < MOST_STREAMS; i++) {
+        if (streams[i].is_open)
+            continue;
+        streams[i].is_open = 1;
+        *stream = &streams[i];
+        return result();
+    }
+    return cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    run_until(stream, stream->queued);
+    stream->is_open = 0;
+    return result();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    run_until(stream, stream->queued);
+    return result();
+}
+
+static cudaError_t copy_up(void *to, const void *from, size_t bytes, cudaStream_t stream)
+{
+    const enum emulated_memory source = emulated_memory_of(from, bytes);
+    if (emulated_memory_of(to, bytes) != EMULATED_DEVICE ||
+        (source != EMULATED_PAGEABLE && source != EMULATED_PINNED))
+        return cudaErrorInvalidValue;
+    struct item *item = queue(stream, COPY);
+    if (!item)
+        return result();
+    item->to = to;
+    item->from = from;
+    item->bytes = bytes;
+    item->staged = source == EMULATED_PAGEABLE ? malloc(bytes) : NULL;
+    if (item->staged)
+        memcpy(item->staged, from, bytes);
+    return cudaSuccess;
+}
+
+/* Until the copy has run, nobody may read what was there before. */
+static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStream_t stream)
+{
+    const enum emulated_memory target = emulated_memory_of(to, bytes);
+    if (emulated_memory_of(from, bytes) != EMULATED_DEVICE ||
+        (target != EMULATED_PAGEABLE && target != EMULATED_PINNED))
+        return cudaErrorInvalidValue;
+    struct item *item = queue(stream, COPY);
+    if (!item)
+        return result();
+    item->to = to;
+    item->from = from;
+    item->bytes = bytes;
+    memset(to, 0xff, bytes);
+    if (target == EMULATED_PAGEABLE)
+        run_until(stream, stream->queued);
+    return result();
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    if (bytes == 0)
+        return result();
+    return kind == cudaMemcpyHostToDevice ? copy_up(to, from, bytes, stream) : copy_down(to, from, bytes, stream);
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
+{
+    if (emulated_memory_of(memory, bytes) != EMULATED_DEVICE)
+        return cudaErrorInvalidValue;
+    struct item *item = queue(stream, CLEAR);
+    if (item) {
+        item->to = memory;
+        item->value = value;
+        item->bytes = bytes;
+    }
+    return result();
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments)
+{
+    unsigned cluster = 1;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            cluster = config->attrs[i].val.clusterDim.x;
+    struct emulated_launch launch;
+    const cudaError_t code =
+        emulated_launch_make(&launch, kernel, config->gridDim, config->blockDim, cluster, arguments);
+    if (code != cudaSuccess || config->dynamicSmemBytes > 0)
+        return cudaErrorInvalidConfiguration;
+    struct item *item = queue(config->stream, LAUNCH);
+    if (item && (item->launch = malloc(sizeof(launch))))
+        *item->launch = launch;
+    return result();
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    struct item *item = queue(stream, GRAPH);
+    if (item) {
+        item->graph = exec;
+        emulated_graph_hold(exec, 1);
+    }
+    return result();
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    (void)exec;
+    (void)stream;
+    return result();
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof(**event));
+    return *event ? result() : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, 0);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    if (event->stream)
+        run_until(event->stream, event->position);
+    free(event);
+    return result();
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    struct item *item = queue(stream, RECORD);
+    if (item) {
+        item->event = event;
+        event->stream = stream;
+        event->position = item->position;
+    }
+    return result();
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    if (!event->stream)
+        return result();
+    struct item *item = queue(stream, WAIT);
+    if (item) {
+        item->other = event->stream;
+        item->until = event->position;
+    }
+    return result();
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (event->stream)
+        run_until(event->stream, event->position);
+    return result();
+}
+
+/* The device goes on while it is asked, so that who asks again and again gets there. */
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (emulated_chance(2) == 0)
+        run_any();
+    if (!emulated_works() || !event->stream || event->stream->done >= event->position)
+        return result();
+    return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t stop)
+{
+    if (!start->stream || !stop->stream)
+        return cudaErrorInvalidValue;
+    if (start->stream->done < start->position || stop->stream->done < stop->position)
+        return cudaErrorNotReady;
+    *took_ms = (float)((stop->when_us - start->when_us) * 1e-3);
+    return result();
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -102,7 +353,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index
     if (index != 0)
         return cudaErrorInvalidDevice;
     strcpy(properties->name, "emulation on the CPU");
-    properties->totalGlobalMem = memory_bytes();
+    properties->totalGlobalMem = emulated_memory_bytes();
     properties->major = emulated_has_clusters() ? 9 : 8;
     properties->multiProcessorCount = EMULATED_MOST_CLUSTER;
     return cudaSuccess;
@@ -128,13 +379,13 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaSetDevice(int index)
 {
-    return index == 0 ? now() : cudaErrorInvalidDevice;
+    return index == 0 ? result() : cudaErrorInvalidDevice;
 }
 
 cudaError_t cudaDeviceReset(void)
 {
-    emulated_forget_all();
-    device.failing = 0;
+    forget_all();
+    emulated_reset();
     return cudaSuccess;
 }
 
@@ -169,84 +420,40 @@ const char *cudaGetErrorString(cudaError_t code)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-    *total_bytes = memory_bytes();
-    *free_bytes = *total_bytes > device.used_bytes ? *total_bytes - device.used_bytes : 0;
-    return now();
-}
-
-/* Bytes that nothing wrote are NaN, as they may be on a device; of huge blocks only the beginning is touched. */
-static void *allocate(size_t bytes, enum emulated_memory kind)
-{
-    char *base =
-        aligned_alloc(HEADER_BYTES, HEADER_BYTES + (bytes + HEADER_BYTES - 1) / HEADER_BYTES * HEADER_BYTES);
-    if (!base)
-        return NULL;
-    struct header *header = (struct header *)(void *)base;
-    *header = (struct header){bytes, MARK, kind, device.all.next, &device.all};
-    header->next->before = header->before->next = header;
-    memset(base + HEADER_BYTES, 0xff, bytes < POISONED_BYTES ? bytes : POISONED_BYTES);
-    return base + HEADER_BYTES;
-}
-
-static size_t release(void *memory, enum emulated_memory kind)
-{
-    struct header *header = (struct header *)(void *)((char *)memory - HEADER_BYTES);
-    const size_t bytes = header->bytes;
-    if (header->mark != MARK || header->kind != kind) {
-        fprintf(stderr, "CUDA emulation: memory is freed that was not allocated so\n");
-        abort();
-    }
-    header->next->before = header->before;
-    header->before->next = header->next;
-    header->mark = 0;
-    free(header);
-    return bytes;
-}
-
-enum emulated_memory emulated_memory_of(const void *memory, size_t bytes)
-{
-    const uintptr_t at = (uintptr_t)memory;
-    for (const struct header *header = device.all.next; header != &device.all; header = header->next) {
-        const uintptr_t first = (uintptr_t)header + HEADER_BYTES;
-        if (at >= first && at - first < header->bytes)
-            return bytes <= header->bytes - (at - first) ? header->kind : EMULATED_OUTSIDE;
-    }
-    return EMULATED_PAGEABLE;
+    *total_bytes = emulated_memory_bytes();
+    *free_bytes = emulated_free_bytes();
+    return result();
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
-    size_t free_bytes, total_bytes;
-    if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
-        return now();
-    *out = bytes <= free_bytes ? allocate(bytes, EMULATED_DEVICE) : NULL;
-    if (!*out)
-        return cudaErrorMemoryAllocation;
-    device.used_bytes += bytes;
-    return cudaSuccess;
+    if (!emulated_works())
+        return result();
+    *out = bytes <= emulated_free_bytes() ? emulated_allocate(bytes, EMULATED_DEVICE) : NULL;
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
-    if (device.failing)
-        return now();
-    *out = allocate(bytes, EMULATED_PINNED);
+    if (!emulated_works())
+        return result();
+    *out = emulated_allocate(bytes, EMULATED_PINNED);
     return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 /* Freeing waits for everything, as it does on a device. */
 cudaError_t cudaFree(void *memory)
 {
-    emulated_finish_all();
+    finish_all();
     if (memory)
-        device.used_bytes -= release(memory, EMULATED_DEVICE);
-    return now();
+        emulated_release(memory, EMULATED_DEVICE);
+    return result();
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
-    emulated_finish_all();
+    finish_all();
     if (memory)
-        release(memory, EMULATED_PINNED);
-    return now();
+        emulated_release(memory, EMULATED_PINNED);
+    return result();
 }

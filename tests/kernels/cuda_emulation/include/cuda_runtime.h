@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cuda_runtime_api.h"
-#include "emulated_grid.h"
+#include "emulated_graph.h"
 
 #define __global__
 #define __device__

@@ -1,9 +1,71 @@
-#include "cuda_overheads.h"
+#include "cuda_diagnostics.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "kernels.h"
+
+/* ---- intermediates ---- */
+
+enum { COLUMNS = 3 + 3 + NDT_GPU_JACOBIAN + NDT_GPU_POINT_HESSIAN + NDT_GPU_SUMS };
+
+static void write_names(FILE *file)
+{
+    static const char *const axes[] = {"x", "y", "z"}, *const columns[] = {"tx", "ty", "tz", "a", "b", "c"};
+    static const char *const pairs[] = {"aa", "ab", "ac", "bb", "bc", "cc"};
+    fprintf(file, "point,x_m,y_m,z_m,moved_x_m,moved_y_m,moved_z_m");
+    for (int i = 0; i < NDT_GPU_JACOBIAN; i++)
+        fprintf(file, ",J_%s_%s", axes[i / 6], columns[i % 6]);
+    for (int i = 0; i < NDT_GPU_POINT_HESSIAN; i++)
+        fprintf(file, ",H_%s_%s", axes[i % 3], pairs[i / 3]);
+    fprintf(file, ",score");
+    for (int i = 0; i < 6; i++)
+        fprintf(file, ",g_%s", columns[i]);
+    for (int i = 0; i < 6; i++)
+        for (int k = i; k < 6; k++)
+            fprintf(file, ",h_%s_%s", columns[i], columns[k]);
+    fprintf(file, ",nearest,matched,pairs\n");
+}
+
+/* Column k of a buffer, or of the scan, as it lies on the device. */
+static const float *device_column(const struct ndt_gpu_job *job, int k)
+{
+    const float *const scan[] = {job->x_m, job->y_m, job->z_m};
+    if (k < 3)
+        return scan[k];
+    return job->moved_m + (size_t)(k - 3) * job->stride; /* the buffers lie one behind the other */
+}
+
+static enum ndt_status fetch(struct ndt_cuda_device *device, const struct ndt_gpu_job *job, float *columns,
+                             struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    for (int k = 0; status == NDT_OK && k < COLUMNS; k++)
+        status = ndt_cuda_download(device, columns + (size_t)k * job->count, device_column(job, k),
+                                   job->count * sizeof(float), err);
+    return status == NDT_OK ? ndt_cuda_wait(device, err) : status;
+}
+
+enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_gpu_job *job, FILE *file,
+                              struct ndt_error *err)
+{
+    float *columns = malloc((size_t)COLUMNS * job->count * sizeof(float) + 1);
+    if (!columns)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the intermediates of %u points", (unsigned)job->count);
+    enum ndt_status status = fetch(device, job, columns, err);
+    if (status == NDT_OK)
+        write_names(file);
+    for (size_t i = 0; status == NDT_OK && i < job->count; i++) {
+        fprintf(file, "%zu", i);
+        for (size_t k = 0; k < COLUMNS; k++)
+            fprintf(file, ",%.9g", (double)columns[k * job->count + i]);
+        fputc('\n', file);
+    }
+    free(columns);
+    return status;
+}
+
+/* ---- overheads ---- */
 
 enum { COPIES, LAUNCH, QUEUE, SYNCHRONISE, KINDS, MOST_ROUNDS = 1000 };
 

@@ -1,0 +1,22 @@
+/* Graphs of kernels, and what of them the stream that runs them needs. */
+#ifndef EMULATED_GRAPH_H
+#define EMULATED_GRAPH_H
+
+#include "emulated_grid.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* cudaGraphSetConditional. */
+void emulated_set_condition(uint64_t handle, unsigned value);
+
+/* Runs a graph from its first node to its last. */
+void emulated_graph_run(cudaGraphExec_t exec);
+/* One more place that will run it; one less. */
+void emulated_graph_hold(cudaGraphExec_t exec, int more);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
