@@ -2,7 +2,7 @@
 # tools/gpu-check without a GPU: the same steps on the emulated device, into a folder of its own.
 #   test_gpu_check.sh BIN_DIR
 set -uo pipefail
-bin=${1:?folder of the programs}
+bin=$(cd "${1:?folder of the programs}" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 [ -x "$bin/gpu_bench_emulated" ] && [ -x "$bin/ndt-bench_emulated" ] || { echo "skipped: the emulated device is not built here"; exit 77; }
 if grep -q '^NDT_SANITIZE:[A-Z]*=.' "$bin/../CMakeCache.txt" 2>/dev/null; then
