@@ -29,7 +29,7 @@ no_include() {
     local pattern=$1 hits
     shift
     hits=$(files "$@" | grep -E '\.(c|h|cu|cuh|cpp)$' | xargs -r grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)")
-    [ -z "$hits" ] || complain "a layer looks upward or aside:"$'\n'"$hits"
+    [ -z "$hits" ] || complain "a layer includes one above or beside it:"$'\n'"$hits"
 }
 
 # Names of headers that live in FOLDER itself or in its subfolders, as an include pattern.
@@ -142,7 +142,7 @@ check_circles() {
     sources | xargs python3 "$here/source_rules.py" circles "$bin/.." || complain "see above"
 }
 
-# The field's words, not those of a private vocabulary.
+# Standard terms, not those of a private vocabulary.
 check_words() {
     command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
     files . | grep -v '^tests/lint/' | xargs -r python3 "$here/source_rules.py" words || complain "see above"
