@@ -18,9 +18,11 @@ fail() {
     failures=$((failures + 1))
 }
 
+# With the flags of the build at hand, so that ccache, where it is, has the objects already.
+! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 configure() { # FOLDER ARGUMENTS...
     cmake -S "$root" -B "$@" -G "$(setting CMAKE_GENERATOR)" -DCMAKE_C_COMPILER="$(setting CMAKE_C_COMPILER)" \
-        -DCMAKE_BUILD_TYPE=Release -DNDT_TESTS=OFF -DNDT_PEER_PCL=OFF >"$dir/configure" 2>&1 ||
+        -DCMAKE_BUILD_TYPE=Release -DNDT_WERROR="$(setting NDT_WERROR)" -DNDT_TESTS=OFF -DNDT_PEER_PCL=OFF >"$dir/configure" 2>&1 ||
         fail "cmake $*: $(tail -n 20 "$dir/configure")"
 }
 

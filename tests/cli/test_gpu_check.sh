@@ -2,7 +2,7 @@
 # tools/gpu-check without a GPU: the same steps on the emulated device, into a folder of its own.
 #   test_gpu_check.sh BIN_DIR
 set -uo pipefail
-bin=${1:?folder of the programs}
+bin=$(cd "${1:?folder of the programs}" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 [ -x "$bin/gpu_bench_emulated" ] && [ -x "$bin/ndt-bench_emulated" ] || { echo "skipped: the emulated device is not built here"; exit 77; }
 if grep -q '^NDT_SANITIZE:[A-Z]*=.' "$bin/../CMakeCache.txt" 2>/dev/null; then
@@ -18,7 +18,25 @@ fail() {
     failures=$((failures + 1))
 }
 
-"$root/tools/gpu-check" --emulated --programs "$bin" --out "$dir/bench" --minutes 30 >"$dir/stdout" 2>"$dir/stderr" ||
+! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+
+stand_in() { # NAME LINE...: a shell script
+    rm -f "$1"
+    printf '#!/bin/bash\n' >"$1"
+    printf '%s\n' "${@:2}" >>"$1"
+    chmod +x "$1"
+}
+
+# Programs that have a test of their own and take long: here it counts that they run and what is made of their verdict.
+mkdir "$dir/programs"
+ln -s "$(cd "$bin" && pwd)"/* "$dir/programs/"
+stand_in "$dir/programs/check_counters_emulated" 'echo "ok   stand-in"'
+cp -P -r "$dir/programs" "$dir/quick"
+stand_in "$dir/quick/check_device_emulated" 'echo "ok   stand-in"'
+stand_in "$dir/quick/check_solver_emulated" 'echo "ok   stand-in"'
+stand_in "$dir/quick/gpu_bench_emulated" 'exit 77'
+
+"$root/tools/gpu-check" --emulated --programs "$dir/programs" --out "$dir/bench" --minutes 30 >"$dir/stdout" 2>"$dir/stderr" ||
     fail "exit code $?: $(cat "$dir/stdout" "$dir/stderr")"
 [ ! -s "$dir/stderr" ] || fail "stderr is not empty: $(cat "$dir/stderr")"
 for name in check_kernels check_counters 'gpu_bench drive' 'gpu_bench align' 'gpu_bench batch' 'gpu_bench overheads' \
@@ -71,11 +89,8 @@ END
 fi
 
 # A kernel check that fails is told, the results are written all the same, and the exit code says so.
-mkdir "$dir/broken"
-ln -s "$bin"/* "$dir/broken/"
-rm "$dir/broken/check_counters_emulated"
-printf '#!/bin/sh\necho "FAIL: planted"\nexit 1\n' >"$dir/broken/check_counters_emulated"
-chmod +x "$dir/broken/check_counters_emulated"
+cp -P -r "$dir/quick" "$dir/broken"
+stand_in "$dir/broken/check_counters_emulated" 'echo "FAIL: planted"' 'exit 1'
 rm "$dir/broken/ndtd_emulated"
 "$root/tools/gpu-check" --emulated --programs "$dir/broken" --out "$dir/second" >"$dir/stdout" 2>&1
 [ $? = 1 ] || fail "a failing check does not lead to exit code 1: $(cat "$dir/stdout")"
@@ -83,23 +98,18 @@ grep -q '"verdict": "FAIL"' "$dir/second/emulation-on-the-cpu/gpu-check.json" ||
 grep -qE '^skipped +ndtd --replay' "$dir/stdout" || fail "a missing ndtd is not skipped"
 
 # Half of it, into a file of its own; and an end that comes before its steps.
-"$root/tools/gpu-check" --emulated --programs "$bin" --out "$dir/half" --part checks >"$dir/stdout" 2>&1 ||
+"$root/tools/gpu-check" --emulated --programs "$dir/quick" --out "$dir/half" --part checks >"$dir/stdout" 2>&1 ||
     fail "exit code $?: $(cat "$dir/stdout")"
 [ "$(ls "$dir"/half/*)" = $'gpu-check-checks.json\ngpu-check-checks.md' ] || fail "not the two files: $(ls "$dir"/half/*)"
 ! grep -q 'gpu_bench' "$dir/stdout" || fail "--part checks measures: $(cat "$dir/stdout")"
 mkdir -p "$dir/copy/tools" && ln -s "$root/tests" "$dir/copy/tests"
 sed "s/^left() .*/left() { echo 4; }/" "$root/tools/gpu-check" >"$dir/copy/tools/gpu-check"
-bash "$dir/copy/tools/gpu-check" --emulated --programs "$bin" --out "$dir/late-out" --part checks >"$dir/stdout" 2>&1 ||
+bash "$dir/copy/tools/gpu-check" --emulated --programs "$dir/quick" --out "$dir/late-out" --part checks >"$dir/stdout" 2>&1 ||
     fail "exit code $?: $(cat "$dir/stdout")"
 grep -qE '^skipped +check_kernels .*no time left' "$dir/stdout" || fail "a step began too late: $(cat "$dir/stdout")"
 
-# The way it goes on a machine with a GPU, with stand-ins: emulated programs that answer to `cuda` and get small sizes, a
+# The steps of a machine with a GPU, with stand-ins: emulated programs that answer to `cuda` and get small sizes, a
 # compute-sanitizer that runs what it is given, and an ncu that may not read the counters.
-stand_in() { # NAME LINE...: a shell script
-    printf '#!/bin/bash\n' >"$1"
-    printf '%s\n' "${@:2}" >>"$1"
-    chmod +x "$1"
-}
 stand_in_program() { # NAME PROGRAM MORE-WORDS: at the end they win
     # shellcheck disable=SC2016
     stand_in "$dir/gpu/$1" 'words=() with_batch=0' \
@@ -109,7 +119,7 @@ stand_in_program() { # NAME PROGRAM MORE-WORDS: at the end they win
 }
 mkdir -p "$dir/gpu" "$dir/tools"
 stand_in_program check_kernels check_kernels_emulated '--largest 130 --oracle 33 --case sizes/'
-stand_in_program check_counters check_counters_emulated ''
+stand_in "$dir/gpu/check_counters" 'echo "ok   stand-in"'
 stand_in_program gpu_bench gpu_bench_emulated '--points 130 --batch 1,3 --batch-points 130 --rounds 3 --scans 2'
 stand_in_program ndtd ndtd_emulated ''
 stand_in_program ndt-bench ndt-bench_emulated '--points 130 --scans 3 --starts 1 --no-batch'
@@ -131,7 +141,7 @@ grep -qE '^skipped +ncu .*not permitted here: ERR_NVGPUCTRPERM' "$dir/stdout" ||
 [ -s "$dir/fourth/stand-in-1000/gpu-check.json" ] || fail "no results of a stand-in"
 
 # Building everything itself, from nothing but the core.
-"$root/tools/gpu-check" --emulated --out "$dir/built" >"$dir/stdout" 2>&1 || fail "exit code $?: $(cat "$dir/stdout")"
+"$root/tools/gpu-check" --emulated --part times --out "$dir/built" >"$dir/stdout" 2>&1 || fail "exit code $?: $(cat "$dir/stdout")"
 grep -qE '^ok +build ' "$dir/stdout" && grep -qE '^ok +gpu_bench drive' "$dir/stdout" ||
     fail "the build from the core is not ok: $(cat "$dir/stdout")"
 

@@ -121,7 +121,10 @@ if [ -x "$bin/ndt-send" ] && [ -x "$bin/ndt-sim" ]; then
     start -c ndtd.yaml --map sim/map.pcd --set live.budget_ms=5000 --set preprocess.deskew=time --record live.bag \
         --set sockets.scans_kind=pull
     if timeout 60 "$bin/ndt-send" --bag sim/drive.bag --endpoint "ipc://$dir/scans.ipc" --push >send.out 2>&1; then
-        sleep 0.5
+        for _ in $(seq 200); do # until all are recorded
+            "$bin/ndt-bag" info live.bag 2>/dev/null | grep -qE '^ *scan +30$' && break
+            sleep 0.1
+        done
         end TERM
         "$bin/ndtd" --replay live.bag --map sim/map.pcd --set preprocess.deskew=time >replay.out 2>&1 ||
             fail "the recording does not replay: $(cat replay.out)"

@@ -1,5 +1,5 @@
 # Prints "LINES FILE:LINE NAME" for every function, from the first line of its signature to the closing
-# brace. Relies on the house style: a function's braces stand alone in the first column (.clang-format).
+# brace. Relies on the project's style: a function's braces stand alone in the first column (.clang-format).
 FNR == 1 {
     begin = 0
     inside = 0

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# House rules that no compiler checks. One rule per call, so that ctest shows which one is broken:
+# Lint rules that no compiler checks. One rule per call, so that ctest shows which one is broken:
 #   lint.sh RULE SOURCE_DIR BIN_DIR CC CXX     (CXX may be "none")
 # Exit codes: 0 kept, 1 broken (one line per place), 77 cannot be checked here.
 set -uo pipefail
 rule=${1:?rule} source=${2:?source folder} bin=${3:?bin folder} cc=${4:?C compiler} cxx=${5:?C++ compiler}
 here=$(cd "$(dirname "$0")" && pwd)
+style=$here/../../.clang-format
+rules=(layers headers_c headers_cxx functions names top_level paths config circles words includes format shell)
 cd "$source" || exit 1
 broken=0
 
 complain() {
-    echo "house rule '$rule': $*"
+    echo "lint rule '$rule': $*"
     broken=1
 }
 
@@ -19,6 +21,7 @@ files() {
         [ -f "$f" ] && echo "$f"
     done
 }
+sources() { files . | grep -E '\.(c|h|cu|cuh|cpp)$'; }
 [ "$rule" = selftest ] || [ -n "$(files .)" ] || { echo "not a git checkout: the list of files is not known"; exit 77; }
 
 # No line in the files of FOLDER... may include a header that matches PATTERN.
@@ -26,7 +29,7 @@ no_include() {
     local pattern=$1 hits
     shift
     hits=$(files "$@" | grep -E '\.(c|h|cu|cuh|cpp)$' | xargs -r grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)")
-    [ -z "$hits" ] || complain "a layer looks upward or aside:"$'\n'"$hits"
+    [ -z "$hits" ] || complain "a layer includes one above or beside it:"$'\n'"$hits"
 }
 
 # Names of headers that live in FOLDER itself or in its subfolders, as an include pattern.
@@ -133,6 +136,41 @@ check_config() {
         complain "config/ndtd.yaml is not what ndtd --print-config prints:"$'\n'"$out"
 }
 
+# No file needs one that needs it: headers by their includes, sources by the symbols of their objects.
+check_circles() {
+    command -v python3 >/dev/null && command -v nm >/dev/null || { echo "no python3 or no nm here"; exit 77; }
+    sources | xargs python3 "$here/source_rules.py" circles "$bin/.." || complain "see above"
+}
+
+# Standard terms, not those of a private vocabulary.
+check_words() {
+    command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
+    files . | grep -v '^tests/lint/' | xargs -r python3 "$here/source_rules.py" words || complain "see above"
+}
+
+# Headers are found by the include folders of their library; a source is compiled, never included.
+check_includes() {
+    local hits
+    hits=$(sources | xargs -r grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](\.\./|[^">]*/\.\./|[^">]*\.(c|cu|cpp)[">])')
+    [ -z "$hits" ] || complain "a path upward, or a source that is included:"$'\n'"$hits"
+}
+
+check_format() {
+    command -v clang-format >/dev/null || { echo "no clang-format here"; exit 77; }
+    local out
+    out=$(sources | xargs -r clang-format --style=file:"$style" --dry-run -Werror 2>&1) ||
+        complain "not as clang-format writes it:"$'\n'"$(grep error: <<<"$out" | cut -d: -f1,2 | head -n 40)"
+}
+
+# Every shell script, with shellcheck's errors and warnings.
+check_shell() {
+    command -v shellcheck >/dev/null || { echo "no shellcheck here"; exit 77; }
+    local scripts
+    scripts=$(files . | while read -r f; do head -c 64 "$f" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
+    [ -n "$scripts" ] || { complain "no shell script was found"; return; }
+    xargs shellcheck -x -P SCRIPTDIR -S warning <<<"$scripts" || complain "see above"
+}
+
 # The rules must be able to fail: a folder that breaks every one of them.
 check_selftest() {
     local r
@@ -146,20 +184,31 @@ check_selftest() {
     { echo 'int main(void)'; echo '{'; yes '    ;' | head -n 90; echo '}'; } >extra/long.c
     mv extra/long.c src/io/long.c
     printf 'file: "/%s/someone/map.pcd"\n' home >extra/settings.txt
-    for r in layers headers_c headers_cxx functions names top_level paths config; do
+    printf '#include "../io/bag.h"\nint knot_count;\n' >src/core/up.c
+    printf '#!/bin/bash\ncd /nowhere\n' >extra/script.sh
+    # A circle by headers, and one by functions only.
+    echo '#include "egg.h"' >src/io/hen.h
+    echo '#include "hen.h"' >src/io/egg.h
+    echo 'int pong(int); int ping(int x) { return pong(x); }' >src/io/ping.c
+    echo 'int ping(int); int pong(int x) { return ping(x); }' >src/io/pong.c
+    mkdir -p objects/io.dir no_programs && printf 'objects\nno_programs\nreport\n' >.gitignore
+    for r in ping pong; do "$cc" -O0 -c src/io/$r.c -o objects/io.dir/$r.c.o || exit 1; done
+    for r in "${rules[@]}"; do
         if [ "$r" = headers_cxx ] && [ "$cxx" = none ]; then
             continue
         fi
-        "$here/lint.sh" "$r" "$broken_tree" "$here/no_programs" "$cc" "$cxx" >report 2>&1
+        "$here/lint.sh" "$r" "$broken_tree" "$broken_tree/no_programs" "$cc" "$cxx" >report 2>&1
         case "$r $?" in
-        "config 77" | *" 1") ;;
+        "config 77" | "format 77" | "shell 77" | *" 1") ;;
         *) complain "rule '$r' does not see that it is broken: $(cat report)" ;;
         esac
+        if [ "$r" = circles ]; then
+            grep -q 'circle of files: egg.h, hen.h' report && grep -q 'circle of files: ping, pong' report ||
+                complain "not both circles: $(cat report)"
+        fi
     done
 }
 
-case $rule in
-layers | headers_c | headers_cxx | functions | names | top_level | paths | config | selftest) "check_$rule" ;;
-*) complain "there is no such rule" ;;
-esac
+[[ " ${rules[*]} selftest " = *" $rule "* ]] || { complain "there is no such rule"; exit 1; }
+"check_$rule"
 exit $broken

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 50
 frames=${NDT_HOSTILE_FRAMES:-100000}
-start_daemon --set sockets.scans_kind=pull --set sockets.high_water_mark=20000 # 20 000 answers may wait
+start_daemon --set sockets.scans_kind=pull --set sockets.high_water_mark=20000 "${roomy[@]}" # 20 000 answers may wait
 "$bin/live_probe" hostile "$scans" "$poses" "$work/drive/drive.bag" $((frames / 50)) 42 >"$work/out" || failed=1
 kill -0 "$daemon" 2>/dev/null || { echo "FAIL: ndtd is gone: $(tail -n 20 "$work/ndtd.log")"; failed=1; }
 stop_daemon TERM

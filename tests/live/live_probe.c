@@ -1,13 +1,21 @@
-/* live_probe: what a stack around ndtd would see, and what it should never do to it. A plain program for the
- * scripts in this folder: sends scans of a bag (or made-up ones, or rubbish), collects the results, says what came
- * back.
- *
- *   live_probe answers  SCANS POSES BAG RATE_HZ           every scan answered exactly once? latency from send to
- * result live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS  a flood; memory of PID before and after;
- * recovery live_probe hostile  SCANS POSES BAG COUNT SEED        COUNT bad frames of every kind before every scan
- * of a bag; pushes, so that no frame is lost on the way
- *
- * Prints `key value` lines. Exit code 0: the run could be made; judging the numbers is the scripts' work. */
+/** @file
+ * live_probe: a client of ndtd for the scripts in this folder. Sends scans of a bag, made-up scans or malformed
+ * frames, collects the results and prints what came back as `key value` lines.
+ */
+/* clang-format off */
+/*
+ *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
+ *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS     a flood; memory of PID before and after; recovery
+ *   live_probe hostile  SCANS POSES BAG COUNT SEED                 COUNT malformed frames before every scan of a bag;
+ *                                                                  a PUSH socket, so that no frame is lost
+ */
+/* clang-format on */
+/* The scans of a bag are sent at RATE_HZ at most: never more than two are unanswered, so that a busy machine delays
+ * scans and drops none. With PID the time is measured that the daemon's threads and this program were ready to run
+ * and had no core; latencies are printed with and without it. SIGTERM ends the run with the results so far. Exit
+ * code 0: the run was made; the scripts judge the numbers. */
+#include <dirent.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,14 +41,17 @@ const char *__tsan_default_suppressions(void)
 }
 #endif
 
-enum { MAX_SCANS = 65536 };
+enum { MAX_SCANS = 65536, MOST_OPEN = 2 };
 
 struct probe {
     void *context, *out, *in;
     double sent_us[MAX_SCANS];
+    double waited_us[MAX_SCANS]; /* waited_us() when the scan was sent */
     double latency_us[MAX_SCANS];
-    double over_us[MAX_SCANS]; /* the daemon's own account: all stages */
+    double running_us[MAX_SCANS]; /* latency less the time without a core */
+    double stages_us[MAX_SCANS];  /* all stages, as the daemon reports them */
     unsigned answers[MAX_SCANS];
+    uint8_t outcome[MAX_SCANS]; /* enum ndt_outcome of the latest answer */
     unsigned sent, answered, twice, unknown;
     unsigned outcomes[NDT_OUTCOME_COUNT];
     struct ndt_pose truth[MAX_SCANS]; /* of the scan with that number; the bag tells it before the scan */
@@ -49,18 +60,54 @@ struct probe {
     double error_max_m;
     uint64_t first_seq;
     int64_t last_stamp_ns;
+    const char *daemon; /* its process, or NULL (not measured) */
     int hostile;
     unsigned refused; /* hostile: bad frames whose seq could be read are answered too */
 };
 
+static const double ANSWER_US = 20e6; /* an answer that takes longer counts as missing */
+
 static struct probe probe;
 static struct ndt_error err;
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
 
 static double now_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* How long the threads of a process were ready to run and had no core, since they began. */
+static double process_waited_us(const char *pid)
+{
+    char path[300];
+    double sum_us = 0;
+    snprintf(path, sizeof(path), "/proc/%s/task", pid);
+    DIR *tasks = opendir(path);
+    for (const struct dirent *task; tasks && (task = readdir(tasks));) {
+        unsigned long long run_ns, wait_ns;
+        snprintf(path, sizeof(path), "/proc/%.20s/task/%.20s/schedstat", pid, task->d_name);
+        FILE *file = *task->d_name == '.' ? NULL : fopen(path, "r");
+        if (file && fscanf(file, "%llu %llu", &run_ns, &wait_ns) == 2)
+            sum_us += (double)wait_ns * 1e-3;
+        if (file)
+            fclose(file);
+    }
+    if (tasks)
+        closedir(tasks);
+    return sum_us;
+}
+
+static double waited_us(void)
+{
+    return probe.daemon ? process_waited_us(probe.daemon) + process_waited_us("self") : 0;
 }
 
 static void must(int good, const char *what)
@@ -123,8 +170,11 @@ static void note_result(const struct ndt_result_message *m)
         return;
     }
     probe.twice += probe.answers[at]++ > 0;
-    probe.latency_us[probe.answered] = now_us() - probe.sent_us[at];
-    probe.over_us[probe.answered] =
+    probe.outcome[at] = (uint8_t)m->result.outcome;
+    const double latency_us = now_us() - probe.sent_us[at], waiting_us = waited_us() - probe.waited_us[at];
+    probe.latency_us[probe.answered] = latency_us;
+    probe.running_us[probe.answered] = latency_us > waiting_us ? latency_us - waiting_us : 0;
+    probe.stages_us[probe.answered] =
         m->queue_us + m->decode_us + m->preprocess_us + m->upload_us + m->result.align_us;
     if (probe.has_truth[at]) {
         const double error_m = ndt_pose_distance_m(&probe.truth[at], &m->result.T_map_sensor);
@@ -134,13 +184,13 @@ static void note_result(const struct ndt_result_message *m)
     probe.outcomes[m->result.outcome]++;
 }
 
-/* Takes results until `until_us`, or until everything sent was answered. */
-static void collect(double until_us, int stop_when_complete)
+/* Takes results until `until_us`, or until at most `open` scans are unanswered; open < 0: only the time counts. */
+static void collect(double until_us, int open)
 {
     zmq_msg_t frame;
     struct ndt_result_message message;
     zmq_msg_init(&frame);
-    while (now_us() < until_us && !(stop_when_complete && probe.answered >= probe.sent)) {
+    while (!stopped && now_us() < until_us && !(open >= 0 && probe.answered + (unsigned)open >= probe.sent)) {
         zmq_pollitem_t item = {.socket = probe.in, .events = ZMQ_POLLIN};
         const double left_us = until_us - now_us();
         if (zmq_poll(&item, 1, left_us > 1000 ? (long)(left_us / 1000) : 0) <= 0)
@@ -171,6 +221,7 @@ static void send_scan(const struct ndt_bag_record *record)
     probe.truth[at] = probe.next_truth;
     probe.has_truth[at] = probe.next_has_truth;
     probe.next_has_truth = 0;
+    probe.waited_us[at] = waited_us();
     probe.sent_us[at] = now_us();
     probe.sent++;
     send_frame(record->payload, record->length);
@@ -202,10 +253,12 @@ static void report(void)
     printf("latency_p50_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.5));
     printf("latency_p99_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.99));
     printf("latency_max_ms %.3f\n", percentile(probe.latency_us, probe.answered, 1));
-    printf("stages_p99_ms %.3f\n", percentile(probe.over_us, probe.answered, 0.99));
+    printf("running_p50_ms %.3f\n", percentile(probe.running_us, probe.answered, 0.5));
+    printf("running_p99_ms %.3f\n", percentile(probe.running_us, probe.answered, 0.99));
+    printf("stages_p99_ms %.3f\n", percentile(probe.stages_us, probe.answered, 0.99));
 }
 
-static void rubbish(uint64_t *state, const struct ndt_bag_record *good);
+static void send_malformed(uint64_t *state, const struct ndt_bag_record *good);
 
 static void keep_truth(const struct ndt_bag_record *record)
 {
@@ -216,14 +269,14 @@ static void keep_truth(const struct ndt_bag_record *record)
     probe.next_has_truth = 1;
 }
 
-/* Plays a bag at a fixed rate; `bad_per_scan` bad frames before every scan. */
+/* Plays a bag at a rate, or as fast as it is answered; `bad_per_scan` bad frames before every scan. */
 static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64_t seed)
 {
     struct ndt_bag_reader *bag;
     struct ndt_bag_record record;
     double next_us = now_us();
     must(ndt_bag_open(&bag, path, &err) == NDT_OK, path);
-    while (ndt_bag_next(bag, &record, &err) == NDT_OK) {
+    while (!stopped && ndt_bag_next(bag, &record, &err) == NDT_OK) {
         if (record.type == NDT_MESSAGE_TRUTH)
             keep_truth(&record);
         if (record.type == NDT_MESSAGE_TRUTH || record.type == NDT_MESSAGE_RESULT)
@@ -233,13 +286,16 @@ static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64
             continue;
         }
         for (uint32_t i = 0; i < bad_per_scan; i++)
-            rubbish(&seed, &record);
-        collect(next_us, 0);
+            send_malformed(&seed, &record);
+        collect(next_us, -1);
+        collect(now_us() + ANSWER_US, MOST_OPEN - 1);
+        if (probe.answered + MOST_OPEN <= probe.sent) /* the daemon is gone, or an answer is missing */
+            break;
         next_us = (next_us > now_us() ? next_us : now_us()) + 1e6 / rate_hz;
         send_scan(&record);
     }
     ndt_bag_close(bag);
-    collect(now_us() + 5e6, 1);
+    collect(now_us() + ANSWER_US, 0);
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -250,9 +306,9 @@ static uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* One frame that should never have been sent: random bytes, the front of a scan, a scan with some bytes changed in
- * its header, a header that promises gigabytes, nested containers, nothing at all. */
-static void rubbish(uint64_t *state, const struct ndt_bag_record *good)
+/* One frame that should never have been sent: random bytes, the beginning of a scan, a scan with some bytes changed
+ * in its header, a header that promises gigabytes, nested containers, nothing at all. */
+static void send_malformed(uint64_t *state, const struct ndt_bag_record *good)
 {
     static uint8_t frame[4096];
     const uint64_t kind = random_next(state) % 6;
@@ -315,26 +371,31 @@ static void flood(uint32_t points, double rate_hz, double seconds)
     const double end_us = now_us() + seconds * 1e6;
     for (double next_us = now_us(); next_us < end_us; next_us += 1e6 / rate_hz) {
         make_scan(&frame, probe.sent, points);
-        collect(next_us, 0);
+        collect(next_us, -1);
         probe.sent_us[probe.sent++] = now_us();
         send_frame(frame.data, frame.size);
     }
     ndt_frame_free(&frame);
 }
 
-/* After the flood: one scan every 100 ms for a second; how many of the last five were neither dropped nor late? */
+/* After the flood: five scans, each sent when the one before was answered. How many were neither lost nor dropped?
+ */
 static unsigned recovery(uint32_t points)
 {
     struct ndt_frame frame;
     unsigned good = 0;
+    const double begin_us = now_us();
     ndt_frame_init(&frame);
-    for (int i = 0; i < 10; i++) {
-        make_scan(&frame, probe.sent, points);
-        const unsigned dropped = probe.outcomes[NDT_DROPPED], before = probe.answered;
+    for (int i = 0; i < 5; i++) {
+        const unsigned at = probe.sent;
+        make_scan(&frame, at, points);
         probe.sent_us[probe.sent++] = now_us();
         send_frame(frame.data, frame.size);
-        collect(now_us() + 1e5, 0);
-        good += i >= 5 && probe.answered > before && probe.outcomes[NDT_DROPPED] == dropped;
+        while (probe.answers[at] == 0 && now_us() < probe.sent_us[at] + ANSWER_US)
+            collect(now_us() + 1e4, -1);
+        good += probe.answers[at] > 0 && probe.outcome[at] != NDT_DROPPED;
+        if (i == 0)
+            printf("recovered_after_ms %.1f\n", (now_us() - begin_us) / 1000);
     }
     ndt_frame_free(&frame);
     return good;
@@ -344,11 +405,11 @@ static int overload(char **arguments)
 {
     const uint32_t points = (uint32_t)strtoul(arguments[1], NULL, 10);
     flood(points, strtod(arguments[2], NULL), 1); /* buffers reach their size */
-    collect(now_us() + 2e6, 1);
+    collect(now_us() + 2e6, 0);
     printf("resident_before_kib %ld\n", resident_kib(arguments[0]));
     flood(points, strtod(arguments[2], NULL), strtod(arguments[3], NULL));
     const unsigned good = recovery(points);
-    collect(now_us() + 3e6, 1);
+    collect(now_us() + 3e6, 0);
     printf("resident_after_kib %ld\nrecovered_of_5 %u\n", resident_kib(arguments[0]), good);
     return 0;
 }
@@ -356,7 +417,9 @@ static int overload(char **arguments)
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
-    if (argc == 6 && strcmp(mode, "answers") == 0) {
+    signal(SIGTERM, on_signal);
+    if ((argc == 6 || argc == 7) && strcmp(mode, "answers") == 0) {
+        probe.daemon = argc == 7 ? argv[6] : NULL;
         connect_both(ZMQ_XPUB, argv[2], argv[3]);
         play(argv[4], strtod(argv[5], NULL), 0, 0);
     } else if (argc == 8 && strcmp(mode, "overload") == 0) {

@@ -6,7 +6,7 @@ simulate --scans 40
 replay() { # BAG OUT
     "$bin/ndtd" --replay "$1" --map "$work/drive/map.pcd" --set preprocess.deskew=time --out "$2" >/dev/null 2>&1
 }
-start_daemon --record "$work/live.bag"
+start_daemon --record "$work/live.bag" "${roomy[@]}"
 "$bin/ndt-echo" --endpoint "$poses" --format tum >"$work/live.tum" 2>/dev/null &
 echo_pid=$!
 sleep 0.5
@@ -26,11 +26,19 @@ else
     failed=1
 fi
 
-start_daemon --record "$work/killed.bag"
-"$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 10 >"$work/out" &
-sleep 2.5
+# Killed when a third of the drive is recorded; live_probe then says what was answered until then.
+start_daemon --record "$work/killed.bag" "${roomy[@]}"
+"$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" &
+probe=$!
+size=$(stat -c %s "$work/drive/drive.bag")
+for _ in $(seq 600); do
+    [ "$(stat -c %s "$work/killed.bag")" -gt $((size / 3)) ] && break
+    sleep 0.05
+done
 stop_daemon KILL
-wait
+sleep 0.2 # what is on its way arrives
+kill "$probe"
+wait "$probe"
 "$bin/ndt-bag" info "$work/killed.bag" >"$work/info" 2>&1
 check "exit code of ndt-bag info on a killed recording" $? == 0
 seen=$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2; exit}' "$work/info")
