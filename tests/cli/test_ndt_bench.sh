@@ -163,7 +163,7 @@ TMPDIR=$dir/tmp expect 0 "" tiles --tiles 16,25 --tile-size 20 --tile-points 500
 [ "$(grep -c '"tiles": [0-9]' "$dir/tiles.json")" = 4 ] || fail "not 4 drives: $(cat "$dir/tiles.json")"
 is_json "$dir/tiles.json"
 [ -z "$(ls "$dir/tmp")" ] || fail "left behind: $(ls "$dir/tmp")"
-# Files read on the way are those that came or went.
+# Files read during the drive are those that came or went.
 sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" >"$dir/reads"
 [ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
 

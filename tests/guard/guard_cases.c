@@ -1,11 +1,11 @@
 /** @file
  * @brief guard_cases CASE | --list | --key: runs one hot path on synthetic input, for tools/instruction-guard.
  *
- * A case prepares its input and is then run inside guard_measured(). Only what happens inside guard_measured() is
- * to be counted: valgrind --tool=callgrind
- * --toggle-collect=guard_measured. --list: the cases that this processor can run, one per line. --key: what
- * instruction counts depend on besides the source, in one line; run it under valgrind, whose processor it names.
- * Exit codes: 0 done, 1 the case failed, 2 usage, 77 counts of this build say nothing (and why). */
+ * A case prepares its input and then runs inside guard_measured(), the only function whose instructions count:
+ * valgrind --tool=callgrind --toggle-collect=guard_measured. --list: the cases that this processor can run, one per
+ * line. --key: what instruction counts depend on besides the source, in one line; run it under valgrind, whose
+ * processor it names. Exit codes: 0 done, 1 the case failed, 2 usage, 77 this build is not for counting (and why).
+ */
 #include <gnu/libc-version.h>
 #include <msgpack.h>
 #include <stdio.h>

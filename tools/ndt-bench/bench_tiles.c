@@ -157,7 +157,7 @@ struct row {
     double list_ms;                  /* listing the folder, by itself */
     double open_ms;                  /* from the order to the first map */
     uint64_t open_tiles, open_reads; /* tiles in the first map, files read for it */
-    uint64_t changes, moved, reads;  /* maps made on the way, tiles in or out, files read for that */
+    uint64_t changes, moved, reads;  /* maps made during the drive, tiles in or out, files read for that */
     double change_median_ms, change_p95_ms, change_max_ms;
     uint64_t most_tiles, most_points;               /* in a map */
     size_t most_map_bytes, most_sums_bytes;         /* as the loader counts them */
