@@ -135,6 +135,7 @@ grep -qE '^skipped +ncu .*not permitted here: ERR_NVGPUCTRPERM' "$dir/stdout" ||
 [ -s "$dir/fourth/stand-in-1000/gpu-check.json" ] || fail "no results of a stand-in"
 
 # Building everything itself, from nothing but the core.
+! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 "$root/tools/gpu-check" --emulated --part times --out "$dir/built" >"$dir/stdout" 2>&1 || fail "exit code $?: $(cat "$dir/stdout")"
 grep -qE '^ok +build ' "$dir/stdout" && grep -qE '^ok +ndt-bench drive' "$dir/stdout" ||
     fail "the build from the core is not ok: $(cat "$dir/stdout")"
