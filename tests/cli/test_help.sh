@@ -21,7 +21,7 @@ quietly() {
     [ ! -s err ] || fail "$*: prints on stderr: $(cat err)"
 }
 
-for name in ndtd ndt-bag ndt-sim ndt-send ndt-echo ndt-top; do
+for name in ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top; do
     program=$bin/$name
     quietly "$program" --help
     grep -qi "^usage: $name" out || fail "$name --help: no line of usage"

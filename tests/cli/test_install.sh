@@ -39,7 +39,7 @@ has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/
     usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_io/bag.h,ndt_proto/message.h} \
     usr/"$lib"/{libndt_core.a,libndt_io.a,libndt_proto.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 for program in "$bin"/ndtd "$bin"/ndt-*; do
-    [[ -x $program && $program != *_emulated && $program != */ndt-lab* ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
+    [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done
 grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"

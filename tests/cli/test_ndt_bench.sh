@@ -42,142 +42,184 @@ is_json() {
     exit 1
 }
 map=$dir/sim/map.pcd bag=$dir/sim/drive.bag
-common=(--map "$map" --bag "$bag" --set preprocess.deskew=time --scans 4 --starts 8)
+common=(--map "$map" --bag "$bag" --set preprocess.deskew=time --scans 4 --rounds 8)
 
 # Every combination gets its row, in the table and in the file.
-expect 0 "" "${common[@]}" --points 400,800 --threads 1,2 --levels 2,4-2-1 --json "$dir/grid.json"
-says '^map .*points, read in'
+expect 0 "" align "${common[@]}" --points 400,800 --threads 1,2 --levels 2,4-2-1 --json "$dir/grid.json" --markdown "$dir/grid.md"
+says "map.pcd +[0-9]+ +[0-9.]+ +4 +8 +1$"
 says '^4-2-1 +unbiased'
-says '^preprocess to +400 points: median 400'
+says '^ +400 +400 +[0-9.]+ +[0-9]+'
 says 'times one thread'
-[ "$(grep -c '^robust .* cpu ' "$dir/stdout")" -ge 8 ] || fail "fewer than 8 rows: $(cat "$dir/stdout")"
+[ "$(grep -c '^robust .* cpu ' "$dir/stdout")" = 8 ] || fail "not 8 rows: $(cat "$dir/stdout")"
 [ "$(grep -c '"variant": "robust"' "$dir/grid.json")" = 8 ] || fail "not 8 rows in the JSON"
+[ "$(grep -c '^| robust | ' "$dir/grid.md")" = 8 ] || fail "not 8 rows in the Markdown"
+awk -F'|' '/^\|/ { if (NF != columns && columns) exit 1; columns = NF; next } { columns = 0 }' "$dir/grid.md" ||
+    fail "rows of different length: $(cat "$dir/grid.md")"
 is_json "$dir/grid.json"
 
 # The same seed, the same starts: everything that is no time is equal, for any number of threads.
-numbers() { sed -E 's/.*("recovered": [0-9]+).*("evaluations": \{[^}]*\}).*("error_m": \{[^}]*\}).*/\1 \2 \3/;t;d' "$1"; }
-expect 0 "" "${common[@]}" --threads 1 --levels 2 --json "$dir/a.json"
-expect 0 "" "${common[@]}" --threads 2 --levels 2 --json "$dir/b.json"
+numbers() { sed -nE 's/.*("success_percent": [0-9.]+).*("evaluations": [0-9.]+).*("hash": "[0-9a-f]+").*/\1 \2 \3/p' "$1"; }
+expect 0 "" align "${common[@]}" --threads 1 --levels 2 --json "$dir/a.json"
+expect 0 "" align "${common[@]}" --threads 2 --levels 2 --json "$dir/b.json"
 [ -n "$(numbers "$dir/a.json")" ] || fail "no figures in a.json"
 [ "$(numbers "$dir/a.json")" = "$(numbers "$dir/b.json")" ] || fail "one and two threads give other figures"
 
-# Small errors of the start are recovered on a drive whose truth is exact.
-expect 0 "" "${common[@]}" --basin --offsets 0.2/1 --threads 1 --json "$dir/basin.json"
-says '^robust .*0.2 m 1 deg +100.0 %'
-says '^autoware +2 +radius'
+# Small errors of the start are recovered on a drive whose truth is exact, and on the synthetic street.
+expect 0 "" basin "${common[@]}" --offsets 0.2/1,0.3/1 --threads 1 --json "$dir/basin.json"
+says '^robust .*0.2 m 1 deg .* 100.0 '
+[ "$(grep -cE '^autoware +2 +radius' "$dir/stdout")" = 2 ] || fail "not 2 rows of autoware: $(cat "$dir/stdout")"
 is_json "$dir/basin.json"
+expect 0 "" align --rounds 10 --points 756 --threads 1 --levels 2,4-2-1
+says 'synthetic street'
+[ "$(grep -c '^robust .* 756 .* 100\.0 ' "$dir/stdout")" = 2 ] || fail "the street is not recovered: $(cat "$dir/stdout")"
 
-expect 0 "" "${common[@]}" --variant robust,autoware --backend cpu,reference --points 200
+expect 0 "" align "${common[@]}" --variant robust,autoware --backend cpu,reference --points 200
 says '^autoware .*reference'
-expect 0 "" --map "$map" --scan "$map" "$map" --points 300 --starts 2 --pose 0,0,0,0,0,0,2
-says '2 scans, 2 starts'
-# One evaluation and its overheads: separate rows where there is a device, else a line that says why there are none.
-expect 0 "" --map "$map" --bag "$bag" --set preprocess.deskew=time --scans 1 --overheads --threads 1 \
-    --points 756,1500,60000 --json "$dir/overheads.json"
-[ "$(grep -cE '^cpu +evaluation +(756|1500|60000) +[0-9.]+$' "$dir/stdout")" = 3 ] || fail "no 3 rows of the CPU: $(cat "$dir/stdout")"
-says 'launch-only.* (not here: .+|[0-9.]+)$'
+expect 0 "" align --map "$map" --scan "$map" "$map" --points 300 --rounds 2 --pose 0,0,0,0,0,0,1
+says 'map.pcd .* 2 +2 +1$'
+
+# Where the time of an alignment goes.
+expect 0 "" evaluations --levels 2 --points 300 --threads 1 --rounds 3 --json "$dir/evaluations.json"
+grep -q '"per_evaluation_us": ' "$dir/evaluations.json" || fail "no slope: $(cat "$dir/evaluations.json")"
+expect 2 'give one level' evaluations --rounds 1
+
+# A drive, twice, next to the first backend: the same bits.
+expect 0 "" drive --map "$map" --bag "$bag" --set preprocess.deskew=time --points 400 --backend cpu --threads 1,2 --json "$dir/drive.json"
+[ "$(grep -c '"verdict": "ok".*"off_mm": 0,' "$dir/drive.json")" = 2 ] || fail "not 2 rows: $(cat "$dir/drive.json")"
+
+# One evaluation and its overheads: columns of their own where there is a device, else a line that says why there are none.
+expect 0 "" overheads --map "$map" --bag "$bag" --set preprocess.deskew=time --threads 1 --backend cpu \
+    --neighbours radius,direct7 --points 756,1500,60000 --rounds 21 --json "$dir/overheads.json"
+[ "$(grep -cE '^robust .* cpu .* (756|1500|60000) .*[0-9.]+$' "$dir/stdout")" = 6 ] || fail "no 6 rows of the CPU: $(cat "$dir/stdout")"
 says 'its points are repeated, each moved by up to 2 cm'
+says 'no backend on a device was measured'
 is_json "$dir/overheads.json"
 grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail "the JSON does not tell repeated points"
-if [ -x "$bin/ndt-bench_emulated" ]; then
-    "$bin/ndt-bench_emulated" --map "$map" --bag "$bag" --scans 1 --overheads --threads 1 --points 200 \
-        --json "$dir/emulated.json" >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated: $(cat "$dir/stderr")"
-    for pipeline in staged fused resident; do
-        for row in evaluation kernel-only copy-only launch-only synchronise-only; do
-            says "^cuda-emulated $pipeline +$row +200 +[0-9.]+$"
-        done
-    done
-    is_json "$dir/emulated.json"
-    "$bin/ndt-bench_emulated" "${common[@]}" --starts 2 --points 200 --threads 1,2 --levels 2 \
-        --backend cpu,cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident >"$dir/stdout" 2>"$dir/stderr" ||
-        fail "ndt-bench_emulated: $(cat "$dir/stderr")"
-    [ "$(grep -c '^robust .*\(staged\|fused\|resident\)' "$dir/stdout")" = 3 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
-fi
+expect 77 "" overheads --backend cpu --points 100 --rounds 3 --need-device
+says '^0 rows of a device: none works here'
+
 # Batches: a row per backend and size, queued scans beside guesses, and every result the bits of the item alone.
-expect 0 "" "${common[@]}" --starts 3 --points 300 --levels 2 --threads 1,2 --batch 1,3,9 --json "$dir/batch.json"
-[ "$(grep -cE '^cpu .*(guess|guesses|scans) .* as one ' "$dir/stdout")" = 8 ] || fail "no 8 rows: $(cat "$dir/stdout")"
-[ "$(grep -c '"of": "scans", "points": 300, "items": 3' "$dir/batch.json")" = 2 ] || fail "no scans in the JSON"
+expect 0 "" batch "${common[@]}" --rounds 3 --points 300 --levels 2 --threads 1,2 --sizes 1,3,9 --json "$dir/batch.json"
+[ "$(grep -cE '^robust .* cpu .*(guesses|scans) .* true$' "$dir/stdout")" = 8 ] || fail "no 8 rows: $(cat "$dir/stdout")"
+[ "$(grep -c '"points": 300, "items": 3, "of": "scans"' "$dir/batch.json")" = 2 ] || fail "no scans in the JSON"
 is_json "$dir/batch.json"
-bits() { sed -E 's/.*("evaluations": .*)/\1/;t;d' "$dir/batch.json"; }
-[ "$(bits | grep -c '"recovered": [1-9].*"same_bits": true')" = 8 ] || fail "not 8 rows that recover: $(bits)"
+[ "$(grep -c '"recovered": [1-9].*"same_bits": true' "$dir/batch.json")" = 8 ] || fail "not 8 rows that recover: $(cat "$dir/batch.json")"
+
+# Settings against each other, by name and by option.
+expect 0 "" compare list
+says '^vector-width +cpu.isa '
+expect 0 "" compare --rounds 3 --points 200 threads ndt.neighbours=radius,direct7
+says '^threads .* 4 threads .* (faster|slower|no difference)$'
+says '^settings +ndt.neighbours +direct7 '
+expect 0 "" compare --rounds 3 --points 200 vector-width --json "$dir/compare.json"
+says '^vector-width: neon is not here: |^vector-width: avx2 is not here'
+is_json "$dir/compare.json"
+expect 2 "there is no 'nonsense'" compare nonsense
+expect 2 'did you mean' compare cpu.thread=1,2
+expect 2 'needs an? EXPERIMENT' compare
+
+# The emulated device.
 if [ -x "$bin/ndt-bench_emulated" ]; then
-    "$bin/ndt-bench_emulated" "${common[@]}" --starts 2 --points 200 --levels 2 --threads 1 --batch 1,2 --json "$dir/batch.json" \
-        --backend cpu,cuda-emulated:fused,cuda-emulated:resident,cuda-emulated:resident-block >"$dir/stdout" \
-        2>"$dir/stderr" || fail "ndt-bench_emulated --batch: $(cat "$dir/stderr")"
-    [ "$(grep -cE '^cuda-emulated resident.* 1\.0 .* as one ' "$dir/stdout")" = 6 ] || fail "not one launch per batch: $(cat "$dir/stdout")"
+    emulated() {
+        "$bin/ndt-bench_emulated" "$@" >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated $*: $(cat "$dir/stdout" "$dir/stderr")"
+    }
+    devices=cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident
+    emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device
+    for pipeline in staged fused resident; do
+        says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){8}$"
+    done
+    ! grep -q 'resident-' "$dir/stdout" || fail "evaluations of every pipeline with searches: $(cat "$dir/stdout")"
+    emulated align "${common[@]}" --rounds 2 --points 200 --threads 1,2 --levels 2 --backend cpu,$devices,cuda-emulated:resident-graph
+    [ "$(grep -c '^robust .*\(staged\|fused\|resident\)' "$dir/stdout")" = 4 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
+    [ "$(grep -c '^robust .*resident.* true$' "$dir/stdout")" = 2 ] || fail "other bits: $(cat "$dir/stdout")"
+    emulated batch "${common[@]}" --rounds 2 --points 200 --levels 2 --threads 1 --sizes 1,2 --json "$dir/batch.json" \
+        --backend cpu,cuda-emulated:fused,cuda-emulated:resident,cuda-emulated:resident-block
+    [ "$(grep -cE '^robust .*cuda-emulated resident.* 1\.0 .* true$' "$dir/stdout")" = 6 ] || fail "not one launch per batch: $(cat "$dir/stdout")"
     is_json "$dir/batch.json"
-    "$bin/ndt-bench_emulated" "${common[@]}" --starts 2 --basin --offsets 0.2/1 --backend cuda-emulated:resident \
-        >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated --basin: $(cat "$dir/stderr")"
-    says '^robust .*0.2 m 1 deg +100.0 %'
+    emulated basin "${common[@]}" --rounds 2 --offsets 0.2/1 --backend cuda-emulated:resident
+    says '^robust .*0.2 m 1 deg .* 100.0 '
 fi
+
 # Decoding and preprocessing by themselves: every step has its row, the modes by time only where scans have times.
-expect 0 "" --front --points 700,20000 --json "$dir/front.json"
+expect 0 "" preprocess --points 700,20000 --rounds 21 --json "$dir/preprocess.json"
 for step in decode crop 'deskew time' 'deskew azimuth' 'voxel filter' sampling whole 'whole, by times' 'whole, by azimuths'; do
     says "^ +700 +[0-9]+  $step  +-?[0-9.]+ +-?[0-9.]+ +-?[0-9.]+$"
-    grep -q "\"step\": \"$step\", \"points\": 20000, .*\"synthetic\": true" "$dir/front.json" || fail "no '$step' in the JSON"
+    grep -q "\"points\": 20000, .*\"step\": \"$step\"" "$dir/preprocess.json" || fail "no '$step' in the JSON"
 done
-is_json "$dir/front.json"
-expect 0 "" --front --bag "$bag" --scans 2
-says '^given scans'
+is_json "$dir/preprocess.json"
+expect 0 "" preprocess --bag "$bag" --scans 2 --rounds 3
+says '^Preprocessing: given scans'
 says 'whole, by times +[0-9.]+'
-expect 0 "" --front --scan "$map" "$map"
-says 'whole, by times +not here: the scans have no times'
-expect 2 'front matches nothing' --front --map "$map"
-expect 2 'either --points of synthetic scans, or' --front --bag "$bag" --points 100
-expect 2 'batch compares backends' --map "$map" --bag "$bag" --batch 2 --overheads
-expect 2 'at least one item' --map "$map" --bag "$bag" --batch 1,0
-expect 2 'a number from 0 to 4096' --map "$map" --bag "$bag" --batch 5000
-expect 2 'single commas' --map "$map" --bag "$bag" --batch 1,,2
-expect 2 '1000 batches of each size' --map "$map" --bag "$bag" --batch 2 --starts 1001
-expect 2 'front matches nothing' --front --batch 2
-expect 2 "'x' is not a whole number" --front --points x
-# Maps by themselves: 7 sizes x 2 threads and 9 cells; and drives over made-up tiles, of which none is left behind.
-expect 0 "" --map "$map" --map-cost --json "$dir/cost.json"
+expect 0 "" preprocess --rounds 3 --scan "$map" "$map"
+says 'whole, by times +.* not here: the scans have no times'
+
+# Maps by themselves: 7 sizes x 2 threads and 9 cells; and drives over synthetic tiles, of which none is left behind.
+mkdir "$dir/tmp"
+TMPDIR=$dir/tmp expect 0 "" map --map "$map" --rounds 3 --json "$dir/cost.json"
 [ "$(grep -c '^points ' "$dir/stdout")" = 14 ] || fail "not 14 rows of points: $(cat "$dir/stdout")"
 [ "$(grep -c '^voxels ' "$dir/stdout")" = 9 ] || fail "not 9 rows of voxels: $(cat "$dir/stdout")"
 is_json "$dir/cost.json"
-mkdir "$dir/tmp"
-TMPDIR=$dir/tmp expect 0 "" --tiles 16,25 --tile-size 20 --tile-points 500 --radius 15,30 --json "$dir/tiles.json"
+TMPDIR=$dir/tmp expect 0 "" tiles --tiles 16,25 --tile-size 20 --tile-points 500 --radius 15,30 --json "$dir/tiles.json"
 [ "$(grep -c '"tiles": [0-9]' "$dir/tiles.json")" = 4 ] || fail "not 4 drives: $(cat "$dir/tiles.json")"
 is_json "$dir/tiles.json"
 [ -z "$(ls "$dir/tmp")" ] || fail "left behind: $(ls "$dir/tmp")"
-# Files read on the way are those that came or went.
+# Files read during the drive are those that came or went.
 sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" >"$dir/reads"
 [ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
 
-expect 0 "" --help
-says '^usage: ndt-bench'
-
-expect 2 '--map is missing' --bag "$bag"
-expect 2 'either --scan or --bag' --map "$map"
-expect 2 'either --scan or --bag' --map "$map" --bag "$bag" --scan "$map"
-expect 2 'did you mean --points' --map "$map" --bag "$bag" --pionts 3
-expect 2 'its value is missing' --map "$map" --bag
-expect 2 'not expected here' --map "$map" --bag "$bag" again
-expect 2 'single commas' --map "$map" --bag "$bag" --levels 2,,4
-expect 2 'metres/degrees' --map "$map" --bag "$bag" --basin --offsets 1
-expect 2 'several only with --basin' --map "$map" --bag "$bag" --offsets 1/2,2/3
-expect 2 'basin compares' --map "$map" --bag "$bag" --basin --threads 1,2
-expect 2 'did you mean' --map "$map" --bag "$bag" --set ndt.level=[2]
-expect 2 'ndt.levels: ' --map "$map" --bag "$bag" --levels 0.01
-expect 2 'only cuda has pipelines' --map "$map" --bag "$bag" --backend cpu:fused
-expect 2 'overheads takes every backend' --map "$map" --bag "$bag" --overheads --basin
-expect 2 "'x' is not a whole number" --map "$map" --bag "$bag" --points x
-expect 2 'quaternion' --map "$map" --scan "$map" --pose 0,0,0,0,0,0,0
-expect 2 'the only one is pcl' --map "$map" --bag "$bag" --peer icp
-expect 2 'a number from 0' --map "$map" --bag "$bag" --starts -1
-expect 2 'matches nothing' --map "$map" --map-cost --bag "$bag"
-expect 2 'of which cloud' --map-cost
-expect 2 'makes its own maps' --tiles 16 --map "$map"
+# Options of earlier versions stand for commands.
+expect 0 "" "${common[@]}" --basin --offsets 0.2/1 --threads 1
+says '^Basin of convergence'
+expect 0 "" "${common[@]}" --starts 1 --batch 1,2 --points 200
+says '^Batches'
+expect 0 "" --front --points 700 --rounds 3
+says '^Preprocessing: synthetic'
 expect 2 'such as of 16 tiles' --tiles 15
-expect 2 '--radius x: numbers above 0' --tiles 16 --radius x
-expect 2 'must be above 0' --tiles 16 --tile-size 0
-expect 2 'the map has' --map "$map" --map-cost --points 16777216
-expect 2 'no cloud file' --map "$dir/sim" --map-cost
-expect 3 'none.pcd: ' --map "$dir/none.pcd" --bag "$bag"
-expect 3 'none.bag: ' --map "$map" --bag "$dir/none.bag"
-expect 3 'map.pcd: ' --map "$map" --bag "$map"
-expect 3 "no/x.json: " "${common[@]}" --points 200 --json "$dir/no/x.json"
+
+expect 0 "" --help
+says '^Usage: ndt-bench'
+for command in align basin evaluations batch overheads drive compare preprocess map tiles; do
+    says "^  $command "
+done
+
+expect 2 '--map: preprocess has no such option' preprocess --map "$map"
+expect 2 'either --points of synthetic scans, or' preprocess --bag "$bag" --points 100
+expect 2 'whole number from 1 to 4096' batch --sizes 1,0
+expect 2 'whole number from 1 to 4096' batch --sizes 5000
+expect 2 'sizes' batch --sizes 1,,2
+expect 2 'whole number from 1 to 1000' batch --rounds 1001
+expect 2 "'x' is not a whole number" preprocess --points x
+expect 2 '--map is missing' align --bag "$bag"
+expect 2 'give --scan or --bag' align --map "$map"
+expect 2 'either --scan or --bag' align --map "$map" --bag "$bag" --scan "$map"
+expect 2 'give its pose in the map, --pose' align --map "$map" --scan "$map"
+expect 2 'a bag brings its own truth' align --map "$map" --bag "$bag" --pose 0,0,0,0,0,0,1
+expect 2 'did you mean' align --map "$map" --bag "$bag" --pionts 3
+expect 2 'bag' align --map "$map" --bag
+expect 2 "'again' is not expected here; scans follow --scan" basin --scans 1 --bag "$bag" --map "$map" again
+expect 2 'levels' align --levels 2,,4
+expect 2 'metres/degrees' basin --offsets 1
+expect 2 'this command takes one value' align --offsets 1/2,2/3
+expect 2 'this command takes one value' basin --threads 1,2
+expect 2 'did you mean' align --set ndt.level=[2]
+expect 2 '--levels 0.01: ' align --levels 0.01
+expect 2 '--levels 1-2: ' align --levels 1-2
+expect 2 '--neighbours all: ' align --neighbours all
+expect 2 '--variant fast: ' align --variant fast
+expect 2 'only cuda has pipelines' align --backend cpu:fused
+expect 2 "backend 'gpu' is not known" align --backend gpu
+expect 2 'pose' align --map "$map" --scan "$map" --pose 0,0,0,0,0,0,0
+expect 2 'pcl' align --peer icp
+expect 2 'rounds' align --rounds -1
+expect 2 'map' map
+expect 2 'radius' tiles --tiles 16 --radius x
+expect 2 'tile-size' tiles --tiles 16 --tile-size 0
+expect 2 'the map has' map --map "$map" --points 16777216
+expect 2 'no cloud file' map --map "$dir/sim"
+expect 3 'none.pcd: ' align --map "$dir/none.pcd" --bag "$bag"
+expect 3 'none.bag: ' align --map "$map" --bag "$dir/none.bag"
+expect 3 'map.pcd: ' align --map "$map" --bag "$map"
+expect 3 "no/x.json: " align "${common[@]}" --points 200 --json "$dir/no/x.json"
 
 [ "$failures" = 0 ] || echo "$failures failures"
 [ "$failures" = 0 ]

@@ -1,7 +1,7 @@
-/* Inputs of the cases, and their end. */
+#include "guard_world.h"
+
 #include <math.h>
 
-#include "guard_work.h"
 #include "street_world.h"
 
 static const struct world street = {.kind = WORLD_STREET, .seed = 6, .length_m = 120.0, .noise_m = 0.02};

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernel_bench.h"
 #include "kernel_cases.h"
 #include "kernel_plan.h"
 #include "kernel_reference.h"
@@ -30,7 +29,7 @@ struct options {
     const char *only; /* cases whose name begins so */
     uint64_t seed;
     size_t oracle, largest;
-    int list, bench;
+    int list;
 };
 
 /* What is known about a case while its plans run. */
@@ -437,7 +436,7 @@ static void list_all(const struct kernel_plans *plans)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: check_kernels [--list] [--bench] [--backend NAME] [--pipeline NAME]\n"
+            "usage: check_kernels [--list] [--backend NAME] [--pipeline NAME]\n"
             "                     [--isa NAME] [--threads 1..3]\n"
             "                     [--seed N] [--case NAME-OR-BEGINNING] [--oracle POINTS] [--largest POINTS]\n");
     return 2;
@@ -446,17 +445,14 @@ static int usage(void)
 static int parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"list", 0, NULL, 'l'},    {"bench", 0, NULL, 'b'},    {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},
-        {"threads", 1, NULL, 't'}, {"seed", 1, NULL, 's'},     {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'},
-        {"largest", 1, NULL, 'm'}, {"pipeline", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
+        {"list", 0, NULL, 'l'},     {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},    {"threads", 1, NULL, 't'},
+        {"seed", 1, NULL, 's'},     {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'}, {"largest", 1, NULL, 'm'},
+        {"pipeline", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
     *options = (struct options){.seed = 1, .oracle = 1000, .largest = SIZE_MAX};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (c) {
         case 'l':
             options->list = 1;
-            break;
-        case 'b':
-            options->bench = 1;
             break;
         case 'k':
             options->filter.backend = optarg;
@@ -522,8 +518,6 @@ int main(int argc, char **argv)
     int code = 0;
     if (options.list)
         list_all(&plans);
-    else if (options.bench)
-        code = kernel_bench(&plans, &maps) ? 0 : 1;
     else
         code = run_all(&options, &maps, &plans);
     kernel_plans_close(&plans);

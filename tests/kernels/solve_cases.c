@@ -50,18 +50,7 @@ enum ndt_status solve_turn(struct ndt_cloud *out, const double R0[9], const stru
 
 double solve_coverage(struct ndt_map *map, const struct ndt_cloud *turned, const struct ndt_newton *newton)
 {
-    struct ndt_aligner *aligner = calloc(1, sizeof(*aligner));
-    double coverage = NAN;
-    if (!aligner || newton->stop == NDT_STOP_OFF_MAP) {
-        free(aligner);
-        return aligner ? 0 : NAN;
-    }
-    const struct ndt_solve solve = {.aligner = aligner, .newton = *newton};
-    aligner->map = map;
-    aligner->turned = *turned;
-    coverage = ndt_solve_coverage(&solve);
-    free(aligner);
-    return coverage;
+    return newton->stop == NDT_STOP_OFF_MAP ? 0 : ndt_solve_coverage(map, turned, newton);
 }
 
 struct ndt_pose solve_pose(struct ndt_map *map, const struct ndt_newton *newton)

@@ -115,7 +115,7 @@ check_top_level() {
     done
     for name in $(files . | sed 's#/.*##' | sort -u); do
         case $name in
-        CMakeLists.txt | CMakePresets.json | README.md | LICENSE | src | gpu | proto | config | tests | tools | .*) ;;
+        CMakeLists.txt | CMakePresets.json | README.md | LICENSE | docs | src | gpu | proto | config | tests | tools | .*) ;;
         *) complain "$name does not belong to the top level" ;;
         esac
     done

@@ -1,43 +1,37 @@
-#include "bench_batch.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_start.h"
+#include "bench_commands.h"
 #include "ndt/clock.h"
 
-enum { MOST_ROUNDS = 1000 };
+/* Several scans come together only as often as a queue holds them. */
+enum { MOST_SCANS = 3 };
+/* What is wanted of so many guesses for a scan of so many points on a data-centre GPU. */
+enum { WANTED_ITEMS = 200, WANTED_POINTS = 1500 };
+static const double WANTED_MS = 5;
 
+/* What is measured of one candidate. */
+struct tally {
+    struct bench_samples together_ms, alone_ms;
+    uint64_t launches, evaluations;
+    size_t recovered, tried;
+    int is_different; /* a result is not bit for bit that of the item alone */
+};
 /* The batch that is measured now. */
 struct batch {
-    const struct bench_batch_request *request;
-    enum bench_batch_kind kind;
+    const struct bench_options *options;
+    const struct bench_scans *scans;
+    struct bench_candidates *candidates;
+    int has_scans; /* of several scans, else of guesses for one */
     size_t items;
     struct ndt_align_item *list;
-    const struct bench_batch_scan **from; /* scan of each item */
+    const struct bench_scan **from; /* scan of each item */
     struct ndt_align_result *together, *alone;
+    struct tally *tallies; /* per candidate */
 };
-/* What a row is made of: one time per round. */
-struct tally {
-    double *together_ms, *alone_ms;
-    uint64_t launches, evaluations;
-    struct bench_batch_row row;
-};
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(double *values, size_t count, double part)
-{
-    qsort(values, count, sizeof(double), ascending);
-    return values[(size_t)(part * (double)(count - 1) + 0.5)];
-}
 
 /* Everything but the times. */
-static int same_result(const struct ndt_align_result *a, const struct ndt_align_result *b)
+static int is_same(const struct ndt_align_result *a, const struct ndt_align_result *b)
 {
     return a->outcome == b->outcome && memcmp(&a->T_map_sensor, &b->T_map_sensor, sizeof(a->T_map_sensor)) == 0 &&
            memcmp(&a->scores, &b->scores, sizeof(a->scores)) == 0 && a->has_covariance == b->has_covariance &&
@@ -49,203 +43,183 @@ static int same_result(const struct ndt_align_result *a, const struct ndt_align_
 /* Other guesses in every round, and for several scans other scans. */
 static void make_list(const struct batch *batch, size_t round)
 {
-    const struct bench_batch_request *request = batch->request;
+    const struct bench_options *options = batch->options;
     for (size_t i = 0; i < batch->items; i++) {
-        const size_t number = batch->kind == BENCH_SCANS ? round + i : round;
-        const struct bench_batch_scan *scan = &request->scans[number % request->scan_count];
+        const size_t number = batch->has_scans ? round + i : round;
+        const struct bench_scan *scan = &batch->scans->items[number % batch->scans->count];
         batch->from[i] = scan;
-        batch->list[i] = (struct ndt_align_item){.scan = scan->points,
-                                                 .T_map_guess = bench_start(request->seed, round * batch->items + i,
-                                                                            &scan->T_map_sensor, request->shift_m,
-                                                                            request->turn_rad)};
+        batch->list[i] = (struct ndt_align_item){
+            .scan = &scan->cloud,
+            .T_map_guess =
+                bench_start(options->seed, round * batch->items + i, &scan->T_map_sensor,
+                            options->offsets.items[0].shift_m, options->offsets.items[0].turn_deg * BENCH_DEG)};
     }
 }
 
-static uint64_t launches(const struct bench_batch_candidate *candidate)
+static enum ndt_status align_together(const struct batch *batch, struct bench_candidate *candidate,
+                                      uint64_t *launches, double *took_ms)
 {
-    struct ndt_backend_counters counters = {0};
-    if (candidate->backend->ops->counters)
-        candidate->backend->ops->counters(candidate->backend, &counters);
-    return counters.launches;
-}
-
-static enum ndt_status run_together(const struct batch *batch, const struct bench_batch_candidate *candidate,
-                                    double *took_ms, struct ndt_error *err)
-{
+    struct ndt_backend_counters before, after;
+    bench_candidate_counters(candidate, &before);
     const double start_us = ndt_clock_us();
-    enum ndt_status status =
-        ndt_align_batch(candidate->aligner, candidate->params, batch->list, batch->items, batch->together, err);
+    enum ndt_status status = ndt_align_batch(candidate->aligner, &candidate->setup.align, batch->list, batch->items,
+                                             batch->together, &candidate->why);
     *took_ms = (ndt_clock_us() - start_us) * 1e-3;
+    bench_candidate_counters(candidate, &after);
+    *launches = after.launches - before.launches;
     return status;
 }
 
-static enum ndt_status run_alone(const struct batch *batch, const struct bench_batch_candidate *candidate,
-                                 double *took_ms, struct ndt_error *err)
+static enum ndt_status align_alone(const struct batch *batch, struct bench_candidate *candidate, double *took_ms)
 {
     const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
     for (size_t i = 0; status == NDT_OK && i < batch->items; i++)
-        status = ndt_align(candidate->aligner, candidate->params, batch->list[i].scan, &batch->list[i].T_map_guess,
-                           &batch->alone[i], err);
+        status = ndt_align(candidate->aligner, &candidate->setup.align, batch->list[i].scan,
+                           &batch->list[i].T_map_guess, &batch->alone[i], &candidate->why);
     *took_ms = (ndt_clock_us() - start_us) * 1e-3;
     return status;
 }
 
 static void assess(const struct batch *batch, struct tally *tally)
 {
-    const struct bench_batch_request *request = batch->request;
     for (size_t i = 0; i < batch->items; i++) {
         const struct ndt_align_result *result = &batch->together[i];
         const struct ndt_pose *truth = &batch->from[i]->T_map_sensor;
-        tally->row.is_same &= same_result(result, &batch->alone[i]);
-        tally->row.recovered += ndt_pose_distance_m(&result->T_map_sensor, truth) <= request->success_m &&
-                                ndt_pose_angle_rad(&result->T_map_sensor, truth) <= request->success_rad;
+        tally->is_different |= !is_same(result, &batch->alone[i]);
+        tally->recovered += ndt_pose_distance_m(&result->T_map_sensor, truth) <= BENCH_SUCCESS_M &&
+                            ndt_pose_angle_rad(&result->T_map_sensor, truth) <= BENCH_SUCCESS_DEG * BENCH_DEG;
         tally->evaluations += (uint64_t)result->evaluations;
     }
-    tally->row.tried += batch->items;
+    tally->tried += batch->items;
 }
 
 /* Together first in every other round: nobody always finds warm caches. */
-static enum ndt_status run_candidate(const struct batch *batch, const struct bench_batch_candidate *candidate,
-                                     struct tally *tally, size_t round, struct ndt_error *err)
+static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
+    struct batch *batch = context;
+    struct bench_candidate *candidate = &batch->candidates->items[item];
+    struct tally *tally = &batch->tallies[item];
     enum ndt_status status = NDT_OK;
     double together_ms = 0, alone_ms = 0;
-    uint64_t before = 0, after = 0;
-    for (size_t k = 0; status == NDT_OK && k < 2; k++) {
-        if ((round + k) % 2) {
-            status = run_alone(batch, candidate, &alone_ms, err);
-            continue;
-        }
-        before = launches(candidate);
-        status = run_together(batch, candidate, &together_ms, err);
-        after = launches(candidate);
-    }
-    if (status != NDT_OK || round == 0)
-        return status;
-    tally->together_ms[round - 1] = together_ms;
-    tally->alone_ms[round - 1] = alone_ms;
-    tally->launches += after - before;
+    uint64_t launches = 0;
+    if (!bench_candidate_works(candidate))
+        return NDT_OK;
+    make_list(batch, round);
+    for (size_t k = 0; status == NDT_OK && k < 2; k++)
+        status = (round + k) % 2 ? align_alone(batch, candidate, &alone_ms)
+                                 : align_together(batch, candidate, &launches, &together_ms);
+    bench_candidate_fail(candidate, status);
+    if (status != NDT_OK || !is_counted)
+        return NDT_OK;
+    tally->launches += launches;
     assess(batch, tally);
-    return NDT_OK;
+    status = bench_samples_add(&tally->together_ms, together_ms, err);
+    return status == NDT_OK ? bench_samples_add(&tally->alone_ms, alone_ms, err) : status;
 }
 
-static void measure(const struct batch *batch, struct tally *tallies)
+static void put_row(const struct batch *batch, const struct bench_candidate *candidate, struct tally *tally,
+                    struct bench_report *report, struct bench_table *table)
 {
-    const struct bench_batch_request *request = batch->request;
-    for (size_t round = 0; round <= (size_t)request->rounds; round++) {
-        make_list(batch, round);
-        for (size_t k = 0; k < request->candidate_count; k++) {
-            const size_t w = (round + k) % request->candidate_count;
-            struct bench_batch_row *row = &tallies[w].row;
-            if (!row->is_here ||
-                run_candidate(batch, &request->candidates[w], &tallies[w], round, &row->why) == NDT_OK)
-                continue;
-            row->is_here = 0;
-            row->has_failed = 1;
-        }
+    const double items = (double)batch->items, rounds = (double)tally->together_ms.count;
+    const int works = bench_candidate_columns(candidate, report, table);
+    bench_number(table, "points", 0, (double)batch->scans->points);
+    bench_number(table, "items", 0, items);
+    bench_text(table, "of", "%s", batch->has_scans ? "scans" : "guesses");
+    if (works && rounds > 0) {
+        const double together_ms = bench_median(&tally->together_ms), alone_ms = bench_median(&tally->alone_ms);
+        bench_number(table, "together_ms", 3, together_ms);
+        bench_number(table, "p95_ms", 3, bench_quantile(&tally->together_ms, 0.95));
+        /* Of whole searches on a device, not of what is emulated: that has another name. */
+        if (!batch->has_scans && batch->items == WANTED_ITEMS && batch->scans->points == WANTED_POINTS &&
+            strncmp(candidate->name, "cuda resident", 13) == 0)
+            bench_text(table, "wanted", "<= %g ms: %s", WANTED_MS, together_ms <= WANTED_MS ? "met" : "missed");
+        bench_number(table, "per_item_us", 1, 1e3 * together_ms / items);
+        bench_number(table, "alone_ms", 3, alone_ms);
+        bench_number(table, "ratio", 2, alone_ms / together_ms);
+        bench_number(table, "launches", 1, (double)tally->launches / rounds);
+        bench_number(table, "evaluations", 1, (double)tally->evaluations / (double)tally->tried);
+        bench_number(table, "recovered", 0, (double)tally->recovered);
+        bench_number(table, "tried", 0, (double)tally->tried);
+        bench_bool(table, "same_bits", !tally->is_different);
+        report->failures += tally->is_different != 0;
     }
+    bench_samples_free(&tally->together_ms);
+    bench_samples_free(&tally->alone_ms);
 }
 
-static enum ndt_status add_rows(struct bench_batch *out, const struct batch *batch, struct tally *tallies,
-                                struct ndt_error *err)
+static enum ndt_status measure(struct batch *batch, struct bench_report *report, struct bench_table *table,
+                               struct ndt_error *err)
 {
-    const size_t rounds = (size_t)batch->request->rounds;
-    for (size_t w = 0; w < batch->request->candidate_count; w++) {
-        struct bench_batch_row *row = &tallies[w].row;
-        if (out->count == BENCH_BATCH_ROWS)
-            return ndt_fail(err, NDT_ERR_LIMIT, "more than %d rows", BENCH_BATCH_ROWS);
-        if (row->is_here) {
-            row->together_ms = quantile(tallies[w].together_ms, rounds, 0.5);
-            row->p95_ms = quantile(tallies[w].together_ms, rounds, 0.95);
-            row->alone_ms = quantile(tallies[w].alone_ms, rounds, 0.5);
-            row->launches = (double)tallies[w].launches / (double)rounds;
-            row->evaluations = (double)tallies[w].evaluations / (double)row->tried;
-        }
-        out->rows[out->count++] = *row;
-    }
-    return NDT_OK;
-}
-
-static enum ndt_status begin_tallies(const struct batch *batch, struct tally *tallies, struct ndt_error *err)
-{
-    const struct bench_batch_request *request = batch->request;
-    for (size_t w = 0; w < request->candidate_count; w++) {
-        struct tally *tally = &tallies[w];
-        tally->row = (struct bench_batch_row){.kind = batch->kind,
-                                              .items = batch->items,
-                                              .points = request->points,
-                                              .is_here = request->candidates[w].aligner != NULL,
-                                              .is_same = 1,
-                                              .why = request->candidates[w].why};
-        memcpy(tally->row.what, request->candidates[w].name, sizeof(tally->row.what));
-        tally->together_ms = calloc((size_t)request->rounds, sizeof(double));
-        tally->alone_ms = calloc((size_t)request->rounds, sizeof(double));
-        if (!tally->together_ms || !tally->alone_ms)
-            return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", request->rounds);
-    }
-    return NDT_OK;
-}
-
-static void free_tallies(struct tally *tallies, size_t count)
-{
-    for (size_t w = 0; tallies && w < count; w++) {
-        free(tallies[w].together_ms);
-        free(tallies[w].alone_ms);
-    }
-    free(tallies);
-}
-
-static enum ndt_status run_kind(struct bench_batch *out, const struct batch *batch, struct ndt_error *err)
-{
-    struct tally *tallies = calloc(batch->request->candidate_count, sizeof(*tallies));
-    if (!tallies)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu rows", batch->request->candidate_count);
-    enum ndt_status status = begin_tallies(batch, tallies, err);
-    if (status == NDT_OK) {
-        measure(batch, tallies);
-        status = add_rows(out, batch, tallies, err);
-    }
-    free_tallies(tallies, batch->request->candidate_count);
-    return status;
-}
-
-static enum ndt_status run_size(struct bench_batch *out, const struct bench_batch_request *request, size_t items,
-                                struct ndt_error *err)
-{
-    struct batch batch = {.request = request, .kind = BENCH_GUESSES, .items = items};
+    const size_t candidates = batch->candidates->count;
+    batch->list = calloc(batch->items, sizeof(*batch->list));
+    batch->from = calloc(batch->items, sizeof(*batch->from));
+    batch->together = calloc(batch->items, sizeof(*batch->together));
+    batch->alone = calloc(batch->items, sizeof(*batch->alone));
+    batch->tallies = calloc(candidates, sizeof(*batch->tallies));
     enum ndt_status status = NDT_OK;
-    batch.list = calloc(items, sizeof(*batch.list));
-    batch.from = calloc(items, sizeof(*batch.from));
-    batch.together = calloc(items, sizeof(*batch.together));
-    batch.alone = calloc(items, sizeof(*batch.alone));
-    if (!batch.list || !batch.from || !batch.together || !batch.alone)
-        status = ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu items", items);
+    if (!batch->list || !batch->from || !batch->together || !batch->alone || !batch->tallies)
+        status = ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu items", batch->items);
     if (status == NDT_OK)
-        status = run_kind(out, &batch, err);
-    batch.kind = BENCH_SCANS;
-    if (status == NDT_OK && items > 1 && items <= BENCH_BATCH_SCANS && items <= request->scan_count)
-        status = run_kind(out, &batch, err);
-    free(batch.list);
-    free(batch.from);
-    free(batch.together);
-    free(batch.alone);
+        status = bench_sample(&(struct bench_sampling){.items = candidates,
+                                                       .warm_up = 1,
+                                                       .rounds = (size_t)batch->options->rounds,
+                                                       .sample = sample,
+                                                       .context = batch},
+                              err);
+    for (size_t i = 0; batch->tallies && i < candidates; i++)
+        put_row(batch, &batch->candidates->items[i], &batch->tallies[i], report, table);
+    free(batch->list);
+    free(batch->from);
+    free(batch->together);
+    free(batch->alone);
+    free(batch->tallies);
     return status;
 }
 
-enum ndt_status bench_batch_run(struct bench_batch *out, const struct bench_batch_request *request,
-                                struct ndt_error *err)
+/* The largest batch has to fit into one launch: each item at whole blocks of points. */
+static size_t most_points(const struct bench_options *options, size_t points)
 {
-    if (request->rounds < 1 || request->rounds > MOST_ROUNDS)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%d rounds; 1 to %d are possible", request->rounds, MOST_ROUNDS);
-    if (request->scan_count == 0 || request->candidate_count == 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "no scan or no backend to measure a batch with");
+    size_t most = 1;
+    for (size_t i = 0; i < options->sizes.count; i++)
+        most = most < options->sizes.values[i] ? options->sizes.values[i] : most;
+    return most * ((points + 127) / 128 * 128);
+}
+
+enum ndt_status bench_batch(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
+{
+    const struct bench_options *options = source->options;
+    const size_t points = options->points.count ? options->points.count : 1;
+    struct bench_scans scans[BENCH_MAX_ITEMS] = {{0}};
+    struct bench_candidates candidates = {0};
     enum ndt_status status = NDT_OK;
-    for (size_t i = 0; status == NDT_OK && i < request->size_count; i++) {
-        if (request->sizes[i] < 1 || request->sizes[i] > BENCH_BATCH_MOST)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "a batch of %zu items; 1 to %d are possible", request->sizes[i],
-                            BENCH_BATCH_MOST);
-        status = run_size(out, request, request->sizes[i], err);
+    size_t most = 0;
+    for (size_t i = 0; status == NDT_OK && i < points; i++) {
+        status = bench_source_scans(source, options->points.count ? options->points.values[i] : 0, &scans[i], err);
+        most = most < scans[i].points ? scans[i].points : most;
     }
+    if (status == NDT_OK)
+        status = bench_candidates_open(&candidates, source, NULL, most_points(options, most), err);
+    if (status == NDT_OK) {
+        bench_source_report(source, scans, points, report);
+        struct bench_table *table = bench_report_table(
+            report, "batch", "Batches: all items in one call against one after the other; medians");
+        for (size_t i = 0; i < points; i++)
+            for (size_t k = 0; k < options->sizes.count; k++)
+                for (int has_scans = 0; has_scans < 2; has_scans++) {
+                    struct batch batch = {.options = options,
+                                          .scans = &scans[i],
+                                          .candidates = &candidates,
+                                          .has_scans = has_scans,
+                                          .items = options->sizes.values[k]};
+                    const int is_possible = !has_scans || (batch.items > 1 && batch.items <= MOST_SCANS &&
+                                                           batch.items <= scans[i].count);
+                    if (status == NDT_OK && is_possible)
+                        status = measure(&batch, report, table, err);
+                }
+    }
+    bench_candidates_close(&candidates);
+    for (size_t i = 0; i < points; i++)
+        bench_scans_free(&scans[i]);
     return status;
 }

@@ -1,53 +1,62 @@
-/* The command line of ndt-bench. */
+/** @file
+ * @brief The command line of ndt-bench.
+ *
+ * Built with NDT_BENCH_CORE it needs the core and the backends only: no files, no configuration, and only the
+ * commands that can do with the synthetic street. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
 #include <stdint.h>
-#include <stdio.h>
 
+#include "ndt/align.h"
+#include "ndt/preprocess.h"
+#include "tool_options.h"
+#ifndef NDT_BENCH_CORE
 #include "ndtd/settings.h"
+#endif
 
-enum { BENCH_MAX_ITEMS = 12, BENCH_ITEM_TEXT = 64 };
+enum { BENCH_MAX_ITEMS = 12, BENCH_BATCH_MOST = 4096 };
 
-/* What one dimension of the comparison takes; empty: only what the settings say. */
-struct bench_list {
-    size_t count;
-    char items[BENCH_MAX_ITEMS][BENCH_ITEM_TEXT];
+/** Whole numbers, such as "756,1500". */
+struct bench_numbers {
+    size_t count, values[BENCH_MAX_ITEMS];
 };
-
-/* How far starts are off, at most. */
+/** How far starts are off, at most. */
 struct bench_offset {
     double shift_m, turn_deg;
 };
-
-struct bench_options {
-    struct ndtd_settings settings; /* --config, --set, --map */
-    const char *bag;
-    const char **scans; /* into argv */
-    size_t scan_files;
-    int has_pose; /* truth of --scan, else identity */
-    struct ndt_pose pose;
-    struct bench_list points, threads, neighbours, backends, levels, variants;
-    struct bench_list tiles, radii; /* --tiles, --radius */
-    uint64_t tile_m, tile_points;
-    size_t offset_count;
-    struct bench_offset offsets[BENCH_MAX_ITEMS];
-    uint64_t starts;     /* 0: 50, or 120 with --basin, or 20 with --batch */
-    uint64_t scan_limit; /* scans taken from the bag, evenly spread */
-    uint64_t seed;
-    int basin;
-    int overheads;
-    size_t batch_size_count; /* 0: no --batch */
-    size_t batch_sizes[BENCH_MAX_ITEMS];
-    int preprocess;
-    int map_cost;
-    const char *peer; /* NULL: none */
-    const char *json; /* NULL: none */
+struct bench_offsets {
+    size_t count;
+    struct bench_offset items[BENCH_MAX_ITEMS];
+};
+/** What a candidate is made of, before the lists of the command line vary it. */
+struct bench_setup {
+    char backend[32], pipeline[24];   /**< "auto", "cpu", "cuda"; "": the first pipeline */
+    struct ndt_backend_config config; /**< but its pipeline */
+    struct ndt_align_params align;
+    struct ndt_map_config map;
 };
 
-/* *help becomes 1 when --help is among the words. Everything borrowed lives as long as argv. */
-NDT_MUST_CHECK enum ndt_status bench_options_parse(struct bench_options *out, int argc, char **argv, int *help,
-                                                   struct ndt_error *err);
-void bench_options_help(FILE *file);
+struct bench_options {
+    struct bench_setup setup;
+    struct ndt_preprocess_params preprocess;
+#ifndef NDT_BENCH_CORE
+    struct ndtd_settings settings; /**< --config, --set; `setup` and `preprocess` follow from it */
+#endif
+    int is_basin, is_comparison;
+    const char *map, *bag, *scan;  /**< NULL: none */
+    struct tool_operands operands; /**< more files of --scan, or what is compared */
+    int has_pose;
+    struct ndt_pose pose; /**< truth of --scan */
+    struct tool_list threads, neighbours, backends, levels, variants;
+    struct bench_numbers points, map_threads, sizes, tiles;
+    struct tool_reals radii_m;
+    struct bench_offsets offsets;
+    double tile_m;
+    uint64_t tile_points, scan_limit, seed;
+    uint64_t rounds; /**< measured ones of each row */
+    int needs_device, has_peer;
+    const char *json, *markdown; /**< NULL: none */
+};
 
 #endif

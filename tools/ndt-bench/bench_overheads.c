@@ -1,246 +1,183 @@
-#include "bench_overheads.h"
-
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "backends.h"
+#include "bench_commands.h"
+#include "ndt/clock.h"
+#include "ndt/random.h"
 
-enum { MOST_CANDIDATES = 16, MOST_ROUNDS = 1000 };
+enum { WARM_UP = 3 };
 static const double JITTER_M = 0.02;
 
-/* One backend and pipeline, open while its rows are measured. */
-struct candidate {
-    char name[BENCH_OVERHEAD_NAME];
-    const struct ndt_backend_ops *ops;
-    const char *pipeline;
-    struct ndt_backend *backend; /* NULL: does not work here */
-    struct ndt_error why;
-    double *eval_us, *kernel_us; /* one per round */
+/* What is measured of one candidate. */
+struct tally {
+    struct bench_samples eval_us, kernel_us;
+    struct ndt_eval sums;
+    int is_left_out; /* an evaluation of another pipeline with whole searches says the same */
 };
-struct candidates {
-    struct candidate items[MOST_CANDIDATES];
-    size_t count;
+struct run {
+    struct bench_candidates candidates;
+    struct tally tallies[64];
+    struct ndt_pose T_map_sensor;
 };
 
-static double now_us(void)
+/* `count` points of `from`: evenly picked, or all of them again and again, each time moved by up to 2 cm along each
+ * axis. */
+static enum ndt_status make_scan(struct ndt_cloud *out, const struct ndt_cloud *from, size_t count, uint64_t seed,
+                                 struct ndt_error *err)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof(double), ascending);
-    return values[count / 2];
-}
-
-const char *bench_overhead_kind_name(enum bench_overhead_kind kind)
-{
-    static const char *const names[BENCH_OVERHEAD_KINDS] = {"evaluation", "kernel-only", "copy-only", "launch-only",
-                                                            "synchronise-only"};
-    return names[kind];
-}
-
-/* splitmix64 */
-static float jitter(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return (float)(((double)(z >> 11) * 0x1p-52 - 1) * JITTER_M);
-}
-
-enum ndt_status bench_overheads_scan(struct ndt_cloud *out, const struct ndt_cloud *from, size_t count,
-                                     uint64_t seed, struct ndt_error *err)
-{
-    uint64_t state = seed;
+    struct ndt_random random = {seed};
     out->count = 0;
     if (from->count == 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "a scan without points cannot be measured");
     enum ndt_status status = ndt_cloud_reserve(out, count, 0, err);
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
-        const int is_repeat = i >= from->count;
+        const double reach_m = i >= from->count ? JITTER_M : 0;
         const size_t k = count <= from->count ? i * from->count / count : i % from->count;
-        out->x_m[i] = from->x_m[k] + (is_repeat ? jitter(&state) : 0);
-        out->y_m[i] = from->y_m[k] + (is_repeat ? jitter(&state) : 0);
-        out->z_m[i] = from->z_m[k] + (is_repeat ? jitter(&state) : 0);
+        out->x_m[i] = from->x_m[k] + (float)ndt_random_between(&random, -reach_m, reach_m);
+        out->y_m[i] = from->y_m[k] + (float)ndt_random_between(&random, -reach_m, reach_m);
+        out->z_m[i] = from->z_m[k] + (float)ndt_random_between(&random, -reach_m, reach_m);
         out->count++;
     }
     return status;
 }
 
-static void close_candidate(struct candidate *candidate)
+/* Twice: the first finds caches that others have used and workers asleep. */
+static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
-    if (candidate->backend)
-        candidate->ops->close(candidate->backend);
-    candidate->backend = NULL;
-}
-
-/* Pipelines with whole searches differ in those only: an evaluation of one is that of all of them. */
-static int has_solves(const struct candidates *candidates)
-{
-    for (size_t i = 0; i < candidates->count; i++) {
-        const struct candidate *candidate = &candidates->items[i];
-        if (candidate->backend && candidate->ops->solve_limit &&
-            candidate->ops->solve_limit(candidate->backend) > 0)
-            return 1;
+    struct run *run = context;
+    struct bench_candidate *candidate = &run->candidates.items[item];
+    struct tally *tally = &run->tallies[item];
+    double took_us = 0, kernel_us = 0;
+    (void)round;
+    for (int i = 0; i < 2 && bench_candidate_works(candidate) && !tally->is_left_out; i++) {
+        const struct ndt_eval_request request = bench_candidate_request(candidate, &run->T_map_sensor);
+        struct ndt_backend_counters before, after;
+        bench_candidate_counters(candidate, &before);
+        const double start_us = ndt_clock_us();
+        bench_candidate_fail(
+            candidate, candidate->backend->ops->eval(candidate->backend, &request, &tally->sums, &candidate->why));
+        took_us = ndt_clock_us() - start_us;
+        bench_candidate_counters(candidate, &after);
+        kernel_us = after.kernel_us - before.kernel_us;
     }
-    return 0;
+    if (!is_counted || !bench_candidate_works(candidate) || tally->is_left_out)
+        return NDT_OK;
+    enum ndt_status status = bench_samples_add(&tally->eval_us, took_us, err);
+    return status == NDT_OK ? bench_samples_add(&tally->kernel_us, kernel_us, err) : status;
 }
 
-static void open_candidate(struct candidates *candidates, const struct bench_overheads_request *request,
-                           const struct ndt_backend_ops *ops, const char *pipeline)
-{
-    if (candidates->count == MOST_CANDIDATES)
-        return;
-    struct candidate *candidate = &candidates->items[candidates->count++];
-    struct ndt_backend_config config = request->config;
-    *candidate = (struct candidate){.ops = ops, .pipeline = pipeline};
-    snprintf(candidate->name, sizeof(candidate->name), "%s%s%s", ops->name, pipeline ? " " : "",
-             pipeline ? pipeline : "");
-    config.pipeline = pipeline;
-    config.max_points = 1;
-    for (size_t i = 0; i < request->size_count; i++)
-        if (config.max_points < request->sizes[i])
-            config.max_points = request->sizes[i];
-    const int is_covered = has_solves(candidates);
-    if (ops->probe(&candidate->why) != NDT_OK || ops->open(&candidate->backend, &config, &candidate->why) != NDT_OK)
-        candidate->backend = NULL;
-    if (is_covered && (!candidate->backend || (ops->solve_limit && ops->solve_limit(candidate->backend) > 0))) {
-        close_candidate(candidate);
-        candidates->count--;
-    }
-}
-
-static enum ndt_status open_candidates(struct candidates *candidates, const struct bench_overheads_request *request,
-                                       struct ndt_error *err)
-{
-    const struct ndt_backend_ops *ops;
-    open_candidate(candidates, request, &ndt_cpu_backend, NULL);
-    for (size_t i = 0; (ops = ndt_backend_at(i)); i++)
-        for (const char *const *name = ops->overheads ? ops->pipelines : NULL; name && *name; name++)
-            open_candidate(candidates, request, ops, *name);
-    for (size_t i = 0; i < candidates->count; i++) {
-        struct candidate *candidate = &candidates->items[i];
-        candidate->eval_us = calloc((size_t)request->rounds, sizeof(double));
-        candidate->kernel_us = calloc((size_t)request->rounds, sizeof(double));
-        if (!candidate->eval_us || !candidate->kernel_us)
-            return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", request->rounds);
-        if (candidate->backend &&
-            candidate->ops->set_map(candidate->backend, request->map, &candidate->why) != NDT_OK)
-            close_candidate(candidate);
-    }
-    return NDT_OK;
-}
-
-static enum ndt_status evaluate(struct candidate *candidate, const struct ndt_eval_request *where, size_t round)
-{
-    struct ndt_backend_counters before = {0}, after = {0};
-    struct ndt_eval sums;
-    if (candidate->ops->counters)
-        candidate->ops->counters(candidate->backend, &before);
-    const double start_us = now_us();
-    enum ndt_status status = candidate->ops->eval(candidate->backend, where, &sums, &candidate->why);
-    candidate->eval_us[round] = now_us() - start_us;
-    if (candidate->ops->counters)
-        candidate->ops->counters(candidate->backend, &after);
-    candidate->kernel_us[round] = after.kernel_us - before.kernel_us;
-    return status;
-}
-
-/* One evaluation of each in turn. A way that fails is out from then on, with the reason in its rows. */
-static void measure_evaluations(struct candidates *candidates, const struct bench_overheads_request *request,
-                                const struct ndt_cloud *scan)
-{
-    for (size_t i = 0; i < candidates->count; i++) {
-        struct candidate *candidate = &candidates->items[i];
-        enum ndt_status status =
-            candidate->backend ? candidate->ops->set_scan(candidate->backend, scan, &candidate->why) : NDT_OK;
-        for (int warm = 0; candidate->backend && status == NDT_OK && warm < 3; warm++)
-            status = evaluate(candidate, &request->where, 0);
-        if (status != NDT_OK)
-            close_candidate(candidate);
-    }
-    for (size_t round = 0; round < (size_t)request->rounds; round++)
-        for (size_t i = 0; i < candidates->count; i++) {
-            struct candidate *candidate = &candidates->items[(i + round) % candidates->count];
-            /* Twice: the first finds caches that others have used and workers asleep. */
-            if (candidate->backend && (evaluate(candidate, &request->where, round) != NDT_OK ||
-                                       evaluate(candidate, &request->where, round) != NDT_OK))
-                close_candidate(candidate);
-        }
-}
-
-static enum ndt_status add_row(struct bench_overheads *out, const struct bench_overhead *row, struct ndt_error *err)
-{
-    if (out->count == BENCH_OVERHEAD_ROWS)
-        return ndt_fail(err, NDT_ERR_LIMIT, "more than %d rows", BENCH_OVERHEAD_ROWS);
-    out->rows[out->count++] = *row;
-    return NDT_OK;
-}
-
-static enum ndt_status add_rows(struct bench_overheads *out, struct candidate *candidate,
-                                const struct bench_overheads_request *request, size_t points, struct ndt_error *err)
+static void put_row(struct bench_candidate *candidate, struct tally *tally, size_t points, size_t measured_points,
+                    int rounds, struct bench_report *report, struct bench_table *table)
 {
     struct ndt_overheads cost = {0};
-    double took_us[BENCH_OVERHEAD_KINDS] = {0};
-    const int kinds = candidate->ops->overheads ? BENCH_OVERHEAD_KINDS : 1;
-    if (candidate->backend && kinds > 1 &&
-        candidate->ops->overheads(candidate->backend, request->rounds, &cost, &candidate->why) != NDT_OK)
-        close_candidate(candidate);
-    if (candidate->backend) {
-        took_us[BENCH_EVALUATION] = median(candidate->eval_us, (size_t)request->rounds);
-        took_us[BENCH_KERNEL_ONLY] = median(candidate->kernel_us, (size_t)request->rounds);
-        took_us[BENCH_COPY_ONLY] = cost.copies_us;
-        took_us[BENCH_LAUNCH_ONLY] = cost.launch_us;
-        took_us[BENCH_SYNCHRONISE_ONLY] = cost.synchronise_us;
+    const struct ndt_backend_ops *ops = candidate->backend ? candidate->backend->ops : NULL;
+    const int has_overheads = bench_candidate_works(candidate) && ops->overheads;
+    if (has_overheads)
+        bench_candidate_fail(candidate, ops->overheads(candidate->backend, rounds, &cost, &candidate->why));
+    const int works = bench_candidate_columns(candidate, report, table);
+    bench_number(table, "points", 0, (double)points);
+    bench_bool(table, "repeated_points", points > measured_points);
+    if (works) {
+        const double eval_us = bench_median(&tally->eval_us);
+        bench_number(table, "evaluation_us", 2, eval_us);
+        bench_number(table, "p95_us", 2, bench_quantile(&tally->eval_us, 0.95));
+        bench_number(table, "ns_per_point", 2, 1e3 * eval_us / (double)points);
+        bench_number(table, "ns_per_pair", 2, 1e3 * eval_us / tally->sums.pairs);
     }
-    enum ndt_status status = NDT_OK;
-    for (int kind = 0; status == NDT_OK && kind < kinds; kind++) {
-        struct bench_overhead row = {.kind = (enum bench_overhead_kind)kind,
-                                     .points = points,
-                                     .measured_points = request->points->count,
-                                     .is_here = candidate->backend != NULL,
-                                     .median_us = took_us[kind],
-                                     .why = candidate->why};
-        memcpy(row.what, candidate->name, sizeof(row.what));
-        status = add_row(out, &row, err);
+    if (works && has_overheads) {
+        bench_number(table, "kernel_us", 2, bench_median(&tally->kernel_us));
+        bench_number(table, "copies_us", 2, cost.copies_us);
+        bench_number(table, "launch_us", 2, cost.launch_us);
+        bench_number(table, "synchronise_us", 2, cost.synchronise_us);
+    }
+}
+
+/* All candidates on one scan. */
+static enum ndt_status measure(struct run *run, const struct ndt_cloud *scan, size_t measured_points,
+                               const struct bench_options *options, struct bench_report *report,
+                               struct bench_table *table, struct ndt_error *err)
+{
+    for (size_t i = 0; i < run->candidates.count; i++) {
+        struct bench_candidate *candidate = &run->candidates.items[i];
+        if (bench_candidate_works(candidate) && !run->tallies[i].is_left_out)
+            bench_candidate_fail(candidate,
+                                 candidate->backend->ops->set_scan(candidate->backend, scan, &candidate->why));
+    }
+    enum ndt_status status = bench_sample(&(struct bench_sampling){.items = run->candidates.count,
+                                                                   .warm_up = WARM_UP,
+                                                                   .rounds = (size_t)options->rounds,
+                                                                   .sample = sample,
+                                                                   .context = run},
+                                          err);
+    for (size_t i = 0; i < run->candidates.count; i++) {
+        struct tally *tally = &run->tallies[i];
+        if (status == NDT_OK && !tally->is_left_out)
+            put_row(&run->candidates.items[i], tally, scan->count, measured_points, (int)options->rounds, report,
+                    table);
+        bench_samples_free(&tally->eval_us);
+        bench_samples_free(&tally->kernel_us);
     }
     return status;
 }
 
-enum ndt_status bench_overheads_run(struct bench_overheads *out, const struct bench_overheads_request *request,
-                                    struct ndt_error *err)
+/* Pipelines with whole searches differ in those only: of these the first one is measured, per settings. */
+static void leave_out(struct run *run)
 {
-    static struct candidates candidates;
+    for (size_t i = 0; i < run->candidates.count; i++) {
+        const struct bench_candidate *one = &run->candidates.items[i];
+        for (size_t k = 0; k < i; k++) {
+            const struct bench_candidate *other = &run->candidates.items[k];
+            run->tallies[i].is_left_out |=
+                one->is_resident && other->is_resident &&
+                memcmp(&one->setup.align, &other->setup.align, sizeof(one->setup.align)) == 0;
+        }
+    }
+}
+
+enum ndt_status bench_overheads(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
+{
+    static struct run run;
+    const struct bench_options *options = source->options;
+    struct bench_options whole = *options; /* all points of a scan are there to be picked */
+    struct bench_scans scans = {0};
     struct ndt_cloud scan;
-    if (request->rounds < 1 || request->rounds > MOST_ROUNDS)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%d rounds; 1 to %d are possible", request->rounds, MOST_ROUNDS);
-    out->count = candidates.count = 0;
+    size_t most = 1;
+    whole.scan_limit = 1;
+    whole.preprocess.voxel_m = 0;
+    whole.preprocess.sample_count = 0;
     ndt_cloud_init(&scan);
-    enum ndt_status status = open_candidates(&candidates, request, err);
-    out->is_lacking_device = candidates.count == 1;
-    for (size_t i = 0; status == NDT_OK && i < request->size_count; i++) {
-        status = bench_overheads_scan(&scan, request->points, request->sizes[i], request->seed, err);
-        if (status == NDT_OK)
-            measure_evaluations(&candidates, request, &scan);
-        for (size_t k = 0; status == NDT_OK && k < candidates.count; k++)
-            status = add_rows(out, &candidates.items[k], request, request->sizes[i], err);
+    for (size_t i = 0; i < options->points.count; i++)
+        most = most < options->points.values[i] ? options->points.values[i] : most;
+    source->options = &whole;
+    enum ndt_status status = bench_source_scans(source, source->recording ? 0 : most, &scans, err);
+    source->options = options;
+    if (status == NDT_OK)
+        status = bench_candidates_open(&run.candidates, source, "all", most, err);
+    if (status == NDT_OK && run.candidates.count > sizeof(run.tallies) / sizeof(run.tallies[0]))
+        status = ndt_fail(err, NDT_ERR_LIMIT, "more than %zu combinations",
+                          sizeof(run.tallies) / sizeof(run.tallies[0]));
+    if (status == NDT_OK) {
+        bench_source_report(source, &scans, 1, report);
+        struct bench_table *table =
+            bench_report_table(report, "overheads",
+                               "One evaluation: on the finest level, and what a device needs besides its kernels; "
+                               "medians");
+        const struct bench_scan *first = &scans.items[0];
+        run.T_map_sensor = first->T_map_sensor;
+        leave_out(&run);
+        for (size_t i = 0; status == NDT_OK && i < options->points.count; i++) {
+            status = make_scan(&scan, &first->cloud, options->points.values[i], options->seed, err);
+            if (status == NDT_OK)
+                status = measure(&run, &scan, first->cloud.count, options, report, table, err);
+        }
+        if (report->device_rows == 0)
+            bench_note(table, "Kernels, copies, launch and wait: not here, no backend on a device was measured.");
+        if (most > first->cloud.count)
+            bench_note(table,
+                       "The scan has %zu points. Beyond them its points are repeated, each moved by up to 2 cm.",
+                       first->cloud.count);
     }
-    for (size_t i = 0; i < candidates.count; i++) {
-        close_candidate(&candidates.items[i]);
-        free(candidates.items[i].eval_us);
-        free(candidates.items[i].kernel_us);
-    }
+    bench_candidates_close(&run.candidates);
+    bench_scans_free(&scans);
     ndt_cloud_free(&scan);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Other implementations of the same work, to be measured in the same run. One row in bench_peer.c each, present
- * only where its library is. Included by C and C++. */
+/** @file
+ * @brief Another implementation of the same work, measured in the same run. Included by C and C++. */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
 
@@ -30,10 +30,7 @@ struct bench_peer_ops {
     int (*align)(void *state, const struct bench_peer_points *scan, const double guess[16],
                  struct bench_peer_result *out, char *why, size_t why_size);
 };
-extern const struct bench_peer_ops bench_peer_pcl;
-
-/* NULL when this build has none of that name. */
-const struct bench_peer_ops *bench_peer_find(const char *name);
+extern const struct bench_peer_ops bench_peer_pcl; /* in builds with PCL: NDT_HAVE_PCL */
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,27 @@
-#include "bench_preprocess.h"
-
-#include <string.h>
-
-#include "bench_preprocess_scan.h"
-#include "ndt_proto/message.h"
-#include "ndtd/options.h"
+#include "bench_commands.h"
+#include "bench_street.h"
 #include "ndt/clock.h"
+#include "ndt_proto/message.h"
 
-enum { ROUNDS = 101, WARM_UP = 3 };
+enum { WARM_UP = 3 };
+
+/* The steps of the preprocessor share one pass, so a step is what it adds: the time with it less the time without,
+ * of the same scan right before. */
+enum step {
+    DECODE,
+    CROP,
+    DESKEW_TIME,    /* only where scans have times */
+    DESKEW_AZIMUTH, /* clockwise */
+    FILTER,         /* every cell is finished */
+    SAMPLING,       /* only cells that are picked are finished: may be below 0 */
+    WHOLE,          /* without deskewing */
+    WHOLE_TIME,
+    WHOLE_AZIMUTH,
+    STEPS
+};
+static const char *const step_names[STEPS] = {
+    "decode",   "crop",  "deskew time",     "deskew azimuth",    "voxel filter",
+    "sampling", "whole", "whole, by times", "whole, by azimuths"};
 
 /* What is needed to take one scan through every step. */
 struct course {
@@ -15,22 +29,17 @@ struct course {
     struct ndt_frame frame;
     struct ndt_cloud decoded;
     struct ndt_preprocess_params params; /* of the settings */
-    const struct bench_scan *scan;
+    const struct bench_recording *recording;
+    const struct bench_raw_scan *scan;
     size_t cells;
+    double points_sum, cells_sum;
+    struct bench_samples took_us[STEPS]; /* empty: not possible with these scans */
 };
-
-const char *bench_preprocess_step_name(enum bench_preprocess_step step)
-{
-    static const char *const names[BENCH_PREPROCESS_STEPS] = {
-        "decode",   "crop",  "deskew time",     "deskew azimuth",    "voxel filter",
-        "sampling", "whole", "whole, by times", "whole, by azimuths"};
-    return names[step];
-}
 
 static enum ndt_status decode(struct course *course, double *took_us, struct ndt_error *err)
 {
     struct ndt_scan_message message = {.frame_id = "lidar"};
-    enum ndt_status status = ndt_scan_encode(&course->frame, &message, &course->scan->raw, err);
+    enum ndt_status status = ndt_scan_encode(&course->frame, &message, &course->scan->cloud, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_scan_decode(course->frame.data, course->frame.size, &message, &course->decoded, err);
@@ -60,17 +69,14 @@ static enum ndt_status preprocess(struct course *course, enum ndt_deskew_mode de
 }
 
 /* Every row of one round; rows of modes that the scan cannot have stay as they are. */
-static enum ndt_status take_steps(struct course *course, double took_us[BENCH_PREPROCESS_STEPS],
-                                  struct ndt_error *err)
+static enum ndt_status take_steps(struct course *course, double took_us[STEPS], struct ndt_error *err)
 {
     static const enum ndt_deskew_mode modes[] = {NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW};
-    static const enum bench_preprocess_step steps[] = {BENCH_PREPROCESS_CROP, BENCH_PREPROCESS_DESKEW_TIME,
-                                                       BENCH_PREPROCESS_DESKEW_AZIMUTH};
-    static const enum bench_preprocess_step wholes[] = {BENCH_PREPROCESS_WHOLE, BENCH_PREPROCESS_WHOLE_TIME,
-                                                        BENCH_PREPROCESS_WHOLE_AZIMUTH};
+    static const enum step steps[] = {CROP, DESKEW_TIME, DESKEW_AZIMUTH};
+    static const enum step wholes[] = {WHOLE, WHOLE_TIME, WHOLE_AZIMUTH};
     const double voxel_m = course->params.voxel_m;
     double filtered_us = 0;
-    enum ndt_status status = decode(course, &took_us[BENCH_PREPROCESS_DECODE], err);
+    enum ndt_status status = decode(course, &took_us[DECODE], err);
     for (size_t m = 0; status == NDT_OK && m < 3; m++) {
         if (modes[m] == NDT_DESKEW_TIME && !course->decoded.time_s)
             continue;
@@ -78,142 +84,94 @@ static enum ndt_status take_steps(struct course *course, double took_us[BENCH_PR
         if (status == NDT_OK)
             status = preprocess(course, modes[m], voxel_m, course->params.sample_count, &took_us[wholes[m]], err);
         if (m > 0)
-            took_us[steps[m]] -= took_us[BENCH_PREPROCESS_CROP];
+            took_us[steps[m]] -= took_us[CROP];
     }
     if (status == NDT_OK)
         status = preprocess(course, NDT_DESKEW_OFF, voxel_m, 0, &filtered_us, err);
-    took_us[BENCH_PREPROCESS_FILTER] = filtered_us - took_us[BENCH_PREPROCESS_CROP];
-    took_us[BENCH_PREPROCESS_SAMPLING] = took_us[BENCH_PREPROCESS_WHOLE] - filtered_us;
+    took_us[FILTER] = filtered_us - took_us[CROP];
+    took_us[SAMPLING] = took_us[WHOLE] - filtered_us;
     return status;
 }
 
-static int is_possible(enum bench_preprocess_step step, const struct ndt_cloud *scan)
+static int is_possible(enum step step, const struct ndt_cloud *scan)
 {
-    return scan->time_s || (step != BENCH_PREPROCESS_DESKEW_TIME && step != BENCH_PREPROCESS_WHOLE_TIME);
+    return scan->time_s || (step != DESKEW_TIME && step != WHOLE_TIME);
 }
 
-static enum ndt_status measure(struct bench_preprocess_case *out, struct course *course,
-                               const struct bench_input *input, struct ndt_error *err)
+static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
-    enum ndt_status status = NDT_OK;
-    for (size_t round = 0; status == NDT_OK && round < WARM_UP + ROUNDS; round++) {
-        double took_us[BENCH_PREPROCESS_STEPS];
-        course->scan = &input->scans[round % input->count];
-        status = take_steps(course, took_us, err);
-        if (round < WARM_UP)
-            continue;
-        out->points += (double)course->scan->raw.count / ROUNDS;
-        out->cells += (double)course->cells / ROUNDS;
-        for (int step = 0; status == NDT_OK && step < BENCH_PREPROCESS_STEPS; step++)
-            if (is_possible((enum bench_preprocess_step)step, &course->decoded))
-                status = ndtd_samples_add(&out->took_us[step], took_us[step], err);
-    }
+    struct course *course = context;
+    double took_us[STEPS];
+    (void)item;
+    course->scan = &course->recording->scans[round % course->recording->count];
+    enum ndt_status status = take_steps(course, took_us, err);
+    course->points_sum += is_counted ? (double)course->scan->cloud.count : 0;
+    course->cells_sum += is_counted ? (double)course->cells : 0;
+    for (int step = 0; status == NDT_OK && is_counted && step < STEPS; step++)
+        if (is_possible((enum step)step, &course->decoded))
+            status = bench_samples_add(&course->took_us[step], took_us[step], err);
     return status;
 }
 
-static enum ndt_status run_case(struct bench_preprocess *plan, const struct bench_input *input,
-                                struct ndt_error *err)
+static enum ndt_status measure(const struct bench_options *options, const struct bench_recording *recording,
+                               struct bench_report *report, struct bench_table *table, struct ndt_error *err)
 {
-    struct course course = {.params = plan->params};
+    struct course course = {.params = options->preprocess, .recording = recording};
+    const double rounds = (double)options->rounds;
     ndt_frame_init(&course.frame);
     ndt_cloud_init(&course.decoded);
     enum ndt_status status = ndt_preprocessor_create(&course.pre, err);
     if (status == NDT_OK)
-        status = measure(&plan->cases[plan->count++], &course, input, err);
+        status = bench_sample(&(struct bench_sampling){.items = 1,
+                                                       .warm_up = WARM_UP,
+                                                       .rounds = (size_t)options->rounds,
+                                                       .sample = sample,
+                                                       .context = &course},
+                              err);
+    for (int step = 0; step < STEPS; step++) {
+        struct bench_samples *took_us = &course.took_us[step];
+        bench_row(report, table);
+        bench_number(table, "points", 0, course.points_sum / rounds);
+        bench_number(table, "cells", 0, course.cells_sum / rounds);
+        bench_text(table, "step", "%s", step_names[step]);
+        if (took_us->count) {
+            bench_number(table, "median_us", 1, bench_median(took_us));
+            bench_number(table, "p95_us", 1, bench_quantile(took_us, 0.95));
+            bench_number(table, "ns_per_point", 3, 1e3 * bench_median(took_us) * rounds / course.points_sum);
+        } else {
+            bench_text(table, "why", "not here: the scans have no times");
+        }
+        bench_samples_free(took_us);
+    }
     ndt_preprocessor_destroy(course.pre);
     ndt_frame_free(&course.frame);
     ndt_cloud_free(&course.decoded);
     return status;
 }
 
-static enum ndt_status run_synthetic(struct bench_preprocess *plan, size_t points, uint64_t seed,
-                                     struct ndt_error *err)
+/* With scans of a recording: those, in turn. Else one synthetic scan for each of --points. */
+enum ndt_status bench_preprocess(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
-    struct bench_scan scan = {.twist = {{12, 0, 0}, {0, 0, 0.2}}};
-    const struct bench_input input = {.scans = &scan, .count = 1};
-    ndt_cloud_init(&scan.raw);
-    enum ndt_status status = bench_preprocess_scan(&scan.raw, points, seed, err);
-    if (status == NDT_OK)
-        status = run_case(plan, &input, err);
-    ndt_cloud_free(&scan.raw);
-    return status;
-}
-
-enum ndt_status bench_preprocess_run(struct bench_preprocess *plan, const struct bench_options *options,
-                                     const struct bench_input *input, struct ndt_error *err)
-{
-    static const size_t usual[] = {13500, 120000};
-    struct ndtd_settings numbers;
+    const struct bench_options *options = source->options;
+    char title[200];
     enum ndt_status status = NDT_OK;
-    plan->params = options->settings.preprocess;
-    plan->is_synthetic = input->count == 0;
-    if (!plan->is_synthetic)
-        return run_case(plan, input, err);
-    ndtd_settings_default(&numbers);
+    bench_source_report(source, NULL, 0, report);
+    snprintf(title, sizeof(title),
+             "Preprocessing: %s scans, filter %g m, sample of %u, one thread; medians; a step is what it adds to "
+             "the pass",
+             source->recording ? "given" : "synthetic", options->preprocess.voxel_m,
+             options->preprocess.sample_count);
+    struct bench_table *table = bench_report_table(report, "preprocess", title);
+    if (source->recording)
+        return measure(options, source->recording, report, table, err);
     for (size_t i = 0; status == NDT_OK && i < options->points.count; i++) {
-        status = ndtd_option_set_text(&numbers, "preprocess.sample_count", options->points.items[i], err);
+        struct bench_raw_scan scan = {.twist = {{12, 0, 0}, {0, 0, 0.2}}};
+        const struct bench_recording recording = {.scans = &scan, .count = 1};
+        ndt_cloud_init(&scan.cloud);
+        status = bench_street_revolution(&scan.cloud, options->points.values[i], options->seed, err);
         if (status == NDT_OK)
-            status = run_synthetic(plan, numbers.preprocess.sample_count, options->seed, err);
+            status = measure(options, &recording, report, table, err);
+        ndt_cloud_free(&scan.cloud);
     }
-    for (size_t i = 0; status == NDT_OK && options->points.count == 0 && i < sizeof(usual) / sizeof(usual[0]); i++)
-        status = run_synthetic(plan, usual[i], options->seed, err);
     return status;
-}
-
-void bench_preprocess_free(struct bench_preprocess *plan)
-{
-    for (size_t i = 0; i < plan->count; i++)
-        for (int step = 0; step < BENCH_PREPROCESS_STEPS; step++)
-            ndtd_samples_free(&plan->cases[i].took_us[step]);
-    *plan = (struct bench_preprocess){0};
-}
-
-/* NULL when the step is not possible there. */
-static struct ndtd_samples *row(struct bench_preprocess *plan, size_t item, int step, double *ns_per_point)
-{
-    struct bench_preprocess_case *at = &plan->cases[item];
-    struct ndtd_samples *took_us = &at->took_us[step];
-    *ns_per_point = at->points > 0 ? ndtd_samples_quantile(took_us, 0.5) * 1e3 / at->points : 0;
-    return took_us->count > 0 ? took_us : NULL;
-}
-
-void bench_preprocess_print(struct bench_preprocess *plan, FILE *file)
-{
-    double ns;
-    fprintf(file,
-            "\n%s, filter %g m, sample of %u, one thread; medians of %d, a step is what it adds to the pass\n",
-            plan->is_synthetic ? "synthetic scans" : "given scans", plan->params.voxel_m, plan->params.sample_count,
-            ROUNDS);
-    fprintf(file, "%9s %9s  %-20s %10s %10s %10s\n", "points", "cells", "step", "us", "p95", "ns/point");
-    for (size_t i = 0; i < plan->count; i++)
-        for (int step = 0; step < BENCH_PREPROCESS_STEPS; step++) {
-            struct ndtd_samples *took_us = row(plan, i, step, &ns);
-            fprintf(file, "%9.0f %9.0f  %-20s ", plan->cases[i].points, plan->cases[i].cells,
-                    bench_preprocess_step_name((enum bench_preprocess_step)step));
-            if (took_us)
-                fprintf(file, "%10.1f %10.1f %10.3f\n", ndtd_samples_quantile(took_us, 0.5),
-                        ndtd_samples_quantile(took_us, 0.95), ns);
-            else
-                fprintf(file, "not here: the scans have no times\n");
-        }
-}
-
-void bench_preprocess_json(struct bench_preprocess *plan, FILE *file)
-{
-    double ns;
-    const char *before = "";
-    fputc('[', file);
-    for (size_t i = 0; i < plan->count; i++)
-        for (int step = 0; step < BENCH_PREPROCESS_STEPS; step++) {
-            struct ndtd_samples *took_us = row(plan, i, step, &ns);
-            if (!took_us)
-                continue;
-            fprintf(file, "%s\n  {\"step\": \"%s\", \"points\": %.6g, \"cells\": %.6g, \"synthetic\": %s, ", before,
-                    bench_preprocess_step_name((enum bench_preprocess_step)step), plan->cases[i].points,
-                    plan->cases[i].cells, plan->is_synthetic ? "true" : "false");
-            fprintf(file, "\"median_us\": %.6g, \"p95_us\": %.6g, \"ns_per_point\": %.6g}",
-                    ndtd_samples_quantile(took_us, 0.5), ndtd_samples_quantile(took_us, 0.95), ns);
-            before = ",";
-        }
-    fputc(']', file);
 }

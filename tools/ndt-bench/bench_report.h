@@ -1,32 +1,53 @@
-/* What was measured, as tables for people and as JSON for programs. */
+/** @file
+ * @brief The report of ndt-bench: tables whose rows are written as text, Markdown and JSON alike.
+ *
+ * A column exists from its first value on; its key is the heading of the text and the member of the JSON object.
+ * Needs the core only. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
 #include <stdio.h>
 
-#include "bench_basin.h"
-#include "bench_batches.h"
-#include "bench_preprocess.h"
-#include "bench_grid.h"
-#include "bench_machine.h"
-#include "bench_overheads.h"
+#include "ndt/status.h"
 
-/* Exactly one of grid, basin, overheads, batches and front is given. */
+enum { BENCH_TABLES = 8, BENCH_COLUMNS = 32, BENCH_NOTES = 40, BENCH_CELL_TEXT = 224 };
+
+struct bench_cell {
+    enum { BENCH_EMPTY, BENCH_NUMBER, BENCH_BOOL, BENCH_TEXT } kind;
+    int decimals;
+    double number;
+    char text[BENCH_CELL_TEXT];
+};
+struct bench_table {
+    char name[32];   /**< member of the JSON object */
+    char title[400]; /**< heading, and what the rows mean */
+    const char *keys[BENCH_COLUMNS];
+    size_t column_count, row_count, capacity;
+    struct bench_cell (*rows)[BENCH_COLUMNS];
+    size_t note_count;
+    char notes[BENCH_NOTES][BENCH_CELL_TEXT]; /**< lines below the table; not in the JSON */
+};
 struct bench_report {
-    const struct bench_options *options;
-    const struct bench_input *input;
-    struct bench_maps *maps;
-    struct bench_machine machine;
-    struct bench_grid *grid;
-    struct bench_basin *basin;
-    struct bench_overheads *overheads;
-    struct bench_batches *batches;
-    struct bench_preprocess *preprocess;
+    struct bench_table tables[BENCH_TABLES];
+    size_t count;
+    int is_incomplete;  /**< no memory for a row: writing fails */
+    size_t device_rows; /**< rows that a device has measured */
+    size_t failures;    /**< wrong results, and backends that failed */
 };
 
-void bench_report_print(const struct bench_report *report);
-/* Written whole or not at all. */
-NDT_MUST_CHECK enum ndt_status bench_report_json(const struct bench_report *report, const char *path,
-                                                 struct ndt_error *err);
+/** Adds a table; `title` is "Heading: explanation". Borrowed until bench_report_free. */
+struct bench_table *bench_report_table(struct bench_report *report, const char *name, const char *title);
+void bench_report_free(struct bench_report *report);
+/** Begins a row; the values that follow belong to it. */
+void bench_row(struct bench_report *report, struct bench_table *table);
+/** `key` must outlive the table. A number that is not finite is empty in text and null in JSON. */
+void bench_number(struct bench_table *table, const char *key, int decimals, double value);
+void bench_bool(struct bench_table *table, const char *key, int value);
+void bench_text(struct bench_table *table, const char *key, const char *format, ...) NDT_PRINTF(3, 4);
+void bench_note(struct bench_table *table, const char *format, ...) NDT_PRINTF(2, 3);
+
+void bench_report_text(const struct bench_report *report, FILE *file);
+void bench_report_markdown(const struct bench_report *report, FILE *file);
+void bench_report_json(const struct bench_report *report, FILE *file);
 
 #endif

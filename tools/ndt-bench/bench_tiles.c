@@ -1,5 +1,5 @@
-#include "bench_tiles.h"
-
+/* What a folder of tiles costs the map loader: to open, and per change on a drive across it. */
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,15 +7,165 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench_tile_world.h"
-#include "ndt_io/map_file.h"
-#include "ndtd/map_loader.h"
-#include "ndtd/samples.h"
+#include "bench_commands.h"
 #include "ndt/clock.h"
+#include "ndt/random.h"
+#include "ndt_io/map_file.h"
+#include "ndt_io/output_file.h"
+#include "ndtd/map_loader.h"
 
-enum { PATIENCE_S = 600 };
+/* ---- a town as a folder of tiles ---- */
+
+/* Every tile has a street along each axis through its middle, 6 m wide and slightly bumpy, and facades of 3 m
+ * beside one of them. The points are random but the same for every run. */
+struct tile_world {
+    size_t side;        /* side x side tiles */
+    double tile_m;      /* edge of one */
+    size_t tile_points; /* in every tile */
+    char folder[512];   /* with pointcloud_map_metadata.yaml */
+};
+
+static const double STREET_M = 6, FACADE_M = 3, FACADE_PART = 0.4, FACADE_STEP_M = 0.25;
+enum { PATH_SIZE = 640 };
+
+struct tile_points {
+    double low_m[2]; /* lower corner of the tile */
+    float (*xyz_m)[3];
+    size_t count;
+};
+
+/* From tile to map coordinates; float keeps a millimetre over 10 km. */
+static void add_point(struct tile_points *tile, double x_m, double y_m, double z_m)
+{
+    float *point = tile->xyz_m[tile->count++];
+    point[0] = (float)(tile->low_m[0] + x_m);
+    point[1] = (float)(tile->low_m[1] + y_m);
+    point[2] = (float)z_m;
+}
+
+/* `along` runs over the tile, `beside` over the width of the street. */
+static void add_street_point(struct tile_points *tile, double tile_m, int axis, struct ndt_random *random)
+{
+    const double along_m = tile_m * ndt_random_unit(random);
+    const double beside_m = 0.5 * tile_m + STREET_M * (ndt_random_unit(random) - 0.5);
+    const double z_m = 0.05 * sin(0.9 * along_m) + 0.01 * ndt_random_unit(random);
+    add_point(tile, axis ? beside_m : along_m, axis ? along_m : beside_m, z_m);
+}
+
+static void add_facade_point(struct tile_points *tile, double tile_m, int side, struct ndt_random *random)
+{
+    const double along_m = tile_m * ndt_random_unit(random);
+    const double step_m = fmod(floor(along_m / 7), 2) * FACADE_STEP_M; /* houses stand a little apart */
+    const double away_m = 0.5 * STREET_M + 1 + step_m + 0.01 * ndt_random_unit(random);
+    add_point(tile, along_m, 0.5 * tile_m + (side ? away_m : -away_m), FACADE_M * ndt_random_unit(random));
+}
+
+static void fill_tile(struct tile_points *tile, const struct tile_world *world, size_t column, size_t row)
+{
+    const size_t facades = (size_t)(FACADE_PART * (double)world->tile_points);
+    struct ndt_random random = {(uint64_t)row * world->side + column + 1};
+    tile->count = 0;
+    tile->low_m[0] = world->tile_m * (double)column;
+    tile->low_m[1] = world->tile_m * (double)row;
+    for (size_t i = 0; i < world->tile_points; i++)
+        if (i < facades)
+            add_facade_point(tile, world->tile_m, (int)(i & 1), &random);
+        else
+            add_street_point(tile, world->tile_m, (int)(i & 1), &random);
+}
+
+/* Not through ndt_pcd_write, which waits for the disk: thousands of files that live for a minute. */
+static enum ndt_status write_tile(const struct tile_points *tile, const char *path, struct ndt_error *err)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
+    fprintf(file,
+            "VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH %zu\nHEIGHT 1\n"
+            "POINTS %zu\nDATA binary\n",
+            tile->count, tile->count);
+    const size_t written = fwrite(tile->xyz_m, sizeof(tile->xyz_m[0]), tile->count, file);
+    if (fclose(file) != 0 || written != tile->count)
+        return ndt_fail(err, NDT_ERR_IO, "%s: write failed: %s", path, strerror(errno));
+    return NDT_OK;
+}
+
+static enum ndt_status write_tiles(const struct tile_world *world, FILE *metadata, struct ndt_error *err)
+{
+    struct tile_points tile = {.xyz_m = malloc((world->tile_points + 1) * sizeof(tile.xyz_m[0]))};
+    char path[PATH_SIZE];
+    enum ndt_status status =
+        tile.xyz_m ? NDT_OK
+                   : ndt_fail(err, NDT_ERR_MEMORY, "no memory for a tile of %zu points", world->tile_points);
+    fprintf(metadata, "x_resolution: %.9g\ny_resolution: %.9g\n", world->tile_m, world->tile_m);
+    for (size_t i = 0; status == NDT_OK && i < world->side * world->side; i++) {
+        const size_t column = i % world->side, row = i / world->side;
+        fill_tile(&tile, world, column, row);
+        fprintf(metadata, "%zu_%zu.pcd: [%.9g, %.9g]\n", column, row, tile.low_m[0], tile.low_m[1]);
+        snprintf(path, sizeof(path), "%s/%zu_%zu.pcd", world->folder, column, row);
+        status = write_tile(&tile, path, err);
+    }
+    free(tile.xyz_m);
+    return status;
+}
+
+static enum ndt_status write_world(struct tile_world *world, struct ndt_error *err)
+{
+    const char *base = getenv("TMPDIR");
+    char path[PATH_SIZE];
+    snprintf(world->folder, sizeof(world->folder), "%.400s/ndt-bench-tiles-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(world->folder)) {
+        const int reason = errno;
+        enum ndt_status status =
+            ndt_fail(err, NDT_ERR_IO, "%s: cannot be made: %s", world->folder, strerror(reason));
+        world->folder[0] = '\0';
+        return status;
+    }
+    snprintf(path, sizeof(path), "%s/pointcloud_map_metadata.yaml", world->folder);
+    struct ndt_output output;
+    enum ndt_status status = ndt_output_open(&output, path, err);
+    if (status != NDT_OK)
+        return status;
+    status = write_tiles(world, output.file, err);
+    if (status == NDT_OK)
+        return ndt_output_commit(&output, err);
+    ndt_output_discard(&output);
+    return status;
+}
+
+static void remove_world(const struct tile_world *world)
+{
+    DIR *folder = world->folder[0] ? opendir(world->folder) : NULL;
+    char path[PATH_SIZE + 256];
+    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
+        snprintf(path, sizeof(path), "%s/%s", world->folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            (void)!unlink(path);
+    }
+    if (!folder)
+        return;
+    closedir(folder);
+    (void)!rmdir(world->folder);
+}
 
 /* ---- memory of this process ---- */
+
+/* One drive from one corner of the map to the opposite one, in a process of its own so that memory is its own. */
+struct row {
+    size_t tiles, tile_points;
+    double tile_m, radius_m;
+    double list_ms;                  /* listing the folder, by itself */
+    double open_ms;                  /* from the order to the first map */
+    uint64_t open_tiles, open_reads; /* tiles in the first map, files read for it */
+    uint64_t changes, moved, reads;  /* maps made during the drive, tiles in or out, files read for that */
+    double change_median_ms, change_p95_ms, change_max_ms;
+    uint64_t most_tiles, most_points;               /* in a map */
+    size_t most_map_bytes, most_sums_bytes;         /* as the loader counts them */
+    size_t start_rss, open_rss, most_rss, peak_rss; /* resident bytes: before, with the first map, at most between
+                                                       changes, at most at any time */
+};
+
+enum { PATIENCE_S = 600 };
 
 /* A line such as "VmRSS:  1234 kB"; 0 where the system has none. */
 static size_t read_status_bytes(const char *name)
@@ -39,15 +189,15 @@ static size_t resident(void)
 /* ---- one drive ---- */
 
 struct drive {
-    const struct bench_tiles_request *request;
-    const struct bench_tile_world *world;
+    const struct bench_options *options;
+    const struct tile_world *world;
     double radius_m;
     struct ndtd_map_loader *loader;
     struct ndt_map *map; /* as the matcher holds it */
     struct ndtd_map_loader_status status;
     unsigned char *in; /* per tile: in reach at the last position */
-    struct ndtd_samples change_ms;
-    struct bench_tiles_row *row;
+    struct bench_samples change_ms;
+    struct row *row;
 };
 
 /* How many tiles come into or go out of reach: what a change has to read at the least. */
@@ -86,7 +236,7 @@ static enum ndt_status settle(struct drive *drive, int *changed, struct ndt_erro
 
 static void note_most(struct drive *drive)
 {
-    struct bench_tiles_row *row = drive->row;
+    struct row *row = drive->row;
     const struct ndtd_map_loader_status *status = &drive->status;
     const size_t rss = resident();
     row->most_tiles = status->tiles_loaded > row->most_tiles ? status->tiles_loaded : row->most_tiles;
@@ -99,7 +249,7 @@ static void note_most(struct drive *drive)
 
 static enum ndt_status open_folder(struct drive *drive, const double at_m[2], struct ndt_error *err)
 {
-    struct bench_tiles_row *row = drive->row;
+    struct row *row = drive->row;
     struct ndt_tile_set set;
     int changed;
     double start_us = ndt_clock_us();
@@ -130,7 +280,7 @@ static enum ndt_status drive_on(struct drive *drive, const double at_m[2], struc
         return status;
     if (changed) {
         drive->row->changes++;
-        status = ndtd_samples_add(&drive->change_ms, (ndt_clock_us() - start_us) * 1e-3, err);
+        status = bench_samples_add(&drive->change_ms, (ndt_clock_us() - start_us) * 1e-3, err);
     }
     drive->row->moved += count_moved(drive, at_m);
     note_most(drive);
@@ -142,7 +292,7 @@ static enum ndt_status drive_across(struct drive *drive, struct ndt_error *err)
 {
     const double edge_m = drive->world->tile_m * (double)drive->world->side;
     const double step_m =
-        drive->request->settings->update_distance_m / sqrt(2) + 0.02; /* positions are kept in cm */
+        drive->options->settings.update_distance_m / sqrt(2) + 0.02; /* positions are kept in cm */
     double at_m[2] = {0.05 * edge_m, 0.05 * edge_m};
     drive->row->start_rss = resident();
     enum ndt_status status = open_folder(drive, at_m, err);
@@ -152,21 +302,21 @@ static enum ndt_status drive_across(struct drive *drive, struct ndt_error *err)
         status = drive_on(drive, at_m, err);
     }
     drive->row->reads = drive->status.tile_reads - drive->row->open_reads;
-    drive->row->change_median_ms = ndtd_samples_quantile(&drive->change_ms, 0.5);
-    drive->row->change_p95_ms = ndtd_samples_quantile(&drive->change_ms, 0.95);
-    drive->row->change_max_ms = ndtd_samples_quantile(&drive->change_ms, 1);
+    drive->row->change_median_ms = bench_quantile(&drive->change_ms, 0.5);
+    drive->row->change_p95_ms = bench_quantile(&drive->change_ms, 0.95);
+    drive->row->change_max_ms = bench_quantile(&drive->change_ms, 1);
     drive->row->peak_rss = read_status_bytes("VmHWM:");
     return status;
 }
 
-static enum ndt_status measure(struct bench_tiles_row *row, const struct bench_tiles_request *request,
-                               const struct bench_tile_world *world, double radius_m, struct ndt_error *err)
+static enum ndt_status measure(struct row *row, const struct bench_options *options, const struct tile_world *world,
+                               double radius_m, struct ndt_error *err)
 {
-    const struct ndtd_map_loader_config config = {.map = request->settings->map,
+    const struct ndtd_map_loader_config config = {.map = options->settings.map,
                                                   .dynamic = 1,
-                                                  .update_distance_m = request->settings->update_distance_m,
+                                                  .update_distance_m = options->settings.update_distance_m,
                                                   .map_radius_m = radius_m};
-    struct drive drive = {.request = request, .world = world, .radius_m = radius_m, .row = row};
+    struct drive drive = {.options = options, .world = world, .radius_m = radius_m, .row = row};
     drive.in = calloc(world->side * world->side, 1);
     if (!drive.in)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu tiles", world->side * world->side);
@@ -175,7 +325,7 @@ static enum ndt_status measure(struct bench_tiles_row *row, const struct bench_t
         status = drive_across(&drive, err);
     ndt_map_release(drive.map);
     ndtd_map_loader_destroy(drive.loader);
-    ndtd_samples_free(&drive.change_ms);
+    bench_samples_free(&drive.change_ms);
     free(drive.in);
     return status;
 }
@@ -185,7 +335,7 @@ static enum ndt_status measure(struct bench_tiles_row *row, const struct bench_t
 struct answer {
     enum ndt_status status;
     struct ndt_error err;
-    struct bench_tiles_row row;
+    struct row row;
 };
 
 static enum ndt_status read_answer(int fd, struct answer *out, struct ndt_error *err)
@@ -204,8 +354,8 @@ static enum ndt_status read_answer(int fd, struct answer *out, struct ndt_error 
     return out->status;
 }
 
-static enum ndt_status measure_apart(struct bench_tiles_row *row, const struct bench_tiles_request *request,
-                                     const struct bench_tile_world *world, double radius_m, struct ndt_error *err)
+static enum ndt_status measure_apart(struct row *row, const struct bench_options *options,
+                                     const struct tile_world *world, double radius_m, struct ndt_error *err)
 {
     static struct answer answer;
     int ends[2];
@@ -215,7 +365,7 @@ static enum ndt_status measure_apart(struct bench_tiles_row *row, const struct b
     const pid_t child = fork();
     if (child == 0) {
         answer = (struct answer){.row = *row};
-        answer.status = measure(&answer.row, request, world, radius_m, &answer.err);
+        answer.status = measure(&answer.row, options, world, radius_m, &answer.err);
         _exit(write(ends[1], &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
     }
     close(ends[1]);
@@ -229,30 +379,69 @@ static enum ndt_status measure_apart(struct bench_tiles_row *row, const struct b
     return status;
 }
 
-static enum ndt_status run_world(struct bench_tiles *out, const struct bench_tiles_request *request, size_t side,
-                                 struct ndt_error *err)
+static void put_row(const struct row *row, struct bench_report *report, struct bench_table *table)
 {
-    struct bench_tile_world world = {.side = side, .tile_m = request->tile_m, .tile_points = request->tile_points};
-    enum ndt_status status = bench_tile_world_write(&world, err);
-    for (size_t i = 0; status == NDT_OK && i < request->radius_count; i++) {
-        struct bench_tiles_row *row = &out->rows[out->count];
-        *row = (struct bench_tiles_row){.tiles = side * side,
-                                        .tile_points = request->tile_points,
-                                        .tile_m = request->tile_m,
-                                        .radius_m = request->radii_m[i]};
-        status = measure_apart(row, request, &world, request->radii_m[i], err);
-        out->count += status == NDT_OK;
+    static const double mib = 1048576.0;
+    bench_row(report, table);
+    bench_number(table, "tiles", 0, (double)row->tiles);
+    bench_number(table, "tile_m", 0, row->tile_m);
+    bench_number(table, "tile_points", 0, (double)row->tile_points);
+    bench_number(table, "radius_m", 0, row->radius_m);
+    bench_number(table, "list_ms", 1, row->list_ms);
+    bench_number(table, "open_ms", 1, row->open_ms);
+    bench_number(table, "open_tiles", 0, (double)row->open_tiles);
+    bench_number(table, "open_reads", 0, (double)row->open_reads);
+    bench_number(table, "changes", 0, (double)row->changes);
+    bench_number(table, "moved", 0, (double)row->moved);
+    bench_number(table, "reads", 0, (double)row->reads);
+    bench_number(table, "change_median_ms", 1, row->change_median_ms);
+    bench_number(table, "change_p95_ms", 1, row->change_p95_ms);
+    bench_number(table, "change_max_ms", 1, row->change_max_ms);
+    bench_number(table, "most_tiles", 0, (double)row->most_tiles);
+    bench_number(table, "most_points", 0, (double)row->most_points);
+    bench_number(table, "map_mib", 1, (double)row->most_map_bytes / mib);
+    bench_number(table, "sums_mib", 1, (double)row->most_sums_bytes / mib);
+    bench_number(table, "start_mib", 1, (double)row->start_rss / mib);
+    bench_number(table, "open_mib", 1, (double)row->open_rss / mib);
+    bench_number(table, "most_mib", 1, (double)row->most_rss / mib);
+    bench_number(table, "peak_mib", 1, (double)row->peak_rss / mib);
+}
+
+static enum ndt_status run_world(const struct bench_options *options, size_t side, const struct tool_reals *radii_m,
+                                 struct bench_report *report, struct bench_table *table, struct ndt_error *err)
+{
+    struct tile_world world = {
+        .side = side, .tile_m = options->tile_m, .tile_points = (size_t)options->tile_points};
+    enum ndt_status status = write_world(&world, err);
+    for (size_t i = 0; status == NDT_OK && i < radii_m->count; i++) {
+        struct row row = {.tiles = side * side,
+                          .tile_points = world.tile_points,
+                          .tile_m = world.tile_m,
+                          .radius_m = radii_m->values[i]};
+        status = measure_apart(&row, options, &world, row.radius_m, err);
+        if (status == NDT_OK)
+            put_row(&row, report, table);
     }
-    bench_tile_world_remove(&world);
+    remove_world(&world);
     return status;
 }
 
-enum ndt_status bench_tiles_run(struct bench_tiles *out, const struct bench_tiles_request *request,
-                                struct ndt_error *err)
+enum ndt_status bench_tiles(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
+    const struct bench_options *options = source->options;
+    struct tool_reals radii_m = options->radii_m;
     enum ndt_status status = NDT_OK;
-    out->count = 0;
-    for (size_t i = 0; status == NDT_OK && i < request->side_count; i++)
-        status = run_world(out, request, request->sides[i], err);
+    if (radii_m.count == 0)
+        radii_m.values[radii_m.count++] = options->settings.map_radius_m + options->settings.lidar_radius_m;
+    bench_source_report(source, NULL, 0, report);
+    struct bench_table *table = bench_report_table(
+        report, "tiles", "Tiles: a drive across a folder of tiles, from one corner to the opposite one");
+    for (size_t i = 0; status == NDT_OK && i < options->tiles.count; i++) {
+        const size_t tiles = options->tiles.values[i], side = (size_t)lround(sqrt((double)tiles));
+        if (side * side != tiles)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--tiles %zu: the map is a square, such as of %zu tiles", tiles,
+                            side * side);
+        status = run_world(options, side, &radii_m, report, table, err);
+    }
     return status;
 }
