@@ -496,14 +496,16 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     struct ndt_bag_record line;
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
-    int emitted;
     size_t at = 0;
     must(ndt_bag_open(&bag, bag_path, &err));
     must(ndtd_pipeline_create(&pipeline, &drive.settings, drive.map, &err));
     while (ndt_bag_next(bag, &line, &err) == NDT_OK) {
-        must(ndtd_pipeline_frame(pipeline, (enum ndt_message_type)line.type, line.payload, line.length, &emitted,
-                                 &record, &err));
-        if (!emitted)
+        struct ndtd_frame frame = {
+            .type = (enum ndt_message_type)line.type, .data = line.payload, .size = line.length};
+        if (frame.type == NDT_MESSAGE_SCAN)
+            must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
+        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        if (frame.type != NDT_MESSAGE_SCAN)
             continue;
         ck_assert_uint_lt(at, count);
         ck_assert_uint_eq(record.seq, live[at].seq);

@@ -34,6 +34,7 @@ static void teardown(void)
 static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_error *err)
 {
     struct ndt_scan_message scan;
+    struct ndt_scan_header header;
     struct ndt_pose_message pose;
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;
@@ -44,9 +45,20 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     if (status != NDT_OK)
         return status;
     switch (type) {
-    case NDT_MESSAGE_SCAN:
-        (void)!ndt_scan_header_decode(data, size, &scan, err);
-        return ndt_scan_decode(data, size, &scan, &cloud, err);
+    case NDT_MESSAGE_SCAN: {
+        struct ndt_error why = {""};
+        (void)!ndt_scan_identify(data, size, &scan, err);
+        const enum ndt_status decoded = ndt_scan_header_decode(data, size, &header, &why);
+        ck_assert_int_eq(ndt_scan_decode(data, size, &scan, &cloud, err), decoded);
+        if (decoded == NDT_OK) {
+            ck_assert(header.seq == scan.seq && header.stamp_ns == scan.stamp_ns);
+            ck_assert_uint_eq(header.points.count, cloud.count);
+            ck_assert_uint_le(header.points.data_at + header.points.data_size, size);
+        } else {
+            ck_assert_str_eq(why.text, err->text);
+        }
+        return decoded;
+    }
     case NDT_MESSAGE_RESULT:
         return ndt_result_decode(data, size, &result, err);
     case NDT_MESSAGE_GNSS:
@@ -290,7 +302,7 @@ START_TEST(scan_headers)
     const size_t end = golden.parts[6]; /* of v, type, seq, stamp_ns, frame_id */
     for (size_t size = 0; size < golden.size; size++) {
         message.seq = 99;
-        const enum ndt_status status = ndt_scan_header_decode(golden.bytes, size, &message, &error);
+        const enum ndt_status status = ndt_scan_identify(golden.bytes, size, &message, &error);
         ck_assert_int_eq(status == NDT_OK, size >= end);
         ck_assert_uint_eq(message.seq, size >= end ? 7 : 99);
     }
@@ -298,15 +310,15 @@ START_TEST(scan_headers)
     ck_assert_str_eq(message.frame_id, "lidar");
     golden.bytes[golden.parts[6] + 6] = 0xc1; /* count */
     ck_assert_int_ne(decode_copy(golden.bytes, golden.size, &error), NDT_OK);
-    ASSERT_OK(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error));
+    ASSERT_OK(ndt_scan_identify(golden.bytes, golden.size, &message, &error));
     golden.bytes[golden.parts[4] + 1] = '~'; /* stamp_ns */
     golden.bytes[golden.parts[6] + 6] = 0x03;
-    ck_assert_int_eq(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndt_scan_identify(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
     ck_assert_str_eq(error.text, "scan message: field 'stamp_ns' is missing");
     golden = golden_read("truth");
-    ck_assert_int_eq(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndt_scan_identify(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
     golden = golden_read("scan_padded"); /* stamp_ns and the others behind the points */
-    ASSERT_OK(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error));
+    ASSERT_OK(ndt_scan_identify(golden.bytes, golden.size, &message, &error));
     ck_assert(message.seq == UINT64_MAX && message.stamp_ns == -1);
 }
 END_TEST

@@ -187,8 +187,8 @@ static void *send_many(void *argument)
     return argument;
 }
 
-/* The matcher and the receiver publish at the same time; what was handed over outlives its outlet. */
-START_TEST(test_two_outlets)
+/* Worker and receiver publish at the same time; results that were handed over outlive their sender. */
+START_TEST(test_two_senders)
 {
     uint64_t firsts[2] = {1000, 2000};
     pthread_t threads[2];
@@ -263,7 +263,7 @@ int main(void)
     tcase_add_test(tests, test_last_value);
     tcase_add_test(tests, test_topics);
     tcase_add_test(tests, test_slow_subscriber);
-    tcase_add_test(tests, test_two_outlets);
+    tcase_add_test(tests, test_two_senders);
     tcase_add_test(tests, test_close_sends);
     tcase_add_test(tests, test_restart);
     tcase_add_test(tests, test_in_use);

@@ -1,4 +1,4 @@
-/* The scans socket: frames into the queue, answers for those that get no further, recordings. */
+/* The scans socket: frames into the queue, answers to scans that are refused or dropped, recordings. */
 #include "live_peer.h"
 #include "ndt_io/bag.h"
 #include "ndtd/receiver.h"
@@ -96,21 +96,21 @@ static void wait_for_frames(uint64_t count)
 }
 
 /* Everything that waits, as long as a limit of one scan per call lets it; returns how many frames came. */
-static size_t drain(struct ndtd_waiting_frame *copies, size_t max)
+static size_t drain(struct ndtd_frame *copies, size_t max)
 {
     size_t count = 0, taken;
-    struct ndtd_waiting_frame *frames[16];
-    while ((taken = ndtd_queue_take(queue, 0, 1, frames, 16)) > 0) {
+    struct ndtd_frame *frames[16];
+    while ((taken = ndtd_queue_pop(queue, 0, 1, frames, 16)) > 0) {
         for (size_t i = 0; i < taken && count < max; i++)
             copies[count++] = *frames[i];
-        ndtd_queue_put_back(queue, frames, taken);
+        ndtd_queue_release(queue, frames, taken);
     }
     return count;
 }
 
 START_TEST(test_frames_arrive)
 {
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     const double before_us = ndtd_now_us();
     send_odometry(5);
     send_scan(1);
@@ -121,11 +121,12 @@ START_TEST(test_frames_arrive)
     ck_assert_uint_eq(drain(got, 8), 4);
     ck_assert_int_eq(got[0].type, NDT_MESSAGE_ODOMETRY);
     ck_assert_int_eq(got[1].type, NDT_MESSAGE_SCAN);
-    ck_assert_uint_eq(got[1].seq, 1);
-    ck_assert_int_eq(got[1].stamp_ns, 1000);
-    ck_assert_str_eq(got[1].frame_id, "lidar");
+    ck_assert_uint_eq(got[1].scan.seq, 1);
+    ck_assert_int_eq(got[1].scan.stamp_ns, 1000);
+    ck_assert_uint_eq(got[1].scan.points.count, 0);
+    ck_assert_uint_gt(got[1].scan.points.data_at, 0);
     ck_assert_int_eq(got[2].type, NDT_MESSAGE_ODOMETRY);
-    ck_assert_uint_eq(got[3].seq, 2);
+    ck_assert_uint_eq(got[3].scan.seq, 2);
     for (int i = 0; i < 4; i++)
         ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : before_us) &&
                   got[i].arrival_us <= ndtd_now_us());
@@ -140,7 +141,7 @@ END_TEST
 /* Nobody takes: the oldest are pushed out and answered, in order, with the identity. */
 START_TEST(test_full_queue)
 {
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     for (uint64_t seq = 1; seq <= 10; seq++)
         send_scan(seq);
     for (uint64_t seq = 1; seq <= 7; seq++) {
@@ -158,7 +159,7 @@ START_TEST(test_full_queue)
     }
     wait_for_frames(10);
     ck_assert_uint_eq(drain(got, 8), 3);
-    ck_assert_uint_eq(got[0].seq, 8);
+    ck_assert_uint_eq(got[0].scan.seq, 8);
 }
 END_TEST
 
@@ -178,7 +179,7 @@ END_TEST
 START_TEST(test_bad_frames)
 {
     static const uint8_t garbage[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 1, 2, 3};
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     struct ndt_pose_message truth = {.frame_id = "map", .has_pose = 1, .pose = ndt_pose_identity()};
     send_scan(1);
     send_bytes("", 0, 0);                               /* empty */
@@ -196,23 +197,28 @@ START_TEST(test_bad_frames)
     ck_assert_uint_eq(ndtd_receiver_counters(receiver).bad, 5);
     ck_assert_uint_eq(ndtd_receiver_counters(receiver).scans, 2);
     ck_assert_uint_eq(drain(got, 8), 2);
-    ck_assert_uint_eq(got[0].seq, 1);
-    ck_assert_uint_eq(got[1].seq, 3);
+    ck_assert_uint_eq(got[0].scan.seq, 1);
+    ck_assert_uint_eq(got[1].scan.seq, 3);
 }
 END_TEST
 
 /* A scan whose points are broken never takes a good one's place in the queue. */
 START_TEST(test_broken_points)
 {
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     encode_scan(9);
     send_bytes(frame.data, frame.size - 1, 0);
     send_scan(10);
     wait_for_frames(2);
     live_until(ndtd_queue_counters(queue).scans_waiting == 1);
     ck_assert_uint_eq(ndtd_receiver_counters(receiver).bad, 1);
+    const struct ndt_result_message message = next_answer();
+    ck_assert_uint_eq(message.seq, 9);
+    ck_assert_int_eq(message.stamp_ns, 9000);
+    ck_assert_int_eq(message.result.outcome, NDT_REJECTED);
+    ck_assert_ptr_nonnull(strstr(message.result.reason, "scan message"));
     ck_assert_uint_eq(drain(got, 8), 1);
-    ck_assert_uint_eq(got[0].seq, 10);
+    ck_assert_uint_eq(got[0].scan.seq, 10);
 }
 END_TEST
 
