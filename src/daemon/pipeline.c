@@ -4,7 +4,7 @@
  * A scan passes, in this order:
  *
  *   decode_points   the points of the message become the cloud pipeline->scan
- *   predict         the tracker tells the pose at the stamp and the motion during the sweep
+ *   predict         the tracker predicts the pose at the stamp and the motion during the sweep
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   first_pass      the aligner refines the predicted pose
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again

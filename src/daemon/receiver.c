@@ -186,7 +186,7 @@ static void enqueue(struct ndtd_receiver *receiver, const struct ndtd_frame *fra
             answer(receiver, frame, NDT_REJECTED, err.text);
     }
     if (dropped)
-        answer(receiver, &oldest, NDT_DROPPED, "the queue was full: newer scans had come");
+        answer(receiver, &oldest, NDT_DROPPED, "the queue was full: newer scans arrived");
 }
 
 static void take_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)

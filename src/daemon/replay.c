@@ -279,7 +279,7 @@ static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *
     if (replay->sinks.summary.scans)
         return NDT_OK;
     if (replay->bag_is_damaged)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s (no scan came before)", replay->damage);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s (no scan before it)", replay->damage);
     if (replay->scans_seen)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--skip %" PRIu64 ": %s holds only %" PRIu64 " scans",
                         replay->options->skip, bag, replay->scans_seen);

@@ -156,8 +156,7 @@ static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *
     char line[LINE_BYTES];
     struct ndt_error err = {""};
     if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->found_autotune, opened, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "autotune: the choice cannot be used, the backend stays: %s",
-                 err.text);
+        ndtd_log(NDTD_LOG_ERROR, "autotune: the choice cannot be used, the backend stays: %s", err.text);
         return;
     }
     worker->autotuned = worker->found_autotune;

@@ -80,7 +80,7 @@ __attribute__((unused)) static void live_pause(int milliseconds)
         const double start_us = ndtd_now_us();                                                                     \
         while (!(condition) && ndtd_now_us() - start_us < LIVE_WAIT_MS * 1e3)                                      \
             live_pause(1);                                                                                         \
-        ck_assert_msg(condition, "never came true: %s", #condition);                                               \
+        ck_assert_msg(condition, "did not become true: %s", #condition);                                           \
     } while (0)
 
 #endif

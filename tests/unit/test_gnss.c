@@ -34,7 +34,7 @@ static void teardown(void)
     street_drive_free();
 }
 
-/* A search as `robust` has it: the scan was turned by R0 beforehand. */
+/* A solve of variant `robust`: the scan has been turned by R0. */
 static struct ndt_solve solve_at(double heading_rad)
 {
     const double p[6] = {0, 0, 0, 0.1, -0.2, heading_rad};
@@ -137,7 +137,7 @@ START_TEST(the_pose_is_drawn_along_the_heading)
 }
 END_TEST
 
-/* A corridor says nothing about its axis: there the guess is kept, and with a position the position counts. */
+/* A corridor does not constrain its axis: the guess is kept there, unless a position is given. */
 START_TEST(a_corridor_follows_the_position)
 {
     const struct world corridor = {WORLD_CORRIDOR, 4, 80, 0.02};
@@ -168,7 +168,7 @@ static struct ndtd_frame frame_of(enum ndt_message_type type, const struct ndt_f
     return frame;
 }
 
-/* Through the pipeline: only when asked for, and only for scans of the same second. */
+/* The pipeline uses a position only when configured, and only for scans of the same second. */
 static struct ndt_pose drive_with_gnss(int use, double age_s)
 {
     struct ndt_gnss_message message = {.frame_id = "map", .position_m = {30.5, 0.3, 0}};

@@ -1,5 +1,5 @@
-/* The whole daemon in a process of its own, over ipc sockets in a folder of the test: every scan answered once,
- * requests, reload, the end by signal, a recording that replays to the same bits. */
+/* The whole daemon in a child process, over ipc sockets: every scan is answered once, requests, reload, signals,
+ * and a recording that replays to the same bits. */
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <errno.h>
@@ -118,7 +118,7 @@ static void *open_socket(int type, const char *name)
     return socket;
 }
 
-/* 0: nothing came in time. */
+/* Returns 0 after the timeout. */
 static int receive(void *socket, struct ndt_frame *frame, int patience_ms)
 {
     zmq_msg_t message;
@@ -200,7 +200,7 @@ static void await_number(const char *key, uint64_t value)
     ck_assert_uint_ge(status_number(key), value);
 }
 
-/* Starts it, and comes back when it answers and results would reach us. */
+/* Starts the daemon and returns when it answers and its results would be received. */
 static void start_daemon(int with_map, const char *more, const char *record)
 {
     struct ndt_frame reply = {0};
@@ -219,7 +219,7 @@ static void start_daemon(int with_map, const char *more, const char *record)
     request_simple(NDT_OP_HELLO, &reply);
     ck_assert(is_ok(&reply));
     await_number("subscribers", 1);
-    if (!strstr(more, "pull")) /* our publisher hears that the daemon subscribes */
+    if (!strstr(more, "pull")) /* wait for the subscription of the daemon */
         ck_assert(receive(scans, &reply, PATIENCE_MS));
     ndt_frame_free(&reply);
 }
@@ -283,7 +283,7 @@ START_TEST(a_drive_is_answered)
 }
 END_TEST
 
-/* More than the queue holds, at once, into a slow matcher: each one answered, the newest matched. */
+/* A burst of more scans than the queue holds, and a slow aligner: each is answered, the newest is aligned. */
 START_TEST(overload_is_answered_too)
 {
     unsigned seen[DRIVE_SCANS] = {0}, dropped = 0;
@@ -461,7 +461,7 @@ static void write_tiles(void)
     ndt_cloud_free(&tile);
 }
 
-/* Tiles come before the first scan and go with the sensor, while every scan is matched. */
+/* Tiles are loaded before the first scan and follow the sensor, while every scan is aligned. */
 START_TEST(tiles_follow_the_sensor)
 {
     char more[1024];
@@ -489,7 +489,7 @@ START_TEST(tiles_follow_the_sensor)
 }
 END_TEST
 
-/* What was recorded, through the pipeline as the replay has it. */
+/* Feeds the recording to a pipeline, as the replay does. */
 static void replay_and_compare(const struct ndt_result_message *live, size_t count)
 {
     struct ndt_bag_reader *bag;

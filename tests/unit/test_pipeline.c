@@ -1,4 +1,4 @@
-/* Frames in, records out: the pipeline on a synthetic street, its refusals, its determinism, its allocations. */
+/* The pipeline on a synthetic street: results, refusals, determinism, allocations. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -134,7 +134,7 @@ START_TEST(a_drive_is_followed)
 }
 END_TEST
 
-/* Any number of threads, any CPU variant, any run: the same bits. */
+/* Equal bits for any number of threads, any CPU variant and any run. */
 START_TEST(the_trajectory_is_bit_equal)
 {
     struct ndt_pose first[SCANS], other[SCANS];

@@ -1,4 +1,4 @@
-/* The wire codec: golden vectors in both directions, then bytes nobody should send. */
+/* The wire codec: golden vectors in both directions, malformed and hostile messages. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void teardown(void)
     ndt_frame_free(&frame);
 }
 
-/* What a receiver does: look at the type, decode. */
+/* Decodes as a receiver does: type first. For scans, all functions must agree. */
 static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_error *err)
 {
     struct ndt_scan_message scan;
@@ -70,7 +70,7 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     }
 }
 
-/* In a buffer of exactly that size, so that the sanitizer sees every byte read too many. */
+/* Copies to a buffer of exactly that size, so that the sanitizer detects every read beyond it. */
 static enum ndt_status decode_copy(const uint8_t *data, size_t size, struct ndt_error *err)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -222,7 +222,7 @@ static void assert_result(const struct ndt_result_message *message)
     ck_assert(message->upload_us == 1.5 && r->align_us == 350 && message->publish_us == 2.5);
 }
 
-/* An older result, encoded again, has the three keys that came later behind the others. */
+/* An older result, encoded again, ends with the three keys that were added later. */
 static void assert_longer_frame(const struct golden_vector *golden)
 {
     static const char later[] = "\xab"
@@ -294,7 +294,7 @@ START_TEST(golden_gnss)
 }
 END_TEST
 
-/* The header comes out of every scan, and of scans that are cut, damaged or false behind it. */
+/* Every scan is identified, also when it is cut or damaged after its header. */
 START_TEST(scan_headers)
 {
     struct golden_vector golden = golden_read("scan");
@@ -402,7 +402,7 @@ START_TEST(every_wrong_type_is_named)
         char key[32], expected[64];
         golden_key(&golden, part, key);
         if (strcmp(all_vectors[_i], "scan_padded") == 0)
-            continue; /* its version comes last, and the look for it stumbles first */
+            continue; /* its version comes last, and the search for it fails before */
         changed.bytes[golden.parts[part] + 1 + strlen(key)] = 0xc3;
         ck_assert_int_eq(decode_copy(changed.bytes, changed.size, &error), NDT_ERR_FORMAT);
         snprintf(expected, sizeof(expected), "field '%s': byte ", key);

@@ -1,4 +1,4 @@
-/* The poses socket: results out, the last one to late subscribers, nobody waits for a slow one. */
+/* The poses socket: results, the last one for late subscribers, slow subscribers delay nothing. */
 #include <pthread.h>
 
 #include "live_peer.h"
@@ -43,7 +43,7 @@ static void send_one(struct ndtd_result_sender *sender, uint64_t seq)
     ck_assert_msg(ndtd_result_sender_send(sender, &message, &err) == NDT_OK, "%s", err.text);
 }
 
-/* The seq of the next result; -1: none came. */
+/* The seq of the next result; -1 without one. */
 static long next_seq(void *subscriber)
 {
     static uint8_t data[65536];

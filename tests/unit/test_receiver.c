@@ -28,7 +28,7 @@ static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
     subscriber = live_connect(context, ZMQ_SUB, poses.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     sender = live_connect(context, sender_type, scans.address);
-    if (sender_type == ZMQ_XPUB) /* the receiver's subscription has come */
+    if (sender_type == ZMQ_XPUB) /* the receiver's subscription has arrived */
         ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
     ndt_frame_init(&frame);
 }
@@ -95,7 +95,7 @@ static void wait_for_frames(uint64_t count)
     live_until(ndtd_receiver_counters(receiver).frames == count);
 }
 
-/* Everything that waits, as long as a limit of one scan per call lets it; returns how many frames came. */
+/* Pops everything, one scan per call; returns the number of frames. The copies must not be used for their bytes. */
 static size_t drain(struct ndtd_frame *copies, size_t max)
 {
     size_t count = 0, taken;
@@ -138,7 +138,7 @@ START_TEST(test_frames_arrive)
 }
 END_TEST
 
-/* Nobody takes: the oldest are pushed out and answered, in order, with the identity. */
+/* Without a consumer the oldest scans are pushed out and answered, in order, with map id and configuration hash. */
 START_TEST(test_full_queue)
 {
     struct ndtd_frame got[8];
@@ -163,7 +163,7 @@ START_TEST(test_full_queue)
 }
 END_TEST
 
-/* A queue that is closed takes nothing: the scan is answered all the same. */
+/* A scan that a closed queue refuses is answered. */
 START_TEST(test_closed_queue)
 {
     ndtd_queue_close(queue);
@@ -175,7 +175,7 @@ START_TEST(test_closed_queue)
 }
 END_TEST
 
-/* Frames of every bad kind between good ones: counted, and the good ones come through. */
+/* Malformed frames of every kind between valid ones are counted; the valid ones are queued. */
 START_TEST(test_bad_frames)
 {
     static const uint8_t garbage[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 1, 2, 3};
@@ -183,7 +183,7 @@ START_TEST(test_bad_frames)
     struct ndt_pose_message truth = {.frame_id = "map", .has_pose = 1, .pose = ndt_pose_identity()};
     send_scan(1);
     send_bytes("", 0, 0);                               /* empty */
-    send_bytes(garbage, sizeof(garbage), 0);            /* no map */
+    send_bytes(garbage, sizeof(garbage), 0);            /* not a msgpack map */
     send_bytes("\x82\xa1v\x01\xa4type\xa4scan", 15, 0); /* a scan without header */
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &truth, &err), NDT_OK);
     send_bytes(frame.data, frame.size, 0); /* not for this socket */
@@ -202,7 +202,7 @@ START_TEST(test_bad_frames)
 }
 END_TEST
 
-/* A scan whose points are broken never takes a good one's place in the queue. */
+/* A scan with damaged points is answered and never queued. */
 START_TEST(test_broken_points)
 {
     struct ndtd_frame got[8];
@@ -222,7 +222,7 @@ START_TEST(test_broken_points)
 }
 END_TEST
 
-/* The bag holds the frames that went on, byte by byte, and a second recording is refused while one runs. */
+/* The bag holds the queued frames, byte for byte. A second recording is refused while one runs. */
 START_TEST(test_recording)
 {
     struct ndt_bag_reader *reader;
@@ -273,7 +273,7 @@ START_TEST(test_close_while_recording)
 }
 END_TEST
 
-/* The sender is gone and another one comes; the receiver is gone and the sender meets the next. */
+/* A new sender reaches the receiver, and a new receiver the sender. */
 START_TEST(test_restarts)
 {
     uint8_t subscription;

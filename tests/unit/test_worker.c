@@ -1,5 +1,5 @@
-/* The matching thread: every scan answered once, with the results of the pipeline alone; deadlines, orders, damage,
- * timings, allocations. */
+/* The matching thread: every scan is answered once, with the results of the pipeline; deadlines, updates, malformed
+ * frames, timings, allocations. */
 #include <check.h>
 #include <math.h>
 #include <semaphore.h>
@@ -161,8 +161,7 @@ START_TEST(too_late_is_answered_with_the_prediction)
 }
 END_TEST
 
-/* What computes was measured with the map at hand; when scans take much longer, it is measured again beside them.
- */
+/* The autotuner measures with the first map, and again beside the scans when these take much longer. */
 START_TEST(slow_scans_are_answered_by_measuring_again)
 {
     static struct ndtd_autotune_result first, now;
@@ -174,7 +173,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
     ck_assert_int_eq(first.source, NDTD_AUTOTUNE_MEASURED);
     ck_assert_uint_eq(first.map_id, drive.map->id);
     ck_assert_str_eq(first.rows[first.choice.row].candidate.backend, "cpu");
-    for (int i = 0; i < 55; i++, answer_count = 0) /* how it is here */
+    for (int i = 0; i < 55; i++, answer_count = 0) /* the usual duration */
         (void)send_request((size_t)i % DRIVE_SCANS);
     snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
     set("debug.align_delay_ms", delay_ms);
@@ -182,7 +181,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
     now = first;
     for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
         const struct ndt_result_message *got = send_request((size_t)i % DRIVE_SCANS);
-        ck_assert_int_ne(got->result.outcome, NDT_REJECTED); /* all the while scans are answered */
+        ck_assert_int_ne(got->result.outcome, NDT_REJECTED); /* scans are answered during the measurement */
         /* Room to measure between scans, on a busy machine as well. */
         const double gap_ns = fmax(20e6, 20e3 * first.rows[first.choice.row].p95_us);
         nanosleep(&(struct timespec){.tv_nsec = (long)fmin(9e8, gap_ns)}, NULL);
@@ -193,7 +192,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
 }
 END_TEST
 
-/* A slow aligner is stopped: what there is after 30 ms is told, and not much later. */
+/* A slow aligner is stopped: the scan is answered after 30 ms or soon after. */
 START_TEST(a_budget_is_kept)
 {
     set("live.budget_ms", "30");
@@ -207,8 +206,7 @@ START_TEST(a_budget_is_kept)
 }
 END_TEST
 
-/* A backend that is really slow, a wrong guess, never enough iterations: what is told is no worse than the guess.
- */
+/* A slow backend, a wrong guess and no convergence: the pose is no worse than the guess. */
 START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
 {
     struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS, .has_pose = 1, .pose = drive.truth[0]};
@@ -264,11 +262,11 @@ START_TEST(damage_is_answered_and_forgotten)
 }
 END_TEST
 
-START_TEST(no_map_and_no_guess_are_said)
+START_TEST(no_map_and_no_guess_are_reported)
 {
     start(NULL);
     ck_assert_int_eq(send_request(0)->result.outcome, NDT_NO_GUESS);
-    ck_assert_double_eq(answers[0].result.T_map_sensor.q_xyzw[3], 0); /* a pose that is not known is not told */
+    ck_assert_double_eq(answers[0].result.T_map_sensor.q_xyzw[3], 0); /* an unknown pose is not sent */
     push_start();
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_NO_MAP);
     ck_assert_uint_eq(answers[1].map_id, 0);
@@ -366,7 +364,7 @@ int main(void)
     tcase_add_test(all, a_pose_cut_short_is_no_worse_than_the_guess);
     tcase_add_test(all, stopped_means_rejected);
     tcase_add_test(all, damage_is_answered_and_forgotten);
-    tcase_add_test(all, no_map_and_no_guess_are_said);
+    tcase_add_test(all, no_map_and_no_guess_are_reported);
     tcase_add_test(all, a_start_without_stamp_holds_for_the_next_scan);
     tcase_add_test(all, settings_change_between_scans);
     tcase_add_test(all, timings_are_kept);

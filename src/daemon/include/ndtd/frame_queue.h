@@ -26,8 +26,8 @@ extern "C" {
 #define NDTD_QUEUE_MAX_DEPTH 8
 #define NDTD_QUEUE_SMALL     1024
 
-/** One message, decoded as far as possible without copying points. Whoever receives it decodes this once, and
- * everything that follows uses it: receiver, queue, worker, pipeline. */
+/** One message, decoded except for the points of a scan. The receiver (or the replay) decodes it once; queue,
+ * worker and pipeline use it. */
 struct ndtd_frame {
     enum ndt_message_type type;
     const uint8_t *data;         /**< the encoded message; borrowed, while it is in the queue from its slot */
