@@ -1,14 +1,28 @@
-#include "ndt_proto/message.h"
+/** @file
+ * @brief Stamped poses (initial pose, odometry, truth) and positions (GNSS). */
+#include "wire.h"
 
-#include "pose_check.h"
-#include "wire_fields.h"
+#include <math.h>
 
-/* The structs are laid out as the arrays on the wire: x y z qx qy qz qw, and vx vy vz wx wy wz. */
+/* The structs have the layout of the arrays on the wire: x y z qx qy qz qw, and vx vy vz wx wy wz. */
 _Static_assert(sizeof(struct ndt_pose) == 7 * sizeof(double), "a pose is seven doubles");
 _Static_assert(sizeof(struct ndt_twist) == 6 * sizeof(double), "a twist is six doubles");
 
+enum ndt_status ndt_wire_check_pose(struct ndt_pose *pose, struct ndt_error *err)
+{
+    const double *q = pose->q_xyzw;
+    const double square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+    const double length = sqrt(square);
+    if (!(fabs(length - 1.0) <= 0.01))
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'pose': the quaternion has length %.6g, not 1", length);
+    if (fabs(square - 1.0) > 1e-12)
+        for (int i = 0; i < 4; i++)
+            pose->q_xyzw[i] /= length;
+    return NDT_OK;
+}
+
 #define AT(member) offsetof(struct ndt_pose_message, member)
-static const struct ndt_wire_field rows[] = {
+static const struct ndt_wire_field pose_rows[] = {
     {"stamp_ns", NDT_WIRE_INT64, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
     {"frame_id", NDT_WIRE_NAME, AT(frame_id), NDT_PROTO_MAX_NAME + 1, NDT_WIRE_REQUIRED, NULL, NULL},
     {"pose", NDT_WIRE_NUMBERS, AT(pose), 7, AT(has_pose), NULL, NULL},
@@ -16,7 +30,7 @@ static const struct ndt_wire_field rows[] = {
     {"covariance", NDT_WIRE_NUMBERS, AT(covariance), 36, AT(has_covariance), NULL, NULL},
 };
 #undef AT
-enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
+enum { POSE_ROWS = sizeof(pose_rows) / sizeof(pose_rows[0]) };
 
 static enum ndt_status check_parts(enum ndt_message_type type, const struct ndt_pose_message *message,
                                    struct ndt_error *err)
@@ -41,12 +55,12 @@ enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum n
     struct ndt_pose_message found = {0};
     enum ndt_status status = check_type(type, err);
     if (status == NDT_OK)
-        status = ndt_wire_decode(data, size, type, rows, ROW_COUNT, &found, err);
+        status = ndt_wire_decode(data, size, type, pose_rows, POSE_ROWS, &found, err);
     if (status != NDT_OK)
         return status;
     status = check_parts(type, &found, err);
     if (status == NDT_OK && found.has_pose)
-        status = ndt_pose_check(&found.pose, err);
+        status = ndt_wire_check_pose(&found.pose, err);
     if (status != NDT_OK)
         return ndt_fail_prefix(err, status, "%s message", ndt_message_name(type));
     *message = found;
@@ -62,8 +76,51 @@ enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_messag
         status = check_parts(type, message, err);
     struct ndt_pose pose = message->pose;
     if (status == NDT_OK && message->has_pose)
-        status = ndt_pose_check(&pose, err);
+        status = ndt_wire_check_pose(&pose, err);
     if (status != NDT_OK)
         return ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "%s message", ndt_message_name(type));
-    return ndt_wire_encode(frame, type, rows, ROW_COUNT, message, err);
+    return ndt_wire_encode(frame, type, pose_rows, POSE_ROWS, message, err);
+}
+
+/* ---- gnss ---- */
+
+#define AT(member) offsetof(struct ndt_gnss_message, member)
+static const struct ndt_wire_field gnss_rows[] = {
+    {"stamp_ns", NDT_WIRE_INT64, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"frame_id", NDT_WIRE_NAME, AT(frame_id), NDT_PROTO_MAX_NAME + 1, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"position", NDT_WIRE_NUMBERS, AT(position_m), 3, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"deviation", NDT_WIRE_NUMBERS, AT(deviation_m), 3, AT(has_deviation), NULL, NULL},
+};
+#undef AT
+enum { GNSS_ROWS = sizeof(gnss_rows) / sizeof(gnss_rows[0]) };
+
+/* Zero would mean that the position is exact; an unknown deviation is absent. */
+static enum ndt_status check_deviation(const struct ndt_gnss_message *message, enum ndt_status status,
+                                       struct ndt_error *err)
+{
+    for (int i = 0; message->has_deviation && i < 3; i++)
+        if (!(message->deviation_m[i] > 0))
+            return ndt_fail(err, status, "gnss message: field 'deviation': number %d is %.6g, not above 0", i,
+                            message->deviation_m[i]);
+    return NDT_OK;
+}
+
+enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gnss_message *message,
+                                struct ndt_error *err)
+{
+    struct ndt_gnss_message found = {0};
+    enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_GNSS, gnss_rows, GNSS_ROWS, &found, err);
+    if (status == NDT_OK)
+        status = check_deviation(&found, NDT_ERR_FORMAT, err);
+    if (status == NDT_OK)
+        *message = found;
+    return status;
+}
+
+enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_message *message,
+                                struct ndt_error *err)
+{
+    frame->size = 0;
+    const enum ndt_status status = check_deviation(message, NDT_ERR_ARGUMENT, err);
+    return status == NDT_OK ? ndt_wire_encode(frame, NDT_MESSAGE_GNSS, gnss_rows, GNSS_ROWS, message, err) : status;
 }

@@ -1,13 +1,14 @@
+/** @file
+ * @brief The writer of replies. */
 #include "ndt_proto/control_message.h"
 
 #include <string.h>
 
-#include "wire_writer.h"
+#include "wire.h"
 
 enum { MAX_OPEN = sizeof(((struct ndt_reply_writer *)0)->open) / sizeof(((struct ndt_reply_writer *)0)->open[0]) };
 
-/* Texts of a reply come from files, options and errors: whatever they hold, they leave as printable ASCII and not
- * longer than the limit. */
+/* Texts of a reply come from files, options and errors: they are made printable ASCII and cut at the limit. */
 static void put_bounded(struct ndt_wire_writer *wire, const char *text, size_t limit)
 {
     char clean[NDT_PROTO_MAX_PATH + 1];
@@ -25,7 +26,7 @@ static int in_map(const struct ndt_reply_writer *writer)
     return writer->frame->data[writer->open[writer->depth - 1].at - 1] == NDT_WIRE_HEAD_MAP;
 }
 
-/* What comes before a value: it is counted, and has a key in a map and none in an array. */
+/* Counts the value and writes its key: values have one in a map and none in an array. */
 static void begin_value(struct ndt_reply_writer *writer, struct ndt_wire_writer *wire, const char *key)
 {
     ndt_wire_resume(wire, writer->frame, NULL);
@@ -126,7 +127,7 @@ static void close_level(struct ndt_reply_writer *writer)
     ndt_wire_patch_count(writer->frame, writer->open[writer->depth].at, writer->open[writer->depth].count);
 }
 
-/* The outermost map is closed by finish. */
+/* The outermost map is closed by ndt_reply_finish. */
 void ndt_reply_close(struct ndt_reply_writer *writer)
 {
     if (writer->status == NDT_OK && writer->depth < 2)

@@ -1,16 +1,17 @@
+/** @file
+ * @brief The request message: operations and their arguments. */
 #include "ndt_proto/control_message.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "pose_check.h"
-#include "wire_fields.h"
+#include "wire.h"
 
 enum { DEFAULT_TIMINGS = 100 };
 
 enum argument { NO_ARGUMENT, PATH, COUNT, POSE };
 
-/* Every operation there is and what it takes; SCHEMA.md says what it does. */
+/* All operations and the argument each one has; SCHEMA.md describes them. */
 static const struct {
     const char *name;
     enum argument takes;
@@ -88,7 +89,7 @@ const char *ndt_operation_name(enum ndt_operation op)
     return (unsigned)op < NDT_OP_COUNT ? operations[op].name : "unknown";
 }
 
-/* The id alone, as far as the bytes make sense: nothing is wrong when there is none. */
+/* Reads only the id, from a message that may be malformed; 0 when it has none. */
 static uint64_t find_id(const uint8_t *data, size_t size)
 {
     struct ndt_wire_reader reader;
@@ -117,7 +118,7 @@ static enum ndt_status check_path(const struct request_wire *wire, struct ndt_er
     return NDT_OK;
 }
 
-/* Whether the operation has what it needs. Scales the quaternion. */
+/* Checks the arguments of the operation. Normalises the quaternion. */
 static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
@@ -130,7 +131,7 @@ static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_err
         if (!wire->message.pose.has_pose)
             status = ndt_fail(err, NDT_ERR_FORMAT, "field 'pose' is missing");
         else
-            status = ndt_pose_check(&wire->message.pose.pose, err);
+            status = ndt_wire_check_pose(&wire->message.pose.pose, err);
         break;
     default:
         break;
@@ -151,7 +152,8 @@ enum ndt_status ndt_request_decode(const uint8_t *data, size_t size, struct ndt_
     return status;
 }
 
-/* Which keys the operation has; an empty frame is left out and means `map`, a stamp of 0 the next scan. */
+/* Selects the keys of the operation. An empty frame is left out and means `map`, a stamp of 0 means the next scan.
+ */
 static void choose_arguments(struct request_wire *wire)
 {
     struct ndt_pose_message *pose = &wire->message.pose;

@@ -1,14 +1,13 @@
-#include "ndt_proto/message.h"
+/** @file
+ * @brief The result message. */
+#include "wire.h"
 
 #include <string.h>
 
-#include "pose_check.h"
-#include "wire_fields.h"
-
 enum { MAX_WEAK_AXES = 3 };
 
-/* The message and whether it has a pose: one whose quaternion is all zero was never set and is left out. What came
- * later than the first bags is always written, and may be missing. */
+/* The message and which keys it has. A pose whose quaternion is all zero was never set and is left out. Keys that
+ * the first bags did not have are always written and may be missing. */
 struct result_wire {
     struct ndt_result_message message;
     int has_pose;
@@ -105,7 +104,7 @@ enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_r
     struct result_wire wire = {0};
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_RESULT, rows, ROW_COUNT, &wire, err);
     if (status == NDT_OK && wire.has_pose) {
-        status = ndt_pose_check(&wire.message.result.T_map_sensor, err);
+        status = ndt_wire_check_pose(&wire.message.result.T_map_sensor, err);
         if (status != NDT_OK)
             (void)ndt_fail_prefix(err, status, "result message");
     }
@@ -130,7 +129,7 @@ enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_resu
     const struct ndt_align_result *result = &message->result;
     struct ndt_pose pose = result->T_map_sensor;
     frame->size = 0;
-    if (wire.has_pose && ndt_pose_check(&pose, err) != NDT_OK)
+    if (wire.has_pose && ndt_wire_check_pose(&pose, err) != NDT_OK)
         return ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "result message");
     if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "result message: field 'weak_axes': %d axes, the limit is %d",

@@ -1,9 +1,9 @@
-#include "wire_reader.h"
+/** @file
+ * @brief The reader of wire.h. */
+#include "wire.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "ndt_proto/message.h"
 
 enum wire_kind { UNUSED_TAG, NIL, BOOLEAN, UNSIGNED, NEGATIVE, FLOAT, TEXT, BLOB, ARRAY, MAP, EXTENSION };
 
@@ -11,7 +11,7 @@ static const char *const kind_names[] = {"an unused tag", "nil",      "a boolean
                                          "an integer",    "a number", "a string",    "binary data",
                                          "an array",      "a map",    "an extension"};
 
-/* What follows a tag byte: a big-endian number of 0, 1, 2, 4 or 8 bytes; its meaning depends on the kind. */
+/* A tag byte is followed by a big-endian number of 0, 1, 2, 4 or 8 bytes; its meaning depends on the kind. */
 struct wire_tag {
     uint8_t kind, bytes;
 };
@@ -280,7 +280,7 @@ enum ndt_status ndt_wire_read_map(struct ndt_wire_reader *reader, size_t *count)
     return read_head(reader, MAP, count);
 }
 
-/* The items still to pass on every level that is open; no recursion on bytes from outside. */
+/* Counts the items left on every open level: no recursion on untrusted bytes. */
 enum ndt_status ndt_wire_skip(struct ndt_wire_reader *reader)
 {
     uint64_t left[NDT_WIRE_MAX_DEPTH + 1] = {1};

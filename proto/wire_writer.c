@@ -1,4 +1,6 @@
-#include "wire_writer.h"
+/** @file
+ * @brief The writer of wire.h. */
+#include "wire.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -72,7 +74,7 @@ enum ndt_status ndt_wire_end(struct ndt_wire_writer *writer)
     return writer->status;
 }
 
-/* The packer's return values say no more than `status` does. */
+/* The return values of the packer repeat `status`. */
 void ndt_wire_put_map(struct ndt_wire_writer *writer, size_t pairs)
 {
     (void)msgpack_pack_map(&writer->packer, pairs);

@@ -261,7 +261,8 @@ void ndtd_autotuner_apply(struct ndtd_autotuner *tuner, const struct ndtd_settin
     ndtd_settings_snapshot_replace(&tuner->snapshot, snapshot);
 }
 
-enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out, const struct ndtd_settings_snapshot *snapshot, struct ndt_error *err)
+enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out, const struct ndtd_settings_snapshot *snapshot,
+                                      struct ndt_error *err)
 {
     struct ndtd_autotuner *tuner = calloc(1, sizeof(*tuner));
     *out = tuner;

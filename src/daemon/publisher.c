@@ -1,3 +1,5 @@
+/** @file
+ * @brief The publisher's thread and the result senders. */
 #include "ndtd/publisher.h"
 
 #include <errno.h>
@@ -10,14 +12,14 @@
 #include "ndtd/log.h"
 #include "socket_thread.h"
 
-/* zmq.h names it for draft builds only, libzmq 4.3 understands it in all. */
+/* zmq.h defines it for draft builds only; libzmq 4.3 implements it in all builds. */
 #ifndef ZMQ_XPUB_MANUAL_LAST_VALUE
 #define ZMQ_XPUB_MANUAL_LAST_VALUE 98
 #endif
 
 enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000 };
 
-/* Manual subscriptions: the publisher hears of every subscriber, also of those whose topic is known already, and
+/* Manual subscriptions: the publisher is notified of every subscriber, even when its topic is known already, and
  * can send to the newest alone. */
 struct ndtd_publisher {
     void *context;
@@ -26,9 +28,9 @@ struct ndtd_publisher {
     void *inbox;  /* PULL, in-process */
     void *socket; /* XPUB */
     struct ndtd_socket_thread thread;
-    zmq_msg_t last; /* thread's: the frame that late subscribers get */
+    zmq_msg_t last; /* the frame for late subscribers; owned by the thread */
     int has_last;
-    int sends_to_one; /* whether this libzmq can send to the newest subscriber alone */
+    int can_send_to_newest; /* whether this libzmq has ZMQ_XPUB_MANUAL_LAST_VALUE */
     atomic_uint_fast64_t published, lost;
     atomic_uint subscribers;
 };
@@ -44,11 +46,11 @@ static int set_int(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
 }
 
-/* Where the option is missing, everybody gets the last frame once more: they tell by its seq. */
+/* Without the option every subscriber gets the last frame again and recognises it by its seq. */
 static void send_last(struct ndtd_publisher *publisher)
 {
     zmq_msg_t copy;
-    const int newest_only = publisher->sends_to_one;
+    const int newest_only = publisher->can_send_to_newest;
     if (newest_only)
         set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 1);
     zmq_msg_init(&copy);
@@ -60,8 +62,8 @@ static void send_last(struct ndtd_publisher *publisher)
     }
 }
 
-/* 1 and a topic: subscribed; 0 and a topic: unsubscribed or gone; anything else is no business of ours. A
- * connection that has subscribed stays subscribed to everything until it ends: it filters on its own side. */
+/* A message of 1 and a topic is a subscription, of 0 and a topic the end of one; others are ignored. A connection
+ * that has subscribed stays subscribed to everything until it ends and filters on its side. */
 static void take_subscription(struct ndtd_publisher *publisher, const uint8_t *data, size_t size)
 {
     if (size == 0 || data[0] > 1)
@@ -102,8 +104,8 @@ static void publish(struct ndtd_publisher *publisher, zmq_msg_t *frame)
     publisher->has_last = 1;
 }
 
-/* At most `limit` frames; returns how many there were. */
-static int pass_on(struct ndtd_publisher *publisher, int limit)
+/* Publishes at most `limit` frames of the inbox and returns their number. */
+static int forward(struct ndtd_publisher *publisher, int limit)
 {
     int count = 0;
     zmq_msg_t frame;
@@ -126,10 +128,10 @@ static void *run(void *argument)
         if (zmq_poll(items, 3, -1) < 0 && errno != EINTR)
             break;
         take_subscriptions(publisher);
-        pass_on(publisher, INBOX_FRAMES);
+        forward(publisher, INBOX_FRAMES);
     }
     take_subscriptions(publisher);
-    pass_on(publisher, 2 * INBOX_FRAMES);
+    forward(publisher, 2 * INBOX_FRAMES);
     return NULL;
 }
 
@@ -151,8 +153,8 @@ static enum ndt_status open_socket(struct ndtd_publisher *publisher, struct ndtd
     enum ndt_status status = ndtd_socket_bind(&publisher->socket, sockets, ZMQ_XPUB, &publisher->endpoint, err);
     if (status != NDT_OK)
         return status;
-    publisher->sends_to_one = set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 1) &&
-                              set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 0);
+    publisher->can_send_to_newest = set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 1) &&
+                                    set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 0);
     if (!set_int(publisher->socket, ZMQ_XPUB_MANUAL, 1) ||
         !set_int(publisher->socket, ZMQ_LINGER, CLOSE_LINGER_MS)) /* close waits for the last results */
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: libzmq is too old: %s", publisher->endpoint.address,
@@ -164,7 +166,7 @@ static void destroy(struct ndtd_publisher *publisher)
 {
     ndtd_socket_close(publisher->socket, &publisher->endpoint);
     if (publisher->inbox) {
-        /* zmq_close gives the name back later, and the next publisher may have the same address. */
+        /* zmq_close releases the address later, and the next publisher may use it. */
         zmq_unbind(publisher->inbox, publisher->inbox_address);
         zmq_close(publisher->inbox);
     }
@@ -214,11 +216,11 @@ enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct 
 {
     struct ndtd_result_sender *sender = calloc(1, sizeof(*sender));
     if (!sender)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for an outlet of results");
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a result sender");
     sender->publisher = publisher;
     ndt_frame_init(&sender->frame);
     sender->socket = zmq_socket(publisher->context, ZMQ_PUSH);
-    /* An inbox in the same process holds the sum of both marks, and 0 would be no bound. */
+    /* An in-process queue holds the sum of both marks, and a mark of 0 would mean unbounded. */
     if (sender->socket && set_int(sender->socket, ZMQ_SNDHWM, 1) && set_int(sender->socket, ZMQ_LINGER, 0) &&
         zmq_connect(sender->socket, publisher->inbox_address) == 0) {
         *out = sender;
@@ -226,7 +228,7 @@ enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct 
     }
     const int failure = errno;
     ndtd_result_sender_close(sender);
-    return ndt_fail(err, NDT_ERR_IO, "an outlet of results: %s", zmq_strerror(failure));
+    return ndt_fail(err, NDT_ERR_IO, "the result sender: %s", zmq_strerror(failure));
 }
 
 enum ndt_status ndtd_result_sender_send(struct ndtd_result_sender *sender, const struct ndt_result_message *message,

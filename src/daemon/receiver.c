@@ -1,3 +1,6 @@
+/** @file
+ * @brief The receiver's thread: one frame from the socket to the queue is receive, decode_header, record, enqueue.
+ */
 #include "ndtd/receiver.h"
 
 #include <errno.h>
@@ -21,67 +24,44 @@ struct ndtd_receiver {
     struct ndtd_endpoint endpoint;
     struct ndtd_queue *queue;
     struct ndtd_publisher *publisher;
-    struct ndtd_result_sender *sender; /* thread's */
+    struct ndtd_result_sender *sender; /* owned by the thread */
     struct ndtd_socket_thread thread;
-    /* The recording. The lock is held for pointer moves only: the thread says that it is writing and lets go of it;
-     * whoever wants to take the bag away waits for the end of that write. */
+    /* The recording. The lock is held for pointer moves only: the thread sets bag_writing and releases the lock
+     * while it writes; detach_bag waits for the end of that write. */
     pthread_mutex_t bag_lock;
     pthread_cond_t bag_idle;
-    struct ndt_bag_writer *bag; /* NULL: not recording */
+    struct ndt_bag_writer *bag; /* NULL while nothing is recorded */
     int bag_writing;
     atomic_uint_fast64_t frames, scans, bytes, bad, recorded, record_failures;
     atomic_uint_fast64_t map_id, config_hash;
 };
 
-/* What one frame turned out to be. */
-struct arrival {
-    struct ndtd_waiting_frame frame;
-    int64_t receive_time_ns;
-};
-
 /* ---- answers ---- */
 
-static struct ndt_result_message answer(struct ndtd_receiver *receiver, const struct ndtd_waiting_frame *scan,
-                                        enum ndt_outcome outcome)
+static void answer(struct ndtd_receiver *receiver, const struct ndtd_frame *scan, enum ndt_outcome outcome,
+                   const char *reason)
 {
     const struct ndtd_queue_counters queue = ndtd_queue_counters(receiver->queue);
-    struct ndt_result_message message = {.seq = scan->seq, .stamp_ns = scan->stamp_ns, .frame_id = "map"};
+    struct ndt_error err = {""};
+    struct ndt_result_message message = {.seq = scan->scan.seq,
+                                         .stamp_ns = scan->scan.stamp_ns,
+                                         .frame_id = "map",
+                                         .map_id = atomic_load(&receiver->map_id),
+                                         .config_hash = atomic_load(&receiver->config_hash),
+                                         .queue_depth = queue.scans_waiting,
+                                         .drop_counter = queue.dropped,
+                                         .queue_us = ndt_clock_us() - scan->arrival_us};
     message.result.outcome = outcome;
     message.result.scores.coverage = -1; /* unknown */
-    message.map_id = atomic_load(&receiver->map_id);
-    message.config_hash = atomic_load(&receiver->config_hash);
-    message.queue_depth = queue.scans_waiting;
-    message.drop_counter = queue.dropped;
-    message.queue_us = ndt_clock_us() - scan->arrival_us;
-    return message;
-}
-
-static void send_answer(struct ndtd_receiver *receiver, const struct ndt_result_message *message)
-{
-    struct ndt_error err = {""};
-    if (ndtd_result_sender_send(receiver->sender, message, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_ERROR, "scan %llu could not be answered: %s", (unsigned long long)message->seq, err.text);
-}
-
-static void answer_dropped(struct ndtd_receiver *receiver, const struct ndtd_waiting_frame *scan)
-{
-    struct ndt_result_message message = answer(receiver, scan, NDT_DROPPED);
-    snprintf(message.result.reason, sizeof(message.result.reason), "the queue was full: newer scans had come");
-    send_answer(receiver, &message);
-}
-
-static void answer_rejected(struct ndtd_receiver *receiver, const struct ndtd_waiting_frame *scan,
-                            const char *reason)
-{
-    struct ndt_result_message message = answer(receiver, scan, NDT_REJECTED);
     snprintf(message.result.reason, sizeof(message.result.reason), "%.*s", (int)sizeof(message.result.reason) - 1,
              reason);
-    send_answer(receiver, &message);
+    if (ndtd_result_sender_send(receiver->sender, &message, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_ERROR, "scan %llu could not be answered: %s", (unsigned long long)message.seq, err.text);
 }
 
 /* ---- recording ---- */
 
-/* When it came, for people who look into the bag; nothing is computed from it. */
+/* The receive time in bags is informative; nothing is computed from it. */
 static int64_t wall_clock_ns(void)
 {
     struct timespec now;
@@ -98,18 +78,17 @@ static struct ndt_bag_writer *borrow_bag(struct ndtd_receiver *receiver)
     return bag;
 }
 
-/* broken: the recording ends here. */
-static void give_bag_back(struct ndtd_receiver *receiver, int broken)
+static void return_bag(struct ndtd_receiver *receiver, int is_broken)
 {
     pthread_mutex_lock(&receiver->bag_lock);
     receiver->bag_writing = 0;
-    if (broken)
+    if (is_broken)
         receiver->bag = NULL;
     pthread_cond_broadcast(&receiver->bag_idle);
     pthread_mutex_unlock(&receiver->bag_lock);
 }
 
-static struct ndt_bag_writer *take_bag(struct ndtd_receiver *receiver)
+static struct ndt_bag_writer *detach_bag(struct ndtd_receiver *receiver)
 {
     pthread_mutex_lock(&receiver->bag_lock);
     while (receiver->bag_writing)
@@ -129,18 +108,18 @@ static void end_recording(struct ndtd_receiver *receiver, struct ndt_bag_writer 
         ndtd_log(NDTD_LOG_DEBUG, "the recording was closed with: %s", err.text);
 }
 
-static void record(struct ndtd_receiver *receiver, const struct arrival *arrival)
+static void record(struct ndtd_receiver *receiver, const struct ndtd_frame *frame)
 {
     struct ndt_error err = {""};
     struct ndt_bag_writer *bag = borrow_bag(receiver);
-    const struct ndt_bag_record line = {.type = (uint32_t)arrival->frame.type,
-                                        .length = (uint32_t)arrival->frame.size,
-                                        .receive_time_ns = arrival->receive_time_ns,
-                                        .payload = arrival->frame.data};
+    const struct ndt_bag_record line = {.type = (uint32_t)frame->type,
+                                        .length = (uint32_t)frame->size,
+                                        .receive_time_ns = wall_clock_ns(),
+                                        .payload = frame->data};
     if (!bag)
         return;
     const int good = ndt_bag_write(bag, &line, &err) == NDT_OK;
-    give_bag_back(receiver, !good);
+    return_bag(receiver, !good);
     if (good)
         atomic_fetch_add(&receiver->recorded, 1);
     else
@@ -149,84 +128,82 @@ static void record(struct ndtd_receiver *receiver, const struct arrival *arrival
 
 /* ---- frames ---- */
 
-/* A scan whose header can be read is answered whatever is behind it. What the decoder would refuse is refused here:
- * it must not push good scans out of the queue. */
-static int identify_scan(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *frame)
+/* Decodes the header of a scan. A scan that cannot be decoded must not push good ones out of the queue: it is
+ * refused here, and answered if at least its seq and stamp can be read. */
+static int decode_scan_header(struct ndtd_receiver *receiver, struct ndtd_frame *frame)
 {
-    struct ndt_error err = {""};
-    struct ndt_scan_message scan;
-    if (ndt_scan_header_decode(frame->data, frame->size, &scan, &err) != NDT_OK) {
+    struct ndt_error err = {""}, why = {""};
+    struct ndt_scan_message message;
+    if (ndt_scan_header_decode(frame->data, frame->size, &frame->scan, &why) == NDT_OK)
+        return 1;
+    if (ndt_scan_identify(frame->data, frame->size, &message, &err) != NDT_OK) {
         ndtd_log(NDTD_LOG_WARNING, "%s: a scan cannot be answered: %s", receiver->endpoint.address, err.text);
         return 0;
     }
-    frame->seq = scan.seq;
-    frame->stamp_ns = scan.stamp_ns;
-    memcpy(frame->frame_id, scan.frame_id, sizeof(frame->frame_id));
-    if (ndt_scan_check(frame->data, frame->size, &err) == NDT_OK)
-        return 1;
+    frame->scan.seq = message.seq;
+    frame->scan.stamp_ns = message.stamp_ns;
     ndtd_log(NDTD_LOG_WARNING, "%s: scan %llu is refused: %s", receiver->endpoint.address,
-             (unsigned long long)scan.seq, err.text);
-    answer_rejected(receiver, frame, err.text);
+             (unsigned long long)message.seq, why.text);
+    answer(receiver, frame, NDT_REJECTED, why.text);
     return 0;
 }
 
-/* Whether the frame is one for the matcher. One line per kind of badness, because the log throttles by format. */
-static int identify(struct ndtd_receiver *receiver, struct ndtd_waiting_frame *frame)
+/* Returns whether the frame is valid and for the matching thread. One log line per kind of error, because the log
+ * throttles by format. */
+static int decode_header(struct ndtd_receiver *receiver, struct ndtd_frame *frame)
 {
     struct ndt_error err = {""};
     if (ndt_message_peek(frame->data, frame->size, &frame->type, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_WARNING, "%s: a frame of %zu bytes cannot be understood: %s", receiver->endpoint.address,
+        ndtd_log(NDTD_LOG_WARNING, "%s: a frame of %zu bytes cannot be decoded: %s", receiver->endpoint.address,
                  frame->size, err.text);
         return 0;
     }
     switch (frame->type) {
+    case NDT_MESSAGE_SCAN:
+        return decode_scan_header(receiver, frame);
     case NDT_MESSAGE_INITIAL_POSE:
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
         return 1;
-    case NDT_MESSAGE_SCAN:
-        break;
     default:
         ndtd_log(NDTD_LOG_WARNING, "%s: messages of type %s are not for this socket", receiver->endpoint.address,
                  ndt_message_name(frame->type));
         return 0;
     }
-    return identify_scan(receiver, frame);
 }
 
-static void give(struct ndtd_receiver *receiver, const struct arrival *arrival)
+static void enqueue(struct ndtd_receiver *receiver, const struct ndtd_frame *frame, zmq_msg_t *message)
 {
     int dropped = 0;
     struct ndt_error err = {""};
-    struct ndtd_waiting_frame oldest = {0};
-    const int is_scan = arrival->frame.type == NDT_MESSAGE_SCAN;
+    struct ndtd_frame oldest = {0};
+    const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     if (is_scan)
         atomic_fetch_add(&receiver->scans, 1);
-    if (ndtd_queue_give(receiver->queue, &arrival->frame, &dropped, &oldest, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "a frame cannot wait for the matcher: %s", err.text);
+    if (ndtd_queue_push(receiver->queue, frame, message, &dropped, &oldest, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_ERROR, "a frame could not be queued: %s", err.text);
         if (is_scan)
-            answer_rejected(receiver, &arrival->frame, err.text);
+            answer(receiver, frame, NDT_REJECTED, err.text);
     }
     if (dropped)
-        answer_dropped(receiver, &oldest);
+        answer(receiver, &oldest, NDT_DROPPED, "the queue was full: newer scans arrived");
 }
 
 static void take_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
-    struct arrival arrival = {
-        .frame = {.arrival_us = ndt_clock_us(), .data = zmq_msg_data(message), .size = zmq_msg_size(message)},
-        .receive_time_ns = wall_clock_ns()};
+    struct ndtd_frame frame = {
+        .data = zmq_msg_data(message), .size = zmq_msg_size(message), .arrival_us = ndt_clock_us()};
     atomic_fetch_add(&receiver->frames, 1);
-    atomic_fetch_add(&receiver->bytes, arrival.frame.size);
-    if (!identify(receiver, &arrival.frame)) {
+    atomic_fetch_add(&receiver->bytes, frame.size);
+    if (!decode_header(receiver, &frame)) {
         atomic_fetch_add(&receiver->bad, 1);
         return;
     }
-    record(receiver, &arrival);
-    give(receiver, &arrival);
+    record(receiver, &frame);
+    enqueue(receiver, &frame, message);
 }
 
-/* A message of several parts is one bad frame, however many parts it has. Returns 0 when nothing waits. */
+/* Returns 0 when no message waits. A message of several parts counts as one malformed frame. */
 static int receive(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
     if (zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) < 0)
@@ -263,7 +240,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* ---- from outside ---- */
+/* ---- functions of other threads ---- */
 
 enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_sockets *sockets,
                                    const struct ndtd_endpoint *endpoint, enum ndtd_receiver_kind kind,
@@ -326,7 +303,7 @@ enum ndt_status ndtd_receiver_record(struct ndtd_receiver *receiver, const char 
 
 enum ndt_status ndtd_receiver_stop_recording(struct ndtd_receiver *receiver, struct ndt_error *err)
 {
-    struct ndt_bag_writer *bag = take_bag(receiver);
+    struct ndt_bag_writer *bag = detach_bag(receiver);
     return bag ? ndt_bag_finish(bag, err) : ndt_fail(err, NDT_ERR_ARGUMENT, "nothing is being recorded");
 }
 

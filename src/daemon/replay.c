@@ -1,3 +1,5 @@
+/** @file
+ * @brief The replay: records of a bag to the pipeline, results to the sinks. */
 #include "ndtd/replay.h"
 
 #include <inttypes.h>
@@ -12,11 +14,11 @@
 #include "ndtd/options.h"
 #include "ndt/clock.h"
 
-enum { KIND_COUNT = NDT_MESSAGE_LAST + 1 }; /* kind 0: a type that is not known */
+enum { KIND_COUNT = NDT_MESSAGE_LAST + 1 }; /* kind 0: unknown types */
 
 static volatile sig_atomic_t stop_requested;
 
-/* Frames of one kind that could not be used. */
+/* Frames of one kind that could not be decoded. */
 struct bad_frames {
     uint64_t count;
     char first[300];
@@ -30,9 +32,9 @@ struct replay {
     struct ndt_bag_reader *bag;
     struct ndtd_sinks sinks;
     struct ndtd_progress progress;
-    uint64_t scans_seen; /* in the bag so far, skipped ones included */
-    int started;         /* the first replayed scan was there, and with it the start */
-    int truth_is_known;  /* truth was collected before, not on the way */
+    uint64_t scans_seen; /* in the bag so far, including skipped ones */
+    int started;         /* set by the first replayed scan */
+    int truth_is_known;  /* all truth was read before the replay */
     int has_dumped;
     int bag_is_damaged;
     char damage[512];
@@ -69,7 +71,7 @@ static void warn_of_bad(const struct replay *replay)
     }
 }
 
-/* Whether a failure concerns this frame only; memory, device and the like end the run. */
+/* Whether a failure concerns this frame only; others (memory, device) end the run. */
 static int is_about_frame(enum ndt_status status)
 {
     return status == NDT_ERR_FORMAT || status == NDT_ERR_LIMIT || status == NDT_ERR_UNSUPPORTED ||
@@ -105,21 +107,6 @@ static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *er
     return NDT_OK;
 }
 
-static enum ndt_status give_start(struct replay *replay, const struct ndt_pose_message *start,
-                                  struct ndt_error *err)
-{
-    struct ndt_frame frame;
-    ndt_frame_init(&frame);
-    enum ndt_status status = ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, start, err);
-    int emitted;
-    struct ndtd_scan_record unused;
-    if (status == NDT_OK)
-        status = ndtd_pipeline_frame(replay->pipeline, NDT_MESSAGE_INITIAL_POSE, frame.data, frame.size, &emitted,
-                                     &unused, err);
-    ndt_frame_free(&frame);
-    return status;
-}
-
 static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns, struct ndt_error *err)
 {
     struct ndt_pose_message start = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
@@ -127,25 +114,8 @@ static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns,
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "--skip %" PRIu64 ": %s has no truth at the first scan left; give --initial-pose",
                         replay->options->skip, replay->options->bag);
-    return give_start(replay, &start, err);
-}
-
-/* Called with the first scan after the skipped ones; a scan that cannot be decoded leaves it to the next. */
-static enum ndt_status start(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
-{
-    if (replay->options->skip == 0 || replay->settings->has_initial_pose) {
-        replay->started = 1;
-        return NDT_OK;
-    }
-    struct ndt_scan_message scan;
-    struct ndt_cloud cloud;
-    ndt_cloud_init(&cloud);
-    enum ndt_status status = ndt_scan_decode(record->payload, record->length, &scan, &cloud, err);
-    ndt_cloud_free(&cloud);
-    if (status != NDT_OK)
-        return is_about_frame(status) ? NDT_OK : status;
-    replay->started = 1;
-    return start_from_truth(replay, scan.stamp_ns, err);
+    ndtd_pipeline_start_at(replay->pipeline, &start);
+    return NDT_OK;
 }
 
 static enum ndt_status reject_scan(struct replay *replay, const struct ndt_bag_record *record, const char *why,
@@ -159,7 +129,7 @@ static enum ndt_status reject_scan(struct replay *replay, const struct ndt_bag_r
     return ndtd_sinks_emit(&replay->sinks, &out, err);
 }
 
-/* What the backend computed on the way, for the one scan that was asked for. */
+/* Writes the intermediate values of the scan that --dump-scan names. */
 static enum ndt_status dump(struct replay *replay, const struct ndtd_scan_record *record, struct ndt_error *err)
 {
     const struct ndtd_replay_options *options = replay->options;
@@ -185,33 +155,53 @@ static enum ndt_status emit(struct replay *replay, struct ndtd_scan_record *reco
     return status == NDT_OK ? ndtd_sinks_emit(&replay->sinks, record, err) : status;
 }
 
-static enum ndt_status pass_on(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+/* A frame that cannot be used is counted, and answered when it is a scan. Other failures end the run. */
+static enum ndt_status fail_frame(struct replay *replay, const struct ndt_bag_record *record,
+                                  enum ndt_status status, struct ndt_error *err)
 {
-    struct ndtd_scan_record out = {0};
-    int emitted = 0;
-    enum ndt_status status = ndtd_pipeline_frame(replay->pipeline, (enum ndt_message_type)record->type,
-                                                 record->payload, record->length, &emitted, &out, err);
-    if (status == NDT_OK)
-        return emitted ? emit(replay, &out, err) : NDT_OK;
+    const struct ndt_error why = err ? *err : (struct ndt_error){""};
     if (!is_about_frame(status))
         return status;
-    struct ndt_error why = err ? *err : (struct ndt_error){""};
     if (record->type == NDT_MESSAGE_SCAN)
         return reject_scan(replay, record, why.text, err);
     count_bad(replay, record->type, why.text);
     return NDT_OK;
 }
 
+/* The frame of a record, without the header of a scan; its bytes stay in the buffer of the bag. */
+static struct ndtd_frame frame_of(const struct ndt_bag_record *record)
+{
+    return (struct ndtd_frame){
+        .type = (enum ndt_message_type)record->type, .data = record->payload, .size = record->length};
+}
+
 static enum ndt_status take_scan(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
 {
+    struct ndtd_frame frame = frame_of(record);
+    struct ndtd_scan_record out;
+    const int starts_from_truth = replay->options->skip > 0 && !replay->settings->has_initial_pose;
     if (replay->scans_seen++ < replay->options->skip)
         return NDT_OK;
+    replay->started = replay->started || !starts_from_truth;
+    enum ndt_status status = ndt_scan_header_decode(frame.data, frame.size, &frame.scan, err);
+    if (status != NDT_OK)
+        return fail_frame(replay, record, status, err);
     if (!replay->started) {
-        enum ndt_status status = start(replay, record, err);
+        status = start_from_truth(replay, frame.scan.stamp_ns, err);
         if (status != NDT_OK)
             return status;
+        replay->started = 1;
     }
-    return pass_on(replay, record, err);
+    status = ndtd_pipeline_frame(replay->pipeline, &frame, &out, err);
+    return status == NDT_OK ? emit(replay, &out, err) : fail_frame(replay, record, status, err);
+}
+
+static enum ndt_status take_small(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+{
+    const struct ndtd_frame frame = frame_of(record);
+    struct ndtd_scan_record unused;
+    const enum ndt_status status = ndtd_pipeline_frame(replay->pipeline, &frame, &unused, err);
+    return status == NDT_OK ? NDT_OK : fail_frame(replay, record, status, err);
 }
 
 static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_record *record,
@@ -225,11 +215,11 @@ static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_r
     case NDT_MESSAGE_INITIAL_POSE:
         if (!replay->started && (replay->settings->has_initial_pose || replay->options->skip))
             return NDT_OK;
-        return pass_on(replay, record, err);
+        return take_small(replay, record, err);
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
-        return pass_on(replay, record, err);
-    case NDT_MESSAGE_RESULT: /* what somebody else found, asked or answered */
+        return take_small(replay, record, err);
+    case NDT_MESSAGE_RESULT: /* recorded results and control messages are ignored */
     case NDT_MESSAGE_REQUEST:
     case NDT_MESSAGE_REPLY:
         return NDT_OK;
@@ -242,7 +232,7 @@ static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_r
     }
 }
 
-/* The scan after the last one wanted; what comes before it may still be the truth of the last. */
+/* Stops at the scan after the last one wanted: the truth of the last may follow it. */
 static int is_past_limit(const struct replay *replay, const struct ndt_bag_record *record)
 {
     uint64_t limit = replay->options->limit;
@@ -278,7 +268,7 @@ static enum ndt_status run(struct replay *replay, struct ndt_error *err)
     return NDT_OK;
 }
 
-/* A bag from which no scan came is an error, and the most useful reason is told. */
+/* A run without a scan is an error; the most specific reason is reported. */
 static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *err)
 {
     const char *bag = replay->options->bag;
@@ -288,7 +278,7 @@ static enum ndt_status check_ran(const struct replay *replay, struct ndt_error *
     if (replay->sinks.summary.scans)
         return NDT_OK;
     if (replay->bag_is_damaged)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s (no scan came before)", replay->damage);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s (no scan before it)", replay->damage);
     if (replay->scans_seen)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--skip %" PRIu64 ": %s holds only %" PRIu64 " scans",
                         replay->options->skip, bag, replay->scans_seen);

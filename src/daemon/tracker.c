@@ -1,9 +1,11 @@
+/** @file
+ * @brief The tracker: prediction by odometry or constant velocity, and what a result changes. */
 #include "ndtd/tracker.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Odometry may lag behind the scan by this much and is carried on with its last twist. */
+/* Odometry at most this much older than the scan is extrapolated with its last twist. */
 static const double ODOMETRY_REACH_S = 0.3;
 
 void ndtd_tracker_init(struct ndtd_tracker *tracker, double max_prediction_s)
@@ -23,7 +25,7 @@ void ndtd_tracker_reset(struct ndtd_tracker *tracker, int64_t stamp_ns, const st
     tracker->twist = twist ? *twist : (struct ndt_twist){0};
 }
 
-/* Stamps are int64: the difference of any two fits double to well below a microsecond where it matters. */
+/* Differences of int64 stamps, exact to well below a microsecond for all gaps that matter. */
 static double seconds_between(int64_t from_ns, int64_t to_ns)
 {
     return ((double)(to_ns / 1000000000) - (double)(from_ns / 1000000000)) +
@@ -35,14 +37,14 @@ static const struct ndtd_odometry *sample_at(const struct ndtd_tracker *tracker,
     return &tracker->odometry[(tracker->odometry_head + NDTD_TRACKER_ODOMETRY - 1 - age) % NDTD_TRACKER_ODOMETRY];
 }
 
-/* Every stored sample has a pose: where only twists come, they are integrated. */
+/* Every stored sample has a pose: twists without one are integrated. */
 void ndtd_tracker_odometry(struct ndtd_tracker *tracker, const struct ndtd_odometry *odometry)
 {
     struct ndtd_odometry sample = *odometry;
     if (tracker->odometry_count > 0) {
         const struct ndtd_odometry *last = sample_at(tracker, 0);
         const double dt_s = seconds_between(last->stamp_ns, sample.stamp_ns);
-        if (dt_s < -tracker->max_prediction_s) { /* time began anew */
+        if (dt_s < -tracker->max_prediction_s) { /* time restarted */
             tracker->odometry_count = 0;
             ndtd_tracker_odometry(tracker, odometry);
             return;
@@ -65,7 +67,7 @@ void ndtd_tracker_odometry(struct ndtd_tracker *tracker, const struct ndtd_odome
         tracker->odometry_count++;
 }
 
-/* Odometry at a stamp: between two samples, or carried on from the last. 0 when out of reach. */
+/* Odometry at a stamp: interpolated, or extrapolated from the last sample. 0 when out of reach. */
 static int odometry_at(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_odom_sensor,
                        struct ndt_twist *twist)
 {
@@ -113,33 +115,50 @@ int ndtd_tracker_guess(const struct ndtd_tracker *tracker, int64_t stamp_ns, str
     return 1;
 }
 
-static int trusted(enum ndt_outcome outcome)
+static int is_trusted(enum ndt_outcome outcome)
 {
     return outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT || outcome == NDT_DEADLINE;
 }
 
-void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result)
+/* The velocity is not known across such a gap. */
+static int has_jumped(const struct ndtd_tracker *tracker, double dt_s)
+{
+    return fabs(dt_s) > tracker->max_prediction_s;
+}
+
+/* A late scan changes nothing. */
+static int is_late(const struct ndtd_tracker *tracker, double dt_s)
+{
+    return dt_s < 0 && !has_jumped(tracker, dt_s);
+}
+
+int ndtd_tracker_motion(const struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result,
+                        struct ndt_twist *twist)
 {
     const double dt_s = seconds_between(tracker->stamp_ns, stamp_ns);
-    const int jumped = fabs(dt_s) > tracker->max_prediction_s;
-    if (!tracker->has_pose || (dt_s < 0 && !jumped))
+    *twist = tracker->twist;
+    if (!tracker->has_pose || is_late(tracker, dt_s))
+        return tracker->has_twist;
+    if (has_jumped(tracker, dt_s))
+        return 0;
+    if (!is_trusted(result->outcome) || dt_s == 0)
+        return tracker->has_twist;
+    const struct ndt_pose step = ndt_pose_between(&tracker->T_map_sensor, &result->T_map_sensor);
+    *twist = ndt_pose_log(&step, dt_s);
+    return 1;
+}
+
+void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result)
+{
+    struct ndt_pose T_map_sensor = result->T_map_sensor;
+    struct ndt_twist twist, ignored;
+    if (!tracker->has_pose || is_late(tracker, seconds_between(tracker->stamp_ns, stamp_ns)))
         return;
-    if (!trusted(result->outcome)) { /* coast: go where the prediction says and keep the velocity */
-        struct ndt_pose guess;
-        struct ndt_twist twist;
-        (void)ndtd_tracker_guess(tracker, stamp_ns, &guess, &twist);
-        tracker->T_map_sensor = guess;
-        tracker->stamp_ns = stamp_ns;
-        tracker->has_twist = tracker->has_twist && !jumped;
-        return;
-    }
-    if (jumped) {
-        tracker->has_twist = 0;
-    } else if (dt_s > 0) {
-        const struct ndt_pose step = ndt_pose_between(&tracker->T_map_sensor, &result->T_map_sensor);
-        tracker->twist = ndt_pose_log(&step, dt_s);
-        tracker->has_twist = 1;
-    }
-    tracker->T_map_sensor = result->T_map_sensor;
+    const int has_twist = ndtd_tracker_motion(tracker, stamp_ns, result, &twist);
+    if (!is_trusted(result->outcome)) /* coast: the prediction, with the velocity as it was */
+        (void)ndtd_tracker_guess(tracker, stamp_ns, &T_map_sensor, &ignored);
+    tracker->T_map_sensor = T_map_sensor;
     tracker->stamp_ns = stamp_ns;
+    tracker->twist = twist;
+    tracker->has_twist = has_twist;
 }

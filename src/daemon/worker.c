@@ -1,3 +1,8 @@
+/** @file
+ * @brief The matching thread: wait for frames, apply updates and maps, process, publish, watch the autotuner.
+ *
+ * What other threads request is collected under the lock in `pending` and applied by the thread between frames;
+ * ndtd_pipeline_frame() does the work on a frame. */
 #include "ndtd/worker.h"
 
 #include <inttypes.h>
@@ -15,15 +20,15 @@
 #include "ndt/clock.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
-/* How long the thread sleeps at most: then it looks for new maps, and feeds the watchdog. A map on its way to a
- * device goes there part by part, one per look. */
-static const double NAP_US = 50e3, MAP_NAP_US = 1e3;
-/* Kept for publishing: the longest time it took lately, which fades with every scan, and a little more. One slow
- * publication may not take the time of many scans: at most this part of the budget. */
-static const double RESERVE_FADE = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
+/* Longest wait for a frame: then the thread looks for new maps and feeds the watchdog. While a map is uploaded to a
+ * device, each round uploads a part. */
+static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
+/* Reserved for publishing: the longest time it took lately, which decays with every scan, plus RESERVE_LEAST_US,
+ * and at most this part of the budget, so that one slow publication does not shorten the time of many scans. */
+static const double RESERVE_DECAY = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
 
-/* What other threads ask for; taken over between frames. */
-struct pending {
+/* Updates that other threads request. */
+struct updates {
     int has_pose, has_active;
     int active;
     struct ndt_pose_message pose;
@@ -32,32 +37,32 @@ struct pending {
 
 struct ndtd_worker {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards mailbox, status, ring and start-up */
+    pthread_mutex_t lock; /* guards the members up to told_autotune */
     pthread_cond_t opened;
     int is_open;
     enum ndt_status open_status;
     struct ndt_error open_error;
-    struct pending pending;
-    struct pending pending_updates; /* the thread's copy of it */
-    atomic_int has_pending;
+    struct updates pending;
+    atomic_int has_pending; /* read without the lock */
     struct ndtd_worker_status status;
     struct ndtd_worker_timing ring[NDTD_TIMINGS_KEPT];
     uint64_t ring_count;
     struct ndtd_autotune_result told_autotune;
 
-    /* The thread's own. */
+    /* Used by the thread only. */
+    struct updates updates; /* taken from `pending` */
     const struct ndtd_settings_snapshot *snapshot;
     const struct ndtd_settings *settings; /* the snapshot's */
     struct ndtd_worker_parts parts;
     struct ndtd_pipeline *pipeline;
     struct ndtd_autotuner *tuner;
-    struct ndtd_autotune_result autotuned, found_autotune; /* in use; found beside the work */
-    int has_looked;                                        /* for a route: once, with the first map */
+    struct ndtd_autotune_result autotuned, found_autotune; /* in use; found, not in use yet */
+    int has_tuned;                                         /* the first map has started the autotuner */
     struct ndt_map *map;                                   /* the pipeline's */
     struct ndt_result_message message;
-    struct ndt_map *coming; /* offered and not yet taken; a reference */
-    int is_coming;          /* with `coming` NULL: no map */
-    uint64_t map_id;
+    struct ndt_map *next_map; /* a reference; NULL when the map is removed */
+    int has_next_map;         /* `next_map` replaces `map` as soon as the device has it */
+    uint64_t map_id, config_hash;
     double publish_us, reserve_us;
     double fed_us, feed_every_us;
 };
@@ -73,8 +78,8 @@ static void publish_state(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* The map has to be there before the first scan: a new start counts as well. */
-static void follow(struct ndtd_worker *worker, const struct ndt_pose *T_map_sensor)
+/* Lets the loader load the tiles around a pose: that of a result, or a start before the first scan there. */
+static void load_map_around(struct ndtd_worker *worker, const struct ndt_pose *T_map_sensor)
 {
     if (worker->parts.loader)
         ndtd_map_loader_follow(worker->parts.loader, T_map_sensor->t_m);
@@ -88,7 +93,7 @@ static void use_settings(struct ndtd_worker *worker, const struct ndtd_settings_
 
 static void apply_pending_updates(struct ndtd_worker *worker)
 {
-    struct pending *updates = &worker->pending_updates;
+    struct updates *updates = &worker->updates;
     if (!atomic_exchange(&worker->has_pending, 0))
         return;
     pthread_mutex_lock(&worker->lock);
@@ -98,7 +103,7 @@ static void apply_pending_updates(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
     if (updates->has_pose) {
         ndtd_pipeline_start_at(worker->pipeline, &updates->pose);
-        follow(worker, &updates->pose.pose);
+        load_map_around(worker, &updates->pose.pose);
     }
     if (updates->has_active)
         ndtd_pipeline_set_active(worker->pipeline, updates->active);
@@ -111,32 +116,32 @@ static void apply_pending_updates(struct ndtd_worker *worker)
     publish_state(worker);
 }
 
-static void expect_map(struct ndtd_worker *worker, struct ndt_map *map, int is_coming)
+static void set_next_map(struct ndtd_worker *worker, struct ndt_map *map, int has_next_map)
 {
-    ndt_map_release(worker->coming);
-    worker->coming = map;
-    worker->is_coming = is_coming;
+    ndt_map_release(worker->next_map);
+    worker->next_map = map;
+    worker->has_next_map = has_next_map;
 }
 
-/* The newest map counts, also when an older one is on its way still. */
-static void take_map(struct ndtd_worker *worker)
+/* Changes over to the newest map of the loader, part by part; a newer one replaces one that is still uploaded. */
+static void change_map(struct ndtd_worker *worker)
 {
     struct ndt_map *map;
     struct ndt_error err = {""};
     int taken;
     if (worker->parts.loader && ndtd_map_loader_take(worker->parts.loader, &map))
-        expect_map(worker, map, 1);
-    if (!worker->is_coming)
+        set_next_map(worker, map, 1);
+    if (!worker->has_next_map)
         return;
-    enum ndt_status status = ndtd_pipeline_set_map_async(worker->pipeline, worker->coming, &taken, &err);
+    enum ndt_status status = ndtd_pipeline_set_map_async(worker->pipeline, worker->next_map, &taken, &err);
     if (status == NDT_OK && !taken)
         return;
     if (status == NDT_OK) {
-        worker->map_id = worker->coming ? worker->coming->id : 0;
-        worker->map = worker->coming;
+        worker->map_id = worker->next_map ? worker->next_map->id : 0;
+        worker->map = worker->next_map;
     } else
-        ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be taken over, the one before stays: %s", err.text);
-    expect_map(worker, NULL, 0);
+        ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be used, the previous one stays: %s", err.text);
+    set_next_map(worker, NULL, 0);
     publish_state(worker);
 }
 
@@ -153,7 +158,7 @@ static void describe(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* worker->found_autotune is put to use; `opened` belongs to the pipeline afterwards. */
+/* Applies worker->found_autotune; the pipeline owns `opened` afterwards. */
 static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *opened)
 {
     char line[LINE_BYTES];
@@ -167,19 +172,19 @@ static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *
     ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(&worker->autotuned, line, sizeof(line)));
 }
 
-/* Only while no scan waits. */
+/* Called while no scan waits. */
 static void keep_autotuned(struct ndtd_worker *worker)
 {
     struct ndt_backend *opened;
-    if (!worker->has_looked && worker->map) {
-        worker->has_looked = 1;
+    if (!worker->has_tuned && worker->map) {
+        worker->has_tuned = 1;
         ndtd_autotuner_start(worker->tuner, worker->map, NULL, NULL);
     }
     if (ndtd_autotuner_take(worker->tuner, &worker->found_autotune, &opened))
         use_autotune_result(worker, opened);
 }
 
-/* Whether the last scan fits to what was measured. */
+/* Starts another measurement when scans take longer than was measured. */
 static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
 {
     const struct ndt_cloud *points;
@@ -201,11 +206,11 @@ static void feed_watchdog(struct ndtd_worker *worker)
 static void between_frames(struct ndtd_worker *worker)
 {
     apply_pending_updates(worker);
-    take_map(worker);
+    change_map(worker);
     feed_watchdog(worker);
 }
 
-/* A pose that is not known is left out: its quaternion is zero. */
+/* An unknown pose has a zero quaternion and is not sent. */
 static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_record *record, uint32_t queue_depth)
 {
     struct ndt_result_message *message = &worker->message;
@@ -243,8 +248,8 @@ static void keep_timing(struct ndtd_worker *worker, const struct ndtd_scan_recor
     pthread_mutex_unlock(&worker->lock);
 }
 
-static void answer(struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame,
-                   struct ndtd_scan_record *record, uint32_t queue_depth)
+static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, struct ndtd_scan_record *record,
+                   uint32_t queue_depth)
 {
     struct ndt_error err = {""};
     const double start_us = ndt_clock_us();
@@ -258,48 +263,44 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
     }
     const double end_us = ndt_clock_us();
     worker->publish_us = record->publish_us = end_us - start_us;
-    worker->reserve_us = fmax(worker->publish_us, RESERVE_FADE * worker->reserve_us);
+    worker->reserve_us = fmax(worker->publish_us, RESERVE_DECAY * worker->reserve_us);
     keep_timing(worker, record, end_us - frame->arrival_us, queue_depth);
     publish_state(worker);
 }
 
-/* A scan that the pipeline could not take. */
-static void refuse_scan(const struct ndtd_waiting_frame *frame, const char *why, struct ndtd_scan_record *record)
+/* The answer to a scan that the pipeline could not process. */
+static void refuse_scan(const struct ndtd_frame *frame, const char *why, struct ndtd_scan_record *record)
 {
-    memset(record, 0, sizeof(*record));
-    record->seq = frame->seq;
-    record->stamp_ns = frame->stamp_ns;
+    *record = (struct ndtd_scan_record){.seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns};
     record->result.outcome = NDT_REJECTED;
     snprintf(record->result.reason, sizeof(record->result.reason), "%.95s", why);
 }
 
-static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame, const char *why)
+static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_frame *frame, const char *why)
 {
-    ndtd_log(NDTD_LOG_WARNING, "a %s frame could not be used: %s", ndt_message_name(frame->type), why);
+    ndtd_log(NDTD_LOG_WARNING, "a %s frame could not be processed: %s", ndt_message_name(frame->type), why);
     pthread_mutex_lock(&worker->lock);
     worker->status.frames_refused++;
     pthread_mutex_unlock(&worker->lock);
 }
 
-static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame)
+static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_frame *frame)
 {
     const double budget_us = worker->settings->budget_s * 1e6;
     return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
 }
 
-static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *frame, uint32_t queue_depth)
+static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, uint32_t queue_depth)
 {
     struct ndtd_scan_record record;
     struct ndt_error err = {""};
-    int emitted;
     const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     const double queue_us = ndt_clock_us() - frame->arrival_us;
     if (is_scan)
         ndtd_autotuner_enter(worker->tuner, frame->arrival_us);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frame));
-    enum ndt_status status =
-        ndtd_pipeline_frame(worker->pipeline, frame->type, frame->data, frame->size, &emitted, &record, &err);
+    const enum ndt_status status = ndtd_pipeline_frame(worker->pipeline, frame, &record, &err);
     if (status != NDT_OK)
         refuse_frame(worker, frame, err.text);
     if (status != NDT_OK && is_scan)
@@ -311,42 +312,42 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_waiting_frame *
         watch_autotune(worker, &record);
     }
     if ((is_scan || frame->type == NDT_MESSAGE_INITIAL_POSE) && tracker->has_pose)
-        follow(worker, &tracker->T_map_sensor);
+        load_map_around(worker, &tracker->T_map_sensor);
 }
 
-/* One after the other, though ndt_align_batch could take them together: the guess of each scan is the result before
- * carried on, and a search is short beside the time between scans. */
-static void handle_batch(struct ndtd_worker *worker, struct ndtd_waiting_frame **frames, size_t count)
+/* Frames are processed one by one: the prediction for a scan needs the result before it. */
+static void handle_frames(struct ndtd_worker *worker, struct ndtd_frame **frames, size_t count)
 {
-    uint32_t waited = ndtd_queue_counters(worker->parts.queue).scans_waiting;
+    uint32_t waiting = ndtd_queue_counters(worker->parts.queue).scans_waiting;
     for (size_t i = 0; i < count; i++)
-        waited += frames[i]->type == NDT_MESSAGE_SCAN;
+        waiting += frames[i]->type == NDT_MESSAGE_SCAN;
     for (size_t i = 0; i < count; i++) {
         between_frames(worker);
-        handle(worker, frames[i], waited);
-        waited -= frames[i]->type == NDT_MESSAGE_SCAN;
-        ndtd_queue_put_back(worker->parts.queue, &frames[i], 1);
+        handle(worker, frames[i], waiting);
+        waiting -= frames[i]->type == NDT_MESSAGE_SCAN;
+        ndtd_queue_release(worker->parts.queue, &frames[i], 1);
     }
 }
 
 static void run(struct ndtd_worker *worker)
 {
-    struct ndtd_waiting_frame *frames[FRAMES_AT_ONCE];
+    struct ndtd_frame *frames[FRAMES_AT_ONCE];
     for (;;) {
-        const int closed = ndtd_queue_closed(worker->parts.queue); /* before: what waits is answered all the same */
-        const size_t count = ndtd_queue_take(worker->parts.queue, worker->is_coming ? MAP_NAP_US : NAP_US,
-                                             (unsigned)worker->settings->batch_max, frames, FRAMES_AT_ONCE);
+        const int closed =
+            ndtd_queue_closed(worker->parts.queue); /* before pop: frames that wait are still processed */
+        const size_t count = ndtd_queue_pop(worker->parts.queue, worker->has_next_map ? MAP_WAIT_US : WAIT_US,
+                                            (unsigned)worker->settings->batch_max, frames, FRAMES_AT_ONCE);
         if (count == 0)
             between_frames(worker);
         if (count == 0 && closed)
             return;
-        handle_batch(worker, frames, count);
+        handle_frames(worker, frames, count);
         if (ndtd_queue_counters(worker->parts.queue).scans_waiting == 0)
             keep_autotuned(worker);
     }
 }
 
-/* Backend and its threads are started from here: they inherit cores and priority. */
+/* Called by the thread: the threads of the backend inherit its cores and priority. */
 static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *err)
 {
     const struct ndtd_worker_sink *sink = &worker->parts.sink;
@@ -359,16 +360,16 @@ static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *
         return status;
     worker->map = worker->parts.map;
     worker->map_id = worker->parts.map ? worker->parts.map->id : 0;
-    take_map(worker);
+    change_map(worker);
     describe(worker);
-    worker->has_looked = worker->map != NULL;
+    worker->has_tuned = worker->map != NULL;
     if (worker->map && ndtd_autotuner_find(worker->tuner, worker->map, &worker->found_autotune))
         use_autotune_result(worker, NULL);
     publish_state(worker);
     return NDT_OK;
 }
 
-static void tell_opened(struct ndtd_worker *worker, enum ndt_status status, const struct ndt_error *err)
+static void report_opened(struct ndtd_worker *worker, enum ndt_status status, const struct ndt_error *err)
 {
     pthread_mutex_lock(&worker->lock);
     worker->is_open = 1;
@@ -385,14 +386,14 @@ static void *work(void *context)
     ndtd_thread_name("ndt-match");
     ndtd_realtime_enter(worker->settings);
     enum ndt_status status = open_parts(worker, &err);
-    tell_opened(worker, status, &err);
+    report_opened(worker, status, &err);
     if (status == NDT_OK) {
         run(worker);
         if (worker->parts.sink.close)
             worker->parts.sink.close(worker->parts.sink.context);
     }
     ndtd_autotuner_destroy(worker->tuner);
-    expect_map(worker, NULL, 0);
+    set_next_map(worker, NULL, 0);
     ndtd_pipeline_destroy(worker->pipeline);
     return NULL;
 }
@@ -406,7 +407,7 @@ static void free_worker(struct ndtd_worker *worker)
     free(worker);
 }
 
-/* Whoever asks for the status lends its lock the priority of the thread that waits for it. */
+/* Priority inheritance: a thread that reads the status does not delay the matching thread. */
 static void init_locks(struct ndtd_worker *worker)
 {
     pthread_mutexattr_t attributes;
@@ -458,8 +459,8 @@ void ndtd_worker_stop(struct ndtd_worker *worker)
     free_worker(worker);
 }
 
-/* Called with the mailbox filled and the lock held. */
-static void post(struct ndtd_worker *worker)
+/* Called with the lock held and `pending` changed; unlocks. */
+static void post_updates(struct ndtd_worker *worker)
 {
     atomic_store(&worker->has_pending, 1);
     pthread_mutex_unlock(&worker->lock);
@@ -471,7 +472,7 @@ void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_mess
     pthread_mutex_lock(&worker->lock);
     worker->pending.pose = *pose;
     worker->pending.has_pose = 1;
-    post(worker);
+    post_updates(worker);
 }
 
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active)
@@ -480,14 +481,14 @@ void ndtd_worker_set_active(struct ndtd_worker *worker, int active)
     worker->pending.active = active;
     worker->pending.has_active = 1;
     worker->status.active = active;
-    post(worker);
+    post_updates(worker);
 }
 
 void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot)
 {
     pthread_mutex_lock(&worker->lock);
     ndtd_settings_snapshot_replace(&worker->pending.settings, snapshot);
-    post(worker);
+    post_updates(worker);
 }
 
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out)

@@ -184,7 +184,7 @@ expect 3 'missing.bag: .*No such file' --replay missing.bag --map map.pcd "${out
 expect 3 'text.bag: ' --replay text.bag --map map.pcd "${outputs[@]}"
 expect 3 'nothing.bag: ' --replay nothing.bag --map map.pcd "${outputs[@]}"
 expect 3 'version.bag: ' --replay version.bag --map map.pcd "${outputs[@]}"
-expect 3 'lying.bag: .*no scan came before' --replay lying.bag --map map.pcd "${outputs[@]}"
+expect 3 'lying.bag: .*no scan before it' --replay lying.bag --map map.pcd "${outputs[@]}"
 expect 3 'empty.bag: no scan in it' --replay empty.bag --map map.pcd "${outputs[@]}"
 expect 3 'missing.pcd: .*No such file' --replay empty.bag --map missing.pcd "${outputs[@]}"
 expect 3 'text.bag: ' --replay empty.bag --map text.bag "${outputs[@]}"

@@ -213,7 +213,7 @@ static void send_frame(const void *data, size_t size)
 static void send_scan(const struct ndt_bag_record *record)
 {
     struct ndt_scan_message header;
-    must(ndt_scan_header_decode(record->payload, record->length, &header, &err) == NDT_OK, "scan in the bag");
+    must(ndt_scan_identify(record->payload, record->length, &header, &err) == NDT_OK, "scan in the bag");
     if (probe.sent == 0)
         probe.first_seq = header.seq;
     const uint64_t at = header.seq - probe.first_seq;

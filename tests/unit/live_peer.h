@@ -77,10 +77,10 @@ __attribute__((unused)) static void live_pause(int milliseconds)
 /* Waits until `condition` holds. */
 #define live_until(condition)                                                                                      \
     do {                                                                                                           \
-        const double start_us = ndt_clock_us();                                                                     \
-        while (!(condition) && ndt_clock_us() - start_us < LIVE_WAIT_MS * 1e3)                                      \
+        const double start_us = ndt_clock_us();                                                                    \
+        while (!(condition) && ndt_clock_us() - start_us < LIVE_WAIT_MS * 1e3)                                     \
             live_pause(1);                                                                                         \
-        ck_assert_msg(condition, "never came true: %s", #condition);                                               \
+        ck_assert_msg(condition, "did not become true: %s", #condition);                                           \
     } while (0)
 
 #endif

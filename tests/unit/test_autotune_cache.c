@@ -270,11 +270,11 @@ static uint64_t key_with(const char *name, const char *value)
 
 START_TEST(the_key_tells_apart_what_matters)
 {
-    static const char *const matters[][2] = {{"backend.name", "cpu"},      {"cpu.threads", "1"},
-                                             {"cpu.isa", "baseline"},      {"cpu.spin_us", "0"},
-                                             {"cuda.pipeline", "staged"},  {"cuda.device", "1"},
-                                             {"ndt.levels", "2.0,1.0"},    {"ndt.neighbours", "direct1"},
-                                             {"ndt.max_iterations", "5"},  {"preprocess.sample_count", "5000"},
+    static const char *const matters[][2] = {{"backend.name", "cpu"},       {"cpu.threads", "1"},
+                                             {"cpu.isa", "baseline"},       {"cpu.spin_us", "0"},
+                                             {"cuda.pipeline", "staged"},   {"cuda.device", "1"},
+                                             {"ndt.levels", "2.0,1.0"},     {"ndt.neighbours", "direct1"},
+                                             {"ndt.max_iterations", "5"},   {"preprocess.sample_count", "5000"},
                                              {"autotune.max_threads", "1"}, {"rt.priority", "5"}};
     static const char *const does_not[][2] = {{"live.budget_ms", "5"},
                                               {"sockets.scans", "tcp://127.0.0.1:7000"},

@@ -35,7 +35,7 @@ static void teardown(void)
     street_drive_free();
 }
 
-/* A search as `robust` has it: the scan was turned by R0 beforehand. */
+/* A solve of variant `robust`: the scan has been turned by R0. */
 static struct ndt_solve solve_at(double heading_rad)
 {
     const double p[6] = {0, 0, 0, 0.1, -0.2, heading_rad};
@@ -138,7 +138,7 @@ START_TEST(the_pose_is_drawn_along_the_heading)
 }
 END_TEST
 
-/* A corridor says nothing about its axis: there the guess is kept, and with a position the position counts. */
+/* A corridor does not constrain its axis: the guess is kept there, unless a position is given. */
 START_TEST(a_corridor_follows_the_position)
 {
     const struct world corridor = {WORLD_CORRIDOR, 4, 80, 0.02};
@@ -160,26 +160,33 @@ START_TEST(a_corridor_follows_the_position)
 }
 END_TEST
 
-/* Through the pipeline: only when asked for, and only for scans of the same second. */
+/* An encoded message as a received frame, with the header of a scan decoded. */
+static struct ndtd_frame frame_of(enum ndt_message_type type, const struct ndt_frame *encoded)
+{
+    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    if (type == NDT_MESSAGE_SCAN)
+        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
+    return frame;
+}
+
+/* The pipeline uses a position only when configured, and only for scans of the same second. */
 static struct ndt_pose drive_with_gnss(int use, double age_s)
 {
     struct ndt_gnss_message message = {.frame_id = "map", .position_m = {30.5, 0.3, 0}};
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
     struct ndt_frame frame;
-    int emitted;
     message.stamp_ns = DRIVE_START_NS - (int64_t)(age_s * 1e9);
     drive.settings.use_gnss = use;
     drive.settings.align.gnss_scale = 2;
     ndt_frame_init(&frame);
     must(ndt_gnss_encode(&frame, &message, &err));
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
-    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_INITIAL_POSE, drive.start.data, drive.start.size, &emitted,
-                             &record, &err));
-    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_GNSS, frame.data, frame.size, &emitted, &record, &err));
-    ck_assert_int_eq(emitted, 0);
-    must(ndtd_pipeline_frame(pipeline, NDT_MESSAGE_SCAN, drive.scans[0].data, drive.scans[0].size, &emitted,
-                             &record, &err));
+    const struct ndtd_frame frames[] = {frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start),
+                                        frame_of(NDT_MESSAGE_GNSS, &frame),
+                                        frame_of(NDT_MESSAGE_SCAN, &drive.scans[0])};
+    for (size_t i = 0; i < 3; i++)
+        must(ndtd_pipeline_frame(pipeline, &frames[i], &record, &err));
     ndtd_pipeline_destroy(pipeline);
     ndt_frame_free(&frame);
     return record.result.T_map_sensor;

@@ -1,6 +1,5 @@
-/** @file
- * @brief Tests of the daemon in a process of its own, over ipc sockets in a temporary directory: exactly one result
- * per scan, requests, reload, termination by signal, a recording that replays to the same bits. */
+/* The whole daemon in a child process, over ipc sockets: every scan is answered once, requests, reload, signals,
+ * and a recording that replays to the same bits. */
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <errno.h>
@@ -119,7 +118,7 @@ static void *open_socket(int type, const char *name)
     return socket;
 }
 
-/* Returns 0 on timeout. */
+/* Returns 0 after the timeout. */
 static int receive(void *socket, struct ndt_frame *frame, int patience_ms)
 {
     zmq_msg_t message;
@@ -201,7 +200,7 @@ static void await_number(const char *key, uint64_t value)
     ck_assert_uint_ge(status_number(key), value);
 }
 
-/* Starts the daemon and waits until it answers requests and is connected to the test's sockets. */
+/* Starts the daemon and returns when it answers and its results would be received. */
 static void start_daemon(int with_map, const char *more, const char *record)
 {
     struct ndt_frame reply = {0};
@@ -220,7 +219,7 @@ static void start_daemon(int with_map, const char *more, const char *record)
     request_simple(NDT_OP_HELLO, &reply);
     ck_assert(is_ok(&reply));
     await_number("subscribers", 1);
-    if (!strstr(more, "pull")) /* our publisher hears that the daemon subscribes */
+    if (!strstr(more, "pull")) /* wait for the subscription of the daemon */
         ck_assert(receive(scans, &reply, PATIENCE_MS));
     ndt_frame_free(&reply);
 }
@@ -284,7 +283,7 @@ START_TEST(a_drive_is_answered)
 }
 END_TEST
 
-/* More scans than the queue holds, at once, and a slow pipeline: each one is answered, the newest is matched. */
+/* A burst of more scans than the queue holds, and a slow aligner: each is answered, the newest is aligned. */
 START_TEST(overload_is_answered_too)
 {
     unsigned seen[DRIVE_SCANS] = {0}, dropped = 0;
@@ -491,7 +490,7 @@ static void write_tiles(void)
     ndt_cloud_free(&tile);
 }
 
-/* Tiles are loaded before the first scan and follow the sensor, while every scan is matched. */
+/* Tiles are loaded before the first scan and follow the sensor, while every scan is aligned. */
 START_TEST(tiles_follow_the_sensor)
 {
     char more[1024];
@@ -526,14 +525,16 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     struct ndt_bag_record line;
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
-    int emitted;
     size_t at = 0;
     must(ndt_bag_open(&bag, bag_path, &err));
     must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
     while (ndt_bag_next(bag, &line, &err) == NDT_OK) {
-        must(ndtd_pipeline_frame(pipeline, (enum ndt_message_type)line.type, line.payload, line.length, &emitted,
-                                 &record, &err));
-        if (!emitted)
+        struct ndtd_frame frame = {
+            .type = (enum ndt_message_type)line.type, .data = line.payload, .size = line.length};
+        if (frame.type == NDT_MESSAGE_SCAN)
+            must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
+        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        if (frame.type != NDT_MESSAGE_SCAN)
             continue;
         ck_assert_uint_lt(at, count);
         ck_assert_uint_eq(record.seq, live[at].seq);

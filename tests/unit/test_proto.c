@@ -1,4 +1,4 @@
-/* The wire codec: golden vectors in both directions, then bytes nobody should send. */
+/* The wire codec: golden vectors in both directions, malformed and hostile messages. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,10 +30,11 @@ static void teardown(void)
     ndt_frame_free(&frame);
 }
 
-/* What a receiver does: look at the type, decode. */
+/* Decodes as a receiver does: type first. For scans, all functions must agree. */
 static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_error *err)
 {
     struct ndt_scan_message scan;
+    struct ndt_scan_header header;
     struct ndt_pose_message pose;
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;
@@ -44,9 +45,20 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     if (status != NDT_OK)
         return status;
     switch (type) {
-    case NDT_MESSAGE_SCAN:
-        (void)!ndt_scan_header_decode(data, size, &scan, err);
-        return ndt_scan_decode(data, size, &scan, &cloud, err);
+    case NDT_MESSAGE_SCAN: {
+        struct ndt_error why = {""};
+        (void)!ndt_scan_identify(data, size, &scan, err);
+        const enum ndt_status decoded = ndt_scan_header_decode(data, size, &header, &why);
+        ck_assert_int_eq(ndt_scan_decode(data, size, &scan, &cloud, err), decoded);
+        if (decoded == NDT_OK) {
+            ck_assert(header.seq == scan.seq && header.stamp_ns == scan.stamp_ns);
+            ck_assert_uint_eq(header.points.count, cloud.count);
+            ck_assert_uint_le(header.points.data_at + header.points.data_size, size);
+        } else {
+            ck_assert_str_eq(why.text, err->text);
+        }
+        return decoded;
+    }
     case NDT_MESSAGE_RESULT:
         return ndt_result_decode(data, size, &result, err);
     case NDT_MESSAGE_GNSS:
@@ -58,7 +70,7 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     }
 }
 
-/* In a buffer of exactly that size, so that the sanitizer sees every byte read too many. */
+/* Copies to a buffer of exactly that size, so that the sanitizer detects every read beyond it. */
 static enum ndt_status decode_copy(const uint8_t *data, size_t size, struct ndt_error *err)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -210,7 +222,7 @@ static void assert_result(const struct ndt_result_message *message)
     ck_assert(message->upload_us == 1.5 && r->align_us == 350 && message->publish_us == 2.5);
 }
 
-/* An older result, encoded again, has the three keys that came later behind the others. */
+/* An older result, encoded again, ends with the three keys that were added later. */
 static void assert_longer_frame(const struct golden_vector *golden)
 {
     static const char later[] = "\xab"
@@ -282,7 +294,7 @@ START_TEST(golden_gnss)
 }
 END_TEST
 
-/* The header comes out of every scan, and of scans that are cut, damaged or false behind it. */
+/* Every scan is identified, also when it is cut or damaged after its header. */
 START_TEST(scan_headers)
 {
     struct golden_vector golden = golden_read("scan");
@@ -290,7 +302,7 @@ START_TEST(scan_headers)
     const size_t end = golden.parts[6]; /* of v, type, seq, stamp_ns, frame_id */
     for (size_t size = 0; size < golden.size; size++) {
         message.seq = 99;
-        const enum ndt_status status = ndt_scan_header_decode(golden.bytes, size, &message, &error);
+        const enum ndt_status status = ndt_scan_identify(golden.bytes, size, &message, &error);
         ck_assert_int_eq(status == NDT_OK, size >= end);
         ck_assert_uint_eq(message.seq, size >= end ? 7 : 99);
     }
@@ -298,15 +310,15 @@ START_TEST(scan_headers)
     ck_assert_str_eq(message.frame_id, "lidar");
     golden.bytes[golden.parts[6] + 6] = 0xc1; /* count */
     ck_assert_int_ne(decode_copy(golden.bytes, golden.size, &error), NDT_OK);
-    ASSERT_OK(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error));
+    ASSERT_OK(ndt_scan_identify(golden.bytes, golden.size, &message, &error));
     golden.bytes[golden.parts[4] + 1] = '~'; /* stamp_ns */
     golden.bytes[golden.parts[6] + 6] = 0x03;
-    ck_assert_int_eq(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndt_scan_identify(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
     ck_assert_str_eq(error.text, "scan message: field 'stamp_ns' is missing");
     golden = golden_read("truth");
-    ck_assert_int_eq(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndt_scan_identify(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
     golden = golden_read("scan_padded"); /* stamp_ns and the others behind the points */
-    ASSERT_OK(ndt_scan_header_decode(golden.bytes, golden.size, &message, &error));
+    ASSERT_OK(ndt_scan_identify(golden.bytes, golden.size, &message, &error));
     ck_assert(message.seq == UINT64_MAX && message.stamp_ns == -1);
 }
 END_TEST
@@ -390,7 +402,7 @@ START_TEST(every_wrong_type_is_named)
         char key[32], expected[64];
         golden_key(&golden, part, key);
         if (strcmp(all_vectors[_i], "scan_padded") == 0)
-            continue; /* its version comes last, and the look for it stumbles first */
+            continue; /* its version comes last, and the search for it fails before */
         changed.bytes[golden.parts[part] + 1 + strlen(key)] = 0xc3;
         ck_assert_int_eq(decode_copy(changed.bytes, changed.size, &error), NDT_ERR_FORMAT);
         snprintf(expected, sizeof(expected), "field '%s': byte ", key);

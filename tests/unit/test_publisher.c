@@ -1,4 +1,4 @@
-/* The poses socket: results out, the last one to late subscribers, nobody waits for a slow one. */
+/* The poses socket: results, the last one for late subscribers, slow subscribers delay nothing. */
 #include <pthread.h>
 
 #include "live_peer.h"
@@ -43,7 +43,7 @@ static void send_one(struct ndtd_result_sender *sender, uint64_t seq)
     ck_assert_msg(ndtd_result_sender_send(sender, &message, &err) == NDT_OK, "%s", err.text);
 }
 
-/* The seq of the next result; -1: none came. */
+/* The seq of the next result; -1 without one. */
 static long next_seq(void *subscriber)
 {
     static uint8_t data[65536];
@@ -187,8 +187,8 @@ static void *send_many(void *argument)
     return argument;
 }
 
-/* The matcher and the receiver publish at the same time; what was handed over outlives its outlet. */
-START_TEST(test_two_outlets)
+/* Worker and receiver publish at the same time; results that were handed over outlive their sender. */
+START_TEST(test_two_senders)
 {
     uint64_t firsts[2] = {1000, 2000};
     pthread_t threads[2];
@@ -263,7 +263,7 @@ int main(void)
     tcase_add_test(tests, test_last_value);
     tcase_add_test(tests, test_topics);
     tcase_add_test(tests, test_slow_subscriber);
-    tcase_add_test(tests, test_two_outlets);
+    tcase_add_test(tests, test_two_senders);
     tcase_add_test(tests, test_close_sends);
     tcase_add_test(tests, test_restart);
     tcase_add_test(tests, test_in_use);

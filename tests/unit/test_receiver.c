@@ -1,4 +1,4 @@
-/* The scans socket: frames into the queue, answers for those that get no further, recordings. */
+/* The scans socket: frames into the queue, answers to scans that are refused or dropped, recordings. */
 #include "live_peer.h"
 #include "ndt_io/bag.h"
 #include "ndtd/receiver.h"
@@ -28,7 +28,7 @@ static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
     subscriber = live_connect(context, ZMQ_SUB, poses.address);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
     sender = live_connect(context, sender_type, scans.address);
-    if (sender_type == ZMQ_XPUB) /* the receiver's subscription has come */
+    if (sender_type == ZMQ_XPUB) /* the receiver's subscription has arrived */
         ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
     ndt_frame_init(&frame);
 }
@@ -95,22 +95,22 @@ static void wait_for_frames(uint64_t count)
     live_until(ndtd_receiver_counters(receiver).frames == count);
 }
 
-/* Everything that waits, as long as a limit of one scan per call lets it; returns how many frames came. */
-static size_t drain(struct ndtd_waiting_frame *copies, size_t max)
+/* Pops everything, one scan per call; returns the number of frames. The copies must not be used for their bytes. */
+static size_t drain(struct ndtd_frame *copies, size_t max)
 {
     size_t count = 0, taken;
-    struct ndtd_waiting_frame *frames[16];
-    while ((taken = ndtd_queue_take(queue, 0, 1, frames, 16)) > 0) {
+    struct ndtd_frame *frames[16];
+    while ((taken = ndtd_queue_pop(queue, 0, 1, frames, 16)) > 0) {
         for (size_t i = 0; i < taken && count < max; i++)
             copies[count++] = *frames[i];
-        ndtd_queue_put_back(queue, frames, taken);
+        ndtd_queue_release(queue, frames, taken);
     }
     return count;
 }
 
 START_TEST(test_frames_arrive)
 {
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     const double before_us = ndt_clock_us();
     send_odometry(5);
     send_scan(1);
@@ -121,11 +121,12 @@ START_TEST(test_frames_arrive)
     ck_assert_uint_eq(drain(got, 8), 4);
     ck_assert_int_eq(got[0].type, NDT_MESSAGE_ODOMETRY);
     ck_assert_int_eq(got[1].type, NDT_MESSAGE_SCAN);
-    ck_assert_uint_eq(got[1].seq, 1);
-    ck_assert_int_eq(got[1].stamp_ns, 1000);
-    ck_assert_str_eq(got[1].frame_id, "lidar");
+    ck_assert_uint_eq(got[1].scan.seq, 1);
+    ck_assert_int_eq(got[1].scan.stamp_ns, 1000);
+    ck_assert_uint_eq(got[1].scan.points.count, 0);
+    ck_assert_uint_gt(got[1].scan.points.data_at, 0);
     ck_assert_int_eq(got[2].type, NDT_MESSAGE_ODOMETRY);
-    ck_assert_uint_eq(got[3].seq, 2);
+    ck_assert_uint_eq(got[3].scan.seq, 2);
     for (int i = 0; i < 4; i++)
         ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : before_us) &&
                   got[i].arrival_us <= ndt_clock_us());
@@ -137,10 +138,10 @@ START_TEST(test_frames_arrive)
 }
 END_TEST
 
-/* Nobody takes: the oldest are pushed out and answered, in order, with the identity. */
+/* Without a consumer the oldest scans are pushed out and answered, in order, with map id and configuration hash. */
 START_TEST(test_full_queue)
 {
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     for (uint64_t seq = 1; seq <= 10; seq++)
         send_scan(seq);
     for (uint64_t seq = 1; seq <= 7; seq++) {
@@ -158,11 +159,11 @@ START_TEST(test_full_queue)
     }
     wait_for_frames(10);
     ck_assert_uint_eq(drain(got, 8), 3);
-    ck_assert_uint_eq(got[0].seq, 8);
+    ck_assert_uint_eq(got[0].scan.seq, 8);
 }
 END_TEST
 
-/* A queue that is closed takes nothing: the scan is answered all the same. */
+/* A scan that a closed queue refuses is answered. */
 START_TEST(test_closed_queue)
 {
     ndtd_queue_close(queue);
@@ -174,15 +175,15 @@ START_TEST(test_closed_queue)
 }
 END_TEST
 
-/* Frames of every bad kind between good ones: counted, and the good ones come through. */
+/* Malformed frames of every kind between valid ones are counted; the valid ones are queued. */
 START_TEST(test_bad_frames)
 {
     static const uint8_t garbage[] = {0xdd, 0xff, 0xff, 0xff, 0xff, 1, 2, 3};
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     struct ndt_pose_message truth = {.frame_id = "map", .has_pose = 1, .pose = ndt_pose_identity()};
     send_scan(1);
     send_bytes("", 0, 0);                               /* empty */
-    send_bytes(garbage, sizeof(garbage), 0);            /* no map */
+    send_bytes(garbage, sizeof(garbage), 0);            /* not a msgpack map */
     send_bytes("\x82\xa1v\x01\xa4type\xa4scan", 15, 0); /* a scan without header */
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &truth, &err), NDT_OK);
     send_bytes(frame.data, frame.size, 0); /* not for this socket */
@@ -196,27 +197,32 @@ START_TEST(test_bad_frames)
     ck_assert_uint_eq(ndtd_receiver_counters(receiver).bad, 5);
     ck_assert_uint_eq(ndtd_receiver_counters(receiver).scans, 2);
     ck_assert_uint_eq(drain(got, 8), 2);
-    ck_assert_uint_eq(got[0].seq, 1);
-    ck_assert_uint_eq(got[1].seq, 3);
+    ck_assert_uint_eq(got[0].scan.seq, 1);
+    ck_assert_uint_eq(got[1].scan.seq, 3);
 }
 END_TEST
 
-/* A scan whose points are broken never takes a good one's place in the queue. */
+/* A scan with damaged points is answered and never queued. */
 START_TEST(test_broken_points)
 {
-    struct ndtd_waiting_frame got[8];
+    struct ndtd_frame got[8];
     encode_scan(9);
     send_bytes(frame.data, frame.size - 1, 0);
     send_scan(10);
     wait_for_frames(2);
     live_until(ndtd_queue_counters(queue).scans_waiting == 1);
     ck_assert_uint_eq(ndtd_receiver_counters(receiver).bad, 1);
+    const struct ndt_result_message message = next_answer();
+    ck_assert_uint_eq(message.seq, 9);
+    ck_assert_int_eq(message.stamp_ns, 9000);
+    ck_assert_int_eq(message.result.outcome, NDT_REJECTED);
+    ck_assert_ptr_nonnull(strstr(message.result.reason, "scan message"));
     ck_assert_uint_eq(drain(got, 8), 1);
-    ck_assert_uint_eq(got[0].seq, 10);
+    ck_assert_uint_eq(got[0].scan.seq, 10);
 }
 END_TEST
 
-/* The bag holds the frames that went on, byte by byte, and a second recording is refused while one runs. */
+/* The bag holds the queued frames, byte for byte. A second recording is refused while one runs. */
 START_TEST(test_recording)
 {
     struct ndt_bag_reader *reader;
@@ -267,7 +273,7 @@ START_TEST(test_close_while_recording)
 }
 END_TEST
 
-/* The sender is gone and another one comes; the receiver is gone and the sender meets the next. */
+/* A new sender reaches the receiver, and a new receiver the sender. */
 START_TEST(test_restarts)
 {
     uint8_t subscription;

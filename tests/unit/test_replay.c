@@ -1,5 +1,4 @@
-/* The replay as a whole, on a bag made here: a room, a sensor that slides through it, and frames that nobody
- * should send. */
+/* The replay on a generated bag: a sensor that slides through a room, and malformed frames. */
 #include <check.h>
 #include <inttypes.h>
 #include <math.h>
@@ -86,7 +85,7 @@ static void write_scan(int i)
     write_frame(NDT_MESSAGE_SCAN, message.stamp_ns);
 }
 
-/* A record that is whole, with a payload that is not. */
+/* A valid record with a malformed payload. */
 static void write_garbage(uint32_t type)
 {
     static const uint8_t bytes[] = {0xc1, 0x00, 0xff};
@@ -104,7 +103,7 @@ static void close_bag(void)
     ck_assert_int_eq(ndt_bag_finish(writer, &err), NDT_OK);
 }
 
-/* Truth comes after its scan, as a slow reference would send it. */
+/* Truth follows its scan, as from a slow reference. */
 static void write_drive(int with_start, int with_truth)
 {
     open_bag();
@@ -131,7 +130,7 @@ static void name_files(void)
 
 static void setup(void)
 {
-    /* The table goes to standard output; in a child of Check nobody reads it. */
+    /* Discards the table on standard output. */
     ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
     ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
     name_files();
@@ -255,7 +254,7 @@ START_TEST(skip_starts_from_truth_and_limit_stops)
     options.limit = 4;
     must_run();
     summary_must_hold("\"scans\": 4,");
-    summary_must_hold("\"lost\": 0,"); /* truth of the last scan, which comes after it, is seen */
+    summary_must_hold("\"lost\": 0,"); /* the truth that follows the last scan is used */
     ck_assert_int_eq(count_lines(out_path, "1700000000.3"), 1);
     ck_assert_int_eq(count_lines(timing_path, "scan,103,"), 1);
     ck_assert_int_eq(count_lines(timing_path, "scan,102,"), 0);
@@ -324,7 +323,7 @@ START_TEST(frames_that_cannot_be_decoded_are_answered)
     summary_must_hold("\"scans\": 4,");
     summary_must_hold("\"converged\": 2,");
     summary_must_hold("\"rejected\": 2,");
-    ck_assert_int_eq(count_lines(timing_path, "scan,0,5,"), 1); /* its place as seq, the receive time as stamp */
+    ck_assert_int_eq(count_lines(timing_path, "scan,0,5,"), 1); /* index as seq, receive time as stamp */
     ck_assert_int_eq(count_lines(timing_path, "scan,2,5,"), 1);
 }
 END_TEST
@@ -354,7 +353,7 @@ START_TEST(bags_without_scans_fail)
     write_scan(0);
     close_bag();
     ck_assert_int_eq(truncate(bag_path, 1000), 0);
-    must_fail(NDT_ERR_FORMAT, "no scan came before");
+    must_fail(NDT_ERR_FORMAT, "no scan before it");
     ck_assert_int_eq(truncate(bag_path, 0), 0);
     must_fail(NDT_ERR_FORMAT, bag_path);
     unlink(bag_path);

@@ -67,7 +67,8 @@ static enum ndt_status take_truth(void *context, const struct ndt_bag_record *re
     struct ndt_pose_message truth;
     enum ndt_status status =
         ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_TRUTH, &truth, err);
-    return status == NDT_OK ? ndtd_trajectory_error_add_truth(&input->truth, truth.stamp_ns, &truth.pose, err) : status;
+    return status == NDT_OK ? ndtd_trajectory_error_add_truth(&input->truth, truth.stamp_ns, &truth.pose, err)
+                            : status;
 }
 
 static enum ndt_status count_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)

@@ -78,18 +78,15 @@ static void teardown(void)
     street_drive_free();
 }
 
-static void give(enum ndt_message_type type, const struct ndt_frame *frame, uint64_t seq)
+static void give(enum ndt_message_type type, const struct ndt_frame *frame)
 {
-    struct ndtd_waiting_frame pushed;
+    struct ndtd_frame pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
     int dropped;
-    const struct ndtd_waiting_frame waiting = {.type = type,
-                                               .data = frame->data,
-                                               .size = frame->size,
-                                               .arrival_us = ndt_clock_us(),
-                                               .seq = seq,
-                                               .stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)seq,
-                                               .frame_id = "lidar"};
-    must(ndtd_queue_give(queue, &waiting, &dropped, &pushed, &err));
+    zmq_msg_t message;
+    if (type == NDT_MESSAGE_SCAN)
+        must(ndt_scan_header_decode(frame->data, frame->size, &waiting.scan, &err));
+    zmq_msg_init_data(&message, frame->data, frame->size, NULL, NULL);
+    must(ndtd_queue_push(queue, &waiting, &message, &dropped, &pushed_out, &err));
 }
 
 static uint64_t map_in_use(void)
@@ -122,17 +119,17 @@ END_TEST
 /* The first scans meet the first map; once one has met the other one, all do. */
 START_TEST(a_map_arrives_between_scans)
 {
-    give(NDT_MESSAGE_INITIAL_POSE, &drive.start, 0);
-    give(NDT_MESSAGE_SCAN, &drive.scans[0], 0);
+    give(NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    give(NDT_MESSAGE_SCAN, &drive.scans[0]);
     sem_wait(&answered);
     ndtd_map_loader_load(loader, temp_path("other.ndtmap"), NULL);
     ck_assert_int_eq(ndtd_map_loader_wait(loader, 60), 1);
     for (size_t i = 1; i < 8; i++)
-        give(NDT_MESSAGE_SCAN, &drive.scans[i], i);
+        give(NDT_MESSAGE_SCAN, &drive.scans[i]);
     for (size_t i = 1; i < 8; i++)
         sem_wait(&answered);
     wait_for(other->id);
-    give(NDT_MESSAGE_SCAN, &drive.scans[8], 8);
+    give(NDT_MESSAGE_SCAN, &drive.scans[8]);
     sem_wait(&answered);
     ck_assert_uint_eq(answers[0].map_id, drive.map->id);
     ck_assert_uint_eq(answers[8].map_id, other->id);

@@ -22,7 +22,8 @@ struct ndtd_autotuner;
 
 /** Acquires a reference to the snapshot. */
 NDT_MUST_CHECK enum ndt_status ndtd_autotuner_create(struct ndtd_autotuner **out,
-                                                     const struct ndtd_settings_snapshot *snapshot, struct ndt_error *err);
+                                                     const struct ndtd_settings_snapshot *snapshot,
+                                                     struct ndt_error *err);
 /** Ends a measurement in progress after its current alignment. NULL is allowed. */
 void ndtd_autotuner_destroy(struct ndtd_autotuner *tuner);
 /** Measurements that start later use this snapshot; one in progress keeps the one before. */

@@ -18,8 +18,8 @@ extern "C" {
 #define NDTD_CONFIG_MAX_DEPTH   8
 #define NDTD_CONFIG_MAX_OPTIONS 128 /**< rows of the option table, for finding duplicates */
 
-/** Sets the options of the file in `settings`; the others keep their values. NDT_ERR_ARGUMENT with "path:line: fault"
- * for every fault; the contents of the settings are then unspecified. */
+/** Sets the options of the file in `settings`; the others keep their values. NDT_ERR_ARGUMENT with "path:line:
+ * fault" for every fault; the contents of the settings are then unspecified. */
 NDT_MUST_CHECK enum ndt_status ndtd_config_read(struct ndtd_settings *settings, const char *path,
                                                 struct ndt_error *err);
 /** The same from memory; errors name `name` instead of a path. */

@@ -3,7 +3,8 @@
  * (JOURNAL_STREAM).
  *
  * Repeated lines (same format string) are throttled: the first is written, later ones within a minute are counted,
- * and the count is appended to the next. Thread-safe. The wall clock is used for the time stamps of the lines only. */
+ * and the count is appended to the next. Thread-safe. The wall clock is used for the time stamps of the lines only.
+ */
 #ifndef NDTD_LOG_H
 #define NDTD_LOG_H
 

@@ -3,9 +3,9 @@
  *
  * Dynamic loading (a directory of tiles): the map contains all tiles that touch the circle of map_radius_m +
  * lidar_radius_m around the vehicle. After the vehicle has moved update_distance_m, the tiles that enter or leave
- * the circle are added or removed (exact sums, see ndt/map.h) and a new map is built, while the matcher uses the old
- * one. Tiles outside the circle are not read. Memory is proportional to the tiles in the circle: the sums, the new
- * map, the old one, and maps that their users have not released yet.
+ * the circle are added or removed (exact sums, see ndt/map.h) and a new map is built, while the matcher uses the
+ * old one. Tiles outside the circle are not read. Memory is proportional to the tiles in the circle: the sums, the
+ * new map, the old one, and maps that their users have not released yet.
  *
  * Threads: any thread may request and read the status; follow and take are for the matching thread, do not block
  * and take no lock. */

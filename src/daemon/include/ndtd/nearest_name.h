@@ -1,6 +1,6 @@
 /** @file
- * @brief Suggests a name for a misspelt word: the one with the smallest edit distance (insert, delete, replace, swap
- * of two neighbours). Pure, no allocation. */
+ * @brief Suggests a name for a misspelt word: the one with the smallest edit distance (insert, delete, replace,
+ * swap of two neighbours). Pure, no allocation. */
 #ifndef NDTD_NEAREST_NAME_H
 #define NDTD_NEAREST_NAME_H
 
@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/** State while candidates are offered one by one; the first of equally near ones wins. `word` and names are borrowed. */
+/** State while candidates are offered one by one; the first of equally near ones wins. `word` and names are
+ * borrowed. */
 struct ndtd_nearest {
     const char *word;
     const char *name; /**< best so far; NULL: none is near enough */

@@ -1,13 +1,16 @@
-/* A bag through the pipeline, and what came of it. The offline path: the same frames, decoder and pipeline
- * as the live daemon; a full queue cannot happen, and no clock steers a result.
+/** @file
+ * @brief The offline path: a bag through the pipeline, and its results into files and a table.
  *
- * Start: the first initial pose in the bag. An initial_pose in the settings comes first: initial poses of
- * the bag before the first replayed scan are then left out. With skip > 0 and no initial_pose in the settings the
- * start is the truth of the bag at the first replayed scan, with the motion to the next truth.
- * Odometry is always passed on, skipped scans are not.
+ * Frames, decoders and pipeline are those of the live daemon; no queue can overflow, and no clock affects a result.
+ * Payloads are read in the buffer of the bag reader.
  *
- * Frames that cannot be decoded are counted by kind; a scan among them is answered `rejected`, with its
- * place among the scans of the bag as seq and the receive time as stamp. */
+ * Start: the first initial pose in the bag. An initial_pose in the settings has priority: initial poses of the bag
+ * before the first replayed scan are then ignored. With skip > 0 and no initial_pose in the settings the start is
+ * the truth of the bag at the first replayed scan, with the velocity to the next truth. Odometry and GNSS of
+ * skipped scans are processed.
+ *
+ * Frames that cannot be decoded are counted by type; a scan among them is answered `rejected`, with its index among
+ * the scans of the bag as seq and the receive time as stamp. Source: replay.c, replay_sinks.c. */
 #ifndef NDTD_REPLAY_H
 #define NDTD_REPLAY_H
 
@@ -21,25 +24,22 @@ extern "C" {
 struct ndtd_replay_options {
     const char *bag;
     struct ndtd_sink_paths files;
-    uint64_t skip;  /* scans left out at the start */
-    uint64_t limit; /* scans replayed at most; 0 = all */
-    /* Where to write, as CSV, what the backend computes between points and sums: for the scan with this seq, at
-     * this row of its trace (last pass). NULL: nowhere. A scan that does not come or has no such row is
-     * NDT_ERR_ARGUMENT. */
+    uint64_t skip;  /**< scans left out at the start */
+    uint64_t limit; /**< scans replayed at most; 0 = all */
+    /** File for the backend's intermediate values (CSV) of the scan with seq `dump_scan`, at row `dump_iteration`
+     * of its trace (last pass). May be NULL (disabled). A scan or row that does not exist is NDT_ERR_ARGUMENT. */
     const char *dump;
     uint64_t dump_scan, dump_iteration;
 };
 
-/* Prints the table to stdout, progress and warnings to stderr. *differs becomes 1, and one line says where,
- * when files.expect does not agree; the files are written all the same.
- * A damaged bag is replayed up to the last whole record, with a warning. NDT_ERR_ARGUMENT: the settings do
- * not fit (no map, no start for skip, more skipped than there are). Everything else: the run failed, and no file
- * was written. */
+/** Prints the table to stdout, progress and warnings to stderr. *differs becomes 1, and one line names the first
+ * difference, when the trajectory is not that of files.expect; the files are written nevertheless. A damaged bag is
+ * replayed up to the last complete record, with a warning. NDT_ERR_ARGUMENT: the settings do not fit (no map, no
+ * start for skip, more scans skipped than the bag has). Any other error: the run failed and no file was written. */
 NDT_MUST_CHECK enum ndt_status ndtd_replay(const struct ndtd_settings *settings,
                                            const struct ndtd_replay_options *options, int *differs,
                                            struct ndt_error *err);
-/* Asks the running replay to stop after the scan it is at; it then fails and writes nothing. Safe in a
- * signal handler. */
+/** Stops the running replay after the current scan; it then fails and writes nothing. Async-signal-safe. */
 void ndtd_replay_stop(void);
 
 #ifdef __cplusplus

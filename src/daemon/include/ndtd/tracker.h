@@ -1,11 +1,12 @@
-/* Where the sensor should be at a stamp, from what was found before: constant velocity in SE(3) by data
- * stamps, or odometry where it comes. Pure state machine: no clock, no allocation, one thread.
+/** @file
+ * @brief Predicts where the sensor is at a stamp, from earlier results: by odometry where there is any, otherwise
+ * with constant velocity in SE(3). Only data stamps count: no clock, no allocation, one thread.
  *
- * Stamps: a scan at or before the last one (duplicate, out of order) is answered with a prediction from the
- * state as it is and does not change it; a gap above max_prediction_s keeps the pose and forgets the velocity. A
- * stamp that lies back by more than max_prediction_s is no late scan: time began anew (a recording was started
- * again, one stamp was far in the future). The last pose is the guess, what is found there is taken over, without
- * velocity; odometry from before is forgotten with the first odometry of the new time. */
+ * A scan at or before the last stamp (duplicate, out of order) gets a prediction and does not change the state. A
+ * gap above max_prediction_s keeps the pose and forgets the velocity. A stamp that is more than max_prediction_s
+ * earlier is not a late scan: time restarted (a recording plays again, one stamp was far in the future). The last
+ * pose is then the prediction, the result becomes the state, without velocity, and the first odometry of the new
+ * time replaces the older samples. Source: tracker.c. */
 #ifndef NDTD_TRACKER_H
 #define NDTD_TRACKER_H
 
@@ -18,7 +19,7 @@
 extern "C" {
 #endif
 
-#define NDTD_TRACKER_ODOMETRY 256 /* odometry samples kept */
+#define NDTD_TRACKER_ODOMETRY 256 /**< odometry samples kept */
 
 struct ndtd_odometry {
     int64_t stamp_ns;
@@ -34,19 +35,25 @@ struct ndtd_tracker {
     struct ndt_pose T_map_sensor;
     int has_twist;
     struct ndt_twist twist;
-    struct ndtd_odometry odometry[NDTD_TRACKER_ODOMETRY]; /* ring */
+    struct ndtd_odometry odometry[NDTD_TRACKER_ODOMETRY]; /**< ring */
     uint32_t odometry_head, odometry_count;
 };
 
 void ndtd_tracker_init(struct ndtd_tracker *tracker, double max_prediction_s);
-/* A new start: position, and velocity when it is known (twist may be NULL). */
+/** Sets a pose, and a velocity unless `twist` is NULL (unknown). */
 void ndtd_tracker_reset(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_pose *T_map_sensor,
                         const struct ndt_twist *twist);
+/** Stores a sample. Samples that are not newer than the last one are ignored. */
 void ndtd_tracker_odometry(struct ndtd_tracker *tracker, const struct ndtd_odometry *odometry);
-/* 0 when there is no initial pose yet. twist: the motion at that stamp (zero when unknown). */
+/** Predicts the pose at a stamp. Returns 0 when no pose is known yet. twist: the velocity there, zero when unknown.
+ */
 int ndtd_tracker_guess(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
                        struct ndt_twist *twist);
-/* Takes over what the matcher found; only outcomes that can be trusted change the velocity. */
+/** The velocity after ndtd_tracker_update with this result, without changing the state. Returns 0 when unknown. */
+int ndtd_tracker_motion(const struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result,
+                        struct ndt_twist *twist);
+/** Takes a result over. Only converged, iteration_limit and deadline set pose and velocity; after other outcomes
+ * the state follows the prediction. */
 void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result);
 
 #ifdef __cplusplus
