@@ -61,7 +61,7 @@ static void reproduce(const struct checks *c, char *text, size_t size)
     char plan[96] = "";
     if (c->plan)
         snprintf(plan, sizeof(plan), " --backend %s --pipeline %s", c->plan->ops->name, c->plan->pipeline);
-    snprintf(text, size, "  reproduce: check_searches%s%s%s --seed %llu --case %s\n", plan,
+    snprintf(text, size, "  reproduce: check_solver%s%s%s --seed %llu --case %s\n", plan,
              o->exact ? " --exact" : "", o->quick ? " --quick" : "", (unsigned long long)o->seed,
              c->name ? c->name : "");
 }
@@ -841,7 +841,7 @@ static int report(const struct checks *c)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: check_searches [--backend NAME] [--pipeline NAME] [--case PREFIX] [--seed N] "
+    fprintf(stderr, "usage: check_solver [--backend NAME] [--pipeline NAME] [--case PREFIX] [--seed N] "
                     "[--largest POINTS] [--quick] [--exact] [--self-test]\n");
     return 2;
 }
