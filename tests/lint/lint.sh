@@ -73,7 +73,7 @@ compile_headers() {
     for header in $(public_headers); do
         # shellcheck disable=SC2086
         out=$("$@" -fsyntax-only -Wall -Wextra -Wpedantic -Werror $flags -x "$language" - \
-            <<<"$(before_header "$header")"$'\n'"#include \"$PWD/$header\"" 2>&1) ||
+            <<<"$(before_header "$header")"$'\n'"#include \"$PWD/$header\""$'\n''struct a_header_may_hold_macros_only;' 2>&1) ||
             complain "$header does not compile alone:"$'\n'"$(head -n 6 <<<"$out")"
     done
 }
@@ -110,12 +110,12 @@ check_names() {
 
 check_top_level() {
     local name
-    for name in CMakeLists.txt CMakePresets.json README.md LICENSE src gpu proto config tests tools; do
+    for name in CMakeLists.txt CMakePresets.json README.md CONTRIBUTING.md CHANGELOG.md LICENSE docs src gpu proto config tests tools; do
         [ -e "$name" ] || complain "$name is missing"
     done
     for name in $(files . | sed 's#/.*##' | sort -u); do
         case $name in
-        CMakeLists.txt | CMakePresets.json | README.md | LICENSE | docs | src | gpu | proto | config | tests | tools | .*) ;;
+        CMakeLists.txt | CMakePresets.json | README.md | CONTRIBUTING.md | CHANGELOG.md | LICENSE | docs | src | gpu | proto | config | tests | tools | .*) ;;
         *) complain "$name does not belong to the top level" ;;
         esac
     done

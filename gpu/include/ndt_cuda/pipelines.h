@@ -9,9 +9,9 @@
 #define NDT_CUDA_PIPELINES(X)                                                                      \
     X(FUSED,    HOST,      "fused",            "one kernel per evaluation")                        \
     X(STAGED,   HOST,      "staged",           "a kernel per step, every intermediate in a buffer") \
-    X(RESIDENT, AUTOMATIC, "resident",         "whole searches on the device, the shape as it fits") \
-    X(RESIDENT, BLOCK,     "resident-block",   "one block per search")                             \
-    X(RESIDENT, CLUSTER,   "resident-cluster", "a cluster of blocks per search")                   \
+    X(RESIDENT, AUTOMATIC, "resident",         "whole alignments on the device, the shape that fits") \
+    X(RESIDENT, BLOCK,     "resident-block",   "one block per alignment")                             \
+    X(RESIDENT, CLUSTER,   "resident-cluster", "a cluster of blocks per alignment")                   \
     X(RESIDENT, LOOP,      "resident-graph",   "a graph that loops on the device")                 \
     X(RESIDENT, CHAIN,     "resident-chain",   "a graph of passes in a row")
 /* clang-format on */

@@ -10,7 +10,7 @@ count=0 failed=0
 
 # fault PROGRAM CASES NAME FILE SED-EXPRESSION: `@` in the expression is 1 while the fault is present, else 0.
 fault() {
-    local program=$1 cases=$2 name=$3 file=$copy/$4 out status
+    local program=$1 cases=$2 name=$3 file=$copy/$4 out
     count=$((count + 1))
     if [ "$mode" = plant ]; then
         sed -i "${5//@/NDT_PLANTED($count)}" "$file"
@@ -132,8 +132,8 @@ fault preprocess "" "again moves what was moved" $kernels \
 fault preprocess "" "a cell's number is cut towards zero" $math \
     's/cell = cut - ((float)cut > at)/cell = cut - (!@ \&\& (float)cut > at)/'
 fault preprocess "" "ranges are decided in float only" $math 's/return \(exact >= plan->near_m2.*\);/return @ || (\1);/'
-fault preprocess "" "a point moves with the segment before" $math \
-    's/plan->segments\[segment + 1\]/plan->segments[segment + !@]/'
+fault preprocess "" "a point moves with the begin of its segment only" $math \
+    's/plan->boundaries\[segment + 1\]/plan->boundaries[segment + !@]/'
 
 [ "$mode" = plant ] || echo "$count faults"
 exit "$failed"

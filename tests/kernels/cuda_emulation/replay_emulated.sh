@@ -24,9 +24,9 @@ replay() { # BACKEND OUT OPTIONS...: prints the hash
     sed -n 's/^trajectory hash *//p' "$work/table"
 }
 
-# same_way NAME FILE: largest differences to the CPU's trajectory
-same_way() {
-    paste -d' ' <(grep -v '^#' "$work/cpu.tum") <(grep -v '^#' "$2") | awk -v name="$1" -f "$here/../same_way.awk" || failed=1
+# same_trajectory NAME FILE: largest differences to the CPU's trajectory
+same_trajectory() {
+    paste -d' ' <(grep -v '^#' "$work/cpu.tum") <(grep -v '^#' "$2") | awk -v name="$1" -f "$here/../same_trajectory.awk" || failed=1
 }
 
 replay cpu "$work/cpu.tum" >/dev/null
@@ -36,7 +36,7 @@ for pipeline in fused staged; do
     again=$(NDT_EMULATION_SEED=99 replay cuda-emulated "$work/again.tum" --set "cuda.pipeline=$pipeline")
     [[ $first =~ ^[0-9a-f]{16}$ ]] || fail "$pipeline: no hash: $(cat "$work/err")"
     [ "$first" = "$again" ] && echo "ok   $pipeline: hash $first twice" || fail "$pipeline: hash $first, then $again"
-    same_way "$pipeline" "$work/$pipeline.tum"
+    same_trajectory "$pipeline" "$work/$pipeline.tum"
     awk -F, -v name="$pipeline" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         $1 == "iteration" {
@@ -61,7 +61,7 @@ for pipeline in resident resident-block resident-cluster resident-graph resident
     [[ $hash =~ ^[0-9a-f]{16}$ ]] || fail "$pipeline: no hash: $(cat "$work/err")"
     resident=${resident:-$hash}
     [ "$hash" = "$resident" ] && echo "ok   $pipeline: hash $hash" || fail "$pipeline: hash $hash, resident has $resident"
-    same_way "$pipeline" "$work/$pipeline.tum"
+    same_trajectory "$pipeline" "$work/$pipeline.tum"
     awk -F, -v name="$pipeline" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         $1 == "iteration" {
@@ -81,7 +81,7 @@ grep -q 'opened again' "$work/err" || fail "resident, a device lost once: $(cat 
 cmp "$work/once.tum" "$work/resident.tum" && echo "ok   resident, a device lost once: the same trajectory" || failed=1
 NDT_EMULATION_FAIL=10,2 replay cuda-emulated "$work/lost.tum" --set cuda.pipeline=resident >/dev/null
 grep -q 'the CPU took over' "$work/err" || fail "resident, a device lost twice: $(cat "$work/err")"
-same_way "resident, a device lost for good" "$work/lost.tum"
+same_trajectory "resident, a device lost for good" "$work/lost.tum"
 
 fused=$(replay cuda-emulated "$work/again.tum")
 once=$(NDT_EMULATION_FAIL=10,1 replay cuda-emulated "$work/once.tum")
@@ -90,7 +90,7 @@ once=$(NDT_EMULATION_FAIL=10,1 replay cuda-emulated "$work/once.tum")
 NDT_EMULATION_FAIL=10,2 replay cuda-emulated "$work/lost.tum" >/dev/null
 grep -q 'the CPU took over' "$work/err" || fail "a device lost twice: $(cat "$work/err")"
 grep -q 'the CPU took over' "$work/table" || fail "the table does not tell that the CPU took over"
-same_way "a device lost for good" "$work/lost.tum"
+same_trajectory "a device lost for good" "$work/lost.tum"
 
 # Preprocessing on the device: the same points, so the same hash as with the host's, whatever the order of the threads,
 # and 1e-4 m from the CPU. Nothing comes back but the result, and the number of points is that of the CPU.

@@ -1,6 +1,6 @@
 /** @file
- * @brief Log lines on standard error, with a level, and with <N> prefixes when the journal reads them
- * (JOURNAL_STREAM).
+ * @brief Log lines on standard error, with a level, and with the prefixes of sd-daemon(3) when the journal reads
+ * them (JOURNAL_STREAM).
  *
  * Repeated lines (same format string) are throttled: the first is written, later ones within a minute are counted,
  * and the count is appended to the next. Thread-safe. The wall clock is used for the time stamps of the lines only.

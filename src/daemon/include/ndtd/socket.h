@@ -20,7 +20,7 @@ extern "C" {
 #define NDTD_ENDPOINT_MAX 256
 
 struct ndtd_endpoint {
-    /** ipc://PATH, ipc://@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
+    /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
     char address[NDTD_ENDPOINT_MAX];
     int high_water_mark; /**< messages */
     long long max_message_bytes;
