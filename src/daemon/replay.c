@@ -14,7 +14,7 @@
 #include "ndtd/options.h"
 #include "ndt/clock.h"
 
-enum { KIND_COUNT = NDT_MESSAGE_LAST + 1 }; /* kind 0: unknown types */
+enum { KIND_COUNT = NDT_MESSAGE_END }; /* kind 0: unknown types */
 
 static volatile sig_atomic_t stop_requested;
 
@@ -48,7 +48,7 @@ void ndtd_replay_stop(void)
 
 static int is_kind(uint32_t type)
 {
-    return type >= NDT_MESSAGE_SCAN && type <= NDT_MESSAGE_LAST;
+    return type >= NDT_MESSAGE_SCAN && type < NDT_MESSAGE_END;
 }
 
 static void count_bad(struct replay *replay, uint32_t type, const char *why)

@@ -13,7 +13,7 @@ static struct tool_operands bags;
 
 /* ---- info, check ---- */
 
-enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_LAST + 1 };
+enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_END };
 
 struct bag_summary {
     uint64_t records, bytes; /* bytes: header and complete records */
@@ -256,7 +256,7 @@ static void print_message(const struct bag_cursor *cursor, uint64_t points)
 static enum ndt_status parse_type(void *value, const char *text, struct ndt_error *err)
 {
     uint32_t *type = value;
-    for (*type = NDT_MESSAGE_SCAN; *type <= NDT_MESSAGE_LAST; (*type)++)
+    for (*type = NDT_MESSAGE_SCAN; *type < NDT_MESSAGE_END; (*type)++)
         if (strcmp(ndt_message_name((enum ndt_message_type) * type), text) == 0)
             return NDT_OK;
     return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no type of message; --help lists them", text);

@@ -39,7 +39,7 @@ enum ndt_message_type {
     NDT_MESSAGE_GNSS = 6,
     NDT_MESSAGE_REQUEST = 7, /**< control socket, see control_message.h */
     NDT_MESSAGE_REPLY = 8,
-    NDT_MESSAGE_LAST = NDT_MESSAGE_REPLY
+    NDT_MESSAGE_END /**< one past the last */
 };
 /** "scan", "initial_pose", ...; "unknown" for other numbers. */
 const char *ndt_message_name(enum ndt_message_type type);
