@@ -451,7 +451,7 @@ enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets
     enum ndt_status status = control && timings
                                  ? ndtd_socket_bind(&control->socket, sockets, ZMQ_ROUTER, endpoint, err)
                                  : ndt_fail(err, NDT_ERR_MEMORY, "no memory for the control socket");
-    if (status != NDT_OK) {
+    if (status != NDT_OK || !control) {
         free(control);
         free(timings);
         return status;

@@ -97,8 +97,9 @@ static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *er
     struct ndt_bag_record record;
     enum ndt_status status;
     while ((status = ndt_bag_next(replay->bag, &record, NULL)) == NDT_OK) {
-        if (record.type == NDT_MESSAGE_TRUTH && (status = take_truth(replay, &record, err)) != NDT_OK)
-            return status;
+        const enum ndt_status taken = record.type == NDT_MESSAGE_TRUTH ? take_truth(replay, &record, err) : NDT_OK;
+        if (taken != NDT_OK)
+            return taken;
         if (stop_requested)
             break;
     }

@@ -324,7 +324,7 @@ enum ndt_status ndt_map_open(struct ndt_map **out, const char *path, struct ndt_
         return status;
     struct ndt_map *map = calloc(1, sizeof(*map));
     status = map ? attach(map, path, image, size, err) : ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
-    if (status != NDT_OK) {
+    if (status != NDT_OK || !map) {
         munmap(image, size);
         free(map);
         return status;

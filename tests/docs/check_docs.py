@@ -26,12 +26,13 @@ def pages(source):
 
 
 def blocks(page):
-    """(line number, text) of every line inside an indented block or a fence without a language."""
+    """(line number, text) of every line inside an indented block or a fence of shell; continued lines are joined.
+    The fences of CONTRIBUTING.md are steps that walk_throughs.py follows."""
     fence = None
-    for number, line in enumerate(page.read_text().splitlines(), 1):
+    for number, line in enumerate(page.read_text().replace("\\\n", " ").splitlines(), 1):
         if line.startswith("```"):
             fence = None if fence is not None else line[3:].strip()
-        elif fence in ("", "sh", "bash") or (fence is None and line.startswith("    ")):
+        elif (fence in ("", "sh", "bash") and page.name != "CONTRIBUTING.md") or (fence is None and line.startswith("    ")):
             yield number, line.strip()
 
 

@@ -480,7 +480,7 @@ START_TEST(covariance_has_the_size_of_the_errors)
     double sum = 0;
     const int scans = 30;
     for (int i = 0; i < scans; i++) {
-        const struct ndt_pose truth = take_scan(&STREET, (uint64_t)(100 + i), 0.3 + 0.013 * i, 0.2 * i);
+        const struct ndt_pose truth = take_scan(&STREET, 100 + (uint64_t)i, 0.3 + 0.013 * i, 0.2 * i);
         const struct ndt_align_result result = align(&truth);
         for (int k = 0; k < 3; k++) {
             const double off_m = result.T_map_sensor.t_m[k] - truth.t_m[k];

@@ -345,7 +345,7 @@ static const struct entry *best_on_level(const struct trace *w)
         const struct entry *entry = &w->queries[i];
         if (entry->phase == NDT_PHASE_OPEN)
             best = entry;
-        else if (entry->score > best->score)
+        else if (best && entry->score > best->score)
             best = entry;
     }
     return best;
@@ -371,7 +371,7 @@ static void give_up_everywhere(int phases[2][2])
         for (int i = 0; i < n->row_count - 1; i++)
             ck_assert_mem_eq(&other.rows[i], &trace.rows[i], sizeof(other.rows[i]));
         if (k == 0) { /* nothing is known */
-            const struct ndt_eval none = {0};
+            static const struct ndt_eval none;
             assert_at(n->p, GUESS, 0);
             ck_assert_mem_eq(&n->eval, &none, sizeof(none));
         } else if (next->phase == NDT_PHASE_OPEN) { /* of a finer level, or held: the pose counts at once */

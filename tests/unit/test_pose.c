@@ -169,7 +169,7 @@ END_TEST
 
 static void random_symmetric(int n, double *upper, int positive)
 {
-    double A[36];
+    double A[36] = {0};
     for (int i = 0; i < n * n; i++)
         A[i] = uniform(-1, 1) * pow(10, uniform(-2, 2));
     for (int i = 0, at = 0; i < n; i++)

@@ -130,7 +130,7 @@ static void assert_fixed(double tolerance_m)
         const double azimuth_rad = ((double)i - 45) * 2 * M_PI / 92;
         ck_assert_double_le(fabs(out->x_m[i] - 20 * cos(azimuth_rad)), tolerance_m);
         ck_assert_double_le(fabs(out->y_m[i] - 20 * sin(azimuth_rad)), tolerance_m);
-        ck_assert_double_le(fabs(out->z_m[i] - 1), tolerance_m);
+        ck_assert_double_le(fabs((double)out->z_m[i] - 1), tolerance_m);
     }
 }
 

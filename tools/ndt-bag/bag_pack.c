@@ -311,8 +311,10 @@ struct pack {
 static enum ndt_status initial_from_truth(const struct bag_drive *drive, struct ndt_pose_message *out,
                                           struct ndt_error *err)
 {
-    const struct bag_scan_file *first = &drive->scans[0], *next = NULL;
+    const struct bag_scan_file *first = drive->scans, *next = NULL;
     struct ndt_pose pose, next_pose;
+    if (!first)
+        return ndt_fail(err, NDT_ERR_FORMAT, "--initial first: there is no scan");
     if (!truth_of(drive, first, &pose))
         return ndt_fail(err, NDT_ERR_FORMAT, "--initial first: %s, the first scan, has no true pose", first->path);
     for (size_t i = 1; i < drive->scan_count && !next; i++)
