@@ -95,13 +95,10 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
 static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *err)
 {
     struct ndt_bag_record record;
-    enum ndt_status status;
-    while ((status = ndt_bag_next(replay->bag, &record, NULL)) == NDT_OK) {
-        const enum ndt_status taken = record.type == NDT_MESSAGE_TRUTH ? take_truth(replay, &record, err) : NDT_OK;
-        if (taken != NDT_OK)
-            return taken;
-        if (stop_requested)
-            break;
+    while (!stop_requested && ndt_bag_next(replay->bag, &record, NULL) == NDT_OK) {
+        const enum ndt_status status = record.type == NDT_MESSAGE_TRUTH ? take_truth(replay, &record, err) : NDT_OK;
+        if (status != NDT_OK)
+            return status;
     }
     ndt_bag_rewind(replay->bag);
     replay->truth_is_known = 1;
