@@ -155,27 +155,40 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
     return status;
 }
 
+/* `one` has params, source, plan and raw. */
+static enum ndt_status align_on_device(struct ndt_solve *one, size_t raw_points, const struct ndt_pose *T_map_guess,
+                                       struct ndt_align_result *out, struct ndt_error *err)
+{
+    struct ndt_aligner *aligner = one->aligner;
+    struct ndt_newton_rules rules;
+    one->start_us = ndt_clock_us();
+    one->rules = &rules;
+    aligner->last.count = 0;
+    if (!ndt_solve_can_begin(aligner->map, raw_points, T_map_guess, out))
+        return NDT_OK;
+    enum ndt_status status = ndt_rules_from(&rules, one->params, aligner->map, err);
+    if (status != NDT_OK)
+        return status;
+    ndt_solve_set_guess(&one->newton, one->params->variant, T_map_guess, aligner->map->origin_m);
+    status = ndt_solve_on_device(one, &out->upload_us, err);
+    if (status == NDT_OK)
+        conclude(one, out);
+    return status;
+}
+
 enum ndt_status ndt_align_raw(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                               const struct ndt_preprocess_plan *plan, const struct ndt_cloud *raw,
                               const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
                               struct ndt_error *err)
 {
-    struct ndt_newton_rules rules;
-    struct ndt_solve one = {.aligner = aligner,
-                            .params = params,
-                            .rules = &rules,
-                            .preprocess = plan,
-                            .raw = raw,
-                            .start_us = ndt_clock_us()};
-    aligner->last.count = 0;
-    if (!ndt_solve_can_begin(aligner->map, raw ? raw->count : 1, T_map_guess, out))
-        return NDT_OK;
-    enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
-    if (status != NDT_OK)
-        return status;
-    ndt_solve_set_guess(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
-    status = ndt_solve_on_device(&one, &out->upload_us, err);
-    if (status == NDT_OK)
-        conclude(&one, out);
-    return status;
+    struct ndt_solve one = {.aligner = aligner, .params = params, .source = NDT_SCAN_RAW, .plan = plan, .raw = raw};
+    return align_on_device(&one, raw->count, T_map_guess, out, err);
+}
+
+enum ndt_status ndt_align_raw_again(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                                    const struct ndt_preprocess_plan *plan, const struct ndt_pose *T_map_guess,
+                                    struct ndt_align_result *out, struct ndt_error *err)
+{
+    struct ndt_solve one = {.aligner = aligner, .params = params, .source = NDT_SCAN_RAW_AGAIN, .plan = plan};
+    return align_on_device(&one, 1, T_map_guess, out, err);
 }

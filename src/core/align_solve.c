@@ -214,12 +214,13 @@ static void set_device_costs(struct ndt_newton_rows *last, size_t count, const s
 static enum ndt_status upload(const struct ndt_solve *solve, struct ndt_error *err)
 {
     struct ndt_backend *backend = solve->aligner->backend;
-    if (!solve->preprocess)
+    if (solve->source == NDT_SCAN_PREPROCESSED)
         return backend->ops->set_scans(backend, &solve->scan, 1, err);
-    if (ndt_aligner_raw_limit(solve->aligner) < (solve->raw ? solve->raw->count : 1))
+    const size_t count = solve->source == NDT_SCAN_RAW ? solve->raw->count : 1;
+    if (ndt_aligner_raw_limit(solve->aligner) < count)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "backend %s does not preprocess such a scan", backend->ops->name);
-    return solve->raw ? backend->ops->preprocess(backend, solve->preprocess, solve->raw, err)
-                      : backend->ops->preprocess_again(backend, solve->preprocess, err);
+    return solve->source == NDT_SCAN_RAW ? backend->ops->preprocess(backend, solve->plan, solve->raw, err)
+                                         : backend->ops->preprocess_again(backend, solve->plan, err);
 }
 
 static enum ndt_status try_on_device(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)

@@ -10,15 +10,22 @@
 /* How often a solve is repeated on a device that was lost and replaced before the host does the work. */
 enum { NDT_DEVICE_ATTEMPTS = 3 };
 
+/* Where the backend gets the points that it aligns. */
+enum ndt_scan_source {
+    NDT_SCAN_PREPROCESSED, /* from `scan` */
+    NDT_SCAN_RAW,          /* it preprocesses `raw` by `plan` */
+    NDT_SCAN_RAW_AGAIN     /* it moves the points of its last preprocessing by `plan` */
+};
+
 /* One alignment while it runs. */
 struct ndt_solve {
     struct ndt_aligner *aligner;
     const struct ndt_align_params *params;
     const struct ndt_newton_rules *rules;
-    const struct ndt_cloud *scan; /* NULL where the backend preprocesses */
+    enum ndt_scan_source source;
+    const struct ndt_cloud *scan, *raw;
+    const struct ndt_preprocess_plan *plan;
     size_t points; /* of the scan that is aligned; known only afterwards where the backend preprocesses */
-    const struct ndt_preprocess_plan *preprocess; /* NULL unless the backend preprocesses */
-    const struct ndt_cloud *raw;                  /* what it preprocesses; NULL: the points of the call before */
     struct ndt_newton newton;
     double start_us;      /* of the call, by ndt_clock_us */
     int32_t row_capacity; /* of the trace; a device may keep fewer rows than the host */

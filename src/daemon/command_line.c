@@ -209,6 +209,7 @@ static enum ndt_status first_pass(struct ndtd_command *command, int argc, char *
         if ((status = take_flag(command, &found, err)) != NDT_OK)
             return status;
         has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;
+        has_map |= found.flag->kind == SET && strncmp(found.value, "map.path=", 9) == 0;
     }
     if (command->action == NDTD_NO_ACTION && (command->config || has_map))
         command->action = NDTD_LIVE;

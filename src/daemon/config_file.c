@@ -1,9 +1,12 @@
 #include "ndtd/config_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <yaml.h>
 
 enum { NAME_MAX_BYTES = 200, LIST_BYTES = 2048 };
@@ -238,9 +241,17 @@ enum ndt_status ndtd_config_parse(struct ndtd_settings *settings, const char *na
 
 enum ndt_status ndtd_config_read(struct ndtd_settings *settings, const char *path, struct ndt_error *err)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    /* Reading a pipe would block until somebody writes to it. */
+    struct stat info;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: cannot be opened: %s", path, strerror(errno));
+    FILE *file =
+        fstat(fd, &info) == 0 && !S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode) ? fdopen(fd, "rb") : NULL;
+    if (!file) {
+        close(fd);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is a pipe, not a file", path);
+    }
     char *text = malloc(NDTD_CONFIG_MAX_BYTES + 1);
     enum ndt_status status;
     if (!text) {

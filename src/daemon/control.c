@@ -81,7 +81,7 @@ static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "bad", in.bad);
     ndt_reply_uint(writer, "recorded", in.recorded);
     ndt_reply_uint(writer, "record_failures", in.record_failures);
-    ndt_reply_bool(writer, "recording", live->recording);
+    ndt_reply_bool(writer, "recording", in.is_recording);
     ndt_reply_close(writer);
     ndt_reply_open_map(writer, "publisher");
     ndt_reply_uint(writer, "published", out.published);
@@ -112,6 +112,7 @@ static void write_candidates(const struct ndtd_autotune_result *tuned, struct nd
 /* The backend in use and the measurements behind the choice. The key is part of the wire format. */
 static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
+    const double budget_us = live->settings->settings.budget_s * 1e6; /* may have changed since the measurement */
     struct ndtd_autotune_result tuned;
     ndtd_worker_autotune_result(live->worker, &tuned);
     ndt_reply_open_map(writer, "route");
@@ -123,8 +124,8 @@ static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writ
         ndt_reply_uint(writer, "threads", (uint64_t)candidate->threads);
         ndt_reply_uint(writer, "batch", 1);
         ndt_reply_text(writer, "reason", tuned.choice.reason);
-        ndt_reply_bool(writer, "meets_budget", tuned.choice.meets_budget);
-        ndt_reply_real(writer, "budget_ms", tuned.budget_us * 1e-3);
+        ndt_reply_bool(writer, "meets_budget", tuned.rows[tuned.choice.row].p95_us <= budget_us);
+        ndt_reply_real(writer, "budget_ms", budget_us * 1e-3);
         ndt_reply_uint(writer, "points", tuned.points);
         ndt_reply_int(writer, "measured_s", tuned.measured_s);
         write_candidates(&tuned, writer);
@@ -281,17 +282,13 @@ static void write_reload(struct ndtd_control *control, struct ndtd_live *live,
 static enum ndt_status start_recording(struct ndtd_live *live, const struct ndt_request_message *request,
                                        struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_receiver_record(live->receiver, request->path, err);
-    if (status == NDT_OK)
-        live->recording = 1;
-    return status;
+    return ndtd_receiver_record(live->receiver, request->path, err);
 }
 
 static enum ndt_status stop_recording(struct ndtd_live *live, const struct ndt_request_message *request,
                                       struct ndt_error *err)
 {
     (void)request;
-    live->recording = 0;
     return ndtd_receiver_stop_recording(live->receiver, err);
 }
 

@@ -24,7 +24,7 @@ struct ring {
 
 struct store {
     struct ring waiting;
-    struct slot **free; /* a stack: the same few slots, and the memory they keep, are reused */
+    struct slot **free; /* a stack: the slots used last are used next */
     size_t free_count;
 };
 

@@ -8,6 +8,7 @@
 #include <zmq.h>
 
 #include "ndtd/control.h"
+#include "ndtd/curve_keys.h"
 #include "ndtd/log.h"
 #include "ndtd/notify.h"
 #include "ndtd/realtime.h"
@@ -67,6 +68,31 @@ static struct ndtd_security security_of(const struct ndtd_settings *settings)
     return security;
 }
 
+static enum ndt_status check_distinct(const struct ndtd_endpoints *endpoints, struct ndt_error *err)
+{
+    const char *const addresses[] = {endpoints->scans.address, endpoints->poses.address,
+                                     endpoints->control.address};
+    for (int i = 0; i < 3; i++)
+        for (int k = i + 1; k < 3; k++)
+            if (strcmp(addresses[i], addresses[k]) == 0)
+                return ndt_fail(err, NDT_ERR_ARGUMENT, "%.200s: one address for two sockets", addresses[i]);
+    return NDT_OK;
+}
+
+static enum ndt_status check_keys(const struct ndtd_security *security, struct ndt_error *err)
+{
+    char key[NDTD_KEY_TEXT + 1];
+    struct ndtd_client_list clients = {0};
+    if (!*security->server_secret_key_file)
+        return NDT_OK;
+    enum ndt_status status = ndtd_key_read(security->server_secret_key_file, 1, key, err);
+    explicit_bzero(key, sizeof(key));
+    if (status == NDT_OK)
+        status = ndtd_client_list_read(&clients, security->allowed_clients_file, err);
+    ndtd_client_list_free(&clients);
+    return status;
+}
+
 enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err)
 {
     const struct ndtd_security security = security_of(settings);
@@ -78,7 +104,9 @@ enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt
         status = ndtd_endpoint_check(&endpoints.poses, &security, err);
     if (status == NDT_OK)
         status = ndtd_endpoint_check(&endpoints.control, &security, err);
-    return status;
+    if (status == NDT_OK)
+        status = check_distinct(&endpoints, err);
+    return status == NDT_OK ? check_keys(&security, err) : status;
 }
 
 static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *err)
@@ -136,7 +164,9 @@ static int take_signal(struct ndtd_live *live, int signals)
         return 0;
     if (info.ssi_signo != SIGHUP)
         live->stop_requested = 1;
-    else if (live->receiver && reload(live, &err) != NDT_OK)
+    else if (!live->receiver)
+        live->reload_requested = 1; /* still loading the map: as soon as there is something to reload */
+    else if (reload(live, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* reload has logged why */
     return 1;
 }
@@ -161,8 +191,8 @@ static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_
         while (take_signal(live, signals))
             ;
     ndtd_map_loader_status(live->loader, &loaded);
-    if (loaded.failed)
-        return ndt_fail(err, NDT_ERR_IO, "%s", loaded.error);
+    if (loaded.failed) /* the loader has logged why */
+        return NDT_ERR_IO;
     ndtd_log_always(NDTD_LOG_INFO, "map %s: %llu points, %.0f ms", settings->map_path,
                     (unsigned long long)loaded.points, loaded.last_load_ms);
     return NDT_OK;
@@ -181,10 +211,8 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
     if (status == NDT_OK)
         status = ndtd_receiver_open(&live->receiver, live->sockets, &live->endpoints.scans, kind, live->queue,
                                     live->publisher, err);
-    if (status == NDT_OK && live->options.record) {
+    if (status == NDT_OK && live->options.record)
         status = ndtd_receiver_record(live->receiver, live->options.record, err);
-        live->recording = status == NDT_OK;
-    }
     return status;
 }
 
@@ -242,6 +270,8 @@ static void report_ready(struct ndtd_live *live)
                     *live->settings->settings.map_path ? "" : "; no map");
     ndtd_notify_status("localising");
     ndtd_notify_ready();
+    if (live->reload_requested)
+        (void)!reload(live, &(struct ndt_error){""}); /* logs the result */
 }
 
 static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, struct ndt_error *err)

@@ -17,7 +17,7 @@ struct ndtd_live {
     struct ndtd_live_options options;
     double start_us;
     int stop_requested;
-    int recording;
+    int reload_requested;              /* SIGHUP while the first map was loading */
     char needs_restart[RESTART_NAMES]; /* options that the last reload could not change */
 
     struct ndtd_endpoints endpoints;

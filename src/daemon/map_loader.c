@@ -336,7 +336,7 @@ static void sleep_until_woken(struct ndtd_map_loader *loader)
 static void *run(void *context)
 {
     struct ndtd_map_loader *loader = context;
-    pthread_setname_np(pthread_self(), "ndtd-map");
+    pthread_setname_np(pthread_self(), "ndt-map");
     (void)!setpriority(PRIO_PROCESS, 0,
                        NICENESS); /* on Linux of this thread only; the matching thread has precedence */
     while (!atomic_load(&loader->quit)) {

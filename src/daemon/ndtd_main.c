@@ -47,7 +47,9 @@ static int live(struct ndtd_command *command)
 {
     struct ndt_error err = {""};
     const struct ndtd_live_options options = {.record = command->record, .reread = reread, .context = command};
-    return finish(ndtd_live(&command->settings, &options, &err), &err);
+    const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
+    return status != NDT_OK && !*err.text ? EXIT_FAILED
+                                          : finish(status, &err); /* without a text it is in the log */
 }
 
 static int act(struct ndtd_command *command)

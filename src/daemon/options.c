@@ -46,8 +46,11 @@ const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option)
 enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err)
 {
     struct ndtd_nearest nearest = ndtd_nearest_start(name);
-    for (size_t i = 0; i < ndtd_option_table_count; i++)
+    for (size_t i = 0; i < ndtd_option_table_count; i++) {
         ndtd_nearest_offer(&nearest, ndtd_option_table[i].name);
+        if (ndtd_option_table[i].former_name)
+            ndtd_nearest_offer(&nearest, ndtd_option_table[i].former_name);
+    }
     char hint[128];
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not an option%s", name, hint);

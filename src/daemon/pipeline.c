@@ -10,11 +10,11 @@
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
  *   take_scan       calls them, and the tracker takes over the result
  *
- * The points are copied twice between the socket and the aligner: from the message into pipeline->scan, and from
- * the preprocessed points into the aligner's cloud, turned by the guess. The message itself is moved from the
- * socket into the queue and read there (a replay reads it in the buffer of the bag); recording writes the same
- * bytes. The preprocessor reads pipeline->scan once and writes the selected points only. Nothing here allocates
- * once the buffers have held the largest scan. */
+ * The raw points are copied once, from the message into pipeline->scan: the message itself is moved from the socket
+ * into the queue and read there (a replay reads it in the buffer of the bag), and recording writes the same bytes.
+ * Of the sample that preprocessing selects (preprocess.sample_count points) there are three copies: the
+ * preprocessor's, the aligner's, which is rotated by the guess, and the backend's. Nothing here allocates once the
+ * buffers have held the largest scan. */
 #include "ndtd/pipeline.h"
 
 #include <math.h>
@@ -194,8 +194,10 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct scan_job *jo
 {
     struct ndt_align_result *result = &job->record->result;
     if (job->preprocessed == ON_BACKEND) {
-        const struct ndt_cloud *raw = pass == FIRST_PASS ? &pipeline->scan : NULL; /* the aligner keeps it */
-        enum ndt_status status = ndt_align_raw(pipeline->aligner, params, &pipeline->plan, raw, guess, result, err);
+        enum ndt_status status =
+            pass == FIRST_PASS
+                ? ndt_align_raw(pipeline->aligner, params, &pipeline->plan, &pipeline->scan, guess, result, err)
+                : ndt_align_raw_again(pipeline->aligner, params, &pipeline->plan, guess, result, err);
         if (status != NDT_ERR_UNSUPPORTED)
             return status;
         const double start_us = ndt_clock_us();

@@ -313,12 +313,16 @@ void ndtd_receiver_set_identity(struct ndtd_receiver *receiver, uint64_t map_id,
     atomic_store(&receiver->config_hash, config_hash);
 }
 
-struct ndtd_receiver_counters ndtd_receiver_counters(const struct ndtd_receiver *receiver)
+struct ndtd_receiver_counters ndtd_receiver_counters(struct ndtd_receiver *receiver)
 {
+    pthread_mutex_lock(&receiver->bag_lock);
+    const int is_recording = receiver->bag != NULL;
+    pthread_mutex_unlock(&receiver->bag_lock);
     return (struct ndtd_receiver_counters){.frames = atomic_load(&receiver->frames),
                                            .scans = atomic_load(&receiver->scans),
                                            .bytes = atomic_load(&receiver->bytes),
                                            .bad = atomic_load(&receiver->bad),
                                            .recorded = atomic_load(&receiver->recorded),
-                                           .record_failures = atomic_load(&receiver->record_failures)};
+                                           .record_failures = atomic_load(&receiver->record_failures),
+                                           .is_recording = is_recording};
 }

@@ -254,7 +254,7 @@ static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const 
     }
     char list[64];
     if (set->count == 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory contains no cloud file (%s )", directory,
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: the directory contains no cloud file of the formats%s", directory,
                         ndt_cloud_format_list(list, sizeof(list)));
     return NDT_OK;
 }

@@ -130,7 +130,12 @@ expect 2 'tcp://0.0.0.0:7000: other machines can reach it' --check-config --set 
 expect 2 'ipc://: a path is missing' --check-config --set sockets.poses=ipc://
 expect 2 "'carrier://pigeon' is not the address of a socket" --check-config --set sockets.control=carrier://pigeon
 expect 2 'CURVE needs .*the list of clients is missing' --check-config --set sockets.server_secret_key_file=server.secret
+expect 2 'tcp://127.0.0.1:7000: one address for two sockets' --check-config --set sockets.scans=tcp://127.0.0.1:7000 --set sockets.poses=tcp://127.0.0.1:7000
+expect 2 'missing.secret' --check-config --set sockets.server_secret_key_file=missing.secret --set sockets.allowed_clients_file=missing.list
 expect 0 "" --check-config --set sockets.scans=tcp://127.0.0.1:7000 --set sockets.poses=ipc:///tmp/x/poses
+mkfifo pipe.yaml
+expect 2 'pipe.yaml: is a pipe' --check-config --config pipe.yaml
+expect 2 "nearest is 'ndt.max_trials'|did you mean 'ndt.max_trials'|'ndt.max_trials'" --check-config --set ndt.max_trial=3
 
 # Former names: accepted with one line.
 printf 'routing:\n  cache: off\nndt.max_trials: 3\n' >former.yaml

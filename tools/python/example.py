@@ -72,12 +72,12 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
+    points = read_scan(args.scan)
     stamp_ns = time.monotonic_ns()
     with Client(args.scans, args.poses, args.control) as ndtd:
         ndtd.wait_ready(args.timeout)
         if args.initial:
             ndtd.publish_initial_pose([float(word) for word in args.initial.split(",")], stamp_ns)
-        points = read_scan(args.scan)
         seq = ndtd.publish_scan(points[:, :4], stamp_ns, time_s=points[:, 4] if points.shape[1] > 4 else None)
         for result in ndtd.results(args.timeout):
             if (result["seq"], result["stamp_ns"]) == (seq, stamp_ns):  # another client's last result may come first
@@ -91,4 +91,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except TimeoutError as reason:
-        sys.exit(str(reason))
+        sys.exit(f"{reason}: is ndtd running?")
+    except (OSError, ValueError) as reason:
+        print(f"example.py: {reason}", file=sys.stderr)
+        sys.exit(2)

@@ -189,14 +189,19 @@ NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const stru
 /** ndt_align of the scan that ndt_preprocess makes of `raw`, preprocessed by the backend: bit for bit the same
  * scan.
  *
- * plan: from ndt_preprocess_plan_set. raw NULL: the scan of the call before, with the motion of
- * ndt_preprocess_plan_set_motion. out->upload_us is the time to hand over the raw scan; preprocessing is part of
- * out->align_us. A scan of which no point is left ends as NDT_REJECTED. NDT_ERR_UNSUPPORTED: the backend cannot
+ * plan: from ndt_preprocess_plan_set. out->upload_us is the time to hand over the raw scan; preprocessing is part
+ * of out->align_us. A scan of which no point is left ends as NDT_REJECTED. NDT_ERR_UNSUPPORTED: the backend cannot
  * preprocess, or its device was lost; nothing was computed, and the caller preprocesses on the host. */
 NDT_MUST_CHECK enum ndt_status ndt_align_raw(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                              const struct ndt_preprocess_plan *plan, const struct ndt_cloud *raw,
                                              const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
                                              struct ndt_error *err);
+/** As ndt_align_raw, for the scan of the last ndt_align_raw, with the motion of ndt_preprocess_plan_set_motion. */
+NDT_MUST_CHECK enum ndt_status ndt_align_raw_again(struct ndt_aligner *aligner,
+                                                   const struct ndt_align_params *params,
+                                                   const struct ndt_preprocess_plan *plan,
+                                                   const struct ndt_pose *T_map_guess, struct ndt_align_result *out,
+                                                   struct ndt_error *err);
 /** Most raw points that ndt_align_raw takes; 0: the backend does not preprocess. */
 size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner);
 

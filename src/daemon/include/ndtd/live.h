@@ -24,8 +24,8 @@ struct ndtd_live_options {
     void *context;
 };
 
-/** Checks the addresses of the three sockets, their limits, and that tcp sockets which other machines can reach
- * have keys, without opening anything. NDT_ERR_ARGUMENT with one line. */
+/** Checks the addresses of the three sockets, their limits, that tcp sockets which other machines can reach have
+ * keys, and reads the key files; opens no socket. Fails with one line. */
 NDT_MUST_CHECK enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err);
 
 /** Runs until it is asked to end. Blocks the signals in the calling thread while it runs. */

@@ -22,6 +22,7 @@ struct ndtd_receiver_counters {
     uint64_t frames, scans, bytes;
     uint64_t bad; /**< malformed frames, and those of other types */
     uint64_t recorded, record_failures;
+    int is_recording;
 };
 
 struct ndtd_receiver;
@@ -41,7 +42,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_receiver_record(struct ndtd_receiver *receiv
 NDT_MUST_CHECK enum ndt_status ndtd_receiver_stop_recording(struct ndtd_receiver *receiver, struct ndt_error *err);
 /** Sets map id and configuration hash of rejected and dropped answers. */
 void ndtd_receiver_set_identity(struct ndtd_receiver *receiver, uint64_t map_id, uint64_t config_hash);
-struct ndtd_receiver_counters ndtd_receiver_counters(const struct ndtd_receiver *receiver);
+struct ndtd_receiver_counters ndtd_receiver_counters(struct ndtd_receiver *receiver);
 
 #ifdef __cplusplus
 }
