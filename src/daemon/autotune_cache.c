@@ -129,19 +129,22 @@ struct entry {
 /* Reads the undamaged entries of a file. Returns their number; *text holds the lines and has to be freed. */
 static size_t read_entries(const char *path, char **text, struct entry entries[MAX_ENTRIES])
 {
-    struct stat info = {0};
+    struct stat info;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
     size_t count = 0;
-    int is_whole = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MAX_FILE_BYTES;
+    char *line = NULL, *rest = NULL;
     *text = NULL;
-    if (fd < 0 && errno == ENOENT)
+    if (fd < 0) {
+        if (errno != ENOENT)
+            ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: %s", path, strerror(errno));
         return 0;
-    if (is_whole)
-        *text = calloc(1, (size_t)info.st_size + 1);
-    is_whole = *text && read(fd, *text, (size_t)info.st_size) == info.st_size;
-    char *rest = *text, *line = is_whole ? strsep(&rest, "\n") : NULL;
-    is_whole = line && strcmp(line, FIRST_LINE) == 0;
-    while (is_whole && count < MAX_ENTRIES && (line = strsep(&rest, "\n")) && *line) {
+    }
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MAX_FILE_BYTES)
+        *text = rest = calloc(1, (size_t)info.st_size + 1);
+    if (rest && read(fd, rest, (size_t)info.st_size) == info.st_size)
+        line = strsep(&rest, "\n");
+    const int is_cache = line && strcmp(line, FIRST_LINE) == 0;
+    while (is_cache && count < MAX_ENTRIES && (line = strsep(&rest, "\n")) && *line) {
         uint64_t hash;
         if (strlen(line) > HASH_CHARS &&
             sscanf(line, "%16" SCNx64 " %16" SCNx64, &hash, &entries[count].key) == 2 &&
@@ -150,10 +153,9 @@ static size_t read_entries(const char *path, char **text, struct entry entries[M
         else
             ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s: a damaged entry is ignored", path);
     }
-    if (!is_whole)
+    if (!is_cache)
         ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: damaged, or of another version", path);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return count;
 }
 

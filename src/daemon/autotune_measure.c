@@ -274,7 +274,7 @@ static enum ndt_status measure_costs(struct measurement *all, size_t row, struct
     enum ndt_status status = open_subject(all, row, err);
     if (status != NDT_OK)
         return status;
-    ndt_aligner_set_costs(subject->aligner, &(struct ndt_align_costs){0});
+    ndt_aligner_set_costs(subject->aligner, &(struct ndt_align_costs){0}); /* forgets those of the whole scan */
     for (size_t i = 0; status == NDT_OK && i < COST_ROUNDS; i++)
         status = align(all, row, &part, i, &result, err);
     ndt_aligner_costs(subject->aligner, &small);
@@ -304,27 +304,29 @@ static enum ndt_status measure(struct measurement *all, struct ndt_error *err)
     const struct ndtd_autotune_target target = {all, sample, now_us};
     struct ndtd_autotune_result *out = all->result;
     struct ndt_error why = {""};
-    if (all->scan.count == 0) {
-        enum ndt_status status = draw_scan(all, err);
-        if (status != NDT_OK)
-            return status;
-    }
+    enum ndt_status status = all->scan.count == 0 ? draw_scan(all, err) : NDT_OK;
+    if (status != NDT_OK)
+        return status;
     out->points = all->scan.count;
     ndtd_autotune_take_samples(out->rows, out->row_count, &target, all->request->time_us);
     for (size_t i = 0; i < out->row_count; i++)
         if (all->subjects[i].evaluations > 0)
             out->rows[i].evaluation_us =
                 out->rows[i].p50_us * all->subjects[i].alignments / all->subjects[i].evaluations;
-    for (;;) {
-        if (all->wait_status != NDT_OK)
-            return ndt_fail(err, all->wait_status, "no quiet moment to measure in");
+    do {
         out->choice = ndtd_autotune_decide(out->rows, out->row_count, out->budget_us);
-        if (out->choice.row < 0 || measure_costs(all, (size_t)out->choice.row, &out->costs, &why) == NDT_OK)
-            return NDT_OK;
-        struct ndtd_autotune_row *failed = &out->rows[out->choice.row];
-        failed->samples = 0; /* the next best is tried */
-        snprintf(failed->why, sizeof(failed->why), "%.*s", (int)sizeof(failed->why) - 1, why.text);
-    }
+        if (out->choice.row < 0 || all->wait_status != NDT_OK)
+            break;
+        struct ndtd_autotune_row *chosen = &out->rows[out->choice.row];
+        status = measure_costs(all, (size_t)out->choice.row, &out->costs, &why);
+        if (status != NDT_OK) { /* the next best is tried */
+            chosen->samples = 0;
+            snprintf(chosen->why, sizeof(chosen->why), "%.*s", (int)sizeof(chosen->why) - 1, why.text);
+        }
+    } while (status != NDT_OK);
+    if (all->wait_status != NDT_OK)
+        return ndt_fail(err, all->wait_status, "no quiet moment to measure in");
+    return NDT_OK;
 }
 
 enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *request, struct ndtd_autotune_result *out,
