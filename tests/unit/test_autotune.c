@@ -114,6 +114,8 @@ START_TEST(the_measured_best_is_taken)
     ck_assert_msg(choice.row == cases[_i].best, "%s: row %d", cases[_i].name, choice.row);
     ck_assert_uint_eq(rows[choice.row].samples, NDTD_AUTOTUNE_SAMPLES);
     ck_assert_int_eq(choice.meets_budget, rows[choice.row].p95_us <= cases[_i].budget_us);
+    for (size_t i = 0; i < 4 && rows[i].samples > 0; i++)
+        ck_assert_double_le(rows[choice.row].p95_us, 1.05 * rows[i].p95_us);
 }
 END_TEST
 
