@@ -1,3 +1,6 @@
+/** @file
+ * @brief Candidates, decision, sampling in turns, expected times and drift; on this machine or on recorded times.
+ */
 #define _GNU_SOURCE /* CPU sets */
 #include "ndtd/autotune.h"
 
@@ -9,13 +12,13 @@
 #include "backends.h"
 #include "ndtd/samples.h"
 
-/* Times this close cannot be told apart by a short measurement. */
+/* Times within this factor cannot be told apart by a short measurement. */
 static const double TIE = 1.05;
-/* A row whose fastest alignment is this much slower than the best row's p95 is given up after three turns, since
- * other load may have met it in one of them, or at once when it takes very long. */
+/* A row whose fastest alignment is slower than the best p95 by this factor is given up after three turns, since
+ * other load may have affected one of them, or at once when it takes very long. */
 static const double BEATEN = 1.1, LONG_US = 20e3;
-enum { TURN = 5, TURNS_LEAST = 3, SAMPLES_ALONE = 15 };
-static const double DRIFT_RATIO = 1.5, USUAL_MOST = 3;
+enum { TURN = 5, MIN_TURNS = 3, SAMPLES_ALONE = 15 };
+static const double DRIFT_RATIO = 1.5, MAX_USUAL = 3;
 enum { DRIFT_SCANS = 50, DRIFT_RELIEF = 2, USUAL_SCANS = 50 };
 
 /* ---- candidates ---- */
@@ -87,46 +90,44 @@ size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
 
 /* ---- decision ---- */
 
-static int is_usable(const struct ndtd_autotune_row *row)
+static int is_measured(const struct ndtd_autotune_row *row)
 {
-    return row->samples > 0 && isfinite(row->p95_us) && row->p95_us > 0;
+    return row->samples > 0 && row->p95_us > 0;
 }
 
 struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
                                                  double budget_us)
 {
-    struct ndtd_autotune_choice choice = {.row = -1};
+    struct ndtd_autotune_choice choice = {.row = -1, .reason = "nothing could be measured"};
     const size_t size = sizeof(choice.reason);
-    size_t usable = 0;
+    size_t measured = 0;
     int best = -1;
     char name[80];
     for (size_t i = 0; i < count; i++) {
-        if (!is_usable(&rows[i]))
+        if (!is_measured(&rows[i]))
             continue;
-        usable++;
+        measured++;
         if (best < 0 || rows[i].p95_us < rows[best].p95_us)
             best = (int)i;
     }
-    if (best < 0) {
-        snprintf(choice.reason, size, "nothing could be measured");
+    if (best < 0)
         return choice;
-    }
-    choice.meets_budget = rows[best].p95_us <= budget_us;
-    const double limit_us = choice.meets_budget ? fmin(TIE * rows[best].p95_us, budget_us) : rows[best].p95_us;
-    choice.row = best;
-    for (int i = best - 1; i >= 0; i--)
-        if (is_usable(&rows[i]) && rows[i].p95_us <= limit_us)
-            choice.row = i;
+    const double best_us = rows[best].p95_us;
+    choice.meets_budget = best_us <= budget_us;
+    const double limit_us = choice.meets_budget ? fmin(TIE * best_us, budget_us) : best_us;
+    choice.row = 0;
+    while (!is_measured(&rows[choice.row]) || rows[choice.row].p95_us > limit_us)
+        choice.row++;
     if (!choice.meets_budget)
-        snprintf(choice.reason, size, "the smallest p95 of %zu, but none meets the budget of %g ms", usable,
+        snprintf(choice.reason, size, "the smallest p95 of %zu, but none meets the budget of %g ms", measured,
                  budget_us * 1e-3);
-    else if (usable == 1)
+    else if (measured == 1)
         snprintf(choice.reason, size, "the only one that was measured");
     else if (choice.row == best)
-        snprintf(choice.reason, size, "the smallest p95 of %zu", usable);
+        snprintf(choice.reason, size, "the smallest p95 of %zu", measured);
     else
         snprintf(choice.reason, size, "as good as %s (%.4g ms) and needs less",
-                 ndtd_backend_candidate_name(&rows[best].candidate, name, sizeof(name)), rows[best].p95_us * 1e-3);
+                 ndtd_backend_candidate_name(&rows[best].candidate, name, sizeof(name)), best_us * 1e-3);
     return choice;
 }
 
@@ -144,24 +145,23 @@ const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *t
         return text;
     }
     const struct ndtd_autotune_row *chosen = &tuned->rows[tuned->choice.row];
-    snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s (%s in %.4g ms; p50/p95 in ms",
-             ndtd_backend_candidate_name(&chosen->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
-             tuned->budget_us * 1e-3, tuned->points, tuned->choice.reason, ndtd_autotune_source_name(tuned->source),
-             tuned->took_us * 1e-3);
-    for (size_t i = 0; i <= tuned->row_count; i++) {
-        const size_t used = strlen(text);
+    size_t used =
+        (size_t)snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s (%s in %.4g ms; p50/p95 in ms",
+                         ndtd_backend_candidate_name(&chosen->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
+                         tuned->budget_us * 1e-3, tuned->points, tuned->choice.reason,
+                         ndtd_autotune_source_name(tuned->source), tuned->took_us * 1e-3);
+    for (size_t i = 0; i < tuned->row_count && used < size; i++) {
         const struct ndtd_autotune_row *row = &tuned->rows[i];
-        if (i == tuned->row_count) {
-            snprintf(text + used, size - used, ")");
-            break;
-        }
+        const char *separator = i ? ";" : ":";
         ndtd_backend_candidate_name(&row->candidate, name, sizeof(name));
         if (row->samples > 0)
-            snprintf(text + used, size - used, "%s %s %.4g/%.4g", i ? ";" : ":", name, row->p50_us * 1e-3,
-                     row->p95_us * 1e-3);
+            used += (size_t)snprintf(text + used, size - used, "%s %s %.4g/%.4g", separator, name,
+                                     row->p50_us * 1e-3, row->p95_us * 1e-3);
         else
-            snprintf(text + used, size - used, "%s %s unavailable: %s", i ? ";" : ":", name, row->why);
+            used += (size_t)snprintf(text + used, size - used, "%s %s unavailable: %s", separator, name, row->why);
     }
+    if (used < size)
+        snprintf(text + used, size - used, ")");
     return text;
 }
 
@@ -189,27 +189,23 @@ static void disqualify(struct sampling *sampling, size_t i, const char *why)
     snprintf(row->why, sizeof(row->why), "%.*s", (int)sizeof(row->why) - 1, why);
 }
 
-/* The first alignment of a turn finds the caches of others: it does not count unless there is time for no other. */
+/* The first alignment of a turn finds cold caches: it does not count unless there is time for no other. */
 static void take_turn(struct sampling *sampling, size_t i)
 {
     const struct ndtd_autotune_target *target = sampling->target;
     struct ndtd_autotune_row *row = &sampling->rows[i];
     struct ndt_error why = {""};
-    double us = 0;
-    enum ndt_status status = target->align(target->context, i, row->samples, &us, &why);
-    for (int k = 0; status == NDT_OK && k < TURN && row->samples < sampling->wanted; k++) {
-        const int is_last = is_over(sampling);
-        if (is_last && row->samples > 0)
-            break;
-        if (!is_last)
-            status = target->align(target->context, i, row->samples, &us, &why);
-        if (status == NDT_OK && isfinite(us) && us > 0)
+    for (int k = 0, is_last = 0; k <= TURN && row->samples < sampling->wanted && !is_last; k++) {
+        double us = 0;
+        enum ndt_status status = target->align(target->context, i, row->samples, &us, &why);
+        if (status != NDT_OK) {
+            disqualify(sampling, i, *why.text ? why.text : ndt_status_name(status));
+            return;
+        }
+        is_last = is_over(sampling);
+        if (us > 0 && (k > 0 || (is_last && row->samples == 0)))
             sampling->us[i][row->samples++] = us;
-        if (is_last)
-            break;
     }
-    if (status != NDT_OK)
-        disqualify(sampling, i, *why.text ? why.text : ndt_status_name(status));
 }
 
 static void summarize_and_prune(struct sampling *sampling)
@@ -224,9 +220,9 @@ static void summarize_and_prune(struct sampling *sampling)
             best_us = fmin(best_us, row->p95_us);
     }
     for (size_t i = 0; i < sampling->count; i++) {
-        const double least_us = sampling->us[i][0]; /* sorted by the quantiles */
+        const double fastest_us = sampling->us[i][0]; /* sorted by the quantiles */
         const size_t samples = sampling->rows[i].samples;
-        if (samples > 0 && least_us > BEATEN * best_us && (samples >= TURN * TURNS_LEAST || least_us > LONG_US))
+        if (samples > 0 && fastest_us > BEATEN * best_us && (samples >= TURN * MIN_TURNS || fastest_us > LONG_US))
             sampling->is_done[i] = 1;
     }
 }
@@ -242,7 +238,7 @@ void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
     for (size_t round = 0, worked = 1; worked; round++) {
         worked = 0;
         for (size_t k = 0; k < count; k++) {
-            const size_t i = (k + round) % count; /* each round begins with another one */
+            const size_t i = (k + round) % count; /* each round begins with another row */
             if (sampling.is_done[i] || rows[i].samples >= sampling.wanted)
                 continue;
             if (!is_over(&sampling)) {
@@ -268,29 +264,35 @@ static double level_us(const struct ndt_align_costs *costs, size_t points)
 
 double ndtd_autotune_evaluation_us(const struct ndtd_autotune_result *tuned, size_t points)
 {
+    if (tuned->row_count == 0 || tuned->choice.row < 0)
+        return 0;
     const double measured_us = level_us(&tuned->costs, tuned->points);
-    return tuned->evaluation_us * (measured_us > 0 ? level_us(&tuned->costs, points) / measured_us : 1);
+    const double ratio = measured_us > 0 ? level_us(&tuned->costs, points) / measured_us : 1;
+    return tuned->rows[tuned->choice.row].evaluation_us * ratio;
 }
 
 double ndtd_autotune_align_us(const struct ndtd_autotune_result *tuned, size_t points, int evaluations)
 {
-    if (tuned->row_count == 0 || tuned->choice.row < 0 || !(tuned->evaluation_us > 0))
+    const double evaluation_us = ndtd_autotune_evaluation_us(tuned, points);
+    if (!(evaluation_us > 0))
         return 0;
-    const double usual = tuned->rows[tuned->choice.row].p50_us / tuned->evaluation_us; /* evaluations */
-    return fmax(usual, evaluations) * ndtd_autotune_evaluation_us(tuned, points);
+    const struct ndtd_autotune_row *chosen = &tuned->rows[tuned->choice.row];
+    return fmax(chosen->p50_us / chosen->evaluation_us, evaluations) * evaluation_us;
 }
 
 int ndtd_drift_add(struct ndtd_drift *drift, double actual_us, double expected_us)
 {
     if (!(expected_us > 0) || !(actual_us > 0))
         return 0;
-    const double ratio = actual_us / expected_us, usual = drift->seen ? drift->sum_of_ratios / drift->seen : 1;
-    const double base = drift->seen < USUAL_SCANS ? USUAL_MOST : fmin(fmax(usual, 1), USUAL_MOST);
-    drift->slow = ratio > DRIFT_RATIO * base ? drift->slow + 1 : (int)fmax(drift->slow - DRIFT_RELIEF, 0);
-    if (drift->seen < USUAL_SCANS) {
-        drift->sum_of_ratios += fmin(ratio, 2 * USUAL_MOST);
+    const int is_learning = drift->seen < USUAL_SCANS;
+    const double ratio = actual_us / expected_us;
+    double usual = MAX_USUAL;
+    if (is_learning) {
+        drift->sum_of_ratios += fmin(ratio, 2 * MAX_USUAL);
         drift->seen++;
-    }
+    } else
+        usual = fmin(fmax(drift->sum_of_ratios / drift->seen, 1), MAX_USUAL);
+    drift->slow = ratio > DRIFT_RATIO * usual ? drift->slow + 1 : (int)fmax(drift->slow - DRIFT_RELIEF, 0);
     if (drift->slow < DRIFT_SCANS)
         return 0;
     drift->slow = 0;

@@ -1,11 +1,12 @@
-#define _GNU_SOURCE /* CPU sets, getline */
-#include "ndtd/autotune_cache.h"
-
+/** @file
+ * @brief Autotune results stored for the next start: a text file with a line per result, the newest first.
+ *
+ * A line is "HASH KEY VALUES", where HASH covers KEY and VALUES. */
+#define _GNU_SOURCE /* CPU sets */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,83 +14,83 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ndt/clock.h"
 #include "ndt/hash.h"
 #include "ndt_io/output_file.h"
+#include "ndtd/autotune.h"
 #include "ndtd/log.h"
 #include "ndtd/options.h"
-#include "ndt/clock.h"
 
-enum { FILE_BYTES = 1024 * 1024, ENTRIES = 32, PATH_BYTES = 512, VALUE_BYTES = 4200, HEAD_CHARS = 17 };
-static const char FIRST_LINE[] = "ndtd-autotune 2\n";
+enum {
+    MAX_FILE_BYTES = 1024 * 1024,
+    MAX_ENTRIES = 32,
+    PATH_BYTES = 512,
+    VALUE_BYTES = 4200,
+    ENTRY_BYTES = 16384,
+    HASH_CHARS = 16
+};
+static const char FIRST_LINE[] = "ndtd-autotune 3";
 
 /* ---- key ---- */
 
-/* Lines of the file that begin with one of these words, up to the first empty line; NULL: all lines. */
-static void put_file(FILE *to, const char *path, const char *const *words)
+static void mix(uint64_t *hash, const char *text)
 {
-    char line[512];
-    FILE *from = fopen(path, "re");
-    while (from && fgets(line, sizeof(line), from) && line[0] != '\n') {
-        if (!words)
-            fputs(line, to);
-        for (const char *const *word = words; word && *word; word++)
-            if (strncmp(line, *word, strlen(*word)) == 0)
-                fputs(line, to);
-    }
-    if (from)
-        fclose(from);
+    *hash = ndt_hash64(text, strlen(text), *hash);
 }
 
-/* The kernel describes NVIDIA's devices, so that a start with a cached result need not wake the driver. */
-static void put_hardware(FILE *to)
+/* The lines up to the first empty one: of /proc/cpuinfo those of the first CPU, without its momentary clock rate.
+ */
+static void mix_file(uint64_t *hash, const char *path)
 {
-    static const char *const processor[] = {"vendor_id", "cpu family",  "model",    "stepping", "CPU implementer",
-                                            "CPU part",  "CPU variant", "Hardware", NULL};
-    static const char *const variables[] = {"NDT_CPU_ISA", "CUDA_VISIBLE_DEVICES"};
+    char line[8192];
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file) && line[0] != '\n')
+        if (strncmp(line, "cpu MHz", 7) != 0)
+            mix(hash, line);
+    if (file)
+        fclose(file);
+}
+
+/* The kernel describes NVIDIA's devices, so that a start with a cached result does not wake the driver. */
+static void mix_hardware(uint64_t *hash)
+{
+    const char *devices = getenv("CUDA_VISIBLE_DEVICES"), *isa = getenv("NDT_CPU_ISA");
     cpu_set_t cores;
-    char isas[128];
-    glob_t devices;
-    put_file(to, "/proc/cpuinfo", processor);
+    glob_t files;
+    mix_file(hash, "/proc/cpuinfo");
     if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
-        for (int i = 0; i < CPU_SETSIZE; i++)
-            if (CPU_ISSET((size_t)i, &cores))
-                fprintf(to, "%d,", i);
-    ndt_cpu_variants(isas, sizeof(isas));
-    fprintf(to, "\n%s\n", isas);
-    put_file(to, "/proc/driver/nvidia/version", NULL);
-    if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &devices) == 0) {
-        for (size_t i = 0; i < devices.gl_pathc; i++)
-            put_file(to, devices.gl_pathv[i], NULL);
-        globfree(&devices);
+        *hash = ndt_hash64(&cores, sizeof(cores), *hash);
+    mix_file(hash, "/proc/driver/nvidia/version");
+    if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &files) == 0) {
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            mix_file(hash, files.gl_pathv[i]);
+        globfree(&files);
     }
-    for (size_t i = 0; i < 2; i++)
-        fprintf(to, "%s\n", getenv(variables[i]) ? getenv(variables[i]) : "-");
+    mix(hash, devices ? devices : "-");
+    mix(hash, isa ? isa : "-");
 }
 
 uint64_t ndtd_autotune_key(const struct ndtd_settings *settings, uint64_t map_id)
 {
     struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS];
-    const struct ndtd_option *option;
-    char *text = NULL, value[VALUE_BYTES];
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return 0;
-    fprintf(to, NDT_VERSION "\n%016" PRIx64 "\n", map_id);
-    put_hardware(to);
-    const size_t count = ndtd_autotune_candidates(settings, rows);
-    for (size_t i = 0; i < count; i++)
-        fprintf(to, "%s\n", ndtd_backend_candidate_name(&rows[i].candidate, value, sizeof(value)));
-    for (size_t i = 0; i < ndtd_option_count(); i++)
-        if ((option = ndtd_option_at(i))->affects_autotune && !option->alias_of)
-            fprintf(to, "%s=%s\n", option->name, ndtd_option_format(settings, option, value, sizeof(value)));
-    const int failed = fclose(to);
-    const uint64_t key = failed ? 0 : ndt_hash64(text, size, 0);
-    free(text);
+    const size_t row_count = ndtd_autotune_candidates(settings, rows);
+    char text[VALUE_BYTES];
+    uint64_t key = map_id;
+    mix(&key, NDT_VERSION);
+    mix_hardware(&key);
+    for (size_t i = 0; i < row_count; i++)
+        mix(&key, ndtd_backend_candidate_name(&rows[i].candidate, text, sizeof(text)));
+    for (size_t i = 0; i < ndtd_option_count(); i++) {
+        const struct ndtd_option *option = ndtd_option_at(i);
+        if (option->affects_autotune && !option->alias_of) {
+            mix(&key, option->name);
+            mix(&key, ndtd_option_format(settings, option, text, sizeof(text)));
+        }
+    }
     return key;
 }
 
-/* ---- place ---- */
+/* ---- file ---- */
 
 enum ndt_status ndtd_autotune_cache_path(char *path, size_t size, int create, struct ndt_error *err)
 {
@@ -120,204 +121,141 @@ enum ndt_status ndtd_autotune_cache_path(char *path, size_t size, int create, st
     return NDT_OK;
 }
 
-/* ---- entries ---- */
-
-/* Without the hash before it: key, times, expected costs, rows; separated by tabs. NULL: out of memory. */
-static char *format_entry(uint64_t key, const struct ndtd_autotune_result *tuned)
-{
-    char *text = NULL, name[80];
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
-    fprintf(to, "%016" PRIx64 "\t%" PRId64 "\t%zu\t%.9g\t%.9g\t%d\t%.9g\t%.9g", key, tuned->measured_s,
-            tuned->points, tuned->took_us, tuned->evaluation_us, tuned->choice.row, tuned->costs.assess.fixed_us,
-            tuned->costs.assess.point_us);
-    for (int i = 0; i < NDT_MAX_LEVELS; i++)
-        fprintf(to, "\t%.9g\t%.9g", tuned->costs.levels[i].fixed_us, tuned->costs.levels[i].point_us);
-    for (size_t i = 0; i < tuned->row_count; i++) {
-        const struct ndtd_autotune_row *row = &tuned->rows[i];
-        fprintf(to, "\t%s\t%zu\t%.9g\t%.9g\t%.9g\t",
-                ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)), row->samples, row->p50_us,
-                row->p95_us, row->open_us);
-        for (const char *c = row->why; *c; c++)
-            fputc(*c >= ' ' && *c < 0x7f ? *c : '?', to);
-    }
-    if (fclose(to) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-struct fields {
-    char *rest;
-    int is_bad;
+struct entry {
+    uint64_t key;
+    const char *line;
 };
 
-static const char *next_text(struct fields *fields)
+/* Reads the undamaged entries of a file. Returns their number; *text holds the lines and has to be freed. */
+static size_t read_entries(const char *path, char **text, struct entry entries[MAX_ENTRIES])
 {
-    const char *text = strsep(&fields->rest, "\t");
-    fields->is_bad |= !text;
-    return text ? text : "";
+    struct stat info;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
+    size_t count = 0;
+    char *line = NULL, *rest = NULL;
+    *text = NULL;
+    if (fd < 0) {
+        if (errno != ENOENT)
+            ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: %s", path, strerror(errno));
+        return 0;
+    }
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MAX_FILE_BYTES)
+        *text = rest = calloc(1, (size_t)info.st_size + 1);
+    if (rest && read(fd, rest, (size_t)info.st_size) == info.st_size)
+        line = strsep(&rest, "\n");
+    const int is_cache = line && strcmp(line, FIRST_LINE) == 0;
+    while (is_cache && count < MAX_ENTRIES && (line = strsep(&rest, "\n")) && *line) {
+        uint64_t hash;
+        if (strlen(line) > HASH_CHARS &&
+            sscanf(line, "%16" SCNx64 " %16" SCNx64, &hash, &entries[count].key) == 2 &&
+            hash == ndt_hash64(line + HASH_CHARS, strlen(line + HASH_CHARS), 0))
+            entries[count++].line = line;
+        else
+            ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s: a damaged entry is ignored", path);
+    }
+    if (!is_cache)
+        ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: damaged, or of another version", path);
+    close(fd);
+    return count;
 }
 
-static double next_number(struct fields *fields)
+/* ---- entries ---- */
+
+/* Writes key, measurement, costs and rows. Returns 0 when `text` is too small. */
+static int format_entry(char *text, size_t size, uint64_t key, const struct ndtd_autotune_result *tuned)
 {
-    const char *text = next_text(fields);
-    char *end;
-    const double value = strtod(text, &end);
-    if (end == text || *end || !(value >= 0 && value < 1e12))
-        fields->is_bad = 1;
-    return fields->is_bad ? 0 : value;
+    const struct ndt_align_costs *costs = &tuned->costs;
+    FILE *to = fmemopen(text, size, "w");
+    if (!to)
+        return 0;
+    fprintf(to, " %016" PRIx64 " %" PRId64 " %zu %d %.9g %.9g", key, tuned->measured_s, tuned->points,
+            tuned->choice.row, costs->assess.fixed_us, costs->assess.point_us);
+    for (int i = 0; i < NDT_MAX_LEVELS; i++)
+        fprintf(to, " %.9g %.9g", costs->levels[i].fixed_us, costs->levels[i].point_us);
+    for (size_t i = 0; i < tuned->row_count; i++) {
+        const struct ndtd_autotune_row *row = &tuned->rows[i];
+        fprintf(to, " %zu %.9g %.9g %.9g %.9g ", row->samples, row->p50_us, row->p95_us, row->evaluation_us,
+                row->open_us);
+        for (const char *c = *row->why ? row->why : "-"; *c; c++)
+            fputc(*c >= ' ' && *c < 0x7f ? *c : '?', to);
+        fputc('\t', to);
+    }
+    return fclose(to) == 0 && strlen(text) < size - 1;
 }
 
-/* `text` is changed. The rows have to be those that the settings allow. */
-static int parse_entry(char *text, const struct ndtd_settings *settings, struct ndtd_autotune_result *out)
+/* Checksum and key vouch for the values. Returns 0 when the line does not have this form. */
+static int parse_entry(const char *line, const struct ndtd_settings *settings, struct ndtd_autotune_result *out)
 {
-    struct fields fields = {.rest = text};
-    char name[80];
-    (void)next_text(&fields); /* the key */
-    memset(out, 0, sizeof(*out));
+    struct ndt_align_costs *costs = &out->costs;
+    int used = 0;
+    *out = (struct ndtd_autotune_result){.source = NDTD_AUTOTUNE_CACHED};
     out->row_count = ndtd_autotune_candidates(settings, out->rows);
-    out->measured_s = (int64_t)next_number(&fields);
-    out->points = (size_t)next_number(&fields);
-    out->took_us = next_number(&fields);
-    out->evaluation_us = next_number(&fields);
-    out->choice.row = (int)fmin(next_number(&fields), NDTD_AUTOTUNE_ROWS);
-    out->costs.assess.fixed_us = next_number(&fields);
-    out->costs.assess.point_us = next_number(&fields);
+    if (sscanf(line, "%*s %*s %" SCNd64 " %zu %d %lf %lf%n", &out->measured_s, &out->points, &out->choice.row,
+               &costs->assess.fixed_us, &costs->assess.point_us, &used) != 5)
+        return 0;
     for (int i = 0; i < NDT_MAX_LEVELS; i++) {
-        out->costs.levels[i].fixed_us = next_number(&fields);
-        out->costs.levels[i].point_us = next_number(&fields);
+        line += used;
+        if (sscanf(line, "%lf %lf%n", &costs->levels[i].fixed_us, &costs->levels[i].point_us, &used) != 2)
+            return 0;
     }
     for (size_t i = 0; i < out->row_count; i++) {
         struct ndtd_autotune_row *row = &out->rows[i];
-        ndtd_backend_candidate_name(&row->candidate, name, sizeof(name));
-        fields.is_bad |= strcmp(next_text(&fields), name) != 0;
-        row->samples = (size_t)next_number(&fields);
-        row->p50_us = next_number(&fields);
-        row->p95_us = next_number(&fields);
-        row->open_us = next_number(&fields);
-        snprintf(row->why, sizeof(row->why), "%s", next_text(&fields));
+        line += used;
+        if (sscanf(line, "%zu %lf %lf %lf %lf %159[^\t]\t%n", &row->samples, &row->p50_us, &row->p95_us,
+                   &row->evaluation_us, &row->open_us, row->why, &used) != 6)
+            return 0;
+        if (strcmp(row->why, "-") == 0)
+            row->why[0] = '\0';
     }
-    return !fields.is_bad && !fields.rest && (size_t)out->choice.row < out->row_count;
-}
-
-/* ---- file ---- */
-
-/* NULL: there is no file, or none that can be used, which is logged. */
-static FILE *open_cache(const char *path)
-{
-    struct stat info;
-    char line[sizeof(FIRST_LINE)];
-    const char *why = "damaged, or of another version";
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 && errno == ENOENT)
-        return NULL;
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    if (!file) {
-        why = strerror(errno);
-        if (fd >= 0)
-            close(fd);
-    } else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > FILE_BYTES)
-        why = "not a file, or larger than 1 MiB";
-    else if (fgets(line, sizeof(line), file) && strcmp(line, FIRST_LINE) == 0)
-        return file;
-    ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: %s", path, why);
-    if (file)
-        fclose(file);
-    return NULL;
-}
-
-struct lines {
-    FILE *file;
-    char *line;
-    size_t size;
-    int damaged;
-};
-
-/* The next entry that is whole, behind its hash; NULL after the last. */
-static char *next_entry(struct lines *lines, uint64_t *key)
-{
-    ssize_t length;
-    while (lines->file && (length = getline(&lines->line, &lines->size, lines->file)) > 0) {
-        char *text = lines->line + HEAD_CHARS;
-        uint64_t hash;
-        lines->line[strcspn(lines->line, "\n")] = '\0';
-        if (length > 2 * HEAD_CHARS && sscanf(lines->line, "%16" SCNx64 "\t%16" SCNx64 "\t", &hash, key) == 2 &&
-            lines->line[HEAD_CHARS - 1] == '\t' && hash == ndt_hash64(text, strlen(text), 0))
-            return text;
-        lines->damaged++;
-    }
-    return NULL;
-}
-
-static void close_lines(struct lines *lines, const char *path)
-{
-    if (lines->file)
-        fclose(lines->file);
-    free(lines->line);
-    if (lines->damaged)
-        ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s: %d damaged entr%s ignored", path, lines->damaged,
-                 lines->damaged == 1 ? "y" : "ies");
+    return 1;
 }
 
 int ndtd_autotune_cache_find(const struct ndtd_settings *settings, uint64_t map_id,
                              struct ndtd_autotune_result *out)
 {
     const double start_us = ndt_clock_us();
-    const uint64_t wanted = ndtd_autotune_key(settings, map_id);
+    const uint64_t key = ndtd_autotune_key(settings, map_id);
+    struct entry entries[MAX_ENTRIES];
     struct ndt_error err;
     char path[PATH_BYTES + 16], *text;
-    uint64_t key;
     int found = 0;
-    if (wanted == 0 || ndtd_autotune_cache_path(path, sizeof(path), 0, &err) != NDT_OK)
+    if (ndtd_autotune_cache_path(path, sizeof(path), 0, &err) != NDT_OK)
         return 0;
-    struct lines lines = {.file = open_cache(path)};
-    while (!found && (text = next_entry(&lines, &key)))
-        if (key == wanted) {
-            found = parse_entry(text, settings, out);
-            lines.damaged += !found;
-        }
-    close_lines(&lines, path);
+    const size_t count = read_entries(path, &text, entries);
+    for (size_t i = 0; i < count && !found; i++)
+        found = entries[i].key == key && parse_entry(entries[i].line, settings, out);
+    free(text);
     if (!found)
         return 0;
-    const int stored = out->choice.row;
-    out->source = NDTD_AUTOTUNE_CACHED;
+    const int stored_row = out->choice.row;
     out->map_id = map_id;
     out->budget_us = settings->budget_s * 1e6;
     out->choice = ndtd_autotune_decide(out->rows, out->row_count, out->budget_us);
     out->took_us = ndt_clock_us() - start_us;
-    return out->choice.row == stored;
+    return out->choice.row >= 0 && out->choice.row == stored_row;
 }
 
 enum ndt_status ndtd_autotune_cache_store(const struct ndtd_settings *settings,
                                           const struct ndtd_autotune_result *tuned, struct ndt_error *err)
 {
-    const uint64_t stored = ndtd_autotune_key(settings, tuned->map_id);
+    const uint64_t key = ndtd_autotune_key(settings, tuned->map_id);
+    struct entry entries[MAX_ENTRIES];
     struct ndt_output output;
-    char path[PATH_BYTES + 16];
-    uint64_t key;
-    if (stored == 0 || tuned->choice.row < 0)
+    char path[PATH_BYTES + 16], values[ENTRY_BYTES], *text;
+    if (tuned->choice.row < 0 || !format_entry(values, sizeof(values), key, tuned))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "there is nothing to store");
     enum ndt_status status = ndtd_autotune_cache_path(path, sizeof(path), 1, err);
     if (status == NDT_OK)
         status = ndt_output_open(&output, path, err);
     if (status != NDT_OK)
         return status;
-    char *entry = format_entry(stored, tuned);
-    if (!entry) {
-        ndt_output_discard(&output);
-        return ndt_fail(err, NDT_ERR_MEMORY, "out of memory for an entry of %s", path);
-    }
-    fprintf(output.file, "%s%016" PRIx64 "\t%s\n", FIRST_LINE, ndt_hash64(entry, strlen(entry), 0), entry);
-    free(entry);
-    struct lines lines = {.file = open_cache(path)};
-    for (int kept = 1; kept < ENTRIES && next_entry(&lines, &key);)
-        if (key != stored) {
-            fprintf(output.file, "%s\n", lines.line);
+    fprintf(output.file, "%s\n%016" PRIx64 "%s\n", FIRST_LINE, ndt_hash64(values, strlen(values), 0), values);
+    const size_t count = read_entries(path, &text, entries);
+    for (size_t i = 0, kept = 1; i < count && kept < MAX_ENTRIES; i++)
+        if (entries[i].key != key) {
+            fprintf(output.file, "%s\n", entries[i].line);
             kept++;
         }
-    close_lines(&lines, path);
+    free(text);
     return ndt_output_commit(&output, err);
 }

@@ -1,36 +1,154 @@
-/* Times the candidates on this machine. */
+/** @file
+ * @brief Times the candidates on this machine, with a real scan or with one drawn from the map. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "backends.h"
-#include "ndtd/autotune.h"
-#include "ndtd/probe_scan.h"
 #include "ndt/clock.h"
+#include "ndt/random.h"
+#include "ndtd/autotune.h"
 
-/* Points of a drawn scan where all points are used: their number is unknown before the first scan. */
+/* POINTS_UNKNOWN: of a drawn scan where all points are used; their number is unknown before the first scan. */
 enum { GUESSES = 8, COST_ROUNDS = 6, POINTS_UNKNOWN = 10000 };
-/* An alignment may take this part of the time limit, else the candidate is left out. */
-static const double PART = 0.25;
-/* The expected costs of the chosen row are measured until this multiple of the time limit. */
-static const double EXTRA = 1.1;
-/* Workers that spin longer than this after their work are taken to be awake when a scan arrives. */
-static const double SLEEPY_US = 1000, ASLEEP_US = 50;
+/* A candidate is left out when one alignment takes more than this part of the time limit. */
+static const double MAX_PART = 0.25;
+/* CPU workers that spin longer than this after their work are assumed to be awake when a scan arrives. */
+static const double MAX_SPIN_US = 1000, ASLEEP_US = 50;
+/* Drawn scans: reach, height of the sensor, range where the density is halved, points that match nothing. */
+static const double REACH_M = 60, HEIGHT_M = 1.8, NEAR_M = 15, STRAY_M = 3, STRAY_PART = 0.1;
+enum { PLACES = 16, VOXELS_LOOKED_AT = 4096 };
+static const double GUESS_M = 0.2, GUESS_RAD = 0.01;
+
+/* ---- drawn scans ---- */
+
+/* Relative to the map's origin. */
+static void voxel_mean(const struct ndt_map_level *level, uint32_t voxel, double out_m[3])
+{
+    for (int i = 0; i < 3; i++)
+        out_m[i] = level->voxels[voxel].cell[i] * level->leaf_m + (double)level->voxels[voxel].mean_m[i];
+}
+
+/* Every `step`th voxel within reach of a place, the more seldom the farther, since a sensor's beams spread. `out`
+ * may be NULL. Returns their number. */
+static size_t find_around(const struct ndt_map_level *level, const double place_m[3], uint32_t step,
+                          struct ndt_random *random, uint32_t *out)
+{
+    size_t count = 0;
+    for (uint32_t v = 1; v < level->voxel_count; v += step) {
+        double mean_m[3];
+        voxel_mean(level, v, mean_m);
+        const double range_m = hypot(mean_m[0] - place_m[0], mean_m[1] - place_m[1]);
+        const double part = 1 / (1 + (range_m / NEAR_M) * (range_m / NEAR_M));
+        if (hypot(range_m, mean_m[2] - place_m[2]) >= REACH_M || ndt_random_unit(random) >= part)
+            continue;
+        if (out)
+            out[count] = v;
+        count++;
+    }
+    return count;
+}
+
+/* `near_m` if there are voxels around it, else the random place with the most voxels around it. */
+static void find_place(const struct ndt_map *map, const struct ndt_map_level *level, const double near_m[3],
+                       struct ndt_random *random, double out_m[3])
+{
+    const uint32_t step = 1 + level->voxel_count / VOXELS_LOOKED_AT;
+    size_t most = 0;
+    for (int i = 0; near_m && i < 3; i++)
+        out_m[i] = near_m[i] - map->origin_m[i];
+    if (near_m && find_around(level, out_m, step, random, NULL) > 0)
+        return;
+    for (int k = 0; k < PLACES; k++) {
+        double place_m[3];
+        voxel_mean(level, 1 + (uint32_t)(ndt_random_unit(random) * (level->voxel_count - 1)), place_m);
+        place_m[2] += HEIGHT_M;
+        const size_t count = find_around(level, place_m, step, random, NULL);
+        if (k > 0 && count <= most)
+            continue;
+        most = count;
+        memcpy(out_m, place_m, 3 * sizeof(double));
+    }
+}
+
+/* A draw from the voxel's Gaussian: with icov = U^T U, mean + U^-1 n has the covariance icov^-1. */
+static void draw_point(const struct ndt_map_level *level, uint32_t voxel, struct ndt_random *random,
+                       double out_m[3])
+{
+    const float *c = level->voxels[voxel].icov; /* xx xy xz yy yz zz */
+    const double u00 = sqrt(fmax((double)c[0], 1e-6)), u01 = (double)c[1] / u00, u02 = (double)c[2] / u00;
+    const double u11 = sqrt(fmax((double)c[3] - u01 * u01, 1e-6)), u12 = ((double)c[4] - u01 * u02) / u11;
+    const double u22 = sqrt(fmax((double)c[5] - u02 * u02 - u12 * u12, 1e-6));
+    const double z_m = ndt_random_normal(random) / u22;
+    const double y_m = (ndt_random_normal(random) - u12 * z_m) / u11;
+    const double offset_m[3] = {(ndt_random_normal(random) - u01 * y_m - u02 * z_m) / u00, y_m, z_m};
+    voxel_mean(level, voxel, out_m);
+    for (int i = 0; i < 3; i++)
+        out_m[i] += fmax(-level->leaf_m, fmin(level->leaf_m, offset_m[i]));
+}
+
+enum ndt_status ndtd_probe_scan(struct ndt_cloud *scan, struct ndt_pose *T_map_sensor, const struct ndt_map *map,
+                                const double near_m[3], size_t count, struct ndt_error *err)
+{
+    const struct ndt_map_level *level = &map->levels[map->level_count - 1];
+    struct ndt_random random = {1};
+    double place_m[3] = {0}, point_m[3];
+    if (level->voxel_count < 2)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "the map has no voxels to measure with");
+    find_place(map, level, near_m, &random, place_m);
+    uint32_t *around = malloc(level->voxel_count * sizeof(*around));
+    if (!around)
+        return ndt_fail(err, NDT_ERR_MEMORY, "out of memory for a list of %u voxels", level->voxel_count);
+    size_t around_count = find_around(level, place_m, 1, &random, around);
+    if (around_count == 0)
+        around[around_count++] = 1;
+    scan->count = 0;
+    enum ndt_status status = ndt_cloud_reserve(scan, count, 0, err);
+    for (size_t i = 0; status == NDT_OK && i < count; i++, scan->count++) {
+        const uint32_t voxel = around[(size_t)(ndt_random_unit(&random) * (double)around_count)];
+        draw_point(level, voxel, &random, point_m);
+        const double stray_m = ndt_random_unit(&random) < STRAY_PART ? STRAY_M : 0;
+        scan->x_m[i] = (float)(point_m[0] - place_m[0] + ndt_random_between(&random, -stray_m, stray_m));
+        scan->y_m[i] = (float)(point_m[1] - place_m[1] + ndt_random_between(&random, -stray_m, stray_m));
+        scan->z_m[i] = (float)(point_m[2] - place_m[2] + ndt_random_between(&random, 0, stray_m));
+    }
+    free(around);
+    *T_map_sensor = ndt_pose_identity();
+    for (int i = 0; i < 3; i++)
+        T_map_sensor->t_m[i] = map->origin_m[i] + place_m[i];
+    return status;
+}
+
+struct ndt_pose ndtd_probe_guess(const struct ndt_pose *T_map_sensor, size_t number)
+{
+    struct ndt_random random = {1000 + number};
+    struct ndt_twist offset;
+    for (int i = 0; i < 3; i++) {
+        offset.v_mps[i] = ndt_random_between(&random, -GUESS_M, GUESS_M) / sqrt(3);
+        offset.w_radps[i] = ndt_random_between(&random, -GUESS_RAD, GUESS_RAD) / sqrt(3);
+    }
+    const struct ndt_pose step = ndt_pose_exp(&offset, 1);
+    return ndt_pose_compose(T_map_sensor, &step);
+}
+
+/* ---- alignments ---- */
 
 struct subject {
     const struct ndt_backend_ops *ops;
     struct ndt_backend *backend;
     struct ndt_aligner *aligner;
     double align_us; /* of the last alignment */
+    int alignments, evaluations;
+    struct ndt_align_costs costs; /* as the aligner measured them */
 };
 
 struct measurement {
     const struct ndtd_autotune_request *request;
     struct ndtd_autotune_result *result;
     struct ndt_align_params params;
+    struct ndt_cloud scan; /* borrowed from the request, or from `drawn` */
     struct ndt_cloud drawn;
-    const struct ndt_cloud *scan;
     struct ndt_pose T_map_sensor;
     enum ndt_status wait_status; /* a failure of `wait` concerns all rows */
     size_t last_row;
@@ -69,7 +187,7 @@ static enum ndt_status open_subject(struct measurement *all, size_t row, struct 
         return status;
     const double start_us = ndt_clock_us();
     subject->ops = ndtd_backend_candidate_config(&all->result->rows[row].candidate, &config);
-    config.max_points = all->scan->count; /* devices allocate for so many */
+    config.max_points = all->scan.count; /* devices allocate for this many */
     status = subject->ops->probe(err);
     if (status == NDT_OK)
         status = subject->ops->open(&subject->backend, &config, err);
@@ -95,7 +213,7 @@ static enum ndt_status align(struct measurement *all, size_t row, const struct n
         enum ndt_status status = wait_for_turn(all, subject->align_us, err);
         if (status != NDT_OK)
             return status;
-        if (spin_us <= SLEEPY_US)
+        if (spin_us <= MAX_SPIN_US)
             nanosleep(&(struct timespec){.tv_nsec = (long)((spin_us + ASLEEP_US) * 1e3)}, NULL);
         status = ndt_align(subject->aligner, &all->params, scan, &guess, result, err);
         if (status != NDT_OK)
@@ -111,13 +229,18 @@ static enum ndt_status align(struct measurement *all, size_t row, const struct n
 static enum ndt_status sample(void *context, size_t row, size_t number, double *us, struct ndt_error *err)
 {
     struct measurement *all = context;
+    struct subject *subject = &all->subjects[row];
     struct ndt_align_result result;
     enum ndt_status status = open_subject(all, row, err);
     if (status == NDT_OK)
-        status = align(all, row, all->scan, number, &result, err);
-    if (status == NDT_OK)
-        *us = result.align_us;
-    return status;
+        status = align(all, row, &all->scan, number, &result, err);
+    if (status != NDT_OK)
+        return status;
+    subject->alignments++;
+    subject->evaluations += result.evaluations;
+    ndt_aligner_costs(subject->aligner, &subject->costs);
+    *us = result.align_us;
+    return NDT_OK;
 }
 
 static double now_us(void *context)
@@ -128,87 +251,82 @@ static double now_us(void *context)
 
 /* ---- expected costs ---- */
 
-/* Costs of the first `points` points of the scan; returns the time per evaluation as well. */
-static enum ndt_status measure_size(struct measurement *all, size_t row, size_t points, double end_us,
-                                    struct ndt_align_costs *costs, double *evaluation_us, struct ndt_error *err)
+/* A line through the costs of two sizes; neither part is negative. */
+static struct ndt_cost fit(double small_us, double small, double large_us, double large)
 {
-    struct ndt_cloud part = *all->scan;
-    struct ndt_align_result result;
-    double sum_us = 0;
-    int evaluations = 0;
-    part.count = points;
-    ndt_aligner_set_costs(all->subjects[row].aligner, &(struct ndt_align_costs){0});
-    for (size_t i = 0; i < COST_ROUNDS && (i == 0 || ndt_clock_us() < end_us); i++) {
-        enum ndt_status status = align(all, row, &part, i, &result, err);
-        if (status != NDT_OK)
-            return status;
-        sum_us += result.align_us;
-        evaluations += result.evaluations;
-    }
-    ndt_aligner_costs(all->subjects[row].aligner, costs);
-    *evaluation_us = evaluations > 0 ? sum_us / evaluations : 0;
-    return NDT_OK;
-}
-
-/* A line through two sizes; neither part is negative. */
-static struct ndt_cost fit(const struct ndt_cost *at_small, double small, const struct ndt_cost *at_large,
-                           double large)
-{
-    const double slope_us = large > small ? (at_large->fixed_us - at_small->fixed_us) / (large - small) : 0;
-    struct ndt_cost cost = {.point_us = fmin(fmax(slope_us, 0), at_large->fixed_us / large)};
-    cost.fixed_us = at_large->fixed_us - cost.point_us * large;
+    const double slope_us = large > small ? (large_us - small_us) / (large - small) : 0;
+    struct ndt_cost cost = {.point_us = fmin(fmax(slope_us, 0), large_us / large)};
+    cost.fixed_us = large_us - cost.point_us * large;
     return cost;
 }
 
-static enum ndt_status measure_costs(struct measurement *all, size_t row, double end_us, struct ndt_error *err)
+/* The costs of the whole scan are known from the samples; those of a quarter of it are measured here. */
+static enum ndt_status measure_costs(struct measurement *all, size_t row, struct ndt_align_costs *out,
+                                     struct ndt_error *err)
 {
-    struct ndtd_autotune_result *out = all->result;
-    struct ndt_align_costs small = {0}, large = {0};
-    const size_t points = all->scan->count, quarter = points / 4 + 1;
-    double unused_us;
+    const struct subject *subject = &all->subjects[row];
+    const struct ndt_align_costs *large = &subject->costs;
+    struct ndt_align_costs small;
+    struct ndt_align_result result;
+    struct ndt_cloud part = all->scan;
+    const double points = (double)all->scan.count;
+    part.count = all->scan.count / 4 + 1;
     enum ndt_status status = open_subject(all, row, err);
-    if (status == NDT_OK)
-        status = measure_size(all, row, quarter, end_us, &small, &unused_us, err);
-    if (status == NDT_OK)
-        status = measure_size(all, row, points, end_us, &large, &out->evaluation_us, err);
+    if (status != NDT_OK)
+        return status;
+    ndt_aligner_set_costs(subject->aligner, &(struct ndt_align_costs){0}); /* forgets those of the whole scan */
+    for (size_t i = 0; status == NDT_OK && i < COST_ROUNDS; i++)
+        status = align(all, row, &part, i, &result, err);
+    ndt_aligner_costs(subject->aligner, &small);
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
-        out->costs.levels[i] = fit(&small.levels[i], (double)quarter, &large.levels[i], (double)points);
-    out->costs.assess = fit(&small.assess, (double)quarter, &large.assess, (double)points);
+        out->levels[i] = fit(small.levels[i].fixed_us, (double)part.count, large->levels[i].fixed_us, points);
+    out->assess = fit(small.assess.fixed_us, (double)part.count, large->assess.fixed_us, points);
     return status;
 }
 
-/* ---- all ---- */
+/* ---- measurement ---- */
 
-static enum ndt_status measure(struct measurement *all, double start_us, struct ndt_error *err)
+static enum ndt_status draw_scan(struct measurement *all, struct ndt_error *err)
 {
-    const struct ndtd_autotune_request *request = all->request;
-    struct ndtd_autotune_result *out = all->result;
+    const struct ndtd_settings *settings = all->request->settings;
+    size_t points = all->request->points ? all->request->points : settings->preprocess.sample_count;
+    if (points == 0)
+        points = POINTS_UNKNOWN;
+    enum ndt_status status =
+        ndtd_probe_scan(&all->drawn, &all->T_map_sensor, all->request->map,
+                        settings->has_initial_pose ? settings->initial_pose : NULL, points, err);
+    all->scan = all->drawn;
+    return status;
+}
+
+static enum ndt_status measure(struct measurement *all, struct ndt_error *err)
+{
     const struct ndtd_autotune_target target = {all, sample, now_us};
+    struct ndtd_autotune_result *out = all->result;
     struct ndt_error why = {""};
-    if (!all->scan || all->scan->count == 0) {
-        const struct ndtd_settings *settings = request->settings;
-        const size_t points = settings->preprocess.sample_count;
-        all->scan = &all->drawn;
-        enum ndt_status status = ndtd_probe_scan(&all->drawn, &all->T_map_sensor, request->map,
-                                                 settings->has_initial_pose ? settings->initial_pose : NULL,
-                                                 points ? points : POINTS_UNKNOWN, err);
-        if (status != NDT_OK)
-            return status;
-    }
-    out->points = all->scan->count;
-    ndtd_autotune_take_samples(out->rows, out->row_count, &target, request->time_us);
-    for (;;) {
-        if (all->wait_status != NDT_OK)
-            return ndt_fail(err, all->wait_status, "no quiet moment to measure in");
+    enum ndt_status status = all->scan.count == 0 ? draw_scan(all, err) : NDT_OK;
+    if (status != NDT_OK)
+        return status;
+    out->points = all->scan.count;
+    ndtd_autotune_take_samples(out->rows, out->row_count, &target, all->request->time_us);
+    for (size_t i = 0; i < out->row_count; i++)
+        if (all->subjects[i].evaluations > 0)
+            out->rows[i].evaluation_us =
+                out->rows[i].p50_us * all->subjects[i].alignments / all->subjects[i].evaluations;
+    do {
         out->choice = ndtd_autotune_decide(out->rows, out->row_count, out->budget_us);
-        if (out->choice.row < 0)
-            return NDT_OK;
+        if (out->choice.row < 0 || all->wait_status != NDT_OK)
+            break;
         struct ndtd_autotune_row *chosen = &out->rows[out->choice.row];
-        if (measure_costs(all, (size_t)out->choice.row, start_us + EXTRA * request->time_us, &why) == NDT_OK)
-            return NDT_OK;
-        chosen->samples = 0; /* then the next best */
-        snprintf(chosen->why, sizeof(chosen->why), "%.*s", (int)sizeof(chosen->why) - 1, why.text);
-    }
+        status = measure_costs(all, (size_t)out->choice.row, &out->costs, &why);
+        if (status != NDT_OK) { /* the next best is tried */
+            chosen->samples = 0;
+            snprintf(chosen->why, sizeof(chosen->why), "%.*s", (int)sizeof(chosen->why) - 1, why.text);
+        }
+    } while (status != NDT_OK);
+    if (all->wait_status != NDT_OK)
+        return ndt_fail(err, all->wait_status, "no quiet moment to measure in");
+    return NDT_OK;
 }
 
 enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *request, struct ndtd_autotune_result *out,
@@ -226,12 +344,13 @@ enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *reques
     *all = (struct measurement){.request = request,
                                 .result = out,
                                 .params = request->settings->align,
-                                .scan = request->scan,
                                 .T_map_sensor = request->T_map_sensor};
-    all->params.deadline_s = PART * request->time_us * 1e-6;
+    if (request->scan)
+        all->scan = *request->scan;
+    all->params.deadline_s = MAX_PART * request->time_us * 1e-6;
     all->params.has_gnss = 0;
     out->row_count = ndtd_autotune_candidates(request->settings, out->rows);
-    enum ndt_status status = measure(all, start_us, err);
+    enum ndt_status status = measure(all, err);
     for (size_t i = 0; i < out->row_count; i++)
         close_subject(&all->subjects[i]);
     ndt_cloud_free(&all->drawn);

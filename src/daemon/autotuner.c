@@ -1,3 +1,5 @@
+/** @file
+ * @brief Keeps the live daemon on its best backend: measurement at the start, or in a thread between scans. */
 #define _GNU_SOURCE /* scheduling */
 #include "ndtd/autotuner.h"
 
@@ -9,24 +11,23 @@
 #include <time.h>
 
 #include "backends.h"
-#include "ndtd/autotune_cache.h"
 #include "ndtd/log.h"
 #include "ndtd/realtime.h"
 #include "ndt/clock.h"
 
-/* Limits of a measurement beside the work: alignments, and all of it with the waiting. */
-static const double MEASURE_US = 30e6, BESIDE_US = 60e6;
-static const double NAP_US = 500, UNKNOWN_US = 5e3, MARGIN_US = 1e3;
-/* The next scan is expected after this part of the period; none is expected after that many periods. */
+/* Limits of a measurement between scans: alignments, and all of it with the waiting. */
+static const double MEASURE_US = 30e6, MEASURE_AND_WAIT_US = 60e6;
+static const double POLL_US = 500, UNKNOWN_US = 5e3, MARGIN_US = 1e3;
+/* In periods of the scans: the next one is expected from EARLIEST on, and none any more after STOPPED. */
 static const double EARLIEST = 0.9, STOPPED = 3, PERIOD_GAIN = 0.2;
-static const double RECHECK_MOST_US = 3600e6;
+static const double MAX_PERIOD_US = 10e6, MAX_RECHECK_US = 3600e6;
 
 struct ndtd_autotuner {
     const struct ndtd_settings_snapshot *snapshot;
     struct ndtd_drift drift;
     double recheck_at_us, recheck_every_us;
 
-    /* Written by the matching thread. work is odd while a scan is handled. */
+    /* Written by the matching thread. `work` is odd while a scan is handled. */
     atomic_uint work;
     _Atomic double arrival_us, period_us;
 
@@ -53,7 +54,7 @@ void ndtd_autotuner_enter(struct ndtd_autotuner *tuner, double arrival_us)
     const double since_us = arrival_us - before_us;
     atomic_fetch_add(&tuner->work, 1);
     atomic_store(&tuner->arrival_us, arrival_us);
-    if (before_us > 0 && since_us > 0 && since_us < 10e6)
+    if (before_us > 0 && since_us > 0 && since_us < MAX_PERIOD_US)
         atomic_store(&tuner->period_us,
                      period_us > 0 ? period_us + PERIOD_GAIN * (since_us - period_us) : since_us);
 }
@@ -85,7 +86,7 @@ static enum ndt_status wait_until_quiet(void *context, double expected_us, struc
             return NDT_OK;
         if (ndt_clock_us() > tuner->end_us)
             return ndt_fail(err, NDT_ERR_LIMIT, "no quiet moment of %.3g ms between scans", need_us * 1e-3);
-        nanosleep(&(struct timespec){.tv_nsec = (long)(NAP_US * 1e3)}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)(POLL_US * 1e3)}, NULL);
     }
 }
 
@@ -97,7 +98,7 @@ static int was_disturbed(void *context)
 
 /* ---- cache or measurement ---- */
 
-/* Returns 1 when there is a result. */
+/* Looks in the cache, else measures and stores. Returns 1 when there is a result; failures are logged. */
 static int find(struct ndtd_autotuner *tuner, const struct ndtd_autotune_request *request, int use_cache,
                 struct ndtd_autotune_result *out)
 {
@@ -130,10 +131,10 @@ int ndtd_autotuner_find(struct ndtd_autotuner *tuner, struct ndt_map *map, struc
     return settings->autotune && find(tuner, &request, 1, out);
 }
 
-/* ---- beside the work ---- */
+/* ---- measurement between scans ---- */
 
-/* Opens the chosen device here, as it takes long; workers of the CPU must belong to the matching thread. The map is
- * set as well, so that the change-over finds it on the device. */
+/* Opens the chosen device in this thread, because it takes long, and sets its map. The CPU backend is left to the
+ * matching thread, which must own its workers. */
 static void open_device(struct ndtd_autotuner *tuner)
 {
     const struct ndtd_settings *settings = &tuner->measured->settings;
@@ -156,7 +157,7 @@ static void open_device(struct ndtd_autotuner *tuner)
     tuner->found = 0;
 }
 
-static void *work(void *context)
+static void *run(void *context)
 {
     struct ndtd_autotuner *tuner = context;
     const struct ndtd_settings *settings = &tuner->measured->settings;
@@ -174,7 +175,7 @@ static void *work(void *context)
     if (settings->rt_priority > 0) /* inherited from the matching thread, and lowered */
         (void)pthread_setschedparam(pthread_self(), priority ? SCHED_FIFO : SCHED_OTHER,
                                     &(struct sched_param){.sched_priority = priority});
-    tuner->end_us = ndt_clock_us() + BESIDE_US;
+    tuner->end_us = ndt_clock_us() + MEASURE_AND_WAIT_US;
     tuner->found = find(tuner, &request, !has_scan, &tuner->tuned);
     if (tuner->found)
         open_device(tuner);
@@ -206,7 +207,7 @@ void ndtd_autotuner_start(struct ndtd_autotuner *tuner, struct ndt_map *map, con
         tuner->T_map_sensor = *T_map_sensor;
     ndtd_settings_snapshot_replace(&tuner->measured, tuner->snapshot);
     tuner->map = ndt_map_retain(map);
-    tuner->is_started = pthread_create(&tuner->thread, NULL, work, tuner) == 0;
+    tuner->is_started = pthread_create(&tuner->thread, NULL, run, tuner) == 0;
     if (tuner->is_started)
         return;
     ndtd_log(NDTD_LOG_WARNING, "autotune: the measuring thread cannot be started, the backend stays");
@@ -231,8 +232,8 @@ int ndtd_autotuner_take(struct ndtd_autotuner *tuner, struct ndtd_autotune_resul
 
 /* ---- drift ---- */
 
-int ndtd_autotuner_see(struct ndtd_autotuner *tuner, const struct ndtd_autotune_result *tuned,
-                       const struct ndtd_scan_record *record)
+int ndtd_autotuner_watch(struct ndtd_autotuner *tuner, const struct ndtd_autotune_result *tuned,
+                         const struct ndtd_scan_record *record)
 {
     const struct ndt_align_result *result = &record->result;
     const double expected_us = ndtd_autotune_align_us(tuned, record->points_used, result->evaluations);
@@ -241,7 +242,7 @@ int ndtd_autotuner_see(struct ndtd_autotuner *tuner, const struct ndtd_autotune_
         ndt_clock_us() < tuner->recheck_at_us)
         return 0;
     tuner->recheck_at_us = ndt_clock_us() + tuner->recheck_every_us;
-    tuner->recheck_every_us = fmin(2 * tuner->recheck_every_us, RECHECK_MOST_US);
+    tuner->recheck_every_us = fmin(2 * tuner->recheck_every_us, MAX_RECHECK_US);
     tuner->drift = (struct ndtd_drift){0};
     ndtd_log_always(NDTD_LOG_INFO,
                     "autotune: scans take %.1f times as long as measured; measuring again between scans",

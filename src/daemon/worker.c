@@ -189,7 +189,7 @@ static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_re
 {
     const struct ndt_cloud *points;
     struct ndt_pose T_map_sensor;
-    if (ndtd_autotuner_see(worker->tuner, &worker->autotuned, record) &&
+    if (ndtd_autotuner_watch(worker->tuner, &worker->autotuned, record) &&
         ndtd_pipeline_last_scan(worker->pipeline, &points, &T_map_sensor))
         ndtd_autotuner_start(worker->tuner, worker->map, points, &T_map_sensor);
 }

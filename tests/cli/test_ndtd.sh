@@ -177,7 +177,7 @@ says '^ +1500  cpu, 2 threads'
 says '^autotune: cpu, [12] thread.*at 1500 points'
 head -n 1 table.csv | grep -q '^points,backend,pipeline,threads,batch,chosen,samples,align_p50_us' || fail "table.csv: $(head -n 1 table.csv)"
 awk -F, '$2 == "cpu" {rows++; chosen += $6} END {exit !(rows == 10 && chosen <= 5)}' table.csv || fail "table.csv: $(cat table.csv)"
-[ "$(head -n 1 cache/ndtd/autotune)" = "ndtd-autotune 2" ] || fail "--autotune keeps nothing"
+[ "$(head -n 1 cache/ndtd/autotune)" = "ndtd-autotune 3" ] || fail "--autotune keeps nothing"
 expect 0 "" --autotune --map map.pcd --table table.json --set autotune.limit_ms=1000 --set cpu.threads=1 --set autotune.cache=off
 python3 -c 'import json; rows = json.load(open("table.json")); assert {r["points"] for r in rows} == {756, 1500, 5000, 20000, 100000}, rows' ||
     fail "table.json: $(cat table.json)"

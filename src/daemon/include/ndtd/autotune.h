@@ -1,19 +1,18 @@
 /**
  * @file
- * Choice of backend, pipeline and number of threads by measurement: candidates, decision, sampling, drift.
+ * @brief Choice of backend, pipeline and number of threads by measurement: candidates, decision, sampling, cache.
  *
- * Candidates follow from the tables. backend.name auto stands for the CPU with 1, 2, 3, 4, 6, 8 ... threads up to
- * the number of cores (autotune.max_threads; cpu.threads restricts it to one) and for every pipeline of every
- * device backend whose probe succeeds (cuda.pipeline restricts it to one); the reference backend is not among them.
- * A named backend is the only candidate.
+ * The candidates follow from the backend table. backend.name auto stands for the CPU with 1, 2, 3, 4, 6, 8 ...
+ * threads up to the number of cores (autotune.max_threads; cpu.threads restricts it to one) and for every pipeline
+ * of every device backend (cuda.pipeline restricts it to one). A named backend is the only candidate.
  *
- * Whole alignments of one scan are timed from start poses that are off as they are while tracking, in turns, so
- * that other load meets all candidates alike. The smallest 95th percentile wins, because a budget concerns the slow
- * scans. Candidates within 5 % of it count as equal; the first of them is taken, as rows go from little use of the
- * machine to much.
+ * Whole alignments of one scan are timed in turns, so that other load affects all candidates alike. Their start
+ * poses are off as they are while tracking. The smallest 95th percentile wins, because a budget concerns the slow
+ * scans. Candidates within 5 % of it count as equal; the first of them is taken, since rows are ordered from little
+ * use of the machine to much.
  *
- * Functions are free of state and may be called from any thread. Only ndtd_autotune_measure allocates and reads a
- * clock; it measures the cores and the priority of the calling thread.
+ * The functions have no state and may be called from any thread. ndtd_autotune_measure, ndtd_probe_scan and the
+ * cache allocate. A measurement uses the cores and the priority of the calling thread.
  */
 #ifndef NDTD_AUTOTUNE_H
 #define NDTD_AUTOTUNE_H
@@ -29,7 +28,7 @@ extern "C" {
 
 enum { NDTD_AUTOTUNE_ROWS = 32, NDTD_AUTOTUNE_SAMPLES = 60, NDTD_AUTOTUNE_REASON = 160 };
 
-/** One possibility. Texts belong to the backend table. */
+/** The texts belong to the backend table. */
 struct ndtd_backend_candidate {
     const char *backend;
     const char *pipeline; /**< Empty where a backend has none. */
@@ -41,7 +40,8 @@ struct ndtd_autotune_row {
     struct ndtd_backend_candidate candidate;
     size_t samples;                 /**< 0: not measured, see `why`. */
     double p50_us, p95_us;          /**< Whole alignments. */
-    double open_us;                 /**< From nothing to ready with the map. */
+    double evaluation_us;           /**< Median alignment time per evaluation. */
+    double open_us;                 /**< From closed to ready with the map. */
     char why[NDTD_AUTOTUNE_REASON]; /**< Why it was not measured. */
 };
 
@@ -62,35 +62,33 @@ struct ndtd_autotune_result {
     double budget_us;
     double took_us; /**< Duration of the measurement, or of the look-up. */
     struct ndtd_autotune_choice choice;
-    double evaluation_us;         /**< Alignment time per evaluation, of the chosen row. */
-    struct ndt_align_costs costs; /**< Expected costs, of the chosen row. */
+    struct ndt_align_costs costs; /**< Expected costs of the chosen row. */
     struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS];
     size_t row_count;
 };
 
-/** "cpu, 2 threads", "cuda fused"; returns `text`. */
+/** Writes "cpu, 2 threads" or "cuda fused"; returns `text`. */
 const char *ndtd_backend_candidate_name(const struct ndtd_backend_candidate *candidate, char *text, size_t size);
-/** Completes `config` for the candidate and returns the backend's table; NULL: there is no such backend. */
+/** Completes `config` for the candidate and returns its backend; NULL: there is no such backend. */
 const struct ndt_backend_ops *ndtd_backend_candidate_config(const struct ndtd_backend_candidate *candidate,
                                                             struct ndt_backend_config *config);
-/** Fills in the candidates that the settings allow; returns their number. */
+/** Writes the candidates that the settings allow; returns their number. */
 size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
                                 struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS]);
-
 struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
                                                  double budget_us);
-/** "default", "measured" or "cached". */
+/** Returns "default", "measured" or "cached". */
 const char *ndtd_autotune_source_name(enum ndtd_autotune_source source);
-/** One line with the choice and all rows, cut at `size`; returns `text`. */
+/** Writes one line with the choice and all rows, cut at `size`; returns `text`. */
 const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *text, size_t size);
 
-/** Expected time of one evaluation, which includes its share of the rest of the alignment. */
+/** Expected time of one evaluation of the chosen candidate, including its share of the rest of the alignment. */
 double ndtd_autotune_evaluation_us(const struct ndtd_autotune_result *tuned, size_t points);
-/** Expected time of an alignment with so many evaluations; 0: unknown. Scans of other sizes than the measured one
- * are scaled by the expected costs. */
+/** Expected time of an alignment with this many evaluations, scaled by the expected costs to scans of other sizes
+ * than the measured one; 0: unknown. */
 double ndtd_autotune_align_us(const struct ndtd_autotune_result *tuned, size_t points, int evaluations);
 
-/** Something whose alignments can be timed: this machine, or recorded times. */
+/** Source of alignment times: this machine, or recorded times. */
 struct ndtd_autotune_target {
     void *context;
     /** Runs alignment `number` (from 0, the same ones for every row) of a row. A failure disqualifies the row. */
@@ -105,8 +103,9 @@ void ndtd_autotune_take_samples(struct ndtd_autotune_row *rows, size_t count,
 struct ndtd_autotune_request {
     const struct ndtd_settings *settings;
     struct ndt_map *map;
-    const struct ndt_cloud *scan; /**< Preprocessed, sensor frame. NULL: drawn from the map, see probe_scan.h. */
+    const struct ndt_cloud *scan; /**< Preprocessed, sensor frame. NULL: drawn from the map. */
     struct ndt_pose T_map_sensor; /**< Pose of `scan`. */
+    size_t points;                /**< Of a drawn scan; 0: as many as the settings ask for. */
     double time_us;               /**< Limit of the measurement. */
     /** Both may be NULL. `wait` returns when an alignment of about that duration disturbs nobody; its failure ends
      * the measurement. An alignment that `was_disturbed` is repeated. */
@@ -119,7 +118,17 @@ struct ndtd_autotune_request {
 NDT_MUST_CHECK enum ndt_status ndtd_autotune_measure(const struct ndtd_autotune_request *request,
                                                      struct ndtd_autotune_result *out, struct ndt_error *err);
 
-/** Detects that scans take much longer than measured. The usual ratio of actual to measured time is learnt from the
+/** Draws a scan of `count` points (sensor frame) from the Gaussians of the map's finest level around a place; a
+ * tenth of the points matches nothing. near_m: a position in the map, used if there are voxels around it; may be
+ * NULL. Otherwise the densest of some random places is taken. T_map_sensor receives the true pose. The same
+ * arguments give the same scan. NDT_ERR_ARGUMENT: the map has no voxels. */
+NDT_MUST_CHECK enum ndt_status ndtd_probe_scan(struct ndt_cloud *scan, struct ndt_pose *T_map_sensor,
+                                               const struct ndt_map *map, const double near_m[3], size_t count,
+                                               struct ndt_error *err);
+/** Start pose `number`: off by up to 0.2 m and 0.6 deg, as while tracking. */
+struct ndt_pose ndtd_probe_guess(const struct ndt_pose *T_map_sensor, size_t number);
+
+/** Detects that scans take much longer than measured. The usual ratio of actual to expected time is learnt from the
  * first 50 scans, at most 3: at 10 Hz caches are colder than in a measurement. All zero at the start. */
 struct ndtd_drift {
     int seen, slow;
@@ -128,6 +137,22 @@ struct ndtd_drift {
 /** Adds one scan. Returns 1 when 50 slow ones have been counted, each more than 1.5 times slower than usual; every
  * other scan takes two of them back. The count then starts again. */
 int ndtd_drift_add(struct ndtd_drift *drift, double actual_us, double expected_us);
+
+/** Hash of what alignment times depend on: processor, usable cores, NVIDIA driver and devices, program version,
+ * candidates, map and the options marked in the option table. Does not touch a device. */
+uint64_t ndtd_autotune_key(const struct ndtd_settings *settings, uint64_t map_id);
+/** Path of the cache: the text file "autotune" in $CACHE_DIRECTORY (systemd), else $XDG_CACHE_HOME/ndtd, else
+ * $HOME/.cache/ndtd. create: makes the folder (0700). NDT_ERR_IO: no folder is known or can be made. */
+NDT_MUST_CHECK enum ndt_status ndtd_autotune_cache_path(char *path, size_t size, int create, struct ndt_error *err);
+/** Returns 1 when the cache has an entry. The choice is made again for the budget in force; an entry with another
+ * choice is not used, since its expected costs are unknown. A damaged entry is ignored and logged. */
+int ndtd_autotune_cache_find(const struct ndtd_settings *settings, uint64_t map_id,
+                             struct ndtd_autotune_result *out);
+/** Stores the result, replacing one with the same key; the newest 32 are kept. The file is replaced as a whole, so
+ * daemons may share it; of two writers at the same time the last one wins. */
+NDT_MUST_CHECK enum ndt_status ndtd_autotune_cache_store(const struct ndtd_settings *settings,
+                                                         const struct ndtd_autotune_result *tuned,
+                                                         struct ndt_error *err);
 
 #ifdef __cplusplus
 }

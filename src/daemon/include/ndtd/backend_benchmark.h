@@ -1,6 +1,7 @@
 /**
  * @file
- * Which backends work here and how fast they are on the user's map: `ndtd --list-backends` and `ndtd --autotune`.
+ * @brief Which backends work here and how fast they are on the user's map: `ndtd --list-backends` and `ndtd
+ * --autotune`.
  */
 #ifndef NDTD_BACKEND_BENCHMARK_H
 #define NDTD_BACKEND_BENCHMARK_H
@@ -21,9 +22,8 @@ void ndtd_backends_print(FILE *file, const struct ndt_backend_config *plan_for);
  * `report`, then the choice of auto for the configured number of points, which is stored in the cache unless that
  * is off.
  *
- * Columns [us]: alignments (p50, p95), one evaluation, its kernels only, copies only, an empty launch, an idle
- * wait; empty where a backend has no such part. table: a file (.csv or .json) that gets the numbers too; may be
- * NULL. NDT_ERR_ARGUMENT: no map, or another file name. */
+ * Columns: alignments (p50, p95) and alignment time per evaluation. table: a file (.csv or .json) that receives the
+ * numbers [us] too; may be NULL. NDT_ERR_ARGUMENT: no map, or another file name. */
 NDT_MUST_CHECK enum ndt_status ndtd_backend_benchmark(const struct ndtd_settings *settings, const char *table,
                                                       FILE *report, struct ndt_error *err);
 
