@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ndt-bench: tables and JSON over a simulated drive, and what it says to wrong options.
+# ndt-bench: tables and JSON over a simulated drive, and its errors for wrong options.
 #   test_ndt_bench.sh BIN_DIR
 set -uo pipefail
 bin=${1:?folder of the programs}
@@ -57,7 +57,7 @@ awk -F'|' '/^\|/ { if (NF != columns && columns) exit 1; columns = NF; next } { 
     fail "rows of different length: $(cat "$dir/grid.md")"
 is_json "$dir/grid.json"
 
-# The same seed, the same starts: everything that is no time is equal, for any number of threads.
+# The same seed, the same starts: everything except the times is equal, for any number of threads.
 numbers() { sed -nE 's/.*("success_percent": [0-9.]+).*("evaluations": [0-9.]+).*("hash": "[0-9a-f]+").*/\1 \2 \3/p' "$1"; }
 expect 0 "" align "${common[@]}" --threads 1 --levels 2 --json "$dir/a.json"
 expect 0 "" align "${common[@]}" --threads 2 --levels 2 --json "$dir/b.json"
@@ -94,7 +94,7 @@ expect 0 "" overheads --map "$map" --bag "$bag" --set preprocess.deskew=time --t
 says 'its points are repeated, each moved by up to 2 cm'
 says 'no backend on a device was measured'
 is_json "$dir/overheads.json"
-grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail "the JSON does not tell repeated points"
+grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail "the JSON does not mark repeated points"
 expect 77 "" overheads --backend cpu --points 100 --rounds 3 --need-device
 says '^0 rows of a device: none works here'
 
@@ -167,19 +167,27 @@ is_json "$dir/tiles.json"
 sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" >"$dir/reads"
 [ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
 
-# Options of earlier versions stand for commands.
-expect 0 "" "${common[@]}" --basin --offsets 0.2/1 --threads 1
-says '^Basin of convergence'
-expect 0 "" "${common[@]}" --starts 1 --batch 1,2 --points 200
-says '^Batches'
-expect 0 "" --front --points 700 --rounds 3
-says '^Preprocessing: synthetic'
-expect 2 'such as of 16 tiles' --tiles 15
+# Options without a command belong to align; there are no options in place of commands.
+expect 0 "" "${common[@]}" --rounds 2 --points 200
+says '^Alignments'
+for option in --basin --overheads --batch --front --map-cost; do
+    expect 2 "$option: align has no such option" $option
+done
+expect 2 'such as of 16 tiles' tiles --tiles 15
 
 expect 0 "" --help
 says '^Usage: ndt-bench'
 for command in align basin evaluations batch overheads drive compare preprocess map tiles; do
     says "^  $command "
+done
+for command in align basin evaluations batch overheads drive compare preprocess map tiles; do
+    expect 0 "" "$command" --help
+    says "^Usage: ndt-bench $command .*\[OPTION\]"
+    says '^  --set KEY=VALUE +one option of ndtd'
+    ! grep -q '(default: .*(default' "$dir/stdout" || fail "two defaults in: $(cat "$dir/stdout")"
+    cp "$dir/stdout" "$dir/help"
+    expect 0 "" help "$command"
+    cmp -s "$dir/stdout" "$dir/help" || fail "'help $command' differs from '$command --help'"
 done
 
 expect 2 '--map: preprocess has no such option' preprocess --map "$map"
@@ -193,7 +201,7 @@ expect 2 '--map is missing' align --bag "$bag"
 expect 2 'give --scan or --bag' align --map "$map"
 expect 2 'either --scan or --bag' align --map "$map" --bag "$bag" --scan "$map"
 expect 2 'give its pose in the map, --pose' align --map "$map" --scan "$map"
-expect 2 'a bag brings its own truth' align --map "$map" --bag "$bag" --pose 0,0,0,0,0,0,1
+expect 2 'a bag contains its true poses' align --map "$map" --bag "$bag" --pose 0,0,0,0,0,0,1
 expect 2 'did you mean' align --map "$map" --bag "$bag" --pionts 3
 expect 2 'bag' align --map "$map" --bag
 expect 2 "'again' is not expected here; scans follow --scan" basin --scans 1 --bag "$bag" --map "$map" again

@@ -3,16 +3,139 @@
  *
  * A case prepares its input and then runs inside guard_measured(), the only function whose instructions count:
  * valgrind --tool=callgrind --toggle-collect=guard_measured. --list: the cases that this processor can run, one per
- * line. --key: what instruction counts depend on besides the source, in one line; run it under valgrind, whose
- * processor it names. Exit codes: 0 done, 1 the case failed, 2 usage, 77 this build is not for counting (and why).
+ * line. --key: the environment on which instruction counts depend, in one line; run under valgrind it names the
+ * processor that valgrind emulates. Exit codes: 0 done, 1 the case failed, 2 usage, 77 this build is not suitable
+ * for counting (with the reason).
  */
 #include <gnu/libc-version.h>
+#include <math.h>
 #include <msgpack.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "guard_world.h"
+#include "ndt/align.h"
+#include "ndt/preprocess.h"
 #include "ndt_io/bag.h"
+#include "ndt_proto/message.h"
+#include "street_world.h"
+
+/* ---- inputs: seeded, single-threaded, without files, so that every run takes the same instructions ---- */
+
+enum { GUARD_STARTS = 8 };
+
+struct guard_work;
+
+struct guard_case {
+    const char *name;
+    enum ndt_status (*prepare)(struct guard_work *work, struct ndt_error *err);
+    /* Fails when the work was not done, so that missing work does not count as fast. */
+    enum ndt_status (*run)(struct guard_work *work, struct ndt_error *err);
+    int once; /* no warm-up run: the result must not exist before */
+    /* Parameters of the cases that have them. */
+    const char *isa;
+    double leaf_m;
+    enum ndt_neighbours neighbours;
+    enum ndt_variant variant;
+    enum ndt_deskew_mode deskew;
+};
+
+/* Inputs and objects of a case. */
+struct guard_work {
+    const struct guard_case *item;
+    struct ndt_cloud map_points; /* map frame */
+    struct ndt_cloud scan;       /* sensor frame */
+    struct ndt_pose T_map_sensor;
+    struct ndt_pose T_map_guess[GUARD_STARTS]; /* up to 0.5 m and 2 deg off */
+    struct ndt_map *map;
+    struct ndt_map_builder *builder;
+    struct ndt_backend *backend;
+    struct ndt_aligner *aligner;
+    struct ndt_align_params align;
+    struct ndt_preprocessor *preprocessor;
+    struct ndt_preprocess_params preprocess;
+    struct ndt_twist twist;
+    struct ndt_frame frame;
+    struct ndt_result_message result;
+};
+
+static const struct world street = {.kind = WORLD_STREET, .seed = 6, .length_m = 120.0, .noise_m = 0.02};
+static const double ORIGIN_M[3] = {0, 0, 0};
+static const double RANGE_M = 50.0;
+static const double PI = 3.14159265358979323846;
+
+static void guard_work_init(struct guard_work *work, const struct guard_case *item)
+{
+    *work = (struct guard_work){.item = item};
+    ndt_cloud_init(&work->map_points);
+    ndt_cloud_init(&work->scan);
+    ndt_frame_init(&work->frame);
+}
+
+static void guard_work_free(struct guard_work *work)
+{
+    ndt_aligner_destroy(work->aligner);
+    if (work->backend)
+        work->backend->ops->close(work->backend);
+    ndt_map_release(work->map);
+    ndt_map_builder_destroy(work->builder);
+    ndt_preprocessor_destroy(work->preprocessor);
+    ndt_cloud_free(&work->map_points);
+    ndt_cloud_free(&work->scan);
+    ndt_frame_free(&work->frame);
+}
+
+/* Points of a street, 120 m long, and a scan of `count` of them from its middle. */
+static enum ndt_status guard_street_map(struct guard_work *work, size_t count, struct ndt_error *err)
+{
+    return world_map(&work->map_points, &street, count, ORIGIN_M, err);
+}
+
+static enum ndt_status guard_street_scan(struct guard_work *work, size_t count, struct ndt_error *err)
+{
+    struct world_random random = {1};
+    work->T_map_sensor = world_pose(&street, 0.5, 0.1);
+    for (int i = 0; i < GUARD_STARTS; i++)
+        work->T_map_guess[i] = world_perturb(&random, &work->T_map_sensor, 0.5, 2 * PI / 180);
+    return world_scan(&work->scan, &street, 1, count, &work->T_map_sensor, RANGE_M, err);
+}
+
+/* Distance along a unit direction from the sensor, 1.7 m above the floor of a yard of 80 m x 30 m with high walls.
+ */
+static double yard_range_m(const double direction[3])
+{
+    const double half_m[2] = {40.0, 15.0};
+    double range_m = direction[2] < 0 ? 1.7 / -direction[2] : INFINITY;
+    for (int i = 0; i < 2; i++)
+        range_m = fmin(range_m, half_m[i] / fmax(fabs(direction[i]), 1e-9));
+    return range_m;
+}
+
+/* One revolution of a 64-beam LiDAR in a yard, ring by ring: 120 000 points with times. */
+static enum ndt_status guard_lidar_turn(struct guard_work *work, struct ndt_error *err)
+{
+    enum { RINGS = 64, COLUMNS = 1875 };
+    struct ndt_cloud *scan = &work->scan;
+    struct world_random random = {2};
+    enum ndt_status status = ndt_cloud_reserve(scan, RINGS * COLUMNS, NDT_CLOUD_TIME, err);
+    if (status != NDT_OK)
+        return status;
+    for (int ring = 0; ring < RINGS; ring++) {
+        const double elevation = (-25.0 + 28.0 * ring / (RINGS - 1)) * PI / 180;
+        for (int column = 0; column < COLUMNS; column++) {
+            const double part = (double)column / COLUMNS, azimuth = PI - 2 * PI * part;
+            const double direction[3] = {cos(elevation) * cos(azimuth), cos(elevation) * sin(azimuth),
+                                         sin(elevation)};
+            const double range_m = yard_range_m(direction) + 0.02 * world_normal(&random);
+            const size_t at = scan->count++;
+            scan->x_m[at] = (float)(range_m * direction[0]);
+            scan->y_m[at] = (float)(range_m * direction[1]);
+            scan->z_m[at] = (float)(range_m * direction[2]);
+            scan->time_s[at] = (float)(0.1 * part);
+        }
+    }
+    work->twist = (struct ndt_twist){.v_mps = {10.0, 0.1, 0.0}, .w_radps = {0.0, 0.02, 0.3}};
+    return NDT_OK;
+}
 
 /* ---- evaluations and whole alignments ---- */
 
@@ -50,7 +173,7 @@ static enum ndt_status guard_eval_prepare(struct guard_work *work, struct ndt_er
     return status;
 }
 
-/* At poses a step apart, as an alignment would. */
+/* At poses a step apart, as in an alignment. */
 static enum ndt_status guard_eval_run(struct guard_work *work, struct ndt_error *err)
 {
     struct ndt_eval_request request = {.level = 0, .neighbours = work->item->neighbours};
@@ -106,7 +229,7 @@ static enum ndt_status guard_align_run(struct guard_work *work, struct ndt_error
     return status;
 }
 
-/* ---- from the bytes of a scan to the points that are matched, and the encoded result ---- */
+/* ---- decoding, preprocessing, and the encoded result ---- */
 
 enum { TURN_POINTS = 120000, AGAIN_TIMES = 8, RESULTS = 100 };
 
@@ -213,7 +336,7 @@ static enum ndt_status guard_sums_prepare(struct guard_work *work, struct ndt_er
 {
     struct ndt_map_config config;
     ndt_map_config_default(&config);
-    config.threads = 1; /* only the thread that calls is counted */
+    config.threads = 1; /* only the calling thread is counted */
     enum ndt_status status = guard_street_map(work, BUILD_POINTS, err);
     return status == NDT_OK ? ndt_map_builder_create(&work->builder, &config, err) : status;
 }
@@ -243,7 +366,7 @@ static enum ndt_status guard_build_run(struct guard_work *work, struct ndt_error
 
 /* ---- the table ---- */
 
-/* One row per case. AVX-512 is not here: valgrind does not run it. */
+/* One row per case. Without AVX-512, which valgrind does not support. */
 static const struct guard_case cases[] = {
 #define EVAL .prepare = guard_eval_prepare, .run = guard_eval_run
     {.name = "eval_radius_4m_avx2", EVAL, .isa = "avx2", .leaf_m = 4, .neighbours = NDT_RADIUS},
@@ -291,12 +414,12 @@ enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, UNFIT = 77 };
 
-/* Not static and not inlined: callgrind looks for the name. */
+/* Not static and not inlined: callgrind searches for the name. */
 enum ndt_status guard_measured(struct guard_work *work, struct ndt_error *err);
 __attribute__((noinline)) enum ndt_status guard_measured(struct guard_work *work, struct ndt_error *err)
 {
     const enum ndt_status status = work->item->run(work, err);
-    __asm__ volatile("" : : : "memory"); /* no tail call: the end has to be seen as well */
+    __asm__ volatile("" : : : "memory"); /* no tail call: callgrind must see the return */
     return status;
 }
 
@@ -344,7 +467,7 @@ static int print_key(void)
 #else
     const char *compiler = "gcc " __VERSION__;
 #endif
-    const int length = (int)strcspn(compiler + 6, " ") + 6; /* without what follows the number */
+    const int length = (int)strcspn(compiler + 6, " ") + 6; /* up to the version number */
     if (NDT_GUARD_UNFIT[0]) {
         puts(NDT_GUARD_UNFIT);
         return UNFIT;

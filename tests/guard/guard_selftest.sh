@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# tools/instruction-guard itself: that it fails where it has to, against baselines made wrong on purpose.
+# tools/instruction-guard fails where it must: doctored baselines, first with valgrind on two small cases, then with a
+# stand-in for valgrind that reports a fixed count per case, so that the rest takes no time.
 #   guard_selftest.sh BIN_DIR
 set -uo pipefail
 bin=${1:?folder of the programs}
 guard=$(cd "$(dirname "$0")/../../tools" && pwd)/instruction-guard
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-case=result_encode other=bag_checksum_120k # the quickest two
+case=result_encode other=bag_checksum_120k # the two cheapest
 failures=0
 
 fail() {
@@ -42,6 +43,26 @@ printf '%s\n' '[key]' "$case count" "$other count" >"$dir/want"
 sed 's/^\[.*\]$/[key]/; s/ [1-9][0-9]*$/ count/' "$dir/right" | cmp -s - "$dir/want" ||
     fail "the baseline written is not one: $(cat "$dir/right")"
 
+doctor 0.9
+expect 1 "^$case .* 1\.11[0-9]+ +MORE$" --only $case "$bin"
+
+# From here on without valgrind. The case itself runs, so that one that fails still fails.
+mkdir "$dir/stand-in"
+cat >"$dir/stand-in/valgrind" <<'END'
+#!/usr/bin/env bash
+out=/dev/null
+while [[ $1 == -* ]]; do
+    case $1 in --version) echo stand-in; exit ;; --callgrind-out-file=*) out=${1#*=} ;; esac
+    shift
+done
+"$@" || exit
+echo "totals: $((100000 + ${#2}))" >"$out"
+END
+chmod +x "$dir/stand-in/valgrind"
+PATH=$dir/stand-in:$PATH
+rm "$dir/baseline"
+expect 0 "^written to " --update --only $case --only $other "$bin"
+cp "$dir/baseline" "$dir/right"
 expect 0 "^$case .* ok$" --only $case --only $other "$bin"
 doctor 1.02
 expect 0 "^$case .* ok$" --only $case "$bin"
@@ -52,7 +73,7 @@ expect 0 "^$other .* ok$" --only $other "$bin"
 doctor 1.05
 expect 1 "^$case .* FEWER: update the baseline$" --only $case "$bin"
 
-# --update of one row makes it right again, byte for byte, and leaves other sections and comments alone.
+# --update of one row restores it byte for byte and leaves other sections and comments unchanged.
 { echo '# a comment'; echo '[another compiler]'; echo "$case 5"; echo; cat "$dir/baseline"; } >"$dir/two"
 cp "$dir/two" "$dir/baseline"
 expect 0 "^written to " --update --only $case "$bin"
@@ -72,13 +93,13 @@ expect 3 'there is no baseline' --only $case "$bin"
 cp "$dir/right" "$dir/baseline"
 expect 2 "no case is called 'nothing'" --only nothing "$bin"
 expect 2 'is not known' --faster "$bin"
-expect 2 '--only wants a value' "$bin" --only
-expect 2 'folder of the programs is wanted'
+expect 2 '--only needs a value' "$bin" --only
+expect 2 'folder of the programs is missing'
 expect 3 'there is no .*guard_cases' "$dir"
 echo "no_such_case 5" >>"$dir/baseline"
 expect 1 '^no_such_case .* GONE' "$bin"
 
-# A case that fails is not a fast one, and leaves the baseline alone.
+# A case that fails is an error, and leaves the baseline unchanged.
 mkdir "$dir/broken"
 printf '#!/bin/sh\ncase $1 in --*) exec "%s" "$1" ;; esac\nexit 1\n' "$(cd "$bin" && pwd)/guard_cases" \
     >"$dir/broken/guard_cases"
@@ -86,5 +107,5 @@ chmod +x "$dir/broken/guard_cases"
 cp "$dir/right" "$dir/baseline"
 expect 3 "$case could not be counted" --update --only $case "$dir/broken"
 cmp -s "$dir/right" "$dir/baseline" || fail "--update wrote although a case had failed: $(cat "$dir/baseline")"
-[ $failures -eq 0 ] && echo "instruction-guard fails where it has to"
+[ $failures -eq 0 ] && echo "instruction-guard fails where it must"
 exit $((failures > 0))

@@ -1,42 +1,46 @@
+/** @file
+ * @brief align, basin and evaluations: whole alignments from wrong starts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "bench_commands.h"
+#include "bench.h"
 #include "bench_peer.h"
 #include "ndt/clock.h"
 #include "ndt/hash.h"
 
 enum { WARM_UP = 3 };
 
+enum metric {
+    ALIGN_MS,
+    UPLOAD_US,
+    KERNEL_US,
+    EVAL_US,
+    PAIRS,
+    EVALUATIONS,
+    ITERATIONS,
+    ERROR_CM,  /* of the recovered starts */
+    ERROR_DEG, /* of the recovered starts */
+    METRICS
+};
 /* One row of the table. */
 struct row {
     struct bench_candidate *candidate; /* NULL: the peer */
     const struct bench_scans *scans;
     const struct bench_offset *offset;
-    size_t reference; /* first row with the same starts and settings: its poses are what others are compared with */
-    struct bench_samples align_ms, upload_us, kernel_us, eval_us, pairs, evaluations, iterations, error_cm,
-        error_deg;
-    size_t recovered, believed_wrong; /* the latter: not recovered, and yet said to have converged */
-    struct ndt_pose *poses;           /* of every round */
+    size_t reference; /* first row with the same starts and settings, with whose poses this one is compared */
+    struct bench_samples samples[METRICS];
+    size_t recovered, false_converged; /* the latter: converged, but not recovered */
+    struct ndt_pose *poses;            /* of every round */
     void *peer_state;
 };
 struct run {
     struct bench_source *source;
-    struct bench_candidates candidates;
-    struct bench_scans scans[BENCH_MAX_ITEMS];
-    size_t scans_count, row_count;
+    size_t row_count;
     struct row *rows;
     const struct bench_peer_ops *peer;
     double peer_leaf_m;
-};
-
-/* What came of one alignment. */
-struct found {
-    struct ndt_pose T_map_sensor;
-    int is_converged, evaluations, iterations;
-    double took_us, upload_us, kernel_us;
 };
 
 static void to_matrix(const struct ndt_pose *pose, const double origin_m[3], double T[16])
@@ -62,7 +66,8 @@ static struct ndt_pose from_matrix(const double T[16], const double origin_m[3])
 }
 
 static enum ndt_status align_peer(const struct run *run, const struct row *row, const struct ndt_cloud *points,
-                                  const struct ndt_pose *guess, struct found *found, struct ndt_error *err)
+                                  const struct ndt_pose *guess, struct ndt_align_result *out, double *took_us,
+                                  struct ndt_error *err)
 {
     const double *origin_m = run->source->map_points.origin_m;
     const struct bench_peer_points scan = {points->x_m, points->y_m, points->z_m, points->count};
@@ -72,36 +77,15 @@ static enum ndt_status align_peer(const struct run *run, const struct row *row, 
     to_matrix(guess, origin_m, T);
     if (!run->peer->align(row->peer_state, &scan, T, &result, why, sizeof(why)))
         return ndt_fail(err, NDT_ERR_DEVICE, "%s", why);
-    *found = (struct found){.T_map_sensor = from_matrix(result.T, origin_m),
-                            .is_converged = result.converged,
-                            .iterations = result.iterations,
-                            .took_us = result.took_us};
+    out->T_map_sensor = from_matrix(result.T, origin_m);
+    out->outcome = result.converged ? NDT_CONVERGED : NDT_ITERATION_LIMIT;
+    out->iterations = result.iterations;
+    *took_us = result.took_us;
     return NDT_OK;
 }
 
-static enum ndt_status align(struct bench_candidate *candidate, const struct ndt_align_params *params,
-                             const struct ndt_cloud *points, const struct ndt_pose *guess, struct found *found)
-{
-    struct ndt_align_result result;
-    struct ndt_backend_counters before, after;
-    bench_candidate_counters(candidate, &before);
-    const double start_us = ndt_clock_us();
-    enum ndt_status status = ndt_align(candidate->aligner, params, points, guess, &result, &candidate->why);
-    const double took_us = ndt_clock_us() - start_us;
-    bench_candidate_counters(candidate, &after);
-    *found = (struct found){.T_map_sensor = result.T_map_sensor,
-                            .is_converged = result.outcome == NDT_CONVERGED,
-                            .evaluations = result.evaluations,
-                            .iterations = result.iterations,
-                            .took_us = took_us,
-                            .upload_us = result.upload_us,
-                            .kernel_us = after.kernel_us - before.kernel_us};
-    return status;
-}
-
-/* One evaluation after one that warms up. */
-static enum ndt_status evaluate(struct row *row, const struct ndt_cloud *points, const struct ndt_pose *guess,
-                                struct ndt_error *err)
+/* The second of two evaluations; the first one warms up. */
+static void evaluate(struct row *row, const struct ndt_cloud *points, const struct ndt_pose *guess)
 {
     struct bench_candidate *candidate = row->candidate;
     const struct ndt_backend_ops *ops = candidate->backend->ops;
@@ -115,34 +99,32 @@ static enum ndt_status evaluate(struct row *row, const struct ndt_cloud *points,
         took_us = ndt_clock_us() - start_us;
     }
     bench_candidate_fail(candidate, status);
-    status = bench_samples_add(&row->eval_us, took_us, err);
-    return status == NDT_OK ? bench_samples_add(&row->pairs, sums.pairs, err) : status;
+    bench_samples_add(&row->samples[EVAL_US], took_us);
+    bench_samples_add(&row->samples[PAIRS], sums.pairs);
 }
 
-static enum ndt_status tally(struct row *row, const struct found *found, const struct ndt_pose *truth,
-                             struct ndt_error *err)
+static void note_result(struct row *row, const struct ndt_align_result *result, const struct ndt_pose *truth,
+                        double took_us, double kernel_us)
 {
-    const double off_m = ndt_pose_distance_m(truth, &found->T_map_sensor);
-    const double off_deg = ndt_pose_angle_rad(truth, &found->T_map_sensor) / BENCH_DEG;
-    const int is_good = off_m <= BENCH_SUCCESS_M && off_deg <= BENCH_SUCCESS_DEG;
-    row->poses[row->align_ms.count] = found->T_map_sensor;
+    double off_m, off_deg;
+    const int is_good = bench_is_recovered(&result->T_map_sensor, truth, &off_m, &off_deg);
+    row->poses[row->samples[ALIGN_MS].count] = result->T_map_sensor;
     row->recovered += is_good ? 1 : 0;
-    row->believed_wrong += !is_good && found->is_converged ? 1 : 0;
-    enum ndt_status status = bench_samples_add(&row->align_ms, found->took_us * 1e-3, err);
-    if (status == NDT_OK)
-        status = bench_samples_add(&row->iterations, found->iterations, err);
-    if (status == NDT_OK && row->candidate)
-        status = bench_samples_add(&row->evaluations, found->evaluations, err);
-    if (status == NDT_OK && row->candidate)
-        status = bench_samples_add(&row->upload_us, found->upload_us, err);
-    if (status == NDT_OK && row->candidate)
-        status = bench_samples_add(&row->kernel_us, found->kernel_us, err);
-    if (status == NDT_OK && is_good)
-        status = bench_samples_add(&row->error_cm, 100 * off_m, err);
-    return status == NDT_OK && is_good ? bench_samples_add(&row->error_deg, off_deg, err) : status;
+    row->false_converged += !is_good && result->outcome == NDT_CONVERGED ? 1 : 0;
+    bench_samples_add(&row->samples[ALIGN_MS], took_us * 1e-3);
+    bench_samples_add(&row->samples[ITERATIONS], result->iterations);
+    if (row->candidate) {
+        bench_samples_add(&row->samples[EVALUATIONS], result->evaluations);
+        bench_samples_add(&row->samples[UPLOAD_US], result->upload_us);
+        bench_samples_add(&row->samples[KERNEL_US], kernel_us);
+    }
+    if (is_good) {
+        bench_samples_add(&row->samples[ERROR_CM], 100 * off_m);
+        bench_samples_add(&row->samples[ERROR_DEG], off_deg);
+    }
 }
 
-/* Workers of the row before may still be watching for work on a core that this row needs. */
+/* Spinning workers of the row before may occupy a core that this row needs. */
 static void let_workers_sleep(double spin_us)
 {
     const double pause_us = spin_us + 50.0;
@@ -150,7 +132,7 @@ static void let_workers_sleep(double spin_us)
     (void)nanosleep(&pause, NULL);
 }
 
-/* Warm-ups and the first start are of the same scan. */
+/* Warm-up rounds use the first start. */
 static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
     struct run *run = context;
@@ -158,24 +140,28 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
     const struct bench_options *options = run->source->options;
     const size_t start = is_counted ? round - WARM_UP : 0;
     const struct bench_scan *scan = &row->scans->items[start % row->scans->count];
-    const struct ndt_pose guess = bench_start(options->seed, start, &scan->T_map_sensor, row->offset->shift_m,
-                                              row->offset->turn_deg * BENCH_DEG);
-    struct found found;
-    enum ndt_status status = NDT_OK;
+    const struct ndt_pose guess = bench_start(options->seed, start, &scan->T_map_sensor, row->offset);
+    struct ndt_align_result result = {0};
+    double took_us = 0, kernel_us = 0;
     if (row->candidate && !bench_candidate_works(row->candidate))
         return NDT_OK;
     let_workers_sleep(options->setup.config.spin_us);
-    if (!row->candidate) {
-        status = align_peer(run, row, &scan->cloud, &guess, &found, err);
-    } else {
-        bench_candidate_fail(row->candidate,
-                             align(row->candidate, &row->candidate->setup.align, &scan->cloud, &guess, &found));
-        if (bench_candidate_works(row->candidate) && is_counted && !options->is_basin)
-            status = evaluate(row, &scan->cloud, &guess, err);
+    if (row->candidate) {
+        if (!bench_candidate_align(row->candidate, &row->candidate->setup.align, &scan->cloud, &guess, &result,
+                                   &took_us, &kernel_us))
+            return NDT_OK;
+        if (is_counted && !options->is_basin)
+            evaluate(row, &scan->cloud, &guess);
         if (!bench_candidate_works(row->candidate))
             return NDT_OK;
+    } else {
+        enum ndt_status status = align_peer(run, row, &scan->cloud, &guess, &result, &took_us, err);
+        if (status != NDT_OK)
+            return status;
     }
-    return status == NDT_OK && is_counted ? tally(row, &found, &scan->T_map_sensor, err) : status;
+    if (is_counted)
+        note_result(row, &result, &scan->T_map_sensor, took_us, kernel_us);
+    return NDT_OK;
 }
 
 /* ---- rows ---- */
@@ -191,7 +177,7 @@ static enum ndt_status add_row(struct run *run, struct bench_candidate *candidat
     const struct bench_options *options = run->source->options;
     struct row *row = &run->rows[run->row_count];
     *row = (struct row){.candidate = candidate,
-                        .scans = &run->scans[scans],
+                        .scans = &run->source->scans[scans],
                         .offset = &options->offsets.items[offset],
                         .poses = calloc((size_t)options->rounds, sizeof(*row->poses))};
     for (const struct row *first = run->rows; first != row; first++, row->reference++)
@@ -204,11 +190,11 @@ static enum ndt_status add_row(struct run *run, struct bench_candidate *candidat
     return NDT_OK;
 }
 
-/* The peer gets the finest level of the first candidate, and the points of the map it was built from. */
+/* The peer uses the finest level of the first candidate and the points from which its map is built. */
 static enum ndt_status add_peers(struct run *run, struct ndt_error *err)
 {
     const struct ndt_cloud *map = &run->source->map_points;
-    const struct ndt_align_params *first = &run->candidates.items[0].setup.align;
+    const struct ndt_align_params *first = &run->source->candidates.items[0].setup.align;
     const struct bench_peer_points points = {map->x_m, map->y_m, map->z_m, map->count};
     enum ndt_status status = NDT_OK;
     char why[256] = "";
@@ -220,10 +206,10 @@ static enum ndt_status add_peers(struct run *run, struct ndt_error *err)
                         "--peer pcl: this build has no PCL; install libpcl-dev and a C++ compiler and configure "
                         "again");
     if (points.count == 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--peer pcl: needs a cloud file as map, %s is none",
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--peer pcl: the map must be a cloud file, unlike %s",
                         run->source->options->map);
     run->peer_leaf_m = first->levels[first->level_count - 1].leaf_m;
-    for (size_t i = 0; status == NDT_OK && i < run->scans_count; i++) {
+    for (size_t i = 0; status == NDT_OK && i < run->source->scans_count; i++) {
         status = add_row(run, NULL, i, 0, err);
         struct row *row = &run->rows[run->row_count - 1];
         row->peer_state = run->peer->open(&points, run->peer_leaf_m, why, sizeof(why));
@@ -233,34 +219,27 @@ static enum ndt_status add_peers(struct run *run, struct ndt_error *err)
     return status;
 }
 
-static enum ndt_status prepare(struct run *run, struct ndt_error *err)
+static enum ndt_status prepare(struct run *run, struct bench_report *report, struct ndt_error *err)
 {
-    const struct bench_options *options = run->source->options;
-    const size_t sizes = options->points.count ? options->points.count : 1;
-    size_t most = 0;
-    enum ndt_status status = NDT_OK;
-    for (size_t i = 0; status == NDT_OK && i < sizes; i++) {
-        const size_t points = options->points.count ? options->points.values[i] : 0;
-        most = most < points ? points : most;
-        status = bench_source_scans(run->source, points, &run->scans[run->scans_count++], err);
-    }
-    if (status == NDT_OK)
-        status = bench_candidates_open(&run->candidates, run->source, NULL, most, err);
+    struct bench_source *source = run->source;
+    const struct bench_options *options = source->options;
+    struct bench_candidates *candidates = &source->candidates;
+    enum ndt_status status = bench_source_prepare(source, report, err);
     if (status != NDT_OK)
         return status;
-    run->rows = calloc((run->candidates.count * options->offsets.count + 1) * sizes, sizeof(*run->rows));
+    run->rows = calloc((candidates->count * options->offsets.count + 1) * source->scans_count, sizeof(*run->rows));
     if (!run->rows)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the rows");
-    for (size_t c = 0; c < run->candidates.count; c++)
-        for (size_t i = 0; i < sizes; i++)
+    for (size_t c = 0; c < candidates->count; c++)
+        for (size_t i = 0; i < source->scans_count; i++)
             for (size_t k = 0; status == NDT_OK && k < options->offsets.count; k++)
-                status = add_row(run, &run->candidates.items[c], i, k, err);
+                status = add_row(run, &candidates->items[c], i, k, err);
     return status == NDT_OK && options->has_peer ? add_peers(run, err) : status;
 }
 
 /* ---- the table ---- */
 
-/* Whole alignments of one level on a data-centre GPU; of what is emulated, which has another name, nothing. */
+/* Targets for whole alignments of one level on a data-centre GPU; not for the emulation, which has another name. */
 static double wanted_ms(const struct row *row)
 {
     static const struct {
@@ -276,14 +255,14 @@ static double wanted_ms(const struct row *row)
     return 0;
 }
 
-/* Poses against the row that the others are compared with, and whole searches on a device against each other. */
+/* Distance to the poses of the reference row; resident pipelines must have the bits of the first one among them. */
 static void compare_poses(const struct run *run, const struct row *row, struct bench_report *report,
                           struct bench_table *table)
 {
     const struct row *first = &run->rows[row->reference];
-    const size_t bytes = row->align_ms.count * sizeof(*row->poses);
+    const size_t bytes = row->samples[ALIGN_MS].count * sizeof(*row->poses);
     double off_mm = 0;
-    for (size_t i = 0; i < row->align_ms.count && i < first->align_ms.count; i++)
+    for (size_t i = 0; i < row->samples[ALIGN_MS].count && i < first->samples[ALIGN_MS].count; i++)
         off_mm = fmax(off_mm, 1e3 * ndt_pose_distance_m(&row->poses[i], &first->poses[i]));
     bench_number(table, "off_mm", 4, off_mm);
     bench_text(table, "hash", "%016llx", (unsigned long long)ndt_hash64(row->poses, bytes, 0));
@@ -301,10 +280,11 @@ static void compare_poses(const struct run *run, const struct row *row, struct b
 
 static void put_row(struct run *run, struct row *row, struct bench_report *report, struct bench_table *table)
 {
-    const double rounds = (double)row->align_ms.count;
+    struct bench_samples *samples = row->samples;
+    const double rounds = (double)samples[ALIGN_MS].count;
     int works = 1;
     if (row->candidate) {
-        works = bench_candidate_columns(row->candidate, report, table);
+        works = bench_candidate_row(row->candidate, report, table);
     } else {
         bench_row(report, table);
         bench_text(table, "variant", "%s", run->peer->name);
@@ -317,38 +297,39 @@ static void put_row(struct run *run, struct row *row, struct bench_report *repor
         bench_text(table, "off_by_up_to", "%g m %g deg", row->offset->shift_m, row->offset->turn_deg);
     if (!works || rounds == 0)
         return;
-    bench_number(table, "align_ms", 3, bench_median(&row->align_ms));
-    bench_number(table, "p95_ms", 3, bench_quantile(&row->align_ms, 0.95));
+    bench_number(table, "align_ms", 3, bench_median(&samples[ALIGN_MS]));
+    bench_number(table, "p95_ms", 3, bench_quantile(&samples[ALIGN_MS], 0.95));
     if (row->candidate && wanted_ms(row) > 0)
         bench_text(table, "wanted", "<= %g ms: %s", wanted_ms(row),
-                   bench_median(&row->align_ms) <= wanted_ms(row) ? "met" : "missed");
+                   bench_median(&samples[ALIGN_MS]) <= wanted_ms(row) ? "met" : "missed");
     bench_number(table, "success_percent", 1, 100 * (double)row->recovered / rounds);
-    bench_number(table, "believed_wrong_percent", 1, 100 * (double)row->believed_wrong / rounds);
-    bench_number(table, "error_cm", 2, bench_median(&row->error_cm));
-    bench_number(table, "error_deg", 3, bench_median(&row->error_deg));
-    bench_number(table, "iterations", 1, bench_mean(&row->iterations));
+    bench_number(table, "believed_wrong_percent", 1, 100 * (double)row->false_converged / rounds);
+    bench_number(table, "error_cm", 2, bench_median(&samples[ERROR_CM]));
+    bench_number(table, "error_deg", 3, bench_median(&samples[ERROR_DEG]));
+    bench_number(table, "iterations", 1, bench_mean(&samples[ITERATIONS]));
     if (!row->candidate)
         return;
-    bench_number(table, "evaluations", 1, bench_mean(&row->evaluations));
-    bench_number(table, "upload_us", 1, bench_median(&row->upload_us));
-    bench_number(table, "kernel_us", 1, bench_median(&row->kernel_us));
-    if (row->eval_us.count) {
-        bench_number(table, "eval_us", 1, bench_median(&row->eval_us));
-        bench_number(table, "ns_per_pair", 2, 1e3 * bench_median(&row->eval_us) / bench_median(&row->pairs));
+    bench_number(table, "evaluations", 1, bench_mean(&samples[EVALUATIONS]));
+    bench_number(table, "upload_us", 1, bench_median(&samples[UPLOAD_US]));
+    bench_number(table, "kernel_us", 1, bench_median(&samples[KERNEL_US]));
+    if (samples[EVAL_US].count) {
+        bench_number(table, "eval_us", 1, bench_median(&samples[EVAL_US]));
+        bench_number(table, "ns_per_pair", 2,
+                     1e3 * bench_median(&samples[EVAL_US]) / bench_median(&samples[PAIRS]));
     }
     compare_poses(run, row, report, table);
 }
 
-/* Threads against one thread, and the product against the peer, from medians of the same run. */
+/* Ratios of the medians: several threads to one thread, and candidates to the peer. */
 static void put_ratios(struct run *run, struct bench_table *table)
 {
     for (size_t i = 0; i < run->row_count; i++)
         for (size_t k = 0; k < run->row_count; k++) {
             struct row *row = &run->rows[i], *other = &run->rows[k];
             if (!row->candidate || row->scans != other->scans || row->offset != other->offset ||
-                row->align_ms.count == 0 || other->align_ms.count == 0)
+                row->samples[ALIGN_MS].count == 0 || other->samples[ALIGN_MS].count == 0)
                 continue;
-            const double ratio = bench_median(&other->align_ms) / bench_median(&row->align_ms);
+            const double ratio = bench_median(&other->samples[ALIGN_MS]) / bench_median(&row->samples[ALIGN_MS]);
             const struct bench_candidate *mine = row->candidate, *its = other->candidate;
             if (!its)
                 bench_note(table, "%s, %zu points: %.1f times as fast as %s", mine->name, row->scans->points, ratio,
@@ -363,44 +344,28 @@ static void put_ratios(struct run *run, struct bench_table *table)
 static void close_run(struct run *run)
 {
     for (size_t i = 0; i < run->row_count; i++) {
-        struct row *row = &run->rows[i];
-        struct bench_samples *const all[] = {&row->align_ms,   &row->upload_us, &row->kernel_us,
-                                             &row->eval_us,    &row->pairs,     &row->evaluations,
-                                             &row->iterations, &row->error_cm,  &row->error_deg};
-        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
-            bench_samples_free(all[k]);
-        free(row->poses);
-        if (row->peer_state)
-            run->peer->close(row->peer_state);
+        bench_samples_free(run->rows[i].samples, METRICS);
+        free(run->rows[i].poses);
+        if (run->rows[i].peer_state)
+            run->peer->close(run->rows[i].peer_state);
     }
     free(run->rows);
-    bench_candidates_close(&run->candidates);
-    for (size_t i = 0; i < run->scans_count; i++)
-        bench_scans_free(&run->scans[i]);
 }
 
 enum ndt_status bench_align(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
-    const struct bench_options *options = source->options;
-    const int is_basin = options->is_basin;
+    const int is_basin = source->options->is_basin;
     struct run run = {.source = source};
     char title[300];
-    enum ndt_status status = prepare(&run, err);
+    enum ndt_status status = prepare(&run, report, err);
     if (status == NDT_OK)
-        status = bench_sample(&(struct bench_sampling){.items = run.row_count,
-                                                       .warm_up = WARM_UP,
-                                                       .rounds = (size_t)options->rounds,
-                                                       .sample = sample,
-                                                       .context = &run},
-                              err);
+        status = bench_sample(run.row_count, WARM_UP, source->options->rounds, sample, &run, err);
     if (status == NDT_OK) {
-        bench_source_report(source, run.scans, run.scans_count, report);
-        snprintf(
-            title, sizeof(title),
-            "%s: whole alignments from starts %s; success: within %g m and %g deg of the truth; "
-            "believed_wrong: not so, and yet converged; errors of the recovered ones; medians, counts are means",
-            is_basin ? "Basin of convergence" : "Alignments",
-            is_basin ? "farther and farther off" : "up to --offsets off", BENCH_SUCCESS_M, BENCH_SUCCESS_DEG);
+        snprintf(title, sizeof(title),
+                 "%s: whole alignments from starts within %s of the truth; success: the result is within %g m and "
+                 "%g deg; believed_wrong: converged elsewhere; errors of the successes; medians, counts are means",
+                 is_basin ? "Basin of convergence" : "Alignments", is_basin ? "off_by_up_to" : "--offsets",
+                 BENCH_SUCCESS_M, BENCH_SUCCESS_DEG);
         struct bench_table *table = bench_report_table(report, is_basin ? "basin" : "align", title);
         for (size_t i = 0; i < run.row_count; i++)
             put_row(&run, &run.rows[i], report, table);
@@ -412,7 +377,7 @@ enum ndt_status bench_align(struct bench_source *source, struct bench_report *re
     return status;
 }
 
-/* ---- time per evaluation ---- */
+/* ---- cost per evaluation ---- */
 
 enum { CUTS = 6 };
 
@@ -428,10 +393,11 @@ static void fit(const double x[CUTS], const double y[CUTS], double *once, double
         xx += (x[i] - mean_x) * (x[i] - mean_x);
         xy += (x[i] - mean_x) * (y[i] - mean_y);
     }
-    *slope = xy / xx; /* NaN when no cut made a difference */
+    *slope = xy / xx; /* NaN when all evaluation counts are equal */
     *once = mean_y - *slope * mean_x;
 }
 
+/* One row: a candidate with alignments that stop after different numbers of iterations. */
 struct cuts {
     struct bench_candidate *candidate;
     const struct bench_options *options;
@@ -440,28 +406,29 @@ struct cuts {
     double evaluations[CUTS];
 };
 
-/* One start, nothing that ends the search early, one step length: 2, 5, 8 .. iterations. */
+/* 2, 5, 8 .. iterations from one start, without early termination or line search. */
 static enum ndt_status sample_cut(void *context, size_t cut, size_t round, int is_counted, struct ndt_error *err)
 {
     struct cuts *cuts = context;
     const struct bench_options *options = cuts->options;
     const struct ndt_pose guess =
-        bench_start(options->seed, 0, &cuts->scan->T_map_sensor, options->offsets.items[0].shift_m,
-                    options->offsets.items[0].turn_deg * BENCH_DEG);
+        bench_start(options->seed, 0, &cuts->scan->T_map_sensor, &options->offsets.items[0]);
     struct ndt_align_params params = cuts->candidate->setup.align;
-    struct found found;
-    (void)round;
+    struct ndt_align_result result;
+    double took_us, kernel_us;
+    (void)round, (void)err;
     params.fine_stop_m = params.fine_stop_rad = params.fine_stop_gain = 0;
     params.max_line_search_steps = 1;
     params.max_iterations = 2 + 3 * (int)cut;
-    if (!bench_candidate_works(cuts->candidate))
+    if (!bench_candidate_works(cuts->candidate) ||
+        !bench_candidate_align(cuts->candidate, &params, &cuts->scan->cloud, &guess, &result, &took_us,
+                               &kernel_us) ||
+        !is_counted)
         return NDT_OK;
-    bench_candidate_fail(cuts->candidate, align(cuts->candidate, &params, &cuts->scan->cloud, &guess, &found));
-    if (!is_counted || !bench_candidate_works(cuts->candidate))
-        return NDT_OK;
-    cuts->evaluations[cut] = found.evaluations;
-    enum ndt_status status = bench_samples_add(&cuts->align_us[cut], found.took_us, err);
-    return status == NDT_OK ? bench_samples_add(&cuts->kernel_us[cut], found.kernel_us, err) : status;
+    cuts->evaluations[cut] = result.evaluations;
+    bench_samples_add(&cuts->align_us[cut], took_us);
+    bench_samples_add(&cuts->kernel_us[cut], kernel_us);
+    return NDT_OK;
 }
 
 static enum ndt_status measure_cuts(struct bench_candidate *candidate, const struct bench_scans *scans,
@@ -470,17 +437,14 @@ static enum ndt_status measure_cuts(struct bench_candidate *candidate, const str
 {
     struct cuts cuts = {.candidate = candidate, .options = options, .scan = &scans->items[0]};
     double align_us[CUTS], kernel_us[CUTS], once_us = 0, slope_us = 0;
-    enum ndt_status status = bench_sample(
-        &(struct bench_sampling){
-            .items = CUTS, .warm_up = 1, .rounds = (size_t)options->rounds, .sample = sample_cut, .context = &cuts},
-        err);
+    enum ndt_status status = bench_sample(CUTS, 1, options->rounds, sample_cut, &cuts, err);
     for (int i = 0; i < CUTS; i++) {
         align_us[i] = bench_median(&cuts.align_us[i]);
         kernel_us[i] = bench_median(&cuts.kernel_us[i]);
-        bench_samples_free(&cuts.align_us[i]);
-        bench_samples_free(&cuts.kernel_us[i]);
     }
-    const int works = bench_candidate_columns(candidate, report, table);
+    bench_samples_free(cuts.align_us, CUTS);
+    bench_samples_free(cuts.kernel_us, CUTS);
+    const int works = bench_candidate_row(candidate, report, table);
     bench_number(table, "points", 0, (double)scans->points);
     if (!works)
         return status;
@@ -493,21 +457,21 @@ static enum ndt_status measure_cuts(struct bench_candidate *candidate, const str
     return status;
 }
 
-/* One level: stopping rules of coarser ones would end the search. */
+/* Needs one level: the stopping rules of coarser levels would end the alignment. */
 enum ndt_status bench_evaluations(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
-    struct run run = {.source = source};
-    enum ndt_status status = prepare(&run, err);
-    if (status == NDT_OK && run.candidates.items[0].setup.align.level_count > 1)
+    const struct bench_candidates *candidates = &source->candidates;
+    enum ndt_status status = bench_source_prepare(source, report, err);
+    if (status == NDT_OK && candidates->items[0].setup.align.level_count > 1)
         status = ndt_fail(err, NDT_ERR_ARGUMENT, "evaluations: give one level, such as --levels 2");
-    if (status == NDT_OK) {
-        bench_source_report(source, run.scans, run.scans_count, report);
-        struct bench_table *table = bench_report_table(
-            report, "evaluations",
-            "Where the time goes: alignments cut off after 2, 5 .. 17 iterations; the line through the medians");
-        for (size_t i = 0; status == NDT_OK && i < run.row_count; i++)
-            status = measure_cuts(run.rows[i].candidate, run.rows[i].scans, source->options, report, table, err);
-    }
-    close_run(&run);
+    if (status != NDT_OK)
+        return status;
+    struct bench_table *table =
+        bench_report_table(report, "evaluations",
+                           "Where the time goes: alignments that stop after 2, 5 .. 17 iterations; slope and "
+                           "intercept of the line through the medians");
+    for (size_t c = 0; c < candidates->count; c++)
+        for (size_t i = 0; status == NDT_OK && i < source->scans_count; i++)
+            status = measure_cuts(&candidates->items[c], &source->scans[i], source->options, report, table, err);
     return status;
 }

@@ -1,28 +1,30 @@
+/** @file
+ * @brief batch: all items in one call, compared with one call per item. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_commands.h"
+#include "bench.h"
 #include "ndt/clock.h"
 
-/* Several scans come together only as often as a queue holds them. */
-enum { MOST_SCANS = 3 };
-/* What is wanted of so many guesses for a scan of so many points on a data-centre GPU. */
+/* Batches of different scans occur only up to the depth of the queue. */
+enum { MOST_SCANS = 3, MOST_ROUNDS = 1000 };
+/* Target for so many guesses for a scan of so many points on a data-centre GPU. */
 enum { WANTED_ITEMS = 200, WANTED_POINTS = 1500 };
 static const double WANTED_MS = 5;
 
-/* What is measured of one candidate. */
+/* Measurements of one candidate. */
 struct tally {
     struct bench_samples together_ms, alone_ms;
     uint64_t launches, evaluations;
     size_t recovered, tried;
-    int is_different; /* a result is not bit for bit that of the item alone */
+    int is_different; /* a result differs from that of the single alignment */
 };
-/* The batch that is measured now. */
+/* One size of batch. */
 struct batch {
     const struct bench_options *options;
     const struct bench_scans *scans;
     struct bench_candidates *candidates;
-    int has_scans; /* of several scans, else of guesses for one */
+    int has_scans; /* items are scans, else guesses for one scan */
     size_t items;
     struct ndt_align_item *list;
     const struct bench_scan **from; /* scan of each item */
@@ -30,7 +32,7 @@ struct batch {
     struct tally *tallies; /* per candidate */
 };
 
-/* Everything but the times. */
+/* Compares everything except the times. */
 static int is_same(const struct ndt_align_result *a, const struct ndt_align_result *b)
 {
     return a->outcome == b->outcome && memcmp(&a->T_map_sensor, &b->T_map_sensor, sizeof(a->T_map_sensor)) == 0 &&
@@ -40,7 +42,7 @@ static int is_same(const struct ndt_align_result *a, const struct ndt_align_resu
            a->oscillation == b->oscillation && strcmp(a->reason, b->reason) == 0;
 }
 
-/* Other guesses in every round, and for several scans other scans. */
+/* Every round has other guesses and other scans. */
 static void make_list(const struct batch *batch, size_t round)
 {
     const struct bench_options *options = batch->options;
@@ -48,11 +50,10 @@ static void make_list(const struct batch *batch, size_t round)
         const size_t number = batch->has_scans ? round + i : round;
         const struct bench_scan *scan = &batch->scans->items[number % batch->scans->count];
         batch->from[i] = scan;
-        batch->list[i] = (struct ndt_align_item){
-            .scan = &scan->cloud,
-            .T_map_guess =
-                bench_start(options->seed, round * batch->items + i, &scan->T_map_sensor,
-                            options->offsets.items[0].shift_m, options->offsets.items[0].turn_deg * BENCH_DEG)};
+        batch->list[i] =
+            (struct ndt_align_item){.scan = &scan->cloud,
+                                    .T_map_guess = bench_start(options->seed, round * batch->items + i,
+                                                               &scan->T_map_sensor, &options->offsets.items[0])};
     }
 }
 
@@ -86,15 +87,15 @@ static void assess(const struct batch *batch, struct tally *tally)
     for (size_t i = 0; i < batch->items; i++) {
         const struct ndt_align_result *result = &batch->together[i];
         const struct ndt_pose *truth = &batch->from[i]->T_map_sensor;
+        double off_m, off_deg;
         tally->is_different |= !is_same(result, &batch->alone[i]);
-        tally->recovered += ndt_pose_distance_m(&result->T_map_sensor, truth) <= BENCH_SUCCESS_M &&
-                            ndt_pose_angle_rad(&result->T_map_sensor, truth) <= BENCH_SUCCESS_DEG * BENCH_DEG;
+        tally->recovered += bench_is_recovered(&result->T_map_sensor, truth, &off_m, &off_deg) ? 1 : 0;
         tally->evaluations += (uint64_t)result->evaluations;
     }
     tally->tried += batch->items;
 }
 
-/* Together first in every other round: nobody always finds warm caches. */
+/* The order alternates, so that neither always finds warm caches. */
 static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
     struct batch *batch = context;
@@ -103,6 +104,7 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
     enum ndt_status status = NDT_OK;
     double together_ms = 0, alone_ms = 0;
     uint64_t launches = 0;
+    (void)err;
     if (!bench_candidate_works(candidate))
         return NDT_OK;
     make_list(batch, round);
@@ -114,15 +116,16 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
         return NDT_OK;
     tally->launches += launches;
     assess(batch, tally);
-    status = bench_samples_add(&tally->together_ms, together_ms, err);
-    return status == NDT_OK ? bench_samples_add(&tally->alone_ms, alone_ms, err) : status;
+    bench_samples_add(&tally->together_ms, together_ms);
+    bench_samples_add(&tally->alone_ms, alone_ms);
+    return NDT_OK;
 }
 
 static void put_row(const struct batch *batch, const struct bench_candidate *candidate, struct tally *tally,
                     struct bench_report *report, struct bench_table *table)
 {
     const double items = (double)batch->items, rounds = (double)tally->together_ms.count;
-    const int works = bench_candidate_columns(candidate, report, table);
+    const int works = bench_candidate_row(candidate, report, table);
     bench_number(table, "points", 0, (double)batch->scans->points);
     bench_number(table, "items", 0, items);
     bench_text(table, "of", "%s", batch->has_scans ? "scans" : "guesses");
@@ -130,7 +133,7 @@ static void put_row(const struct batch *batch, const struct bench_candidate *can
         const double together_ms = bench_median(&tally->together_ms), alone_ms = bench_median(&tally->alone_ms);
         bench_number(table, "together_ms", 3, together_ms);
         bench_number(table, "p95_ms", 3, bench_quantile(&tally->together_ms, 0.95));
-        /* Of whole searches on a device, not of what is emulated: that has another name. */
+        /* Not for the emulation, which has another name. */
         if (!batch->has_scans && batch->items == WANTED_ITEMS && batch->scans->points == WANTED_POINTS &&
             strncmp(candidate->name, "cuda resident", 13) == 0)
             bench_text(table, "wanted", "<= %g ms: %s", WANTED_MS, together_ms <= WANTED_MS ? "met" : "missed");
@@ -144,8 +147,8 @@ static void put_row(const struct batch *batch, const struct bench_candidate *can
         bench_bool(table, "same_bits", !tally->is_different);
         report->failures += tally->is_different != 0;
     }
-    bench_samples_free(&tally->together_ms);
-    bench_samples_free(&tally->alone_ms);
+    bench_samples_free(&tally->together_ms, 1);
+    bench_samples_free(&tally->alone_ms, 1);
 }
 
 static enum ndt_status measure(struct batch *batch, struct bench_report *report, struct bench_table *table,
@@ -161,12 +164,7 @@ static enum ndt_status measure(struct batch *batch, struct bench_report *report,
     if (!batch->list || !batch->from || !batch->together || !batch->alone || !batch->tallies)
         status = ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu items", batch->items);
     if (status == NDT_OK)
-        status = bench_sample(&(struct bench_sampling){.items = candidates,
-                                                       .warm_up = 1,
-                                                       .rounds = (size_t)batch->options->rounds,
-                                                       .sample = sample,
-                                                       .context = batch},
-                              err);
+        status = bench_sample(candidates, 1, batch->options->rounds, sample, batch, err);
     for (size_t i = 0; batch->tallies && i < candidates; i++)
         put_row(batch, &batch->candidates->items[i], &batch->tallies[i], report, table);
     free(batch->list);
@@ -177,49 +175,28 @@ static enum ndt_status measure(struct batch *batch, struct bench_report *report,
     return status;
 }
 
-/* The largest batch has to fit into one launch: each item at whole blocks of points. */
-static size_t most_points(const struct bench_options *options, size_t points)
-{
-    size_t most = 1;
-    for (size_t i = 0; i < options->sizes.count; i++)
-        most = most < options->sizes.values[i] ? options->sizes.values[i] : most;
-    return most * ((points + 127) / 128 * 128);
-}
-
 enum ndt_status bench_batch(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
     const struct bench_options *options = source->options;
-    const size_t points = options->points.count ? options->points.count : 1;
-    struct bench_scans scans[BENCH_MAX_ITEMS] = {{0}};
-    struct bench_candidates candidates = {0};
-    enum ndt_status status = NDT_OK;
-    size_t most = 0;
-    for (size_t i = 0; status == NDT_OK && i < points; i++) {
-        status = bench_source_scans(source, options->points.count ? options->points.values[i] : 0, &scans[i], err);
-        most = most < scans[i].points ? scans[i].points : most;
-    }
-    if (status == NDT_OK)
-        status = bench_candidates_open(&candidates, source, NULL, most_points(options, most), err);
-    if (status == NDT_OK) {
-        bench_source_report(source, scans, points, report);
-        struct bench_table *table = bench_report_table(
-            report, "batch", "Batches: all items in one call against one after the other; medians");
-        for (size_t i = 0; i < points; i++)
-            for (size_t k = 0; k < options->sizes.count; k++)
-                for (int has_scans = 0; has_scans < 2; has_scans++) {
-                    struct batch batch = {.options = options,
-                                          .scans = &scans[i],
-                                          .candidates = &candidates,
-                                          .has_scans = has_scans,
-                                          .items = options->sizes.values[k]};
-                    const int is_possible = !has_scans || (batch.items > 1 && batch.items <= MOST_SCANS &&
-                                                           batch.items <= scans[i].count);
-                    if (status == NDT_OK && is_possible)
-                        status = measure(&batch, report, table, err);
-                }
-    }
-    bench_candidates_close(&candidates);
-    for (size_t i = 0; i < points; i++)
-        bench_scans_free(&scans[i]);
+    if (options->rounds > MOST_ROUNDS)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--rounds: batch takes a whole number from 1 to %d", MOST_ROUNDS);
+    enum ndt_status status = bench_source_prepare(source, report, err);
+    if (status != NDT_OK)
+        return status;
+    struct bench_table *table = bench_report_table(
+        report, "batch", "Batches: all items in one call (together) and one call per item (alone); medians");
+    for (size_t i = 0; i < source->scans_count; i++)
+        for (size_t k = 0; k < options->sizes.count; k++)
+            for (int has_scans = 0; has_scans < 2; has_scans++) {
+                struct batch batch = {.options = options,
+                                      .scans = &source->scans[i],
+                                      .candidates = &source->candidates,
+                                      .has_scans = has_scans,
+                                      .items = options->sizes.values[k]};
+                const int is_possible = !has_scans || (batch.items > 1 && batch.items <= MOST_SCANS &&
+                                                       batch.items <= source->scans[i].count);
+                if (status == NDT_OK && is_possible)
+                    status = measure(&batch, report, table, err);
+            }
     return status;
 }

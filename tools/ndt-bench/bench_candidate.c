@@ -1,20 +1,19 @@
-#include "bench_candidate.h"
-
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends.h"
+#include "bench.h"
+#include "ndt/clock.h"
+#include "ndt/names.h"
 
-static const char *const neighbour_names[] = {"radius", "direct1", "direct7", "direct27"};
-enum { NEIGHBOUR_NAMES = sizeof(neighbour_names) / sizeof(neighbour_names[0]) };
-
-/* One value of each list; NULL: as the settings say. */
+/* One value of each list; NULL, or -1 threads: as the settings say. */
 struct choice {
-    const char *variant, *levels, *neighbours, *backend, *threads;
+    const char *variant, *levels, *neighbours, *backend;
+    int threads;
 };
 
-const char *bench_neighbours_text(const struct ndt_align_params *params, char *text, size_t size)
+/* One name if all levels have the same neighbours. */
+static const char *neighbours_text(const struct ndt_align_params *params, char *text, size_t size)
 {
     size_t used = 0;
     text[0] = '\0';
@@ -23,7 +22,7 @@ const char *bench_neighbours_text(const struct ndt_align_params *params, char *t
         is_mixed |= params->levels[i].neighbours != params->levels[0].neighbours;
     for (size_t i = 0; i < (is_mixed ? params->level_count : 1) && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "-" : "",
-                                 neighbour_names[params->levels[i].neighbours]);
+                                 ndt_neighbours_name(params->levels[i].neighbours));
     return text;
 }
 
@@ -57,14 +56,14 @@ static enum ndt_status set_levels(struct bench_setup *setup, const char *text, s
 
 static enum ndt_status set_neighbours(struct bench_setup *setup, const char *text, struct ndt_error *err)
 {
-    for (int n = 0; n < NEIGHBOUR_NAMES; n++) {
-        if (strcmp(text, neighbour_names[n]) != 0)
+    for (const struct ndt_label *label = ndt_neighbours_labels; label->name; label++) {
+        if (strcmp(text, label->name) != 0)
             continue;
         for (size_t i = 0; i < setup->align.level_count; i++)
-            setup->align.levels[i].neighbours = (enum ndt_neighbours)n;
+            setup->align.levels[i].neighbours = (enum ndt_neighbours)label->value;
         return NDT_OK;
     }
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "--neighbours %s: radius, direct1, direct7 or direct27 is wanted", text);
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "--neighbours %s: must be radius, direct1, direct7 or direct27", text);
 }
 
 /* "cuda" or "cuda:staged" */
@@ -80,17 +79,7 @@ static enum ndt_status set_backend(struct bench_setup *setup, const char *text, 
     return NDT_OK;
 }
 
-static enum ndt_status set_threads(struct bench_setup *setup, const char *text, struct ndt_error *err)
-{
-    char *end;
-    const long threads = strtol(text, &end, 10);
-    if (end == text || *end || threads < 0 || threads > 256)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--threads %s: a whole number from 0 to 256 is wanted", text);
-    setup->config.threads = (int)threads;
-    return NDT_OK;
-}
-
-/* The variant autoware brings one level of 2 m, radius and seeded covariances where the choice names none. */
+/* The variant autoware implies one level of 2 m, radius and its own covariances unless the choice names others. */
 static enum ndt_status make_setup(struct bench_setup *out, const struct bench_setup *base,
                                   const struct choice *choice, struct ndt_error *err)
 {
@@ -103,7 +92,7 @@ static enum ndt_status make_setup(struct bench_setup *out, const struct bench_se
         neighbours = neighbours ? neighbours : "radius";
     } else if (choice->variant) {
         if (strcmp(choice->variant, "robust") != 0)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "--variant %s: robust or autoware is wanted", choice->variant);
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--variant %s: must be robust or autoware", choice->variant);
         out->align.variant = NDT_ROBUST;
     }
     enum ndt_status status = levels ? set_levels(out, levels, err) : NDT_OK;
@@ -111,8 +100,8 @@ static enum ndt_status make_setup(struct bench_setup *out, const struct bench_se
         status = set_neighbours(out, neighbours, err);
     if (status == NDT_OK && choice->backend)
         status = set_backend(out, choice->backend, err);
-    if (status == NDT_OK && choice->threads)
-        status = set_threads(out, choice->threads, err);
+    if (choice->threads >= 0)
+        out->config.threads = choice->threads;
     return status;
 }
 
@@ -189,7 +178,7 @@ enum ndt_status bench_candidates_add(struct bench_candidates *out, struct bench_
     return candidate ? open_candidate(candidate, source, err) : NDT_ERR_MEMORY;
 }
 
-/* One of `all`: what a device does not offer is not a failure, but stands there with the reason. */
+/* One of `all`: a backend that is not available is no failure, but is listed with the reason. */
 static enum ndt_status add_tolerant(struct bench_candidates *out, struct bench_source *source,
                                     const struct bench_setup *base, const char *backend, const char *pipeline,
                                     int threads, struct ndt_error *err)
@@ -221,52 +210,84 @@ static enum ndt_status add_all(struct bench_candidates *out, struct bench_source
     return status;
 }
 
-static size_t items(const struct tool_list *list)
+/* Steps through a list of the command line: item `*index % count`, and *index divided by count. NULL: empty. */
+static const char *pick(const struct tool_list *list, size_t *index)
 {
-    return list->count ? list->count : 1;
-}
-
-static const char *item(const struct tool_list *list, size_t i)
-{
+    const size_t count = list->count ? list->count : 1, i = *index % count;
+    *index /= count;
     return list->count ? list->items[i] : NULL;
 }
 
-enum ndt_status bench_candidates_open(struct bench_candidates *out, struct bench_source *source, const char *usual,
-                                      size_t max_points, struct ndt_error *err)
+/* Combination `index` of the lists; 0 when there are no more. */
+static int choose(const struct bench_options *options, size_t index, struct choice *out)
+{
+    const size_t threads = options->threads.count ? options->threads.count : 1, thread = index % threads;
+    *out = (struct choice){.threads = options->threads.count ? (int)options->threads.values[thread] : -1};
+    index /= threads;
+    out->backend = pick(&options->backends, &index);
+    out->neighbours = pick(&options->neighbours, &index);
+    out->levels = pick(&options->levels, &index);
+    if (!options->is_basin)
+        out->variant = pick(&options->variants, &index);
+    else if (index == 1) /* after the settings, autoware with its own level and neighbours */
+        *out = (struct choice){"autoware", NULL, NULL, out->backend, out->threads};
+    return index <= (options->is_basin ? 1 : 0);
+}
+
+/* Combinations without meaning: threads of a device, several levels of autoware. */
+static int is_pointless(const struct bench_options *options, size_t index, const struct choice *choice)
+{
+    const int is_later = options->threads.count > 0 && index % options->threads.count > 0;
+    const char *backend = choice->backend ? choice->backend : "";
+    return (is_later && (strcmp(backend, "reference") == 0 || strncmp(backend, "cuda", 4) == 0)) ||
+           (choice->variant && strcmp(choice->variant, "autoware") == 0 && choice->levels &&
+            strchr(choice->levels, '-'));
+}
+
+enum ndt_status bench_candidates_open(struct bench_source *source, size_t max_points, struct ndt_error *err)
 {
     const struct bench_options *options = source->options;
-    const int is_basin = options->is_basin;
-    const size_t v = is_basin ? 2 : items(&options->variants), l = items(&options->levels);
-    const size_t n = items(&options->neighbours), b = items(&options->backends), t = items(&options->threads);
+    struct bench_candidates *out = &source->candidates;
+    struct choice choice;
     enum ndt_status status = NDT_OK;
-    for (size_t i = 0; status == NDT_OK && i < v * l * n * b * t; i++) {
-        struct choice choice = {.threads = item(&options->threads, i % t),
-                                .backend = item(&options->backends, i / t % b),
-                                .neighbours = item(&options->neighbours, i / t / b % n),
-                                .levels = item(&options->levels, i / t / b / n % l)};
-        const size_t variant = i / t / b / n / l;
-        choice.variant = !is_basin ? item(&options->variants, variant) : variant ? "autoware" : NULL;
-        if (is_basin && variant)
-            choice.levels = choice.neighbours = NULL;
-        if (!choice.backend)
-            choice.backend = usual;
-        const char *backend = choice.backend ? choice.backend : "";
-        if (i % t > 0 && (strcmp(backend, "reference") == 0 || strncmp(backend, "cuda", 4) == 0))
-            continue; /* threads are of the CPU */
-        if (choice.variant && strcmp(choice.variant, "autoware") == 0 && choice.levels &&
-            strchr(choice.levels, '-'))
-            continue; /* which has one level */
+    for (size_t i = 0; status == NDT_OK && choose(options, i, &choice); i++) {
         struct bench_setup setup;
-        const int is_all = strcmp(backend, "all") == 0;
+        const int is_all = choice.backend && strcmp(choice.backend, "all") == 0;
+        if (is_pointless(options, i, &choice))
+            continue;
         if (is_all)
             choice.backend = NULL;
         status = make_setup(&setup, &options->setup, &choice, err);
         if (setup.config.max_points < max_points)
             setup.config.max_points = max_points;
         if (status == NDT_OK)
-            status = is_all ? add_all(out, source, &setup, choice.threads != NULL, err)
+            status = is_all ? add_all(out, source, &setup, choice.threads >= 0, err)
                             : bench_candidates_add(out, source, &setup, err);
     }
+    return status;
+}
+
+/* The largest batch has to fit into one launch: each item takes whole blocks of points. */
+enum ndt_status bench_source_prepare(struct bench_source *source, struct bench_report *report,
+                                     struct ndt_error *err)
+{
+    const struct bench_options *options = source->options;
+    const size_t sizes = options->points.count ? options->points.count : 1;
+    size_t most_points = 1, most_items = 0;
+    enum ndt_status status = NDT_OK;
+    for (size_t i = 0; status == NDT_OK && i < sizes; i++) {
+        status = bench_source_scans(source, &options->preprocess,
+                                    options->points.count ? options->points.values[i] : 0, err);
+        if (source->scans[i].points > most_points)
+            most_points = source->scans[i].points;
+    }
+    for (size_t i = 0; i < options->sizes.count; i++)
+        most_items = most_items < options->sizes.values[i] ? options->sizes.values[i] : most_items;
+    if (status == NDT_OK)
+        status = bench_candidates_open(
+            source, most_items ? most_items * ((most_points + 127) / 128 * 128) : most_points, err);
+    if (status == NDT_OK)
+        bench_source_report(source, report);
     return status;
 }
 
@@ -290,22 +311,36 @@ void bench_candidate_fail(struct bench_candidate *candidate, enum ndt_status sta
     candidate->is_broken |= status != NDT_OK;
 }
 
-int bench_candidate_columns(const struct bench_candidate *candidate, struct bench_report *report,
-                            struct bench_table *table)
+int bench_candidate_row(const struct bench_candidate *candidate, struct bench_report *report,
+                        struct bench_table *table)
 {
     const struct ndt_align_params *params = &candidate->setup.align;
     const int works = bench_candidate_works(candidate);
     char text[96];
     bench_row(report, table);
-    bench_text(table, "variant", "%s", params->variant == NDT_AUTOWARE ? "autoware" : "robust");
-    bench_text(table, "levels", "%s", bench_levels_text(params, text, sizeof(text)));
-    bench_text(table, "neighbours", "%s", bench_neighbours_text(params, text, sizeof(text)));
+    bench_text(table, "variant", "%s", ndt_variant_name(params->variant));
+    bench_text(table, "levels", "%s", bench_align_levels_text(params, text, sizeof(text)));
+    bench_text(table, "neighbours", "%s", neighbours_text(params, text, sizeof(text)));
     bench_text(table, "backend", "%s", candidate->name);
     if (!works)
         bench_text(table, "why", "%s: %s", candidate->is_broken ? "FAIL" : "not here", candidate->why.text);
     report->device_rows += works && candidate->is_device;
     report->failures += candidate->is_broken != 0;
     return works;
+}
+
+int bench_candidate_align(struct bench_candidate *candidate, const struct ndt_align_params *params,
+                          const struct ndt_cloud *scan, const struct ndt_pose *guess, struct ndt_align_result *out,
+                          double *took_us, double *kernel_us)
+{
+    struct ndt_backend_counters before, after;
+    bench_candidate_counters(candidate, &before);
+    const double start_us = ndt_clock_us();
+    bench_candidate_fail(candidate, ndt_align(candidate->aligner, params, scan, guess, out, &candidate->why));
+    *took_us = ndt_clock_us() - start_us;
+    bench_candidate_counters(candidate, &after);
+    *kernel_us = after.kernel_us - before.kernel_us;
+    return bench_candidate_works(candidate);
 }
 
 void bench_candidate_counters(const struct bench_candidate *candidate, struct ndt_backend_counters *out)

@@ -1,30 +1,30 @@
-/* Settings against each other, pair by pair in one run. */
+/** @file
+ * @brief compare: values of a setting, measured in one run and compared with the first value. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "bench_commands.h"
-#include "ndt/clock.h"
+#include "bench.h"
 #include "ndtd/options.h"
 
 enum { MOST_CHOICES = 12, WARM_UP = 3 };
-static const double LEAST = 0.02; /* nothing smaller is a difference, however small the spread */
+static const double LEAST = 0.02; /* smaller differences do not count */
 
-/* The first value is what the others are compared with. A value that is refused here, such as an instruction set
- * of another processor, is left out. */
+/* The other values are compared with the first one. A value that this machine does not support, such as an
+ * instruction set of another processor, is skipped. */
 static const struct experiment {
     const char *name, *option, *values, *threads;
-    double pause_ms; /* between two alignments: as between scans, when workers have gone to sleep */
+    double pause_ms; /* between two alignments, so that idle workers fall asleep as between scans */
     const char *help;
 } experiments[] = {
     {"vector-width", "cpu.isa", "baseline,avx2,avx512,neon", "1", 0, "instruction sets of the evaluation"},
     {"threads", "cpu.threads", "1,2,3,4", NULL, 0, "threads of the CPU backend"},
     {"spin", "cpu.spin_us", "0,20,50,100,200,500", "2", 2, "how long idle workers spin before they sleep"},
-    {"pinning", "cpu.pin_threads", "false,true", "2", 2, "workers that stay on a core"},
+    {"pinning", "cpu.pin_threads", "false,true", "2", 2, "whether workers are pinned to cores"},
     {"line-search", "ndt.max_line_search_steps", "1,2,3,4", NULL, 0, "step lengths per iteration"},
     {"neighbours", "ndt.neighbours", "radius,direct1,direct7,direct27", NULL, 0,
-     "voxels that a point is matched with"},
+     "voxels with which a point is matched"},
     {"gpu-pipelines", "cuda.pipeline",
      "staged,fused,resident,resident-block,resident-cluster,resident-graph,resident-chain", NULL, 0,
      "pipelines of the CUDA backend (--backend cuda)"},
@@ -40,7 +40,6 @@ struct choice {
 };
 struct run {
     struct bench_source *source;
-    struct bench_scans scans;
     double pause_ms;
     size_t count;
     struct choice choices[MOST_CHOICES];
@@ -52,19 +51,20 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
     struct choice *choice = &run->choices[item];
     struct bench_candidate *candidate = &choice->candidates.items[0];
     const struct bench_options *options = run->source->options;
-    const struct bench_scan *scan = &run->scans.items[round % run->scans.count];
+    const struct bench_scan *scan = &run->source->scans[0].items[round % run->source->scans[0].count];
     const struct ndt_pose guess =
-        bench_start(options->seed, round, &scan->T_map_sensor, options->offsets.items[0].shift_m,
-                    options->offsets.items[0].turn_deg * BENCH_DEG);
+        bench_start(options->seed, round, &scan->T_map_sensor, &options->offsets.items[0]);
     const struct timespec pause = {0, (long)(run->pause_ms * 1e6)};
     struct ndt_align_result result;
+    double took_us, kernel_us;
     if (run->pause_ms > 0)
         (void)nanosleep(&pause, NULL);
-    const double start_us = ndt_clock_us();
-    enum ndt_status status =
-        ndt_align(candidate->aligner, &candidate->setup.align, &scan->cloud, &guess, &result, err);
-    const double took_us = ndt_clock_us() - start_us;
-    return status == NDT_OK && is_counted ? bench_samples_add(&choice->align_us, took_us, err) : status;
+    if (!bench_candidate_align(candidate, &candidate->setup.align, &scan->cloud, &guess, &result, &took_us,
+                               &kernel_us))
+        return ndt_fail(err, NDT_ERR_DEVICE, "%s: %s", candidate->name, candidate->why.text);
+    if (is_counted)
+        bench_samples_add(&choice->align_us, took_us);
+    return NDT_OK;
 }
 
 static enum ndt_status open_choice(struct run *run, const struct experiment *experiment, struct ndt_error *err)
@@ -72,12 +72,14 @@ static enum ndt_status open_choice(struct run *run, const struct experiment *exp
     const struct bench_options *options = run->source->options;
     struct choice *choice = &run->choices[run->count];
     struct bench_setup setup = options->setup;
+    char threads[16];
+    snprintf(threads, sizeof(threads), "%zu", options->threads.values[0]);
     choice->settings = options->settings;
     enum ndt_status status = ndtd_option_set_text(&choice->settings, experiment->option, choice->value, err);
     if (status == NDT_OK && experiment->threads)
         status = ndtd_option_set_text(&choice->settings, "cpu.threads", experiment->threads, err);
     if (status == NDT_OK && options->threads.count)
-        status = ndtd_option_set_text(&choice->settings, "cpu.threads", options->threads.items[0], err);
+        status = ndtd_option_set_text(&choice->settings, "cpu.threads", threads, err);
     if (status == NDT_OK && options->backends.count)
         status = ndtd_option_set_text(&choice->settings, "backend.name", options->backends.items[0], err);
     if (status == NDT_OK)
@@ -87,7 +89,8 @@ static enum ndt_status open_choice(struct run *run, const struct experiment *exp
     setup.config = choice->settings.compute;
     setup.align = choice->settings.align;
     setup.map = choice->settings.map;
-    const int is_auto = strcmp(choice->settings.backend, "auto") == 0; /* which would take another one instead */
+    const int is_auto =
+        strcmp(choice->settings.backend, "auto") == 0; /* auto would replace a backend that does not work */
     snprintf(setup.backend, sizeof(setup.backend), "%s", is_auto ? "cpu" : choice->settings.backend);
     snprintf(setup.pipeline, sizeof(setup.pipeline), "%s", setup.config.pipeline ? setup.config.pipeline : "");
     status = bench_candidates_add(&choice->candidates, run->source, &setup, err);
@@ -103,12 +106,9 @@ static void put_rows(struct run *run, const struct experiment *experiment, struc
 {
     const struct choice *first = &run->choices[0];
     struct bench_samples factors[MOST_CHOICES] = {{0}};
-    struct ndt_error ignored;
     for (size_t i = 1; i < run->count; i++)
         for (size_t k = 0; k < first->align_us.count; k++)
-            report->is_incomplete |=
-                bench_samples_add(&factors[i], first->align_us.values[k] / run->choices[i].align_us.values[k],
-                                  &ignored) != NDT_OK;
+            bench_samples_add(&factors[i], first->align_us.values[k] / run->choices[i].align_us.values[k]);
     for (size_t i = 0; i < run->count; i++) {
         struct choice *choice = &run->choices[i];
         const double factor = bench_median(&factors[i]), low = bench_quantile(&factors[i], 0.25),
@@ -118,7 +118,7 @@ static void put_rows(struct run *run, const struct experiment *experiment, struc
         bench_text(table, "option", "%s", experiment->option);
         bench_text(table, "value", "%s", choice->value);
         bench_text(table, "backend", "%s", choice->candidates.items[0].name);
-        bench_number(table, "points", 0, (double)run->scans.points);
+        bench_number(table, "points", 0, (double)run->source->scans[0].points);
         bench_number(table, "align_us", 1, bench_median(&choice->align_us));
         bench_number(table, "p95_us", 1, bench_quantile(&choice->align_us, 0.95));
         if (i > 0) {
@@ -132,8 +132,7 @@ static void put_rows(struct run *run, const struct experiment *experiment, struc
         }
         report->device_rows += choice->candidates.items[0].is_device != 0;
     }
-    for (size_t i = 0; i < run->count; i++)
-        bench_samples_free(&factors[i]);
+    bench_samples_free(factors, run->count);
 }
 
 static enum ndt_status compare(struct run *run, const struct experiment *experiment, struct bench_report *report,
@@ -155,23 +154,18 @@ static enum ndt_status compare(struct run *run, const struct experiment *experim
         at += length + (at[length] == ',');
     }
     if (status == NDT_OK && run->count > 0)
-        status = bench_sample(&(struct bench_sampling){.items = run->count,
-                                                       .warm_up = WARM_UP,
-                                                       .rounds = (size_t)run->source->options->rounds,
-                                                       .sample = sample,
-                                                       .context = run},
-                              err);
+        status = bench_sample(run->count, WARM_UP, run->source->options->rounds, sample, run, err);
     if (status == NDT_OK)
         put_rows(run, experiment, report, table);
     for (size_t i = 0; i < run->count; i++) {
         bench_candidates_close(&run->choices[i].candidates);
-        bench_samples_free(&run->choices[i].align_us);
+        bench_samples_free(&run->choices[i].align_us, 1);
     }
     run->count = 0;
     return status;
 }
 
-/* A name of the table, or OPTION=VALUE,VALUE... in `made`. */
+/* A name of the table, or OPTION=VALUE,VALUE... */
 static enum ndt_status find(const char *word, struct experiment *out, char option[128], struct ndt_error *err)
 {
     const char *equals = strchr(word, '=');
@@ -193,7 +187,6 @@ enum ndt_status bench_compare(struct bench_source *source, struct bench_report *
 {
     static struct run run;
     const struct bench_options *options = source->options;
-    enum ndt_status status = NDT_OK;
     if (options->operands.count == 0 || strcmp(options->operands.words[0], "list") == 0) {
         struct bench_table *table = bench_report_table(report, "experiments", "Experiments of compare");
         for (size_t i = 0; i < EXPERIMENTS; i++) {
@@ -206,22 +199,22 @@ enum ndt_status bench_compare(struct bench_source *source, struct bench_report *
         return NDT_OK;
     }
     run = (struct run){.source = source};
-    status = bench_source_scans(source, options->points.count ? options->points.values[0] : 0, &run.scans, err);
-    if (status == NDT_OK) {
-        bench_source_report(source, &run.scans, 1, report);
-        struct bench_table *table =
-            bench_report_table(report, "compare",
-                               "Comparison: factor is the time of the first value over that of this one, median "
-                               "over the rounds; low and high: its quartiles; no difference: 1 lies between them, "
-                               "or less than 2 %");
-        for (size_t i = 0; status == NDT_OK && i < options->operands.count; i++) {
-            struct experiment experiment = {0};
-            char option[128];
-            status = find(options->operands.words[i], &experiment, option, err);
-            if (status == NDT_OK)
-                status = compare(&run, &experiment, report, table, err);
-        }
+    enum ndt_status status = bench_source_scans(source, &options->preprocess,
+                                                options->points.count ? options->points.values[0] : 0, err);
+    if (status != NDT_OK)
+        return status;
+    bench_source_report(source, report);
+    struct bench_table *table =
+        bench_report_table(report, "compare",
+                           "Comparison: factor is the time of the first value divided by that of this one, median "
+                           "over the rounds; low and high: its quartiles; no difference: 1 lies between them, or "
+                           "less than 2 %");
+    for (size_t i = 0; status == NDT_OK && i < options->operands.count; i++) {
+        struct experiment experiment = {0};
+        char option[128];
+        status = find(options->operands.words[i], &experiment, option, err);
+        if (status == NDT_OK)
+            status = compare(&run, &experiment, report, table, err);
     }
-    bench_scans_free(&run.scans);
     return status;
 }

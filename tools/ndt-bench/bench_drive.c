@@ -1,35 +1,28 @@
+/** @file
+ * @brief drive: every candidate follows the scans twice. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench_commands.h"
-#include "ndt/clock.h"
+#include "bench.h"
 #include "ndt/hash.h"
 
 static const double LIMIT_MM = 1, LIMIT_DEG = 0.01;
 
+enum metric { ALIGN_US, ITERATION_US, EVALUATIONS, METRICS };
 struct pass {
     struct ndt_pose *poses;
-    struct bench_samples align_us, iteration_us, evaluations;
+    struct bench_samples samples[METRICS];
 };
 
-static void free_pass(struct pass *pass)
-{
-    free(pass->poses);
-    bench_samples_free(&pass->align_us);
-    bench_samples_free(&pass->iteration_us);
-    bench_samples_free(&pass->evaluations);
-}
-
-/* From scan to scan: the step before is expected again. */
+/* The guess of a scan repeats the motion between the two scans before it. */
 static enum ndt_status follow(struct bench_candidate *candidate, const struct bench_scans *scans, struct pass *pass,
                               struct ndt_error *err)
 {
     struct ndt_pose guess = scans->items[0].T_map_sensor, step = ndt_pose_identity();
-    enum ndt_status status = NDT_OK;
     pass->poses = calloc(scans->count, sizeof(*pass->poses));
     if (!pass->poses)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu poses", scans->count);
-    for (size_t i = 0; status == NDT_OK && bench_candidate_works(candidate) && i < scans->count; i++) {
+    for (size_t i = 0; bench_candidate_works(candidate) && i < scans->count; i++) {
         struct ndt_align_result result;
         size_t count = 0;
         bench_candidate_fail(candidate, ndt_align(candidate->aligner, &candidate->setup.align,
@@ -43,22 +36,21 @@ static enum ndt_status follow(struct bench_candidate *candidate, const struct be
         if (i > 0)
             step = ndt_pose_between(&pass->poses[i - 1], &pass->poses[i]);
         guess = ndt_pose_compose(&pass->poses[i], &step);
-        status = bench_samples_add(&pass->align_us, result.align_us, err);
-        if (status == NDT_OK)
-            status = bench_samples_add(&pass->evaluations, result.evaluations, err);
+        bench_samples_add(&pass->samples[ALIGN_US], result.align_us);
+        bench_samples_add(&pass->samples[EVALUATIONS], result.evaluations);
         const struct ndt_iteration *rows = ndt_aligner_trace(candidate->aligner, &count);
-        for (size_t k = 0; status == NDT_OK && k < count; k++)
-            status = bench_samples_add(&pass->iteration_us, rows[k].eval_us + rows[k].solve_us, err);
+        for (size_t k = 0; k < count; k++)
+            bench_samples_add(&pass->samples[ITERATION_US], rows[k].eval_us + rows[k].solve_us);
     }
-    return status;
+    return NDT_OK;
 }
 
-/* cpu: the poses of the first candidate. The times of the second pass count: everything is warm. */
+/* cpu: the poses of the first candidate. The times are those of the second pass, with warm caches. */
 static void put_row(struct bench_candidate *candidate, const struct bench_scans *scans, struct pass passes[2],
                     const struct ndt_pose *cpu, struct bench_report *report, struct bench_table *table)
 {
     const size_t bytes = scans->count * sizeof(struct ndt_pose);
-    const int works = bench_candidate_columns(candidate, report, table);
+    const int works = bench_candidate_row(candidate, report, table);
     bench_number(table, "points", 0, (double)scans->points);
     bench_text(table, "about", "%s", candidate->about);
     if (!works) {
@@ -74,16 +66,16 @@ static void put_row(struct bench_candidate *candidate, const struct bench_scans 
     const int is_good = first == again && off_mm <= LIMIT_MM && off_deg <= LIMIT_DEG;
     report->failures += !is_good;
     bench_text(table, "verdict", "%s", is_good ? "ok" : "FAIL");
-    bench_number(table, "align_us", 1, bench_median(&passes[1].align_us));
-    bench_number(table, "iteration_us", 1, bench_median(&passes[1].iteration_us));
-    bench_number(table, "evaluations", 1, bench_mean(&passes[1].evaluations));
+    bench_number(table, "align_us", 1, bench_median(&passes[1].samples[ALIGN_US]));
+    bench_number(table, "iteration_us", 1, bench_median(&passes[1].samples[ITERATION_US]));
+    bench_number(table, "evaluations", 1, bench_mean(&passes[1].samples[EVALUATIONS]));
     bench_number(table, "off_mm", 4, off_mm);
     bench_number(table, "off_deg", 5, off_deg);
     bench_text(table, "hash", "%016llx", (unsigned long long)first);
     bench_text(table, "hash_again", "%016llx", (unsigned long long)again);
 }
 
-/* On one number of points. */
+/* All candidates on scans of one size. */
 static enum ndt_status drive(struct bench_candidates *candidates, const struct bench_scans *scans,
                              struct bench_report *report, struct bench_table *table, struct ndt_error *err)
 {
@@ -102,8 +94,10 @@ static enum ndt_status drive(struct bench_candidates *candidates, const struct b
             cpu = passes[1].poses;
             passes[1].poses = NULL;
         }
-        free_pass(&passes[0]);
-        free_pass(&passes[1]);
+        for (int i = 0; i < 2; i++) {
+            free(passes[i].poses);
+            bench_samples_free(passes[i].samples, METRICS);
+        }
     }
     free(cpu);
     return status;
@@ -111,29 +105,14 @@ static enum ndt_status drive(struct bench_candidates *candidates, const struct b
 
 enum ndt_status bench_drive(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
-    const struct bench_options *options = source->options;
-    const size_t sizes = options->points.count ? options->points.count : 1;
-    struct bench_scans scans[BENCH_MAX_ITEMS] = {{0}};
-    struct bench_candidates candidates = {0};
-    enum ndt_status status = NDT_OK;
-    size_t most = 0;
-    for (size_t i = 0; status == NDT_OK && i < sizes; i++) {
-        status = bench_source_scans(source, options->points.count ? options->points.values[i] : 0, &scans[i], err);
-        most = most < scans[i].points ? scans[i].points : most;
-    }
-    if (status == NDT_OK)
-        status = bench_candidates_open(&candidates, source, "all", most, err);
-    if (status == NDT_OK) {
-        bench_source_report(source, scans, sizes, report);
-        struct bench_table *table =
-            bench_report_table(report, "drive",
-                               "Drive: from pose to pose, twice; wanted: the same bits, and the first backend's "
-                               "poses within 1 mm and 0.01 deg; medians of the second pass");
-        for (size_t i = 0; status == NDT_OK && i < sizes; i++)
-            status = drive(&candidates, &scans[i], report, table, err);
-    }
-    bench_candidates_close(&candidates);
-    for (size_t i = 0; i < sizes; i++)
-        bench_scans_free(&scans[i]);
+    enum ndt_status status = bench_source_prepare(source, report, err);
+    if (status != NDT_OK)
+        return status;
+    struct bench_table *table = bench_report_table(
+        report, "drive",
+        "Drive: from pose to pose, twice; required: the same bits twice, and poses within 1 mm and "
+        "0.01 deg of the first backend; medians of the second pass");
+    for (size_t i = 0; status == NDT_OK && i < source->scans_count; i++)
+        status = drive(&source->candidates, &source->scans[i], report, table, err);
     return status;
 }

@@ -1,40 +1,52 @@
 /** @file
- * @brief ndt-bench: times and success of matching and of what belongs to it.
- *
- * Built with NDT_BENCH_CORE it needs the core and the backends only: without files and configuration, and with the
- * commands that can do with the synthetic street. */
+ * @brief ndt-bench: the command line. A sub-command is a row of `commands`; its options are picked from
+ * `all_options`. */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "bench_commands.h"
+#include "bench.h"
 #ifndef NDT_BENCH_CORE
 #include "ndt_io/output_file.h"
 #include "ndtd/config_file.h"
 #include "ndtd/options.h"
 #endif
 
-/* Besides those of every tool. */
-enum { WRONG = 1, NO_DEVICE = 77 };
-enum { MOST_POINTS = 1 << 24, MOST_ROUNDS = 100000, MOST_FILES = 4096 };
+/* Exit codes besides those of every tool. */
+enum { EXIT_WRONG = 1, EXIT_NO_DEVICE = 77 };
+enum { MOST_ROUNDS = 100000, MOST_FILES = 4096 };
 
-static struct bench_options options = {.seed = 1, .scan_limit = 30, .tile_m = 100, .tile_points = 20000};
+static struct bench_options options = {.seed = 1,
+                                       .scan_limit = 30,
+                                       .rounds = 1,
+                                       .tile_m = 100,
+                                       .tile_points = 20000,
+                                       .points = {.least = 1, .most = 1 << 24},
+                                       .threads = {.most = 256},
+                                       .sizes = {.least = 1, .most = 4096},
+                                       .tiles = {.least = 1, .most = 1 << 24}};
 static struct bench_report report;
 
 /* ---- values ---- */
 
+static enum ndt_status parse_list(const char *text, struct tool_list *list, struct ndt_error *err)
+{
+    enum ndt_status status = tool_parse_list(text, list, err);
+    if (status == NDT_OK && list->count > BENCH_MAX_ITEMS)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "more than %d values", BENCH_MAX_ITEMS);
+    return status;
+}
+
 static enum ndt_status parse_numbers(void *value, const char *text, struct ndt_error *err)
 {
     struct bench_numbers *numbers = value;
-    const double most = numbers == &options.sizes ? BENCH_BATCH_MOST : MOST_POINTS;
     struct tool_list list;
-    enum ndt_status status = tool_parse_list(text, &list, err);
-    if (status == NDT_OK && list.count > BENCH_MAX_ITEMS)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "more than %d values", BENCH_MAX_ITEMS);
+    enum ndt_status status = parse_list(text, &list, err);
     for (numbers->count = 0; status == NDT_OK && numbers->count < list.count; numbers->count++) {
         uint64_t number = 0;
-        status = tool_parse_count(list.items[numbers->count], 1, most, &number, err);
+        status = tool_parse_count(list.items[numbers->count], (double)numbers->least, (double)numbers->most,
+                                  &number, err);
         numbers->values[numbers->count] = (size_t)number;
     }
     return status;
@@ -44,9 +56,7 @@ static enum ndt_status parse_offsets(void *value, const char *text, struct ndt_e
 {
     struct bench_offsets *offsets = value;
     struct tool_list list;
-    enum ndt_status status = tool_parse_list(text, &list, err);
-    if (status == NDT_OK && list.count > BENCH_MAX_ITEMS)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "more than %d values", BENCH_MAX_ITEMS);
+    enum ndt_status status = parse_list(text, &list, err);
     for (offsets->count = 0; status == NDT_OK && offsets->count < list.count; offsets->count++) {
         struct bench_offset *offset = &offsets->items[offsets->count];
         const char *item = list.items[offsets->count];
@@ -56,23 +66,6 @@ static enum ndt_status parse_offsets(void *value, const char *text, struct ndt_e
             !(offset->turn_deg >= 0 && offset->turn_deg <= 180))
             return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is not metres/degrees, such as 0.5/2", item);
     }
-    return status;
-}
-
-/* One value where other commands take a list. */
-static enum ndt_status parse_one(void *value, const char *text, struct ndt_error *err)
-{
-    enum ndt_status status = tool_parse_list(text, value, err);
-    if (status == NDT_OK && ((struct tool_list *)value)->count > 1)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "this command takes one value, not '%.60s'", text);
-    return status;
-}
-
-static enum ndt_status parse_one_offset(void *value, const char *text, struct ndt_error *err)
-{
-    enum ndt_status status = parse_offsets(value, text, err);
-    if (status == NDT_OK && ((struct bench_offsets *)value)->count > 1)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "this command takes one value, not '%.60s'", text);
     return status;
 }
 
@@ -92,11 +85,116 @@ static enum ndt_status parse_set(void *value, const char *text, struct ndt_error
     name[equals - text] = '\0';
     return ndtd_option_set_text(value, name, equals + 1, err);
 }
+
+static const char *const peers[] = {"pcl", NULL};
 #endif
+
+/* ---- options and sub-commands ---- */
+
+/* clang-format off */
+static const struct tool_option all_options[] = {
+#ifndef NDT_BENCH_CORE
+    {"map", "FILE", TOOL_TEXT, &options.map, .help = "the prior map; without it, a synthetic street is measured"},
+    {"scan", "FILE", TOOL_TEXT, &options.scan, .help = "a scan (cloud file); further FILEs are scans as well"},
+    {"pose", "X,Y,Z,QX,QY,QZ,QW", TOOL_POSE, &options.pose, .given = &options.has_pose,
+     .help = "true pose of --scan in the map [m, quaternion]"},
+    {"bag", "BAG", TOOL_TEXT, &options.bag, .help = "scans and their true poses"},
+    {"config", "FILE", TOOL_CUSTOM, &options.settings, .parse = parse_config, .help = "configuration of ndtd (YAML)"},
+    {"set", "KEY=VALUE", TOOL_CUSTOM, &options.settings, .parse = parse_set,
+     .help = "one option of ndtd, such as ndt.levels=[2.0]; may be repeated"},
+    {"peer", "NAME", TOOL_CHOICE, &options.peer, .choices = peers, .given = &options.has_peer,
+     .help = "also measure pcl::NormalDistributionsTransform in the same run"},
+#endif
+    {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,
+     .help = "number of scans of the street, or of the bag, evenly spread (0: all)"},
+    {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
+    {"rounds", "N", TOOL_COUNT, &options.rounds, .min = 1, .max = MOST_ROUNDS,
+     .help = "measured rounds, of which medians are reported"},
+    {"points", "LIST", TOOL_CUSTOM, &options.points, .given = &options.has_points, .parse = parse_numbers,
+     .help = "points per scan, or of the map, such as 1500,5000"},
+    {"sizes", "LIST", TOOL_CUSTOM, &options.sizes, .parse = parse_numbers, .help = "items per batch"},
+    {"offsets", "LIST", TOOL_CUSTOM, &options.offsets, .parse = parse_offsets,
+     .help = "largest offset of the starts from the truth [m/deg]"},
+    {"backend", "LIST", TOOL_LIST, &options.backends,
+     .help = "backends, such as cpu,cuda:staged,cuda:resident; all: the CPU and every pipeline of a device"},
+    {"threads", "LIST", TOOL_CUSTOM, &options.threads, .parse = parse_numbers,
+     .help = "threads of the CPU, such as 1,2; 0: one per core"},
+    {"levels", "LIST", TOOL_LIST, &options.levels, .help = "leaf sizes [m] from coarse to fine, such as 2 or 4-2-1"},
+    {"neighbours", "LIST", TOOL_LIST, &options.neighbours,
+     .help = "radius, direct1, direct7 or direct27, on every level"},
+    {"variant", "LIST", TOOL_LIST, &options.variants,
+     .help = "robust or autoware (with its own level, neighbours and covariance)"},
+    {"tiles", "LIST", TOOL_CUSTOM, &options.tiles, .parse = parse_numbers, .help = "tiles of the map, square numbers"},
+    {"radius", "LIST", TOOL_REALS, &options.radii_m, .min = 1e-3, .max = 1e5,
+     .help = "radius around the vehicle [m] (default: map_radius + lidar_radius of the settings)"},
+    {"tile-size", "M", TOOL_REAL, &options.tile_m, .min = 1, .max = 10000, .help = "edge of a tile [m]"},
+    {"tile-points", "N", TOOL_COUNT, &options.tile_points, .min = 1, .max = 1e7, .help = "points in a tile"},
+    {"need-device", NULL, TOOL_FLAG, &options.needs_device,
+     .help = "exit status 77 when no backend on a device was measured"},
+    {"json", "FILE", TOOL_TEXT, &options.json, .help = "also write the tables as JSON"},
+    {"markdown", "FILE", TOOL_TEXT, &options.markdown, .help = "also write the tables as Markdown"}};
+
+#define INPUT "map scan pose bag scans config set seed "
+#define MATCHER "points backend threads "
+#define OUTPUT " json markdown"
+
+enum checks { NO_MAP, NEEDS_SCANS }; /* NEEDS_SCANS: a map comes with scans, and scans with a map */
+
+/* `options`: names of rows of all_options; name=DEFAULT; one:NAME for an option that takes one value instead of a
+ * list; required:NAME. */
+static const struct command {
+    const char *name, *summary, *details, *options;
+    bench_command_fn *measure;
+    enum checks checks;
+    const char *operand;
+} commands[] = {
+    {"align", "measures alignments from wrong starts, for every combination of the lists", NULL,
+     INPUT "rounds=50 one:offsets=0.5/2 " MATCHER "levels neighbours variant peer need-device" OUTPUT,
+     bench_align, NEEDS_SCANS, "FILE"},
+    {"basin", "measures the basin of convergence of the variants robust and autoware", NULL,
+     INPUT "rounds=120 offsets=0.5/2,1/5,2/10,3/20 one:backend one:threads one:levels one:neighbours" OUTPUT,
+     bench_align, NEEDS_SCANS, "FILE"},
+    {"evaluations", "splits the time of an alignment into fixed cost and cost per evaluation",
+     "Needs one level, such as --levels 2.",
+     INPUT "rounds=21 one:offsets=0.5/2 " MATCHER "one:levels one:neighbours need-device" OUTPUT,
+     bench_evaluations, NEEDS_SCANS, "FILE"},
+    {"batch", "compares batches of guesses and of scans with single alignments",
+     "The items of a batch are guesses for one scan; batches of 2 and 3 are also made of different scans.",
+     INPUT "rounds=20 sizes=1,2,3,8,64,200 one:offsets=0.5/2 " MATCHER
+     "one:levels one:neighbours one:variant need-device" OUTPUT, bench_batch, NEEDS_SCANS, "FILE"},
+    {"overheads", "measures one evaluation, and on a device its kernels, copies, launch and wait",
+     "The finest level is evaluated.",
+     INPUT "rounds=101 points=756,1500,5000,20000,100000 backend=all threads one:levels neighbours need-device" OUTPUT,
+     bench_overheads, NEEDS_SCANS, "FILE"},
+    {"drive", "follows a drive twice on every backend and compares the poses",
+     "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend.",
+     "map bag scans config set seed points backend=all threads one:levels one:neighbours need-device" OUTPUT,
+     bench_drive, NEEDS_SCANS, NULL},
+#ifndef NDT_BENCH_CORE
+    {"compare", "compares values of a setting in one run",
+     "An EXPERIMENT is a name printed by 'compare list', or OPTION=VALUE,VALUE... with an option of ndtd.",
+     "map bag scans config set seed rounds=21 one:offsets=0.5/2 one:points one:backend one:threads" OUTPUT,
+     bench_compare, NEEDS_SCANS, "EXPERIMENT"},
+    {"preprocess", "measures decoding and the steps of preprocessing, on synthetic or given scans", NULL,
+     "points=13500,120000 scan bag scans config set seed rounds=101" OUTPUT, bench_preprocess, NO_MAP, "FILE"},
+    {"map", "measures building and opening the map over points, voxels and threads",
+     "--points thins the map; by default it is halved down to 1/64.",
+     "required:map points threads=1,2 rounds=7 config set" OUTPUT, bench_map_cost, NO_MAP, NULL},
+    {"tiles", "measures drives across folders of synthetic tiles: opening, changes, memory", NULL,
+     "tiles=100,1600 radius tile-size tile-points config set" OUTPUT, bench_tiles, NO_MAP, NULL},
+#endif
+};
+/* clang-format on */
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]), OPTIONS = sizeof(all_options) / sizeof(all_options[0]) };
+
+static const struct command *chosen = &commands[0];
+static struct tool_option rows[OPTIONS]; /* of the chosen command */
+static int takes_one[OPTIONS];
+static size_t row_count;
 
 /* ---- running ---- */
 
-/* Written whole or not at all. */
+/* The file is written completely or not at all. */
 static enum ndt_status write_file(const char *path, void (*write)(const struct bench_report *report, FILE *file),
                                   struct ndt_error *err)
 {
@@ -123,7 +221,7 @@ static enum ndt_status write_file(const char *path, void (*write)(const struct b
 static enum ndt_status write_report(struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
-    if (report.is_incomplete)
+    if (report.is_incomplete || bench_samples_lost())
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the report");
     bench_report_text(&report, stdout);
     if (options.needs_device)
@@ -162,341 +260,137 @@ static enum ndt_status finish_setup(struct ndt_error *err)
     return NDT_OK;
 }
 
-static enum ndt_status check_files(struct ndt_error *err)
+static enum ndt_status check_options(struct ndt_error *err)
 {
+    const int is_file = chosen->operand && strcmp(chosen->operand, "FILE") == 0;
+    for (size_t i = 0; i < row_count; i++) /* the value of a list begins with its length */
+        if (takes_one[i] && *(const size_t *)rows[i].value > 1)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--%s: this command takes one value", rows[i].name);
     if (options.bag && options.scan)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "either --scan or --bag, not both");
-    if (options.operands.count > 0 && !options.scan)
+    if (is_file && options.operands.count > 0 && !options.scan)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not expected here; scans follow --scan",
                         options.operands.words[0]);
-    return NDT_OK;
-}
-
-static enum ndt_status check_input(struct ndt_error *err)
-{
+    if (chosen->checks == NO_MAP)
+        return NDT_OK;
     if (options.map && !options.bag && !options.scan)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--map: which scans? give --scan or --bag");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--map without scans; give --scan or --bag");
     if (!options.map && (options.bag || options.scan))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map is missing");
     if (options.scan && !options.has_pose)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "--scan: where was it taken? give its pose in the map, --pose x,y,z,qx,qy,qz,qw");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--scan: give its pose in the map, --pose x,y,z,qx,qy,qz,qw");
     if (options.has_pose && !options.scan)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose belongs to --scan; a bag brings its own truth");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose belongs to --scan; a bag contains its true poses");
     return NDT_OK;
 }
 
-static void fill_numbers(struct bench_numbers *numbers, const size_t *usual, size_t count)
+static enum ndt_status run(struct ndt_error *err)
 {
-    if (numbers->count == 0)
-        memcpy(numbers->values, usual, (numbers->count = count) * sizeof(*usual));
-}
-
-static enum ndt_status run(uint64_t rounds,
-                           enum ndt_status (*measure)(struct bench_source *source, struct bench_report *report,
-                                                      struct ndt_error *err),
-                           struct ndt_error *err)
-{
-    static const struct bench_offset offsets[] = {{0.5, 2}, {1, 5}, {2, 10}, {3, 20}};
     static struct bench_source source;
-    if (options.rounds == 0)
-        options.rounds = rounds;
-    if (options.offsets.count == 0)
-        memcpy(options.offsets.items, offsets,
-               (options.offsets.count = options.is_basin ? 4 : 1) * sizeof(offsets[0]));
-    enum ndt_status status = finish_setup(err);
+    enum ndt_status status = check_options(err);
+    if (status == NDT_OK)
+        status = finish_setup(err);
     if (status == NDT_OK)
         status = bench_source_open(&source, &options, err);
     if (status == NDT_OK)
-        status = measure(&source, &report, err);
+        status = chosen->measure(&source, &report, err);
     if (status == NDT_OK)
         status = write_report(err);
+    bench_candidates_close(&source.candidates);
     bench_source_close(&source);
     return status;
 }
 
-static enum ndt_status run_matching(uint64_t rounds,
-                                    enum ndt_status (*measure)(struct bench_source *source,
-                                                               struct bench_report *out, struct ndt_error *err),
-                                    struct ndt_error *err)
-{
-    enum ndt_status status = options.is_comparison ? NDT_OK : check_files(err);
-    if (status == NDT_OK)
-        status = check_input(err);
-    return status == NDT_OK ? run(rounds, measure, err) : status;
-}
-
-static enum ndt_status run_align(struct ndt_error *err)
-{
-    return run_matching(50, bench_align, err);
-}
-
-static enum ndt_status run_basin(struct ndt_error *err)
-{
-    options.is_basin = 1;
-    return run_matching(120, bench_align, err);
-}
-
-static enum ndt_status run_evaluations(struct ndt_error *err)
-{
-    return run_matching(21, bench_evaluations, err);
-}
-
-static enum ndt_status run_batch(struct ndt_error *err)
-{
-    static const size_t sizes[] = {1, 2, 3, 8, 64, 200};
-    fill_numbers(&options.sizes, sizes, sizeof(sizes) / sizeof(sizes[0]));
-    return run_matching(20, bench_batch, err);
-}
-
-static enum ndt_status run_overheads(struct ndt_error *err)
-{
-    static const size_t points[] = {756, 1500, 5000, 20000, 100000};
-    fill_numbers(&options.points, points, sizeof(points) / sizeof(points[0]));
-    return run_matching(101, bench_overheads, err);
-}
-
-static enum ndt_status run_drive(struct ndt_error *err)
-{
-    return run_matching(1, bench_drive, err);
-}
-
-#ifndef NDT_BENCH_CORE
-static enum ndt_status run_compare(struct ndt_error *err)
-{
-    options.is_comparison = 1;
-    return run_matching(21, bench_compare, err);
-}
-
-static enum ndt_status run_preprocess(struct ndt_error *err)
-{
-    static const size_t points[] = {13500, 120000};
-    if (options.points.count && (options.bag || options.scan))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "either --points of synthetic scans, or --scan or --bag");
-    enum ndt_status status = check_files(err);
-    fill_numbers(&options.points, points, sizeof(points) / sizeof(points[0]));
-    return status == NDT_OK ? run(101, bench_preprocess, err) : status;
-}
-
-static enum ndt_status run_map(struct ndt_error *err)
-{
-    return run(7, bench_map, err);
-}
-
-static enum ndt_status run_tiles(struct ndt_error *err)
-{
-    static const size_t tiles[] = {100, 1600};
-    fill_numbers(&options.tiles, tiles, sizeof(tiles) / sizeof(tiles[0]));
-    return run(1, bench_tiles, err);
-}
-#endif
-
 /* ---- the command line ---- */
 
-/* clang-format off */
-
-#ifndef NDT_BENCH_CORE
-static int peer;
-static const char *const peers[] = {"pcl", NULL};
-#endif
-
-#define ROUNDS(usual)                                                                                              \
-    {"rounds", "N", TOOL_COUNT, &options.rounds, .min = 1, .max = MOST_ROUNDS,                                     \
-     .help = "rounds of each row, each from another start; the medians are reported (" usual ")"}
-#define SEED                                                                                                       \
-    {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"}
-#define POINTS                                                                                                     \
-    {"points", "LIST", TOOL_CUSTOM, &options.points, .parse = parse_numbers, .help = "points per scan, such as 1500,5000"}
-#define OUTPUT                                                                                                     \
-    {"json", "FILE", TOOL_TEXT, &options.json, .help = "also write the tables as JSON"},                           \
-        {"markdown", "FILE", TOOL_TEXT, &options.markdown, .help = "also write the tables as Markdown"}
-#define LIST(option, target, text) {option, "LIST", TOOL_LIST, &options.target, .help = text}
-#define ONE(option, target, text) {option, "VALUE", TOOL_CUSTOM, &options.target, .parse = parse_one, .help = text}
-#define BACKEND_HELP "such as cpu,cuda:staged,cuda:resident; all: the CPU and every pipeline of a device"
-#define THREADS_HELP "threads of the CPU backend, such as 1,2"
-#define LEVELS_HELP "levels [m] from coarse to fine, such as 4-2-1"
-#define NEIGHBOURS_HELP "radius, direct1, direct7 or direct27, on every level"
-#define OFFSET                                                                                                     \
-    {"offsets", "M/DEG", TOOL_CUSTOM, &options.offsets, .parse = parse_one_offset,                                 \
-     .help = "how far starts are off at most (default: 0.5/2)"}
-#define NEED_DEVICE                                                                                                \
-    {"need-device", NULL, TOOL_FLAG, &options.needs_device,                                                        \
-     .help = "exit status 77 when no backend on a device was measured"}
-#define SCANS                                                                                                      \
-    {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,                                            \
-     .help = "scans of the bag, evenly spread (0: all), or of the street"}
-#ifndef NDT_BENCH_CORE
-#define SETTINGS                                                                                                   \
-    {"config", "FILE", TOOL_CUSTOM, &options.settings, .parse = parse_config,                                      \
-     .help = "configuration of ndtd (YAML)"},                                                                      \
-        {"set", "KEY=VALUE", TOOL_CUSTOM, &options.settings, .parse = parse_set,                                   \
-         .help = "one option of ndtd, such as ndt.levels=[2.0]; may be repeated"},
-#define MAP {"map", "FILE", TOOL_TEXT, &options.map, .help = "the prior map; without: a synthetic street"},
-#define BAG {"bag", "BAG", TOOL_TEXT, &options.bag, .help = "scans and their true poses"},
-#define SCAN {"scan", "FILE", TOOL_TEXT, &options.scan, .help = "a scan; more of them stand behind it"},
-#define POSE                                                                                                       \
-    {"pose", "X,Y,Z,QX,QY,QZ,QW", TOOL_POSE, &options.pose, .given = &options.has_pose,                            \
-     .help = "where the scans of --scan were taken, in the map"},
-#define PEER {"peer", "NAME", TOOL_CHOICE, &peer, .choices = peers, .given = &options.has_peer, .help = "the same work through pcl::NormalDistributionsTransform in the same run"},
-#define FILES TOOL_OPERANDS("FILE", 0, MOST_FILES, &options.operands),
-#else
-#define SETTINGS
-#define MAP
-#define BAG
-#define SCAN
-#define POSE
-#define PEER
-#define FILES
-#endif
-#define INPUT MAP SCAN POSE BAG SCANS, SETTINGS SEED
-
-static const struct tool_option align_options[] = {
-    INPUT, ROUNDS("50"), OFFSET, POINTS, LIST("backend", backends, BACKEND_HELP),
-    LIST("threads", threads, THREADS_HELP), LIST("levels", levels, "chains of " LEVELS_HELP),
-    LIST("neighbours", neighbours, NEIGHBOURS_HELP),
-    LIST("variant", variants, "robust, autoware (with its own level, neighbours and covariance)"),
-    PEER NEED_DEVICE, OUTPUT};
-static const struct tool_option basin_options[] = {
-    INPUT, ROUNDS("120"),
-    {"offsets", "M/DEG,...", TOOL_CUSTOM, &options.offsets, .parse = parse_offsets,
-     .help = "how far starts are off at most (default: 0.5/2,1/5,2/10,3/20)"},
-    ONE("backend", backends, "the backend"), ONE("threads", threads, "threads of the CPU backend"),
-    ONE("levels", levels, LEVELS_HELP), ONE("neighbours", neighbours, NEIGHBOURS_HELP), OUTPUT};
-static const struct tool_option evaluations_options[] = {
-    INPUT, ROUNDS("21"), OFFSET, POINTS, LIST("backend", backends, BACKEND_HELP),
-    LIST("threads", threads, THREADS_HELP), ONE("levels", levels, "one level [m], such as 2"),
-    ONE("neighbours", neighbours, NEIGHBOURS_HELP), NEED_DEVICE, OUTPUT};
-static const struct tool_option batch_options[] = {
-    INPUT, {"rounds", "N", TOOL_COUNT, &options.rounds, .min = 1, .max = 1000, .help = "batches of each size (20)"},
-    {"sizes", "LIST", TOOL_CUSTOM, &options.sizes, .parse = parse_numbers,
-     .help = "items of a batch (default: 1,2,3,8,64,200)"},
-    OFFSET, POINTS, LIST("backend", backends, BACKEND_HELP), LIST("threads", threads, THREADS_HELP),
-    ONE("levels", levels, LEVELS_HELP), ONE("neighbours", neighbours, NEIGHBOURS_HELP),
-    ONE("variant", variants, "robust or autoware"), NEED_DEVICE, OUTPUT};
-static const struct tool_option overheads_options[] = {
-    INPUT, ROUNDS("101"), POINTS, LIST("backend", backends, BACKEND_HELP " (default: all)"),
-    LIST("threads", threads, THREADS_HELP), ONE("levels", levels, LEVELS_HELP ", of which the finest counts"),
-    LIST("neighbours", neighbours, NEIGHBOURS_HELP), NEED_DEVICE, OUTPUT};
-static const struct tool_option drive_options[] = {
-    MAP BAG SCANS, SETTINGS SEED, POINTS, LIST("backend", backends, BACKEND_HELP " (default: all)"),
-    LIST("threads", threads, THREADS_HELP), ONE("levels", levels, LEVELS_HELP),
-    ONE("neighbours", neighbours, NEIGHBOURS_HELP), NEED_DEVICE, OUTPUT};
-
-static const struct tool_command align_command = {
-    .name = "align", .summary = "whole alignments from wrong starts, for every combination of the lists",
-    TOOL_OPTIONS(align_options), FILES.run = run_align};
-static const struct tool_command basin_command = {
-    .name = "basin", .summary = "how many starts are recovered from how far off, robust next to autoware",
-    TOOL_OPTIONS(basin_options), FILES.run = run_basin};
-static const struct tool_command evaluations_command = {
-    .name = "evaluations", .summary = "where the time of an alignment goes: per evaluation, and once",
-    TOOL_OPTIONS(evaluations_options), FILES.run = run_evaluations};
-static const struct tool_command batch_command = {
-    .name = "batch", .summary = "batches of guesses for one scan, and of 2 and 3 scans: together and alone",
-    TOOL_OPTIONS(batch_options), FILES.run = run_batch};
-static const struct tool_command overheads_command = {
-    .name = "overheads",
-    .summary = "one evaluation, and on a device its kernels, copies, launch and wait by themselves",
-    TOOL_OPTIONS(overheads_options), FILES.run = run_overheads};
-static const struct tool_command drive_command = {
-    .name = "drive", .summary = "a drive from pose to pose, twice: the same bits, and the trajectory of the CPU",
-    TOOL_OPTIONS(drive_options), .run = run_drive};
-
-#ifndef NDT_BENCH_CORE
-static const struct tool_option compare_options[] = {
-    MAP BAG SCANS, SETTINGS SEED, ROUNDS("21"), OFFSET,
-    {"points", "N", TOOL_CUSTOM, &options.points, .parse = parse_numbers, .help = "points per scan"},
-    ONE("backend", backends, "the backend"), ONE("threads", threads, "threads of the CPU backend"), OUTPUT};
-static const struct tool_option preprocess_options[] = {
-    {"points", "LIST", TOOL_CUSTOM, &options.points, .parse = parse_numbers,
-     .help = "points of synthetic scans (default: 13500,120000)"},
-    SCAN BAG SCANS, SETTINGS SEED, ROUNDS("101"), OUTPUT};
-static const struct tool_option map_options[] = {
-    {"map", "FILE", TOOL_TEXT, &options.map, .required = 1, .help = "a cloud file"},
-    {"points", "LIST", TOOL_CUSTOM, &options.points, .parse = parse_numbers,
-     .help = "thinned to so many points (default: halves, down to 1/64)"},
-    {"threads", "LIST", TOOL_CUSTOM, &options.map_threads, .parse = parse_numbers,
-     .help = "threads of the build (default: 1,2)"},
-    ROUNDS("7"), SETTINGS OUTPUT};
-static const struct tool_option tiles_options[] = {
-    {"tiles", "LIST", TOOL_CUSTOM, &options.tiles, .parse = parse_numbers,
-     .help = "tiles of the map, square numbers (default: 100,1600)"},
-    {"radius", "LIST", TOOL_REALS, &options.radii_m, .min = 1e-3, .max = 1e5,
-     .help = "metres around the vehicle (default: map_radius + lidar_radius of the settings)"},
-    {"tile-size", "M", TOOL_REAL, &options.tile_m, .min = 1, .max = 10000, .help = "edge of a tile [m]"},
-    {"tile-points", "N", TOOL_COUNT, &options.tile_points, .min = 1, .max = 1e7, .help = "points in a tile"},
-    SETTINGS OUTPUT};
-static const struct tool_command compare_command = {
-    .name = "compare", .summary = "settings against each other, pair by pair in one run",
-    .details = "An EXPERIMENT is a name that 'compare list' prints, or OPTION=VALUE,VALUE... of ndtd's options.",
-    TOOL_OPTIONS(compare_options), TOOL_OPERANDS("EXPERIMENT", 1, 64, &options.operands), .run = run_compare};
-static const struct tool_command preprocess_command = {
-    .name = "preprocess", .summary = "decoding and the steps of preprocessing, on synthetic or given scans",
-    TOOL_OPTIONS(preprocess_options), FILES.run = run_preprocess};
-static const struct tool_command map_command = {
-    .name = "map", .summary = "building and opening the map, against points, voxels and threads",
-    TOOL_OPTIONS(map_options), .run = run_map};
-static const struct tool_command tiles_command = {
-    .name = "tiles", .summary = "drives across folders of synthetic tiles: opening, changes, memory",
-    TOOL_OPTIONS(tiles_options), .run = run_tiles};
-#endif
-
-static const struct tool_command *const commands[] = {
-    &align_command, &basin_command,   &evaluations_command, &batch_command, &overheads_command, &drive_command,
-#ifndef NDT_BENCH_CORE
-    &compare_command, &preprocess_command, &map_command, &tiles_command,
-#endif
-    NULL};
-static const struct tool_command program = {
-    .name = "ndt-bench",
-    .summary = "measures the matcher and what belongs to it",
-    .details = "Whatever is compared takes turns, so that a clock that drifts hits all alike. The tables go to standard "
-               "output. Exit status 1: a result is wrong or a backend failed; the tables are written all the same.",
-    .commands = commands};
-
-/* clang-format on */
-
-/* Earlier versions had options where there are commands now. `words` has room for one more than argc. */
-static int translate(int argc, char **argv, char **words)
+/* Adds the row of one word of command.options and applies its default. */
+static void add_option(const char *word)
 {
-    static const struct {
-        const char *flag, *command, *option; /* option NULL: the flag had no value */
-    } aliases[] = {
-        {"--basin", "basin", NULL},      {"--overheads", "overheads", NULL}, {"--batch", "batch", "--sizes"},
-        {"--front", "preprocess", NULL}, {"--map-cost", "map", NULL},        {"--tiles", "tiles", "--tiles"},
-    };
-    const char *command = "align";
-    int count = 2;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        for (size_t k = 0; word && k < sizeof(aliases) / sizeof(aliases[0]); k++)
-            if (strcmp(word, aliases[k].flag) == 0) {
-                command = aliases[k].command;
-                word = aliases[k].option;
-                break;
+    static char help[OPTIONS][200];
+    const int is_one = strncmp(word, "one:", 4) == 0, is_required = strncmp(word, "required:", 9) == 0;
+    const char *name = word + (is_one ? 4 : is_required ? 9 : 0), *standard = strchr(name, '=');
+    const size_t length = strcspn(name, "=");
+    struct tool_option *row = &rows[row_count];
+    struct ndt_error ignored;
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (strncmp(all_options[i].name, name, length) == 0 && all_options[i].name[length] == '\0') {
+            *row = all_options[i];
+            row->required = is_required;
+            row->argument = is_one ? "VALUE" : row->argument;
+            takes_one[row_count] = is_one;
+            if (standard && row->kind == TOOL_COUNT) {
+                *(uint64_t *)row->value = strtoull(standard + 1, NULL, 10); /* --help prints it */
+            } else if (standard) {
+                snprintf(help[row_count], sizeof(help[0]), "%s (default: %s)", row->help, standard + 1);
+                row->help = help[row_count];
+                const enum ndt_status status = row->parse ? row->parse(row->value, standard + 1, &ignored)
+                                                          : tool_parse_list(standard + 1, row->value, &ignored);
+                if (status != NDT_OK)
+                    abort(); /* the table is wrong */
+            } else if (is_required) {
+                snprintf(help[row_count], sizeof(help[0]), "%.*s", (int)strcspn(row->help, ";"), row->help);
+                row->help = help[row_count];
             }
-        if (word)
-            words[count++] = strcmp(word, "--starts") == 0 ? "--rounds" : (char *)word;
-    }
-    words[0] = argv[0];
-    words[1] = (char *)command;
-    return count;
+            row_count++;
+            return;
+        }
 }
 
+/* Options without a sub-command belong to align. Only the chosen command gets its options. */
 int main(int argc, char **argv)
 {
+    static struct tool_command table[COMMANDS];
+    static const struct tool_command *list[COMMANDS + 1];
     static char *words[MOST_FILES + 64];
-    const int is_old = argc > 1 && argc < MOST_FILES && argv[1][0] == '-' && strcmp(argv[1], "--help") != 0 &&
-                       strcmp(argv[1], "-h") != 0 && strcmp(argv[1], "--version") != 0;
+    static char align[] = "align", picked[512];
+    const struct tool_command program = {
+        .name = "ndt-bench",
+        .summary = "measures the matcher, the preprocessor and the map",
+        .details =
+            "Options without a COMMAND belong to align. Everything that is compared takes turns in one run, so "
+            "that a drifting clock affects all alike. The tables go to standard output. Exit status 1: a "
+            "result is wrong or a backend failed; the tables are written nevertheless.",
+        .commands = list};
+    if (argc > 1 && argc < MOST_FILES && argv[1][0] == '-' && strcmp(argv[1], "--help") != 0 &&
+        strcmp(argv[1], "-h") != 0 && strcmp(argv[1], "--version") != 0) {
+        memcpy(words + 2, argv + 1, (size_t)argc * sizeof(*words));
+        words[0] = argv[0];
+        words[1] = align;
+        argv = words;
+        argc++;
+    }
+    const char *name = argc > 2 && strcmp(argv[1], "help") == 0 ? argv[2] : argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < COMMANDS; i++) {
+        list[i] = &table[i];
+        table[i] = (struct tool_command){
+            .name = commands[i].name, .summary = commands[i].summary, .details = commands[i].details, .run = run};
+        if (strcmp(name, commands[i].name) != 0)
+            continue;
+        chosen = &commands[i];
+        snprintf(picked, sizeof(picked), "%s", chosen->options);
+        char *rest = picked;
+        for (const char *word = strtok_r(picked, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+            add_option(word);
+        table[i].options = rows;
+        table[i].option_count = row_count;
+#ifndef NDT_BENCH_CORE
+        table[i].operand = chosen->operand;
+        table[i].operand_min = chosen->measure == bench_compare;
+        table[i].operand_max = MOST_FILES;
+        table[i].operands = &options.operands;
+#endif
+        options.is_basin = strcmp(name, "basin") == 0;
+    }
+    options.has_points = 0;
     options.pose = ndt_pose_identity();
 #ifndef NDT_BENCH_CORE
     ndtd_settings_default(&options.settings);
 #endif
-    int code = is_old ? tool_main(&program, translate(argc, argv, words), words) : tool_main(&program, argc, argv);
+    int code = tool_main(&program, argc, argv);
     if (code == TOOL_DONE && report.failures)
-        code = WRONG;
+        code = EXIT_WRONG;
     else if (code == TOOL_DONE && options.needs_device && report.device_rows == 0)
-        code = NO_DEVICE;
+        code = EXIT_NO_DEVICE;
     bench_report_free(&report);
     return code;
 }

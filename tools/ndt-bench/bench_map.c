@@ -1,13 +1,16 @@
+/** @file
+ * @brief map: building and opening the map, over points, voxels and threads. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bench_commands.h"
+#include "bench.h"
 #include "ndt/clock.h"
 #include "ndt_io/compiled_map.h"
 
 enum { PATH_SIZE = 512, MOST_ROWS = 96 };
+enum metric { SUMS_MS, BUILD_MS, OPEN_MS, METRICS }; /* points to sums, sums to a map, opening the compiled map */
 
 struct row {
     const char *axis; /* what varies: "points", "voxels" */
@@ -16,8 +19,7 @@ struct row {
     int threads;
     uint64_t voxels; /* of all levels */
     size_t bytes;
-    struct bench_samples sums_ms, build_ms,
-        open_ms; /* points into sums, sums into a map, the compiled map opened */
+    struct bench_samples samples[METRICS];
 };
 struct run {
     const struct ndt_cloud *cloud;
@@ -40,18 +42,16 @@ static enum ndt_status add_row(struct run *out, const char *axis, size_t points,
 static enum ndt_status plan_points(struct run *out, const struct bench_options *options, size_t all,
                                    struct ndt_error *err)
 {
-    struct bench_numbers points = {7, {all / 64, all / 32, all / 16, all / 8, all / 4, all / 2, all}};
-    struct bench_numbers threads = {2, {1, 2}};
+    struct bench_numbers points = {7, {all / 64, all / 32, all / 16, all / 8, all / 4, all / 2, all}, 0, 0};
     enum ndt_status status = NDT_OK;
     if (options->points.count)
         points = options->points;
-    if (options->map_threads.count)
-        threads = options->map_threads;
     for (size_t i = 0; status == NDT_OK && i < points.count; i++) {
         if (points.values[i] < 1 || points.values[i] > all)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "--points %zu: the map has %zu", points.values[i], all);
-        for (size_t k = 0; status == NDT_OK && k < threads.count; k++)
-            status = add_row(out, "points", points.values[i], &options->setup.map, (int)threads.values[k], err);
+        for (size_t k = 0; status == NDT_OK && k < options->threads.count; k++)
+            status =
+                add_row(out, "points", points.values[i], &options->setup.map, (int)options->threads.values[k], err);
     }
     return status;
 }
@@ -87,28 +87,19 @@ static enum ndt_status thin(struct ndt_cloud *out, const struct ndt_cloud *cloud
     return NDT_OK;
 }
 
-static enum ndt_status note(struct bench_samples *samples, double *since_us, struct ndt_error *err)
-{
-    const double now_us = ndt_clock_us();
-    enum ndt_status status = bench_samples_add(samples, (now_us - *since_us) * 1e-3, err);
-    *since_us = ndt_clock_us();
-    return status;
-}
-
 static enum ndt_status measure_build(struct row *row, const struct ndt_cloud *cloud, struct ndt_map **map,
                                      struct ndt_error *err)
 {
     struct ndt_map_builder *builder = NULL;
-    double since_us = ndt_clock_us();
+    const double start_us = ndt_clock_us();
     enum ndt_status status = ndt_map_builder_create(&builder, &row->config, err);
     if (status == NDT_OK)
         status = ndt_map_builder_add(builder, cloud, err);
-    if (status == NDT_OK)
-        status = note(&row->sums_ms, &since_us, err);
+    const double sums_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_map_build(map, builder, err);
-    if (status == NDT_OK)
-        status = note(&row->build_ms, &since_us, err);
+    bench_samples_add(&row->samples[SUMS_MS], (sums_us - start_us) * 1e-3);
+    bench_samples_add(&row->samples[BUILD_MS], (ndt_clock_us() - sums_us) * 1e-3);
     ndt_map_builder_destroy(builder);
     return status;
 }
@@ -120,13 +111,13 @@ static enum ndt_status measure_open(struct row *row, const struct ndt_map *map, 
     enum ndt_status status = ndt_map_save(map, path, err);
     if (status != NDT_OK)
         return status;
-    double since_us = ndt_clock_us();
+    const double start_us = ndt_clock_us();
     status = ndt_map_open(&opened, path, err);
     if (status != NDT_OK)
         return status;
-    status = note(&row->open_ms, &since_us, err);
+    bench_samples_add(&row->samples[OPEN_MS], (ndt_clock_us() - start_us) * 1e-3);
     ndt_map_release(opened);
-    return status;
+    return NDT_OK;
 }
 
 static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
@@ -152,17 +143,25 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
     return status;
 }
 
-/* Compiled maps lie in a folder under TMPDIR (else /tmp) meanwhile. */
-static enum ndt_status measure_all(struct run *run, size_t rounds, struct ndt_error *err)
+enum ndt_status bench_temporary_folder(char *path, size_t size, struct ndt_error *err)
 {
     const char *base = getenv("TMPDIR");
+    snprintf(path, size, "%.400s/ndt-bench-XXXXXX", base && *base ? base : "/tmp");
+    if (mkdtemp(path))
+        return NDT_OK;
+    (void)ndt_fail(err, NDT_ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
+    path[0] = '\0';
+    return NDT_ERR_IO;
+}
+
+static enum ndt_status measure_all(struct run *run, uint64_t rounds, struct ndt_error *err)
+{
     char folder[PATH_SIZE - 16];
-    snprintf(folder, sizeof(folder), "%.400s/ndt-bench-map-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(folder))
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be made: %s", folder, strerror(errno));
+    enum ndt_status status = bench_temporary_folder(folder, sizeof(folder), err);
+    if (status != NDT_OK)
+        return status;
     snprintf(run->path, sizeof(run->path), "%s/map.ndtmap", folder);
-    enum ndt_status status = bench_sample(
-        &(struct bench_sampling){.items = run->count, .rounds = rounds, .sample = sample, .context = run}, err);
+    status = bench_sample(run->count, 0, rounds, sample, run, err);
     (void)!unlink(run->path);
     (void)!rmdir(folder);
     return status;
@@ -170,47 +169,42 @@ static enum ndt_status measure_all(struct run *run, size_t rounds, struct ndt_er
 
 static void put_row(struct row *row, struct bench_report *report, struct bench_table *table)
 {
-    struct ndt_align_params levels = {.level_count = row->config.level_count};
-    const double sums_ms = bench_median(&row->sums_ms), build_ms = bench_median(&row->build_ms);
+    const double sums_ms = bench_median(&row->samples[SUMS_MS]), build_ms = bench_median(&row->samples[BUILD_MS]);
     char text[64];
-    for (size_t i = 0; i < levels.level_count; i++)
-        levels.levels[i].leaf_m = row->config.leaf_m[i];
     bench_row(report, table);
     bench_text(table, "varies", "%s", row->axis);
     bench_number(table, "points", 0, (double)row->points);
-    bench_text(table, "levels", "%s", bench_levels_text(&levels, text, sizeof(text)));
+    bench_text(table, "levels", "%s",
+               bench_levels_text(row->config.leaf_m, row->config.level_count, text, sizeof(text)));
     bench_number(table, "threads", 0, row->threads);
     bench_number(table, "voxels", 0, (double)row->voxels);
     bench_number(table, "mib", 1, (double)row->bytes / 1048576.0);
     bench_number(table, "sums_ms", 2, sums_ms);
     bench_number(table, "build_ms", 2, build_ms);
     bench_number(table, "whole_ms", 2, sums_ms + build_ms);
-    bench_number(table, "open_ms", 2, bench_median(&row->open_ms));
-    bench_number(table, "open_max_ms", 2, bench_quantile(&row->open_ms, 1));
+    bench_number(table, "open_ms", 2, bench_median(&row->samples[OPEN_MS]));
+    bench_number(table, "open_max_ms", 2, bench_quantile(&row->samples[OPEN_MS], 1));
 }
 
-enum ndt_status bench_map(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
+enum ndt_status bench_map_cost(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
     static struct run run;
     const struct bench_options *options = source->options;
     run = (struct run){.cloud = &source->map_points};
     if (run.cloud->count == 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "map: %.300s is no cloud file, or an empty one", options->map);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "map: %.300s is no cloud file or is empty", options->map);
     enum ndt_status status = plan_points(&run, options, run.cloud->count, err);
     if (status == NDT_OK)
         status = plan_voxels(&run, options, run.cloud->count, err);
     if (status == NDT_OK)
-        status = measure_all(&run, (size_t)options->rounds, err);
+        status = measure_all(&run, options->rounds, err);
     if (status == NDT_OK) {
-        bench_source_report(source, NULL, 0, report);
+        bench_source_report(source, report);
         struct bench_table *table = bench_report_table(report, "map", "Map build and open: medians");
         for (size_t i = 0; i < run.count; i++)
             put_row(&run.rows[i], report, table);
     }
-    for (size_t i = 0; i < run.count; i++) {
-        bench_samples_free(&run.rows[i].sums_ms);
-        bench_samples_free(&run.rows[i].build_ms);
-        bench_samples_free(&run.rows[i].open_ms);
-    }
+    for (size_t i = 0; i < run.count; i++)
+        bench_samples_free(run.rows[i].samples, METRICS);
     return status;
 }

@@ -1,19 +1,20 @@
-#include "bench_commands.h"
-#include "bench_street.h"
+/** @file
+ * @brief preprocess: decoding and the steps of the preprocessor. */
+#include "bench.h"
 #include "ndt/clock.h"
 #include "ndt_proto/message.h"
 
 enum { WARM_UP = 3 };
 
-/* The steps of the preprocessor share one pass, so a step is what it adds: the time with it less the time without,
- * of the same scan right before. */
+/* The steps of the preprocessor share one pass. The cost of a step is the difference between the time with it and
+ * the time without it, on the same scan right before. */
 enum step {
     DECODE,
     CROP,
     DESKEW_TIME,    /* only where scans have times */
     DESKEW_AZIMUTH, /* clockwise */
-    FILTER,         /* every cell is finished */
-    SAMPLING,       /* only cells that are picked are finished: may be below 0 */
+    FILTER,         /* all cells are averaged */
+    SAMPLING,       /* only sampled cells are averaged: may be negative */
     WHOLE,          /* without deskewing */
     WHOLE_TIME,
     WHOLE_AZIMUTH,
@@ -23,8 +24,8 @@ static const char *const step_names[STEPS] = {
     "decode",   "crop",  "deskew time",     "deskew azimuth",    "voxel filter",
     "sampling", "whole", "whole, by times", "whole, by azimuths"};
 
-/* What is needed to take one scan through every step. */
-struct course {
+/* One scan on its way through all steps. */
+struct pipeline {
     struct ndt_preprocessor *pre;
     struct ndt_frame frame;
     struct ndt_cloud decoded;
@@ -36,58 +37,59 @@ struct course {
     struct bench_samples took_us[STEPS]; /* empty: not possible with these scans */
 };
 
-static enum ndt_status decode(struct course *course, double *took_us, struct ndt_error *err)
+static enum ndt_status decode(struct pipeline *pipeline, double *took_us, struct ndt_error *err)
 {
     struct ndt_scan_message message = {.frame_id = "lidar"};
-    enum ndt_status status = ndt_scan_encode(&course->frame, &message, &course->scan->cloud, err);
+    enum ndt_status status = ndt_scan_encode(&pipeline->frame, &message, &pipeline->scan->cloud, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
-        status = ndt_scan_decode(course->frame.data, course->frame.size, &message, &course->decoded, err);
+        status = ndt_scan_decode(pipeline->frame.data, pipeline->frame.size, &message, &pipeline->decoded, err);
     *took_us = ndt_clock_us() - start_us;
     return status;
 }
 
-static enum ndt_status preprocess(struct course *course, enum ndt_deskew_mode deskew, double voxel_m,
+static enum ndt_status preprocess(struct pipeline *pipeline, enum ndt_deskew_mode deskew, double voxel_m,
                                   uint32_t samples, double *took_us, struct ndt_error *err)
 {
-    struct ndt_preprocess_params params = course->params;
+    struct ndt_preprocess_params params = pipeline->params;
     const struct ndt_cloud *out;
     double reference_s;
     params.deskew = deskew;
     params.voxel_m = voxel_m;
     params.sample_count = samples;
     enum ndt_status status = NDT_OK;
-    for (int i = 0; status == NDT_OK && i < 2; i++) { /* the first finds caches that other modes have used */
+    for (int i = 0; status == NDT_OK && i < 2; i++) { /* the first one warms the caches */
         const double start_us = ndt_clock_us();
-        status = ndt_preprocess(course->pre, &params, &course->decoded, course->scan->seq, &course->scan->twist,
-                                &out, &reference_s, err);
+        status = ndt_preprocess(pipeline->pre, &params, &pipeline->decoded, pipeline->scan->seq,
+                                &pipeline->scan->twist, &out, &reference_s, err);
         *took_us = ndt_clock_us() - start_us;
     }
     if (status == NDT_OK)
-        course->cells = out->count;
+        pipeline->cells = out->count;
     return status;
 }
 
-/* Every row of one round; rows of modes that the scan cannot have stay as they are. */
-static enum ndt_status take_steps(struct course *course, double took_us[STEPS], struct ndt_error *err)
+/* All steps of one round, without the modes that the scan does not support. */
+static enum ndt_status measure_steps(struct pipeline *pipeline, double took_us[STEPS], struct ndt_error *err)
 {
     static const enum ndt_deskew_mode modes[] = {NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW};
     static const enum step steps[] = {CROP, DESKEW_TIME, DESKEW_AZIMUTH};
     static const enum step wholes[] = {WHOLE, WHOLE_TIME, WHOLE_AZIMUTH};
-    const double voxel_m = course->params.voxel_m;
+    const double voxel_m = pipeline->params.voxel_m;
     double filtered_us = 0;
-    enum ndt_status status = decode(course, &took_us[DECODE], err);
+    enum ndt_status status = decode(pipeline, &took_us[DECODE], err);
     for (size_t m = 0; status == NDT_OK && m < 3; m++) {
-        if (modes[m] == NDT_DESKEW_TIME && !course->decoded.time_s)
+        if (modes[m] == NDT_DESKEW_TIME && !pipeline->decoded.time_s)
             continue;
-        status = preprocess(course, modes[m], 0, 0, &took_us[steps[m]], err);
+        status = preprocess(pipeline, modes[m], 0, 0, &took_us[steps[m]], err);
         if (status == NDT_OK)
-            status = preprocess(course, modes[m], voxel_m, course->params.sample_count, &took_us[wholes[m]], err);
+            status =
+                preprocess(pipeline, modes[m], voxel_m, pipeline->params.sample_count, &took_us[wholes[m]], err);
         if (m > 0)
             took_us[steps[m]] -= took_us[CROP];
     }
     if (status == NDT_OK)
-        status = preprocess(course, NDT_DESKEW_OFF, voxel_m, 0, &filtered_us, err);
+        status = preprocess(pipeline, NDT_DESKEW_OFF, voxel_m, 0, &filtered_us, err);
     took_us[FILTER] = filtered_us - took_us[CROP];
     took_us[SAMPLING] = took_us[WHOLE] - filtered_us;
     return status;
@@ -100,65 +102,62 @@ static int is_possible(enum step step, const struct ndt_cloud *scan)
 
 static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
-    struct course *course = context;
+    struct pipeline *pipeline = context;
     double took_us[STEPS];
     (void)item;
-    course->scan = &course->recording->scans[round % course->recording->count];
-    enum ndt_status status = take_steps(course, took_us, err);
-    course->points_sum += is_counted ? (double)course->scan->cloud.count : 0;
-    course->cells_sum += is_counted ? (double)course->cells : 0;
+    pipeline->scan = &pipeline->recording->scans[round % pipeline->recording->count];
+    enum ndt_status status = measure_steps(pipeline, took_us, err);
+    pipeline->points_sum += is_counted ? (double)pipeline->scan->cloud.count : 0;
+    pipeline->cells_sum += is_counted ? (double)pipeline->cells : 0;
     for (int step = 0; status == NDT_OK && is_counted && step < STEPS; step++)
-        if (is_possible((enum step)step, &course->decoded))
-            status = bench_samples_add(&course->took_us[step], took_us[step], err);
+        if (is_possible((enum step)step, &pipeline->decoded))
+            bench_samples_add(&pipeline->took_us[step], took_us[step]);
     return status;
 }
 
 static enum ndt_status measure(const struct bench_options *options, const struct bench_recording *recording,
                                struct bench_report *report, struct bench_table *table, struct ndt_error *err)
 {
-    struct course course = {.params = options->preprocess, .recording = recording};
+    struct pipeline pipeline = {.params = options->preprocess, .recording = recording};
     const double rounds = (double)options->rounds;
-    ndt_frame_init(&course.frame);
-    ndt_cloud_init(&course.decoded);
-    enum ndt_status status = ndt_preprocessor_create(&course.pre, err);
+    ndt_frame_init(&pipeline.frame);
+    ndt_cloud_init(&pipeline.decoded);
+    enum ndt_status status = ndt_preprocessor_create(&pipeline.pre, err);
     if (status == NDT_OK)
-        status = bench_sample(&(struct bench_sampling){.items = 1,
-                                                       .warm_up = WARM_UP,
-                                                       .rounds = (size_t)options->rounds,
-                                                       .sample = sample,
-                                                       .context = &course},
-                              err);
+        status = bench_sample(1, WARM_UP, options->rounds, sample, &pipeline, err);
     for (int step = 0; step < STEPS; step++) {
-        struct bench_samples *took_us = &course.took_us[step];
+        struct bench_samples *took_us = &pipeline.took_us[step];
         bench_row(report, table);
-        bench_number(table, "points", 0, course.points_sum / rounds);
-        bench_number(table, "cells", 0, course.cells_sum / rounds);
+        bench_number(table, "points", 0, pipeline.points_sum / rounds);
+        bench_number(table, "cells", 0, pipeline.cells_sum / rounds);
         bench_text(table, "step", "%s", step_names[step]);
         if (took_us->count) {
             bench_number(table, "median_us", 1, bench_median(took_us));
             bench_number(table, "p95_us", 1, bench_quantile(took_us, 0.95));
-            bench_number(table, "ns_per_point", 3, 1e3 * bench_median(took_us) * rounds / course.points_sum);
+            bench_number(table, "ns_per_point", 3, 1e3 * bench_median(took_us) * rounds / pipeline.points_sum);
         } else {
             bench_text(table, "why", "not here: the scans have no times");
         }
-        bench_samples_free(took_us);
+        bench_samples_free(took_us, 1);
     }
-    ndt_preprocessor_destroy(course.pre);
-    ndt_frame_free(&course.frame);
-    ndt_cloud_free(&course.decoded);
+    ndt_preprocessor_destroy(pipeline.pre);
+    ndt_frame_free(&pipeline.frame);
+    ndt_cloud_free(&pipeline.decoded);
     return status;
 }
 
-/* With scans of a recording: those, in turn. Else one synthetic scan for each of --points. */
+/* The scans of a recording in turn, or one synthetic scan for each of --points. */
 enum ndt_status bench_preprocess(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
     const struct bench_options *options = source->options;
     char title[200];
     enum ndt_status status = NDT_OK;
-    bench_source_report(source, NULL, 0, report);
+    if (options->has_points && source->recording)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "either --points of synthetic scans, or --scan or --bag");
+    bench_source_report(source, report);
     snprintf(title, sizeof(title),
-             "Preprocessing: %s scans, filter %g m, sample of %u, one thread; medians; a step is what it adds to "
-             "the pass",
+             "Preprocessing: %s scans, filter %g m, sample of %u, one thread; medians; the cost of a step is the "
+             "time that it adds",
              source->recording ? "given" : "synthetic", options->preprocess.voxel_m,
              options->preprocess.sample_count);
     struct bench_table *table = bench_report_table(report, "preprocess", title);

@@ -1,7 +1,6 @@
-#include "bench_recording.h"
-
 #include <stdlib.h>
 
+#include "bench.h"
 #include "ndt/clock.h"
 #include "ndt_io/bag.h"
 #include "ndt_io/cloud_file.h"
@@ -71,33 +70,26 @@ static enum ndt_status take_truth(void *context, const struct ndt_bag_record *re
                             : status;
 }
 
-static enum ndt_status count_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)
-{
-    struct bag_input *input = context;
-    struct ndt_scan_message message;
-    struct ndt_pose pose;
-    enum ndt_status status = ndt_scan_decode(record->payload, record->length, &message, &input->cloud, err);
-    if (status == NDT_OK && ndtd_trajectory_error_truth_at(&input->truth, message.stamp_ns, &pose, NULL))
-        input->with_truth++;
-    return status;
-}
-
-/* Every with_truth/limit-th scan that has truth. */
+/* Without out->scans, counts the scans that have truth; then keeps every with_truth/limit-th of them. */
 static enum ndt_status take_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)
 {
     struct bag_input *input = context;
     struct ndt_scan_message message;
-    struct bench_raw_scan *scan = &input->out->scans[input->out->count];
+    struct bench_raw_scan scan = {0};
     enum ndt_status status = ndt_scan_decode(record->payload, record->length, &message, &input->cloud, err);
     if (status != NDT_OK ||
-        !ndtd_trajectory_error_truth_at(&input->truth, message.stamp_ns, &scan->T_map_sensor, &scan->twist))
+        !ndtd_trajectory_error_truth_at(&input->truth, message.stamp_ns, &scan.T_map_sensor, &scan.twist))
         return status;
-    const size_t number = input->seen++;
-    if (input->out->count == input->limit || number * input->limit / input->with_truth < input->out->count)
+    if (!input->out->scans) {
+        input->with_truth++;
         return NDT_OK;
-    scan->seq = message.seq;
-    input->out->count++;
-    return ndt_cloud_copy(&scan->cloud, &input->cloud, err);
+    }
+    const size_t number = input->seen++, kept = input->out->count;
+    if (kept == input->limit || number * input->limit / input->with_truth < kept)
+        return NDT_OK;
+    scan.seq = message.seq;
+    input->out->scans[input->out->count++] = scan;
+    return ndt_cloud_copy(&input->out->scans[kept].cloud, &input->cloud, err);
 }
 
 static enum ndt_status read_bag(struct bag_input *input, struct ndt_bag_reader *bag, const char *path,
@@ -105,13 +97,13 @@ static enum ndt_status read_bag(struct bag_input *input, struct ndt_bag_reader *
 {
     enum ndt_status status = each(bag, NDT_MESSAGE_TRUTH, take_truth, input, err);
     if (status == NDT_OK)
-        status = each(bag, NDT_MESSAGE_SCAN, count_scan, input, err);
+        status = each(bag, NDT_MESSAGE_SCAN, take_scan, input, err);
     if (status == NDT_OK && input->with_truth == 0)
         status = ndt_fail(err, NDT_ERR_FORMAT, "%s: no scan in it has a truth", path);
     if (input->limit == 0 || input->limit > input->with_truth)
         input->limit = input->with_truth;
     if (status == NDT_OK)
-        status = reserve(input->out, input->limit + 1, err);
+        status = reserve(input->out, input->limit, err);
     if (status == NDT_OK)
         status = each(bag, NDT_MESSAGE_SCAN, take_scan, input, err);
     return status;
@@ -156,22 +148,21 @@ static enum ndt_status filter_one(struct bench_scans *out, struct ndt_preprocess
     for (int i = 0; status == NDT_OK && i < REPEATS; i++) {
         const double start_us = ndt_clock_us();
         status = ndt_preprocess(pre, params, &scan->cloud, scan->seq, &scan->twist, &points, &reference_s, err);
-        const double end_us = ndt_clock_us();
-        if (status == NDT_OK)
-            status = bench_samples_add(&took_us, end_us - start_us, err);
+        bench_samples_add(&took_us, ndt_clock_us() - start_us);
     }
     if (status == NDT_OK)
         status = ndt_cloud_copy(&to->cloud, points, err);
     if (status == NDT_OK) {
         to->T_map_sensor = moved(scan, reference_s);
         out->count++;
-        status = bench_samples_add(&out->took_us, bench_median(&took_us), err);
+        bench_samples_add(&out->took_us, bench_median(&took_us));
+        bench_samples_add(&out->used, (double)to->cloud.count);
     }
-    bench_samples_free(&took_us);
-    return status == NDT_OK ? bench_samples_add(&out->used, (double)to->cloud.count, err) : status;
+    bench_samples_free(&took_us, 1);
+    return status;
 }
 
-/* The finest cell any scan needs: found on the first scan, where the others are alike. */
+/* Halves the cells of the filter until every scan keeps enough points. */
 static enum ndt_status choose_filter(struct ndt_preprocess_params *params, struct ndt_preprocessor *pre,
                                      const struct bench_recording *recording, struct ndt_error *err)
 {

@@ -1,9 +1,9 @@
-#include "bench_report.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "bench.h"
 
 struct bench_table *bench_report_table(struct bench_report *report, const char *name, const char *title)
 {
@@ -51,7 +51,6 @@ void bench_number(struct bench_table *table, const char *key, int decimals, doub
 {
     struct bench_cell *at = cell(table, key);
     at->kind = BENCH_NUMBER;
-    at->decimals = decimals;
     at->number = value;
     snprintf(at->text, sizeof(at->text), isfinite(value) ? "%.*f" : "-", decimals, value);
 }

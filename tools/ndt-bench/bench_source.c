@@ -1,13 +1,11 @@
 #define _GNU_SOURCE /* CPU sets */
-#include "bench_source.h"
-
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_street.h"
+#include "bench.h"
 #include "ndt/clock.h"
+#include "ndt/names.h"
 #ifndef NDT_BENCH_CORE
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/map_file.h"
@@ -48,9 +46,17 @@ enum ndt_status bench_source_open(struct bench_source *source, const struct benc
 
 void bench_source_close(struct bench_source *source)
 {
+    for (size_t i = 0; i < source->scans_count; i++) {
+        struct bench_scans *scans = &source->scans[i];
+        for (size_t k = 0; k < scans->count; k++)
+            ndt_cloud_free(&scans->items[k].cloud);
+        free(scans->items);
+        bench_samples_free(&scans->used, 1);
+        bench_samples_free(&scans->took_us, 1);
+    }
     for (size_t i = 0; i < source->map_count; i++) {
         ndt_map_release(source->maps[i].map);
-        bench_samples_free(&source->maps[i].build_ms);
+        bench_samples_free(&source->maps[i].build_ms, 1);
     }
     ndt_cloud_free(&source->map_points);
 #ifndef NDT_BENCH_CORE
@@ -73,8 +79,7 @@ static enum ndt_status build(struct bench_map *item, const struct ndt_cloud *poi
         item->map = NULL;
         const double start_us = ndt_clock_us();
         status = ndt_map_from_cloud(&item->map, &item->config, points, err);
-        if (status == NDT_OK)
-            status = bench_samples_add(&item->build_ms, (ndt_clock_us() - start_us) * 1e-3, err);
+        bench_samples_add(&item->build_ms, (ndt_clock_us() - start_us) * 1e-3);
     }
     return status;
 }
@@ -102,16 +107,16 @@ enum ndt_status bench_source_map(struct bench_source *source, const struct ndt_m
     return status;
 }
 
-enum ndt_status bench_source_scans(struct bench_source *source, size_t points, struct bench_scans *out,
-                                   struct ndt_error *err)
+enum ndt_status bench_source_scans(struct bench_source *source, const struct ndt_preprocess_params *params,
+                                   size_t points, struct ndt_error *err)
 {
-    const struct bench_options *options = source->options;
-    *out = (struct bench_scans){.wanted = points ? points : options->preprocess.sample_count};
+    const size_t count = source->options->scan_limit ? (size_t)source->options->scan_limit : 1;
+    struct bench_scans *out = &source->scans[source->scans_count++];
+    *out = (struct bench_scans){.wanted = points ? points : params->sample_count};
 #ifndef NDT_BENCH_CORE
     if (source->recording)
-        return bench_recording_scans(source->recording, &options->preprocess, out, err);
+        return bench_recording_scans(source->recording, params, out, err);
 #endif
-    const size_t count = options->scan_limit ? (size_t)options->scan_limit : 1;
     out->items = calloc(count, sizeof(*out->items));
     if (!out->items)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu scans", count);
@@ -125,24 +130,24 @@ enum ndt_status bench_source_scans(struct bench_source *source, size_t points, s
     return status;
 }
 
-void bench_scans_free(struct bench_scans *scans)
-{
-    for (size_t i = 0; i < scans->count; i++)
-        ndt_cloud_free(&scans->items[i].cloud);
-    free(scans->items);
-    bench_samples_free(&scans->used);
-    bench_samples_free(&scans->took_us);
-    *scans = (struct bench_scans){0};
-}
-
-const char *bench_levels_text(const struct ndt_align_params *params, char *text, size_t size)
+const char *bench_levels_text(const double *leaf_m, size_t count, char *text, size_t size)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < params->level_count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%g", i ? "-" : "", params->levels[i].leaf_m);
+    for (size_t i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%g", i ? "-" : "", leaf_m[i]);
     return text;
 }
+
+const char *bench_align_levels_text(const struct ndt_align_params *params, char *text, size_t size)
+{
+    double leaf_m[NDT_MAX_LEVELS];
+    for (size_t i = 0; i < params->level_count; i++)
+        leaf_m[i] = params->levels[i].leaf_m;
+    return bench_levels_text(leaf_m, params->level_count, text, size);
+}
+
+/* ---- the tables ---- */
 
 static void read_cpu(char *text, size_t size)
 {
@@ -161,8 +166,7 @@ static void read_cpu(char *text, size_t size)
         fclose(file);
 }
 
-void bench_source_report(struct bench_source *source, struct bench_scans *scans, size_t count,
-                         struct bench_report *report)
+static void put_machine(const struct bench_source *source, struct bench_report *report)
 {
     const struct bench_options *options = source->options;
     cpu_set_t cores;
@@ -179,45 +183,56 @@ void bench_source_report(struct bench_source *source, struct bench_scans *scans,
     bench_text(table, "compiler", "gcc %s", __VERSION__);
 #endif
     bench_text(table, "cpu_variants", "%s", variants);
-    if (scans) {
-        bench_text(table, "map", "%s", options->map ? options->map : "synthetic street");
-        bench_number(table, "map_points", 0, (double)source->map_points.count);
-        if (options->map && source->map_points.count)
-            bench_number(table, "read_ms", 1, source->read_ms);
-        bench_number(table, "scans", 0, (double)scans[0].count);
-        bench_number(table, "rounds", 0, (double)options->rounds);
-        bench_number(table, "seed", 0, (double)options->seed);
-    }
-    if (source->map_count)
-        table = bench_report_table(report, "maps", "Maps: medians of builds from the cloud");
+    if (source->scans_count == 0)
+        return;
+    bench_text(table, "map", "%s", options->map ? options->map : "synthetic street");
+    bench_number(table, "map_points", 0, (double)source->map_points.count);
+    if (options->map && source->map_points.count)
+        bench_number(table, "read_ms", 1, source->read_ms);
+    bench_number(table, "scans", 0, (double)source->scans[0].count);
+    bench_number(table, "rounds", 0, (double)options->rounds);
+    bench_number(table, "seed", 0, (double)options->seed);
+}
+
+static void put_maps(struct bench_source *source, struct bench_report *report)
+{
+    struct bench_table *table = bench_report_table(report, "maps", "Maps: medians of builds from the cloud");
     for (size_t i = 0; i < source->map_count; i++) {
         struct bench_map *item = &source->maps[i];
-        struct ndt_align_params levels = {.level_count = item->map->level_count};
+        double leaf_m[NDT_MAX_LEVELS], voxels = 0;
         char text[64];
-        size_t voxels = 0;
         for (size_t k = 0; k < item->map->level_count; k++) {
-            voxels += item->map->levels[k].voxel_count - 1;
-            levels.levels[k].leaf_m = item->map->levels[k].leaf_m;
+            voxels += (double)(item->map->levels[k].voxel_count - 1);
+            leaf_m[k] = item->map->levels[k].leaf_m;
         }
         bench_row(report, table);
-        bench_text(table, "levels", "%s", bench_levels_text(&levels, text, sizeof(text)));
-        bench_text(table, "covariance", "%s",
-                   item->config.covariance == NDT_COVARIANCE_AUTOWARE ? "autoware" : "unbiased");
+        bench_text(table, "levels", "%s", bench_levels_text(leaf_m, item->map->level_count, text, sizeof(text)));
+        bench_text(table, "covariance", "%s", ndt_covariance_name(item->config.covariance));
         bench_number(table, "build_ms", 2, bench_median(&item->build_ms));
         bench_number(table, "p95_ms", 2, bench_quantile(&item->build_ms, 0.95));
-        bench_number(table, "voxels", 0, (double)voxels);
-        bench_number(table, "bytes_per_voxel", 0, voxels ? (double)item->map->bytes / (double)voxels : 0);
+        bench_number(table, "voxels", 0, voxels);
+        bench_number(table, "bytes_per_voxel", 0, voxels > 0 ? (double)item->map->bytes / voxels : 0);
     }
-    if (source->recording && count)
-        table = bench_report_table(report, "preprocess", "Preprocessing of the scans: one thread, medians");
-    for (size_t i = 0; source->recording && i < count; i++) {
+}
+
+void bench_source_report(struct bench_source *source, struct bench_report *report)
+{
+    put_machine(source, report);
+    if (source->map_count)
+        put_maps(source, report);
+    if (!source->recording || source->scans_count == 0)
+        return;
+    struct bench_table *table =
+        bench_report_table(report, "preprocess", "Preprocessing of the scans: one thread, medians");
+    for (size_t i = 0; i < source->scans_count; i++) {
+        struct bench_scans *scans = &source->scans[i];
         bench_row(report, table);
-        bench_number(table, "wanted", 0, (double)scans[i].wanted);
-        bench_number(table, "points", 0, bench_median(&scans[i].used));
-        bench_number(table, "voxel_m", 3, scans[i].voxel_m);
-        bench_number(table, "preprocess_us", 0, bench_median(&scans[i].took_us));
-        bench_number(table, "p95_us", 0, bench_quantile(&scans[i].took_us, 0.95));
-        if (bench_median(&scans[i].used) < (double)scans[i].wanted)
-            bench_note(table, "The scans hold no more than %.0f points.", bench_median(&scans[i].used));
+        bench_number(table, "wanted", 0, (double)scans->wanted);
+        bench_number(table, "points", 0, bench_median(&scans->used));
+        bench_number(table, "voxel_m", 3, scans->voxel_m);
+        bench_number(table, "preprocess_us", 0, bench_median(&scans->took_us));
+        bench_number(table, "p95_us", 0, bench_quantile(&scans->took_us, 0.95));
+        if (bench_median(&scans->used) < (double)scans->wanted)
+            bench_note(table, "The scans hold no more than %.0f points.", bench_median(&scans->used));
     }
 }

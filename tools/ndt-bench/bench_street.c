@@ -1,7 +1,6 @@
-#include "bench_street.h"
-
 #include <math.h>
 
+#include "bench.h"
 #include "ndt/random.h"
 
 enum { BEAMS = 64, POSITIONS = 100 };

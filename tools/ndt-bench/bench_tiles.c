@@ -1,13 +1,15 @@
-/* What a folder of tiles costs the map loader: to open, and per change on a drive across it. */
+/** @file
+ * @brief tiles: drives across a folder of tiles, with the times and the memory of the map loader. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench_commands.h"
+#include "bench.h"
 #include "ndt/clock.h"
 #include "ndt/random.h"
 #include "ndt_io/map_file.h"
@@ -16,8 +18,8 @@
 
 /* ---- a town as a folder of tiles ---- */
 
-/* Every tile has a street along each axis through its middle, 6 m wide and slightly bumpy, and facades of 3 m
- * beside one of them. The points are random but the same for every run. */
+/* Every tile has two crossing streets, 6 m wide and slightly uneven, and facades of 3 m along one of them. The
+ * points are the same in every run. */
 struct tile_world {
     size_t side;        /* side x side tiles */
     double tile_m;      /* edge of one */
@@ -34,52 +36,41 @@ struct tile_points {
     size_t count;
 };
 
-/* From tile to map coordinates; float keeps a millimetre over 10 km. */
-static void add_point(struct tile_points *tile, double x_m, double y_m, double z_m)
-{
-    float *point = tile->xyz_m[tile->count++];
-    point[0] = (float)(tile->low_m[0] + x_m);
-    point[1] = (float)(tile->low_m[1] + y_m);
-    point[2] = (float)z_m;
-}
-
-/* `along` runs over the tile, `beside` over the width of the street. */
-static void add_street_point(struct tile_points *tile, double tile_m, int axis, struct ndt_random *random)
-{
-    const double along_m = tile_m * ndt_random_unit(random);
-    const double beside_m = 0.5 * tile_m + STREET_M * (ndt_random_unit(random) - 0.5);
-    const double z_m = 0.05 * sin(0.9 * along_m) + 0.01 * ndt_random_unit(random);
-    add_point(tile, axis ? beside_m : along_m, axis ? along_m : beside_m, z_m);
-}
-
-static void add_facade_point(struct tile_points *tile, double tile_m, int side, struct ndt_random *random)
-{
-    const double along_m = tile_m * ndt_random_unit(random);
-    const double step_m = fmod(floor(along_m / 7), 2) * FACADE_STEP_M; /* houses stand a little apart */
-    const double away_m = 0.5 * STREET_M + 1 + step_m + 0.01 * ndt_random_unit(random);
-    add_point(tile, along_m, 0.5 * tile_m + (side ? away_m : -away_m), FACADE_M * ndt_random_unit(random));
-}
-
+/* `along` runs over the tile, `beside` over the width of the street. Houses do not stand in one line. */
 static void fill_tile(struct tile_points *tile, const struct tile_world *world, size_t column, size_t row)
 {
     const size_t facades = (size_t)(FACADE_PART * (double)world->tile_points);
+    const double tile_m = world->tile_m;
     struct ndt_random random = {(uint64_t)row * world->side + column + 1};
-    tile->count = 0;
-    tile->low_m[0] = world->tile_m * (double)column;
-    tile->low_m[1] = world->tile_m * (double)row;
-    for (size_t i = 0; i < world->tile_points; i++)
-        if (i < facades)
-            add_facade_point(tile, world->tile_m, (int)(i & 1), &random);
-        else
-            add_street_point(tile, world->tile_m, (int)(i & 1), &random);
+    tile->low_m[0] = tile_m * (double)column;
+    tile->low_m[1] = tile_m * (double)row;
+    for (tile->count = 0; tile->count < world->tile_points; tile->count++) {
+        const int is_odd = (int)(tile->count & 1), is_facade = tile->count < facades;
+        const double along_m = ndt_random_between(&random, 0, tile_m);
+        double beside_m, z_m;
+        if (is_facade) {
+            const double step_m = fmod(floor(along_m / 7), 2) * FACADE_STEP_M;
+            const double away_m = 0.5 * STREET_M + 1 + step_m + ndt_random_between(&random, 0, 0.01);
+            beside_m = is_odd ? away_m : -away_m;
+            z_m = ndt_random_between(&random, 0, FACADE_M);
+        } else {
+            beside_m = ndt_random_between(&random, -0.5 * STREET_M, 0.5 * STREET_M);
+            z_m = 0.05 * sin(0.9 * along_m) + ndt_random_between(&random, 0, 0.01);
+        }
+        const int axis = !is_facade && is_odd;   /* along which the street runs */
+        float *point = tile->xyz_m[tile->count]; /* float keeps a millimetre over 10 km */
+        point[axis] = (float)(tile->low_m[axis] + along_m);
+        point[1 - axis] = (float)(tile->low_m[1 - axis] + 0.5 * tile_m + beside_m);
+        point[2] = (float)z_m;
+    }
 }
 
-/* Not through ndt_pcd_write, which waits for the disk: thousands of files that live for a minute. */
+/* ndt_pcd_write waits for the disk, which is too slow for thousands of temporary files. */
 static enum ndt_status write_tile(const struct tile_points *tile, const char *path, struct ndt_error *err)
 {
     FILE *file = fopen(path, "wb");
     if (!file)
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
+        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be created: %s", path, strerror(errno));
     fprintf(file,
             "VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH %zu\nHEIGHT 1\n"
             "POINTS %zu\nDATA binary\n",
@@ -111,19 +102,13 @@ static enum ndt_status write_tiles(const struct tile_world *world, FILE *metadat
 
 static enum ndt_status write_world(struct tile_world *world, struct ndt_error *err)
 {
-    const char *base = getenv("TMPDIR");
     char path[PATH_SIZE];
-    snprintf(world->folder, sizeof(world->folder), "%.400s/ndt-bench-tiles-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(world->folder)) {
-        const int reason = errno;
-        enum ndt_status status =
-            ndt_fail(err, NDT_ERR_IO, "%s: cannot be made: %s", world->folder, strerror(reason));
-        world->folder[0] = '\0';
+    enum ndt_status status = bench_temporary_folder(world->folder, sizeof(world->folder), err);
+    if (status != NDT_OK)
         return status;
-    }
     snprintf(path, sizeof(path), "%s/pointcloud_map_metadata.yaml", world->folder);
     struct ndt_output output;
-    enum ndt_status status = ndt_output_open(&output, path, err);
+    status = ndt_output_open(&output, path, err);
     if (status != NDT_OK)
         return status;
     status = write_tiles(world, output.file, err);
@@ -148,21 +133,22 @@ static void remove_world(const struct tile_world *world)
     (void)!rmdir(world->folder);
 }
 
-/* ---- memory of this process ---- */
+/* ---- one drive ---- */
 
-/* One drive from one corner of the map to the opposite one, in a process of its own so that memory is its own. */
+/* A drive from one corner of the map to the opposite one, in a process of its own, so that its memory is measured.
+ */
 struct row {
     size_t tiles, tile_points;
     double tile_m, radius_m;
-    double list_ms;                  /* listing the folder, by itself */
-    double open_ms;                  /* from the order to the first map */
+    double list_ms;                  /* listing the folder */
+    double open_ms;                  /* from the request to the first map */
     uint64_t open_tiles, open_reads; /* tiles in the first map, files read for it */
-    uint64_t changes, moved, reads;  /* maps made during the drive, tiles in or out, files read for that */
+    uint64_t changes, moved, reads;  /* new maps during the drive, tiles in or out, files read */
     double change_median_ms, change_p95_ms, change_max_ms;
-    uint64_t most_tiles, most_points;               /* in a map */
-    size_t most_map_bytes, most_sums_bytes;         /* as the loader counts them */
-    size_t start_rss, open_rss, most_rss, peak_rss; /* resident bytes: before, with the first map, at most between
-                                                       changes, at most at any time */
+    size_t most_tiles, most_points;                 /* in a map */
+    size_t most_map_bytes, most_sums_bytes;         /* as counted by the loader */
+    size_t start_rss, open_rss, most_rss, peak_rss; /* resident bytes: before, with the first map, largest
+                                                       between changes, largest ever */
 };
 
 enum { PATIENCE_S = 600 };
@@ -181,13 +167,6 @@ static size_t read_status_bytes(const char *name)
     return 1024 * kib;
 }
 
-static size_t resident(void)
-{
-    return read_status_bytes("VmRSS:");
-}
-
-/* ---- one drive ---- */
-
 struct drive {
     const struct bench_options *options;
     const struct tile_world *world;
@@ -200,7 +179,7 @@ struct drive {
     struct row *row;
 };
 
-/* How many tiles come into or go out of reach: what a change has to read at the least. */
+/* Tiles that come into or go out of reach: the least number of files that a change has to read. */
 static uint64_t count_moved(struct drive *drive, const double at_m[2])
 {
     const size_t side = drive->world->side;
@@ -217,7 +196,7 @@ static uint64_t count_moved(struct drive *drive, const double at_m[2])
     return moved;
 }
 
-/* Waits for the loader and takes what it has, as the matcher would between two scans; 1 when there is a new map. */
+/* Waits for the loader and takes its map, as the matcher does between two scans. *changed: whether there is one. */
 static enum ndt_status settle(struct drive *drive, int *changed, struct ndt_error *err)
 {
     struct ndt_map *map;
@@ -234,17 +213,19 @@ static enum ndt_status settle(struct drive *drive, int *changed, struct ndt_erro
     return NDT_OK;
 }
 
+static void raise_to(size_t *most, size_t value)
+{
+    *most = *most < value ? value : *most;
+}
+
 static void note_most(struct drive *drive)
 {
     struct row *row = drive->row;
-    const struct ndtd_map_loader_status *status = &drive->status;
-    const size_t rss = resident();
-    row->most_tiles = status->tiles_loaded > row->most_tiles ? status->tiles_loaded : row->most_tiles;
-    row->most_points = status->points > row->most_points ? status->points : row->most_points;
-    row->most_sums_bytes = status->sums_bytes > row->most_sums_bytes ? status->sums_bytes : row->most_sums_bytes;
-    if (drive->map && drive->map->bytes > row->most_map_bytes)
-        row->most_map_bytes = drive->map->bytes;
-    row->most_rss = rss > row->most_rss ? rss : row->most_rss;
+    raise_to(&row->most_tiles, (size_t)drive->status.tiles_loaded);
+    raise_to(&row->most_points, (size_t)drive->status.points);
+    raise_to(&row->most_sums_bytes, drive->status.sums_bytes);
+    raise_to(&row->most_map_bytes, drive->map ? drive->map->bytes : 0);
+    raise_to(&row->most_rss, read_status_bytes("VmRSS:"));
 }
 
 static enum ndt_status open_folder(struct drive *drive, const double at_m[2], struct ndt_error *err)
@@ -264,7 +245,7 @@ static enum ndt_status open_folder(struct drive *drive, const double at_m[2], st
     row->open_ms = (ndt_clock_us() - start_us) * 1e-3;
     row->open_tiles = drive->status.tiles_loaded;
     row->open_reads = drive->status.tile_reads;
-    row->open_rss = resident();
+    row->open_rss = read_status_bytes("VmRSS:");
     (void)count_moved(drive, at_m);
     note_most(drive);
     return status;
@@ -280,21 +261,21 @@ static enum ndt_status drive_on(struct drive *drive, const double at_m[2], struc
         return status;
     if (changed) {
         drive->row->changes++;
-        status = bench_samples_add(&drive->change_ms, (ndt_clock_us() - start_us) * 1e-3, err);
+        bench_samples_add(&drive->change_ms, (ndt_clock_us() - start_us) * 1e-3);
     }
     drive->row->moved += count_moved(drive, at_m);
     note_most(drive);
     return status;
 }
 
-/* From 5 % to 95 % of the diagonal, a step every update distance. */
+/* From 5 % to 95 % of the diagonal, one step per update distance. */
 static enum ndt_status drive_across(struct drive *drive, struct ndt_error *err)
 {
     const double edge_m = drive->world->tile_m * (double)drive->world->side;
     const double step_m =
         drive->options->settings.update_distance_m / sqrt(2) + 0.02; /* positions are kept in cm */
     double at_m[2] = {0.05 * edge_m, 0.05 * edge_m};
-    drive->row->start_rss = resident();
+    drive->row->start_rss = read_status_bytes("VmRSS:");
     enum ndt_status status = open_folder(drive, at_m, err);
     while (status == NDT_OK && at_m[0] + step_m < 0.95 * edge_m) {
         at_m[0] += step_m;
@@ -325,7 +306,7 @@ static enum ndt_status measure(struct row *row, const struct bench_options *opti
         status = drive_across(&drive, err);
     ndt_map_release(drive.map);
     ndtd_map_loader_destroy(drive.loader);
-    bench_samples_free(&drive.change_ms);
+    bench_samples_free(&drive.change_ms, 1);
     free(drive.in);
     return status;
 }
@@ -333,49 +314,36 @@ static enum ndt_status measure(struct row *row, const struct bench_options *opti
 /* ---- processes ---- */
 
 struct answer {
+    int is_complete;
     enum ndt_status status;
     struct ndt_error err;
     struct row row;
 };
 
-static enum ndt_status read_answer(int fd, struct answer *out, struct ndt_error *err)
-{
-    size_t got = 0;
-    while (got < sizeof(*out)) {
-        const ssize_t more = read(fd, (char *)out + got, sizeof(*out) - got);
-        if (more < 0 && errno == EINTR)
-            continue;
-        if (more <= 0)
-            return ndt_fail(err, NDT_ERR_IO, "the process that drives ended without an answer");
-        got += (size_t)more;
-    }
-    if (out->status != NDT_OK && err)
-        *err = out->err;
-    return out->status;
-}
-
+/* Measures in a child process, whose answer lies in shared memory. */
 static enum ndt_status measure_apart(struct row *row, const struct bench_options *options,
                                      const struct tile_world *world, double radius_m, struct ndt_error *err)
 {
-    static struct answer answer;
-    int ends[2];
-    if (pipe(ends) != 0)
-        return ndt_fail(err, NDT_ERR_IO, "no pipe: %s", strerror(errno));
+    struct answer *answer = mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (answer == MAP_FAILED)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the answer of a process");
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        answer = (struct answer){.row = *row};
-        answer.status = measure(&answer.row, options, world, radius_m, &answer.err);
-        _exit(write(ends[1], &answer, sizeof(answer)) == (ssize_t)sizeof(answer) ? 0 : 1);
+        answer->row = *row;
+        answer->status = measure(&answer->row, options, world, radius_m, &answer->err);
+        answer->is_complete = 1;
+        _exit(0);
     }
-    close(ends[1]);
-    enum ndt_status status = child > 0 ? read_answer(ends[0], &answer, err)
-                                       : ndt_fail(err, NDT_ERR_IO, "no process: %s", strerror(errno));
-    close(ends[0]);
-    if (child > 0)
-        (void)waitpid(child, NULL, 0);
-    if (status == NDT_OK)
-        *row = answer.row;
+    enum ndt_status status = NDT_OK;
+    if (child < 0)
+        status = ndt_fail(err, NDT_ERR_IO, "no process: %s", strerror(errno));
+    else if (waitpid(child, NULL, 0) != child || !answer->is_complete)
+        status = ndt_fail(err, NDT_ERR_IO, "the child process ended without an answer");
+    else if (answer->status != NDT_OK)
+        status = ndt_fail(err, answer->status, "%s", answer->err.text);
+    *row = answer->row;
+    (void)munmap(answer, sizeof(*answer));
     return status;
 }
 
@@ -433,14 +401,14 @@ enum ndt_status bench_tiles(struct bench_source *source, struct bench_report *re
     enum ndt_status status = NDT_OK;
     if (radii_m.count == 0)
         radii_m.values[radii_m.count++] = options->settings.map_radius_m + options->settings.lidar_radius_m;
-    bench_source_report(source, NULL, 0, report);
+    bench_source_report(source, report);
     struct bench_table *table = bench_report_table(
         report, "tiles", "Tiles: a drive across a folder of tiles, from one corner to the opposite one");
     for (size_t i = 0; status == NDT_OK && i < options->tiles.count; i++) {
         const size_t tiles = options->tiles.values[i], side = (size_t)lround(sqrt((double)tiles));
         if (side * side != tiles)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "--tiles %zu: the map is a square, such as of %zu tiles", tiles,
-                            side * side);
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--tiles %zu: the map must be a square, such as of %zu tiles",
+                            tiles, side * side);
         status = run_world(options, side, &radii_m, report, table, err);
     }
     return status;
