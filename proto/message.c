@@ -1,5 +1,5 @@
 /** @file
- * @brief What all messages have in common: version, type, and the codec driven by a table of fields. */
+ * @brief Common parts of all messages: version, type, and the codec driven by a table of fields. */
 #include "wire.h"
 
 #include <stdio.h>
@@ -230,7 +230,7 @@ static enum ndt_status read_message(struct head *head, const struct ndt_wire_fie
     enum ndt_status status = NDT_OK;
     uint64_t seen = 1u << ROW_VERSION | 1u << ROW_TYPE;
     size_t i = head->pairs_read;
-    if (i != ROW_FIRST) { /* "v" and "type" are not the first two: what was skipped is needed */
+    if (i != ROW_FIRST) { /* "v" and "type" are not the first two: the skipped keys are needed */
         reader->at = head->first_pair;
         seen = 0;
         i = 0;

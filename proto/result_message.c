@@ -27,7 +27,7 @@ static enum ndt_status read_outcome(struct ndt_wire_reader *reader, void *wire)
             return NDT_OK;
         }
     }
-    return ndt_fail(reader->err, NDT_ERR_FORMAT, "'%s' is no outcome", name);
+    return ndt_fail(reader->err, NDT_ERR_FORMAT, "'%s' is not an outcome", name);
 }
 
 static void write_outcome(struct ndt_wire_writer *writer, const void *wire)

@@ -42,7 +42,8 @@ static uint32_t find_scan(struct ndt_batch *batch, size_t *scan_count, const str
     return (uint32_t)(*scan_count)++;
 }
 
-/* Collects up to `most` items that can be aligned, from item `first` on. Returns the first item not looked at. */
+/* Collects up to `most` items that can be aligned, from item `first` on. Returns the first item that was not
+ * considered. */
 static size_t gather(const struct call *call, size_t first, size_t end, size_t most, size_t *count,
                      size_t *scan_count)
 {

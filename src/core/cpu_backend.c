@@ -83,7 +83,7 @@ void ndt_cpu_variants(char *text, size_t size)
 
 static enum ndt_status choose_variant(const struct variant **out, const char *isa, struct ndt_error *err)
 {
-    if (!isa || strcmp(isa, "auto") == 0) /* the environment decides where the configuration does not */
+    if (!isa || strcmp(isa, "auto") == 0) /* the environment is used if the configuration is not set */
         isa = getenv("NDT_CPU_ISA");
     const int any = !isa || isa[0] == '\0' || strcmp(isa, "auto") == 0;
     for (size_t i = 0; i < VARIANT_COUNT; i++) {

@@ -10,7 +10,7 @@
 #include "ndt/preprocess.h"
 #include "ndt/preprocess_math.h"
 
-/* So few points at a time that they stay in the first-level cache between the steps. */
+/* Few enough points to stay in the first-level cache between the steps. */
 enum { NDT_BLOCK_POINTS = 256, NDT_BLOCK_PAD = 16 };
 
 /* Four borrowed arrays of NDT_BLOCK_POINTS + NDT_BLOCK_PAD; elements behind `count` hold anything. */

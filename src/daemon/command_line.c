@@ -111,7 +111,7 @@ static enum ndt_status unknown_flag(const char *word, struct ndt_error *err)
                         word);
     struct ndtd_nearest nearest = ndtd_nearest_start(word);
     for (size_t i = 0; i < FLAG_COUNT; i++)
-        ndtd_nearest_offer(&nearest, flags[i].name);
+        ndtd_nearest_consider(&nearest, flags[i].name);
     char hint[80];
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s is not known%s", word, hint);
@@ -205,7 +205,8 @@ static enum ndt_status first_pass(struct ndtd_command *command, int argc, char *
         if (found.flag->kind != SET && seen[found.flag - flags]++)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "%s is given twice", found.flag->name);
         if (found.is_former)
-            ndtd_log_always(NDTD_LOG_WARNING, "%s is called %s now", found.flag->former_name, found.flag->name);
+            ndtd_log_always(NDTD_LOG_WARNING, "%s is deprecated, use %s", found.flag->former_name,
+                            found.flag->name);
         if ((status = take_flag(command, &found, err)) != NDT_OK)
             return status;
         has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;

@@ -28,7 +28,7 @@ static enum ndt_status open_result_sender(void *context, struct ndt_error *err)
 static enum ndt_status send_result(void *context, const struct ndt_result_message *result, struct ndt_error *err)
 {
     struct ndtd_live *live = context;
-    return ndtd_result_sender_send(live->sender, result, err);
+    return ndtd_result_send(live->sender, result, err);
 }
 
 static void close_result_sender(void *context)
@@ -127,7 +127,7 @@ static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
     return NDT_OK;
 }
 
-/* Handles one pending signal; returns 0 when there is none. */
+/* Handles one pending signal; returns 0 if none is pending. */
 static int take_signal(struct ndtd_live *live, int signals)
 {
     struct signalfd_siginfo info;
@@ -200,7 +200,7 @@ static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_
     return status;
 }
 
-/* In the order of the data flow, so that every received frame is answered and published. */
+/* Stops in the order of the data flow, so that every received frame is answered and published. */
 static void close_all(struct ndtd_live *live)
 {
     ndtd_notify_stopping();

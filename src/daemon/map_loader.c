@@ -52,7 +52,7 @@ struct ndtd_map_loader {
     /* Used by the thread only. */
     struct ndtd_map_source *source;
     struct ndt_map *map;            /* the last published */
-    struct ndt_map *held[MAX_HELD]; /* published earlier, perhaps still in use */
+    struct ndt_map *held[MAX_HELD]; /* published earlier, possibly still in use */
 };
 
 static struct ndt_map no_new_map;
@@ -225,7 +225,7 @@ static enum ndt_status follow(struct ndtd_map_loader *loader, struct ndtd_map_ch
     *change = (struct ndtd_map_change){0};
     if (!is_far(loader, position, atomic_load(&loader->centre)))
         return NDT_OK;
-    /* Also after a failure: the next attempt is due after update_distance_m, not with the next scan. */
+    /* Also set after a failure: the next attempt is due after update_distance_m, not with the next scan. */
     atomic_store(&loader->centre, position);
     unpack_position(position, position_m);
     return ndtd_map_source_near(loader->source, position_m, 0, change, err);
@@ -290,7 +290,8 @@ static void free_order(struct order *order)
     free(order);
 }
 
-/* `given` is read first: orders that arrive meanwhile may be processed too, but are counted in the next round. */
+/* `given` is read first: orders that arrive during this round may be processed too, but are counted in the next
+ * one. */
 static void process_all(struct ndtd_map_loader *loader)
 {
     struct ndtd_map_change change;

@@ -15,7 +15,7 @@ struct tile {
     char *path;
     double min_m[2], size_m[2]; /* size 0: unknown, or added by a client */
     int listed;                 /* found in the directory, not added by a client */
-    int pinned, barred;         /* by a client: always in, never in */
+    int pinned, barred;         /* set by a client: always in, never in */
     int wanted, in, was;        /* was: state to restore after a failure */
     /* Of the points that were added to the sums. */
     uint64_t content;
@@ -30,7 +30,7 @@ struct ndtd_map_source {
     int follows, keep_sums;
     struct tile *tiles; /* sorted by path */
     size_t count;
-    struct ndt_map_builder *sums; /* of the tiles in the map; NULL: not kept */
+    struct ndt_map_builder *sums; /* of the tiles in the map; NULL if not kept */
     double origin_m[3];           /* of the sums, if they contain points */
     uint64_t reads;               /* files read since the source was opened */
     int stale;                    /* the tiles that are in differ from those of the last map */
@@ -281,7 +281,8 @@ static int take_out(struct ndtd_map_source *source, struct tile *tile)
     return 1;
 }
 
-/* Adds all tiles that are wanted and not in. When not strict, continues after a failure and reports the first. */
+/* Adds all selected tiles that are not in the map. If not strict, continues after a failure and reports the first
+ * one. */
 static enum ndt_status put_all_in(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
     enum ndt_status first = NDT_OK;
@@ -312,7 +313,7 @@ static int same_origin(const double a_m[3], const double b_m[3])
     return a_m[0] == b_m[0] && a_m[1] == b_m[1] && a_m[2] == b_m[2];
 }
 
-/* The first tile in the map with a point, which determines the origin; NULL when there is none. */
+/* The first tile in the map with a point, which determines the origin; NULL if there is none. */
 static const struct tile *first_tile(const struct ndtd_map_source *source)
 {
     for (size_t i = 0; i < source->count; i++)
@@ -321,7 +322,7 @@ static const struct tile *first_tile(const struct ndtd_map_source *source)
     return NULL;
 }
 
-/* Gives the sums the origin of a new builder over the same tiles; returns 0 when that needs their points. */
+/* Moves the sums to the origin of a new builder over the same tiles; returns 0 if that requires their points. */
 static int correct_origin(struct ndtd_map_source *source)
 {
     const struct tile *first = first_tile(source);
@@ -333,7 +334,7 @@ static int correct_origin(struct ndtd_map_source *source)
     return 1;
 }
 
-/* Adds and removes tiles until those that are wanted are in. */
+/* Adds and removes tiles until the selected ones are in the map. */
 static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
     if (!source->sums)
@@ -385,7 +386,8 @@ static enum ndt_status build(struct ndtd_map_source *source, struct ndtd_map_cha
     return NDT_OK;
 }
 
-/* Restores the previous tiles. Sums that no longer match them are freed; the next change rebuilds them. */
+/* Restores the previous selection of tiles. Sums that no longer match it are freed; the next change rebuilds them.
+ */
 static void go_back(struct ndtd_map_source *source)
 {
     int touched = 0;
@@ -398,7 +400,7 @@ static void go_back(struct ndtd_map_source *source)
     source->stale = 0;
 }
 
-/* Builds the map of the wanted tiles; a failure changes nothing. */
+/* Builds the map of the selected tiles; a failure changes nothing. */
 static enum ndt_status update_strictly(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                        struct ndt_error *err)
 {
@@ -414,7 +416,7 @@ static enum ndt_status update_strictly(struct ndtd_map_source *source, struct nd
     return status;
 }
 
-/* One unreadable tile must not keep the others out of the map. */
+/* An unreadable tile must not prevent loading the others. */
 static enum ndt_status update_leniently(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                         struct ndt_error *err)
 {

@@ -1,5 +1,5 @@
 /** @file
- * @brief One scan, from the bytes of a message to a pose; and the objects that this takes.
+ * @brief The path of a scan from the bytes of a message to a pose, and the objects it uses.
  *
  * A scan passes, in this order:
  *
@@ -8,10 +8,10 @@
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   first_pass      the aligner refines the predicted pose
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
- *   take_scan       calls them, and the tracker takes over the result
+ *   process_scan    calls them and updates the tracker with the result
  *
  * The points are copied twice between the socket and the aligner: from the message into pipeline->scan, and from
- * the preprocessed points into the aligner's cloud, turned by the guess. The message itself is moved from the
+ * the preprocessed points into the aligner's cloud, rotated by the guess. The message itself is moved from the
  * socket into the queue and read there (a replay reads it in the buffer of the bag); recording writes the same
  * bytes. The preprocessor reads pipeline->scan once and writes the selected points only. Nothing here allocates
  * once the buffers have held the largest scan. */
@@ -76,7 +76,7 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
     return status;
 }
 
-/* Gives the scan an outcome without an alignment; the pose stays the prediction. */
+/* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
 static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)
 {
     record->result.outcome = outcome;
@@ -140,7 +140,7 @@ static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct s
     return NDT_OK;
 }
 
-/* The pose a moment later. Poses are aligned at the reference moment and reported at the stamp. */
+/* Moves a pose along the motion: poses are aligned at the reference moment and reported at the stamp. */
 static struct ndt_pose moved(const struct ndt_pose *pose, const struct ndt_twist *motion, double dt_s)
 {
     const struct ndt_pose step = ndt_pose_exp(motion, dt_s);
@@ -158,7 +158,7 @@ static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, 
 }
 
 /* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. The estimate is halved
- * each time it prevents an alignment, so that one slow moment cannot end all of them. */
+ * each time it prevents an alignment, so that one slow scan cannot prevent all following ones. */
 static int has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params)
 {
     if (pipeline->deadline_us <= 0)
@@ -186,8 +186,8 @@ static double delay(const struct ndtd_pipeline *pipeline)
     return ndt_clock_us() - start_us;
 }
 
-/* Aligns what preprocessing made of the scan. When the backend can no longer preprocess (its device was lost), the
- * host does it now. */
+/* Aligns the preprocessed scan. If the backend can no longer preprocess (its device was lost), the host
+ * preprocesses now. */
 static enum ndt_status align(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
                              const struct ndt_align_params *params, const struct ndt_pose *guess,
                              struct ndt_error *err)
@@ -261,7 +261,7 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
     return status;
 }
 
-/* Prediction to pose. A failure concerns the scan, or memory or device. */
+/* From the prediction to the pose. A failure concerns the scan, memory or the device. */
 static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
@@ -293,8 +293,8 @@ static void start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_messa
     pipeline->has_start = 0;
 }
 
-static enum ndt_status take_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                 struct ndtd_scan_record *record, struct ndt_error *err)
+static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndtd_scan_record *record, struct ndt_error *err)
 {
     struct scan_job job = {.record = record};
     struct ndt_error why = {0};
@@ -359,7 +359,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     pipeline->last_points = NULL;
     switch (frame->type) {
     case NDT_MESSAGE_SCAN:
-        return take_scan(pipeline, frame, record, err);
+        return process_scan(pipeline, frame, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
     case NDT_MESSAGE_ODOMETRY:
         return take_pose(pipeline, frame, err);
@@ -469,7 +469,7 @@ enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt
     return status;
 }
 
-/* Replaces backend and aligner. Owns `backend` from now on, also on failure. */
+/* Replaces backend and aligner. Takes ownership of `backend`, also on failure. */
 static enum ndt_status replace_backend(struct ndtd_pipeline *pipeline, struct ndt_backend *backend,
                                        struct ndt_error *err)
 {

@@ -63,7 +63,7 @@ static void send_last(struct ndtd_publisher *publisher)
 }
 
 /* A message of 1 and a topic is a subscription, of 0 and a topic the end of one; others are ignored. A connection
- * that has subscribed stays subscribed to everything until it ends and filters on its side. */
+ * that has subscribed stays subscribed to everything until it ends; it filters on the client side. */
 static void take_subscription(struct ndtd_publisher *publisher, const uint8_t *data, size_t size)
 {
     if (size == 0 || data[0] > 1)
@@ -231,8 +231,8 @@ enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct 
     return ndt_fail(err, NDT_ERR_IO, "the result sender: %s", zmq_strerror(failure));
 }
 
-enum ndt_status ndtd_result_sender_send(struct ndtd_result_sender *sender, const struct ndt_result_message *message,
-                                        struct ndt_error *err)
+enum ndt_status ndtd_result_send(struct ndtd_result_sender *sender, const struct ndt_result_message *message,
+                                 struct ndt_error *err)
 {
     enum ndt_status status = ndt_result_encode(&sender->frame, message, err);
     if (status != NDT_OK)

@@ -55,13 +55,13 @@ static void answer(struct ndtd_receiver *receiver, const struct ndtd_frame *scan
     message.result.scores.coverage = -1; /* unknown */
     snprintf(message.result.reason, sizeof(message.result.reason), "%.*s", (int)sizeof(message.result.reason) - 1,
              reason);
-    if (ndtd_result_sender_send(receiver->sender, &message, &err) != NDT_OK)
+    if (ndtd_result_send(receiver->sender, &message, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_ERROR, "scan %llu could not be answered: %s", (unsigned long long)message.seq, err.text);
 }
 
 /* ---- recording ---- */
 
-/* The receive time in bags is informative; nothing is computed from it. */
+/* The receive time in bags is informative only. */
 static int64_t wall_clock_ns(void)
 {
     struct timespec now;

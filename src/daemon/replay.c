@@ -34,7 +34,7 @@ struct replay {
     struct ndtd_progress progress;
     uint64_t scans_seen; /* in the bag so far, including skipped ones */
     int started;         /* set by the first replayed scan */
-    int truth_is_known;  /* all truth was read before the replay */
+    int truth_is_known;  /* all ground truth was read before the replay */
     int has_dumped;
     int bag_is_damaged;
     char damage[512];
@@ -91,7 +91,7 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
     return ndtd_trajectory_error_add_truth(&replay->sinks.trajectory_error, truth.stamp_ns, &truth.pose, err);
 }
 
-/* Reads all truth before the replay, for a start in the middle of the bag. */
+/* Reads all ground truth before the replay, for a start in the middle of the bag. */
 static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *err)
 {
     struct ndt_bag_record record;
@@ -112,7 +112,8 @@ static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns,
     struct ndt_pose_message start = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
     if (!ndtd_trajectory_error_truth_at(&replay->sinks.trajectory_error, stamp_ns, &start.pose, &start.twist))
         return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "--skip %" PRIu64 ": %s has no truth at the first scan left; give --initial-pose",
+                        "--skip %" PRIu64
+                        ": %s has no ground truth at the first replayed scan; give --initial-pose",
                         replay->options->skip, replay->options->bag);
     ndtd_pipeline_start_at(replay->pipeline, &start);
     return NDT_OK;
@@ -175,7 +176,8 @@ static struct ndtd_frame frame_of(const struct ndt_bag_record *record)
         .type = (enum ndt_message_type)record->type, .data = record->payload, .size = record->length};
 }
 
-static enum ndt_status take_scan(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+static enum ndt_status replay_scan(struct replay *replay, const struct ndt_bag_record *record,
+                                   struct ndt_error *err)
 {
     struct ndtd_frame frame = frame_of(record);
     struct ndtd_scan_record out;
@@ -209,7 +211,7 @@ static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_r
 {
     switch (record->type) {
     case NDT_MESSAGE_SCAN:
-        return take_scan(replay, record, err);
+        return replay_scan(replay, record, err);
     case NDT_MESSAGE_TRUTH:
         return replay->truth_is_known ? NDT_OK : take_truth(replay, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
@@ -232,7 +234,7 @@ static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_r
     }
 }
 
-/* Stops at the scan after the last one wanted: the truth of the last may follow it. */
+/* Stops at the scan after the last replayed one: the ground truth of the last scan may follow it. */
 static int is_past_limit(const struct replay *replay, const struct ndt_bag_record *record)
 {
     uint64_t limit = replay->options->limit;

@@ -335,7 +335,7 @@ static enum ndt_status find_end(const char *path, uint64_t *end, struct ndt_erro
     return ndt_fail(err, status, "%s", reason.text);
 }
 
-/* A crash right after creation leaves less than a header: nothing, or the begin of one. */
+/* A crash right after creation leaves an empty file or a part of the header. */
 static int is_unfinished_head(const struct ndt_bag_writer *writer, size_t size)
 {
     char begin[HEAD_SIZE] = {0};
@@ -345,7 +345,8 @@ static int is_unfinished_head(const struct ndt_bag_writer *writer, size_t size)
            memcmp(begin, &head, size) == 0;
 }
 
-/* Removes only what a crash leaves: a damaged last record. Damage with more data behind it is left to the user. */
+/* Removes only the damaged last record that a crash leaves. Damage followed by more data is an error that the user
+ * must resolve. */
 static enum ndt_status check_tail(const struct ndt_bag_writer *writer, uint64_t end, uint64_t size,
                                   struct ndt_error *err)
 {

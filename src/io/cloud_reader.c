@@ -10,7 +10,7 @@
 /* ---- the sink: takes values in double into a cloud, chooses its origin and what times are relative to ----
  *
  * Origin: the first finite point, rounded to a multiple of 1024 m; zero when no coordinate reaches 2048 m, where a
- * float is right to 0.1 mm anyway. That is known only at the end, so the points may have to be given once more
+ * float resolves 0.1 mm. This is known only at the end, so the points may have to be passed a second time
  * (sink_again). Times of 10 s and more are those of a clock and become relative to the first point's; smaller ones
  * are kept. */
 

@@ -1,7 +1,7 @@
 /* Private to ndt_io: from the header of a cloud file to a cloud.
  *
- * A format (pcd_read.c, ply_read.c, and KITTI in cloud_file.c) understands its header, says with a point layout
- * where the wanted fields are, and leaves the points to cloud_reader.c. */
+ * A format (pcd_read.c, ply_read.c, and KITTI in cloud_file.c) parses its header and describes the fields that are
+ * read with a point layout; cloud_reader.c reads the points. */
 #ifndef NDT_IO_CLOUD_READER_H
 #define NDT_IO_CLOUD_READER_H
 
@@ -11,7 +11,7 @@
 #include "input.h"
 #include "ndt/cloud.h"
 
-/* ---- point_layout.c: where in the bytes (or words) of a point the wanted fields are ---- */
+/* ---- point_layout.c: offsets of the fields that are read within the bytes (or words) of a point ---- */
 
 enum ndt_scalar {
     NDT_SCALAR_NONE, /* no field, or a type that is not known */
@@ -58,7 +58,7 @@ void ndt_column_to_whole(const struct ndt_point_slot *slot, const uint8_t *base,
 
 /* ---- cloud_reader.c: the points: fixed-size records, columns, or lines of text ----
  *
- * What the header says is checked against the length of the file before anything is allocated. */
+ * The header is checked against the length of the file before anything is allocated. */
 
 /* Bytes, or words, of one point. */
 #define NDT_POINT_SIZE_MAX ((size_t)65536)

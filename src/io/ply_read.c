@@ -1,4 +1,4 @@
-/* PLY files: where the vertices are and what they are made of. */
+/* PLY files: position and layout of the vertices. */
 #include <inttypes.h>
 #include <string.h>
 

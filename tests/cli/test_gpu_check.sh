@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/gpu-check without a GPU: the same steps on the emulated device, into a folder of its own.
+# tools/gpu-check without a GPU: the same steps on the emulated device, into a separate folder.
 #   test_gpu_check.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd) || exit 1
@@ -18,7 +18,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-# check_counters is slow, has no options and is a test by itself: here a stand-in tells that it was run.
+# check_counters is slow, has no options and is a separate test: here a stub records that it was run.
 mkdir "$dir/programs"
 ln -s "$bin"/* "$dir/programs/"
 rm -f "$dir/programs/check_counters_emulated"
@@ -44,10 +44,10 @@ for pipeline in fused staged resident resident-block resident-cluster resident-g
     grep -qE "^\| .* \| cuda-emulated $pipeline \| 200 \| 3 \| scans \| [0-9.]+ \|.* true \|" "$result/gpu-check.md" ||
         fail "no batch of $pipeline in: $(cat "$result/gpu-check.md")"
 done
-grep -q '0.10 ms at 756 points' "$result/gpu-check.md" || fail "what is wanted does not stand there"
-grep -q '^ok   resident: ' "$result/gpu-check.md" || fail "the replay of resident does not stand there"
+grep -q '0.10 ms at 756 points' "$result/gpu-check.md" || fail "the targets are missing"
+grep -q '^ok   resident: ' "$result/gpu-check.md" || fail "the replay of resident is missing"
 if command -v python3 >/dev/null; then
-    python3 - "$result/gpu-check.json" <<'END' || fail "the JSON is not as it should be"
+    python3 - "$result/gpu-check.json" <<'END' || fail "the JSON has other contents"
 import json, sys
 result = json.load(open(sys.argv[1]))
 assert result["gpu"] == "emulation on the CPU" and len(result["steps"]) >= 8, result["steps"]
@@ -78,7 +78,7 @@ for row in batches:
 END
 fi
 
-# A kernel check that fails is told, the results are written all the same, and the exit code says so.
+# A failed kernel check is reported by the results and by the exit code.
 mkdir "$dir/broken"
 for name in check_kernels check_solver check_device; do
     ln -s "$dir/programs/check_counters_emulated" "$dir/broken/${name}_emulated"
@@ -88,24 +88,24 @@ chmod +x "$dir/broken/check_counters_emulated"
 "$root/tools/gpu-check" --emulated --programs "$dir/broken" --part checks --out "$dir/second" >"$dir/stdout" 2>&1
 [ $? = 1 ] || fail "a failing check does not lead to exit code 1: $(cat "$dir/stdout")"
 [ "$(ls "$dir"/second/*)" = $'gpu-check-checks.json\ngpu-check-checks.md' ] || fail "not the two files: $(ls "$dir"/second/*)"
-grep -q '"verdict": "FAIL"' "$dir/second/emulation-on-the-cpu/gpu-check-checks.json" || fail "the JSON does not tell the failure"
+grep -q '"verdict": "FAIL"' "$dir/second/emulation-on-the-cpu/gpu-check-checks.json" || fail "the JSON does not report the failure"
 ! grep -q 'ndt-bench' "$dir/stdout" || fail "--part checks measures: $(cat "$dir/stdout")"
 
-# An end that comes before its steps.
+# Steps that do not fit into the remaining time are skipped.
 mkdir -p "$dir/copy/tools" && ln -s "$root/tests" "$dir/copy/tests"
 sed "s/^left() .*/left() { echo 4; }/" "$root/tools/gpu-check" >"$dir/copy/tools/gpu-check"
 bash "$dir/copy/tools/gpu-check" --emulated --programs "$bin" --out "$dir/late-out" --part checks >"$dir/stdout" 2>&1 ||
     fail "exit code $?: $(cat "$dir/stdout")"
-grep -qE '^skipped +check_kernels .*no time left' "$dir/stdout" || fail "a step began too late: $(cat "$dir/stdout")"
+grep -qE '^skipped +check_kernels .*no time left' "$dir/stdout" || fail "a step was started without time left: $(cat "$dir/stdout")"
 
-# The way it goes on a machine with a GPU, with stand-ins: emulated programs that answer to `cuda` and get small sizes, a
-# compute-sanitizer that runs what it is given, and an ncu that may not read the counters.
+# The steps of a machine with a GPU, with stubs: emulated programs that accept `cuda` and use small sizes, a
+# compute-sanitizer that only runs its command, and an ncu without permission to read the counters.
 stand_in() { # NAME LINE...: a shell script
     printf '#!/bin/bash\n' >"$1"
     printf '%s\n' "${@:2}" >>"$1"
     chmod +x "$1"
 }
-stand_in_program() { # NAME PROGRAM MORE-WORDS: at the end they win
+stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
     # shellcheck disable=SC2016
     stand_in "$dir/gpu/$1" 'words=() more=""' \
         'for w; do case $w in cuda) w=cuda-emulated ;; *cuda:*) w=${w//cuda:/cuda-emulated:} ;; esac; words+=("$w"); done' \
@@ -134,7 +134,7 @@ done
 grep -qE '^skipped +ncu .*not permitted here: ERR_NVGPUCTRPERM' "$dir/stdout" || fail "ncu: $(cat "$dir/stdout")"
 [ -s "$dir/fourth/stand-in-1000/gpu-check.json" ] || fail "no results of a stand-in"
 
-# Building everything itself, from nothing but the core.
+# Builds everything from the core only.
 ! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 "$root/tools/gpu-check" --emulated --part times --out "$dir/built" >"$dir/stdout" 2>&1 || fail "exit code $?: $(cat "$dir/stdout")"
 grep -qE '^ok +build ' "$dir/stdout" && grep -qE '^ok +ndt-bench drive' "$dir/stdout" ||

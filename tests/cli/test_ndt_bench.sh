@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ndt-bench: tables and JSON over a simulated drive, and what it says to wrong options.
+# ndt-bench: tables and JSON for a simulated drive, and errors for wrong options.
 #   test_ndt_bench.sh BIN_DIR
 set -uo pipefail
 bin=${1:?folder of the programs}
@@ -44,7 +44,7 @@ is_json() {
 map=$dir/sim/map.pcd bag=$dir/sim/drive.bag
 common=(--map "$map" --bag "$bag" --set preprocess.deskew=time --scans 4 --rounds 8)
 
-# Every combination gets its row, in the table and in the file.
+# Every combination has its row, in the table and in the files.
 expect 0 "" align "${common[@]}" --points 400,800 --threads 1,2 --levels 2,4-2-1 --json "$dir/grid.json" --markdown "$dir/grid.md"
 says "map.pcd +[0-9]+ +[0-9.]+ +4 +8 +1$"
 says '^4-2-1 +unbiased'
@@ -57,14 +57,14 @@ awk -F'|' '/^\|/ { if (NF != columns && columns) exit 1; columns = NF; next } { 
     fail "rows of different length: $(cat "$dir/grid.md")"
 is_json "$dir/grid.json"
 
-# The same seed, the same starts: everything that is no time is equal, for any number of threads.
+# Equal seeds give equal starts: everything except times is equal, for any number of threads.
 numbers() { sed -nE 's/.*("success_percent": [0-9.]+).*("evaluations": [0-9.]+).*("hash": "[0-9a-f]+").*/\1 \2 \3/p' "$1"; }
 expect 0 "" align "${common[@]}" --threads 1 --levels 2 --json "$dir/a.json"
 expect 0 "" align "${common[@]}" --threads 2 --levels 2 --json "$dir/b.json"
 [ -n "$(numbers "$dir/a.json")" ] || fail "no figures in a.json"
 [ "$(numbers "$dir/a.json")" = "$(numbers "$dir/b.json")" ] || fail "one and two threads give other figures"
 
-# Small errors of the start are recovered on a drive whose truth is exact, and on the synthetic street.
+# Small errors of the start are recovered on a drive with exact ground truth, and on the synthetic street.
 expect 0 "" basin "${common[@]}" --offsets 0.2/1,0.3/1 --threads 1 --json "$dir/basin.json"
 says '^robust .*0.2 m 1 deg .* 100.0 '
 [ "$(grep -cE '^autoware +2 +radius' "$dir/stdout")" = 2 ] || fail "not 2 rows of autoware: $(cat "$dir/stdout")"
@@ -78,34 +78,35 @@ says '^autoware .*reference'
 expect 0 "" align --map "$map" --scan "$map" "$map" --points 300 --rounds 2 --pose 0,0,0,0,0,0,1
 says 'map.pcd .* 2 +2 +1$'
 
-# Where the time of an alignment goes.
+# Cost of an alignment per evaluation.
 expect 0 "" evaluations --levels 2 --points 300 --threads 1 --rounds 3 --json "$dir/evaluations.json"
 grep -q '"per_evaluation_us": ' "$dir/evaluations.json" || fail "no slope: $(cat "$dir/evaluations.json")"
 expect 2 'give one level' evaluations --rounds 1
 
-# A drive, twice, next to the first backend: the same bits.
+# A drive, twice: bit-identical, also to the first backend.
 expect 0 "" drive --map "$map" --bag "$bag" --set preprocess.deskew=time --points 400 --backend cpu --threads 1,2 --json "$dir/drive.json"
 [ "$(grep -c '"verdict": "ok".*"off_mm": 0,' "$dir/drive.json")" = 2 ] || fail "not 2 rows: $(cat "$dir/drive.json")"
 
-# One evaluation and its overheads: columns of their own where there is a device, else a line that says why there are none.
+# One evaluation and its overheads: separate columns with a device, otherwise a line with the reason.
 expect 0 "" overheads --map "$map" --bag "$bag" --set preprocess.deskew=time --threads 1 --backend cpu \
     --neighbours radius,direct7 --points 756,1500,60000 --rounds 21 --json "$dir/overheads.json"
 [ "$(grep -cE '^robust .* cpu .* (756|1500|60000) .*[0-9.]+$' "$dir/stdout")" = 6 ] || fail "no 6 rows of the CPU: $(cat "$dir/stdout")"
 says 'its points are repeated, each moved by up to 2 cm'
 says 'no backend on a device was measured'
 is_json "$dir/overheads.json"
-grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail "the JSON does not tell repeated points"
+grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail "the JSON does not report repeated points"
 expect 77 "" overheads --backend cpu --points 100 --rounds 3 --need-device
 says '^0 rows of a device: none works here'
 
-# Batches: a row per backend and size, queued scans beside guesses, and every result the bits of the item alone.
+# Batches: a row per backend and size, for scans and guesses, and every result bit-identical to that of the item
+# alone.
 expect 0 "" batch "${common[@]}" --rounds 3 --points 300 --levels 2 --threads 1,2 --sizes 1,3,9 --json "$dir/batch.json"
 [ "$(grep -cE '^robust .* cpu .*(guesses|scans) .* true$' "$dir/stdout")" = 8 ] || fail "no 8 rows: $(cat "$dir/stdout")"
 [ "$(grep -c '"points": 300, "items": 3, "of": "scans"' "$dir/batch.json")" = 2 ] || fail "no scans in the JSON"
 is_json "$dir/batch.json"
 [ "$(grep -c '"recovered": [1-9].*"same_bits": true' "$dir/batch.json")" = 8 ] || fail "not 8 rows that recover: $(cat "$dir/batch.json")"
 
-# Settings against each other, by name and by option.
+# Comparison of settings, by name and by option.
 expect 0 "" compare list
 says '^vector-width +cpu.isa '
 expect 0 "" compare --rounds 3 --points 200 threads ndt.neighbours=radius,direct7
@@ -140,7 +141,7 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
     says '^robust .*0.2 m 1 deg .* 100.0 '
 fi
 
-# Decoding and preprocessing by themselves: every step has its row, the modes by time only where scans have times.
+# Decoding and preprocessing: every step has its row, the modes by time only if scans have times.
 expect 0 "" preprocess --points 700,20000 --rounds 21 --json "$dir/preprocess.json"
 for step in decode crop 'deskew time' 'deskew azimuth' 'voxel filter' sampling whole 'whole, by times' 'whole, by azimuths'; do
     says "^ +700 +[0-9]+  $step  +-?[0-9.]+ +-?[0-9.]+ +-?[0-9.]+$"
@@ -153,7 +154,7 @@ says 'whole, by times +[0-9.]+'
 expect 0 "" preprocess --rounds 3 --scan "$map" "$map"
 says 'whole, by times +.* not here: the scans have no times'
 
-# Maps by themselves: 7 sizes x 2 threads and 9 cells; and drives over synthetic tiles, of which none is left behind.
+# Maps: 7 sizes x 2 threads and 9 cells; and drives over synthetic tiles, which are removed afterwards.
 mkdir "$dir/tmp"
 TMPDIR=$dir/tmp expect 0 "" map --map "$map" --rounds 3 --json "$dir/cost.json"
 [ "$(grep -c '^points ' "$dir/stdout")" = 14 ] || fail "not 14 rows of points: $(cat "$dir/stdout")"
@@ -163,11 +164,11 @@ TMPDIR=$dir/tmp expect 0 "" tiles --tiles 16,25 --tile-size 20 --tile-points 500
 [ "$(grep -c '"tiles": [0-9]' "$dir/tiles.json")" = 4 ] || fail "not 4 drives: $(cat "$dir/tiles.json")"
 is_json "$dir/tiles.json"
 [ -z "$(ls "$dir/tmp")" ] || fail "left behind: $(ls "$dir/tmp")"
-# Files read during the drive are those that came or went.
+# The files read during the drive are those of tiles that entered or left.
 sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" >"$dir/reads"
 [ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
 
-# Options of earlier versions stand for commands.
+# Options of earlier versions are accepted as commands.
 expect 0 "" "${common[@]}" --basin --offsets 0.2/1 --threads 1
 says '^Basin of convergence'
 expect 0 "" "${common[@]}" --starts 1 --batch 1,2 --points 200
@@ -193,7 +194,7 @@ expect 2 '--map is missing' align --bag "$bag"
 expect 2 'give --scan or --bag' align --map "$map"
 expect 2 'either --scan or --bag' align --map "$map" --bag "$bag" --scan "$map"
 expect 2 'give its pose in the map, --pose' align --map "$map" --scan "$map"
-expect 2 'a bag brings its own truth' align --map "$map" --bag "$bag" --pose 0,0,0,0,0,0,1
+expect 2 'a bag has its own ground truth' align --map "$map" --bag "$bag" --pose 0,0,0,0,0,0,1
 expect 2 'did you mean' align --map "$map" --bag "$bag" --pionts 3
 expect 2 'bag' align --map "$map" --bag
 expect 2 "'again' is not expected here; scans follow --scan" basin --scans 1 --bag "$bag" --map "$map" again
@@ -215,7 +216,7 @@ expect 2 'map' map
 expect 2 'radius' tiles --tiles 16 --radius x
 expect 2 'tile-size' tiles --tiles 16 --tile-size 0
 expect 2 'the map has' map --map "$map" --points 16777216
-expect 2 'no cloud file' map --map "$dir/sim"
+expect 2 'not a cloud file' map --map "$dir/sim"
 expect 3 'none.pcd: ' align --map "$dir/none.pcd" --bag "$bag"
 expect 3 'none.bag: ' align --map "$map" --bag "$dir/none.bag"
 expect 3 'map.pcd: ' align --map "$map" --bag "$map"

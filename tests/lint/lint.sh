@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Lint rules that no compiler checks. One rule per call, so that ctest shows which one is broken:
+# Lint rules. One rule per call, so that ctest shows which one is broken:
 #   lint.sh RULE SOURCE_DIR BIN_DIR CC CXX     (CXX may be "none")
-# Exit codes: 0 kept, 1 broken (one line per place), 77 cannot be checked here.
+# Exit codes: 0 passed, 1 broken (one line per place), 77 skipped.
 set -uo pipefail
 rule=${1:?rule} source=${2:?source folder} bin=${3:?bin folder} cc=${4:?C compiler} cxx=${5:?C++ compiler}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +15,7 @@ complain() {
     broken=1
 }
 
-# Everything that belongs to the project, whether committed yet or not.
+# All files of the project, committed or not.
 files() {
     git -c safe.directory='*' ls-files -co --exclude-standard -- "$@" 2>/dev/null | while read -r f; do
         [ -f "$f" ] && echo "$f"
@@ -56,7 +56,7 @@ public_headers() {
     files src/backends.h
 }
 
-# What has to be there before a header: point_math.h is written for several real types.
+# Definitions required before a header: point_math.h is a template over the real type.
 before_header() {
     grep -q '#error "define NDT_REAL' "$1" || return 0
     echo '#define NDT_REAL float'
@@ -101,7 +101,7 @@ check_functions() {
             }' || complain "see above"
 }
 
-# A file name tells where it is; CMakeLists.txt is the exception, and files that are data may repeat.
+# File names are unique, except CMakeLists.txt and data files.
 check_names() {
     local twice
     twice=$(files . | grep -E '\.(c|h|cu|cuh|cpp|sh|py|awk|cmake|yaml)$' | sed 's#.*/##' | sort | uniq -d)
@@ -121,7 +121,7 @@ check_top_level() {
     done
 }
 
-# Paths of one machine: they work nowhere else.
+# Paths of one machine.
 check_paths() {
     local hits
     hits=$(files . | xargs grep -nIE '(^|[^][A-Za-z0-9_.)}*/-])/(work|root|home|Users)/' | cut -c1-200)
@@ -129,20 +129,20 @@ check_paths() {
 }
 
 check_config() {
-    [ -x "$bin/ndtd" ] || { echo "no $bin/ndtd to ask"; exit 77; }
+    [ -x "$bin/ndtd" ] || { echo "no $bin/ndtd"; exit 77; }
     [ -f config/ndtd.yaml ] || { complain "config/ndtd.yaml is missing"; return; }
     local out
     out=$(diff <("$bin/ndtd" --print-config) config/ndtd.yaml) ||
         complain "config/ndtd.yaml is not what ndtd --print-config prints:"$'\n'"$out"
 }
 
-# No file needs one that needs it: headers by their includes, sources by the symbols of their objects.
+# No circular dependencies: headers by their includes, sources by the symbols of their objects.
 check_circles() {
     command -v python3 >/dev/null && command -v nm >/dev/null || { echo "no python3 or no nm here"; exit 77; }
     sources | xargs python3 "$here/source_rules.py" circles "$bin/.." || complain "see above"
 }
 
-# Standard terms, not those of a private vocabulary.
+# Standard terms.
 check_words() {
     command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
     files . | grep -v '^tests/lint/' | xargs -r python3 "$here/source_rules.py" words || complain "see above"
@@ -171,13 +171,13 @@ check_shell() {
     xargs shellcheck -x -P SCRIPTDIR -S warning <<<"$scripts" || complain "see above"
 }
 
-# The rules must be able to fail: a folder that breaks every one of them.
+# The rules must be able to fail: a folder that violates all of them.
 check_selftest() {
     local r
     broken_tree=$(mktemp -d) || exit 1
     trap 'rm -rf "$broken_tree"' EXIT
     mkdir -p "$broken_tree"/{src/core/include/ndt,src/io,config,extra} && cd "$broken_tree" || exit 1
-    git init -q . || { echo "no git to ask"; exit 77; }
+    git init -q . || { echo "no git"; exit 77; }
     echo '#include "ndt_io/bag.h"' >src/core/twice.c
     cp src/core/twice.c src/io/twice.c
     echo 'struct missing field;' >src/core/include/ndt/alone.h

@@ -100,7 +100,7 @@ static const struct ndt_result_message *send_request(size_t i)
     return &answers[answer_count - 1];
 }
 
-START_TEST(answers_are_those_of_the_pipeline)
+START_TEST(results_equal_those_of_the_pipeline)
 {
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
@@ -125,7 +125,7 @@ START_TEST(answers_are_those_of_the_pipeline)
 }
 END_TEST
 
-START_TEST(what_waits_is_answered_at_the_end)
+START_TEST(waiting_scans_are_answered_at_stop)
 {
     push_start();
     for (size_t i = 0; i < 8; i++)
@@ -143,7 +143,7 @@ START_TEST(what_waits_is_answered_at_the_end)
 }
 END_TEST
 
-START_TEST(too_late_is_answered_with_the_prediction)
+START_TEST(late_scan_is_answered_with_the_prediction)
 {
     start(drive.map);
     push_start();
@@ -161,8 +161,8 @@ START_TEST(too_late_is_answered_with_the_prediction)
 }
 END_TEST
 
-/* The autotuner measures with the first map, and again beside the scans when these take much longer. */
-START_TEST(slow_scans_are_answered_by_measuring_again)
+/* The autotuner measures with the first map, and again between scans when these take much longer. */
+START_TEST(slow_scans_trigger_another_measurement)
 {
     static struct ndtd_autotune_result first, now;
     char delay_ms[32];
@@ -183,7 +183,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
     for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
         const struct ndt_result_message *got = send_request((size_t)i % DRIVE_SCANS);
         ck_assert_int_ne(got->result.outcome, NDT_REJECTED); /* scans are answered during the measurement */
-        /* Room to measure between scans, on a busy machine as well. */
+        /* Leaves time to measure between scans, also on a busy machine. */
         const double gap_ns = fmax(20e6, 20e3 * first.rows[first.choice.row].p95_us);
         nanosleep(&(struct timespec){.tv_nsec = (long)fmin(9e8, gap_ns)}, NULL);
         ndtd_worker_autotune_result(worker, &now);
@@ -195,7 +195,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
 }
 END_TEST
 
-/* A slow aligner is stopped: the scan is answered after 30 ms or soon after. */
+/* A slow alignment is stopped: the scan is answered after about 30 ms. */
 START_TEST(a_budget_is_kept)
 {
     set("live.budget_ms", "30");
@@ -210,7 +210,7 @@ START_TEST(a_budget_is_kept)
 END_TEST
 
 /* A slow backend, a wrong guess and no convergence: the pose is no worse than the guess. */
-START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
+START_TEST(interrupted_pose_is_no_worse_than_the_guess)
 {
     struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS, .has_pose = 1, .pose = drive.truth[0]};
     set("backend.name", "reference");
@@ -232,7 +232,7 @@ START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
 }
 END_TEST
 
-START_TEST(stopped_means_rejected)
+START_TEST(inactive_worker_rejects_scans)
 {
     start(drive.map);
     push_start();
@@ -244,7 +244,7 @@ START_TEST(stopped_means_rejected)
 }
 END_TEST
 
-START_TEST(damage_is_answered_and_forgotten)
+START_TEST(damaged_scan_is_rejected_and_changes_nothing)
 {
     start(drive.map);
     push_start();
@@ -276,7 +276,7 @@ START_TEST(no_map_and_no_guess_are_reported)
 }
 END_TEST
 
-START_TEST(a_start_without_stamp_holds_for_the_next_scan)
+START_TEST(initial_pose_without_stamp_applies_to_the_next_scan)
 {
     const struct ndt_pose_message pose = {
         .has_pose = 1, .pose = drive.truth[5], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
@@ -321,7 +321,7 @@ START_TEST(timings_are_kept)
 }
 END_TEST
 
-START_TEST(a_backend_that_does_not_open_ends_the_start)
+START_TEST(backend_open_failure_ends_the_start)
 {
     strcpy(drive.settings.backend, "abacus");
     const struct ndtd_worker_parts parts = {
@@ -338,7 +338,7 @@ START_TEST(nothing_is_allocated_after_warm_up)
         return;
     start(drive.map);
     push_start();
-    for (size_t i = 0; i < 5; i++) /* at once: every slot of the queue that will be used is used */
+    for (size_t i = 0; i < 5; i++) /* at once, so that every slot of the queue is used */
         push_scan(i);
     for (size_t i = 0; i < 5; i++)
         sem_wait(&answered);
@@ -360,19 +360,19 @@ int main(void)
     TCase *all = tcase_create("worker");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 120);
-    tcase_add_test(all, answers_are_those_of_the_pipeline);
-    tcase_add_test(all, what_waits_is_answered_at_the_end);
-    tcase_add_test(all, too_late_is_answered_with_the_prediction);
-    tcase_add_test(all, slow_scans_are_answered_by_measuring_again);
+    tcase_add_test(all, results_equal_those_of_the_pipeline);
+    tcase_add_test(all, waiting_scans_are_answered_at_stop);
+    tcase_add_test(all, late_scan_is_answered_with_the_prediction);
+    tcase_add_test(all, slow_scans_trigger_another_measurement);
     tcase_add_test(all, a_budget_is_kept);
-    tcase_add_test(all, a_pose_cut_short_is_no_worse_than_the_guess);
-    tcase_add_test(all, stopped_means_rejected);
-    tcase_add_test(all, damage_is_answered_and_forgotten);
+    tcase_add_test(all, interrupted_pose_is_no_worse_than_the_guess);
+    tcase_add_test(all, inactive_worker_rejects_scans);
+    tcase_add_test(all, damaged_scan_is_rejected_and_changes_nothing);
     tcase_add_test(all, no_map_and_no_guess_are_reported);
-    tcase_add_test(all, a_start_without_stamp_holds_for_the_next_scan);
+    tcase_add_test(all, initial_pose_without_stamp_applies_to_the_next_scan);
     tcase_add_test(all, settings_change_between_scans);
     tcase_add_test(all, timings_are_kept);
-    tcase_add_test(all, a_backend_that_does_not_open_ends_the_start);
+    tcase_add_test(all, backend_open_failure_ends_the_start);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

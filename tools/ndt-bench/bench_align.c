@@ -12,13 +12,13 @@ enum { WARM_UP = 3 };
 
 /* One row of the table. */
 struct row {
-    struct bench_candidate *candidate; /* NULL: the peer */
+    struct bench_candidate *candidate; /* NULL for the peer */
     const struct bench_scans *scans;
     const struct bench_offset *offset;
-    size_t reference; /* first row with the same starts and settings: its poses are what others are compared with */
+    size_t reference; /* first row with the same starts and settings; its poses are the reference for the others */
     struct bench_samples align_ms, upload_us, kernel_us, eval_us, pairs, evaluations, iterations, error_cm,
         error_deg;
-    size_t recovered, believed_wrong; /* the latter: not recovered, and yet said to have converged */
+    size_t recovered, believed_wrong; /* wrong: converged although not recovered */
     struct ndt_pose *poses;           /* of every round */
     void *peer_state;
 };
@@ -32,7 +32,7 @@ struct run {
     double peer_leaf_m;
 };
 
-/* What came of one alignment. */
+/* Result of one alignment. */
 struct found {
     struct ndt_pose T_map_sensor;
     int is_converged, evaluations, iterations;
@@ -99,7 +99,7 @@ static enum ndt_status align(struct bench_candidate *candidate, const struct ndt
     return status;
 }
 
-/* One evaluation after one that warms up. */
+/* One evaluation after a warm-up. */
 static enum ndt_status evaluate(struct row *row, const struct ndt_cloud *points, const struct ndt_pose *guess,
                                 struct ndt_error *err)
 {
@@ -142,7 +142,7 @@ static enum ndt_status tally(struct row *row, const struct found *found, const s
     return status == NDT_OK && is_good ? bench_samples_add(&row->error_deg, off_deg, err) : status;
 }
 
-/* Workers of the row before may still be watching for work on a core that this row needs. */
+/* Workers of the previous row may still spin on a core that this row needs. */
 static void let_workers_sleep(double spin_us)
 {
     const double pause_us = spin_us + 50.0;
@@ -260,7 +260,7 @@ static enum ndt_status prepare(struct run *run, struct ndt_error *err)
 
 /* ---- the table ---- */
 
-/* Whole alignments of one level on a data-centre GPU; of what is emulated, which has another name, nothing. */
+/* Whole alignments of one level on a data-centre GPU; not for the emulated device, which has another name. */
 static double wanted_ms(const struct row *row)
 {
     static const struct {
@@ -276,7 +276,7 @@ static double wanted_ms(const struct row *row)
     return 0;
 }
 
-/* Poses against the row that the others are compared with, and whole searches on a device against each other. */
+/* Poses against the reference row, and whole solves on a device against each other. */
 static void compare_poses(const struct run *run, const struct row *row, struct bench_report *report,
                           struct bench_table *table)
 {
@@ -397,10 +397,10 @@ enum ndt_status bench_align(struct bench_source *source, struct bench_report *re
         bench_source_report(source, run.scans, run.scans_count, report);
         snprintf(
             title, sizeof(title),
-            "%s: whole alignments from starts %s; success: within %g m and %g deg of the truth; "
-            "believed_wrong: not so, and yet converged; errors of the recovered ones; medians, counts are means",
+            "%s: whole alignments from starts %s; success: within %g m and %g deg of the ground truth; "
+            "believed_wrong: converged outside of that; errors of the recovered ones; medians, counts are means",
             is_basin ? "Basin of convergence" : "Alignments",
-            is_basin ? "farther and farther off" : "up to --offsets off", BENCH_SUCCESS_M, BENCH_SUCCESS_DEG);
+            is_basin ? "at increasing distance" : "up to --offsets off", BENCH_SUCCESS_M, BENCH_SUCCESS_DEG);
         struct bench_table *table = bench_report_table(report, is_basin ? "basin" : "align", title);
         for (size_t i = 0; i < run.row_count; i++)
             put_row(&run, &run.rows[i], report, table);
@@ -428,7 +428,7 @@ static void fit(const double x[CUTS], const double y[CUTS], double *once, double
         xx += (x[i] - mean_x) * (x[i] - mean_x);
         xy += (x[i] - mean_x) * (y[i] - mean_y);
     }
-    *slope = xy / xx; /* NaN when no cut made a difference */
+    *slope = xy / xx; /* NaN if all times are equal */
     *once = mean_y - *slope * mean_x;
 }
 
@@ -440,7 +440,7 @@ struct cuts {
     double evaluations[CUTS];
 };
 
-/* One start, nothing that ends the search early, one step length: 2, 5, 8 .. iterations. */
+/* One start, no stopping rule, one step length: 2, 5, 8 .. iterations. */
 static enum ndt_status sample_cut(void *context, size_t cut, size_t round, int is_counted, struct ndt_error *err)
 {
     struct cuts *cuts = context;
@@ -493,7 +493,7 @@ static enum ndt_status measure_cuts(struct bench_candidate *candidate, const str
     return status;
 }
 
-/* One level: stopping rules of coarser ones would end the search. */
+/* One level: the stopping rules of coarser levels would end the solve. */
 enum ndt_status bench_evaluations(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
     struct run run = {.source = source};

@@ -4,18 +4,18 @@
 #include "bench_commands.h"
 #include "ndt/clock.h"
 
-/* Several scans come together only as often as a queue holds them. */
+/* Batches of scans are at most as large as the frame queue. */
 enum { MOST_SCANS = 3 };
-/* What is wanted of so many guesses for a scan of so many points on a data-centre GPU. */
+/* Time target for this number of guesses and points on a data-centre GPU. */
 enum { WANTED_ITEMS = 200, WANTED_POINTS = 1500 };
 static const double WANTED_MS = 5;
 
-/* What is measured of one candidate. */
+/* Measurements of one candidate. */
 struct tally {
     struct bench_samples together_ms, alone_ms;
     uint64_t launches, evaluations;
     size_t recovered, tried;
-    int is_different; /* a result is not bit for bit that of the item alone */
+    int is_different; /* a result is not bit-identical to that of the item alone */
 };
 /* The batch that is measured now. */
 struct batch {
@@ -40,7 +40,7 @@ static int is_same(const struct ndt_align_result *a, const struct ndt_align_resu
            a->oscillation == b->oscillation && strcmp(a->reason, b->reason) == 0;
 }
 
-/* Other guesses in every round, and for several scans other scans. */
+/* Different guesses in every round, and for batches of scans different scans. */
 static void make_list(const struct batch *batch, size_t round)
 {
     const struct bench_options *options = batch->options;
@@ -94,7 +94,7 @@ static void assess(const struct batch *batch, struct tally *tally)
     tally->tried += batch->items;
 }
 
-/* Together first in every other round: nobody always finds warm caches. */
+/* The batch runs first in every other round, so that neither side always has warm caches. */
 static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
     struct batch *batch = context;
@@ -130,7 +130,7 @@ static void put_row(const struct batch *batch, const struct bench_candidate *can
         const double together_ms = bench_median(&tally->together_ms), alone_ms = bench_median(&tally->alone_ms);
         bench_number(table, "together_ms", 3, together_ms);
         bench_number(table, "p95_ms", 3, bench_quantile(&tally->together_ms, 0.95));
-        /* Of whole searches on a device, not of what is emulated: that has another name. */
+        /* For whole solves on a device, not on the emulated one, which has another name. */
         if (!batch->has_scans && batch->items == WANTED_ITEMS && batch->scans->points == WANTED_POINTS &&
             strncmp(candidate->name, "cuda resident", 13) == 0)
             bench_text(table, "wanted", "<= %g ms: %s", WANTED_MS, together_ms <= WANTED_MS ? "met" : "missed");

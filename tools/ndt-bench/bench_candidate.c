@@ -9,7 +9,7 @@
 static const char *const neighbour_names[] = {"radius", "direct1", "direct7", "direct27"};
 enum { NEIGHBOUR_NAMES = sizeof(neighbour_names) / sizeof(neighbour_names[0]) };
 
-/* One value of each list; NULL: as the settings say. */
+/* One value of each list; NULL: the value of the settings. */
 struct choice {
     const char *variant, *levels, *neighbours, *backend, *threads;
 };
@@ -64,7 +64,7 @@ static enum ndt_status set_neighbours(struct bench_setup *setup, const char *tex
             setup->align.levels[i].neighbours = (enum ndt_neighbours)n;
         return NDT_OK;
     }
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "--neighbours %s: radius, direct1, direct7 or direct27 is wanted", text);
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "--neighbours %s: expected radius, direct1, direct7 or direct27", text);
 }
 
 /* "cuda" or "cuda:staged" */
@@ -85,12 +85,12 @@ static enum ndt_status set_threads(struct bench_setup *setup, const char *text, 
     char *end;
     const long threads = strtol(text, &end, 10);
     if (end == text || *end || threads < 0 || threads > 256)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--threads %s: a whole number from 0 to 256 is wanted", text);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--threads %s: expected a whole number from 0 to 256", text);
     setup->config.threads = (int)threads;
     return NDT_OK;
 }
 
-/* The variant autoware brings one level of 2 m, radius and seeded covariances where the choice names none. */
+/* The variant autoware uses one level of 2 m, radius and seeded covariances unless they are chosen explicitly. */
 static enum ndt_status make_setup(struct bench_setup *out, const struct bench_setup *base,
                                   const struct choice *choice, struct ndt_error *err)
 {
@@ -103,7 +103,7 @@ static enum ndt_status make_setup(struct bench_setup *out, const struct bench_se
         neighbours = neighbours ? neighbours : "radius";
     } else if (choice->variant) {
         if (strcmp(choice->variant, "robust") != 0)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "--variant %s: robust or autoware is wanted", choice->variant);
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--variant %s: expected robust or autoware", choice->variant);
         out->align.variant = NDT_ROBUST;
     }
     enum ndt_status status = levels ? set_levels(out, levels, err) : NDT_OK;
@@ -118,7 +118,7 @@ static enum ndt_status make_setup(struct bench_setup *out, const struct bench_se
 
 /* ---- opening ---- */
 
-/* NULL: no memory. */
+/* NULL if memory is exhausted. */
 static struct bench_candidate *add(struct bench_candidates *out, const struct bench_setup *setup,
                                    struct ndt_error *err)
 {
@@ -189,7 +189,7 @@ enum ndt_status bench_candidates_add(struct bench_candidates *out, struct bench_
     return candidate ? open_candidate(candidate, source, err) : NDT_ERR_MEMORY;
 }
 
-/* One of `all`: what a device does not offer is not a failure, but stands there with the reason. */
+/* One of `all`: a candidate that is not available is not a failure; its row has the reason. */
 static enum ndt_status add_tolerant(struct bench_candidates *out, struct bench_source *source,
                                     const struct bench_setup *base, const char *backend, const char *pipeline,
                                     int threads, struct ndt_error *err)

@@ -13,34 +13,35 @@ struct bench_candidate {
     char about[160];                 /**< as the backend describes itself */
     struct bench_setup setup;
     struct ndt_backend *backend;
-    struct ndt_aligner *aligner; /**< of it, its map is there; NULL: does not work here */
+    struct ndt_aligner *aligner; /**< of the backend, with its map; NULL if it is not available */
     struct ndt_map *map;         /**< borrowed from the source */
-    int is_device, is_resident;  /**< resident: whole searches on the device */
-    int is_broken;               /**< it should have worked, or failed while measured */
-    struct ndt_error why;        /**< when it does not work */
+    int is_device, is_resident;  /**< resident: whole solves on the device */
+    int is_broken;               /**< required but not available, or failed during the measurement */
+    struct ndt_error why;        /**< the reason if it is not available */
 };
 struct bench_candidates {
     size_t count, capacity;
     struct bench_candidate *items;
 };
 
-/** Opens every combination of --variant, --levels, --neighbours, --backend and --threads. `all` among the backends
- * stands for the CPU with one thread and with all, and every pipeline of every backend on a device; what of these
- * does not work here is there with the reason, while a backend given by name has to work. usual: what stands for an
- * empty --backend, NULL: what the settings say. max_points: of a scan, or of a batch. `out` is zeroed by the
- * caller; close it also after a failure. */
+/** Opens every combination of --variant, --levels, --neighbours, --backend and --threads. The backend `all` selects
+ * the CPU with one thread and with all, and every pipeline of every device backend; those that are not available
+ * are listed with the reason, while a backend given by name is required. usual: the backends for an empty
+ * --backend; NULL: that of the settings. max_points: of a scan or a batch. `out` is zeroed by the caller; close it
+ * also after a failure. */
 NDT_MUST_CHECK enum ndt_status bench_candidates_open(struct bench_candidates *out, struct bench_source *source,
                                                      const char *usual, size_t max_points, struct ndt_error *err);
-/** Adds one of this setup, which has to work. */
+/** Adds a required candidate with this setup. */
 NDT_MUST_CHECK enum ndt_status bench_candidates_add(struct bench_candidates *out, struct bench_source *source,
                                                     const struct bench_setup *setup, struct ndt_error *err);
 void bench_candidates_close(struct bench_candidates *candidates);
 
 /** Whether it can be measured. */
 int bench_candidate_works(const struct bench_candidate *candidate);
-/** Takes it out with the reason of its last failure. */
+/** Excludes it with the reason of its last failure. */
 void bench_candidate_fail(struct bench_candidate *candidate, enum ndt_status status);
-/** Columns that name it; counts it among the device rows or the failures. 0: it does not work and "why" says so. */
+/** Writes the columns that identify it and counts it among the device rows or the failures. 0: it is not available;
+ * the column "why" has the reason. */
 int bench_candidate_columns(const struct bench_candidate *candidate, struct bench_report *report,
                             struct bench_table *table);
 void bench_candidate_counters(const struct bench_candidate *candidate, struct ndt_backend_counters *out);

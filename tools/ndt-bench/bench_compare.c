@@ -1,4 +1,4 @@
-/* Settings against each other, pair by pair in one run. */
+/* Paired comparison of settings in one run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "ndtd/options.h"
 
 enum { MOST_CHOICES = 12, WARM_UP = 3 };
-static const double LEAST = 0.02; /* nothing smaller is a difference, however small the spread */
+static const double LEAST = 0.02; /* smaller differences are not reported, whatever the spread */
 
-/* The first value is what the others are compared with. A value that is refused here, such as an instruction set
- * of another processor, is left out. */
+/* The first value is the reference. A value that is not available, such as an instruction set of another
+ * processor, is left out. */
 static const struct experiment {
     const char *name, *option, *values, *threads;
-    double pause_ms; /* between two alignments: as between scans, when workers have gone to sleep */
+    double pause_ms; /* between two alignments, as between scans: the workers fall asleep */
     const char *help;
 } experiments[] = {
     {"vector-width", "cpu.isa", "baseline,avx2,avx512,neon", "1", 0, "instruction sets of the evaluation"},
@@ -181,9 +181,9 @@ static enum ndt_status find(const char *word, struct experiment *out, char optio
             return NDT_OK;
         }
     if (!equals)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "compare: there is no '%.60s'; 'compare list' names them, or give OPTION=VALUE,VALUE",
-                        word);
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "compare: '%.60s' is not an experiment; 'compare list' prints them, or give OPTION=VALUE,VALUE", word);
     snprintf(option, 128, "%.*s", (int)(equals - word), word);
     *out = (struct experiment){.name = "settings", .option = option, .values = equals + 1};
     return NDT_OK;

@@ -20,7 +20,7 @@ static void free_pass(struct pass *pass)
     bench_samples_free(&pass->evaluations);
 }
 
-/* From scan to scan: the step before is expected again. */
+/* Predicts the next pose with the previous step. */
 static enum ndt_status follow(struct bench_candidate *candidate, const struct bench_scans *scans, struct pass *pass,
                               struct ndt_error *err)
 {
@@ -53,7 +53,7 @@ static enum ndt_status follow(struct bench_candidate *candidate, const struct be
     return status;
 }
 
-/* cpu: the poses of the first candidate. The times of the second pass count: everything is warm. */
+/* cpu: the poses of the first candidate. The times are those of the second pass, after the warm-up. */
 static void put_row(struct bench_candidate *candidate, const struct bench_scans *scans, struct pass passes[2],
                     const struct ndt_pose *cpu, struct bench_report *report, struct bench_table *table)
 {
@@ -125,10 +125,10 @@ enum ndt_status bench_drive(struct bench_source *source, struct bench_report *re
         status = bench_candidates_open(&candidates, source, "all", most, err);
     if (status == NDT_OK) {
         bench_source_report(source, scans, sizes, report);
-        struct bench_table *table =
-            bench_report_table(report, "drive",
-                               "Drive: from pose to pose, twice; wanted: the same bits, and the first backend's "
-                               "poses within 1 mm and 0.01 deg; medians of the second pass");
+        struct bench_table *table = bench_report_table(
+            report, "drive",
+            "Drive: tracking, two passes; expected: bit-identical passes, and the first backend's "
+            "poses within 1 mm and 0.01 deg; medians of the second pass");
         for (size_t i = 0; status == NDT_OK && i < sizes; i++)
             status = drive(&candidates, &scans[i], report, table, err);
     }

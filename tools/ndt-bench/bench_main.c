@@ -1,8 +1,8 @@
 /** @file
- * @brief ndt-bench: times and success of matching and of what belongs to it.
+ * @brief ndt-bench: measures the matcher, preprocessing and maps.
  *
- * Built with NDT_BENCH_CORE it needs the core and the backends only: without files and configuration, and with the
- * commands that can do with the synthetic street. */
+ * Built with NDT_BENCH_CORE it needs the core and the backends only: no files, no configuration, and only the
+ * commands that use the synthetic street. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "ndtd/options.h"
 #endif
 
-/* Besides those of every tool. */
+/* In addition to the exit codes of every tool. */
 enum { WRONG = 1, NO_DEVICE = 77 };
 enum { MOST_POINTS = 1 << 24, MOST_ROUNDS = 100000, MOST_FILES = 4096 };
 
@@ -59,7 +59,7 @@ static enum ndt_status parse_offsets(void *value, const char *text, struct ndt_e
     return status;
 }
 
-/* One value where other commands take a list. */
+/* A single value where other commands accept a list. */
 static enum ndt_status parse_one(void *value, const char *text, struct ndt_error *err)
 {
     enum ndt_status status = tool_parse_list(text, value, err);
@@ -96,7 +96,7 @@ static enum ndt_status parse_set(void *value, const char *text, struct ndt_error
 
 /* ---- running ---- */
 
-/* Written whole or not at all. */
+/* Written atomically. */
 static enum ndt_status write_file(const char *path, void (*write)(const struct bench_report *report, FILE *file),
                                   struct ndt_error *err)
 {
@@ -175,14 +175,13 @@ static enum ndt_status check_files(struct ndt_error *err)
 static enum ndt_status check_input(struct ndt_error *err)
 {
     if (options.map && !options.bag && !options.scan)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--map: which scans? give --scan or --bag");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--map: no scans; give --scan or --bag");
     if (!options.map && (options.bag || options.scan))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map is missing");
     if (options.scan && !options.has_pose)
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "--scan: where was it taken? give its pose in the map, --pose x,y,z,qx,qy,qz,qw");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--scan: give its pose in the map, --pose x,y,z,qx,qy,qz,qw");
     if (options.has_pose && !options.scan)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose belongs to --scan; a bag brings its own truth");
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--pose requires --scan; a bag has its own ground truth");
     return NDT_OK;
 }
 
@@ -324,7 +323,7 @@ static const char *const peers[] = {"pcl", NULL};
      .help = "exit status 77 when no backend on a device was measured"}
 #define SCANS                                                                                                      \
     {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,                                            \
-     .help = "scans of the bag, evenly spread (0: all), or of the street"}
+     .help = "number of scans of the bag, evenly spread (0: all), or of the street"}
 #ifndef NDT_BENCH_CORE
 #define SETTINGS                                                                                                   \
     {"config", "FILE", TOOL_CUSTOM, &options.settings, .parse = parse_config,                                      \
@@ -333,11 +332,11 @@ static const char *const peers[] = {"pcl", NULL};
          .help = "one option of ndtd, such as ndt.levels=[2.0]; may be repeated"},
 #define MAP {"map", "FILE", TOOL_TEXT, &options.map, .help = "the prior map; without: a synthetic street"},
 #define BAG {"bag", "BAG", TOOL_TEXT, &options.bag, .help = "scans and their true poses"},
-#define SCAN {"scan", "FILE", TOOL_TEXT, &options.scan, .help = "a scan; more of them stand behind it"},
+#define SCAN {"scan", "FILE", TOOL_TEXT, &options.scan, .help = "a scan; more of them follow as operands"},
 #define POSE                                                                                                       \
     {"pose", "X,Y,Z,QX,QY,QZ,QW", TOOL_POSE, &options.pose, .given = &options.has_pose,                            \
-     .help = "where the scans of --scan were taken, in the map"},
-#define PEER {"peer", "NAME", TOOL_CHOICE, &peer, .choices = peers, .given = &options.has_peer, .help = "the same work through pcl::NormalDistributionsTransform in the same run"},
+     .help = "pose of the scans of --scan in the map"},
+#define PEER {"peer", "NAME", TOOL_CHOICE, &peer, .choices = peers, .given = &options.has_peer, .help = "also measure pcl::NormalDistributionsTransform in the same run"},
 #define FILES TOOL_OPERANDS("FILE", 0, MOST_FILES, &options.operands),
 #else
 #define SETTINGS
@@ -386,20 +385,20 @@ static const struct tool_command align_command = {
     .name = "align", .summary = "whole alignments from wrong starts, for every combination of the lists",
     TOOL_OPTIONS(align_options), FILES.run = run_align};
 static const struct tool_command basin_command = {
-    .name = "basin", .summary = "how many starts are recovered from how far off, robust next to autoware",
+    .name = "basin", .summary = "fraction of recovered starts by their distance, robust and autoware",
     TOOL_OPTIONS(basin_options), FILES.run = run_basin};
 static const struct tool_command evaluations_command = {
-    .name = "evaluations", .summary = "where the time of an alignment goes: per evaluation, and once",
+    .name = "evaluations", .summary = "cost of an alignment: per evaluation, and fixed",
     TOOL_OPTIONS(evaluations_options), FILES.run = run_evaluations};
 static const struct tool_command batch_command = {
-    .name = "batch", .summary = "batches of guesses for one scan, and of 2 and 3 scans: together and alone",
+    .name = "batch", .summary = "batches of guesses for one scan, and of 2 and 3 scans: together and one by one",
     TOOL_OPTIONS(batch_options), FILES.run = run_batch};
 static const struct tool_command overheads_command = {
     .name = "overheads",
-    .summary = "one evaluation, and on a device its kernels, copies, launch and wait by themselves",
+    .summary = "one evaluation, and on a device its kernels, copies, launch and wait separately",
     TOOL_OPTIONS(overheads_options), FILES.run = run_overheads};
 static const struct tool_command drive_command = {
-    .name = "drive", .summary = "a drive from pose to pose, twice: the same bits, and the trajectory of the CPU",
+    .name = "drive", .summary = "a drive, twice: checks that both passes are bit-identical and the trajectory is that of the CPU",
     TOOL_OPTIONS(drive_options), .run = run_drive};
 
 #ifndef NDT_BENCH_CORE
@@ -427,7 +426,7 @@ static const struct tool_option tiles_options[] = {
     {"tile-points", "N", TOOL_COUNT, &options.tile_points, .min = 1, .max = 1e7, .help = "points in a tile"},
     SETTINGS OUTPUT};
 static const struct tool_command compare_command = {
-    .name = "compare", .summary = "settings against each other, pair by pair in one run",
+    .name = "compare", .summary = "paired comparison of settings in one run",
     .details = "An EXPERIMENT is a name that 'compare list' prints, or OPTION=VALUE,VALUE... of ndtd's options.",
     TOOL_OPTIONS(compare_options), TOOL_OPERANDS("EXPERIMENT", 1, 64, &options.operands), .run = run_compare};
 static const struct tool_command preprocess_command = {
@@ -450,17 +449,17 @@ static const struct tool_command *const commands[] = {
 static const struct tool_command program = {
     .name = "ndt-bench",
     .summary = "measures the matcher and what belongs to it",
-    .details = "Whatever is compared takes turns, so that a clock that drifts hits all alike. The tables go to standard "
-               "output. Exit status 1: a result is wrong or a backend failed; the tables are written all the same.",
+    .details = "Candidates take turns, so that clock drift affects all of them equally. The tables go to standard "
+               "output. Exit status 1: a result is wrong or a backend failed; the tables are written in any case.",
     .commands = commands};
 
 /* clang-format on */
 
-/* Earlier versions had options where there are commands now. `words` has room for one more than argc. */
+/* Translates options of earlier versions to commands. `words` has room for one more than argc. */
 static int translate(int argc, char **argv, char **words)
 {
     static const struct {
-        const char *flag, *command, *option; /* option NULL: the flag had no value */
+        const char *flag, *command, *option; /* option: NULL if the flag had no value */
     } aliases[] = {
         {"--basin", "basin", NULL},      {"--overheads", "overheads", NULL}, {"--batch", "batch", "--sizes"},
         {"--front", "preprocess", NULL}, {"--map-cost", "map", NULL},        {"--tiles", "tiles", "--tiles"},

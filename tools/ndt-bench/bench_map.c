@@ -152,7 +152,7 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
     return status;
 }
 
-/* Compiled maps lie in a folder under TMPDIR (else /tmp) meanwhile. */
+/* Compiled maps are stored temporarily in a folder under TMPDIR (else /tmp). */
 static enum ndt_status measure_all(struct run *run, size_t rounds, struct ndt_error *err)
 {
     const char *base = getenv("TMPDIR");
@@ -195,7 +195,7 @@ enum ndt_status bench_map(struct bench_source *source, struct bench_report *repo
     const struct bench_options *options = source->options;
     run = (struct run){.cloud = &source->map_points};
     if (run.cloud->count == 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "map: %.300s is no cloud file, or an empty one", options->map);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "map: %.300s is not a cloud file, or an empty one", options->map);
     enum ndt_status status = plan_points(&run, options, run.cloud->count, err);
     if (status == NDT_OK)
         status = plan_voxels(&run, options, run.cloud->count, err);

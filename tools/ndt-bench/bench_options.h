@@ -2,7 +2,7 @@
  * @brief The command line of ndt-bench.
  *
  * Built with NDT_BENCH_CORE it needs the core and the backends only: no files, no configuration, and only the
- * commands that can do with the synthetic street. */
+ * commands that use the synthetic street. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -29,7 +29,7 @@ struct bench_offsets {
     size_t count;
     struct bench_offset items[BENCH_MAX_ITEMS];
 };
-/** What a candidate is made of, before the lists of the command line vary it. */
+/** The setup of a candidate before the lists of the command line vary it. */
 struct bench_setup {
     char backend[32], pipeline[24];   /**< "auto", "cpu", "cuda"; "": the first pipeline */
     struct ndt_backend_config config; /**< but its pipeline */

@@ -7,11 +7,11 @@
 enum { WARM_UP = 3 };
 static const double JITTER_M = 0.02;
 
-/* What is measured of one candidate. */
+/* Measurements of one candidate. */
 struct tally {
     struct bench_samples eval_us, kernel_us;
     struct ndt_eval sums;
-    int is_left_out; /* an evaluation of another pipeline with whole searches says the same */
+    int is_left_out; /* equal to that of another pipeline with whole solves */
 };
 struct run {
     struct bench_candidates candidates;
@@ -40,7 +40,7 @@ static enum ndt_status make_scan(struct ndt_cloud *out, const struct ndt_cloud *
     return status;
 }
 
-/* Twice: the first finds caches that others have used and workers asleep. */
+/* Twice: the first run warms caches and workers. */
 static enum ndt_status sample(void *context, size_t item, size_t round, int is_counted, struct ndt_error *err)
 {
     struct run *run = context;
@@ -119,7 +119,7 @@ static enum ndt_status measure(struct run *run, const struct ndt_cloud *scan, si
     return status;
 }
 
-/* Pipelines with whole searches differ in those only: of these the first one is measured, per settings. */
+/* Pipelines with whole solves share the single evaluation: only the first one is measured, per settings. */
 static void leave_out(struct run *run)
 {
     for (size_t i = 0; i < run->candidates.count; i++) {
@@ -137,7 +137,7 @@ enum ndt_status bench_overheads(struct bench_source *source, struct bench_report
 {
     static struct run run;
     const struct bench_options *options = source->options;
-    struct bench_options whole = *options; /* all points of a scan are there to be picked */
+    struct bench_options whole = *options; /* all points of a scan can be picked */
     struct bench_scans scans = {0};
     struct ndt_cloud scan;
     size_t most = 1;
@@ -170,7 +170,7 @@ enum ndt_status bench_overheads(struct bench_source *source, struct bench_report
                 status = measure(&run, &scan, first->cloud.count, options, report, table, err);
         }
         if (report->device_rows == 0)
-            bench_note(table, "Kernels, copies, launch and wait: not here, no backend on a device was measured.");
+            bench_note(table, "Kernels, copies, launch and wait: not available, no device backend was measured.");
         if (most > first->cloud.count)
             bench_note(table,
                        "The scan has %zu points. Beyond them its points are repeated, each moved by up to 2 cm.",

@@ -1,5 +1,5 @@
 /** @file
- * @brief Another implementation of the same work, measured in the same run. Included by C and C++. */
+ * @brief Another implementation of NDT, measured in the same run. Included by C and C++. */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
 
@@ -22,11 +22,11 @@ struct bench_peer_result {
 
 struct bench_peer_ops {
     const char *name;
-    const char *about; /* one line: what it is and how it is set */
-    /* NULL, and a line in `why`, when it cannot. Preparing the map is not part of any align. */
+    const char *about; /* one line: name and settings */
+    /* Returns NULL, with the reason in `why`, on failure. Prepares the map, which is not part of any align. */
     void *(*open)(const struct bench_peer_points *map, double leaf_m, char *why, size_t why_size);
     void (*close)(void *state);
-    /* 0, and a line in `why`, when it fails. */
+    /* Returns 0, with the reason in `why`, on failure. */
     int (*align)(void *state, const struct bench_peer_points *scan, const double guess[16],
                  struct bench_peer_result *out, char *why, size_t why_size);
 };

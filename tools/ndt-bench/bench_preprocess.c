@@ -5,8 +5,8 @@
 
 enum { WARM_UP = 3 };
 
-/* The steps of the preprocessor share one pass, so a step is what it adds: the time with it less the time without,
- * of the same scan right before. */
+/* The steps of the preprocessor share one pass, so the time of a step is the difference with and without it,
+ * measured on the same scan. */
 enum step {
     DECODE,
     CROP,
@@ -23,7 +23,7 @@ static const char *const step_names[STEPS] = {
     "decode",   "crop",  "deskew time",     "deskew azimuth",    "voxel filter",
     "sampling", "whole", "whole, by times", "whole, by azimuths"};
 
-/* What is needed to take one scan through every step. */
+/* Inputs and buffers to run one scan through every step. */
 struct course {
     struct ndt_preprocessor *pre;
     struct ndt_frame frame;
@@ -33,7 +33,7 @@ struct course {
     const struct bench_raw_scan *scan;
     size_t cells;
     double points_sum, cells_sum;
-    struct bench_samples took_us[STEPS]; /* empty: not possible with these scans */
+    struct bench_samples took_us[STEPS]; /* empty if not possible with these scans */
 };
 
 static enum ndt_status decode(struct course *course, double *took_us, struct ndt_error *err)
@@ -57,7 +57,7 @@ static enum ndt_status preprocess(struct course *course, enum ndt_deskew_mode de
     params.voxel_m = voxel_m;
     params.sample_count = samples;
     enum ndt_status status = NDT_OK;
-    for (int i = 0; status == NDT_OK && i < 2; i++) { /* the first finds caches that other modes have used */
+    for (int i = 0; status == NDT_OK && i < 2; i++) { /* the first run warms the caches */
         const double start_us = ndt_clock_us();
         status = ndt_preprocess(course->pre, &params, &course->decoded, course->scan->seq, &course->scan->twist,
                                 &out, &reference_s, err);
@@ -68,7 +68,7 @@ static enum ndt_status preprocess(struct course *course, enum ndt_deskew_mode de
     return status;
 }
 
-/* Every row of one round; rows of modes that the scan cannot have stay as they are. */
+/* Measures every row of one round; rows of modes that the scan does not support are not changed. */
 static enum ndt_status take_steps(struct course *course, double took_us[STEPS], struct ndt_error *err)
 {
     static const enum ndt_deskew_mode modes[] = {NDT_DESKEW_OFF, NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW};
@@ -149,7 +149,7 @@ static enum ndt_status measure(const struct bench_options *options, const struct
     return status;
 }
 
-/* With scans of a recording: those, in turn. Else one synthetic scan for each of --points. */
+/* Uses the scans of a recording in turn, otherwise one synthetic scan for each of --points. */
 enum ndt_status bench_preprocess(struct bench_source *source, struct bench_report *report, struct ndt_error *err)
 {
     const struct bench_options *options = source->options;

@@ -82,8 +82,8 @@ static enum ndt_status count_scan(void *context, const struct ndt_bag_record *re
     return status;
 }
 
-/* Every with_truth/limit-th scan that has truth. */
-static enum ndt_status take_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)
+/* Every with_truth/limit-th scan that has ground truth. */
+static enum ndt_status read_scan(void *context, const struct ndt_bag_record *record, struct ndt_error *err)
 {
     struct bag_input *input = context;
     struct ndt_scan_message message;
@@ -107,13 +107,13 @@ static enum ndt_status read_bag(struct bag_input *input, struct ndt_bag_reader *
     if (status == NDT_OK)
         status = each(bag, NDT_MESSAGE_SCAN, count_scan, input, err);
     if (status == NDT_OK && input->with_truth == 0)
-        status = ndt_fail(err, NDT_ERR_FORMAT, "%s: no scan in it has a truth", path);
+        status = ndt_fail(err, NDT_ERR_FORMAT, "%s: no scan in it has ground truth", path);
     if (input->limit == 0 || input->limit > input->with_truth)
         input->limit = input->with_truth;
     if (status == NDT_OK)
         status = reserve(input->out, input->limit + 1, err);
     if (status == NDT_OK)
-        status = each(bag, NDT_MESSAGE_SCAN, take_scan, input, err);
+        status = each(bag, NDT_MESSAGE_SCAN, read_scan, input, err);
     return status;
 }
 
@@ -171,7 +171,7 @@ static enum ndt_status filter_one(struct bench_scans *out, struct ndt_preprocess
     return status == NDT_OK ? bench_samples_add(&out->used, (double)to->cloud.count, err) : status;
 }
 
-/* The finest cell any scan needs: found on the first scan, where the others are alike. */
+/* The finest cell any scan needs, found on the first scan if the others are alike. */
 static enum ndt_status choose_filter(struct ndt_preprocess_params *params, struct ndt_preprocessor *pre,
                                      const struct bench_recording *recording, struct ndt_error *err)
 {

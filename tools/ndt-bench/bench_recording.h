@@ -1,6 +1,6 @@
 /** @file
- * @brief Scans, and those of a bag or of cloud files with their true poses. The functions are not part of the build
- * with NDT_BENCH_CORE. */
+ * @brief Scans of a bag or of cloud files with their true poses. The functions are not part of the build with
+ * NDT_BENCH_CORE. */
 #ifndef BENCH_RECORDING_H
 #define BENCH_RECORDING_H
 
@@ -8,25 +8,25 @@
 #include "bench_sampler.h"
 #include "ndt/cloud.h"
 
-/** A scan as it is matched. */
+/** A preprocessed scan. */
 struct bench_scan {
     struct ndt_cloud cloud;       /**< sensor frame */
-    struct ndt_pose T_map_sensor; /**< truth, where the points are */
+    struct ndt_pose T_map_sensor; /**< ground truth at the time of the points */
 };
-/** Scans of about as many points each. */
+/** Scans with about equal numbers of points. */
 struct bench_scans {
-    size_t points, wanted; /**< median; asked for, 0: all of them */
+    size_t points, wanted; /**< median; requested (0: all) */
     size_t count;
     struct bench_scan *items;
-    double voxel_m;                     /**< finest filter needed to have that many */
+    double voxel_m;                     /**< finest filter cell needed for that number */
     struct bench_samples used, took_us; /**< points per scan; preprocessing, median of some repeats. Files only */
 };
 
-/** A scan as it was recorded. */
+/** A raw scan. */
 struct bench_raw_scan {
     uint64_t seq;
     struct ndt_cloud cloud;
-    struct ndt_pose T_map_sensor; /**< truth at the stamp */
+    struct ndt_pose T_map_sensor; /**< ground truth at the stamp */
     struct ndt_twist twist;       /**< the true motion there */
 };
 struct bench_recording {
@@ -34,13 +34,14 @@ struct bench_recording {
     size_t count;
 };
 
-/** Those of --bag that have truth, --scans of them evenly spread, up to the first damage; or those of --scan. */
+/** The scans of --bag with ground truth, --scans of them evenly spread, up to the first damage; or those of --scan.
+ */
 NDT_MUST_CHECK enum ndt_status bench_recording_open(struct bench_recording **out,
                                                     const struct bench_options *options, struct ndt_error *err);
-void bench_recording_close(struct bench_recording *recording); /**< NULL allowed */
-/** Filters and samples every scan to out->wanted points, its motion undone with the true motion. Where the filter
- * of `params` leaves fewer points than wanted, its cells are halved until it does not, and switched off below 2 cm.
- * `out` holds what was made also after a failure. */
+void bench_recording_close(struct bench_recording *recording); /**< may be NULL */
+/** Deskews every scan with the true motion, filters and samples it to out->wanted points. If the filter of `params`
+ * leaves fewer points, its cells are halved until it does not; below 2 cm the filter is disabled. `out` holds the
+ * scans made so far also after a failure. */
 NDT_MUST_CHECK enum ndt_status bench_recording_scans(const struct bench_recording *recording,
                                                      const struct ndt_preprocess_params *params,
                                                      struct bench_scans *out, struct ndt_error *err);

@@ -1,7 +1,7 @@
 /** @file
- * @brief The report of ndt-bench: tables whose rows are written as text, Markdown and JSON alike.
+ * @brief The report of ndt-bench: tables, written as text, Markdown and JSON.
  *
- * A column exists from its first value on; its key is the heading of the text and the member of the JSON object.
+ * A column is created by its first value; its key is the heading of the text and the member of the JSON object.
  * Needs the core only. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
@@ -30,15 +30,15 @@ struct bench_table {
 struct bench_report {
     struct bench_table tables[BENCH_TABLES];
     size_t count;
-    int is_incomplete;  /**< no memory for a row: writing fails */
-    size_t device_rows; /**< rows that a device has measured */
+    int is_incomplete;  /**< memory was exhausted: writing fails */
+    size_t device_rows; /**< rows measured on a device */
     size_t failures;    /**< wrong results, and backends that failed */
 };
 
 /** Adds a table; `title` is "Heading: explanation". Borrowed until bench_report_free. */
 struct bench_table *bench_report_table(struct bench_report *report, const char *name, const char *title);
 void bench_report_free(struct bench_report *report);
-/** Begins a row; the values that follow belong to it. */
+/** Begins a row; the following values belong to it. */
 void bench_row(struct bench_report *report, struct bench_table *table);
 /** `key` must outlive the table. A number that is not finite is empty in text and null in JSON. */
 void bench_number(struct bench_table *table, const char *key, int decimals, double value);

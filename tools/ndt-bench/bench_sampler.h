@@ -1,6 +1,6 @@
 /** @file
- * @brief The sampler of ndt-bench: whatever is compared takes turns, after a warm-up; lists of samples and their
- * quantiles; wrong starts. Needs the core only. */
+ * @brief The sampler of ndt-bench: interleaved measurements after a warm-up; lists of samples and their quantiles;
+ * perturbed starts. Needs the core only. */
 #ifndef BENCH_SAMPLER_H
 #define BENCH_SAMPLER_H
 
@@ -10,8 +10,8 @@
 #include "ndt/pose.h"
 #include "ndt/status.h"
 
-/** What is compared. Every round takes each item once and begins with another one, so that a clock that drifts and
- * caches that are warm hit all alike. */
+/** The items to compare. Every round measures each item once and begins with another one, so that clock drift and
+ * warm caches affect all items equally. */
 struct bench_sampling {
     size_t items, warm_up, rounds;
     /** Measures `item` once. `round` counts from 0, over warm-up and measured rounds; is_counted: not a warm-up. A

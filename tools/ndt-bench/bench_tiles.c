@@ -1,4 +1,4 @@
-/* What a folder of tiles costs the map loader: to open, and per change on a drive across it. */
+/* Costs of a folder of tiles for the map loader: opening it, and each change on a drive across it. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "ndt_io/output_file.h"
 #include "ndtd/map_loader.h"
 
-/* ---- a town as a folder of tiles ---- */
+/* ---- a synthetic town as a folder of tiles ---- */
 
 /* Every tile has a street along each axis through its middle, 6 m wide and slightly bumpy, and facades of 3 m
  * beside one of them. The points are random but the same for every run. */
@@ -74,7 +74,7 @@ static void fill_tile(struct tile_points *tile, const struct tile_world *world, 
             add_street_point(tile, world->tile_m, (int)(i & 1), &random);
 }
 
-/* Not through ndt_pcd_write, which waits for the disk: thousands of files that live for a minute. */
+/* Not written by ndt_pcd_write, which syncs to the disk: these are thousands of temporary files. */
 static enum ndt_status write_tile(const struct tile_points *tile, const char *path, struct ndt_error *err)
 {
     FILE *file = fopen(path, "wb");
@@ -150,12 +150,12 @@ static void remove_world(const struct tile_world *world)
 
 /* ---- memory of this process ---- */
 
-/* One drive from one corner of the map to the opposite one, in a process of its own so that memory is its own. */
+/* One drive from one corner of the map to the opposite one, in a separate process to measure its memory. */
 struct row {
     size_t tiles, tile_points;
     double tile_m, radius_m;
-    double list_ms;                  /* listing the folder, by itself */
-    double open_ms;                  /* from the order to the first map */
+    double list_ms;                  /* listing the folder only */
+    double open_ms;                  /* from the request to the first map */
     uint64_t open_tiles, open_reads; /* tiles in the first map, files read for it */
     uint64_t changes, moved, reads;  /* maps made during the drive, tiles in or out, files read for that */
     double change_median_ms, change_p95_ms, change_max_ms;
@@ -200,7 +200,7 @@ struct drive {
     struct row *row;
 };
 
-/* How many tiles come into or go out of reach: what a change has to read at the least. */
+/* Number of tiles that enter or leave the circle: the minimum that a change has to read. */
 static uint64_t count_moved(struct drive *drive, const double at_m[2])
 {
     const size_t side = drive->world->side;
@@ -217,7 +217,8 @@ static uint64_t count_moved(struct drive *drive, const double at_m[2])
     return moved;
 }
 
-/* Waits for the loader and takes what it has, as the matcher would between two scans; 1 when there is a new map. */
+/* Waits for the loader and takes its map, as the matching thread does between two scans; returns 1 for a new map.
+ */
 static enum ndt_status settle(struct drive *drive, int *changed, struct ndt_error *err)
 {
     struct ndt_map *map;
@@ -346,7 +347,7 @@ static enum ndt_status read_answer(int fd, struct answer *out, struct ndt_error 
         if (more < 0 && errno == EINTR)
             continue;
         if (more <= 0)
-            return ndt_fail(err, NDT_ERR_IO, "the process that drives ended without an answer");
+            return ndt_fail(err, NDT_ERR_IO, "the process of the drive ended without a result");
         got += (size_t)more;
     }
     if (out->status != NDT_OK && err)
@@ -370,7 +371,7 @@ static enum ndt_status measure_apart(struct row *row, const struct bench_options
     }
     close(ends[1]);
     enum ndt_status status = child > 0 ? read_answer(ends[0], &answer, err)
-                                       : ndt_fail(err, NDT_ERR_IO, "no process: %s", strerror(errno));
+                                       : ndt_fail(err, NDT_ERR_IO, "cannot create a process: %s", strerror(errno));
     close(ends[0]);
     if (child > 0)
         (void)waitpid(child, NULL, 0);

@@ -1,5 +1,5 @@
-# What ndt-bench is made of where only the core and the backends can be built: see bench_main.c. With NDT_CORE_ONLY this
-# is the program; tools/gpu-check runs it on a machine with a GPU.
+# The sources of ndt-bench that need the core and the backends only: see bench_main.c. With NDT_CORE_ONLY they are the
+# whole program; tools/gpu-check runs it on a machine with a GPU.
 set(NDT_BENCH_CORE_SOURCES align batch candidate drive main overheads report sampler source street)
 list(TRANSFORM NDT_BENCH_CORE_SOURCES REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tools/ndt-bench/bench_\\1.c")
 list(APPEND NDT_BENCH_CORE_SOURCES ${PROJECT_SOURCE_DIR}/tools/common/tool_options.c

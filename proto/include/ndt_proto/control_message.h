@@ -2,8 +2,8 @@
  * @brief Requests and replies of the control socket (SCHEMA.md): one msgpack map each, paired by id.
  *
  * request: {v, type: "request", id, op, ...arguments}; reply: {v, type: "reply", id, ok, error?, ...values}. Pure
- * functions of bytes, with the errors of message.h. A new operation is a row in the table of request_message.c and
- * a handler in the daemon. Source: request_message.c, reply_message.c. */
+ * functions, with the errors of message.h. A new operation is a row in the table of request_message.c and a
+ * handler in the daemon. Source: request_message.c, reply_message.c. */
 #ifndef NDT_PROTO_CONTROL_MESSAGE_H
 #define NDT_PROTO_CONTROL_MESSAGE_H
 

@@ -1,16 +1,16 @@
 /** @file
  * @brief The messages on the wire and in bags: one msgpack map each, described in SCHEMA.md.
  *
- * Decoders are pure functions of bytes: no state, no clock, no log. They refuse trailing bytes, wrong types,
- * missing fields, and depths and sizes beyond the limits below; the error names the field. Unknown keys are
- * ignored. On failure a decoder leaves its outputs unchanged and an encoder leaves the frame empty. Encoders write
- * keys in the order of SCHEMA.md: equal messages have equal bytes. Names are printable ASCII because they reach
- * logs and terminals.
+ * Decoders are pure functions: no state, no clock, no log. They refuse trailing bytes, wrong types, missing
+ * fields, and depths and sizes beyond the limits below; the error names the field. Unknown keys are ignored. On
+ * failure a decoder leaves its outputs unchanged and an encoder leaves the frame empty. Encoders write keys in the
+ * order of SCHEMA.md: equal messages have equal bytes. Names are printable ASCII because they reach logs and
+ * terminals.
  *
  * Errors: NDT_ERR_FORMAT (malformed), NDT_ERR_LIMIT (too large), NDT_ERR_UNSUPPORTED (version or type),
- * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY.
- * Threads: functions may run at the same time on different objects.
- * Source: message.c (version, type), scan_message.c, pose_message.c (poses and GNSS), result_message.c. */
+ * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY. Threads: functions may run at the
+ * same time on different objects. Source: message.c (version, type), scan_message.c, pose_message.c (poses and
+ * GNSS), result_message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
 
@@ -87,7 +87,7 @@ struct ndt_point_field {
     uint32_t offset; /**< in the record of a point [bytes] */
 };
 
-/** Where the points of a message are and how they are laid out. */
+/** Position and layout of the points in a message. */
 struct ndt_point_layout {
     struct ndt_point_field fields[NDT_POINT_PARTS];
     uint64_t fields_end; /**< a record has at least this many bytes */
@@ -97,7 +97,7 @@ struct ndt_point_layout {
     size_t data_size;    /**< count * step */
 };
 
-/** What has been decoded of a scan before its points are copied. Valid for the message it was decoded from and for
+/** The decoded part of a scan before its points are copied. Valid for the message it was decoded from and for
  * byte-wise copies of it. */
 struct ndt_scan_header {
     uint64_t seq;

@@ -2,8 +2,8 @@
  * do not provide. Code that uses them is written once.
  *
  * Every variant performs the same float operations in the same order on each lane, so their results are bit-equal:
- * a drive replayed on another processor gives the same trajectory. Multiplications and additions are fused only
- * where wide_fma says so, by all variants; the compiler fuses none by itself. */
+ * a drive replayed on another processor gives the same trajectory. Multiplications and additions are fused in
+ * wide_fma only, in all variants; the compiler does not contract. */
 #ifndef NDT_WIDE_H
 #define NDT_WIDE_H
 
@@ -156,7 +156,7 @@ static inline pair_d pair_add_odd(pair_d product, pair_d add)
     return (pair_d)(((pair_l)sum + away) | (inexact & 1));
 }
 
-/* a * b + c, rounded once, where the processor cannot: the product is exact in double; the sum is rounded to odd,
+/* a * b + c, rounded once, for processors without FMA: the product is exact in double; the sum is rounded to odd,
  * so that rounding it again to float gives what rounding once would (Boldo & Melquiond 2008). */
 static inline wide_f wide_fma(wide_f a, wide_f b, wide_f c)
 {

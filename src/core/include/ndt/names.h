@@ -1,5 +1,5 @@
 /** @file
- * @brief Names of the matcher's enums, as options, reports and files write them.
+ * @brief Names of the matcher's enums, as used in options, reports and files.
  *
  * Each list ends with a NULL name. The functions return "unknown" for a value that is not in the list. */
 #ifndef NDT_NAMES_H

@@ -1,5 +1,5 @@
 /** @file
- * @brief Frames that wait between the receiver and the matching thread, in the order of their arrival.
+ * @brief Queue of frames between the receiver and the matching thread, in the order of their arrival.
  *
  * At most `depth` scans wait. A scan that arrives at a full queue pushes the oldest scan out, which is returned to
  * the producer to be answered as dropped. Small messages (odometry, GNSS, initial pose) keep their place in the

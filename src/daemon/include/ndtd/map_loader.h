@@ -1,5 +1,5 @@
 /** @file
- * @brief Loads and builds maps on a thread of its own, on request and, for tiled maps, along the vehicle's path.
+ * @brief Loads and builds maps in the background, on request and, for tiled maps, along the vehicle's path.
  *
  * Dynamic loading (a directory of tiles): the map contains all tiles that touch the circle of map_radius_m +
  * lidar_radius_m around the vehicle. After the vehicle has moved update_distance_m, the tiles that enter or leave
@@ -7,8 +7,8 @@
  * old one. Tiles outside the circle are not read. Memory is proportional to the tiles in the circle: the sums, the
  * new map, the old one, and maps that their users have not released yet.
  *
- * Threads: any thread may request and read the status; follow and take are for the matching thread, do not block
- * and take no lock. */
+ * Threads: any thread may request and read the status; follow and take are for the matching thread; they neither
+ * block nor lock. */
 #ifndef NDTD_MAP_LOADER_H
 #define NDTD_MAP_LOADER_H
 

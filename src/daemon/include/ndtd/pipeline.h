@@ -1,10 +1,10 @@
 /** @file
  * @brief One frame in, at most one result out: decode, predict, preprocess, align, track.
  *
- * The replay and the live daemon use the same object, and the results are bit for bit the same. Clocks write
- * timings, and bound the work on a scan when ndtd_pipeline_set_deadline was called; nothing else depends on them.
- * No allocation per scan after warm-up. Threads: one at a time; every function is called between frames.
- * Source: pipeline.c, which is the path of a scan from top to bottom. */
+ * The replay and the live daemon use the same object, and their results are bit-identical. Clocks are used for
+ * timings and, after ndtd_pipeline_set_deadline, to bound the work on a scan; nothing else depends on them. No
+ * allocation per scan after warm-up. Threads: one at a time; every function is called between frames. Source:
+ * pipeline.c, which is the path of a scan from top to bottom. */
 #ifndef NDTD_PIPELINE_H
 #define NDTD_PIPELINE_H
 
@@ -45,12 +45,12 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                                    struct ndtd_scan_record *record, struct ndt_error *err);
 
-/** Aligns the following scans to this map, of which a reference is taken; NULL: there is no map. On failure the
+/** Aligns the following scans to this map and acquires a reference to it; may be NULL (no map). On failure the
  * previous map stays. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map,
                                                      struct ndt_error *err);
 /** As ndtd_pipeline_set_map, without waiting for a device: called between frames until *taken is 1; until then
- * scans are aligned to the previous map. For the live daemon, because the moment of the change depends on time. See
+ * scans are aligned to the previous map. For the live daemon only: the moment of the change depends on time. See
  * ndt_aligner_set_map_async. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map,
                                                            int *taken, struct ndt_error *err);

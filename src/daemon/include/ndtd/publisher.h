@@ -1,10 +1,10 @@
 /** @file
  * @brief The `poses` socket (XPUB): publishes encoded results, and the last one to every late subscriber.
  *
- * The socket belongs to a thread of its own. Result senders hand results to it over in-process sockets, so that the
- * matching thread (results) and the receiver (dropped and rejected scans) publish without a lock held over I/O.
- * There are no topics: every subscriber receives every result. A slow subscriber loses messages beyond the
- * high-water mark and delays nobody. Source: publisher.c. */
+ * The publisher's thread owns the socket. Result senders pass results to it over in-process sockets, so that the
+ * matching thread (results) and the receiver (dropped and rejected scans) publish without holding a lock during
+ * I/O. There are no topics: every subscriber receives every result. A slow subscriber loses messages beyond the
+ * high-water mark and does not delay the others. Source: publisher.c. */
 #ifndef NDTD_PUBLISHER_H
 #define NDTD_PUBLISHER_H
 
@@ -26,11 +26,10 @@ void ndtd_publisher_close(struct ndtd_publisher *publisher);
 struct ndtd_result_sender;
 NDT_MUST_CHECK enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out,
                                                        struct ndtd_publisher *publisher, struct ndt_error *err);
-/** Encodes a result and hands it to the publisher. Never blocks: a full in-process queue loses the result, which is
- * counted and logged and is not an error. */
-NDT_MUST_CHECK enum ndt_status ndtd_result_sender_send(struct ndtd_result_sender *sender,
-                                                       const struct ndt_result_message *message,
-                                                       struct ndt_error *err);
+/** Encodes a result and passes it to the publisher. Never blocks: if the in-process queue is full, the result is
+ * lost, which is counted and logged and is not an error. */
+NDT_MUST_CHECK enum ndt_status ndtd_result_send(struct ndtd_result_sender *sender,
+                                                const struct ndt_result_message *message, struct ndt_error *err);
 void ndtd_result_sender_close(struct ndtd_result_sender *sender);
 
 struct ndtd_publisher_counters {

@@ -1,16 +1,14 @@
-/**
- * @file
- * The trajectory that a replay is compared with (--expect), and the hash of a trajectory.
+/** @file
+ * @brief The trajectory that a replay is compared with (--expect), and the hash of a trajectory.
  *
  * The file is one of:
  *  - a TUM trajectory as --out writes it. With a comment line `# trajectory_hash HEX` the hashes are compared; with
- *    `# tolerance_m X` and `# tolerance_deg X` the poses, to these tolerances; without either the poses, to 1e-9 m
- * and 1e-7 deg;
+ *    `# tolerance_m X` and `# tolerance_deg X` the poses, to these tolerances; without either the poses, to
+ *    1e-9 m and 1e-7 deg;
  *  - a summary.json as --summary writes it: its trajectory_hash;
  *  - 16 hexadecimal digits.
  *
- * One owner, one thread.
- */
+ * One owner, one thread. */
 #ifndef NDTD_REFERENCE_TRAJECTORY_H
 #define NDTD_REFERENCE_TRAJECTORY_H
 

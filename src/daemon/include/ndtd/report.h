@@ -1,10 +1,8 @@
-/**
- * @file
- * What a replay reports: a summary collected scan by scan, printed as a table and as summary.json, and a progress
- * bar.
+/** @file
+ * @brief Report of a replay: a summary collected scan by scan, printed as a table and as summary.json, and a
+ * progress bar.
  *
- * One owner, one thread. Write errors are left to whoever closes the stream.
- */
+ * One owner, one thread. Write errors remain set on the stream for its owner to check. */
 #ifndef NDTD_REPORT_H
 #define NDTD_REPORT_H
 
@@ -40,7 +38,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, co
                                                 struct ndt_error *err);
 void ndtd_summary_free(struct ndtd_summary *summary);
 
-/** Prints the summary for people. */
+/** Prints the summary as a table. */
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
 /** Writes the keys scans, outcomes, lost, translation_error_m, rotation_error_deg, align_ms, iterations,
  * evaluations, stages_us, backend, backend_description, variant, threads, trajectory_hash, map_id, map_points,

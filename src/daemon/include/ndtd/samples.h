@@ -1,7 +1,5 @@
-/**
- * @file
- * A growing list of numbers with mean and quantiles. One owner, one thread.
- */
+/** @file
+ * @brief A growing list of numbers with mean and quantiles. One owner, one thread. */
 #ifndef NDTD_SAMPLES_H
 #define NDTD_SAMPLES_H
 

@@ -3,8 +3,8 @@
  *
  * One context per process. Every socket has ZMQ_LINGER 0, high-water marks, ZMQ_MAXMSGSIZE and heartbeats. ipc
  * paths have their mode before the first client can connect and are removed at close; a path or port in use is an
- * error of one line. tcp endpoints that other machines can reach need CURVE keys and a list of allowed clients,
- * else NDT_ERR_ARGUMENT.
+ * error. tcp endpoints that other machines can reach need CURVE keys and a list of allowed clients, else
+ * NDT_ERR_ARGUMENT.
  *
  * libzmq 4.3 aborts the process when an ipc connection arrives and no file descriptor is free (assertion in
  * ipc_listener.cpp; tcp is not affected): the limit of open files has to be far above the number of clients. */

@@ -1,12 +1,10 @@
-/**
- * @file
- * The columns of the timing dump (--timing). CSV header, CSV rows, JSON lines and documentation follow from one
- * table in timing_schema.c; a new column is one row of it.
+/** @file
+ * @brief The columns of the timing dump (--timing). CSV header, CSV rows, JSON lines and documentation follow from
+ * one table in timing_schema.c; a new column is one row of it.
  *
  * Two kinds of rows share the columns: `iteration`, one per Newton step of the last pass, followed by one `scan`
  * row. In CSV the cells that a kind does not have are empty; in JSON lines their keys are missing, and numbers that
- * are not finite are null. Functions are pure.
- */
+ * are not finite are null. Functions are pure. */
 #ifndef NDTD_TIMING_SCHEMA_H
 #define NDTD_TIMING_SCHEMA_H
 
@@ -53,7 +51,7 @@ void ndtd_timing_csv_header(FILE *file);
 /** Write one line; step NULL: the scan row. */
 void ndtd_timing_csv_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
 void ndtd_timing_json_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
-/** Prints the columns for people. */
+/** Prints the description of the columns. */
 void ndtd_timing_print_help(FILE *file);
 
 #ifdef __cplusplus

@@ -1,10 +1,8 @@
-/**
- * @file
- * Errors of results against ground truth, matched by stamp.
+/** @file
+ * @brief Errors of results against ground truth, matched by stamp.
  *
  * Ground truth may be added before or after the results. Between two poses at most NDTD_TRUTH_GAP_S apart it is
- * interpolated on the screw motion. One owner, one thread.
- */
+ * interpolated on the screw motion. One owner, one thread. */
 #ifndef NDTD_TRAJECTORY_ERROR_H
 #define NDTD_TRAJECTORY_ERROR_H
 
@@ -52,12 +50,13 @@ NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_truth(struct ndtd_traje
                                                                int64_t stamp_ns,
                                                                const struct ndt_pose *T_map_sensor,
                                                                struct ndt_error *err);
-/** T_map_sensor NULL: the scan got no pose; it is lost if there is a ground truth for its stamp. */
+/** T_map_sensor may be NULL (the scan has no pose): it counts as lost if its stamp has a ground truth. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_result(struct ndtd_trajectory_error *error,
                                                                 int64_t stamp_ns,
                                                                 const struct ndt_pose *T_map_sensor,
                                                                 struct ndt_error *err);
-/** Ground truth at a stamp, and the motion there (twist may be NULL). Returns 0 when there is none. */
+/** Ground truth at a stamp, and the motion there (twist may be NULL). Returns 0 if there is no ground truth at that
+ * stamp. */
 int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *error, int64_t stamp_ns,
                                    struct ndt_pose *T_map_sensor, struct ndt_twist *twist);
 /** Adds the errors of all results to `out`, which the caller frees. */

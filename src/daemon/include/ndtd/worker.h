@@ -2,24 +2,25 @@
  * @brief The matching thread "ndt-match": takes frames from the queue, processes them one by one and publishes the
  * result of every scan.
  *
- * Frames: all that wait are popped at once, up to batch.max scans, and processed singly, in their order, because
- * the prediction for each scan needs the result before it. batch.max thus bounds how many scans leave the queue
- * early; nothing is aligned together, and a batch is never waited for. Every scan that is popped gets exactly one
- * result.
+ * Frames: all that wait are popped at once, up to batch.max scans, and processed one by one, in their order,
+ * because the prediction for each scan needs the previous result. batch.max thus bounds how many scans leave the
+ * queue early; scans are not aligned together, and the thread never waits for a batch to fill. Every scan that is
+ * popped gets exactly one result.
  *
  * Between frames the thread applies updates (the functions below) and new maps: an update requested before a scan
  * was sent is in force for that scan. A new map goes to a device in parts, one before each frame and one every
  * millisecond without frames, and is used once it is complete.
  *
- * Deadline: budget_s after the arrival of the last byte, less what publishing took lately. The clock bounds the
- * work and writes timings, nothing else: when no deadline is hit, the results are those of the replay, bit for bit.
+ * Deadline: budget_s after the arrival of the last byte, less the recent duration of publishing. The clock bounds
+ * the work and is used for timings, nothing else: if no deadline is hit, the results are bit-identical to those of
+ * the replay.
  *
  * Backend: chosen by the autotuner (autotuner.h), at the start when there is a map, otherwise with the first map,
  * and again when scans take longer. The thread changes the backend between scans.
  *
- * publish_us of a result is the time that publishing the previous result took; its own is not known yet.
- * Threads: start and stop by one thread; the other functions by any thread. No allocation per scan after warm-up.
- * Source: worker.c. */
+ * publish_us of a result is the time that publishing the previous result took; its own is not known yet. Threads:
+ * start and stop by one thread; the other functions by any thread. No allocation per scan after warm-up. Source:
+ * worker.c. */
 #ifndef NDTD_WORKER_H
 #define NDTD_WORKER_H
 

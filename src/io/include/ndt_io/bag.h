@@ -1,12 +1,12 @@
 /** @file
- * Bags (bag.bin): the wire frames of a drive as received, in order of arrival.
+ * @brief Bags (bag.bin): the wire frames of a drive as received, in order of arrival.
  *
  *     file   = magic "NDTBAG\r\n" (8 bytes), version u32 = 1, reserved u32 = 0, then records
  *     record = type u32, length u32, receive time i64 [ns], payload[length], crc32c u32 of everything before it
  *
  * Little endian throughout. The payload is one msgpack message (proto/SCHEMA.md) of at most NDT_BAG_MAX_PAYLOAD
- * bytes. A record is written with one write call, so a crash loses at most the last one; a reader stops after the
- * last whole record and reports the offset and the reason.
+ * bytes. A record is written with one write call, so a crash damages at most the last one; a reader stops after
+ * the last complete record and reports the offset and the reason.
  *
  * Threads: readers and writers are used by one thread at a time. */
 #ifndef NDT_IO_BAG_H

@@ -1,5 +1,5 @@
 /** @file
- * Prior maps on disk: a compiled map (.ndtmap), a point cloud file, or a directory of tiles with or without
+ * @brief Prior maps on disk: a compiled map (.ndtmap), a point cloud file, or a directory of tiles with or without
  * Autoware's pointcloud_map_metadata.yaml. */
 #ifndef NDT_IO_MAP_FILE_H
 #define NDT_IO_MAP_FILE_H
