@@ -203,7 +203,7 @@ static enum ndt_status read_pair(struct ndt_wire_reader *reader, const struct nd
     return row < ROW_FIRST ? ndt_wire_skip(reader) : read_row(reader, &rows[row - ROW_FIRST], message);
 }
 
-/* The first required row that was not seen; NULL when there is none. */
+/* The first required row that was not seen; NULL if all were seen. */
 static const struct ndt_wire_field *find_missing(const struct ndt_wire_field *rows, size_t row_count, uint64_t seen)
 {
     for (size_t i = 0; i < row_count; i++)

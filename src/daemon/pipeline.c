@@ -89,8 +89,8 @@ static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, co
 static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
-    if (!ndtd_tracker_guess(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor,
-                            &job->motion[FIRST_PASS])) {
+    if (!ndtd_tracker_predict(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor,
+                              &job->motion[FIRST_PASS])) {
         refuse(record, NDT_NO_GUESS, "no initial pose yet");
         return 0;
     }
@@ -287,7 +287,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     return status;
 }
 
-static void start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
+static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
 {
     ndtd_tracker_reset(&pipeline->tracker, stamp_ns, &start->pose, start->has_twist ? &start->twist : NULL);
     pipeline->has_start = 0;
@@ -308,7 +308,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     if (status != NDT_OK)
         return status;
     if (pipeline->has_start)
-        start_at(pipeline, &pipeline->start, record->stamp_ns);
+        set_pose_at(pipeline, &pipeline->start, record->stamp_ns);
     status = match(pipeline, &job, &why);
     if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE) { /* the next scan would fail as well */
         if (err)
@@ -323,15 +323,15 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
 
 /* ---- other frames ---- */
 
-static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                 struct ndt_error *err)
+static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndt_error *err)
 {
     struct ndt_pose_message message;
     enum ndt_status status = ndt_pose_message_decode(frame->data, frame->size, frame->type, &message, err);
     if (status != NDT_OK)
         return status;
     if (frame->type == NDT_MESSAGE_INITIAL_POSE) {
-        start_at(pipeline, &message, message.stamp_ns);
+        set_pose_at(pipeline, &message, message.stamp_ns);
     } else {
         const struct ndtd_odometry odometry = {.stamp_ns = message.stamp_ns,
                                                .has_pose = message.has_pose,
@@ -343,8 +343,8 @@ static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, const struct nd
     return NDT_OK;
 }
 
-static enum ndt_status take_gnss(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                 struct ndt_error *err)
+static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndt_error *err)
 {
     const enum ndt_status status = ndt_gnss_decode(frame->data, frame->size, &pipeline->gnss, err);
     if (status == NDT_OK)
@@ -362,18 +362,18 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
         return process_scan(pipeline, frame, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
     case NDT_MESSAGE_ODOMETRY:
-        return take_pose(pipeline, frame, err);
+        return process_pose(pipeline, frame, err);
     case NDT_MESSAGE_GNSS:
-        return take_gnss(pipeline, frame, err);
+        return process_gnss(pipeline, frame, err);
     default:
         return NDT_OK;
     }
 }
 
-void ndtd_pipeline_start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)
+void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)
 {
     if (start->stamp_ns != 0) {
-        start_at(pipeline, start, start->stamp_ns);
+        set_pose_at(pipeline, start, start->stamp_ns);
         return;
     }
     pipeline->start = *start;
@@ -423,7 +423,7 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
     struct ndtd_pipeline *pipeline = calloc(1, sizeof(*pipeline));
     if (!pipeline)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
-    ndtd_pipeline_apply(pipeline, snapshot);
+    ndtd_pipeline_apply_settings(pipeline, snapshot);
     ndt_cloud_init(&pipeline->scan);
     ndtd_tracker_init(&pipeline->tracker, pipeline->settings->max_prediction_s);
     set_configured_pose(pipeline);
@@ -526,7 +526,7 @@ enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, stru
     return status;
 }
 
-void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
+void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
 {
     ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
     pipeline->settings = &snapshot->settings;

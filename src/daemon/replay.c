@@ -59,7 +59,7 @@ static void count_bad(struct replay *replay, uint32_t type, const char *why)
                  why);
 }
 
-static void warn_of_bad(const struct replay *replay)
+static void warn_malformed(const struct replay *replay)
 {
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         const struct bad_frames *bad = &replay->bad[kind];
@@ -78,7 +78,8 @@ static int is_about_frame(enum ndt_status status)
            status == NDT_ERR_ARGUMENT;
 }
 
-static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+static enum ndt_status add_ground_truth(struct replay *replay, const struct ndt_bag_record *record,
+                                        struct ndt_error *err)
 {
     struct ndt_pose_message truth;
     struct ndt_error why;
@@ -97,7 +98,7 @@ static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *er
     struct ndt_bag_record record;
     enum ndt_status status;
     while ((status = ndt_bag_next(replay->bag, &record, NULL)) == NDT_OK) {
-        if (record.type == NDT_MESSAGE_TRUTH && (status = take_truth(replay, &record, err)) != NDT_OK)
+        if (record.type == NDT_MESSAGE_TRUTH && (status = add_ground_truth(replay, &record, err)) != NDT_OK)
             return status;
         if (stop_requested)
             break;
@@ -115,7 +116,7 @@ static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns,
                         "--skip %" PRIu64
                         ": %s has no ground truth at the first replayed scan; give --initial-pose",
                         replay->options->skip, replay->options->bag);
-    ndtd_pipeline_start_at(replay->pipeline, &start);
+    ndtd_pipeline_set_initial_pose(replay->pipeline, &start);
     return NDT_OK;
 }
 
@@ -198,7 +199,8 @@ static enum ndt_status replay_scan(struct replay *replay, const struct ndt_bag_r
     return status == NDT_OK ? emit(replay, &out, err) : fail_frame(replay, record, status, err);
 }
 
-static enum ndt_status take_small(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+static enum ndt_status replay_message(struct replay *replay, const struct ndt_bag_record *record,
+                                      struct ndt_error *err)
 {
     const struct ndtd_frame frame = frame_of(record);
     struct ndtd_scan_record unused;
@@ -206,21 +208,21 @@ static enum ndt_status take_small(struct replay *replay, const struct ndt_bag_re
     return status == NDT_OK ? NDT_OK : fail_frame(replay, record, status, err);
 }
 
-static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_record *record,
-                                   struct ndt_error *err)
+static enum ndt_status replay_record(struct replay *replay, const struct ndt_bag_record *record,
+                                     struct ndt_error *err)
 {
     switch (record->type) {
     case NDT_MESSAGE_SCAN:
         return replay_scan(replay, record, err);
     case NDT_MESSAGE_TRUTH:
-        return replay->truth_is_known ? NDT_OK : take_truth(replay, record, err);
+        return replay->truth_is_known ? NDT_OK : add_ground_truth(replay, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
         if (!replay->started && (replay->settings->has_initial_pose || replay->options->skip))
             return NDT_OK;
-        return take_small(replay, record, err);
+        return replay_message(replay, record, err);
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
-        return take_small(replay, record, err);
+        return replay_message(replay, record, err);
     case NDT_MESSAGE_RESULT: /* recorded results and control messages are ignored */
     case NDT_MESSAGE_REQUEST:
     case NDT_MESSAGE_REPLY:
@@ -257,7 +259,7 @@ static enum ndt_status run(struct replay *replay, struct ndt_error *err)
         if (stop_requested)
             return ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
                             replay->sinks.summary.scans);
-        if ((status = take_record(replay, &record, err)) != NDT_OK)
+        if ((status = replay_record(replay, &record, err)) != NDT_OK)
             return status;
         ndtd_progress_update(&replay->progress, part_done(replay), replay->sinks.summary.scans);
     }
@@ -309,7 +311,7 @@ static void describe(struct replay *replay, double replay_us)
 static void warn(const struct replay *replay)
 {
     const struct ndtd_summary *summary = &replay->sinks.summary;
-    warn_of_bad(replay);
+    warn_malformed(replay);
     if (replay->bag_is_damaged)
         fprintf(stderr, "ndtd: warning: %s; replayed the %" PRIu64 " scans before it\n", replay->damage,
                 summary->scans);

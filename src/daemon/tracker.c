@@ -91,8 +91,8 @@ static int odometry_at(const struct ndtd_tracker *tracker, int64_t stamp_ns, str
     return 0;
 }
 
-int ndtd_tracker_guess(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
-                       struct ndt_twist *twist)
+int ndtd_tracker_predict(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
+                         struct ndt_twist *twist)
 {
     struct ndt_pose before, now;
     struct ndt_twist ignored;
@@ -156,7 +156,7 @@ void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const s
         return;
     const int has_twist = ndtd_tracker_motion(tracker, stamp_ns, result, &twist);
     if (!is_trusted(result->outcome)) /* keeps the prediction and the previous velocity */
-        (void)ndtd_tracker_guess(tracker, stamp_ns, &T_map_sensor, &ignored);
+        (void)ndtd_tracker_predict(tracker, stamp_ns, &T_map_sensor, &ignored);
     tracker->T_map_sensor = T_map_sensor;
     tracker->stamp_ns = stamp_ns;
     tracker->twist = twist;

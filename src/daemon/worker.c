@@ -103,14 +103,14 @@ static void apply_pending_updates(struct ndtd_worker *worker)
     worker->pending.settings = NULL;
     pthread_mutex_unlock(&worker->lock);
     if (updates->has_pose) {
-        ndtd_pipeline_start_at(worker->pipeline, &updates->pose);
+        ndtd_pipeline_set_initial_pose(worker->pipeline, &updates->pose);
         load_map_around(worker, &updates->pose.pose);
     }
     if (updates->has_active)
         ndtd_pipeline_set_active(worker->pipeline, updates->active);
     if (updates->settings) {
         use_settings(worker, updates->settings);
-        ndtd_pipeline_apply(worker->pipeline, worker->snapshot);
+        ndtd_pipeline_apply_settings(worker->pipeline, worker->snapshot);
         ndtd_autotuner_apply(worker->tuner, worker->snapshot);
         ndtd_settings_snapshot_release(updates->settings);
     }
@@ -141,7 +141,7 @@ static void change_map(struct ndtd_worker *worker)
         worker->map_id = worker->next_map ? worker->next_map->id : 0;
         worker->map = worker->next_map;
     } else
-        ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be used, the previous one stays: %s", err.text);
+        ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be used, the previous one is kept: %s", err.text);
     set_next_map(worker, NULL, 0);
     publish_state(worker);
 }
@@ -165,7 +165,8 @@ static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *
     char line[LINE_BYTES];
     struct ndt_error err = {""};
     if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->next_autotune, opened, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "autotune: the choice cannot be used, the backend stays: %s", err.text);
+        ndtd_log(NDTD_LOG_ERROR, "autotune: the selected backend cannot be used, the current one is kept: %s",
+                 err.text);
         return;
     }
     worker->autotune = worker->next_autotune;
@@ -174,7 +175,7 @@ static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *
 }
 
 /* Called while no scan waits. */
-static void keep_autotuned(struct ndtd_worker *worker)
+static void run_autotuner(struct ndtd_worker *worker)
 {
     struct ndt_backend *opened;
     if (!worker->autotune_started && worker->map) {
@@ -344,7 +345,7 @@ static void run(struct ndtd_worker *worker)
             return;
         handle_frames(worker, frames, count);
         if (ndtd_queue_counters(worker->parts.queue).scans_waiting == 0)
-            keep_autotuned(worker);
+            run_autotuner(worker);
     }
 }
 
@@ -468,7 +469,7 @@ static void post_updates(struct ndtd_worker *worker)
     ndtd_queue_wake(worker->parts.queue);
 }
 
-void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_message *pose)
+void ndtd_worker_set_initial_pose(struct ndtd_worker *worker, const struct ndt_pose_message *pose)
 {
     pthread_mutex_lock(&worker->lock);
     worker->pending.pose = *pose;
@@ -485,7 +486,7 @@ void ndtd_worker_set_active(struct ndtd_worker *worker, int active)
     post_updates(worker);
 }
 
-void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot)
+void ndtd_worker_apply_settings(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot)
 {
     pthread_mutex_lock(&worker->lock);
     ndtd_settings_snapshot_replace(&worker->pending.settings, snapshot);

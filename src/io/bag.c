@@ -336,7 +336,7 @@ static enum ndt_status find_end(const char *path, uint64_t *end, struct ndt_erro
 }
 
 /* A crash right after creation leaves an empty file or a part of the header. */
-static int is_unfinished_head(const struct ndt_bag_writer *writer, size_t size)
+static int is_partial_header(const struct ndt_bag_writer *writer, size_t size)
 {
     char begin[HEAD_SIZE] = {0};
     struct file_head head = {.version = BAG_VERSION};
@@ -369,7 +369,7 @@ static enum ndt_status seek_to_end(struct ndt_bag_writer *writer, struct ndt_err
     uint64_t end = 0;
     if (fstat(writer->fd, &info) != 0)
         return fail_errno(writer, "read its size", err);
-    if (S_ISREG(info.st_mode) && is_unfinished_head(writer, (size_t)info.st_size)) {
+    if (S_ISREG(info.st_mode) && is_partial_header(writer, (size_t)info.st_size)) {
         enum ndt_status status = set_end(writer, 0, err);
         return status == NDT_OK ? write_file_head(writer, err) : status;
     }

@@ -37,7 +37,7 @@ static void free_names(struct ndt_output *out)
     memset(out, 0, sizeof(*out));
 }
 
-/* Sets the target, with links resolved, and the temporary file beside it. */
+/* Sets the target, with links resolved, and the temporary file in its directory. */
 static enum ndt_status set_names(struct ndt_output *out, const char *path, struct ndt_error *err)
 {
     out->path = is_direct(path) ? NULL : realpath(path, NULL);

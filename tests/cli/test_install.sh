@@ -10,7 +10,7 @@ build=$(dirname "$bin")
 cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
 [ -z "$(cached NDT_SANITIZE)" ] || { echo "sanitizer builds are not installed"; exit 77; }
 for tool in cmake pkg-config cc; do
-    command -v "$tool" >/dev/null || { echo "no $tool here"; exit 77; }
+    command -v "$tool" >/dev/null || { echo "skipped: no $tool"; exit 77; }
 done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -92,7 +92,7 @@ expect 0 "" overheads --map "$map" --bag "$bag" --set preprocess.deskew=time --t
     --neighbours radius,direct7 --points 756,1500,60000 --rounds 21 --json "$dir/overheads.json"
 [ "$(grep -cE '^robust .* cpu .* (756|1500|60000) .*[0-9.]+$' "$dir/stdout")" = 6 ] || fail "no 6 rows of the CPU: $(cat "$dir/stdout")"
 says 'its points are repeated, each moved by up to 2 cm'
-says 'no backend on a device was measured'
+says 'no device backend was measured'
 is_json "$dir/overheads.json"
 grep -q '"points": 60000, "repeated_points": true' "$dir/overheads.json" || fail "the JSON does not report repeated points"
 expect 77 "" overheads --backend cpu --points 100 --rounds 3 --need-device
@@ -115,7 +115,7 @@ says '^settings +ndt.neighbours +direct7 '
 expect 0 "" compare --rounds 3 --points 200 vector-width --json "$dir/compare.json"
 says '^vector-width: neon is not here: |^vector-width: avx2 is not here'
 is_json "$dir/compare.json"
-expect 2 "there is no 'nonsense'" compare nonsense
+expect 2 "'nonsense' is not an experiment" compare nonsense
 expect 2 'did you mean' compare cpu.thread=1,2
 expect 2 'needs an? EXPERIMENT' compare
 

@@ -4,7 +4,7 @@
 set -uo pipefail
 bin=$(cd "${1:?BIN_DIR}" && pwd)
 unit=$(cd "$(dirname "$0")/../../config" && pwd)/ndtd.service
-command -v systemd-analyze >/dev/null || { echo "no systemd-analyze here"; exit 77; }
+command -v systemd-analyze >/dev/null || { echo "skipped: no systemd-analyze"; exit 77; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1

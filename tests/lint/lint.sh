@@ -29,7 +29,7 @@ no_include() {
     local pattern=$1 hits
     shift
     hits=$(files "$@" | grep -E '\.(c|h|cu|cuh|cpp)$' | xargs -r grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)")
-    [ -z "$hits" ] || complain "a layer includes one above or beside it:"$'\n'"$hits"
+    [ -z "$hits" ] || complain "a layer includes a higher or parallel one:"$'\n'"$hits"
 }
 
 # Names of headers that live in FOLDER itself or in its subfolders, as an include pattern.
@@ -84,7 +84,7 @@ check_headers_c() {
 }
 
 check_headers_cxx() {
-    [ "$cxx" != none ] || { echo "no C++ compiler here"; exit 77; }
+    [ "$cxx" != none ] || { echo "skipped: no C++ compiler"; exit 77; }
     language=c++
     compile_headers "$cxx" -std=c++17
 }
@@ -129,7 +129,7 @@ check_paths() {
 }
 
 check_config() {
-    [ -x "$bin/ndtd" ] || { echo "no $bin/ndtd"; exit 77; }
+    [ -x "$bin/ndtd" ] || { echo "skipped: no $bin/ndtd"; exit 77; }
     [ -f config/ndtd.yaml ] || { complain "config/ndtd.yaml is missing"; return; }
     local out
     out=$(diff <("$bin/ndtd" --print-config) config/ndtd.yaml) ||
@@ -138,13 +138,13 @@ check_config() {
 
 # No circular dependencies: headers by their includes, sources by the symbols of their objects.
 check_circles() {
-    command -v python3 >/dev/null && command -v nm >/dev/null || { echo "no python3 or no nm here"; exit 77; }
+    command -v python3 >/dev/null && command -v nm >/dev/null || { echo "skipped: no python3 or no nm"; exit 77; }
     sources | xargs python3 "$here/source_rules.py" circles "$bin/.." || complain "see above"
 }
 
 # Standard terms.
 check_words() {
-    command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
+    command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
     files . | grep -v '^tests/lint/' | xargs -r python3 "$here/source_rules.py" words || complain "see above"
 }
 
@@ -156,7 +156,7 @@ check_includes() {
 }
 
 check_format() {
-    command -v clang-format >/dev/null || { echo "no clang-format here"; exit 77; }
+    command -v clang-format >/dev/null || { echo "skipped: no clang-format"; exit 77; }
     local out
     out=$(sources | xargs -r clang-format --style=file:"$style" --dry-run -Werror 2>&1) ||
         complain "not as clang-format writes it:"$'\n'"$(grep error: <<<"$out" | cut -d: -f1,2 | head -n 40)"
@@ -164,7 +164,7 @@ check_format() {
 
 # Every shell script, with shellcheck's errors and warnings.
 check_shell() {
-    command -v shellcheck >/dev/null || { echo "no shellcheck here"; exit 77; }
+    command -v shellcheck >/dev/null || { echo "skipped: no shellcheck"; exit 77; }
     local scripts
     scripts=$(files . | while read -r f; do head -c 64 "$f" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
     [ -n "$scripts" ] || { complain "no shell script was found"; return; }
@@ -177,7 +177,7 @@ check_selftest() {
     broken_tree=$(mktemp -d) || exit 1
     trap 'rm -rf "$broken_tree"' EXIT
     mkdir -p "$broken_tree"/{src/core/include/ndt,src/io,config,extra} && cd "$broken_tree" || exit 1
-    git init -q . || { echo "no git"; exit 77; }
+    git init -q . || { echo "skipped: no git"; exit 77; }
     echo '#include "ndt_io/bag.h"' >src/core/twice.c
     cp src/core/twice.c src/io/twice.c
     echo 'struct missing field;' >src/core/include/ndt/alone.h

@@ -200,7 +200,7 @@ static double guess_x(double s)
 {
     struct ndt_pose guess;
     struct ndt_twist twist;
-    ck_assert(ndtd_tracker_guess(&tracker, after(s), &guess, &twist));
+    ck_assert(ndtd_tracker_predict(&tracker, after(s), &guess, &twist));
     return guess.t_m[0];
 }
 
@@ -216,7 +216,7 @@ START_TEST(no_pose_no_guess)
     struct ndt_pose guess;
     struct ndt_twist twist;
     ndtd_tracker_init(&tracker, 1.0);
-    ck_assert(!ndtd_tracker_guess(&tracker, START_NS, &guess, &twist));
+    ck_assert(!ndtd_tracker_predict(&tracker, START_NS, &guess, &twist));
 }
 END_TEST
 

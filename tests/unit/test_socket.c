@@ -373,7 +373,7 @@ START_TEST(test_key_files)
     temp_text("bad", KEY_A "\n" KEY_B "x\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("bad"), &err), NDT_ERR_FORMAT);
     says("bad:2: is not a Z85 key");
-    temp_text("empty", "# nobody\n");
+    temp_text("empty", "# no clients\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("empty"), &err), NDT_ERR_FORMAT);
     says("no client could connect");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("nosuch"), &err), NDT_ERR_IO);

@@ -178,7 +178,7 @@ START_TEST(slow_scans_trigger_another_measurement)
     snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
     set("debug.align_delay_ms", delay_ms);
     set("live.budget_ms", "50000");
-    ndtd_worker_apply(worker, street_drive_snapshot());
+    ndtd_worker_apply_settings(worker, street_drive_snapshot());
     now = first;
     for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
         const struct ndt_result_message *got = send_request((size_t)i % DRIVE_SCANS);
@@ -225,7 +225,7 @@ START_TEST(interrupted_pose_is_no_worse_than_the_guess)
     pose.pose.t_m[0] -= 0.4;
     pose.pose.t_m[1] += 0.3;
     start(drive.map);
-    ndtd_worker_start_at(worker, &pose);
+    ndtd_worker_set_initial_pose(worker, &pose);
     const struct ndt_result_message *got = send_request(0);
     ck_assert_int_eq(got->result.outcome, NDT_DEADLINE);
     ck_assert_double_le(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[0]), 0.501);
@@ -281,7 +281,7 @@ START_TEST(initial_pose_without_stamp_applies_to_the_next_scan)
     const struct ndt_pose_message pose = {
         .has_pose = 1, .pose = drive.truth[5], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
     start(drive.map);
-    ndtd_worker_start_at(worker, &pose);
+    ndtd_worker_set_initial_pose(worker, &pose);
     ck_assert_int_eq(send_request(5)->result.outcome, NDT_CONVERGED);
     ck_assert_int_eq(send_request(6)->result.outcome, NDT_CONVERGED);
     ck_assert_double_lt(ndt_pose_distance_m(&answers[1].result.T_map_sensor, &drive.truth[6]), 0.05);
@@ -294,7 +294,7 @@ START_TEST(settings_change_between_scans)
     push_start();
     const uint64_t before = send_request(0)->config_hash;
     set("score_estimation.score_threshold", "1.0");
-    ndtd_worker_apply(worker, street_drive_snapshot());
+    ndtd_worker_apply_settings(worker, street_drive_snapshot());
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_LOW_SCORE);
     ck_assert_uint_ne(answers[1].config_hash, before);
 }

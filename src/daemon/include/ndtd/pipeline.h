@@ -55,7 +55,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipel
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map,
                                                            int *taken, struct ndt_error *err);
 /** Uses this snapshot from now on. It differs from the previous one in reloadable options only. */
-void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot);
+void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot);
 /** For the following scans: the moment of the monotonic clock [us] at which a result is due; 0 = no deadline. A
  * scan whose deadline passes before it could be aligned is answered `deadline` with the predicted pose. */
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us);
@@ -72,7 +72,7 @@ int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct n
 /** active = 0: scans are answered `rejected` without being decoded, and the tracker does not change. */
 void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /** Sets the pose of the tracker. A stamp of 0 means the stamp of the next scan. */
-void ndtd_pipeline_start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
+void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
 
 struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */

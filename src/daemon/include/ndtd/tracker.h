@@ -47,8 +47,8 @@ void ndtd_tracker_reset(struct ndtd_tracker *tracker, int64_t stamp_ns, const st
 void ndtd_tracker_odometry(struct ndtd_tracker *tracker, const struct ndtd_odometry *odometry);
 /** Predicts the pose at a stamp. Returns 0 when no pose is known yet. twist: the velocity there, zero when unknown.
  */
-int ndtd_tracker_guess(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
-                       struct ndt_twist *twist);
+int ndtd_tracker_predict(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
+                         struct ndt_twist *twist);
 /** The velocity after ndtd_tracker_update with this result, without changing the state. Returns 0 when unknown. */
 int ndtd_tracker_motion(const struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_align_result *result,
                         struct ndt_twist *twist);

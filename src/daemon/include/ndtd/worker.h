@@ -59,12 +59,12 @@ NDT_MUST_CHECK enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const
 void ndtd_worker_stop(struct ndtd_worker *worker);
 
 /** Sets the pose of the tracker. A stamp of 0 means the stamp of the next scan. */
-void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
+void ndtd_worker_set_initial_pose(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
 /** active = 0: scans are answered `rejected` until it is 1 again. */
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active);
 /** Uses this snapshot from the next scan on, in worker, pipeline and autotuner. It differs from the previous one in
  * reloadable options only. */
-void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot);
+void ndtd_worker_apply_settings(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot);
 
 struct ndtd_worker_status {
     int active;
