@@ -11,7 +11,7 @@ struct failover_backend {
     struct ndt_backend base;
     struct ndt_backend_ops ops; /* base.ops: the inner one's name and abilities */
     struct ndt_backend *inner;
-    const struct ndt_backend_ops *first; /* what was asked for */
+    const struct ndt_backend_ops *first; /* the requested name */
     struct ndt_backend_config config;
     struct ndt_map *map; /* in use; the caller of set_map_async repeats the call until its map is taken */
     struct ndt_cloud scan;

@@ -29,8 +29,8 @@ void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs
         out->levels[i].fixed_us = aligner->level_us[i];
 }
 
-/* Costs measured with earlier scans are scaled in proportion to what is expected for the two sizes; without
- * any, the expected cost is used. */
+/* Costs measured with earlier scans are scaled by the ratio of the expected costs of the two sizes; without
+ * measurements the expected cost is used. */
 static void expect(double *seen_us, const struct ndt_cost *cost, size_t before, size_t points)
 {
     const double expected_us = cost->fixed_us + cost->point_us * (double)points;

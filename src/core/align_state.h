@@ -15,10 +15,10 @@ struct ndt_solve {
     struct ndt_aligner *aligner;
     const struct ndt_align_params *params;
     const struct ndt_newton_rules *rules;
-    const struct ndt_cloud *scan; /* NULL where the backend preprocesses */
-    size_t points; /* of the scan that is aligned; known only afterwards where the backend preprocesses */
+    const struct ndt_cloud *scan; /* NULL if the backend preprocesses */
+    size_t points;                /* of the aligned scan; known only after the solve if the backend preprocesses */
     const struct ndt_preprocess_plan *preprocess; /* NULL unless the backend preprocesses */
-    const struct ndt_cloud *raw;                  /* what it preprocesses; NULL: the points of the call before */
+    const struct ndt_cloud *raw; /* input of the backend's preprocessing; NULL: the points of the previous call */
     struct ndt_newton newton;
     double start_us;      /* of the call, by ndt_clock_us */
     int32_t row_capacity; /* of the trace; a device may keep fewer rows than the host */
@@ -82,7 +82,7 @@ void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *o
 
 /* ---- align_solve.c ---- */
 
-/* Scales the remembered costs to a scan of so many points. */
+/* Scales the measured costs to a scan of this number of points. */
 void ndt_expect_costs(struct ndt_aligner *aligner, size_t points);
 /* Updates a running mean. Outliers (the thread lost its core) count for little: they do not predict the next time.
  */

@@ -200,7 +200,8 @@ static void eval_chunk(void *context, size_t chunk)
     cpu->variant->eval_chunk(&cpu->job, chunk, cpu->chunk_sums + chunk * NDT_SUM_COUNT);
 }
 
-/* Splits the translation into a whole cell and a remainder, so that float holds only what is near the sensor. */
+/* Splits the translation into a whole cell and a remainder, so that float holds only coordinates near the sensor.
+ */
 static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *request, double axes[3][3])
 {
     struct ndt_wide_job *job = &cpu->job;

@@ -244,7 +244,7 @@ int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double or
     return good;
 }
 
-/* Changes all levels or none: everything that can fail comes first. */
+/* Changes all levels or none: everything that can fail is done first. */
 static enum ndt_status apply(struct ndt_map_builder *builder, const struct ndt_cloud *cloud, int sign,
                              struct ndt_error *err)
 {

@@ -13,7 +13,7 @@ void ndt_sum_table_free(struct ndt_sum_table *table)
     *table = (struct ndt_sum_table){.leaf_m = table->leaf_m};
 }
 
-/* The slot of the index that holds the key, or the free one where it belongs. */
+/* The slot of the index that holds the key, or the free slot for it. */
 static uint32_t *find_slot(const struct ndt_sum_table *table, uint64_t key)
 {
     const size_t mask = table->index_slots - 1;

@@ -117,7 +117,7 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "%-18s %016" PRIx64 "\n", "trajectory hash", summary->trajectory_hash);
 }
 
-/* Escapes what JSON does not allow in a text. */
+/* Escapes characters that JSON does not allow in a string. */
 static void json_text(FILE *file, const char *key, const char *text)
 {
     fprintf(file, "  \"%s\": \"", key);

@@ -278,7 +278,7 @@ static enum ndt_status fail_errno(const struct ndt_bag_writer *writer, const cha
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot %s: %s", writer->path, what, strerror(errno));
 }
 
-/* Writes all parts with one call, or more where the system takes them partially. */
+/* Writes all parts with one call, or more after partial writes. */
 static int write_parts(int fd, struct iovec *parts, int count)
 {
     while (count > 0) {

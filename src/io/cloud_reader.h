@@ -85,11 +85,11 @@ NDT_MUST_CHECK enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body 
 
 struct ndt_cloud_format {
     const char *extension; /* with the dot, lower case */
-    /* `cloud` is initialised, and reused; what it holds after a failure does not matter. */
+    /* `cloud` is initialised, and reused; its contents after a failure are unspecified. */
     enum ndt_status (*read)(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);
 };
 
-/* The format whose extension the path has, in any case of letters; NULL for none. */
+/* The format of the extension of the path (case-insensitive); NULL if unknown. */
 const struct ndt_cloud_format *ndt_cloud_format_find(const char *path);
 /* All extensions with a blank before each, for error lines; returns `text`. */
 const char *ndt_cloud_format_list(char *text, size_t size);

@@ -20,7 +20,7 @@ struct ndt_input {
 /* NDT_ERR_IO if the file cannot be opened or is a directory, pipe or device. */
 NDT_MUST_CHECK enum ndt_status ndt_input_open(struct ndt_input *out, const char *path, struct ndt_error *err);
 void ndt_input_close(struct ndt_input *input);
-/* Reads exactly `size` bytes at `offset`; NDT_ERR_FORMAT, with the place, where the file ends before. */
+/* Reads exactly `size` bytes at `offset`; NDT_ERR_FORMAT, with the offset, if the file ends before. */
 NDT_MUST_CHECK enum ndt_status ndt_input_read(const struct ndt_input *input, uint64_t offset, void *buffer,
                                               size_t size, struct ndt_error *err);
 

@@ -19,7 +19,7 @@ struct ply_header {
     uint64_t points; /* vertices */
     uint64_t point_size;
     struct ndt_point_layout layout;
-    uint64_t offset; /* where the header ends */
+    uint64_t offset; /* offset of the end of the header */
     size_t line_count;
 };
 

@@ -15,9 +15,9 @@
  *     ndt_aligner_set_map(aligner, map, &err);
  *     ndt_align(aligner, &params, scan, &T_map_guess, &result, &err);
  *
- * Threads: an aligner is used by one thread at a time. Memory: allocates in ndt_aligner_create and when a scan or a
- * batch is larger than any before; never per iteration. Determinism: the same inputs on the same backend give
- * bit-equal results; the clock is read for timings and, where a deadline is set, to stop. */
+ * Threads: an aligner is used by one thread at a time. Memory: allocates in ndt_aligner_create and when a scan or
+ * a batch is larger than any before; never per iteration. Determinism: the same inputs on the same backend give
+ * bit-equal results; the clock is read for timings and, if a deadline is set, to stop. */
 #ifndef NDT_ALIGN_H
 #define NDT_ALIGN_H
 
@@ -110,7 +110,7 @@ struct ndt_iteration {
     double score;        /**< at the pose where the iteration starts */
     double gradient_norm;
     double hessian[21];      /**< there; upper triangle by rows */
-    double step_m, step_rad; /**< of the step taken; 0 where none was acceptable */
+    double step_m, step_rad; /**< of the step made; 0 if none was acceptable */
     double matched, pairs;   /**< see struct ndt_eval */
     double eval_us, solve_us, kernel_us;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
@@ -130,8 +130,8 @@ struct ndt_scores {
 struct ndt_align_result {
     enum ndt_outcome outcome;
     char reason[96];              /**< one line; empty for NDT_CONVERGED */
-    struct ndt_pose T_map_sensor; /**< the guess where nothing was aligned */
-    int has_covariance;           /**< 0 where the score is not at a maximum */
+    struct ndt_pose T_map_sensor; /**< the guess if nothing was aligned */
+    int has_covariance;           /**< 0 if the score is not at a maximum */
     /** Row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame; rotations about the axes of the map at the sensor.
      */
     double covariance[36];
@@ -168,7 +168,7 @@ NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map_async(struct ndt_aligner *ali
 struct ndt_cost {
     double fixed_us, point_us;
 };
-/** Expected durations. They bound the iterations where a deadline is set, and affect nothing else. */
+/** Expected durations. They bound the iterations if a deadline is set, and affect nothing else. */
 struct ndt_align_costs {
     struct ndt_cost levels[NDT_MAX_LEVELS]; /**< one evaluation on each level of the map, from coarse to fine */
     struct ndt_cost assess;                 /**< everything after the last evaluation */
@@ -204,10 +204,9 @@ struct ndt_align_item {
     const struct ndt_cloud *scan;
     struct ndt_pose T_map_guess;
 };
-/** Many alignments at once: scans from a queue, or several guesses for one scan. They run together where the
- * backend solves on its device (see ndt_backend_ops.solve), otherwise one after the other; each result is
- * bit-identical to that of ndt_align. params->deadline_s, upload_us and align_us apply to the whole batch. Writes
- * no trace. */
+/** Many alignments at once: scans from a queue, or several guesses for one scan. They run together if the backend
+ * solves on its device (see ndt_backend_ops.solve), otherwise one after the other; each result is bit-identical to
+ * that of ndt_align. params->deadline_s, upload_us and align_us apply to the whole batch. Writes no trace. */
 NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                                const struct ndt_align_item *items, size_t count,
                                                struct ndt_align_result *out, struct ndt_error *err);

@@ -4,11 +4,11 @@
  * A backend evaluates the NDT score of a scan at a pose against one level of a map, with first and second
  * derivatives (Magnusson 2009, eq. 6.9-6.13), as 31 sums in double. Newton's method exists once, above `eval`. A
  * backend provides six functions (probe, open, close, set_map, set_scan, eval); everything else is optional and
- * NULL where it is missing.
+ * may be NULL.
  *
- * Threads: an open backend is used by one thread at a time. Determinism: the same backend on the same machine gives
- * bit-equal sums for the same inputs, for any number of worker threads. Memory: allocates in open, in set_map and
- * when a scan is larger than any before. */
+ * Threads: an open backend is used by one thread at a time. Determinism: the same backend on the same machine
+ * gives bit-equal sums for the same inputs, for any number of worker threads. Memory: allocates in open, in
+ * set_map and when a scan is larger than any before. */
 #ifndef NDT_BACKEND_H
 #define NDT_BACKEND_H
 
@@ -37,7 +37,7 @@ struct ndt_backend_config {
     /* Backends on devices only. */
     const char *pipeline; /**< one of ops->pipelines; NULL or "auto": the first */
     int device;           /**< index, from 0 */
-    int preprocess;       /**< 1: reserve memory for ops->preprocess, where the pipeline solves on the device */
+    int preprocess;       /**< 1: reserve memory for ops->preprocess if the pipeline solves on the device */
 };
 
 /** Sets the defaults. */
@@ -63,7 +63,7 @@ struct ndt_overheads {
 struct ndt_solve_item {
     uint32_t scan;               /**< in: its index in the last set_scans */
     int32_t row_capacity;        /**< in: of `rows`; 0: no trace wanted */
-    int32_t row_count;           /**< out: rows written; a device may keep fewer than there were */
+    int32_t row_count;           /**< out: rows written; a device may keep only the first ones */
     struct ndt_newton newton;    /**< in: guess, R0 and rotation scales; out: the answer */
     double coverage;             /**< out: see struct ndt_scores */
     uint32_t points;             /**< out: of the scan */
@@ -108,7 +108,7 @@ struct ndt_backend_ops {
     /** Describes the allocations of this configuration, one per line. Needs neither an open backend nor a device.
      */
     void (*plan)(const struct ndt_backend_config *config, char *text, size_t size);
-    /** Evaluates and writes the intermediate values of each point as one line of CSV. NDT_ERR_UNSUPPORTED where the
+    /** Evaluates and writes the intermediate values of each point as one line of CSV. NDT_ERR_UNSUPPORTED if the
      * pipeline keeps none. The caller checks the file for write errors. */
     enum ndt_status (*dump)(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                             struct ndt_error *err);
@@ -131,7 +131,7 @@ struct ndt_backend_ops {
     /** @} */
 
     /** @name Optional: preprocessing on the device
-     * All three or none, and only where the backend solves.
+     * All three or none, and only if the backend solves.
      * @{ */
     /** Most raw points that `preprocess` takes; 0: the backend, as it was opened, does not preprocess. */
     size_t (*preprocess_limit)(const struct ndt_backend *backend);

@@ -85,7 +85,7 @@ struct ndt_newton_row {
     double p[6];          /**< where the iteration started */
     struct ndt_eval eval; /**< there */
     double step[6];       /**< the step taken; zero if no step was acceptable */
-    double took_us;       /**< not written here; on a device since the row before, by the clock of the device */
+    double took_us;       /**< not written here; on a device since the previous row, by the clock of the device */
 };
 
 /** One solve. */
@@ -112,7 +112,7 @@ struct ndt_newton {
     int32_t stop; /**< enum ndt_stop */
     int32_t evaluations;
     int32_t row_count;           /**< iterations begun; the last one is closed unless wants_eval */
-    int32_t rows_closed;         /**< iterations whose step is known */
+    int32_t rows_closed;         /**< completed iterations */
     int32_t oscillation;         /**< longest run of steps that reverse the previous one */
     double p[6];                 /**< where `eval` was taken, or one last step below the limits away from there */
     struct ndt_eval eval;        /**< regularised */
@@ -145,8 +145,8 @@ void ndt_newton_set_rotation_scale(struct ndt_newton *newton, const double secon
 /** Starts a solve. Reads guess, R0 and the rotation scales. */
 void ndt_newton_begin(struct ndt_newton *newton, const struct ndt_newton_rules *rules);
 
-/** Continues with the sums at newton->query_pose as the backend computed them, without regularisation.
- * rows: receives the trace, `capacity` (>= 1) rows; the last one is overwritten where they do not suffice. */
+/** Continues with the sums at newton->query_pose as the backend computed them, without regularisation. rows:
+ * receives the trace, `capacity` (>= 1) rows; the last one is overwritten if they do not suffice. */
 void ndt_newton_step(struct ndt_newton *newton, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
                      int32_t capacity, const struct ndt_eval *sums);
 

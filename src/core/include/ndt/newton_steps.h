@@ -19,7 +19,7 @@
 #define NDT_TRUST_FIRST  0.25
 #define NDT_TRUST_GROWTH 1.5
 #define NDT_TRUST_LEAST  0.1
-/** The next step length is this part of the one before, at least and at most. */
+/** Minimum and maximum ratio of the next step length to the previous one. */
 #define NDT_CUT_LEAST 0.25
 #define NDT_CUT_MOST  0.5
 /** Steps per level that are made although no length was acceptable. */
@@ -286,8 +286,8 @@ static inline NDT_DEVICE double slope_along(const double gradient[6], const doub
     return slope;
 }
 
-/** Caps translation and rotation separately, each with its direction kept; where the result would point downhill,
- * both are shortened by the same factor. */
+/** Caps translation and rotation separately, each with its direction kept; if the result would point downhill, both
+ * are shortened by the same factor. */
 static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                        double d[6])
 {
@@ -517,7 +517,7 @@ static inline NDT_DEVICE void pseudo_newton_step(const struct ndt_eval *eval, do
     }
 }
 
-/** Clamps the length of d and reverses it where it points downhill; returns the length, 0 when there is no step. */
+/** Clamps the length of d and reverses it if it points downhill; returns the length, 0 if there is no step. */
 static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules, const struct ndt_eval *eval,
                                            double d[6])
 {

@@ -50,8 +50,8 @@ void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);
 
 /** Preprocesses `raw`.
  *
- * twist: the motion of the sensor during the sweep; NULL: standing still. Points are moved to where they would be
- * measured in the middle of the sweep; *reference_s is that moment relative to the stamp. sequence: number of the
+ * twist: the motion of the sensor during the sweep; may be NULL (standing still). Points are moved to their
+ * position in the middle of the sweep; *reference_s is that time relative to the stamp. sequence: number of the
  * scan, varies the sample. *out is borrowed until the next call. NDT_ERR_FORMAT: times are needed and `raw` has
  * none. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre,

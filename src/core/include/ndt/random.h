@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/** State of a generator. */
 struct ndt_random {
     uint64_t state;
 };

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/** What ndtd does. */
 enum ndtd_action {
     NDTD_NO_ACTION,
     NDTD_HELP,
@@ -27,6 +28,7 @@ enum ndtd_action {
     NDTD_LIVE /**< --config or --map without another action */
 };
 
+/** A parsed command line. */
 struct ndtd_command {
     enum ndtd_action action;
     const char *action_flag; /**< for messages */

@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-#define NDTD_CONFIG_MAX_BYTES   ((size_t)1048576)
-#define NDTD_CONFIG_MAX_DEPTH   8
-#define NDTD_CONFIG_MAX_OPTIONS 128 /**< rows of the option table, for finding duplicates */
+#define NDTD_CONFIG_MAX_BYTES   ((size_t)1048576) /**< size of a file */
+#define NDTD_CONFIG_MAX_DEPTH   8                 /**< nested sections */
+#define NDTD_CONFIG_MAX_OPTIONS 128               /**< rows of the option table, for finding duplicates */
 
 /** Sets the options of the file in `settings`; the others keep their values. NDT_ERR_ARGUMENT with "path:line:
  * fault" for every fault; the contents of the settings are then unspecified. */

@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/** Options that are not part of the configuration. */
 struct ndtd_live_options {
     const char *record; /**< bag to record from the start; may be NULL (disabled) */
     /** Reads the configuration as at the start; may be NULL (reload is refused). */

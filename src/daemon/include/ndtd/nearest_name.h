@@ -18,6 +18,7 @@ struct ndtd_nearest {
     size_t distance;
 };
 
+/** Starts a search. */
 struct ndtd_nearest ndtd_nearest_start(const char *word);
 /** Compares one candidate. A dotted name is also compared by its part after the last dot, which finds names without
  * section. */
@@ -25,6 +26,7 @@ void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name);
 /** Writes "; did you mean 'name'?" or an empty text. */
 void ndtd_nearest_hint(const struct ndtd_nearest *nearest, char *text, size_t size);
 
+/** The edit distance between two words. */
 size_t ndtd_edit_distance(const char *a, const char *b);
 
 #ifdef __cplusplus

@@ -24,6 +24,7 @@
 extern "C" {
 #endif
 
+/** Types of options, and the type of the member that holds the value. */
 enum ndtd_option_type {
     NDTD_BOOL,      /**< int; true, false, yes, no, on, off */
     NDTD_INT,       /**< int */
@@ -43,6 +44,7 @@ enum ndtd_option_type {
 /** How a number in the file becomes the number in memory. */
 enum ndtd_option_scale { NDTD_PLAIN, NDTD_DEGREES, NDTD_MILLISECONDS };
 
+/** One row of the table. */
 struct ndtd_option {
     const char *name;
     const char *alias_of;    /**< alias of another option; such a row is read, not printed */
@@ -61,6 +63,7 @@ struct ndtd_option {
     size_t count_offset;         /**< of the size_t with the number of items (poses: an int); SIZE_MAX: none */
 };
 
+/** Number of rows. */
 size_t ndtd_option_count(void);
 /** NULL after the last. */
 const struct ndtd_option *ndtd_option_at(size_t i);
@@ -71,7 +74,7 @@ const struct ndtd_option *ndtd_option_resolve(const char *name);
 /** The row to which an alias refers, or the row itself. */
 const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option);
 
-#define NDTD_VALUE_ITEMS 16
+#define NDTD_VALUE_ITEMS 16 /**< items of a list */
 /** A value before it is parsed: one text, or the texts of a list. Borrowed. */
 struct ndtd_value {
     int is_list;

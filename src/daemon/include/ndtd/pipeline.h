@@ -37,6 +37,7 @@ struct ndtd_pipeline;
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
                                                     const struct ndtd_settings_snapshot *snapshot,
                                                     struct ndt_map *map, struct ndt_error *err);
+/** Closes the backend and frees everything; `pipeline` may be NULL. */
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 /** Processes one frame; frames other than scan, initial pose, odometry and GNSS are ignored. For a scan, whose
  * header has been decoded into frame->scan, `record` then holds the result; a scan that cannot be matched has the
@@ -74,6 +75,7 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /** Sets the pose of the tracker. A stamp of 0 means the stamp of the next scan. */
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
 
+/** The tracker; borrowed. */
 struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,

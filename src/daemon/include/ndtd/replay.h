@@ -21,6 +21,7 @@
 extern "C" {
 #endif
 
+/** Options of a replay. */
 struct ndtd_replay_options {
     const char *bag;
     struct ndtd_sink_paths files;

@@ -34,8 +34,10 @@ struct ndtd_summary {
     uint64_t peak_memory_bytes;
 };
 
+/** Adds one scan. */
 NDT_MUST_CHECK enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, const struct ndtd_scan_record *record,
                                                 struct ndt_error *err);
+/** Frees the samples. */
 void ndtd_summary_free(struct ndtd_summary *summary);
 
 /** Prints the summary as a table. */
@@ -45,11 +47,12 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
  * map_load_ms, replay_s, peak_memory_bytes, version. Without ground truth lost and both errors are null. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
-/** A progress bar: share done, rate, time left. Disabled where the stream is not a terminal. */
+/** A progress bar: share done, rate, time left. Disabled if the stream is not a terminal. */
 struct ndtd_progress {
     FILE *file; /**< NULL: disabled. */
     double start_us, shown_us;
 };
+/** Starts a progress bar on `file`. */
 struct ndtd_progress ndtd_progress_start(FILE *file);
 /** part: share of the work done, 0 to 1. Draws at most ten times per second. */
 void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans);

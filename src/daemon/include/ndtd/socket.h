@@ -17,8 +17,9 @@
 extern "C" {
 #endif
 
-#define NDTD_ENDPOINT_MAX 256
+#define NDTD_ENDPOINT_MAX 256 /**< bytes of an address, with the final zero */
 
+/** Address and limits of a socket. */
 struct ndtd_endpoint {
     /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
     char address[NDTD_ENDPOINT_MAX];
@@ -27,6 +28,7 @@ struct ndtd_endpoint {
     unsigned ipc_mode; /**< 0600 or 0660 */
 };
 
+/** CURVE keys of the server and its clients. */
 struct ndtd_security {
     char server_secret_key_file[1024]; /**< 40 characters Z85; empty = no CURVE */
     char allowed_clients_file[1024];   /**< one Z85 public key per line, '#' comments */

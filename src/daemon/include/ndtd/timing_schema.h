@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/** Types of cells. */
 enum ndtd_cell_type {
     NDTD_CELL_I32,
     NDTD_CELL_U64,
@@ -26,6 +27,7 @@ enum ndtd_cell_type {
     NDTD_CELL_EIGENVALUE, /**< 21 numbers, shown as the smallest |eigenvalue|. */
     NDTD_CELL_OUTCOME
 };
+/** The struct that has the value of a cell. */
 enum ndtd_cell_source { NDTD_CELL_NONE, NDTD_CELL_SCAN, NDTD_CELL_STEP };
 
 /** Source of a cell: an offset in struct ndtd_scan_record or struct ndt_iteration. */
@@ -34,6 +36,7 @@ struct ndtd_cell {
     size_t offset;
 };
 
+/** One column. */
 struct ndtd_timing_column {
     const char *name;
     const char *unit; /**< Empty when it has none. */
@@ -43,6 +46,7 @@ struct ndtd_timing_column {
     struct ndtd_cell in_scan;      /**< Cell of a scan row. */
 };
 
+/** Number of columns. */
 size_t ndtd_timing_column_count(void);
 const struct ndtd_timing_column *ndtd_timing_column_at(size_t i); /**< NULL after the last. */
 
@@ -50,6 +54,7 @@ const struct ndtd_timing_column *ndtd_timing_column_at(size_t i); /**< NULL afte
 void ndtd_timing_csv_header(FILE *file);
 /** Write one line; step NULL: the scan row. */
 void ndtd_timing_csv_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
+/** As ndtd_timing_csv_row, as a JSON object. */
 void ndtd_timing_json_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
 /** Prints the description of the columns. */
 void ndtd_timing_print_help(FILE *file);

@@ -21,6 +21,7 @@ extern "C" {
 
 #define NDTD_TRACKER_ODOMETRY 256 /**< odometry samples kept */
 
+/** One odometry sample. */
 struct ndtd_odometry {
     int64_t stamp_ns;
     int has_pose, has_twist;
@@ -28,6 +29,7 @@ struct ndtd_odometry {
     struct ndt_twist twist;
 };
 
+/** The state: last pose, velocity and odometry. */
 struct ndtd_tracker {
     double max_prediction_s;
     int has_pose;
@@ -39,6 +41,7 @@ struct ndtd_tracker {
     uint32_t odometry_head, odometry_count;
 };
 
+/** Clears the state. */
 void ndtd_tracker_init(struct ndtd_tracker *tracker, double max_prediction_s);
 /** Sets a pose, and a velocity unless `twist` is NULL (unknown). */
 void ndtd_tracker_reset(struct ndtd_tracker *tracker, int64_t stamp_ns, const struct ndt_pose *T_map_sensor,

@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-#define NDTD_TIMINGS_KEPT 1000
+#define NDTD_TIMINGS_KEPT 1000 /**< newest scans of ndtd_worker_timings */
 
 /** Where results go. The functions are called by the worker's thread only; `open` and `close` may be NULL (nothing
  * to open or close). */
@@ -43,6 +43,7 @@ struct ndtd_worker_sink {
     void (*close)(void *context);
 };
 
+/** Inputs and outputs of the worker. */
 struct ndtd_worker_parts {
     const struct ndtd_settings_snapshot *settings; /**< a reference is acquired */
     struct ndtd_queue *queue;                      /**< borrowed, as the others below */
@@ -66,6 +67,7 @@ void ndtd_worker_set_active(struct ndtd_worker *worker, int active);
  * reloadable options only. */
 void ndtd_worker_apply_settings(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot);
 
+/** Status of the worker. */
 struct ndtd_worker_status {
     int active;
     uint64_t map_id, config_hash;
@@ -75,6 +77,7 @@ struct ndtd_worker_status {
     struct ndt_pose T_map_sensor;
     char backend[160];
 };
+/** Copies the status. */
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
 /** The autotune result in use, with its measurements; its source is the default until there is one. */
 void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out);

@@ -62,13 +62,13 @@ NDT_MUST_CHECK enum ndt_status ndt_bag_write(struct ndt_bag_writer *writer, cons
                                              struct ndt_error *err);
 /** Flushes to the disk, closes and frees the writer, also on failure. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_finish(struct ndt_bag_writer *writer, struct ndt_error *err);
-/** Undoes what was written since ndt_bag_create (removes a new file, truncates an appended one) and frees the
- * writer. `writer` may be NULL. */
+/** Reverts all writes since ndt_bag_create (removes a new file, truncates an appended one) and frees the writer.
+ * `writer` may be NULL. */
 void ndt_bag_discard(struct ndt_bag_writer *writer);
 
 /** CRC-32C (Castagnoli), as in RFC 3720; start with crc = 0. */
 uint32_t ndt_crc32c(uint32_t crc, const void *data, size_t size);
-/** The same from tables, on any CPU; ndt_crc32c uses it where the CPU has no instruction for it. */
+/** The same from tables, on any CPU; ndt_crc32c uses it if the CPU has no instruction for it. */
 uint32_t ndt_crc32c_plain(uint32_t crc, const void *data, size_t size);
 
 #ifdef __cplusplus

@@ -28,8 +28,8 @@ NDT_MUST_CHECK enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char 
 
 /** The kinds of PCD data. */
 enum ndt_pcd_data { NDT_PCD_ASCII, NDT_PCD_BINARY, NDT_PCD_COMPRESSED };
-/** Writes a PCD file atomically (ndt_io/output_file.h). Coordinates are doubles where the origin of the cloud is
- * not zero. */
+/** Writes a PCD file atomically (ndt_io/output_file.h). Coordinates are doubles if the origin of the cloud is not
+ * zero. */
 NDT_MUST_CHECK enum ndt_status ndt_pcd_write(const struct ndt_cloud *cloud, const char *path,
                                              enum ndt_pcd_data data, struct ndt_error *err);
 

@@ -36,7 +36,7 @@ struct ndt_output {
 NDT_MUST_CHECK enum ndt_status ndt_output_open(struct ndt_output *out, const char *path, struct ndt_error *err);
 /** Flushes, syncs and renames. On failure only the old target remains. Closes `out` in either case. */
 NDT_MUST_CHECK enum ndt_status ndt_output_commit(struct ndt_output *out, struct ndt_error *err);
-/** Closes and removes what was written; allowed on an output that is zeroed or closed. */
+/** Closes and removes the temporary file; allowed on an output that is zeroed or closed. */
 void ndt_output_discard(struct ndt_output *out);
 
 #ifdef __cplusplus
