@@ -1,5 +1,5 @@
 /** @file
- * @brief What all messages have in common: version, type, and the codec driven by a table of fields. */
+ * @brief Common parts of all messages: version, type, and the codec driven by a table of fields. */
 #include "wire.h"
 
 #include <stdio.h>
@@ -203,7 +203,7 @@ static enum ndt_status read_pair(struct ndt_wire_reader *reader, const struct nd
     return row < ROW_FIRST ? ndt_wire_skip(reader) : read_row(reader, &rows[row - ROW_FIRST], message);
 }
 
-/* The first required row that was not seen; NULL when there is none. */
+/* The first required row that was not seen; NULL if all were seen. */
 static const struct ndt_wire_field *find_missing(const struct ndt_wire_field *rows, size_t row_count, uint64_t seen)
 {
     for (size_t i = 0; i < row_count; i++)
@@ -230,7 +230,7 @@ static enum ndt_status read_message(struct head *head, const struct ndt_wire_fie
     enum ndt_status status = NDT_OK;
     uint64_t seen = 1u << ROW_VERSION | 1u << ROW_TYPE;
     size_t i = head->pairs_read;
-    if (i != ROW_FIRST) { /* "v" and "type" are not the first two: what was skipped is needed */
+    if (i != ROW_FIRST) { /* "v" and "type" are not the first two: the skipped keys are needed */
         reader->at = head->first_pair;
         seen = 0;
         i = 0;

@@ -8,7 +8,8 @@
 
 enum { MAX_OPEN = sizeof(((struct ndt_reply_writer *)0)->open) / sizeof(((struct ndt_reply_writer *)0)->open[0]) };
 
-/* Texts of a reply come from files, options and errors: they are made printable ASCII and cut at the limit. */
+/* Texts of a reply come from files, options and errors: they are converted to printable ASCII and cut at the
+ * limit. */
 static void put_bounded(struct ndt_wire_writer *wire, const char *text, size_t limit)
 {
     char clean[NDT_PROTO_MAX_PATH + 1];

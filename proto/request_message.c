@@ -42,7 +42,7 @@ static enum ndt_status unknown_operation(const char *name, struct ndt_error *err
     char known[256] = "";
     for (size_t i = 0, used = 0; i < NDT_OP_COUNT && used < sizeof(known); i++)
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", operations[i].name);
-    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "'%s' is no operation; there are: %s", name, known);
+    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "'%s' is not an operation; there are: %s", name, known);
 }
 
 static enum ndt_status read_operation(struct ndt_wire_reader *reader, void *wire)

@@ -6,8 +6,8 @@
 
 enum { MAX_WEAK_AXES = 3 };
 
-/* The message and which keys it has. A pose whose quaternion is all zero was never set and is left out. Keys that
- * the first bags did not have are always written and may be missing. */
+/* The message and its optional keys. A pose whose quaternion is all zero was never set and is left out. Keys added
+ * after the first version are always written and may be missing. */
 struct result_wire {
     struct ndt_result_message message;
     int has_pose;
@@ -27,7 +27,7 @@ static enum ndt_status read_outcome(struct ndt_wire_reader *reader, void *wire)
             return NDT_OK;
         }
     }
-    return ndt_fail(reader->err, NDT_ERR_FORMAT, "'%s' is no outcome", name);
+    return ndt_fail(reader->err, NDT_ERR_FORMAT, "'%s' is not an outcome", name);
 }
 
 static void write_outcome(struct ndt_wire_writer *writer, const void *wire)

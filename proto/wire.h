@@ -74,7 +74,7 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_end(struct ndt_wire_writer *writer);
 
 void ndt_wire_put_map(struct ndt_wire_writer *writer, size_t pairs);
 void ndt_wire_put_array(struct ndt_wire_writer *writer, size_t items);
-/* A head whose count is not known yet: writes a 32-bit count of 0 and returns its offset in the frame. */
+/* A head with unknown count: writes a 32-bit count of 0 and returns its offset in the frame. */
 enum ndt_wire_head { NDT_WIRE_HEAD_ARRAY = 0xdd, NDT_WIRE_HEAD_MAP = 0xdf };
 size_t ndt_wire_put_head(struct ndt_wire_writer *writer, enum ndt_wire_head head);
 void ndt_wire_patch_count(struct ndt_frame *frame, size_t at, uint32_t count);

@@ -83,7 +83,8 @@ static enum ndt_status read_tag(struct ndt_wire_reader *reader, struct wire_item
     if (tag >= FIXEXT_FIRST && tag <= FIXEXT_LAST)
         item->value = (uint64_t)1 << (tag - FIXEXT_FIRST);
     if (item->kind == UNUSED_TAG)
-        return ndt_fail(reader->err, NDT_ERR_FORMAT, "byte %zu is 0x%02x, which is no msgpack item", item->at, tag);
+        return ndt_fail(reader->err, NDT_ERR_FORMAT, "byte %zu is 0x%02x, which is not a msgpack item", item->at,
+                        tag);
     return NDT_OK;
 }
 

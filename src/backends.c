@@ -7,8 +7,8 @@
 #include "ndt_cuda/cuda_backend.h"
 #endif
 
-/* One row per backend; "auto" takes the first that works here: the CPU, so that a replay gives the same bits
- * everywhere. The daemon measures instead, see ndtd/autotuner.h. */
+/* One row per backend. "auto" selects the first that works, which is the CPU, so that a replay is bit-identical on
+ * every machine. The live daemon selects by measurement instead, see ndtd/autotuner.h. */
 static const struct ndt_backend_ops *const backends[] = {
     &ndt_cpu_backend,
     &ndt_reference_backend,

@@ -1,4 +1,4 @@
-/* A backend that outlives its device: see ndt_backend_open_failover. */
+/* A backend that survives the loss of its device: see ndt_backend_open_failover. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct failover_backend {
     struct ndt_backend base;
     struct ndt_backend_ops ops; /* base.ops: the inner one's name and abilities */
     struct ndt_backend *inner;
-    const struct ndt_backend_ops *first; /* what was asked for */
+    const struct ndt_backend_ops *first; /* the requested name */
     struct ndt_backend_config config;
     struct ndt_map *map; /* in use; the caller of set_map_async repeats the call until its map is taken */
     struct ndt_cloud scan;
@@ -106,8 +106,9 @@ static enum ndt_status recover(struct failover_backend *failover, const struct n
  *     while (next(&call))
  *         call.status = inner_of(...)->ops->OPERATION(..., &call.why);
  *     return finish(&call, err);
- * With `repeats` the call is made again on the backend that replaces a lost one. Without, because what it refers to
- * (several scans, raw points) is not kept for another try, the caller is told to look at the limits again. */
+ * With `repeats` the call is made again on the backend that replaces a lost one. Without `repeats` the call fails
+ * with NDT_ERR_UNSUPPORTED, because its inputs (several scans, raw points) are not kept, and the caller queries
+ * the limits again. */
 enum { MOST_ATTEMPTS = REOPENINGS + 2 };
 struct attempt {
     struct failover_backend *failover;
@@ -160,7 +161,7 @@ static enum ndt_status failover_set_map(struct ndt_backend *backend, struct ndt_
     return finish(&call, err);
 }
 
-/* The CPU, once it has taken over, takes a map at once. */
+/* The CPU backend sets a map synchronously. */
 static enum ndt_status failover_set_map_async(struct ndt_backend *backend, struct ndt_map *map, int *taken,
                                               struct ndt_error *err)
 {
@@ -214,7 +215,7 @@ static size_t failover_preprocess_limit(const struct ndt_backend *backend)
     return inner && inner->ops->preprocess_limit ? inner->ops->preprocess_limit(inner) : 0;
 }
 
-/* A call that is not repeated; `limit` 0: the backend that is there now does not have it. */
+/* A call that is not repeated; `limit` 0: the backend in use does not support it. */
 static struct attempt attempt_once(struct ndt_backend *backend, size_t limit, const char *what)
 {
     struct attempt call = {.failover = (struct failover_backend *)backend};
@@ -289,9 +290,9 @@ static void failover_close(struct ndt_backend *backend)
     free(failover);
 }
 
-/* What replaces the inner backend's operations; what is missing here is inherited from it (name, about, probe,
- * open, pipelines, plan). check_device_loss fails when an operation is forgotten. `overheads` stays NULL: it would
- * be measured on whatever backend is there now. */
+/* Operations that replace those of the inner backend; the others are inherited (name, about, probe, open,
+ * pipelines, plan). check_device_loss fails when an operation is forgotten. `overheads` stays NULL: it would be
+ * measured on an unspecified backend. */
 static const struct ndt_backend_ops failover_ops = {
     .close = failover_close,
     .set_map = failover_set_map,

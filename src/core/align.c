@@ -1,4 +1,4 @@
-/* The aligner: one scan, one guess, one pose. */
+/* The aligner. */
 #include "align_state.h"
 
 #include <math.h>
@@ -110,7 +110,7 @@ static void write_trace(const struct ndt_solve *solve)
     }
 }
 
-/* From the end of the solve to the result. */
+/* Converts the end of the solve into the result. */
 static void conclude(struct ndt_solve *one, struct ndt_align_result *out)
 {
     const double assess_start_us = ndt_clock_us();

@@ -26,7 +26,7 @@ static enum ndt_status reserve(struct ndt_batch *batch, size_t count, struct ndt
 
 /* A call of ndt_align_batch. */
 struct call {
-    struct ndt_solve solve; /* what all items have in common */
+    struct ndt_solve solve; /* common to all items */
     const struct ndt_align_item *items;
     struct ndt_align_result *out;
 };
@@ -42,7 +42,8 @@ static uint32_t find_scan(struct ndt_batch *batch, size_t *scan_count, const str
     return (uint32_t)(*scan_count)++;
 }
 
-/* Collects up to `most` items that can be aligned, from item `first` on. Returns the first item not looked at. */
+/* Collects up to `most` items that can be aligned, from item `first` on. Returns the first item that was not
+ * considered. */
 static size_t gather(const struct call *call, size_t first, size_t end, size_t most, size_t *count,
                      size_t *scan_count)
 {
@@ -118,7 +119,7 @@ static enum ndt_status run_together(const struct call *call, size_t *next, size_
     return status;
 }
 
-/* One after the other; each gets what is left of the time. */
+/* One after the other; each gets the remaining time. */
 static enum ndt_status run_sequentially(const struct call *call, size_t next, size_t count, struct ndt_error *err)
 {
     struct ndt_align_params params = *call->solve.params;

@@ -1,5 +1,5 @@
-/* What an alignment starts from: parameters as rules of the solver, the guess as optimiser coordinates, the extent
- * of the scan. */
+/* Inputs of an alignment: parameters as rules of the solver, the guess as optimiser coordinates, the extent of the
+ * scan. */
 #include "align_state.h"
 
 #include <float.h>

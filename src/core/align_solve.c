@@ -29,8 +29,8 @@ void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs
         out->levels[i].fixed_us = aligner->level_us[i];
 }
 
-/* Costs measured with earlier scans are scaled in proportion to what is expected for the two sizes; without
- * any, the expected cost is used. */
+/* Costs measured with earlier scans are scaled by the ratio of the expected costs of the two sizes; without
+ * measurements the expected cost is used. */
 static void expect(double *seen_us, const struct ndt_cost *cost, size_t before, size_t points)
 {
     const double expected_us = cost->fixed_us + cost->point_us * (double)points;
@@ -109,7 +109,7 @@ static int is_late(const struct ndt_solve *solve)
     return passed_us + next_us + 1.5 * aligner->assess_us > solve->params->deadline_s * 1e6;
 }
 
-/* Writes the cost of the rows that were closed meanwhile; the first of them gets all of it. */
+/* Writes the cost to the rows closed since the last call: all of it to the first one. */
 static void close_rows(struct ndt_solve *solve, size_t closed_before)
 {
     const struct ndt_newton *newton = &solve->newton;
@@ -194,7 +194,7 @@ double ndt_solve_until_us(const struct ndt_solve *solve, size_t assessments)
     return solve->params->deadline_s > 0 ? solve->start_us + fmax(deadline_us - rest_us, 1) : 0;
 }
 
-/* The first row gets what the launch cost; times were taken by the device. */
+/* The launch cost is added to the first row; the times are those of the device. */
 static void set_device_costs(struct ndt_newton_rows *last, size_t count, const struct ndt_backend_counters *before,
                              const struct ndt_backend_counters *after)
 {
@@ -210,7 +210,7 @@ static void set_device_costs(struct ndt_newton_rows *last, size_t count, const s
     last->trace[0].allocations = after->allocations - before->allocations;
 }
 
-/* Hands over the scan, or the raw points that it is to be made from. */
+/* Uploads the scan, or the raw points that the backend preprocesses. */
 static enum ndt_status upload(const struct ndt_solve *solve, struct ndt_error *err)
 {
     struct ndt_backend *backend = solve->aligner->backend;

@@ -1,13 +1,13 @@
-/* Private to the core: what the parts of an alignment share.
+/* Private to the core: declarations shared by the parts of an alignment.
  *
  * align_setup.c (rules, start) and assess_result.c (scores, outcome) are leaves; align_solve.c runs the solve;
- * align.c and, above it, align_batch.c are what callers see. */
+ * align.c and, above it, align_batch.c implement the public functions. */
 #ifndef NDT_ALIGN_STATE_H
 #define NDT_ALIGN_STATE_H
 
 #include "ndt/align.h"
 
-/* How often a solve is repeated on a device that was lost and replaced before the host does the work. */
+/* How often a solve is repeated on a replaced device before the host solves. */
 enum { NDT_DEVICE_ATTEMPTS = 3 };
 
 /* Where the backend gets the points that it aligns. */
@@ -39,17 +39,17 @@ struct ndt_solve {
 
 struct ndt_aligner {
     struct ndt_backend *backend; /* borrowed */
-    struct ndt_map *map;         /* owns a reference; NULL: none yet */
+    struct ndt_map *map;         /* owns a reference; may be NULL (none yet) */
     struct ndt_cloud turned;     /* the scan, rotated by R0, as the backend has it */
     struct ndt_newton_rows {
         struct ndt_newton_row rows[NDT_MAX_ITERATIONS];
         struct ndt_iteration trace[NDT_MAX_ITERATIONS];
         size_t count;
     } last; /* of the last ndt_align */
-    /* What things usually cost, for the deadline only: one evaluation per level, and the assessment. */
+    /* Typical costs, for the deadline only: one evaluation per level, and the assessment. */
     double level_us[NDT_MAX_LEVELS], assess_us;
     struct ndt_align_costs costs; /* expected before anything was measured, see ndt_aligner_set_costs */
-    size_t cost_points;           /* level_us and assess_us are for scans of this size; 0: nothing is known yet */
+    size_t cost_points;           /* level_us and assess_us are for scans of this size; 0: not measured yet */
     /* Room for alignments that run together; grows with the largest batch. */
     struct ndt_batch {
         size_t capacity;
@@ -80,24 +80,26 @@ void ndt_solve_refuse(struct ndt_align_result *out, enum ndt_outcome outcome, co
 
 /* ---- assess_result.c ---- */
 
-/* Part of the azimuth sectors with points near the map, see struct ndt_scores; `turned`: the scan rotated by R0. */
+/* Fraction of the azimuth sectors with points near the map, see struct ndt_scores; `turned`: the scan rotated by
+ * R0. */
 double ndt_solve_coverage(const struct ndt_map *map, const struct ndt_cloud *turned,
                           const struct ndt_newton *newton);
-/* Writes everything that is said about the final pose: scores, covariance, weak axes, outcome and reason. */
+/* Writes the assessment of the final pose: scores, covariance, weak axes, outcome and reason. */
 void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *out);
 
 /* ---- align_solve.c ---- */
 
-/* Scales the remembered costs to a scan of so many points. */
+/* Scales the measured costs to a scan of this number of points. */
 void ndt_expect_costs(struct ndt_aligner *aligner, size_t points);
 /* Updates a running mean. Outliers (the thread lost its core) count for little: they do not predict the next time.
  */
 void ndt_remember_cost(double *cost_us, double seen_us);
 /* Most alignments that one call of the backend solves; 0: the backend only evaluates. */
 size_t ndt_solve_limit(const struct ndt_aligner *aligner);
-/* When the device has to be done, by ndt_clock_us, so that `assessments` of results still fit; 0: no deadline. */
+/* Time by ndt_clock_us at which the device must finish so that `assessments` of results still fit; 0: no deadline.
+ */
 double ndt_solve_until_us(const struct ndt_solve *solve, size_t assessments);
-/* Solves on the device. NDT_ERR_UNSUPPORTED: the backend cannot, or no longer can, and the host has to do it. */
+/* Solves on the device. NDT_ERR_UNSUPPORTED: the backend does not or no longer support it; the host solves. */
 NDT_MUST_CHECK enum ndt_status ndt_solve_on_device(struct ndt_solve *solve, double *upload_us,
                                                    struct ndt_error *err);
 /* Solves on the host: hands the rotated scan to the backend and evaluates until the solver is done or time is up.

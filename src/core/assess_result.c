@@ -90,7 +90,7 @@ static void set_weak_axes(const struct ndt_solve *solve, struct ndt_align_result
     out->weak_count = solve->newton.weak.count;
 }
 
-/* Laplace approximation: scale * (-H)^-1 of all six coordinates, in the axes of the map. Absent where the score is
+/* Laplace approximation: scale * (-H)^-1 of all six coordinates, in the axes of the map. Absent if the score is
  * not at a maximum. */
 static void set_covariance(const struct ndt_solve *solve, struct ndt_align_result *out)
 {

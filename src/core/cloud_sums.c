@@ -15,7 +15,7 @@ struct cell_point {
     int64_t u[3];
 };
 
-/* The edge of the cells. Where its reciprocal is exact, multiplying by it gives the bits of the division. */
+/* The edge of the cells. If its reciprocal is exact, multiplying by it is bit-identical to the division. */
 struct cell_scale {
     double leaf_m, per_m;
     int reciprocal;

@@ -83,7 +83,7 @@ void ndt_cpu_variants(char *text, size_t size)
 
 static enum ndt_status choose_variant(const struct variant **out, const char *isa, struct ndt_error *err)
 {
-    if (!isa || strcmp(isa, "auto") == 0) /* the environment decides where the configuration does not */
+    if (!isa || strcmp(isa, "auto") == 0) /* the environment is used if the configuration is not set */
         isa = getenv("NDT_CPU_ISA");
     const int any = !isa || isa[0] == '\0' || strcmp(isa, "auto") == 0;
     for (size_t i = 0; i < VARIANT_COUNT; i++) {
@@ -200,7 +200,8 @@ static void eval_chunk(void *context, size_t chunk)
     cpu->variant->eval_chunk(&cpu->job, chunk, cpu->chunk_sums + chunk * NDT_SUM_COUNT);
 }
 
-/* Splits the translation into a whole cell and a remainder, so that float holds only what is near the sensor. */
+/* Splits the translation into a whole cell and a remainder, so that float holds only coordinates near the sensor.
+ */
 static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *request, double axes[3][3])
 {
     struct ndt_wide_job *job = &cpu->job;

@@ -126,7 +126,7 @@ static inline void put(struct ndt_point_block *block, wide_i mask, const wide_f 
         block->count = at + WIDE;
         return;
     }
-    for (int i = 0; i < WIDE; i++) { /* no branch on what cannot be predicted */
+    for (int i = 0; i < WIDE; i++) { /* no unpredictable branch */
         block->x_m[at] = point[0][i];
         block->y_m[at] = point[1][i];
         block->z_m[at] = point[2][i];

@@ -1,4 +1,4 @@
-/* Deskewing: moves every point to where it would have been measured at the reference moment of the sweep. */
+/* Deskewing: moves every point to its position at the reference time of the sweep. */
 #include "preprocess_steps.h"
 
 #include <string.h>

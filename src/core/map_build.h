@@ -139,7 +139,7 @@ struct ndt_brick {
     int32_t low[3]; /* its lowest cell */
     uint32_t count;
     size_t first;   /* in ndt_brick_plan.voxels; ascending from there */
-    uint64_t words; /* of its lists; later where they start */
+    uint64_t words; /* of its lists; later the offset of their start */
 };
 struct ndt_brick_plan {
     struct ndt_brick *bricks; /* by number; 0 is the empty brick */

@@ -48,7 +48,7 @@ static int compare_descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* A level follows from the next finer one when its edge is exactly twice as long. */
+/* A level is derived from the next finer one if its edge is exactly twice as long. */
 static void plan_levels(struct ndt_map_builder *builder)
 {
     struct ndt_map_config *config = &builder->config;
@@ -84,7 +84,7 @@ void ndt_map_builder_destroy(struct ndt_map_builder *builder)
     free(builder);
 }
 
-/* Where threads cannot be started, the caller works alone. */
+/* If threads cannot be started, the caller works alone. */
 enum ndt_status ndt_map_builder_pool(const struct ndt_map_builder *builder, size_t worth, struct ndt_pool **out,
                                      struct ndt_error *err)
 {
@@ -209,7 +209,7 @@ static int can_move(const struct ndt_map_builder *builder, const double by_m[3])
     return builder->has_origin;
 }
 
-/* Renumbers all levels into `moved`; the builder stays as it is. */
+/* Renumbers all levels into `moved`; the builder is unchanged. */
 static int renumber_levels(const struct ndt_map_builder *builder, const double by_m[3], struct ndt_sum_table *moved)
 {
     int good = 1;
@@ -244,7 +244,7 @@ int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double or
     return good;
 }
 
-/* Changes all levels or none: everything that can fail comes first. */
+/* Changes all levels or none: everything that can fail is done first. */
 static enum ndt_status apply(struct ndt_map_builder *builder, const struct ndt_cloud *cloud, int sign,
                              struct ndt_error *err)
 {

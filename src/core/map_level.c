@@ -63,7 +63,8 @@ static int voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config
     return sum == 0;
 }
 
-/* Voxels from moments, a block at a time; each block writes where its moments are, so rejected cells leave gaps. */
+/* Voxels from moments, a block at a time; each block writes where its moments are, so rejected cells leave gaps,
+ * which close_gaps removes. */
 struct voxel_job {
     const struct ndt_map_config *config;
     double leaf_m;

@@ -8,8 +8,8 @@ enum { ROUND = 8, SIDE = 8 };
 static const float FAR_AWAY_M = 1e9f;
 
 /* A list has the voxel of its own cell first, then those of the 6 cells that share a face, then the other 20;
- * within each of these kinds, voxel numbers ascend. The voxels of a brick come in ascending order, so it is enough
- * to know where the kinds of a list begin. */
+ * within each of these kinds, voxel numbers ascend. The voxels of a brick are sorted, so the start of each kind is
+ * sufficient. */
 enum kind { OWN, FACE, OTHER };
 
 static inline enum kind kind_of(int32_t dx, int32_t dy, int32_t dz)

@@ -24,8 +24,8 @@ struct ndt_pool {
     size_t items;
     _Atomic size_t next;
     _Atomic unsigned generation;
-    /* GATE_OPEN while a job can be joined, plus the number of workers that joined it. A worker that has not joined
-     * when the work is done is not waited for: one that lost its core to another program costs nothing. */
+    /* GATE_OPEN while a job can be joined, plus the number of workers that joined it. The pool does not wait for a
+     * worker that has not joined when the work is done, for example because it was preempted. */
     _Atomic unsigned gate;
     _Atomic int quit;
     pthread_mutex_t mutex; /* only to fall asleep and to wake up */
@@ -127,8 +127,8 @@ static void pin_workers(struct ndt_pool *pool)
             pin_worker(pool, index++, core);
 }
 
-/* The caller is not pinned. When the scheduler moves it to a worker's core, both would wait for each other although
- * another core is idle; so the worker moves to the core that the caller left. */
+/* The caller is not pinned. If the scheduler moves it to a worker's core, both would share that core although
+ * another one is idle; therefore the worker moves to the core that the caller left. */
 static void follow_caller(struct ndt_pool *pool)
 {
     const int core = sched_getcpu();

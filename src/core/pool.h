@@ -1,9 +1,9 @@
 /* Private to the core: a small pinned thread pool with bounded spinning.
  *
- * Waking a sleeping thread costs 20-50 us, about as much as a whole evaluation; spinning without bound occupies a
- * core while the robot stands still. So workers spin for spin_us after their last job and then sleep. (OpenMP
- * runtimes do one or the other, and unpinned threads gave outliers of ten times the median.) ndt_pool_run is called
- * by one thread at a time. */
+ * Waking a sleeping thread costs 20-50 us, about as much as a whole evaluation; unbounded spinning occupies a core
+ * while no scans arrive. Therefore workers spin for spin_us after their last job and then sleep. (OpenMP runtimes
+ * do one or the other, and unpinned threads gave outliers of ten times the median.) ndt_pool_run is called by one
+ * thread at a time. */
 #ifndef NDT_POOL_H
 #define NDT_POOL_H
 

@@ -134,7 +134,7 @@ static void copy_picked(const struct ndt_cloud *in, const uint32_t *picks, size_
     out->count = count;
 }
 
-/* Samples the cells, or the points where they are not filtered. */
+/* Samples the cells, or the points if they are not filtered. */
 static void sample(struct ndt_preprocessor *pre, uint64_t seed)
 {
     const struct ndt_preprocess_params *params = pre->crop.params;

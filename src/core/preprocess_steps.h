@@ -10,7 +10,7 @@
 #include "ndt/preprocess.h"
 #include "ndt/preprocess_math.h"
 
-/* So few points at a time that they stay in the first-level cache between the steps. */
+/* Few enough points to stay in the first-level cache between the steps. */
 enum { NDT_BLOCK_POINTS = 256, NDT_BLOCK_PAD = 16 };
 
 /* Four borrowed arrays of NDT_BLOCK_POINTS + NDT_BLOCK_PAD; elements behind `count` hold anything. */
@@ -65,7 +65,7 @@ struct ndt_deskew {
 /* p_reference = exp(twist (t - reference_s)) p_t for t in [start_s, end_s]. */
 void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_twist *twist, double start_s, double end_s,
                     double reference_s);
-/* The correction of points that were deskewed with motion `from` to what deskewing with `to` would have given. */
+/* The correction from points deskewed with motion `from` to points deskewed with `to`. */
 void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_twist *from, const struct ndt_twist *to,
                            double start_s, double end_s, double reference_s);
 /* Moves the points of `in` to `out`, which may be the same; count and times of `out` stay as they are. Reads and

@@ -1,5 +1,5 @@
 /* The reference backend: plain double, one thread, formulas as published. The faster backends are tested against
- * it, and it against a reference in tests/kernels that uses no derivatives. */
+ * it; it is tested against a reference in tests/kernels that uses no derivatives. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,7 +160,7 @@ static void reference_describe(const struct ndt_backend *backend, char *text, si
 
 const struct ndt_backend_ops ndt_reference_backend = {
     .name = "reference",
-    .about = "plain double precision, slow: what the others are checked against",
+    .about = "plain double precision, slow: the reference for the other backends",
     .probe = reference_probe,
     .open = reference_open,
     .close = reference_close,

@@ -13,7 +13,7 @@ void ndt_sum_table_free(struct ndt_sum_table *table)
     *table = (struct ndt_sum_table){.leaf_m = table->leaf_m};
 }
 
-/* The slot of the index that holds the key, or the free one where it belongs. */
+/* The slot of the index that holds the key, or the free slot for it. */
 static uint32_t *find_slot(const struct ndt_sum_table *table, uint64_t key)
 {
     const size_t mask = table->index_slots - 1;
@@ -154,8 +154,8 @@ void ndt_sum_table_add(struct ndt_sum_table *table, struct ndt_sum_table *change
     }
 }
 
-/* Empty cells would accumulate on a long drive: once they are the larger part, they are removed and their memory is
- * freed. Where the reallocation fails the memory stays. */
+/* Empty cells would accumulate on a long drive: once they are the majority, they are removed and their memory is
+ * freed. If the reallocation fails, the memory is kept. */
 static void drop_empty_cells(struct ndt_sum_table *table)
 {
     size_t kept = 0, capacity = FIRST_CELLS;

@@ -58,7 +58,7 @@ static void clear_slots(struct ndt_voxel_filter *filter)
     }
 }
 
-/* For a power of two, multiplying by 1 / voxel_m gives the bits of the division. */
+/* For a power of two, multiplying by 1 / voxel_m is bit-identical to the division. */
 static float exact_inverse(float voxel_m)
 {
     int exponent;
@@ -215,9 +215,9 @@ static inline uint32_t find_cell(struct ndt_voxel_filter *filter, uint64_t key)
     }
 }
 
-/* Consecutive points of a scan often share a cell: one look-up for each run of them. Where a run ends cannot be
- * predicted, so no branch depends on it: prefix sums are stored for every point, and the difference of two is the
- * sum of a run. They may wrap around; the sum of a run within a block is below 2^32. */
+/* Consecutive points of a scan often share a cell: one look-up for each run of them. The end of a run is
+ * unpredictable, so no branch depends on it: prefix sums are stored for every point, and the difference of two is
+ * the sum of a run. They may wrap around; the sum of a run within a block is below 2^32. */
 static size_t find_runs(const struct placed *placed, uint32_t *first, quad_u *sum_before)
 {
     uint64_t before = ~placed->key[0];

@@ -111,7 +111,7 @@ static enum ndt_status unknown_flag(const char *word, struct ndt_error *err)
                         word);
     struct ndtd_nearest nearest = ndtd_nearest_start(word);
     for (size_t i = 0; i < FLAG_COUNT; i++)
-        ndtd_nearest_offer(&nearest, flags[i].name);
+        ndtd_nearest_consider(&nearest, flags[i].name);
     char hint[80];
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s is not known%s", word, hint);
@@ -137,7 +137,7 @@ static enum ndt_status next_flag(struct found *out, int *at, int argc, char **ar
     return NDT_OK;
 }
 
-static enum ndt_status take_count(char *at, const struct found *found, struct ndt_error *err)
+static enum ndt_status parse_number(char *at, const struct found *found, struct ndt_error *err)
 {
     char *end;
     errno = 0;
@@ -153,7 +153,7 @@ static enum ndt_status take_count(char *at, const struct found *found, struct nd
 }
 
 /* Everything but options, which are set after the configuration file is read. */
-static enum ndt_status take_flag(struct ndtd_command *command, const struct found *found, struct ndt_error *err)
+static enum ndt_status set_flag(struct ndtd_command *command, const struct found *found, struct ndt_error *err)
 {
     const struct flag *flag = found->flag;
     char *at = (char *)command + flag->offset;
@@ -168,7 +168,7 @@ static enum ndt_status take_flag(struct ndtd_command *command, const struct foun
         memcpy(at, &found->value, sizeof(found->value));
     if (flag->kind == SWITCH)
         memcpy(at, &(int){1}, sizeof(int));
-    return flag->kind == COUNT ? take_count(at, found, err) : NDT_OK;
+    return flag->kind == COUNT ? parse_number(at, found, err) : NDT_OK;
 }
 
 static enum ndt_status set_key_value(struct ndtd_settings *settings, const char *text, struct ndt_error *err)
@@ -183,7 +183,7 @@ static enum ndt_status set_key_value(struct ndtd_settings *settings, const char 
     return ndtd_option_set_text(settings, name, equals + 1, err);
 }
 
-static enum ndt_status take_option(struct ndtd_settings *settings, const struct found *found, struct ndt_error *err)
+static enum ndt_status set_option(struct ndtd_settings *settings, const struct found *found, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
     if (found->flag->kind == SET)
@@ -205,8 +205,9 @@ static enum ndt_status first_pass(struct ndtd_command *command, int argc, char *
         if (found.flag->kind != SET && seen[found.flag - flags]++)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "%s is given twice", found.flag->name);
         if (found.is_former)
-            ndtd_log_always(NDTD_LOG_WARNING, "%s is called %s now", found.flag->former_name, found.flag->name);
-        if ((status = take_flag(command, &found, err)) != NDT_OK)
+            ndtd_log_always(NDTD_LOG_WARNING, "%s is deprecated, use %s", found.flag->former_name,
+                            found.flag->name);
+        if ((status = set_flag(command, &found, err)) != NDT_OK)
             return status;
         has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;
         has_map |= found.flag->kind == SET && strncmp(found.value, "map.path=", 9) == 0;
@@ -225,7 +226,7 @@ static enum ndt_status second_pass(struct ndtd_settings *settings, int argc, cha
         struct found found;
         enum ndt_status status = next_flag(&found, &at, argc, argv, err);
         if (status == NDT_OK)
-            status = take_option(settings, &found, err);
+            status = set_option(settings, &found, err);
         if (status != NDT_OK)
             return status;
     }

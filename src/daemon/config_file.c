@@ -110,8 +110,8 @@ static enum ndt_status set_option(struct config_reader *reader, const char *name
     return status;
 }
 
-static enum ndt_status take_item(const struct config_reader *reader, const char *name, const yaml_event_t *event,
-                                 struct ndtd_value *value, char *storage, size_t *used)
+static enum ndt_status add_item(const struct config_reader *reader, const char *name, const yaml_event_t *event,
+                                struct ndtd_value *value, char *storage, size_t *used)
 {
     if (event->type != YAML_SCALAR_EVENT)
         return refuse(reader, "%s: a list inside a list", name);
@@ -138,7 +138,7 @@ static enum ndt_status read_list(struct config_reader *reader, const char *name)
             return status;
         int done = event.type == YAML_SEQUENCE_END_EVENT;
         if (!done)
-            status = take_item(reader, name, &event, &value, storage, &used);
+            status = add_item(reader, name, &event, &value, storage, &used);
         yaml_event_delete(&event);
         if (status != NDT_OK)
             return status;

@@ -209,7 +209,7 @@ static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request
                                 struct ndt_error *err)
 {
     (void)err;
-    ndtd_worker_start_at(live->worker, &request->pose);
+    ndtd_worker_set_initial_pose(live->worker, &request->pose);
     return NDT_OK;
 }
 

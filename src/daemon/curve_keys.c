@@ -96,7 +96,7 @@ static enum ndt_status read_keys(const char *path, FILE *file, void *list,
     return status;
 }
 
-static enum ndt_status take_one(void *list, const char *key, struct ndt_error *err)
+static enum ndt_status store_single_key(void *list, const char *key, struct ndt_error *err)
 {
     char *out = list;
     if (*out)
@@ -127,14 +127,14 @@ enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TE
     enum ndt_status status = open_keys(path, secret, &file, err);
     if (status != NDT_OK)
         return status;
-    status = read_keys(path, file, key, take_one, err);
+    status = read_keys(path, file, key, store_single_key, err);
     fclose(file);
     if (status == NDT_OK && !*key)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no key", path);
     return status;
 }
 
-static enum ndt_status take_client(void *list, const char *key, struct ndt_error *err)
+static enum ndt_status add_client(void *list, const char *key, struct ndt_error *err)
 {
     struct ndtd_client_list *clients = list;
     if (clients->count == NDTD_MAX_CLIENTS)
@@ -154,7 +154,7 @@ enum ndt_status ndtd_client_list_read(struct ndtd_client_list *out, const char *
     enum ndt_status status = open_keys(path, 0, &file, err);
     if (status != NDT_OK)
         return status;
-    status = read_keys(path, file, out, take_client, err);
+    status = read_keys(path, file, out, add_client, err);
     fclose(file);
     if (status == NDT_OK && out->count == 0)
         status = ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no key, so no client could connect", path);

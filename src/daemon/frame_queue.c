@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* As many slots as may wait, as many as the consumer may hold, and one that is being filled. */
+/* Slots for the scans that may wait, those that the consumer may hold, and the one being filled. */
 enum { SCAN_SLOTS = 2 * NDTD_QUEUE_MAX_DEPTH + 1, SMALL_SLOTS = 2 * NDTD_QUEUE_SMALL + 1 };
 
 struct slot {
@@ -131,7 +131,7 @@ void ndtd_queue_destroy(struct ndtd_queue *queue)
     free(queue);
 }
 
-/* The oldest frame leaves without having been consumed. */
+/* Drops the oldest frame. */
 static struct slot *drop_oldest(struct ndtd_queue *queue, struct store *store)
 {
     struct slot *oldest = pop(&store->waiting);
@@ -140,8 +140,8 @@ static struct slot *drop_oldest(struct ndtd_queue *queue, struct store *store)
     return oldest;
 }
 
-/* A slot to fill, or NULL when the queue is closed. When the consumer holds all that are free, the oldest that
- * waits is dropped; that happens to small messages only. */
+/* Returns a slot to fill, or NULL if the queue is closed. If the consumer holds all free slots, the oldest waiting
+ * frame is dropped; this happens to small messages only. */
 static struct slot *get_slot(struct ndtd_queue *queue, int is_scan)
 {
     struct store *store = store_of(queue, is_scan);
@@ -164,7 +164,7 @@ enum ndt_status ndtd_queue_push(struct ndtd_queue *queue, const struct ndtd_fram
     *dropped = 0;
     if (!slot)
         return ndt_fail(err, NDT_END, "the queue is closed");
-    zmq_msg_move(&slot->message, message); /* frees what the slot kept, outside the lock */
+    zmq_msg_move(&slot->message, message); /* frees the previous message of the slot, outside the lock */
     slot->frame = *frame;
     slot->frame.data = zmq_msg_data(&slot->message);
     slot->frame.size = zmq_msg_size(&slot->message);

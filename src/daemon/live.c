@@ -29,7 +29,7 @@ static enum ndt_status open_result_sender(void *context, struct ndt_error *err)
 static enum ndt_status send_result(void *context, const struct ndt_result_message *result, struct ndt_error *err)
 {
     struct ndtd_live *live = context;
-    return ndtd_result_sender_send(live->sender, result, err);
+    return ndtd_result_send(live->sender, result, err);
 }
 
 static void close_result_sender(void *context)
@@ -148,15 +148,15 @@ static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
     ndtd_settings_snapshot_replace(&live->settings, next);
     ndtd_settings_snapshot_release(next);
     ndtd_log_set_level((enum ndtd_log_level)merged.log_level);
-    ndtd_worker_apply(live->worker, live->settings);
+    ndtd_worker_apply_settings(live->worker, live->settings);
     refresh_identity(live);
     ndtd_log_always(NDTD_LOG_INFO, "configuration reloaded%s%s",
                     *live->needs_restart ? "; these need a restart: " : "", live->needs_restart);
     return NDT_OK;
 }
 
-/* Handles one pending signal; returns 0 when there is none. */
-static int take_signal(struct ndtd_live *live, int signals)
+/* Handles one pending signal; returns 0 if none is pending. */
+static int handle_signal(struct ndtd_live *live, int signals)
 {
     struct signalfd_siginfo info;
     struct ndt_error err = {""};
@@ -188,7 +188,7 @@ static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_
     ndtd_map_loader_load(live->loader, settings->map_path,
                          settings->has_initial_pose ? settings->initial_pose : NULL);
     while (!live->stop_requested && !ndtd_map_loader_wait(live->loader, 0.05))
-        while (take_signal(live, signals))
+        while (handle_signal(live, signals))
             ;
     ndtd_map_loader_status(live->loader, &loaded);
     if (loaded.failed) /* the loader has logged why */
@@ -228,7 +228,7 @@ static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_
     return status;
 }
 
-/* In the order of the data flow, so that every received frame is answered and published. */
+/* Stops in the order of the data flow, so that every received frame is answered and published. */
 static void close_all(struct ndtd_live *live)
 {
     ndtd_notify_stopping();
@@ -255,7 +255,7 @@ static void run(struct ndtd_live *live, int signals)
             ndtd_log(NDTD_LOG_ERROR, "poll failed: %s; shutting down", zmq_strerror(errno));
             return;
         }
-        while (take_signal(live, signals))
+        while (handle_signal(live, signals))
             ;
         ndtd_control_serve(live->control, live);
     }

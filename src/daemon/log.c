@@ -14,7 +14,7 @@
 
 enum { KINDS = 64, LINE_MAX_BYTES = 1024 };
 
-/* Recent formats; when all entries are used, the one written least recently is replaced. */
+/* Recent formats; when all entries are used, the least recently written one is replaced. */
 struct kind {
     const char *format;
     double written_us;
@@ -98,7 +98,7 @@ static void write_line(enum ndtd_log_level level, uint64_t repeats, const char *
         if ((unsigned char)line[i] < ' ') /* no line breaks and no terminal control */
             line[i] = ' ';
     if (repeats)
-        used += (size_t)snprintf(line + used, sizeof(line) - used, " (and %llu more like it)",
+        used += (size_t)snprintf(line + used, sizeof(line) - used, " (repeated %llu more times)",
                                  (unsigned long long)repeats);
     line[used++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, line, used);

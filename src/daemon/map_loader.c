@@ -17,17 +17,17 @@
 #include "ndtd/log.h"
 #include "ndt/clock.h"
 
-/* Requests come from clients: further ones are refused when MAX_ORDERS are waiting. */
-enum { MAX_ORDERS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
+/* Requests come from clients: further ones are refused when MAX_REQUESTS are waiting. */
+enum { MAX_REQUESTS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
 
-enum order_kind { ORDER_LOAD, ORDER_ADD, ORDER_REMOVE };
+enum request_kind { REQUEST_LOAD, REQUEST_ADD, REQUEST_REMOVE };
 
-struct order {
-    enum order_kind kind;
+struct request {
+    enum request_kind kind;
     char *path; /* NULL: unload */
     int has_near;
     double near_m[2];
-    struct order *next;
+    struct request *next;
 };
 
 /* The matching thread uses the atomic members only; it takes no lock and does not wait. */
@@ -40,19 +40,19 @@ struct ndtd_map_loader {
     /* Positions, packed (see pack_position). `centre`: position of the last choice of tiles. */
     _Atomic uint64_t position, centre;
     atomic_int follow_due;
-    _Atomic uint64_t given; /* number of orders and moves so far */
+    _Atomic uint64_t requested; /* number of requests and due moves so far */
 
     pthread_mutex_t mutex; /* guards the members below; not held while maps are read or built */
     pthread_cond_t progress;
-    struct order *first, *last;
-    unsigned order_count;
-    uint64_t done; /* of `given` */
+    struct request *first, *last;
+    unsigned request_count;
+    uint64_t done; /* of `requested` */
     struct ndtd_map_loader_status status;
 
     /* Used by the thread only. */
     struct ndtd_map_source *source;
     struct ndt_map *map;            /* the last published */
-    struct ndt_map *held[MAX_HELD]; /* published earlier, perhaps still in use */
+    struct ndt_map *held[MAX_HELD]; /* published earlier, possibly still in use */
 };
 
 static struct ndt_map no_new_map;
@@ -106,7 +106,7 @@ static void release_unused(struct ndtd_map_loader *loader)
     }
 }
 
-static void hold(struct ndtd_map_loader *loader, struct ndt_map *map)
+static void keep_until_unused(struct ndtd_map_loader *loader, struct ndt_map *map)
 {
     for (size_t i = 0; i < MAX_HELD; i++) {
         if (loader->held[i])
@@ -125,7 +125,7 @@ static int holds_any(const struct ndtd_map_loader *loader)
     return 0;
 }
 
-static void drop_fresh(struct ndtd_map_loader *loader, struct ndt_map *replacement)
+static void replace_fresh(struct ndtd_map_loader *loader, struct ndt_map *replacement)
 {
     struct ndt_map *untaken = atomic_exchange(&loader->fresh, replacement);
     if (untaken != &no_new_map)
@@ -136,25 +136,25 @@ static void drop_fresh(struct ndtd_map_loader *loader, struct ndt_map *replaceme
 static void publish(struct ndtd_map_loader *loader, struct ndt_map *map)
 {
     if (loader->map)
-        hold(loader, loader->map);
+        keep_until_unused(loader, loader->map);
     loader->map = map;
-    drop_fresh(loader, ndt_map_retain(map));
+    replace_fresh(loader, ndt_map_retain(map));
     release_unused(loader);
 }
 
-/* ---- processing of orders ---- */
+/* ---- processing of requests ---- */
 
 static enum ndt_status fill(struct ndtd_map_loader *loader, struct ndtd_map_source *source,
-                            const struct order *order, struct ndtd_map_change *change, struct ndt_error *err)
+                            const struct request *request, struct ndtd_map_change *change, struct ndt_error *err)
 {
     uint64_t position = atomic_load(&loader->position);
     double position_m[2];
     if (!ndtd_map_source_follows(source))
         return ndtd_map_source_all(source, change, err);
     atomic_store(&loader->centre, UNKNOWN_POSITION);
-    if (order->has_near && !pack_position(order->near_m, &position))
+    if (request->has_near && !pack_position(request->near_m, &position))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: (%g, %g) is not a valid position for loading tiles",
-                        order->path, order->near_m[0], order->near_m[1]);
+                        request->path, request->near_m[0], request->near_m[1]);
     atomic_store(&loader->centre, position);
     if (position == UNKNOWN_POSITION) { /* no map until the vehicle's position is known */
         change->changed = 1;
@@ -173,15 +173,15 @@ static void adopt(struct ndtd_map_loader *loader, struct ndtd_map_source *source
 }
 
 /* A directory without a tile near the position is kept when there is no other map: the position may change. */
-static enum ndt_status load(struct ndtd_map_loader *loader, const struct order *order,
+static enum ndt_status load(struct ndtd_map_loader *loader, const struct request *request,
                             struct ndtd_map_change *change, struct ndt_error *err)
 {
     struct ndtd_map_source *source;
     const uint64_t centre = atomic_load(&loader->centre);
-    enum ndt_status status = ndtd_map_source_open(&source, order->path, &loader->config, &loader->quit, err);
+    enum ndt_status status = ndtd_map_source_open(&source, request->path, &loader->config, &loader->quit, err);
     if (status != NDT_OK)
         return status;
-    status = fill(loader, source, order, change, err);
+    status = fill(loader, source, request, change, err);
     if (status == NDT_OK || (!loader->map && ndtd_map_source_follows(source))) {
         adopt(loader, source);
     } else {
@@ -191,7 +191,7 @@ static enum ndt_status load(struct ndtd_map_loader *loader, const struct order *
     return status;
 }
 
-static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct order *order,
+static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct request *request,
                                    struct ndtd_map_change *change, struct ndt_error *err)
 {
     struct ndtd_map_source *source = loader->source;
@@ -201,18 +201,18 @@ static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct 
             return status;
         adopt(loader, source);
     }
-    return order->kind == ORDER_ADD ? ndtd_map_source_add(source, order->path, change, err)
-                                    : ndtd_map_source_remove(source, order->path, change, err);
+    return request->kind == REQUEST_ADD ? ndtd_map_source_add(source, request->path, change, err)
+                                        : ndtd_map_source_remove(source, request->path, change, err);
 }
 
-static enum ndt_status process(struct ndtd_map_loader *loader, const struct order *order,
+static enum ndt_status process(struct ndtd_map_loader *loader, const struct request *request,
                                struct ndtd_map_change *change, struct ndt_error *err)
 {
     *change = (struct ndtd_map_change){0};
-    if (order->kind != ORDER_LOAD)
-        return change_tile(loader, order, change, err);
-    if (order->path)
-        return load(loader, order, change, err);
+    if (request->kind != REQUEST_LOAD)
+        return change_tile(loader, request, change, err);
+    if (request->path)
+        return load(loader, request, change, err);
     adopt(loader, NULL);
     change->changed = 1;
     return NDT_OK;
@@ -225,7 +225,7 @@ static enum ndt_status follow(struct ndtd_map_loader *loader, struct ndtd_map_ch
     *change = (struct ndtd_map_change){0};
     if (!is_far(loader, position, atomic_load(&loader->centre)))
         return NDT_OK;
-    /* Also after a failure: the next attempt is due after update_distance_m, not with the next scan. */
+    /* Also set after a failure: the next attempt is due after update_distance_m, not with the next scan. */
     atomic_store(&loader->centre, position);
     unpack_position(position, position_m);
     return ndtd_map_source_near(loader->source, position_m, 0, change, err);
@@ -270,39 +270,40 @@ static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change 
 
 /* ---- the thread ---- */
 
-static struct order *next_order(struct ndtd_map_loader *loader)
+static struct request *next_request(struct ndtd_map_loader *loader)
 {
     pthread_mutex_lock(&loader->mutex);
-    struct order *order = loader->first;
-    if (order) {
-        loader->first = order->next;
-        loader->order_count--;
+    struct request *request = loader->first;
+    if (request) {
+        loader->first = request->next;
+        loader->request_count--;
     }
     if (!loader->first)
         loader->last = NULL;
     pthread_mutex_unlock(&loader->mutex);
-    return order;
+    return request;
 }
 
-static void free_order(struct order *order)
+static void free_request(struct request *request)
 {
-    free(order->path);
-    free(order);
+    free(request->path);
+    free(request);
 }
 
-/* `given` is read first: orders that arrive meanwhile may be processed too, but are counted in the next round. */
+/* `requested` is read first: requests that arrive during this round may be processed too, but count in the next
+ * one. */
 static void process_all(struct ndtd_map_loader *loader)
 {
     struct ndtd_map_change change;
-    const uint64_t given = atomic_load(&loader->given);
-    for (struct order *order = next_order(loader); order; order = next_order(loader)) {
+    const uint64_t requested = atomic_load(&loader->requested);
+    for (struct request *request = next_request(loader); request; request = next_request(loader)) {
         struct ndt_error err = {""};
         const double start_us = ndt_clock_us();
         if (!atomic_load(&loader->quit)) {
-            enum ndt_status result = process(loader, order, &change, &err);
+            enum ndt_status result = process(loader, request, &change, &err);
             finish(loader, &change, result, &err, start_us);
         }
-        free_order(order);
+        free_request(request);
     }
     if (atomic_exchange(&loader->follow_due, 0) && !atomic_load(&loader->quit)) {
         struct ndt_error err = {""};
@@ -312,7 +313,7 @@ static void process_all(struct ndtd_map_loader *loader)
             finish(loader, &change, result, &err, start_us);
     }
     pthread_mutex_lock(&loader->mutex);
-    loader->done = given;
+    loader->done = requested;
     pthread_cond_broadcast(&loader->progress);
     pthread_mutex_unlock(&loader->mutex);
 }
@@ -391,11 +392,11 @@ static void init_locks(struct ndtd_map_loader *loader)
 
 static void free_loader(struct ndtd_map_loader *loader)
 {
-    for (struct order *order = loader->first, *next; order; order = next) {
-        next = order->next;
-        free_order(order);
+    for (struct request *request = loader->first, *next; request; request = next) {
+        next = request->next;
+        free_request(request);
     }
-    drop_fresh(loader, NULL);
+    replace_fresh(loader, NULL);
     ndt_map_release(loader->map);
     for (size_t i = 0; i < MAX_HELD; i++)
         ndt_map_release(loader->held[i]);
@@ -442,66 +443,67 @@ void ndtd_map_loader_destroy(struct ndtd_map_loader *loader)
 
 /* ---- requests ---- */
 
-static struct order *make_order(enum order_kind kind, const char *path, const double near_m[2])
+static struct request *make_request(enum request_kind kind, const char *path, const double near_m[2])
 {
-    struct order *order = calloc(1, sizeof(*order));
-    char *copy = path && order ? strdup(path) : NULL;
-    if (!order || (path && !copy)) {
-        free(order);
+    struct request *request = calloc(1, sizeof(*request));
+    char *copy = path && request ? strdup(path) : NULL;
+    if (!request || (path && !copy)) {
+        free(request);
         return NULL;
     }
-    *order = (struct order){.kind = kind, .path = copy, .has_near = near_m != NULL};
+    *request = (struct request){.kind = kind, .path = copy, .has_near = near_m != NULL};
     if (near_m)
-        memcpy(order->near_m, near_m, sizeof(order->near_m));
-    return order;
+        memcpy(request->near_m, near_m, sizeof(request->near_m));
+    return request;
 }
 
 static void refuse(struct ndtd_map_loader_status *status, const char *path)
 {
     struct ndt_error err;
     ndt_fail(&err, NDT_ERR_LIMIT, "%.400s: refused, memory is exhausted or %d requests are waiting",
-             path ? path : "unload", MAX_ORDERS);
+             path ? path : "unload", MAX_REQUESTS);
     status->failed = 1;
     memcpy(status->error, err.text, sizeof(status->error));
 }
 
-static void give(struct ndtd_map_loader *loader, enum order_kind kind, const char *path, const double near_m[2])
+static void enqueue(struct ndtd_map_loader *loader, enum request_kind kind, const char *path,
+                    const double near_m[2])
 {
-    struct order *order = make_order(kind, path, near_m);
+    struct request *request = make_request(kind, path, near_m);
     pthread_mutex_lock(&loader->mutex);
-    if (!order || loader->order_count == MAX_ORDERS) {
+    if (!request || loader->request_count == MAX_REQUESTS) {
         refuse(&loader->status, path);
         pthread_mutex_unlock(&loader->mutex);
-        if (order)
-            free_order(order);
+        if (request)
+            free_request(request);
         return;
     }
     if (loader->last)
-        loader->last->next = order;
+        loader->last->next = request;
     else
-        loader->first = order;
-    loader->last = order;
-    loader->order_count++;
-    if (kind == ORDER_LOAD)
+        loader->first = request;
+    loader->last = request;
+    loader->request_count++;
+    if (kind == REQUEST_LOAD)
         snprintf(loader->status.path, sizeof(loader->status.path), "%s", path ? path : "");
-    atomic_fetch_add(&loader->given, 1);
+    atomic_fetch_add(&loader->requested, 1);
     pthread_mutex_unlock(&loader->mutex);
     sem_post(&loader->wake);
 }
 
 void ndtd_map_loader_load(struct ndtd_map_loader *loader, const char *path, const double near_m[2])
 {
-    give(loader, ORDER_LOAD, path, near_m);
+    enqueue(loader, REQUEST_LOAD, path, near_m);
 }
 
 void ndtd_map_loader_add_tile(struct ndtd_map_loader *loader, const char *path)
 {
-    give(loader, ORDER_ADD, path, NULL);
+    enqueue(loader, REQUEST_ADD, path, NULL);
 }
 
 void ndtd_map_loader_remove_tile(struct ndtd_map_loader *loader, const char *path)
 {
-    give(loader, ORDER_REMOVE, path, NULL);
+    enqueue(loader, REQUEST_REMOVE, path, NULL);
 }
 
 void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double position_m[2])
@@ -512,7 +514,7 @@ void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double positio
     atomic_store(&loader->position, position);
     if (!is_far(loader, position, atomic_load(&loader->centre)) || atomic_exchange(&loader->follow_due, 1))
         return;
-    atomic_fetch_add(&loader->given, 1);
+    atomic_fetch_add(&loader->requested, 1);
     sem_post(&loader->wake);
 }
 
@@ -533,7 +535,7 @@ int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map)
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s)
 {
     struct timespec until;
-    const uint64_t given = atomic_load(&loader->given);
+    const uint64_t requested = atomic_load(&loader->requested);
     const double whole_s = floor(fmin(fmax(timeout_s, 0), 1e9));
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)whole_s;
@@ -542,9 +544,9 @@ int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s)
     until.tv_nsec %= 1000000000L;
     int failure = 0;
     pthread_mutex_lock(&loader->mutex);
-    while (loader->done < given && failure != ETIMEDOUT)
+    while (loader->done < requested && failure != ETIMEDOUT)
         failure = pthread_cond_timedwait(&loader->progress, &loader->mutex, &until);
-    const int done = loader->done >= given;
+    const int done = loader->done >= requested;
     pthread_mutex_unlock(&loader->mutex);
     return done;
 }
@@ -553,6 +555,6 @@ void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_load
 {
     pthread_mutex_lock(&loader->mutex);
     *out = loader->status;
-    out->busy = loader->done < atomic_load(&loader->given);
+    out->busy = loader->done < atomic_load(&loader->requested);
     pthread_mutex_unlock(&loader->mutex);
 }

@@ -15,8 +15,8 @@ struct tile {
     char *path;
     double min_m[2], size_m[2]; /* size 0: unknown, or added by a client */
     int listed;                 /* found in the directory, not added by a client */
-    int pinned, barred;         /* by a client: always in, never in */
-    int wanted, in, was;        /* was: state to restore after a failure */
+    int pinned, barred;         /* set by a client: always in, never in */
+    int selected, in, was;      /* was: state to restore after a failure */
     /* Of the points that were added to the sums. */
     uint64_t content;
     int has_points;
@@ -30,7 +30,7 @@ struct ndtd_map_source {
     int follows, keep_sums;
     struct tile *tiles; /* sorted by path */
     size_t count;
-    struct ndt_map_builder *sums; /* of the tiles in the map; NULL: not kept */
+    struct ndt_map_builder *sums; /* of the tiles in the map; NULL if not kept */
     double origin_m[3];           /* of the sums, if they contain points */
     uint64_t reads;               /* files read since the source was opened */
     int stale;                    /* the tiles that are in differ from those of the last map */
@@ -79,8 +79,8 @@ static enum ndt_status insert_tile(struct ndtd_map_source *source, const char *p
     return NDT_OK;
 }
 
-/* Forgets tiles from clients that are not in the map. */
-static void forget_strangers(struct ndtd_map_source *source)
+/* Removes client tiles that are not in the map from the list. */
+static void drop_unused_client_tiles(struct ndtd_map_source *source)
 {
     size_t kept = 0;
     for (size_t i = 0; i < source->count; i++) {
@@ -255,7 +255,7 @@ static enum ndt_status put_points(struct ndtd_map_source *source, const struct t
     return NDT_OK;
 }
 
-static enum ndt_status put_in(struct ndtd_map_source *source, struct tile *tile, struct ndt_error *err)
+static enum ndt_status include_tile(struct ndtd_map_source *source, struct tile *tile, struct ndt_error *err)
 {
     enum ndt_status status = read_tile(source, tile, err);
     if (status == NDT_OK)
@@ -271,7 +271,7 @@ static enum ndt_status put_in(struct ndtd_map_source *source, struct tile *tile,
 }
 
 /* Returns 0 when the tile cannot be removed exactly. */
-static int take_out(struct ndtd_map_source *source, struct tile *tile)
+static int exclude_tile(struct ndtd_map_source *source, struct tile *tile)
 {
     if (read_tile(source, tile, NULL) != NDT_OK || hash_points(&source->cloud) != tile->content ||
         ndt_map_builder_remove(source->sums, &source->cloud, NULL) != NDT_OK)
@@ -281,15 +281,16 @@ static int take_out(struct ndtd_map_source *source, struct tile *tile)
     return 1;
 }
 
-/* Adds all tiles that are wanted and not in. When not strict, continues after a failure and reports the first. */
-static enum ndt_status put_all_in(struct ndtd_map_source *source, int strict, struct ndt_error *err)
+/* Adds all selected tiles that are not in the map. If not strict, continues after a failure and reports the first
+ * one. */
+static enum ndt_status include_selected(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
     enum ndt_status first = NDT_OK;
     for (size_t i = 0; i < source->count && (first == NDT_OK || !strict); i++) {
         struct tile *tile = &source->tiles[i];
-        if (!tile->wanted || tile->in)
+        if (!tile->selected || tile->in)
             continue;
-        enum ndt_status status = put_in(source, tile, first == NDT_OK ? err : NULL);
+        enum ndt_status status = include_tile(source, tile, first == NDT_OK ? err : NULL);
         if (first == NDT_OK)
             first = status;
         if (!source->sums)
@@ -304,7 +305,7 @@ static enum ndt_status make_sums(struct ndtd_map_source *source, int strict, str
     for (size_t i = 0; i < source->count; i++)
         source->tiles[i].in = 0;
     source->stale = 1;
-    return status == NDT_OK ? put_all_in(source, strict, err) : status;
+    return status == NDT_OK ? include_selected(source, strict, err) : status;
 }
 
 static int same_origin(const double a_m[3], const double b_m[3])
@@ -312,7 +313,7 @@ static int same_origin(const double a_m[3], const double b_m[3])
     return a_m[0] == b_m[0] && a_m[1] == b_m[1] && a_m[2] == b_m[2];
 }
 
-/* The first tile in the map with a point, which determines the origin; NULL when there is none. */
+/* The first tile in the map with a point, which determines the origin; NULL if there is none. */
 static const struct tile *first_tile(const struct ndtd_map_source *source)
 {
     for (size_t i = 0; i < source->count; i++)
@@ -321,7 +322,7 @@ static const struct tile *first_tile(const struct ndtd_map_source *source)
     return NULL;
 }
 
-/* Gives the sums the origin of a new builder over the same tiles; returns 0 when that needs their points. */
+/* Moves the sums to the origin of a new builder over the same tiles; returns 0 if that requires their points. */
 static int correct_origin(struct ndtd_map_source *source)
 {
     const struct tile *first = first_tile(source);
@@ -333,15 +334,15 @@ static int correct_origin(struct ndtd_map_source *source)
     return 1;
 }
 
-/* Adds and removes tiles until those that are wanted are in. */
+/* Adds and removes tiles until the selected ones are in the map. */
 static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
     if (!source->sums)
         return make_sums(source, strict, err);
     for (size_t i = 0; i < source->count; i++)
-        if (source->tiles[i].in && !source->tiles[i].wanted && !take_out(source, &source->tiles[i]))
+        if (source->tiles[i].in && !source->tiles[i].selected && !exclude_tile(source, &source->tiles[i]))
             return make_sums(source, strict, err);
-    enum ndt_status status = put_all_in(source, strict, err);
+    enum ndt_status status = include_selected(source, strict, err);
     if ((status != NDT_OK && strict) || !source->sums || correct_origin(source))
         return status;
     enum ndt_status again = make_sums(source, strict, status == NDT_OK ? err : NULL);
@@ -358,10 +359,10 @@ static int any_in(const struct ndtd_map_source *source)
     return 0;
 }
 
-static int any_wanted(const struct ndtd_map_source *source)
+static int any_selected(const struct ndtd_map_source *source)
 {
     for (size_t i = 0; i < source->count; i++)
-        if (source->tiles[i].wanted)
+        if (source->tiles[i].selected)
             return 1;
     return 0;
 }
@@ -385,8 +386,9 @@ static enum ndt_status build(struct ndtd_map_source *source, struct ndtd_map_cha
     return NDT_OK;
 }
 
-/* Restores the previous tiles. Sums that no longer match them are freed; the next change rebuilds them. */
-static void go_back(struct ndtd_map_source *source)
+/* Restores the previous selection of tiles. Sums that no longer match it are freed; the next change rebuilds them.
+ */
+static void restore_selection(struct ndtd_map_source *source)
 {
     int touched = 0;
     for (size_t i = 0; i < source->count; i++) {
@@ -398,7 +400,7 @@ static void go_back(struct ndtd_map_source *source)
     source->stale = 0;
 }
 
-/* Builds the map of the wanted tiles; a failure changes nothing. */
+/* Builds the map of the selected tiles; a failure changes nothing. */
 static enum ndt_status update_strictly(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                        struct ndt_error *err)
 {
@@ -408,13 +410,13 @@ static enum ndt_status update_strictly(struct ndtd_map_source *source, struct nd
     if (status == NDT_OK)
         status = build(source, out, err);
     if (status != NDT_OK)
-        go_back(source);
+        restore_selection(source);
     if (!source->keep_sums)
         drop_sums(source);
     return status;
 }
 
-/* One unreadable tile must not keep the others out of the map. */
+/* An unreadable tile must not prevent loading the others. */
 static enum ndt_status update_leniently(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                         struct ndt_error *err)
 {
@@ -440,7 +442,7 @@ enum ndt_status ndtd_map_source_all(struct ndtd_map_source *source, struct ndtd_
     if (source->compiled)
         return open_compiled(source, out, err);
     for (size_t i = 0; i < source->count; i++)
-        source->tiles[i].wanted = !source->tiles[i].barred;
+        source->tiles[i].selected = !source->tiles[i].barred;
     return update_strictly(source, out, err);
 }
 
@@ -463,9 +465,9 @@ enum ndt_status ndtd_map_source_near(struct ndtd_map_source *source, const doubl
     *out = (struct ndtd_map_change){0};
     for (size_t i = 0; i < source->count; i++) {
         struct tile *tile = &source->tiles[i];
-        tile->wanted = tile->pinned || (!tile->barred && in_reach(source, tile, position_m));
+        tile->selected = tile->pinned || (!tile->barred && in_reach(source, tile, position_m));
     }
-    if (any_wanted(source))
+    if (any_selected(source))
         return strict ? update_strictly(source, out, err) : update_leniently(source, out, err);
     return !strict ? NDT_OK
                    : ndt_fail(err, NDT_ERR_ARGUMENT, "no tile of the map is within %g m of (%.1f, %.1f) m",
@@ -473,10 +475,10 @@ enum ndt_status ndtd_map_source_near(struct ndtd_map_source *source, const doubl
                               position_m[1]);
 }
 
-static void want_what_is_in(struct ndtd_map_source *source)
+static void select_included(struct ndtd_map_source *source)
 {
     for (size_t i = 0; i < source->count; i++)
-        source->tiles[i].wanted = source->tiles[i].in;
+        source->tiles[i].selected = source->tiles[i].in;
 }
 
 static enum ndt_status refuse_compiled(const struct ndtd_map_source *source, const char *path,
@@ -498,8 +500,8 @@ enum ndt_status ndtd_map_source_add(struct ndtd_map_source *source, const char *
     enum ndt_status status = tile ? NDT_OK : insert_tile(source, path, &tile, err);
     if (!tile)
         return status;
-    want_what_is_in(source);
-    tile->wanted = 1;
+    select_included(source);
+    tile->selected = 1;
     source->keep_sums = 1;
     if (!tile->in)
         status = update_strictly(source, out, err);
@@ -507,7 +509,7 @@ enum ndt_status ndtd_map_source_add(struct ndtd_map_source *source, const char *
         tile->pinned = 1;
         tile->barred = 0;
     }
-    forget_strangers(source);
+    drop_unused_client_tiles(source);
     return status;
 }
 
@@ -520,14 +522,14 @@ enum ndt_status ndtd_map_source_remove(struct ndtd_map_source *source, const cha
     struct tile *tile = find_tile(source, path);
     if (!tile || (!tile->in && tile->barred))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is not in the map", path);
-    want_what_is_in(source);
-    tile->wanted = 0;
+    select_included(source);
+    tile->selected = 0;
     source->keep_sums = 1;
     enum ndt_status status = tile->in ? update_strictly(source, out, err) : NDT_OK;
     if (status == NDT_OK) {
         tile->pinned = 0;
         tile->barred = 1;
     }
-    forget_strangers(source);
+    drop_unused_client_tiles(source);
     return status;
 }

@@ -1,15 +1,15 @@
 /* The tiles behind the map loader's maps, and which of them are in the map. Private to the loader; one thread.
  *
- * Following: of a directory of tiles with known squares only the tiles near the vehicle are in the map. Any other
- * source is in the map as a whole (a single cloud is one tile). Clients may add and remove single tiles: a tile
- * that a client added stays in the map at any position of the vehicle, one that a client removed stays out.
+ * Following: the map contains only those tiles of a directory with known squares that are near the vehicle. Any
+ * other source is loaded completely (a single cloud is one tile). Clients may add and remove single tiles: a tile
+ * added by a client stays in the map at any position of the vehicle, a removed one stays out.
  *
- * A map depends only on the tiles that are in it: it has the id of a map built from exactly these, in the order of
- * their paths.
+ * A map depends only on its tiles: it has the id of a map built from exactly these tiles, in the order of their
+ * paths.
  *
  * Cost: opening a directory lists it and reads no tile. A change reads the tiles that are added and removed, then
- * builds a map from all occupied cells. Only when the first tile requires another origin (about once per kilometre)
- * are all tiles read again.
+ * builds a map from all occupied cells. Only when the first tile requires another origin (about once per
+ * kilometre) are all tiles read again.
  *
  * Memory: points are not kept. The sums (about 100 bytes per occupied cell of the levels that are not derived, at
  * most twice that; cells that become empty are freed) are kept only where another change is likely: while

@@ -37,7 +37,7 @@ struct ndtd_nearest ndtd_nearest_start(const char *word)
     return (struct ndtd_nearest){.word = word, .name = NULL, .distance = strlen(word) / 2 + 1};
 }
 
-void ndtd_nearest_offer(struct ndtd_nearest *nearest, const char *name)
+void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name)
 {
     size_t distance = ndtd_edit_distance(nearest->word, name);
     const char *dot = strrchr(name, '.');

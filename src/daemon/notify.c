@@ -1,4 +1,4 @@
-/* Not libsystemd's sd_notify: one datagram does not justify a dependency that is missing on some systems. */
+/* Implements the protocol of sd_notify without libsystemd, which is not available on all systems. */
 #include "ndtd/notify.h"
 
 #include <errno.h>

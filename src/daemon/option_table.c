@@ -1,8 +1,8 @@
 /** @file
  * @brief The table of options: one row each, in the order in which they are printed.
  *
- * Columns: name, member of struct ndtd_settings, use, limits, unit, help. A new option is a row here, a member of
- * struct ndtd_settings, its default in settings.c where no *_default function of the core has it, and its use. */
+ * Columns: name, member of struct ndtd_settings, use, limits, unit, help. A new option needs a row here, a member
+ * of struct ndtd_settings, a default in settings.c unless a *_default function of the core sets it, and its use. */
 #include "option_table.h"
 
 #include <stdint.h>

@@ -26,7 +26,7 @@ static int is_bounded(const struct ndtd_option *option)
     return option->min != 0 || option->max != 0;
 }
 
-/* Shortest decimal that reads back as the same double, with a point or an exponent. */
+/* Shortest decimal that reads back as an identical double, with a point or an exponent. */
 static void format_real(double value, char *text, size_t size)
 {
     char digits[40] = "0e+00"; /* as d.ddde+xx */
@@ -94,7 +94,7 @@ static enum ndt_status parse_label(const struct ndtd_option *option, const char 
             *out = label;
             return NDT_OK;
         }
-        ndtd_nearest_offer(&nearest, label->name);
+        ndtd_nearest_consider(&nearest, label->name);
     }
     char known[160], hint[80];
     ndtd_option_range(option, known, sizeof(known));
@@ -261,7 +261,7 @@ enum ndt_status ndtd_option_set(struct ndtd_settings *settings, const struct ndt
     return NDT_OK;
 }
 
-/* The shortest text whose value, converted to the unit in memory, has the same bits. */
+/* The shortest text whose value, converted to the unit in memory, is bit-identical. */
 static void format_scaled(const struct ndtd_option *option, double stored, char *text, size_t size)
 {
     double value = from_memory(option->scale, stored);

@@ -34,7 +34,7 @@ const struct ndtd_option *ndtd_option_resolve(const char *name)
 {
     const struct ndtd_option *option = ndtd_option_find(name);
     if (option && strcmp(option->name, name) != 0)
-        ndtd_log_always(NDTD_LOG_WARNING, "%s is called %s now", name, option->name);
+        ndtd_log_always(NDTD_LOG_WARNING, "%s is deprecated, use %s", name, option->name);
     return option;
 }
 
@@ -47,9 +47,9 @@ enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err)
 {
     struct ndtd_nearest nearest = ndtd_nearest_start(name);
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
-        ndtd_nearest_offer(&nearest, ndtd_option_table[i].name);
+        ndtd_nearest_consider(&nearest, ndtd_option_table[i].name);
         if (ndtd_option_table[i].former_name)
-            ndtd_nearest_offer(&nearest, ndtd_option_table[i].former_name);
+            ndtd_nearest_consider(&nearest, ndtd_option_table[i].former_name);
     }
     char hint[128];
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
@@ -197,7 +197,7 @@ void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings)
     }
 }
 
-/* As users see it. */
+/* Names of the types in the help. */
 static const char *type_name(enum ndtd_option_type type)
 {
     switch (type) {

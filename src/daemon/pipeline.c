@@ -1,5 +1,5 @@
 /** @file
- * @brief One scan, from the bytes of a message to a pose; and the objects that this takes.
+ * @brief The path of a scan from the bytes of a message to a pose, and the objects it uses.
  *
  * A scan passes, in this order:
  *
@@ -8,7 +8,7 @@
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   first_pass      the aligner refines the predicted pose
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
- *   take_scan       calls them, and the tracker takes over the result
+ *   process_scan    calls them and updates the tracker with the result
  *
  * The raw points are copied once, from the message into pipeline->scan: the message itself is moved from the socket
  * into the queue and read there (a replay reads it in the buffer of the bag), and recording writes the same bytes.
@@ -76,7 +76,7 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
     return status;
 }
 
-/* Gives the scan an outcome without an alignment; the pose stays the prediction. */
+/* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
 static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)
 {
     record->result.outcome = outcome;
@@ -89,8 +89,8 @@ static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, co
 static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
-    if (!ndtd_tracker_guess(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor,
-                            &job->motion[FIRST_PASS])) {
+    if (!ndtd_tracker_predict(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor,
+                              &job->motion[FIRST_PASS])) {
         refuse(record, NDT_NO_GUESS, "no initial pose yet");
         return 0;
     }
@@ -140,7 +140,7 @@ static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct s
     return NDT_OK;
 }
 
-/* The pose a moment later. Poses are aligned at the reference moment and reported at the stamp. */
+/* Moves a pose along the motion: poses are aligned at the reference moment and reported at the stamp. */
 static struct ndt_pose moved(const struct ndt_pose *pose, const struct ndt_twist *motion, double dt_s)
 {
     const struct ndt_pose step = ndt_pose_exp(motion, dt_s);
@@ -158,7 +158,7 @@ static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, 
 }
 
 /* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. The estimate is halved
- * each time it prevents an alignment, so that one slow moment cannot end all of them. */
+ * each time it prevents an alignment, so that one slow scan cannot prevent all following ones. */
 static int has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params)
 {
     if (pipeline->deadline_us <= 0)
@@ -186,8 +186,8 @@ static double delay(const struct ndtd_pipeline *pipeline)
     return ndt_clock_us() - start_us;
 }
 
-/* Aligns what preprocessing made of the scan. When the backend can no longer preprocess (its device was lost), the
- * host does it now. */
+/* Aligns the preprocessed scan. If the backend can no longer preprocess (its device was lost), the host
+ * preprocesses now. */
 static enum ndt_status align(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
                              const struct ndt_align_params *params, const struct ndt_pose *guess,
                              struct ndt_error *err)
@@ -263,7 +263,7 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
     return status;
 }
 
-/* Prediction to pose. A failure concerns the scan, or memory or device. */
+/* From the prediction to the pose. A failure concerns the scan, memory or the device. */
 static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
@@ -289,14 +289,14 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     return status;
 }
 
-static void start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
+static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
 {
     ndtd_tracker_reset(&pipeline->tracker, stamp_ns, &start->pose, start->has_twist ? &start->twist : NULL);
     pipeline->has_start = 0;
 }
 
-static enum ndt_status take_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                 struct ndtd_scan_record *record, struct ndt_error *err)
+static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndtd_scan_record *record, struct ndt_error *err)
 {
     struct scan_job job = {.record = record};
     struct ndt_error why = {0};
@@ -310,7 +310,7 @@ static enum ndt_status take_scan(struct ndtd_pipeline *pipeline, const struct nd
     if (status != NDT_OK)
         return status;
     if (pipeline->has_start)
-        start_at(pipeline, &pipeline->start, record->stamp_ns);
+        set_pose_at(pipeline, &pipeline->start, record->stamp_ns);
     status = match(pipeline, &job, &why);
     if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE) { /* the next scan would fail as well */
         if (err)
@@ -325,15 +325,15 @@ static enum ndt_status take_scan(struct ndtd_pipeline *pipeline, const struct nd
 
 /* ---- other frames ---- */
 
-static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                 struct ndt_error *err)
+static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndt_error *err)
 {
     struct ndt_pose_message message;
     enum ndt_status status = ndt_pose_message_decode(frame->data, frame->size, frame->type, &message, err);
     if (status != NDT_OK)
         return status;
     if (frame->type == NDT_MESSAGE_INITIAL_POSE) {
-        start_at(pipeline, &message, message.stamp_ns);
+        set_pose_at(pipeline, &message, message.stamp_ns);
     } else {
         const struct ndtd_odometry odometry = {.stamp_ns = message.stamp_ns,
                                                .has_pose = message.has_pose,
@@ -345,8 +345,8 @@ static enum ndt_status take_pose(struct ndtd_pipeline *pipeline, const struct nd
     return NDT_OK;
 }
 
-static enum ndt_status take_gnss(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                 struct ndt_error *err)
+static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndt_error *err)
 {
     const enum ndt_status status = ndt_gnss_decode(frame->data, frame->size, &pipeline->gnss, err);
     if (status == NDT_OK)
@@ -361,21 +361,21 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     pipeline->last_points = NULL;
     switch (frame->type) {
     case NDT_MESSAGE_SCAN:
-        return take_scan(pipeline, frame, record, err);
+        return process_scan(pipeline, frame, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
     case NDT_MESSAGE_ODOMETRY:
-        return take_pose(pipeline, frame, err);
+        return process_pose(pipeline, frame, err);
     case NDT_MESSAGE_GNSS:
-        return take_gnss(pipeline, frame, err);
+        return process_gnss(pipeline, frame, err);
     default:
         return NDT_OK;
     }
 }
 
-void ndtd_pipeline_start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)
+void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)
 {
     if (start->stamp_ns != 0) {
-        start_at(pipeline, start, start->stamp_ns);
+        set_pose_at(pipeline, start, start->stamp_ns);
         return;
     }
     pipeline->start = *start;
@@ -425,7 +425,7 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
     struct ndtd_pipeline *pipeline = calloc(1, sizeof(*pipeline));
     if (!pipeline)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
-    ndtd_pipeline_apply(pipeline, snapshot);
+    ndtd_pipeline_apply_settings(pipeline, snapshot);
     ndt_cloud_init(&pipeline->scan);
     ndtd_tracker_init(&pipeline->tracker, pipeline->settings->max_prediction_s);
     set_configured_pose(pipeline);
@@ -471,7 +471,7 @@ enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt
     return status;
 }
 
-/* Replaces backend and aligner. Owns `backend` from now on, also on failure. */
+/* Replaces backend and aligner. Takes ownership of `backend`, also on failure. */
 static enum ndt_status replace_backend(struct ndtd_pipeline *pipeline, struct ndt_backend *backend,
                                        struct ndt_error *err)
 {
@@ -528,7 +528,7 @@ enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, stru
     return status;
 }
 
-void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
+void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
 {
     ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
     pipeline->settings = &snapshot->settings;

@@ -63,8 +63,8 @@ static void send_last(struct ndtd_publisher *publisher)
 }
 
 /* A message of 1 and a topic is a subscription, of 0 and a topic the end of one; others are ignored. A connection
- * that has subscribed stays subscribed to everything until it ends and filters on its side. */
-static void take_subscription(struct ndtd_publisher *publisher, const uint8_t *data, size_t size)
+ * that has subscribed stays subscribed to everything until it ends; it filters on the client side. */
+static void handle_subscription(struct ndtd_publisher *publisher, const uint8_t *data, size_t size)
 {
     if (size == 0 || data[0] > 1)
         return;
@@ -78,13 +78,13 @@ static void take_subscription(struct ndtd_publisher *publisher, const uint8_t *d
         send_last(publisher);
 }
 
-static int take_subscriptions(struct ndtd_publisher *publisher)
+static int handle_subscriptions(struct ndtd_publisher *publisher)
 {
     int count = 0;
     zmq_msg_t message;
     zmq_msg_init(&message);
     while (zmq_msg_recv(&message, publisher->socket, ZMQ_DONTWAIT) >= 0) {
-        take_subscription(publisher, zmq_msg_data(&message), zmq_msg_size(&message));
+        handle_subscription(publisher, zmq_msg_data(&message), zmq_msg_size(&message));
         count++;
     }
     zmq_msg_close(&message);
@@ -127,10 +127,10 @@ static void *run(void *argument)
     while (!(items[0].revents & ZMQ_POLLIN)) {
         if (zmq_poll(items, 3, -1) < 0 && errno != EINTR)
             break;
-        take_subscriptions(publisher);
+        handle_subscriptions(publisher);
         forward(publisher, INBOX_FRAMES);
     }
-    take_subscriptions(publisher);
+    handle_subscriptions(publisher);
     forward(publisher, 2 * INBOX_FRAMES);
     return NULL;
 }
@@ -231,8 +231,8 @@ enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct 
     return ndt_fail(err, NDT_ERR_IO, "the result sender: %s", zmq_strerror(failure));
 }
 
-enum ndt_status ndtd_result_sender_send(struct ndtd_result_sender *sender, const struct ndt_result_message *message,
-                                        struct ndt_error *err)
+enum ndt_status ndtd_result_send(struct ndtd_result_sender *sender, const struct ndt_result_message *message,
+                                 struct ndt_error *err)
 {
     enum ndt_status status = ndt_result_encode(&sender->frame, message, err);
     if (status != NDT_OK)

@@ -10,7 +10,7 @@
 
 #include "ndtd/log.h"
 
-/* Parses the core number at *at; -1 when there is none or it is too large. */
+/* Parses the core number at *at; -1 if there is none or it is too large. */
 static long read_core(const char **at)
 {
     const size_t digits = strspn(*at, "0123456789");

@@ -55,13 +55,13 @@ static void answer(struct ndtd_receiver *receiver, const struct ndtd_frame *scan
     message.result.scores.coverage = -1; /* unknown */
     snprintf(message.result.reason, sizeof(message.result.reason), "%.*s", (int)sizeof(message.result.reason) - 1,
              reason);
-    if (ndtd_result_sender_send(receiver->sender, &message, &err) != NDT_OK)
+    if (ndtd_result_send(receiver->sender, &message, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_ERROR, "scan %llu could not be answered: %s", (unsigned long long)message.seq, err.text);
 }
 
 /* ---- recording ---- */
 
-/* The receive time in bags is informative; nothing is computed from it. */
+/* The receive time in bags is informative only. */
 static int64_t wall_clock_ns(void)
 {
     struct timespec now;
@@ -103,7 +103,7 @@ static void end_recording(struct ndtd_receiver *receiver, struct ndt_bag_writer 
 {
     struct ndt_error err = {""};
     atomic_fetch_add(&receiver->record_failures, 1);
-    ndtd_log(NDTD_LOG_ERROR, "the recording ends here: %s", reason);
+    ndtd_log(NDTD_LOG_ERROR, "the recording is stopped: %s", reason);
     if (ndt_bag_finish(bag, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_DEBUG, "the recording was closed with: %s", err.text);
 }
@@ -189,7 +189,7 @@ static void enqueue(struct ndtd_receiver *receiver, const struct ndtd_frame *fra
         answer(receiver, &oldest, NDT_DROPPED, "the queue was full: newer scans arrived");
 }
 
-static void take_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
+static void process_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
     struct ndtd_frame frame = {
         .data = zmq_msg_data(message), .size = zmq_msg_size(message), .arrival_us = ndt_clock_us()};
@@ -209,7 +209,7 @@ static int receive(struct ndtd_receiver *receiver, zmq_msg_t *message)
     if (zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) < 0)
         return 0;
     if (!zmq_msg_more(message)) {
-        take_frame(receiver, message);
+        process_frame(receiver, message);
         return 1;
     }
     atomic_fetch_add(&receiver->frames, 1);

@@ -34,7 +34,7 @@ struct replay {
     struct ndtd_progress progress;
     uint64_t scans_seen; /* in the bag so far, including skipped ones */
     int started;         /* set by the first replayed scan */
-    int truth_is_known;  /* all truth was read before the replay */
+    int truth_is_known;  /* all ground truth was read before the replay */
     int has_dumped;
     int bag_is_damaged;
     char damage[512];
@@ -59,7 +59,7 @@ static void count_bad(struct replay *replay, uint32_t type, const char *why)
                  why);
 }
 
-static void warn_of_bad(const struct replay *replay)
+static void warn_malformed(const struct replay *replay)
 {
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         const struct bad_frames *bad = &replay->bad[kind];
@@ -78,7 +78,8 @@ static int is_about_frame(enum ndt_status status)
            status == NDT_ERR_ARGUMENT;
 }
 
-static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+static enum ndt_status add_ground_truth(struct replay *replay, const struct ndt_bag_record *record,
+                                        struct ndt_error *err)
 {
     struct ndt_pose_message truth;
     struct ndt_error why;
@@ -91,12 +92,13 @@ static enum ndt_status take_truth(struct replay *replay, const struct ndt_bag_re
     return ndtd_trajectory_error_add_truth(&replay->sinks.trajectory_error, truth.stamp_ns, &truth.pose, err);
 }
 
-/* Reads all truth before the replay, for a start in the middle of the bag. */
+/* Reads all ground truth before the replay, for a start in the middle of the bag. */
 static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *err)
 {
     struct ndt_bag_record record;
     while (!stop_requested && ndt_bag_next(replay->bag, &record, NULL) == NDT_OK) {
-        const enum ndt_status status = record.type == NDT_MESSAGE_TRUTH ? take_truth(replay, &record, err) : NDT_OK;
+        const enum ndt_status status =
+            record.type == NDT_MESSAGE_TRUTH ? add_ground_truth(replay, &record, err) : NDT_OK;
         if (status != NDT_OK)
             return status;
     }
@@ -110,9 +112,10 @@ static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns,
     struct ndt_pose_message start = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
     if (!ndtd_trajectory_error_truth_at(&replay->sinks.trajectory_error, stamp_ns, &start.pose, &start.twist))
         return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "--skip %" PRIu64 ": %s has no truth at the first scan left; give --initial-pose",
+                        "--skip %" PRIu64
+                        ": %s has no ground truth at the first replayed scan; give --initial-pose",
                         replay->options->skip, replay->options->bag);
-    ndtd_pipeline_start_at(replay->pipeline, &start);
+    ndtd_pipeline_set_initial_pose(replay->pipeline, &start);
     return NDT_OK;
 }
 
@@ -173,7 +176,8 @@ static struct ndtd_frame frame_of(const struct ndt_bag_record *record)
         .type = (enum ndt_message_type)record->type, .data = record->payload, .size = record->length};
 }
 
-static enum ndt_status take_scan(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+static enum ndt_status replay_scan(struct replay *replay, const struct ndt_bag_record *record,
+                                   struct ndt_error *err)
 {
     struct ndtd_frame frame = frame_of(record);
     struct ndtd_scan_record out;
@@ -194,7 +198,8 @@ static enum ndt_status take_scan(struct replay *replay, const struct ndt_bag_rec
     return status == NDT_OK ? emit(replay, &out, err) : fail_frame(replay, record, status, err);
 }
 
-static enum ndt_status take_small(struct replay *replay, const struct ndt_bag_record *record, struct ndt_error *err)
+static enum ndt_status replay_message(struct replay *replay, const struct ndt_bag_record *record,
+                                      struct ndt_error *err)
 {
     const struct ndtd_frame frame = frame_of(record);
     struct ndtd_scan_record unused;
@@ -202,21 +207,21 @@ static enum ndt_status take_small(struct replay *replay, const struct ndt_bag_re
     return status == NDT_OK ? NDT_OK : fail_frame(replay, record, status, err);
 }
 
-static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_record *record,
-                                   struct ndt_error *err)
+static enum ndt_status replay_record(struct replay *replay, const struct ndt_bag_record *record,
+                                     struct ndt_error *err)
 {
     switch (record->type) {
     case NDT_MESSAGE_SCAN:
-        return take_scan(replay, record, err);
+        return replay_scan(replay, record, err);
     case NDT_MESSAGE_TRUTH:
-        return replay->truth_is_known ? NDT_OK : take_truth(replay, record, err);
+        return replay->truth_is_known ? NDT_OK : add_ground_truth(replay, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
         if (!replay->started && (replay->settings->has_initial_pose || replay->options->skip))
             return NDT_OK;
-        return take_small(replay, record, err);
+        return replay_message(replay, record, err);
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
-        return take_small(replay, record, err);
+        return replay_message(replay, record, err);
     case NDT_MESSAGE_RESULT: /* recorded results and control messages are ignored */
     case NDT_MESSAGE_REQUEST:
     case NDT_MESSAGE_REPLY:
@@ -230,7 +235,7 @@ static enum ndt_status take_record(struct replay *replay, const struct ndt_bag_r
     }
 }
 
-/* Stops at the scan after the last one wanted: the truth of the last may follow it. */
+/* Stops at the scan after the last replayed one: the ground truth of the last scan may follow it. */
 static int is_past_limit(const struct replay *replay, const struct ndt_bag_record *record)
 {
     uint64_t limit = replay->options->limit;
@@ -253,7 +258,7 @@ static enum ndt_status run(struct replay *replay, struct ndt_error *err)
         if (stop_requested)
             return ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
                             replay->sinks.summary.scans);
-        if ((status = take_record(replay, &record, err)) != NDT_OK)
+        if ((status = replay_record(replay, &record, err)) != NDT_OK)
             return status;
         ndtd_progress_update(&replay->progress, part_done(replay), replay->sinks.summary.scans);
     }
@@ -305,7 +310,7 @@ static void describe(struct replay *replay, double replay_us)
 static void warn(const struct replay *replay)
 {
     const struct ndtd_summary *summary = &replay->sinks.summary;
-    warn_of_bad(replay);
+    warn_malformed(replay);
     if (replay->bag_is_damaged)
         fprintf(stderr, "ndtd: warning: %s; replayed the %" PRIu64 " scans before it\n", replay->damage,
                 summary->scans);

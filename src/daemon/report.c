@@ -81,7 +81,7 @@ static void print_errors(FILE *file, struct ndtd_errors *errors)
     struct ndtd_samples *cm = &errors->translation_m, *deg = &errors->rotation_deg;
     fprintf(file, "  %-16s %zu of %zu with ground truth (over %g m or %g deg, or no pose)\n", "lost", errors->lost,
             errors->compared, NDTD_LOST_M, NDTD_LOST_DEG);
-    fprintf(file, "\n%-18s %10s %10s %10s\n", "against truth", "median", "p95", "max");
+    fprintf(file, "\n%-18s %10s %10s %10s\n", "against ground truth", "median", "p95", "max");
     fprintf(file, "  %-16s %10.2f %10.2f %10.2f\n", "translation [cm]", 100 * ndtd_samples_quantile(cm, 0.5),
             100 * ndtd_samples_quantile(cm, 0.95), 100 * largest(cm));
     fprintf(file, "  %-16s %10.4f %10.4f %10.4f\n", "rotation [deg]", ndtd_samples_quantile(deg, 0.5),
@@ -117,7 +117,7 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "%-18s %016" PRIx64 "\n", "trajectory hash", summary->trajectory_hash);
 }
 
-/* Escapes what JSON does not allow in a text. */
+/* Escapes characters that JSON does not allow in a string. */
 static void json_text(FILE *file, const char *key, const char *text)
 {
     fprintf(file, "  \"%s\": \"", key);

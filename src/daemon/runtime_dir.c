@@ -30,7 +30,7 @@ static int is_directory(const char *path)
 }
 
 /* In /tmp another user may have created the directory first. */
-static enum ndt_status make_own(const char *path, struct ndt_error *err)
+static enum ndt_status create_private(const char *path, struct ndt_error *err)
 {
     struct stat info;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
@@ -56,7 +56,7 @@ enum ndt_status ndtd_runtime_dir(char *path, size_t size, int create, struct ndt
     if (strlen(paths[chosen]) >= size)
         return ndt_fail(err, NDT_ERR_LIMIT, "%s: the path is too long", paths[chosen]);
     strcpy(path, paths[chosen]);
-    return create && chosen == count - 1 ? make_own(path, err) : NDT_OK;
+    return create && chosen == count - 1 ? create_private(path, err) : NDT_OK;
 }
 
 enum ndt_status ndtd_default_address(char *out, size_t size, const char *address, const char *name, int create,

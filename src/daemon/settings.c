@@ -9,7 +9,7 @@
 #include "ndtd/nearest_name.h"
 #include "ndtd/realtime.h"
 
-/* What the core does not know; everything else is zero or empty. */
+/* Defaults of options outside the core; everything else is zero or empty. */
 static const struct ndtd_settings daemon_defaults = {
     .backend = "auto",
     .deskew_passes = 1,
@@ -48,9 +48,9 @@ static enum ndt_status check_backend(const struct ndtd_settings *settings, struc
 {
     struct ndtd_nearest nearest = ndtd_nearest_start(settings->backend);
     char known[200] = "auto";
-    ndtd_nearest_offer(&nearest, "auto");
+    ndtd_nearest_consider(&nearest, "auto");
     for (size_t i = 0; ndt_backend_at(i); i++) {
-        ndtd_nearest_offer(&nearest, ndt_backend_at(i)->name);
+        ndtd_nearest_consider(&nearest, ndt_backend_at(i)->name);
         size_t used = strlen(known);
         snprintf(known + used, sizeof(known) - used, ", %s", ndt_backend_at(i)->name);
     }

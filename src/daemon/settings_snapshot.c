@@ -61,7 +61,7 @@ void ndtd_settings_merge(struct ndtd_settings *running, const struct ndtd_settin
     }
     /* Derives the neighbours per level again. */
     if (ndtd_settings_finish(running, NULL) != NDT_OK)
-        abort(); /* options that constrain each other are all reloadable or all fixed */
+        abort(); /* options that constrain each other are either all reloadable or all fixed */
 }
 
 uint64_t ndtd_settings_hash(const struct ndtd_settings *settings)

@@ -196,7 +196,7 @@ static enum ndt_status set_curve(void *socket, const struct ndtd_sockets *socket
     const int yes = 1;
     if (address->transport != NDTD_TCP || !sockets->has_curve)
         return NDT_OK;
-    /* Where it is not supported, the handler outlives every socket, which is sufficient. */
+    /* Not supported by all versions of libzmq; the handler outlives every socket, which is sufficient. */
     (void)zmq_setsockopt(socket, ZMQ_ZAP_ENFORCE_DOMAIN, &yes, sizeof(yes));
     if (zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &yes, sizeof(yes)) == 0 &&
         zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, sockets->secret_key, NDTD_KEY_TEXT + 1) == 0 &&

@@ -77,7 +77,7 @@ static const char *row_name(const struct ndt_iteration *step)
     return step ? "iteration" : "scan";
 }
 
-/* Address of a cell's value; NULL where the row has none. */
+/* Address of a cell's value; NULL if the row has none. */
 static const char *find_cell(const struct ndtd_timing_column *column, const struct ndtd_scan_record *scan,
                              const struct ndt_iteration *step)
 {

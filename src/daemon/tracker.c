@@ -1,5 +1,5 @@
 /** @file
- * @brief The tracker: prediction by odometry or constant velocity, and what a result changes. */
+ * @brief The tracker: prediction by odometry or constant velocity, and the update by a result. */
 #include "ndtd/tracker.h"
 
 #include <math.h>
@@ -91,8 +91,8 @@ static int odometry_at(const struct ndtd_tracker *tracker, int64_t stamp_ns, str
     return 0;
 }
 
-int ndtd_tracker_guess(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
-                       struct ndt_twist *twist)
+int ndtd_tracker_predict(const struct ndtd_tracker *tracker, int64_t stamp_ns, struct ndt_pose *T_map_sensor,
+                         struct ndt_twist *twist)
 {
     struct ndt_pose before, now;
     struct ndt_twist ignored;
@@ -126,7 +126,7 @@ static int has_jumped(const struct ndtd_tracker *tracker, double dt_s)
     return fabs(dt_s) > tracker->max_prediction_s;
 }
 
-/* A late scan changes nothing. */
+/* An out-of-order scan changes nothing. */
 static int is_late(const struct ndtd_tracker *tracker, double dt_s)
 {
     return dt_s < 0 && !has_jumped(tracker, dt_s);
@@ -155,8 +155,8 @@ void ndtd_tracker_update(struct ndtd_tracker *tracker, int64_t stamp_ns, const s
     if (!tracker->has_pose || is_late(tracker, seconds_between(tracker->stamp_ns, stamp_ns)))
         return;
     const int has_twist = ndtd_tracker_motion(tracker, stamp_ns, result, &twist);
-    if (!is_trusted(result->outcome)) /* coast: the prediction, with the velocity as it was */
-        (void)ndtd_tracker_guess(tracker, stamp_ns, &T_map_sensor, &ignored);
+    if (!is_trusted(result->outcome)) /* keeps the prediction and the previous velocity */
+        (void)ndtd_tracker_predict(tracker, stamp_ns, &T_map_sensor, &ignored);
     tracker->T_map_sensor = T_map_sensor;
     tracker->stamp_ns = stamp_ns;
     tracker->twist = twist;

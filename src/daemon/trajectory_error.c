@@ -54,7 +54,7 @@ static void sort_truth(struct ndtd_trajectory_error *error)
     error->truth_is_sorted = 1;
 }
 
-/* Stamps come from outside: their difference may leave int64. */
+/* Stamps are untrusted: their difference may overflow int64. */
 static double seconds_between(int64_t from_ns, int64_t to_ns)
 {
     return ((double)to_ns - (double)from_ns) * 1e-9;
@@ -68,7 +68,7 @@ static double gap_s(const struct ndtd_timed_pose *a, const struct ndtd_timed_pos
     return (double)difference * 1e-9;
 }
 
-/* First truth at or after the stamp. */
+/* First ground truth at or after the stamp. */
 static size_t lower_bound(const struct ndtd_timed_poses *truth, int64_t stamp_ns)
 {
     size_t low = 0, high = truth->count;
@@ -82,7 +82,7 @@ static size_t lower_bound(const struct ndtd_timed_poses *truth, int64_t stamp_ns
     return low;
 }
 
-/* Motion around truth `i`: to the next one where there is one near, else from the one before. */
+/* Motion at ground truth `i`: to the next pose if it is near enough, otherwise from the previous one. */
 static struct ndt_twist twist_at(const struct ndtd_timed_poses *truth, size_t i)
 {
     size_t a = i + 1 < truth->count ? i : i - 1;

@@ -1,7 +1,7 @@
 /** @file
- * @brief The matching thread: wait for frames, apply updates and maps, process, publish, watch the autotuner.
+ * @brief The matching thread: wait for frames, apply updates and maps, process, publish, run the autotuner.
  *
- * What other threads request is collected under the lock in `pending` and applied by the thread between frames;
+ * Requests of other threads are collected in `pending` under the lock and applied by the thread between frames;
  * ndtd_pipeline_frame() does the work on a frame. */
 #include "ndtd/worker.h"
 
@@ -20,11 +20,11 @@
 #include "ndt/clock.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
-/* Longest wait for a frame: then the thread looks for new maps and feeds the watchdog. While a map is uploaded to a
- * device, each round uploads a part. */
+/* Longest wait for a frame; then the thread checks for new maps and feeds the watchdog. While a map is uploaded to
+ * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
-/* Reserved for publishing: the longest time it took lately, which decays with every scan, plus RESERVE_LEAST_US,
- * and at most this part of the budget, so that one slow publication does not shorten the time of many scans. */
+/* Time reserved for publishing: the longest recent duration, which decays with every scan, plus RESERVE_LEAST_US,
+ * and at most this fraction of the budget, so that one slow publication does not shorten the time of many scans. */
 static const double RESERVE_DECAY = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
 
 /* Updates that other threads request. */
@@ -37,7 +37,7 @@ struct updates {
 
 struct ndtd_worker {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the members up to told_autotune */
+    pthread_mutex_t lock; /* guards the members up to published_autotune */
     pthread_cond_t opened;
     int is_open;
     enum ndt_status open_status;
@@ -47,7 +47,7 @@ struct ndtd_worker {
     struct ndtd_worker_status status;
     struct ndtd_worker_timing ring[NDTD_TIMINGS_KEPT];
     uint64_t ring_count;
-    struct ndtd_autotune_result told_autotune;
+    struct ndtd_autotune_result published_autotune;
 
     /* Used by the thread only. */
     struct updates updates; /* taken from `pending` */
@@ -56,9 +56,9 @@ struct ndtd_worker {
     struct ndtd_worker_parts parts;
     struct ndtd_pipeline *pipeline;
     struct ndtd_autotuner *tuner;
-    struct ndtd_autotune_result autotuned, found_autotune; /* in use; found, not in use yet */
-    int has_tuned;                                         /* the first map has started the autotuner */
-    struct ndt_map *map;                                   /* the pipeline's */
+    struct ndtd_autotune_result autotune, next_autotune; /* in use; found and not yet in use */
+    int autotune_started;                                /* the first map has started the autotuner */
+    struct ndt_map *map;                                 /* the pipeline's */
     struct ndt_result_message message;
     struct ndt_map *next_map; /* a reference; NULL when the map is removed */
     int has_next_map;         /* `next_map` replaces `map` as soon as the device has it */
@@ -78,7 +78,8 @@ static void publish_state(struct ndtd_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Lets the loader load the tiles around a pose: that of a result, or a start before the first scan there. */
+/* Reports the pose to the loader, which loads the tiles around it: that of a result, or an initial pose before the
+ * first scan there. */
 static void load_map_around(struct ndtd_worker *worker, const struct ndt_pose *T_map_sensor)
 {
     if (worker->parts.loader)
@@ -102,14 +103,14 @@ static void apply_pending_updates(struct ndtd_worker *worker)
     worker->pending.settings = NULL;
     pthread_mutex_unlock(&worker->lock);
     if (updates->has_pose) {
-        ndtd_pipeline_start_at(worker->pipeline, &updates->pose);
+        ndtd_pipeline_set_initial_pose(worker->pipeline, &updates->pose);
         load_map_around(worker, &updates->pose.pose);
     }
     if (updates->has_active)
         ndtd_pipeline_set_active(worker->pipeline, updates->active);
     if (updates->settings) {
         use_settings(worker, updates->settings);
-        ndtd_pipeline_apply(worker->pipeline, worker->snapshot);
+        ndtd_pipeline_apply_settings(worker->pipeline, worker->snapshot);
         ndtd_autotuner_apply(worker->tuner, worker->snapshot);
         ndtd_settings_snapshot_release(updates->settings);
     }
@@ -123,7 +124,7 @@ static void set_next_map(struct ndtd_worker *worker, struct ndt_map *map, int ha
     worker->has_next_map = has_next_map;
 }
 
-/* Changes over to the newest map of the loader, part by part; a newer one replaces one that is still uploaded. */
+/* Switches to the newest map of the loader, part by part; a newer one replaces one that is still being uploaded. */
 static void change_map(struct ndtd_worker *worker)
 {
     struct ndt_map *map;
@@ -140,7 +141,7 @@ static void change_map(struct ndtd_worker *worker)
         worker->map_id = worker->next_map ? worker->next_map->id : 0;
         worker->map = worker->next_map;
     } else
-        ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be used, the previous one stays: %s", err.text);
+        ndtd_log_always(NDTD_LOG_ERROR, "the new map could not be used, the previous one is kept: %s", err.text);
     set_next_map(worker, NULL, 0);
     publish_state(worker);
 }
@@ -154,42 +155,43 @@ static void describe(struct ndtd_worker *worker)
         backend->ops->describe(backend, text, sizeof(text));
     pthread_mutex_lock(&worker->lock);
     memcpy(worker->status.backend, text, sizeof(text));
-    worker->told_autotune = worker->autotuned;
+    worker->published_autotune = worker->autotune;
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* Applies worker->found_autotune; the pipeline owns `opened` afterwards. */
+/* Applies worker->next_autotune; the pipeline owns `opened` afterwards. */
 static void use_autotune_result(struct ndtd_worker *worker, struct ndt_backend *opened)
 {
     char line[LINE_BYTES];
     struct ndt_error err = {""};
-    if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->found_autotune, opened, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "autotune: the choice cannot be used, the backend stays: %s", err.text);
+    if (ndtd_pipeline_set_autotune_result(worker->pipeline, &worker->next_autotune, opened, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_ERROR, "autotune: the selected backend cannot be used, the current one is kept: %s",
+                 err.text);
         return;
     }
-    worker->autotuned = worker->found_autotune;
+    worker->autotune = worker->next_autotune;
     describe(worker);
-    ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(&worker->autotuned, line, sizeof(line)));
+    ndtd_log_always(NDTD_LOG_INFO, "autotune: %s", ndtd_autotune_line(&worker->autotune, line, sizeof(line)));
 }
 
 /* Called while no scan waits. */
-static void keep_autotuned(struct ndtd_worker *worker)
+static void run_autotuner(struct ndtd_worker *worker)
 {
     struct ndt_backend *opened;
-    if (!worker->has_tuned && worker->map) {
-        worker->has_tuned = 1;
+    if (!worker->autotune_started && worker->map) {
+        worker->autotune_started = 1;
         ndtd_autotuner_start(worker->tuner, worker->map, NULL, NULL);
     }
-    if (ndtd_autotuner_take(worker->tuner, &worker->found_autotune, &opened))
+    if (ndtd_autotuner_take(worker->tuner, &worker->next_autotune, &opened))
         use_autotune_result(worker, opened);
 }
 
-/* Starts another measurement when scans take longer than was measured. */
+/* Starts another measurement if scans take longer than measured. */
 static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
 {
     const struct ndt_cloud *points;
     struct ndt_pose T_map_sensor;
-    if (ndtd_autotuner_watch(worker->tuner, &worker->autotuned, record) &&
+    if (ndtd_autotuner_watch(worker->tuner, &worker->autotune, record) &&
         ndtd_pipeline_last_scan(worker->pipeline, &points, &T_map_sensor))
         ndtd_autotuner_start(worker->tuner, worker->map, points, &T_map_sensor);
 }
@@ -343,7 +345,7 @@ static void run(struct ndtd_worker *worker)
             return;
         handle_frames(worker, frames, count);
         if (ndtd_queue_counters(worker->parts.queue).scans_waiting == 0)
-            keep_autotuned(worker);
+            run_autotuner(worker);
     }
 }
 
@@ -362,8 +364,8 @@ static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *
     worker->map_id = worker->parts.map ? worker->parts.map->id : 0;
     change_map(worker);
     describe(worker);
-    worker->has_tuned = worker->map != NULL;
-    if (worker->map && ndtd_autotuner_find(worker->tuner, worker->map, &worker->found_autotune))
+    worker->autotune_started = worker->map != NULL;
+    if (worker->map && ndtd_autotuner_find(worker->tuner, worker->map, &worker->next_autotune))
         use_autotune_result(worker, NULL);
     publish_state(worker);
     return NDT_OK;
@@ -467,7 +469,7 @@ static void post_updates(struct ndtd_worker *worker)
     ndtd_queue_wake(worker->parts.queue);
 }
 
-void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_message *pose)
+void ndtd_worker_set_initial_pose(struct ndtd_worker *worker, const struct ndt_pose_message *pose)
 {
     pthread_mutex_lock(&worker->lock);
     worker->pending.pose = *pose;
@@ -484,7 +486,7 @@ void ndtd_worker_set_active(struct ndtd_worker *worker, int active)
     post_updates(worker);
 }
 
-void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot)
+void ndtd_worker_apply_settings(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot)
 {
     pthread_mutex_lock(&worker->lock);
     ndtd_settings_snapshot_replace(&worker->pending.settings, snapshot);
@@ -501,7 +503,7 @@ void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *o
 void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out)
 {
     pthread_mutex_lock(&worker->lock);
-    *out = worker->told_autotune;
+    *out = worker->published_autotune;
     pthread_mutex_unlock(&worker->lock);
 }
 

@@ -278,7 +278,7 @@ static enum ndt_status fail_errno(const struct ndt_bag_writer *writer, const cha
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot %s: %s", writer->path, what, strerror(errno));
 }
 
-/* Writes all parts with one call, or more where the system takes them partially. */
+/* Writes all parts with one call, or more after partial writes. */
 static int write_parts(int fd, struct iovec *parts, int count)
 {
     while (count > 0) {
@@ -335,8 +335,8 @@ static enum ndt_status find_end(const char *path, uint64_t *end, struct ndt_erro
     return ndt_fail(err, status, "%s", reason.text);
 }
 
-/* A crash right after creation leaves less than a header: nothing, or the begin of one. */
-static int is_unfinished_head(const struct ndt_bag_writer *writer, size_t size)
+/* A crash right after creation leaves an empty file or a part of the header. */
+static int is_partial_header(const struct ndt_bag_writer *writer, size_t size)
 {
     char begin[HEAD_SIZE] = {0};
     struct file_head head = {.version = BAG_VERSION};
@@ -345,7 +345,8 @@ static int is_unfinished_head(const struct ndt_bag_writer *writer, size_t size)
            memcmp(begin, &head, size) == 0;
 }
 
-/* Removes only what a crash leaves: a damaged last record. Damage with more data behind it is left to the user. */
+/* Removes only the damaged last record that a crash leaves. Damage followed by more data is an error that the user
+ * must resolve. */
 static enum ndt_status check_tail(const struct ndt_bag_writer *writer, uint64_t end, uint64_t size,
                                   struct ndt_error *err)
 {
@@ -368,7 +369,7 @@ static enum ndt_status seek_to_end(struct ndt_bag_writer *writer, struct ndt_err
     uint64_t end = 0;
     if (fstat(writer->fd, &info) != 0)
         return fail_errno(writer, "read its size", err);
-    if (S_ISREG(info.st_mode) && is_unfinished_head(writer, (size_t)info.st_size)) {
+    if (S_ISREG(info.st_mode) && is_partial_header(writer, (size_t)info.st_size)) {
         enum ndt_status status = set_end(writer, 0, err);
         return status == NDT_OK ? write_file_head(writer, err) : status;
     }

@@ -10,7 +10,7 @@
 
 enum { POINT_SIZE = 16 };
 
-/* The format has no magic number, so at least those of the others are refused. */
+/* The format has no magic number, so files with the magic number of another format are refused. */
 static enum ndt_status check_content(const struct ndt_input *input, struct ndt_error *err)
 {
     static const char *const others[] = {"# .PCD", "VERSION", "ply\n", "ply\r", "NDTBAG"};

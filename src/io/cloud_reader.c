@@ -7,10 +7,10 @@
 
 #include "number_text.h"
 
-/* ---- the sink: takes values in double into a cloud, chooses its origin and what times are relative to ----
+/* ---- the sink: stores double values in a cloud, chooses its origin and the reference of its times ----
  *
  * Origin: the first finite point, rounded to a multiple of 1024 m; zero when no coordinate reaches 2048 m, where a
- * float is right to 0.1 mm anyway. That is known only at the end, so the points may have to be given once more
+ * float resolves 0.1 mm. This is known only at the end, so the points may have to be passed a second time
  * (sink_again). Times of 10 s and more are those of a clock and become relative to the first point's; smaller ones
  * are kept. */
 
@@ -112,7 +112,7 @@ static void sink_times_ns(struct cloud_sink *sink, size_t at, size_t count, cons
     }
 }
 
-/* After the last point: 1 when all points must be given again, at most once. */
+/* After the last point: returns 1 if all points must be passed again, at most once. */
 static int sink_again(struct cloud_sink *sink)
 {
     double *origin_m = sink->cloud->origin_m;

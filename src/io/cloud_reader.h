@@ -1,7 +1,7 @@
 /* Private to ndt_io: from the header of a cloud file to a cloud.
  *
- * A format (pcd_read.c, ply_read.c, and KITTI in cloud_file.c) understands its header, says with a point layout
- * where the wanted fields are, and leaves the points to cloud_reader.c. */
+ * A format (pcd_read.c, ply_read.c, and KITTI in cloud_file.c) parses its header and describes the fields that are
+ * read with a point layout; cloud_reader.c reads the points. */
 #ifndef NDT_IO_CLOUD_READER_H
 #define NDT_IO_CLOUD_READER_H
 
@@ -11,7 +11,7 @@
 #include "input.h"
 #include "ndt/cloud.h"
 
-/* ---- point_layout.c: where in the bytes (or words) of a point the wanted fields are ---- */
+/* ---- point_layout.c: offsets of the fields that are read within the bytes (or words) of a point ---- */
 
 enum ndt_scalar {
     NDT_SCALAR_NONE, /* no field, or a type that is not known */
@@ -58,7 +58,7 @@ void ndt_column_to_whole(const struct ndt_point_slot *slot, const uint8_t *base,
 
 /* ---- cloud_reader.c: the points: fixed-size records, columns, or lines of text ----
  *
- * What the header says is checked against the length of the file before anything is allocated. */
+ * The header is checked against the length of the file before anything is allocated. */
 
 /* Bytes, or words, of one point. */
 #define NDT_POINT_SIZE_MAX ((size_t)65536)
@@ -85,11 +85,11 @@ NDT_MUST_CHECK enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body 
 
 struct ndt_cloud_format {
     const char *extension; /* with the dot, lower case */
-    /* `cloud` is initialised, and reused; what it holds after a failure does not matter. */
+    /* `cloud` is initialised, and reused; its contents after a failure are unspecified. */
     enum ndt_status (*read)(const struct ndt_input *input, struct ndt_cloud *cloud, struct ndt_error *err);
 };
 
-/* The format whose extension the path has, in any case of letters; NULL for none. */
+/* The format of the extension of the path (case-insensitive); NULL if unknown. */
 const struct ndt_cloud_format *ndt_cloud_format_find(const char *path);
 /* All extensions with a blank before each, for error lines; returns `text`. */
 const char *ndt_cloud_format_list(char *text, size_t size);

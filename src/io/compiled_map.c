@@ -182,8 +182,8 @@ static enum ndt_status check_header(const char *path, const struct file_header *
     return NDT_OK;
 }
 
-/* The hash was taken with its own field zero; the mapping is private, so the field can be zeroed in it for a
- * moment without touching the file. */
+/* The hash was computed with its own field zero; the mapping is private, so the field can be zeroed temporarily
+ * without changing the file. */
 static enum ndt_status check_hash(const char *path, unsigned char *image, size_t size, struct ndt_error *err)
 {
     struct file_header *header = (struct file_header *)image;

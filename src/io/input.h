@@ -9,7 +9,7 @@
 
 /* ---- a regular file, read at stated offsets ----
  *
- * By pread and never by mmap: a file that shrinks meanwhile then gives an error and not a SIGBUS. */
+ * Read with pread, not mmap: a file that shrinks while it is read causes an error instead of SIGBUS. */
 
 struct ndt_input {
     int fd;
@@ -17,10 +17,10 @@ struct ndt_input {
     uint64_t size;    /* bytes, as found when it was opened */
 };
 
-/* NDT_ERR_IO for what cannot be opened, and for directories, pipes and devices. */
+/* NDT_ERR_IO if the file cannot be opened or is a directory, pipe or device. */
 NDT_MUST_CHECK enum ndt_status ndt_input_open(struct ndt_input *out, const char *path, struct ndt_error *err);
 void ndt_input_close(struct ndt_input *input);
-/* Reads exactly `size` bytes at `offset`; NDT_ERR_FORMAT, with the place, where the file ends before. */
+/* Reads exactly `size` bytes at `offset`; NDT_ERR_FORMAT, with the offset, if the file ends before. */
 NDT_MUST_CHECK enum ndt_status ndt_input_read(const struct ndt_input *input, uint64_t offset, void *buffer,
                                               size_t size, struct ndt_error *err);
 
@@ -80,7 +80,7 @@ NDT_MUST_CHECK enum ndt_status ndt_header_read(const struct ndt_header_syntax *s
 enum ndt_status ndt_entry_fail(const struct ndt_entry *entry, const char *what, struct ndt_error *err);
 /* Reads the rest of the line, which must be one non-negative integer. */
 NDT_MUST_CHECK enum ndt_status ndt_entry_amount(struct ndt_entry *entry, uint64_t *out, struct ndt_error *err);
-/* Reads the next word; 0 when there is none, or none shorter than NDT_WORD_SIZE. */
+/* Reads the next word; 0 if there is none or it has NDT_WORD_SIZE or more characters. */
 int ndt_entry_word(struct ndt_entry *entry, char word[NDT_WORD_SIZE]);
 
 #endif

@@ -79,7 +79,7 @@ static const char *scan_exponent(struct decimal *out, const char *at, const char
     return digit;
 }
 
-/* NULL when this is no plain decimal number followed by a blank or the end. */
+/* NULL if this is not a plain decimal number followed by a blank or the end. */
 static const char *scan_decimal(struct decimal *out, const char *at, const char *end)
 {
     int seen = 0;

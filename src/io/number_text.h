@@ -11,7 +11,7 @@
 
 /* Correctly rounded; nan and inf with a sign are numbers. */
 int ndt_text_real(const char **at, const char *end, double *out);
-/* An integer in [-2^63, 2^64); above 2^63 - 1 it wraps, as the bits of a uint64_t. */
+/* An integer in [-2^63, 2^64); above 2^63 - 1 it wraps to the bits of a uint64_t. */
 int ndt_text_whole(const char **at, const char *end, int64_t *out);
 /* Decimal seconds (exponents allowed) as nanoseconds, never through floating point; digits beyond the ninth
  * decimal are rounded. 0 when out of range. */

@@ -37,7 +37,7 @@ static void free_names(struct ndt_output *out)
     memset(out, 0, sizeof(*out));
 }
 
-/* Sets the target, with links resolved, and the temporary file beside it. */
+/* Sets the target, with links resolved, and the temporary file in its directory. */
 static enum ndt_status set_names(struct ndt_output *out, const char *path, struct ndt_error *err)
 {
     out->path = is_direct(path) ? NULL : realpath(path, NULL);
@@ -88,7 +88,7 @@ static enum ndt_status flush(struct ndt_output *out, struct ndt_error *err)
     errno = 0;
     if (ferror(out->file) || fflush(out->file) != 0) {
         if (errno == 0)
-            errno = EIO; /* the cause is lost: it was an earlier call */
+            errno = EIO; /* errno is that of an earlier call and lost */
         return fail_errno(out, "write it", err);
     }
     if (out->temporary && fsync(fileno(out->file)) != 0)

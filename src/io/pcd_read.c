@@ -1,4 +1,4 @@
-/* PCD files, version 0.7 and what PCL still reads of older ones. */
+/* PCD files, version 0.7 and the older variants that PCL reads. */
 #include <inttypes.h>
 #include <lzf.h>
 #include <stdlib.h>
@@ -152,7 +152,7 @@ static const struct ndt_header_key keys[] = {
 static const struct ndt_header_syntax syntax = {
     .format = "PCD", .last = "DATA", .comment = '#', .keys = keys, .key_count = sizeof(keys) / sizeof(keys[0])};
 
-/* Missing WIDTH, HEIGHT or POINTS follow from the others; those that are given must agree. */
+/* Missing WIDTH, HEIGHT or POINTS follow from the others; existing ones must agree. */
 static enum ndt_status check_amounts(struct pcd_header *header, const char *path, struct ndt_error *err)
 {
     uint64_t product;

@@ -8,7 +8,7 @@
 
 enum { COLUMNS_MAX = 5, CHUNK_POINTS = 2048 };
 
-/* One field of the file: where it comes from, and how wide it is written. */
+/* One field of the file: its source and its width. */
 struct column {
     const char *name;
     const float *value;
@@ -108,7 +108,7 @@ static enum ndt_status write_binary(FILE *file, const struct table *table, struc
 /* `data` holds the columns one after the other. */
 static enum ndt_status write_packed(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err)
 {
-    const size_t room = size + size / 16 + 64; /* what cannot be compressed grows by 1 part in 32 */
+    const size_t room = size + size / 16 + 64; /* incompressible data grow by 1 part in 32 */
     uint8_t *packed = malloc(room);
     if (!packed)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu bytes", room);

@@ -1,4 +1,4 @@
-/* PLY files: where the vertices are and what they are made of. */
+/* PLY files: position and layout of the vertices. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct ply_header {
     uint64_t points; /* vertices */
     uint64_t point_size;
     struct ndt_point_layout layout;
-    uint64_t offset; /* where the header ends */
+    uint64_t offset; /* offset of the end of the header */
     size_t line_count;
 };
 

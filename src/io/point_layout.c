@@ -124,7 +124,7 @@ void ndt_column_to_double(const struct ndt_point_slot *slot, const uint8_t *base
     COPY_ANY_COLUMN(double)
 }
 
-/* Float types never come here: casting them could leave the range of int64. */
+/* Not for float types: casting them could leave the range of int64. */
 void ndt_column_to_whole(const struct ndt_point_slot *slot, const uint8_t *base, size_t count, int64_t *out)
 {
     if (!ndt_scalar_is_whole(slot->type))

@@ -8,7 +8,7 @@
 #include "input.h"
 #include "number_text.h"
 
-/* A length that differs more from 1 is not a rounding error but another column. */
+/* A larger difference from 1 is not a rounding error: the columns are wrong. */
 static const double unit_tolerance = 0.01;
 static const double rounding_tolerance = 1e-14;
 
@@ -74,7 +74,7 @@ static enum ndt_status parse_tum(struct rows *rows, struct ndt_stamped_pose *out
         square += number[i] * number[i];
     if (fabs(sqrt(square) - 1.0) > unit_tolerance)
         return fail_row(rows, "the quaternion does not have length 1", err);
-    /* Numbers written with all digits are restored with the same bits. */
+    /* Numbers written with all digits are restored bit-identically. */
     if (fabs(square - 1.0) > rounding_tolerance)
         ndt_pose_normalize(&out->T_map_sensor);
     return NDT_OK;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A build without CUDA, one that finds no toolkit, and the one at hand, which may have CUDA and no GPU: each works and
-# says what it has.
+# A build without CUDA, one without a toolkit, and the current one, which may have CUDA but no GPU: each works and
+# reports its backends.
 #   test_builds_without_cuda.sh BIN_DIR
 set -uo pipefail
 bin=${1:?folder of the programs}
@@ -18,7 +18,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-# With the flags of the build at hand, so that ccache, where it is, has the objects already.
+# Uses the flags of the current build, so that ccache can provide the objects.
 ! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 configure() { # FOLDER ARGUMENTS...
     cmake -S "$root" -B "$@" -G "$(setting CMAKE_GENERATOR)" -DCMAKE_C_COMPILER="$(setting CMAKE_C_COMPILER)" \
@@ -30,14 +30,14 @@ configure() { # FOLDER ARGUMENTS...
     fail "ndt-sim made no drive"
 replay=(--replay "$dir/sim/drive.bag" --map "$dir/sim/map.pcd" --out "$dir/out.tum")
 
-# CUDA switched off: nothing of it is in the program.
+# CUDA disabled: the program contains no CUDA code.
 configure "$dir/off" -DNDT_CUDA=OFF
 grep -q 'CUDA backend: not built: NDT_CUDA=OFF' "$dir/configure" || fail "cmake does not say that CUDA is off"
 cmake --build "$dir/off" --parallel 2 --target ndtd >"$dir/build" 2>&1 || fail "the build: $(tail -n 20 "$dir/build")"
 off=$dir/off/bin/ndtd
 "$off" --list-backends >"$dir/list" 2>&1 || fail "--list-backends: $(cat "$dir/list")"
 grep -q '^cpu ' "$dir/list" && ! grep -qi cuda "$dir/list" || fail "the list of backends: $(cat "$dir/list")"
-[ "$(nm "$off" 2>/dev/null | grep -c 'cuda[A-Z]')" = 0 ] || fail "there is something of CUDA in the program"
+[ "$(nm "$off" 2>/dev/null | grep -c 'cuda[A-Z]')" = 0 ] || fail "the program contains CUDA symbols"
 "$off" "${replay[@]}" >"$dir/stdout" 2>&1 || fail "a replay without CUDA: $(cat "$dir/stdout")"
 "$off" "${replay[@]}" --backend cuda >"$dir/stdout" 2>&1
 [ $? = 2 ] && grep -q "'cuda' is not one of auto, cpu" "$dir/stdout" || fail "--backend cuda: $(cat "$dir/stdout")"
@@ -49,9 +49,9 @@ grep -q 'CUDA backend: not built: no CUDA toolkit was found' "$dir/configure" ||
     fail "cmake does not say that there is no toolkit: $(grep CUDA "$dir/configure")"
 cmake -S "$root" -B "$dir/on" -DNDT_CORE_ONLY=ON -DNDT_CUDA=ON -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON \
     >"$dir/configure" 2>&1 && fail "NDT_CUDA=ON without a toolkit is not refused"
-echo "ok   no toolkit: said, and refused where CUDA is demanded"
+echo "ok   no toolkit: reported, and refused with NDT_CUDA=ON"
 
-# The build at hand.
+# The current build.
 "$bin/ndtd" --list-backends >"$dir/list" 2>&1 || fail "--list-backends: $(cat "$dir/list")"
 "$bin/ndtd" "${replay[@]}" >"$dir/stdout" 2>&1 || fail "a replay with the CPU: $(cat "$dir/stdout")"
 line=$(grep '^cuda ' "$dir/list")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What every program says about itself: --help and --version, their man pages and bash completion, unknown options.
+# Every program: --help and --version, man page and bash completion, unknown options.
 #   test_help.sh BIN_DIR      0: all as expected
 set -uo pipefail
 bin=$(cd "${1:?the folder with the programs}" && pwd)
@@ -33,7 +33,7 @@ for name in ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top; do
 
     quietly bash "$describe" completion 1.2 "$program" /dev/stdout
     mv out "$name.completion"
-    bash -n "$name.completion" || fail "$name: the completion is no bash script"
+    bash -n "$name.completion" || fail "$name: the completion is not a bash script"
     command -v help2man >/dev/null || continue
     quietly help2man --no-info "$program"
     bash "$describe" man 1.2 "$program" "$name.1" 2>err || fail "man page of $name: $(cat err)"

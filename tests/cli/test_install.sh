@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# What is installed can be used: programs, libraries by pkg-config and by find_package, headers alone, and the .deb.
+# The installed files: programs, libraries by pkg-config and by find_package, each header alone, and the .deb.
 #   test_install.sh BIN_DIR      (the build folder is the one above it)
-# Exit codes: 0 passed, 1 failed, 77 not here: a sanitizer build, or a tool is missing.
+# Exit codes: 0 passed, 1 failed, 77 skipped: a sanitizer build, or a tool is missing.
 set -uo pipefail
 bin=$(cd "${1:?BIN_DIR}" && pwd)
 build=$(dirname "$bin")
 [ -f "$build/cmake_install.cmake" ] || { echo "no build folder above $bin"; exit 77; }
 
 cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
-[ -z "$(cached NDT_SANITIZE)" ] || { echo "a sanitizer build is nothing to install"; exit 77; }
+[ -z "$(cached NDT_SANITIZE)" ] || { echo "sanitizer builds are not installed"; exit 77; }
 for tool in cmake pkg-config cc; do
-    command -v "$tool" >/dev/null || { echo "no $tool here"; exit 77; }
+    command -v "$tool" >/dev/null || { echo "skipped: no $tool"; exit 77; }
 done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -31,7 +31,7 @@ has() { # FOLDER PATH...
     done
 }
 
-# Installed for /usr, staged; the libraries are wherever this build wants them below the prefix.
+# Installed for /usr, staged; the folder of the libraries depends on the build.
 DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "cmake --install: $(tail -n 5 log)"; exit 1; }
 lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
@@ -45,15 +45,15 @@ grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml$' stage/usr/lib/systemd
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
 [ -z "$(find stage -name 'libndt_daemon*' -o -name ndtd -path '*include*')" ] || fail "private parts were installed"
 
-# Installed for another prefix, over a configuration that is there.
+# Installed for another prefix, over an existing configuration.
 mkdir -p other/etc/ndtd
 echo '# mine' >other/etc/ndtd/ndtd.yaml
 cmake --install "$build" --prefix "$work/other" >log 2>&1 || fail "cmake --install --prefix: $(tail -n 5 log)"
-grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "a configuration that was there was overwritten"
+grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "an existing configuration was overwritten"
 grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml\$" other/lib/systemd/system/ndtd.service ||
     fail "ExecStart for another prefix"
 
-# A consumer of all three libraries: a cloud to a file, the file to a map, a message there and back.
+# A consumer of all three libraries: writes a cloud, builds a map from it, encodes and decodes a message.
 cat >consumer.c <<'END'
 #include <math.h>
 #include <stdio.h>
@@ -137,11 +137,11 @@ else
     fail "find_package: $(tail -n 20 log)"
 fi
 sed -i 's/COMPONENTS.*)/COMPONENTS cuda)/' project/CMakeLists.txt
-cmake -S project -B project/none -DCMAKE_PREFIX_PATH="$usr" >/dev/null 2>&1 && fail "a component that is not there was found"
+cmake -S project -B project/none -DCMAKE_PREFIX_PATH="$usr" >/dev/null 2>&1 && fail "a missing component was found"
 sed -i "s/find_package.*/find_package(ndtd 99.0 REQUIRED)/" project/CMakeLists.txt
 cmake -S project -B project/none -DCMAKE_PREFIX_PATH="$usr" >/dev/null 2>&1 && fail "version 99 was found"
 
-# Every header alone. point_math.h is a template: its user says for which type.
+# Every header alone. point_math.h is a template: its user defines the type.
 find "$usr/include" -name '*.h' | while read -r header; do
     { grep -q '#error "define NDT_REAL' "$header" &&
         printf '%s\n' '#define NDT_REAL float' '#define NDT_NAME(x) x##_f' '#define NDT_DEVICE' \
@@ -152,7 +152,7 @@ done >bad-headers
 [ -s bad-headers ] && fail "$(cat bad-headers)"
 [ "$(find "$usr/include" -name '*.h' | wc -l)" -ge 15 ] || fail "headers are missing"
 
-# The package. Its name tells version and architecture.
+# The package. Its name contains version and architecture.
 if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null; then
     if cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" >log 2>&1; then
         deb=$(echo packages/ndtd_"$version"_*.deb)
@@ -166,9 +166,9 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && com
         for library in libc6 libyaml-0-2 libzmq5; do
             grep -q "$library" <<<"$depends" || fail "Depends lacks $library: $depends"
         done
-        grep -q libpcl <<<"$depends" && fail "the package wants PCL: $depends"
+        grep -q libpcl <<<"$depends" && fail "the package depends on PCL: $depends"
         dpkg-deb --control "$deb" control
-        grep -qx /etc/ndtd/ndtd.yaml control/conffiles || fail "the configuration is no conffile"
+        grep -qx /etc/ndtd/ndtd.yaml control/conffiles || fail "the configuration is not a conffile"
         [ "$(dpkg-deb --field "$deb" Maintainer)" = "ndtd developers <ndtd@localhost>" ] || fail "another maintainer"
         mkdir unpacked && dpkg-deb --extract "$deb" unpacked && unpacked/usr/bin/ndtd --version >/dev/null ||
             fail "ndtd of the package does not run"

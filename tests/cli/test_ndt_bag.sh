@@ -1,5 +1,5 @@
 #!/bin/sh
-# ndt-bag from the outside: exit codes, messages, what is left on the disk.
+# ndt-bag: exit codes, messages, files left on the disk.
 #   test_ndt_bag.sh BIN_DIR      0: all as expected
 # Uses only files that it makes itself: KITTI .bin scans of a few points, written with printf.
 set -u
@@ -58,7 +58,7 @@ done
 
 # ---- usage ----
 expect 2 "a command is missing"
-expect 2 "'pakc' is no command; did you mean 'pack'?" pakc
+expect 2 "'pakc' is not a command; did you mean 'pack'?" pakc
 expect 2 "--scnas: pack has no such option; did you mean --scans?" pack --scnas scans
 expect 2 "pack needs --scans DIR" pack --times times.txt --out a.bag
 expect 2 "--out: its value is missing" pack --out
@@ -82,7 +82,7 @@ expect 0 "" help
 says "Usage: ndt-bag COMMAND"
 expect 0 "" help cut
 says "Usage: ndt-bag cut BAG --out FILE"
-expect 2 "'cat' is no command; did you mean 'cut'?" help cat
+expect 2 "'cat' is not a command; did you mean 'cut'?" help cat
 gone a.bag a.bag.tmp
 
 # ---- pack ----
@@ -95,7 +95,7 @@ says '"seq":3,"stamp_ns":100300000000,"frame_id":"lidar","points":2,"xyz_m":[[1,
 [ "$(cut -d'"' -f10 out | tr '\n' ' ')" = "initial_pose truth scan truth scan truth scan " ] || fail "order of records"
 expect 0 "" dump odd.bag --type truth --limit 2
 [ "$(wc -l <out)" -eq 2 ] || fail "dump --type truth --limit 2"
-expect 2 "'scna' is no type of message" dump odd.bag --type scna
+expect 2 "'scna' is not a message type" dump odd.bag --type scna
 
 # TUM by stamps, with odometry up to each scan; the first pose is missing, one in the middle is interpolated
 sed -e 1d -e 4d truth.tum >gaps.tum
@@ -110,7 +110,7 @@ expect 3 "has no true pose" pack --scans scans --times times.txt --truth gaps.tu
 sed 's/^100/900/' truth.tum >other.tum
 expect 3 "other.tum: no pose is near the stamp of any scan" pack --scans scans --times times.txt --truth other.tum --out a.bag
 
-# what is missing is named
+# errors name the missing part
 head -n 4 times.txt >short.txt
 expect 3 "000004.bin: its stamp is number 4 (from 0) of short.txt, which has 4" \
     pack --scans scans --times short.txt --out a.bag
@@ -130,14 +130,14 @@ cp -r scans damaged
 printf x >>damaged/000004.bin
 expect 3 "000004.bin" pack --scans damaged --times times.txt --out a.bag
 gone a.bag a.bag.tmp
-# nothing is overwritten unless asked for, and then only by something whole
+# a bag is overwritten with --force only, and only by a complete one
 cp odd.bag keep.bag
 expect 3 "keep.bag: exists already; --force overwrites it" pack --scans scans --times times.txt --out keep.bag
 expect 3 "000004.bin" pack --scans damaged --times times.txt --out keep.bag --force
 cmp -s odd.bag keep.bag || fail "keep.bag was changed"
 expect 0 "" pack --scans scans --times times.txt --out keep.bag --force
 cmp -s odd.bag keep.bag && fail "keep.bag was not overwritten"
-expect 3 "is no regular file" pack --scans scans --times times.txt --out /dev/null --force
+expect 3 "is not a regular file" pack --scans scans --times times.txt --out /dev/null --force
 gone keep.bag.tmp
 
 # ---- info, check ----
@@ -145,7 +145,7 @@ expect 0 "" info odd.bag
 says "records         7"
 says "points per scan 2 to 2, mean 2"
 expect 0 "" check odd.bag
-says "odd.bag: whole: 7 records, 3 scans"
+says "odd.bag: undamaged: 7 records, 3 scans"
 expect 3 "nosuch.bag" check nosuch.bag
 expect 3 "not a bag" check times.txt
 size=$(wc -c <odd.bag)
@@ -172,7 +172,7 @@ expect 0 "" cut odd.bag --out same.bag
 cmp -s odd.bag same.bag || fail "a cut of everything is not the same"
 expect 3 "no record is in this part (7 records, 3 scans)" cut odd.bag --records 9- --out a.bag
 expect 3 "this part has no true pose" cut odd.bag --records 3-3 --initial first --out a.bag
-expect 2 "is no range" cut odd.bag --records 5-3 --out a.bag
+expect 2 "is not a range" cut odd.bag --records 5-3 --out a.bag
 expect 2 "'-1' is not a number of seconds" cut odd.bag --from -1 --out a.bag
 expect 3 "cut.bag: record 7 at byte" cut cut.bag --out a.bag
 gone a.bag a.bag.tmp

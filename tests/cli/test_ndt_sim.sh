@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ndt-sim: what it writes, that a seed fixes every byte, and what it says to wrong options.
+# ndt-sim: its files, which are bit-identical for equal seeds, and errors for wrong options.
 #   test_ndt_sim.sh BIN_DIR
 set -uo pipefail
 sim=${1:?folder of the programs}/ndt-sim
@@ -29,13 +29,13 @@ small=(--scans 2 --beams 16 --columns 90 --map-spacing 0.6)
 for world in street utm corridor tunnel; do
     expect 0 "" --seed 3 --world "$world" --out "$dir/$world" "${small[@]}" --odometry
     [ "$(ls "$dir/$world" | paste -sd' ')" = "drive.bag map.pcd" ] || fail "$world: wrote $(ls "$dir/$world")"
-    [ "$(head -c 6 "$dir/$world/drive.bag")" = NDTBAG ] || fail "$world: drive.bag is no bag"
-    grep -aq '^DATA binary' "$dir/$world/map.pcd" || fail "$world: map.pcd is no cloud"
+    [ "$(head -c 6 "$dir/$world/drive.bag")" = NDTBAG ] || fail "$world: drive.bag is not a bag"
+    grep -aq '^DATA binary' "$dir/$world/map.pcd" || fail "$world: map.pcd is not a cloud"
 done
 grep -aq '^SIZE 8 8 8' "$dir/utm/map.pcd" || fail "utm: the map needs doubles"
 grep -aq '^SIZE 4 4 4' "$dir/street/map.pcd" || fail "street: the map needs no doubles"
 
-# The same seed gives the same bytes, another one others.
+# Equal seeds give equal bytes, different seeds different ones.
 expect 0 "" --seed 3 --world street --out "$dir/again" "${small[@]}" --odometry
 cmp -s "$dir/street/map.pcd" "$dir/again/map.pcd" || fail "the same seed gave another map"
 cmp -s "$dir/street/drive.bag" "$dir/again/drive.bag" || fail "the same seed gave another drive"
@@ -43,7 +43,7 @@ expect 0 "" --seed 4 --world street --out "$dir/other" "${small[@]}" --odometry
 cmp -s "$dir/street/map.pcd" "$dir/other/map.pcd" && fail "another seed gave the same map"
 cmp -s "$dir/street/drive.bag" "$dir/other/drive.bag" && fail "another seed gave the same drive"
 
-# Earlier files are kept unless told otherwise.
+# Existing files are kept without --force.
 before=$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")
 expect 2 'map\.pcd: exists already; --force' --seed 5 --out "$dir/other" "${small[@]}"
 [ "$before" = "$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")" ] || fail "a refused run changed the files"
@@ -68,7 +68,7 @@ expect 3 "missing/x: cannot be made: No such file" --out "$dir/missing/x"
 touch "$dir/file"
 expect 3 "file: is not a folder" --out "$dir/file" "${small[@]}"
 
-# Interrupted: nothing is left, not even the folder.
+# Interrupted: no files remain, not even the folder.
 "$sim" --out "$dir/stopped" --scans 20000 --beams 16 --columns 90 --map-spacing 2 >/dev/null 2>"$dir/stderr" &
 pid=$!
 sleep 0.5
@@ -79,7 +79,7 @@ rc=$?
 [ -e "$dir/stopped" ] && fail "interrupted: left $(ls "$dir/stopped")"
 
 expect 0 "" --help
-grep -q '^Usage: ndt-sim' "$dir/stdout" || fail "--help does not help"
+grep -q '^Usage: ndt-sim' "$dir/stdout" || fail "--help has no usage"
 
 [ "$failures" = 0 ] && echo "ndt-sim: all good"
 exit $((failures > 0))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ndt-send, ndt-echo and ndt-top from the outside: usage, what they say when nobody is there, and all three against a
-# running ndtd with a simulated drive.
+# ndt-send, ndt-echo and ndt-top from the outside: usage, errors without a daemon, and all three with a running ndtd
+# and a simulated drive.
 #   test_ndt_tools.sh BIN_DIR      0: all as expected
 set -u
 bin=${1:?the folder with the programs}
@@ -66,15 +66,15 @@ expect 2 "--loop: '-1' is not a whole number" ndt-send --bag empty.bag --loop -1
 expect 2 "--limit: '0' is not a whole number from 1" ndt-send --bag empty.bag --limit 0
 expect 2 "--wait: 'x' is not a number of seconds" ndt-send --bag empty.bag --wait x
 expect 2 "--push=1: takes no value" ndt-send --bag empty.bag --push=1
-expect 2 "is no address to connect to" ndt-send --bag empty.bag --endpoint nowhere
+expect 2 "is not an endpoint" ndt-send --bag empty.bag --endpoint nowhere
 expect 2 "belong together" ndt-send --bag empty.bag --curve-keys nosuch
 expect 3 "nosuch.bag" ndt-send --bag nosuch.bag
-expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1
-expect 3 "no daemon took the connection within 0.1 s" ndt-send --bag empty.bag --wait 0.1 --push
+expect 3 "no daemon connected within 0.1 s" ndt-send --bag empty.bag --wait 0.1
+expect 3 "no daemon connected within 0.1 s" ndt-send --bag empty.bag --wait 0.1 --push
 expect 3 "no record of the bag is to be sent" ndt-send --bag empty.bag --wait 0
 expect 2 "--format: 'jsno' is not text, json or tum; did you mean 'json'?" ndt-echo --format jsno
 expect 2 "--count: '0' is not a whole number from 1" ndt-echo --count 0
-expect 2 "is no address to connect to" ndt-echo --endpoint tcp://x
+expect 2 "is not an endpoint" ndt-echo --endpoint tcp://x
 expect 3 "no result within 0.1 s" ndt-echo --timeout 0.1
 expect 3 "nosuch: cannot be opened" ndt-echo --curve-server-key nosuch --curve-keys nosuch
 expect 2 "--interval: '0.01' is not a number of seconds from 0.1 to 3600" ndt-top --interval 0.01
@@ -115,7 +115,7 @@ for seq in 0 7 19; do
         fail "no result $seq in echo.json"
     grep -q "^$seq [0-9]* ns [a-z_]* " echo.txt || fail "no result $seq in echo.txt"
 done
-# the last result comes to those who are late
+# a late subscriber gets the last result
 expect 0 "" ndt-echo --count 1 --timeout 10 --format tum
 [ "$(wc -w <out)" -eq 8 ] || fail "no TUM line of 8 numbers"
 expect 0 "" ndt-top --once --interval 1
@@ -123,7 +123,7 @@ says "1 in all"
 says "nvtl"
 says "receiver    frames 21"
 [ "$(wc -c <out)" -eq "$(tr -d '\033' <out | wc -c)" ] || fail "escape sequences without a terminal"
-# a part, twice, in a hurry
+# a part of the bag, twice, without pace
 expect 0 "" ndt-send --bag sim/drive.bag --rate max --skip 5 --limit 4 --loop 2
 says "8 scans, 8 messages"
 kill $daemon
@@ -135,8 +135,8 @@ daemon=
 for name in server friend stranger; do
     "$bin/ndtd" --make-keys $name >out 2>err || fail "ndtd --make-keys $name"
 done
-{ echo "# who may"; cat friend.public; } >clients
-for port in 21731 32173 43217 54321 0; do # the first that is free
+{ echo "# allowed clients"; cat friend.public; } >clients
+for port in 21731 32173 43217 54321 0; do # the first free one
     [ $port -ne 0 ] || break
     cp ndtd.yaml tcp.yaml
     cat >>tcp.yaml <<EOF
@@ -151,14 +151,14 @@ EOF
 done
 if [ $port -ne 0 ]; then
     scans=tcp://127.0.0.1:$port
-    expect 3 "no daemon took the connection" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5
-    expect 3 "no daemon took the connection" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5 \
+    expect 3 "no daemon connected" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5
+    expect 3 "no daemon connected" ndt-send --bag sim/drive.bag --endpoint $scans --push --wait 0.5 \
         --curve-server-key friend.public --curve-keys friend.secret
     expect 0 "" ndt-send --bag sim/drive.bag --endpoint $scans --push --rate 4 --limit 5 \
         --curve-server-key server.public --curve-keys friend.secret
     says "5 scans, 6 messages"
     expect 0 "" ndt-echo --count 1 --timeout 10
-    # the stranger's frames do not arrive, whatever its side believes
+    # frames of a client that is not in the list do not arrive
     "$bin/ndt-send" --bag sim/drive.bag --endpoint $scans --push --wait 0.5 --limit 5 \
         --curve-server-key server.public --curve-keys stranger.secret >out 2>err
     expect 0 "" ndt-top --once --interval 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ndtd as a program: exit codes, one clear line for every mistake, no files left behind, and a complete drive
-# where ndt-sim is built.
+# ndtd as a program: exit codes, one line for every error, no files left behind, and a complete drive if ndt-sim is
+# built.
 #   test_ndtd.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
@@ -17,7 +17,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches; no pattern: nothing there.
+# expect CODE PATTERN ARGUMENTS...: exit code, and one line on standard error that matches; no pattern: none.
 expect() {
     local code=$1 pattern=$2 rc
     shift 2
@@ -36,7 +36,7 @@ says() {
     grep -qE -- "$1" stdout || fail "no '$1' on standard output"
 }
 
-# A floor and two walls as a map, and bags that are wrong in different ways.
+# A floor and two walls as a map, and invalid bags.
 {
     printf 'VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 3200\nHEIGHT 1\nPOINTS 3200\n'
     printf 'DATA ascii\n'
@@ -141,15 +141,15 @@ expect 2 "nearest is 'ndt.max_trials'|did you mean 'ndt.max_trials'|'ndt.max_tri
 printf 'routing:\n  cache: off\nndt.max_trials: 3\n' >former.yaml
 printf 'routing: {cache: off}\nautotune: {cache: on}\n' >twice.yaml
 "$bin/ndtd" --check-config --set ndt.max_trials=3 >stdout 2>stderr || fail "ndt.max_trials: $(cat stderr)"
-grep -q 'ndt.max_trials is called ndt.max_line_search_steps now' stderr || fail "ndt.max_trials: $(cat stderr)"
+grep -q 'ndt.max_trials is deprecated, use ndt.max_line_search_steps' stderr || fail "ndt.max_trials: $(cat stderr)"
 "$bin/ndtd" --calibrate >stdout 2>stderr
 [ $? = 2 ] || fail "--calibrate without a map: $(cat stderr)"
 [ "$(wc -l <stderr)" = 2 ] || fail "--calibrate: $(cat stderr)"
-grep -q -- '--calibrate is called --autotune now' stderr || fail "--calibrate: $(cat stderr)"
+grep -q -- '--calibrate is deprecated, use --autotune' stderr || fail "--calibrate: $(cat stderr)"
 "$bin/ndtd" --print-config --config former.yaml >stdout 2>stderr || fail "former.yaml: $(cat stderr)"
 says '^  max_line_search_steps: 3$'
 says '^  cache: off$'
-[ "$(grep -c 'is called' stderr)" = 2 ] || fail "former.yaml: $(cat stderr)"
+[ "$(grep -c 'is deprecated' stderr)" = 2 ] || fail "former.yaml: $(cat stderr)"
 "$bin/ndtd" --check-config --config twice.yaml >stdout 2>stderr && fail "one option under two names is accepted"
 grep -q 'twice.yaml:2: autotune.cache was already set in line 1' stderr || fail "twice.yaml: $(cat stderr)"
 
@@ -166,7 +166,7 @@ done
 kill -TERM "$pid"
 wait "$pid" || fail "ndtd --map map.pcd: exit code $?: $(cat log)"
 
-# The benchmark of the backends: as text, as numbers, and kept for the next start.
+# The backend benchmark: as text, as numbers, and cached for the next start.
 expect 2 '--autotune needs a map: give --map' --autotune
 expect 2 '--table out.txt: the name has to end in .csv or .json' --autotune --map map.pcd --table out.txt
 expect 2 '--table goes with --autotune only' --print-config --table out.csv
@@ -224,7 +224,7 @@ expect 3 'cut.ndtmap: ' --replay empty.bag --map cut.ndtmap
 # Standard output that cannot be written.
 if [ -w /dev/full ]; then
     "$bin/ndtd" --print-config >/dev/full 2>stderr
-    [ $? = 3 ] || fail "a full disk was not noticed"
+    [ $? = 3 ] || fail "a full disk was not detected"
     grep -q 'No space left' stderr || fail "a full disk: $(cat stderr)"
 fi
 

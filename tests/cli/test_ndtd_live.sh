@@ -19,7 +19,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-# refuse CODE PATTERN ARGUMENTS...: ndtd ends by itself with this code and a last line that matches.
+# refuse CODE PATTERN ARGUMENTS...: ndtd ends with this code and a last line that matches.
 refuse() {
     local code=$1 pattern=$2 rc
     shift 2
@@ -75,7 +75,7 @@ refuse 2 "rt.cpus: '1-' is not a list of cores" -c ndtd.yaml --set rt.cpus=1-
 
 # Signals and reload.
 start -c ndtd.yaml
-grep -q '; no map' log || fail "it does not say that there is no map: $(cat log)"
+grep -q '; no map' log || fail "the missing map is not reported: $(cat log)"
 for name in scans poses control; do
     [ "$(stat -c %a $name.ipc)" = 600 ] || fail "$name.ipc has mode $(stat -c %a $name.ipc)"
 done
@@ -90,7 +90,7 @@ sed -i '/nonsense/d' ndtd.yaml
 end TERM
 [ -z "$(ls ./*.ipc 2>/dev/null)" ] || fail "sockets were left: $(ls ./*.ipc)"
 
-# The system may refuse privileges; the daemon starts anyway.
+# The system may refuse privileges; the daemon starts nevertheless.
 start -c ndtd.yaml --set rt.priority=10 --set rt.cpus=0 --set rt.lock_memory=true --record first.bag
 [ -s first.bag ] || fail "nothing was recorded"
 end INT
@@ -121,7 +121,7 @@ if [ -x "$bin/ndt-send" ] && [ -x "$bin/ndt-sim" ]; then
     start -c ndtd.yaml --map sim/map.pcd --set live.budget_ms=5000 --set preprocess.deskew=time --record live.bag \
         --set sockets.scans_kind=pull
     if timeout 60 "$bin/ndt-send" --bag sim/drive.bag --endpoint "ipc://$dir/scans.ipc" --push >send.out 2>&1; then
-        for _ in $(seq 200); do # until all are recorded
+        for _ in $(seq 200); do # until all scans are recorded
             "$bin/ndt-bag" info live.bag 2>/dev/null | grep -qE '^ *scan +30$' && break
             sleep 0.1
         done

@@ -5,7 +5,7 @@ set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 python=
-for candidate in python3 /usr/bin/python3; do # packages of the system serve the system's Python only
+for candidate in python3 /usr/bin/python3; do # system packages are available to the system's Python only
     if "$candidate" -c 'import zmq, msgpack, numpy' 2>/dev/null; then
         python=$candidate
         break

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The systemd unit as systemd-analyze sees it: test_systemd_unit.sh BIN_DIR
-# Exit codes: 0 passed, 1 failed, 77 there is no systemd-analyze here.
+# The systemd unit as systemd-analyze sees it: test_systemd_unit.sh BIN_DIR Exit codes: 0 passed, 1 failed, 77
+# skipped: no systemd-analyze.
 set -uo pipefail
 bin=$(cd "${1:?BIN_DIR}" && pwd)
 unit=$(cd "$(dirname "$0")/../../config" && pwd)/ndtd.service
-command -v systemd-analyze >/dev/null || { echo "no systemd-analyze here"; exit 77; }
+command -v systemd-analyze >/dev/null || { echo "skipped: no systemd-analyze"; exit 77; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -15,12 +15,12 @@ fail() {
     failures=$((failures + 1))
 }
 
-# The program is looked for where it is now, which need not be where the unit wants it.
+# systemd-analyze checks the path of the program: use that of the build.
 sed "s#^ExecStart=[^ ]*#ExecStart=$bin/ndtd#" "$unit" >ndtd.service
 grep -q "^ExecStart=$bin/ndtd -c /etc/ndtd/ndtd.yaml\$" ndtd.service || fail "another ExecStart: $(grep ExecStart= "$unit")"
 export SYSTEMD_LOG_LEVEL=warning SYSTEMD_UNIT_PATH="$work:"
 
-# Lines about other units of this machine are not ours.
+# Ignores lines about other units of this machine.
 verify() {
     systemd-analyze --no-pager verify "$PWD/$1" >said 2>&1
     local code=$?
@@ -34,12 +34,12 @@ fi
 verify ndtd.service || fail "systemd-analyze verify: $(cat said)"
 [ -s ours ] && fail "systemd-analyze verify complains: $(cat ours)"
 
-# It must be able to.
+# The check must detect mistakes.
 sed 's/^WatchdogSec=.*/WatchdogSec=soon/; s/^ProtectHome=/ProtectHouse=/' ndtd.service >ndtd-bad.service
 verify ndtd-bad.service
-grep -q ProtectHouse ours && grep -q soon ours || fail "two mistakes were not seen: $(cat said)"
+grep -q ProtectHouse ours && grep -q soon ours || fail "two mistakes were not detected: $(cat said)"
 
-# How exposed it is, from 0 to 10, where this version of systemd can say it without a running manager.
+# The exposure level from 0 to 10, if this version of systemd computes it without a running manager.
 if systemd-analyze security --offline=yes --no-pager ndtd.service >report 2>/dev/null; then
     level=$(sed -n 's/.*exposure level[^:]*: \([0-9]*\)\.\([0-9]*\).*/\1\2/p' report)
     echo "exposure level: ${level:0:${#level}-1}.${level: -1}"

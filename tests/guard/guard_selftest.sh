@@ -91,7 +91,7 @@ expect 3 "$other is there twice" --only $case "$bin"
 rm "$dir/baseline"
 expect 3 'there is no baseline' --only $case "$bin"
 cp "$dir/right" "$dir/baseline"
-expect 2 "no case is called 'nothing'" --only nothing "$bin"
+expect 2 "no case matches 'nothing'" --only nothing "$bin"
 expect 2 'is not known' --faster "$bin"
 expect 2 '--only needs a value' "$bin" --only
 expect 2 'folder of the programs is missing'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Lint rules that no compiler checks. One rule per call, so that ctest shows which one is broken:
+# Lint rules. One rule per call, so that ctest shows which one is broken:
 #   lint.sh RULE SOURCE_DIR BIN_DIR CC CXX     (CXX may be "none")
-# Exit codes: 0 kept, 1 broken (one line per place), 77 cannot be checked here.
+# Exit codes: 0 passed, 1 broken (one line per place), 77 skipped.
 set -uo pipefail
 rule=${1:?rule} source=${2:?source folder} bin=${3:?bin folder} cc=${4:?C compiler} cxx=${5:?C++ compiler}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +15,7 @@ complain() {
     broken=1
 }
 
-# Everything that belongs to the project, whether committed yet or not.
+# All files of the project, committed or not.
 files() {
     git -c safe.directory='*' ls-files -co --exclude-standard -- "$@" 2>/dev/null | while read -r f; do
         [ -f "$f" ] && echo "$f"
@@ -29,7 +29,7 @@ no_include() {
     local pattern=$1 hits
     shift
     hits=$(files "$@" | grep -E '\.(c|h|cu|cuh|cpp)$' | xargs -r grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($pattern)")
-    [ -z "$hits" ] || complain "a layer includes one above or beside it:"$'\n'"$hits"
+    [ -z "$hits" ] || complain "a layer includes a higher or parallel one:"$'\n'"$hits"
 }
 
 # Names of headers that live in FOLDER itself or in its subfolders, as an include pattern.
@@ -56,7 +56,7 @@ public_headers() {
     files src/backends.h
 }
 
-# What has to be there before a header: point_math.h is written for several real types.
+# Definitions required before a header: point_math.h is a template over the real type.
 before_header() {
     grep -q '#error "define NDT_REAL' "$1" || return 0
     echo '#define NDT_REAL float'
@@ -84,7 +84,7 @@ check_headers_c() {
 }
 
 check_headers_cxx() {
-    [ "$cxx" != none ] || { echo "no C++ compiler here"; exit 77; }
+    [ "$cxx" != none ] || { echo "skipped: no C++ compiler"; exit 77; }
     language=c++
     compile_headers "$cxx" -std=c++17
 }
@@ -101,7 +101,7 @@ check_functions() {
             }' || complain "see above"
 }
 
-# A file name tells where it is; CMakeLists.txt is the exception, and files that are data may repeat.
+# File names are unique, except CMakeLists.txt and data files.
 check_names() {
     local twice
     twice=$(files . | grep -E '\.(c|h|cu|cuh|cpp|sh|py|awk|cmake|yaml)$' | sed 's#.*/##' | sort | uniq -d)
@@ -121,7 +121,7 @@ check_top_level() {
     done
 }
 
-# Paths of one machine: they work nowhere else.
+# Paths of one machine.
 check_paths() {
     local hits
     hits=$(files . | xargs grep -nIE '(^|[^][A-Za-z0-9_.)}*/-])/(work|root|home|Users)/' | cut -c1-200)
@@ -129,22 +129,22 @@ check_paths() {
 }
 
 check_config() {
-    [ -x "$bin/ndtd" ] || { echo "no $bin/ndtd to ask"; exit 77; }
+    [ -x "$bin/ndtd" ] || { echo "skipped: no $bin/ndtd"; exit 77; }
     [ -f config/ndtd.yaml ] || { complain "config/ndtd.yaml is missing"; return; }
     local out
     out=$(diff <("$bin/ndtd" --print-config) config/ndtd.yaml) ||
         complain "config/ndtd.yaml is not what ndtd --print-config prints:"$'\n'"$out"
 }
 
-# No file needs one that needs it: headers by their includes, sources by the symbols of their objects.
+# No circular dependencies: headers by their includes, sources by the symbols of their objects.
 check_circles() {
-    command -v python3 >/dev/null && command -v nm >/dev/null || { echo "no python3 or no nm here"; exit 77; }
+    command -v python3 >/dev/null && command -v nm >/dev/null || { echo "skipped: no python3 or no nm"; exit 77; }
     sources | xargs python3 "$here/source_rules.py" circles "$bin/.." || complain "see above"
 }
 
-# Standard terms, not those of a private vocabulary.
+# Standard terms.
 check_words() {
-    command -v python3 >/dev/null || { echo "no python3 here"; exit 77; }
+    command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
     files . | grep -v '^tests/lint/' | xargs -r python3 "$here/source_rules.py" words || complain "see above"
 }
 
@@ -156,7 +156,7 @@ check_includes() {
 }
 
 check_format() {
-    command -v clang-format >/dev/null || { echo "no clang-format here"; exit 77; }
+    command -v clang-format >/dev/null || { echo "skipped: no clang-format"; exit 77; }
     local out
     out=$(sources | xargs -r clang-format --style=file:"$style" --dry-run -Werror 2>&1) ||
         complain "not as clang-format writes it:"$'\n'"$(grep error: <<<"$out" | cut -d: -f1,2 | head -n 40)"
@@ -164,20 +164,20 @@ check_format() {
 
 # Every shell script, with shellcheck's errors and warnings.
 check_shell() {
-    command -v shellcheck >/dev/null || { echo "no shellcheck here"; exit 77; }
+    command -v shellcheck >/dev/null || { echo "skipped: no shellcheck"; exit 77; }
     local scripts
     scripts=$(files . | while read -r f; do head -c 64 "$f" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
     [ -n "$scripts" ] || { complain "no shell script was found"; return; }
     xargs shellcheck -x -P SCRIPTDIR -S warning <<<"$scripts" || complain "see above"
 }
 
-# The rules must be able to fail: a folder that breaks every one of them.
+# The rules must be able to fail: a folder that violates all of them.
 check_selftest() {
     local r
     broken_tree=$(mktemp -d) || exit 1
     trap 'rm -rf "$broken_tree"' EXIT
     mkdir -p "$broken_tree"/{src/core/include/ndt,src/io,config,extra} && cd "$broken_tree" || exit 1
-    git init -q . || { echo "no git to ask"; exit 77; }
+    git init -q . || { echo "skipped: no git"; exit 77; }
     echo '#include "ndt_io/bag.h"' >src/core/twice.c
     cp src/core/twice.c src/io/twice.c
     echo 'struct missing field;' >src/core/include/ndt/alone.h

@@ -47,7 +47,7 @@ def include_edges(files):
 def symbol_edges(build, stems):
     """An object that uses a symbol needs the file that defines it. A symbol that several files define (main, stand-ins
     of tests) belongs to the one of the same target."""
-    objects = []  # all that are there: a partial build gives a partial graph
+    objects = []  # existing ones: a partial build gives a partial graph
     for folder, _, names in os.walk(build):
         objects += [os.path.join(folder, n) for n in names if n.endswith(".o") and stem(n) in stems]
     defined, used = collections.defaultdict(set), []
@@ -118,9 +118,9 @@ def circles(build, files):
 # Never part of an identifier or of a file's name.
 PARTS = set("""lasting route routes router trials calibration calibrate crossover expectation evaluator judge lever knot
 knots outlet mailbox letters stencil ways""".split())
-# Part of a file's name only: as an identifier each has a meaning that everybody knows.
+# In file names only: as identifiers they have common meanings.
 FILE_PARTS = PARTS | {"front", "columns", "search", "sweep", "house", "way", "trial", "calibrations"}
-# Names in which the word is another one: an API's, the arm from a vehicle's origin to its antenna.
+# Exceptions: names of APIs, the lever arm from a vehicle's origin to its antenna.
 ALLOWED = re.compile(r"ZMQ_ROUTER|lever_arm(_\w+)?$")
 PATTERNS = [(re.compile(p), w) for p, w in (
     (r"^ndtd?_(front|way|search)(_|$)", "front, way, search"), (r"^(ndtd?_)?offer_map", "offer_map"),

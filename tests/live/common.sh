@@ -1,4 +1,5 @@
-# Shared by the scripts beside it: `source common.sh BIN_DIR`. A simulated drive in $work/drive, sockets in $work.
+# Shared by the scripts of this folder: `source common.sh BIN_DIR`. A simulated drive in $work/drive, sockets in
+# $work.
 set -uo pipefail
 bin=$(cd "$1" && pwd)
 work=$(mktemp -d)
@@ -8,7 +9,7 @@ scans=ipc://$work/scans.ipc poses=ipc://$work/poses.ipc control=ipc://$work/cont
 daemon= failed=0
 trap 'stop_daemon KILL; rm -rf "$work"' EXIT
 
-# simulate OPTIONS...: a short drive with little data, quick also under sanitizers.
+# simulate OPTIONS...: a short drive with little data, fast also under sanitizers.
 simulate() {
     "$bin/ndt-sim" --seed 3 --out "$work/drive" --beams 16 --columns 900 --map-spacing 0.25 --odometry --force "$@" \
         >/dev/null || exit 1
@@ -40,7 +41,7 @@ stop_daemon() { # SIGNAL; leaves the exit code in $code
     daemon=
 }
 
-value() { # KEY FILE: a number that live_probe printed, 0 when it printed none
+value() { # KEY FILE: a number printed by live_probe, 0 if missing
     awk -v key="$1" '$1 == key {v = $2} END {print v + 0}' "$2"
 }
 
@@ -53,10 +54,10 @@ check() { # WHAT NUMBER OPERATOR LIMIT
     fi
 }
 
-# Settings for runs whose outcome must not depend on how busy the machine is.
+# Settings for runs whose outcome must not depend on the load of the machine.
 roomy=(--set live.budget_ms=20000)
 
-# note_latency FILE: what live_probe measured, for people; nothing that depends on the clock is judged.
+# note_latency FILE: prints the latencies measured by live_probe; they are not checked.
 note_latency() {
     echo "note send to result: p50 $(value latency_p50_ms "$1"), p99 $(value latency_p99_ms "$1") ms; p50" \
         "$(value running_p50_ms "$1") ms without the time in which threads waited for a core"

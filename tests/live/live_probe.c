@@ -1,29 +1,28 @@
 /** @file
- * live_probe: a client of ndtd for the scripts in this folder. Sends scans of a bag, made-up scans or malformed
- * frames, collects the results and prints what came back as `key value` lines.
- */
+ * live_probe: a client of ndtd for the scripts in this folder. Sends scans of a bag, synthetic scans or malformed
+ * frames, collects the results and prints statistics as `key value` lines. */
 /* clang-format off */
-/*
- *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
- *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS     a flood; memory of PID before and after; recovery
+/*   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
+ *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS     overload; memory of PID before and after; recovery
  *   live_probe hostile  SCANS POSES BAG COUNT SEED                 COUNT malformed frames before every scan of a bag;
- *                                                                  a PUSH socket, so that no frame is lost
- */
+ *                                                                  a PUSH socket, so that no frame is lost */
 /* clang-format on */
-/* The scans of a bag are sent at RATE_HZ at most: never more than two are unanswered, so that a busy machine delays
- * scans and drops none. With PID the time is measured that the daemon's threads and this program were ready to run
- * and had no core; latencies are printed with and without it. SIGTERM ends the run with the results so far. Exit
- * code 0: the run was made; the scripts judge the numbers. */
+/* The scans of a bag are sent at RATE_HZ at most, with at most two unanswered, so that a busy machine delays scans
+ * but does not drop them. With PID the scheduling delay of the daemon's threads and of this program is measured;
+ * latencies are printed with and without it. SIGTERM ends the run with the results so far. Exit code 0: the run is
+ * complete; the scripts check the numbers. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "ndt/clock.h"
+#include "ndt/quantile.h"
+#include "ndt/random.h"
 #include "ndt_io/bag.h"
 #include "ndt_proto/message.h"
 
@@ -46,23 +45,23 @@ enum { MAX_SCANS = 65536, MOST_OPEN = 2 };
 struct probe {
     void *context, *out, *in;
     double sent_us[MAX_SCANS];
-    double waited_us[MAX_SCANS]; /* waited_us() when the scan was sent */
+    double delay_us[MAX_SCANS]; /* scheduling_delay_us() when the scan was sent */
     double latency_us[MAX_SCANS];
-    double running_us[MAX_SCANS]; /* latency less the time without a core */
+    double running_us[MAX_SCANS]; /* latency less the scheduling delay */
     double stages_us[MAX_SCANS];  /* all stages, as the daemon reports them */
     unsigned answers[MAX_SCANS];
     uint8_t outcome[MAX_SCANS]; /* enum ndt_outcome of the latest answer */
     unsigned sent, answered, twice, unknown;
     unsigned outcomes[NDT_OUTCOME_COUNT];
-    struct ndt_pose truth[MAX_SCANS]; /* of the scan with that number; the bag tells it before the scan */
+    struct ndt_pose truth[MAX_SCANS]; /* of the scan with that number; precedes the scan in the bag */
     int has_truth[MAX_SCANS], next_has_truth;
     struct ndt_pose next_truth;
     double error_max_m;
     uint64_t first_seq;
     int64_t last_stamp_ns;
-    const char *daemon; /* its process, or NULL (not measured) */
+    const char *daemon; /* its process id; may be NULL (not measured) */
     int hostile;
-    unsigned refused; /* hostile: bad frames whose seq could be read are answered too */
+    unsigned refused; /* hostile mode: malformed frames with readable seq are answered too */
 };
 
 static const double ANSWER_US = 20e6; /* an answer that takes longer counts as missing */
@@ -77,15 +76,8 @@ static void on_signal(int number)
     stopped = 1;
 }
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-/* How long the threads of a process were ready to run and had no core, since they began. */
-static double process_waited_us(const char *pid)
+/* Total time that the threads of a process were runnable without running, since their start. */
+static double process_delay_us(const char *pid)
 {
     char path[300];
     double sum_us = 0;
@@ -105,9 +97,9 @@ static double process_waited_us(const char *pid)
     return sum_us;
 }
 
-static double waited_us(void)
+static double scheduling_delay_us(void)
 {
-    return probe.daemon ? process_waited_us(probe.daemon) + process_waited_us("self") : 0;
+    return probe.daemon ? process_delay_us(probe.daemon) + process_delay_us("self") : 0;
 }
 
 static void must(int good, const char *what)
@@ -118,7 +110,7 @@ static void must(int good, const char *what)
     exit(3);
 }
 
-/* A PUB drops what it sends before the subscription has come; an XPUB, otherwise the same, is told of it. */
+/* A PUB drops messages sent before the subscription arrives; an XPUB receives the subscription. */
 static void await_subscription(void)
 {
     zmq_pollitem_t item = {.socket = probe.out, .events = ZMQ_POLLIN};
@@ -171,9 +163,10 @@ static void note_result(const struct ndt_result_message *m)
     }
     probe.twice += probe.answers[at]++ > 0;
     probe.outcome[at] = (uint8_t)m->result.outcome;
-    const double latency_us = now_us() - probe.sent_us[at], waiting_us = waited_us() - probe.waited_us[at];
+    const double latency_us = ndt_clock_us() - probe.sent_us[at],
+                 waited_us = scheduling_delay_us() - probe.delay_us[at];
     probe.latency_us[probe.answered] = latency_us;
-    probe.running_us[probe.answered] = latency_us > waiting_us ? latency_us - waiting_us : 0;
+    probe.running_us[probe.answered] = latency_us > waited_us ? latency_us - waited_us : 0;
     probe.stages_us[probe.answered] =
         m->queue_us + m->decode_us + m->preprocess_us + m->upload_us + m->result.align_us;
     if (probe.has_truth[at]) {
@@ -184,15 +177,16 @@ static void note_result(const struct ndt_result_message *m)
     probe.outcomes[m->result.outcome]++;
 }
 
-/* Takes results until `until_us`, or until at most `open` scans are unanswered; open < 0: only the time counts. */
+/* Receives results until `until_us`, or until at most `open` scans are unanswered; open < 0: until `until_us`
+ * only. */
 static void collect(double until_us, int open)
 {
     zmq_msg_t frame;
     struct ndt_result_message message;
     zmq_msg_init(&frame);
-    while (!stopped && now_us() < until_us && !(open >= 0 && probe.answered + (unsigned)open >= probe.sent)) {
+    while (!stopped && ndt_clock_us() < until_us && !(open >= 0 && probe.answered + (unsigned)open >= probe.sent)) {
         zmq_pollitem_t item = {.socket = probe.in, .events = ZMQ_POLLIN};
-        const double left_us = until_us - now_us();
+        const double left_us = until_us - ndt_clock_us();
         if (zmq_poll(&item, 1, left_us > 1000 ? (long)(left_us / 1000) : 0) <= 0)
             continue;
         if (zmq_msg_recv(&frame, probe.in, ZMQ_DONTWAIT) < 0)
@@ -221,25 +215,15 @@ static void send_scan(const struct ndt_bag_record *record)
     probe.truth[at] = probe.next_truth;
     probe.has_truth[at] = probe.next_has_truth;
     probe.next_has_truth = 0;
-    probe.waited_us[at] = waited_us();
-    probe.sent_us[at] = now_us();
+    probe.delay_us[at] = scheduling_delay_us();
+    probe.sent_us[at] = ndt_clock_us();
     probe.sent++;
     send_frame(record->payload, record->length);
 }
 
-static int compare(const void *a, const void *b)
+static double quantile_ms(double *values_us, double q)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double percentile(double *values, size_t count, double part)
-{
-    if (count == 0)
-        return 0;
-    qsort(values, count, sizeof(*values), compare);
-    const size_t at = (size_t)(part * (double)(count - 1) + 0.5);
-    return values[at] / 1000;
+    return ndt_quantile(values_us, probe.answered, q) / 1000;
 }
 
 static void report(void)
@@ -250,15 +234,15 @@ static void report(void)
         if (probe.outcomes[i])
             printf("%s %u\n", ndt_outcome_name((enum ndt_outcome)i), probe.outcomes[i]);
     printf("error_max_m %.4f\n", probe.error_max_m);
-    printf("latency_p50_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.5));
-    printf("latency_p99_ms %.3f\n", percentile(probe.latency_us, probe.answered, 0.99));
-    printf("latency_max_ms %.3f\n", percentile(probe.latency_us, probe.answered, 1));
-    printf("running_p50_ms %.3f\n", percentile(probe.running_us, probe.answered, 0.5));
-    printf("running_p99_ms %.3f\n", percentile(probe.running_us, probe.answered, 0.99));
-    printf("stages_p99_ms %.3f\n", percentile(probe.stages_us, probe.answered, 0.99));
+    printf("latency_p50_ms %.3f\n", quantile_ms(probe.latency_us, 0.5));
+    printf("latency_p99_ms %.3f\n", quantile_ms(probe.latency_us, 0.99));
+    printf("latency_max_ms %.3f\n", quantile_ms(probe.latency_us, 1));
+    printf("running_p50_ms %.3f\n", quantile_ms(probe.running_us, 0.5));
+    printf("running_p99_ms %.3f\n", quantile_ms(probe.running_us, 0.99));
+    printf("stages_p99_ms %.3f\n", quantile_ms(probe.stages_us, 0.99));
 }
 
-static void send_malformed(uint64_t *state, const struct ndt_bag_record *good);
+static void send_malformed(struct ndt_random *random, const struct ndt_bag_record *good);
 
 static void keep_truth(const struct ndt_bag_record *record)
 {
@@ -269,12 +253,13 @@ static void keep_truth(const struct ndt_bag_record *record)
     probe.next_has_truth = 1;
 }
 
-/* Plays a bag at a rate, or as fast as it is answered; `bad_per_scan` bad frames before every scan. */
+/* Plays a bag at a rate, or as fast as it is answered; sends `bad_per_scan` malformed frames before every scan. */
 static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64_t seed)
 {
     struct ndt_bag_reader *bag;
     struct ndt_bag_record record;
-    double next_us = now_us();
+    struct ndt_random random = {seed};
+    double next_us = ndt_clock_us();
     must(ndt_bag_open(&bag, path, &err) == NDT_OK, path);
     while (!stopped && ndt_bag_next(bag, &record, &err) == NDT_OK) {
         if (record.type == NDT_MESSAGE_TRUTH)
@@ -286,41 +271,39 @@ static void play(const char *path, double rate_hz, uint32_t bad_per_scan, uint64
             continue;
         }
         for (uint32_t i = 0; i < bad_per_scan; i++)
-            send_malformed(&seed, &record);
+            send_malformed(&random, &record);
         collect(next_us, -1);
-        collect(now_us() + ANSWER_US, MOST_OPEN - 1);
-        if (probe.answered + MOST_OPEN <= probe.sent) /* the daemon is gone, or an answer is missing */
+        collect(ndt_clock_us() + ANSWER_US, MOST_OPEN - 1);
+        if (probe.answered + MOST_OPEN <= probe.sent) /* the daemon has ended, or an answer is missing */
             break;
-        next_us = (next_us > now_us() ? next_us : now_us()) + 1e6 / rate_hz;
+        next_us = (next_us > ndt_clock_us() ? next_us : ndt_clock_us()) + 1e6 / rate_hz;
         send_scan(&record);
     }
     ndt_bag_close(bag);
-    collect(now_us() + ANSWER_US, 0);
+    collect(ndt_clock_us() + ANSWER_US, 0);
 }
 
-static uint64_t random_next(uint64_t *state)
+static void damage(uint8_t *data, size_t size, struct ndt_random *random)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    const size_t at = ndt_random_next(random) % size;
+    data[at] = (uint8_t)ndt_random_next(random);
 }
 
-/* One frame that should never have been sent: random bytes, the beginning of a scan, a scan with some bytes changed
- * in its header, a header that promises gigabytes, nested containers, nothing at all. */
-static void send_malformed(uint64_t *state, const struct ndt_bag_record *good)
+/* One malformed frame: random bytes, a truncated scan, a scan with some changed bytes in its header, a header that
+ * declares gigabytes, nested containers, or an empty frame. */
+static void send_malformed(struct ndt_random *random, const struct ndt_bag_record *good)
 {
     static uint8_t frame[4096];
-    const uint64_t kind = random_next(state) % 6;
-    size_t size = random_next(state) % sizeof(frame);
+    const uint64_t kind = ndt_random_next(random) % 6;
+    size_t size = ndt_random_next(random) % sizeof(frame);
     if (kind == 0) {
         for (size_t i = 0; i < size; i++)
-            frame[i] = (uint8_t)random_next(state);
+            frame[i] = (uint8_t)ndt_random_next(random);
     } else if (kind <= 2) {
         size = size < good->length ? size : good->length - 1;
         memcpy(frame, good->payload, size);
         for (int i = 0; kind == 2 && i < 4 && size > 0; i++)
-            frame[random_next(state) % (size < 200 ? size : 200)] = (uint8_t)random_next(state);
+            damage(frame, size < 200 ? size : 200, random);
     } else if (kind == 3) {
         static const uint8_t huge[] = {0xdf, 0xff, 0xff, 0xff, 0xff, 0xa1, 'v', 1,
                                        0xa4, 'd',  'a',  't',  'a',  0xc6, 0xff};
@@ -368,34 +351,34 @@ static void flood(uint32_t points, double rate_hz, double seconds)
 {
     struct ndt_frame frame;
     ndt_frame_init(&frame);
-    const double end_us = now_us() + seconds * 1e6;
-    for (double next_us = now_us(); next_us < end_us; next_us += 1e6 / rate_hz) {
+    const double end_us = ndt_clock_us() + seconds * 1e6;
+    for (double next_us = ndt_clock_us(); next_us < end_us; next_us += 1e6 / rate_hz) {
         make_scan(&frame, probe.sent, points);
         collect(next_us, -1);
-        probe.sent_us[probe.sent++] = now_us();
+        probe.sent_us[probe.sent++] = ndt_clock_us();
         send_frame(frame.data, frame.size);
     }
     ndt_frame_free(&frame);
 }
 
-/* After the flood: five scans, each sent when the one before was answered. How many were neither lost nor dropped?
- */
+/* After the overload: sends five scans, each after the answer to the previous one, and returns how many were
+ * neither lost nor dropped. */
 static unsigned recovery(uint32_t points)
 {
     struct ndt_frame frame;
     unsigned good = 0;
-    const double begin_us = now_us();
+    const double begin_us = ndt_clock_us();
     ndt_frame_init(&frame);
     for (int i = 0; i < 5; i++) {
         const unsigned at = probe.sent;
         make_scan(&frame, at, points);
-        probe.sent_us[probe.sent++] = now_us();
+        probe.sent_us[probe.sent++] = ndt_clock_us();
         send_frame(frame.data, frame.size);
-        while (probe.answers[at] == 0 && now_us() < probe.sent_us[at] + ANSWER_US)
-            collect(now_us() + 1e4, -1);
+        while (probe.answers[at] == 0 && ndt_clock_us() < probe.sent_us[at] + ANSWER_US)
+            collect(ndt_clock_us() + 1e4, -1);
         good += probe.answers[at] > 0 && probe.outcome[at] != NDT_DROPPED;
         if (i == 0)
-            printf("recovered_after_ms %.1f\n", (now_us() - begin_us) / 1000);
+            printf("recovered_after_ms %.1f\n", (ndt_clock_us() - begin_us) / 1000);
     }
     ndt_frame_free(&frame);
     return good;
@@ -404,12 +387,12 @@ static unsigned recovery(uint32_t points)
 static int overload(char **arguments)
 {
     const uint32_t points = (uint32_t)strtoul(arguments[1], NULL, 10);
-    flood(points, strtod(arguments[2], NULL), 1); /* buffers reach their size */
-    collect(now_us() + 2e6, 0);
+    flood(points, strtod(arguments[2], NULL), 1); /* warm-up: buffers reach their final size */
+    collect(ndt_clock_us() + 2e6, 0);
     printf("resident_before_kib %ld\n", resident_kib(arguments[0]));
     flood(points, strtod(arguments[2], NULL), strtod(arguments[3], NULL));
     const unsigned good = recovery(points);
-    collect(now_us() + 3e6, 0);
+    collect(ndt_clock_us() + 3e6, 0);
     printf("resident_after_kib %ld\nrecovered_of_5 %u\n", resident_kib(arguments[0]), good);
     return 0;
 }

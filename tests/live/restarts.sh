@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# restarts.sh BIN_DIR: publisher, subscriber and daemon come and go in turn; the others carry on without a restart.
+# restarts.sh BIN_DIR: publisher, subscriber and daemon restart in turn; the others continue without a restart.
 source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 20
 start_daemon
-"$bin/ndt-echo" --endpoint "$poses" --format json >"$work/echo" 2>/dev/null & # lives through all of it
+"$bin/ndt-echo" --endpoint "$poses" --format json >"$work/echo" 2>/dev/null & # runs during the whole test
 listener=$!
 for publisher in 1 2; do # the publisher and a second subscriber restart (live_probe is both)
     "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
     check "publisher $publisher: answered" "$(value answered "$work/out")" == 20
 done
 before=$(wc -l <"$work/echo")
-check "results the listener has heard" "$before" ">=" 40
+check "results received by the listener" "$before" ">=" 40
 stop_daemon TERM
 check "exit code of SIGTERM" "$code" == 0
-[ -e "$work/scans.ipc" ] && { echo "FAIL: the socket file is left"; failed=1; }
+[ -e "$work/scans.ipc" ] && { echo "FAIL: the socket file remains"; failed=1; }
 start_daemon
 "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
 check "after a restart: answered" "$(value answered "$work/out")" == 20
 sleep 0.5
-check "more results for the old listener" "$(($(wc -l <"$work/echo") - before))" ">=" 20
-stop_daemon KILL # as a crash: the socket files stay behind and must not hinder the next start
+check "more results for the first listener" "$(($(wc -l <"$work/echo") - before))" ">=" 20
+stop_daemon KILL # like a crash: the socket files remain and must not prevent the next start
 start_daemon
 "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
 check "after a crash: answered" "$(value answered "$work/out")" == 20

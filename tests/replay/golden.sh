@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# golden.sh BIN_DIR [--update]: simulates short drives and replays them with 1, 2 and 3 threads on every CPU
-# variant: one hash each, and the one in golden.txt. The simulation itself uses sin and cos of the C library;
-# where that gives other bytes, a second simulation has to give the same bytes, and the hash has to be that of the
-# earlier run on this machine, kept as replay-golden.txt in the build folder (--update forgets it).
+# golden.sh BIN_DIR [--update]: simulates short drives and replays them with 1, 2 and 3 threads on every CPU variant:
+# one hash each, equal to that of golden.txt. The simulation uses sin and cos of the C library; if it gives other
+# bytes than the golden ones, a second simulation must give equal bytes, and the hash must be that of the previous run
+# on this machine, stored as replay-golden.txt in the build folder (--update removes it).
 set -uo pipefail
 bin=$(cd "$1" && pwd)
 own=$bin/../replay-golden.txt
@@ -19,7 +19,7 @@ replay() { # OPTIONS...: prints the hash
         sed -n 's/^trajectory hash *//p'
 }
 
-# same NAME OPTIONS...: every thread count and variant gives one hash; leaves it in $hash
+# same NAME OPTIONS...: all thread counts and variants give one hash; sets $hash
 same() {
     local name=$1 other threads isa
     shift
@@ -39,7 +39,7 @@ same() {
     done
 }
 
-# check_own NAME: against the earlier run of this machine, if there was one
+# check_own NAME: compares with the previous run on this machine, if any
 check_own() {
     local earlier
     earlier=$(awk -v name="$1" -v bytes="$bytes" '$1 == name && $2 == bytes {print $3}' "$own" 2>/dev/null)

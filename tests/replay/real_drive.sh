@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # real_drive.sh BIN_DIR: KITTI 2011_09_26_0005, odd scans against the map of the even ones, only the first pose and
-# twist given. The limits are those the project promises; skipped (77) where the data is not there.
+# twist given. The limits are those that the project guarantees; skipped (77) without the data.
 set -uo pipefail
 bin=$1
 data=${NDT_SHARED_DATA:-}/kitti0005_lite

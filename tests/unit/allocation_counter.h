@@ -1,6 +1,5 @@
-/* Counts every allocation of the process, so that a test can say that something makes none. To be included by one
- * file of a program; with a sanitizer, which brings an allocator of its own, COUNTS_ALLOCATIONS is 0 and nothing is
- * counted. */
+/* Counts every allocation of the process, for tests of code that must not allocate. Include it in one file of a
+ * program; under a sanitizer, which has its own allocator, COUNTS_ALLOCATIONS is 0 and nothing is counted. */
 #ifndef ALLOCATION_COUNTER_H
 #define ALLOCATION_COUNTER_H
 

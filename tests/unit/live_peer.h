@@ -1,4 +1,4 @@
-/* The other side of the daemon's sockets, for tests: everything waits a bounded time and nothing lingers. */
+/* Clients of the daemon's sockets, for tests: every wait is bounded, and sockets do not linger. */
 #ifndef LIVE_PEER_H
 #define LIVE_PEER_H
 
@@ -22,8 +22,8 @@ __attribute__((unused)) static void live_int(void *socket, int option, int value
     ck_assert_int_eq(zmq_setsockopt(socket, option, &value, sizeof(value)), 0);
 }
 
-/* A socket that sends only to peers that it has really met. Not for subscribers: with that option they subscribe
- * only once they are asked for messages. */
+/* A socket that sends to connected peers only (ZMQ_IMMEDIATE). Not for subscribers: with that option they
+ * subscribe only when messages are received. */
 __attribute__((unused)) static void *live_socket(void *context, int type, int wait_ms)
 {
     void *socket = zmq_socket(context, type);
@@ -54,7 +54,7 @@ __attribute__((unused)) static struct ndtd_endpoint live_endpoint(const char *fo
     return endpoint;
 }
 
-/* A tcp address on the loopback that nobody uses at the moment. */
+/* A free tcp address on the loopback. */
 __attribute__((unused)) static struct ndtd_endpoint live_tcp(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -1,5 +1,5 @@
-/* A short drive along a synthetic street, as encoded frames, with its map and the settings that follow it: what
- * tests of the daemon feed. street_drive_make and street_drive_free as a checked fixture. */
+/* A short drive along a synthetic street, as encoded frames, with its map and settings; input for tests of the
+ * daemon. street_drive_make and street_drive_free as a checked fixture. */
 #ifndef STREET_DRIVE_H
 #define STREET_DRIVE_H
 
@@ -45,7 +45,8 @@ __attribute__((unused)) static void street_drive_make(void)
     memset(&drive, 0, sizeof(drive));
     ndtd_settings_default(&drive.settings);
     must(ndtd_option_set_text(&drive.settings, "cpu.threads", "1", &err));
-    must(ndtd_option_set_text(&drive.settings, "autotune.cache", "off", &err)); /* the user's stays as it is */
+    must(
+        ndtd_option_set_text(&drive.settings, "autotune.cache", "off", &err)); /* the user's cache is not changed */
     must(ndtd_settings_finish(&drive.settings, &err));
     ndt_cloud_init(&cloud);
     ndt_cloud_init(&drive.map_points);
@@ -78,7 +79,7 @@ __attribute__((unused)) static void street_drive_free(void)
     ndtd_settings_snapshot_release(drive.snapshot);
 }
 
-/* drive.settings as they are now; borrowed until the next call. */
+/* A snapshot of drive.settings; borrowed until the next call. */
 __attribute__((unused)) static const struct ndtd_settings_snapshot *street_drive_snapshot(void)
 {
     ndtd_settings_snapshot_release(drive.snapshot);

@@ -1,5 +1,5 @@
-/* A folder that lives as long as one test, and files in it. Use temp_dir_make and temp_dir_remove as a checked
- * fixture; one test at a time. */
+/* A temporary folder for one test, and files in it. Use temp_dir_make and temp_dir_remove as a checked fixture;
+ * one test at a time. */
 #ifndef TEMP_DIR_H
 #define TEMP_DIR_H
 
@@ -42,7 +42,7 @@ __attribute__((unused)) static void temp_dir_remove(void)
     temp_dir_drop(temp_dir);
 }
 
-/* The path of a file in the folder; good until the fourth call from now. */
+/* The path of a file in the folder; valid until the fourth following call. */
 __attribute__((unused)) static const char *temp_path(const char *name)
 {
     static char paths[4][512];

@@ -1,4 +1,4 @@
-/* Alignment of synthetic scans: what is found, what is said about it, and when it is refused. */
+/* Alignment of synthetic scans: poses, scores, outcomes and refusals. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const double UTM_M[3] = {500000.0, 5400000.0, 400.0};
 static const struct world STREET = {WORLD_STREET, 3, 80.0, 0.02};
 static const struct world CORRIDOR = {WORLD_CORRIDOR, 4, 80.0, 0.02};
 
-/* Maps live in the parent of all tests; backends hold threads, which do not survive Check's fork. */
+/* Maps are built once, before Check forks; backends have threads, which do not survive the fork. */
 static struct ndt_map *street_map, *utm_map, *corridor_map;
 static struct ndt_backend *backend;
 static struct ndt_aligner *aligner;
@@ -95,7 +95,7 @@ static struct ndt_align_result align(const struct ndt_pose *guess)
     return result;
 }
 
-static struct ndt_pose take_scan(const struct world *world, uint64_t seed, double s, double heading_rad)
+static struct ndt_pose measure_scan(const struct world *world, uint64_t seed, double s, double heading_rad)
 {
     const struct ndt_pose truth = world_pose(world, s, heading_rad);
     ck_assert_int_eq(world_scan(&scan, world, seed, 1500, &truth, 30.0, &err), NDT_OK);
@@ -107,13 +107,13 @@ static int same_pose(const struct ndt_pose *a, const struct ndt_pose *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* How many of 40 starts off by up to the limits end within 5 cm and 0.3 deg of the truth. */
+/* The number of 40 starts, off by up to the limits, that end within 5 cm and 0.3 deg of the true pose. */
 static int recovered(double shift_m, double turn_rad)
 {
     struct world_random random = {21};
     int good = 0;
     for (uint64_t i = 0; i < 40; i++) {
-        const struct ndt_pose truth = take_scan(&STREET, i, 0.25 + 0.0125 * (double)i, 0.4 * (double)i);
+        const struct ndt_pose truth = measure_scan(&STREET, i, 0.25 + 0.0125 * (double)i, 0.4 * (double)i);
         const struct ndt_pose guess = world_perturb(&random, &truth, shift_m, turn_rad);
         const struct ndt_align_result result = align(&guess);
         good += ndt_pose_distance_m(&truth, &result.T_map_sensor) < 0.05 &&
@@ -132,7 +132,7 @@ END_TEST
 
 START_TEST(converged_result_is_complete)
 {
-    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     const struct ndt_align_result result = align(&truth);
     size_t rows;
     const struct ndt_iteration *trace = ndt_aligner_trace(aligner, &rows);
@@ -156,9 +156,9 @@ START_TEST(converged_result_is_complete)
 }
 END_TEST
 
-START_TEST(same_bits_for_any_number_of_threads)
+START_TEST(bit_identical_for_any_number_of_threads)
 {
-    const struct ndt_pose truth = take_scan(&STREET, 2, 0.4, -2.0);
+    const struct ndt_pose truth = measure_scan(&STREET, 2, 0.4, -2.0);
     struct world_random random = {5};
     const struct ndt_pose guess = world_perturb(&random, &truth, 1.0, 5 * DEG);
     const struct ndt_align_result first = align(&guess);
@@ -175,9 +175,9 @@ START_TEST(same_bits_for_any_number_of_threads)
 }
 END_TEST
 
-START_TEST(utm_origin_costs_nothing)
+START_TEST(utm_origin_keeps_precision)
 {
-    const struct ndt_pose truth = take_scan(&STREET, 3, 0.6, 0.5);
+    const struct ndt_pose truth = measure_scan(&STREET, 3, 0.6, 0.5);
     struct world_random random = {6};
     struct ndt_pose guess = world_perturb(&random, &truth, 0.5, 2 * DEG);
     const struct ndt_align_result here = align(&guess);
@@ -193,7 +193,7 @@ END_TEST
 
 START_TEST(off_the_map)
 {
-    struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     guess.t_m[0] += 5000.0;
     for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
         params.variant = (enum ndt_variant)variant;
@@ -208,7 +208,7 @@ END_TEST
 
 START_TEST(empty_and_nan_scans_keep_the_guess)
 {
-    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     const size_t count = scan.count;
     scan.count = 0;
     const struct ndt_align_result empty = align(&guess);
@@ -224,9 +224,9 @@ START_TEST(empty_and_nan_scans_keep_the_guess)
 }
 END_TEST
 
-START_TEST(some_nan_points_change_nothing_but_the_ratio)
+START_TEST(nan_points_change_only_the_match_ratio)
 {
-    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     const size_t clean = scan.count;
     const struct ndt_align_result without = align(&truth);
     ck_assert_int_eq(ndt_cloud_reserve(&scan, clean + 100, 0, &err), NDT_OK);
@@ -245,17 +245,17 @@ END_TEST
 START_TEST(guess_that_is_not_finite_is_refused)
 {
     struct ndt_align_result result;
-    struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     guess.t_m[1] = NAN;
     const enum ndt_status status = ndt_align(aligner, &params, &scan, &guess, &result, &err);
     ck_assert(status != NDT_OK || result.outcome == NDT_NO_GUESS);
 }
 END_TEST
 
-START_TEST(level_that_the_map_lacks_is_named)
+START_TEST(missing_level_is_named)
 {
     struct ndt_align_result result;
-    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     params.levels[1].leaf_m = 3.5;
     ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "3.5"));
@@ -266,7 +266,7 @@ END_TEST
 START_TEST(corridor_keeps_the_prediction_along_its_axis)
 {
     use_map(corridor_map);
-    const struct ndt_pose truth = take_scan(&CORRIDOR, 5, 0.5, 0.3);
+    const struct ndt_pose truth = measure_scan(&CORRIDOR, 5, 0.5, 0.3);
     struct ndt_pose guess = truth;
     guess.t_m[0] += 0.8;
     guess.t_m[1] += 0.2;
@@ -287,9 +287,9 @@ START_TEST(corridor_keeps_the_prediction_along_its_axis)
 }
 END_TEST
 
-START_TEST(iteration_limit_is_said)
+START_TEST(iteration_limit_is_reported)
 {
-    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     struct ndt_pose guess = truth;
     guess.t_m[0] += 0.7;
     guess.t_m[1] -= 0.7;
@@ -307,7 +307,7 @@ START_TEST(iteration_limit_is_said)
 }
 END_TEST
 
-/* Expected costs bound the very first scan, in proportion to its points, and what is seen corrects them. */
+/* Expected costs bound the first scan, in proportion to its points, and measured costs correct them. */
 START_TEST(expected_costs_bound_the_iterations)
 {
     struct ndt_align_costs costs = {.assess = {.fixed_us = 1}}, seen;
@@ -322,7 +322,7 @@ START_TEST(expected_costs_bound_the_iterations)
     ndt_aligner_set_costs(aligner, &costs);
     ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_OK);
     ck_assert_int_eq(result.outcome, NDT_DEADLINE);
-    ck_assert_int_eq(result.evaluations, 1); /* one always: else there would be nothing to say */
+    ck_assert_int_eq(result.evaluations, 1); /* at least one, which gives a result */
 
     ndt_aligner_set_costs(aligner, &costs);
     scan.count = 100; /* 1.5 times 100 s fit into 600 s */
@@ -334,7 +334,7 @@ START_TEST(expected_costs_bound_the_iterations)
     ck_assert_double_gt(seen.levels[0].fixed_us, 0);
     ck_assert_double_gt(seen.assess.fixed_us, 0);
 
-    ndt_aligner_set_costs(aligner, &(struct ndt_align_costs){0}); /* not known: as without */
+    ndt_aligner_set_costs(aligner, &(struct ndt_align_costs){0}); /* unknown: as without costs */
     scan.count = 1500;
     ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_OK);
     ck_assert_int_eq(result.outcome, NDT_CONVERGED);
@@ -343,7 +343,7 @@ END_TEST
 
 START_TEST(deadline_returns_the_best_pose_so_far)
 {
-    const struct ndt_pose truth = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
     struct ndt_pose guess = truth;
     guess.t_m[0] += 0.5;
     params.deadline_s = 1e-9;
@@ -357,10 +357,10 @@ START_TEST(deadline_returns_the_best_pose_so_far)
 }
 END_TEST
 
-/* Points that have nothing to do with the map must not pass as a pose. */
-START_TEST(noise_is_not_converged)
+/* Points unrelated to the map must not converge. */
+START_TEST(noise_does_not_converge)
 {
-    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     struct world_random random = {9};
     for (size_t i = 0; i < scan.count; i++) {
         scan.x_m[i] = (float)world_uniform(&random, -30, 30);
@@ -374,7 +374,7 @@ END_TEST
 
 START_TEST(few_matches_are_degenerate)
 {
-    const struct ndt_pose guess = take_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
     for (size_t i = 40; i < scan.count; i++)
         scan.z_m[i] += 500.0f;
     const struct ndt_align_result result = align(&guess);
@@ -404,7 +404,7 @@ static void invert6(double A[6][6], double out[6][6])
     }
 }
 
-/* What turning by each of (a, b, c) does, as rotation about the map's axes: found by moving the pose. */
+/* Rotation about the map's axes caused by each of (a, b, c), by finite differences. */
 static void rotation_columns(const double p[6], double E[6][6])
 {
     const double h = 1e-6;
@@ -455,8 +455,8 @@ static void expected_covariance(const struct ndt_pose *pose, double out[6][6])
 START_TEST(covariance_is_the_inverse_of_the_whole_hessian)
 {
     double expected[6][6];
-    const struct ndt_pose truth = take_scan(&STREET, 8, 0.5, 1.3);
-    params.fine_stop_gain = 0; /* go on to the very top */
+    const struct ndt_pose truth = measure_scan(&STREET, 8, 0.5, 1.3);
+    params.fine_stop_gain = 0; /* converge to the exact maximum */
     const struct ndt_align_result result = align(&truth);
     ck_assert_int_eq(result.has_covariance, 1);
     expected_covariance(&result.T_map_sensor, expected);
@@ -474,13 +474,13 @@ START_TEST(covariance_is_the_inverse_of_the_whole_hessian)
 }
 END_TEST
 
-/* Normalised errors of many independent scans: the stated deviations are of the right order. */
-START_TEST(covariance_has_the_size_of_the_errors)
+/* Normalised errors of many independent scans: the reported deviations have the right order of magnitude. */
+START_TEST(covariance_is_consistent_with_the_errors)
 {
     double sum = 0;
     const int scans = 30;
     for (int i = 0; i < scans; i++) {
-        const struct ndt_pose truth = take_scan(&STREET, 100 + (uint64_t)i, 0.3 + 0.013 * i, 0.2 * i);
+        const struct ndt_pose truth = measure_scan(&STREET, 100 + (uint64_t)i, 0.3 + 0.013 * i, 0.2 * i);
         const struct ndt_align_result result = align(&truth);
         for (int k = 0; k < 3; k++) {
             const double off_m = result.T_map_sensor.t_m[k] - truth.t_m[k];
@@ -502,21 +502,21 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, recovers_from_wrong_starts);
     tcase_add_test(tcase, converged_result_is_complete);
-    tcase_add_test(tcase, same_bits_for_any_number_of_threads);
-    tcase_add_test(tcase, utm_origin_costs_nothing);
+    tcase_add_test(tcase, bit_identical_for_any_number_of_threads);
+    tcase_add_test(tcase, utm_origin_keeps_precision);
     tcase_add_test(tcase, off_the_map);
     tcase_add_test(tcase, empty_and_nan_scans_keep_the_guess);
-    tcase_add_test(tcase, some_nan_points_change_nothing_but_the_ratio);
+    tcase_add_test(tcase, nan_points_change_only_the_match_ratio);
     tcase_add_test(tcase, guess_that_is_not_finite_is_refused);
-    tcase_add_test(tcase, level_that_the_map_lacks_is_named);
+    tcase_add_test(tcase, missing_level_is_named);
     tcase_add_test(tcase, corridor_keeps_the_prediction_along_its_axis);
-    tcase_add_test(tcase, iteration_limit_is_said);
+    tcase_add_test(tcase, iteration_limit_is_reported);
     tcase_add_test(tcase, expected_costs_bound_the_iterations);
     tcase_add_test(tcase, deadline_returns_the_best_pose_so_far);
-    tcase_add_test(tcase, noise_is_not_converged);
+    tcase_add_test(tcase, noise_does_not_converge);
     tcase_add_test(tcase, few_matches_are_degenerate);
     tcase_add_test(tcase, covariance_is_the_inverse_of_the_whole_hessian);
-    tcase_add_test(tcase, covariance_has_the_size_of_the_errors);
+    tcase_add_test(tcase, covariance_is_consistent_with_the_errors);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,4 +1,4 @@
-/* bag.bin: what was written comes back, and nothing else does, however the file is damaged. */
+/* bag.bin: records are read as written, and damaged files never give other records. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -64,7 +64,7 @@ static size_t record_size(unsigned i)
     return RECORD_HEAD + 7 * i + CRC;
 }
 
-/* Reads records from..count - 1 and compares them; returns what came after. */
+/* Reads records from..count - 1 and compares them; returns the status of the next read. */
 static enum ndt_status expect_records(struct ndt_bag_reader *reader, unsigned count, struct ndt_error *err)
 {
     char data[256] = "";
@@ -92,7 +92,7 @@ START_TEST(test_round_trip)
 }
 END_TEST
 
-/* The bytes are a contract: other programs read them. */
+/* The format is fixed: other programs read it. */
 START_TEST(test_golden_bytes)
 {
     static const uint8_t expected[] = {'N',  'D',  'T',  'B',  'A',  'G',  '\r', '\n', 1,   0,   0,  0,
@@ -121,7 +121,7 @@ START_TEST(test_empty_bag)
 }
 END_TEST
 
-/* Whatever a crash leaves of the last record: all before it is read, and the line says where it stopped. */
+/* A truncated last record: all records before it are read, and the error names its position. */
 START_TEST(test_cut_at_every_byte)
 {
     size_t size;
@@ -154,7 +154,7 @@ START_TEST(test_cut_in_the_file_head)
 }
 END_TEST
 
-/* No flipped bit goes unnoticed: not one record with other contents is given out. */
+/* Every flipped bit is detected: no record with other contents is returned. */
 START_TEST(test_every_flipped_byte_is_found)
 {
     size_t size;
@@ -187,7 +187,7 @@ static void expect_first_fails(const uint8_t *data, size_t size, const char *rea
     ndt_bag_close(reader);
 }
 
-START_TEST(test_lying_lengths)
+START_TEST(test_false_lengths)
 {
     static const uint32_t lengths[] = {1, 2, 4, 1000, 0x10000000, 0x10000001, 0x7fffffff, 0xffffffff};
     size_t size;
@@ -200,7 +200,7 @@ START_TEST(test_lying_lengths)
 }
 END_TEST
 
-START_TEST(test_no_bags)
+START_TEST(test_files_that_are_not_bags)
 {
     struct ndt_bag_reader *reader;
     uint8_t head[FILE_HEAD] = "NDTBAG\r\n";
@@ -234,7 +234,8 @@ START_TEST(test_existing_files_stay)
 }
 END_TEST
 
-/* Cut anywhere in the last record, or in the head of a file just created: appending goes on from whole records. */
+/* Truncated in the last record or in the header of a new file: appending continues after the last complete record.
+ */
 START_TEST(test_append_after_a_crash)
 {
     char payload[256] = "";
@@ -258,7 +259,7 @@ START_TEST(test_append_after_a_crash)
 }
 END_TEST
 
-/* A damaged record with good ones behind it is not what a crash leaves: nothing is thrown away. */
+/* A damaged record followed by valid ones is not the result of a crash: appending is refused. */
 START_TEST(test_append_refuses_damage_inside)
 {
     struct ndt_bag_writer *writer;
@@ -307,7 +308,7 @@ START_TEST(test_one_writer_per_file)
 }
 END_TEST
 
-START_TEST(test_too_long_a_record)
+START_TEST(test_record_too_long)
 {
     struct ndt_error err = {""};
     struct ndt_bag_writer *writer = create(temp_path("a.bin"), 0);
@@ -347,7 +348,7 @@ START_TEST(test_full_disk)
 }
 END_TEST
 
-/* A writer that is killed at a random moment loses at most the record it was writing. */
+/* A writer that is killed at a random time loses at most the record being written. */
 START_TEST(test_killed_while_writing)
 {
     static uint8_t payload[100000];
@@ -392,14 +393,14 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, test_cut_at_every_byte);
     tcase_add_test(tests, test_cut_in_the_file_head);
     tcase_add_test(tests, test_every_flipped_byte_is_found);
-    tcase_add_test(tests, test_lying_lengths);
-    tcase_add_test(tests, test_no_bags);
+    tcase_add_test(tests, test_false_lengths);
+    tcase_add_test(tests, test_files_that_are_not_bags);
     tcase_add_test(tests, test_existing_files_stay);
     tcase_add_test(tests, test_append_after_a_crash);
     tcase_add_test(tests, test_append_refuses_damage_inside);
     tcase_add_test(tests, test_discard);
     tcase_add_test(tests, test_one_writer_per_file);
-    tcase_add_test(tests, test_too_long_a_record);
+    tcase_add_test(tests, test_record_too_long);
     tcase_add_test(tests, test_full_disk);
     tcase_add_test(tests, test_killed_while_writing);
 }

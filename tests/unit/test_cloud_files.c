@@ -1,4 +1,4 @@
-/* Point cloud files: every form comes back as it was written, and every bad byte is answered with a line. */
+/* Point cloud files: every variant is read as written, and malformed files are refused with an error. */
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static void expect_origin(double x, double y, double z)
     ck_assert_double_eq(cloud.origin_m[2], z);
 }
 
-/* Bytes put together by hand. */
+/* A file assembled from bytes. */
 struct bytes {
     uint8_t data[65536];
     size_t size;
@@ -147,7 +147,7 @@ START_TEST(test_pcd_round_trip)
 }
 END_TEST
 
-START_TEST(test_values_that_are_no_numbers)
+START_TEST(test_non_finite_values)
 {
     static const float odd[] = {NAN, INFINITY, -INFINITY, -0.0f, FLT_MIN, 1e-40f, 2047.75f};
     static const double zero_m[3] = {0.0, 0.0, 0.0};
@@ -181,7 +181,7 @@ START_TEST(test_write_failures)
 }
 END_TEST
 
-/* A cloud that is read into again keeps no points, origin or fields' values of the file before. */
+/* A reused cloud keeps no points, origin or field values of the previous file. */
 START_TEST(test_reuse)
 {
     static const double utm_m[3] = {439296.0, 4474880.0, 0.0};
@@ -424,7 +424,7 @@ START_TEST(test_pcd_bad_lines)
 }
 END_TEST
 
-/* Headers that announce far more than the file has: an error at once, without an allocation. */
+/* Headers that declare far more data than the file has: an error without an allocation. */
 START_TEST(test_huge_counts)
 {
     static const char *const kinds[] = {"ascii", "binary", "binary_compressed"};
@@ -751,7 +751,7 @@ END_TEST
 
 /* ---- all of them ---- */
 
-START_TEST(test_files_that_are_none)
+START_TEST(test_missing_and_invalid_files)
 {
     static const char *const names[] = {"a.pcd", "a.ply", "a.bin"};
     for (size_t i = 0; i < 3; i++) {
@@ -771,7 +771,8 @@ START_TEST(test_files_that_are_none)
 }
 END_TEST
 
-/* One small good file of every kind, and how much of it may be cut off without a trace: what follows the points. */
+/* One small valid file of every kind, and how many bytes may be cut off without an error: those after the points.
+ */
 struct sample {
     const char *name;
     struct bytes file;
@@ -815,7 +816,7 @@ START_TEST(test_cut_at_every_byte)
 }
 END_TEST
 
-/* Any bytes at any place: whatever comes of it, no crash, and no cloud that is larger than its file. */
+/* Random bytes at random places: no crash, and no cloud larger than its file. */
 START_TEST(test_random_damage)
 {
     struct sample *sample = &make_samples()[_i];
@@ -871,7 +872,7 @@ static TCase *pcd_tests(void)
     const int types = (int)(sizeof(any_types) / sizeof(any_types[0]));
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_pcd_round_trip);
-    tcase_add_test(tests, test_values_that_are_no_numbers);
+    tcase_add_test(tests, test_non_finite_values);
     tcase_add_test(tests, test_write_failures);
     tcase_add_test(tests, test_reuse);
     tcase_add_loop_test(tests, test_pcd_binary_types, 0, types);
@@ -900,7 +901,7 @@ static TCase *other_tests(void)
     tcase_add_test(tests, test_ply_float);
     tcase_add_test(tests, test_ply_bad_headers);
     tcase_add_test(tests, test_kitti_bin);
-    tcase_add_test(tests, test_files_that_are_none);
+    tcase_add_test(tests, test_missing_and_invalid_files);
     tcase_add_loop_test(tests, test_cut_at_every_byte, 0, SAMPLES);
     tcase_add_loop_test(tests, test_random_damage, 0, SAMPLES);
     tcase_add_test(tests, test_real_maps);

@@ -1,5 +1,5 @@
 /** @file
- * @brief Tests of the configuration file: what is accepted, and one clear line with file and line for the rest. */
+ * @brief Tests of the configuration file: accepted syntax, and errors with file and line. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void must_refuse(const char *text, const char *start_of_error)
     ck_assert_ptr_null(strchr(err.text, '\n'));
 }
 
-START_TEST(nested_dotted_and_wrapped_mean_the_same)
+START_TEST(nested_dotted_and_wrapped_are_equivalent)
 {
     must_read("ndt:\n  max_iterations: 7\n  levels: [2.0, 1.0]\n");
     ck_assert_int_eq(settings.align.max_iterations, 7);
@@ -74,7 +74,7 @@ START_TEST(empty_files_and_sections_change_nothing)
 }
 END_TEST
 
-START_TEST(texts_are_taken_as_they_are)
+START_TEST(strings_are_read_verbatim)
 {
     must_read("map:\n  path: \"a: b # c\"\n");
     ck_assert_str_eq(settings.map_path, "a: b # c");
@@ -85,7 +85,7 @@ START_TEST(texts_are_taken_as_they_are)
 }
 END_TEST
 
-START_TEST(unknown_names_get_the_nearest)
+START_TEST(unknown_names_suggest_the_nearest)
 {
     must_refuse("ndt:\n  levels: [1.0]\n  max_iteration: 3\n",
                 "a.yaml:3: 'ndt.max_iteration' is not an option; did you mean 'ndt.max_iterations'?");
@@ -123,7 +123,7 @@ START_TEST(options_given_twice_are_refused)
 }
 END_TEST
 
-START_TEST(what_is_not_ours_is_refused)
+START_TEST(unsupported_yaml_is_refused)
 {
     must_refuse("- a\n- b\n", "a.yaml:1: expected sections and options, not a list");
     must_refuse("word\n", "a.yaml:1: expected sections and options, not a single value");
@@ -155,8 +155,8 @@ START_TEST(depth_and_size_are_bounded)
 }
 END_TEST
 
-/* No truncation of a valid file may crash the parser. */
-START_TEST(every_cut_of_a_file_is_handled)
+/* No truncation of a valid file crashes the parser. */
+START_TEST(every_truncation_is_handled)
 {
     char *text = NULL;
     size_t size = 0;
@@ -211,16 +211,16 @@ int main(void)
     Suite *suite = suite_create("config_file");
     TCase *tests = tcase_create("config_file");
     tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, nested_dotted_and_wrapped_mean_the_same);
+    tcase_add_test(tests, nested_dotted_and_wrapped_are_equivalent);
     tcase_add_test(tests, lists_in_both_styles);
     tcase_add_test(tests, empty_files_and_sections_change_nothing);
-    tcase_add_test(tests, texts_are_taken_as_they_are);
-    tcase_add_test(tests, unknown_names_get_the_nearest);
+    tcase_add_test(tests, strings_are_read_verbatim);
+    tcase_add_test(tests, unknown_names_suggest_the_nearest);
     tcase_add_test(tests, wrong_values_name_the_line);
     tcase_add_test(tests, options_given_twice_are_refused);
-    tcase_add_test(tests, what_is_not_ours_is_refused);
+    tcase_add_test(tests, unsupported_yaml_is_refused);
     tcase_add_test(tests, depth_and_size_are_bounded);
-    tcase_add_test(tests, every_cut_of_a_file_is_handled);
+    tcase_add_test(tests, every_truncation_is_handled);
     tcase_add_test(tests, files_are_read_and_missing_ones_named);
     tcase_add_test(tests, profiles_in_the_tree_are_valid);
     suite_add_tcase(suite, tests);

@@ -1,6 +1,5 @@
-/* The control socket's codec: requests in both directions, bad ones with their id, replies byte by byte. What every
- * message must survive (cuts, changed bytes, missing and wrong fields) runs over the request vectors in
- * test_proto.c. */
+/* The control socket's codec: requests in both directions, bad ones with their id, replies byte by byte.
+ * Truncation, changed bytes, missing and wrong fields are tested with the request vectors in test_proto.c. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -133,7 +132,7 @@ START_TEST(operations_out_of_range)
 }
 END_TEST
 
-START_TEST(encoder_refuses_what_the_decoder_would)
+START_TEST(encoder_refuses_what_the_decoder_refuses)
 {
     static const enum ndt_operation with_path[] = {NDT_OP_LOAD_MAP, NDT_OP_LOAD_TILE, NDT_OP_UNLOAD_TILE,
                                                    NDT_OP_START_RECORDING};
@@ -162,9 +161,10 @@ START_TEST(bad_requests_keep_their_id)
                             "dnce"),
                      NDT_ERR_UNSUPPORTED);
     ck_assert_uint_eq(id, 5);
-    ck_assert_str_eq(error.text, "request message: field 'op': 'dnce' is no operation; there are: hello, status, "
-                                 "initial_pose, start, stop, load_map, unload_map, load_tile, unload_tile, reload, "
-                                 "start_recording, stop_recording, timings, shutdown");
+    ck_assert_str_eq(error.text,
+                     "request message: field 'op': 'dnce' is not an operation; there are: hello, status, "
+                     "initial_pose, start, stop, load_map, unload_map, load_tile, unload_tile, reload, "
+                     "start_recording, stop_recording, timings, shutdown");
     ck_assert_int_eq(DECODE("\x84" HEAD "\xa2op\xa8load_map\xa2id\xcd\x01\x00"), NDT_ERR_FORMAT);
     ck_assert_uint_eq(id, 256);
     ck_assert_str_eq(error.text, "request message: operation 'load_map': field 'path' is missing");
@@ -307,7 +307,7 @@ START_TEST(golden_reply_error)
 }
 END_TEST
 
-START_TEST(replies_do_not_grow_with_their_texts)
+START_TEST(long_texts_in_replies_are_cut)
 {
     static char text[100000], key[200];
     memset(text, 't', sizeof(text) - 1);
@@ -327,13 +327,13 @@ static void assert_misuse(void)
     ndt_reply_begin(&writer, &frame, 1, NULL);
 }
 
-START_TEST(misuse_of_the_writer_is_an_error)
+START_TEST(misuse_of_the_writer_is_reported)
 {
     ndt_reply_begin(&writer, &frame, 1, NULL);
-    ndt_reply_uint(&writer, NULL, 1); /* a map wants keys */
+    ndt_reply_uint(&writer, NULL, 1); /* a map requires keys */
     assert_misuse();
     ndt_reply_open_array(&writer, "a");
-    ndt_reply_text(&writer, "key", "value"); /* an array has none */
+    ndt_reply_text(&writer, "key", "value"); /* an array has no keys */
     ndt_reply_close(&writer);
     assert_misuse();
     ndt_reply_open_array(&writer, "a"); /* never closed */
@@ -370,7 +370,7 @@ static void add_request_tests(TCase *tcase)
     tcase_add_test(tcase, defaults);
     tcase_add_loop_test(tcase, every_operation_in_both_directions, 0, NDT_OP_COUNT);
     tcase_add_test(tcase, operations_out_of_range);
-    tcase_add_test(tcase, encoder_refuses_what_the_decoder_would);
+    tcase_add_test(tcase, encoder_refuses_what_the_decoder_refuses);
     tcase_add_test(tcase, bad_requests_keep_their_id);
     tcase_add_test(tcase, ids_that_cannot_be_read_are_zero);
     tcase_add_test(tcase, paths_are_bounded);
@@ -386,8 +386,8 @@ int main(void)
     add_request_tests(requests);
     tcase_add_test(replies, golden_reply);
     tcase_add_test(replies, golden_reply_error);
-    tcase_add_test(replies, replies_do_not_grow_with_their_texts);
-    tcase_add_test(replies, misuse_of_the_writer_is_an_error);
+    tcase_add_test(replies, long_texts_in_replies_are_cut);
+    tcase_add_test(replies, misuse_of_the_writer_is_reported);
     tcase_add_test(replies, replies_nest_eight_deep);
     suite_add_tcase(suite, requests);
     suite_add_tcase(suite, replies);

@@ -112,7 +112,7 @@ START_TEST(a_full_queue_pushes_out_the_oldest_scan)
 END_TEST
 
 /* Frames that the consumer holds do not count as waiting. */
-START_TEST(there_is_room_while_the_consumer_works)
+START_TEST(frames_held_by_the_consumer_do_not_count)
 {
     struct ndtd_frame *held[8];
     for (uint64_t i = 0; i < 3; i++)
@@ -186,7 +186,7 @@ START_TEST(a_closed_queue_is_drained)
 }
 END_TEST
 
-START_TEST(waiting_ends_with_time_or_a_wake)
+START_TEST(pop_ends_by_timeout_or_wake)
 {
     struct ndtd_frame *frames[8];
     double start_us = ndt_clock_us();
@@ -262,11 +262,11 @@ int main(void)
     tcase_add_test(all, frames_come_out_in_order);
     tcase_add_test(all, a_batch_ends_with_its_last_scan);
     tcase_add_test(all, a_full_queue_pushes_out_the_oldest_scan);
-    tcase_add_test(all, there_is_room_while_the_consumer_works);
+    tcase_add_test(all, frames_held_by_the_consumer_do_not_count);
     tcase_add_test(all, small_messages_are_bounded);
     tcase_add_test(all, the_producer_frees_the_messages);
     tcase_add_test(all, a_closed_queue_is_drained);
-    tcase_add_test(all, waiting_ends_with_time_or_a_wake);
+    tcase_add_test(all, pop_ends_by_timeout_or_wake);
     tcase_add_test(all, depth_is_checked);
     tcase_add_test(all, producer_and_consumer_at_once);
     suite_add_tcase(suite, all);

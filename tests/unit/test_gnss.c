@@ -1,4 +1,4 @@
-/* Regularisation by a position: its terms against plain arithmetic, and what it does to a pose. */
+/* Regularisation by a position: its terms against plain arithmetic, and its effect on a pose. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static double heading_of(const struct ndt_pose *pose)
     return atan2(x_m[1] - pose->t_m[1], x_m[0] - pose->t_m[0]);
 }
 
-START_TEST(terms_are_those_of_the_formula)
+START_TEST(terms_match_the_formula)
 {
     for (int k = 0; k < 8; k++) {
         struct ndt_solve solve = solve_at(k * 0.8);
@@ -96,8 +96,8 @@ START_TEST(terms_are_those_of_the_formula)
 }
 END_TEST
 
-/* Score, gradient and Hessian belong together: differences of the added score at a fixed weight. */
-START_TEST(terms_are_derivatives_of_each_other)
+/* Gradient and Hessian against finite differences of the added score at a fixed weight. */
+START_TEST(terms_match_finite_differences)
 {
     struct ndt_solve solve = solve_at(0.7);
     const double p[6] = {30 - drive.map->origin_m[0], 0.3 - drive.map->origin_m[1], 1.8 - drive.map->origin_m[2]};
@@ -128,7 +128,7 @@ static struct ndt_pose align_towards(double x_m, double scale)
     return result.T_map_sensor;
 }
 
-START_TEST(the_pose_is_drawn_along_the_heading)
+START_TEST(position_corrects_the_pose_along_the_heading)
 {
     const struct ndt_pose free = align_towards(0, 0), weak = align_towards(31, 0.01), strong = align_towards(31, 1);
     ck_assert_double_gt(weak.t_m[0], free.t_m[0]);
@@ -139,7 +139,7 @@ START_TEST(the_pose_is_drawn_along_the_heading)
 END_TEST
 
 /* A corridor does not constrain its axis: the guess is kept there, unless a position is given. */
-START_TEST(a_corridor_follows_the_position)
+START_TEST(corridor_pose_follows_the_position)
 {
     const struct world corridor = {WORLD_CORRIDOR, 4, 80, 0.02};
     const struct ndt_pose truth = {.t_m = {40, 0, 1.8}, .q_xyzw = {0, 0, 0, 1}};
@@ -192,7 +192,7 @@ static struct ndt_pose drive_with_gnss(int use, double age_s)
     return record.result.T_map_sensor;
 }
 
-START_TEST(the_pipeline_uses_fresh_positions_when_asked)
+START_TEST(pipeline_uses_recent_positions_when_enabled)
 {
     const struct ndt_pose off = drive_with_gnss(0, 0), fresh = drive_with_gnss(1, 0.9);
     const struct ndt_pose stale = drive_with_gnss(1, 1.1), future = drive_with_gnss(1, -1.1);
@@ -208,11 +208,11 @@ int main(void)
     TCase *all = tcase_create("gnss");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 60);
-    tcase_add_test(all, terms_are_those_of_the_formula);
-    tcase_add_test(all, terms_are_derivatives_of_each_other);
-    tcase_add_test(all, the_pose_is_drawn_along_the_heading);
-    tcase_add_test(all, a_corridor_follows_the_position);
-    tcase_add_test(all, the_pipeline_uses_fresh_positions_when_asked);
+    tcase_add_test(all, terms_match_the_formula);
+    tcase_add_test(all, terms_match_finite_differences);
+    tcase_add_test(all, position_corrects_the_pose_along_the_heading);
+    tcase_add_test(all, corridor_pose_follows_the_position);
+    tcase_add_test(all, pipeline_uses_recent_positions_when_enabled);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

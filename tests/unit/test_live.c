@@ -1,5 +1,5 @@
 /* The whole daemon in a child process, over ipc sockets: every scan is answered once, requests, reload, signals,
- * and a recording that replays to the same bits. */
+ * and a recording that replays bit-identically. */
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static void setup(void)
 {
     street_drive_make();
     temp_dir_make();
-    setenv("XDG_CACHE_HOME", temp_dir, 1); /* the user's cache stays as it is */
+    setenv("XDG_CACHE_HOME", temp_dir, 1); /* the user's cache is not changed */
     unsetenv("CACHE_DIRECTORY");
     snprintf(config_path, sizeof(config_path), "%s/ndtd.yaml", temp_dir);
     snprintf(bag_path, sizeof(bag_path), "%s/live.bag", temp_dir);
@@ -200,7 +200,7 @@ static void await_number(const char *key, uint64_t value)
     ck_assert_uint_ge(status_number(key), value);
 }
 
-/* Starts the daemon and returns when it answers and its results would be received. */
+/* Starts the daemon and returns when it answers requests and the subscription to its results is established. */
 static void start_daemon(int with_map, const char *more, const char *record)
 {
     struct ndt_frame reply = {0};
@@ -276,7 +276,7 @@ START_TEST(a_drive_is_answered)
     ck_assert_int_eq(receive(poses, &frame, 50), 0); /* one each, no more */
     ck_assert_uint_eq(status_number("converged"), DRIVE_SCANS);
     ck_assert_uint_eq(status_number("threads"), 1); /* of the backend, as configured */
-    ck_assert_uint_ge(status_number("samples"), 1); /* and it was measured */
+    ck_assert_uint_ge(status_number("samples"), 1); /* and its measurements */
     ck_assert_int_eq(end_daemon(SIGTERM), 0);
     ck_assert(!temp_exists(temp_path("scans.ipc")));
     ck_assert(!temp_exists(temp_path("control.ipc")));
@@ -284,7 +284,7 @@ START_TEST(a_drive_is_answered)
 END_TEST
 
 /* A burst of more scans than the queue holds, and a slow aligner: each is answered, the newest is aligned. */
-START_TEST(overload_is_answered_too)
+START_TEST(overload_is_answered)
 {
     unsigned seen[DRIVE_SCANS] = {0}, dropped = 0;
     start_daemon(1, "live: {budget_ms: 60000}\nsockets.scans_kind: pull\ndebug: {align_delay_ms: 50}\n", NULL);
@@ -307,7 +307,7 @@ START_TEST(overload_is_answered_too)
 }
 END_TEST
 
-START_TEST(the_end_answers_what_waits)
+START_TEST(shutdown_answers_waiting_scans)
 {
     start_daemon(1, "live: {budget_ms: 60000}\nsockets.scans_kind: pull\ndebug: {align_delay_ms: 100}\n", NULL);
     send_frame(&drive.start);
@@ -321,7 +321,7 @@ START_TEST(the_end_answers_what_waits)
 }
 END_TEST
 
-START_TEST(without_a_map_it_says_so)
+START_TEST(missing_map_is_reported)
 {
     struct ndt_frame reply = {0};
     struct ndt_request_message load = {.id = 77, .op = NDT_OP_LOAD_MAP};
@@ -406,7 +406,7 @@ START_TEST(bad_requests_are_answered_with_an_error)
 }
 END_TEST
 
-START_TEST(the_configuration_is_read_again)
+START_TEST(configuration_is_reloaded)
 {
     struct ndt_frame reply = {0};
     start_daemon(1, PATIENT, NULL);
@@ -549,7 +549,7 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     ndt_bag_close(bag);
 }
 
-START_TEST(a_recording_replays_to_the_same_bits)
+START_TEST(recording_replays_bit_identically)
 {
     static struct ndt_result_message live[DRIVE_SCANS];
     struct ndt_pose_message message = {.frame_id = "odom", .has_twist = 1, .twist = {{8, 0.1, 0}, {0, 0, 0.05}}};
@@ -570,7 +570,7 @@ START_TEST(a_recording_replays_to_the_same_bits)
 }
 END_TEST
 
-START_TEST(a_bad_start_fails_with_a_line)
+START_TEST(invalid_start_fails_with_one_line)
 {
     (void)temp_text("map.pcd", "this is no cloud");
     write_config(PATIENT);
@@ -598,16 +598,16 @@ int main(void)
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 120);
     tcase_add_test(all, a_drive_is_answered);
-    tcase_add_test(all, overload_is_answered_too);
-    tcase_add_test(all, the_end_answers_what_waits);
-    tcase_add_test(all, without_a_map_it_says_so);
+    tcase_add_test(all, overload_is_answered);
+    tcase_add_test(all, shutdown_answers_waiting_scans);
+    tcase_add_test(all, missing_map_is_reported);
     tcase_add_test(all, requests_are_answered);
     tcase_add_test(all, bad_requests_are_answered_with_an_error);
-    tcase_add_test(all, the_configuration_is_read_again);
+    tcase_add_test(all, configuration_is_reloaded);
     tcase_add_test(all, a_reload_reaches_every_part);
     tcase_add_test(all, tiles_follow_the_sensor);
-    tcase_add_test(all, a_recording_replays_to_the_same_bits);
-    tcase_add_test(all, a_bad_start_fails_with_a_line);
+    tcase_add_test(all, recording_replays_bit_identically);
+    tcase_add_test(all, invalid_start_fails_with_one_line);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

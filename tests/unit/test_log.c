@@ -65,7 +65,7 @@ START_TEST(levels_are_kept)
 }
 END_TEST
 
-START_TEST(the_journal_gets_its_prefixes)
+START_TEST(journal_lines_have_priority_prefixes)
 {
     setenv("JOURNAL_STREAM", "8:1234", 1);
     ndtd_log(NDTD_LOG_INFO, "a");
@@ -81,7 +81,7 @@ static void tell(int number)
     ndtd_log(NDTD_LOG_WARNING, "number %d", number);
 }
 
-START_TEST(repetitions_are_held_back)
+START_TEST(repeated_lines_are_throttled)
 {
     setenv("JOURNAL_STREAM", "8:1234", 1);
     for (int i = 0; i < 5; i++)
@@ -93,7 +93,7 @@ START_TEST(repetitions_are_held_back)
 }
 END_TEST
 
-START_TEST(the_next_line_tells_how_many)
+START_TEST(next_line_has_the_repeat_count)
 {
     setenv("JOURNAL_STREAM", "8:1234", 1);
     for (int i = 0; i < 4; i++)
@@ -102,12 +102,12 @@ START_TEST(the_next_line_tells_how_many)
     tell(4);
     tell(5);
     char *text = written();
-    ck_assert_str_eq(text, "<4>number 0\n<4>number 4 (and 3 more like it)\n<4>number 5\n");
+    ck_assert_str_eq(text, "<4>number 0\n<4>number 4 (repeated 3 more times)\n<4>number 5\n");
     free(text);
 }
 END_TEST
 
-START_TEST(what_was_asked_for_is_always_told)
+START_TEST(replies_to_requests_are_not_throttled)
 {
     for (int i = 0; i < 3; i++)
         ndtd_log_always(NDTD_LOG_INFO, "read again");
@@ -117,7 +117,7 @@ START_TEST(what_was_asked_for_is_always_told)
 }
 END_TEST
 
-START_TEST(a_line_is_one_line)
+START_TEST(line_breaks_are_removed)
 {
     char long_text[3000];
     memset(long_text, 'x', sizeof(long_text));
@@ -138,11 +138,11 @@ int main(void)
     TCase *all = tcase_create("log");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, levels_are_kept);
-    tcase_add_test(all, the_journal_gets_its_prefixes);
-    tcase_add_test(all, repetitions_are_held_back);
-    tcase_add_test(all, the_next_line_tells_how_many);
-    tcase_add_test(all, what_was_asked_for_is_always_told);
-    tcase_add_test(all, a_line_is_one_line);
+    tcase_add_test(all, journal_lines_have_priority_prefixes);
+    tcase_add_test(all, repeated_lines_are_throttled);
+    tcase_add_test(all, next_line_has_the_repeat_count);
+    tcase_add_test(all, replies_to_requests_are_not_throttled);
+    tcase_add_test(all, line_breaks_are_removed);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

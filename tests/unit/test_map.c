@@ -62,7 +62,7 @@ static struct ndt_map *build(struct ndt_map_builder *builder)
     return map;
 }
 
-START_TEST(constants_are_the_published_ones)
+START_TEST(mixture_constants_match_the_publication)
 {
     struct ndt_map *map;
     must(ndt_map_from_cloud(&map, &config, &cloud, &err));
@@ -135,7 +135,7 @@ START_TEST(any_number_of_threads_builds_the_same_map)
 END_TEST
 
 /* Two points out of range, found by different threads: the first of them is named, and nothing was added. */
-START_TEST(threads_name_the_first_bad_point)
+START_TEST(first_bad_point_is_reported_with_threads)
 {
     struct ndt_map_builder *builder;
     struct ndt_cloud many;
@@ -155,8 +155,8 @@ START_TEST(threads_name_the_first_bad_point)
 }
 END_TEST
 
-/* A street that moves on by its length, a hundred times: what is kept is what the newest two need. */
-START_TEST(cells_that_were_left_are_given_up)
+/* A street that moves on by its length, a hundred times: memory is that of the newest two. */
+START_TEST(empty_cells_are_freed)
 {
     struct ndt_map_builder *builder;
     struct ndt_map *driven, *fresh;
@@ -214,7 +214,7 @@ static struct ndt_map *build_at(const double origin_m[3])
     return map;
 }
 
-START_TEST(a_moved_origin_is_as_if_it_had_been_there)
+START_TEST(moved_origin_equals_original_origin)
 {
     static const double places_m[][3] = {{1024, 0, 0}, {2048, -3072, 0}, {0, 1024, 1024}, {0, 0, 0}};
     struct ndt_map_builder *builder;
@@ -233,8 +233,8 @@ START_TEST(a_moved_origin_is_as_if_it_had_been_there)
 }
 END_TEST
 
-/* Where it would not be exact, or the cells do not fit together, nothing moves. */
-START_TEST(an_origin_that_cannot_move_stays)
+/* If the move would not be exact, or the cells do not coincide, nothing changes. */
+START_TEST(inexact_origin_move_changes_nothing)
 {
     struct ndt_map_builder *builder;
     must(ndt_map_builder_create(&builder, &config, &err));
@@ -281,7 +281,7 @@ START_TEST(a_removed_tile_leaves_no_trace)
 }
 END_TEST
 
-START_TEST(removing_what_is_not_there_changes_nothing)
+START_TEST(removing_an_unknown_tile_changes_nothing)
 {
     struct ndt_map_builder *builder;
     must(ndt_map_builder_create(&builder, &config, &err));
@@ -298,7 +298,7 @@ START_TEST(removing_what_is_not_there_changes_nothing)
 END_TEST
 
 /* 4 m and 2 m from the 1 m sums against the same levels built from the points. */
-START_TEST(coarser_levels_follow_from_finer_ones)
+START_TEST(coarser_levels_are_derived_from_finer_ones)
 {
     struct ndt_map *derived, *direct;
     must(ndt_map_from_cloud(&derived, &config, &cloud, &err));
@@ -322,7 +322,7 @@ START_TEST(coarser_levels_follow_from_finer_ones)
 }
 END_TEST
 
-/* Mean and covariance of one voxel by the textbook, in double, from the points themselves. */
+/* Mean and covariance of one voxel in double from its points. */
 START_TEST(a_voxel_is_the_sample_mean_and_covariance)
 {
     struct ndt_map *map;
@@ -363,7 +363,7 @@ START_TEST(a_voxel_is_the_sample_mean_and_covariance)
 }
 END_TEST
 
-/* Brute force: the list of a cell holds every voxel of the 27 cells around it, faces first, and none else. */
+/* Brute force: the list of a cell holds exactly the voxels of the 27 cells around it, faces first. */
 static void check_index(const struct ndt_map_level *level)
 {
     for (uint32_t v = 1; v < level->voxel_count; v += 7) {
@@ -407,7 +407,7 @@ START_TEST(the_index_finds_what_brute_force_finds)
 }
 END_TEST
 
-/* Two streets 300 km apart do not fit a dense box: the hashed index must say the same. */
+/* Two streets 300 km apart do not fit a dense box: the hashed index must give the same lists. */
 START_TEST(a_wide_map_uses_the_hashed_index)
 {
     struct ndt_cloud far;
@@ -427,8 +427,8 @@ START_TEST(a_wide_map_uses_the_hashed_index)
 }
 END_TEST
 
-/* The same surfaces at UTM coordinates give the same Gaussians, not centimetres off. */
-START_TEST(utm_coordinates_cost_nothing)
+/* The same surfaces at UTM coordinates give the same Gaussians. */
+START_TEST(utm_coordinates_keep_precision)
 {
     struct ndt_cloud utm;
     struct ndt_map *here, *there;
@@ -469,7 +469,7 @@ START_TEST(seeded_covariances_are_larger)
 }
 END_TEST
 
-START_TEST(nonsense_is_refused_with_a_reason)
+START_TEST(invalid_input_is_refused_with_a_reason)
 {
     struct ndt_map_builder *builder;
     struct ndt_map *map;
@@ -490,7 +490,7 @@ START_TEST(nonsense_is_refused_with_a_reason)
     ck_assert_uint_eq(ndt_map_builder_points(builder), 0);
     cloud.count = 0;
     must(ndt_map_builder_add(builder, &cloud, &err));
-    must(ndt_map_build(&map, builder, &err)); /* an empty map is a map */
+    must(ndt_map_build(&map, builder, &err)); /* an empty map is valid */
     ck_assert_uint_eq(map->levels[0].voxel_count, 1);
     ck_assert_uint_eq(ndt_map_lookup(&map->levels[0], (const int32_t[3]){0, 0, 0}).n27, 0);
     ndt_map_release(map);
@@ -538,7 +538,7 @@ static void poke(long offset, unsigned char flip)
     fclose(file);
 }
 
-START_TEST(a_compiled_map_is_the_map)
+START_TEST(compiled_map_equals_the_built_map)
 {
     struct ndt_map *built, *opened;
     must(ndt_map_from_cloud(&built, &config, &cloud, &err));
@@ -558,7 +558,7 @@ START_TEST(a_compiled_map_is_the_map)
 }
 END_TEST
 
-START_TEST(every_damaged_byte_is_noticed)
+START_TEST(every_damaged_byte_is_detected)
 {
     struct ndt_map *map;
     const long size = file_size();
@@ -573,7 +573,7 @@ START_TEST(every_damaged_byte_is_noticed)
 }
 END_TEST
 
-START_TEST(a_cut_file_is_noticed)
+START_TEST(truncated_file_is_detected)
 {
     struct ndt_map *map;
     const long size = file_size();
@@ -595,25 +595,25 @@ int main(void)
     tcase_add_checked_fixture(file, compiled_setup, compiled_teardown);
     tcase_set_timeout(map, 60);
     tcase_set_timeout(file, 60);
-    tcase_add_test(map, constants_are_the_published_ones);
+    tcase_add_test(map, mixture_constants_match_the_publication);
     tcase_add_test(map, order_of_points_and_tiles_does_not_matter);
     tcase_add_test(map, any_number_of_threads_builds_the_same_map);
-    tcase_add_test(map, threads_name_the_first_bad_point);
-    tcase_add_test(map, cells_that_were_left_are_given_up);
-    tcase_add_test(map, a_moved_origin_is_as_if_it_had_been_there);
-    tcase_add_test(map, an_origin_that_cannot_move_stays);
+    tcase_add_test(map, first_bad_point_is_reported_with_threads);
+    tcase_add_test(map, empty_cells_are_freed);
+    tcase_add_test(map, moved_origin_equals_original_origin);
+    tcase_add_test(map, inexact_origin_move_changes_nothing);
     tcase_add_test(map, a_removed_tile_leaves_no_trace);
-    tcase_add_test(map, removing_what_is_not_there_changes_nothing);
-    tcase_add_test(map, coarser_levels_follow_from_finer_ones);
+    tcase_add_test(map, removing_an_unknown_tile_changes_nothing);
+    tcase_add_test(map, coarser_levels_are_derived_from_finer_ones);
     tcase_add_test(map, a_voxel_is_the_sample_mean_and_covariance);
     tcase_add_test(map, the_index_finds_what_brute_force_finds);
     tcase_add_test(map, a_wide_map_uses_the_hashed_index);
-    tcase_add_test(map, utm_coordinates_cost_nothing);
+    tcase_add_test(map, utm_coordinates_keep_precision);
     tcase_add_test(map, seeded_covariances_are_larger);
-    tcase_add_test(map, nonsense_is_refused_with_a_reason);
-    tcase_add_test(file, a_compiled_map_is_the_map);
-    tcase_add_test(file, every_damaged_byte_is_noticed);
-    tcase_add_test(file, a_cut_file_is_noticed);
+    tcase_add_test(map, invalid_input_is_refused_with_a_reason);
+    tcase_add_test(file, compiled_map_equals_the_built_map);
+    tcase_add_test(file, every_damaged_byte_is_detected);
+    tcase_add_test(file, truncated_file_is_detected);
     suite_add_tcase(suite, map);
     suite_add_tcase(suite, file);
     SRunner *runner = srunner_create(suite);

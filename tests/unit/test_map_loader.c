@@ -31,7 +31,7 @@ static const char *tile_name(int column, int row)
     return name;
 }
 
-/* A floor with bumps; `shift_m` makes it another tile of the same size. */
+/* A floor with bumps; another `shift_m` gives another tile of the same size. */
 static void fill_cloud(struct ndt_cloud *cloud, double x0_m, double y0_m, double shift_m)
 {
     const size_t side = 40;
@@ -99,7 +99,7 @@ static uint64_t id_of_path(const char *path)
     return id;
 }
 
-/* The same for the tiles whose squares touch the circle; their number through `count`. */
+/* The same for the tiles whose squares touch the circle; `count` receives their number. */
 static uint64_t id_of_circle(double from_m, const double at_m[2], double radius_m, uint64_t *count)
 {
     static char kept[COLUMNS * 4][64];
@@ -124,7 +124,7 @@ static uint64_t id_of_circle(double from_m, const double at_m[2], double radius_
 static void set_up(void)
 {
     temp_dir_make();
-    ndtd_log_set_level((enum ndtd_log_level) - 1); /* failures are wanted here */
+    ndtd_log_set_level((enum ndtd_log_level) - 1); /* failures are expected here */
     config = (struct ndtd_map_loader_config){
         .dynamic = 1, .update_distance_m = 10, .map_radius_m = 25, .lidar_radius_m = 10};
     ndt_map_config_default(&config.map);
@@ -199,7 +199,7 @@ START_TEST(test_file_folder_compiled)
 {
     struct ndt_map *map;
     write_world(0, 0);
-    start(1); /* no metadata, no squares: nothing to follow, and all of it is loaded */
+    start(1); /* without metadata and squares all tiles are loaded */
     expect_nothing_new();
     load(tile_name(3, 1), NULL);
     struct ndtd_map_loader_status status = settle();
@@ -243,7 +243,7 @@ START_TEST(test_unload)
 END_TEST
 
 /* The matching thread never releases the last reference to a map: freeing takes too long between two scans. */
-START_TEST(test_old_maps_are_freed_elsewhere)
+START_TEST(test_old_maps_are_freed_by_the_loader)
 {
     struct ndt_map *first, *second;
     write_cloud(temp_path("a.pcd"), 0, 0, 0);
@@ -287,7 +287,7 @@ START_TEST(test_failure_keeps_the_map)
 }
 END_TEST
 
-START_TEST(test_tiles_by_hand)
+START_TEST(test_tiles_from_clients)
 {
     struct ndtd_map_loader_status status;
     write_world(0, 0);
@@ -319,7 +319,7 @@ START_TEST(test_tiles_by_hand)
 END_TEST
 
 /* A directory that is not followed keeps no sums before the first tile from a client; the ids are the same. */
-START_TEST(test_folder_and_hand)
+START_TEST(test_folder_and_client_tiles)
 {
     struct ndtd_map_loader_status status;
     write_world(0, 1);
@@ -337,7 +337,7 @@ START_TEST(test_folder_and_hand)
 }
 END_TEST
 
-/* A file that changed after it was added must not be subtracted. */
+/* A file that changed after it was added is not subtracted. */
 START_TEST(test_changed_tile)
 {
     struct ndtd_map_loader_status status;
@@ -347,8 +347,7 @@ START_TEST(test_changed_tile)
     for (int i = 0; i < 3; i++)
         ndtd_map_loader_add_tile(loader, temp_path(three[i]));
     settle();
-    write_cloud(temp_path(three[2]), 20, 0,
-                0); /* could be subtracted: these are the points of the tile beside it */
+    write_cloud(temp_path(three[2]), 20, 0, 0); /* could be subtracted: these are the points of the adjacent tile */
     ndtd_map_loader_remove_tile(loader, temp_path(three[2]));
     status = settle();
     expect_good(&status, id_of(three, 2));
@@ -357,7 +356,8 @@ START_TEST(test_changed_tile)
     status = settle();
     expect_good(&status, id_of(three, 1));
 
-    /* One that changed goes, one that stays is broken: no new map, and the next change starts from the files. */
+    /* A changed tile leaves while a remaining one is unreadable: no new map, and the next change reads the files
+     * again. */
     ndtd_map_loader_add_tile(loader, temp_path(three[2]));
     settle();
     const uint64_t before = take_id();
@@ -378,8 +378,8 @@ START_TEST(test_changed_tile)
 }
 END_TEST
 
-/* Through all tiles and back: what is in is what the circle touches, and the map is the one of these tiles alone.
- * From _i = 1 on, the origin of the map changes on the way. */
+/* Through all tiles and back: the map contains exactly the tiles that the circle touches. From _i = 1 on, the
+ * origin of the map changes on the way. */
 START_TEST(test_drive)
 {
     const double from_m = _i ? 400 : 0, radius_m = config.map_radius_m + config.lidar_radius_m;
@@ -420,7 +420,8 @@ START_TEST(test_update_distance)
     load("tiles", at_m);
     const uint64_t loads = settle().loads;
     take_id();
-    for (int i = 0; i < 200; i++) { /* to and fro, always nearer than 10 m to where the tiles were chosen */
+    for (int i = 0; i < 200;
+         i++) { /* back and forth, always within 10 m of the position of the last choice of tiles */
         at_m[0] = 100 + 9.9 * sin(i);
         ndtd_map_loader_follow(loader, at_m);
     }
@@ -444,8 +445,7 @@ START_TEST(test_out_of_reach)
     uint64_t count;
     write_world(0, 1);
     start(1);
-    load("tiles",
-         at_m); /* nothing there; there is no map to stay with, so the folder waits for a better position */
+    load("tiles", at_m); /* no tile there and no previous map: the loader waits for another position */
     status = settle();
     expect_failure(&status, "no tile of the map is within 35 m of (5000.0, 0.0) m", 0);
     at_m[0] = 50;
@@ -458,7 +458,7 @@ START_TEST(test_out_of_reach)
     ck_assert_int_eq(status.failed, 0);
     ck_assert_uint_eq(status.map_id, id);
     expect_nothing_new();
-    load("tiles", (const double[2]){-300, 0}); /* now there is one to stay with */
+    load("tiles", (const double[2]){-300, 0}); /* now there is a previous map */
     status = settle();
     expect_failure(&status, "no tile of the map", id);
     ndtd_map_loader_load(loader, NULL, NULL);
@@ -480,14 +480,14 @@ START_TEST(test_position_comes_later)
     ndtd_map_loader_follow(loader, at_m);
     status = settle();
     expect_good(&status, id_of_circle(0, at_m, 35, &count));
-    load("tiles", NULL); /* where the vehicle is, is known now */
+    load("tiles", NULL); /* the position of the vehicle is known now */
     status = settle();
     expect_good(&status, id_of_circle(0, at_m, 35, &count));
 }
 END_TEST
 
-/* A tile added by a client stays when the vehicle leaves; a removed one does not come back. */
-START_TEST(test_hand_and_follow)
+/* A tile added by a client stays when the vehicle leaves; a removed one is not loaded again. */
+START_TEST(test_client_tiles_while_following)
 {
     double at_m[2] = {10, 10};
     write_world(0, 1);
@@ -519,7 +519,7 @@ START_TEST(test_hand_and_follow)
 END_TEST
 
 /* One unreadable tile on the path: it is reported, and the others are loaded. */
-START_TEST(test_broken_tile_on_the_way)
+START_TEST(test_unreadable_tile_while_following)
 {
     double at_m[2] = {10, 10};
     write_world(0, 1);
@@ -529,8 +529,7 @@ START_TEST(test_broken_tile_on_the_way)
     start(1);
     load("tiles", at_m);
     struct ndtd_map_loader_status status = settle();
-    expect_failure(&status, "t_01_0.pcd",
-                   0); /* at the start it is a failure; the folder is followed all the same */
+    expect_failure(&status, "t_01_0.pcd", 0); /* an error at the start; the folder is followed nevertheless */
     at_m[0] = 50;
     ndtd_map_loader_follow(loader, at_m);
     status = settle();
@@ -592,7 +591,7 @@ static void *give_orders(void *context)
     return NULL;
 }
 
-/* One thread follows and takes while another one sends requests: every map is complete and is taken once. */
+/* One thread follows and takes maps while another sends requests: every map is complete and is taken once. */
 START_TEST(test_threads)
 {
     struct ndt_map *map = NULL, *next;
@@ -637,7 +636,7 @@ START_TEST(test_limits)
     load("tiles", (const double[2]){NAN, 0});
     struct ndtd_map_loader_status status = settle();
     expect_failure(&status, "is not a valid position", 0);
-    load("tiles", NULL); /* more than fit, while the thread is busy with the first: refused, and said */
+    load("tiles", NULL); /* more requests than fit, while the thread processes the first: refused with an error */
     for (int i = 0; i < 4000; i++)
         ndtd_map_loader_add_tile(loader, temp_path(tile_name(0, 0)));
     ck_assert_int_eq(ndtd_map_loader_wait(loader, PATIENCE_S), 1);
@@ -652,17 +651,17 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, test_file_folder_compiled);
     tcase_add_test(tests, test_unload);
-    tcase_add_test(tests, test_old_maps_are_freed_elsewhere);
+    tcase_add_test(tests, test_old_maps_are_freed_by_the_loader);
     tcase_add_test(tests, test_failure_keeps_the_map);
-    tcase_add_test(tests, test_tiles_by_hand);
-    tcase_add_test(tests, test_folder_and_hand);
+    tcase_add_test(tests, test_tiles_from_clients);
+    tcase_add_test(tests, test_folder_and_client_tiles);
     tcase_add_test(tests, test_changed_tile);
     tcase_add_loop_test(tests, test_drive, 0, 2);
     tcase_add_test(tests, test_update_distance);
     tcase_add_test(tests, test_out_of_reach);
     tcase_add_test(tests, test_position_comes_later);
-    tcase_add_test(tests, test_hand_and_follow);
-    tcase_add_test(tests, test_broken_tile_on_the_way);
+    tcase_add_test(tests, test_client_tiles_while_following);
+    tcase_add_test(tests, test_unreadable_tile_while_following);
     tcase_add_test(tests, test_destroyed_while_loading);
     tcase_add_test(tests, test_threads);
     tcase_add_test(tests, test_limits);

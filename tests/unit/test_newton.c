@@ -1,5 +1,5 @@
-/* The Newton solver on scores with a known maximum: where it ends, its trace, and what it does when it is stopped
- * early or given sums that make no sense. And the small matrices behind it, against eigenvalues. */
+/* The Newton solver on scores with a known maximum: final pose, trace, early stop and invalid sums. And the small
+ * matrices it uses, against eigenvalues. */
 #include <check.h>
 #include <float.h>
 #include <math.h>
@@ -19,7 +19,7 @@ struct hill {
     double top[6], A[36], height, matched;
 };
 
-/* The score that the solver is given: a hill per level, and a function that modifies it. */
+/* The score passed to the solver: a hill per level, and a function that modifies it. */
 struct ground {
     struct hill level[NDT_MAX_LEVELS];
     void (*spoil)(int call, const struct ndt_newton *newton, struct ndt_eval *eval);
@@ -147,7 +147,7 @@ static void feed(struct trace *w, int capacity)
     ck_assert_int_eq(n->evaluations, w->count);
 }
 
-/* Feeds at most `most` evaluations and then gives up. */
+/* Passes at most `most` evaluations and then calls ndt_newton_give_up. */
 static void search_for(struct trace *w, int capacity, int most)
 {
     memset(w, 0, sizeof(*w));
@@ -181,14 +181,14 @@ static void assert_at(const double p[6], const double wanted[6], double limit)
         ck_assert_msg(fabs(p[i] - wanted[i]) <= limit, "p[%d] is %.12g, not %.12g", i, p[i], wanted[i]);
 }
 
-/* `eval` is what the ground gives at p, bit for bit. */
+/* `eval` is bit-identical to the sums at p. */
 static void assert_taken_at(const struct ndt_eval *eval, const double p[6], int level)
 {
     const struct ndt_eval there = score_at(&ground.level[level], p);
     ck_assert_mem_eq(eval, &there, sizeof(there));
 }
 
-/* The same, or p is where a last step led that was not evaluated: then `eval` is of where it started. */
+/* The same, or p follows from a last step that was not evaluated: then `eval` is that of its start. */
 static void assert_belongs_to(const struct trace *w, const struct ndt_eval *eval, const double p[6], int level)
 {
     for (int i = 0; i < w->newton.row_count; i++) {
@@ -203,7 +203,7 @@ static void assert_belongs_to(const struct trace *w, const struct ndt_eval *eval
     assert_taken_at(eval, p, level);
 }
 
-/* The rows are contiguous: each starts where the one before led, unless a level or a hold lies between. */
+/* The rows are contiguous: each starts where the previous one ended, unless a level or a hold begins in between. */
 static void assert_rows_tell_the_steps(const struct trace *w)
 {
     int evaluations = 0;
@@ -239,8 +239,9 @@ START_TEST(quadratic_takes_one_step)
 }
 END_TEST
 
-/* Capped apart, metres and radians could turn an ascent into a descent: then they are shortened alike. */
-START_TEST(capped_steps_lead_uphill)
+/* Capping metres and radians separately could turn an ascent into a descent: then both are shortened by the same
+ * factor. */
+START_TEST(capped_steps_are_ascents)
 {
     struct world_random random = {11};
     for (int round = 0; round < 200; round++) {
@@ -260,8 +261,8 @@ START_TEST(capped_steps_lead_uphill)
 }
 END_TEST
 
-/* Outside of the inflection the Hessian is indefinite: a plain Newton step would lead away. */
-START_TEST(gaussian_is_climbed_from_outside_its_inflection)
+/* Outside of the inflection the Hessian is indefinite: a plain Newton step would diverge. */
+START_TEST(gaussian_converges_from_outside_its_inflection)
 {
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
@@ -283,7 +284,7 @@ START_TEST(gaussian_is_climbed_from_outside_its_inflection)
 }
 END_TEST
 
-START_TEST(steps_are_capped_apart)
+START_TEST(translation_and_rotation_are_capped_separately)
 {
     const double far[6] = {7, 5, -1, 0.2, -0.1, 0.15};
     memcpy(ground.level[0].top, far, sizeof(far));
@@ -310,7 +311,7 @@ START_TEST(steps_are_capped_apart)
 }
 END_TEST
 
-/* After the first evaluation every other pose is worse than the gradient says. */
+/* After the first evaluation every other pose scores lower than its gradient predicts. */
 static void spoil_samples(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)newton;
@@ -318,7 +319,7 @@ static void spoil_samples(int call, const struct ndt_newton *newton, struct ndt_
         eval->score = -1000;
 }
 
-/* Two iterations: the first goes on downhill, the second gains nothing by that. */
+/* Two iterations: the first accepts a downhill step, the second gains nothing. */
 START_TEST(line_search_steps_are_cut_and_end)
 {
     ground.spoil = spoil_samples;
@@ -337,7 +338,7 @@ START_TEST(line_search_steps_are_cut_and_end)
 }
 END_TEST
 
-/* The best of what was evaluated since this level was opened, as the solver should keep it. */
+/* The best pose evaluated on this level, which the solver must keep. */
 static const struct entry *best_on_level(const struct trace *w)
 {
     const struct entry *best = NULL;
@@ -351,7 +352,7 @@ static const struct entry *best_on_level(const struct trace *w)
     return best;
 }
 
-/* Gives up after every possible number of evaluations. */
+/* Stops after every possible number of evaluations. */
 static void give_up_everywhere(int phases[2][2])
 {
     solve();
@@ -417,7 +418,7 @@ static void unit6(struct world_random *random, double v[6])
         v[i] /= sqrt(norm);
 }
 
-START_TEST(giving_up_keeps_the_best_so_far)
+START_TEST(early_stop_keeps_the_best_pose)
 {
     static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
     int phases[2][2] = {{0}};
@@ -449,7 +450,7 @@ static void spoil_held(int call, const struct ndt_newton *newton, struct ndt_eva
     *eval = score_at(&moved, newton->query_pose);
 }
 
-START_TEST(giving_up_while_holding)
+START_TEST(early_stop_while_holding)
 {
     static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
     make_weak(&ground.level[0], v);
@@ -469,7 +470,7 @@ START_TEST(giving_up_while_holding)
 }
 END_TEST
 
-START_TEST(giving_up_autoware)
+START_TEST(early_stop_autoware)
 {
     rules.variant = NDT_AUTOWARE;
     rules.level_count = 2;
@@ -510,7 +511,7 @@ START_TEST(autoware_clamps_the_mixed_norm)
 }
 END_TEST
 
-/* A small step may lose a little; what it came from is remembered. */
+/* A small step may lower the score a little; the better pose is kept. */
 static void spoil_a_little(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)newton;
@@ -518,7 +519,7 @@ static void spoil_a_little(int call, const struct ndt_newton *newton, struct ndt
         eval->score = ground.level[0].height * (1 - 2e-4);
 }
 
-START_TEST(a_slack_step_does_not_lose_the_best)
+START_TEST(tolerated_loss_keeps_the_best_pose)
 {
     memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
     ground.level[0].top[0] += 0.01;
@@ -537,7 +538,7 @@ static void spoil_first_sample(int call, const struct ndt_newton *newton, struct
         eval->score = -1e9;
 }
 
-START_TEST(steps_that_were_cut_shorten_the_next)
+START_TEST(cut_steps_shorten_the_next)
 {
     const double cut = NDT_TRUST_FIRST * NDT_CUT_LEAST, least = NDT_TRUST_LEAST;
     const double lengths[] = {cut, least, least * NDT_TRUST_GROWTH, least * NDT_TRUST_GROWTH * NDT_TRUST_GROWTH};
@@ -550,21 +551,21 @@ START_TEST(steps_that_were_cut_shorten_the_next)
 }
 END_TEST
 
-START_TEST(autoware_turns_downhill_steps_round)
+START_TEST(autoware_reverses_downhill_steps)
 {
     rules.variant = NDT_AUTOWARE;
     ground.level[0].gaussian = 1;
     diagonal(ground.level[0].A, 10, 1000);
     memcpy(ground.level[0].top, GUESS, sizeof(GUESS));
-    ground.level[0].top[0] += 0.6; /* 1.9 deviations: a plain Newton step leads away */
+    ground.level[0].top[0] += 0.6; /* 1.9 deviations: a plain Newton step diverges */
     solve();
     ck_assert(trace.rows[0].step[0] > 0);
     assert_at(trace.newton.p, ground.level[0].top, rules.trans_epsilon);
 }
 END_TEST
 
-/* Rows that do not suffice change nothing but what is written down. */
-START_TEST(one_row_suffices)
+/* Too few rows shorten the trace and change nothing else. */
+START_TEST(trace_of_one_row_suffices)
 {
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
@@ -607,7 +608,7 @@ START_TEST(iterations_are_limited)
 }
 END_TEST
 
-START_TEST(levels_that_see_nothing)
+START_TEST(levels_without_matches)
 {
     rules.level_count = 3;
     ground.level[0].matched = 0;
@@ -655,8 +656,8 @@ static void spoil_with_nan(int call, const struct ndt_newton *newton, struct ndt
         eval->hessian[i] = NAN;
 }
 
-/* For any sums the solve ends, and its pose is one that it has queried. */
-START_TEST(nan_sums_end_it)
+/* For any sums the solve ends at a pose that it has queried. */
+START_TEST(nan_sums_end_the_solve)
 {
     for (int i = 0; i < 3; i++)
         set_hill(&ground.level[i], 1, i == 0 ? 10 : 40, i == 0 ? 1000 : 4000);
@@ -707,7 +708,7 @@ START_TEST(weak_directions_stay_at_the_guess)
 }
 END_TEST
 
-/* Uphill is where it has just come from. */
+/* The ascent direction is opposite to the previous step. */
 static void spoil_by_turns(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)newton;
@@ -715,7 +716,7 @@ static void spoil_by_turns(int call, const struct ndt_newton *newton, struct ndt
         eval->gradient[i] = i == 0 ? (call % 2 ? -400 : 400) : 0;
 }
 
-/* Uphill is to the left, in turns with straight on. */
+/* The ascent direction alternates between left and straight ahead. */
 static void spoil_sideways(int call, const struct ndt_newton *newton, struct ndt_eval *eval)
 {
     (void)newton;
@@ -731,7 +732,7 @@ START_TEST(oscillation_is_counted)
     for (rules.max_iterations = 1; rules.max_iterations < 12; rules.max_iterations++) {
         solve();
         ck_assert_int_eq(trace.newton.row_count, rules.max_iterations);
-        /* The first step has none to reverse, and is none to be reversed. */
+        /* The first step reverses nothing. */
         ck_assert_int_eq(trace.newton.oscillation, rules.max_iterations > 2 ? rules.max_iterations - 2 : 0);
     }
     ground.spoil = spoil_sideways;
@@ -741,7 +742,7 @@ START_TEST(oscillation_is_counted)
 }
 END_TEST
 
-/* The same solve, but solver and rows move to another place in memory before every call. */
+/* The same solve, but solver and rows are copied to other addresses before every call. */
 static void solve_while_moving(struct trace *w)
 {
     static struct ndt_newton place_a, place_b;
@@ -771,7 +772,7 @@ static void solve_while_moving(struct trace *w)
     memcpy(w->rows, rows, sizeof(rows_a));
 }
 
-START_TEST(it_can_be_moved_between_calls)
+START_TEST(solver_can_be_copied_between_calls)
 {
     static const double v[6] = {0, 0.8, 0, 0, 0, 0.6};
     rules.level_count = 3;
@@ -889,7 +890,7 @@ START_TEST(bound_of_the_largest_eigenvalue)
 }
 END_TEST
 
-/* Certain means certain; and it is certain wherever it is clear. */
+/* No false positives; and a positive result in every clear case. */
 START_TEST(eigenvalues_above_a_part_of_the_largest)
 {
     struct world_random random = {3};
@@ -947,7 +948,7 @@ START_TEST(weak_directions_against_eigenvalues)
 }
 END_TEST
 
-/* V |Lambda|^-1 V^T g, written down once more. */
+/* V |Lambda|^-1 V^T g, implemented independently. */
 static void saddle_free(const double upper[21], const double g[6], double d[6], double values[6])
 {
     double V[36];
@@ -1039,24 +1040,24 @@ static TCase *solves(void)
     tcase_add_checked_fixture(all, setup, NULL);
     tcase_set_timeout(all, 60);
     tcase_add_test(all, quadratic_takes_one_step);
-    tcase_add_test(all, gaussian_is_climbed_from_outside_its_inflection);
-    tcase_add_test(all, steps_are_capped_apart);
-    tcase_add_test(all, capped_steps_lead_uphill);
+    tcase_add_test(all, gaussian_converges_from_outside_its_inflection);
+    tcase_add_test(all, translation_and_rotation_are_capped_separately);
+    tcase_add_test(all, capped_steps_are_ascents);
     tcase_add_test(all, line_search_steps_are_cut_and_end);
-    tcase_add_test(all, giving_up_keeps_the_best_so_far);
-    tcase_add_test(all, giving_up_while_holding);
-    tcase_add_test(all, giving_up_autoware);
+    tcase_add_test(all, early_stop_keeps_the_best_pose);
+    tcase_add_test(all, early_stop_while_holding);
+    tcase_add_test(all, early_stop_autoware);
     tcase_add_test(all, autoware_clamps_the_mixed_norm);
-    tcase_add_test(all, a_slack_step_does_not_lose_the_best);
-    tcase_add_test(all, steps_that_were_cut_shorten_the_next);
-    tcase_add_test(all, autoware_turns_downhill_steps_round);
-    tcase_add_test(all, one_row_suffices);
+    tcase_add_test(all, tolerated_loss_keeps_the_best_pose);
+    tcase_add_test(all, cut_steps_shorten_the_next);
+    tcase_add_test(all, autoware_reverses_downhill_steps);
+    tcase_add_test(all, trace_of_one_row_suffices);
     tcase_add_test(all, iterations_are_limited);
-    tcase_add_test(all, levels_that_see_nothing);
-    tcase_add_test(all, nan_sums_end_it);
+    tcase_add_test(all, levels_without_matches);
+    tcase_add_test(all, nan_sums_end_the_solve);
     tcase_add_test(all, weak_directions_stay_at_the_guess);
     tcase_add_test(all, oscillation_is_counted);
-    tcase_add_test(all, it_can_be_moved_between_calls);
+    tcase_add_test(all, solver_can_be_copied_between_calls);
     return all;
 }
 

@@ -46,7 +46,7 @@ START_TEST(table_is_well_formed)
 {
     for (size_t i = 0; i < ndtd_option_count(); i++) {
         const struct ndtd_option *option = ndtd_option_at(i);
-        ck_assert_ptr_eq(ndtd_option_find(option->name), option); /* no name twice */
+        ck_assert_ptr_eq(ndtd_option_find(option->name), option); /* names are unique */
         ck_assert_ptr_nonnull(ndtd_option_target(option));
         ck_assert_ptr_null(ndtd_option_target(option)->alias_of);
         ck_assert_uint_gt(strlen(option->help), 10);
@@ -69,7 +69,7 @@ START_TEST(table_is_well_formed)
 END_TEST
 
 /* Reading every printed default over the default settings leaves the bits of the core's *_default functions. */
-START_TEST(defaults_of_the_core_are_taken_over)
+START_TEST(defaults_equal_those_of_the_core)
 {
     struct ndt_align_params align;
     struct ndt_map_config map;
@@ -161,7 +161,7 @@ START_TEST(names_of_enums_become_their_values)
 }
 END_TEST
 
-START_TEST(levels_lead_map_and_neighbours)
+START_TEST(map_and_neighbours_follow_the_levels)
 {
     must_set("ndt.levels", "[8.0, 4.0, 2.0, 1.0]");
     ck_assert_int_eq(ndtd_settings_finish(&settings, &err), NDT_OK);
@@ -194,7 +194,7 @@ START_TEST(isa_survives_a_copy)
 }
 END_TEST
 
-START_TEST(wrong_values_name_what_was_wanted)
+START_TEST(wrong_values_name_the_expected_value)
 {
     must_refuse("cpu.threads", "two", "cpu.threads: 'two' is not a whole number");
     must_refuse("cpu.threads", "2.5", "not a whole number");
@@ -239,7 +239,7 @@ START_TEST(a_refused_list_changes_nothing)
 }
 END_TEST
 
-START_TEST(options_that_contradict_are_refused)
+START_TEST(contradicting_options_are_refused)
 {
     must_set("ndt.levels", "1,2");
     must_not_finish("coarse to fine");
@@ -258,7 +258,7 @@ START_TEST(options_that_contradict_are_refused)
 }
 END_TEST
 
-/* Values without a short form in degrees or in binary keep their bits. */
+/* Values without a short form in degrees or in binary are restored bit-identically. */
 START_TEST(printed_values_read_back_bit_equal)
 {
     const double odd[] = {0.1, 1.0 / 3, 2.9999999999999996, 1e-5, 123456.789012345678, 1e5, 0.00012};
@@ -313,7 +313,7 @@ START_TEST(printed_config_reads_back)
 }
 END_TEST
 
-START_TEST(config_file_in_the_tree_is_the_printed_one)
+START_TEST(config_file_in_the_tree_equals_print_config)
 {
     FILE *file = fopen(NDT_TEST_DIR "/../config/ndtd.yaml", "rb");
     ck_assert_ptr_nonnull(file);
@@ -343,18 +343,18 @@ int main(void)
     TCase *tests = tcase_create("options");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, table_is_well_formed);
-    tcase_add_test(tests, defaults_of_the_core_are_taken_over);
+    tcase_add_test(tests, defaults_equal_those_of_the_core);
     tcase_add_test(tests, former_names_are_accepted);
     tcase_add_test(tests, every_type_is_read);
     tcase_add_test(tests, names_of_enums_become_their_values);
-    tcase_add_test(tests, levels_lead_map_and_neighbours);
+    tcase_add_test(tests, map_and_neighbours_follow_the_levels);
     tcase_add_test(tests, isa_survives_a_copy);
-    tcase_add_test(tests, wrong_values_name_what_was_wanted);
+    tcase_add_test(tests, wrong_values_name_the_expected_value);
     tcase_add_test(tests, a_refused_list_changes_nothing);
-    tcase_add_test(tests, options_that_contradict_are_refused);
+    tcase_add_test(tests, contradicting_options_are_refused);
     tcase_add_test(tests, printed_values_read_back_bit_equal);
     tcase_add_test(tests, printed_config_reads_back);
-    tcase_add_test(tests, config_file_in_the_tree_is_the_printed_one);
+    tcase_add_test(tests, config_file_in_the_tree_equals_print_config);
     tcase_add_test(tests, edit_distances);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,4 +1,4 @@
-/* A file appears whole or not at all. */
+/* Output files are complete or absent. */
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -46,7 +46,7 @@ START_TEST(test_discard_leaves_the_target)
 }
 END_TEST
 
-START_TEST(test_a_link_is_followed)
+START_TEST(test_symbolic_link_is_followed)
 {
     struct ndt_output out;
     const char *path = temp_text("a.txt", "old");
@@ -61,7 +61,7 @@ START_TEST(test_a_link_is_followed)
 }
 END_TEST
 
-START_TEST(test_places_that_cannot_be_written)
+START_TEST(test_unwritable_targets)
 {
     struct ndt_output out;
     struct ndt_error err = {""};
@@ -95,7 +95,7 @@ START_TEST(test_devices_are_written_directly)
 }
 END_TEST
 
-/* The disk is full in the middle: the old file stays, nothing else does. */
+/* The disk becomes full: only the old file remains. */
 START_TEST(test_a_failed_write_leaves_the_target)
 {
     struct ndt_output out;
@@ -126,8 +126,8 @@ int main(void)
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, test_commit_replaces_the_target);
     tcase_add_test(tests, test_discard_leaves_the_target);
-    tcase_add_test(tests, test_a_link_is_followed);
-    tcase_add_test(tests, test_places_that_cannot_be_written);
+    tcase_add_test(tests, test_symbolic_link_is_followed);
+    tcase_add_test(tests, test_unwritable_targets);
     tcase_add_test(tests, test_devices_are_written_directly);
     tcase_add_test(tests, test_a_failed_write_leaves_the_target);
     suite_add_tcase(suite, tests);

@@ -1,8 +1,8 @@
 /* The `autoware` variant against a transcription in double that shares no code with the core: same map points,
  * same scan, same start, so the final poses must agree per scan.
  *
- * Both stop when a step falls below 1 cm, and a step is never below 5 mm: where one of the two makes one step
- * more, poses differ by millimetres, hence the second bound. */
+ * Both stop when a step falls below 1 cm, and a step is never below 5 mm: if one of them makes one step more,
+ * poses differ by millimetres, hence the second bound. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ static void assess(struct parity *parity, const char *what)
     ck_assert_double_le(parity->off_rad[median], 1e-5);
 }
 
-START_TEST(synthetic_scans_end_at_the_same_poses)
+START_TEST(synthetic_scans_reach_the_same_poses)
 {
     static const double zero[3];
     const struct world world = {WORLD_STREET, 5, 80.0, 0.02};
@@ -146,7 +146,7 @@ static void compare_real_scan(struct parity *parity, struct ndt_preprocessor *pr
     ndt_cloud_free(&raw);
 }
 
-START_TEST(real_scans_end_at_the_same_poses)
+START_TEST(real_scans_reach_the_same_poses)
 {
     const char *dir = getenv("NDT_SHARED_DATA");
     if (!dir || !dir[0]) {
@@ -182,8 +182,8 @@ int main(void)
     Suite *suite = suite_create("parity");
     TCase *tcase = tcase_create("autoware");
     tcase_set_timeout(tcase, 120);
-    tcase_add_test(tcase, synthetic_scans_end_at_the_same_poses);
-    tcase_add_test(tcase, real_scans_end_at_the_same_poses);
+    tcase_add_test(tcase, synthetic_scans_reach_the_same_poses);
+    tcase_add_test(tcase, real_scans_reach_the_same_poses);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

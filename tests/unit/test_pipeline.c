@@ -126,7 +126,7 @@ static void run_all(struct ndt_pose poses[SCANS])
     ndtd_pipeline_destroy(pipeline);
 }
 
-START_TEST(a_drive_is_followed)
+START_TEST(drive_is_tracked)
 {
     struct ndt_pose poses[SCANS];
     run_all(poses);
@@ -157,7 +157,7 @@ START_TEST(the_trajectory_is_bit_equal)
 }
 END_TEST
 
-START_TEST(two_passes_are_deterministic_too)
+START_TEST(two_passes_are_deterministic)
 {
     struct ndt_pose first[SCANS], again[SCANS];
     settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
@@ -191,7 +191,7 @@ START_TEST(every_scan_is_answered)
 }
 END_TEST
 
-START_TEST(off_the_map_is_said)
+START_TEST(scan_off_the_map_is_reported)
 {
     settings.has_initial_pose = 1;
     memcpy(settings.initial_pose, (double[7]){5000, 5000, 0, 0, 0, 0, 1}, sizeof(settings.initial_pose));
@@ -261,11 +261,11 @@ int main(void)
     TCase *all = tcase_create("pipeline");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 120);
-    tcase_add_test(all, a_drive_is_followed);
+    tcase_add_test(all, drive_is_tracked);
     tcase_add_test(all, the_trajectory_is_bit_equal);
-    tcase_add_test(all, two_passes_are_deterministic_too);
+    tcase_add_test(all, two_passes_are_deterministic);
     tcase_add_test(all, every_scan_is_answered);
-    tcase_add_test(all, off_the_map_is_said);
+    tcase_add_test(all, scan_off_the_map_is_reported);
     tcase_add_test(all, a_damaged_frame_changes_nothing);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
     suite_add_tcase(suite, all);

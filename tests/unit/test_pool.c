@@ -1,4 +1,4 @@
-/* The thread pool through the CPU backend's eyes: every item once, whoever sleeps, spins or comes late. */
+/* The thread pool: every item is processed once, with workers that sleep, spin or join late. */
 #include <check.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void run_jobs(int threads, double spin_us, int pin, int jobs, long pause_
     ndt_pool_destroy(pool);
 }
 
-START_TEST(every_item_is_done_once)
+START_TEST(every_item_is_processed_once)
 {
     for (int threads = 1; threads <= 5; threads++)
         run_jobs(threads, 100, 0, 300, 0);
@@ -70,7 +70,7 @@ int main(void)
     Suite *suite = suite_create("pool");
     TCase *all = tcase_create("pool");
     tcase_set_timeout(all, 60);
-    tcase_add_test(all, every_item_is_done_once);
+    tcase_add_test(all, every_item_is_processed_once);
     tcase_add_test(all, workers_wake_from_sleep);
     tcase_add_test(all, nonsense_is_refused);
     suite_add_tcase(suite, all);

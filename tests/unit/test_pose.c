@@ -1,4 +1,4 @@
-/* Rigid transforms and the little linear algebra: identities that hold for any input, checked on many. */
+/* Rigid transforms and small linear algebra: identities that hold for any input. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -205,7 +205,7 @@ START_TEST(eigenvectors_diagonalise)
 }
 END_TEST
 
-START_TEST(cholesky_solves_or_says_no)
+START_TEST(cholesky_solves_or_refuses)
 {
     for (int round = 0; round < 100; round++) {
         double A[21], full[36], x[6], want[6], b[6] = {0};
@@ -245,7 +245,7 @@ int main(void)
     tcase_add_test(pose, between_keeps_digits_at_utm);
     tcase_add_test(pose, zero_and_nan_quaternions_are_refused);
     tcase_add_test(linalg, eigenvectors_diagonalise);
-    tcase_add_test(linalg, cholesky_solves_or_says_no);
+    tcase_add_test(linalg, cholesky_solves_or_refuses);
     suite_add_tcase(suite, pose);
     suite_add_tcase(suite, linalg);
     SRunner *runner = srunner_create(suite);

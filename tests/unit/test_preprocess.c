@@ -1,5 +1,4 @@
-/* From raw scan to matched points: what is dropped, how a sweep is undone, how points are chosen; and the tracker
- * that says how the sensor moved. */
+/* Preprocessing: crop, deskew, filter and sample; and the tracker, which predicts the motion of the sensor. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -105,7 +104,8 @@ START_TEST(the_sample_is_exact_seeded_and_in_order)
 }
 END_TEST
 
-/* A sensor drives and turns past fixed points and sees each at its own time: undone, they stand still. */
+/* A moving sensor measures each fixed point at its own time: after deskewing they coincide with the fixed points.
+ */
 static void sweep_of_fixed_points(const struct ndt_twist *twist, enum ndt_deskew_mode deskew)
 {
     raw.count = 0;
@@ -134,7 +134,7 @@ static void assert_fixed(double tolerance_m)
     }
 }
 
-START_TEST(every_mode_undoes_a_sweep)
+START_TEST(every_mode_deskews_a_sweep)
 {
     const enum ndt_deskew_mode modes[] = {NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW};
     const struct ndt_twist twist = {{15, 0.5, 0.2}, {0.05, -0.03, 0.8}};
@@ -200,7 +200,7 @@ static double guess_x(double s)
 {
     struct ndt_pose guess;
     struct ndt_twist twist;
-    ck_assert(ndtd_tracker_guess(&tracker, after(s), &guess, &twist));
+    ck_assert(ndtd_tracker_predict(&tracker, after(s), &guess, &twist));
     return guess.t_m[0];
 }
 
@@ -216,11 +216,11 @@ START_TEST(no_pose_no_guess)
     struct ndt_pose guess;
     struct ndt_twist twist;
     ndtd_tracker_init(&tracker, 1.0);
-    ck_assert(!ndtd_tracker_guess(&tracker, START_NS, &guess, &twist));
+    ck_assert(!ndtd_tracker_predict(&tracker, START_NS, &guess, &twist));
 }
 END_TEST
 
-START_TEST(velocity_is_kept_by_data_stamps)
+START_TEST(velocity_follows_data_stamps)
 {
     ck_assert_double_eq(guess_x(0.1), 0); /* no velocity known yet */
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);
@@ -235,7 +235,7 @@ START_TEST(velocity_is_kept_by_data_stamps)
 }
 END_TEST
 
-START_TEST(untrusted_results_are_coasted_over)
+START_TEST(untrusted_results_keep_the_prediction)
 {
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);
     ndtd_tracker_update(&tracker, after(0.1), &result);
@@ -245,7 +245,7 @@ START_TEST(untrusted_results_are_coasted_over)
 }
 END_TEST
 
-START_TEST(a_long_gap_forgets_the_velocity)
+START_TEST(long_gap_resets_the_velocity)
 {
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);
     ndtd_tracker_update(&tracker, after(0.1), &result);
@@ -275,7 +275,7 @@ START_TEST(odometry_poses_are_interpolated)
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);
     ndtd_tracker_update(&tracker, after(7.0), &result);
     ck_assert_double_eq_tol(guess_x(7.11), 1 + 0.11 * 20, 1e-9);
-    ck_assert_double_eq_tol(guess_x(8.08), 1 + 1.08 * 20, 1e-6); /* carried on from the last sample */
+    ck_assert_double_eq_tol(guess_x(8.08), 1 + 1.08 * 20, 1e-6); /* extrapolated from the last sample */
 }
 END_TEST
 
@@ -289,9 +289,8 @@ START_TEST(odometry_twists_are_integrated)
 }
 END_TEST
 
-/* A recording that is started again: what is found there counts, and the velocity comes back with the second scan.
- */
-START_TEST(time_that_begins_anew_is_followed)
+/* A restarted recording: its results count, and the velocity is known again after the second scan. */
+START_TEST(restarted_time_is_followed)
 {
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);
     ndtd_tracker_update(&tracker, after(0.1), &result);
@@ -307,13 +306,13 @@ START_TEST(time_that_begins_anew_is_followed)
 }
 END_TEST
 
-START_TEST(one_stamp_in_the_future_does_not_last)
+START_TEST(single_future_stamp_is_recovered)
 {
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);
     ndtd_tracker_update(&tracker, after(0.1), &result);
     result = result_at(2, NDT_LOW_SCORE);
     ndtd_tracker_update(&tracker, after(1e6), &result);
-    result = result_at(3, NDT_LOW_SCORE); /* cannot be trusted either: the pose stays, the time is the new one */
+    result = result_at(3, NDT_LOW_SCORE); /* not trusted: the pose is kept with the new time */
     ndtd_tracker_update(&tracker, after(0.2), &result);
     ck_assert_double_eq_tol(guess_x(0.3), 1, 1e-9);
     result = result_at(4, NDT_CONVERGED);
@@ -323,7 +322,7 @@ START_TEST(one_stamp_in_the_future_does_not_last)
 END_TEST
 
 /* Late by less than the longest prediction: an ordinary scan out of order. */
-START_TEST(a_late_scan_is_no_new_time)
+START_TEST(late_scan_does_not_restart_time)
 {
     struct ndt_align_result result = result_at(1, NDT_CONVERGED);
     ndtd_tracker_update(&tracker, after(0.1), &result);
@@ -333,7 +332,7 @@ START_TEST(a_late_scan_is_no_new_time)
 }
 END_TEST
 
-START_TEST(odometry_of_a_new_time_is_followed)
+START_TEST(odometry_of_restarted_time_is_followed)
 {
     for (int i = 0; i < 10; i++)
         odometry(60 + i * 0.1, 0, 0, 1, 2);
@@ -352,19 +351,19 @@ int main(void)
     tcase_add_test(points, useless_points_are_dropped);
     tcase_add_test(points, a_cell_becomes_its_mean);
     tcase_add_test(points, the_sample_is_exact_seeded_and_in_order);
-    tcase_add_test(points, every_mode_undoes_a_sweep);
+    tcase_add_test(points, every_mode_deskews_a_sweep);
     tcase_add_test(points, time_is_relative_to_mid_sweep);
     tcase_add_test(points, time_mode_without_times_is_an_error);
     tcase_add_test(track, no_pose_no_guess);
-    tcase_add_test(track, velocity_is_kept_by_data_stamps);
-    tcase_add_test(track, untrusted_results_are_coasted_over);
-    tcase_add_test(track, a_long_gap_forgets_the_velocity);
+    tcase_add_test(track, velocity_follows_data_stamps);
+    tcase_add_test(track, untrusted_results_keep_the_prediction);
+    tcase_add_test(track, long_gap_resets_the_velocity);
     tcase_add_test(track, odometry_poses_are_interpolated);
     tcase_add_test(track, odometry_twists_are_integrated);
-    tcase_add_test(track, time_that_begins_anew_is_followed);
-    tcase_add_test(track, one_stamp_in_the_future_does_not_last);
-    tcase_add_test(track, a_late_scan_is_no_new_time);
-    tcase_add_test(track, odometry_of_a_new_time_is_followed);
+    tcase_add_test(track, restarted_time_is_followed);
+    tcase_add_test(track, single_future_stamp_is_recovered);
+    tcase_add_test(track, late_scan_does_not_restart_time);
+    tcase_add_test(track, odometry_of_restarted_time_is_followed);
     suite_add_tcase(suite, points);
     suite_add_tcase(suite, track);
     SRunner *runner = srunner_create(suite);

@@ -1,5 +1,5 @@
-/* The preprocessor against a plain one that goes point by point, step by step: the same bits for every cloud,
- * however strange, and no allocation once the largest scan has been seen. */
+/* The preprocessor against a plain scalar implementation: bit-identical for every cloud, including extreme values,
+ * and no allocation after the largest scan. */
 #include "allocation_counter.h"
 
 #include <check.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ndt/preprocess.h"
+#include "ndt/random.h"
 
 enum { SEGMENTS = 64, MOST = 40000 };
 static const double PARTS = 1048576; /* of a cell and of a sweep, in whole numbers */
@@ -179,22 +180,14 @@ static void move_points(const struct plain_deskew *deskew, const struct plain_po
     }
 }
 
-static uint64_t random_next(uint64_t *state) /* splitmix64 (Steele, Lea, Flood 2014) */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* Stratified sampling (Cochran, Sampling Techniques, ch. 5): exactly `wanted` points, in their order. */
 static void plain_sample(const struct plain_points *in, size_t wanted, uint64_t seed, struct plain_points *out)
 {
-    uint64_t state = seed;
+    struct ndt_random random = {seed};
     out->count = wanted < in->count ? wanted : in->count;
     for (size_t j = 0; j < out->count; j++) {
         const size_t begin = j * in->count / out->count, end = (j + 1) * in->count / out->count;
-        const size_t i = begin + ((random_next(&state) >> 32) * (end - begin) >> 32);
+        const size_t i = begin + ((ndt_random_next(&random) >> 32) * (end - begin) >> 32);
         out->x_m[j] = in->x_m[i];
         out->y_m[j] = in->y_m[i];
         out->z_m[j] = in->z_m[i];
@@ -202,7 +195,7 @@ static void plain_sample(const struct plain_points *in, size_t wanted, uint64_t 
     }
 }
 
-/* Cells in the order in which they are met; searched from the last one, which keeps this short for real scans. */
+/* Cells in the order of their first point; searched from the last one, which is fast for real scans. */
 static struct plain_cell *plain_find(uint64_t key)
 {
     static int32_t first[4096], next[MOST];
@@ -293,7 +286,7 @@ static struct ndt_error err;
 static struct ndt_cloud raw;
 static struct ndt_preprocessor *pre;
 static struct ndt_preprocess_params params;
-static uint64_t dice;
+static struct ndt_random dice;
 
 static void setup(void)
 {
@@ -301,7 +294,7 @@ static void setup(void)
     ck_assert_int_eq(ndt_cloud_reserve(&raw, MOST, NDT_CLOUD_TIME, &err), NDT_OK);
     ck_assert_int_eq(ndt_preprocessor_create(&pre, &err), NDT_OK);
     ndt_preprocess_params_default(&params);
-    dice = 1;
+    dice = (struct ndt_random){1};
 }
 
 static void teardown(void)
@@ -312,7 +305,7 @@ static void teardown(void)
 
 static double uniform(double low, double high)
 {
-    return low + (high - low) * (double)(random_next(&dice) >> 11) * 0x1p-53;
+    return ndt_random_between(&dice, low, high);
 }
 
 static size_t below(size_t count)
@@ -320,7 +313,7 @@ static size_t below(size_t count)
     return (size_t)uniform(0, (double)count);
 }
 
-/* Asserts only where there is a difference: an assertion costs more than a scan. */
+/* Asserts only differences: an assertion costs more than a scan. */
 static void assert_same(const char *what, const float *ours, const float *theirs, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -338,7 +331,7 @@ static void assert_equal(const struct ndt_cloud *ours, const struct plain_points
     assert_same("time", ours->time_s, theirs->time_s, ours->count);
 }
 
-/* What lies behind the last point of a cloud must not matter. */
+/* The contents behind the last point of a cloud must not matter. */
 static void spoil_padding(void)
 {
     for (size_t i = raw.count; i < raw.capacity && i < raw.count + 64; i++) {
@@ -397,7 +390,7 @@ static void fill_scan(size_t count, int beams)
     }
 }
 
-/* Values that arithmetic trips over, among ordinary ones. */
+/* Values at the limits of float arithmetic, among ordinary ones. */
 static float odd_value(double ordinary)
 {
     static const float odd[] = {NAN,   -NAN,   INFINITY, -INFINITY, 0,     -0.0f,    FLT_MAX, -FLT_MAX, FLT_MIN,
@@ -418,7 +411,7 @@ static void fill_odd(size_t count, double ordinary)
     }
 }
 
-START_TEST(scans_give_the_same_bits)
+START_TEST(scans_are_bit_identical)
 {
     static const int beams[] = {1, 3, 64};
     for (size_t b = 0; b < 3; b++) {
@@ -441,7 +434,7 @@ static void shuffle(void)
     }
 }
 
-START_TEST(scans_in_no_order_give_the_same_bits)
+START_TEST(unordered_scans_are_bit_identical)
 {
     fill_scan(20000, 1);
     shuffle();
@@ -449,7 +442,7 @@ START_TEST(scans_in_no_order_give_the_same_bits)
 }
 END_TEST
 
-START_TEST(short_clouds_give_the_same_bits)
+START_TEST(short_clouds_are_bit_identical)
 {
     for (size_t count = 0; count <= 70; count++) {
         fill_scan(count, 2);
@@ -464,7 +457,7 @@ START_TEST(short_clouds_give_the_same_bits)
 }
 END_TEST
 
-START_TEST(odd_values_give_the_same_bits)
+START_TEST(extreme_values_are_bit_identical)
 {
     static const double spread_m[] = {1e-3, 1, 5, 300, 1e6};
     for (size_t i = 0; i < 5; i++) {
@@ -487,8 +480,8 @@ START_TEST(odd_values_give_the_same_bits)
 }
 END_TEST
 
-/* Ranges within a few units in the last place of both limits, where float cannot tell. */
-START_TEST(points_on_the_limits_are_judged_alike)
+/* Ranges within a few units in the last place of both limits, where float is not sufficient. */
+START_TEST(points_on_range_limits_are_bit_identical)
 {
     for (size_t i = 0; i < MOST; i++) {
         const double azimuth_rad = uniform(-M_PI, M_PI),
@@ -507,7 +500,7 @@ START_TEST(points_on_the_limits_are_judged_alike)
 }
 END_TEST
 
-START_TEST(one_cell_and_many_cells_give_the_same_bits)
+START_TEST(one_cell_and_many_cells_are_bit_identical)
 {
     raw.count = MOST;
     for (size_t i = 0; i < MOST; i++) {
@@ -521,13 +514,13 @@ START_TEST(one_cell_and_many_cells_give_the_same_bits)
         raw.x_m[i] = (float)uniform(-190, 190), raw.y_m[i] = (float)uniform(-60, 60),
         raw.z_m[i] = (float)uniform(-20, 9);
     compare_all();
-    fill_scan(MOST, 64); /* and is small again */
+    fill_scan(MOST, 64); /* and shrinks again */
     compare_all();
 }
 END_TEST
 
-/* Quotients that are whole numbers up to a rounding, on both sides of every face. */
-START_TEST(points_on_faces_give_the_same_bits)
+/* Quotients that are integers up to rounding, on both sides of every cell face. */
+START_TEST(points_on_cell_faces_are_bit_identical)
 {
     static const double voxels_m[] = {0.1, 0.25, 0.3, 0.7, 1, 3, 1e-3, 100, 2.8e-45, 1e-60};
     params.min_range_m = 0;
@@ -560,8 +553,8 @@ static float about(double value)
     return side == 0 ? nearest : nextafterf(nearest, side == 1 ? INFINITY : -INFINITY);
 }
 
-/* Corners of the box that are no floats, and points on both sides of them. */
-START_TEST(points_on_the_box_are_judged_alike)
+/* Corners of the box that are not representable as float, and points on both sides of them. */
+START_TEST(points_on_the_crop_box_are_bit_identical)
 {
     static const double corners_m[] = {0.1, 0.2, 0.3, 1.1, 3.7, 1e-3};
     params.min_range_m = 0;
@@ -586,7 +579,7 @@ START_TEST(points_on_the_box_are_judged_alike)
 END_TEST
 
 /* A million cells away, where the filter stops. */
-START_TEST(the_last_cells_are_the_same)
+START_TEST(outermost_cells_are_bit_identical)
 {
     static const double voxels_m[] = {0x1p-13, 1e-4, 0x1p-10, 3e-5};
     static const double cells[] = {0, 999998, 999999, 1000000, 1000001};
@@ -611,7 +604,7 @@ START_TEST(the_last_cells_are_the_same)
 END_TEST
 
 /* Means whose last digit is a signed zero. */
-START_TEST(zeros_keep_their_sign)
+START_TEST(signed_zeros_are_bit_identical)
 {
     static const float values[] = {0, -0.0f, 1e-45f, -1e-45f, 3e-45f, -3e-45f};
     params.min_range_m = 0;
@@ -631,7 +624,7 @@ START_TEST(zeros_keep_their_sign)
 }
 END_TEST
 
-START_TEST(random_points_give_the_same_bits)
+START_TEST(random_points_are_bit_identical)
 {
     for (int round = 0; round < 20; round++) {
         const double spread_m = uniform(0.1, 300);
@@ -666,7 +659,7 @@ static void sorted_points(const struct ndt_cloud *cloud, float (*out)[4])
     qsort(out, cloud->count, sizeof(*out), by_bits);
 }
 
-/* The same cells and means whoever comes first; only their order differs. */
+/* Cells and means do not depend on the order of the points; only the order of the cells does. */
 START_TEST(means_do_not_depend_on_the_order_of_the_points)
 {
     static float before[MOST][4], after[MOST][4];
@@ -752,17 +745,17 @@ int main(void)
     TCase *bits = tcase_create("bits");
     tcase_set_timeout(bits, 120);
     tcase_add_checked_fixture(bits, setup, teardown);
-    tcase_add_test(bits, scans_give_the_same_bits);
-    tcase_add_test(bits, scans_in_no_order_give_the_same_bits);
-    tcase_add_test(bits, short_clouds_give_the_same_bits);
-    tcase_add_test(bits, odd_values_give_the_same_bits);
-    tcase_add_test(bits, points_on_the_limits_are_judged_alike);
-    tcase_add_test(bits, one_cell_and_many_cells_give_the_same_bits);
-    tcase_add_test(bits, points_on_faces_give_the_same_bits);
-    tcase_add_test(bits, points_on_the_box_are_judged_alike);
-    tcase_add_test(bits, the_last_cells_are_the_same);
-    tcase_add_test(bits, zeros_keep_their_sign);
-    tcase_add_test(bits, random_points_give_the_same_bits);
+    tcase_add_test(bits, scans_are_bit_identical);
+    tcase_add_test(bits, unordered_scans_are_bit_identical);
+    tcase_add_test(bits, short_clouds_are_bit_identical);
+    tcase_add_test(bits, extreme_values_are_bit_identical);
+    tcase_add_test(bits, points_on_range_limits_are_bit_identical);
+    tcase_add_test(bits, one_cell_and_many_cells_are_bit_identical);
+    tcase_add_test(bits, points_on_cell_faces_are_bit_identical);
+    tcase_add_test(bits, points_on_the_crop_box_are_bit_identical);
+    tcase_add_test(bits, outermost_cells_are_bit_identical);
+    tcase_add_test(bits, signed_zeros_are_bit_identical);
+    tcase_add_test(bits, random_points_are_bit_identical);
     tcase_add_test(bits, means_do_not_depend_on_the_order_of_the_points);
     tcase_add_test(bits, means_are_good_to_micrometres);
     tcase_add_test(bits, nothing_is_allocated_after_the_largest_scan);

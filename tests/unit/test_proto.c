@@ -70,7 +70,7 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     }
 }
 
-/* Copies to a buffer of exactly that size, so that the sanitizer detects every read beyond it. */
+/* Copies to a buffer of exactly that size, so that the address sanitizer detects every read beyond it. */
 static enum ndt_status decode_copy(const uint8_t *data, size_t size, struct ndt_error *err)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -499,7 +499,7 @@ START_TEST(huge_counts_fail)
         {"stamp_ns", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "above the limit", 9},
         {"zzz", "\xdf\xff\xff\xff\xff", "declares 4294967295", 5},
         {"zzz", "\xc9\xff\xff\xff\xff", "declares 4294967295", 5},
-        {"zzz", "\xc1", "0xc1, which is no msgpack item", 1},
+        {"zzz", "\xc1", "0xc1, which is not a msgpack item", 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct golden_vector golden = golden_read("scan");
@@ -528,7 +528,7 @@ START_TEST(huge_counts_fail)
 }
 END_TEST
 
-START_TEST(no_map_at_all)
+START_TEST(message_that_is_not_a_map_fails)
 {
     static const char *const bytes[] = {"\xc0", "\x90", "\xdf\xff\xff\xff\xff", "\x80", "\xc1", "\x81\x01\x02"};
     static const size_t sizes[] = {1, 1, 5, 1, 1, 3};
@@ -602,7 +602,7 @@ START_TEST(queue_depths_are_bounded)
 }
 END_TEST
 
-START_TEST(encoders_refuse_what_decoders_would)
+START_TEST(encoders_refuse_what_decoders_refuse)
 {
     struct ndt_pose_message pose = {.frame_id = "map", .has_pose = 1, .pose = {{0, 0, 0}, {0, 0, 0, 2}}};
     ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRUTH, &pose, &error), NDT_ERR_ARGUMENT);
@@ -654,12 +654,12 @@ static void add_hostile_tests(TCase *tcase)
     tcase_add_test(tcase, unknown_keys_are_ignored);
     tcase_add_test(tcase, nesting_is_limited);
     tcase_add_test(tcase, huge_counts_fail);
-    tcase_add_test(tcase, no_map_at_all);
+    tcase_add_test(tcase, message_that_is_not_a_map_fails);
     tcase_add_test(tcase, version_and_type);
     tcase_add_test(tcase, poses_are_checked);
     tcase_add_test(tcase, deviations_are_checked);
     tcase_add_test(tcase, queue_depths_are_bounded);
-    tcase_add_test(tcase, encoders_refuse_what_decoders_would);
+    tcase_add_test(tcase, encoders_refuse_what_decoders_refuse);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* The poses socket: results, the last one for late subscribers, slow subscribers delay nothing. */
+/* The poses socket: results, the last one for late subscribers, slow subscribers do not delay the others. */
 #include <pthread.h>
 
 #include "live_peer.h"
@@ -40,7 +40,7 @@ static struct ndt_result_message result(uint64_t seq)
 static void send_one(struct ndtd_result_sender *sender, uint64_t seq)
 {
     const struct ndt_result_message message = result(seq);
-    ck_assert_msg(ndtd_result_sender_send(sender, &message, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_result_send(sender, &message, &err) == NDT_OK, "%s", err.text);
 }
 
 /* The seq of the next result; -1 without one. */
@@ -63,7 +63,7 @@ static void no_more(void *subscriber)
     live_int(subscriber, ZMQ_RCVTIMEO, LIVE_WAIT_MS);
 }
 
-START_TEST(test_everybody_gets_everything)
+START_TEST(test_all_subscribers_get_all_results)
 {
     struct ndtd_result_sender *sender;
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
@@ -88,7 +88,7 @@ START_TEST(test_everybody_gets_everything)
 }
 END_TEST
 
-/* The late one gets the last result, once; the others do not get it again. */
+/* A late subscriber gets the last result once; the others do not get it again. */
 START_TEST(test_last_value)
 {
     struct ndtd_result_sender *sender;
@@ -120,7 +120,7 @@ START_TEST(test_last_value)
 }
 END_TEST
 
-/* A subscriber with a topic, and one that takes a topic back, still have the rest of theirs. */
+/* A subscriber with a topic, and one that unsubscribes from a topic, keep their other subscriptions. */
 START_TEST(test_topics)
 {
     struct ndtd_result_sender *sender;
@@ -137,7 +137,7 @@ START_TEST(test_topics)
 }
 END_TEST
 
-/* One subscriber never reads; the other one gets all, and sending takes no longer. */
+/* One subscriber never reads; the other one gets all results, and sending is not slower. */
 START_TEST(test_slow_subscriber)
 {
     struct ndtd_result_sender *sender;
@@ -155,7 +155,7 @@ START_TEST(test_slow_subscriber)
         ck_assert_int_eq(next_seq(quick), seq);
     }
     ck_assert_uint_eq(ndtd_publisher_counters(publisher).lost, 0);
-    /* The slow one has lost some in the middle, none is out of order. */
+    /* The slow one has lost some results; the others are in order. */
     long last = 0, count = 0;
     live_int(slow, ZMQ_RCVTIMEO, 100);
     for (long seq = next_seq(slow); seq >= 0; seq = next_seq(slow)) {
@@ -180,7 +180,7 @@ static void *send_many(void *argument)
         return NULL;
     for (uint64_t i = 0; i < 200; i++) {
         const struct ndt_result_message message = result(first + i);
-        if (ndtd_result_sender_send(sender, &message, &why) != NDT_OK)
+        if (ndtd_result_send(sender, &message, &why) != NDT_OK)
             break;
     }
     ndtd_result_sender_close(sender);
@@ -229,7 +229,7 @@ START_TEST(test_close_sends)
 }
 END_TEST
 
-/* A subscriber survives the restart of the publisher, without doing anything. */
+/* A subscriber reconnects after a restart of the publisher. */
 START_TEST(test_restart)
 {
     struct ndtd_result_sender *sender;
@@ -238,7 +238,7 @@ START_TEST(test_restart)
     ndtd_publisher_close(publisher);
     ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
-    send_one(sender, 1); /* whether it is there already or comes late */
+    send_one(sender, 1); /* both for connected and for late subscribers */
     ck_assert_int_eq(next_seq(subscriber), 1);
     ndtd_result_sender_close(sender);
     zmq_close(subscriber);
@@ -259,7 +259,7 @@ int main(void)
     TCase *tests = tcase_create("publisher");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, test_everybody_gets_everything);
+    tcase_add_test(tests, test_all_subscribers_get_all_results);
     tcase_add_test(tests, test_last_value);
     tcase_add_test(tests, test_topics);
     tcase_add_test(tests, test_slow_subscriber);

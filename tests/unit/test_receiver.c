@@ -95,7 +95,7 @@ static void wait_for_frames(uint64_t count)
     live_until(ndtd_receiver_counters(receiver).frames == count);
 }
 
-/* Pops everything, one scan per call; returns the number of frames. The copies must not be used for their bytes. */
+/* Pops everything, one scan per call; returns the number of frames. The bytes of the copies are invalid. */
 static size_t drain(struct ndtd_frame *copies, size_t max)
 {
     size_t count = 0, taken;
@@ -203,7 +203,7 @@ START_TEST(test_bad_frames)
 END_TEST
 
 /* A scan with damaged points is answered and never queued. */
-START_TEST(test_broken_points)
+START_TEST(test_damaged_points)
 {
     struct ndtd_frame got[8];
     encode_scan(9);
@@ -273,7 +273,7 @@ START_TEST(test_close_while_recording)
 }
 END_TEST
 
-/* A new sender reaches the receiver, and a new receiver the sender. */
+/* A restarted sender reaches the receiver, and a sender reaches a restarted receiver. */
 START_TEST(test_restarts)
 {
     uint8_t subscription;
@@ -320,7 +320,7 @@ int main(void)
     tcase_add_test(tests, test_full_queue);
     tcase_add_test(tests, test_closed_queue);
     tcase_add_test(tests, test_bad_frames);
-    tcase_add_test(tests, test_broken_points);
+    tcase_add_test(tests, test_damaged_points);
     tcase_add_test(tests, test_recording);
     tcase_add_test(tests, test_close_while_recording);
     tcase_add_test(tests, test_restarts);

@@ -1,4 +1,4 @@
-/* --expect: the formats of its file, and the first difference. */
+/* The reference trajectory (--expect): the formats of its file, and the first difference. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static void pose(int64_t stamp_ns, double x_m)
 
 static const char TWO_POSES[] = "1.0 0.5 0 0 0 0 0 1\n2.0 1.5 0 0 0 0 0 1\n";
 
-START_TEST(a_hash_comes_in_three_forms)
+START_TEST(hash_in_three_formats)
 {
     must_read(" 0123456789abcdef\n");
     ck_assert_int_eq(ndtd_reference_trajectory_matches(&reference, 0x0123456789abcdef), 1);
@@ -73,7 +73,7 @@ START_TEST(a_hash_comes_in_three_forms)
 }
 END_TEST
 
-START_TEST(poses_alone_are_compared)
+START_TEST(poses_without_hash_are_compared)
 {
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
@@ -82,7 +82,7 @@ START_TEST(poses_alone_are_compared)
 }
 END_TEST
 
-START_TEST(the_first_difference_is_told)
+START_TEST(first_difference_is_reported)
 {
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
@@ -93,7 +93,7 @@ START_TEST(the_first_difference_is_told)
 }
 END_TEST
 
-START_TEST(missing_more_and_shifted_poses_differ)
+START_TEST(missing_extra_and_shifted_poses_differ)
 {
     must_read(TWO_POSES);
     pose(1000000000, 0.5);
@@ -114,7 +114,7 @@ START_TEST(missing_more_and_shifted_poses_differ)
 }
 END_TEST
 
-START_TEST(a_hash_decides_over_poses_and_a_tolerance_over_the_hash)
+START_TEST(hash_overrides_poses_and_tolerance_overrides_hash)
 {
     must_read("1.0 0.5 0 0 0 0 0 1\n# trajectory_hash 0123456789abcdef\n");
     pose(1000000000, 0.5);
@@ -149,11 +149,11 @@ int main(void)
     Suite *suite = suite_create("reference_trajectory");
     TCase *tests = tcase_create("reference_trajectory");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_hash_comes_in_three_forms);
-    tcase_add_test(tests, poses_alone_are_compared);
-    tcase_add_test(tests, the_first_difference_is_told);
-    tcase_add_test(tests, missing_more_and_shifted_poses_differ);
-    tcase_add_test(tests, a_hash_decides_over_poses_and_a_tolerance_over_the_hash);
+    tcase_add_test(tests, hash_in_three_formats);
+    tcase_add_test(tests, poses_without_hash_are_compared);
+    tcase_add_test(tests, first_difference_is_reported);
+    tcase_add_test(tests, missing_extra_and_shifted_poses_differ);
+    tcase_add_test(tests, hash_overrides_poses_and_tolerance_overrides_hash);
     tcase_add_test(tests, wrong_files_are_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

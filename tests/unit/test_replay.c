@@ -1,4 +1,4 @@
-/* The replay on a generated bag: a sensor that slides through a room, and malformed frames. */
+/* The replay of a generated bag: a sensor that moves through a room, and malformed frames. */
 #include <check.h>
 #include <inttypes.h>
 #include <math.h>
@@ -103,7 +103,7 @@ static void close_bag(void)
     ck_assert_int_eq(ndt_bag_finish(writer, &err), NDT_OK);
 }
 
-/* Truth follows its scan, as from a slow reference. */
+/* Ground truth follows its scan, as from a slow reference. */
 static void write_drive(int with_start, int with_truth)
 {
     open_bag();
@@ -208,7 +208,7 @@ static int count_lines(const char *path, const char *start)
     return lines;
 }
 
-START_TEST(a_drive_is_localised_and_every_file_written)
+START_TEST(drive_is_localised_and_all_files_are_written)
 {
     write_drive(1, 1);
     must_run();
@@ -230,7 +230,7 @@ START_TEST(a_drive_is_localised_and_every_file_written)
 }
 END_TEST
 
-START_TEST(the_same_again_meets_the_reference)
+START_TEST(repeated_replay_matches_the_reference)
 {
     write_drive(1, 1);
     must_run();
@@ -247,14 +247,14 @@ START_TEST(the_same_again_meets_the_reference)
 }
 END_TEST
 
-START_TEST(skip_starts_from_truth_and_limit_stops)
+START_TEST(skip_starts_at_ground_truth_and_limit_stops)
 {
     write_drive(1, 1);
     options.skip = 3;
     options.limit = 4;
     must_run();
     summary_must_hold("\"scans\": 4,");
-    summary_must_hold("\"lost\": 0,"); /* the truth that follows the last scan is used */
+    summary_must_hold("\"lost\": 0,"); /* the ground truth after the last scan is used */
     ck_assert_int_eq(count_lines(out_path, "1700000000.3"), 1);
     ck_assert_int_eq(count_lines(timing_path, "scan,103,"), 1);
     ck_assert_int_eq(count_lines(timing_path, "scan,102,"), 0);
@@ -262,11 +262,11 @@ START_TEST(skip_starts_from_truth_and_limit_stops)
 }
 END_TEST
 
-START_TEST(skip_without_truth_needs_a_pose)
+START_TEST(skip_without_ground_truth_needs_a_pose)
 {
     write_drive(1, 0);
     options.skip = 3;
-    must_fail(NDT_ERR_ARGUMENT, "has no truth at the first scan left");
+    must_fail(NDT_ERR_ARGUMENT, "has no ground truth at the first replayed scan");
     ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose", "0.6,0,1.5,0,0,0,1", &err), NDT_OK);
     must_run();
     summary_must_hold("\"converged\": 9,");
@@ -283,7 +283,7 @@ START_TEST(skipping_everything_is_refused)
 }
 END_TEST
 
-START_TEST(a_configured_pose_goes_before_that_of_the_bag)
+START_TEST(configured_pose_overrides_that_of_the_bag)
 {
     open_bag();
     write_pose(NDT_MESSAGE_INITIAL_POSE, T0, 500.0); /* off the map */
@@ -295,7 +295,7 @@ START_TEST(a_configured_pose_goes_before_that_of_the_bag)
 }
 END_TEST
 
-START_TEST(without_any_start_scans_are_answered_no_guess)
+START_TEST(scans_without_initial_pose_are_no_guess)
 {
     write_drive(0, 1);
     must_run();
@@ -328,7 +328,7 @@ START_TEST(frames_that_cannot_be_decoded_are_answered)
 }
 END_TEST
 
-START_TEST(a_cut_bag_is_replayed_up_to_the_cut)
+START_TEST(truncated_bag_is_replayed_up_to_the_damage)
 {
     write_drive(1, 1);
     FILE *file = fopen(bag_path, "rb");
@@ -361,7 +361,7 @@ START_TEST(bags_without_scans_fail)
 }
 END_TEST
 
-START_TEST(wrong_maps_and_targets_leave_nothing)
+START_TEST(wrong_maps_and_targets_leave_no_files)
 {
     write_drive(1, 1);
     settings.map_path[0] = '\0';
@@ -388,17 +388,17 @@ int main(void)
     TCase *tests = tcase_create("replay");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_drive_is_localised_and_every_file_written);
-    tcase_add_test(tests, the_same_again_meets_the_reference);
-    tcase_add_test(tests, skip_starts_from_truth_and_limit_stops);
-    tcase_add_test(tests, skip_without_truth_needs_a_pose);
+    tcase_add_test(tests, drive_is_localised_and_all_files_are_written);
+    tcase_add_test(tests, repeated_replay_matches_the_reference);
+    tcase_add_test(tests, skip_starts_at_ground_truth_and_limit_stops);
+    tcase_add_test(tests, skip_without_ground_truth_needs_a_pose);
     tcase_add_test(tests, skipping_everything_is_refused);
-    tcase_add_test(tests, a_configured_pose_goes_before_that_of_the_bag);
-    tcase_add_test(tests, without_any_start_scans_are_answered_no_guess);
+    tcase_add_test(tests, configured_pose_overrides_that_of_the_bag);
+    tcase_add_test(tests, scans_without_initial_pose_are_no_guess);
     tcase_add_test(tests, frames_that_cannot_be_decoded_are_answered);
-    tcase_add_test(tests, a_cut_bag_is_replayed_up_to_the_cut);
+    tcase_add_test(tests, truncated_bag_is_replayed_up_to_the_damage);
     tcase_add_test(tests, bags_without_scans_fail);
-    tcase_add_test(tests, wrong_maps_and_targets_leave_nothing);
+    tcase_add_test(tests, wrong_maps_and_targets_leave_no_files);
     tcase_add_test(tests, a_stopped_run_writes_nothing);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

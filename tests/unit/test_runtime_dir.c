@@ -20,7 +20,7 @@ static void setup(void)
     unsetenv("XDG_RUNTIME_DIR");
 }
 
-START_TEST(systemd_comes_first)
+START_TEST(systemd_directory_has_priority)
 {
     char list[600];
     snprintf(list, sizeof(list), "%s:/elsewhere", temp_dir);
@@ -36,7 +36,7 @@ START_TEST(systemd_comes_first)
 }
 END_TEST
 
-START_TEST(a_path_that_does_not_fit_is_an_error)
+START_TEST(path_too_long_is_an_error)
 {
     char little[8];
     setenv("RUNTIME_DIRECTORY", temp_dir, 1);
@@ -44,11 +44,11 @@ START_TEST(a_path_that_does_not_fit_is_an_error)
 }
 END_TEST
 
-START_TEST(a_folder_of_the_user_is_made)
+START_TEST(user_directory_is_created)
 {
     struct stat info;
     if (access("/run/ndtd", F_OK) == 0 || access("/run", W_OK) == 0)
-        return; /* the system's comes first */
+        return; /* the directory of the system has priority */
     setenv("XDG_RUNTIME_DIR", temp_dir, 1);
     ck_assert_int_eq(ndtd_runtime_dir(path, sizeof(path), 1, &err), NDT_OK);
     ck_assert_str_eq(path, temp_path("ndtd"));
@@ -87,9 +87,9 @@ int main(void)
     Suite *suite = suite_create("runtime_dir");
     TCase *all = tcase_create("runtime_dir");
     tcase_add_checked_fixture(all, setup, temp_dir_remove);
-    tcase_add_test(all, systemd_comes_first);
-    tcase_add_test(all, a_path_that_does_not_fit_is_an_error);
-    tcase_add_test(all, a_folder_of_the_user_is_made);
+    tcase_add_test(all, systemd_directory_has_priority);
+    tcase_add_test(all, path_too_long_is_an_error);
+    tcase_add_test(all, user_directory_is_created);
     tcase_add_test(all, lists_of_cores);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

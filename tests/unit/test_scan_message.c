@@ -15,7 +15,7 @@ struct field {
     unsigned offset, datatype;
 };
 
-/* A scan message put together by hand, with every number in its longest form. */
+/* A scan message assembled from bytes, with every number in its longest form. */
 struct builder {
     uint8_t bytes[4096];
     size_t size;
@@ -197,7 +197,7 @@ START_TEST(bad_layouts_are_named)
 }
 END_TEST
 
-START_TEST(an_empty_scan_is_fine)
+START_TEST(empty_scan_is_valid)
 {
     static const struct field fields[] = {{"x", 0, FLOAT32}, {"y", 4, FLOAT32}, {"z", 8, FLOAT32}};
     build(fields, 3, "", 0, 12);
@@ -383,7 +383,7 @@ int main(void)
     tcase_add_test(tcase, unaligned_and_mixed_fields);
     tcase_add_loop_test(tcase, every_datatype_of_intensity, INT8, FLOAT64 + 1);
     tcase_add_test(tcase, bad_layouts_are_named);
-    tcase_add_test(tcase, an_empty_scan_is_fine);
+    tcase_add_test(tcase, empty_scan_is_valid);
     tcase_add_loop_test(tcase, every_name_of_time, 0, 6);
     tcase_add_test(tcase, whole_times_are_nanoseconds);
     tcase_add_test(tcase, absolute_times);

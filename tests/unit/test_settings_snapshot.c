@@ -26,7 +26,7 @@ static void merge(void)
     ndtd_settings_merge(&running, &wanted, restart, sizeof(restart));
 }
 
-START_TEST(numbers_are_taken_over)
+START_TEST(reloadable_options_are_merged)
 {
     want("ndt.max_iterations", "12");
     want("ndt.fine_stop_deg", "0.5");
@@ -51,7 +51,7 @@ START_TEST(numbers_are_taken_over)
 }
 END_TEST
 
-START_TEST(the_rest_is_named_and_stays)
+START_TEST(fixed_options_are_named_and_kept)
 {
     want("backend.name", "reference");
     want("cpu.threads", "3");
@@ -70,8 +70,8 @@ START_TEST(the_rest_is_named_and_stays)
 }
 END_TEST
 
-/* Every option is one or the other, and a merge with itself is nothing. */
-START_TEST(the_same_changes_nothing)
+/* Every option is either reloadable or fixed, and merging equal settings changes nothing. */
+START_TEST(equal_settings_change_nothing)
 {
     size_t changeable = 0;
     const uint64_t before = ndtd_settings_hash(&running);
@@ -114,9 +114,9 @@ int main(void)
     Suite *suite = suite_create("settings_snapshot");
     TCase *all = tcase_create("settings_snapshot");
     tcase_add_checked_fixture(all, setup, NULL);
-    tcase_add_test(all, numbers_are_taken_over);
-    tcase_add_test(all, the_rest_is_named_and_stays);
-    tcase_add_test(all, the_same_changes_nothing);
+    tcase_add_test(all, reloadable_options_are_merged);
+    tcase_add_test(all, fixed_options_are_named_and_kept);
+    tcase_add_test(all, equal_settings_change_nothing);
     tcase_add_test(all, a_snapshot_lives_as_long_as_its_references);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -198,7 +198,7 @@ START_TEST(test_ipc_in_use)
     ndtd_socket_close(first, &endpoint);
     ck_assert_int_eq(ndtd_socket_bind(&second, sockets, ZMQ_PULL, &endpoint, &err), NDT_OK);
     passes(second, endpoint.address);
-    /* The first socket is gone for long, its path must not go with it late. */
+    /* The first socket is closed; its late cleanup must not remove the path. */
     live_pause(50);
     ck_assert(temp_exists(temp_path("s")));
     ndtd_socket_close(second, &endpoint);
@@ -373,7 +373,7 @@ START_TEST(test_key_files)
     temp_text("bad", KEY_A "\n" KEY_B "x\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("bad"), &err), NDT_ERR_FORMAT);
     says("bad:2: is not a Z85 key");
-    temp_text("empty", "# nobody\n");
+    temp_text("empty", "# no clients\n");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("empty"), &err), NDT_ERR_FORMAT);
     says("no client could connect");
     ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("nosuch"), &err), NDT_ERR_IO);
@@ -405,7 +405,8 @@ static int gets_in(void *bound, const char *address, const char *server_key, con
     }
     ck_assert_int_eq(zmq_connect(client, address), 0);
     live_int(bound, ZMQ_RCVTIMEO, wait_ms);
-    /* The client believes a connection good before the server has spoken; only arrival counts. */
+    /* The client considers a connection established before the server has answered; only the arrival of the
+     * message counts. */
     const int in = zmq_send(client, "hello", 5, 0) == 5 && zmq_recv(bound, text, sizeof(text), 0) == 5;
     zmq_close(client);
     zmq_ctx_term(context);
@@ -440,7 +441,7 @@ START_TEST(test_curve)
     ck_assert(!gets_in(socket, endpoint.address, server.public, NULL, 150));
     ck_assert(gets_in(socket, endpoint.address, server.public, &friend, LIVE_WAIT_MS));
     ndtd_socket_close(socket, &endpoint);
-    /* Without keys on the same machine: that is what modes of paths are for. */
+    /* ipc needs no keys: access is controlled by the mode of the path. */
     const struct ndtd_endpoint local = ipc("s");
     ck_assert_int_eq(ndtd_socket_bind(&socket, secured, ZMQ_PULL, &local, &err), NDT_OK);
     passes(socket, local.address);

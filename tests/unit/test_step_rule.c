@@ -1,4 +1,4 @@
-/* The step rule of NDT_ROBUST on scores that are known in closed form. */
+/* The step rule of NDT_ROBUST on scores in closed form. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
@@ -82,7 +82,7 @@ START_TEST(steps_begin_short_and_grow)
 END_TEST
 
 /* Along the step the score is 950 + 100 x - c x^3, highest at x = 0.1; the first length evaluated is 0.25. */
-START_TEST(step_that_is_too_long_is_cut_to_the_top_of_a_cubic)
+START_TEST(long_step_is_cut_to_the_maximum_of_the_cubic)
 {
     const double c = 100 / (3 * 0.1 * 0.1);
     ndt_newton_begin(&newton, &rules);
@@ -98,8 +98,8 @@ START_TEST(step_that_is_too_long_is_cut_to_the_top_of_a_cubic)
 }
 END_TEST
 
-/* Its slope rises for ever and its score falls with every evaluation. */
-START_TEST(goes_on_downhill_a_few_times_and_keeps_the_best)
+/* Its slope always rises while its score falls with every evaluation. */
+START_TEST(few_downhill_steps_are_made_and_the_best_pose_kept)
 {
     double score = 1000;
     ndt_newton_begin(&newton, &rules);
@@ -125,8 +125,8 @@ int main(void)
     tcase_add_checked_fixture(robust, setup, NULL);
     tcase_add_test(robust, small_last_step_is_made_without_evaluation);
     tcase_add_test(robust, steps_begin_short_and_grow);
-    tcase_add_test(robust, step_that_is_too_long_is_cut_to_the_top_of_a_cubic);
-    tcase_add_test(robust, goes_on_downhill_a_few_times_and_keeps_the_best);
+    tcase_add_test(robust, long_step_is_cut_to_the_maximum_of_the_cubic);
+    tcase_add_test(robust, few_downhill_steps_are_made_and_the_best_pose_kept);
     suite_add_tcase(suite, robust);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,5 +1,5 @@
-/* A large folder of tiles: only what is in reach is read, each tile once on its way in and once on its way out, and
- * memory follows from what is in reach alone. Counted, not timed. */
+/* A large folder of tiles: only tiles in reach are read, each once when it enters and once when it leaves, and
+ * memory depends on the tiles in reach only. The test counts and does not time. */
 #include <check.h>
 #include <malloc.h>
 #include <math.h>
@@ -41,8 +41,8 @@ static void write_tile(const char *path, size_t column, size_t row)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The path leads along the middle row. Tiles that no position on it reaches are no clouds at all: reading one would
- * be a failure. */
+/* The path leads along the middle row. Tiles out of reach of every position on it are not valid clouds: reading
+ * one would fail. */
 static void write_world(const char *name, size_t first_column, size_t columns)
 {
     char path[512], *text;
@@ -69,7 +69,7 @@ static void write_world(const char *name, size_t first_column, size_t columns)
     free(text);
 }
 
-/* Which tiles are in reach; returns how many come or go. */
+/* Updates which tiles are in reach; returns how many enter or leave. */
 static uint64_t count_moved(unsigned char in[SIDE * SIDE], const double at_m[2], uint64_t *in_reach)
 {
     uint64_t moved = 0;
@@ -113,7 +113,7 @@ static void settle(void)
     map = next;
 }
 
-/* Bytes of the heap in use, once the loader has given back the map before (it looks every 100 ms). */
+/* Bytes of the heap in use, after the loader has freed the previous map (it checks every 100 ms). */
 static size_t heap_in_use(void)
 {
     size_t least = SIZE_MAX;
@@ -126,7 +126,7 @@ static size_t heap_in_use(void)
     return least;
 }
 
-/* Memory behind the sums of these tiles in a builder that never saw others. */
+/* Memory of the sums of these tiles in a new builder. */
 static size_t fresh_sums_bytes(const unsigned char in[SIDE * SIDE], const char *folder)
 {
     struct ndt_map_builder *builder;
@@ -147,9 +147,8 @@ static size_t fresh_sums_bytes(const unsigned char in[SIDE * SIDE], const char *
     return bytes;
 }
 
-/* The first tile lies alternately on either side of 512 m: the origin of the map moves, and no
- * tile is read for that. */
-START_TEST(a_drive_reads_what_comes_and_what_goes)
+/* The first tile lies alternately on either side of 512 m: the origin of the map moves, which reads no tile. */
+START_TEST(drive_reads_only_tiles_that_enter_or_leave)
 {
     static unsigned char in[SIDE * SIDE];
     double at_m[2] = {TILE_M / 2, TILE_M * ROW};
@@ -179,14 +178,14 @@ START_TEST(a_drive_reads_what_comes_and_what_goes)
     }
     ck_assert_uint_gt(origins, 0);
     ck_assert_uint_gt(reads, 250);
-    /* Twice for cells left empty, twice for arrays that double. */
+    /* A factor of two for empty cells, and two for arrays that double. */
     ck_assert_uint_le(most_sums, 4 * fresh_sums_bytes(in, "tiles"));
     ck_assert_uint_le(most_map, 2 * map->bytes);
 }
 END_TEST
 
-/* Eight times as many tiles: the heap grows by their names and rectangles, and not with the length of the path. */
-START_TEST(memory_follows_from_what_is_in_reach)
+/* Eight times as many tiles: the heap grows by their names and rectangles, not with the length of the path. */
+START_TEST(memory_depends_on_tiles_in_reach_only)
 {
     double at_m[2] = {TILE_M * 2.5, TILE_M * ROW};
     size_t with_few, with_many, before;
@@ -220,11 +219,11 @@ int main(void)
     TCase *tests = tcase_create("tile_drive");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, a_drive_reads_what_comes_and_what_goes);
+    tcase_add_test(tests, drive_reads_only_tiles_that_enter_or_leave);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their heaps do not count for mallinfo2 */
-    tcase_add_test(tests, memory_follows_from_what_is_in_reach);
+    tcase_add_test(tests, memory_depends_on_tiles_in_reach_only);
 #else
-    (void)memory_follows_from_what_is_in_reach;
+    (void)memory_depends_on_tiles_in_reach_only;
 #endif
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -189,7 +189,7 @@ static void append(struct ndt_cloud *to, const struct ndt_cloud *from)
     to->count += from->count;
 }
 
-/* Tiles in any number of files make the map that their points in one file make. */
+/* Tiles in any number of files give the same map as their points in one file. */
 START_TEST(test_tiles_make_the_same_map)
 {
     struct ndt_cloud a, b;
@@ -236,7 +236,7 @@ START_TEST(test_maps_that_cannot_be)
 }
 END_TEST
 
-/* A compiled map is used only where it is what would have been built. */
+/* A compiled map is used only if it matches the configuration. */
 START_TEST(test_compiled_map_must_fit)
 {
     const struct ndt_map_config config = default_config();
@@ -251,7 +251,8 @@ START_TEST(test_compiled_map_must_fit)
     struct ndt_map_config other = config;
     other.level_count = 1;
     struct ndt_map *map;
-    ck_assert_int_eq(ndt_map_load(&map, temp_path("a.ndtmap"), &other, &err), NDT_OK); /* fewer levels will do */
+    ck_assert_int_eq(ndt_map_load(&map, temp_path("a.ndtmap"), &other, &err),
+                     NDT_OK); /* fewer levels are sufficient */
     ndt_map_release(map);
     other.leaf_m[0] = 3.5;
     expect_load_fails(temp_path("a.ndtmap"), &other, "without a level of 3.5 m");

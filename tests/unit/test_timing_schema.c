@@ -139,7 +139,7 @@ START_TEST(scan_rows_show_the_result)
 }
 END_TEST
 
-START_TEST(json_rows_leave_out_what_they_do_not_have)
+START_TEST(json_rows_omit_missing_cells)
 {
     char *of_step = text_of(ndtd_timing_json_row, &step);
     char *of_scan = text_of(ndtd_timing_json_row, NULL);
@@ -164,7 +164,7 @@ int main(void)
     tcase_add_test(tests, csv_rows_have_as_many_cells_as_the_header);
     tcase_add_test(tests, iteration_rows_show_the_step);
     tcase_add_test(tests, scan_rows_show_the_result);
-    tcase_add_test(tests, json_rows_leave_out_what_they_do_not_have);
+    tcase_add_test(tests, json_rows_omit_missing_cells);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

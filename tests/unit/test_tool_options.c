@@ -1,4 +1,4 @@
-/* The option parser of the tools: every kind of value, its limits, and one clear line for what is wrong. */
+/* The option parser of the tools: every type of value, its limits, and errors of one line. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ START_TEST(every_kind_is_read)
 }
 END_TEST
 
-START_TEST(operands_stand_anywhere)
+START_TEST(operands_at_any_position)
 {
     accept("a --flag b");
     ck_assert(args.operands.count == 2 && args.flag);
@@ -127,8 +127,8 @@ START_TEST(limits_are_named)
     refuse("--any-real nan", "'nan' is not a finite number");
     refuse("--any-real inf", "'inf' is not a finite number");
     refuse("--wait -1", "'-1' is not a number of seconds from 0 to 1e+09");
-    refuse("--range 7-3", "'7-3' is no range");
-    refuse("--range -", "'-' is no range");
+    refuse("--range 7-3", "'7-3' is not a range");
+    refuse("--range -", "'-' is not a range");
     refuse("--range 0-3", "'0' is not a whole number from 1");
     refuse("--pose 1,2,3", "is not x,y,z,qx,qy,qz,qw");
     refuse("--pose 1,2,3,0,0,0,2", "the quaternion has length 2, not 1");
@@ -183,7 +183,7 @@ int main(void)
     Suite *suite = suite_create("tool_options");
     TCase *all = tcase_create("tool_options");
     tcase_add_test(all, every_kind_is_read);
-    tcase_add_test(all, operands_stand_anywhere);
+    tcase_add_test(all, operands_at_any_position);
     tcase_add_test(all, limits_are_named);
     tcase_add_test(all, unknown_and_incomplete_options);
     tcase_add_test(all, help_stores_nothing);

@@ -1,4 +1,4 @@
-/* Trajectories and times as text: exact in both directions, and every bad line named. */
+/* Trajectories and times as text: exact in both directions, and errors that name the line. */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -101,7 +101,7 @@ static double random_double(uint64_t *state)
     return value;
 }
 
-/* Our parser is the fast one; strtod is the truth. */
+/* The fast parser against strtod. */
 START_TEST(test_numbers_are_those_of_strtod)
 {
     static const char *const formats[] = {"%.17g", "%.9g", "%.3f", "%.18e", "%g", "%.40g"};
@@ -242,7 +242,7 @@ START_TEST(test_bad_lines)
 }
 END_TEST
 
-START_TEST(test_files_that_are_none)
+START_TEST(test_missing_and_invalid_files)
 {
     struct ndt_trajectory out;
     struct ndt_error err = {""};
@@ -264,7 +264,7 @@ START_TEST(test_files_that_are_none)
 }
 END_TEST
 
-/* A file that is cut anywhere gives the lines before, or a line that is named. */
+/* A truncated file gives the lines before the end, or an error that names the line. */
 START_TEST(test_cut_at_every_byte)
 {
     static const char text[] = "1.5 1 2 3 0 0 0 1\n2.5 1 2 3 0 0 0 1\n";
@@ -302,7 +302,7 @@ START_TEST(test_times)
 }
 END_TEST
 
-/* A program around us may have chosen a locale with decimal commas. */
+/* The calling program may use a locale with decimal commas. */
 START_TEST(test_locale)
 {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8"};
@@ -354,7 +354,7 @@ int main(void)
     tcase_add_test(tests, test_written_form);
     tcase_add_test(tests, test_comments_blanks_and_line_ends);
     tcase_add_test(tests, test_bad_lines);
-    tcase_add_test(tests, test_files_that_are_none);
+    tcase_add_test(tests, test_missing_and_invalid_files);
     tcase_add_test(tests, test_cut_at_every_byte);
     tcase_add_test(tests, test_times);
     tcase_add_test(tests, test_locale);

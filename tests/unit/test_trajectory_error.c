@@ -41,7 +41,7 @@ static void result(int64_t stamp_ns, double x_m)
     ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, stamp_ns, &pose, NULL), NDT_OK);
 }
 
-START_TEST(errors_are_found_by_stamp_whatever_the_order)
+START_TEST(errors_are_matched_by_stamp_in_any_order)
 {
     result(T0 + STEP, 1.25);
     truth(T0 + STEP, 1.0);
@@ -55,7 +55,7 @@ START_TEST(errors_are_found_by_stamp_whatever_the_order)
 }
 END_TEST
 
-START_TEST(truth_is_interpolated_over_short_gaps_only)
+START_TEST(ground_truth_is_interpolated_over_short_gaps_only)
 {
     truth(T0, 0.0);
     truth(T0 + STEP, 1.0);
@@ -67,14 +67,14 @@ START_TEST(truth_is_interpolated_over_short_gaps_only)
     ck_assert_double_eq_tol(twist.v_mps[0], 10.0, 1e-6);
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + STEP, &pose, &twist), 1);
     ck_assert_double_eq(pose.t_m[0], 1.0);
-    ck_assert_double_eq(twist.v_mps[0], 0.0); /* the next truth is too far */
+    ck_assert_double_eq(twist.v_mps[0], 0.0); /* the next ground truth is too far */
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + 5 * STEP, &pose, NULL), 0);
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 - 1, &pose, NULL), 0);
     ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 + 11 * STEP, &pose, NULL), 0);
 }
 END_TEST
 
-START_TEST(motion_at_the_last_truth_comes_from_before)
+START_TEST(motion_at_the_last_ground_truth_uses_the_previous_one)
 {
     truth(T0, 0.0);
     truth(T0 + STEP, 2.0);
@@ -85,7 +85,7 @@ START_TEST(motion_at_the_last_truth_comes_from_before)
 }
 END_TEST
 
-START_TEST(single_and_repeated_truths_are_no_trouble)
+START_TEST(single_and_repeated_ground_truth)
 {
     struct ndt_pose pose;
     struct ndt_twist twist;
@@ -113,7 +113,7 @@ START_TEST(lost_scans_are_counted)
     turned.q_xyzw[2] = sin(0.05);
     turned.q_xyzw[3] = cos(0.05); /* 5.7 deg */
     ck_assert_int_eq(ndtd_trajectory_error_add_result(&error, T0 + 2 * STEP, &turned, NULL), NDT_OK);
-    result(T0 + 20 * STEP, 0.0); /* no truth: not compared */
+    result(T0 + 20 * STEP, 0.0); /* no ground truth: not compared */
     ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
     ck_assert_uint_eq(errors.compared, 3);
     ck_assert_uint_eq(errors.lost, 3);
@@ -144,7 +144,7 @@ START_TEST(quantiles_interpolate)
 }
 END_TEST
 
-START_TEST(the_hash_sees_every_bit_and_the_order)
+START_TEST(hash_depends_on_every_bit_and_the_order)
 {
     const uint64_t start = NDTD_TRAJECTORY_HASH_START;
     struct ndt_pose pose = at_x(1.0), other = pose;
@@ -173,13 +173,13 @@ int main(void)
     Suite *suite = suite_create("trajectory_error");
     TCase *tests = tcase_create("trajectory_error");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, errors_are_found_by_stamp_whatever_the_order);
-    tcase_add_test(tests, truth_is_interpolated_over_short_gaps_only);
-    tcase_add_test(tests, motion_at_the_last_truth_comes_from_before);
-    tcase_add_test(tests, single_and_repeated_truths_are_no_trouble);
+    tcase_add_test(tests, errors_are_matched_by_stamp_in_any_order);
+    tcase_add_test(tests, ground_truth_is_interpolated_over_short_gaps_only);
+    tcase_add_test(tests, motion_at_the_last_ground_truth_uses_the_previous_one);
+    tcase_add_test(tests, single_and_repeated_ground_truth);
     tcase_add_test(tests, lost_scans_are_counted);
     tcase_add_test(tests, quantiles_interpolate);
-    tcase_add_test(tests, the_hash_sees_every_bit_and_the_order);
+    tcase_add_test(tests, hash_depends_on_every_bit_and_the_order);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -100,7 +100,7 @@ static const struct ndt_result_message *send_request(size_t i)
     return &answers[answer_count - 1];
 }
 
-START_TEST(answers_are_those_of_the_pipeline)
+START_TEST(results_equal_those_of_the_pipeline)
 {
     struct ndtd_pipeline *pipeline;
     struct ndtd_scan_record record;
@@ -125,7 +125,7 @@ START_TEST(answers_are_those_of_the_pipeline)
 }
 END_TEST
 
-START_TEST(what_waits_is_answered_at_the_end)
+START_TEST(waiting_scans_are_answered_at_stop)
 {
     push_start();
     for (size_t i = 0; i < 8; i++)
@@ -143,7 +143,7 @@ START_TEST(what_waits_is_answered_at_the_end)
 }
 END_TEST
 
-START_TEST(too_late_is_answered_with_the_prediction)
+START_TEST(late_scan_is_answered_with_the_prediction)
 {
     start(drive.map);
     push_start();
@@ -161,8 +161,8 @@ START_TEST(too_late_is_answered_with_the_prediction)
 }
 END_TEST
 
-/* The autotuner measures with the first map, and again beside the scans when these take much longer. */
-START_TEST(slow_scans_are_answered_by_measuring_again)
+/* The autotuner measures with the first map, and again between scans when these take much longer. */
+START_TEST(slow_scans_trigger_another_measurement)
 {
     static struct ndtd_autotune_result first, now;
     char delay_ms[32];
@@ -178,12 +178,12 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
     snprintf(delay_ms, sizeof(delay_ms), "%.1f", 8e-3 * first.rows[first.choice.row].p95_us);
     set("debug.align_delay_ms", delay_ms);
     set("live.budget_ms", "50000");
-    ndtd_worker_apply(worker, street_drive_snapshot());
+    ndtd_worker_apply_settings(worker, street_drive_snapshot());
     now = first;
     for (int i = 0; i < 1000 && now.took_us == first.took_us; i++, answer_count = 0) {
         const struct ndt_result_message *got = send_request((size_t)i % DRIVE_SCANS);
         ck_assert_int_ne(got->result.outcome, NDT_REJECTED); /* scans are answered during the measurement */
-        /* Room to measure between scans, on a busy machine as well. */
+        /* Leaves time to measure between scans, also on a busy machine. */
         const double gap_ns = fmax(20e6, 20e3 * first.rows[first.choice.row].p95_us);
         nanosleep(&(struct timespec){.tv_nsec = (long)fmin(9e8, gap_ns)}, NULL);
         ndtd_worker_autotune_result(worker, &now);
@@ -195,7 +195,7 @@ START_TEST(slow_scans_are_answered_by_measuring_again)
 }
 END_TEST
 
-/* A slow aligner is stopped: the scan is answered after 30 ms or soon after. */
+/* A slow alignment is stopped: the scan is answered after about 30 ms. */
 START_TEST(a_budget_is_kept)
 {
     set("live.budget_ms", "30");
@@ -210,7 +210,7 @@ START_TEST(a_budget_is_kept)
 END_TEST
 
 /* A slow backend, a wrong guess and no convergence: the pose is no worse than the guess. */
-START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
+START_TEST(interrupted_pose_is_no_worse_than_the_guess)
 {
     struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS, .has_pose = 1, .pose = drive.truth[0]};
     set("backend.name", "reference");
@@ -225,14 +225,14 @@ START_TEST(a_pose_cut_short_is_no_worse_than_the_guess)
     pose.pose.t_m[0] -= 0.4;
     pose.pose.t_m[1] += 0.3;
     start(drive.map);
-    ndtd_worker_start_at(worker, &pose);
+    ndtd_worker_set_initial_pose(worker, &pose);
     const struct ndt_result_message *got = send_request(0);
     ck_assert_int_eq(got->result.outcome, NDT_DEADLINE);
     ck_assert_double_le(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[0]), 0.501);
 }
 END_TEST
 
-START_TEST(stopped_means_rejected)
+START_TEST(inactive_worker_rejects_scans)
 {
     start(drive.map);
     push_start();
@@ -244,7 +244,7 @@ START_TEST(stopped_means_rejected)
 }
 END_TEST
 
-START_TEST(damage_is_answered_and_forgotten)
+START_TEST(damaged_scan_is_rejected_and_changes_nothing)
 {
     start(drive.map);
     push_start();
@@ -276,12 +276,12 @@ START_TEST(no_map_and_no_guess_are_reported)
 }
 END_TEST
 
-START_TEST(a_start_without_stamp_holds_for_the_next_scan)
+START_TEST(initial_pose_without_stamp_applies_to_the_next_scan)
 {
     const struct ndt_pose_message pose = {
         .has_pose = 1, .pose = drive.truth[5], .has_twist = 1, .twist = {{8, 0, 0}, {0, 0, 0.05}}};
     start(drive.map);
-    ndtd_worker_start_at(worker, &pose);
+    ndtd_worker_set_initial_pose(worker, &pose);
     ck_assert_int_eq(send_request(5)->result.outcome, NDT_CONVERGED);
     ck_assert_int_eq(send_request(6)->result.outcome, NDT_CONVERGED);
     ck_assert_double_lt(ndt_pose_distance_m(&answers[1].result.T_map_sensor, &drive.truth[6]), 0.05);
@@ -294,7 +294,7 @@ START_TEST(settings_change_between_scans)
     push_start();
     const uint64_t before = send_request(0)->config_hash;
     set("score_estimation.score_threshold", "1.0");
-    ndtd_worker_apply(worker, street_drive_snapshot());
+    ndtd_worker_apply_settings(worker, street_drive_snapshot());
     ck_assert_int_eq(send_request(1)->result.outcome, NDT_LOW_SCORE);
     ck_assert_uint_ne(answers[1].config_hash, before);
 }
@@ -321,7 +321,7 @@ START_TEST(timings_are_kept)
 }
 END_TEST
 
-START_TEST(a_backend_that_does_not_open_ends_the_start)
+START_TEST(backend_open_failure_ends_the_start)
 {
     strcpy(drive.settings.backend, "abacus");
     const struct ndtd_worker_parts parts = {
@@ -338,7 +338,7 @@ START_TEST(nothing_is_allocated_after_warm_up)
         return;
     start(drive.map);
     push_start();
-    for (size_t i = 0; i < 5; i++) /* at once: every slot of the queue that will be used is used */
+    for (size_t i = 0; i < 5; i++) /* at once, so that every slot of the queue is used */
         push_scan(i);
     for (size_t i = 0; i < 5; i++)
         sem_wait(&answered);
@@ -360,19 +360,19 @@ int main(void)
     TCase *all = tcase_create("worker");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 120);
-    tcase_add_test(all, answers_are_those_of_the_pipeline);
-    tcase_add_test(all, what_waits_is_answered_at_the_end);
-    tcase_add_test(all, too_late_is_answered_with_the_prediction);
-    tcase_add_test(all, slow_scans_are_answered_by_measuring_again);
+    tcase_add_test(all, results_equal_those_of_the_pipeline);
+    tcase_add_test(all, waiting_scans_are_answered_at_stop);
+    tcase_add_test(all, late_scan_is_answered_with_the_prediction);
+    tcase_add_test(all, slow_scans_trigger_another_measurement);
     tcase_add_test(all, a_budget_is_kept);
-    tcase_add_test(all, a_pose_cut_short_is_no_worse_than_the_guess);
-    tcase_add_test(all, stopped_means_rejected);
-    tcase_add_test(all, damage_is_answered_and_forgotten);
+    tcase_add_test(all, interrupted_pose_is_no_worse_than_the_guess);
+    tcase_add_test(all, inactive_worker_rejects_scans);
+    tcase_add_test(all, damaged_scan_is_rejected_and_changes_nothing);
     tcase_add_test(all, no_map_and_no_guess_are_reported);
-    tcase_add_test(all, a_start_without_stamp_holds_for_the_next_scan);
+    tcase_add_test(all, initial_pose_without_stamp_applies_to_the_next_scan);
     tcase_add_test(all, settings_change_between_scans);
     tcase_add_test(all, timings_are_kept);
-    tcase_add_test(all, a_backend_that_does_not_open_ends_the_start);
+    tcase_add_test(all, backend_open_failure_ends_the_start);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

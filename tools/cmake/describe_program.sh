@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the man page or the bash completion of a program from what its --help prints.
+# Writes the man page or the bash completion of a program from its --help.
 #   describe_program.sh man VERSION PROGRAM OUT          (needs help2man)
 #   describe_program.sh completion VERSION PROGRAM OUT
 # A sub-command (a line under "Commands:") becomes a section of the man page and has options of its own in the

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where (programs are installed where they are built), and the .deb of `cpack -G DEB`.
+# Rules of `cmake --install` (programs are installed where they are built), and the .deb of `cpack -G DEB`.
 #
 # The libraries are static: a program that links one links its dependencies too (pkg-config --static; the CMake package
 # names them in ndtdConfig.cmake). Both locate the libraries relative to themselves, so the tree can be moved.
@@ -45,8 +45,8 @@ install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml DESTINATIO
 install(DIRECTORY tools/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python FILES_MATCHING PATTERN "*.py"
   PATTERN __pycache__ EXCLUDE)
 
-# Man pages (where help2man is found) and bash completion, both from what --help prints: targets `man` and `completion`.
-# Programs of a cross build do not run here; those of a sanitizer build are not for installation.
+# Man pages (if help2man is found) and bash completion, both from --help: targets `man` and `completion`. Programs of
+# a cross build do not run here; those of a sanitizer build are not for installation.
 find_program(NDT_HELP2MAN help2man)
 find_program(NDT_BASH bash)
 set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top)

@@ -71,7 +71,7 @@ enum ndt_status live_open(struct live_connection *out, int type, const char *add
 {
     enum ndt_status status = NDT_OK;
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGPIPE, &ignore, NULL); /* a reader that closes the pipe is an error of stdout */
+    sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is reported as an error of stdout */
     out->context = zmq_ctx_new();
     out->socket = out->context ? zmq_socket(out->context, type) : NULL;
     if (!out->socket)
@@ -81,9 +81,9 @@ enum ndt_status live_open(struct live_connection *out, int type, const char *add
     if (status == NDT_OK)
         status = set_keys(out->socket, keys, err);
     if (status == NDT_OK && zmq_connect(out->socket, address) != 0)
-        status = ndt_fail(err, NDT_ERR_ARGUMENT,
-                          "'%s' is no address to connect to (%s); expected ipc://PATH or tcp://HOST:PORT", address,
-                          zmq_strerror(errno));
+        status =
+            ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is not an endpoint (%s); expected ipc://PATH or tcp://HOST:PORT",
+                     address, zmq_strerror(errno));
     if (status != NDT_OK)
         live_close(out, 0);
     return status;

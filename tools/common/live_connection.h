@@ -21,7 +21,7 @@ struct live_keys {
  * address that libzmq refuses. */
 NDT_MUST_CHECK enum ndt_status live_open(struct live_connection *out, int type, const char *address,
                                          const struct live_keys *keys, int wait_ms, struct ndt_error *err);
-/** Waits up to linger_ms for frames that are still to be sent. Harmless for a zeroed or closed connection. */
+/** Waits up to linger_ms for frames that are still to be sent. Allowed on a zeroed or closed connection. */
 void live_close(struct live_connection *connection, int linger_ms);
 
 /* clang-format off */

@@ -11,7 +11,7 @@
 int result_has_pose(const struct ndt_result_message *message);
 /** All stages together, from arrival to publication [us]. Stages without a time count as 0. */
 double result_latency_us(const struct ndt_result_message *message);
-/** One line for people. */
+/** Prints one line of text. */
 void result_print_text(FILE *file, const struct ndt_result_message *message);
 /** The members of a JSON object, without braces and newline; the keys are those of SCHEMA.md. */
 void result_print_json(FILE *file, const struct ndt_result_message *message);

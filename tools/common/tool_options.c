@@ -103,7 +103,7 @@ static enum ndt_status parse_range(const char *text, struct tool_range *out, str
     else if (status == NDT_OK)
         range.last = range.first;
     if (status == NDT_OK && (length + (dash ? strlen(dash + 1) : 0) == 0 || range.first > range.last))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is no range such as 3-7, 3- or -7", text);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is not a range such as 3-7, 3- or -7", text);
     if (status == NDT_OK)
         *out = range;
     return status;
@@ -176,7 +176,7 @@ static enum ndt_status parse_choice(const struct tool_option *option, const char
     struct ndtd_nearest nearest = ndtd_nearest_start(text);
     char hint[128], names[128];
     for (int i = 0; option->choices[i]; i++) {
-        ndtd_nearest_offer(&nearest, option->choices[i]);
+        ndtd_nearest_consider(&nearest, option->choices[i]);
         if (strcmp(text, option->choices[i]) == 0) {
             *(int *)option->value = i;
             return NDT_OK;
@@ -229,9 +229,9 @@ static enum ndt_status unknown_option(const struct tool_command *command, const 
     snprintf(word, sizeof(word), "%.*s", (int)strcspn(name, "="), name);
     struct ndtd_nearest nearest = ndtd_nearest_start(word);
     for (size_t i = 0; i < command->option_count; i++)
-        ndtd_nearest_offer(&nearest, command->options[i].name);
-    ndtd_nearest_offer(&nearest, "help");
-    ndtd_nearest_offer(&nearest, "version");
+        ndtd_nearest_consider(&nearest, command->options[i].name);
+    ndtd_nearest_consider(&nearest, "help");
+    ndtd_nearest_consider(&nearest, "version");
     if (nearest.name)
         snprintf(hint, sizeof(hint), "; did you mean --%s?", nearest.name);
     return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s: %s has no such option%s", text, command->name, hint);
@@ -270,7 +270,7 @@ static enum ndt_status take_option(const struct tool_command *command, size_t i,
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "--%s", option->name);
 }
 
-/* One pass over argv. The first one stores nothing: --help prints the defaults, wherever it stands. */
+/* One pass over argv. The first pass stores nothing, so that --help prints the defaults at any position. */
 static enum ndt_status pass(const struct tool_command *command, int argc, char **argv, int is_first, int *help,
                             int *version, struct ndt_error *err)
 {
@@ -282,7 +282,7 @@ static enum ndt_status pass(const struct tool_command *command, int argc, char *
                                        command->options[i].argument ? required_argument : no_argument, NULL,
                                        CODE_FIRST + (int)i};
     opterr = 0;
-    optind = 0; /* starts anew (GNU) */
+    optind = 0; /* restarts the scan (GNU) */
     for (int code; (code = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
         if (code == ':')
             return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s: its value is missing", argv[optind - 1]);
@@ -404,7 +404,7 @@ static void print_help(const struct tool_command *program, const struct tool_com
 
 /* ---- programs ---- */
 
-/* The sub-command named by argv[0]; NULL with the error line when there is none. */
+/* The sub-command named by argv[0]; NULL with the error line if it does not exist. */
 static const struct tool_command *find_command(const struct tool_command *program, const char *name,
                                                struct ndt_error *err)
 {
@@ -413,13 +413,14 @@ static const struct tool_command *find_command(const struct tool_command *progra
     for (size_t i = 0; program->commands[i]; i++) {
         if (strcmp(program->commands[i]->name, name) == 0)
             return program->commands[i];
-        ndtd_nearest_offer(&nearest, program->commands[i]->name);
+        ndtd_nearest_consider(&nearest, program->commands[i]->name);
     }
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
     if (nearest.name)
-        (void)ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is no command%s", name, hint);
+        (void)ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is not a command%s", name, hint);
     else
-        (void)ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is no command; %s --help lists them", name, program->name);
+        (void)ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is not a command; %s --help lists them", name,
+                       program->name);
     return NULL;
 }
 

@@ -16,9 +16,8 @@
  *         .name = "ndt-x", .summary = "prints results", TOOL_OPTIONS(options), .run = run};
  *     int main(int argc, char **argv) { return tool_main(&command, argc, argv); }
  *
- * Options are written `--name VALUE` or `--name=VALUE`, before or behind the operands; `--` ends them, and a name
- * may be shortened as long as it is unique. When an option is repeated, the last value counts. Every tool has
- * `--help`,
+ * Options are written `--name VALUE` or `--name=VALUE`, before or after the operands; `--` ends them, and a name
+ * may be abbreviated if it is unique. When an option is repeated, the last value counts. Every tool has `--help`,
  * `-h` and `--version`. An error is one line on standard error: `TOOL: what, where, which limit`. */
 #ifndef TOOL_OPTIONS_H
 #define TOOL_OPTIONS_H
@@ -107,12 +106,13 @@ enum tool_exit { TOOL_DONE = 0, TOOL_USAGE = 2, TOOL_FAILED = 3 };
  * the exit code: TOOL_USAGE for NDT_ERR_ARGUMENT, TOOL_FAILED for any other failure. */
 int tool_main(const struct tool_command *command, int argc, char **argv);
 
-/** Whether SIGINT or SIGTERM arrived; blocking calls then end with EINTR. Long work asks between records. */
+/** Whether SIGINT or SIGTERM arrived; blocking calls then end with EINTR. Long operations check it between records.
+ */
 int tool_interrupted(void);
 
-/** Parses argv[1] to argv[argc - 1] into the variables of the table. `*help` and `*version` become 1 when asked
- * for; nothing is stored then. Permutes argv. NDT_ERR_ARGUMENT with one line otherwise. For tests; tools call
- * tool_main(). */
+/** Parses argv[1] to argv[argc - 1] into the variables of the table. `*help` and `*version` become 1 for --help and
+ * --version; nothing is stored then. Permutes argv. NDT_ERR_ARGUMENT with one line for invalid arguments. For
+ * tests; tools call tool_main(). */
 NDT_MUST_CHECK enum ndt_status tool_parse(const struct tool_command *command, int argc, char **argv, int *help,
                                           int *version, struct ndt_error *err);
 

@@ -52,7 +52,7 @@ static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &cursor->request, &id, err);
     case NDT_MESSAGE_REPLY:
-        return NDT_OK; /* has no decoder here; its type is enough */
+        return NDT_OK; /* not decoded; its type is sufficient */
     default:
         return ndt_pose_message_decode(data, size, cursor->type, &cursor->pose, err);
     }
@@ -102,7 +102,7 @@ static enum ndt_status check_free(const struct bag_target *target, struct ndt_er
     if (lstat(target->path, &info) != 0)
         return NDT_OK;
     if (!S_ISREG(info.st_mode))
-        return ndt_fail(err, NDT_ERR_IO, "%s: is no regular file", target->path);
+        return ndt_fail(err, NDT_ERR_IO, "%s: is not a regular file", target->path);
     if (!target->force)
         return ndt_fail(err, NDT_ERR_IO, "%s: exists already; --force overwrites it", target->path);
     return NDT_OK;
@@ -128,7 +128,7 @@ enum ndt_status bag_target_put(struct bag_target *target, const struct ndt_bag_r
                                struct ndt_error *err)
 {
     if (tool_interrupted())
-        return ndt_fail(err, NDT_ERR_IO, "%s: interrupted, nothing is kept", target->path);
+        return ndt_fail(err, NDT_ERR_IO, "%s: interrupted, the file is removed", target->path);
     const enum ndt_status status = ndt_bag_write(target->writer, record, err);
     if (status == NDT_OK) {
         target->records++;
@@ -161,7 +161,7 @@ enum ndt_status bag_target_put_scan(struct bag_target *target, const struct ndt_
 
 static enum ndt_status move_into_place(const struct bag_target *target, struct ndt_error *err)
 {
-    const enum ndt_status status = check_free(target, err); /* the target may have appeared meanwhile */
+    const enum ndt_status status = check_free(target, err); /* the target may have been created since */
     if (status == NDT_OK && rename(target->temporary, target->path) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot be renamed: %s", target->path, strerror(errno));
     return status;

@@ -34,14 +34,15 @@ NDT_MUST_CHECK enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, stru
 
 /** A bag that is written: it appears complete under its name, or not at all. */
 struct bag_target {
-    char *path, *temporary; /* written beside the target, then renamed */
+    char *path, *temporary; /* written in the directory of the target, then renamed */
     int force;
     struct ndt_bag_writer *writer;
     struct ndt_frame frame;
     uint64_t records, bytes;
 };
 
-/** Writes beside the target. Refuses an existing file unless `force`, and always anything but a regular file. */
+/** Writes a temporary file in the directory of the target. Refuses an existing file unless `force`, and always a
+ * target that is not a regular file. */
 NDT_MUST_CHECK enum ndt_status bag_target_open(struct bag_target *target, const char *path, int force,
                                                struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status bag_target_put(struct bag_target *target, const struct ndt_bag_record *record,

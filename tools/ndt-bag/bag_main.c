@@ -1,5 +1,5 @@
 /** @file
- * @brief ndt-bag: the program, and the commands that look into a bag (info, check, dump). */
+ * @brief ndt-bag: the program, and the commands that read a bag (info, check, dump). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static void add_record(struct bag_summary *summary, struct bag_cursor *cursor)
         add_scan(summary, cursor);
 }
 
-/* Fails only when the file cannot be read at all; damage is part of the summary. */
+/* Fails only if the file cannot be read; damage is part of the summary. */
 static enum ndt_status bag_summary_read(struct bag_summary *summary, const char *path, struct ndt_error *err)
 {
     struct bag_cursor cursor;
@@ -150,7 +150,7 @@ static enum ndt_status run_check(struct ndt_error *err)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s", summary.first_unreadable.text);
     if (*summary.damage.text)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s", summary.damage.text);
-    printf("%s: whole: %" PRIu64 " records, %" PRIu64 " scans\n", bags.words[0], summary.records,
+    printf("%s: undamaged: %" PRIu64 " records, %" PRIu64 " scans\n", bags.words[0], summary.records,
            summary.by_type[NDT_MESSAGE_SCAN]);
     return NDT_OK;
 }
@@ -259,7 +259,7 @@ static enum ndt_status parse_type(void *value, const char *text, struct ndt_erro
     for (*type = NDT_MESSAGE_SCAN; *type < NDT_MESSAGE_END; (*type)++)
         if (strcmp(ndt_message_name((enum ndt_message_type) * type), text) == 0)
             return NDT_OK;
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is no type of message; --help lists them", text);
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is not a message type; --help lists them", text);
 }
 
 static enum ndt_status dump(struct bag_cursor *cursor, struct ndt_error *err)

@@ -1,5 +1,5 @@
 /** @file
- * @brief ndt-bag pack: a folder of scans, a list of stamps and trajectories become one bag. */
+ * @brief ndt-bag pack: makes one bag from a folder of scans, a list of stamps and trajectories. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -115,9 +115,8 @@ static enum ndt_status list_scans(struct bag_drive *drive, struct ndt_error *err
         if (!is_cloud_name(entry->d_name))
             continue;
         if (!number_in_name(entry->d_name, &number))
-            status = ndt_fail(err, NDT_ERR_FORMAT,
-                              "%s/%s: no number in its name, which would say which line belongs to it", args.scans,
-                              entry->d_name);
+            status = ndt_fail(err, NDT_ERR_FORMAT, "%s/%s: no number in its name, which selects its line",
+                              args.scans, entry->d_name);
         else if (number % args.every == args.offset)
             status = add_scan(drive, args.scans, entry->d_name, number, err);
     }
@@ -192,7 +191,7 @@ static enum ndt_status read_poses(const struct bag_drive *drive, const char *pat
     return NDT_OK;
 }
 
-/* Index of the first pose that is not before the stamp; the count when there is none. */
+/* Index of the first pose at or after the stamp; the count if there is none. */
 static size_t first_from(const struct ndt_trajectory *trajectory, int64_t stamp_ns)
 {
     size_t low = 0, high = trajectory->count;
@@ -237,7 +236,7 @@ static int pose_at(const struct ndt_trajectory *trajectory, int64_t stamp_ns, in
     return 1;
 }
 
-/* The true pose of a scan; 0 when there is none. KITTI: the line of the scan's number. TUM: by stamp, on the screw
+/* The true pose of a scan; 0 if it has none. KITTI: the line of the scan's number. TUM: by stamp, on the screw
  * motion between the poses before and after it, if these are at most 1.5 periods apart; else the pose within 1 ms.
  */
 static int truth_of(const struct bag_drive *drive, const struct bag_scan_file *scan, struct ndt_pose *out)
@@ -362,7 +361,7 @@ static enum ndt_status put_truth(struct pack *pack, const struct bag_scan_file *
     return bag_target_put_pose(&pack->target, NDT_MESSAGE_TRUTH, &message, err);
 }
 
-/* A new cloud for every file: a reused one would keep fields that the file does not have. */
+/* A new cloud for every file: a reused one keeps the fields of earlier files. */
 static enum ndt_status put_scan(struct pack *pack, const struct bag_scan_file *scan, struct ndt_error *err)
 {
     const struct ndt_scan_message message = {.seq = scan->number, .stamp_ns = scan->stamp_ns, .frame_id = "lidar"};

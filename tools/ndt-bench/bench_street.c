@@ -7,14 +7,14 @@ enum { BEAMS = 64, POSITIONS = 100 };
 static const double PI = 3.14159265358979323846, REVOLUTION_S = 0.1, NOISE_M = 0.02;
 static const double HEIGHT_M = 1.8, SIDE_M = 5, HOUSE_M = 5, FARTHEST_M = 90, NEAR_M = 25, STEP_M = 0.5;
 
-/* How far the facade of house `number` stands from the middle of the street. */
+/* Distance of the facade of house `number` from the middle of the street. */
 static double depth_m(double number)
 {
     return SIDE_M + 8 * fabs(remainder(0.618 * number, 1));
 }
 
-/* Range from (x_m, 0, HEIGHT_M) along a unit direction of the map to the ground, to a facade, to the side of a
- * house that stands out, or FARTHEST_M. */
+/* Range from (x_m, 0, HEIGHT_M) along a unit direction of the map to the ground, a facade or the side of a
+ * protruding house, or FARTHEST_M. */
 static double range_along(double x_m, const double direction[3])
 {
     const double ground_m = direction[2] < 0 ? fmin(FARTHEST_M, -HEIGHT_M / direction[2]) : FARTHEST_M;
@@ -40,7 +40,7 @@ static void put(struct ndt_cloud *out, double range_m, const double direction[3]
     out->z_m[at] = (float)(from_m[2] + range_m * direction[2]);
 }
 
-/* A random direction of the map in which something is near. */
+/* A random direction of the map with a hit. */
 static double random_ray(struct ndt_random *random, double x_m, double direction[3])
 {
     for (;;) {

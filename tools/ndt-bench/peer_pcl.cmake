@@ -1,5 +1,5 @@
-# --peer pcl of ndt-bench: C++, and only where Debian's libpcl-dev is installed. Nothing else needs C++. AUTO
-# leaves it out of cross and sanitizer builds.
+# --peer pcl of ndt-bench: C++, and only where Debian's libpcl-dev is installed. Nothing else needs C++. AUTO disables
+# it in cross and sanitizer builds.
 set(NDT_PEER_PCL "AUTO" CACHE STRING "Build ndt-bench --peer pcl: AUTO, ON or OFF")
 if(NDT_PEER_PCL STREQUAL "ON" OR (NDT_PEER_PCL STREQUAL "AUTO" AND NOT CMAKE_CROSSCOMPILING AND NOT NDT_SANITIZE))
   include(CheckLanguage)

@@ -1,5 +1,5 @@
 /* pcl::NormalDistributionsTransform behind bench_peer.h. PCL's default epsilon compares the squared translation,
- * so that it stops after one step; 1e-4 means what Autoware's 0.01 means: a step below 1 cm. */
+ * so that it stops after one step; 1e-4 corresponds to Autoware's 0.01: a step below 1 cm. */
 #include "bench_peer.h"
 
 #include <chrono>

@@ -47,7 +47,7 @@ static int print(const struct ndt_result_message *message)
         print_json(message);
     else
         ndt_trajectory_write_pose(stdout, NDT_TUM, message->stamp_ns, &message->result.T_map_sensor);
-    fflush(stdout); /* a reader at the other end of a pipe gets each line at once */
+    fflush(stdout); /* flushes each line for readers of a pipe */
     return 1;
 }
 

@@ -16,8 +16,8 @@
 #include "ndt/clock.h"
 #include "tool_options.h"
 
-/* A frame that the daemon does not take ends the program when there is no pace (--rate max). With a pace it is lost
- * after PACED_WAIT_MS, and the following frames at once, until one is taken again. */
+/* Without a pace (--rate max) a frame that the daemon does not accept ends the program. With a pace it is lost
+ * after PACED_WAIT_MS, and the following frames immediately, until one is accepted. */
 enum { SEND_WAIT_MS = 10000, PACED_WAIT_MS = 500, CLOSE_LINGER_MS = 5000 };
 
 static struct {
@@ -42,7 +42,7 @@ struct sender {
     double latest_us; /* largest delay of a frame */
 };
 
-/* Counts subscriptions; that of the daemon's SUB socket says that it is connected. */
+/* Counts subscriptions; that of the daemon's SUB socket indicates that it is connected. */
 static void receive_subscriptions(struct sender *sender)
 {
     uint8_t message[64];
@@ -62,7 +62,7 @@ static enum ndt_status wait_for_daemon(struct sender *sender, struct ndt_error *
         return NDT_OK;
     if (tool_interrupted())
         return ndt_fail(err, NDT_ERR_IO, "interrupted while waiting for the daemon");
-    return ndt_fail(err, NDT_ERR_IO, "%s: no daemon took the connection within %.3g s", sender->endpoint,
+    return ndt_fail(err, NDT_ERR_IO, "%s: no daemon connected within %.3g s", sender->endpoint,
                     (double)args.wait_ns * 1e-9);
 }
 
@@ -100,7 +100,7 @@ static enum ndt_status send_frame(struct sender *sender, const struct ndt_bag_re
             return NDT_END;
         if (errno != EAGAIN || args.rate == 0)
             return ndt_fail(err, NDT_ERR_IO, "%s: %s", sender->endpoint,
-                            errno == EAGAIN ? "no frame was taken for 10 s" : zmq_strerror(errno));
+                            errno == EAGAIN ? "no frame was accepted for 10 s" : zmq_strerror(errno));
         sender->stalled = 1;
         sender->unreceived++;
         return NDT_OK;
@@ -206,7 +206,7 @@ static enum ndt_status parse_rate(void *value, const char *text, struct ndt_erro
 static const struct tool_option options[] = {
     {"bag", "FILE", TOOL_TEXT, &args.bag, .required = 1, .help = "the bag to play"},
     {"rate", "R", TOOL_CUSTOM, &args.rate, .parse = parse_rate,
-     .help = "1 plays at the pace of the receive times, 2 at twice that; max: as fast as frames are taken "
+     .help = "1 plays at the pace of the receive times, 2 at twice that; max: as fast as frames are accepted "
              "(default: 1)"},
     {"endpoint", "ADDRESS", TOOL_TEXT, &args.endpoint,
      .help = "the scans socket (default: scans.ipc in the runtime directory)"},
@@ -222,10 +222,9 @@ static const struct tool_option options[] = {
 static const struct tool_command command = {
     .name = "ndt-send",
     .summary = "plays a bag into a running ndtd",
-    .details =
-        "Sends the frames as they were recorded, in their order, without true poses and results. The pace is "
-        "that of the receive times in the bag. Every round sends the same stamps, so that time jumps back "
-        "where a round ends. Prints how many scans and messages were sent, and how fast.",
+    .details = "Sends the recorded frames in their order, without true poses and results. The pace is "
+               "that of the receive times in the bag. Every round sends the same stamps, so that time jumps back "
+               "where a round ends. Prints how many scans and messages were sent, and how fast.",
     TOOL_OPTIONS(options),
     .run = run,
 };

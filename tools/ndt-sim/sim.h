@@ -15,11 +15,11 @@
 #include "ndt/random.h"
 #include "ndt/status.h"
 
-/* ---- world: solids on rolling ground, and the ray caster that finds the first of them ----
+/* ---- world: solids on rolling ground, and the ray caster that finds the first hit ----
  *
  * Solids are convex: boxes turned about z, upright cylinders, upright ellipsoids. A uniform grid over x and y
- * keeps, for every cell, the solids that touch it. A world is built once (init, add ..., finish) and only read from
- * then on; a caster belongs to one thread. */
+ * keeps, for every cell, the solids that touch it. A world is built once (init, add ..., finish) and only read
+ * from then on; a caster belongs to one thread. */
 
 enum sim_shape { SIM_BOX, SIM_CYLINDER, SIM_ELLIPSOID };
 
@@ -106,7 +106,7 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
  * Course: the centre line of the lane. A street is a closed loop of straights and quarter turns whose curvature
  * rises and falls smoothly; corridor and tunnel are one straight line along x without end. Drive: the pose of the
  * sensor at any time t [s], t = 0 at the start of the first sweep: speed that drops in turns, weaving in the lane,
- * roll and pitch from the slope of the ground and from swaying. This function of time is the truth, not
+ * roll and pitch from the slope of the ground and from swaying. The ground truth is this function of time, not
  * interpolated samples. */
 
 enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL };

@@ -41,7 +41,7 @@ static int measure(const struct sim_lidar *lidar, struct sim_caster *caster, con
 {
     if (!sim_cast(caster, ray, lidar->max_range_m, random, hit))
         return 0;
-    /* Distant and dark surfaces are lost first. */
+    /* Returns of distant and dark surfaces are lost first. */
     const double faded = hit->range_m / lidar->max_range_m;
     const double lost = lidar->dropout + (1.0 - lidar->dropout) * faded * faded * (1.0 - hit->reflectance);
     if (ndt_random_unit(random) < lost)

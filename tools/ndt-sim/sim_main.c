@@ -1,9 +1,9 @@
 /** @file
- * @brief ndt-sim: simulates a drive with exact truth, and the map to localise it in.
+ * @brief ndt-sim: simulates a drive with exact ground truth, and its map.
  *
- * DIR/map.pcd and DIR/drive.bag appear both, complete, or not at all. The bag holds, by receive time: an initial
- * pose with the twist of the first scan; odometry at 50 Hz with --odometry; for every scan the exact truth at its
- * stamp, then the scan, both received when the sweep is over. */
+ * DIR/map.pcd and DIR/drive.bag are written atomically: both or none. The bag holds, by receive time: an initial
+ * pose with the twist of the first scan; odometry at 50 Hz with --odometry; for every scan the exact ground truth
+ * at its stamp, then the scan, both with the receive time of the end of the sweep. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static enum ndt_status write_pose(struct recorder *recorder, enum ndt_message_ty
     return status == NDT_OK ? write_frame(recorder, type, receive_time_ns, err) : status;
 }
 
-/* The truth at a stamp, in the map frame. */
+/* The ground truth at a stamp, in the map frame. */
 static struct ndt_pose_message truth_at(const struct sim_recording *recording, int64_t stamp_ns)
 {
     struct ndt_pose_message message = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
@@ -170,7 +170,7 @@ static enum ndt_status write_messages(struct recorder *recorder, struct ndt_erro
     enum ndt_status status = write_pose(recorder, NDT_MESSAGE_INITIAL_POSE, &start, BEGIN_NS, err);
     for (int scan = 0; scan < recording->scans && status == NDT_OK; scan++) {
         if (tool_interrupted())
-            return ndt_fail(err, NDT_ERR_IO, "interrupted; no file is left");
+            return ndt_fail(err, NDT_ERR_IO, "interrupted; all files are removed");
         status = write_scan(recorder, scan, err);
     }
     return status;
@@ -236,7 +236,7 @@ static enum ndt_status move(const char *from, const char *to, struct ndt_error *
     return ndt_fail(err, NDT_ERR_IO, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
 }
 
-/* Writes both files beside their targets and renames them when both are complete. */
+/* Writes both files in the directory of their targets and renames them when both are complete. */
 static enum ndt_status record_drive(struct sim_recording *recording, struct ndt_error *err)
 {
     char map_part[4096], bag_part[4096];
@@ -352,7 +352,7 @@ static enum ndt_status check_args(struct ndt_error *err)
     return NDT_OK;
 }
 
-/* Makes the folder, and removes it again when it was made here and the simulation fails. */
+/* Creates the folder, and removes it if it was created here and the simulation fails. */
 static enum ndt_status run(struct ndt_error *err)
 {
     struct stat info;
@@ -371,8 +371,8 @@ static enum ndt_status run(struct ndt_error *err)
 }
 
 static const struct tool_option options[] = {
-    {"seed", "N", TOOL_COUNT, &args.seed, .help = "seed of everything that is random"},
-    {"out", "DIR", TOOL_TEXT, &args.out, .required = 1, .help = "folder to write to; made when it does not exist"},
+    {"seed", "N", TOOL_COUNT, &args.seed, .help = "seed of all random numbers"},
+    {"out", "DIR", TOOL_TEXT, &args.out, .required = 1, .help = "output folder; created if it does not exist"},
     {"world", "NAME", TOOL_CHOICE, &args.world, .choices = world_names,
      .help = "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
              "389000 4970000 120), corridor or tunnel (weakly constrained along their axis)"},
@@ -390,7 +390,7 @@ static const struct tool_option options[] = {
 
 static const struct tool_command command = {
     .name = "ndt-sim",
-    .summary = "simulates a drive with a spinning LiDAR, with exact truth",
+    .summary = "simulates a drive with a spinning LiDAR and exact ground truth",
     .details =
         "Writes DIR/map.pcd, a prior map surveyed independently of the drive, and DIR/drive.bag: an initial pose "
         "with twist, then the exact truth and the scan of every sweep. The same seed and options give the same "

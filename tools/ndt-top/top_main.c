@@ -27,7 +27,7 @@ struct top {
     struct live_connection poses, control;
     char poses_address[NDTD_ENDPOINT_MAX], control_address[NDTD_ENDPOINT_MAX];
     struct top_view view;
-    uint64_t bad; /* frames that are no results */
+    uint64_t bad; /* frames that are not results */
     uint64_t request_id;
     struct ndt_frame request;
     uint8_t status[STATUS_BYTES]; /* the last reply */
@@ -65,7 +65,7 @@ static void receive_replies(struct top *top)
         top->status_size = (size_t)size; /* a size beyond the buffer is refused by top_view_status */
 }
 
-/* Receives until the time is over or a signal arrives. */
+/* Receives until the interval ends or a signal arrives. */
 static void watch(struct top *top, double until_us)
 {
     zmq_pollitem_t items[] = {{.socket = top->poses.socket, .events = ZMQ_POLLIN},
@@ -86,7 +86,7 @@ static void show(struct top *top, double seconds)
     printf("ndt-top     %s\n", top->poses_address);
     top_view_show(&top->view, stdout, seconds);
     if (top->bad)
-        printf("bad         %llu messages that are no results\n", (unsigned long long)top->bad);
+        printf("bad         %llu messages that are not results\n", (unsigned long long)top->bad);
     if (top->status_size == 0)
         printf("status      no answer from %s\n", top->control_address);
     else if (top_view_status(stdout, top->status, top->status_size, &err) != NDT_OK)
@@ -98,11 +98,11 @@ static void show(struct top *top, double seconds)
 static enum ndt_status watch_all(struct top *top, struct ndt_error *err)
 {
     const double interval_us = (double)args.interval_ns * 1e-3;
-    /* A reply that is late is shown in the next report; a single report has no next one. */
+    /* A late reply is shown in the next report; with --once there is no next report. */
     const double answer_us = args.once ? fmin(0.5 * interval_us, ONCE_ANSWER_US) : ANSWER_US;
     do {
         const double start_us = ndt_clock_us();
-        watch(top, start_us + interval_us - answer_us); /* the request goes out late, so that the reply is fresh */
+        watch(top, start_us + interval_us - answer_us); /* sends the request late, so that the reply is recent */
         const enum ndt_status status = request_status(top, err);
         if (status != NDT_OK)
             return status;
@@ -147,7 +147,7 @@ static const struct tool_option options[] = {
     {"control", "ADDRESS", TOOL_TEXT, &args.control,
      .help = "the control socket (default: control.ipc in the runtime directory)"},
     {"once", NULL, TOOL_FLAG, &args.once,
-     .help = "watch for one interval, print one report and exit; implied when the output is no terminal"},
+     .help = "watch for one interval, print one report and exit; implied if the output is not a terminal"},
     {"interval", "S", TOOL_SECONDS, &args.interval_ns, 0.1, 3600, .help = "seconds between two reports"},
     LIVE_KEY_OPTIONS(args.keys),
 };

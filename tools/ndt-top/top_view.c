@@ -117,7 +117,7 @@ static int is_key(const msgpack_object *key, const char *name)
            memcmp(key->via.str.ptr, name, strlen(name)) == 0;
 }
 
-/* Bytes from outside: only printable characters reach the terminal. */
+/* Untrusted input: only printable characters reach the terminal. */
 static int print_bytes(FILE *file, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -145,7 +145,7 @@ static void print_scalar(FILE *file, const msgpack_object *value)
         print_bytes(file, value->via.str.ptr, value->via.str.size);
         break;
     default:
-        fputs("...", file); /* deeper levels do not fit into a line */
+        fputs("...", file); /* deeper levels are omitted */
     }
 }
 
@@ -169,7 +169,7 @@ static void print_value(FILE *file, const msgpack_object *value)
 static enum ndt_status print_reply(FILE *file, const msgpack_object *reply, struct ndt_error *err)
 {
     if (reply->type != MSGPACK_OBJECT_MAP)
-        return ndt_fail(err, NDT_ERR_FORMAT, "the reply is no map");
+        return ndt_fail(err, NDT_ERR_FORMAT, "the reply is not a map");
     const msgpack_object_map *map = &reply->via.map;
     for (uint32_t i = 0; i < map->size; i++) {
         const msgpack_object *key = &map->ptr[i].key;
@@ -184,7 +184,7 @@ static enum ndt_status print_reply(FILE *file, const msgpack_object *reply, stru
     return NDT_OK;
 }
 
-/* The unpacker allocates what the headers of the reply claim, hence the limit of its size. */
+/* The unpacker allocates what the headers of the reply declare, hence the limit of its size. */
 enum ndt_status top_view_status(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err)
 {
     msgpack_unpacked unpacked;
@@ -196,7 +196,7 @@ enum ndt_status top_view_status(FILE *file, const uint8_t *data, size_t size, st
     if (msgpack_unpack_next(&unpacked, (const char *)data, size, &at) == MSGPACK_UNPACK_SUCCESS)
         status = print_reply(file, &unpacked.data, err);
     else
-        status = ndt_fail(err, NDT_ERR_FORMAT, "the reply is no msgpack");
+        status = ndt_fail(err, NDT_ERR_FORMAT, "the reply is not msgpack");
     msgpack_unpacked_destroy(&unpacked);
     return status;
 }

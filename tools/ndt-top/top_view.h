@@ -1,6 +1,5 @@
 /** @file
- * @brief What ndt-top knows of the results so far and of the daemon's status, as text. One thread, bounded memory.
- */
+ * @brief The results so far and the status of the daemon as text, for ndt-top. One thread, bounded memory. */
 #ifndef TOP_VIEW_H
 #define TOP_VIEW_H
 
@@ -13,8 +12,8 @@ enum { TOP_WINDOW = 1000, TOP_STAGES = 5 };
 struct top_view {
     uint64_t results, at_last_show; /**< since the start */
     uint64_t outcomes[NDT_OUTCOME_COUNT];
-    uint64_t missing;              /**< results that did not arrive, by the gaps in seq */
-    double latency_ms[TOP_WINDOW]; /**< ring buffer of the last ones */
+    uint64_t missing;              /**< missing results, by gaps in seq */
+    double latency_ms[TOP_WINDOW]; /**< ring buffer of the last latencies */
     double stages_ms[TOP_STAGES][TOP_WINDOW];
     size_t next, kept;
     uint32_t most_waiting; /**< largest queue_depth since the last show */

@@ -2,8 +2,8 @@
  * @brief Requests and replies of the control socket (SCHEMA.md): one msgpack map each, paired by id.
  *
  * request: {v, type: "request", id, op, ...arguments}; reply: {v, type: "reply", id, ok, error?, ...values}. Pure
- * functions of bytes, with the errors of message.h. A new operation is a row in the table of request_message.c and
- * a handler in the daemon. Source: request_message.c, reply_message.c. */
+ * functions, with the errors of message.h. A new operation is a row in the table of request_message.c and a
+ * handler in the daemon. Source: request_message.c, reply_message.c. */
 #ifndef NDT_PROTO_CONTROL_MESSAGE_H
 #define NDT_PROTO_CONTROL_MESSAGE_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define NDT_PROTO_MAX_PATH 1023
+#define NDT_PROTO_MAX_PATH 1023 /**< bytes of a path */
 
 /** The operations; SCHEMA.md describes them. */
 enum ndt_operation {
@@ -36,6 +36,7 @@ enum ndt_operation {
 /** "hello", "initial_pose", ...; "unknown" for other numbers. */
 const char *ndt_operation_name(enum ndt_operation op);
 
+/** A request: operation and arguments. */
 struct ndt_request_message {
     uint64_t id;
     enum ndt_operation op;
@@ -67,17 +68,25 @@ struct ndt_reply_writer {
         uint32_t count;
     } open[8];
 };
-/** error: the reason of a failed request; NULL for success. */
+/** Begins a reply. error: the reason of a failed request; NULL for success. */
 void ndt_reply_begin(struct ndt_reply_writer *writer, struct ndt_frame *frame, uint64_t id, const char *error);
-/** key, here and below: the name in a map; NULL in an array. */
+/** Writes a text. key, here and in the following functions: the name in a map; NULL in an array. */
 void ndt_reply_text(struct ndt_reply_writer *writer, const char *key, const char *value);
+/** Writes an unsigned integer. */
 void ndt_reply_uint(struct ndt_reply_writer *writer, const char *key, uint64_t value);
+/** Writes an integer. */
 void ndt_reply_int(struct ndt_reply_writer *writer, const char *key, int64_t value);
+/** Writes a float64; may be NaN. */
 void ndt_reply_real(struct ndt_reply_writer *writer, const char *key, double value);
+/** Writes a boolean. */
 void ndt_reply_bool(struct ndt_reply_writer *writer, const char *key, int value);
+/** Begins a nested map; end it with ndt_reply_close. */
 void ndt_reply_open_map(struct ndt_reply_writer *writer, const char *key);
+/** Begins a nested array; end it with ndt_reply_close. */
 void ndt_reply_open_array(struct ndt_reply_writer *writer, const char *key);
+/** Ends the innermost map or array. */
 void ndt_reply_close(struct ndt_reply_writer *writer);
+/** Ends the reply and returns the first failure, if any. */
 NDT_MUST_CHECK enum ndt_status ndt_reply_finish(struct ndt_reply_writer *writer, struct ndt_error *err);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
 /** @file
  * @brief The messages on the wire and in bags: one msgpack map each, described in SCHEMA.md.
  *
- * Decoders are pure functions of bytes: no state, no clock, no log. They refuse trailing bytes, wrong types,
- * missing fields, and depths and sizes beyond the limits below; the error names the field. Unknown keys are
- * ignored. On failure a decoder leaves its outputs unchanged and an encoder leaves the frame empty. Encoders write
- * keys in the order of SCHEMA.md: equal messages have equal bytes. Names are printable ASCII because they reach
- * logs and terminals.
+ * Decoders are pure functions: no state, no clock, no log. They refuse trailing bytes, wrong types, missing
+ * fields, and depths and sizes beyond the limits below; the error names the field. Unknown keys are ignored. On
+ * failure a decoder leaves its outputs unchanged and an encoder leaves the frame empty. Encoders write keys in the
+ * order of SCHEMA.md: equal messages have equal bytes. Names are printable ASCII because they reach logs and
+ * terminals.
  *
  * Errors: NDT_ERR_FORMAT (malformed), NDT_ERR_LIMIT (too large), NDT_ERR_UNSUPPORTED (version or type),
- * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY.
- * Threads: functions may run at the same time on different objects.
- * Source: message.c (version, type), scan_message.c, pose_message.c (poses and GNSS), result_message.c. */
+ * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY. Threads: functions may run at the
+ * same time on different objects. Source: message.c (version, type), scan_message.c, pose_message.c (poses and
+ * GNSS), result_message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
 
@@ -25,11 +25,12 @@
 extern "C" {
 #endif
 
-#define NDT_PROTO_VERSION    1
+#define NDT_PROTO_VERSION    1                   /**< key "v" of every message */
 #define NDT_PROTO_MAX_FRAME  ((size_t)268435456) /**< bytes of a message */
 #define NDT_PROTO_MAX_FIELDS 32                  /**< fields of a point */
 #define NDT_PROTO_MAX_NAME   63                  /**< bytes of a name */
 
+/** Types of messages; the numbers are those of bag records. */
 enum ndt_message_type {
     NDT_MESSAGE_SCAN = 1,
     NDT_MESSAGE_INITIAL_POSE = 2,
@@ -49,7 +50,9 @@ struct ndt_frame {
     uint8_t *data;
     size_t size, capacity;
 };
+/** Makes an empty frame that owns no memory. */
 void ndt_frame_init(struct ndt_frame *frame);
+/** Frees the memory; allowed on an empty frame. */
 void ndt_frame_free(struct ndt_frame *frame);
 
 /** Reads only the keys "v" (version) and "type". */
@@ -60,6 +63,8 @@ NDT_MUST_CHECK enum ndt_status ndt_message_peek(const uint8_t *data, size_t size
  * Points travel as one little-endian blob with named fields, as in PointCloud2. Any field types and paddings are
  * accepted; x, y, z (float32 or float64), intensity and a time field are used (see SCHEMA.md).
  * @{ */
+
+/** A scan without its points. */
 struct ndt_scan_message {
     uint64_t seq;
     int64_t stamp_ns;
@@ -82,12 +87,13 @@ enum ndt_datatype {
 /** The point fields that are used. */
 enum ndt_point_part { NDT_POINT_X, NDT_POINT_Y, NDT_POINT_Z, NDT_POINT_INTENSITY, NDT_POINT_TIME, NDT_POINT_PARTS };
 
+/** Type and position of a point field. */
 struct ndt_point_field {
     enum ndt_datatype datatype;
     uint32_t offset; /**< in the record of a point [bytes] */
 };
 
-/** Where the points of a message are and how they are laid out. */
+/** Position and layout of the points in a message. */
 struct ndt_point_layout {
     struct ndt_point_field fields[NDT_POINT_PARTS];
     uint64_t fields_end; /**< a record has at least this many bytes */
@@ -97,7 +103,7 @@ struct ndt_point_layout {
     size_t data_size;    /**< count * step */
 };
 
-/** What has been decoded of a scan before its points are copied. Valid for the message it was decoded from and for
+/** The decoded part of a scan before its points are copied. Valid for the message it was decoded from and for
  * byte-wise copies of it. */
 struct ndt_scan_header {
     uint64_t seq;
@@ -135,8 +141,10 @@ struct ndt_gnss_message {
     int has_deviation;
     double deviation_m[3]; /**< standard deviations of x y z, above 0 */
 };
+/** Decodes a gnss message. */
 NDT_MUST_CHECK enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gnss_message *message,
                                                struct ndt_error *err);
+/** Replaces the contents of `frame` by the encoded message. */
 NDT_MUST_CHECK enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_message *message,
                                                struct ndt_error *err);
 
@@ -152,6 +160,7 @@ struct ndt_pose_message {
 /** type: INITIAL_POSE, ODOMETRY or TRUTH. Initial pose and truth require a pose, odometry a pose or a twist. */
 NDT_MUST_CHECK enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                        struct ndt_pose_message *message, struct ndt_error *err);
+/** Replaces the contents of `frame` by the encoded message. */
 NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_message_type type,
                                                        const struct ndt_pose_message *message,
                                                        struct ndt_error *err);
@@ -169,8 +178,10 @@ struct ndt_result_message {
     uint64_t drop_counter; /**< scans dropped since the start */
     double decode_us, queue_us, preprocess_us, upload_us, publish_us; /**< align_us is in result */
 };
+/** Decodes a result. */
 NDT_MUST_CHECK enum ndt_status ndt_result_decode(const uint8_t *data, size_t size,
                                                  struct ndt_result_message *message, struct ndt_error *err);
+/** Replaces the contents of `frame` by the encoded result. */
 NDT_MUST_CHECK enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
                                                  struct ndt_error *err);
 

@@ -33,7 +33,7 @@ struct ndt_wide_job {
     size_t count;
     const float *x_m, *y_m, *z_m; /* padded to a multiple of 16 */
     float R[9];
-    /* The translation of the pose is near_cell * leaf_m + t_m: float holds only what is near the sensor. */
+    /* The translation of the pose is near_cell * leaf_m + t_m: float holds only coordinates near the sensor. */
     int32_t near_cell[3];
     float t_m[3];
 };

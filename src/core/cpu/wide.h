@@ -2,8 +2,8 @@
  * do not provide. Code that uses them is written once.
  *
  * Every variant performs the same float operations in the same order on each lane, so their results are bit-equal:
- * a drive replayed on another processor gives the same trajectory. Multiplications and additions are fused only
- * where wide_fma says so, by all variants; the compiler fuses none by itself. */
+ * a drive replayed on another processor gives the same trajectory. Multiplications and additions are fused in
+ * wide_fma only, in all variants; the compiler does not contract. */
 #ifndef NDT_WIDE_H
 #define NDT_WIDE_H
 
@@ -156,8 +156,8 @@ static inline pair_d pair_add_odd(pair_d product, pair_d add)
     return (pair_d)(((pair_l)sum + away) | (inexact & 1));
 }
 
-/* a * b + c, rounded once, where the processor cannot: the product is exact in double; the sum is rounded to odd,
- * so that rounding it again to float gives what rounding once would (Boldo & Melquiond 2008). */
+/* a * b + c, rounded once, for processors without FMA: the product is exact in double; the sum is rounded to odd,
+ * so that rounding it again to float equals a single rounding (Boldo & Melquiond 2008). */
 static inline wide_f wide_fma(wide_f a, wide_f b, wide_f c)
 {
     const pair_d low = pair_add_odd(pair_low(a) * pair_low(b), pair_low(c));
@@ -213,9 +213,9 @@ static inline void wide_transpose4(wide_f r[4])
 #endif
 }
 
-/* Words 4 c .. 4 c + 3 of the records whose addresses stand in `record`: r[i] gets those of records
- * i, 4 + i, 8 + i ... in its groups of four lanes. Loads only, no gathers: a gather costs one load per
- * word, this one load per four. */
+/* Words 4 c .. 4 c + 3 of the records whose addresses are in `record`: r[i] gets those of records i, 4 + i, 8 + i
+ * ... in its groups of four lanes. Loads only, no gathers: a gather costs one load per word, this one load per
+ * four. */
 static inline void wide_load_quads(const float *const record[WIDE], int c, wide_f r[4])
 {
     for (int i = 0; i < 4; i++) {
@@ -242,9 +242,9 @@ static inline void wide_clear(uint32_t *out)
         wide_store_i((int32_t *)out + i, (wide_i){0});
 }
 
-/* Which of a neighbour list's voxels have their mean within sqrt(r2) of the point p: their numbers go to `out` in
- * list order, behind them stand other numbers of the list or 0. A list has up to 27 voxels, padded to whole blocks
- * of 8; `out` has room for 32. */
+/* Which of a neighbour list's voxels have their mean within sqrt(r2) of the point p: their numbers are written to
+ * `out` in list order, followed by other numbers of the list or 0. A list has up to 27 voxels, padded to whole
+ * blocks of 8; `out` has room for 32. */
 static inline uint32_t wide_within(const float *list, uint32_t padded, const float p_m[3], float r2, uint32_t *out)
 {
     uint32_t found = 0;

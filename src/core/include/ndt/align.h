@@ -1,5 +1,5 @@
 /** @file
- * Alignment of a scan with a map: one scan, one guess, one pose.
+ * @brief Alignment of a scan with a map: one scan, one guess, one pose.
  *
  * Newton's method maximises the NDT score (Magnusson 2009, eq. 6.9) over the six coordinates of the pose;
  * ndt/newton.h describes it. Two variants:
@@ -15,9 +15,9 @@
  *     ndt_aligner_set_map(aligner, map, &err);
  *     ndt_align(aligner, &params, scan, &T_map_guess, &result, &err);
  *
- * Threads: an aligner is used by one thread at a time. Memory: allocates in ndt_aligner_create and when a scan or a
- * batch is larger than any before; never per iteration. Determinism: the same inputs on the same backend give
- * bit-equal results; the clock is read for timings and, where a deadline is set, to stop. */
+ * Threads: an aligner is used by one thread at a time. Memory: allocates in ndt_aligner_create and when a scan or
+ * a batch is larger than any before; never per iteration. Determinism: the same inputs on the same backend give
+ * bit-equal results; the clock is read for timings and, if a deadline is set, to stop. */
 #ifndef NDT_ALIGN_H
 #define NDT_ALIGN_H
 
@@ -31,11 +31,11 @@
 extern "C" {
 #endif
 
-/** What became of a scan. */
+/** Outcome of a scan. */
 enum ndt_outcome {
     NDT_CONVERGED,
     NDT_ITERATION_LIMIT, /**< not converged; the best pose so far */
-    NDT_DEADLINE,        /**< stopped in time; the best pose so far */
+    NDT_DEADLINE,        /**< stopped at the deadline; the best pose so far */
     NDT_DROPPED,         /**< not aligned: the queue was full */
     NDT_REJECTED,        /**< not aligned: the scan could not be used */
     NDT_LOW_SCORE,       /**< aligned, but the score is too low to trust the pose */
@@ -75,11 +75,11 @@ struct ndt_align_params {
     double trans_epsilon; /**< autoware: converged after a step shorter than this [0.01] */
     double step_size;     /**< autoware: longest step, metres and radians mixed [0.1] */
 
-    /** Below this nvtl_normalized * match_ratio the outcome is NDT_LOW_SCORE [0.35]. With leaves of 1 m right poses
-     * have 0.44 and more; wrong ones have up to 0.42, mostly below 0.3. */
+    /** Below this nvtl_normalized * match_ratio the outcome is NDT_LOW_SCORE [0.35]. With leaves of 1 m correct
+     * poses reach 0.44 and more, wrong ones at most 0.42, mostly below 0.3. */
     double score_threshold;
     double min_match_ratio; /**< below this match ratio the outcome is NDT_DEGENERATE [0.1] */
-    /** Directions with less than this part of the information of the best one are weakly observed: they are
+    /** Directions with less than this fraction of the information of the best one are weakly observed: they are
      * reported, and the guess is kept along them [0.0125]. */
     double weak_eigenvalue_ratio;
     /** Multiplies the Laplace covariance, because the points of a scan are not independent [10]: the mean squared
@@ -106,11 +106,11 @@ void ndt_align_params_default(struct ndt_align_params *params);
 struct ndt_iteration {
     int32_t iteration;   /**< from 0 */
     int32_t level;       /**< index into the levels of the map */
-    int32_t evaluations; /**< since the iteration before, with the one that opens a level */
+    int32_t evaluations; /**< since the previous iteration, including the one that opens a level */
     double score;        /**< at the pose where the iteration starts */
     double gradient_norm;
     double hessian[21];      /**< there; upper triangle by rows */
-    double step_m, step_rad; /**< of the step taken; 0 where none was acceptable */
+    double step_m, step_rad; /**< of the step made; 0 if none was acceptable */
     double matched, pairs;   /**< see struct ndt_eval */
     double eval_us, solve_us, kernel_us;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
@@ -123,15 +123,15 @@ struct ndt_scores {
     double nvtl;                  /**< nearest voxel transformation likelihood: mean over the matched points */
     double nvtl_normalized;       /**< nvtl / -d1, in [0, 1]: comparable between leaf sizes */
     double match_ratio;           /**< matched points over all points */
-    double coverage;              /**< part of 32 azimuth sectors around the sensor with a point near a voxel */
+    double coverage;              /**< fraction of 32 azimuth sectors around the sensor with a point near a voxel */
 };
 
 /** Result of an alignment. */
 struct ndt_align_result {
     enum ndt_outcome outcome;
     char reason[96];              /**< one line; empty for NDT_CONVERGED */
-    struct ndt_pose T_map_sensor; /**< the guess where nothing was aligned */
-    int has_covariance;           /**< 0 where the score is not at a maximum */
+    struct ndt_pose T_map_sensor; /**< the guess if nothing was aligned */
+    int has_covariance;           /**< 0 if the score is not at a maximum */
     /** Row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame; rotations about the axes of the map at the sensor.
      */
     double covariance[36];
@@ -143,7 +143,7 @@ struct ndt_align_result {
     int oscillation;  /**< longest run of reversing steps; above 10 the pose is doubtful */
     size_t points;    /**< of the scan that was aligned */
     double align_us;  /**< duration of the whole call */
-    double upload_us; /**< the part of it that hands the scan to the backend */
+    double upload_us; /**< part of align_us: handing the scan to the backend */
 };
 
 /** Aligns scans with one map on one backend. */
@@ -155,12 +155,12 @@ NDT_MUST_CHECK enum ndt_status ndt_aligner_create(struct ndt_aligner **out, stru
 /** Does not close the backend. `aligner` may be NULL. */
 void ndt_aligner_destroy(struct ndt_aligner *aligner);
 
-/** Hands the map to the backend and keeps a reference. On failure the aligner keeps the map before. */
+/** Hands the map to the backend and keeps a reference. On failure the aligner keeps the previous map. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map(struct ndt_aligner *aligner, struct ndt_map *map,
                                                    struct ndt_error *err);
-/** The same without waiting. Call it with the same map between scans until *taken is 1; until then the map before
- * is used. Where the backend cannot, and where there is no map yet, the map is set at once. After a failure the
- * transfer is cancelled. See ndt_backend_ops.set_map_async. */
+/** As ndt_aligner_set_map, without waiting. Call it with the same map between scans until *taken is 1; until then
+ * the previous map is used. The map is set synchronously if the backend does not support this or no map is set
+ * yet. After a failure the transfer is cancelled. See ndt_backend_ops.set_map_async. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map_async(struct ndt_aligner *aligner, struct ndt_map *map,
                                                          int *taken, struct ndt_error *err);
 
@@ -168,13 +168,13 @@ NDT_MUST_CHECK enum ndt_status ndt_aligner_set_map_async(struct ndt_aligner *ali
 struct ndt_cost {
     double fixed_us, point_us;
 };
-/** Expected durations. They bound the iterations where a deadline is set, and affect nothing else. */
+/** Expected durations. They bound the iterations if a deadline is set, and affect nothing else. */
 struct ndt_align_costs {
     struct ndt_cost levels[NDT_MAX_LEVELS]; /**< one evaluation on each level of the map, from coarse to fine */
-    struct ndt_cost assess;                 /**< what comes after the last evaluation */
+    struct ndt_cost assess;                 /**< everything after the last evaluation */
 };
-/** Sets the expected costs; measured ones replace them. Without this nothing bounds the first evaluations of the
- * first scans under a tight deadline, nor those of a scan with far more points than the scans before. */
+/** Sets the expected costs; measured ones replace them. Without them nothing bounds the first evaluations of the
+ * first scans under a tight deadline, nor those of a scan with far more points than the previous scans. */
 void ndt_aligner_set_costs(struct ndt_aligner *aligner, const struct ndt_align_costs *costs);
 /** Costs measured with scans like the last one, as fixed_us; 0 for levels that were not used. */
 void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs *out);
@@ -186,8 +186,7 @@ NDT_MUST_CHECK enum ndt_status ndt_align(struct ndt_aligner *aligner, const stru
                                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
                                          struct ndt_align_result *out, struct ndt_error *err);
 
-/** ndt_align of the scan that ndt_preprocess makes of `raw`, preprocessed by the backend: bit for bit the same
- * scan.
+/** ndt_align of a raw scan that the backend preprocesses; the scan is bit-identical to that of ndt_preprocess.
  *
  * plan: from ndt_preprocess_plan_set. out->upload_us is the time to hand over the raw scan; preprocessing is part
  * of out->align_us. A scan of which no point is left ends as NDT_REJECTED. NDT_ERR_UNSUPPORTED: the backend cannot
@@ -210,19 +209,18 @@ struct ndt_align_item {
     const struct ndt_cloud *scan;
     struct ndt_pose T_map_guess;
 };
-/** Many alignments at once: scans from a queue, or several guesses for one scan. They run together where the
- * backend solves on its device (see ndt_backend_ops.solve), otherwise one after the other; each result is bit for
- * bit that of ndt_align. params->deadline_s, upload_us and align_us are for all of them together. Leaves no trace.
- */
+/** Many alignments at once: scans from a queue, or several guesses for one scan. They run together if the backend
+ * solves on its device (see ndt_backend_ops.solve), otherwise one after the other; each result is bit-identical to
+ * that of ndt_align. params->deadline_s, upload_us and align_us apply to the whole batch. Writes no trace. */
 NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                                const struct ndt_align_item *items, size_t count,
                                                struct ndt_align_result *out, struct ndt_error *err);
 
 /** The iterations of the last ndt_align or ndt_align_raw; borrowed until the next call. */
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count);
-/** Evaluates again where iteration `iteration` of the trace started and writes the intermediate values of each
- * point; see ndt_backend_ops.dump. NDT_ERR_LIMIT: there is no such iteration. NDT_ERR_UNSUPPORTED: the backend
- * keeps no intermediate values. */
+/** Repeats the evaluation at the start of iteration `iteration` of the trace and writes the intermediate values of
+ * each point; see ndt_backend_ops.dump. NDT_ERR_LIMIT: there is no such iteration. NDT_ERR_UNSUPPORTED: the
+ * backend keeps no intermediate values. */
 NDT_MUST_CHECK enum ndt_status ndt_aligner_dump(struct ndt_aligner *aligner, size_t iteration, FILE *file,
                                                 struct ndt_error *err);
 

@@ -1,14 +1,14 @@
 /** @file
- * The interface of compute backends: a table of operations.
+ * @brief The interface of compute backends: a table of operations.
  *
  * A backend evaluates the NDT score of a scan at a pose against one level of a map, with first and second
  * derivatives (Magnusson 2009, eq. 6.9-6.13), as 31 sums in double. Newton's method exists once, above `eval`. A
  * backend provides six functions (probe, open, close, set_map, set_scan, eval); everything else is optional and
- * NULL where it is missing.
+ * may be NULL.
  *
- * Threads: an open backend is used by one thread at a time. Determinism: the same backend on the same machine gives
- * bit-equal sums for the same inputs, for any number of worker threads. Memory: allocates in open, in set_map and
- * when a scan is larger than any before. */
+ * Threads: an open backend is used by one thread at a time. Determinism: the same backend on the same machine
+ * gives bit-equal sums for the same inputs, for any number of worker threads. Memory: allocates in open, in
+ * set_map and when a scan is larger than any before. */
 #ifndef NDT_BACKEND_H
 #define NDT_BACKEND_H
 
@@ -37,13 +37,13 @@ struct ndt_backend_config {
     /* Backends on devices only. */
     const char *pipeline; /**< one of ops->pipelines; NULL or "auto": the first */
     int device;           /**< index, from 0 */
-    int preprocess;       /**< 1: reserve memory for ops->preprocess, where the pipeline solves on the device */
+    int preprocess;       /**< 1: reserve memory for ops->preprocess if the pipeline solves on the device */
 };
 
 /** Sets the defaults. */
 void ndt_backend_config_default(struct ndt_backend_config *config);
 
-/** What evaluations cost besides time, counted since open. */
+/** Costs of evaluations besides time, counted since open. */
 struct ndt_backend_counters {
     uint64_t evaluations;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
@@ -63,7 +63,7 @@ struct ndt_overheads {
 struct ndt_solve_item {
     uint32_t scan;               /**< in: its index in the last set_scans */
     int32_t row_capacity;        /**< in: of `rows`; 0: no trace wanted */
-    int32_t row_count;           /**< out: rows written; a device may keep fewer than there were */
+    int32_t row_count;           /**< out: rows written; a device may keep only the first ones */
     struct ndt_newton newton;    /**< in: guess, R0 and rotation scales; out: the answer */
     double coverage;             /**< out: see struct ndt_scores */
     uint32_t points;             /**< out: of the scan */
@@ -87,7 +87,7 @@ struct ndt_backend_ops {
                             struct ndt_error *err);
     /** `backend` may be NULL. */
     void (*close)(struct ndt_backend *backend);
-    /** Keeps a reference to the map until the next call or close. After NDT_ERR_LIMIT the map before stays. */
+    /** Keeps a reference to the map until the next call or close. After NDT_ERR_LIMIT the previous map stays. */
     enum ndt_status (*set_map)(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err);
     /** Copies the points (count, x_m, y_m, z_m; the origin is ignored). Points that are not finite match nothing.
      */
@@ -99,15 +99,16 @@ struct ndt_backend_ops {
 
     /** @name Optional: information
      * @{ */
-    /** What evaluations have cost so far. */
+    /** The counters since open. */
     void (*counters)(const struct ndt_backend *backend, struct ndt_backend_counters *out);
     /** One line: variant, threads, device. */
     void (*describe)(const struct ndt_backend *backend, char *text, size_t size);
     /** Names for config->pipeline, the default first, NULL after the last. */
     const char *const *pipelines;
-    /** What would be allocated for this configuration, in lines. Needs neither an open backend nor a device. */
+    /** Describes the allocations of this configuration, one per line. Needs neither an open backend nor a device.
+     */
     void (*plan)(const struct ndt_backend_config *config, char *text, size_t size);
-    /** Evaluates and writes the intermediate values of each point as one line of CSV. NDT_ERR_UNSUPPORTED where the
+    /** Evaluates and writes the intermediate values of each point as one line of CSV. NDT_ERR_UNSUPPORTED if the
      * pipeline keeps none. The caller checks the file for write errors. */
     enum ndt_status (*dump)(struct ndt_backend *backend, const struct ndt_eval_request *request, FILE *file,
                             struct ndt_error *err);
@@ -122,23 +123,23 @@ struct ndt_backend_ops {
      * newton.R0. NDT_ERR_LIMIT: together, each rounded up to whole blocks, more than config.max_points. */
     enum ndt_status (*set_scans)(struct ndt_backend *backend, const struct ndt_cloud *const *scans, size_t count,
                                  struct ndt_error *err);
-    /** Runs all solves at once; each result is bit for bit that of the solve alone. until_us, by ndt_clock_us: when
-     * unfinished solves give up; 0: never. A scan without points ends as NDT_STOP_OFF_MAP. NDT_ERR_UNSUPPORTED: the
-     * device was lost and replaced; ask solve_limit again. */
+    /** Runs all solves at once; each result is bit-identical to that of the solve alone. until_us, by ndt_clock_us:
+     * when unfinished solves stop; 0: never. A scan without points ends as NDT_STOP_OFF_MAP. NDT_ERR_UNSUPPORTED:
+     * the device was lost and replaced; query solve_limit again. */
     enum ndt_status (*solve)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
                              struct ndt_solve_item *items, size_t count, double until_us, struct ndt_error *err);
     /** @} */
 
     /** @name Optional: preprocessing on the device
-     * All three or none, and only where the backend solves.
+     * All three or none, and only if the backend solves.
      * @{ */
     /** Most raw points that `preprocess` takes; 0: the backend, as it was opened, does not preprocess. */
     size_t (*preprocess_limit)(const struct ndt_backend *backend);
-    /** In place of set_scans: copies `raw` and makes of it, as scan 0, bit for bit what ndt_preprocess makes. Does
-     * not wait. The number of points left is known to the device only and comes back with the solve; the rotation
-     * scales of the items are computed there (newton.rotation_scale_m and inverse_rotation_scale are not read). For
-     * `solve` only: `eval` sees a scan without points. NDT_ERR_LIMIT: more than preprocess_limit.
-     * NDT_ERR_UNSUPPORTED: ask preprocess_limit again. */
+    /** In place of set_scans: copies `raw` and preprocesses it into scan 0, bit-identical to ndt_preprocess. Does
+     * not wait. The number of remaining points is known to the device only and is returned by the solve; the
+     * rotation scales of the items are computed there (newton.rotation_scale_m and inverse_rotation_scale are not
+     * read). For `solve` only: `eval` sees a scan without points. NDT_ERR_LIMIT: more than preprocess_limit.
+     * NDT_ERR_UNSUPPORTED: query preprocess_limit again. */
     enum ndt_status (*preprocess)(struct ndt_backend *backend, const struct ndt_preprocess_plan *plan,
                                   const struct ndt_cloud *raw, struct ndt_error *err);
     /** Moves the points of the last `preprocess` as ndt_preprocess_again does; `plan` went through
@@ -156,17 +157,17 @@ struct ndt_backend_ops {
     /** set_map without waiting, for maps that change while scans are matched.
      *
      * Starts or continues the upload of `map`, a bounded part of it per call; call it with the same map between
-     * scans until *taken is 1. Until then everything is computed on the map before, afterwards as after set_map.
-     * Holds a reference meanwhile. Another map than in the last call, or set_map, cancels the upload; NULL or the
-     * map in use is taken at once. Allocates where the map is larger than those before. Both maps have to fit on
-     * the device: where they do not, a line on stderr says so once and the old map goes first, as in set_map.
-     * Errors are those of set_map; the upload is then cancelled and *taken is 0. */
+     * scans until *taken is 1. Until then everything is computed on the previous map, afterwards as after set_map.
+     * Holds a reference during the upload. A different map than in the last call, or set_map, cancels the upload;
+     * NULL or the map in use is taken immediately. Allocates if the map is larger than all previous ones. Both
+     * maps have to fit on the device: otherwise one line on stderr reports it once and the old map is freed first,
+     * as in set_map. Errors are those of set_map; the upload is then cancelled and *taken is 0. */
     enum ndt_status (*set_map_async)(struct ndt_backend *backend, struct ndt_map *map, int *taken,
                                      struct ndt_error *err);
     /** @} */
 };
 
-/** The common begin of every backend. */
+/** Common first member of every backend. */
 struct ndt_backend {
     const struct ndt_backend_ops *ops;
 };

@@ -1,5 +1,5 @@
 /** @file
- * A point cloud as structure of arrays: float coordinates relative to a double origin.
+ * @brief A point cloud as structure of arrays: float coordinates relative to a double origin.
  *
  * Point i is at origin_m + (x_m[i], y_m[i], z_m[i]). Readers choose the origin so that the float part stays small:
  * float alone loses centimetres at UTM coordinates. Points may be NaN or infinite; the preprocessor drops them.

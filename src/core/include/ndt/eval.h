@@ -1,5 +1,5 @@
 /** @file
- * Request and result of an evaluation of the NDT score. Plain data, for gcc and nvcc. */
+ * @brief Request and result of an evaluation of the NDT score. Plain data, for gcc and nvcc. */
 #ifndef NDT_EVAL_H
 #define NDT_EVAL_H
 

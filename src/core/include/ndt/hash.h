@@ -1,5 +1,5 @@
 /** @file
- * A fast 64-bit hash for identity and damage detection, not for secrets.
+ * @brief A fast 64-bit hash for identity and damage detection, not for secrets.
  *
  * Four lanes of multiply and rotate over 8-byte words, little endian. The same bytes and seed give the same value
  * on every machine. Pure functions. */

@@ -1,5 +1,6 @@
 /** @file
- * Small symmetric linear algebra in double: eigenproblems of size 3 and 6 and the 6x6 Cholesky factorisation.
+ * @brief Small symmetric linear algebra in double: eigenproblems of size 3 and 6 and the 6x6 Cholesky
+ * factorisation.
  *
  * Eigenvalues by cyclic Jacobi rotations (Golub & Van Loan, section 8.5): accurate to the last digits for small
  * eigenvalues too, without failure cases, and deterministic. Pure functions. */

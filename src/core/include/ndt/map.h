@@ -1,22 +1,22 @@
 /** @file
- * The prior map: one Gaussian per occupied cell, at one or several cell sizes ("levels").
+ * @brief The prior map: one Gaussian per occupied cell, at one or several cell sizes ("levels").
  *
  * Sources: Biber & Strasser 2003; Magnusson 2009, section 6.2. The rules that keep or reject a voxel are those of
  * PCL and Autoware (n >= 6, smaller eigenvalues raised to 1 % of the largest).
  *
  * Two objects:
  *  - `ndt_map_builder` holds additive sums (n, sum x, sum x x^T) per cell, as integers: every coordinate is rounded
- *    to 2^-18 of the edge of its cell (4 um at 1 m), and the sums are exact. So the result does not depend on the
- *    order of points or tiles, a tile that is removed leaves no trace, and a coarser level follows from a finer one
+ *    to 2^-18 of the edge of its cell (4 um at 1 m), and the sums are exact. Therefore the result does not depend
+ *    on the order of points or tiles, a tile is removed exactly, and a coarser level is derived from a finer one
  *    without the points.
- *  - `ndt_map` is immutable and reference-counted: voxel records, and for every cell near an occupied one the
- *    list of the voxels around it. Positions are integer cell numbers plus floats relative to a cell, and the
- *    origin is double: UTM coordinates cost no precision.
+ *  - `ndt_map` is immutable and reference-counted: voxel records, and a neighbour list for every cell near an
+ *    occupied one. Positions are integer cell numbers plus floats relative to a cell, and the origin is double:
+ *    UTM coordinates cost no precision.
  *
  * Threads: a builder is used by one thread at a time. A call with enough work starts helper threads (see
  * ndt_map_config.threads) and ends them before it returns. Determinism: the sums are exact and everything else has
- * a fixed order, so the map is the same bit for bit for any number of threads. A finished map may be read by any
- * number of threads. */
+ * a fixed order, so the map is bit-identical for any number of threads. A finished map may be read by any number
+ * of threads. */
 #ifndef NDT_MAP_H
 #define NDT_MAP_H
 
@@ -82,11 +82,11 @@ NDT_MUST_CHECK enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *bu
                                                       const struct ndt_cloud *cloud, struct ndt_error *err);
 /** Points added and not removed. */
 uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder);
-/** Turns the sums, without the points, bit for bit into those of a builder that had this origin from the start.
- * Returns 1 where that is possible: leaves are powers of two, origins multiples of 1024 m, and along the axes on
- * which they differ no coordinate was rounded on its way into its cell (all within 2^13 m of either origin; none
- * within 2^-17 m of its cloud's origin except on it). Returns 0 and changes nothing otherwise; the points have to
- * be added anew. */
+/** Moves the origin without the points: the sums become bit-identical to those of a builder that had this origin
+ * from the start. Returns 1 if that is possible: leaves are powers of two, origins multiples of 1024 m, and along
+ * the axes on which they differ no coordinate was rounded when it was converted to its cell (all within 2^13 m of
+ * either origin; none within 2^-17 m of its cloud's origin except on it). Returns 0 and changes nothing otherwise;
+ * the points have to be added again. */
 int ndt_map_builder_move_origin(struct ndt_map_builder *builder, const double origin_m[3]);
 /** Bytes of memory behind the sums. Cells left empty by removals are freed once they are the larger part. */
 size_t ndt_map_builder_bytes(const struct ndt_map_builder *builder);
@@ -137,7 +137,7 @@ struct ndt_cell_ref {
 /** A finished map. */
 struct ndt_map {
     double origin_m[3];
-    uint64_t id; /**< hash of everything that matching depends on: equal ids mean equal maps */
+    uint64_t id; /**< hash of all contents that affect matching: equal ids mean equal maps */
     uint64_t points;
     struct ndt_map_config config;
     size_t level_count;
@@ -168,7 +168,7 @@ void ndt_map_release(struct ndt_map *map);
 
 /** Index of the level with this leaf (to 1e-6 m), or -1. */
 int ndt_map_find_level(const struct ndt_map *map, double leaf_m);
-/** The neighbour list of a cell; all zero where there is none. */
+/** The neighbour list of a cell; all zero if the cell has none. */
 struct ndt_cell_ref ndt_map_lookup(const struct ndt_map_level *level, const int32_t cell[3]);
 
 #ifdef __cplusplus

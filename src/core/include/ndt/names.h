@@ -1,5 +1,5 @@
 /** @file
- * @brief Names of the matcher's enums, as options, reports and files write them.
+ * @brief Names of the matcher's enums, as used in options, reports and files.
  *
  * Each list ends with a NULL name. The functions return "unknown" for a value that is not in the list. */
 #ifndef NDT_NAMES_H
@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/** A value and its name. */
 struct ndt_label {
     const char *name;
     int value;
@@ -23,10 +24,15 @@ extern const struct ndt_label ndt_neighbours_labels[];
 extern const struct ndt_label ndt_covariance_labels[];
 extern const struct ndt_label ndt_deskew_labels[];
 
+/** The name of `value` in a list. */
 const char *ndt_label_name(const struct ndt_label *labels, int value);
+/** The name of a variant. */
 const char *ndt_variant_name(enum ndt_variant variant);
+/** The name of a neighbourhood. */
 const char *ndt_neighbours_name(enum ndt_neighbours neighbours);
+/** The name of a kind of covariance. */
 const char *ndt_covariance_name(enum ndt_covariance_kind kind);
+/** The name of a deskew mode. */
 const char *ndt_deskew_name(enum ndt_deskew_mode mode);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /** @file
- * Newton's method on the NDT score, as a resumable state machine.
+ * @brief Newton's method on the NDT score, as a resumable state machine.
  *
- * The solver says at which pose it needs the score (`query_pose`), is given the sums there, computes its next step,
- * and repeats until it needs no further evaluation. The caller owns the loop: the host for backends that evaluate
- * (ndt_align), a kernel for pipelines that solve on the device. Both run the code of ndt/newton_steps.h, so the
- * method exists once.
+ * The solver publishes the pose at which it needs the score (`query_pose`), receives the sums at that pose,
+ * computes its next step, and repeats until it needs no further evaluation. The caller owns the loop: the host for
+ * backends that evaluate (ndt_align), a kernel for pipelines that solve on the device. Both run the code of
+ * ndt/newton_steps.h, so the method exists once.
  *
  *     ndt_newton_begin(&newton, &rules);
  *     while (newton.wants_eval) {
@@ -26,7 +26,7 @@
  * zero: no gimbal lock whatever the attitude of the vehicle, and each angle turns nearly about an axis of the map.
  *
  * Plain data without pointers: a solver can be copied to a device and back between any two calls. Pure functions:
- * no clock, no allocation; the same inputs give the same bits (on a device the last digits may differ). */
+ * no clock, no allocation; equal inputs give bit-identical results (on a device the last digits may differ). */
 #ifndef NDT_NEWTON_H
 #define NDT_NEWTON_H
 
@@ -54,7 +54,7 @@ struct ndt_newton_limits {
     double step_m, step_rad, gain;
 };
 
-/** What is common to all solves of a call; see struct ndt_align_params. */
+/** Parameters common to all solves of a call; see struct ndt_align_params. */
 struct ndt_newton_rules {
     int32_t variant;                       /**< enum ndt_variant */
     int32_t level_count;                   /**< of the chain of levels, from coarse to fine */
@@ -81,11 +81,11 @@ struct ndt_newton_weak {
 /** One iteration of the trace. */
 struct ndt_newton_row {
     int32_t level, neighbours;
-    int32_t evaluations;  /**< since the row before: those of the line search, and the one that opens a level */
+    int32_t evaluations;  /**< since the previous row: those of the line search, and the one that opens a level */
     double p[6];          /**< where the iteration started */
     struct ndt_eval eval; /**< there */
-    double step[6];       /**< taken; zero where no step was acceptable */
-    double took_us;       /**< not written here; on a device since the row before, by the clock of the device */
+    double step[6];       /**< the step taken; zero if no step was acceptable */
+    double took_us;       /**< not written here; on a device since the previous row, by the clock of the device */
 };
 
 /** One solve. */
@@ -112,8 +112,8 @@ struct ndt_newton {
     int32_t stop; /**< enum ndt_stop */
     int32_t evaluations;
     int32_t row_count;           /**< iterations begun; the last one is closed unless wants_eval */
-    int32_t rows_closed;         /**< iterations whose step is known */
-    int32_t oscillation;         /**< longest run of steps that reverse the one before */
+    int32_t rows_closed;         /**< completed iterations */
+    int32_t oscillation;         /**< longest run of steps that reverse the previous one */
     double p[6];                 /**< where `eval` was taken, or one last step below the limits away from there */
     struct ndt_eval eval;        /**< regularised */
     struct ndt_newton_weak weak; /**< found once the finest level has converged; NDT_ROBUST only */
@@ -128,13 +128,13 @@ struct ndt_newton {
     int32_t row_limit;        /**< iterations allowed */
     int32_t row_evaluations;  /**< since the last row was closed */
     int32_t reversals;        /**< length of the current run of reversing steps */
-    int32_t downhill;         /**< steps of this level that were made although they lost score */
+    int32_t downhill;         /**< steps of this level that were made although they lowered the score */
     double trust;             /**< part of the step limits in force */
     double d[6];              /**< direction of the line search */
     double alpha;             /**< part of d that is being evaluated */
     double best_p[6];         /**< best pose of this level */
     struct ndt_eval best;     /**< there */
-    double last_step_m[3];    /**< translation of the step before */
+    double last_step_m[3];    /**< translation of the previous step */
     /** @} */
 };
 
@@ -145,12 +145,12 @@ void ndt_newton_set_rotation_scale(struct ndt_newton *newton, const double secon
 /** Starts a solve. Reads guess, R0 and the rotation scales. */
 void ndt_newton_begin(struct ndt_newton *newton, const struct ndt_newton_rules *rules);
 
-/** Continues with the sums at newton->query_pose as the backend computed them, without regularisation.
- * rows: receives the trace, `capacity` (>= 1) rows; the last one is overwritten where they do not suffice. */
+/** Continues with the sums at newton->query_pose as the backend computed them, without regularisation. rows:
+ * receives the trace, `capacity` (>= 1) rows; the last one is overwritten if they do not suffice. */
 void ndt_newton_step(struct ndt_newton *newton, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
                      int32_t capacity, const struct ndt_eval *sums);
 
-/** Ends the solve without the evaluation it wants: with the best pose so far and NDT_STOP_DEADLINE. */
+/** Stops the solve before the pending evaluation, with the best pose so far and NDT_STOP_DEADLINE. */
 void ndt_newton_give_up(struct ndt_newton *newton, struct ndt_newton_row *rows, int32_t capacity);
 
 /** The information about the pose: -H at newton->eval with rotations in metres, upper triangle. */

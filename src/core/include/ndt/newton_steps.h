@@ -1,5 +1,5 @@
 /** @file
- * Private: the code behind ndt/newton.h, shared by gcc and nvcc.
+ * @brief Private: the code behind ndt/newton.h, shared by gcc and nvcc.
  *
  * CUDA code defines NDT_DEVICE as __device__ before including it. No variable-length arrays, no recursion, no
  * library but math.h. The callers are the functions of ndt/newton.h and the kernels: newton_begin, newton_step,
@@ -19,7 +19,7 @@
 #define NDT_TRUST_FIRST  0.25
 #define NDT_TRUST_GROWTH 1.5
 #define NDT_TRUST_LEAST  0.1
-/** The next step length is this part of the one before, at least and at most. */
+/** Minimum and maximum ratio of the next step length to the previous one. */
 #define NDT_CUT_LEAST 0.25
 #define NDT_CUT_MOST  0.5
 /** Steps per level that are made although no length was acceptable. */
@@ -220,7 +220,7 @@ static inline NDT_DEVICE void open_row(struct ndt_newton *n, struct ndt_newton_r
     copy6(row->p, n->p);
 }
 
-/** Counts the steps that reverse the one before; the first step has none before it. */
+/** Counts the steps that reverse the previous one; the first step has none. */
 static inline NDT_DEVICE void count_reversals(struct ndt_newton *n, const double step[6])
 {
     double dot = 0, a = 0, b = 0;
@@ -286,8 +286,8 @@ static inline NDT_DEVICE double slope_along(const double gradient[6], const doub
     return slope;
 }
 
-/** Caps translation and rotation separately, each with its direction kept; where the result would point downhill,
- * both are shortened by the same factor. */
+/** Caps translation and rotation separately, each with its direction kept; if the result would point downhill, both
+ * are shortened by the same factor. */
 static inline NDT_DEVICE void cap_step(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                        double d[6])
 {
@@ -405,9 +405,9 @@ static inline NDT_DEVICE void query_line_search(struct ndt_newton *n)
     n->phase = NDT_PHASE_LINE_SEARCH;
 }
 
-/** Newton steps shrink quadratically: after a small one there is nothing left to gain, so it is made without
- * another evaluation, and n->eval stays that of where it started. Only from the best pose: small steps may have
- * lost a little score, and what is observed is decided where the score is highest. */
+/** Newton steps shrink quadratically: a small one leaves nothing to gain, so it is made without another evaluation,
+ * and n->eval stays that of its start. Only from the best pose: small steps may have lost a little score, and what
+ * is observed is decided where the score is highest. */
 static inline NDT_DEVICE void make_last_step(struct ndt_newton *n, const struct ndt_newton_rules *rules,
                                              struct ndt_newton_row *rows, int32_t capacity)
 {
@@ -517,7 +517,7 @@ static inline NDT_DEVICE void pseudo_newton_step(const struct ndt_eval *eval, do
     }
 }
 
-/** Clamps the length of d and reverses it where it points downhill; returns the length, 0 when there is no step. */
+/** Clamps the length of d and reverses it if it points downhill; returns the length, 0 if there is no step. */
 static inline NDT_DEVICE double clamp_step(const struct ndt_newton_rules *rules, const struct ndt_eval *eval,
                                            double d[6])
 {
@@ -580,7 +580,7 @@ static inline NDT_DEVICE void clear_eval(struct ndt_eval *eval)
         eval->hessian[i] = 0;
 }
 
-/** Giving up before the first evaluation leaves the guess with all sums zero. */
+/** Stopping before the first evaluation leaves the guess with all sums zero. */
 static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     clear_eval(&n->eval);

@@ -1,5 +1,5 @@
 /** @file
- * Score, gradient and Hessian of one point, shared by gcc and nvcc: a template over the real type.
+ * @brief Score, gradient and Hessian of one point, shared by gcc and nvcc: a template over the real type.
  *
  * Define NDT_REAL (float, double), NDT_NAME(x) (a suffix per type), NDT_DEVICE (empty for C) and NDT_NAME(ndt_exp)
  * before including it. Source: Magnusson 2009, eq. 6.9-6.21, with the signs corrected.

@@ -1,5 +1,5 @@
 /** @file
- * Rigid transforms in double precision.
+ * @brief Rigid transforms in double precision.
  *
  * T_a_b maps coordinates in frame b to frame a: x_a = T_a_b x_b. Frames follow REP-103/105 (x forward, y left, z
  * up), quaternions are x y z w. Twists are body-frame velocities: T(t + dt) = T(t) exp(twist dt).

@@ -1,5 +1,5 @@
 /** @file
- * Preprocessing: from a raw scan to the points that are matched.
+ * @brief Preprocessing: from a raw scan to the points that are matched.
  *
  * In this order: drop points that are not finite, crop by range and box, undo the motion of the sensor during the
  * sweep (deskewing), voxel filter (mean of the points of each cell), stratified random sampling.
@@ -50,8 +50,8 @@ void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);
 
 /** Preprocesses `raw`.
  *
- * twist: the motion of the sensor during the sweep; NULL: standing still. Points are moved to where they would be
- * measured in the middle of the sweep; *reference_s is that moment relative to the stamp. sequence: number of the
+ * twist: the motion of the sensor during the sweep; may be NULL (standing still). Points are moved to their
+ * position in the middle of the sweep; *reference_s is that time relative to the stamp. sequence: number of the
  * scan, varies the sample. *out is borrowed until the next call. NDT_ERR_FORMAT: times are needed and `raw` has
  * none. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre,
@@ -59,8 +59,8 @@ NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre,
                                               const struct ndt_cloud *raw, uint64_t sequence,
                                               const struct ndt_twist *twist, const struct ndt_cloud **out,
                                               double *reference_s, struct ndt_error *err);
-/** The points of the last ndt_preprocess with another motion, for a second pass. Cheap: only the kept points move.
- */
+/** The points of the last ndt_preprocess with another motion, for a second pass. Cheap: only the kept points are
+ * moved. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct ndt_twist *twist,
                                                     const struct ndt_cloud **out, struct ndt_error *err);
 

@@ -1,13 +1,13 @@
 /** @file
- * Private: the arithmetic of preprocessing that the CPU and the CUDA kernels share.
+ * @brief Private: the arithmetic of preprocessing that the CPU and the CUDA kernels share.
  *
  * CUDA code defines NDT_DEVICE as __device__ before including it. Compiled without contraction (gcc:
- * -ffp-contract=off, nvcc: -fmad=false) both give the same bits.
+ * -ffp-contract=off, nvcc: -fmad=false) both are bit-identical.
  *
- * Voxel filter: sums are integers, so a mean does not depend on the order of the additions. The unit is 1 / 2^20 of
- * a cell's edge (0.5 um at 0.5 m) and of the sweep's duration (0.1 us at 0.1 s). Values are truncated, not rounded:
- * means are low by half a unit. The quotient point / edge is a float: for edges that are not a power of two it is
- * off by half a unit in the last place, about the precision of the coordinate itself (4 um at 100 m). */
+ * Voxel filter: sums are integers, so a mean does not depend on the order of the additions. The unit is 1 / 2^20
+ * of a cell's edge (0.5 um at 0.5 m) and of the sweep's duration (0.1 us at 0.1 s). Values are truncated, not
+ * rounded: means are low by half a unit. The quotient point / edge is a float: for edges that are not a power of
+ * two it is off by half a unit in the last place, about the precision of the coordinate itself (4 um at 100 m). */
 #ifndef NDT_PREPROCESS_MATH_H
 #define NDT_PREPROCESS_MATH_H
 
@@ -174,8 +174,8 @@ static inline NDT_DEVICE uint32_t ndt_sample_pick(uint64_t seed, uint32_t j, uin
 
 /* ---- second moments ---- */
 
-/** Points are assigned to lanes in turn, and lanes are added in their order: the same sums on a device and on the
- * CPU. */
+/** Points are assigned to lanes in turn, and lanes are added in their order, so the sums on a device and on the CPU
+ * are equal. */
 #define NDT_MOMENT_LANES 64
 
 /** Adds x x^T of a point to the sums of a lane, upper triangle; sum[6]: number of finite points. */

@@ -1,9 +1,9 @@
 /** @file
- * Preprocessing as plain data, for backends that preprocess on a device.
+ * @brief Preprocessing as plain data, for backends that preprocess on a device.
  *
  * The plan holds everything that ndt_preprocess (ndt/preprocess.h) derives from its parameters, the motion and the
- * times of the scan before it looks at single points. A backend that follows it produces bit for bit the points of
- * ndt_preprocess; the arithmetic per point is in ndt/preprocess_math.h.
+ * times of the scan before it processes points. A backend that follows it produces points bit-identical to those
+ * of ndt_preprocess; the arithmetic per point is in ndt/preprocess_math.h.
  *
  * No pointers: a plan can be copied to a device. The functions are pure apart from reading `raw`, allocate nothing
  * and may be called from any thread. */
@@ -20,8 +20,7 @@ extern "C" {
 
 enum {
     NDT_PREPROCESS_SEGMENTS = 64, /**< of a sweep; points within one interpolate linearly between its ends */
-    NDT_PREPROCESS_BOUNDARIES =
-        NDT_PREPROCESS_SEGMENTS + 2 /**< one more than there are, for a point at the very end */
+    NDT_PREPROCESS_BOUNDARIES = NDT_PREPROCESS_SEGMENTS + 2 /**< one extra, for a point at the end of the sweep */
 };
 
 /** The times of a sweep as fixed-point numbers for the voxel filter; times outside count as its ends. */

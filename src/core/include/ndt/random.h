@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/** State of a generator. */
 struct ndt_random {
     uint64_t state;
 };
@@ -26,8 +27,8 @@ static inline uint64_t ndt_random_next(struct ndt_random *random)
     return z ^ (z >> 31);
 }
 
-/** An independent sequence for a seed and two numbers, so that one part of a program can draw more or fewer numbers
- * without changing those of the others. */
+/** An independent sequence for a seed and two numbers: a part of a program can draw more or fewer numbers without
+ * affecting the other parts. */
 static inline struct ndt_random ndt_random_stream(uint64_t seed, uint64_t a, uint64_t b)
 {
     struct ndt_random random = {seed};

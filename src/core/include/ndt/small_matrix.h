@@ -1,5 +1,5 @@
 /** @file
- * Private: the code behind ndt/linalg.h, shared by gcc and nvcc.
+ * @brief Private: the code behind ndt/linalg.h, shared by gcc and nvcc.
  *
  * CUDA code defines NDT_DEVICE as __device__ before including it. Functions without a comment are described in
  * ndt/linalg.h. */

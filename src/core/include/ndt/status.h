@@ -1,10 +1,10 @@
 /** @file
- * Status codes and error messages.
+ * @brief Status codes and error messages.
  *
- * A status says whether a call could do its work; an outcome (ndt/align.h) says what the alignment found. Functions
- * that can fail return `enum ndt_status` and take a `struct ndt_error *` (may be NULL) that receives one line: what
- * went wrong, where, and which limit applies. The line is written where the cause is known and forwarded from there
- * on. */
+ * A status tells whether a call succeeded; an outcome (ndt/align.h) is the result of an alignment. Functions that
+ * can fail return `enum ndt_status` and take a `struct ndt_error *` (may be NULL) that receives one line: what
+ * went wrong, where, and which limit applies. The line is written where the cause is known and forwarded from
+ * there on. */
 #ifndef NDT_STATUS_H
 #define NDT_STATUS_H
 
@@ -17,14 +17,14 @@ extern "C" {
 /** A printf format and its first argument. */
 #define NDT_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 
-/** What became of a call. */
+/** Result of a call. */
 enum ndt_status {
     NDT_OK = 0,
     NDT_END,             /**< no more records; not an error */
-    NDT_ERR_ARGUMENT,    /**< the caller asked for something impossible (option, usage) */
+    NDT_ERR_ARGUMENT,    /**< invalid argument: option, usage */
     NDT_ERR_MEMORY,      /**< an allocation failed */
-    NDT_ERR_IO,          /**< the operating system refused: open, read, write, map */
-    NDT_ERR_FORMAT,      /**< bytes from outside that do not follow their format */
+    NDT_ERR_IO,          /**< the operating system failed to open, read, write or map */
+    NDT_ERR_FORMAT,      /**< malformed input */
     NDT_ERR_LIMIT,       /**< well-formed, but beyond a stated limit */
     NDT_ERR_UNSUPPORTED, /**< known, but not available here (CPU variant, device, field type) */
     NDT_ERR_DEVICE       /**< a backend failed while computing */
@@ -42,7 +42,7 @@ const char *ndt_status_name(enum ndt_status status);
  * `return ndt_fail(err, NDT_ERR_FORMAT, ...)`. */
 enum ndt_status ndt_fail(struct ndt_error *err, enum ndt_status status, const char *format, ...) NDT_PRINTF(3, 4);
 
-/** Puts "PREFIX: " in front of the line already in `err` (may be NULL); returns `status`. */
+/** Prepends "PREFIX: " to the line in `err` (may be NULL); returns `status`. */
 enum ndt_status ndt_fail_prefix(struct ndt_error *err, enum ndt_status status, const char *format, ...)
     NDT_PRINTF(3, 4);
 

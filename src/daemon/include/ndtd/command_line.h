@@ -2,8 +2,7 @@
  * @brief The command line of ndtd, from one table of flags (command_line.c).
  *
  * A flag that sets an option names its row of the option table. Later settings override earlier ones: defaults,
- * then
- * --config, then --set and flags in their order. Every flag but --set is given at most once. */
+ * then --config, then --set and flags in their order. Every flag except --set may occur at most once. */
 #ifndef NDTD_COMMAND_LINE_H
 #define NDTD_COMMAND_LINE_H
 
@@ -13,6 +12,7 @@
 extern "C" {
 #endif
 
+/** What ndtd does. */
 enum ndtd_action {
     NDTD_NO_ACTION,
     NDTD_HELP,
@@ -28,15 +28,16 @@ enum ndtd_action {
     NDTD_LIVE /**< --config or --map without another action */
 };
 
+/** A parsed command line. */
 struct ndtd_command {
     enum ndtd_action action;
     const char *action_flag; /**< for messages */
-    const char *config;      /**< path; NULL: none */
+    const char *config;      /**< path; may be NULL (no file) */
     const char *compiled;    /**< output of --compile-map */
-    const char *table;       /**< second output of --autotune; NULL: none */
+    const char *table;       /**< second output of --autotune; may be NULL (disabled) */
     int verbose;             /**< -v */
     const char *key_prefix;  /**< of the files that --make-keys writes */
-    const char *record;      /**< bag that the daemon writes from its start; NULL: none */
+    const char *record;      /**< bag that the daemon records from its start; may be NULL (disabled) */
     struct ndtd_replay_options replay;
     struct ndtd_settings settings;
     int argc; /**< borrowed, for ndtd_command_settings */
@@ -46,7 +47,7 @@ struct ndtd_command {
 /** Reads the configuration file too. Texts are borrowed from argv. NDT_ERR_ARGUMENT for every mistake. */
 NDT_MUST_CHECK enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv,
                                                   struct ndt_error *err);
-/** Reads --config and the flags again: the file may have changed since. */
+/** Reads --config and the flags again, for a reload of a changed file. */
 NDT_MUST_CHECK enum ndt_status ndtd_command_settings(const struct ndtd_command *command,
                                                      struct ndtd_settings *settings, struct ndt_error *err);
 /** Prints the usage and the flags. */

@@ -2,7 +2,7 @@
  * @brief The configuration file: YAML, read with libyaml.
  *
  * Nested sections and dotted names are equivalent; the file may have the two outer sections of ROS parameter files
- * (a slash and two stars, then ros__parameters). Every key must be an option (options.h) and be given once; former
+ * (a slash and two stars, then ros__parameters). Every key must be an option (options.h) and occur once; former
  * names are accepted with a warning. Tags are ignored. Not accepted: aliases, so that nothing can expand; several
  * documents; files above 1 MiB; sections deeper than 8; lists longer than 16. */
 #ifndef NDTD_CONFIG_FILE_H
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-#define NDTD_CONFIG_MAX_BYTES   ((size_t)1048576)
-#define NDTD_CONFIG_MAX_DEPTH   8
-#define NDTD_CONFIG_MAX_OPTIONS 128 /**< rows of the option table, for finding duplicates */
+#define NDTD_CONFIG_MAX_BYTES   ((size_t)1048576) /**< size of a file */
+#define NDTD_CONFIG_MAX_DEPTH   8                 /**< nested sections */
+#define NDTD_CONFIG_MAX_OPTIONS 128               /**< rows of the option table, for finding duplicates */
 
 /** Sets the options of the file in `settings`; the others keep their values. NDT_ERR_ARGUMENT with "path:line:
  * fault" for every fault; the contents of the settings are then unspecified. */

@@ -1,8 +1,8 @@
 /** @file
  * @brief The `control` socket (ROUTER): exactly one reply to every request, including invalid ones.
  *
- * A request may come with or without the empty delimiter of REQ sockets; the reply has it when the request had it.
- * Used by the main thread only. */
+ * A request may have the empty delimiter of REQ sockets; the reply has it if the request had it. Used by the main
+ * thread only. */
 #ifndef NDTD_CONTROL_H
 #define NDTD_CONTROL_H
 
@@ -14,8 +14,10 @@ extern "C" {
 
 struct ndtd_live;
 struct ndtd_control;
+/** Binds the socket. `sockets` is borrowed. */
 NDT_MUST_CHECK enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets *sockets,
                                                  const struct ndtd_endpoint *endpoint, struct ndt_error *err);
+/** Closes the socket and removes an ipc path; `control` may be NULL. */
 void ndtd_control_close(struct ndtd_control *control);
 /** The zmq socket, for polling. */
 void *ndtd_control_socket(struct ndtd_control *control);

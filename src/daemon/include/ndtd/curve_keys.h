@@ -15,9 +15,9 @@
 extern "C" {
 #endif
 
-#define NDTD_KEY_TEXT    40 /**< characters */
-#define NDTD_KEY_BYTES   32
-#define NDTD_MAX_CLIENTS 4096
+#define NDTD_KEY_TEXT    40   /**< characters */
+#define NDTD_KEY_BYTES   32   /**< a decoded key */
+#define NDTD_MAX_CLIENTS 4096 /**< keys in a list */
 
 /** Creates a key pair: PREFIX.secret (mode 0600) and PREFIX.public. Existing files are not overwritten; on failure
  * neither file remains. */
@@ -28,6 +28,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_make_keys(const char *prefix, struct ndt_err
 NDT_MUST_CHECK enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TEXT + 1],
                                              struct ndt_error *err);
 
+/** Public keys of the allowed clients. */
 struct ndtd_client_list {
     uint8_t (*keys)[NDTD_KEY_BYTES];
     size_t count;
@@ -37,7 +38,9 @@ struct ndtd_client_list {
  * error, because no client could connect. */
 NDT_MUST_CHECK enum ndt_status ndtd_client_list_read(struct ndtd_client_list *out, const char *path,
                                                      struct ndt_error *err);
+/** Frees the keys; allowed on an empty list. */
 void ndtd_client_list_free(struct ndtd_client_list *list);
+/** Returns whether the list has this key. */
 int ndtd_client_list_has(const struct ndtd_client_list *list, const uint8_t key[NDTD_KEY_BYTES]);
 
 struct ndtd_zap_handler;

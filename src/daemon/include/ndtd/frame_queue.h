@@ -1,5 +1,5 @@
 /** @file
- * @brief Frames that wait between the receiver and the matching thread, in the order of their arrival.
+ * @brief Queue of frames between the receiver and the matching thread, in the order of their arrival.
  *
  * At most `depth` scans wait. A scan that arrives at a full queue pushes the oldest scan out, which is returned to
  * the producer to be answered as dropped. Small messages (odometry, GNSS, initial pose) keep their place in the
@@ -23,8 +23,8 @@
 extern "C" {
 #endif
 
-#define NDTD_QUEUE_MAX_DEPTH 8
-#define NDTD_QUEUE_SMALL     1024
+#define NDTD_QUEUE_MAX_DEPTH 8    /**< waiting scans */
+#define NDTD_QUEUE_SMALL     1024 /**< waiting small messages */
 
 /** One message, decoded except for the points of a scan. The receiver (or the replay) decodes it once; queue,
  * worker and pipeline use it. */
@@ -39,6 +39,7 @@ struct ndtd_frame {
 struct ndtd_queue;
 /** depth: 1 to NDTD_QUEUE_MAX_DEPTH. */
 NDT_MUST_CHECK enum ndt_status ndtd_queue_create(struct ndtd_queue **out, unsigned depth, struct ndt_error *err);
+/** Frees the queue and its messages; may be NULL. */
 void ndtd_queue_destroy(struct ndtd_queue *queue);
 
 /** Appends a frame. Its bytes are those of `message`, which is moved into the queue; `data` and `size` are ignored.
@@ -53,17 +54,21 @@ NDT_MUST_CHECK enum ndt_status ndtd_queue_push(struct ndtd_queue *queue, const s
  * consumer until ndtd_queue_release. */
 size_t ndtd_queue_pop(struct ndtd_queue *queue, double timeout_us, unsigned max_scans, struct ndtd_frame **frames,
                       size_t max_frames);
+/** Returns frames to the queue; their contents become invalid. */
 void ndtd_queue_release(struct ndtd_queue *queue, struct ndtd_frame **frames, size_t count);
 /** Refuses further frames. The consumer still gets those that wait, then 0 at once. */
 void ndtd_queue_close(struct ndtd_queue *queue);
+/** Returns whether the queue is closed. */
 int ndtd_queue_closed(const struct ndtd_queue *queue);
 /** Ends the current or the next wait of the consumer without a frame. */
 void ndtd_queue_wake(struct ndtd_queue *queue);
 
+/** Counters since the creation, and the current number of waiting scans. */
 struct ndtd_queue_counters {
     uint64_t given, dropped, small_lost; /**< frames pushed; scans pushed out; small messages lost */
     unsigned depth, scans_waiting;
 };
+/** Copies the counters. */
 struct ndtd_queue_counters ndtd_queue_counters(struct ndtd_queue *queue);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
  * @brief The live daemon: sockets, threads, signals.
  *
  * It receives scans, publishes results and answers requests until SIGTERM. Start: bind the sockets for results and
- * requests, load the map, start the matching thread, bind the socket for scans, report READY. A map that cannot be
- * read ends the start. Without a map scans are answered no_map until a request loads one.
+ * requests, load the map, start the matching thread, bind the socket for scans, report READY. If the map cannot be
+ * read, the start fails. Without a map scans are answered no_map until a request loads one.
  *
  * SIGTERM, SIGINT or a request ends it: reception stops, all received scans are answered and published, then the
  * call returns. SIGHUP or a request reloads the configuration: the reloadable options become a new settings
@@ -17,9 +17,10 @@
 extern "C" {
 #endif
 
+/** Options that are not part of the configuration. */
 struct ndtd_live_options {
-    const char *record; /**< bag to write from the start; NULL: none */
-    /** Reads the configuration as at the start; NULL: reload is not possible. */
+    const char *record; /**< bag to record from the start; may be NULL (disabled) */
+    /** Reads the configuration as at the start; may be NULL (reload is refused). */
     enum ndt_status (*reread)(void *context, struct ndtd_settings *settings, struct ndt_error *err);
     void *context;
 };
@@ -28,7 +29,7 @@ struct ndtd_live_options {
  * keys, and reads the key files; opens no socket. Fails with one line. */
 NDT_MUST_CHECK enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt_error *err);
 
-/** Runs until it is asked to end. Blocks the signals in the calling thread while it runs. */
+/** Runs until SIGTERM, SIGINT or a shutdown request. Blocks the signals in the calling thread while it runs. */
 NDT_MUST_CHECK enum ndt_status ndtd_live(const struct ndtd_settings *settings,
                                          const struct ndtd_live_options *options, struct ndt_error *err);
 

@@ -14,11 +14,14 @@
 extern "C" {
 #endif
 
+/** Severity of a line. */
 enum ndtd_log_level { NDTD_LOG_ERROR, NDTD_LOG_WARNING, NDTD_LOG_INFO, NDTD_LOG_DEBUG };
 
+/** Writes lines of this and higher severity only. */
 void ndtd_log_set_level(enum ndtd_log_level level);
+/** Writes one line; line breaks and control characters are replaced. */
 void ndtd_log(enum ndtd_log_level level, const char *format, ...) NDT_PRINTF(2, 3);
-/** Not throttled: for replies to user actions such as a reload or a map request. */
+/** As ndtd_log, not throttled: for the effects of user actions such as a reload or a map request. */
 void ndtd_log_always(enum ndtd_log_level level, const char *format, ...) NDT_PRINTF(2, 3);
 /** Throttling interval; default 60 s. For tests. */
 void ndtd_log_set_interval(double interval_s);

@@ -1,5 +1,5 @@
 /** @file
- * @brief Loads and builds maps on a thread of its own, on request and, for tiled maps, along the vehicle's path.
+ * @brief Loads and builds maps in the background, on request and, for tiled maps, along the vehicle's path.
  *
  * Dynamic loading (a directory of tiles): the map contains all tiles that touch the circle of map_radius_m +
  * lidar_radius_m around the vehicle. After the vehicle has moved update_distance_m, the tiles that enter or leave
@@ -7,8 +7,8 @@
  * old one. Tiles outside the circle are not read. Memory is proportional to the tiles in the circle: the sums, the
  * new map, the old one, and maps that their users have not released yet.
  *
- * Threads: any thread may request and read the status; follow and take are for the matching thread, do not block
- * and take no lock. */
+ * Threads: any thread may request and read the status; follow and take are for the matching thread; they neither
+ * block nor lock. */
 #ifndef NDTD_MAP_LOADER_H
 #define NDTD_MAP_LOADER_H
 
@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+/** Dynamic map loading; see dynamic_map_loading.*. */
 struct ndtd_map_loader_config {
     struct ndt_map_config map;
     int dynamic;              /**< follow the vehicle when the map is a directory of tiles with known squares */
@@ -26,6 +27,7 @@ struct ndtd_map_loader_config {
     double lidar_radius_m;    /**< default 100 */
 };
 
+/** Status of the loader. */
 struct ndtd_map_loader_status {
     char path[1024]; /**< of the last requested map; empty = none */
     int busy;
@@ -43,12 +45,15 @@ struct ndtd_map_loader;
 NDT_MUST_CHECK enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **out,
                                                       const struct ndtd_map_loader_config *config,
                                                       struct ndt_error *err);
+/** Ends the thread and frees everything; `loader` may be NULL. */
 void ndtd_map_loader_destroy(struct ndtd_map_loader *loader);
 
 /** Requests; they return at once and are processed in order. `path` is a file or a directory; NULL unloads. near_m
  * (may be NULL): position around which dynamic loading starts. */
 void ndtd_map_loader_load(struct ndtd_map_loader *loader, const char *path, const double near_m[2]);
+/** Adds a cloud file to the map. */
 void ndtd_map_loader_add_tile(struct ndtd_map_loader *loader, const char *path);
+/** Removes a tile from the map. */
 void ndtd_map_loader_remove_tile(struct ndtd_map_loader *loader, const char *path);
 /** Reports the position of the vehicle after each scan. */
 void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double position_m[2]);
@@ -58,6 +63,7 @@ void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double positio
 int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map);
 /** Waits at most timeout_s until all requests so far are processed; returns 0 on timeout. */
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s);
+/** Copies the status. */
 void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_loader_status *out);
 
 #ifdef __cplusplus

@@ -10,20 +10,23 @@
 extern "C" {
 #endif
 
-/** State while candidates are offered one by one; the first of equally near ones wins. `word` and names are
- * borrowed. */
+/** Search state: candidates are considered one by one, and the first of equally near ones wins. `word` and names
+ * are borrowed. */
 struct ndtd_nearest {
     const char *word;
-    const char *name; /**< best so far; NULL: none is near enough */
+    const char *name; /**< best so far; NULL if none is near enough */
     size_t distance;
 };
 
+/** Starts a search. */
 struct ndtd_nearest ndtd_nearest_start(const char *word);
-/** A dotted name is also compared by its part after the last dot, so that a missing section is found. */
-void ndtd_nearest_offer(struct ndtd_nearest *nearest, const char *name);
+/** Compares one candidate. A dotted name is also compared by its part after the last dot, which finds names without
+ * section. */
+void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name);
 /** Writes "; did you mean 'name'?" or an empty text. */
 void ndtd_nearest_hint(const struct ndtd_nearest *nearest, char *text, size_t size);
 
+/** The edit distance between two words. */
 size_t ndtd_edit_distance(const char *a, const char *b);
 
 #ifdef __cplusplus

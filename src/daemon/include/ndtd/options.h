@@ -24,6 +24,7 @@
 extern "C" {
 #endif
 
+/** Types of options, and the type of the member that holds the value. */
 enum ndtd_option_type {
     NDTD_BOOL,      /**< int; true, false, yes, no, on, off */
     NDTD_INT,       /**< int */
@@ -43,10 +44,11 @@ enum ndtd_option_type {
 /** How a number in the file becomes the number in memory. */
 enum ndtd_option_scale { NDTD_PLAIN, NDTD_DEGREES, NDTD_MILLISECONDS };
 
+/** One row of the table. */
 struct ndtd_option {
     const char *name;
-    const char *alias_of;    /**< another name for the same setting; such a row is read, not printed */
-    const char *former_name; /**< accepted with a warning; NULL: none */
+    const char *alias_of;    /**< alias of another option; such a row is read, not printed */
+    const char *former_name; /**< accepted with a warning; may be NULL */
     enum ndtd_option_type type;
     double min, max;                /**< of every number, in `unit`; both 0 = any */
     const char *unit;               /**< "" when it has none */
@@ -61,17 +63,18 @@ struct ndtd_option {
     size_t count_offset;         /**< of the size_t with the number of items (poses: an int); SIZE_MAX: none */
 };
 
+/** Number of rows. */
 size_t ndtd_option_count(void);
 /** NULL after the last. */
 const struct ndtd_option *ndtd_option_at(size_t i);
-/** By name or former name; aliases are found as themselves. NULL when there is none. */
+/** Finds an option by name or former name; for an alias, its own row. NULL if not found. */
 const struct ndtd_option *ndtd_option_find(const char *name);
 /** As ndtd_option_find; a former name also writes one warning to the log. */
 const struct ndtd_option *ndtd_option_resolve(const char *name);
-/** The row that an alias stands for, or the row itself. */
+/** The row to which an alias refers, or the row itself. */
 const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option);
 
-#define NDTD_VALUE_ITEMS 16
+#define NDTD_VALUE_ITEMS 16 /**< items of a list */
 /** A value before it is parsed: one text, or the texts of a list. Borrowed. */
 struct ndtd_value {
     int is_list;
@@ -90,12 +93,12 @@ NDT_MUST_CHECK enum ndt_status ndtd_option_set_text(struct ndtd_settings *settin
 /** Writes "'name' is not an option; did you mean ..." and returns NDT_ERR_ARGUMENT. */
 enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err);
 
-/** The value as YAML, such that reading it gives the same bits; returns `text`. */
+/** Writes the value as YAML; reading it back is bit-identical. Returns `text`. */
 const char *ndtd_option_format(const struct ndtd_settings *settings, const struct ndtd_option *option, char *text,
                                size_t size);
 /** Every option with help, unit and range as comments, and its value in `settings`. */
 void ndtd_options_print_config(FILE *file, const struct ndtd_settings *settings);
-/** The table for users: name, type, default, range, unit, help. */
+/** Prints the table: name, type, default, range, unit, help. */
 void ndtd_options_print_help(FILE *file);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /** @file
  * @brief One frame in, at most one result out: decode, predict, preprocess, align, track.
  *
- * The replay and the live daemon use the same object, and the results are bit for bit the same. Clocks write
- * timings, and bound the work on a scan when ndtd_pipeline_set_deadline was called; nothing else depends on them.
- * No allocation per scan after warm-up. Threads: one at a time; every function is called between frames.
- * Source: pipeline.c, which is the path of a scan from top to bottom. */
+ * The replay and the live daemon use the same object, and their results are bit-identical. Clocks are used for
+ * timings and, after ndtd_pipeline_set_deadline, to bound the work on a scan; nothing else depends on them. No
+ * allocation per scan after warm-up. Threads: one at a time; every function is called between frames. Source:
+ * pipeline.c, which is the path of a scan from top to bottom. */
 #ifndef NDTD_PIPELINE_H
 #define NDTD_PIPELINE_H
 
@@ -37,6 +37,7 @@ struct ndtd_pipeline;
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
                                                     const struct ndtd_settings_snapshot *snapshot,
                                                     struct ndt_map *map, struct ndt_error *err);
+/** Closes the backend and frees everything; `pipeline` may be NULL. */
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 /** Processes one frame; frames other than scan, initial pose, odometry and GNSS are ignored. For a scan, whose
  * header has been decoded into frame->scan, `record` then holds the result; a scan that cannot be matched has the
@@ -45,17 +46,17 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                                    struct ndtd_scan_record *record, struct ndt_error *err);
 
-/** Aligns the following scans to this map, of which a reference is taken; NULL: there is no map. On failure the
+/** Aligns the following scans to this map and acquires a reference to it; may be NULL (no map). On failure the
  * previous map stays. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map,
                                                      struct ndt_error *err);
 /** As ndtd_pipeline_set_map, without waiting for a device: called between frames until *taken is 1; until then
- * scans are aligned to the previous map. For the live daemon, because the moment of the change depends on time. See
+ * scans are aligned to the previous map. For the live daemon only: the moment of the change depends on time. See
  * ndt_aligner_set_map_async. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map,
                                                            int *taken, struct ndt_error *err);
 /** Uses this snapshot from now on. It differs from the previous one in reloadable options only. */
-void ndtd_pipeline_apply(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot);
+void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot);
 /** For the following scans: the moment of the monotonic clock [us] at which a result is due; 0 = no deadline. A
  * scan whose deadline passes before it could be aligned is answered `deadline` with the predicted pose. */
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us);
@@ -72,8 +73,9 @@ int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct n
 /** active = 0: scans are answered `rejected` without being decoded, and the tracker does not change. */
 void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /** Sets the pose of the tracker. A stamp of 0 means the stamp of the next scan. */
-void ndtd_pipeline_start_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
+void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
 
+/** The tracker; borrowed. */
 struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,

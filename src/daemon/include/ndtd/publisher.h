@@ -1,10 +1,10 @@
 /** @file
  * @brief The `poses` socket (XPUB): publishes encoded results, and the last one to every late subscriber.
  *
- * The socket belongs to a thread of its own. Result senders hand results to it over in-process sockets, so that the
- * matching thread (results) and the receiver (dropped and rejected scans) publish without a lock held over I/O.
- * There are no topics: every subscriber receives every result. A slow subscriber loses messages beyond the
- * high-water mark and delays nobody. Source: publisher.c. */
+ * The publisher's thread owns the socket. Result senders pass results to it over in-process sockets, so that the
+ * matching thread (results) and the receiver (dropped and rejected scans) publish without holding a lock during
+ * I/O. There are no topics: every subscriber receives every result. A slow subscriber loses messages beyond the
+ * high-water mark and does not delay the others. Source: publisher.c. */
 #ifndef NDTD_PUBLISHER_H
 #define NDTD_PUBLISHER_H
 
@@ -24,19 +24,22 @@ void ndtd_publisher_close(struct ndtd_publisher *publisher);
 
 /** One per publishing thread, which opens, uses and closes it. */
 struct ndtd_result_sender;
+/** Opens a sender, which the calling thread uses and closes. */
 NDT_MUST_CHECK enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out,
                                                        struct ndtd_publisher *publisher, struct ndt_error *err);
-/** Encodes a result and hands it to the publisher. Never blocks: a full in-process queue loses the result, which is
- * counted and logged and is not an error. */
-NDT_MUST_CHECK enum ndt_status ndtd_result_sender_send(struct ndtd_result_sender *sender,
-                                                       const struct ndt_result_message *message,
-                                                       struct ndt_error *err);
+/** Encodes a result and passes it to the publisher. Never blocks: if the in-process queue is full, the result is
+ * lost, which is counted and logged and is not an error. */
+NDT_MUST_CHECK enum ndt_status ndtd_result_send(struct ndtd_result_sender *sender,
+                                                const struct ndt_result_message *message, struct ndt_error *err);
+/** Closes a sender; may be NULL. */
 void ndtd_result_sender_close(struct ndtd_result_sender *sender);
 
+/** Counters since the start. */
 struct ndtd_publisher_counters {
     uint64_t published, lost; /**< lost: the in-process queue was full */
     unsigned subscribers;
 };
+/** Copies the counters; any thread. */
 struct ndtd_publisher_counters ndtd_publisher_counters(const struct ndtd_publisher *publisher);
 
 #ifdef __cplusplus

@@ -16,8 +16,10 @@
 extern "C" {
 #endif
 
+/** Type of the socket. */
 enum ndtd_receiver_kind { NDTD_RECEIVE_SUB, NDTD_RECEIVE_PULL };
 
+/** Counters since the start. */
 struct ndtd_receiver_counters {
     uint64_t frames, scans, bytes;
     uint64_t bad; /**< malformed frames, and those of other types */
@@ -38,10 +40,11 @@ void ndtd_receiver_close(struct ndtd_receiver *receiver);
  * NDT_ERR_ARGUMENT: a recording runs already. */
 NDT_MUST_CHECK enum ndt_status ndtd_receiver_record(struct ndtd_receiver *receiver, const char *path,
                                                     struct ndt_error *err);
-/** NDT_ERR_ARGUMENT: no recording runs. May be called by any thread. */
+/** Ends the recording. NDT_ERR_ARGUMENT: no recording runs. May be called by any thread. */
 NDT_MUST_CHECK enum ndt_status ndtd_receiver_stop_recording(struct ndtd_receiver *receiver, struct ndt_error *err);
 /** Sets map id and configuration hash of rejected and dropped answers. */
 void ndtd_receiver_set_identity(struct ndtd_receiver *receiver, uint64_t map_id, uint64_t config_hash);
+/** Copies the counters; any thread. */
 struct ndtd_receiver_counters ndtd_receiver_counters(struct ndtd_receiver *receiver);
 
 #ifdef __cplusplus

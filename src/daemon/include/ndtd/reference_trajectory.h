@@ -1,16 +1,14 @@
-/**
- * @file
- * The trajectory that a replay is compared with (--expect), and the hash of a trajectory.
+/** @file
+ * @brief The trajectory that a replay is compared with (--expect), and the hash of a trajectory.
  *
  * The file is one of:
  *  - a TUM trajectory as --out writes it. With a comment line `# trajectory_hash HEX` the hashes are compared; with
- *    `# tolerance_m X` and `# tolerance_deg X` the poses, to these tolerances; without either the poses, to 1e-9 m
- * and 1e-7 deg;
+ *    `# tolerance_m X` and `# tolerance_deg X` the poses, to these tolerances; without either the poses, to
+ *    1e-9 m and 1e-7 deg;
  *  - a summary.json as --summary writes it: its trajectory_hash;
  *  - 16 hexadecimal digits.
  *
- * One owner, one thread.
- */
+ * One owner, one thread. */
 #ifndef NDTD_REFERENCE_TRAJECTORY_H
 #define NDTD_REFERENCE_TRAJECTORY_H
 
@@ -23,8 +21,8 @@
 extern "C" {
 #endif
 
-#define NDTD_REFERENCE_TRAJECTORY_MAX_BYTES ((size_t)268435456)
-#define NDTD_TRAJECTORY_HASH_START          UINT64_C(0x6e64746400000001)
+#define NDTD_REFERENCE_TRAJECTORY_MAX_BYTES ((size_t)268435456)          /**< size of a file */
+#define NDTD_TRAJECTORY_HASH_START          UINT64_C(0x6e64746400000001) /**< hash of an empty trajectory */
 
 /** Hash after one more result, over seq, stamp, outcome and the bits of the pose's seven numbers. Starts with
  * NDTD_TRAJECTORY_HASH_START; equal on every machine for equal bits. */
@@ -44,6 +42,7 @@ struct ndtd_reference_trajectory {
 /** NDT_ERR_IO, NDT_ERR_FORMAT, NDT_ERR_LIMIT, NDT_ERR_MEMORY; `out` is then empty. */
 NDT_MUST_CHECK enum ndt_status ndtd_reference_trajectory_read(struct ndtd_reference_trajectory *out,
                                                               const char *path, struct ndt_error *err);
+/** Frees the poses; the struct is then empty. */
 void ndtd_reference_trajectory_free(struct ndtd_reference_trajectory *reference);
 /** Compares the next pose of the replay. */
 void ndtd_reference_trajectory_compare(struct ndtd_reference_trajectory *reference, int64_t stamp_ns,

@@ -1,10 +1,8 @@
-/**
- * @file
- * Outputs of a replay: trajectory, timing dump, summary, comparison with a reference trajectory and ground truth,
- * hash.
+/** @file
+ * @brief Outputs of a replay: trajectory, timing dump, summary, comparison with a reference trajectory and ground
+ * truth, hash.
  *
- * All files appear together at the end, or none of them. One owner, one thread.
- */
+ * All files appear together at the end, or none of them. One owner, one thread. */
 #ifndef NDTD_REPLAY_SINKS_H
 #define NDTD_REPLAY_SINKS_H
 
@@ -18,7 +16,7 @@
 extern "C" {
 #endif
 
-/** Names of the files; NULL: not written. `timing` ends in .csv or .jsonl. */
+/** Names of the files; each may be NULL (disabled). `timing` ends in .csv or .jsonl. */
 struct ndtd_sink_paths {
     const char *poses, *timing, *summary, *expect;
 };

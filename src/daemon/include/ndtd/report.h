@@ -1,10 +1,8 @@
-/**
- * @file
- * What a replay reports: a summary collected scan by scan, printed as a table and as summary.json, and a progress
- * bar.
+/** @file
+ * @brief Report of a replay: a summary collected scan by scan, printed as a table and as summary.json, and a
+ * progress bar.
  *
- * One owner, one thread. Write errors are left to whoever closes the stream.
- */
+ * One owner, one thread. Write errors remain set on the stream for its owner to check. */
 #ifndef NDTD_REPORT_H
 #define NDTD_REPORT_H
 
@@ -36,22 +34,25 @@ struct ndtd_summary {
     uint64_t peak_memory_bytes;
 };
 
+/** Adds one scan. */
 NDT_MUST_CHECK enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, const struct ndtd_scan_record *record,
                                                 struct ndt_error *err);
+/** Frees the samples. */
 void ndtd_summary_free(struct ndtd_summary *summary);
 
-/** Prints the summary for people. */
+/** Prints the summary as a table. */
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
 /** Writes the keys scans, outcomes, lost, translation_error_m, rotation_error_deg, align_ms, iterations,
  * evaluations, stages_us, backend, backend_description, variant, threads, trajectory_hash, map_id, map_points,
  * map_load_ms, replay_s, peak_memory_bytes, version. Without ground truth lost and both errors are null. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
-/** A progress bar: share done, rate, time left. Disabled where the stream is not a terminal. */
+/** A progress bar: share done, rate, time left. Disabled if the stream is not a terminal. */
 struct ndtd_progress {
     FILE *file; /**< NULL: disabled. */
     double start_us, shown_us;
 };
+/** Starts a progress bar on `file`. */
 struct ndtd_progress ndtd_progress_start(FILE *file);
 /** part: share of the work done, 0 to 1. Draws at most ten times per second. */
 void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans);

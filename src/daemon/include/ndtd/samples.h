@@ -1,7 +1,5 @@
-/**
- * @file
- * A growing list of numbers with mean and quantiles. One owner, one thread.
- */
+/** @file
+ * @brief A growing list of numbers with mean and quantiles. One owner, one thread. */
 #ifndef NDTD_SAMPLES_H
 #define NDTD_SAMPLES_H
 
@@ -22,9 +20,11 @@ struct ndtd_samples {
 
 /** Numbers that are not finite are ignored. */
 NDT_MUST_CHECK enum ndt_status ndtd_samples_add(struct ndtd_samples *samples, double value, struct ndt_error *err);
+/** Frees the numbers; the list is then empty. */
 void ndtd_samples_free(struct ndtd_samples *samples);
 /** Interpolates linearly between neighbours, 0 <= q <= 1; 0 for an empty list. Sorts the list. */
 double ndtd_samples_quantile(struct ndtd_samples *samples, double q);
+/** The mean; 0 for an empty list. */
 double ndtd_samples_mean(const struct ndtd_samples *samples);
 
 #ifdef __cplusplus

@@ -13,10 +13,11 @@
 extern "C" {
 #endif
 
-#define NDTD_PATH_MAX     1024
-#define NDTD_ADDRESS_MAX  256
-#define NDTD_CPU_LIST_MAX 128
+#define NDTD_PATH_MAX     1024 /**< bytes of a path, with the final zero */
+#define NDTD_ADDRESS_MAX  256  /**< bytes of an address, with the final zero */
+#define NDTD_CPU_LIST_MAX 128  /**< bytes of rt.cpus, with the final zero */
 
+/** All options; the names in the comments are those of the option table. */
 struct ndtd_settings {
     char backend[32];                  /**< backend.name: auto, cpu, reference, cuda */
     struct ndt_backend_config compute; /**< cpu.*, cuda.*, backend.max_points */

@@ -16,6 +16,7 @@
 extern "C" {
 #endif
 
+/** An immutable copy of the settings. */
 struct ndtd_settings_snapshot {
     struct ndtd_settings settings;
     uint64_t hash;       /**< ndtd_settings_hash of the settings, computed once */

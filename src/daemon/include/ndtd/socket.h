@@ -3,8 +3,8 @@
  *
  * One context per process. Every socket has ZMQ_LINGER 0, high-water marks, ZMQ_MAXMSGSIZE and heartbeats. ipc
  * paths have their mode before the first client can connect and are removed at close; a path or port in use is an
- * error of one line. tcp endpoints that other machines can reach need CURVE keys and a list of allowed clients,
- * else NDT_ERR_ARGUMENT.
+ * error. tcp endpoints that other machines can reach need CURVE keys and a list of allowed clients, else
+ * NDT_ERR_ARGUMENT.
  *
  * libzmq 4.3 aborts the process when an ipc connection arrives and no file descriptor is free (assertion in
  * ipc_listener.cpp; tcp is not affected): the limit of open files has to be far above the number of clients. */
@@ -17,8 +17,9 @@
 extern "C" {
 #endif
 
-#define NDTD_ENDPOINT_MAX 256
+#define NDTD_ENDPOINT_MAX 256 /**< bytes of an address, with the final zero */
 
+/** Address and limits of a socket. */
 struct ndtd_endpoint {
     /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
     char address[NDTD_ENDPOINT_MAX];
@@ -27,6 +28,7 @@ struct ndtd_endpoint {
     unsigned ipc_mode; /**< 0600 or 0660 */
 };
 
+/** CURVE keys of the server and its clients. */
 struct ndtd_security {
     char server_secret_key_file[1024]; /**< 40 characters Z85; empty = no CURVE */
     char allowed_clients_file[1024];   /**< one Z85 public key per line, '#' comments */

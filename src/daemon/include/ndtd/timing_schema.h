@@ -1,12 +1,10 @@
-/**
- * @file
- * The columns of the timing dump (--timing). CSV header, CSV rows, JSON lines and documentation follow from one
- * table in timing_schema.c; a new column is one row of it.
+/** @file
+ * @brief The columns of the timing dump (--timing). CSV header, CSV rows, JSON lines and documentation follow from
+ * one table in timing_schema.c; a new column is one row of it.
  *
  * Two kinds of rows share the columns: `iteration`, one per Newton step of the last pass, followed by one `scan`
  * row. In CSV the cells that a kind does not have are empty; in JSON lines their keys are missing, and numbers that
- * are not finite are null. Functions are pure.
- */
+ * are not finite are null. Functions are pure. */
 #ifndef NDTD_TIMING_SCHEMA_H
 #define NDTD_TIMING_SCHEMA_H
 
@@ -19,6 +17,7 @@
 extern "C" {
 #endif
 
+/** Types of cells. */
 enum ndtd_cell_type {
     NDTD_CELL_I32,
     NDTD_CELL_U64,
@@ -28,6 +27,7 @@ enum ndtd_cell_type {
     NDTD_CELL_EIGENVALUE, /**< 21 numbers, shown as the smallest |eigenvalue|. */
     NDTD_CELL_OUTCOME
 };
+/** The struct that has the value of a cell. */
 enum ndtd_cell_source { NDTD_CELL_NONE, NDTD_CELL_SCAN, NDTD_CELL_STEP };
 
 /** Source of a cell: an offset in struct ndtd_scan_record or struct ndt_iteration. */
@@ -36,6 +36,7 @@ struct ndtd_cell {
     size_t offset;
 };
 
+/** One column. */
 struct ndtd_timing_column {
     const char *name;
     const char *unit; /**< Empty when it has none. */
@@ -45,6 +46,7 @@ struct ndtd_timing_column {
     struct ndtd_cell in_scan;      /**< Cell of a scan row. */
 };
 
+/** Number of columns. */
 size_t ndtd_timing_column_count(void);
 const struct ndtd_timing_column *ndtd_timing_column_at(size_t i); /**< NULL after the last. */
 
@@ -52,8 +54,9 @@ const struct ndtd_timing_column *ndtd_timing_column_at(size_t i); /**< NULL afte
 void ndtd_timing_csv_header(FILE *file);
 /** Write one line; step NULL: the scan row. */
 void ndtd_timing_csv_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
+/** As ndtd_timing_csv_row, as a JSON object. */
 void ndtd_timing_json_row(FILE *file, const struct ndtd_scan_record *scan, const struct ndt_iteration *step);
-/** Prints the columns for people. */
+/** Prints the description of the columns. */
 void ndtd_timing_print_help(FILE *file);
 
 #ifdef __cplusplus

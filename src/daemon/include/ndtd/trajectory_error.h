@@ -1,10 +1,8 @@
-/**
- * @file
- * Errors of results against ground truth, matched by stamp.
+/** @file
+ * @brief Errors of results against ground truth, matched by stamp.
  *
  * Ground truth may be added before or after the results. Between two poses at most NDTD_TRUTH_GAP_S apart it is
- * interpolated on the screw motion. One owner, one thread.
- */
+ * interpolated on the screw motion. One owner, one thread. */
 #ifndef NDTD_TRAJECTORY_ERROR_H
 #define NDTD_TRAJECTORY_ERROR_H
 
@@ -18,16 +16,17 @@
 extern "C" {
 #endif
 
-#define NDTD_TRUTH_GAP_S 0.5
-/* A scan with an error beyond either counts as lost. */
-#define NDTD_LOST_M   1.0
-#define NDTD_LOST_DEG 5.0
+#define NDTD_TRUTH_GAP_S 0.5 /**< ground truth is interpolated over at most this time */
+#define NDTD_LOST_M      1.0 /**< a scan with a larger error is lost */
+#define NDTD_LOST_DEG    5.0 /**< the same for rotations */
 
+/** A pose at a stamp. */
 struct ndtd_timed_pose {
     int64_t stamp_ns;
     int has_pose;
     struct ndt_pose T_map_sensor;
 };
+/** A growing list of poses. */
 struct ndtd_timed_poses {
     struct ndtd_timed_pose *items;
     size_t count, capacity;
@@ -47,22 +46,26 @@ struct ndtd_errors {
     struct ndtd_samples translation_m, rotation_deg;
 };
 
+/** Frees the poses; the struct is then empty. */
 void ndtd_trajectory_error_free(struct ndtd_trajectory_error *error);
+/** Adds a ground-truth pose. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_truth(struct ndtd_trajectory_error *error,
                                                                int64_t stamp_ns,
                                                                const struct ndt_pose *T_map_sensor,
                                                                struct ndt_error *err);
-/** T_map_sensor NULL: the scan got no pose; it is lost if there is a ground truth for its stamp. */
+/** T_map_sensor may be NULL (the scan has no pose): it counts as lost if its stamp has a ground truth. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_add_result(struct ndtd_trajectory_error *error,
                                                                 int64_t stamp_ns,
                                                                 const struct ndt_pose *T_map_sensor,
                                                                 struct ndt_error *err);
-/** Ground truth at a stamp, and the motion there (twist may be NULL). Returns 0 when there is none. */
+/** Ground truth at a stamp, and the motion there (twist may be NULL). Returns 0 if there is no ground truth at that
+ * stamp. */
 int ndtd_trajectory_error_truth_at(struct ndtd_trajectory_error *error, int64_t stamp_ns,
                                    struct ndt_pose *T_map_sensor, struct ndt_twist *twist);
 /** Adds the errors of all results to `out`, which the caller frees. */
 NDT_MUST_CHECK enum ndt_status ndtd_trajectory_error_compute(struct ndtd_trajectory_error *error,
                                                              struct ndtd_errors *out, struct ndt_error *err);
+/** Frees the samples. */
 void ndtd_errors_free(struct ndtd_errors *errors);
 
 #ifdef __cplusplus

@@ -2,24 +2,25 @@
  * @brief The matching thread "ndt-match": takes frames from the queue, processes them one by one and publishes the
  * result of every scan.
  *
- * Frames: all that wait are popped at once, up to batch.max scans, and processed singly, in their order, because
- * the prediction for each scan needs the result before it. batch.max thus bounds how many scans leave the queue
- * early; nothing is aligned together, and a batch is never waited for. Every scan that is popped gets exactly one
- * result.
+ * Frames: all that wait are popped at once, up to batch.max scans, and processed one by one, in their order,
+ * because the prediction for each scan needs the previous result. batch.max thus bounds how many scans leave the
+ * queue early; scans are not aligned together, and the thread never waits for a batch to fill. Every scan that is
+ * popped gets exactly one result.
  *
  * Between frames the thread applies updates (the functions below) and new maps: an update requested before a scan
  * was sent is in force for that scan. A new map goes to a device in parts, one before each frame and one every
  * millisecond without frames, and is used once it is complete.
  *
- * Deadline: budget_s after the arrival of the last byte, less what publishing took lately. The clock bounds the
- * work and writes timings, nothing else: when no deadline is hit, the results are those of the replay, bit for bit.
+ * Deadline: budget_s after the arrival of the last byte, less the recent duration of publishing. The clock bounds
+ * the work and is used for timings, nothing else: if no deadline is hit, the results are bit-identical to those of
+ * the replay.
  *
  * Backend: chosen by the autotuner (autotuner.h), at the start when there is a map, otherwise with the first map,
  * and again when scans take longer. The thread changes the backend between scans.
  *
- * publish_us of a result is the time that publishing the previous result took; its own is not known yet.
- * Threads: start and stop by one thread; the other functions by any thread. No allocation per scan after warm-up.
- * Source: worker.c. */
+ * publish_us of a result is the time that publishing the previous result took; its own is not known yet. Threads:
+ * start and stop by one thread; the other functions by any thread. No allocation per scan after warm-up. Source:
+ * worker.c. */
 #ifndef NDTD_WORKER_H
 #define NDTD_WORKER_H
 
@@ -31,7 +32,7 @@
 extern "C" {
 #endif
 
-#define NDTD_TIMINGS_KEPT 1000
+#define NDTD_TIMINGS_KEPT 1000 /**< newest scans of ndtd_worker_timings */
 
 /** Where results go. The functions are called by the worker's thread only; `open` and `close` may be NULL (nothing
  * to open or close). */
@@ -42,6 +43,7 @@ struct ndtd_worker_sink {
     void (*close)(void *context);
 };
 
+/** Inputs and outputs of the worker. */
 struct ndtd_worker_parts {
     const struct ndtd_settings_snapshot *settings; /**< a reference is acquired */
     struct ndtd_queue *queue;                      /**< borrowed, as the others below */
@@ -58,13 +60,14 @@ NDT_MUST_CHECK enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const
 void ndtd_worker_stop(struct ndtd_worker *worker);
 
 /** Sets the pose of the tracker. A stamp of 0 means the stamp of the next scan. */
-void ndtd_worker_start_at(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
+void ndtd_worker_set_initial_pose(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
 /** active = 0: scans are answered `rejected` until it is 1 again. */
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active);
 /** Uses this snapshot from the next scan on, in worker, pipeline and autotuner. It differs from the previous one in
  * reloadable options only. */
-void ndtd_worker_apply(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot);
+void ndtd_worker_apply_settings(struct ndtd_worker *worker, const struct ndtd_settings_snapshot *snapshot);
 
+/** Status of the worker. */
 struct ndtd_worker_status {
     int active;
     uint64_t map_id, config_hash;
@@ -74,6 +77,7 @@ struct ndtd_worker_status {
     struct ndt_pose T_map_sensor;
     char backend[160];
 };
+/** Copies the status. */
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
 /** The autotune result in use, with its measurements; its source is the default until there is one. */
 void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out);

@@ -1,12 +1,12 @@
 /** @file
- * Bags (bag.bin): the wire frames of a drive as received, in order of arrival.
+ * @brief Bags (bag.bin): the wire frames of a drive as received, in order of arrival.
  *
  *     file   = magic "NDTBAG\r\n" (8 bytes), version u32 = 1, reserved u32 = 0, then records
  *     record = type u32, length u32, receive time i64 [ns], payload[length], crc32c u32 of everything before it
  *
  * Little endian throughout. The payload is one msgpack message (proto/SCHEMA.md) of at most NDT_BAG_MAX_PAYLOAD
- * bytes. A record is written with one write call, so a crash loses at most the last one; a reader stops after the
- * last whole record and reports the offset and the reason.
+ * bytes. A record is written with one write call, so a crash damages at most the last one; a reader stops after
+ * the last complete record and reports the offset and the reason.
  *
  * Threads: readers and writers are used by one thread at a time. */
 #ifndef NDT_IO_BAG_H
@@ -62,13 +62,13 @@ NDT_MUST_CHECK enum ndt_status ndt_bag_write(struct ndt_bag_writer *writer, cons
                                              struct ndt_error *err);
 /** Flushes to the disk, closes and frees the writer, also on failure. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_finish(struct ndt_bag_writer *writer, struct ndt_error *err);
-/** Undoes what was written since ndt_bag_create (removes a new file, truncates an appended one) and frees the
- * writer. `writer` may be NULL. */
+/** Reverts all writes since ndt_bag_create (removes a new file, truncates an appended one) and frees the writer.
+ * `writer` may be NULL. */
 void ndt_bag_discard(struct ndt_bag_writer *writer);
 
 /** CRC-32C (Castagnoli), as in RFC 3720; start with crc = 0. */
 uint32_t ndt_crc32c(uint32_t crc, const void *data, size_t size);
-/** The same from tables, on any CPU; ndt_crc32c uses it where the CPU has no instruction for it. */
+/** The same from tables, on any CPU; ndt_crc32c uses it if the CPU has no instruction for it. */
 uint32_t ndt_crc32c_plain(uint32_t crc, const void *data, size_t size);
 
 #ifdef __cplusplus

@@ -1,14 +1,14 @@
 /** @file
- * Point cloud files: .pcd (0.7: ascii, binary, binary_compressed), .ply (ascii, binary little endian) and .bin
- * (KITTI: float x y z intensity).
+ * @brief Point cloud files: .pcd (0.7: ascii, binary, binary_compressed), .ply (ascii, binary little endian) and
+ * .bin (KITTI: float x y z intensity).
  *
- * The format is chosen by extension and checked by content. Readers accept hostile bytes: counts and sizes are
- * checked against the length of the file before anything is allocated, and error messages name the file, the place
- * and the limit.
+ * The format is chosen by extension and checked by content. Readers are safe for untrusted input: counts and sizes
+ * are checked against the length of the file before anything is allocated, and error messages name the file, the
+ * place and the limit.
  *
  * Origin: doubles, and numbers in text whatever their declared size, are kept relative to the first finite point
  * rounded to multiples of 1024 m, or to zero when all coordinates are below 2048 m, where a float is right to 0.1
- * mm. Binary float32 is taken as it is with origin zero. NaN points are kept; the preprocessor drops them. */
+ * mm. Binary float32 is kept unchanged with origin zero. NaN points are kept; the preprocessor drops them. */
 #ifndef NDT_IO_CLOUD_FILE_H
 #define NDT_IO_CLOUD_FILE_H
 
@@ -28,8 +28,8 @@ NDT_MUST_CHECK enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char 
 
 /** The kinds of PCD data. */
 enum ndt_pcd_data { NDT_PCD_ASCII, NDT_PCD_BINARY, NDT_PCD_COMPRESSED };
-/** Writes a PCD file, as a whole or not at all (ndt_io/output_file.h). Coordinates are doubles where the origin of
- * the cloud is not zero. */
+/** Writes a PCD file atomically (ndt_io/output_file.h). Coordinates are doubles if the origin of the cloud is not
+ * zero. */
 NDT_MUST_CHECK enum ndt_status ndt_pcd_write(const struct ndt_cloud *cloud, const char *path,
                                              enum ndt_pcd_data data, struct ndt_error *err);
 

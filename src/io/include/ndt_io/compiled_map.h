@@ -1,10 +1,10 @@
 /** @file
- * Compiled maps (.ndtmap): a finished map as it lies in memory, opened by mmap in milliseconds.
+ * @brief Compiled maps (.ndtmap): the memory image of a finished map, opened by mmap in milliseconds.
  *
- * Little endian. A header with magic "NDTMAP\r\n", version, file size and a hash of the whole file, then the arrays
- * of every level at 64-byte aligned offsets. Opening checks magic, version, size, hash and every index in the file,
- * so neither damage nor malice reaches the matcher. A file of another version is refused with both versions;
- * compile the map again from the points. */
+ * Little endian. A header with magic "NDTMAP\r\n", version, file size and a hash of the whole file, then the
+ * arrays of every level at 64-byte aligned offsets. Opening checks magic, version, size, hash and every index in
+ * the file, so damaged and malicious files are refused. The error for a file of another version names both
+ * versions; compile the map again from the points. */
 #ifndef NDT_IO_COMPILED_MAP_H
 #define NDT_IO_COMPILED_MAP_H
 
@@ -17,7 +17,7 @@ extern "C" {
 /** Version of the format that this library reads and writes. */
 #define NDT_COMPILED_MAP_VERSION 1
 
-/** Writes a compiled map, as a whole or not at all (ndt_io/output_file.h). */
+/** Writes a compiled map atomically (ndt_io/output_file.h). */
 NDT_MUST_CHECK enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct ndt_error *err);
 /** Opens a compiled map; the caller owns one reference. The file stays mapped, read-only, until the last reference
  * is released; do not overwrite it in place. */

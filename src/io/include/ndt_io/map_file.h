@@ -1,5 +1,5 @@
 /** @file
- * Prior maps on disk: a compiled map (.ndtmap), a point cloud file, or a directory of tiles with or without
+ * @brief Prior maps on disk: a compiled map (.ndtmap), a point cloud file, or a directory of tiles with or without
  * Autoware's pointcloud_map_metadata.yaml. */
 #ifndef NDT_IO_MAP_FILE_H
 #define NDT_IO_MAP_FILE_H
@@ -22,9 +22,9 @@ struct ndt_tile_set {
     struct ndt_tile *tiles; /**< sorted by path */
     size_t count;
 };
-/** Lists the tiles of a directory: those of pointcloud_map_metadata.yaml where it exists (x_resolution,
- * y_resolution, then `name.pcd: [x, y]`, the lower corner), otherwise every cloud file, with unknown size. Tiles
- * that the metadata names must exist. After a failure `out` is empty. */
+/** Lists the tiles of a directory: those of pointcloud_map_metadata.yaml if it exists (x_resolution, y_resolution,
+ * then `name.pcd: [x, y]`, the lower corner), otherwise every cloud file, with unknown size. Tiles that the
+ * metadata names must exist. After a failure `out` is empty. */
 NDT_MUST_CHECK enum ndt_status ndt_tile_set_open(struct ndt_tile_set *out, const char *directory,
                                                  struct ndt_error *err);
 /** Frees the list; allowed on an empty one. */

@@ -1,10 +1,10 @@
 /** @file
- * Output files that appear whole or not at all.
+ * @brief Atomic output files: complete or absent.
  *
- * Data go to PATH.tmp beside the target; commit makes them durable and renames the file over the target, discard
- * removes it. So a failure or a crash leaves the old target as it was. "-" (standard output), names under /dev/
- * except /dev/shm, and everything that is not a regular file (pipes, terminals) are written directly, which cannot
- * be undone. Symbolic links are followed.
+ * Data are written to PATH.tmp in the directory of the target; commit syncs the file and renames it over the
+ * target, discard removes it. A failure or a crash leaves the old target unchanged. "-" (standard output), names
+ * under /dev/ except /dev/shm, and everything that is not a regular file (pipes, terminals) are written directly,
+ * which cannot be undone. Symbolic links are followed.
  *
  *     struct ndt_output out;
  *     enum ndt_status status = ndt_output_open(&out, path, err);
@@ -13,7 +13,7 @@
  *     fprintf(out.file, ...);              // errors need no check here: commit reports them
  *     return ndt_output_commit(&out, err); // or ndt_output_discard(&out)
  *
- * One owner, one thread. Two writers of the same path are not kept apart. */
+ * One owner, one thread. Concurrent writers of the same path are not detected. */
 #ifndef NDT_IO_OUTPUT_FILE_H
 #define NDT_IO_OUTPUT_FILE_H
 
@@ -34,9 +34,9 @@ struct ndt_output {
 
 /** Opens an output file. On failure `out` is closed and nothing was created. */
 NDT_MUST_CHECK enum ndt_status ndt_output_open(struct ndt_output *out, const char *path, struct ndt_error *err);
-/** Flushes, syncs and renames. On failure only the old target is left. Closes `out` in either case. */
+/** Flushes, syncs and renames. On failure only the old target remains. Closes `out` in either case. */
 NDT_MUST_CHECK enum ndt_status ndt_output_commit(struct ndt_output *out, struct ndt_error *err);
-/** Closes and removes what was written; allowed on an output that is zeroed or closed. */
+/** Closes and removes the temporary file; allowed on an output that is zeroed or closed. */
 void ndt_output_discard(struct ndt_output *out);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /** @file
- * Trajectories as text: TUM (stamp_s tx ty tz qx qy qz qw) and KITTI (the 12 numbers of a 3x4 matrix). */
+ * @brief Trajectories as text: TUM (stamp_s tx ty tz qx qy qz qw) and KITTI (the 12 numbers of a 3x4 matrix). */
 #ifndef NDT_IO_TRAJECTORY_H
 #define NDT_IO_TRAJECTORY_H
 
@@ -19,7 +19,7 @@ enum ndt_trajectory_format { NDT_TUM, NDT_KITTI };
 
 /** A pose at a time. */
 struct ndt_stamped_pose {
-    int64_t stamp_ns; /**< KITTI files have none: the line number, from 0 */
+    int64_t stamp_ns; /**< KITTI files have no stamps: the line number, from 0 */
     struct ndt_pose T_map_sensor;
 };
 /** Poses in the order of the file. */
@@ -33,8 +33,8 @@ NDT_MUST_CHECK enum ndt_status ndt_trajectory_read(struct ndt_trajectory *out, c
                                                    enum ndt_trajectory_format format, struct ndt_error *err);
 /** Frees the poses; allowed on an empty trajectory. */
 void ndt_trajectory_free(struct ndt_trajectory *trajectory);
-/** Writes one line: seconds with 9 decimals, numbers with 17 significant digits, so that reading restores the same
- * bits. Independent of the locale. Returns the result of fprintf. */
+/** Writes one line: seconds with 9 decimals, numbers with 17 significant digits, so that reading restores them
+ * bit-identically. Independent of the locale. Returns the result of fprintf. */
 int ndt_trajectory_write_pose(FILE *file, enum ndt_trajectory_format format, int64_t stamp_ns,
                               const struct ndt_pose *pose);
 /** Reads times in seconds, one per line ("1317042272.349000"), as int64 ns; for the times files of KITTI. The
