@@ -1,9 +1,10 @@
 #include "cuda_diagnostics.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "kernels.h"
+#include "ndt/clock.h"
+#include "ndt/quantile.h"
 
 /* ---- intermediates ---- */
 
@@ -69,42 +70,29 @@ enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_g
 
 enum { COPIES, LAUNCH, QUEUE, SYNCHRONISE, KINDS, MOST_ROUNDS = 1000 };
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* One round of everything, each from idle to idle. */
 static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                const struct ndt_cuda_copies *copies, double took_us[KINDS], struct ndt_error *err)
 {
-    double start_us = now_us();
+    double start_us = ndt_clock_us();
     enum ndt_status status =
         ndt_cuda_upload(device, copies->device_angles, copies->pinned_angles, 6 * sizeof(float), err);
     if (status == NDT_OK)
         status = ndt_cuda_download(device, copies->pinned_sums, job->sums, NDT_GPU_SUMS * sizeof(double), err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    took_us[COPIES] = now_us() - start_us;
-    start_us = now_us();
+    took_us[COPIES] = ndt_clock_us() - start_us;
+    start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_cuda_launch(device, ndt_kernel_empty(), 1, job, err);
-    took_us[QUEUE] = now_us() - start_us;
+    took_us[QUEUE] = ndt_clock_us() - start_us;
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    took_us[LAUNCH] = now_us() - start_us;
-    start_us = now_us();
+    took_us[LAUNCH] = ndt_clock_us() - start_us;
+    start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    took_us[SYNCHRONISE] = now_us() - start_us;
+    took_us[SYNCHRONISE] = ndt_clock_us() - start_us;
     return status;
 }
 
@@ -124,10 +112,8 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
         for (size_t k = 0; k < KINDS; k++)
             all_us[k * count + i] = one_us[k];
     }
-    for (size_t k = 0; status == NDT_OK && k < KINDS; k++) {
-        qsort(all_us + k * count, count, sizeof(double), ascending);
-        one_us[k] = all_us[k * count + count / 2];
-    }
+    for (size_t k = 0; status == NDT_OK && k < KINDS; k++)
+        one_us[k] = ndt_quantile(all_us + k * count, count, 0.5);
     if (status == NDT_OK)
         *out = (struct ndt_overheads){.copies_us = one_us[COPIES],
                                       .launch_us = one_us[LAUNCH],

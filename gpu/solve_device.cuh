@@ -15,7 +15,7 @@
 static __device__ inline double device_clock_us()
 {
 #ifdef EMULATED_CUDA_RUNTIME_H
-    return emulated_clock_us();
+    return ndt_clock_us();
 #else
     unsigned long long ns;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));

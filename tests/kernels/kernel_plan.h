@@ -14,7 +14,6 @@ struct kernel_tolerance {
     double unit;
     double rtol, inner_rtol, rotation_scale_rtol;
     int rounds_translation; /* t is added in the same arithmetic */
-    const char *reason;
 };
 
 struct kernel_plan {

@@ -76,6 +76,8 @@ extern const struct ndt_backend_ops solve_fake_backend;
 
 /* What can be wrong; the name of fault i (0: nothing), NULL after the last. */
 const char *solve_fault_name(int i);
+/* The prefix of the cases that have to detect fault i. */
+const char *solve_fault_case(int i);
 /* For all of solve_fake_backend from now on. */
 void solve_fault_plant(int i);
 

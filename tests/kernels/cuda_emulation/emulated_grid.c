@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "emulated_device.h"
 #include "emulated_fiber.h"
@@ -62,13 +61,6 @@ void emulated_stop(const char *what)
 {
     fprintf(stderr, "CUDA emulation: %s (block %u, thread %u)\n", what, emulated_grid_now.block.x, current);
     abort();
-}
-
-double emulated_clock_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
 static void make_ready(unsigned thread)

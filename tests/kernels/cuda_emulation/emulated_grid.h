@@ -31,8 +31,6 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value);
 /* After what other blocks can see: somebody else runs now, most likely of another block. */
 void emulated_yield(void);
 
-double emulated_clock_us(void);
-
 /* A kernel on its way, in the order in which a stream or a graph comes to it. */
 struct emulated_launch {
     const void *kernel;

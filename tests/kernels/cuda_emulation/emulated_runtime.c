@@ -9,6 +9,7 @@
 
 #include "emulated_device.h"
 #include "emulated_graph.h"
+#include "ndt/clock.h"
 
 enum { MOST_STREAMS = 32 };
 
@@ -88,7 +89,7 @@ static void run(const struct item *item)
             emulated_graph_run(item->graph);
         break;
     case RECORD:
-        item->event->when_us = emulated_clock_us();
+        item->event->when_us = ndt_clock_us();
         break;
     case WAIT:
         break;

@@ -8,6 +8,7 @@
 
 #include "cuda_runtime_api.h"
 #include "emulated_graph.h"
+#include "ndt/clock.h"
 
 #define __global__
 #define __device__
