@@ -12,7 +12,7 @@
 #include "ndt/align.h"
 #include "street_world.h"
 
-enum { MAPS = 3, SCAN_POINTS = 300, SEEDS = 12, MOST_CALLS = 10000, ROUND_BYTES = 2 << 20 };
+enum { MAPS = 3, SCAN_POINTS = 300, SEEDS = 6, MOST_CALLS = 10000, ROUND_BYTES = 2 << 20 };
 
 static const char *const NAME = "cuda-emulated";
 static const struct ndt_backend_ops *ops;
