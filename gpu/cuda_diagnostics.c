@@ -28,13 +28,13 @@ static void write_names(FILE *file)
     fprintf(file, ",nearest,matched,pairs\n");
 }
 
-/* Column k of a buffer, or of the scan, as it lies on the device. */
+/* Column k of a buffer, or of the scan, on the device. */
 static const float *device_column(const struct ndt_gpu_job *job, int k)
 {
     const float *const scan[] = {job->x_m, job->y_m, job->z_m};
     if (k < 3)
         return scan[k];
-    return job->moved_m + (size_t)(k - 3) * job->stride; /* the buffers lie one behind the other */
+    return job->moved_m + (size_t)(k - 3) * job->stride; /* the buffers are contiguous */
 }
 
 static enum ndt_status fetch(struct ndt_cuda_device *device, const struct ndt_gpu_job *job, float *columns,
@@ -70,7 +70,7 @@ enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_g
 
 enum { COPIES, LAUNCH, QUEUE, SYNCHRONISE, KINDS, MOST_ROUNDS = 1000 };
 
-/* One round of everything, each from idle to idle. */
+/* One round of all measurements; each starts and ends with an idle device. */
 static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                const struct ndt_cuda_copies *copies, double took_us[KINDS], struct ndt_error *err)
 {
@@ -106,7 +106,8 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
     double *all_us = malloc(KINDS * count * sizeof(double)), one_us[KINDS];
     if (!all_us)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", rounds);
-    enum ndt_status status = measure(device, job, copies, one_us, err); /* the first one of everything is slow */
+    enum ndt_status status =
+        measure(device, job, copies, one_us, err); /* the first round is slow and not counted */
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
         status = measure(device, job, copies, one_us, err);
         for (size_t k = 0; k < KINDS; k++)

@@ -1,5 +1,5 @@
 /** @file
- * @brief Checks what an evaluation and a solve cost besides time, on every backend that has pipelines.
+ * @brief Checks the cost of an evaluation and a solve apart from time, on every backend that has pipelines.
  *
  * An evaluation: 24 bytes up in one copy, one row of sums down, one synchronisation, no allocation. A solve that
  * stays on the device: the same for any number of iterations, points and alignments. A case is named

@@ -84,7 +84,7 @@ static int pass(void)
     return 1;
 }
 
-/* A device's search against the host's. */
+/* A device's result against the host's. */
 static int compare(struct checks *c, const char *what, const struct solve_result *is,
                    const struct solve_result *wanted, int rows)
 {
@@ -99,7 +99,7 @@ static int compare(struct checks *c, const char *what, const struct solve_result
     return 1;
 }
 
-/* Nothing to evaluate: how often it is tried does not matter. */
+/* Nothing to evaluate: the number of attempts does not matter. */
 static int ends_off_map(struct checks *c, const char *what, const struct solve_result *is)
 {
     const struct ndt_newton *n = &is->newton;
@@ -117,7 +117,7 @@ static int is_far(const struct ndt_pose *a, const struct ndt_pose *b, double lim
     return !(ndt_pose_distance_m(a, b) <= limit_m && ndt_pose_angle_rad(a, b) <= limit_rad);
 }
 
-/* Where the host's search has been, in double. */
+/* The rows of the host, evaluated in double. */
 static int assess_rows(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
                        const struct solve_result *host)
 {
@@ -142,7 +142,7 @@ static int assess_rows(struct checks *c, const struct solve_case *item, const st
     return 1;
 }
 
-/* ndt_align on the backend of `host`, against a search of it. */
+/* ndt_align on a backend, against its own solve. */
 static int check_align(struct checks *c, struct ndt_backend *backend, const struct solve_case *item,
                        const struct solve_result *wanted, int exact)
 {
@@ -163,11 +163,11 @@ static int check_align(struct checks *c, struct ndt_backend *backend, const stru
     const struct ndt_pose pose = solve_pose(c->scene.map, &wanted->newton);
     if (is.iterations != wanted->newton.row_count || is.evaluations != wanted->newton.evaluations ||
         rows != (size_t)wanted->newton.row_count || is.oscillation != wanted->newton.oscillation)
-        return fail(c, "ndt_align: %d iterations, %d evaluations, %zu rows; a search: %d, %d", is.iterations,
+        return fail(c, "ndt_align: %d iterations, %d evaluations, %zu rows; solve: %d, %d", is.iterations,
                     is.evaluations, rows, wanted->newton.row_count, wanted->newton.evaluations);
     if (wanted->newton.stop != NDT_STOP_OFF_MAP &&
         (is.scores.coverage != wanted->coverage || is.weak_count != wanted->newton.weak.count))
-        return fail(c, "ndt_align: coverage %g, %d weak; a search: %g, %d", is.scores.coverage, is.weak_count,
+        return fail(c, "ndt_align: coverage %g, %d weak; solve: %g, %d", is.scores.coverage, is.weak_count,
                     wanted->coverage, wanted->newton.weak.count);
     if (exact ? memcmp(&pose, &is.T_map_sensor, sizeof(pose)) != 0 : is_far(&pose, &is.T_map_sensor, 5e-6, 5e-7))
         return fail(c, "ndt_align: another pose, %g m away", ndt_pose_distance_m(&pose, &is.T_map_sensor));
@@ -186,7 +186,7 @@ static int drive(struct checks *c, struct solve_host *host, const struct ndt_new
     return 1;
 }
 
-/* The host itself: its search is that of ndt_align, and double agrees with it. */
+/* The host itself: its solve equals that of ndt_align, and double agrees with it. */
 static int check_host(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules)
 {
     static struct solve_result cpu;
@@ -226,7 +226,7 @@ static void check_plan_rows(struct checks *c, const struct solve_case *item, con
     const struct solve_problem problem = {item->scan, item->guess};
     const struct solve_problem *const list[] = {&problem};
     const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = 1};
-    enum ndt_status status = solve_give_scans(c->plan, &c->scene, item->scan, &err);
+    enum ndt_status status = solve_set_scans(c->plan, &c->scene, item->scan, &err);
     if (status == NDT_OK)
         status = solve_on_device(c->plan, &call, item->scan, &is, &err);
     if (status != NDT_OK)
@@ -308,8 +308,8 @@ static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, i
         const struct solve_problem *const list[] = {&c->problems[i]};
         const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = 1};
         char what[32];
-        snprintf(what, sizeof(what), "search %d alone", i);
-        if (solve_give_scans(c->plan, &c->scene, list[0]->scan, &err) != NDT_OK ||
+        snprintf(what, sizeof(what), "alignment %d alone", i);
+        if (solve_set_scans(c->plan, &c->scene, list[0]->scan, &err) != NDT_OK ||
             solve_on_device(c->plan, &call, list[0]->scan, &c->alone[i], &err) != NDT_OK)
             return fail(c, "%s: %s", what, err.text);
         if (is_first && !drive(c, c->plan->host, rules, list[0], SOLVE_NO_LIMIT, &c->driven[i]))
@@ -325,7 +325,7 @@ static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, i
     return pass();
 }
 
-/* How many rows were kept whole: the last one may stand for several. */
+/* How many rows were kept unchanged: the last one may stand for several. */
 static int whole_rows(int capacity, const struct solve_result *result)
 {
     return capacity >= result->newton.row_count ? capacity : capacity - 1;
@@ -355,16 +355,16 @@ static int check_batch(struct checks *c, const struct ndt_newton_rules *rules, s
         .scene = &c->scene, .rules = rules, .problems = list, .count = count, .rows = rows};
     const int run_count = options.quick && count > 8 ? 1 : 2;
     for (int run = 0; run < run_count; run++)
-        if ((run == 0 && solve_give_scans(c->plan, &c->scene, -1, &err) != NDT_OK) ||
+        if ((run == 0 && solve_set_scans(c->plan, &c->scene, -1, &err) != NDT_OK) ||
             solve_on_device(c->plan, &call, -1, run ? c->again : c->out, &err) != NDT_OK)
             return fail(c, "%s", err.text);
     for (size_t i = 0; i < count; i++) {
         const struct solve_result *alone = &c->alone[problem[i]], *is = &c->out[i];
         const int capacity = rows ? rows[i] : SOLVE_ROWS, kept = whole_rows(capacity, alone);
         if (!solve_same_bits(is, alone, kept, &why))
-            return fail(c, "item %zu, search %d, against alone: %s", i, problem[i], why.text);
+            return fail(c, "item %zu, alignment %d, against alone: %s", i, problem[i], why.text);
         if (run_count == 2 && !solve_same_bits(&c->again[i], is, kept, &why))
-            return fail(c, "item %zu, search %d, in the second run: %s", i, problem[i], why.text);
+            return fail(c, "item %zu, alignment %d, in the second run: %s", i, problem[i], why.text);
         if (capacity > 0 && kept < capacity && !is_last_row(&is->rows[capacity - 1], alone, capacity))
             return fail(c, "item %zu: of %d rows the last is neither that iteration nor the last one", i, capacity);
     }
@@ -373,8 +373,8 @@ static int check_batch(struct checks *c, const struct ndt_newton_rules *rules, s
 
 /* ---- deadlines ---- */
 
-/* What came back is what a search is after so many evaluations, or what it is in the end. Returns how many of them
- * were cut short, or -1. */
+/* Every result equals that after so many evaluations, or the final one. Returns how many alignments were cut short,
+ * or -1. */
 static int cut_short(struct checks *c, const struct ndt_newton_rules *rules, const struct solve_result *out,
                      int count)
 {
@@ -384,7 +384,7 @@ static int cut_short(struct checks *c, const struct ndt_newton_rules *rules, con
     for (int i = 0; i < count; i++) {
         const struct solve_result *is = &out[i];
         char what[64];
-        snprintf(what, sizeof(what), "search %d after %d evaluations", i, is->newton.evaluations);
+        snprintf(what, sizeof(what), "alignment %d after %d evaluations", i, is->newton.evaluations);
         if (is->newton.stop != NDT_STOP_DEADLINE) {
             if (!solve_same_bits(is, &c->alone[i], SOLVE_ROWS, &why))
                 return fail(c, "%s, in the end: %s", what, why.text) - 1;
@@ -392,7 +392,7 @@ static int cut_short(struct checks *c, const struct ndt_newton_rules *rules, con
         }
         cut++;
         if (is->newton.evaluations >= c->driven[i].newton.evaluations)
-            return fail(c, "%s is said to be cut short; it needs %d", what, c->driven[i].newton.evaluations) - 1;
+            return fail(c, "%s is reported as cut short; it needs %d", what, c->driven[i].newton.evaluations) - 1;
         if (!drive(c, c->plan->host, rules, &c->problems[i], is->newton.evaluations, &wanted) ||
             !compare(c, what, is, &wanted, SOLVE_ROWS))
             return -1;
@@ -414,16 +414,16 @@ static void check_deadlines_of(struct checks *c, const struct ndt_newton_rules *
         struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = SOLVE_PROBLEMS};
         if (!begin(c, names[k == 0 ? 0 : k < rounds - 1 ? 1 : 2]) || (options.quick && k % 4 != 0))
             continue;
-        enum ndt_status status = solve_give_scans(c->plan, &c->scene, -1, &err);
+        enum ndt_status status = solve_set_scans(c->plan, &c->scene, -1, &err);
         call.until_us = ndt_clock_us() + left_us[k];
         if (status == NDT_OK)
             status = solve_on_device(c->plan, &call, -1, c->out, &err);
         const int cut =
             status == NDT_OK ? cut_short(c, rules, c->out, SOLVE_PROBLEMS) : fail(c, "%s", err.text) - 1;
         if (cut == 0 && k == 0)
-            fail(c, "the deadline had passed, and all %d searches ended", SOLVE_PROBLEMS);
+            fail(c, "the deadline had passed, and all %d alignments ended", SOLVE_PROBLEMS);
         else if (cut > 0 && k == rounds - 1)
-            fail(c, "%d searches were cut short", cut);
+            fail(c, "%d alignments were cut short", cut);
         else if (cut >= 0)
             pass();
     }
@@ -454,7 +454,8 @@ static void check_batches_of(struct checks *c, int is_first)
         const size_t quick_most = c->plan == &c->plans[0] ? 200 : c->plan == &c->plans[c->plan_count - 1] ? 64 : 8;
         if (counts[i] > options.largest || (options.quick && counts[i] > 8 && counts[i] != quick_most))
             continue;
-        if (begin(c, name) && (counts[i] <= c->plan->limit || fail(c, "the limit is %zu searches", c->plan->limit)))
+        if (begin(c, name) &&
+            (counts[i] <= c->plan->limit || fail(c, "the limit is %zu alignments", c->plan->limit)))
             check_batch(c, &rules, counts[i], SOLVE_PROBLEMS, NULL);
     }
     if (begin(c, "batch/capacities"))
@@ -462,7 +463,7 @@ static void check_batches_of(struct checks *c, int is_first)
     check_deadlines_of(c, &rules);
 }
 
-/* Other rules, fewer searches. */
+/* Other rules, fewer alignments. */
 static void check_variant_of(struct checks *c, enum ndt_variant variant, int gnss, int is_first)
 {
     struct ndt_newton_rules rules;
@@ -488,8 +489,8 @@ static void check_batches(struct checks *c)
 
 /* ---- ndt_align_batch ---- */
 
-/* All that is told but times; ndt_align clears what it does not set. */
-static int same_told(const struct ndt_align_result *a, const struct ndt_align_result *b)
+/* Equal but for times; ndt_align clears what it does not set. */
+static int same_result(const struct ndt_align_result *a, const struct ndt_align_result *b)
 {
     struct ndt_align_result x = *a, y = *b;
     x.align_us = y.align_us = x.upload_us = y.upload_us = 0;
@@ -516,7 +517,7 @@ static void check_align_batch(struct checks *c, struct ndt_backend *backend, enu
         status = ndt_align_batch(aligner, &params, items, SOLVE_PROBLEMS, is, &err);
     for (int i = 0; i < SOLVE_PROBLEMS && status == NDT_OK; i++) {
         status = ndt_align(aligner, &params, items[i].scan, &items[i].T_map_guess, &alone, &err);
-        if (status == NDT_OK && !same_told(&is[i], &alone)) {
+        if (status == NDT_OK && !same_result(&is[i], &alone)) {
             fail(c, "item %d: %s after %d evaluations, %g m from where it ends alone: %s after %d", i,
                  ndt_outcome_name(is[i].outcome), is[i].evaluations,
                  ndt_pose_distance_m(&is[i].T_map_sensor, &alone.T_map_sensor), ndt_outcome_name(alone.outcome),
@@ -552,7 +553,7 @@ static int one_line(const char *text)
     return text[0] != '\0' && !strchr(text, '\n');
 }
 
-/* A search of one ordinary problem, `count` times. */
+/* Solves one ordinary problem, `count` times. */
 static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_rules *rules, size_t count, int scan,
                                      struct solve_result *out, struct ndt_error *err)
 {
@@ -572,7 +573,7 @@ static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_r
     return status;
 }
 
-/* The call has to be refused in one line, and to have broken nothing. */
+/* The call has to be refused with one line, and the backend has to work afterwards. */
 static void refused(struct checks *c, enum ndt_status status, enum ndt_status wanted, const struct ndt_error *err,
                     const struct ndt_newton_rules *rules, const struct solve_result *before)
 {
@@ -585,7 +586,7 @@ static void refused(struct checks *c, enum ndt_status status, enum ndt_status wa
         fail(c, "%s, expected %s: %s", ndt_status_name(status), ndt_status_name(wanted), err->text);
     else if (!one_line(err->text))
         fail(c, "not one line: '%s'", err->text);
-    else if (solve_give_scans(c->plan, &c->scene, -1, &again) != NDT_OK ||
+    else if (solve_set_scans(c->plan, &c->scene, -1, &again) != NDT_OK ||
              solve_plainly(c, rules, 1, 1, &after, &again) != NDT_OK)
         fail(c, "afterwards: %s", again.text);
     else if (!solve_same_bits(&after, before, SOLVE_ROWS, &why))
@@ -628,7 +629,7 @@ static void check_no_map(struct checks *c, const struct ndt_newton_rules *rules)
     enum ndt_status status = solve_plan_open(&bare, plan->ops, plan->pipeline, NULL, &err);
     c->plan = &bare;
     if (status == NDT_OK)
-        status = solve_give_scans(&bare, &c->scene, -1, &err);
+        status = solve_set_scans(&bare, &c->scene, -1, &err);
     c->plan = plan;
     if (status != NDT_OK) {
         fail(c, "%s", err.text);
@@ -644,11 +645,11 @@ static void check_no_map(struct checks *c, const struct ndt_newton_rules *rules)
     solve_plan_close(&bare);
 }
 
-/* A scan that was not given. */
+/* A scan that was not set. */
 static enum ndt_status solve_beyond(struct checks *c, const struct ndt_newton_rules *rules, struct ndt_error *err)
 {
     struct solve_result out;
-    enum ndt_status status = solve_give_scans(c->plan, &c->scene, 1, err);
+    enum ndt_status status = solve_set_scans(c->plan, &c->scene, 1, err);
     return status == NDT_OK ? solve_plainly(c, rules, 1, 1, &out, err) : status;
 }
 
@@ -660,7 +661,7 @@ static void check_limits_of(struct checks *c)
     c->name = "limits/";
     if (!set_rules(c, &rules, NDT_ROBUST, 0))
         return;
-    if (solve_give_scans(c->plan, &c->scene, -1, &err) != NDT_OK ||
+    if (solve_set_scans(c->plan, &c->scene, -1, &err) != NDT_OK ||
         solve_plainly(c, &rules, 1, 1, &before, &err) != NDT_OK) {
         fail(c, "%s", err.text);
         return;
@@ -681,7 +682,7 @@ static void check_limits_of(struct checks *c)
                 &before);
 }
 
-/* Evaluations one by one still work between searches, and have the bits that they have without. */
+/* Single evaluations work between solves and give the same bits. */
 static void check_eval_between(struct checks *c)
 {
     struct ndt_error err = {""};
@@ -698,7 +699,7 @@ static void check_eval_between(struct checks *c)
         c->plan->host->backend->ops->eval(c->plan->host->backend, &request, &wanted, &err) != NDT_OK)
         fail(c, "%s", err.text);
     else if (memcmp(&is, &wanted, sizeof(is)) != 0)
-        fail(c, "an evaluation after searches: score %.17g, expected %.17g", is.score, wanted.score);
+        fail(c, "an evaluation after alignments: score %.17g, expected %.17g", is.score, wanted.score);
     else
         pass();
 }
@@ -715,7 +716,7 @@ static void check_all(struct checks *c)
     }
 }
 
-/* ---- who is checked ---- */
+/* ---- backends under test ---- */
 
 static int open_pipelines(struct checks *c, const struct ndt_backend_ops *ops)
 {

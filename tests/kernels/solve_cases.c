@@ -9,7 +9,7 @@
 #include "ndt/clock.h"
 #include "street_world.h"
 
-/* ---- the search of the host ---- */
+/* ---- driven by the host ---- */
 
 void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                  const struct ndt_map *map, const struct ndt_cloud *scan)

@@ -172,7 +172,7 @@ static void flip(double *number)
     memcpy(number, &bits, sizeof(bits));
 }
 
-/* What goes wrong with one item of `count`. */
+/* Applies the planted fault to one item of `count`. */
 static void spoil_result(struct solve_result *result, size_t i, size_t count, int has_deadline)
 {
     struct ndt_newton *n = &result->newton;
@@ -221,7 +221,7 @@ static enum ndt_status check_items(const struct fake *fake, const struct ndt_new
     if (!fake->host.map)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no map");
     if (count > LIMIT && fault != TOO_MANY_ITEMS)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%zu searches; the limit is %d", count, LIMIT);
+        return ndt_fail(err, NDT_ERR_LIMIT, "%zu alignments; the limit is %d", count, LIMIT);
     for (int i = 0; i < rules->level_count; i++)
         if ((rules->level[i] < 0 || (size_t)rules->level[i] >= fake->host.map->level_count) && fault != WRONG_LEVEL)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", rules->level[i],
@@ -285,8 +285,8 @@ static enum ndt_status fake_probe(struct ndt_error *why)
 static const char *const pipelines[] = {"one", "other", NULL};
 
 const struct ndt_backend_ops solve_fake_backend = {
-    .name = "pretended",
-    .about = "searches driven by the host",
+    .name = "simulated",
+    .about = "alignments driven by the host",
     .probe = fake_probe,
     .open = fake_open,
     .close = fake_close,

@@ -1,4 +1,5 @@
-/* Seeded synthetic surroundings that tests share: clouds for maps and for scans of the same surfaces.
+/** @file
+ * @brief Seeded synthetic surroundings that tests share: clouds for maps and for scans of the same surfaces.
  *
  * The street runs along x from 0 to its length: ground with a slope, facades whose depth changes every
  * 7 m (so that x is observed), poles and bushes. The corridor has a floor, two walls and a ceiling and
