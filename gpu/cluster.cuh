@@ -1,4 +1,7 @@
-/* Thread-block clusters in device code, without a library. A block that was launched without a cluster is a cluster
+/** @file
+ * @brief Thread-block clusters in device code, without a library.
+ *
+ * A block that was launched without a cluster is a cluster
  * of its own: rank 0 of 1, and the barrier is that of the block. */
 #ifndef NDT_CLUSTER_CUH
 #define NDT_CLUSTER_CUH
@@ -32,8 +35,8 @@ static __device__ inline unsigned cluster_size()
 #endif
 }
 
-/* Every thread of every block of the cluster has to come, diverged or not. What one wrote before, to global
- * memory too, all see behind it (but for loads that the compiler takes as constant: no __ldg for such memory). */
+/* Every thread of every block of the cluster has to call it, diverged or not. Writes before it, to global memory
+ * too, are visible to all after it (except for loads through the constant cache: no __ldg for such memory). */
 static __device__ inline void cluster_barrier()
 {
 #if defined(EMULATED_CUDA_RUNTIME_H)

@@ -1,4 +1,7 @@
-/* The CUDA backend: what all pipelines share. Memory is allocated at open and for a map that is larger than those
+/** @file
+ * @brief The CUDA backend: the part that all pipelines share.
+ *
+ * Memory is allocated at open and for a map that is larger than those
  * before (twice with set_map_async: for the map in use and for the next), and at no other time. Per evaluation: 24
  * bytes up, the pipeline's kernels, one row of sums down, one synchronisation. */
 #include "ndt_cuda/cuda_backend.h"
@@ -102,7 +105,7 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
         status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
     cuda->memory = memory;
     if (status == NDT_OK)
-        status = ndt_cuda_allocate_pinned(&cuda->device, &pinned, plan->pinned_bytes, "scans on their way up", err);
+        status = ndt_cuda_allocate_pinned(&cuda->device, &pinned, plan->pinned_bytes, "staging scans", err);
     cuda->pinned = pinned;
     if (status == NDT_OK)
         status = ndt_cuda_clear(&cuda->device, cuda->memory + plan->ticket, sizeof(uint32_t), err);
@@ -111,8 +114,8 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
     return status;
 }
 
-/* Every kernel once, without points: they are loaded now and not in the first evaluation, and a device that this
- * build has no code for is refused here. */
+/* Launches every kernel once without points, so that the first evaluation does not have to load it and a device
+ * that this build has no code for is refused here. */
 static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
 {
     cuda->job.blocks = 1;
@@ -181,12 +184,12 @@ static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map 
     enum ndt_status status = NDT_OK;
     ndt_cuda_map_upload_cancel(&cuda->upload);
     if (map && !is_on_device(cuda, map)) {
-        ndt_cuda_map_upload_free(&cuda->upload, &cuda->device); /* its memory may be what is missing */
+        ndt_cuda_map_upload_free(&cuda->upload, &cuda->device); /* frees memory that the map may need */
         status = ndt_cuda_map_load(&cuda->on_device, &cuda->device, map, err);
     }
     if (status == NDT_OK)
         use_map(cuda, map);
-    else if (!cuda->on_device.is_loaded) /* the one before had to go */
+    else if (!cuda->on_device.is_loaded) /* the previous map was freed */
         use_map(cuda, NULL);
     return status;
 }
@@ -219,12 +222,12 @@ static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct nd
             *err = why;
         return status;
     }
-    status = cuda_set_map(backend, map, err); /* finds it there, but where there was no room */
+    status = cuda_set_map(backend, map, err); /* returns at once, unless there was no room for two maps */
     *taken = status == NDT_OK;
     return status;
 }
 
-/* A pinned buffer that no copy is reading any more. */
+/* Returns a pinned buffer that no copy reads any more. */
 static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
@@ -238,7 +241,7 @@ static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struc
     return status;
 }
 
-/* Where each scan comes to lie: columns at full blocks, packed, so that the copy is no longer than they need. */
+/* Sets the position of each scan: columns of whole blocks, packed, so that the copy is as short as possible. */
 static enum ndt_status place_scans(struct cuda_backend *cuda, const struct ndt_cloud *const *scans, size_t count,
                                    size_t *floats, struct ndt_error *err)
 {
@@ -308,7 +311,7 @@ static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct n
     return cuda_set_scans(backend, &scan, 1, err);
 }
 
-/* Splits the pose into a whole cell and the rest, as the CPU backend does it. */
+/* Splits the pose into a whole cell and the rest, as the CPU backend does. */
 static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request *request)
 {
     struct ndt_gpu_job *job = &cuda->job;
@@ -344,7 +347,7 @@ static enum ndt_status run(struct cuda_backend *cuda, struct ndt_error *err)
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     cuda->scans_queued = 0;
-    return status == NDT_OK ? ndt_cuda_bill_kernels(device, err) : status;
+    return status == NDT_OK ? ndt_cuda_add_kernel_time(device, err) : status;
 }
 
 static enum ndt_status check_request(const struct cuda_backend *cuda, const struct ndt_eval_request *request,
@@ -388,9 +391,9 @@ static enum ndt_status check_solve(const struct cuda_backend *cuda, const struct
 {
     const size_t levels = cuda->map ? cuda->map->level_count : 0;
     if (cuda->pipeline->shape == NDT_CUDA_HOST)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "cuda.pipeline %s has no searches", cuda->pipeline->name);
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "cuda.pipeline %s has no alignments", cuda->pipeline->name);
     if (count > NDT_CUDA_ITEMS)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%zu searches at once; the limit is %d", count, NDT_CUDA_ITEMS);
+        return ndt_fail(err, NDT_ERR_LIMIT, "%zu alignments at once; the limit is %d", count, NDT_CUDA_ITEMS);
     if (rules->level_count < 1 || rules->level_count > NDT_MAX_LEVELS)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "a chain of %d levels", rules->level_count);
     for (int32_t i = 0; i < rules->level_count; i++)
@@ -431,7 +434,7 @@ static void bound_scan(struct cuda_backend *cuda)
     cuda->resident.preprocess = cuda->preprocess.job.preprocess;
 }
 
-/* The two ways to preprocess; raw NULL: again. */
+/* preprocess, or with raw NULL preprocess_again. */
 static enum ndt_status preprocess_scan(struct cuda_backend *cuda, const struct ndt_preprocess_plan *plan,
                                        const struct ndt_cloud *raw, struct ndt_error *err)
 {
@@ -496,13 +499,13 @@ static void cuda_describe(const struct ndt_backend *backend, char *text, size_t 
              facts->driver % 1000 / 10, facts->runtime / 1000, facts->runtime % 1000 / 10);
 }
 
-/* What `resident` comes down to on this device, for sizes that are met with. */
+/* Describes the shapes that `resident` selects on this device for common sizes. */
 static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_t size)
 {
     static const struct {
         size_t items, points;
     } sizes[] = {{1, 500}, {1, 1500}, {1, 5000}, {1, 20000}, {1, 100000}, {3, 1500}, {200, 1500}};
-    size_t used = (size_t)snprintf(text, size, "resident there, up to %d searches per launch:", NDT_CUDA_ITEMS);
+    size_t used = (size_t)snprintf(text, size, "resident selects, up to %d alignments per launch:", NDT_CUDA_ITEMS);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
         used += (size_t)snprintf(
             text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
@@ -550,7 +553,7 @@ static void cuda_plan(const struct ndt_backend_config *config, char *text, size_
 
 const struct ndt_backend_ops ndt_cuda_backend = {
     .name = NDT_CUDA_NAME,
-    .about = "an NVIDIA GPU, evaluations or whole searches; cuda.pipeline chooses how",
+    .about = "an NVIDIA GPU, evaluations or whole alignments; cuda.pipeline chooses how",
     .probe = cuda_probe,
     .open = cuda_open,
     .close = cuda_close,

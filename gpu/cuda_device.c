@@ -13,7 +13,7 @@ static enum ndt_status lost(struct ndt_cuda_device *device, struct ndt_error *er
     return NDT_ERR_DEVICE;
 }
 
-/* Around every call: NDT_OK, or the device is lost from now on. */
+/* Checks the result of a call of the runtime: NDT_OK, or marks the device as lost. */
 static enum ndt_status check(struct ndt_cuda_device *device, cudaError_t code, const char *what,
                              struct ndt_error *err)
 {
@@ -25,8 +25,8 @@ static enum ndt_status check(struct ndt_cuda_device *device, cudaError_t code, c
     return lost(device, err);
 }
 
-/* First of all in every function that may fail: NDT_ERR_DEVICE once the device is lost.
- * Which device a thread talks to is a property of the thread, and the backend may be used by another one than
+/* The first call of every function that may fail: NDT_ERR_DEVICE once the device is lost.
+ * The current device is a property of the thread, and the thread that uses the backend may not be the one that
  * opened it. */
 static enum ndt_status enter(struct ndt_cuda_device *device, struct ndt_error *err)
 {
@@ -50,7 +50,7 @@ static enum ndt_status no_driver(struct ndt_error *err, cudaError_t code)
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s", cudaGetErrorString(code));
 }
 
-/* Eight blocks wherever there are clusters, but for parts of a device with fewer processors than that. */
+/* Eight blocks wherever clusters exist, except on partitions of a device with fewer processors. */
 static int largest_cluster(int index, const struct ndt_cuda_facts *facts)
 {
     int has_clusters = 0, blocks = PORTABLE_CLUSTER;
@@ -141,7 +141,7 @@ enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, 
     return status;
 }
 
-/* Results of the calls do not matter: a lost device is reset, which is the only way to use it again. */
+/* Ignores the results of the calls: a lost device is reset, and only a reset makes it usable again. */
 void ndt_cuda_device_close(struct ndt_cuda_device *device)
 {
     if (!device->is_open)
@@ -165,12 +165,13 @@ enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out,
     return status == NDT_OK ? check(device, cudaMemGetInfo(out, &total), "free memory", err) : status;
 }
 
-/* Around calls that allocate `bytes` (0: the runtime knows how many): counted; NDT_ERR_MEMORY loses nothing. */
+/* Checks and counts a call that allocates `bytes` (0: only the runtime knows); after NDT_ERR_MEMORY the device is
+ * not lost. */
 static enum ndt_status check_allocated(struct ndt_cuda_device *device, cudaError_t code, size_t bytes,
                                        const char *what, struct ndt_error *err)
 {
     if (code == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* would be reported again by the next launch */
+        (void)cudaGetLastError(); /* otherwise the next launch reports it again */
         if (bytes == 0)
             return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no memory for %s", device->index, what);
         return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no %zu bytes for %s", device->index, bytes, what);
@@ -269,7 +270,7 @@ enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void 
                                        .blockDim = {threads, 1, 1},
                                        .stream = device->streams[NDT_CUDA_MAIN],
                                        .attrs = &team,
-                                       .numAttrs = cluster > 1}; /* older devices know no such attribute */
+                                       .numAttrs = cluster > 1}; /* older devices reject the attribute */
     device->counters.launches++;
     return check(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
 }
@@ -304,7 +305,7 @@ enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, 
     *out = code == cudaSuccess;
     if (code != cudaErrorNotReady)
         return check(device, code, "running", err);
-    (void)cudaGetLastError(); /* no failure, but kept as one: the next launch is not to find it */
+    (void)cudaGetLastError(); /* "not ready" is no failure: the next launch must not report it */
     return NDT_OK;
 }
 
@@ -342,7 +343,7 @@ enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_e
     return check(device, cudaEventRecord(device->stop, device->streams[NDT_CUDA_MAIN]), "event", err);
 }
 
-enum ndt_status ndt_cuda_bill_kernels(struct ndt_cuda_device *device, struct ndt_error *err)
+enum ndt_status ndt_cuda_add_kernel_time(struct ndt_cuda_device *device, struct ndt_error *err)
 {
     float took_ms = 0;
     enum ndt_status status = enter(device, err);
@@ -355,7 +356,7 @@ enum ndt_status ndt_cuda_bill_kernels(struct ndt_cuda_device *device, struct ndt
 
 /* ---- graphs ---- */
 
-/* Appends a node behind `*last` (NULL: it is the first) and moves that on. From CUDA 13 on edges carry data. */
+/* Appends a node after `*last` (NULL: it is the first) and sets *last to it. From CUDA 13 on edges have data. */
 static cudaError_t append(cudaGraph_t graph, cudaGraphNode_t *last, struct cudaGraphNodeParams *params)
 {
     cudaGraphNode_t node = NULL;
@@ -369,7 +370,7 @@ static cudaError_t append(cudaGraph_t graph, cudaGraphNode_t *last, struct cudaG
     return code;
 }
 
-/* What is launched; the job is copied into every node. */
+/* The launch that a node makes; the job is copied into every node. */
 struct shape {
     const void *kernel;
     unsigned blocks, threads;
@@ -427,7 +428,7 @@ enum ndt_status ndt_cuda_graph_make(struct ndt_cuda_device *device, struct ndt_c
         code = length > 0 ? add_chain(graph, length, &shape) : add_loop(graph, &shape);
     if (code == cudaSuccess)
         code = cudaGraphInstantiate(&out->exec, graph, 0);
-    if (code == cudaSuccess) /* now, and not as a part of the first launch */
+    if (code == cudaSuccess) /* otherwise the first launch uploads the graph */
         code = cudaGraphUpload(out->exec, device->streams[NDT_CUDA_MAIN]);
     if (graph)
         (void)cudaGraphDestroy(graph);
@@ -450,7 +451,7 @@ enum ndt_status ndt_cuda_graph_launch(struct ndt_cuda_device *device, const stru
 void ndt_cuda_graph_free(struct ndt_cuda_device *device, struct ndt_cuda_graph *graph)
 {
     if (graph->exec && device->is_open) {
-        (void)cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]); /* it may still be on its way */
+        (void)cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]); /* it may still run */
         (void)cudaGraphExecDestroy(graph->exec);
     }
     graph->exec = NULL;

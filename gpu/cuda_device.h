@@ -1,11 +1,14 @@
-/* One CUDA device. cuda_device.c is the only file that calls the CUDA runtime, so that every copy, byte, launch,
+/** @file
+ * @brief One CUDA device.
+ *
+ * cuda_device.c is the only file that calls the CUDA runtime, so that every copy, byte, launch,
  * synchronisation and allocation is counted, and every call checked.
  *
- * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or a search, and two beside
- * it whose copies overlap with it: NDT_CUDA_COPY for scans to come, NDT_CUDA_MAP for the next map. Functions that
- * name no stream use NDT_CUDA_MAIN. The first failing call marks the device as lost: from then on every function
- * returns NDT_ERR_DEVICE with that first reason, and closing it resets the device so that it can be opened again.
- * Memory that is not there is NDT_ERR_MEMORY and loses nothing. One owner, one thread. */
+ * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and two
+ * beside it whose copies overlap with it: NDT_CUDA_COPY for later scans, NDT_CUDA_MAP for the next map. Functions
+ * that name no stream use NDT_CUDA_MAIN. The first failing call marks the device as lost: from then on every
+ * function returns NDT_ERR_DEVICE with that first reason, and closing it resets the device so that it can be opened
+ * again. A failed allocation is NDT_ERR_MEMORY; the device is not lost. One owner, one thread. */
 #ifndef NDT_CUDA_DEVICE_H
 #define NDT_CUDA_DEVICE_H
 
@@ -19,40 +22,40 @@ struct CUevent_st;
 struct CUgraphExec_st;
 
 enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_COPY, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
-enum { NDT_CUDA_MARKS = 8 }; /* the last ones are the map's: see cuda_map.h */
+enum { NDT_CUDA_MARKS = 8 }; /**< the last ones are the map's: see cuda_map.h */
 
 struct ndt_cuda_device {
     int index;
     int is_open, is_lost;
-    struct ndt_error why; /* once it is lost */
+    struct ndt_error why; /**< once it is lost */
     struct CUstream_st *streams[NDT_CUDA_STREAMS];
-    struct CUevent_st *start, *stop; /* around the kernels of an evaluation */
+    struct CUevent_st *start, *stop; /**< around the kernels of an evaluation */
     struct CUevent_st *marks[NDT_CUDA_MARKS];
     struct ndt_backend_counters counters;
 };
 
-/* What can be said about a device without a context on it. */
+/** Properties of a device that need no context on it. */
 struct ndt_cuda_facts {
     char name[128];
-    int major, minor;         /* compute capability */
-    int driver, runtime;      /* as CUDA numbers its versions: 13000 is 13.0 */
-    int processors;           /* multiprocessors */
-    int largest_cluster;      /* blocks that may form a cluster: 8 where there are clusters, else 1 */
-    int has_loops;            /* graphs with conditional nodes: driver and this build's toolkit know them */
-    unsigned long long bytes; /* of memory, all of it */
+    int major, minor;         /**< compute capability */
+    int driver, runtime;      /**< as CUDA numbers its versions: 13000 is 13.0 */
+    int processors;           /**< multiprocessors */
+    int largest_cluster;      /**< blocks that may form a cluster: 8 where there are clusters, else 1 */
+    int has_loops;            /**< graphs with conditional nodes: driver and this build's toolkit know them */
+    unsigned long long bytes; /**< of memory, all of it */
 };
 
-/* NDT_ERR_UNSUPPORTED and one line why: no driver, no device, too old. Makes no context. */
+/** NDT_ERR_UNSUPPORTED and one line with the reason: no driver, no device, too old. Creates no context. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt_error *err);
 
 NDT_MUST_CHECK enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index,
                                                     struct ndt_error *err);
-void ndt_cuda_device_close(struct ndt_cuda_device *device); /* all zero or closed: nothing to do */
+void ndt_cuda_device_close(struct ndt_cuda_device *device); /**< zero-initialised or closed: no effect */
 
-/* Bytes that could be allocated now. */
+/** Bytes that could be allocated now. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out,
                                                    struct ndt_error *err);
-/* Aligned to 256 bytes, not cleared. `what` is for the message. NULL can be freed. */
+/** Aligned to 256 bytes, not cleared. `what` appears in the error. Releasing NULL has no effect. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, size_t bytes,
                                                  const char *what, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes,
@@ -60,57 +63,59 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory);
 void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory);
 
-/* Queued; the host's memory must stay as it is until the next ndt_cuda_wait. */
+/** Queues a copy; the memory of the host must not change until the next ndt_cuda_wait. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_upload(struct ndt_cuda_device *device, void *to, const void *from,
                                                size_t bytes, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_download(struct ndt_cuda_device *device, void *to, const void *from,
                                                  size_t bytes, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clear(struct ndt_cuda_device *device, void *memory, size_t bytes,
                                               struct ndt_error *err);
-/* A kernel of kernels.h, with NDT_GPU_BLOCK threads per block. */
+/** A kernel of kernels.h, with NDT_GPU_BLOCK threads per block. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_launch(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
                                                const struct ndt_gpu_job *job, struct ndt_error *err);
-/* Any shape: `blocks` of `threads`, clusters of `cluster` blocks (1: none; facts.largest_cluster at most). */
+/** A launch of any shape: `blocks` of `threads`, clusters of `cluster` blocks (1: none; facts.largest_cluster at
+ * most). */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void *kernel,
                                                     unsigned blocks, unsigned threads, unsigned cluster,
                                                     const struct ndt_gpu_job *job, struct ndt_error *err);
 
-/* A graph that is made once and launched often; everything that varies is read by its kernels from the device's
- * memory. One kernel shape, `length` times in a row (plain), or length 0: again and again until the kernel says
- * cudaGraphSetConditional(job.loop, 0); it begins with 1 at every launch. Making one allocates. */
+/** A graph that is made once and launched often; its kernels read everything that varies from device memory. It
+ * launches one kernel `length` times in a row or, with length 0, until the kernel calls
+ * cudaGraphSetConditional(job.loop, 0); every launch begins with 1. Making a graph allocates. */
 struct ndt_cuda_graph {
-    struct CUgraphExec_st *exec; /* NULL: none */
+    struct CUgraphExec_st *exec; /**< NULL: none */
 };
 NDT_MUST_CHECK enum ndt_status ndt_cuda_graph_make(struct ndt_cuda_device *device, struct ndt_cuda_graph *out,
                                                    const void *kernel, unsigned blocks, unsigned threads,
                                                    unsigned length, const struct ndt_gpu_job *job,
                                                    struct ndt_error *err);
-/* Counts as one launch. */
+/** Counts as one launch. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_graph_launch(struct ndt_cuda_device *device,
                                                      const struct ndt_cuda_graph *graph, struct ndt_error *err);
 void ndt_cuda_graph_free(struct ndt_cuda_device *device, struct ndt_cuda_graph *graph);
 
-/* Copies on another stream. `from` has to be pinned, or the copy does not overlap with anything. */
+/** Copies on another stream. `from` has to be pinned, or the copy does not overlap with anything. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_upload_on(struct ndt_cuda_device *device, enum ndt_cuda_stream stream,
                                                   void *to, const void *from, size_t bytes, struct ndt_error *err);
-/* mark (0 .. NDT_CUDA_MARKS - 1): the point that the stream's queue has reached now, until it is set again. */
+/** Sets mark 0 .. NDT_CUDA_MARKS - 1 to the current end of the queue of the stream. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_set_mark(struct ndt_cuda_device *device, int mark,
                                                  enum ndt_cuda_stream stream, struct ndt_error *err);
-/* What is queued on `stream` from now on waits for the mark; the host does not. A mark never set is reached. */
+/** Work that is queued on `stream` later waits for the mark; the host does not. A mark that was never set counts as
+ * reached. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_follow_mark(struct ndt_cuda_device *device, enum ndt_cuda_stream stream,
                                                     int mark, struct ndt_error *err);
-/* Whether everything before the mark is done; does not wait. */
+/** Whether everything before the mark is done; does not wait. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, int *out,
                                                      struct ndt_error *err);
-/* Waits for the mark; counts as a synchronisation. */
+/** Waits for the mark; counts as a synchronisation. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, struct ndt_error *err);
 
-/* Before the first and after the last kernel of an evaluation. */
+/** Call before the first and after the last kernel of an evaluation. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err);
-/* Waits for everything queued on NDT_CUDA_MAIN. */
+/** Waits for everything queued on NDT_CUDA_MAIN. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err);
-/* Adds the time between the two clocks to the counters; after ndt_cuda_wait. */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_bill_kernels(struct ndt_cuda_device *device, struct ndt_error *err);
+/** Adds the time between start and stop to the counters; call after ndt_cuda_wait. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_add_kernel_time(struct ndt_cuda_device *device, struct ndt_error *err);
 
 #endif

@@ -1,9 +1,10 @@
 #include "cuda_diagnostics.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "kernels.h"
+#include "ndt/clock.h"
+#include "ndt/quantile.h"
 
 /* ---- intermediates ---- */
 
@@ -27,13 +28,13 @@ static void write_names(FILE *file)
     fprintf(file, ",nearest,matched,pairs\n");
 }
 
-/* Column k of a buffer, or of the scan, as it lies on the device. */
+/* Column k of a buffer, or of the scan, on the device. */
 static const float *device_column(const struct ndt_gpu_job *job, int k)
 {
     const float *const scan[] = {job->x_m, job->y_m, job->z_m};
     if (k < 3)
         return scan[k];
-    return job->moved_m + (size_t)(k - 3) * job->stride; /* the buffers lie one behind the other */
+    return job->moved_m + (size_t)(k - 3) * job->stride; /* the buffers are contiguous */
 }
 
 static enum ndt_status fetch(struct ndt_cuda_device *device, const struct ndt_gpu_job *job, float *columns,
@@ -69,42 +70,29 @@ enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_g
 
 enum { COPIES, LAUNCH, QUEUE, SYNCHRONISE, KINDS, MOST_ROUNDS = 1000 };
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* One round of everything, each from idle to idle. */
+/* One round of all measurements; each starts and ends with an idle device. */
 static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                const struct ndt_cuda_copies *copies, double took_us[KINDS], struct ndt_error *err)
 {
-    double start_us = now_us();
+    double start_us = ndt_clock_us();
     enum ndt_status status =
         ndt_cuda_upload(device, copies->device_angles, copies->pinned_angles, 6 * sizeof(float), err);
     if (status == NDT_OK)
         status = ndt_cuda_download(device, copies->pinned_sums, job->sums, NDT_GPU_SUMS * sizeof(double), err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    took_us[COPIES] = now_us() - start_us;
-    start_us = now_us();
+    took_us[COPIES] = ndt_clock_us() - start_us;
+    start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_cuda_launch(device, ndt_kernel_empty(), 1, job, err);
-    took_us[QUEUE] = now_us() - start_us;
+    took_us[QUEUE] = ndt_clock_us() - start_us;
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    took_us[LAUNCH] = now_us() - start_us;
-    start_us = now_us();
+    took_us[LAUNCH] = ndt_clock_us() - start_us;
+    start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    took_us[SYNCHRONISE] = now_us() - start_us;
+    took_us[SYNCHRONISE] = ndt_clock_us() - start_us;
     return status;
 }
 
@@ -118,16 +106,15 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
     double *all_us = malloc(KINDS * count * sizeof(double)), one_us[KINDS];
     if (!all_us)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", rounds);
-    enum ndt_status status = measure(device, job, copies, one_us, err); /* the first one of everything is slow */
+    enum ndt_status status =
+        measure(device, job, copies, one_us, err); /* the first round is slow and not counted */
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
         status = measure(device, job, copies, one_us, err);
         for (size_t k = 0; k < KINDS; k++)
             all_us[k * count + i] = one_us[k];
     }
-    for (size_t k = 0; status == NDT_OK && k < KINDS; k++) {
-        qsort(all_us + k * count, count, sizeof(double), ascending);
-        one_us[k] = all_us[k * count + count / 2];
-    }
+    for (size_t k = 0; status == NDT_OK && k < KINDS; k++)
+        one_us[k] = ndt_quantile(all_us + k * count, count, 0.5);
     if (status == NDT_OK)
         *out = (struct ndt_overheads){.copies_us = one_us[COPIES],
                                       .launch_us = one_us[LAUNCH],

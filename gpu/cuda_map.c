@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* ---- waiting ---- */
+/* ---- synchronous upload ---- */
 
 void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device)
 {
@@ -10,7 +10,7 @@ void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *d
     memset(on_device, 0, sizeof(*on_device));
 }
 
-/* The old memory goes first: both at once may not fit. */
+/* Frees the old memory first: both at once may not fit. */
 enum ndt_status ndt_cuda_map_reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
                                      const struct ndt_map *map, size_t bytes, struct ndt_error *err)
 {
@@ -82,13 +82,13 @@ enum ndt_status ndt_cuda_map_load(struct ndt_cuda_map *on_device, struct ndt_cud
         }
     }
     if (status == NDT_OK)
-        status = ndt_cuda_wait(device, err); /* the caller may free the map once we are back */
+        status = ndt_cuda_wait(device, err); /* the caller may free the map after the return */
     on_device->is_loaded = status == NDT_OK;
     on_device->id = map->id;
     return status;
 }
 
-/* ---- beside the map in use ---- */
+/* ---- asynchronous upload ---- */
 
 void ndt_cuda_map_upload_cancel(struct ndt_cuda_map_upload *upload)
 {
@@ -102,7 +102,7 @@ void ndt_cuda_map_upload_free(struct ndt_cuda_map_upload *upload, struct ndt_cud
     ndt_cuda_map_free(&upload->target, device);
 }
 
-/* As large as what is in use, where that can be had: maps of that size go to and fro without another allocation. */
+/* As large as the memory in use if possible: then maps of that size need no other allocation. */
 static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
                                  const struct ndt_cuda_map *on_device, const struct ndt_map *map,
                                  struct ndt_error *err)
@@ -116,7 +116,7 @@ static enum ndt_status make_room(struct ndt_cuda_map_upload *upload, struct ndt_
     return status;
 }
 
-/* What is still queued for another map goes to the same memory, but before: the stream keeps the order. */
+/* Copies of another map that are still queued write to the same memory, but earlier: a stream keeps the order. */
 static enum ndt_status begin(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
                              const struct ndt_cuda_map *on_device, struct ndt_map *map, struct ndt_error *err)
 {
@@ -131,7 +131,7 @@ static enum ndt_status begin(struct ndt_cuda_map_upload *upload, struct ndt_cuda
     return NDT_OK;
 }
 
-/* Bytes first .. first + bytes - 1 of what will lie on the device. Gaps between arrays are left as they are. */
+/* Fills bytes first .. first + bytes - 1 of the map on the device. Leaves the gaps between arrays unchanged. */
 static void pack(const struct ndt_cuda_map_upload *upload, size_t first, size_t bytes, char *out)
 {
     const size_t end = first + bytes;
@@ -163,7 +163,7 @@ static enum ndt_status fill_next(struct ndt_cuda_map_upload *upload, struct ndt_
     return status;
 }
 
-/* Every buffer once at most, as far as they are free: they become so in their order. */
+/* Fills each free buffer at most once; buffers become free in their order. */
 static enum ndt_status fill_free(struct ndt_cuda_map_upload *upload, struct ndt_cuda_device *device,
                                  struct ndt_error *err)
 {

@@ -1,41 +1,44 @@
-/* How the CUDA backend evaluates. All pipelines share the map, the scan, the 24 bytes up and the sums down; each
+/** @file
+ * @brief The pipelines of the CUDA backend.
+ *
+ * All pipelines share the map, the scan, the 24 bytes up and the sums down; each
  * adds buffers and kernels of its own. */
 #ifndef NDT_CUDA_PIPELINE_H
 #define NDT_CUDA_PIPELINE_H
 
 #include "cuda_device.h"
 
-/* How whole searches run on the device, see kernels_resident.cu. */
+/** How whole alignments run on the device; see kernels_resident.cu. */
 enum ndt_cuda_shape {
-    NDT_CUDA_HOST,      /* they do not: Newton's method runs on the host */
-    NDT_CUDA_AUTOMATIC, /* whatever fits the device and the size */
-    NDT_CUDA_BLOCK,     /* a block per search */
-    NDT_CUDA_CLUSTER,   /* a cluster of blocks per search; compute capability 9.0 */
-    NDT_CUDA_LOOP,      /* a graph that loops on the device; CUDA 12.4 */
-    NDT_CUDA_CHAIN      /* a graph of NDT_CUDA_CHAIN_LENGTH passes, as often as needed */
+    NDT_CUDA_HOST,      /**< Newton's method runs on the host */
+    NDT_CUDA_AUTOMATIC, /**< chosen by device and size */
+    NDT_CUDA_BLOCK,     /**< a block per alignment */
+    NDT_CUDA_CLUSTER,   /**< a cluster of blocks per alignment; compute capability 9.0 */
+    NDT_CUDA_LOOP,      /**< a graph that loops on the device; CUDA 12.4 */
+    NDT_CUDA_CHAIN      /**< a graph of NDT_CUDA_CHAIN_LENGTH passes, as often as needed */
 };
 enum { NDT_CUDA_CHAIN_LENGTH = 24 };
 
 struct ndt_cuda_pipeline {
-    const char *name;  /* cuda.pipeline */
-    const char *about; /* a few words */
-    /* Buffers of its own: floats per point. `place` is told where they begin; job->stride is set. */
+    const char *name;  /**< cuda.pipeline */
+    const char *about; /**< a few words */
+    /* Buffers of its own: floats per point. `place` sets their pointers from their begin; job->stride is set. */
     size_t floats_per_point;
     void (*place)(struct ndt_gpu_job *job, float *buffers);
     /* Queues the kernels that turn job->angles into job->sums. */
     enum ndt_status (*launch)(struct ndt_cuda_device *device, const struct ndt_gpu_job *job, struct ndt_error *err);
     enum ndt_cuda_shape shape;
-    int has_intermediates; /* leaves them in its buffers, for ndt_cuda_dump */
+    int has_intermediates; /**< keeps them in its buffers for ndt_cuda_dump */
 };
 
-/* One row per name of ndt_cuda/pipelines.h, in the same order; the name of the last one is NULL. */
+/** One row per name of ndt_cuda/pipelines.h, in the same order; the name of the last one is NULL. */
 extern const struct ndt_cuda_pipeline ndt_cuda_pipelines[];
-/* NULL, "" and "auto" are the first. NULL, and an error that lists the names, for a name that is not known. */
+/** NULL, "" and "auto" are the first. NULL, and an error that lists the names, for a name that is not known. */
 const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct ndt_error *err);
-/* "block" for NDT_CUDA_BLOCK, and so on. */
+/** "block" for NDT_CUDA_BLOCK, and so on. */
 const char *ndt_cuda_shape_name(enum ndt_cuda_shape shape);
 
-/* Blocks for so many points. */
+/** Number of blocks for `points`. */
 static inline unsigned ndt_cuda_blocks(size_t points)
 {
     return (unsigned)((points + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK);

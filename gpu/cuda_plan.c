@@ -1,6 +1,6 @@
 #include "cuda_plan.h"
 
-/* Reserves `bytes` at the end of *total, aligned, and returns where. */
+/* Reserves `bytes` at the end of *total, aligned, and returns their offset. */
 static size_t reserve(size_t *total, size_t bytes)
 {
     const size_t at = *total;

@@ -9,7 +9,7 @@ static struct ndt_gpu_preprocess *header(const struct ndt_cuda_preprocess *prepr
     return (struct ndt_gpu_preprocess *)(void *)(preprocess->pinned + preprocess->layout->pinned_preprocess);
 }
 
-/* Before the pinned buffer is written again; searches wait anyway. */
+/* Waits before the pinned buffer is written again; a solve waits anyway. */
 static enum ndt_status wait_for_buffer(struct ndt_cuda_preprocess *preprocess, struct ndt_error *err)
 {
     enum ndt_status status = preprocess->is_queued ? ndt_cuda_wait(preprocess->device, err) : NDT_OK;
@@ -17,7 +17,7 @@ static enum ndt_status wait_for_buffer(struct ndt_cuda_preprocess *preprocess, s
     return status;
 }
 
-/* As many slots as stay half empty. */
+/* The number of slots that keeps the table half empty. */
 static uint32_t slot_bits(size_t points)
 {
     uint32_t bits = 10;
@@ -26,7 +26,7 @@ static uint32_t slot_bits(size_t points)
     return bits;
 }
 
-/* Everything but the plan and the sizes of the scan, which change. */
+/* Sets all but the plan and the sizes of the scan, which change. */
 static void place_memory(const struct ndt_cuda_preprocess *preprocess, struct ndt_gpu_preprocess *out)
 {
     const struct ndt_cuda_plan *layout = preprocess->layout;
@@ -48,7 +48,7 @@ static void place_memory(const struct ndt_cuda_preprocess *preprocess, struct nd
     out->state = (struct ndt_gpu_preprocess_state *)(void *)(memory + layout->preprocess_state);
 }
 
-/* Entries of the table count as empty when they are from other rounds; once in 2^32 that has to be made true. */
+/* Entries of other rounds count as empty; after 2^32 rounds the table has to be cleared. */
 static enum ndt_status next_round(struct ndt_cuda_preprocess *preprocess, struct ndt_error *err)
 {
     if (++preprocess->round != 0)
@@ -74,7 +74,7 @@ static enum ndt_status launch_all(struct ndt_cuda_preprocess *preprocess, unsign
     for (size_t i = 0; status == NDT_OK && i < sizeof(kernels) / sizeof(kernels[0]); i++)
         status = ndt_cuda_launch(preprocess->device, kernels[i], blocks, &preprocess->job, err);
     return status == NDT_OK
-               ? ndt_cuda_launch(preprocess->device, ndt_kernel_preprocess_take(), most, &preprocess->job, err)
+               ? ndt_cuda_launch(preprocess->device, ndt_kernel_preprocess_sample(), most, &preprocess->job, err)
                : status;
 }
 

@@ -1,6 +1,8 @@
-/* Preprocessing on the device: a raw scan is uploaded behind a header that says what is done to it, and the points
- * that are matched stay there. Nothing waits and nothing is downloaded: the search reports how many points are
- * left. */
+/** @file
+ * @brief Preprocessing on the device: a raw scan is uploaded after a header with the parameters, and the resulting
+ * points stay there.
+ *
+ * No call synchronises or downloads: the solve reports the number of points. */
 #ifndef NDT_CUDA_PREPROCESS_H
 #define NDT_CUDA_PREPROCESS_H
 
@@ -10,22 +12,22 @@
 struct ndt_cuda_preprocess {
     struct ndt_cuda_device *device;
     const struct ndt_cuda_plan *layout;
-    char *memory, *pinned;  /* as laid out */
-    struct ndt_gpu_job job; /* job.preprocess: on the device */
+    char *memory, *pinned;  /**< as laid out */
+    struct ndt_gpu_job job; /**< job.preprocess: on the device */
     uint32_t round;
-    int is_queued;  /* a copy may still read the pinned buffer */
-    size_t most;    /* upper bound of the points that are left of the last scan */
-    int has_sample; /* ndt_cuda_preprocess_again is possible */
+    int is_queued;  /**< a copy may still read the pinned buffer */
+    size_t most;    /**< upper bound of the points of the last scan after preprocessing */
+    int has_sample; /**< ndt_cuda_preprocess_again is possible */
 };
 
-/* Once the memory is allocated: clears the table and the state, loads the kernels, waits. */
+/** Once the memory is allocated: clears the table and the state, loads the kernels, waits. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_preprocess_open(struct ndt_cuda_preprocess *preprocess,
                                                         struct ndt_error *err);
-/* NDT_ERR_LIMIT: more points than the memory is laid out for. */
+/** NDT_ERR_LIMIT: more points than the memory is laid out for. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_preprocess_load(struct ndt_cuda_preprocess *preprocess,
                                                         const struct ndt_preprocess_plan *plan,
                                                         const struct ndt_cloud *raw, struct ndt_error *err);
-/* The last sample with another motion; NDT_ERR_UNSUPPORTED: there is none. */
+/** The last sample with another motion; NDT_ERR_UNSUPPORTED: there is none. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_preprocess_again(struct ndt_cuda_preprocess *preprocess,
                                                          const struct ndt_preprocess_plan *plan,
                                                          struct ndt_error *err);

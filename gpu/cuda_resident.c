@@ -6,11 +6,10 @@
 #include "kernels.h"
 #include "ndt/clock.h"
 
-/* Evaluations of the first launch when it is not known what one costs, and what is left for the rest of the work.
- */
+/* Evaluations of the first launch while the cost of one is unknown, and the reserve for the rest of the work. */
 enum { UNKNOWN_LIMIT = 4 };
 static const double COST_MARGIN = 1.5, REST_US = 50;
-/* No search makes so many. */
+/* More than any alignment makes. */
 enum { NO_LIMIT = 1 << 20 };
 
 /* ---- shape ---- */
@@ -25,8 +24,8 @@ unsigned ndt_cuda_cluster_size(const struct ndt_cuda_facts *facts, size_t items,
     return size;
 }
 
-/* A guess until it is measured on more devices: clusters where they are and the items leave processors idle; a
- * single block where that keeps the device busy or is enough; else the whole device per pass. */
+/* A heuristic until it is measured on more devices: clusters where they exist and the items leave processors idle;
+ * a single block where that keeps the device busy or is enough; else the whole device per pass. */
 enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks)
 {
     const int is_small = blocks <= NDT_GPU_GROUPS, is_many = items * 2 > (size_t)facts->processors;
@@ -39,7 +38,7 @@ enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, si
     return facts->has_loops ? NDT_CUDA_LOOP : NDT_CUDA_CHAIN;
 }
 
-/* ---- the batch, as it goes up ---- */
+/* ---- the batch ---- */
 
 /* A launch: items first .. first + count - 1 of the call. */
 struct launch {
@@ -48,9 +47,9 @@ struct launch {
     unsigned blocks; /* of the largest item */
     int32_t row_capacity;
     int wants_rows;
-    struct ndt_gpu_batch *batch;    /* pinned, on its way up */
+    struct ndt_gpu_batch *batch;    /* pinned, to upload */
     struct ndt_gpu_item *gpu_items; /* behind it */
-    struct ndt_gpu_item *results;   /* pinned, as they came back */
+    struct ndt_gpu_item *results;   /* pinned, downloaded */
 };
 
 static struct ndt_gpu_batch *device_batch(const struct ndt_cuda_resident *resident)
@@ -63,7 +62,7 @@ static struct ndt_gpu_item *device_items(const struct ndt_cuda_resident *residen
     return (struct ndt_gpu_item *)(void *)(device_batch(resident) + 1);
 }
 
-/* As many items as there are rows and turned points for. */
+/* Limits the items by the memory for rows and rotated points. */
 static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct ndt_solve_item *items,
                                 size_t count)
 {
@@ -135,7 +134,7 @@ static unsigned round_up_to_power(unsigned n)
     return power;
 }
 
-/* The graph for this size; made when it is new. */
+/* The graph for this size; makes it when it is new. */
 static enum ndt_status find_graph(struct ndt_cuda_resident *resident, size_t count, unsigned most_blocks,
                                   unsigned length, struct ndt_cuda_graph **out, struct ndt_error *err)
 {
@@ -220,7 +219,7 @@ static void set_limit(const struct ndt_cuda_resident *resident, const struct lau
     control->pass_limit = left_us > 0 ? (int32_t)fmax(1, fmin(affordable, most)) : 1;
 }
 
-/* Most evaluations that one of the items has had. */
+/* The largest number of evaluations of an item. */
 static int32_t evaluations(const struct launch *launch)
 {
     int32_t most = 0;
@@ -229,7 +228,7 @@ static int32_t evaluations(const struct launch *launch)
     return most;
 }
 
-/* The items get what only the device knows of a scan that it preprocessed. */
+/* Completes the items: only the device knows the size of a scan that it preprocessed. */
 static enum ndt_status begin(struct ndt_cuda_resident *resident, const struct launch *launch, struct ndt_error *err)
 {
     struct ndt_gpu_job job = resident->job;
@@ -238,7 +237,7 @@ static enum ndt_status begin(struct ndt_cuda_resident *resident, const struct la
                            err);
 }
 
-/* One upload, one launch, one download, one wait. Once the items are there only the control goes up. */
+/* One upload, one launch, one download, one wait. Later launches upload the control only. */
 static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                                 struct ndt_error *err)
 {
@@ -261,7 +260,7 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
         status = ndt_cuda_download(device, launch->results, device_items(resident), back, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    return status == NDT_OK ? ndt_cuda_bill_kernels(device, err) : status;
+    return status == NDT_OK ? ndt_cuda_add_kernel_time(device, err) : status;
 }
 
 static int all_finished(const struct launch *launch)
@@ -287,7 +286,7 @@ static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const stru
             return status;
         after = evaluations(launch);
         if (after == before && !all_finished(launch))
-            return ndt_fail(err, NDT_ERR_DEVICE, "a launch of %zu searches made no progress", launch->count);
+            return ndt_fail(err, NDT_ERR_DEVICE, "a launch of %zu alignments made no progress", launch->count);
         if (after > before)
             resident->pass_us = (ndt_clock_us() - start_us) / (after - before);
         resident->pass_blocks = launch->blocks;
@@ -332,7 +331,7 @@ enum ndt_status ndt_cuda_resident_solve(struct ndt_cuda_resident *resident, cons
     return NDT_OK;
 }
 
-/* A launch with one finished item: its kernels are loaded and its graph is made now and not in the first search. */
+/* Launches with one finished item, so that the first solve does not have to load kernels and make the graph. */
 static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda_shape shape, struct ndt_error *err)
 {
     const enum ndt_cuda_shape wanted = resident->shape;

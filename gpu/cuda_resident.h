@@ -1,6 +1,9 @@
-/* The host side of the resident pipelines: whole searches on the device. One upload of all searches, one launch (of
- * a kernel or a graph), one download, one wait. A deadline limits the evaluations of a launch, by the time that one
- * took recently. */
+/** @file
+ * @brief The host side of the resident pipelines: whole alignments on the device.
+ *
+ * One upload of all alignments, one launch (of
+ * a kernel or a graph), one download, one wait. A deadline limits the evaluations of a launch, by their recent
+ * duration. */
 #ifndef NDT_CUDA_RESIDENT_H
 #define NDT_CUDA_RESIDENT_H
 
@@ -11,50 +14,50 @@
 
 enum { NDT_CUDA_GRAPHS = 8 };
 
-/* Where a scan is: floats into the scan's memory. */
+/** Position of a scan: floats into the memory of the scans. */
 struct ndt_cuda_scan {
     uint32_t at, count, blocks;
 };
 
-/* A graph for launches of up to so many items and blocks each; the longest unused one makes room. */
+/** A graph for launches of up to `items` of up to `blocks` each; the least recently used one is replaced. */
 struct ndt_cuda_cached_graph {
     struct ndt_cuda_graph graph;
     unsigned items, blocks;
-    uint64_t used; /* when, by launches */
+    uint64_t used; /**< when, by launches */
 };
 
 struct ndt_cuda_resident {
-    enum ndt_cuda_shape shape; /* NDT_CUDA_HOST: this pipeline has no searches */
+    enum ndt_cuda_shape shape; /**< NDT_CUDA_HOST: this pipeline has no alignments */
     struct ndt_cuda_device *device;
     const struct ndt_cuda_facts *facts;
     const struct ndt_cuda_plan *plan;
-    char *memory, *pinned; /* of the plan */
+    char *memory, *pinned; /**< of the plan */
     struct ndt_gpu_job job;
     const struct ndt_gpu_preprocess
-        *preprocess; /* on the device: scan 0 was made there, and its size is a bound; or NULL */
+        *preprocess; /**< on the device: scan 0 was made there, and its size is a bound; or NULL */
     struct ndt_cuda_scan scans[NDT_CUDA_ITEMS];
     size_t scan_count;
     struct ndt_cuda_cached_graph graphs[NDT_CUDA_GRAPHS];
     uint64_t launches;
-    /* What one evaluation of a launch took lately, and of how many blocks: for deadlines only. */
+    /* Recent duration of one evaluation of a launch, and its number of blocks: for deadlines only. */
     double pass_us;
     unsigned pass_blocks;
 };
 
-/* What the shape `automatic` comes down to for so many items of so many blocks at most. */
+/** The shape that NDT_CUDA_AUTOMATIC stands for with `items` of at most `blocks` each. */
 enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks);
-/* Blocks per cluster, at least 2, for as many items and blocks. */
+/** Blocks per cluster, at least 2, for such a batch. */
 unsigned ndt_cuda_cluster_size(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks);
 
-/* All buffers are of the plan; on_device is the map that the searches are made in. */
+/** Solves `count` alignments in the map on_device; see ndt_backend_ops.solve. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_solve(struct ndt_cuda_resident *resident,
                                                        const struct ndt_cuda_map *on_device,
                                                        const struct ndt_newton_rules *rules,
                                                        struct ndt_solve_item *items, size_t count, double until_us,
                                                        struct ndt_error *err);
-/* The scans are known (resident->scans): the graph for searches of each is made now, if there will be one. */
+/** Call when the scans are known (resident->scans): makes the graph for them, if the shape needs one. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_prepare(struct ndt_cuda_resident *resident, struct ndt_error *err);
-/* Every kernel of the shape once, without items; the device is waited for. */
+/** Launches every kernel of the shape once, without items, and waits. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_warm_up(struct ndt_cuda_resident *resident, struct ndt_error *err);
 void ndt_cuda_resident_close(struct ndt_cuda_resident *resident);
 

@@ -1,6 +1,7 @@
-/* One point in registers: from the moved point to the voxels around it (the two-level index of ndt/map.h, dense or
- * hashed, and the neighbour list of the point's cell, with the steps and roundings of the CPU backend), and to what
- * it adds to the 31 sums. */
+/** @file
+ * @brief One point in registers: from the moved point to the voxels around it (the two-level index of ndt/map.h,
+ * dense or hashed, and the neighbour list of the point's cell, with the steps and roundings of the CPU backend),
+ * and to its terms in the 31 sums. */
 #ifndef NDT_EVAL_POINT_CUH
 #define NDT_EVAL_POINT_CUH
 
@@ -80,7 +81,7 @@ static __device__ inline void add_voxel(const struct ndt_gpu_job &job, const flo
     ndt_add_pair_f(sums, q, icov, job.level.d1d2, job.level.d2);
 }
 
-/* Adds all pairs of one point; returns how many. */
+/* Adds all pairs of one point; returns their number. */
 static __device__ inline uint32_t add_neighbours(const struct ndt_gpu_job &job, const float near_m[3],
                                                  struct ndt_point_sums_f *sums)
 {
@@ -103,7 +104,7 @@ static __device__ inline uint32_t add_neighbours(const struct ndt_gpu_job &job, 
     return pairs;
 }
 
-/* What point i adds to the sums; `values` is zero before. */
+/* Adds the terms of point i to `values`, which are zero before. */
 static __device__ inline void eval_point(const struct ndt_gpu_job &job, const struct ndt_tables_f *tables,
                                          uint32_t i, float values[NDT_GPU_ROW])
 {

@@ -1,5 +1,8 @@
-/* struct ndt_gpu_job, the one argument of every kernel, passed by value: where the scan, the map level and the
- * buffers lie on the device, and the translation of the pose. Plain data for gcc and nvcc; all pointers are device
+/** @file
+ * @brief struct ndt_gpu_job, the one argument of every kernel, passed by value: the scan, the map level and the
+ * buffers on the device, and the translation of the pose.
+ *
+ * Plain data for gcc and nvcc; all pointers are device
  * pointers. */
 #ifndef NDT_GPU_JOB_H
 #define NDT_GPU_JOB_H
@@ -8,14 +11,15 @@
 #include "ndt/map.h"
 #include "ndt/newton.h"
 
-/* Threads of a block, one point each. Sums leave the block as doubles, one row of NDT_GPU_ROW per block, and are
+/** Threads of a block, one point each. Sums leave the block as doubles, one row of NDT_GPU_ROW per block, and are
  * added in the order of the blocks, so the result depends on neither the device nor its load. */
 enum { NDT_GPU_BLOCK = 128, NDT_GPU_WARP = 32, NDT_GPU_WARPS = NDT_GPU_BLOCK / NDT_GPU_WARP, NDT_GPU_ROW = 32 };
 
-/* resident, one team per search: threads of a block, which take NDT_GPU_GROUPS blocks of points at a time. */
+/** resident, one team per alignment: threads of a block, which process NDT_GPU_GROUPS blocks of points at a time.
+ */
 enum { NDT_GPU_GROUPS = 4, NDT_GPU_TEAM = NDT_GPU_GROUPS * NDT_GPU_BLOCK };
 
-/* Order within a row: that of struct ndt_eval; the last number is unused. */
+/** Order within a row: that of struct ndt_eval; the last number is unused. */
 enum {
     NDT_GPU_SCORE = 0,
     NDT_GPU_GRADIENT = 1,
@@ -26,7 +30,7 @@ enum {
     NDT_GPU_SUMS = 31
 };
 
-/* Numbers per point in the buffers of `staged`; number k of point i is at [k * stride + i].
+/** Numbers per point in the buffers of `staged`; number k of point i is at [k * stride + i].
  * Jacobian: rows x, y, z of x', columns tx ty tz a b c. Point Hessian: the 18x6 matrix is zero but for the second
  * derivatives by angles and symmetric, so its packing is (aa ab ac bb bc cc) x (x y z). */
 enum { NDT_GPU_JACOBIAN = 18, NDT_GPU_POINT_HESSIAN = 18 };
@@ -34,7 +38,7 @@ enum { NDT_GPU_JACOBIAN = 18, NDT_GPU_POINT_HESSIAN = 18 };
 struct ndt_gpu_level {
     const struct ndt_voxel *voxels;
     const uint32_t *bricks;
-    const uint64_t *brick_keys; /* hashed only */
+    const uint64_t *brick_keys; /**< hashed only */
     const struct ndt_cell_ref *cells;
     const uint32_t *lists;
     int32_t brick_min[3], brick_dim[3];
@@ -44,84 +48,86 @@ struct ndt_gpu_level {
     double d1, leaf_exact_m;
 };
 
-/* resident */
+/** resident */
 
 enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_COVERAGE, NDT_GPU_FINISHED };
 
-/* What the blocks of an item do in a pass. */
+/** What the blocks of an item do in a pass. */
 struct ndt_gpu_orders {
     double p[6];
     int32_t level, neighbours;
-    int32_t stage; /* enum ndt_gpu_stage */
-    int32_t first; /* 1: the points are still to be rotated by R0 */
+    int32_t stage; /**< enum ndt_gpu_stage */
+    int32_t first; /**< 1: the points have to be rotated by R0 */
 };
 
-/* One search. The host sets it before the first launch (newton begun, stage EVALUATE); then the device owns it. */
+/** One alignment. The host sets it before the first launch (newton begun, stage EVALUATE); then the device owns it.
+ */
 struct ndt_gpu_item {
     struct ndt_newton newton;
     struct ndt_gpu_orders orders;
     double coverage;
-    double clock_us;        /* when its last row was closed */
-    uint32_t count, blocks; /* points, and blocks of NDT_GPU_BLOCK of them, at least one */
-    uint32_t scan_at;       /* floats into `scan`: columns x y z of blocks * NDT_GPU_BLOCK floats each */
-    uint32_t turned_at;     /* the same in `turned` */
-    uint32_t row_at;        /* rows of NDT_GPU_ROW doubles into `block_sums` */
-    uint32_t seen;          /* sectors of the horizon that meet the map; zero at first */
-    uint32_t ticket;        /* blocks that are done with this pass; zero between passes */
+    double clock_us;        /**< when its last row was closed */
+    uint32_t count, blocks; /**< points, and blocks of NDT_GPU_BLOCK of them, at least one */
+    uint32_t scan_at;       /**< floats into `scan`: columns x y z of blocks * NDT_GPU_BLOCK floats each */
+    uint32_t turned_at;     /**< the same in `turned` */
+    uint32_t row_at;        /**< rows of NDT_GPU_ROW doubles into `block_sums` */
+    uint32_t seen;          /**< sectors of the horizon that meet the map; zero at first */
+    uint32_t ticket;        /**< blocks that are done with this pass; zero between passes */
 };
 
-/* What a launch of a resident kernel works on, in the device's memory. The host writes it before every launch. */
+/** Control of a launch of a resident kernel, in device memory. The host writes it before every launch. */
 struct ndt_gpu_control {
-    int32_t pass_limit; /* evaluations in this launch, at least one */
-    int32_t give_up;    /* 1: searches that are not done by then end with what they have; 0: they go on later */
-    int32_t passes;     /* made; zero before */
-    int32_t runs;       /* of the kernel of passes; zero before */
-    uint32_t active;    /* items not finished before this pass; all of them before */
-    uint32_t ticket;    /* items that are done with this pass; zero before */
-    uint32_t finished;  /* items that finished in this pass; zero before */
+    int32_t pass_limit; /**< evaluations in this launch, at least one */
+    int32_t give_up; /**< 1: alignments that are not done then end with their best pose; 0: a later launch continues
+                        them */
+    int32_t passes;  /**< made; zero before */
+    int32_t runs;    /**< of the kernel of passes; zero before */
+    uint32_t active; /**< items not finished before this pass; all of them before */
+    uint32_t ticket; /**< items that are done with this pass; zero before */
+    uint32_t finished; /**< items that finished in this pass; zero before */
 };
 
 struct ndt_gpu_batch {
     struct ndt_gpu_control control;
-    int32_t item_count, row_capacity; /* rows per item */
+    int32_t item_count, row_capacity; /**< rows per item */
     struct ndt_newton_rules rules;
     const float *scan;
     float *turned;
     double *block_sums;
     struct ndt_gpu_item *items;
-    struct ndt_newton_row *rows; /* item i: from i * row_capacity */
+    struct ndt_newton_row *rows; /**< item i: from i * row_capacity */
     struct ndt_gpu_level levels[NDT_MAX_LEVELS];
 };
 
-/* preprocessing: the resulting scan, for the searches that follow. */
+/** preprocessing: the resulting scan, for the alignments that follow. */
 struct ndt_gpu_scan {
-    uint32_t count, blocks; /* as in struct ndt_gpu_item */
-    double second_m2[6];    /* see ndt_newton_set_rotation_scale */
+    uint32_t count, blocks; /**< as in struct ndt_gpu_item */
+    double second_m2[6];    /**< see ndt_newton_set_rotation_scale */
 };
 
-/* What is left on the device between its kernels and between scans; zero at first. */
+/** State on the device between kernels and between scans; zero at first. */
 struct ndt_gpu_preprocess_state {
     struct ndt_gpu_scan scan;
-    uint32_t cells;  /* or usable points, where there is no filter */
-    uint32_t ticket; /* blocks that are done; zero between launches */
+    uint32_t cells;  /**< or usable points, where there is no filter */
+    uint32_t ticket; /**< blocks that are done; zero between launches */
 };
 
-/* Argument of the preprocessing kernels; the host writes it with every scan, in front of the points. */
+/** Argument of the preprocessing kernels; the host writes it with every scan, in front of the points. */
 struct ndt_gpu_preprocess {
     struct ndt_preprocess_plan plan;
-    uint32_t count, blocks;    /* of the raw scan */
-    uint32_t round;            /* entries of the table from other rounds are empty */
-    uint32_t slot_bits;        /* of the table, as it is used for this scan */
-    float *raw[4];             /* x y z time; moved in place */
-    unsigned long long *keys;  /* per raw point: of its cell */
-    unsigned long long *slots; /* the table: round and number of the first point of a cell */
-    uint32_t *cell_of;         /* per raw point: slot, then first point of its cell */
-    unsigned long long *sums;  /* 4 per raw point, of the cell that begins with it */
-    uint32_t *sizes;           /* points of that cell */
-    uint32_t *block_cells;     /* per block: cells that begin in it, then in all before */
-    uint32_t *firsts;          /* first points of the cells in their order */
-    float *sampled[4];         /* what is matched, before it is moved again */
-    float *scan;               /* as set_scans would have left it */
+    uint32_t count, blocks;    /**< of the raw scan */
+    uint32_t round;            /**< entries of the table from other rounds are empty */
+    uint32_t slot_bits;        /**< of the table, as it is used for this scan */
+    float *raw[4];             /**< x y z time; moved in place */
+    unsigned long long *keys;  /**< per raw point: of its cell */
+    unsigned long long *slots; /**< the table: round and number of the first point of a cell */
+    uint32_t *cell_of;         /**< per raw point: slot, then first point of its cell */
+    unsigned long long *sums;  /**< 4 per raw point, of the cell that begins with it */
+    uint32_t *sizes;           /**< points of that cell */
+    uint32_t *block_cells;     /**< per block: cells that begin in it, then in all before */
+    uint32_t *firsts;          /**< first points of the cells in their order */
+    float *sampled[4];         /**< the sampled points, before deskewing */
+    float *scan;               /**< in the layout of set_scans */
     struct ndt_gpu_preprocess_state *state;
 };
 
@@ -129,25 +135,26 @@ struct ndt_gpu_job {
     struct ndt_gpu_level level;
     const float *x_m, *y_m, *z_m;
     uint32_t count;
-    int32_t neighbours; /* enum ndt_neighbours */
-    /* x' = R x + near_cell * leaf + t_m: float only ever holds what lies around the sensor */
+    int32_t neighbours; /**< enum ndt_neighbours */
+    /* x' = R x + near_cell * leaf + t_m: floats hold only numbers near the sensor */
     int32_t near_cell[3];
     float t_m[3];
-    const float *angles; /* sx cx sy cy sz cz: the 24 bytes */
-    double *block_sums;  /* a row per block */
-    uint32_t *ticket;    /* blocks that are done; zero between launches */
-    double *sums;        /* NDT_GPU_SUMS */
-    uint32_t blocks;     /* rows in block_sums */
+    const float *angles; /**< sx cx sy cy sz cz: the 24 bytes */
+    double *block_sums;  /**< a row per block */
+    uint32_t *ticket;    /**< blocks that are done; zero between launches */
+    double *sums;        /**< NDT_GPU_SUMS */
+    uint32_t blocks;     /**< rows in block_sums */
     /* staged */
     uint64_t stride;
-    float *moved_m; /* 3: x' relative to the corner of near_cell */
+    float *moved_m; /**< 3: x' relative to the corner of near_cell */
     float *jacobian;
     float *point_hessian;
-    float *terms; /* NDT_GPU_SUMS: what each point adds to the sums, score and nearest without the factor -d1 */
+    float
+        *terms; /**< NDT_GPU_SUMS: the terms of each point in the sums, score and nearest without the factor -d1 */
     /* resident */
-    struct ndt_gpu_batch *batch; /* `blocks` is per item then */
+    struct ndt_gpu_batch *batch; /**< `blocks` is per item then */
     const struct ndt_gpu_preprocess *preprocess;
-    uint64_t loop; /* cudaGraphConditionalHandle of the graph that runs the kernel, where it is in one */
+    uint64_t loop; /**< cudaGraphConditionalHandle of the graph that runs the kernel, if there is one */
 };
 
 #endif

@@ -1,5 +1,8 @@
-/* The kernels, as cudaLaunchKernel wants them. Each takes one struct ndt_gpu_job by value and is launched with
- * NDT_GPU_BLOCK threads per block, if nothing else is said. */
+/** @file
+ * @brief The kernels, for cudaLaunchKernel.
+ *
+ * Each has one argument, a struct ndt_gpu_job by value, and is launched with
+ * NDT_GPU_BLOCK threads per block unless its comment says otherwise. */
 #ifndef NDT_GPU_KERNELS_H
 #define NDT_GPU_KERNELS_H
 
@@ -9,26 +12,26 @@
 extern "C" {
 #endif
 
-/* staged: in this order. One block per NDT_GPU_BLOCK points; `finish` has one block. */
+/** staged: in this order. One block per NDT_GPU_BLOCK points; `finish` has one block. */
 const void *ndt_kernel_jacobian(void);      /* points -> moved_m, jacobian */
-const void *ndt_kernel_point_hessian(void); /* points -> point_hessian */
+const void *ndt_kernel_point_hessian(void); /**< points -> point_hessian */
 const void *ndt_kernel_terms(void);         /* those -> terms */
 const void *ndt_kernel_reduce(void);        /* terms -> block_sums */
 const void *ndt_kernel_finish(void);        /* block_sums -> sums */
-/* fused: points -> sums, one block per NDT_GPU_BLOCK points; the last block to end adds up. */
+/** fused: points -> sums, one block per NDT_GPU_BLOCK points; the last block adds the rows. */
 const void *ndt_kernel_fused(void);
-/* resident: job.batch -> its items. See kernels_resident.cu. Teams have NDT_GPU_TEAM threads per block. */
+/** resident: job.batch -> its items. See kernels_resident.cu. Teams have NDT_GPU_TEAM threads per block. */
 const void *ndt_kernel_resident_block(void);   /* one block per item */
-const void *ndt_kernel_resident_cluster(void); /* one cluster per item */
+const void *ndt_kernel_resident_cluster(void); /**< one cluster per item */
 const void *ndt_kernel_resident_pass(void);    /* one pass of all items, job.blocks blocks each */
-/* preprocessing: raw points -> scan 0, on job.preprocess, in this order; see kernels_preprocess.cu. */
-const void *ndt_kernel_preprocess_place(void); /* one thread per raw point, as the next two */
+/** preprocessing: raw points -> scan 0, on job.preprocess, in this order; see kernels_preprocess.cu. */
+const void *ndt_kernel_preprocess_place(void); /**< one thread per raw point, as the next two */
 const void *ndt_kernel_preprocess_add(void);
 const void *ndt_kernel_preprocess_list(void);
-const void *ndt_kernel_preprocess_take(void);  /* one thread per point of the scan */
-const void *ndt_kernel_preprocess_again(void); /* in place of all four: another motion */
-const void *ndt_kernel_preprocess_begin(void); /* before a search: job.batch, one thread per item */
-/* Does nothing: what a launch costs. */
+const void *ndt_kernel_preprocess_sample(void); /* one thread per point of the scan */
+const void *ndt_kernel_preprocess_again(void);  /**< in place of all four: another motion */
+const void *ndt_kernel_preprocess_begin(void);  /**< before an alignment: job.batch, one thread per item */
+/** Does nothing; measures the cost of a launch. */
 const void *ndt_kernel_empty(void);
 
 #ifdef __cplusplus

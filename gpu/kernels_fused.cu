@@ -1,9 +1,12 @@
-/* fused: one kernel per evaluation. One point per thread; everything about a point stays in registers. */
+/** @file
+ * @brief fused: one kernel per evaluation.
+ *
+ * One point per thread; everything about a point stays in registers. */
 #include "kernels.h"
 #include "eval_point.cuh"
 #include "reduce.cuh"
 
-/* Whether this block is the last of the grid to get here; the same answer for all its threads. */
+/* Whether this block is the last of the grid to arrive; the same value for all its threads. */
 static __device__ inline bool is_last_block(const struct ndt_gpu_job &job)
 {
     __shared__ uint32_t place;
@@ -32,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_fused(const stru
         *job.ticket = 0; /* for the next launch */
 }
 
-/* Does nothing: measures what a launch costs. */
+/* Does nothing; measures the cost of a launch. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_empty(const struct ndt_gpu_job job)
 {
     (void)job;

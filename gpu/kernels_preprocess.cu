@@ -1,4 +1,7 @@
-/* Preprocessing: the raw points of a scan become the points that are matched, bit for bit those of ndt_preprocess.
+/** @file
+ * @brief Preprocessing: the raw points of a scan become the points that are matched, bit for bit those of
+ * ndt_preprocess.
+ *
  * This file is compiled without contraction (-fmad=false).
  *
  *  - place: crops, deskews and finds the cell of each point. The hash table has one word per slot: the round (the
@@ -6,10 +9,10 @@
  * is not cleared between scans.
  *  - add: integer sums per cell, in any order; counts the cells that begin in each block of points.
  *  - list: the first points of the cells, in ascending order.
- *  - take: the sample, its means and its second moments.
+ *  - sample: the sample, its means and its second moments.
  *
  * Without the voxel filter every usable point is a cell. `again` deskews the sample with another motion. `begin`
- * copies what only the device knows, the number of points and the rotation scale, to the searches of a batch. */
+ * copies the number of points and the rotation scale, which only the device knows, to the items of a batch. */
 #include <cuda_runtime.h>
 
 #include "kernels.h"
@@ -51,7 +54,7 @@ static __device__ inline uint32_t find_slot(const struct ndt_gpu_preprocess *wor
             if (seen == before)
                 return at;
         }
-        __threadfence(); /* whoever wrote the slot wrote the key before */
+        __threadfence(); /* the key was written before the slot */
         if (load_word(&work->keys[(uint32_t)seen]) != key)
             continue;
         if (mine < seen)
@@ -116,7 +119,7 @@ static __device__ inline uint32_t add_point(const struct ndt_gpu_preprocess *wor
     return first;
 }
 
-/* Whether this block is the last of the grid to get here; the same answer for all its threads. */
+/* Whether this block is the last of the grid to arrive; the same value for all its threads. */
 static __device__ inline bool is_last_block(struct ndt_gpu_preprocess_state *state)
 {
     __shared__ uint32_t place;
@@ -189,9 +192,9 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_preprocess_list_
         work->firsts[number] = i;
 }
 
-/* ---- take ---- */
+/* ---- sample ---- */
 
-/* Where point j of the scan goes; columns are whole blocks. */
+/* Writes point j of the scan; columns are whole blocks. */
 static __device__ inline void store_point(const struct ndt_gpu_preprocess *work, uint32_t count, uint32_t j,
                                           const float p_m[3])
 {
@@ -210,7 +213,7 @@ static __device__ inline void moments_of_lane(const struct ndt_gpu_preprocess *w
         ndt_moments_add(sum, scan[j], scan[column + j], scan[2 * column + j]);
 }
 
-/* Number of points and second moments, for the searches that follow. One block. */
+/* Number of points and second moments, for the alignments that follow. One block. */
 static __device__ inline void store_scan_summary(const struct ndt_gpu_preprocess *work, uint32_t count)
 {
     __shared__ double lanes[NDT_MOMENT_LANES][MOMENTS], total[MOMENTS];
@@ -247,7 +250,7 @@ static __device__ inline void mean_of_cell(const struct ndt_gpu_preprocess *work
     out[3] = ndt_filter_mean_time(plan->times, sums[3], weight);
 }
 
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_preprocess_take_sample(const struct ndt_gpu_job job)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_preprocess_sample(const struct ndt_gpu_job job)
 {
     const struct ndt_gpu_preprocess *work = job.preprocess;
     const uint32_t cells = work->state->cells, wanted = work->plan.wanted, j = point_of_thread();
@@ -310,9 +313,9 @@ extern "C" const void *ndt_kernel_preprocess_list(void)
     return (const void *)ndt_preprocess_list_cells;
 }
 
-extern "C" const void *ndt_kernel_preprocess_take(void)
+extern "C" const void *ndt_kernel_preprocess_sample(void)
 {
-    return (const void *)ndt_preprocess_take_sample;
+    return (const void *)ndt_preprocess_sample;
 }
 
 extern "C" const void *ndt_kernel_preprocess_again(void)

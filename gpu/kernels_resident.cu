@@ -1,10 +1,11 @@
-/* resident: whole searches on the device, in several shapes that give the same bits: in all of them (and in
- * `fused`) points are summed into the same rows, and rows are added in the same order.
+/** @file
+ * @brief resident: whole alignments on the device, in several shapes that give the same bits: in all of them (and
+ * in `fused`) points are summed into the same rows, and rows are added in the same order.
  *
- *  - team: one block or one cluster of blocks per search. One launch loops over the passes, with barriers in
+ *  - team: one block or one cluster of blocks per alignment. One launch loops over the passes, with barriers in
  * between.
- *  - pass: one launch per pass over all searches, one block per NDT_GPU_BLOCK points; the last block of a search
- *    makes the Newton step. A graph repeats the launch, in a loop on the device or a fixed number of times.
+ *  - pass: one launch per pass over all alignments, one block per NDT_GPU_BLOCK points; the last block of an
+ * alignment makes the Newton step. A graph repeats the launch, in a loop on the device or a fixed number of times.
  *
  * A pass is an evaluation or, after the last one, the computation of the coverage. */
 #include "cluster.cuh"
@@ -25,7 +26,7 @@ struct team {
     unsigned rank, size; /* of this block among those of the item */
 };
 
-/* For all threads of all blocks of the item; what they wrote before it is visible to all after it. */
+/* Barrier for all threads of all blocks of the item; writes before it are visible to all after it. */
 static __device__ inline void team_barrier(const struct team &team)
 {
     if (team.size > 1)
@@ -51,7 +52,7 @@ static __device__ inline void team_rows(const struct team &team, struct team_sha
         (void)atomicOr(&team.item->seen, share->pass.seen);
 }
 
-/* What the leader does between two passes. */
+/* The work of the leader between two passes. */
 static __device__ inline void team_step(const struct team &team, struct team_share *share, bool last)
 {
     if (share->pass.orders.stage == NDT_GPU_EVALUATE)
@@ -87,7 +88,7 @@ static __device__ inline void run_team(const struct team &team, struct team_shar
         copy_words(&team.item->newton, &share->newton, sizeof(share->newton));
 }
 
-/* Two blocks share a processor: batches are what this shape is for. */
+/* Two blocks share a processor: this shape is for batches. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM, 2) ndt_resident_block(const struct ndt_gpu_job job)
 {
     __shared__ struct team_share share;
@@ -112,7 +113,7 @@ struct pass_block {
     uint32_t place;
 };
 
-/* Whether this block is the last of the item to get here; the same answer for all its threads. */
+/* Whether this block is the last of the item to arrive; the same value for all its threads. */
 static __device__ inline bool is_last_of_item(struct ndt_gpu_item *item, struct pass_block *share)
 {
     __threadfence(); /* this block's row is seen by all before it is counted */
@@ -164,7 +165,7 @@ static __device__ inline void count_item(struct ndt_gpu_batch *batch, uint64_t l
         cudaGraphSetConditional(loop, 0);
 }
 
-/* Bounds the loop in any case: a launch ends after as many passes as were asked for (and one for the coverage). A
+/* Bounds the loop in any case: a launch ends after control.pass_limit passes (and one for the coverage). A
  * launch without work has the limit 0. Only one block ends the loop: `active` may be zero here because the others
  * are done already. */
 static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_t loop)
@@ -183,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_pass(co
     struct ndt_gpu_batch *batch = job.batch;
     const uint32_t number = blockIdx.x / job.blocks, row = blockIdx.x % job.blocks;
     const volatile struct ndt_gpu_control *control = &batch->control;
-    const uint32_t active = control->active; /* before anybody counts: it changes when all have */
+    const uint32_t active = control->active; /* read before any block counts: it changes afterwards */
     const int32_t passes = control->passes, limit = control->pass_limit;
     end_idle_loop(batch, job.loop);
     if (number >= (uint32_t)batch->item_count)

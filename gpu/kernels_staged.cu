@@ -1,4 +1,5 @@
-/* staged: one kernel per step, with everything between them in buffers that can be looked at. */
+/** @file
+ * @brief staged: one kernel per step, with all intermediates in buffers that can be dumped. */
 #include "kernels.h"
 #include "eval_point.cuh"
 #include "reduce.cuh"
@@ -36,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_point_hessians(c
         job.point_hessian[k * job.stride + i] = H[k / 3][k % 3];
 }
 
-/* Gradient and Hessian of a point from its Jacobian and Hessian as they lie in the buffers. */
+/* Gradient and Hessian of a point from its Jacobian and Hessian in the buffers. */
 static __device__ inline void point_terms(const struct ndt_gpu_job &job, uint32_t i,
                                           const struct ndt_point_sums_f &sums, float g[6], float H[21])
 {

@@ -1,4 +1,5 @@
-/* point_math.h in float on the device, and the two things every kernel begins with. */
+/** @file
+ * @brief point_math.h in float on the device, and the first two steps of every kernel. */
 #ifndef NDT_POINT_DEVICE_CUH
 #define NDT_POINT_DEVICE_CUH
 
@@ -27,7 +28,7 @@ static __device__ inline void make_tables(const float angles[6], struct ndt_tabl
     ndt_set_tables_f(tables, &named);
 }
 
-/* One thread makes the tables for its block from the 24 bytes; all wait. */
+/* One thread computes the tables of its block from the 24 bytes; all wait. */
 static __device__ inline void share_tables(const struct ndt_gpu_job &job, struct ndt_tables_f *tables)
 {
     if (threadIdx.x == 0)

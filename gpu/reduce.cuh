@@ -1,4 +1,6 @@
-/* Sums of a block and over blocks, always in the same order: no atomics on floats, no dependence on timing. */
+/** @file
+ * @brief Sums of a block and over blocks, always in the same order: no atomics on floats, no dependence on timing.
+ */
 #ifndef NDT_REDUCE_CUH
 #define NDT_REDUCE_CUH
 
@@ -29,14 +31,14 @@ static __device__ inline float sum_over_warp(float values[NDT_GPU_ROW])
     return values[0];
 }
 
-/* A group is NDT_GPU_BLOCK threads in a row: the whole block, but for the teams of the resident kernels. */
+/* A group is NDT_GPU_BLOCK consecutive threads: the whole block, except in the teams of the resident kernels. */
 static __device__ inline unsigned group_of_thread()
 {
     return threadIdx.x / (unsigned)NDT_GPU_BLOCK;
 }
 
-/* Sums over the threads of a group, in double after the warps: row `row` of job.block_sums, where there is one.
- * `rows` is shared and the group's own; every thread of the block has to come. */
+/* Sums over the threads of a group, in double after the warps: row `row` of job.block_sums, if it exists.
+ * `rows` is shared memory of the group; every thread of the block has to call it. */
 static __device__ inline void store_row(const struct ndt_gpu_job &job, uint32_t row, float values[NDT_GPU_ROW],
                                         float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
@@ -58,8 +60,8 @@ static __device__ inline void store_block_sums(const struct ndt_gpu_job &job, fl
     store_row(job, blockIdx.x, values, rows);
 }
 
-/* The rows of all blocks into the final sums, by the first group of one block: whatever the size of the block, the
- * order is the same. `parts` is shared; every thread of the block has to come. */
+/* Adds the rows of all blocks to the final sums, by the first group of one block: the order does not depend on the
+ * size of the block. `parts` is shared memory; every thread of the block has to call it. */
 static __device__ inline void add_rows(const struct ndt_gpu_job &job, double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
     const unsigned warp = threadIdx.x / (unsigned)NDT_GPU_WARP, lane = threadIdx.x % (unsigned)NDT_GPU_WARP;

@@ -1,5 +1,8 @@
-/* What the resident kernels share: one pass over the points of one search, and the step of Newton's method after
- * it. Newton's method itself is the host's code, ndt/newton_steps.h. */
+/** @file
+ * @brief Common code of the resident kernels: one pass over the points of one alignment, and the step of Newton's
+ * method after it.
+ *
+ * Newton's method itself is the host's code, ndt/newton_steps.h. */
 #ifndef NDT_SOLVE_DEVICE_CUH
 #define NDT_SOLVE_DEVICE_CUH
 
@@ -15,7 +18,7 @@
 static __device__ inline double device_clock_us()
 {
 #ifdef EMULATED_CUDA_RUNTIME_H
-    return emulated_clock_us();
+    return ndt_clock_us();
 #else
     unsigned long long ns;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
@@ -26,7 +29,7 @@ static __device__ inline double device_clock_us()
 /* Shared by the threads of a block while they work on an item. */
 struct pass_state {
     struct ndt_gpu_orders orders;
-    struct ndt_gpu_job view; /* the item's, as the code of `fused` wants it */
+    struct ndt_gpu_job view; /* of the item, for the code of `fused` */
     struct ndt_tables_f tables;
     float angles[6];
     double R[9]; /* of the pose, for the coverage */
@@ -72,7 +75,7 @@ NDT_APART void set_rotation(const double p[6], double R[9])
     R[8] = ca * cb;
 }
 
-/* Sets up the view of the item for this pass; share->orders is set. To be called by every thread of the block. */
+/* Sets up the view of the item for this pass; share->orders is set. Every thread of the block has to call it. */
 static __device__ inline void prepare_pass(struct pass_state *share, const struct ndt_gpu_batch *batch,
                                            const struct ndt_gpu_item *item)
 {
@@ -113,7 +116,7 @@ static __device__ inline void rotate_point(const struct ndt_gpu_batch *batch, co
                                                   __dmul_rn(R[3 * k + 2], z));
 }
 
-/* Row `row` of the item's sums, by one group. `rows` is the group's own. */
+/* Row `row` of the item's sums, by one group. `rows` is shared memory of the group. */
 static __device__ inline void evaluate_row(struct pass_state *share, const struct ndt_gpu_batch *batch,
                                            const struct ndt_gpu_item *item, uint32_t row,
                                            float rows[NDT_GPU_WARPS][NDT_GPU_ROW])

@@ -1,4 +1,5 @@
-/* A backend that survives the loss of its device: see ndt_backend_open_failover. */
+/** @file
+ * @brief The failover backend: see ndt_backend_open_failover. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,9 @@ enum { REOPENINGS = 1 };
 
 struct failover_backend {
     struct ndt_backend base;
-    struct ndt_backend_ops ops; /* base.ops: the inner one's name and abilities */
+    struct ndt_backend_ops ops; /* base.ops: name and abilities of the inner backend */
     struct ndt_backend *inner;
-    const struct ndt_backend_ops *first; /* the requested name */
+    const struct ndt_backend_ops *first; /* the requested backend */
     struct ndt_backend_config config;
     struct ndt_map *map; /* in use; the caller of set_map_async repeats the call until its map is taken */
     struct ndt_cloud scan;
@@ -106,9 +107,8 @@ static enum ndt_status recover(struct failover_backend *failover, const struct n
  *     while (next(&call))
  *         call.status = inner_of(...)->ops->OPERATION(..., &call.why);
  *     return finish(&call, err);
- * With `repeats` the call is made again on the backend that replaces a lost one. Without `repeats` the call fails
- * with NDT_ERR_UNSUPPORTED, because its inputs (several scans, raw points) are not kept, and the caller queries
- * the limits again. */
+ * With `repeats` the call is made again on the backend that replaces a lost one. Without it, because its input
+ * (several scans, raw points) is not kept, the error makes the caller check the limits again. */
 enum { MOST_ATTEMPTS = REOPENINGS + 2 };
 struct attempt {
     struct failover_backend *failover;
@@ -117,7 +117,7 @@ struct attempt {
     struct ndt_error why;
 };
 
-/* Whether the call is to be made now. Replaces the backend when the device is lost. */
+/* Whether to make the call now. Replaces the backend when the device is lost. */
 static int next(struct attempt *call)
 {
     struct failover_backend *failover = call->failover;
@@ -161,7 +161,7 @@ static enum ndt_status failover_set_map(struct ndt_backend *backend, struct ndt_
     return finish(&call, err);
 }
 
-/* The CPU backend sets a map synchronously. */
+/* After a failover to the CPU, set_map_async sets the map at once. */
 static enum ndt_status failover_set_map_async(struct ndt_backend *backend, struct ndt_map *map, int *taken,
                                               struct ndt_error *err)
 {
@@ -215,7 +215,7 @@ static size_t failover_preprocess_limit(const struct ndt_backend *backend)
     return inner && inner->ops->preprocess_limit ? inner->ops->preprocess_limit(inner) : 0;
 }
 
-/* A call that is not repeated; `limit` 0: the backend in use does not support it. */
+/* A call that is not repeated; `limit` 0: the current backend does not support it. */
 static struct attempt attempt_once(struct ndt_backend *backend, size_t limit, const char *what)
 {
     struct attempt call = {.failover = (struct failover_backend *)backend};
@@ -229,7 +229,7 @@ static struct attempt attempt_once(struct ndt_backend *backend, size_t limit, co
 static enum ndt_status failover_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
                                           size_t count, struct ndt_error *err)
 {
-    struct attempt call = attempt_once(backend, failover_solve_limit(backend), "searches");
+    struct attempt call = attempt_once(backend, failover_solve_limit(backend), "alignments");
     struct failover_backend *failover = call.failover;
     failover->has_scan = 0;
     while (next(&call))
@@ -241,7 +241,7 @@ static enum ndt_status failover_solve(struct ndt_backend *backend, const struct 
                                       struct ndt_solve_item *items, size_t count, double until_us,
                                       struct ndt_error *err)
 {
-    struct attempt call = attempt_once(backend, failover_solve_limit(backend), "searches");
+    struct attempt call = attempt_once(backend, failover_solve_limit(backend), "alignments");
     struct failover_backend *failover = call.failover;
     while (next(&call))
         call.status = failover->inner->ops->solve(failover->inner, rules, items, count, until_us, &call.why);
@@ -290,9 +290,9 @@ static void failover_close(struct ndt_backend *backend)
     free(failover);
 }
 
-/* Operations that replace those of the inner backend; the others are inherited (name, about, probe, open,
- * pipelines, plan). check_device_loss fails when an operation is forgotten. `overheads` stays NULL: it would be
- * measured on an unspecified backend. */
+/* These replace the operations of the inner backend; the others are inherited from it (name, about, probe,
+ * open, pipelines, plan). check_device_loss fails when an operation is forgotten. `overheads` stays NULL: it would
+ * measure whatever backend is current. */
 static const struct ndt_backend_ops failover_ops = {
     .close = failover_close,
     .set_map = failover_set_map,

@@ -92,7 +92,7 @@ static enum ndt_status guard_street_map(struct guard_work *work, size_t count, s
 
 static enum ndt_status guard_street_scan(struct guard_work *work, size_t count, struct ndt_error *err)
 {
-    struct world_random random = {1};
+    struct ndt_random random = {1};
     work->T_map_sensor = world_pose(&street, 0.5, 0.1);
     for (int i = 0; i < GUARD_STARTS; i++)
         work->T_map_guess[i] = world_perturb(&random, &work->T_map_sensor, 0.5, 2 * PI / 180);
@@ -115,7 +115,7 @@ static enum ndt_status guard_lidar_turn(struct guard_work *work, struct ndt_erro
 {
     enum { RINGS = 64, COLUMNS = 1875 };
     struct ndt_cloud *scan = &work->scan;
-    struct world_random random = {2};
+    struct ndt_random random = {2};
     enum ndt_status status = ndt_cloud_reserve(scan, RINGS * COLUMNS, NDT_CLOUD_TIME, err);
     if (status != NDT_OK)
         return status;

@@ -1,4 +1,5 @@
-/* Autoware's NDT scan matcher written down once more, in double, for comparison with the product's variant.
+/** @file
+ * @brief Autoware's NDT scan matcher written down once more, in double, for comparison with the product's variant.
  *
  * Everything is its own: voxel Gaussians with the covariance seeded by the identity, neighbours by a search
  * over cells, score, gradient and Hessian pair by pair from the tables of derivatives (Magnusson 2009,

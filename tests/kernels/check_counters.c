@@ -1,16 +1,19 @@
-/* What an evaluation costs besides time, on every backend that has pipelines: 24 bytes up in one copy, one row of
- * sums down, one synchronisation, no allocation. And what whole searches cost where they stay on the device: the
- * same for any number of iterations, points and searches. A plain program, for the same reasons as check_kernels.
- * Exit: 0 as promised, 1 not, 77 no such backend works here. */
+/** @file
+ * @brief Checks the cost of an evaluation and a solve apart from time, on every backend that has pipelines.
+ *
+ * An evaluation: 24 bytes up in one copy, one row of sums down, one synchronisation, no allocation. A solve that
+ * stays on the device: the same for any number of iterations, points and alignments. A case is named
+ * BACKEND/PIPELINE; it is skipped where no such backend works. */
 #include <stdio.h>
 #include <string.h>
 
 #include "align_state.h"
 #include "backends.h"
+#include "check_harness.h"
 #include "solve_cases.h"
 #include "street_world.h"
 
-enum { SCAN_POINTS = 700, EVALUATIONS = 5, SUM_BYTES = 31 * 8, ANGLE_BYTES = 24 };
+enum { SCAN_POINTS = 400, EVALUATIONS = 5, SUM_BYTES = 31 * 8, ANGLE_BYTES = 24 };
 
 struct inputs {
     struct ndt_map *map;
@@ -19,12 +22,13 @@ struct inputs {
 
 static int expect(const char *who, const char *what, uint64_t is, uint64_t wanted)
 {
-    const int good = is == wanted;
-    printf("%s %s: %s: %llu%s\n", good ? "ok  " : "FAIL", who, what, (unsigned long long)is,
-           good ? "" : ", expected another number");
-    if (!good)
-        printf("     expected %llu\n", (unsigned long long)wanted);
-    return good;
+    char text[64] = "";
+    snprintf(text, sizeof(text), is == wanted ? "%llu" : "%llu, expected %llu", (unsigned long long)is,
+             (unsigned long long)wanted);
+    char line[160];
+    snprintf(line, sizeof(line), "%s: %s", who, what);
+    check_expect(is == wanted, line, text);
+    return is == wanted;
 }
 
 static enum ndt_status make_inputs(struct inputs *in, struct ndt_error *err)
@@ -83,10 +87,8 @@ static int check_warm(struct ndt_backend *backend, const struct inputs *in, cons
     struct ndt_error err = {""};
     backend->ops->counters(backend, &before);
     if (backend->ops->set_map(backend, in->map, &err) != NDT_OK ||
-        backend->ops->set_scan(backend, &in->scan, &err) != NDT_OK) {
-        printf("FAIL %s: %s\n", who, err.text);
-        return 0;
-    }
+        backend->ops->set_scan(backend, &in->scan, &err) != NDT_OK)
+        return check_fail("%s: %s", who, err.text);
     backend->ops->counters(backend, &after);
     const uint64_t up = after.h2d_bytes - before.h2d_bytes;
     int good =
@@ -95,11 +97,12 @@ static int check_warm(struct ndt_backend *backend, const struct inputs *in, cons
     return good & expect(who, "bytes beyond a padded scan", up > 12 * (SCAN_POINTS + 128) ? up : 0, 0);
 }
 
-/* ---- searches ---- */
+/* ---- solves ---- */
 
-enum { FEW_POINTS = 500, BATCH = 3, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
+enum { FEW_POINTS = 250, BATCH = 3, MANY = 12, KEPT_ROWS = 40, CONTROL_BYTES = 256 };
 
-/* Launches of a search or a batch; each has one copy up, one down and one wait. 0: as many as its iterations need.
+/* Launches of a solve of one item or a batch; each has one copy up, one down and one wait. 0: as many as its
+ * iterations need.
  */
 static const struct {
     const char *pipeline;
@@ -121,15 +124,15 @@ static struct ndt_backend_counters minus(const struct ndt_backend_counters *a, c
                                          .kernel_us = a->kernel_us - b->kernel_us};
 }
 
-/* What set_scans and search cost, and how many evaluations there were. */
+/* The cost of set_scans and solve, and the number of evaluations. */
 struct solve_cost {
     struct ndt_backend_counters scans, solve;
     uint64_t evaluations;
 };
 
-/* `count` searches of one scan of so many points, from guesses that need different numbers of iterations. */
+/* `count` alignments of one scan of so many points, from guesses that need different numbers of iterations. */
 static int solve(struct ndt_backend *backend, const struct inputs *in, size_t points, size_t count, int iterations,
-                 int give_scan, struct solve_cost *out)
+                 int with_scan, struct solve_cost *out)
 {
     static struct ndt_newton_row rows[BATCH][KEPT_ROWS];
     struct ndt_solve_item items[BATCH] = {{.scan = 0}};
@@ -150,7 +153,7 @@ static int solve(struct ndt_backend *backend, const struct inputs *in, size_t po
         items[i].rows = rows[i];
     }
     backend->ops->counters(backend, &first);
-    if (status == NDT_OK && give_scan)
+    if (status == NDT_OK && with_scan)
         status = backend->ops->set_scans(backend, (const struct ndt_cloud *const[]){&scan}, 1, &err);
     backend->ops->counters(backend, &second);
     if (status == NDT_OK)
@@ -159,21 +162,19 @@ static int solve(struct ndt_backend *backend, const struct inputs *in, size_t po
     *out = (struct solve_cost){minus(&second, &first), minus(&third, &second), 0};
     for (size_t i = 0; i < count; i++)
         out->evaluations += (uint64_t)items[i].newton.evaluations;
-    if (status != NDT_OK)
-        printf("FAIL: %s\n", err.text);
-    return status == NDT_OK;
+    return status == NDT_OK || check_fail("%s", err.text);
 }
 
 static int compare_solve(const char *who, const struct solve_cost *cost, uint64_t launches)
 {
-    const uint64_t rounds = launches ? launches : cost->solve.launches;
-    int good = expect(who, "launches of a search", cost->solve.launches, rounds);
-    good &= expect(who, "synchronisations of a search", cost->solve.synchronisations, rounds);
-    good &= expect(who, "copies up of a search", cost->solve.h2d_copies, rounds);
-    good &= expect(who, "copies down of a search", cost->solve.d2h_copies, rounds);
-    good &= expect(who, "allocations of a search", cost->solve.allocations, 0);
-    good &= expect(who, "evaluations counted in a search", cost->solve.evaluations, cost->evaluations);
-    return good & expect(who, "kernel time missing in a search", cost->solve.kernel_us > 0 ? 0 : 1, 0);
+    const uint64_t launched = launches ? launches : cost->solve.launches;
+    int good = expect(who, "launches of a solve", cost->solve.launches, launched);
+    good &= expect(who, "synchronisations of a solve", cost->solve.synchronisations, launched);
+    good &= expect(who, "copies up of a solve", cost->solve.h2d_copies, launched);
+    good &= expect(who, "copies down of a solve", cost->solve.d2h_copies, launched);
+    good &= expect(who, "allocations of a solve", cost->solve.allocations, 0);
+    good &= expect(who, "evaluations counted in a solve", cost->solve.evaluations, cost->evaluations);
+    return good & expect(who, "kernel time missing in a solve", cost->solve.kernel_us > 0 ? 0 : 1, 0);
 }
 
 /* The points of a scan go up once, when they are given. */
@@ -187,23 +188,26 @@ static int compare_scans(const char *who, const struct solve_cost *cost, size_t 
     return good & expect(who, "allocations of a scan", cost->scans.allocations, 0);
 }
 
-/* `count` searches at once: with few and many iterations, few and many points, the scan given before or anew. */
+/* `count` alignments at once: with few and many iterations, few and many points, the scan given before or anew. */
 static int check_solver(struct ndt_backend *backend, const struct inputs *in, const char *who, size_t count,
                         uint64_t launches)
 {
     static const struct {
         size_t points;
-        int iterations, give_scan;
-    } kinds[] = {
-        {SCAN_POINTS, 30, 1}, {SCAN_POINTS, 30, 0}, {SCAN_POINTS, 2, 0}, {SCAN_POINTS, 30, 1}, {FEW_POINTS, 30, 1}};
+        int iterations, with_scan;
+    } kinds[] = {{SCAN_POINTS, MANY, 1},
+                 {SCAN_POINTS, MANY, 0},
+                 {SCAN_POINTS, 2, 0},
+                 {SCAN_POINTS, MANY, 1},
+                 {FEW_POINTS, MANY, 1}};
     enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
     struct solve_cost cost[KINDS], warm;
-    int good =
-        solve(backend, in, SCAN_POINTS, count, 30, 1, &warm) && solve(backend, in, FEW_POINTS, count, 30, 1, &warm);
+    int good = solve(backend, in, SCAN_POINTS, count, MANY, 1, &warm) &&
+               solve(backend, in, FEW_POINTS, count, MANY, 1, &warm);
     for (int i = 0; i < KINDS && good; i++) {
-        good = solve(backend, in, kinds[i].points, count, kinds[i].iterations, kinds[i].give_scan, &cost[i]) &&
+        good = solve(backend, in, kinds[i].points, count, kinds[i].iterations, kinds[i].with_scan, &cost[i]) &&
                compare_solve(who, &cost[i], launches);
-        if (good && kinds[i].give_scan)
+        if (good && kinds[i].with_scan)
             good = compare_scans(who, &cost[i], kinds[i].points);
     }
     if (!good)
@@ -212,8 +216,8 @@ static int check_solver(struct ndt_backend *backend, const struct inputs *in, co
     for (int i = 1; i < KINDS; i++) { /* a launch more costs no more than a few words to control it */
         const uint64_t more = (cost[i].solve.launches - 1) * CONTROL_BYTES;
         const uint64_t up = cost[i].solve.h2d_bytes, least = cost[2].solve.h2d_bytes;
-        good &= launches ? expect(who, "bytes up of a search", up, cost[0].solve.h2d_bytes)
-                         : expect(who, "bytes up of a search, beyond", up > least + more ? up : 0, 0);
+        good &= launches ? expect(who, "bytes up of a solve", up, cost[0].solve.h2d_bytes)
+                         : expect(who, "bytes up of a solve, beyond", up > least + more ? up : 0, 0);
     }
     return good;
 }
@@ -231,82 +235,77 @@ static int check_all_solves(struct ndt_backend *backend, const struct inputs *in
         return check_solver(backend, in, who, 1, solve_costs[i].launches) &&
                check_solver(backend, in, batch, BATCH, solve_costs[i].launches);
     }
-    printf("FAIL %s: has searches, but their cost is not in the table\n", who);
-    return 0;
+    return check_fail("%s: solves alignments, but their cost is not in the table", who);
 }
 
-/* Not judged, but they have to come out: they are what ndt-bench shows. */
+/* The values are not limited: ndt-bench shows them. */
 static int check_overheads(struct ndt_backend *backend, const char *who)
 {
     struct ndt_overheads cost;
     struct ndt_error err = {""};
-    if (!backend->ops->overheads || backend->ops->overheads(backend, 51, &cost, &err) != NDT_OK) {
-        printf("FAIL %s: overheads: %s\n", who, err.text);
-        return 0;
-    }
+    if (!backend->ops->overheads || backend->ops->overheads(backend, 51, &cost, &err) != NDT_OK)
+        return check_fail("%s: overheads: %s", who, err.text);
     printf("     %s: copies %.2f us, an empty launch %.2f us (%.2f us to queue it), an idle wait %.2f us\n", who,
            cost.copies_us, cost.launch_us, cost.queue_us, cost.synchronise_us);
-    return cost.launch_us >= cost.queue_us;
+    return cost.launch_us >= cost.queue_us || check_fail("%s: a launch takes less time than queueing it", who);
 }
 
-static int check_pipeline(const struct ndt_backend_ops *ops, const char *pipeline, const struct inputs *in)
+static void check_pipeline(const struct ndt_backend_ops *ops, const char *pipeline, const char *who,
+                           const struct inputs *in)
 {
     struct ndt_backend_config config;
     struct ndt_backend *backend;
     struct ndt_backend_counters before, after;
     struct ndt_error err = {""};
-    char who[64];
-    snprintf(who, sizeof(who), "%s %s", ops->name, pipeline);
     ndt_backend_config_default(&config);
     config.pipeline = pipeline;
-    enum ndt_status status = ops->open(&backend, &config, &err);
-    if (status != NDT_OK) {
-        printf("FAIL %s: %s\n", who, err.text);
-        return 0;
+    if (ops->open(&backend, &config, &err) != NDT_OK) {
+        check_fail("%s: %s", who, err.text);
+        return;
     }
-    status = ops->set_map(backend, in->map, &err);
+    enum ndt_status status = ops->set_map(backend, in->map, &err);
     if (status == NDT_OK)
         status = ops->set_scan(backend, &in->scan, &err);
     ops->counters(backend, &before);
     if (status == NDT_OK)
         status = evaluate(backend, in, &err);
     ops->counters(backend, &after);
-    int good = status == NDT_OK;
-    if (!good)
-        printf("FAIL %s: %s\n", who, err.text);
-    else
-        good =
-            compare(who, &before, &after, strcmp(pipeline, "staged") == 0 ? 5 : 1) & check_warm(backend, in, who);
-    if (good)
-        good = check_overheads(backend, who) & check_all_solves(backend, in, pipeline, who);
+    if (status != NDT_OK)
+        check_fail("%s: %s", who, err.text);
+    else if (compare(who, &before, &after, strcmp(pipeline, "staged") == 0 ? 5 : 1) & check_warm(backend, in, who))
+        (void)(check_overheads(backend, who) & check_all_solves(backend, in, pipeline, who));
     ops->close(backend);
-    return good;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct inputs in = {.map = NULL};
     struct ndt_error err = {""};
-    int bad = 0, ran = 0;
-    ndt_cloud_init(&in.scan);
-    if (make_inputs(&in, &err) != NDT_OK) {
-        printf("FAIL: %s\n", err.text);
-        bad = 1;
-    }
     const struct ndt_backend_ops *ops;
-    for (size_t i = 0; !bad && (ops = ndt_backend_at(i)); i++) {
+    int ran = 0;
+    check_start(argc, argv, NULL);
+    ndt_cloud_init(&in.scan);
+    for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
         if (!ops->pipelines)
             continue;
         if (ops->probe(&err) != NDT_OK) {
             printf("skipped: %s: %s\n", ops->name, err.text);
             continue;
         }
-        for (const char *const *name = ops->pipelines; *name; name++, ran++)
-            bad += !check_pipeline(ops, *name, &in);
+        if (!in.map && make_inputs(&in, &err) != NDT_OK) {
+            check_fail("%s", err.text);
+            break;
+        }
+        for (const char *const *name = ops->pipelines; *name; name++) {
+            char who[64];
+            snprintf(who, sizeof(who), "%s/%s", ops->name, *name);
+            if (!check_begin(who))
+                continue;
+            check_pipeline(ops, *name, who, &in);
+            ran++;
+        }
     }
     ndt_map_release(in.map);
     ndt_cloud_free(&in.scan);
-    if (!bad && !ran)
-        printf("no backend with pipelines works here\n");
-    return bad ? 1 : ran ? 0 : 77;
+    return check_finish(ran);
 }

@@ -1,40 +1,34 @@
-/* Checks every kernel of every backend against a reference that contains no derivative.
+/** @file
+ * @brief Checks every kernel of every backend against a reference that contains no derivative.
  *
- * A plain program: Check forks, and device libraries do not survive a fork. For each case and plan it compares
- * the 31 sums with kernel_reference.h within the plan's tolerance (kernel_plan.c), and demands that
+ * For each case and plan it compares the 31 sums with kernel_reference.h within the plan's tolerance
+ * (kernel_plan.c), and requires that
  *  - a second evaluation, other numbers of threads and other CPU variants give the same bits,
- *  - scan and map are as they were before, and nothing was read or written beyond them,
- *  - the points were copied: spoiling them afterwards changes nothing.
+ *  - scan and map do not change, and nothing is read or written beyond them,
+ *  - the points are copied: changing them afterwards changes nothing.
  * Scans above --oracle points (default 1000) are too slow to difference: their score, nearest score and counts
- * still come from the reference, their gradient and Hessian from the `reference` backend, which has to pass
- * the smaller sizes itself, with weights estimated from the first --oracle points. Under an emulator, where
- * long double is slow, --oracle 33 --largest 1000 is the thing to use.
- * Exit: 0 all passed, 1 a failure, 2 usage, 77 nothing could run. */
-#include <getopt.h>
+ * still come from the reference; their gradient and Hessian come from the `reference` backend, which itself has to
+ * pass the smaller sizes, with weights estimated from the first --oracle points. Under an emulator, where long
+ * double is slow, use --oracle 33 --largest 1000. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "check_harness.h"
 #include "kernel_cases.h"
 #include "kernel_plan.h"
 #include "kernel_reference.h"
 
 _Static_assert(sizeof(struct ndt_eval) == KERNEL_SUMS * sizeof(double), "ndt_eval is 31 sums");
 
-struct options {
+static struct options {
     struct kernel_plan_filter filter;
-    const char *only; /* cases whose name begins so */
-    uint64_t seed;
-    size_t oracle, largest;
-    int list;
-};
+    uint64_t threads, seed, oracle, largest;
+} options = {.seed = 1, .oracle = 1000, .largest = UINT64_MAX};
 
-/* What is known about a case while its plans run. */
+/* The state of one case while its plans run. */
 struct run {
-    const struct options *options;
     const struct kernel_case *item;
     struct kernel_inputs inputs;
     struct kernel_expected expected;
@@ -43,20 +37,7 @@ struct run {
     const struct ndt_backend_ops *first_ops;
     const char *first_pipeline; /* another pipeline adds in another order: other bits */
     struct ndt_eval first;
-    char reproduce[256];
 };
-
-static char crash_line[512]; /* for the signal handler: what was running */
-
-static void on_crash(int number)
-{
-    (void)number;
-    static const char text[] = "CRASH: read or write outside of an input\n  ";
-    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 ||
-        write(STDERR_FILENO, crash_line, strlen(crash_line)) < 0)
-        _exit(3);
-    _exit(1);
-}
 
 static void sum_name(int i, char *text, size_t size)
 {
@@ -76,7 +57,7 @@ static void sum_name(int i, char *text, size_t size)
                                        : "pairs");
 }
 
-static void start_plan(struct run *run, const struct kernel_plan *plan)
+static void start_plan(const struct run *run, const struct kernel_plan *plan)
 {
     char threads[24] = "", isa[32] = "";
     if (plan->isa[0]) {
@@ -85,18 +66,23 @@ static void start_plan(struct run *run, const struct kernel_plan *plan)
     }
     if (plan->pipeline)
         snprintf(isa, sizeof(isa), " --pipeline %s", plan->pipeline);
-    snprintf(run->reproduce, sizeof(run->reproduce), "check_kernels --backend %s%s%s --seed %llu --case %s",
-             plan->ops->name, isa, threads, (unsigned long long)run->options->seed, run->item->name);
-    snprintf(crash_line, sizeof(crash_line), "reproduce: %s\n", run->reproduce);
+    check_set_reproduce("  reproduce: check_kernels --backend %s%s%s --seed %llu --case %s\n", plan->ops->name, isa,
+                        threads, (unsigned long long)options.seed, run->item->name);
 }
 
 static int fail(const struct run *run, struct kernel_plan *plan, const char *what)
 {
     char name[64];
-    printf("FAIL %s, %s: %s\n  reproduce: %s\n", kernel_plan_name(plan, name, sizeof(name)), run->item->name, what,
-           run->reproduce);
     plan->failed++;
-    return 0;
+    return check_fail("%s, %s: %s", kernel_plan_name(plan, name, sizeof(name)), run->item->name, what);
+}
+
+/* A failure of the case itself. */
+static int fail_case(const struct run *run, const char *what)
+{
+    check_set_reproduce("  reproduce: check_kernels --seed %llu --case %s\n", (unsigned long long)options.seed,
+                        run->item->name);
+    return check_fail("%s: %s", run->item->name, what);
 }
 
 static double allowed(const struct run *run, const struct kernel_tolerance *tolerance, int i)
@@ -214,6 +200,7 @@ static int run_plan(struct run *run, struct kernel_plan *plan)
         !sums_repeat(run, plan, &sums))
         return 0;
     plan->passed++;
+    check_pass();
     return 1;
 }
 
@@ -227,10 +214,8 @@ static int borrow_derivatives(struct run *run, struct ndt_backend *assess)
     make_request(run, &request);
     if (assess->ops->set_map(assess, run->inputs.map, &err) != NDT_OK ||
         assess->ops->set_scan(assess, &run->inputs.scan.cloud, &err) != NDT_OK ||
-        assess->ops->eval(assess, &request, &sums, &err) != NDT_OK) {
-        printf("FAIL %s: the reference backend: %s\n", run->item->name, err.text);
-        return 0;
-    }
+        assess->ops->eval(assess, &request, &sums, &err) != NDT_OK)
+        return fail_case(run, err.text);
     memcpy(values, &sums, sizeof(values));
     for (int i = KERNEL_GRADIENT; i < KERNEL_NEAREST; i++)
         run->expected.value[i] = values[i];
@@ -242,14 +227,14 @@ static int expect(struct run *run, struct ndt_backend *assess)
     struct kernel_question question = {.scan = &run->inputs.scan.cloud,
                                        .neighbours = run->item->neighbours,
                                        .exact = run->inputs.exact,
-                                       .full_points = run->options->oracle};
+                                       .full_points = options.oracle};
     memcpy(question.p, run->inputs.p, sizeof(question.p));
     struct kernel_reference *reference = kernel_reference_create(&run->inputs.map->levels[run->inputs.level]);
     const int done = reference && kernel_reference_eval(reference, &question, &run->expected);
     kernel_reference_destroy(reference);
     if (!done)
-        printf("FAIL %s: no memory for the reference\n", run->item->name);
-    return done && (run->expected.derivatives || borrow_derivatives(run, assess));
+        return fail_case(run, "no memory for the reference");
+    return run->expected.derivatives || borrow_derivatives(run, assess);
 }
 
 /* A case of which nothing is checked would pass silently. */
@@ -262,8 +247,7 @@ static int worth_running(const struct run *run)
     const double pairs = (double)run->expected.value[KERNEL_PAIRS];
     if (nothing ? pairs == 0 : pairs > 0 || item->size == 1)
         return 1;
-    printf("FAIL %s: the case itself is wrong: %g pairs\n", item->name, pairs);
-    return 0;
+    return fail_case(run, pairs > 0 ? "the case has pairs, but should have none" : "the case has no pairs");
 }
 
 /* Over all cases, to compare machines and builds: equal inputs must give equal sums. */
@@ -284,36 +268,30 @@ static void hash_inputs(const struct run *run, struct hashes *hashes)
     hashes->inputs = guard_hash(hashes->inputs, scan->z_m, scan->count * sizeof(float));
 }
 
-static int run_case(const struct options *options, const struct kernel_case *item, struct kernel_maps *maps,
-                    struct kernel_plans *plans, struct ndt_backend *assess, struct hashes *hashes)
+static void run_case(const struct kernel_case *item, struct kernel_maps *maps, struct kernel_plans *plans,
+                     struct ndt_backend *assess, struct hashes *hashes)
 {
-    struct run run = {.options = options, .item = item};
+    struct run run = {.item = item};
     struct ndt_error err = {""};
     if (kernel_inputs_make(&run.inputs, maps, item, &err) != NDT_OK) {
-        printf("FAIL %s: %s\n", item->name, err.text);
+        fail_case(&run, err.text);
         kernel_inputs_free(&run.inputs);
-        return 0;
+        return;
     }
     run.map_hash = guard_hash_map(run.inputs.map);
     hash_inputs(&run, hashes);
-    int good = expect(&run, assess) && worth_running(&run);
-    const int known = good;
-    for (size_t i = 0; known && i < plans->count; i++) {
+    const int is_known = expect(&run, assess) && worth_running(&run);
+    for (size_t i = 0; is_known && i < plans->count; i++) {
         struct kernel_plan *plan = &plans->items[i];
         const struct ndt_backend_ops *before = run.first_ops;
         if (plan->backend)
-            good &= run_plan(&run, plan);
+            (void)run_plan(&run, plan);
         if (before != &ndt_cpu_backend && run.first_ops == &ndt_cpu_backend) /* once: the others must equal it */
             hashes->sums = guard_hash(hashes->sums, &run.first, sizeof(run.first));
     }
-    if (guard_hash_map(run.inputs.map) !=
-        run.map_hash) { /* not after every plan: it takes longer than most of them */
-        printf("FAIL %s: one of the plans changed the map; choose them by --backend, --isa and --pipeline\n",
-               item->name);
-        good = 0;
-    }
+    if (guard_hash_map(run.inputs.map) != run.map_hash) /* not after every plan: it is slower than most of them */
+        fail_case(&run, "one of the plans changed the map; choose them by --backend, --isa and --pipeline");
     kernel_inputs_free(&run.inputs);
-    return good;
 }
 
 /* What must be refused, and poses that no caller should send but no kernel may crash on. */
@@ -344,6 +322,7 @@ static int refuses(struct run *run, struct kernel_plan *plan)
             return fail(run, plan, "a pose far away or not finite matches points");
     }
     plan->passed++;
+    check_pass();
     return 1;
 }
 
@@ -364,46 +343,41 @@ static int refuses_large(struct run *run, struct kernel_plan *plan)
 }
 
 /* Runs first: the backends have neither map nor scan yet. */
-static int run_contract(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans)
+static void run_contract(struct kernel_maps *maps, struct kernel_plans *plans)
 {
-    static const char name[] = "contract";
-    if (options->only && strncmp(name, options->only, strlen(options->only)) != 0)
-        return 1;
-    struct kernel_case item = {.leaf_m = 2.0, .size = 100};
-    memcpy(item.name, name, sizeof(name));
-    struct run run = {.options = options, .item = &item};
+    struct kernel_case item = {.name = "contract", .leaf_m = 2.0, .size = 100};
+    struct run run = {.item = &item};
     struct ndt_error err = {""};
-    int good = kernel_inputs_make(&run.inputs, maps, &item, &err) == NDT_OK;
-    if (!good)
-        printf("FAIL contract: %s\n", err.text);
+    if (!check_begin(item.name))
+        return;
+    int good = kernel_inputs_make(&run.inputs, maps, &item, &err) == NDT_OK || fail_case(&run, err.text);
     for (size_t i = 0; good && i < plans->count; i++)
-        if (plans->items[i].backend && (!refuses(&run, &plans->items[i]) || !refuses_large(&run, &plans->items[i])))
-            good = 0;
+        if (plans->items[i].backend)
+            good = refuses(&run, &plans->items[i]) && refuses_large(&run, &plans->items[i]);
     kernel_inputs_free(&run.inputs);
-    return good;
 }
 
-static size_t run_cases(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans,
-                        struct ndt_backend *assess)
+static void run_cases(struct kernel_maps *maps, struct kernel_plans *plans, struct ndt_backend *assess)
 {
     struct kernel_case item;
-    size_t bad = run_contract(options, maps, plans) ? 0 : 1, ran = 0;
     struct hashes hashes = {0, 0};
+    size_t ran = 0;
+    run_contract(maps, plans);
     for (size_t i = 0; kernel_case_at(i, &item); i++) {
-        if ((options->only && strncmp(item.name, options->only, strlen(options->only)) != 0) ||
-            item.size > options->largest)
+        if (item.size > options.largest || !check_begin(item.name))
             continue;
         ran++;
-        bad += run_case(options, &item, maps, plans, assess, &hashes) ? 0 : 1;
+        run_case(&item, maps, plans, assess, &hashes);
     }
-    printf("%zu cases, %zu with failures; hash of all inputs %016llx, of the CPU backend's sums %016llx\n", ran,
-           bad, (unsigned long long)hashes.inputs, (unsigned long long)hashes.sums);
-    return bad;
+    if (ran > 0)
+        printf("%zu cases; hash of all inputs %016llx, of the CPU backend's sums %016llx\n", ran,
+               (unsigned long long)hashes.inputs, (unsigned long long)hashes.sums);
 }
 
-static size_t report(const struct kernel_plans *plans)
+/* Returns how many plans can run. */
+static int report(const struct kernel_plans *plans)
 {
-    size_t runnable = 0;
+    int runnable = 0;
     for (size_t i = 0; i < plans->count; i++) {
         const struct kernel_plan *plan = &plans->items[i];
         char name[64];
@@ -413,113 +387,40 @@ static size_t report(const struct kernel_plans *plans)
         else
             printf("%-18s %zu passed, %zu failed; largest error %.2g of the tolerance (%s)\n", name, plan->passed,
                    plan->failed, plan->worst, plan->worst_name);
-        runnable += plan->backend ? 1 : 0;
+        runnable += plan->backend != NULL;
     }
     return runnable;
-}
-
-static void list_all(const struct kernel_plans *plans)
-{
-    struct kernel_case item;
-    char name[64];
-    for (size_t i = 0; i < plans->count; i++)
-        printf("plan %s%s%s\n", kernel_plan_name(&plans->items[i], name, sizeof(name)),
-               plans->items[i].backend ? "" : " - cannot run: ", plans->items[i].skipped);
-    for (size_t i = 0; i < plans->count; i++)
-        if (i == 0 || plans->items[i].tolerance != plans->items[i - 1].tolerance)
-            printf("tolerance of %s: %s\n", plans->items[i].ops->name, plans->items[i].tolerance->reason);
-    printf("case contract\n");
-    for (size_t i = 0; kernel_case_at(i, &item); i++)
-        printf("case %s\n", item.name);
-}
-
-static int usage(void)
-{
-    fprintf(stderr,
-            "usage: check_kernels [--list] [--backend NAME] [--pipeline NAME]\n"
-            "                     [--isa NAME] [--threads 1..3]\n"
-            "                     [--seed N] [--case NAME-OR-BEGINNING] [--oracle POINTS] [--largest POINTS]\n");
-    return 2;
-}
-
-static int parse(int argc, char **argv, struct options *options)
-{
-    static const struct option known[] = {
-        {"list", 0, NULL, 'l'},     {"backend", 1, NULL, 'k'}, {"isa", 1, NULL, 'i'},    {"threads", 1, NULL, 't'},
-        {"seed", 1, NULL, 's'},     {"case", 1, NULL, 'c'},    {"oracle", 1, NULL, 'o'}, {"largest", 1, NULL, 'm'},
-        {"pipeline", 1, NULL, 'p'}, {NULL, 0, NULL, 0}};
-    *options = (struct options){.seed = 1, .oracle = 1000, .largest = SIZE_MAX};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'l':
-            options->list = 1;
-            break;
-        case 'k':
-            options->filter.backend = optarg;
-            break;
-        case 'i':
-            options->filter.isa = optarg;
-            break;
-        case 'p':
-            options->filter.pipeline = optarg;
-            break;
-        case 't':
-            options->filter.threads = atoi(optarg);
-            break;
-        case 's':
-            options->seed = strtoull(optarg, NULL, 10);
-            break;
-        case 'c':
-            options->only = optarg;
-            break;
-        case 'o':
-            options->oracle = strtoull(optarg, NULL, 10);
-            break;
-        case 'm':
-            options->largest = strtoull(optarg, NULL, 10);
-            break;
-        default:
-            return 0;
-        }
-    }
-    return optind == argc && options->oracle > 0 && options->filter.threads >= 0 && options->filter.threads <= 3;
-}
-
-static int run_all(const struct options *options, struct kernel_maps *maps, struct kernel_plans *plans)
-{
-    struct ndt_backend_config config;
-    struct ndt_backend *assess = NULL;
-    struct ndt_error err = {""};
-    ndt_backend_config_default(&config);
-    if (ndt_reference_backend.open(&assess, &config, &err) != NDT_OK) {
-        printf("FAIL: the reference backend does not open: %s\n", err.text);
-        return 1;
-    }
-    const size_t bad = run_cases(options, maps, plans, assess);
-    assess->ops->close(assess);
-    const size_t runnable = report(plans);
-    if (runnable == 0) {
-        printf("nothing could run here\n");
-        return 77;
-    }
-    return bad ? 1 : 0;
 }
 
 int main(int argc, char **argv)
 {
     static struct kernel_plans plans;
-    struct options options;
-    if (!parse(argc, argv, &options))
-        return usage();
-    signal(SIGSEGV, on_crash);
-    signal(SIGBUS, on_crash);
+    static const struct check_option known[] = {{.name = "--backend", .text = &options.filter.backend},
+                                                {.name = "--pipeline", .text = &options.filter.pipeline},
+                                                {.name = "--isa", .text = &options.filter.isa},
+                                                {.name = "--threads", .number = &options.threads},
+                                                {.name = "--seed", .number = &options.seed},
+                                                {.name = "--oracle", .number = &options.oracle},
+                                                {.name = "--largest", .number = &options.largest},
+                                                {.name = NULL}};
+    struct ndt_backend_config config;
+    struct ndt_backend *assess = NULL;
+    struct ndt_error err = {""};
+    check_start(argc, argv, known);
+    if (options.oracle == 0 || options.threads > 3)
+        return CHECK_USAGE;
+    options.filter.threads = (int)options.threads;
     struct kernel_maps maps = {.seed = options.seed};
-    kernel_plans_open(&plans, &options.filter);
-    int code = 0;
-    if (options.list)
-        list_all(&plans);
-    else
-        code = run_all(&options, &maps, &plans);
+    ndt_backend_config_default(&config);
+    if (!check.is_list)
+        kernel_plans_open(&plans, &options.filter);
+    if (ndt_reference_backend.open(&assess, &config, &err) == NDT_OK) {
+        run_cases(&maps, &plans, assess);
+        assess->ops->close(assess);
+    } else {
+        check_fail("the reference backend does not open: %s", err.text);
+    }
+    const int code = check_finish(report(&plans));
     kernel_plans_close(&plans);
     kernel_maps_free(&maps);
     return code;

@@ -1,16 +1,21 @@
-/* Preprocessing on a device against ndt_preprocess: the same points, bit for bit, in the same order, for every mode
- * and however strange the cloud; the same again with another motion; and the second moments in the order of the
- * lanes. --quick: fewer sizes, and not the backend. Exit codes: 0 all the same, 1 not, 77 no device. */
+/** @file
+ * @brief Compares preprocessing on a device with ndt_preprocess.
+ *
+ * Both give the same points, bit for bit and in the same order, for every mode and for clouds with unusual values;
+ * the same again with another motion; and the same second moments, added in the order of the lanes. --quick: fewer
+ * sizes, and without the case "backend". */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_harness.h"
 #include "cuda_preprocess.h"
 #include "ndt_cuda/cuda_backend.h"
 #include "ndt/preprocess_math.h"
 #include "ndt/preprocess.h"
+#include "ndt/random.h"
 
 enum { MOST = 20000 };
 
@@ -23,8 +28,9 @@ static struct ndt_preprocess_params params;
 static struct ndt_cloud raw;
 static float *scan; /* as it lies on the device */
 static struct ndt_gpu_preprocess_state *state;
-static uint64_t dice = 1, sequence;
-static int compared, different;
+static struct ndt_random random_state = {1};
+static uint64_t sequence;
+static int compared, is_quick;
 
 static void must(enum ndt_status status)
 {
@@ -36,7 +42,7 @@ static void must(enum ndt_status status)
 
 static double uniform(double low, double high)
 {
-    return low + (high - low) * ndt_sample_random(dice++, 0) * 0x1p-32;
+    return ndt_random_between(&random_state, low, high);
 }
 
 /* ---- clouds ---- */
@@ -99,11 +105,11 @@ static void fill_limits(size_t count)
 
 static void complain(const char *what, size_t number, double ours, double theirs)
 {
-    printf("FAIL %zu raw points, deskew %d, voxel %g, sample %u: %s %zu is %.9g, on the CPU %.9g\n", raw.count,
-           (int)params.deskew, params.voxel_m, params.sample_count, what, number, ours, theirs);
-    if (++different == 10) {
-        printf("FAIL the rest is left out after %d differences\n", different);
-        exit(1);
+    check_fail("%zu raw points, deskew %d, voxel %g, sample %u: %s %zu is %.9g, on the CPU %.9g", raw.count,
+               (int)params.deskew, params.voxel_m, params.sample_count, what, number, ours, theirs);
+    if (check.failed == 10) {
+        printf("FAIL the rest is left out after %zu differences\n", check.failed);
+        exit(CHECK_FAILED);
     }
 }
 
@@ -124,6 +130,7 @@ static void compare_scan(const char *what, const struct ndt_cloud *want)
                 return;
             }
     compared++;
+    check_pass();
 }
 
 static void compare_moments(const struct ndt_cloud *want)
@@ -190,7 +197,7 @@ static void compare_modes(int thorough)
             }
 }
 
-static void check_all(int is_quick)
+static void check_scans(void)
 {
     static const size_t counts[] = {0, 1, 2, 31, 32, 33, 127, 128, 129, 1000};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i += is_quick ? 3 : 1) {
@@ -215,15 +222,22 @@ static void check_all(int is_quick)
     compare_modes(0);
 }
 
-/* ---- through the backend: what it costs, and what it refuses ---- */
+/* The table is cleared when its rounds have run out. */
+static void check_rounds(void)
+{
+    preprocess.round = UINT32_MAX - 1;
+    fill_scan(1000);
+    compare_modes(0);
+}
+
+/* ---- through the backend: cost and errors ---- */
 
 static void expect(int good, const char *what)
 {
-    printf("%s %s\n", good ? "ok  " : "FAIL", what);
-    different += !good;
+    check_expect(good, what, "");
 }
 
-/* A plane with a wall, so that a search has something to find. */
+/* A plane with a wall, so that an alignment converges. */
 static struct ndt_map *make_map(void)
 {
     struct ndt_map_config config;
@@ -234,7 +248,7 @@ static struct ndt_map *make_map(void)
     return map;
 }
 
-/* What `front`, or with raw NULL `preprocess_again`, and a search cost together. */
+/* The cost of `preprocess`, or with cloud NULL `preprocess_again`, and a solve together. */
 static struct ndt_backend_counters cost(struct ndt_backend *backend, const struct ndt_preprocess_plan *rules,
                                         const struct ndt_cloud *cloud, struct ndt_solve_item *item)
 {
@@ -246,7 +260,7 @@ static struct ndt_backend_counters cost(struct ndt_backend *backend, const struc
                : backend->ops->preprocess_again(backend, rules, &err));
     backend->ops->counters(backend, &after);
     expect(after.synchronisations == before.synchronisations && after.d2h_bytes == before.d2h_bytes,
-           "preprocessing waits for nothing and brings nothing back");
+           "preprocessing does not synchronise and downloads nothing");
     *item = (struct ndt_solve_item){.newton = {.R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1}}};
     must(backend->ops->solve(backend, &newton, item, 1, 0, &err));
     backend->ops->counters(backend, &after);
@@ -275,10 +289,10 @@ static void check_cost(struct ndt_backend *backend)
         "     a scan: %zu points raw, %u matched; up %llu bytes in %llu copies, down %llu in %llu, %llu launches\n",
         raw.count, item.points, (unsigned long long)c.h2d_bytes, (unsigned long long)c.h2d_copies,
         (unsigned long long)c.d2h_bytes, (unsigned long long)c.d2h_copies, (unsigned long long)c.launches);
-    expect(item.points == want->count, "the search tells the number of points");
-    expect(item.newton.evaluations > 1, "and has searched");
+    expect(item.points == want->count, "the solve reports the number of points");
+    expect(item.newton.evaluations > 1, "and has iterated");
     expect(c.h2d_copies == 2 && c.h2d_bytes == head + 4 * (size_t)ndt_cuda_blocks(raw.count) * NDT_GPU_BLOCK * 4,
-           "up: the raw scan once, and the search");
+           "up: the raw scan once, and the items");
     expect(c.d2h_copies == 1 && c.d2h_bytes == sizeof(struct ndt_gpu_item), "down: the result");
     expect(c.synchronisations == 1 && c.launches == 6 && c.allocations == 0,
            "one wait, six launches, no allocation");
@@ -286,7 +300,7 @@ static void check_cost(struct ndt_backend *backend)
     c = cost(backend, &rules, NULL, &item);
     expect(c.h2d_copies == 2 && c.d2h_copies == 1 && c.synchronisations == 1 && c.launches == 3 &&
                c.allocations == 0,
-           "again: the new motion and the search up, three launches");
+           "again: the new motion and the items up, three launches");
     expect(c.h2d_bytes < 2 * head && item.points == want->count, "again: no points go up");
 }
 
@@ -303,13 +317,15 @@ static void check_refusals(struct ndt_backend *backend)
     ndt_backend_config_default(&config);
     config.pipeline = "resident";
     must(ndt_cuda_backend.open(&without, &config, &err));
-    expect(without->ops->preprocess_limit(without) == 0, "without cuda.preprocess there is no limit to ask for");
+    expect(without->ops->preprocess_limit(without) == 0, "without cuda.preprocess the limit is 0");
     expect(without->ops->preprocess(without, &rules, &raw, &err) == NDT_ERR_UNSUPPORTED, err.text);
     without->ops->close(without);
 }
 
 static void check_backend(void)
 {
+    if (is_quick)
+        return;
     struct ndt_backend_config config;
     struct ndt_backend *backend;
     struct ndt_map *map = make_map();
@@ -356,27 +372,29 @@ static int open_all(void)
 
 int main(int argc, char **argv)
 {
+    static const struct check_option options[] = {{.name = "--quick", .flag = &is_quick}, {.name = NULL}};
+    static const struct check_case cases[] = {{.name = "scans", .run = check_scans},
+                                              {.name = "rounds", .run = check_rounds},
+                                              {.name = "backend", .run = check_backend},
+                                              {.name = NULL}};
+    check_start(argc, argv, options);
+    if (check.is_list)
+        return check_run(cases);
     if (!open_all()) {
         printf("skipped: %s\n", err.text);
-        return 77;
+        return CHECK_SKIPPED;
     }
     ndt_cloud_init(&raw);
     must(ndt_cloud_reserve(&raw, MOST, NDT_CLOUD_TIME, &err));
     must(ndt_preprocessor_create(&pre, &err));
     ndt_preprocess_params_default(&params);
-    const int is_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    check_all(is_quick);
-    preprocess.round = UINT32_MAX - 1; /* the table is cleared when its rounds have run out */
-    fill_scan(1000);
-    compare_modes(0);
-    if (!is_quick)
-        check_backend();
-    printf("%s %d scans have the bits of the CPU, %d have not\n", different ? "FAIL" : "ok  ", compared, different);
+    const int code = check_run(cases);
+    printf("%d scans have the bits of the CPU\n", compared);
     ndt_preprocessor_destroy(pre);
     ndt_cloud_free(&raw);
     ndt_cuda_release(&device, preprocess.memory);
     ndt_cuda_release_pinned(&device, preprocess.pinned);
     ndt_cuda_release_pinned(&device, state);
     ndt_cuda_device_close(&device);
-    return different != 0;
+    return code;
 }

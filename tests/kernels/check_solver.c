@@ -1,120 +1,90 @@
-/* Checks whole searches on devices against the same searches driven by the host.
+/** @file
+ * @brief Compares solves on devices with the same solves driven by the host.
  *
- * A plain program, for the same reasons as check_kernels. For every backend whose pipelines have searches:
- *  - rows/: a search iteration by iteration against the host's, which evaluates with the pipeline `fused` of the
- * same backend; the tolerance and why is in solve_compare.h, and --exact demands the same bits (an emulated device
- *    rounds as the host does). The host's search in turn against the double backend, and against ndt_align;
- *  - batch/: 1 to 200 searches in one call, each bit for bit as if it had been alone, twice, on every pipeline;
- *  - align_batch/: ndt_align_batch tells what ndt_align tells of each alone;
- *  - deadline/: what is cut short is a search that gave up after so many evaluations, bit for bit; a deadline that
- * is not reached changes nothing;
- *  - limits/: one clear error each, and the backend works afterwards.
- * --self-test pretends a device on the CPU, which has to pass, and plants faults into it, which have to be seen.
- * --quick leaves out what an emulated device would take minutes for.
- * Exit: 0 all passed, 1 a failure, 2 usage, 77 nothing could run. */
-#include <getopt.h>
+ * For every backend whose pipelines solve whole alignments:
+ *  - rows/: a solve, iteration by iteration, against the host's, which evaluates with the pipeline `fused` of the
+ * same backend; solver_device.h gives the tolerance and its reason, and --exact requires the same bits (an emulated
+ *    device rounds as the host does). The host's solve is itself compared with the double backend and ndt_align;
+ *  - batch/: 1 to 200 alignments in one call, each with the bits that it has alone, twice, on every pipeline;
+ *  - align_batch/: ndt_align_batch returns what ndt_align returns for each item alone;
+ *  - deadline/: an alignment that is cut short equals one that stops after so many evaluations, bit for bit; a
+ *    deadline that is not reached changes nothing;
+ *  - limits/: every error has one clear line, and the backend works afterwards.
+ * --self-test checks a simulated device on the CPU, which has to pass, and then plants faults into it, each of
+ * which its case has to detect. --quick leaves out what takes an emulated device minutes. --largest N: scans of at
+ * most N points in rows/, and batches of at most N alignments. */
 #include <math.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "align_state.h"
 #include "backends.h"
+#include "check_harness.h"
 #include "ndt/newton_steps.h"
 #include "ndt/clock.h"
 #include "solver_device.h"
 
-struct options {
-    const char *backend, *pipeline, *only;
-    uint64_t seed;
-    size_t largest; /* points of a scan in rows/ */
+static struct options {
+    const char *backend, *pipeline;
+    uint64_t seed, largest;
     int exact, self_test, quick;
-};
+} options = {.seed = 1, .largest = 100000};
 
 struct checks {
-    const struct options *options;
     struct solve_scene scene;
     struct solve_problem problems[SOLVE_PROBLEMS];
     struct solve_host cpu, assess;
     struct solve_plan plans[SOLVE_PLANS];
     struct solve_host hosts[SOLVE_PLANS];
     int plan_count, host_count;
-    const struct solve_plan *plan; /* the one that is checked now; NULL: the host itself */
+    const struct solve_plan *plan; /* under test; NULL: the host itself */
     const char *name;              /* of the case */
-    size_t passed, failed, same, close;
-    int is_quiet;
-    char first[400]; /* failure */
-    /* Searches alone: of this plan, of the first plan of its backend, and driven by the host. */
+    size_t same, close;
+    /* Alignments alone: of this plan, of the first plan of its backend, and driven by the host. */
     struct solve_result alone[SOLVE_PROBLEMS], first_alone[SOLVE_PROBLEMS], driven[SOLVE_PROBLEMS];
     struct solve_result out[SOLVE_MOST], again[SOLVE_MOST];
 };
 
 static struct checks checks;
 
-/* How to see the case again that is checked now. */
-static void reproduce(const struct checks *c, char *text, size_t size)
+static void set_reproduce(const struct checks *c)
 {
-    const struct options *o = c->options;
     char plan[96] = "";
     if (c->plan)
         snprintf(plan, sizeof(plan), " --backend %s --pipeline %s", c->plan->ops->name, c->plan->pipeline);
-    snprintf(text, size, "  reproduce: check_solver%s%s%s --seed %llu --case %s\n", plan,
-             o->exact ? " --exact" : "", o->quick ? " --quick" : "", (unsigned long long)o->seed,
-             c->name ? c->name : "");
-}
-
-/* An emulated device ends the program when a kernel breaks its rules. */
-static void on_crash(int number)
-{
-    char text[300];
-    reproduce(&checks, text, sizeof(text));
-    if (write(STDERR_FILENO, "CRASH\n", 6) < 0 || write(STDERR_FILENO, text, strlen(text)) < 0)
-        _exit(3);
-    _exit(number == SIGABRT ? 1 : 3);
+    check_set_reproduce("  reproduce: check_solver%s%s%s --seed %llu --case %s\n", plan,
+                        options.exact ? " --exact" : "", options.quick ? " --quick" : "",
+                        (unsigned long long)options.seed, c->name);
 }
 
 static int fail(struct checks *c, const char *format, ...) NDT_PRINTF(2, 3);
 static int fail(struct checks *c, const char *format, ...)
 {
-    char text[300], line[400];
+    char text[300];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    snprintf(line, sizeof(line), "%s, %s: %s", c->plan ? c->plan->name : "host", c->name, text);
-    if (c->failed++ == 0)
-        memcpy(c->first, line, sizeof(line));
-    if (!c->is_quiet) {
-        char how[300];
-        reproduce(c, how, sizeof(how));
-        printf("FAIL %s\n%s", line, how);
-    }
-    return 0;
-}
-
-static int is_chosen(const struct checks *c, const char *name)
-{
-    if (c->is_quiet && c->failed > 0) /* a planted fault is seen: the rest need not run */
-        return 0;
-    return !c->options->only || strncmp(name, c->options->only, strlen(c->options->only)) == 0;
+    set_reproduce(c);
+    return check_fail("%s, %s: %s", c->plan ? c->plan->name : "host", c->name, text);
 }
 
 static int begin(struct checks *c, const char *name)
 {
     c->name = name;
-    return is_chosen(c, name);
+    set_reproduce(c);
+    return (!check.is_quiet || check.failed == 0) && check_begin(name); /* one failure per planted fault will do */
 }
 
-static int pass(struct checks *c)
+static int pass(void)
 {
-    c->passed++;
+    check_pass();
     return 1;
 }
 
-/* A device's search against the host's. */
+/* A device's result against the host's. */
 static int compare(struct checks *c, const char *what, const struct solve_result *is,
                    const struct solve_result *wanted, int rows)
 {
@@ -123,13 +93,13 @@ static int compare(struct checks *c, const char *what, const struct solve_result
         c->same++;
         return 1;
     }
-    if (c->options->exact || !solve_close(is, wanted, rows, &why))
+    if (options.exact || !solve_close(is, wanted, rows, &why))
         return fail(c, "%s: %s", what, why.text);
     c->close++;
     return 1;
 }
 
-/* Nothing to evaluate: how often it is tried does not matter. */
+/* Nothing to evaluate: the number of attempts does not matter. */
 static int ends_off_map(struct checks *c, const char *what, const struct solve_result *is)
 {
     const struct ndt_newton *n = &is->newton;
@@ -147,7 +117,7 @@ static int is_far(const struct ndt_pose *a, const struct ndt_pose *b, double lim
     return !(ndt_pose_distance_m(a, b) <= limit_m && ndt_pose_angle_rad(a, b) <= limit_rad);
 }
 
-/* Where the host's search has been, in double. */
+/* The rows of the host, evaluated in double. */
 static int assess_rows(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
                        const struct solve_result *host)
 {
@@ -172,7 +142,7 @@ static int assess_rows(struct checks *c, const struct solve_case *item, const st
     return 1;
 }
 
-/* ndt_align on the backend of `host`, against a search of it. */
+/* ndt_align on a backend, against its own solve. */
 static int check_align(struct checks *c, struct ndt_backend *backend, const struct solve_case *item,
                        const struct solve_result *wanted, int exact)
 {
@@ -193,11 +163,11 @@ static int check_align(struct checks *c, struct ndt_backend *backend, const stru
     const struct ndt_pose pose = solve_pose(c->scene.map, &wanted->newton);
     if (is.iterations != wanted->newton.row_count || is.evaluations != wanted->newton.evaluations ||
         rows != (size_t)wanted->newton.row_count || is.oscillation != wanted->newton.oscillation)
-        return fail(c, "ndt_align: %d iterations, %d evaluations, %zu rows; a search: %d, %d", is.iterations,
+        return fail(c, "ndt_align: %d iterations, %d evaluations, %zu rows; solve: %d, %d", is.iterations,
                     is.evaluations, rows, wanted->newton.row_count, wanted->newton.evaluations);
     if (wanted->newton.stop != NDT_STOP_OFF_MAP &&
         (is.scores.coverage != wanted->coverage || is.weak_count != wanted->newton.weak.count))
-        return fail(c, "ndt_align: coverage %g, %d weak; a search: %g, %d", is.scores.coverage, is.weak_count,
+        return fail(c, "ndt_align: coverage %g, %d weak; solve: %g, %d", is.scores.coverage, is.weak_count,
                     wanted->coverage, wanted->newton.weak.count);
     if (exact ? memcmp(&pose, &is.T_map_sensor, sizeof(pose)) != 0 : is_far(&pose, &is.T_map_sensor, 5e-6, 5e-7))
         return fail(c, "ndt_align: another pose, %g m away", ndt_pose_distance_m(&pose, &is.T_map_sensor));
@@ -216,7 +186,7 @@ static int drive(struct checks *c, struct solve_host *host, const struct ndt_new
     return 1;
 }
 
-/* The host itself: its search is that of ndt_align, and double agrees with it. */
+/* The host itself: its solve equals that of ndt_align, and double agrees with it. */
 static int check_host(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules)
 {
     static struct solve_result cpu;
@@ -224,7 +194,7 @@ static int check_host(struct checks *c, const struct solve_case *item, const str
     c->plan = NULL;
     if (!drive(c, &c->cpu, rules, &problem, SOLVE_NO_LIMIT, &cpu))
         return 0;
-    return check_align(c, c->cpu.backend, item, &cpu, 1) && assess_rows(c, item, rules, &cpu) ? pass(c) : 0;
+    return check_align(c, c->cpu.backend, item, &cpu, 1) && assess_rows(c, item, rules, &cpu) ? pass() : 0;
 }
 
 /* Float on the device and float on the CPU end at the same place, where the scan is large enough to have one: a
@@ -249,31 +219,31 @@ static int same_end(struct checks *c, const struct solve_case *item, const struc
 }
 
 static void check_plan_rows(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules,
-                            const struct solve_result *host)
+                            const struct solve_result *host, int with_align)
 {
     static struct solve_result is;
     struct ndt_error err = {""};
     const struct solve_problem problem = {item->scan, item->guess};
     const struct solve_problem *const list[] = {&problem};
     const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = 1};
-    enum ndt_status status = solve_give_scans(c->plan, &c->scene, item->scan, &err);
+    enum ndt_status status = solve_set_scans(c->plan, &c->scene, item->scan, &err);
     if (status == NDT_OK)
         status = solve_on_device(c->plan, &call, item->scan, &is, &err);
     if (status != NDT_OK)
         fail(c, "%s", err.text);
     else if (compare(c, "against the host", &is, host, SOLVE_ROWS) &&
-             (c->scene.scans[item->scan].count > 129 || (c->options->quick && item->params.has_gnss) ||
-              check_align(c, c->plan->backend, item, &is, c->options->exact)))
-        pass(c);
+             (!with_align || c->scene.scans[item->scan].count > 129 ||
+              check_align(c, c->plan->backend, item, &is, options.exact)))
+        pass();
 }
 
 /* --quick: all neighbours and GNSS on and off with 129 points, all neighbours with 33, one of each kind otherwise.
  */
-static int is_left_out(const struct checks *c, const struct solve_case *item)
+static int is_left_out(const struct solve_case *item)
 {
     const int mode = (int)item->params.levels[0].neighbours, gnss = item->params.has_gnss, scan = item->scan;
     const int kind = (int)item->params.level_count + (int)item->params.variant;
-    if (!c->options->quick || scan == 4)
+    if (!options.quick || scan == 4)
         return 0;
     return gnss != (scan + kind + mode) % 2 || (scan != 2 && mode != (scan + kind) % 4);
 }
@@ -284,26 +254,27 @@ static void check_rows(struct checks *c)
     struct solve_case item;
     struct ndt_newton_rules rules;
     struct ndt_error err = {""};
-    for (size_t i = 0; solve_case_at(&c->scene, c->options->seed, i, &item); i++) {
+    for (size_t i = 0; solve_case_at(&c->scene, options.seed, i, &item); i++) {
         const struct solve_host *last = NULL;
         const struct solve_problem problem = {item.scan, item.guess};
         const size_t points = c->scene.scans[item.scan].count;
-        if (!begin(c, item.name) || points > c->options->largest || points == 0 || is_left_out(c, &item))
+        if (!begin(c, item.name) || points > options.largest || points == 0 || is_left_out(&item))
             continue;
         c->plan = NULL;
         if (ndt_rules_from(&rules, &item.params, c->scene.map, &err) != NDT_OK) {
             fail(c, "%s", err.text);
             continue;
         }
-        if (!c->is_quiet)
+        if (!check.is_quiet)
             check_host(c, &item, &rules);
         for (int k = 0; k < c->plan_count; k++) {
             c->plan = &c->plans[k];
+            set_reproduce(c);
             if (c->plan->host != last && (!drive(c, c->plan->host, &rules, &problem, SOLVE_NO_LIMIT, &driven) ||
-                                          (!c->is_quiet && !same_end(c, &item, &rules, &driven))))
+                                          (!check.is_quiet && !same_end(c, &item, &rules, &driven))))
                 break;
             last = c->plan->host;
-            check_plan_rows(c, &item, &rules, &driven);
+            check_plan_rows(c, &item, &rules, &driven, !options.quick || (int)i % c->plan_count == k);
         }
     }
 }
@@ -316,7 +287,7 @@ static int set_rules(struct checks *c, struct ndt_newton_rules *rules, enum ndt_
     struct ndt_error err = {""};
     ndt_align_params_default(&params);
     params.variant = variant;
-    params.max_iterations = 10; /* small scans and far guesses need them all */
+    params.max_iterations = options.quick ? 6 : 10; /* small scans and far guesses need them all */
     params.levels[2].neighbours = NDT_DIRECT7;
     params.has_gnss = gnss;
     memcpy(params.gnss_position_m, c->scene.truth[4].t_m, sizeof(params.gnss_position_m));
@@ -337,8 +308,8 @@ static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, i
         const struct solve_problem *const list[] = {&c->problems[i]};
         const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = 1};
         char what[32];
-        snprintf(what, sizeof(what), "search %d alone", i);
-        if (solve_give_scans(c->plan, &c->scene, list[0]->scan, &err) != NDT_OK ||
+        snprintf(what, sizeof(what), "alignment %d alone", i);
+        if (solve_set_scans(c->plan, &c->scene, list[0]->scan, &err) != NDT_OK ||
             solve_on_device(c->plan, &call, list[0]->scan, &c->alone[i], &err) != NDT_OK)
             return fail(c, "%s: %s", what, err.text);
         if (is_first && !drive(c, c->plan->host, rules, list[0], SOLVE_NO_LIMIT, &c->driven[i]))
@@ -351,10 +322,10 @@ static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, i
         else if (!solve_same_bits(&c->alone[i], &c->first_alone[i], SOLVE_ROWS, &why))
             return fail(c, "%s, against the pipeline before: %s", what, why.text);
     }
-    return pass(c);
+    return pass();
 }
 
-/* How many rows were kept whole: the last one may stand for several. */
+/* How many rows were kept unchanged: the last one may stand for several. */
 static int whole_rows(int capacity, const struct solve_result *result)
 {
     return capacity >= result->newton.row_count ? capacity : capacity - 1;
@@ -382,28 +353,28 @@ static int check_batch(struct checks *c, const struct ndt_newton_rules *rules, s
     }
     const struct solve_call call = {
         .scene = &c->scene, .rules = rules, .problems = list, .count = count, .rows = rows};
-    const int run_count = c->options->quick && count > 8 ? 1 : 2;
+    const int run_count = options.quick && count > 8 ? 1 : 2;
     for (int run = 0; run < run_count; run++)
-        if ((run == 0 && solve_give_scans(c->plan, &c->scene, -1, &err) != NDT_OK) ||
+        if ((run == 0 && solve_set_scans(c->plan, &c->scene, -1, &err) != NDT_OK) ||
             solve_on_device(c->plan, &call, -1, run ? c->again : c->out, &err) != NDT_OK)
             return fail(c, "%s", err.text);
     for (size_t i = 0; i < count; i++) {
         const struct solve_result *alone = &c->alone[problem[i]], *is = &c->out[i];
         const int capacity = rows ? rows[i] : SOLVE_ROWS, kept = whole_rows(capacity, alone);
         if (!solve_same_bits(is, alone, kept, &why))
-            return fail(c, "item %zu, search %d, against alone: %s", i, problem[i], why.text);
+            return fail(c, "item %zu, alignment %d, against alone: %s", i, problem[i], why.text);
         if (run_count == 2 && !solve_same_bits(&c->again[i], is, kept, &why))
-            return fail(c, "item %zu, search %d, in the second run: %s", i, problem[i], why.text);
+            return fail(c, "item %zu, alignment %d, in the second run: %s", i, problem[i], why.text);
         if (capacity > 0 && kept < capacity && !is_last_row(&is->rows[capacity - 1], alone, capacity))
             return fail(c, "item %zu: of %d rows the last is neither that iteration nor the last one", i, capacity);
     }
-    return pass(c);
+    return pass();
 }
 
 /* ---- deadlines ---- */
 
-/* What came back is what a search is after so many evaluations, or what it is in the end. Returns how many of them
- * were cut short, or -1. */
+/* Every result equals that after so many evaluations, or the final one. Returns how many alignments were cut short,
+ * or -1. */
 static int cut_short(struct checks *c, const struct ndt_newton_rules *rules, const struct solve_result *out,
                      int count)
 {
@@ -413,7 +384,7 @@ static int cut_short(struct checks *c, const struct ndt_newton_rules *rules, con
     for (int i = 0; i < count; i++) {
         const struct solve_result *is = &out[i];
         char what[64];
-        snprintf(what, sizeof(what), "search %d after %d evaluations", i, is->newton.evaluations);
+        snprintf(what, sizeof(what), "alignment %d after %d evaluations", i, is->newton.evaluations);
         if (is->newton.stop != NDT_STOP_DEADLINE) {
             if (!solve_same_bits(is, &c->alone[i], SOLVE_ROWS, &why))
                 return fail(c, "%s, in the end: %s", what, why.text) - 1;
@@ -421,7 +392,7 @@ static int cut_short(struct checks *c, const struct ndt_newton_rules *rules, con
         }
         cut++;
         if (is->newton.evaluations >= c->driven[i].newton.evaluations)
-            return fail(c, "%s is said to be cut short; it needs %d", what, c->driven[i].newton.evaluations) - 1;
+            return fail(c, "%s is reported as cut short; it needs %d", what, c->driven[i].newton.evaluations) - 1;
         if (!drive(c, c->plan->host, rules, &c->problems[i], is->newton.evaluations, &wanted) ||
             !compare(c, what, is, &wanted, SOLVE_ROWS))
             return -1;
@@ -441,29 +412,29 @@ static void check_deadlines_of(struct checks *c, const struct ndt_newton_rules *
     const int rounds = sizeof(left_us) / sizeof(left_us[0]);
     for (int k = 0; k < rounds; k++) {
         struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = SOLVE_PROBLEMS};
-        if (!begin(c, names[k == 0 ? 0 : k < rounds - 1 ? 1 : 2]) || (c->options->quick && k % 3 == 1))
+        if (!begin(c, names[k == 0 ? 0 : k < rounds - 1 ? 1 : 2]) || (options.quick && k % 4 != 0))
             continue;
-        enum ndt_status status = solve_give_scans(c->plan, &c->scene, -1, &err);
+        enum ndt_status status = solve_set_scans(c->plan, &c->scene, -1, &err);
         call.until_us = ndt_clock_us() + left_us[k];
         if (status == NDT_OK)
             status = solve_on_device(c->plan, &call, -1, c->out, &err);
         const int cut =
             status == NDT_OK ? cut_short(c, rules, c->out, SOLVE_PROBLEMS) : fail(c, "%s", err.text) - 1;
         if (cut == 0 && k == 0)
-            fail(c, "the deadline had passed, and all %d searches ended", SOLVE_PROBLEMS);
+            fail(c, "the deadline had passed, and all %d alignments ended", SOLVE_PROBLEMS);
         else if (cut > 0 && k == rounds - 1)
-            fail(c, "%d searches were cut short", cut);
+            fail(c, "%d alignments were cut short", cut);
         else if (cut >= 0)
-            pass(c);
+            pass();
     }
 }
 
 /* ---- all of a pipeline ---- */
 
 /* Are any of the cases GROUP... chosen? */
-static int wants(const struct checks *c, const char *group)
+static int wants(const char *group)
 {
-    const char *only = c->options->only;
+    const char *only = check.only;
     return !only || strncmp(only, group, strlen(only) < strlen(group) ? strlen(only) : strlen(group)) == 0;
 }
 
@@ -479,11 +450,12 @@ static void check_batches_of(struct checks *c, int is_first)
         return;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         snprintf(name, sizeof(name), "batch/%zu", counts[i]);
-        /* --quick: 200 where the shape is chosen and where the host repeats the launch, 64 on the others */
-        const int takes_most = c->plan == &c->plans[0] || c->plan == &c->plans[c->plan_count - 1];
-        if (c->options->quick && counts[i] == (takes_most ? 64 : 200))
+        /* --quick: 200 where the shape is chosen, 64 where the host repeats the launch, 8 on the others */
+        const size_t quick_most = c->plan == &c->plans[0] ? 200 : c->plan == &c->plans[c->plan_count - 1] ? 64 : 8;
+        if (counts[i] > options.largest || (options.quick && counts[i] > 8 && counts[i] != quick_most))
             continue;
-        if (begin(c, name) && (counts[i] <= c->plan->limit || fail(c, "the limit is %zu searches", c->plan->limit)))
+        if (begin(c, name) &&
+            (counts[i] <= c->plan->limit || fail(c, "the limit is %zu alignments", c->plan->limit)))
             check_batch(c, &rules, counts[i], SOLVE_PROBLEMS, NULL);
     }
     if (begin(c, "batch/capacities"))
@@ -491,7 +463,7 @@ static void check_batches_of(struct checks *c, int is_first)
     check_deadlines_of(c, &rules);
 }
 
-/* Other rules, fewer searches. */
+/* Other rules, fewer alignments. */
 static void check_variant_of(struct checks *c, enum ndt_variant variant, int gnss, int is_first)
 {
     struct ndt_newton_rules rules;
@@ -506,7 +478,7 @@ static void check_batches(struct checks *c)
         const struct ndt_backend_ops *last = NULL;
         for (int k = 0; k < c->plan_count; k++) {
             c->plan = &c->plans[k];
-            if (kind == 0 && (wants(c, "batch/") || wants(c, "deadline/")))
+            if (kind == 0 && (wants("batch/") || wants("deadline/")))
                 check_batches_of(c, c->plan->ops != last);
             else if (kind > 0 && begin(c, names[kind - 1]))
                 check_variant_of(c, kind == 2 ? NDT_ROBUST : NDT_AUTOWARE, kind > 1, c->plan->ops != last);
@@ -517,8 +489,8 @@ static void check_batches(struct checks *c)
 
 /* ---- ndt_align_batch ---- */
 
-/* All that is told but times; ndt_align clears what it does not set. */
-static int same_told(const struct ndt_align_result *a, const struct ndt_align_result *b)
+/* Equal but for times; ndt_align clears what it does not set. */
+static int same_result(const struct ndt_align_result *a, const struct ndt_align_result *b)
 {
     struct ndt_align_result x = *a, y = *b;
     x.align_us = y.align_us = x.upload_us = y.upload_us = 0;
@@ -534,7 +506,7 @@ static void check_align_batch(struct checks *c, struct ndt_backend *backend, enu
     struct ndt_error err = {""};
     ndt_align_params_default(&params);
     params.variant = variant;
-    params.max_iterations = 15;
+    params.max_iterations = options.quick ? 8 : 15;
     for (int i = 0; i < SOLVE_PROBLEMS; i++)
         items[i] = (struct ndt_align_item){&c->scene.scans[c->problems[i].scan], c->problems[i].guess};
     items[5].T_map_guess.t_m[0] = NAN;
@@ -545,7 +517,7 @@ static void check_align_batch(struct checks *c, struct ndt_backend *backend, enu
         status = ndt_align_batch(aligner, &params, items, SOLVE_PROBLEMS, is, &err);
     for (int i = 0; i < SOLVE_PROBLEMS && status == NDT_OK; i++) {
         status = ndt_align(aligner, &params, items[i].scan, &items[i].T_map_guess, &alone, &err);
-        if (status == NDT_OK && !same_told(&is[i], &alone)) {
+        if (status == NDT_OK && !same_result(&is[i], &alone)) {
             fail(c, "item %d: %s after %d evaluations, %g m from where it ends alone: %s after %d", i,
                  ndt_outcome_name(is[i].outcome), is[i].evaluations,
                  ndt_pose_distance_m(&is[i].T_map_sensor, &alone.T_map_sensor), ndt_outcome_name(alone.outcome),
@@ -555,7 +527,7 @@ static void check_align_batch(struct checks *c, struct ndt_backend *backend, enu
     }
     ndt_aligner_destroy(aligner);
     if (status == NDT_OK)
-        pass(c);
+        pass();
     else if (status != NDT_END)
         fail(c, "%s", err.text);
 }
@@ -569,7 +541,7 @@ static void check_align_batches(struct checks *c)
         c->plan = &c->plans[k];
         if (begin(c, "align_batch/robust"))
             check_align_batch(c, c->plan->backend, NDT_ROBUST);
-        if (begin(c, "align_batch/autoware") && !c->options->quick)
+        if (begin(c, "align_batch/autoware") && !options.quick)
             check_align_batch(c, c->plan->backend, NDT_AUTOWARE);
     }
 }
@@ -581,7 +553,7 @@ static int one_line(const char *text)
     return text[0] != '\0' && !strchr(text, '\n');
 }
 
-/* A search of one ordinary problem, `count` times. */
+/* Solves one ordinary problem, `count` times. */
 static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_rules *rules, size_t count, int scan,
                                      struct solve_result *out, struct ndt_error *err)
 {
@@ -601,7 +573,7 @@ static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_r
     return status;
 }
 
-/* The call has to be refused in one line, and to have broken nothing. */
+/* The call has to be refused with one line, and the backend has to work afterwards. */
 static void refused(struct checks *c, enum ndt_status status, enum ndt_status wanted, const struct ndt_error *err,
                     const struct ndt_newton_rules *rules, const struct solve_result *before)
 {
@@ -614,13 +586,13 @@ static void refused(struct checks *c, enum ndt_status status, enum ndt_status wa
         fail(c, "%s, expected %s: %s", ndt_status_name(status), ndt_status_name(wanted), err->text);
     else if (!one_line(err->text))
         fail(c, "not one line: '%s'", err->text);
-    else if (solve_give_scans(c->plan, &c->scene, -1, &again) != NDT_OK ||
+    else if (solve_set_scans(c->plan, &c->scene, -1, &again) != NDT_OK ||
              solve_plainly(c, rules, 1, 1, &after, &again) != NDT_OK)
         fail(c, "afterwards: %s", again.text);
     else if (!solve_same_bits(&after, before, SOLVE_ROWS, &why))
         fail(c, "afterwards: %s", why.text);
     else
-        pass(c);
+        pass();
 }
 
 /* One point more than config.max_points holds, counted in whole blocks. */
@@ -640,7 +612,7 @@ static void check_points_limit(struct checks *c, const struct ndt_newton_rules *
         refused(c, give_too_many(c, SOLVE_MAX_POINTS / 128 + 1, &err), NDT_ERR_LIMIT, &err, rules, before);
     if (begin(c, "limits/points-taken")) {
         if (give_too_many(c, SOLVE_MAX_POINTS / 128, &err) == NDT_OK)
-            pass(c);
+            pass();
         else
             fail(c, "%s", err.text);
     }
@@ -657,7 +629,7 @@ static void check_no_map(struct checks *c, const struct ndt_newton_rules *rules)
     enum ndt_status status = solve_plan_open(&bare, plan->ops, plan->pipeline, NULL, &err);
     c->plan = &bare;
     if (status == NDT_OK)
-        status = solve_give_scans(&bare, &c->scene, -1, &err);
+        status = solve_set_scans(&bare, &c->scene, -1, &err);
     c->plan = plan;
     if (status != NDT_OK) {
         fail(c, "%s", err.text);
@@ -668,16 +640,16 @@ static void check_no_map(struct checks *c, const struct ndt_newton_rules *rules)
         if (status == NDT_OK || !one_line(err.text))
             fail(c, "without a map: %s, '%s'", ndt_status_name(status), err.text);
         else
-            pass(c);
+            pass();
     }
     solve_plan_close(&bare);
 }
 
-/* A scan that was not given. */
+/* A scan that was not set. */
 static enum ndt_status solve_beyond(struct checks *c, const struct ndt_newton_rules *rules, struct ndt_error *err)
 {
     struct solve_result out;
-    enum ndt_status status = solve_give_scans(c->plan, &c->scene, 1, err);
+    enum ndt_status status = solve_set_scans(c->plan, &c->scene, 1, err);
     return status == NDT_OK ? solve_plainly(c, rules, 1, 1, &out, err) : status;
 }
 
@@ -689,7 +661,7 @@ static void check_limits_of(struct checks *c)
     c->name = "limits/";
     if (!set_rules(c, &rules, NDT_ROBUST, 0))
         return;
-    if (solve_give_scans(c->plan, &c->scene, -1, &err) != NDT_OK ||
+    if (solve_set_scans(c->plan, &c->scene, -1, &err) != NDT_OK ||
         solve_plainly(c, &rules, 1, 1, &before, &err) != NDT_OK) {
         fail(c, "%s", err.text);
         return;
@@ -710,7 +682,7 @@ static void check_limits_of(struct checks *c)
                 &before);
 }
 
-/* Evaluations one by one still work between searches, and have the bits that they have without. */
+/* Single evaluations work between solves and give the same bits. */
 static void check_eval_between(struct checks *c)
 {
     struct ndt_error err = {""};
@@ -727,9 +699,9 @@ static void check_eval_between(struct checks *c)
         c->plan->host->backend->ops->eval(c->plan->host->backend, &request, &wanted, &err) != NDT_OK)
         fail(c, "%s", err.text);
     else if (memcmp(&is, &wanted, sizeof(is)) != 0)
-        fail(c, "an evaluation after searches: score %.17g, expected %.17g", is.score, wanted.score);
+        fail(c, "an evaluation after alignments: score %.17g, expected %.17g", is.score, wanted.score);
     else
-        pass(c);
+        pass();
 }
 
 static void check_all(struct checks *c)
@@ -737,14 +709,14 @@ static void check_all(struct checks *c)
     check_rows(c);
     check_batches(c);
     check_align_batches(c);
-    for (int k = 0; k < c->plan_count && wants(c, "limits/"); k++) {
+    for (int k = 0; k < c->plan_count && wants("limits/"); k++) {
         c->plan = &c->plans[k];
         check_limits_of(c);
         check_eval_between(c);
     }
 }
 
-/* ---- who is checked ---- */
+/* ---- backends under test ---- */
 
 static int open_pipelines(struct checks *c, const struct ndt_backend_ops *ops)
 {
@@ -755,7 +727,7 @@ static int open_pipelines(struct checks *c, const struct ndt_backend_ops *ops)
     c->name = ops->name;
     for (const char *const *name = ops->pipelines; *name && c->plan_count < SOLVE_PLANS; name++) {
         struct solve_plan *plan = &c->plans[c->plan_count];
-        if (c->options->pipeline && strcmp(c->options->pipeline, *name) != 0)
+        if (options.pipeline && strcmp(options.pipeline, *name) != 0)
             continue;
         if (solve_plan_open(plan, ops, *name, c->scene.map, &err) != NDT_OK)
             fail(c, "%s: %s", *name, err.text);
@@ -773,27 +745,36 @@ static int open_pipelines(struct checks *c, const struct ndt_backend_ops *ops)
     return solve_host_open(host, ops, c->scene.map, &err) == NDT_OK ? 1 : fail(c, "%s", err.text);
 }
 
-static int open_all(struct checks *c)
+/* The backends to check; 0: none works here. */
+static size_t find_backends(const struct ndt_backend_ops *found[SOLVE_PLANS])
 {
     struct ndt_error err = {""};
     const struct ndt_backend_ops *ops;
+    size_t count = 0;
+    if (options.self_test)
+        found[count++] = &solve_fake_backend;
+    for (size_t i = 0; !options.self_test && count < SOLVE_PLANS && (ops = ndt_backend_at(i)); i++) {
+        if (!ops->pipelines || !ops->solve_limit || (options.backend && strcmp(options.backend, ops->name) != 0))
+            continue;
+        if (ops->probe(&err) == NDT_OK)
+            found[count++] = ops;
+        else
+            printf("skipped: %s: %s\n", ops->name, err.text);
+    }
+    return count;
+}
+
+static int open_all(struct checks *c, const struct ndt_backend_ops *const *backends, size_t count)
+{
+    struct ndt_error err = {""};
     c->name = "opening";
-    if (solve_scene_make(&c->scene, c->options->seed, &err) != NDT_OK ||
-        solve_host_open(&c->cpu, &ndt_cpu_backend, c->scene.map, &err) != NDT_OK ||
+    if (solve_host_open(&c->cpu, &ndt_cpu_backend, c->scene.map, &err) != NDT_OK ||
         solve_host_open(&c->assess, &ndt_reference_backend, c->scene.map, &err) != NDT_OK)
         return fail(c, "%s", err.text);
-    solve_problems_make(&c->scene, c->options->seed, c->problems);
-    if (c->options->self_test)
-        return open_pipelines(c, &solve_fake_backend);
-    for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
-        if (!ops->pipelines || !ops->solve_limit ||
-            (c->options->backend && strcmp(c->options->backend, ops->name) != 0))
-            continue;
-        if (ops->probe(&err) != NDT_OK)
-            printf("skipped: %s: %s\n", ops->name, err.text);
-        else if (!open_pipelines(c, ops))
+    solve_problems_make(&c->scene, options.seed, c->problems);
+    for (size_t i = 0; i < count; i++)
+        if (!open_pipelines(c, backends[i]))
             return 0;
-    }
     return 1;
 }
 
@@ -805,100 +786,89 @@ static void close_all(struct checks *c)
         solve_host_close(&c->hosts[i]);
     solve_host_close(&c->cpu);
     solve_host_close(&c->assess);
-    solve_scene_free(&c->scene);
 }
 
-/* Every planted fault has to be seen by a check. */
+/* The case of every planted fault has to detect it. */
 static void self_test(struct checks *c)
 {
     check_all(c);
-    printf("%s nothing planted: %zu passed, %zu failed\n", c->failed ? "FAIL" : "ok  ", c->passed, c->failed);
-    size_t missed = c->failed;
-    c->is_quiet = 1;
+    printf("%s nothing planted: %zu passed, %zu failed\n", check.failed ? "FAIL" : "ok  ", check.passed,
+           check.failed);
+    size_t missed = check.failed, detected = 0;
+    check.is_quiet = 1;
     for (int i = 1; solve_fault_name(i); i++) {
-        c->failed = 0;
+        check.failed = 0;
+        check.only = solve_fault_case(i);
         solve_fault_plant(i);
         check_all(c);
-        missed += c->failed == 0;
-        printf("%s %s: %s\n", c->failed ? "ok  " : "FAIL", solve_fault_name(i),
-               c->failed ? c->first : "no check sees it");
+        *(check.failed ? &detected : &missed) += 1;
+        printf("%s %s: %s\n", check.failed ? "ok  " : "FAIL", solve_fault_name(i),
+               check.failed ? check.first : "its case does not detect it");
     }
-    c->failed = missed;
+    check.passed += detected;
+    check.failed = missed;
 }
 
-static int report(const struct checks *c)
+static void list_cases(const struct checks *c)
 {
-    for (int i = 0; i < c->plan_count; i++)
-        printf("checked: %s, %zu searches per call\n", c->plans[i].name, c->plans[i].limit);
-    printf("%zu passed, %zu failed; %zu searches bit for bit as the host's, %zu within tolerance\n", c->passed,
-           c->failed, c->same, c->close);
-    if (c->failed)
-        return 1;
-    if (c->plan_count == 0)
-        printf("no pipeline with searches works here\n");
-    return c->plan_count ? 0 : 77;
-}
-
-static int usage(void)
-{
-    fprintf(stderr, "usage: check_solver [--backend NAME] [--pipeline NAME] [--case PREFIX] [--seed N] "
-                    "[--largest POINTS] [--quick] [--exact] [--self-test]\n");
-    return 2;
-}
-
-static int parse(int argc, char **argv, struct options *options)
-{
-    static const struct option known[] = {{"backend", required_argument, NULL, 'k'},
-                                          {"pipeline", required_argument, NULL, 'p'},
-                                          {"case", required_argument, NULL, 'c'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"largest", required_argument, NULL, 'm'},
-                                          {"exact", no_argument, NULL, 'e'},
-                                          {"quick", no_argument, NULL, 'q'},
-                                          {"self-test", no_argument, NULL, 't'},
-                                          {NULL, 0, NULL, 0}};
-    int letter;
-    *options = (struct options){.seed = 1, .largest = 100000};
-    while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        if (letter == 'k')
-            options->backend = optarg;
-        else if (letter == 'p')
-            options->pipeline = optarg;
-        else if (letter == 'c')
-            options->only = optarg;
-        else if (letter == 's')
-            options->seed = strtoull(optarg, NULL, 10);
-        else if (letter == 'm')
-            options->largest = strtoull(optarg, NULL, 10);
-        else if (letter == 'q')
-            options->quick = 1;
-        else if (letter == 'e')
-            options->exact = 1;
-        else if (letter == 't')
-            options->self_test = options->exact = 1;
-        else
-            return 0;
-    }
-    return optind == argc;
+    static const char *const names[] = {"batch/1",
+                                        "batch/2",
+                                        "batch/3",
+                                        "batch/8",
+                                        "batch/64",
+                                        "batch/200",
+                                        "batch/capacities",
+                                        "deadline/past",
+                                        "deadline/near",
+                                        "deadline/generous",
+                                        "variant/autoware",
+                                        "variant/gnss",
+                                        "variant/autoware-gnss",
+                                        "align_batch/robust",
+                                        "align_batch/autoware",
+                                        "limits/points",
+                                        "limits/points-taken",
+                                        "limits/map",
+                                        "limits/scan",
+                                        "limits/level",
+                                        "limits/items",
+                                        "limits/eval"};
+    struct solve_case item;
+    for (size_t i = 0; solve_case_at(&c->scene, options.seed, i, &item); i++)
+        check_begin(item.name);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        check_begin(names[i]);
 }
 
 int main(int argc, char **argv)
 {
-    struct options options;
-    if (!parse(argc, argv, &options))
-        return usage();
-    checks.options = &options;
-    signal(SIGABRT, on_crash);
-    signal(SIGSEGV, on_crash);
-    signal(SIGBUS, on_crash);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* an emulated device may end the program */
-    if (open_all(&checks)) {
-        if (options.self_test)
-            self_test(&checks);
-        else
-            check_all(&checks);
+    static const struct check_option known[] = {
+        {.name = "--backend", .text = &options.backend},     {.name = "--pipeline", .text = &options.pipeline},
+        {.name = "--seed", .number = &options.seed},         {.name = "--largest", .number = &options.largest},
+        {.name = "--quick", .flag = &options.quick},         {.name = "--exact", .flag = &options.exact},
+        {.name = "--self-test", .flag = &options.self_test}, {.name = NULL}};
+    struct checks *c = &checks;
+    const struct ndt_backend_ops *backends[SOLVE_PLANS];
+    struct ndt_error err = {""};
+    check_start(argc, argv, known);
+    options.exact |= options.self_test;
+    const size_t count = check.is_list ? 0 : find_backends(backends);
+    if (count == 0 && !check.is_list) {
+        printf("no pipeline that solves alignments works here\n");
+        return CHECK_SKIPPED;
     }
-    const int code = report(&checks);
-    close_all(&checks);
+    if (solve_scene_make(&c->scene, options.seed, &err) != NDT_OK)
+        check_fail("the scene: %s", err.text);
+    else if (check.is_list)
+        list_cases(c);
+    else if (open_all(c, backends, count))
+        options.self_test ? self_test(c) : check_all(c);
+    for (int i = 0; i < c->plan_count; i++)
+        printf("checked: %s, %zu alignments per call\n", c->plans[i].name, c->plans[i].limit);
+    if (!check.is_list)
+        printf("%zu alignments have the bits of the host's, %zu are within the tolerance\n", c->same, c->close);
+    const int code = check_finish(c->plan_count);
+    close_all(c);
+    solve_scene_free(&c->scene);
     return code;
 }

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# cuda_untouched.sh BIN_DIR: a program with the CUDA backend in it looks for the driver's library only when that
-# backend is asked for. The loader itself says which libraries are looked for.
+# cuda_untouched.sh BIN_DIR: a program with the CUDA backend loads the library of the driver only when it uses that
+# backend. LD_DEBUG shows which libraries the loader looks for.
 set -uo pipefail
 bin=$1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-looks() { # PROGRAM ARGUMENTS...: how often the driver's library is looked for
+looks() { # PROGRAM ARGUMENTS...: prints how often the loader looks for the library of the driver
     LD_DEBUG=libs "$@" >"$log" 2>&1
     grep -c 'find library=libcuda' "$log"
 }
 
-looks "$bin/check_kernels" --list --backend cpu >/dev/null
-grep -q 'find library=libc\.' "$log" || { echo "skipped: this loader does not tell what it looks for"; exit 77; }
-with=$(looks "$bin/check_kernels" --list --backend cuda)
+looks "$bin/check_kernels" --backend cpu --case sizes/32/ >/dev/null
+grep -q 'find library=libc\.' "$log" || { echo "skipped: this loader has no LD_DEBUG=libs"; exit 77; }
+with=$(looks "$bin/check_kernels" --backend cuda --case contract)
 [ "$with" -gt 0 ] || { echo "FAIL: not even the CUDA backend looks for the driver's library"; exit 1; }
 failed=0
 for backend in cpu reference; do

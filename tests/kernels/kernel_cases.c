@@ -229,11 +229,11 @@ static void put(struct ndt_cloud *cloud, size_t i, const double x[3])
 
 /* Clusters of every degenerate shape, one per cell of 4 m: flat, straight, a single place, nearly that,
  * tilted and flat, round. */
-static void thin_point(struct world_random *random, size_t cluster, double out[3])
+static void thin_point(struct ndt_random *random, size_t cluster, double out[3])
 {
     double d[3];
     for (int i = 0; i < 3; i++)
-        d[i] = world_uniform(random, -0.4, 0.4);
+        d[i] = ndt_random_between(random, -0.4, 0.4);
     const double tilted = 0.5 * d[0] + 0.3 * d[1];
     const double keep[6][3] = {
         {d[0], d[1], 0},      {d[0], 0, 0},      {0, 0, 0}, {1e-4 * d[0], 1e-4 * d[1], 1e-5 * d[2]},
@@ -248,7 +248,7 @@ static enum ndt_status thin_map(struct ndt_cloud *cloud, uint64_t seed, struct n
     enum ndt_status status = ndt_cloud_reserve(cloud, THIN_CLUSTERS * THIN_POINTS, 0, err);
     if (status != NDT_OK)
         return status;
-    struct world_random random = {seed};
+    struct ndt_random random = {seed};
     double x[3];
     for (size_t i = 0; i < THIN_CLUSTERS * THIN_POINTS; i++) {
         thin_point(&random, i / THIN_POINTS, x);
@@ -348,15 +348,15 @@ static void world_vector(enum kernel_pose kind, enum kernel_map map, double p[6]
 
 /* Points of the sensor frame whose place in the map is on faces, edges and corners of cells; the pose turns
  * nothing and all numbers are short, so every backend must see them exactly there. */
-static void face_points(struct ndt_cloud *cloud, struct world_random *random, size_t count, double leaf_m)
+static void face_points(struct ndt_cloud *cloud, struct ndt_random *random, size_t count, double leaf_m)
 {
     static const double position_m[3] = {20.5, 0.25, 2.125};
     for (size_t i = 0; i < count; i++) {
         double x[3];
         for (size_t k = 0; k < 3; k++) {
-            const double near_m = k == 0   ? world_uniform(random, 5, 35)
-                                  : k == 1 ? world_uniform(random, -10, 10)
-                                           : world_uniform(random, -1, 6);
+            const double near_m = k == 0   ? ndt_random_between(random, 5, 35)
+                                  : k == 1 ? ndt_random_between(random, -10, 10)
+                                           : ndt_random_between(random, -1, 6);
             const int on_face = k == i % 3 || (i % 7 < 2 && k == (i + 1) % 3) || i % 7 == 0;
             x[k] = on_face ? leaf_m * round(near_m / leaf_m) : round(near_m * 64.0) / 64.0;
             x[k] -= position_m[k];
@@ -365,12 +365,14 @@ static void face_points(struct ndt_cloud *cloud, struct world_random *random, si
     }
 }
 
-static void far_points(struct ndt_cloud *cloud, struct world_random *random, size_t count, double scale_m)
+static void far_points(struct ndt_cloud *cloud, struct ndt_random *random, size_t count, double scale_m)
 {
     for (size_t i = 0; i < count; i++) {
         double x[3];
-        for (int k = 0; k < 3; k++)
-            x[k] = (world_bits(random) & 1 ? 1.0 : -1.0) * scale_m * world_uniform(random, 0.5, 1.0);
+        for (int k = 0; k < 3; k++) {
+            const double sign = ndt_random_next(random) & 1 ? 1.0 : -1.0;
+            x[k] = sign * scale_m * ndt_random_between(random, 0.5, 1.0);
+        }
         put(cloud, i, x);
     }
 }
@@ -387,7 +389,7 @@ static void spoil_points(struct ndt_cloud *cloud)
     }
 }
 
-static void huge_points(struct ndt_cloud *cloud, struct world_random *random, size_t count)
+static void huge_points(struct ndt_cloud *cloud, struct ndt_random *random, size_t count)
 {
     static const float big[] = {1e9f, 2.2e9f, 5e9f, 1e19f, 1e30f, FLT_MAX};
     far_points(cloud, random, count, 1000.0);
@@ -412,13 +414,13 @@ static void mean_points(struct ndt_cloud *cloud, const struct ndt_map_level *lev
     }
 }
 
-static void thin_scan(struct ndt_cloud *cloud, struct world_random *random, const double p[6], size_t count)
+static void thin_scan(struct ndt_cloud *cloud, struct ndt_random *random, const double p[6], size_t count)
 {
     const struct ndt_pose T_world_sensor = ndt_pose_from_euler(p);
     const struct ndt_pose T_sensor_world = ndt_pose_inverse(&T_world_sensor);
     for (size_t i = 0; i < count; i++) {
         double point[3], x[3];
-        const size_t cluster = (size_t)(world_bits(random) % THIN_CLUSTERS);
+        const size_t cluster = (size_t)(ndt_random_next(random) % THIN_CLUSTERS);
         thin_point(random, cluster, point);
         for (int k = 0; k < 3; k++)
             point[k] += (cluster % 6 == 3 ? 1e-5 : 0.02) * world_normal(random);
@@ -445,7 +447,7 @@ static enum ndt_status make_scan(struct ndt_cloud *cloud, const struct kernel_in
     enum ndt_status status = street_scan(cloud, seed, item, err);
     if (status != NDT_OK)
         return status;
-    struct world_random random = {seed + 17u};
+    struct ndt_random random = {seed + 17u};
     double p[6];
     world_vector(item->pose, KERNEL_MAP_STREET, p);
     if (item->map == KERNEL_MAP_THIN)

@@ -1,4 +1,5 @@
-/* What check_kernels computes: a list of named cases, and the map, scan and pose of each.
+/** @file
+ * @brief What check_kernels computes: a list of named cases, and the map, scan and pose of each.
  *
  * A case is GROUP/ITEM/NEIGHBOURS, such as sizes/257/radius. Inputs follow from the name and the seed. */
 #ifndef KERNEL_CASES_H

@@ -5,6 +5,9 @@
 
 #include "backends.h"
 
+/* Double throughout; or float per pair and double above: R x is rounded three times, q B q and exp a few units, and
+ * t not at all, because it is carried in double. On a device R is made from six floats, sin and cos rounded before
+ * they are multiplied: two roundings more in R, which the bound of 8 units on the whole term covers. */
 static const struct kernel_tolerance tolerances[] = {
     {.backend = "reference",
      .rounding = KERNEL_DOUBLE,
@@ -12,19 +15,14 @@ static const struct kernel_tolerance tolerances[] = {
      .rtol = 8,
      .inner_rtol = 1,
      .rotation_scale_rtol = 1,
-     .rounds_translation = 1,
-     .reason = "double throughout"},
+     .rounds_translation = 1},
     {.backend = NULL,
      .rounding = KERNEL_FLOAT,
      .unit = 0x1p-24,
      .rtol = 8,
      .inner_rtol = 1,
      .rotation_scale_rtol = 1,
-     .rounds_translation = 0,
-     .reason =
-         "float per pair, double above; R x is rounded three times, q B q and exp a few units, and t not at "
-         "all: it is carried in double. On a device R is made from six floats, sin and cos rounded before they "
-         "are multiplied: two roundings more in R, which the bound of 8 units on the whole term covers"},
+     .rounds_translation = 0},
 };
 
 static const struct kernel_tolerance *tolerance_of(const char *backend)

@@ -1,12 +1,16 @@
-/* Every way to compute: one plan per backend, pipeline, CPU variant and number of threads, with the tolerance it
- * must keep. Adding a backend = a row in src/backends.c and, where float is not enough said, one here. */
+/** @file
+ * @brief The plans of check_kernels: one plan per backend, pipeline, CPU variant and number of threads, with the
+ * tolerance it must keep.
+ *
+ * A new backend needs a row in src/backends.c and, unless it computes in float, one here. */
 #ifndef KERNEL_PLAN_H
 #define KERNEL_PLAN_H
 
 #include "kernel_reference.h"
 #include "ndt/backend.h"
 
-/* |sum - expected| <= unit (rtol weight + inner_rtol inner + rotation_scale_rtol (lever + |t| shift)) + own
+/* |sum - expected| <= unit (rtol weight + inner_rtol inner + rotation_scale_rtol (rotation_scale + |t| shift)) +
+ * own
  * + slack, with the quantities of kernel_reference.h and unit = the rounding unit of the arithmetic. */
 struct kernel_tolerance {
     const char *backend; /* NULL: every other backend */
@@ -14,7 +18,6 @@ struct kernel_tolerance {
     double unit;
     double rtol, inner_rtol, rotation_scale_rtol;
     int rounds_translation; /* t is added in the same arithmetic */
-    const char *reason;
 };
 
 struct kernel_plan {
@@ -41,7 +44,7 @@ struct kernel_plan_filter {
     int threads;                          /* 0: 1, 2 and 3 */
 };
 
-/* Opens everything that can run; what cannot is kept with its reason. */
+/* Opens every plan that can run here; the others keep their reason. */
 void kernel_plans_open(struct kernel_plans *plans, const struct kernel_plan_filter *filter);
 void kernel_plans_close(struct kernel_plans *plans);
 /* The configuration to open a plan's backend with. */

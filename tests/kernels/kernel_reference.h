@@ -1,4 +1,7 @@
-/* The truth that kernels are checked against. It contains no derivative.
+/** @file
+ * @brief The truth that kernels are checked against.
+ *
+ * It contains no derivative.
  *
  * Only the NDT score (Magnusson 2009, eq. 6.9) is written down here, in long double, over the voxel records of
  * a map level: score = sum over pairs of -d1 exp(-d2/2 q B q), q = R x + t - mean, R = Rx(a) Ry(b) Rz(c).
@@ -14,11 +17,10 @@
  *   weight  sum of |terms|: each derivative bounded by Cauchy-Schwarz from second differences of q B q, so that a
  *           term that happens to cancel still counts;
  *   inner   sum of |terms| times the size of the terms inside q B q: rounding of the pair's arithmetic;
- *   lever   sum of |terms| times what moving a point by the point's own range changes relatively: rounding of R x;
- *   shift   the same for moving a point by one metre: rounding of t, when it is rounded;
- *   own     how far the reference itself may be off;
- *   slack   contribution of the pairs that rounding may add or drop: the point is within rounding of the
- *           radius or of a cell border. One value for float arithmetic, one for double. */
+ *   rotation_scale  sum of |terms| times what moving a point by the point's own range changes relatively: rounding
+ * of R x; shift   the same for moving a point by one metre: rounding of t, when it is rounded; own     how far the
+ * reference itself may be off; slack   contribution of the pairs that rounding may add or drop: the point is within
+ * rounding of the radius or of a cell border. One value for float arithmetic, one for double. */
 #ifndef KERNEL_REFERENCE_H
 #define KERNEL_REFERENCE_H
 

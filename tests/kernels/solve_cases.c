@@ -9,7 +9,7 @@
 #include "ndt/clock.h"
 #include "street_world.h"
 
-/* ---- the search of the host ---- */
+/* ---- driven by the host ---- */
 
 void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                  const struct ndt_map *map, const struct ndt_cloud *scan)
@@ -176,7 +176,7 @@ int solve_case_at(const struct solve_scene *scene, uint64_t seed, size_t i, stru
     const size_t scan = i / MODES / 2 / KINDS;
     if (scan >= SOLVE_SPOILT + 1)
         return 0;
-    struct world_random random = {seed * 31 + i};
+    struct ndt_random random = {seed * 31 + i};
     out->scan = (int)scan;
     out->guess = world_perturb(&random, &scene->truth[scan], 0.7, 4 * DEG);
     set_params(&out->params, kind, mode, gnss ? &scene->truth[scan] : NULL);
@@ -189,7 +189,7 @@ int solve_case_at(const struct solve_scene *scene, uint64_t seed, size_t i, stru
 void solve_problems_make(const struct solve_scene *scene, uint64_t seed, struct solve_problem out[SOLVE_PROBLEMS])
 {
     static const int scans[8] = {4, 2, SOLVE_EMPTY, SOLVE_SPOILT, 1, SOLVE_NOTHING, 0, 3};
-    struct world_random random = {seed + 5};
+    struct ndt_random random = {seed + 5};
     for (int i = 0; i < SOLVE_PROBLEMS; i++) {
         struct solve_problem *problem = &out[i];
         problem->scan = scans[i % 8];

@@ -1,16 +1,18 @@
-/* What check_solver searches for: one street, scans of it in several sizes, guesses, and rules by name.
+/** @file
+ * @brief The problems of check_solver: one street, scans of it in several sizes, guesses, and rules by name.
+ *
  * Everything follows from the seed. */
 #ifndef SOLVE_CASES_H
 #define SOLVE_CASES_H
 
 #include "ndt/align.h"
 
-/* Whole searches driven by the host: what searches on a device are compared with. The same steps as ndt_align,
+/* Solves driven by the host, the reference for solves on a device. The same steps as ndt_align,
  * apart from its clock: the scan turned by R0, every evaluation by the backend, coverage at the end. */
 
 enum { SOLVE_ROWS = 64, SOLVE_NO_LIMIT = 100000 };
 
-/* One search as it came out. */
+/* The result of one alignment. */
 struct solve_result {
     struct ndt_newton newton;
     double coverage;
@@ -24,15 +26,15 @@ struct solve_host {
     struct ndt_cloud turned;
 };
 
-/* guess, R0 and levers of a search; everything else is filled with NaN. */
+/* Sets guess, R0 and rotation scale of an alignment; everything else is filled with NaN. */
 void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                  const struct ndt_map *map, const struct ndt_cloud *scan);
 /* R0 x of every point, as ndt_align turns them. */
 NDT_MUST_CHECK enum ndt_status solve_turn(struct ndt_cloud *out, const double R0[9], const struct ndt_cloud *scan,
                                           struct ndt_error *err);
-/* See struct ndt_scores; 0 for a search that ended off the map. `turned`: the scan, turned by R0. */
+/* See struct ndt_scores; 0 for an alignment that ended off the map. `turned`: the scan, turned by R0. */
 double solve_coverage(struct ndt_map *map, const struct ndt_cloud *turned, const struct ndt_newton *newton);
-/* The pose in the map at which a search stands. */
+/* The current pose of an alignment in the map. */
 struct ndt_pose solve_pose(struct ndt_map *map, const struct ndt_newton *newton);
 
 /* Gives up after `most` evaluations, or once until_us (by ndt_clock_us, 0: never) has passed. */
@@ -53,7 +55,7 @@ struct solve_scene {
 NDT_MUST_CHECK enum ndt_status solve_scene_make(struct solve_scene *out, uint64_t seed, struct ndt_error *err);
 void solve_scene_free(struct solve_scene *scene);
 
-/* A search, iteration by iteration: rows/POINTS/CHAIN/NEIGHBOURS/VARIANT/GNSS. */
+/* An alignment, iteration by iteration: rows/POINTS/CHAIN/NEIGHBOURS/VARIANT/GNSS. */
 struct solve_case {
     char name[64];
     int scan;
@@ -63,7 +65,7 @@ struct solve_case {
 /* 0 after the last. */
 int solve_case_at(const struct solve_scene *scene, uint64_t seed, size_t i, struct solve_case *out);
 
-/* The searches of batches: scans of many sizes, guesses near, wrong and far off the map. */
+/* The alignments of batches: scans of many sizes, guesses near, wrong and far off the map. */
 enum { SOLVE_PROBLEMS = 24 };
 struct solve_problem {
     int scan;

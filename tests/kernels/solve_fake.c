@@ -38,35 +38,38 @@ enum fault {
     NAN_COVERED,
     FAULTS
 };
-static const char *const names[] = {"nothing",
-                                    "a bit of a gradient in one row",
-                                    "a bit of a step in one row",
-                                    "a bit of the pose of one item of a batch",
-                                    "two items swapped",
-                                    "coverage by one sector",
-                                    "one item not finished",
-                                    "a row missing",
-                                    "a row beyond those there is room for",
-                                    "the last item of a large batch left out",
-                                    "scan not turned",
-                                    "another item's scan",
-                                    "GNSS left out",
-                                    "weak directions of the item before",
-                                    "other bits in every other run",
-                                    "other bits in a batch",
-                                    "one iteration more than allowed",
-                                    "after a deadline not the best pose",
-                                    "after a deadline another reason",
-                                    "no deadline kept",
-                                    "a deadline that is not reached changes bits",
-                                    "more items than the limit taken",
-                                    "more points than the limit taken",
-                                    "a level that does not exist taken",
-                                    "a scan that does not exist taken",
-                                    "unusable after an error",
-                                    "a scan without points covers something",
-                                    NULL};
-_Static_assert(sizeof(names) / sizeof(names[0]) == FAULTS + 1, "a name per fault");
+/* Every fault and the case that detects it. */
+static const struct {
+    const char *name, *detected_by;
+} faults[FAULTS + 1] = {
+    [NOTHING] = {"nothing", ""},
+    [ROW_BIT] = {"a bit of a gradient in one row", "rows/1/421/radius/robust/alone"},
+    [STEP_BIT] = {"a bit of a step in one row", "rows/1/421/radius/robust/alone"},
+    [POSE_BIT] = {"a bit of the pose of one item of a batch", "batch/2"},
+    [SWAPPED_ITEMS] = {"two items swapped", "batch/2"},
+    [COVERAGE] = {"coverage by one sector", "rows/1/421/radius/robust/alone"},
+    [NOT_DONE] = {"one item not finished", "batch/2"},
+    [ROW_MISSING] = {"a row missing", "rows/1/421/radius/robust/alone"},
+    [ROW_BEYOND] = {"a row beyond those there is room for", "batch/capacities"},
+    [LAST_ITEM_LEFT] = {"the last item of a large batch left out", "batch/200"},
+    [NOT_TURNED] = {"scan not turned", "rows/1/421/radius/robust/alone"},
+    [WRONG_SCAN] = {"another item's scan", "batch/1"},
+    [NO_GNSS] = {"GNSS left out", "rows/1/421/radius/robust/gnss"},
+    [WEAK_LEAKS] = {"weak directions of the item before", "batch/2"},
+    [SECOND_RUN] = {"other bits in every other run", "rows/1/421/radius/robust"},
+    [BATCH_ORDER] = {"other bits in a batch", "batch/3"},
+    [ONE_MORE_ITERATION] = {"one iteration more than allowed", "rows/1/421/radius/robust/alone"},
+    [DEADLINE_POSE] = {"after a deadline not the best pose", "deadline/past"},
+    [DEADLINE_STOP] = {"after a deadline another reason", "deadline/past"},
+    [DEADLINE_IGNORED] = {"no deadline kept", "deadline/past"},
+    [DEADLINE_TOUCHES] = {"a deadline that is not reached changes bits", "deadline/generous"},
+    [TOO_MANY_ITEMS] = {"more items than the limit taken", "limits/items"},
+    [TOO_MANY_POINTS] = {"more points than the limit taken", "limits/points"},
+    [WRONG_LEVEL] = {"a level that does not exist taken", "limits/level"},
+    [WRONG_SCAN_TAKEN] = {"a scan that does not exist taken", "limits/scan"},
+    [BROKEN_AFTER_ERROR] = {"unusable after an error", "limits/points"},
+    [NAN_COVERED] = {"a scan without points covers something", "batch/1"},
+};
 static enum fault fault;
 static unsigned runs;
 
@@ -80,7 +83,12 @@ struct fake {
 
 const char *solve_fault_name(int i)
 {
-    return names[i];
+    return faults[i].name;
+}
+
+const char *solve_fault_case(int i)
+{
+    return faults[i].detected_by;
 }
 
 void solve_fault_plant(int i)
@@ -164,7 +172,7 @@ static void flip(double *number)
     memcpy(number, &bits, sizeof(bits));
 }
 
-/* What goes wrong with one item of `count`. */
+/* Applies the planted fault to one item of `count`. */
 static void spoil_result(struct solve_result *result, size_t i, size_t count, int has_deadline)
 {
     struct ndt_newton *n = &result->newton;
@@ -213,7 +221,7 @@ static enum ndt_status check_items(const struct fake *fake, const struct ndt_new
     if (!fake->host.map)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "there is no map");
     if (count > LIMIT && fault != TOO_MANY_ITEMS)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%zu searches; the limit is %d", count, LIMIT);
+        return ndt_fail(err, NDT_ERR_LIMIT, "%zu alignments; the limit is %d", count, LIMIT);
     for (int i = 0; i < rules->level_count; i++)
         if ((rules->level[i] < 0 || (size_t)rules->level[i] >= fake->host.map->level_count) && fault != WRONG_LEVEL)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", rules->level[i],
@@ -277,8 +285,8 @@ static enum ndt_status fake_probe(struct ndt_error *why)
 static const char *const pipelines[] = {"one", "other", NULL};
 
 const struct ndt_backend_ops solve_fake_backend = {
-    .name = "pretended",
-    .about = "searches driven by the host",
+    .name = "simulated",
+    .about = "alignments driven by the host",
     .probe = fake_probe,
     .open = fake_open,
     .close = fake_close,

@@ -109,7 +109,7 @@ static int close_one(const char *name, double is, double wanted, double limit, s
                : SAY("%s is %.12g, expected %.12g, allowed %.3g", name, is, wanted, limit);
 }
 
-/* |H| times the tolerance of the pose, and a part of the score per unit of p: 30 m of lever. */
+/* |H| times the tolerance of the pose, and a part of the score per unit of p: 30 m of rotation scale. */
 static void gradient_limits(const struct ndt_eval *at, double limit[6])
 {
     for (int i = 0; i < 6; i++)
@@ -208,7 +208,7 @@ int solve_is_sound(const struct solve_result *is, const struct ndt_newton *start
     const size_t given = offsetof(struct ndt_newton, wants_eval);
     out->text[0] = '\0';
     if (memcmp(n, start, given) != 0)
-        return SAY("guess, R0 or levers came back changed");
+        return SAY("guess, R0 or rotation scale changed");
     if (n->wants_eval != 0)
         return SAY("it is not done: wants_eval is %d", n->wants_eval);
     if (n->stop < NDT_STOP_CONVERGED || n->stop > NDT_STOP_OFF_MAP)
@@ -286,8 +286,8 @@ void solve_host_close(struct solve_host *host)
     solve_host_free(host);
 }
 
-enum ndt_status solve_give_scans(const struct solve_plan *plan, const struct solve_scene *scene, int only,
-                                 struct ndt_error *err)
+enum ndt_status solve_set_scans(const struct solve_plan *plan, const struct solve_scene *scene, int only,
+                                struct ndt_error *err)
 {
     const struct ndt_cloud *scans[SOLVE_SCANS];
     if (only >= 0)

@@ -1,26 +1,27 @@
-/* Backends whose pipelines run whole searches, opened for check_solver, and calls to them in which nothing may be
- * written beyond what was offered. */
+/** @file
+ * @brief Backends whose pipelines solve whole alignments, and calls to them that detect writes outside of the
+ * results. */
 #ifndef SOLVE_DEVICE_H
 #define SOLVE_DEVICE_H
 
 #include "solve_cases.h"
 
-/* Whether two searches came out the same: bit for bit, or within what another way to round may change.
+/* Comparison of two alignments: bit for bit, or within the tolerance for different rounding.
  *
  * The tolerance. A device may round sines, square roots and products that are added at once differently in the last
- * digit of a double. Kernels take the pose as floats (translation within a cell, sines and cosines), so the same
- * float comes out but once in some hundred thousand evaluations, and then sums have the same bits. Where one does
- * change, by an ulp at 4 m or of a sine, it stands for a pose that is 5e-7 m or 6e-8 rad beside (2e-6 m at 30 m),
- * and the next step leads as much beside. So: 5e-6 m, 5e-7 rad for poses and steps, and for sums what such a shift
+ * digit of a double. Kernels take the pose as floats (translation within a cell, sines and cosines), so that all
+ * but one in some hundred thousand evaluations use the same floats, and then sums have the same bits. Where a float
+ * changes, by an ulp at 4 m or of a sine, it belongs to a pose that differs by 5e-7 m or 6e-8 rad (2e-6 m at 30 m),
+ * and the next step differs as much. So: 5e-6 m, 5e-7 rad for poses and steps, and for sums what such a shift
  * makes of them by their own gradient and Hessian, plus 1e-5 of the score. Counts, levels, reasons have to be
  * equal. */
 
-/* Where it differs, in words; empty when it does not. */
+/* Describes a difference; empty when there is none. */
 struct solve_difference {
     char text[240];
 };
 
-/* What a search answers, compared bit for bit: pose, sums, counts, reasons, weak directions, coverage, and of the
+/* Compares the result bit for bit: pose, sums, counts, reasons, weak directions, coverage, and of the
  * rows that were kept (`rows`, at most) everything but took_us. 1: equal. */
 int solve_same_bits(const struct solve_result *is, const struct solve_result *wanted, int rows,
                     struct solve_difference *out);
@@ -29,7 +30,7 @@ int solve_close(const struct solve_result *is, const struct solve_result *wanted
                 struct solve_difference *out);
 /* Sums at one place, by a float backend and in double. */
 int solve_sums_close(const struct ndt_eval *is, const struct ndt_eval *wanted, struct solve_difference *out);
-/* What no search may be, whatever it was asked: unfinished, not finite, with rows open. */
+/* Whether a result is valid: finished, finite, with all rows closed. */
 int solve_is_sound(const struct solve_result *is, const struct ndt_newton *start, int rows,
                    struct solve_difference *out);
 
@@ -40,12 +41,12 @@ struct solve_plan {
     const struct ndt_backend_ops *ops;
     const char *pipeline;
     struct ndt_backend *backend;
-    size_t limit; /* searches per call */
+    size_t limit; /* alignments per call */
     struct solve_host *host;
     char name[64];
 };
 
-/* Opens a pipeline; NDT_OK with limit 0 where it has no searches. */
+/* Opens a pipeline; NDT_OK with limit 0 where it cannot solve alignments. */
 NDT_MUST_CHECK enum ndt_status solve_plan_open(struct solve_plan *out, const struct ndt_backend_ops *ops,
                                                const char *pipeline, struct ndt_map *map, struct ndt_error *err);
 void solve_plan_close(struct solve_plan *plan);
@@ -54,7 +55,7 @@ NDT_MUST_CHECK enum ndt_status solve_host_open(struct solve_host *out, const str
                                                struct ndt_map *map, struct ndt_error *err);
 void solve_host_close(struct solve_host *host);
 
-/* What one call is asked: problems[i] with the room for rows[i] (NULL: SOLVE_ROWS each). */
+/* One call of solve: problems[i] with capacity for rows[i] (NULL: SOLVE_ROWS each). */
 struct solve_call {
     const struct solve_scene *scene;
     const struct ndt_newton_rules *rules;
@@ -64,18 +65,20 @@ struct solve_call {
     double until_us;
 };
 /* set_scans of all of the scene's scans, or of this one only (>= 0); then the call counts its scans accordingly. */
-NDT_MUST_CHECK enum ndt_status solve_give_scans(const struct solve_plan *plan, const struct solve_scene *scene,
-                                                int only, struct ndt_error *err);
-/* One call to search. NDT_ERR_FORMAT: something was written where nothing may be, or a result is not sound. */
+NDT_MUST_CHECK enum ndt_status solve_set_scans(const struct solve_plan *plan, const struct solve_scene *scene,
+                                               int only, struct ndt_error *err);
+/* One call of solve. NDT_ERR_FORMAT: it wrote outside of the results, or a result is not valid. */
 NDT_MUST_CHECK enum ndt_status solve_on_device(const struct solve_plan *plan, const struct solve_call *call,
                                                int only, struct solve_result *out, struct ndt_error *err);
 
-/* A backend with searches that are driven by the host, on the CPU: the pretended device of check_solver
- * --self-test. It can be told to do one thing wrong. */
+/* A simulated device on the CPU for check_solver --self-test; the host drives its solves. One fault can be planted.
+ */
 extern const struct ndt_backend_ops solve_fake_backend;
 
-/* What can be wrong; the name of fault i (0: nothing), NULL after the last. */
+/* The name of fault i (0: no fault), NULL after the last. */
 const char *solve_fault_name(int i);
+/* The prefix of the cases that have to detect fault i. */
+const char *solve_fault_case(int i);
 /* For all of solve_fake_backend from now on. */
 void solve_fault_plant(int i);
 

@@ -6,32 +6,19 @@ static const double SLOPE = 0.02;   /* of the ground, along x */
 static const double BAY_M = 7.0;    /* length of a facade of one depth */
 static const double HEIGHT_M = 8.0; /* of a facade */
 
-uint64_t world_bits(struct world_random *random)
-{
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-double world_uniform(struct world_random *random, double low, double high)
-{
-    return low + (high - low) * ((double)(world_bits(random) >> 11) * 0x1p-53);
-}
-
-double world_normal(struct world_random *random)
+double world_normal(struct ndt_random *random)
 {
     double sum = -6.0;
     for (int i = 0; i < 12; i++)
-        sum += world_uniform(random, 0.0, 1.0);
+        sum += ndt_random_between(random, 0.0, 1.0);
     return sum;
 }
 
 /* How far the facade stands back in the bay at x: 0 to 1.6 m, different on both sides. */
 static double facade_y(double x, int side)
 {
-    struct world_random bay = {(uint64_t)(int64_t)floor(x / BAY_M) * 2u + (side > 0)};
-    return side * (9.0 + world_uniform(&bay, 0.0, 1.6));
+    struct ndt_random bay = {(uint64_t)(int64_t)floor(x / BAY_M) * 2u + (side > 0)};
+    return side * (9.0 + ndt_random_between(&bay, 0.0, 1.6));
 }
 
 static void put(double out[3], double x, double y, double z)
@@ -42,32 +29,32 @@ static void put(double out[3], double x, double y, double z)
 }
 
 /* A point of a thing that stands at every multiple of `every_m` along x: radius and height of a cylinder. */
-static void cylinder_point(struct world_random *random, double x, double every_m, double y, double radius_m,
+static void cylinder_point(struct ndt_random *random, double x, double every_m, double y, double radius_m,
                            double height_m, double out[3])
 {
     const double foot = (floor(x / every_m) + 0.5) * every_m;
     double dx, dy, norm2;
     do {
-        dx = world_uniform(random, -1.0, 1.0);
-        dy = world_uniform(random, -1.0, 1.0);
+        dx = ndt_random_between(random, -1.0, 1.0);
+        dy = ndt_random_between(random, -1.0, 1.0);
         norm2 = dx * dx + dy * dy;
     } while (norm2 > 1.0 || norm2 < 0.01);
     const double scale = radius_m / sqrt(norm2);
-    put(out, foot + dx * scale, y + dy * scale, SLOPE * foot + world_uniform(random, 0.0, height_m));
+    put(out, foot + dx * scale, y + dy * scale, SLOPE * foot + ndt_random_between(random, 0.0, height_m));
 }
 
-static void street_point(struct world_random *random, double x, double out[3])
+static void street_point(struct ndt_random *random, double x, double out[3])
 {
-    const double part = world_uniform(random, 0.0, 1.0);
-    const int side = world_bits(random) & 1 ? 1 : -1;
+    const double part = ndt_random_between(random, 0.0, 1.0);
+    const int side = ndt_random_next(random) & 1 ? 1 : -1;
     if (part < 0.35) {
-        put(out, x, world_uniform(random, -9.0, 9.0), SLOPE * x);
+        put(out, x, ndt_random_between(random, -9.0, 9.0), SLOPE * x);
     } else if (part < 0.75) {
-        put(out, x, facade_y(x, side), SLOPE * x + world_uniform(random, 0.0, HEIGHT_M));
+        put(out, x, facade_y(x, side), SLOPE * x + ndt_random_between(random, 0.0, HEIGHT_M));
     } else if (part < 0.85) { /* the step between two bays */
         const double corner = floor(x / BAY_M) * BAY_M;
-        const double y = world_uniform(random, facade_y(corner - 0.1, side), facade_y(corner + 0.1, side));
-        put(out, corner, y, SLOPE * corner + world_uniform(random, 0.0, HEIGHT_M));
+        const double y = ndt_random_between(random, facade_y(corner - 0.1, side), facade_y(corner + 0.1, side));
+        put(out, corner, y, SLOPE * corner + ndt_random_between(random, 0.0, HEIGHT_M));
     } else if (part < 0.93) {
         cylinder_point(random, x, 11.0, side * 6.0, 0.12, 5.0, out);
     } else {
@@ -75,21 +62,21 @@ static void street_point(struct world_random *random, double x, double out[3])
     }
 }
 
-static void corridor_point(struct world_random *random, double x, double out[3])
+static void corridor_point(struct ndt_random *random, double x, double out[3])
 {
-    const double part = world_uniform(random, 0.0, 1.0);
+    const double part = ndt_random_between(random, 0.0, 1.0);
     if (part < 0.3)
-        put(out, x, world_uniform(random, -2.0, 2.0), 0.0);
+        put(out, x, ndt_random_between(random, -2.0, 2.0), 0.0);
     else if (part < 0.5)
-        put(out, x, world_uniform(random, -2.0, 2.0), 3.0);
+        put(out, x, ndt_random_between(random, -2.0, 2.0), 3.0);
     else
-        put(out, x, part < 0.75 ? -2.0 : 2.0, world_uniform(random, 0.0, 3.0));
+        put(out, x, part < 0.75 ? -2.0 : 2.0, ndt_random_between(random, 0.0, 3.0));
 }
 
-static void measured_point(const struct world *world, struct world_random *random, double low_m, double high_m,
+static void measured_point(const struct world *world, struct ndt_random *random, double low_m, double high_m,
                            double out[3])
 {
-    const double x = world_uniform(random, fmax(low_m, 0.0), fmin(high_m, world->length_m));
+    const double x = ndt_random_between(random, fmax(low_m, 0.0), fmin(high_m, world->length_m));
     if (world->kind == WORLD_STREET)
         street_point(random, x, out);
     else
@@ -113,7 +100,7 @@ enum ndt_status world_map(struct ndt_cloud *out, const struct world *world, size
     enum ndt_status status = ndt_cloud_reserve(out, count, 0, err);
     if (status != NDT_OK)
         return status;
-    struct world_random random = {world->seed};
+    struct ndt_random random = {world->seed};
     double point[3];
     for (size_t i = 0; i < count; i++) {
         measured_point(world, &random, 0.0, world->length_m, point);
@@ -131,7 +118,7 @@ enum ndt_status world_scan(struct ndt_cloud *out, const struct world *world, uin
     enum ndt_status status = ndt_cloud_reserve(out, count, 0, err);
     if (status != NDT_OK)
         return status;
-    struct world_random random = {world->seed * 977u + seed + 1u};
+    struct ndt_random random = {world->seed * 977u + seed + 1u};
     const struct ndt_pose T_sensor_world = ndt_pose_inverse(T_world_sensor);
     const double x = T_world_sensor->t_m[0];
     for (size_t i = 0; i < count; i++) {
@@ -152,13 +139,13 @@ struct ndt_pose world_pose(const struct world *world, double s, double heading_r
     return ndt_pose_from_euler(p);
 }
 
-static void random_direction(struct world_random *random, double out[3])
+static void random_direction(struct ndt_random *random, double out[3])
 {
     double norm2;
     do {
         norm2 = 0.0;
         for (int i = 0; i < 3; i++) {
-            out[i] = world_uniform(random, -1.0, 1.0);
+            out[i] = ndt_random_between(random, -1.0, 1.0);
             norm2 += out[i] * out[i];
         }
     } while (norm2 > 1.0 || norm2 < 0.01);
@@ -166,16 +153,16 @@ static void random_direction(struct world_random *random, double out[3])
         out[i] /= sqrt(norm2);
 }
 
-struct ndt_pose world_perturb(struct world_random *random, const struct ndt_pose *pose, double shift_m,
+struct ndt_pose world_perturb(struct ndt_random *random, const struct ndt_pose *pose, double shift_m,
                               double turn_rad)
 {
     struct ndt_twist turn = {{0}, {0}};
     random_direction(random, turn.w_radps);
-    const struct ndt_pose rotation = ndt_pose_exp(&turn, world_uniform(random, 0.0, turn_rad));
+    const struct ndt_pose rotation = ndt_pose_exp(&turn, ndt_random_between(random, 0.0, turn_rad));
     struct ndt_pose moved = ndt_pose_compose(pose, &rotation);
     double direction[3];
     random_direction(random, direction);
-    const double shift = world_uniform(random, 0.0, shift_m);
+    const double shift = ndt_random_between(random, 0.0, shift_m);
     for (int i = 0; i < 3; i++)
         moved.t_m[i] += shift * direction[i];
     return moved;

@@ -1,4 +1,5 @@
-/* Seeded synthetic surroundings that tests share: clouds for maps and for scans of the same surfaces.
+/** @file
+ * @brief Seeded synthetic surroundings that tests share: clouds for maps and for scans of the same surfaces.
  *
  * The street runs along x from 0 to its length: ground with a slope, facades whose depth changes every
  * 7 m (so that x is observed), poles and bushes. The corridor has a floor, two walls and a ceiling and
@@ -12,13 +13,10 @@
 
 #include "ndt/cloud.h"
 #include "ndt/pose.h"
+#include "ndt/random.h"
 
-struct world_random {
-    uint64_t state; /* any seed */
-};
-uint64_t world_bits(struct world_random *random); /* splitmix64 */
-double world_uniform(struct world_random *random, double low, double high);
-double world_normal(struct world_random *random); /* mean 0, deviation 1, never beyond 6 */
+/** Mean 0, standard deviation 1, never beyond 6: a sum of 12 uniform numbers, which needs no function of libm. */
+double world_normal(struct ndt_random *random);
 
 enum world_kind { WORLD_STREET, WORLD_CORRIDOR };
 struct world {
@@ -39,7 +37,7 @@ NDT_MUST_CHECK enum ndt_status world_scan(struct ndt_cloud *out, const struct wo
 struct ndt_pose world_pose(const struct world *world, double s, double heading_rad);
 /* `pose` moved by up to shift_m in a random direction and turned by up to turn_rad about a random axis;
  * distance and angle are uniform in [0, limit]. */
-struct ndt_pose world_perturb(struct world_random *random, const struct ndt_pose *pose, double shift_m,
+struct ndt_pose world_perturb(struct ndt_random *random, const struct ndt_pose *pose, double shift_m,
                               double turn_rad);
 
 #endif

@@ -110,7 +110,7 @@ static int same_pose(const struct ndt_pose *a, const struct ndt_pose *b)
 /* The number of 40 starts, off by up to the limits, that end within 5 cm and 0.3 deg of the true pose. */
 static int recovered(double shift_m, double turn_rad)
 {
-    struct world_random random = {21};
+    struct ndt_random random = {21};
     int good = 0;
     for (uint64_t i = 0; i < 40; i++) {
         const struct ndt_pose truth = measure_scan(&STREET, i, 0.25 + 0.0125 * (double)i, 0.4 * (double)i);
@@ -159,7 +159,7 @@ END_TEST
 START_TEST(bit_identical_for_any_number_of_threads)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 2, 0.4, -2.0);
-    struct world_random random = {5};
+    struct ndt_random random = {5};
     const struct ndt_pose guess = world_perturb(&random, &truth, 1.0, 5 * DEG);
     const struct ndt_align_result first = align(&guess);
     for (int threads = 1; threads <= 3; threads++) {
@@ -178,7 +178,7 @@ END_TEST
 START_TEST(utm_origin_keeps_precision)
 {
     const struct ndt_pose truth = measure_scan(&STREET, 3, 0.6, 0.5);
-    struct world_random random = {6};
+    struct ndt_random random = {6};
     struct ndt_pose guess = world_perturb(&random, &truth, 0.5, 2 * DEG);
     const struct ndt_align_result here = align(&guess);
     use_map(utm_map);
@@ -361,11 +361,11 @@ END_TEST
 START_TEST(noise_does_not_converge)
 {
     const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
-    struct world_random random = {9};
+    struct ndt_random random = {9};
     for (size_t i = 0; i < scan.count; i++) {
-        scan.x_m[i] = (float)world_uniform(&random, -30, 30);
-        scan.y_m[i] = (float)world_uniform(&random, -30, 30);
-        scan.z_m[i] = (float)world_uniform(&random, -2, 20);
+        scan.x_m[i] = (float)ndt_random_between(&random, -30, 30);
+        scan.y_m[i] = (float)ndt_random_between(&random, -30, 30);
+        scan.z_m[i] = (float)ndt_random_between(&random, -2, 20);
     }
     const struct ndt_align_result result = align(&guess);
     ck_assert(result.outcome == NDT_LOW_SCORE || result.outcome == NDT_DEGENERATE);

@@ -243,11 +243,11 @@ END_TEST
  * factor. */
 START_TEST(capped_steps_are_ascents)
 {
-    struct world_random random = {11};
+    struct ndt_random random = {11};
     for (int round = 0; round < 200; round++) {
-        set_hill(&ground.level[0], 1, world_uniform(&random, 10, 50), world_uniform(&random, 1000, 5000));
+        set_hill(&ground.level[0], 1, ndt_random_between(&random, 10, 50), ndt_random_between(&random, 1000, 5000));
         for (int i = 0; i < 6; i++)
-            ground.level[0].top[i] = GUESS[i] + (i < 3 ? 0.4 : 0.04) * world_uniform(&random, -1, 1);
+            ground.level[0].top[i] = GUESS[i] + (i < 3 ? 0.4 : 0.04) * ndt_random_between(&random, -1, 1);
         solve();
         for (int i = 0; i < trace.newton.row_count; i++) {
             const struct ndt_newton_row *row = &trace.rows[i];
@@ -407,7 +407,7 @@ static void make_weak(struct hill *hill, const double v[6])
                     hill->A[6 * i + j] += rotation_scale[6 * i + k] * scaled[6 * k + l] * rotation_scale[6 * l + j];
 }
 
-static void unit6(struct world_random *random, double v[6])
+static void unit6(struct ndt_random *random, double v[6])
 {
     double norm = 0;
     for (int i = 0; i < 6; i++) {
@@ -675,7 +675,7 @@ END_TEST
 
 START_TEST(weak_directions_stay_at_the_guess)
 {
-    struct world_random random = {5};
+    struct ndt_random random = {5};
     for (int round = 0; round < 50; round++) {
         double v[6], along = 0, to_top = 0, off[6], scaled[6], rest = 0;
         unit6(&random, v);
@@ -793,7 +793,7 @@ END_TEST
 /* ---- matrices ---- */
 
 /* Q diag(lambda) Q^T with a random rotation, as an upper triangle. */
-static void random_matrix(struct world_random *random, const double lambda[6], double upper[21])
+static void random_matrix(struct ndt_random *random, const double lambda[6], double upper[21])
 {
     double full[36] = {0};
     for (int i = 0; i < 6; i++)
@@ -818,21 +818,21 @@ static void random_matrix(struct world_random *random, const double lambda[6], d
 }
 
 /* Eigenvalues over so many decades; a part of them negative. */
-static void random_spectrum(struct world_random *random, double decades, double negative, double lambda[6])
+static void random_spectrum(struct ndt_random *random, double decades, double negative, double lambda[6])
 {
     for (int i = 0; i < 6; i++) {
-        lambda[i] = pow(10, 4 + world_uniform(random, -decades, 0));
-        if (world_uniform(random, 0, 1) < negative)
+        lambda[i] = pow(10, 4 + ndt_random_between(random, -decades, 0));
+        if (ndt_random_between(random, 0, 1) < negative)
             lambda[i] = -lambda[i];
     }
 }
 
 /* Parameters of different units: rows and columns by powers of ten. */
-static void scale_units(struct world_random *random, double upper[21])
+static void scale_units(struct ndt_random *random, double upper[21])
 {
     double unit[6];
     for (int i = 0; i < 6; i++)
-        unit[i] = pow(10, world_uniform(random, -2, 2));
+        unit[i] = pow(10, ndt_random_between(random, -2, 2));
     for (int i = 0, at = 0; i < 6; i++)
         for (int j = i; j < 6; j++)
             upper[at++] *= unit[i] * unit[j];
@@ -840,7 +840,7 @@ static void scale_units(struct world_random *random, double upper[21])
 
 START_TEST(inverse_root_against_eigenvalues)
 {
-    struct world_random random = {1};
+    struct ndt_random random = {1};
     int refused = 0, done = 0;
     for (int round = 0; round < MATRICES; round++) {
         double lambda[6], upper[21], values[6], V[36], root[36];
@@ -873,7 +873,7 @@ END_TEST
 
 START_TEST(bound_of_the_largest_eigenvalue)
 {
-    struct world_random random = {2};
+    struct ndt_random random = {2};
     const double most = pow(6, 0.125) * (1 + 1e-12);
     for (int round = 0; round < MATRICES; round++) {
         double lambda[6], upper[21], values[6], V[36];
@@ -893,13 +893,13 @@ END_TEST
 /* No false positives; and a positive result in every clear case. */
 START_TEST(eigenvalues_above_a_part_of_the_largest)
 {
-    struct world_random random = {3};
+    struct ndt_random random = {3};
     int yes = 0, no = 0;
     for (int round = 0; round < MATRICES; round++) {
         double lambda[6], upper[21], values[6], V[36];
-        const double ratio = round % 3 == 0 ? 0.0125 : pow(10, world_uniform(&random, -6, -0.2));
+        const double ratio = round % 3 == 0 ? 0.0125 : pow(10, ndt_random_between(&random, -6, -0.2));
         random_spectrum(&random, round % 4, round % 5 == 0 ? 0.1 : 0, lambda);
-        lambda[0] = ratio * pow(10, world_uniform(&random, -0.3, 0.5)) * 1e4; /* near the border */
+        lambda[0] = ratio * pow(10, ndt_random_between(&random, -0.3, 0.5)) * 1e4; /* near the border */
         random_matrix(&random, lambda, upper);
         ndt_eigen_symmetric(6, upper, values, V);
         const double least = ratio * values[5], rounding = 1e-12 * fmax(fabs(values[0]), fabs(values[5]));
@@ -919,7 +919,7 @@ END_TEST
 /* The shortcut of find_weak agrees with the eigenvalues. */
 START_TEST(weak_directions_against_eigenvalues)
 {
-    struct world_random random = {4};
+    struct ndt_random random = {4};
     int found[4] = {0};
     for (int round = 0; round < MATRICES; round++) {
         double lambda[6], upper[21], values[6], V[36];
@@ -965,7 +965,7 @@ static void saddle_free(const double upper[21], const double g[6], double d[6], 
 
 START_TEST(newton_step_against_eigenvalues)
 {
-    struct world_random random = {6};
+    struct ndt_random random = {6};
     int plain = 0, other_candidate = 0;
     for (int round = 0; round < MATRICES; round++) {
         double lambda[6], upper[21], values[6], wanted[6], d[6], L[36], rise = 0, size = 0, off = 0;
@@ -1001,7 +1001,7 @@ END_TEST
 /* Units that differ by ten thousand do not spoil the plain step: pivots are compared with their own diagonal. */
 START_TEST(plain_step_in_any_units)
 {
-    struct world_random random = {7};
+    struct ndt_random random = {7};
     int plain = 0;
     for (int round = 0; round < MATRICES; round++) {
         double lambda[6], upper[21], full[36], g[6], x[6];

@@ -106,7 +106,7 @@ START_TEST(synthetic_scans_reach_the_same_poses)
     struct ndt_error err = {""};
     struct ndt_cloud points, scan;
     struct parity parity;
-    struct world_random random = {7};
+    struct ndt_random random = {7};
     ndt_cloud_init(&points);
     ndt_cloud_init(&scan);
     ck_assert_int_eq(world_map(&points, &world, 40000, zero, &err), NDT_OK);
@@ -125,7 +125,7 @@ START_TEST(synthetic_scans_reach_the_same_poses)
 END_TEST
 
 static void compare_real_scan(struct parity *parity, struct ndt_preprocessor *pre, const char *dir, size_t number,
-                              const struct ndt_pose *truth, struct world_random *random)
+                              const struct ndt_pose *truth, struct ndt_random *random)
 {
     char path[1024];
     struct ndt_error err = {""};
@@ -159,7 +159,7 @@ START_TEST(real_scans_reach_the_same_poses)
     struct ndt_trajectory truth;
     struct ndt_preprocessor *pre;
     struct parity parity;
-    struct world_random random = {11};
+    struct ndt_random random = {11};
     ndt_cloud_init(&points);
     snprintf(path, sizeof(path), "%s/kitti0005_lite/map_from_even_scans_0.20m.pcd", dir);
     ck_assert_msg(ndt_cloud_read(&points, path, &err) == NDT_OK, "%s", err.text);

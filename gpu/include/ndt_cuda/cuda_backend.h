@@ -1,4 +1,7 @@
-/* The CUDA backend, as the table of backends sees it. See gpu/cuda_pipeline.h for what is behind it. */
+/** @file
+ * @brief The CUDA backend, an entry of the table of backends.
+ *
+ * gpu/cuda_pipeline.h describes its pipelines. */
 #ifndef NDT_CUDA_BACKEND_H
 #define NDT_CUDA_BACKEND_H
 
@@ -8,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Touches no CUDA library before probe, plan or open is called. `isa` and `threads` of the configuration mean
- * nothing to it; `pipeline` is staged or fused. */
+/** Calls no CUDA library before probe, plan or open. Ignores `isa` and `threads` of the configuration; `pipeline`
+ * is a name of ndt_cuda/pipelines.h. */
 extern const struct ndt_backend_ops ndt_cuda_backend;
 
 #ifdef __cplusplus

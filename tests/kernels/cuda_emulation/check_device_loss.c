@@ -1,4 +1,5 @@
-/* What happens when the device fails, has too little memory or is not there: on the emulated device. */
+/** @file
+ * @brief A device that fails, has too little memory or does not exist, on the emulated device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static void plain_backend_is_lost(void)
     ops->close(backend);
 }
 
-/* `lost` failures after the second evaluation; the sums must stay right, and the description must tell. */
+/* `lost` failures after the second evaluation; the sums must stay right, and the description must report it. */
 static void survives(const char *name_after, int lost)
 {
     struct ndt_backend *backend = open_failover();

@@ -1,5 +1,6 @@
-/* The matching thread on the emulated device: a new map arrives without scans, between scans, and not at all when
- * the thread is stopped meanwhile. */
+/** @file
+ * @brief The matching thread on the emulated device: a new map arrives without scans, between scans, and not at all
+ * when the thread is stopped meanwhile. */
 #include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
@@ -142,7 +143,7 @@ START_TEST(a_map_arrives_between_scans)
 }
 END_TEST
 
-/* Whatever is on its way is given back: the sanitizer looks. */
+/* An upload in progress is released; the sanitizer checks it. */
 START_TEST(a_stop_in_the_middle_leaves_nothing)
 {
     ndtd_map_loader_load(loader, temp_path("other.ndtmap"), NULL);

@@ -1,5 +1,7 @@
-/* A map that is offered while another one is in use: on the emulated device, whose streams run as late as they may
- * and in an order left to chance. */
+/** @file
+ * @brief set_map_async while another map is in use, on the emulated device, whose streams run as late as possible
+ * and in a random order. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +14,11 @@
 #include "ndt/align.h"
 #include "street_world.h"
 
-enum { MAPS = 3, SCAN_POINTS = 300, SEEDS = 12, MOST_CALLS = 10000, ROUND_BYTES = 2 << 20 };
+enum { MAPS = 3, SCAN_POINTS = 300, SEEDS = 6, MOST_CALLS = 10000, ROUND_BYTES = 2 << 20 };
 
 static const char *const NAME = "cuda-emulated";
 static const struct ndt_backend_ops *ops;
-static struct ndt_map *maps[MAPS]; /* of decreasing size, each larger than what goes up in a round */
+static struct ndt_map *maps[MAPS]; /* of decreasing size, each larger than the upload of one call */
 static struct ndt_cloud scan;
 static struct ndt_eval wanted[MAPS]; /* sums after set_map */
 /* ---- a backend at work ---- */
@@ -68,12 +70,12 @@ static struct ndt_backend *start(const char *pipeline, int is_failover)
     exit(1);
 }
 
-/* What happened until a map was taken. */
+/* The calls of set_map_async until the map was in use. */
 struct offer {
     enum ndt_status status;
     struct ndt_error err;
     int calls, taken;
-    int kept_old;            /* between all calls the map before was in use */
+    int kept_old;            /* between all calls the old map was in use */
     uint64_t waits, largest; /* synchronisations; most bytes of a call */
     uint64_t allocations;
 };
@@ -90,7 +92,7 @@ static void offer_once(struct ndt_backend *backend, int number, struct offer *of
         offer->largest = after.h2d_bytes - before.h2d_bytes;
 }
 
-/* Evaluates between calls when `old` is not -1, which lets the device go on; otherwise nothing does but asking. */
+/* Evaluates between calls when `old` is not -1, which lets the device continue; otherwise only the calls do. */
 static struct offer offer_until_taken(struct ndt_backend *backend, int number, int old)
 {
     struct offer offer = {.kept_old = 1};
@@ -108,7 +110,7 @@ static void begin(struct ndt_backend *backend, int number, int calls)
     for (int i = 0; i < calls; i++)
         offer_once(backend, number, &offer);
     if (offer.status != NDT_OK || offer.taken)
-        check_expect(0, "a map is on its way", offer.err.text);
+        check_expect(0, "an upload is in progress", offer.err.text);
 }
 
 static int only_ours(void)
@@ -151,7 +153,7 @@ static void check_swaps(const char *pipeline, int with_evaluations)
     check_expect(only_ours(), "no reference is left", pipeline);
 }
 
-/* Evaluations do not differ between pipelines, searches do. */
+/* Evaluations do not differ between pipelines, alignments do. */
 static struct ndt_align_result align(struct ndt_aligner *aligner)
 {
     const struct ndt_pose guess = {.t_m = {100.2, 0.3, 2.0}, .q_xyzw = {0, 0, 0, 1}};
@@ -193,7 +195,7 @@ static void check_aligner(const char *pipeline, int unused)
     backend->ops->close(backend);
 }
 
-/* Without a map there is nothing to go on with, and backends without the function take maps at once. */
+/* Without a map in use, and on backends without the function, a map is set at once. */
 static void check_at_once(const char *name, int unused)
 {
     (void)unused;
@@ -219,7 +221,7 @@ static void check_at_once(const char *name, int unused)
     check_expect(only_ours(), "no reference is left", name);
 }
 
-/* What was on its way gives way; `calls` so that some of it is in the buffers, on the device, or complete. */
+/* A newer map cancels the upload; `calls` so that parts of it are in the buffers, on the device, or complete. */
 static void check_replaced(void)
 {
     int newer = 1, set = 1, same = 1, released = 1;
@@ -241,13 +243,13 @@ static void check_replaced(void)
         begin(backend, 2, 2);
         ops->close(backend);
     }
-    check_expect(newer, "a newer map replaces the one on its way", "");
+    check_expect(newer, "a newer map cancels the upload of another", "");
     check_expect(set, "so does set_map", "");
     check_expect(same && released, "and the map in use, after which it can be offered again", "");
     check_expect(only_ours(), "a backend that is closed meanwhile leaves no reference", "");
 }
 
-/* What the calls write to stderr. */
+/* Counts the warnings that the calls write to stderr. */
 static size_t count_warnings(void (*act)(void))
 {
     char text[2000] = "";
@@ -308,9 +310,9 @@ static void check_little_memory(void)
     struct ndt_backend *backend = start("fused", 0);
     const uint64_t bytes = counters_of(backend).h2d_bytes;
     ops->close(backend);
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)(bytes + bytes / 2));
+    snprintf(text, sizeof(text), "%" PRIu64, bytes + bytes / 2);
     setenv("NDT_EMULATION_MEMORY", text, 1);
-    check_expect(count_warnings(offer_without_room) == 1, "which is said once", "");
+    check_expect(count_warnings(offer_without_room) == 1, "with one warning", "");
     check_expect(count_warnings(offer_too_large) == 1, "a refusal names the memory", "");
     unsetenv("NDT_EMULATION_MEMORY");
     check_expect(only_ours(), "no reference is left", "");
@@ -322,7 +324,7 @@ static void check_plain_loss(void)
     struct offer offer = {.taken = 7};
     begin(backend, 1, 2);
     emulated_fail_launches(0, 1);
-    check_expect(!uses(backend, 0), "the device is lost while a map is on its way", "");
+    check_expect(!uses(backend, 0), "the device is lost during the upload", "");
     offer_once(backend, 1, &offer);
     check_expect(offer.status == NDT_ERR_DEVICE && !offer.taken, "the offer says so", offer.err.text);
     check_expect(maps[1]->references == 1, "and is forgotten", "");
@@ -330,9 +332,7 @@ static void check_plain_loss(void)
     emulated_fail_launches(0, 0);
 }
 
-/* The device fails under the hands of another backend, so that it is the offer that notices; or under an
- * evaluation.
- */
+/* The device fails in a call of another backend, so that set_map_async detects it; or in an evaluation. */
 static void check_failover_loss(const char *unused, int by_offer)
 {
     (void)unused;
@@ -365,7 +365,7 @@ static void check_final_loss(void)
     emulated_fail_launches(0, 2);
     check_expect(evaluate(backend, &(struct ndt_eval){0}, NULL) == NDT_OK, "lost for good", "");
     offer_once(backend, 2, &offer);
-    check_expect(offer.taken && strcmp(backend->ops->name, "cpu") == 0, "the CPU takes the map at once",
+    check_expect(offer.taken && strcmp(backend->ops->name, "cpu") == 0, "the CPU sets the map at once",
                  offer.err.text);
     check_expect(evaluate(backend, &sums, NULL) == NDT_OK && sums.pairs == wanted[2].pairs, "and computes on it",
                  "");

@@ -1,4 +1,6 @@
-/* Kernels for check_device: each does one thing that a device can do, with `job.sums` for what came of it. */
+/** @file
+ * @brief Kernels for check_device: each uses one ability of a device and writes its result to `job.sums`.
+ */
 #ifndef DEVICE_KERNELS_H
 #define DEVICE_KERNELS_H
 
@@ -17,7 +19,7 @@ const void *kernel_take(void);
 const void *kernel_pass_on(void);
 /* One block: votes, shuffles and atomics; sums[0 ..] are 1 where they do what they should. */
 const void *kernel_work_together(void);
-/* Faults: some threads at another barrier, a loop that two threads steer, a loop that nobody ends. */
+/* Faults: some threads at another barrier, a loop that two threads steer, a loop that never ends. */
 const void *kernel_part_candidates(void);
 const void *kernel_steer_twice(void);
 const void *kernel_go_on(void);

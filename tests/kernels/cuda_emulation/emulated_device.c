@@ -1,9 +1,11 @@
-/* The emulated device: what it can do, its memory, its failures, and what is left to chance.
- * NDT_EMULATION_SEED=N: one sequence of chance for everything (1).
- * NDT_EMULATION_MEMORY=BYTES: how much memory it has (1 GiB).
+/** @file
+ * @brief The emulated device: its abilities, memory, failures and random choices.
+ *
+ * NDT_EMULATION_SEED=N: the seed of all random choices (1).
+ * NDT_EMULATION_MEMORY=BYTES: its memory (1 GiB).
  * NDT_EMULATION_CLUSTERS=0: no thread-block clusters. NDT_EMULATION_LOOPS=0: no conditional nodes in graphs.
- * NDT_EMULATION_FAIL=AFTER,COUNT: after AFTER good launches COUNT fail, and until the device is reset everything.
- * A launch fails when it runs, not when it is queued; a graph is one launch. */
+ * NDT_EMULATION_FAIL=AFTER,COUNT: after AFTER good launches COUNT fail, and then all calls until the device is
+ * reset. A launch fails when it runs, not when it is queued; a graph is one launch. */
 #include "emulated_device.h"
 
 #include <stdint.h>
@@ -12,8 +14,9 @@
 #include <string.h>
 
 #include "cuda_runtime_api.h"
+#include "ndt/random.h"
 
-/* In front of every allocation, so that freeing knows its size; all of them in a list. */
+/* The header of every allocation, with its size; all of them form a list. */
 struct header {
     size_t bytes;
     uint64_t mark;
@@ -28,30 +31,26 @@ static struct {
     long fail_after, fail_count;
     int knows_environment;
     size_t used_bytes;
-    struct header all; /* begin and end of the list of allocations */
+    struct header all; /* head of the list of allocations */
 } device = {.fail_after = -1, .all = {.next = &device.all, .before = &device.all}};
 
-static uint64_t chance_state;
-static int has_begun;
+static struct ndt_random chance;
+static int is_seeded;
 
 void emulated_set_seed(unsigned seed)
 {
-    chance_state = seed;
-    has_begun = 1;
+    chance.state = seed;
+    is_seeded = 1;
 }
 
 unsigned emulated_chance(unsigned limit)
 {
-    const char *seed = has_begun ? NULL : getenv("NDT_EMULATION_SEED");
-    if (!has_begun)
-        chance_state = seed ? strtoull(seed, NULL, 10) : 1;
-    has_begun = 1;
-    chance_state += 0x9e3779b97f4a7c15u;
-    uint64_t z = chance_state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (unsigned)(((z ^ (z >> 31)) >> 32) * limit >>
-                      32); /* a division would take longer than a switch of fibers */
+    const char *seed = is_seeded ? NULL : getenv("NDT_EMULATION_SEED");
+    if (!is_seeded)
+        chance.state = seed ? strtoull(seed, NULL, 10) : 1;
+    is_seeded = 1;
+    /* Multiply instead of divide: a division takes longer than a switch of fibers. */
+    return (unsigned)((ndt_random_next(&chance) >> 32) * limit >> 32);
 }
 
 static void read_environment(void)
@@ -140,7 +139,7 @@ void emulated_release(void *memory, enum emulated_memory kind)
 {
     struct header *header = (struct header *)(void *)((char *)memory - HEADER_BYTES);
     if (header->mark != MARK || header->kind != kind) {
-        fprintf(stderr, "CUDA emulation: memory is freed that was not allocated so\n");
+        fprintf(stderr, "CUDA emulation: memory is freed that was not allocated by this call\n");
         abort();
     }
     header->next->before = header->before;

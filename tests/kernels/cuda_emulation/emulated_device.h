@@ -1,4 +1,5 @@
-/* The emulated device: what it can do, its memory, its failures, and what is left to chance. */
+/** @file
+ * @brief The emulated device: what it can do, its memory, its failures, and what is left to chance. */
 #ifndef EMULATED_DEVICE_H
 #define EMULATED_DEVICE_H
 

@@ -16,8 +16,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* Stacks begin at different distances from their ends: at the same one all of them would compete for a few lines of
- * the caches, which makes the switches several times as slow. */
+/* Stacks begin at different offsets: with the same one all of them would share a few cache lines, which makes
+ * switches several times as slow. */
 enum { PAGE_BYTES = 4096, STACK_COLOURS = 64, COLOUR_BYTES = 576 };
 
 static struct emulated_fiber *entered;
@@ -36,7 +36,7 @@ static void first_steps(void)
     abort();
 }
 
-/* Saves where we are in *from and goes on at `to`. A shuffle of one warp is 32 of these; swapcontext, which asks
+/* Saves the context in *from and continues at `to`. A shuffle of one warp is 32 switches; swapcontext, which calls
  * the kernel for the signal mask each time, takes twenty times as long. */
 #if defined(__x86_64__)
 void emulated_switch(void **from, void *to);
@@ -64,7 +64,7 @@ __asm__(".text\n"
 
 static void *scheduler_context;
 
-/* Six registers, all zero, where to go, and above it no caller; the stack is as a call leaves it. */
+/* The initial stack: six registers, all zero, the address to start at, and no caller. */
 static void make_context(struct emulated_fiber *fiber)
 {
     enum { REGISTERS = 6 };

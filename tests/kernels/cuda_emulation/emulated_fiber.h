@@ -1,4 +1,7 @@
-/* A thread of a block: runs on a stack of its own until it gives way. One scheduler, one system thread. */
+/** @file
+ * @brief A thread of a block: runs on a stack of its own until it gives way.
+ *
+ * One scheduler, one system thread. */
 #ifndef EMULATED_FIBER_H
 #define EMULATED_FIBER_H
 

@@ -1,4 +1,5 @@
-/* Graphs: chains of kernel nodes and while nodes. */
+/** @file
+ * @brief Graphs: chains of kernel nodes and while nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,6 +30,7 @@ struct CUgraph_st {
     struct condition *conditions;
 };
 
+static void stop(const char *what) __attribute__((noreturn));
 static void stop(const char *what)
 {
     fprintf(stderr, "CUDA emulation: %s\n", what);
@@ -146,7 +148,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
     if (graph_of(exec)->queued > 0)
-        stop("a graph is destroyed that is on its way");
+        stop("a queued graph is destroyed");
     let_go(graph_of(exec));
     return cudaSuccess;
 }
@@ -156,10 +158,10 @@ void emulated_graph_hold(cudaGraphExec_t exec, int more)
     graph_of(exec)->queued += more;
 }
 
-/* Said twice in a round by different threads, it depends on their order. */
+/* Set twice in a round by different threads, the value would depend on their order. */
 void emulated_set_condition(uint64_t handle, unsigned value)
 {
-    struct condition *condition = (struct condition *)(uintptr_t)handle; /* NOLINT: it is one */
+    struct condition *condition = (struct condition *)(uintptr_t)handle; /* a handle is the address */
     const unsigned by[2] = {emulated_grid_now.block.x, emulated_grid_now.thread.x};
     if (!condition || !condition->is_running)
         emulated_stop("a condition is set whose loop is not running");
@@ -178,7 +180,7 @@ static void run_loop(cudaGraph_t body, struct condition *condition)
     condition->is_running = 1;
     for (int rounds = 0; condition->value != 0; rounds++) {
         if (rounds == MOST_ROUNDS)
-            stop("a loop in a graph that nobody ends");
+            stop("a loop in a graph that never ends");
         condition->is_set = 0;
         run_nodes(body);
     }
@@ -193,7 +195,7 @@ static struct CUgraphNode_st *next_node(cudaGraph_t graph)
         if (node->has_run || (node->before && !node->before->has_run))
             continue;
         if (found)
-            stop("two nodes of a graph that nothing orders");
+            stop("two nodes of a graph have no order");
         found = node;
     }
     return found;

@@ -1,4 +1,5 @@
-/* Graphs of kernels, and what of them the stream that runs them needs. */
+/** @file
+ * @brief Graphs of kernels, and what of them the stream that runs them needs. */
 #ifndef EMULATED_GRAPH_H
 #define EMULATED_GRAPH_H
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "emulated_device.h"
 #include "emulated_fiber.h"
@@ -12,7 +11,7 @@ enum {
     WARP = 32,
     MOST_WARPS = EMULATED_MOST_THREADS / WARP,
     MOST_FIBERS = EMULATED_MOST_CLUSTER * EMULATED_MOST_THREADS,
-    MOST_TEAMS = 3, /* on their way at a time, as far as there are fibers */
+    MOST_TEAMS = 3, /* running at a time, as far as there are fibers */
     MOST_BLOCKS = MOST_TEAMS * EMULATED_MOST_CLUSTER,
     MOST_YIELDS = 1 << 21
 };
@@ -25,7 +24,7 @@ struct warp {
     uint64_t offered[2][WARP];
 };
 
-/* A block on its way. Several are, as on a device: one may see what another has half done. */
+/* A running block. Several run at a time, as on a device: one may see the incomplete work of another. */
 struct block {
     unsigned index, team;
     int is_running, waits_for_cluster;
@@ -37,7 +36,7 @@ struct block {
     char *shared;                  /* while another block runs */
 };
 
-/* Blocks that are on their way together: a cluster. */
+/* Blocks that run together: a cluster. */
 struct team {
     unsigned running, waiting; /* blocks that have not ended; those of them at the cluster's barrier */
 };
@@ -62,13 +61,6 @@ void emulated_stop(const char *what)
 {
     fprintf(stderr, "CUDA emulation: %s (block %u, thread %u)\n", what, emulated_grid_now.block.x, current);
     abort();
-}
-
-double emulated_clock_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
 static void make_ready(unsigned thread)
@@ -140,7 +132,7 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
 void emulated_yield(void)
 {
     if (++yields > MOST_YIELDS)
-        emulated_stop("threads spin, and none of them gets anywhere");
+        emulated_stop("threads spin without progress");
     yield_to = 1;
     make_ready(current);
     emulated_fiber_leave(0);
@@ -151,7 +143,7 @@ static size_t shared_bytes(void)
     return __start_emulated_shared ? (size_t)(__stop_emulated_shared - __start_emulated_shared) : 0;
 }
 
-/* Shared memory and block number of `block` take their places. */
+/* Puts shared memory and block number of `block` in place. */
 static void activate(struct block *block)
 {
     const size_t bytes = shared_bytes();
@@ -195,7 +187,7 @@ static void open_all(struct block *block, enum state state)
             make_ready(i);
 }
 
-/* No block of the team can go on: those that have not ended are at the cluster's barrier. */
+/* No block of the team can continue: those that have not ended are at the barrier of the cluster. */
 static void open_cluster_barrier(unsigned team)
 {
     teams[team].waiting = 0;
@@ -219,7 +211,7 @@ static void end_or_wait(struct block *block, int ends)
         open_cluster_barrier(block->team);
 }
 
-/* Nobody of the active block can go on: everybody who is left must be at the same barrier. */
+/* No thread of the active block can continue: the remaining ones must be at the same barrier. */
 static void settle(struct block *block)
 {
     unsigned count[STATES] = {0};
@@ -270,7 +262,7 @@ static unsigned step_for(unsigned count)
     }
 }
 
-/* Some steps of one block, few or very many, then of another; a team that ends makes room for the next. */
+/* Runs some steps of one block, few or very many, then of another; the next team replaces one that ends. */
 static void run_teams(unsigned count, unsigned resident)
 {
     const unsigned first = emulated_chance(count), step = step_for(count);
@@ -289,7 +281,7 @@ static void run_teams(unsigned count, unsigned resident)
     }
 }
 
-/* Fibers and shared memory of every block that will be on its way; returns how many teams that are. */
+/* Sets up fibers and shared memory of every running block; returns the number of teams. */
 static unsigned set_up(void)
 {
     unsigned resident = MOST_FIBERS / (cluster * thread_count);

@@ -1,4 +1,5 @@
-/* The blocks of a launch, and their threads as fibers; see include/cuda_runtime_api.h. */
+/** @file
+ * @brief The blocks of a launch, and their threads as fibers; see include/cuda_runtime_api.h. */
 #ifndef EMULATED_GRID_H
 #define EMULATED_GRID_H
 
@@ -11,42 +12,40 @@
 extern "C" {
 #endif
 
-/* Who runs now. */
+/* The running thread and block. */
 extern struct emulated_grid {
     dim3 thread, block, threads, blocks;
     unsigned cluster; /* blocks of a cluster */
 } emulated_grid_now;
 
-/* All threads of the block that have not returned have to come; otherwise the program stops with a message. Returns
- * how many of them brought something other than zero. */
+/* All threads of the block that have not returned have to call it; otherwise the program stops with a message.
+ * Returns how many of them passed a value other than zero. */
 unsigned emulated_barrier(int brought);
 /* The same for all blocks of the cluster. */
 void emulated_cluster_barrier(void);
 unsigned emulated_cluster_rank(void);
 unsigned emulated_cluster_size(void);
-/* All 32 lanes of the warp have to come, with a full mask. Returns what each of them brought, until the next one.
+/* All 32 lanes of the warp have to call it, with a full mask. Returns the value of each, valid until the next call.
  */
 const uint64_t *emulated_exchange(unsigned mask, uint64_t value);
 
-/* After what other blocks can see: somebody else runs now, most likely of another block. */
+/* After a write that other blocks can see: another thread runs now, most likely of another block. */
 void emulated_yield(void);
 
-double emulated_clock_us(void);
-
-/* A kernel on its way, in the order in which a stream or a graph comes to it. */
+/* A queued launch of a kernel, by a stream or a graph. */
 struct emulated_launch {
     const void *kernel;
     dim3 grid, block;
     unsigned cluster;
     struct ndt_gpu_job job;
 };
-/* cudaErrorInvalidConfiguration where the device does not know such a shape. */
+/* cudaErrorInvalidConfiguration where the device does not support the shape. */
 cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,
                                  unsigned cluster, void **arguments);
 /* Runs a whole launch, whose shape is known to be possible. */
 void emulated_run(const struct emulated_launch *launch);
 /* A message of the emulation about the kernel that runs, and the end of the program. */
-void emulated_stop(const char *what);
+void emulated_stop(const char *what) __attribute__((noreturn));
 
 #ifdef __cplusplus
 }

@@ -1,14 +1,17 @@
-/* The calls of the runtime on the emulated device; see include/cuda_runtime_api.h and emulated_device.c.
+/** @file
+ * @brief The calls of the runtime on the emulated device; see include/cuda_runtime_api.h and emulated_device.c.
+ *
  * NDT_EMULATION_NO_DEVICE=1: there is no device.
  *
- * A stream is a queue, and nothing in it runs before somebody has to wait for it: then its items run in their
- * order, and items of other streams between them, as chance will have it. */
+ * A stream is a queue whose items run only when the host has to wait for them: then in their order, and items of
+ * other streams between them at random. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emulated_device.h"
 #include "emulated_graph.h"
+#include "ndt/clock.h"
 
 enum { MOST_STREAMS = 32 };
 
@@ -30,7 +33,7 @@ struct item {
     uint64_t until;
 };
 
-/* Places of streams are used again, positions never: whoever remembers both still knows what is done. */
+/* Entries of the table of streams are reused, positions never: both together identify an item. */
 struct CUstream_st {
     int is_open;
     uint64_t queued, done; /* last positions */
@@ -88,7 +91,7 @@ static void run(const struct item *item)
             emulated_graph_run(item->graph);
         break;
     case RECORD:
-        item->event->when_us = emulated_clock_us();
+        item->event->when_us = ndt_clock_us();
         break;
     case WAIT:
         break;
@@ -196,7 +199,7 @@ static cudaError_t copy_up(void *to, const void *from, size_t bytes, cudaStream_
     return cudaSuccess;
 }
 
-/* Until the copy has run, nobody may read what was there before. */
+/* Overwrites the target with NaN until the copy has run. */
 static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStream_t stream)
 {
     const enum emulated_memory target = emulated_memory_of(to, bytes);

@@ -1,4 +1,7 @@
-/* Included in front of every planted kernel: which fault is present, 0 for none. See planted_faults.sh. */
+/** @file
+ * @brief Included in front of every planted kernel: which fault is present, 0 for none.
+ *
+ * See planted_faults.sh. */
 #ifndef PLANTED_FAULTS_H
 #define PLANTED_FAULTS_H
 

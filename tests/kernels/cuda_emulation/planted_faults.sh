@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Faults planted into a copy of the kernels; a check has to see each of them.
+# Faults planted into a copy of the kernels; a check has to detect each of them.
 #   planted_faults.sh plant SOURCE_DIR COPY   copies the kernels and what they include to COPY, with every fault behind
 #                                             a run-time switch: fault N is present when NDT_PLANTED_FAULT=N
 #   planted_faults.sh check BIN_DIR COPY      runs the programs that are built from COPY once without a fault, which
@@ -18,7 +18,7 @@ fault() {
         echo "FAIL $name: the fault could not be planted"
         failed=1
     elif out=$(run "$program" "$cases" "$count"); then
-        echo "FAIL $name: no check sees it"
+        echo "FAIL $name: no check detects it"
         failed=1
     else
         echo "ok   $name: $(grep -m1 -E '^FAIL|emulation:|CRASH' <<<"$out" | cut -c1-200 || echo 'the program ended')"
@@ -57,7 +57,7 @@ else
     untouched preprocess ""
 fi
 
-# The barrier in front of a comment, left out.
+# Removes the barrier before a comment.
 barrier() { # PROGRAM CASES NAME FILE COMMENT
     fault "$1" "$2" "no barrier $3" "$4" "s/\(__syncthreads()\|team_barrier(team)\); .* $5 .*/if (!@) &/"
 }
@@ -96,9 +96,9 @@ fault solver-block batch/1 "the look around is left out" $solve \
 fault solver-graph batch/1 "a sector too many" $solve 's/__popc(seen)/__popc(seen | @)/'
 fault solver-block batch/1 "the scan is not turned" $solve \
     's/(double)from\[0\], y = (double)from\[column\]/(double)from[@ ? column : 0], y = (double)from[@ ? 0 : column]/'
-fault solver-block batch/3 "rows of the first search are everybody's" $solve \
+fault solver-block batch/3 "rows of the first alignment are used for all" $solve \
     's/(size_t)(item - batch->items) \* (size_t)batch->row_capacity/(@ ? item != batch->items : &)/'
-fault solver-block deadline/past "nobody gives up" $solve \
+fault solver-block deadline/past "the deadline is ignored" $solve \
     's/if (last \&\& newton->wants_eval)/if (!@ \&\& last \&\& newton->wants_eval)/'
 fault solver-block rows/700 "later rows of a large scan are left out" $resident \
     's/first += stride)/first += (1 + @) * stride)/'
@@ -106,9 +106,9 @@ fault solver-cluster rows/700 "two blocks of a cluster take the same rows" $resi
     's/first = team.rank \*/first = (@ ? 0 : team.rank) */'
 barrier solver-cluster rows/700 "before the rows are added" $resident "all rows of the item are there"
 barrier solver-cluster rows/700 "before orders are read" $resident "the orders are given"
-fault solver-block batch/1 "the answer is not written back" $resident \
+fault solver-block batch/1 "the result is not written back" $resident \
     's/copy_words(&team.item->newton, &share->newton, sizeof(share->newton));/if (!@) &/'
-fault solver-chain batch/1 "the ticket of a search is not set back" $resident 's/item->ticket = 0;/if (!@) &/'
+fault solver-chain batch/1 "the ticket of an alignment is not set back" $resident 's/item->ticket = 0;/if (!@) &/'
 barrier solver-chain rows/700 "before a block is counted" $resident "every thread.s part of the row is written"
 
 kernels=gpu/kernels_preprocess.cu

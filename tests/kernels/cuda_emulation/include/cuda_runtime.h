@@ -1,4 +1,5 @@
-/* What device code uses of CUDA, for a C++ compiler; see cuda_runtime_api.h. */
+/** @file
+ * @brief What device code uses of CUDA, for a C++ compiler; see cuda_runtime_api.h. */
 #ifndef EMULATED_CUDA_RUNTIME_H
 #define EMULATED_CUDA_RUNTIME_H
 
@@ -8,6 +9,7 @@
 
 #include "cuda_runtime_api.h"
 #include "emulated_graph.h"
+#include "ndt/clock.h"
 
 #define __global__
 #define __device__
@@ -194,7 +196,7 @@ template <class T> static inline T __ldg(const T *at)
     return *at;
 }
 
-/* Atomics: behind each of them somebody else runs. */
+/* Atomics: another thread runs after each of them. */
 template <class T> struct emulated_same {
     typedef T type;
 };

@@ -1,28 +1,29 @@
-/* A stand-in for the CUDA runtime, for tests on machines without a GPU: the part of it that gpu/ uses, on the CPU.
+/** @file
+ * @brief A stand-in for the CUDA runtime, for tests on machines without a GPU: the part of it that gpu/ uses, on
+ * the CPU.
  *
- * A test device, slow and simple. "Device" memory is host memory, filled with NaN; shared memory is, before every
- * block. Whatever is left to chance comes from one sequence, begun by NDT_EMULATION_SEED: a run can be repeated.
+ * Slow and simple. Device memory is host memory that is initialised with NaN, and so is shared memory before every
+ * block. All random choices come from one sequence with the seed NDT_EMULATION_SEED: a run can be repeated.
  *
- * Threads are fibers on the caller's thread. Up to three blocks, or clusters of up to eight, are on their way at a
- * time; a cluster's blocks all are. A thread gives way at barriers, warp shuffles and atomics only, to one that
- * chance picks: a thread or a block may be far ahead of others, so a kernel that lacks a barrier, of the block or
- * of the cluster, reads what is not there yet. Threads that wait at different places for each other stop the
- * program, and so do a shuffle without all lanes, a loop that nobody ends and a condition that two threads set.
+ * Threads are fibers on the caller's thread. Up to three blocks, or clusters of up to eight blocks, run at a time.
+ * A thread yields only at barriers, warp shuffles and atomics, to a random one: a thread or a block may be far
+ * ahead of others, so a kernel that lacks a barrier, of the block or of the cluster, reads values that are not
+ * written yet. The program stops when threads wait for each other at different barriers, when lanes are missing in
+ * a shuffle, when a loop never ends and when two threads set a condition.
  *
- * Streams are queues, and what is in them runs as late as it may: when somebody waits for it, frees memory, or (an
- * item at a time) asks for a mark. Then the streams take turns as chance will have it; only order within a stream
- * and waiting for events holds that up. Copies read pinned memory when they run, so a buffer that is filled again
- * too early arrives with the wrong content; pageable memory is read at once, and copies down to it are waited for,
- * as the real runtime does both. Pinned memory that a copy down is queued for is NaN until that has run. A copy
- * beyond an allocation is refused.
+ * Streams are queues whose items run as late as possible: when the host waits for them, frees memory, or (one item
+ * at a time) queries a mark. The streams then alternate at random; only the order within a stream and events
+ * constrain them. Copies read pinned memory when they run, so a buffer that is overwritten too early arrives with
+ * the wrong content; pageable memory is read at once, and downloads to it are synchronous, both as in the real
+ * runtime. Pinned memory is NaN while a download to it is queued. A copy beyond an allocation is refused.
  *
- * Graphs are chains of kernels and of while nodes; two nodes that nothing orders stop the program.
+ * Graphs are chains of kernels and of while nodes; two nodes without an order stop the program.
  *
- * What this cannot show: races between two accesses with no barrier, shuffle or atomic between them in time, memory
- * that other blocks see late (fences, caches), work that runs earlier than it must, alignment faults, launches that
- * need more registers, shared memory or processors than there are, speed.
+ * The emulation cannot detect: races between two accesses with no barrier, shuffle or atomic between them in time,
+ * writes that other blocks see late (fences, caches), work that runs earlier than it must, alignment faults,
+ * launches that need more registers, shared memory or processors than a device has, speed.
  *
- * Kernels take one struct ndt_gpu_job by value; there is no other signature. */
+ * Kernels have one argument, a struct ndt_gpu_job by value. */
 #ifndef EMULATED_CUDA_RUNTIME_API_H
 #define EMULATED_CUDA_RUNTIME_API_H
 
