@@ -53,10 +53,11 @@ static const struct flag flags[] = {
      SHOWS(NDTD_HELP_OPTIONS)},
     {"--version", NULL, "Print the version", SHOWS(NDTD_SHOW_VERSION)},
 
-    {"--config", "FILE", "Configuration (YAML), also -c; without one of the above the daemon runs",
+    {"--config", "FILE", "Configuration file (YAML), also -c; alone or with --map it starts the daemon",
      FILE_NAME(config)},
     {"--set", "KEY=VALUE", "Set one option, such as ndt.levels=[2.0,1.0]; may be repeated", .kind = SET},
-    {"--map", "FILE|DIR", "map.path; without one of the above the daemon runs", OPTION_ROW("map.path")},
+    {"--map", "FILE|DIR", "Prior map (map.path); alone or with --config it starts the daemon",
+     OPTION_ROW("map.path")},
     {"--backend", "NAME", "backend.name", OPTION_ROW("backend.name")},
     {"--threads", "N", "cpu.threads", OPTION_ROW("cpu.threads")},
     {"--initial-pose", "POSE", "initial_pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
@@ -308,13 +309,14 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
 
 void ndtd_command_help(FILE *file)
 {
-    fprintf(file, "ndtd " NDT_VERSION ": LiDAR localisation by NDT scan matching\n\n"
-                  "usage: ndtd --map FILE|DIR [-c FILE] [--record FILE] [--set KEY=VALUE]...     (the daemon)\n"
-                  "       ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]... [FLAGS]\n"
-                  "       ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE] [--set KEY=VALUE]...\n"
-                  "       ndtd --autotune --map FILE|DIR [--table FILE] [--config FILE] [--set KEY=VALUE]...\n"
-                  "       ndtd --print-config | --check-config | --list-backends | --help-options | --version\n"
-                  "       ndtd --make-keys PREFIX\n\n");
+    fprintf(file, "Usage: ndtd --map FILE|DIR [--config FILE] [--record FILE] [--set KEY=VALUE]...\n"
+                  "  or:  ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]...\n"
+                  "  or:  ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE]\n"
+                  "  or:  ndtd --autotune --map FILE|DIR [--table FILE] [--config FILE]\n"
+                  "  or:  ndtd --print-config | --check-config | --list-backends | --help-options\n"
+                  "  or:  ndtd --make-keys PREFIX\n\n"
+                  "ndtd localises LiDAR scans in a point cloud map: as a daemon, or on a recorded drive.\n\n"
+                  "Options:\n");
     for (size_t i = 0; i < FLAG_COUNT; i++) {
         char left[64];
         snprintf(left, sizeof(left), "%s %s", flags[i].name, flags[i].argument ? flags[i].argument : "");
@@ -326,6 +328,6 @@ void ndtd_command_help(FILE *file)
         "configured. SIGTERM ends it after every received scan is answered; SIGHUP reloads the configuration.\n"
         "A damaged bag is replayed up to its last complete record, with a warning. Scans that cannot be decoded\n"
         "are counted and answered `rejected`. Output files are complete or absent.\n"
-        "Exit codes: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
+        "Exit status: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
         "(also when no scan could be read).\n");
 }

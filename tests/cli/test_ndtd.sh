@@ -52,9 +52,9 @@ printf 'hello' >text.bag
 
 # Help, version and configuration.
 expect 0 "" --help
-says '^usage: ndtd --map FILE'
+says '^Usage: ndtd --map FILE'
 says '^       ndtd --replay BAG'
-says 'Exit codes: 0 done, 1 differs'
+says 'Exit status: 0 done, 1 differs'
 expect 0 "" --replay --help
 expect 0 "" -h
 expect 0 "" --version
