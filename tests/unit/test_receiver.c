@@ -1,4 +1,7 @@
 /* The scans socket: frames into the queue, answers to scans that are refused or dropped, recordings. */
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "live_peer.h"
 #include "ndt_io/bag.h"
 #include "ndtd/receiver.h"
@@ -232,6 +235,7 @@ START_TEST(test_recording)
     ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_OK);
     ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("b.bag"), &err), NDT_ERR_ARGUMENT);
     ck_assert(!temp_exists(temp_path("b.bag")));
+    ck_assert(ndtd_receiver_counters(receiver).is_recording);
     send_odometry(5);
     send_bytes("x", 1, 0);
     send_scan(2);
@@ -239,6 +243,7 @@ START_TEST(test_recording)
     live_until(ndtd_receiver_counters(receiver).recorded == 2);
     ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_OK);
     ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_ERR_ARGUMENT);
+    ck_assert(!ndtd_receiver_counters(receiver).is_recording);
     send_scan(3); /* after */
     wait_for_frames(5);
     ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_ERR_IO);
@@ -253,6 +258,24 @@ START_TEST(test_recording)
     ck_assert_int_eq(memcmp(record.payload, frame.data, frame.size), 0);
     ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_END);
     ndt_bag_close(reader);
+}
+END_TEST
+
+/* A write error ends the recording; receiving goes on, and another recording can be started. */
+START_TEST(test_recording_fails)
+{
+    const struct rlimit tiny = {.rlim_cur = 256, .rlim_max = RLIM_INFINITY};
+    signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG instead */
+    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_OK);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &tiny), 0);
+    for (uint64_t seq = 1; seq <= 8; seq++)
+        send_scan(seq);
+    wait_for_frames(8);
+    live_until(ndtd_receiver_counters(receiver).record_failures == 1);
+    live_until(!ndtd_receiver_counters(receiver).is_recording);
+    ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_ERR_ARGUMENT);
+    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("b.bag"), &err), NDT_OK);
+    ck_assert(ndtd_receiver_counters(receiver).is_recording);
 }
 END_TEST
 
@@ -322,6 +345,7 @@ int main(void)
     tcase_add_test(tests, test_bad_frames);
     tcase_add_test(tests, test_damaged_points);
     tcase_add_test(tests, test_recording);
+    tcase_add_test(tests, test_recording_fails);
     tcase_add_test(tests, test_close_while_recording);
     tcase_add_test(tests, test_restarts);
     tcase_add_checked_fixture(pull, set_up_pull, tear_down);
