@@ -13,11 +13,6 @@ void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V)
         eigen_symmetric(n, upper, values, V);
 }
 
-int ndt_solve_cholesky6(const double upper[21], const double b[6], double ratio, double x[6])
-{
-    return solve_cholesky6(upper, b, ratio, x);
-}
-
 int ndt_inverse_root6(const double upper[21], double root[36])
 {
     return inverse_root6(upper, root);

@@ -38,8 +38,3 @@ const char *ndt_covariance_name(enum ndt_covariance_kind kind)
 {
     return ndt_label_name(ndt_covariance_labels, (int)kind);
 }
-
-const char *ndt_deskew_name(enum ndt_deskew_mode mode)
-{
-    return ndt_label_name(ndt_deskew_labels, (int)mode);
-}

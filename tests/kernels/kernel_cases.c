@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "street_world.h"
+#include "ndt/names.h"
 
 /* ---- guarded inputs ---- */
 
@@ -145,12 +146,6 @@ static const char *const map_names[] = {"street", "seeded", "utm", "spread", "th
 static const char *const point_names[] = {"scan", "faces", "outside", "nonfinite", "huge", "means"};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), LEAVES = sizeof(leaves_m) / sizeof(leaves_m[0]) };
 
-const char *kernel_neighbours_name(enum ndt_neighbours neighbours)
-{
-    static const char *const names[] = {"radius", "direct1", "direct7", "direct27"};
-    return names[neighbours];
-}
-
 static void make_size(size_t item, struct kernel_case *out)
 {
     out->size = sizes[item];
@@ -209,7 +204,7 @@ int kernel_case_at(size_t i, struct kernel_case *out)
         *out = (struct kernel_case){.leaf_m = 2.0, .neighbours = (enum ndt_neighbours)(i % MODES), .size = 257};
         groups[k].make(i / MODES, out);
         const size_t used = strlen(out->name);
-        snprintf(out->name + used, sizeof(out->name) - used, "/%s", kernel_neighbours_name(out->neighbours));
+        snprintf(out->name + used, sizeof(out->name) - used, "/%s", ndt_neighbours_name(out->neighbours));
         return 1;
     }
     return 0;

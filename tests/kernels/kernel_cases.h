@@ -80,7 +80,6 @@ struct kernel_case {
 };
 /* 0 after the last. */
 int kernel_case_at(size_t i, struct kernel_case *out);
-const char *kernel_neighbours_name(enum ndt_neighbours neighbours);
 
 /* Maps made so far; zero-initialise, set the seed. */
 struct kernel_maps {

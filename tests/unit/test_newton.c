@@ -1009,7 +1009,7 @@ START_TEST(plain_step_in_any_units)
         random_matrix(&random, lambda, upper);
         scale_units(&random, upper);
         unit6(&random, g);
-        if (!ndt_solve_cholesky6(upper, g, NDT_SAFE_PIVOT, x))
+        if (!solve_cholesky6(upper, g, NDT_SAFE_PIVOT, x))
             continue;
         plain++;
         unpack_symmetric6(upper, full);
@@ -1026,11 +1026,11 @@ START_TEST(plain_step_in_any_units)
     const double tied[21] = {1, 0.9999, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1}; /* pivot 2e-4 */
     const double ones[6] = {1, 1, 1, 1, 1, 1};
     double solved[6];
-    ck_assert_int_eq(ndt_solve_cholesky6(tied, ones, NDT_SAFE_PIVOT, solved), 0);
-    ck_assert_int_eq(ndt_solve_cholesky6(tied, ones, 1e-4, solved), 1);
+    ck_assert_int_eq(solve_cholesky6(tied, ones, NDT_SAFE_PIVOT, solved), 0);
+    ck_assert_int_eq(solve_cholesky6(tied, ones, 1e-4, solved), 1);
     const double nan[21] = {NAN}, one[6] = {1};
     double x[6];
-    ck_assert_int_eq(ndt_solve_cholesky6(nan, one, NDT_SAFE_PIVOT, x), 0);
+    ck_assert_int_eq(solve_cholesky6(nan, one, NDT_SAFE_PIVOT, x), 0);
 }
 END_TEST
 

@@ -215,7 +215,7 @@ START_TEST(cholesky_solves_or_refuses)
             want[i] = uniform(-1, 1);
         for (int i = 0; i < 36; i++)
             b[i / 6] += full[i] * want[i % 6];
-        ck_assert(ndt_solve_cholesky6(A, b, 0, x));
+        ck_assert(solve_cholesky6(A, b, 0, x));
         for (int i = 0; i < 6; i++) {
             double sum = 0;
             for (int j = 0; j < 6; j++)
@@ -223,7 +223,7 @@ START_TEST(cholesky_solves_or_refuses)
             ck_assert_double_le(fabs(sum - b[i]), 1e-9 * (1 + fabs(b[i])));
         }
         A[0] = -A[0];
-        ck_assert(!ndt_solve_cholesky6(A, b, 0, x));
+        ck_assert(!solve_cholesky6(A, b, 0, x));
     }
 }
 END_TEST

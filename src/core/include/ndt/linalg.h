@@ -1,6 +1,5 @@
 /** @file
- * @brief Small symmetric linear algebra in double: eigenproblems of size 3 and 6 and the 6x6 Cholesky
- * factorisation.
+ * @brief Small symmetric linear algebra in double: eigenproblems of size 3 and 6, roots of inverses.
  *
  * Eigenvalues by cyclic Jacobi rotations (Golub & Van Loan, section 8.5): accurate to the last digits for small
  * eigenvalues too, without failure cases, and deterministic. Pure functions. */
@@ -14,10 +13,6 @@ extern "C" {
 /** Eigenvalues in ascending order and unit eigenvectors in the columns of V (row-major n x n) of a symmetric n x n
  * matrix, n <= 6, given as its upper triangle by rows (00 01 .. 0n 11 ..). */
 void ndt_eigen_symmetric(int n, const double *upper, double *values, double *V);
-
-/** Solves A x = b for a symmetric 6x6 matrix (upper triangle); 0 when a pivot falls below `ratio` of its diagonal
- * element, that is, when A is not safely positive definite. */
-int ndt_solve_cholesky6(const double upper[21], const double b[6], double ratio, double x[6]);
 
 /** A^-1 = root root^T for a symmetric 6x6 matrix (upper triangle); 0 when it is not positive definite. */
 int ndt_inverse_root6(const double upper[21], double root[36]);

@@ -33,7 +33,6 @@ const char *ndt_neighbours_name(enum ndt_neighbours neighbours);
 /** The name of a kind of covariance. */
 const char *ndt_covariance_name(enum ndt_covariance_kind kind);
 /** The name of a deskew mode. */
-const char *ndt_deskew_name(enum ndt_deskew_mode mode);
 
 #ifdef __cplusplus
 }
