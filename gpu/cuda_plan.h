@@ -11,7 +11,7 @@
 enum { NDT_CUDA_POOL = 2, NDT_CUDA_ALIGNMENT = 256 };
 /** Staging buffers for the upload of a map, and the size of each. */
 enum { NDT_CUDA_STAGING = 4, NDT_CUDA_STAGING_BYTES = 512 << 10 };
-/** Searches per launch, and rows of the trace of each. */
+/** Alignments per launch, and rows of the trace of each. */
 enum { NDT_CUDA_ITEMS = 256, NDT_CUDA_TRACE = 48 };
 
 /** Bytes for struct ndt_gpu_preprocess in front of a raw scan. */

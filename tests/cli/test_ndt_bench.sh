@@ -128,7 +128,7 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
     for pipeline in staged fused resident; do
         says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){8}$"
     done
-    ! grep -q 'resident-' "$dir/stdout" || fail "evaluations of every pipeline with searches: $(cat "$dir/stdout")"
+    ! grep -q 'resident-' "$dir/stdout" || fail "evaluations of every resident pipeline: $(cat "$dir/stdout")"
     emulated align "${common[@]}" --rounds 2 --points 200 --threads 1,2 --levels 2 --backend cpu,$devices,cuda-emulated:resident-graph
     [ "$(grep -c '^robust .*\(staged\|fused\|resident\)' "$dir/stdout")" = 4 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
     [ "$(grep -c '^robust .*resident.* true$' "$dir/stdout")" = 2 ] || fail "other bits: $(cat "$dir/stdout")"

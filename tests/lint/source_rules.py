@@ -125,7 +125,7 @@ ALLOWED = re.compile(r"ZMQ_ROUTER|lever_arm(_\w+)?$")
 PATTERNS = [(re.compile(p), w) for p, w in (
     (r"^ndtd?_(front|way|search)(_|$)", "front, way, search"), (r"^(ndtd?_)?offer_map", "offer_map"),
     (r"newton_(take|ask|walk)(_|$)", "take, ask, walk"), (r"^way$", "way"))]
-PROSE = re.compile(r"\b(lasting|crossovers?|mailbox|outlets?|knots?|house[ -]rules?|evaluators?|bench-guard)\b", re.I)
+PROSE = re.compile(r"\b(lasting|crossovers?|mailbox|outlets?|knots?|house[ -]rules?|evaluators?|bench-guard|c[ao]mes? home|nobody|whoever)\b", re.I)
 PROSE_FILES = re.compile(r"\.(c|h|cu|cuh|cpp|md|sh|py|awk|cmake|yaml|txt|service)$|^tools/[a-z-]+$")
 
 

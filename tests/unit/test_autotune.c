@@ -428,7 +428,7 @@ START_TEST(disturbed_alignments_do_not_count)
     ck_assert_int_ge(gate.asked, 2 * 2 * 15); /* each again */
     gate = (struct gate){.closes_after = 9};
     ck_assert_int_eq(ndtd_autotune_measure(&request, &tuned, &err), NDT_ERR_LIMIT);
-    ck_assert_int_eq(gate.waited, 10); /* nobody tries again */
+    ck_assert_int_eq(gate.waited, 10); /* there is no second try */
 }
 END_TEST
 

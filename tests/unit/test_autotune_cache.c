@@ -185,7 +185,7 @@ START_TEST(foreign_files_are_ignored)
     (void)temp_write("ndtd/autotune", large, sizeof(large));
     ck_assert_int_eq(find(MAP), 0);
     ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(mkfifo(path, 0600), 0); /* nobody writes: must not wait */
+    ck_assert_int_eq(mkfifo(path, 0600), 0); /* it has no writer: must not wait */
     ck_assert_int_eq(find(MAP), 0);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(mkdir(path, 0700), 0);

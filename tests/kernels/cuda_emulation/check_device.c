@@ -170,7 +170,7 @@ static void check_clusters(void)
         open_bench(&b, seed);
         right += pass_on(&b, 8, 64, 4, 1);
         close_bench(&b, "clusters in many orders");
-        open_bench(&b, seed); /* memory that nobody has written yet */
+        open_bench(&b, seed); /* memory that was not written yet */
         wrong += !pass_on(&b, 8, 64, 4, 0);
         close_bench(&b, "clusters without a barrier");
     }
