@@ -107,8 +107,8 @@ struct ndtd_autotune_request {
     struct ndt_pose T_map_sensor; /**< Pose of `scan`. */
     size_t points;                /**< Of a drawn scan; 0: as many as the settings ask for. */
     double time_us;               /**< Limit of the measurement. */
-    /** Both may be NULL. `wait` returns when an alignment of about that duration disturbs nobody; its failure ends
-     * the measurement. An alignment that `was_disturbed` is repeated. */
+    /** Both may be NULL. `wait` returns when an alignment of about that duration does not disturb a scan; its
+     * failure ends the measurement. An alignment that `was_disturbed` is repeated. */
     enum ndt_status (*wait)(void *context, double expected_us, struct ndt_error *err);
     int (*was_disturbed)(void *context);
     void *context;
