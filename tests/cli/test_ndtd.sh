@@ -53,7 +53,7 @@ printf 'hello' >text.bag
 # Help, version and configuration.
 expect 0 "" --help
 says '^Usage: ndtd --map FILE'
-says '^       ndtd --replay BAG'
+says '^  or:  ndtd --replay BAG'
 says 'Exit status: 0 done, 1 differs'
 expect 0 "" --replay --help
 expect 0 "" -h
