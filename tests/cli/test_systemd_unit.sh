@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The systemd unit as systemd-analyze sees it: test_systemd_unit.sh BIN_DIR Exit codes: 0 passed, 1 failed, 77
+# The systemd unit as systemd-analyze sees it: test_systemd_unit.sh BIN_DIR. Exit codes: 0 passed, 1 failed, 77
 # skipped: no systemd-analyze.
 set -uo pipefail
 bin=$(cd "${1:?BIN_DIR}" && pwd)
