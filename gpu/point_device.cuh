@@ -11,6 +11,10 @@ static __device__ inline float ndt_exp_f(float x)
 {
     return expf(x);
 }
+static __device__ inline float ndt_root_f(float x)
+{
+    return sqrtf(x);
+}
 #define NDT_REAL    float
 #define NDT_NAME(x) x##_f
 #define NDT_DEVICE  __device__

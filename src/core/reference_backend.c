@@ -12,6 +12,10 @@ static inline double ndt_exp_double(double x)
 {
     return exp(x);
 }
+static inline double ndt_root_double(double x)
+{
+    return sqrt(x);
+}
 #define NDT_REAL    double
 #define NDT_NAME(x) x##_double
 #define NDT_DEVICE
@@ -74,9 +78,9 @@ static enum ndt_status reference_set_scan(struct ndt_backend *backend, const str
     return ndt_cloud_copy(&ref->scan, scan, err);
 }
 
-/* One point against its voxels. Returns the number of pairs. */
+/* One point against its voxels; K: sums for the information, NULL: not wanted. Returns the number of pairs. */
 static uint32_t sum_pairs(const struct ndt_map_level *level, const struct ndt_eval_request *request,
-                          const double moved_m[3], struct ndt_point_sums_double *p)
+                          const double moved_m[3], struct ndt_point_sums_double *p, double K[6])
 {
     int32_t cell[3];
     for (int i = 0; i < 3; i++) {
@@ -98,14 +102,17 @@ static uint32_t sum_pairs(const struct ndt_map_level *level, const struct ndt_ev
             continue;
         for (int k = 0; k < 6; k++)
             B[k] = v->icov[k];
-        ndt_add_pair_double(p, q, B, level->d1 * level->d2, level->d2);
+        const double e = ndt_add_pair_double(p, q, B, level->d1 * level->d2, level->d2);
+        if (K)
+            ndt_add_normal_double(K, B, -level->d1 * level->d2 * e);
         pairs++;
     }
     return pairs;
 }
 
+/* information: the same struct that holds `out`, NULL: not wanted. */
 static void add_scan(const struct reference_backend *ref, const struct ndt_eval_request *request,
-                     struct ndt_eval *out)
+                     struct ndt_eval *out, struct ndt_information *information)
 {
     const struct ndt_map_level *level = &ref->map->levels[request->level];
     const double *p = request->p;
@@ -118,7 +125,8 @@ static void add_scan(const struct reference_backend *ref, const struct ndt_eval_
         for (int k = 0; k < 3; k++)
             moved_m[k] = ndt_dot_double(&tables.R[3 * k], x) + p[k];
         struct ndt_point_sums_double sums = {0};
-        const uint32_t pairs = sum_pairs(level, request, moved_m, &sums);
+        double K[6] = {0};
+        const uint32_t pairs = sum_pairs(level, request, moved_m, &sums, information ? K : NULL);
         if (pairs == 0)
             continue;
         out->score += -level->d1 * sums.score;
@@ -126,25 +134,41 @@ static void add_scan(const struct reference_backend *ref, const struct ndt_eval_
         out->matched += 1;
         out->pairs += pairs;
         ndt_add_point_double(&tables, x, &sums, out->gradient, out->hessian);
+        const double time_s = ref->scan.time_s && isfinite(ref->scan.time_s[i]) ? ref->scan.time_s[i] : 0;
+        if (information)
+            ndt_add_information_double(&tables, x, time_s, sums.A, K, information->time_gradient,
+                                       information->information);
     }
 }
 
-static enum ndt_status reference_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
-                                      struct ndt_eval *out, struct ndt_error *err)
+static enum ndt_status evaluate(struct reference_backend *ref, const struct ndt_eval_request *request,
+                                struct ndt_eval *out, struct ndt_information *information, struct ndt_error *err)
 {
-    struct reference_backend *ref = (struct reference_backend *)backend;
     const double start_us = ndt_clock_us();
-    memset(out, 0, sizeof(*out));
     if (!ref->map || request->level < 0 || (size_t)request->level >= ref->map->level_count)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", request->level,
                         ref->map ? ref->map->level_count : 0);
     for (int i = 0; i < 6; i++)
         if (!isfinite(request->p[i]))
             return ndt_fail(err, NDT_ERR_ARGUMENT, "the pose to evaluate at is not finite");
-    add_scan(ref, request, out);
+    add_scan(ref, request, out, information);
     ref->counters.evaluations++;
     ref->counters.kernel_us += ndt_clock_us() - start_us;
     return NDT_OK;
+}
+
+static enum ndt_status reference_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                      struct ndt_eval *out, struct ndt_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    return evaluate((struct reference_backend *)backend, request, out, NULL, err);
+}
+
+static enum ndt_status reference_inform(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                        struct ndt_information *out, struct ndt_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    return evaluate((struct reference_backend *)backend, request, &out->eval, out, err);
 }
 
 static void reference_counters(const struct ndt_backend *backend, struct ndt_backend_counters *out)
@@ -167,6 +191,7 @@ const struct ndt_backend_ops ndt_reference_backend = {
     .set_map = reference_set_map,
     .set_scan = reference_set_scan,
     .eval = reference_eval,
+    .inform = reference_inform,
     .counters = reference_counters,
     .describe = reference_describe,
 };

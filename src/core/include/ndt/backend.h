@@ -61,10 +61,12 @@ struct ndt_overheads {
 
 /** One solve of a call of ndt_backend_ops.solve. */
 struct ndt_solve_item {
-    uint32_t scan;               /**< in: its index in the last set_scans */
-    int32_t row_capacity;        /**< in: of `rows`; 0: no trace wanted */
-    int32_t row_count;           /**< out: rows written; a device may keep only the first ones */
-    struct ndt_newton newton;    /**< in: guess, R0 and rotation scales; out: the answer */
+    uint32_t scan;            /**< in: its index in the last set_scans */
+    int32_t row_capacity;     /**< in: of `rows`; 0: no trace wanted */
+    int32_t row_count;        /**< out: rows written; a device may keep only the first ones */
+    struct ndt_newton newton; /**< in: guess, prior, first_level, R0 and rotation scales; out: the answer */
+    /** out: at newton.p, with rules->wants_information; zeros when no point met a voxel */
+    struct ndt_information information;
     double coverage;             /**< out: see struct ndt_scores */
     uint32_t points;             /**< out: of the scan */
     struct ndt_newton_row *rows; /**< out: the trace */
@@ -89,15 +91,22 @@ struct ndt_backend_ops {
     void (*close)(struct ndt_backend *backend);
     /** Keeps a reference to the map until the next call or close. After NDT_ERR_LIMIT the previous map stays. */
     enum ndt_status (*set_map)(struct ndt_backend *backend, struct ndt_map *map, struct ndt_error *err);
-    /** Copies the points (count, x_m, y_m, z_m; the origin is ignored). Points that are not finite match nothing.
-     */
+    /** Copies the points (count, x_m, y_m, z_m, and time_s if there are times; the origin is ignored). Points that
+     * are not finite match nothing. */
     enum ndt_status (*set_scan)(struct ndt_backend *backend, const struct ndt_cloud *scan, struct ndt_error *err);
     /** Evaluates the score and its derivatives of the scan against the map. */
     enum ndt_status (*eval)(struct ndt_backend *backend, const struct ndt_eval_request *request,
                             struct ndt_eval *out, struct ndt_error *err);
     /** @} */
 
-    /** @name Optional: information
+    /** @name Optional: what the scan tells about the pose
+     * @{ */
+    /** Evaluates at a pose and sums the information, see struct ndt_information. NULL: not available. */
+    enum ndt_status (*inform)(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                              struct ndt_information *out, struct ndt_error *err);
+    /** @} */
+
+    /** @name Optional: about the backend
      * @{ */
     /** The counters since open. */
     void (*counters)(const struct ndt_backend *backend, struct ndt_backend_counters *out);

@@ -18,7 +18,7 @@
  *    and radians are capped separately. A step without sufficient increase (Armijo; Nocedal & Wright, section
  *    3.1) is shortened at the maximum of a cubic through both ends (section 3.5), max_line_search_steps lengths
  *    in all. The last, small step of a level is made without evaluating it. Levels from coarse to fine; the best
- *    pose is kept; directions that the scan does not observe stay at the guess.
+ *    pose is kept. A Gaussian prior about the guess can be part of the objective on every level.
  *  - NDT_AUTOWARE: the step rule of Autoware's ndt_scan_matcher, for comparison.
  *
  * Coordinates: p = (tx, ty, tz, a, b, c), x_map = Rx(a) Ry(b) Rz(c) x + t with t relative to the origin of the map
@@ -70,6 +70,7 @@ struct ndt_newton_rules {
     int32_t has_gnss;
     double gnss_m[2]; /**< x and y, relative to the origin of the map */
     double gnss_scale;
+    int32_t wants_information; /**< 1: a device also returns the information at the answer (ndt/eval.h) */
 };
 
 /** Directions that the scan does not observe: unit steps of p with rotations in metres (see rotation_scale_m). */
@@ -93,7 +94,11 @@ struct ndt_newton {
     /** @name Input
      * @{ */
     double guess[6]; /**< p of the guess */
-    double R0[9];    /**< rotates the scan before p is applied; row-major */
+    /** Information about the guess: -1/2 e^T prior e with e = p - guess is added to the score. Upper triangle
+     * [score per m^2, m rad, rad^2]; zeros: none. */
+    double prior[21];
+    int32_t first_level; /**< where in the chain of rules->level the solve begins; NDT_ROBUST only */
+    double R0[9];        /**< rotates the scan before p is applied; row-major */
     /** Root mean square distance of the rotated points from the rotation axis, as the symmetric matrix
      * sqrt(mean(|x|^2 I - x x^T)), and its inverse [1/m]: a rotation vector r [rad] moves the points by
      * |rotation_scale_m r| on average. Makes rotations comparable with translations. */
@@ -115,7 +120,7 @@ struct ndt_newton {
     int32_t rows_closed;         /**< completed iterations */
     int32_t oscillation;         /**< longest run of steps that reverse the previous one */
     double p[6];                 /**< where `eval` was taken, or one last step below the limits away from there */
-    struct ndt_eval eval;        /**< regularised */
+    struct ndt_eval eval;        /**< with prior and regularisation */
     struct ndt_newton_weak weak; /**< found once the finest level has converged; NDT_ROBUST only */
     /** @} */
 
@@ -124,8 +129,6 @@ struct ndt_newton {
     int32_t phase;            /**< opening a level, in the line search, or done */
     int32_t chain;            /**< position of the level in rules->level */
     int32_t line_search_step; /**< lengths rejected in this iteration */
-    int32_t holding;          /**< 1: settling again with the weak directions held at the guess */
-    int32_t row_limit;        /**< iterations allowed */
     int32_t row_evaluations;  /**< since the last row was closed */
     int32_t reversals;        /**< length of the current run of reversing steps */
     int32_t downhill;         /**< steps of this level that were made although they lowered the score */
@@ -142,11 +145,11 @@ struct ndt_newton {
  * triangle). Reads R0. */
 void ndt_newton_set_rotation_scale(struct ndt_newton *newton, const double second_m2[6]);
 
-/** Starts a solve. Reads guess, R0 and the rotation scales. */
+/** Starts a solve. Reads guess, prior, first_level, R0 and the rotation scales. */
 void ndt_newton_begin(struct ndt_newton *newton, const struct ndt_newton_rules *rules);
 
-/** Continues with the sums at newton->query_pose as the backend computed them, without regularisation. rows:
- * receives the trace, `capacity` (>= 1) rows; the last one is overwritten if they do not suffice. */
+/** Continues with the sums at newton->query_pose as the backend computed them, without prior and regularisation.
+ * rows: receives the trace, `capacity` (>= 1) rows; the last one is overwritten if they do not suffice. */
 void ndt_newton_step(struct ndt_newton *newton, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
                      int32_t capacity, const struct ndt_eval *sums);
 

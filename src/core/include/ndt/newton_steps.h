@@ -100,14 +100,17 @@ static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], doubl
     return factor_cholesky6(shifted, 0, L);
 }
 
-/** Finds the weak directions at n->eval, which should be a maximum. A voxel's smallest variance is limited to 1 %
- * of its largest, so flat surfaces give every direction at least about 1 % of the information of the best one: no
- * more than that means that the direction is not observed. */
+/** Finds the weak directions at n->eval, which should be a maximum, from the curvature of the score without the
+ * prior. A voxel's smallest variance is limited to 1 % of its largest, so flat surfaces give every direction at
+ * least about 1 % of the information of the best one: no more than that means that the direction is not observed.
+ */
 NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
-    double upper[21], lambda[6], V[36];
+    double hessian[21], upper[21], lambda[6], V[36];
     int count = 0;
-    scale_information(n->inverse_rotation_scale, n->eval.hessian, upper);
+    for (int i = 0; i < 21; i++)
+        hessian[i] = n->eval.hessian[i] + n->prior[i];
+    scale_information(n->inverse_rotation_scale, hessian, upper);
     if (all_eigenvalues_above(upper, rules->weak_eigenvalue_ratio))
         return;
     eigen_symmetric(6, upper, lambda, V);
@@ -117,23 +120,6 @@ NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *ru
         count++;
     }
     n->weak.count = count;
-}
-
-/** Removes the part along the weak directions from a step of p. */
-static inline NDT_DEVICE void remove_weak(const struct ndt_newton *n, double step[6])
-{
-    double scaled[6];
-    if (n->weak.count == 0)
-        return;
-    transform_rotation(n->rotation_scale_m, step, scaled);
-    for (int k = 0; k < n->weak.count; k++) {
-        double along = 0;
-        for (int i = 0; i < 6; i++)
-            along += n->weak.axes[k][i] * scaled[i];
-        for (int i = 0; i < 6; i++)
-            scaled[i] -= along * n->weak.axes[k][i];
-    }
-    transform_rotation(n->inverse_rotation_scale, scaled, step);
 }
 
 /** Symmetric square root of the inertia of the rotated points about the sensor, and its inverse; at least 0.5 m. */
@@ -190,16 +176,24 @@ static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struc
     eval->hessian[6] -= 2 * weight * h[1] * h[1];
 }
 
-/** The position observes the heading direction, whatever the scan does: that part of a removed step is restored. */
-static inline NDT_DEVICE void keep_gnss_part(const struct ndt_newton *n, const struct ndt_newton_rules *rules,
-                                             const double whole[6], double step[6])
+/** Adds -1/2 e^T prior e with e = p - guess: the logarithm of a Gaussian about the guess. */
+static inline NDT_DEVICE void add_prior(const struct ndt_newton *n, struct ndt_eval *eval)
 {
-    double h[2];
-    if (!rules->has_gnss || !heading(n, n->p, h))
-        return;
-    const double along = (whole[0] - step[0]) * h[0] + (whole[1] - step[1]) * h[1];
-    step[0] += along * h[0];
-    step[1] += along * h[1];
+    double e[6], full[36], pull[6];
+    for (int i = 0; i < 6; i++)
+        e[i] = n->query_pose[i] - n->guess[i];
+    unpack_symmetric6(n->prior, full);
+    for (int i = 0; i < 6; i++) {
+        pull[i] = 0;
+        for (int k = 0; k < 6; k++)
+            pull[i] += full[6 * i + k] * e[k];
+    }
+    for (int i = 0; i < 6; i++) {
+        eval->score -= 0.5 * e[i] * pull[i];
+        eval->gradient[i] -= pull[i];
+    }
+    for (int i = 0; i < 21; i++)
+        eval->hessian[i] -= n->prior[i];
 }
 
 /* ---- trace ---- */
@@ -325,7 +319,7 @@ static inline NDT_DEVICE int is_acceptable(const struct ndt_newton *n, const str
     if (to->score >= n->eval.score + NDT_ARMIJO * n->alpha * slope)
         return 1;
     return n->alpha * norm3(n->d) < NDT_SLACK_M && n->alpha * norm3(n->d + 3) < NDT_SLACK_RAD &&
-           to->score >= n->eval.score * (1 - NDT_SLACK);
+           to->score >= n->eval.score - NDT_SLACK * fabs(n->eval.score);
 }
 
 static inline NDT_DEVICE void keep_best(struct ndt_newton *n)
@@ -355,41 +349,19 @@ static inline NDT_DEVICE void finish(struct ndt_newton *n)
     n->wants_eval = 0;
 }
 
-/** Along directions that the scan does not observe the solver has drifted with the noise: returns to the guess
- * along these and settles the others again. Decided at the end only: away from the maximum a direction may lack
- * curvature although it is well observed. */
-static inline NDT_DEVICE void hold_weak(struct ndt_newton *n, const struct ndt_newton_rules *rules)
-{
-    double whole[6], step[6];
-    if (!n->holding)
-        find_weak(n, rules);
-    if (n->holding || n->weak.count == 0) {
-        finish(n);
-        return;
-    }
-    for (int i = 0; i < 6; i++)
-        step[i] = whole[i] = n->p[i] - n->guess[i];
-    remove_weak(n, step);
-    keep_gnss_part(n, rules, whole, step);
-    for (int i = 0; i < 6; i++)
-        n->query_pose[i] = n->guess[i] + step[i];
-    n->row_limit = n->row_count + rules->max_iterations / 3;
-    n->holding = 1;
-    open_level(n, rules, n->chain);
-}
-
 /** A coarse level that no point meets does not end the solve: a finer one has other voxels. */
 NDT_APART void end_level(struct ndt_newton *n, const struct ndt_newton_rules *rules)
 {
     copy6(n->p, n->best_p);
     n->eval = n->best;
     copy6(n->query_pose, n->p);
-    if (n->chain + 1 < rules->level_count)
+    if (n->chain + 1 < rules->level_count) {
         open_level(n, rules, n->chain + 1);
-    else if (n->stop == NDT_STOP_OFF_MAP)
-        finish(n);
-    else
-        hold_weak(n, rules);
+        return;
+    }
+    if (n->stop != NDT_STOP_OFF_MAP)
+        find_weak(n, rules);
+    finish(n);
 }
 
 static inline NDT_DEVICE const struct ndt_newton_limits *limits_of(const struct ndt_newton *n,
@@ -424,14 +396,13 @@ NDT_APART void iterate_robust(struct ndt_newton *n, const struct ndt_newton_rule
                               struct ndt_newton_row *rows, int32_t capacity)
 {
     const struct ndt_newton_limits *limits = limits_of(n, rules);
-    if (n->row_count >= n->row_limit) {
+    if (n->row_count >= rules->max_iterations) {
         n->stop = NDT_STOP_ITERATIONS;
         end_level(n, rules);
         return;
     }
     open_row(n, rows, capacity);
     newton_direction(&n->eval, rules->eigenvalue_floor, n->d);
-    remove_weak(n, n->d);
     cap_step(n, rules, n->d);
     n->line_search_step = 0;
     n->alpha = 1;
@@ -586,14 +557,13 @@ static inline NDT_DEVICE void newton_begin(struct ndt_newton *n, const struct nd
     clear_eval(&n->eval);
     n->stop = NDT_STOP_DEADLINE;
     n->evaluations = n->row_count = n->rows_closed = n->oscillation = 0;
-    n->line_search_step = n->row_evaluations = n->reversals = n->holding = 0;
-    n->row_limit = rules->max_iterations;
+    n->line_search_step = n->row_evaluations = n->reversals = 0;
     n->weak.count = 0;
     for (int i = 0; i < 3; i++)
         n->last_step_m[i] = 0;
     copy6(n->p, n->guess);
     copy6(n->query_pose, n->guess);
-    open_level(n, rules, rules->variant == NDT_AUTOWARE ? rules->level_count - 1 : 0);
+    open_level(n, rules, rules->variant == NDT_AUTOWARE ? rules->level_count - 1 : n->first_level);
 }
 
 NDT_APART void newton_step(struct ndt_newton *n, const struct ndt_newton_rules *rules, struct ndt_newton_row *rows,
@@ -601,6 +571,7 @@ NDT_APART void newton_step(struct ndt_newton *n, const struct ndt_newton_rules *
 {
     struct ndt_eval eval = *sums;
     regularize(n, rules, &eval);
+    add_prior(n, &eval);
     n->evaluations++;
     n->row_evaluations++;
     if (rules->variant == NDT_AUTOWARE)
@@ -611,8 +582,6 @@ NDT_APART void newton_step(struct ndt_newton *n, const struct ndt_newton_rules *
         step_line_search(n, rules, rows, capacity, &eval);
 }
 
-/** A pose with held directions counts although it was not evaluated: along weak directions the guess is better than
- * the pose that the solver has drifted to. */
 NDT_APART void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows, int32_t capacity)
 {
     const double none[6] = {0, 0, 0, 0, 0, 0};
@@ -622,8 +591,6 @@ NDT_APART void newton_give_up(struct ndt_newton *n, struct ndt_newton_row *rows,
     if (in_line_search) {
         copy6(n->p, n->best_p);
         n->eval = n->best;
-    } else if (n->holding) {
-        copy6(n->p, n->query_pose);
     }
     n->stop = NDT_STOP_DEADLINE;
     finish(n);

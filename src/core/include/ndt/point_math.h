@@ -1,8 +1,8 @@
 /** @file
  * @brief Score, gradient and Hessian of one point, shared by gcc and nvcc: a template over the real type.
  *
- * Define NDT_REAL (float, double), NDT_NAME(x) (a suffix per type), NDT_DEVICE (empty for C) and NDT_NAME(ndt_exp)
- * before including it. Source: Magnusson 2009, eq. 6.9-6.21, with the signs corrected.
+ * Define NDT_REAL (float, double), NDT_NAME(x) (a suffix per type), NDT_DEVICE (empty for C), NDT_NAME(ndt_exp)
+ * and NDT_NAME(ndt_root) before including it. Source: Magnusson 2009, eq. 6.9-6.21, with the signs corrected.
  *
  * With q = x' - m, u = B q, E = exp(-d2/2 q.u), w = d1 d2 E, the Jacobian J (3x6) and second derivatives H
  * depend on the point only, so the voxels are summed first:
@@ -73,9 +73,9 @@ struct NDT_NAME(ndt_point_sums) {
     NDT_REAL A[3], S[6];
 };
 
-/** Adds one pair of point and voxel; q = x' - mean, B = inverse covariance (upper triangle). */
-static inline NDT_DEVICE void NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_sums) * p, const NDT_REAL q[3],
-                                                     const NDT_REAL B[6], NDT_REAL d1d2, NDT_REAL d2)
+/** Adds one pair of point and voxel; q = x' - mean, B = inverse covariance (upper triangle). Returns E. */
+static inline NDT_DEVICE NDT_REAL NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_sums) * p, const NDT_REAL q[3],
+                                                         const NDT_REAL B[6], NDT_REAL d1d2, NDT_REAL d2)
 {
     const NDT_REAL u[3] = {B[0] * q[0] + B[1] * q[1] + B[2] * q[2], B[1] * q[0] + B[3] * q[1] + B[4] * q[2],
                            B[2] * q[0] + B[4] * q[1] + B[5] * q[2]};
@@ -88,6 +88,7 @@ static inline NDT_DEVICE void NDT_NAME(ndt_add_pair)(struct NDT_NAME(ndt_point_s
         for (int j = i; j < 3; j++, at++)
             p->S[at] += w * B[at] - w * u[i] * d2 * u[j];
     }
+    return e;
 }
 
 /** Jacobian columns 3..5 (by a, b, c) of x' at the original point x; the first three are the unit vectors. */
@@ -140,5 +141,67 @@ static inline NDT_DEVICE void NDT_NAME(ndt_add_point)(const struct NDT_NAME(ndt_
         }
         for (int j = 0; j < 3; j++)
             H[at_t[i] + 3 - i + j] += SJ[j][i];
+    }
+}
+
+/* ---- information, see struct ndt_information ---- */
+
+#ifndef NDT_NORMAL_DEVIATION_RAD
+/** Standard deviation of the normals of voxels [rad]. */
+#define NDT_NORMAL_DEVIATION_RAD 0.02
+/** Newton steps for the largest eigenvalue: quadratic from an upper bound at most sqrt(3) times as large. */
+#define NDT_EIGENVALUE_STEPS 6
+#endif
+
+/** Adds w ((b3 - b2) n n^T - s^2 b3 (I - n n^T)) of the inverse covariance B to K, upper triangles.
+ *
+ * Without an eigenvector: (b3 - b2) n n^T = (B^2 - (b1 + b2) B + b1 b2 I) / (b3 - b1) by Cayley and Hamilton. b3 is
+ * the largest root of the characteristic polynomial by Newton's method from above, b1 and b2 are the roots of the
+ * quadratic that remains. Everything is relative to the trace, so the constants have no unit. */
+static inline NDT_DEVICE void NDT_NAME(ndt_add_normal)(NDT_REAL K[6], const NDT_REAL B[6], NDT_REAL w)
+{
+    const NDT_REAL trace = B[0] + B[3] + B[5], scale = 1 / trace,
+                   s2 = (NDT_REAL)(NDT_NORMAL_DEVIATION_RAD * NDT_NORMAL_DEVIATION_RAD);
+    const NDT_REAL a = B[0] * scale, b = B[1] * scale, c = B[2] * scale, d = B[3] * scale, e = B[4] * scale,
+                   f = B[5] * scale;
+    const NDT_REAL minors = (a * d - b * b) + (a * f - c * c) + (d * f - e * e);
+    const NDT_REAL det = a * (d * f - e * e) - b * (b * f - c * e) + c * (b * e - c * d);
+    NDT_REAL b3 = NDT_NAME(ndt_root)(1 - 2 * minors);
+    for (int i = 0; i < NDT_EIGENVALUE_STEPS; i++) {
+        const NDT_REAL value = ((b3 - 1) * b3 + minors) * b3 - det, slope = (3 * b3 - 2) * b3 + minors;
+        b3 -= value / (slope > (NDT_REAL)1e-6 ? slope : (NDT_REAL)1e-6);
+    }
+    const NDT_REAL sum = 1 - b3, product = minors - b3 * sum, square = sum * sum - 4 * product;
+    const NDT_REAL b2 = (sum + NDT_NAME(ndt_root)(square > 0 ? square : 0)) / 2, b1 = sum - b2;
+    const NDT_REAL apart = b3 - b1 > (NDT_REAL)1e-6 ? b3 - b1 : (NDT_REAL)1e-6;
+    const NDT_REAL gap = b3 - b2 > (NDT_REAL)1e-3 * b3 ? b3 - b2 : (NDT_REAL)1e-3 * b3;
+    const NDT_REAL along = w * trace * (1 + s2 * b3 / gap) / apart, within = w * trace * s2 * b3;
+    K[0] += along * (a * a + b * b + c * c - sum * a + product) - within;
+    K[1] += along * (a * b + b * d + c * e - sum * b);
+    K[2] += along * (a * c + b * e + c * f - sum * c);
+    K[3] += along * (b * b + d * d + e * e - sum * d + product) - within;
+    K[4] += along * (b * c + d * e + e * f - sum * e);
+    K[5] += along * (c * c + e * e + f * f - sum * f + product) - within;
+}
+
+/** Adds a^k J^T K J of a point at x and time `a` to information[k], and a times its gradient to time_gradient. */
+static inline NDT_DEVICE void NDT_NAME(ndt_add_information)(const struct NDT_NAME(ndt_tables) * t,
+                                                            const NDT_REAL x[3], NDT_REAL a, const NDT_REAL A[3],
+                                                            const NDT_REAL K6[6], NDT_REAL time_gradient[6],
+                                                            NDT_REAL information[3][21])
+{
+    const NDT_REAL K[3][3] = {{K6[0], K6[1], K6[2]}, {K6[1], K6[3], K6[4]}, {K6[2], K6[4], K6[5]}};
+    NDT_REAL J[6][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}, KJ[3];
+    NDT_NAME(ndt_jacobian)(t, x, J + 3);
+    for (int i = 0, at = 0; i < 6; i++) {
+        time_gradient[i] += a * NDT_NAME(ndt_dot)(J[i], A);
+        for (int k = 0; k < 3; k++)
+            KJ[k] = NDT_NAME(ndt_dot)(K[k], J[i]);
+        for (int j = i; j < 6; j++, at++) {
+            const NDT_REAL value = NDT_NAME(ndt_dot)(J[j], KJ);
+            information[0][at] += value;
+            information[1][at] += a * value;
+            information[2][at] += a * a * value;
+        }
     }
 }
