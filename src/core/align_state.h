@@ -27,6 +27,8 @@ struct ndt_solve {
     const struct ndt_preprocess_plan *plan;
     size_t points; /* of the scan that is aligned; known only afterwards where the backend preprocesses */
     struct ndt_newton newton;
+    struct ndt_information information; /* at newton.p, with rules->wants_information */
+    struct ndt_newton_rows *trace;      /* where the rows go */
     double start_us;      /* of the call, by ndt_clock_us */
     int32_t row_capacity; /* of the trace; a device may keep fewer rows than the host */
     double coverage;      /* see struct ndt_scores */
@@ -45,7 +47,7 @@ struct ndt_aligner {
         struct ndt_newton_row rows[NDT_MAX_ITERATIONS];
         struct ndt_iteration trace[NDT_MAX_ITERATIONS];
         size_t count;
-    } last; /* of the last ndt_align */
+    } last, other; /* of the last ndt_align: of the solve that counts, and room for that from the finest level */
     /* Typical costs, for the deadline only: one evaluation per level, and the assessment. */
     double level_us[NDT_MAX_LEVELS], assess_us;
     struct ndt_align_costs costs; /* expected before anything was measured, see ndt_aligner_set_costs */
@@ -68,6 +70,11 @@ NDT_MUST_CHECK enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, cons
 /* Sets newton->guess and newton->R0, the rotation that the scan gets beforehand. */
 void ndt_solve_set_guess(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                          const double origin_m[3]);
+/* Sets newton->prior, prior_offset and first_level; after ndt_solve_set_guess. prior: NULL: none.
+ * NDT_ERR_ARGUMENT: it is not positive definite. */
+NDT_MUST_CHECK enum ndt_status ndt_solve_set_prior(struct ndt_newton *newton, const struct ndt_align_params *params,
+                                                   const struct ndt_prior *prior, const double origin_m[3],
+                                                   struct ndt_error *err);
 /* The pose in the map of optimiser coordinates p, R0 included. */
 struct ndt_pose ndt_solve_pose(const struct ndt_solve *solve, const double p[6]);
 /* Mean of x x^T over the finite points, upper triangle. */
