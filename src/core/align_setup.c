@@ -11,8 +11,8 @@
 #include "ndt/preprocess_math.h"
 
 static const double DEG = 0.017453292519943295;
-/* Typical distance of points from the sensor, for what a rotation moves. Not that of the scan: a device preprocesses
- * it after the levels are chosen. */
+/* Typical distance of points from the sensor, for what a rotation moves. Not that of the scan: a device
+ * preprocesses it after the levels are chosen. */
 static const double PRIOR_ARM_M = 15.0;
 
 const char *ndt_outcome_name(enum ndt_outcome outcome)
@@ -111,8 +111,8 @@ void ndt_solve_set_guess(struct ndt_newton *newton, enum ndt_variant variant, co
     }
 }
 
-/* Longest movement of points by three standard deviations of the prior: along its worst axis, and by a rotation about
- * its worst axis with an arm of arm_m. */
+/* Longest movement of points by three standard deviations of the prior: along its worst axis, and by a rotation
+ * about its worst axis with an arm of arm_m. */
 static double three_sigma_m(const struct ndt_prior *prior, double arm_m)
 {
     double moved = 0, turned = 0;
@@ -124,6 +124,11 @@ static double three_sigma_m(const struct ndt_prior *prior, double arm_m)
         *(block == 0 ? &moved : &turned) = fmax(values[2], 0);
     }
     return 3 * sqrt(moved + arm_m * arm_m * turned);
+}
+
+int ndt_solve_has_prior(const struct ndt_newton *newton)
+{
+    return newton->prior[0] > 0;
 }
 
 static int32_t choose_level(const struct ndt_align_params *params, const struct ndt_prior *prior)

@@ -28,10 +28,11 @@ struct ndt_solve {
     size_t points; /* of the scan that is aligned; known only afterwards where the backend preprocesses */
     struct ndt_newton newton;
     struct ndt_information information; /* at newton.p, with rules->wants_information */
+    int is_observed;                    /* `information` is set */
     struct ndt_newton_rows *trace;      /* where the rows go */
-    double start_us;      /* of the call, by ndt_clock_us */
-    int32_t row_capacity; /* of the trace; a device may keep fewer rows than the host */
-    double coverage;      /* see struct ndt_scores */
+    double start_us;                    /* of the call, by ndt_clock_us */
+    int32_t row_capacity;               /* of the trace; a device may keep fewer rows than the host */
+    double coverage;                    /* see struct ndt_scores */
     /* Host loop only: cost since the last row was closed. The evaluation that opens a level counts for its first
      * row. */
     double slowest_eval_us; /* so far, for the deadline */
@@ -101,6 +102,11 @@ void ndt_expect_costs(struct ndt_aligner *aligner, size_t points);
 /* Updates a running mean. Outliers (the thread lost its core) count for little: they do not predict the next time.
  */
 void ndt_remember_cost(double *cost_us, double seen_us);
+int ndt_solve_has_prior(const struct ndt_newton *newton);
+/* Whether a solve begins on a coarse level chosen by its prior: the finest level alone is then tried, too. */
+int ndt_solve_tries_finest(const struct ndt_newton *newton, const struct ndt_align_params *params);
+/* Whether the solve of the finest level counts in place of that of the chain. */
+int ndt_solve_is_better(const struct ndt_newton *finest, const struct ndt_newton *chain);
 /* Most alignments that one call of the backend solves; 0: the backend only evaluates. */
 size_t ndt_solve_limit(const struct ndt_aligner *aligner);
 /* Time by ndt_clock_us at which the device must finish so that `assessments` of results still fit; 0: no deadline.

@@ -118,8 +118,8 @@ static void limit_information(const double A[36], const struct ndt_observation_n
             W[6 * i + j] /= f[i] * f[j];
 }
 
-/* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how the
- * twist moves the pose, A^+ C. In the units of `joint`. */
+/* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how
+ * the twist moves the pose, A^+ C. In the units of `joint`. */
 static void split(const double A_inverse[36], const double joint[144], const double S[36], double M[36],
                   double T2[36])
 {

@@ -273,8 +273,7 @@ void ndt_pose_adjoint(const struct ndt_pose *T, double Ad[36])
         for (int j = 0; j < 3; j++) {
             Ad[6 * i + j] = Ad[6 * (3 + i) + 3 + j] = R[3 * i + j];
             Ad[6 * (3 + i) + j] = 0;
-            Ad[6 * i + 3 + j] =
-                cross[3 * i] * R[j] + cross[3 * i + 1] * R[3 + j] + cross[3 * i + 2] * R[6 + j];
+            Ad[6 * i + 3 + j] = cross[3 * i] * R[j] + cross[3 * i + 1] * R[3 + j] + cross[3 * i + 2] * R[6 + j];
         }
 }
 

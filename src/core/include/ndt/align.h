@@ -112,7 +112,7 @@ struct ndt_align_params {
      * that is a coarse one, the finest level is also tried from the guess, and the better final score counts.
      * 0: always the whole chain. [1] */
     int choose_levels;
-    double basin;         /**< reach of a level: this part of its leaf_m, of the mean movement of points [0.35] */
+    double basin;          /**< reach of a level: this part of its leaf_m, of the mean movement of points [0.35] */
     int wants_observation; /**< also evaluate the information at the final pose [0] */
     struct ndt_observation_noise noise; /**< for the covariance, with wants_observation */
 
@@ -158,16 +158,16 @@ struct ndt_align_result {
     /** Row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame; rotations about the axes of the map at the sensor.
      */
     double covariance[36];
-    int has_observation; /**< with params->wants_observation, unless no point met a voxel */
+    int has_observation;                /**< with params->wants_observation, unless no point met a voxel */
     struct ndt_observation observation; /**< at T_map_sensor */
-    int weak_count;         /**< weakly observed directions, 0 .. 3 */
-    double weak_axes[3][6]; /**< unit vectors in the order of the covariance */
+    int weak_count;                     /**< weakly observed directions, 0 .. 3 */
+    double weak_axes[3][6];             /**< unit vectors in the order of the covariance */
     struct ndt_scores scores;
     int iterations;  /**< of the solve that counts */
     int evaluations; /**< of the score and its derivatives, in all solves; that of the observation is not counted */
-    int oscillation;  /**< longest run of reversing steps; above 10 the pose is doubtful */
-    size_t points;    /**< of the scan that was aligned */
-    double align_us;  /**< duration of the whole call */
+    int oscillation; /**< longest run of reversing steps; above 10 the pose is doubtful */
+    size_t points;   /**< of the scan that was aligned */
+    double align_us; /**< duration of the whole call */
     double upload_us; /**< part of align_us: handing the scan to the backend */
 };
 
