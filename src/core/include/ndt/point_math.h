@@ -11,6 +11,8 @@
 #error "define NDT_REAL, NDT_NAME and NDT_DEVICE before including point_math.h"
 #endif
 
+#include "ndt/eval.h"
+
 /** Sines and cosines of (a, b, c): the 24 bytes (as float) that an evaluation needs besides the translation. */
 struct NDT_NAME(ndt_angles) {
     NDT_REAL sx, cx, sy, cy, sz, cz;
@@ -146,9 +148,7 @@ static inline NDT_DEVICE void NDT_NAME(ndt_add_point)(const struct NDT_NAME(ndt_
 
 /* ---- information, see struct ndt_information ---- */
 
-#ifndef NDT_NORMAL_DEVIATION_RAD
-/** Standard deviation of the normals of voxels [rad]. */
-#define NDT_NORMAL_DEVIATION_RAD 0.02
+#ifndef NDT_EIGENVALUE_STEPS
 /** Newton steps for the largest eigenvalue: quadratic from an upper bound at most sqrt(3) times as large. */
 #define NDT_EIGENVALUE_STEPS 6
 #endif
