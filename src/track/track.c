@@ -61,28 +61,19 @@ static void forget_twist(const struct ndt_track *track, struct ndt_track_state *
     set_variance(state->P, AT_TURN, 3, track->params.start_radps);
 }
 
-static double bias_deviation(const struct ndt_track *track, enum ndt_track_source source)
-{
-    return source == NDT_TRACK_GYRO ? track->params.gyro_bias_radps : track->params.odometry_bias_radps;
-}
-
 static int is_odometry(enum ndt_track_source source)
 {
     return source == NDT_TRACK_ODOMETRY || source == NDT_TRACK_ODOMETRY_TWIST;
 }
 
-/* Each source of rotation has a bias of its own. */
-static void change_source(const struct ndt_track *track, struct ndt_track_state *state,
-                          enum ndt_track_source source)
+/* Odometry and gyro each have a bias of their own. */
+static void use_bias_of(const struct ndt_track *track, struct ndt_track_state *state, int gyro)
 {
-    const int had = is_odometry(state->source) ? 1 : state->source == NDT_TRACK_GYRO ? 2 : 0;
-    const int has = is_odometry(source) ? 1 : source == NDT_TRACK_GYRO ? 2 : 0;
-    if (has != 0 && has != had) {
-        memset(state->bias_radps, 0, sizeof(state->bias_radps));
-        set_variance(state->P, AT_BIAS, 3, bias_deviation(track, source));
-    }
-    if (has != 0 || had == 0)
-        state->source = source;
+    if (state->bias_of_gyro == gyro)
+        return;
+    state->bias_of_gyro = gyro;
+    memset(state->bias_radps, 0, sizeof(state->bias_radps));
+    set_variance(state->P, AT_BIAS, 3, gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
 }
 
 /* diag(R, R) P diag(R, R)^T, with R transposed for the other direction. */
@@ -125,13 +116,12 @@ void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct
 /* ---- start ---- */
 
 /* Measures the direction of gravity: up = R^T e_z, and R^T e_z moves by up x phi. */
-static void level(const struct ndt_track *track, struct ndt_track_state *state, const double up[3])
+static void level(struct ndt_track_state *state, const double up[3])
 {
     double R[9], H[3 * N] = {0}, J[N * N], x[N] = {0}, P[N * N];
     ndt_pose_rotation(&state->T_map_base, R);
     const double u[3] = {R[6], R[7], R[8]};
     const double cross[9] = {0, -u[2], u[1], u[2], 0, -u[0], -u[1], u[0], 0};
-    (void)track;
     for (int i = 0; i < 3; i++)
         memcpy(H + N * i + AT_ROTATION, cross + 3 * i, 3 * sizeof(double));
     if (!ndt_invert_symmetric(N, state->P, J))
@@ -176,8 +166,9 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
     set_variance(state->P, AT_SCALE, 1, params->scale_deviation);
     set_variance(state->P, AT_BIAS, 3, params->odometry_bias_radps);
     if (ndt_track_gravity(track, stamp_ns, up))
-        level(track, state, up);
+        level(state, up);
     track->has_pose = 1;
+    track->is_measured = 0;
     track->fixed_ns = stamp_ns;
 }
 
@@ -256,7 +247,8 @@ static void predict_by_odometry(const struct ndt_track *track, const struct ndt_
     const double noise_rad = motion->has_pose ? params->odometry_noise_rad : params->twist_noise_rad;
     const double t = fabs(dt_s);
     double F[N * N];
-    change_source(track, state, motion->has_pose ? NDT_TRACK_ODOMETRY : NDT_TRACK_ODOMETRY_TWIST);
+    state->source = motion->has_pose ? NDT_TRACK_ODOMETRY : NDT_TRACK_ODOMETRY_TWIST;
+    use_bias_of(track, state, 0);
     const struct ndt_pose D = corrected(state, &motion->D, dt_s);
     set_transition(&D, F);
     for (int i = 0; i < 3; i++) {
@@ -284,6 +276,7 @@ static void predict_by_gyro(const struct ndt_track *track, const struct ndt_trac
 {
     const double noise = track->params.gyro_noise_rad;
     double F[N * N];
+    state->source = NDT_TRACK_GYRO;
     set_transition(&motion->D, F);
     for (int i = 0; i < 3; i++) {
         F[N * (AT_POSE + i) + AT_TWIST + i] = dt_s;
@@ -306,7 +299,7 @@ static void predict_by_twist(const struct ndt_track *track, double dt_s, struct 
 {
     const struct ndt_pose D = ndt_pose_exp(&state->twist, dt_s);
     double F[N * N];
-    change_source(track, state, state->has_twist ? NDT_TRACK_TWIST : NDT_TRACK_POSE);
+    state->source = state->has_twist ? NDT_TRACK_TWIST : NDT_TRACK_POSE;
     set_transition(&D, F);
     for (int i = 0; i < 6; i++)
         F[N * i + AT_TWIST + i] = dt_s;
@@ -337,13 +330,15 @@ int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct nd
     }
     if (has_jumped(track, dt_s)) { /* anywhere within reach of the start velocity, at most as far as it was known */
         forget_twist(track, out);
+        out->source = NDT_TRACK_POSE;
         add_noise(out->P, AT_POSE, 3, pow(fmin(fabs(dt_s), 10) * 1.0, 2));
         add_noise(out->P, AT_ROTATION, 3, pow(10 * DEG, 2));
         return 1;
     }
-    change_source(track, out, NDT_TRACK_POSE);
-    if (ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, out->bias_radps, out->twist.v_mps, &motion)) {
-        change_source(track, out, NDT_TRACK_GYRO);
+    struct ndt_track_state by_gyro = *out;
+    use_bias_of(track, &by_gyro, 1);
+    if (ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
+        *out = by_gyro;
         predict_by_gyro(track, &motion, dt_s, out);
     } else {
         predict_by_twist(track, dt_s, out);
@@ -355,6 +350,7 @@ int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct nd
 int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state *state, const double *time_s,
                      int count, struct ndt_pose *T_reference_at)
 {
+    const double none[3] = {0}, *bias = state->bias_of_gyro ? state->bias_radps : none;
     for (int i = 0; i < count; i++) {
         struct ndt_track_motion motion;
         const int64_t stamp_ns = state->stamp_ns + (int64_t)llround(time_s[i] * 1e9);
@@ -389,8 +385,11 @@ void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *upd
 {
     if (!track->has_pose || is_late(track, updated->stamp_ns))
         return;
+    if (track->is_measured && updated->stamp_ns == track->state.stamp_ns)
+        return;
     track->state = *updated;
     track->fixed_ns = updated->stamp_ns;
+    track->is_measured = 1;
     track->has_gnss = 0;
 }
 
@@ -399,7 +398,10 @@ void ndt_track_coast(struct ndt_track *track, const struct ndt_track_state *pred
 {
     if (!track->has_pose || is_late(track, predicted->stamp_ns))
         return;
+    if (track->is_measured && predicted->stamp_ns == track->state.stamp_ns)
+        return;
     track->state = *predicted;
+    track->is_measured = 0;
     track->has_gnss = 0;
     if (has_jumped(track, ndt_track_seconds(track->fixed_ns, predicted->stamp_ns)) &&
         !is_odometry(predicted->source))

@@ -86,7 +86,8 @@ struct ndt_track_state {
     struct ndt_twist twist;
     double scale; /**< of the odometry: true distance = (1 - scale) times its distance */
     double bias_radps[3];
-    enum ndt_track_source source;
+    enum ndt_track_source source; /**< of the last prediction */
+    int bias_of_gyro;             /**< whose bias: 1 gyro, 0 odometry */
     double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
 };
 
@@ -120,6 +121,7 @@ struct ndt_track {
     int has_pose;
     struct ndt_track_state state;
     int64_t fixed_ns; /**< stamp of the last reset or measurement */
+    int is_measured;  /**< the state contains a scan of its stamp */
     struct ndt_track_odometry_ring {
         struct ndt_track_odometry_sample samples[NDT_TRACK_SAMPLES];
         uint32_t head, count;
