@@ -118,14 +118,13 @@ static inline wide_f azimuth_time(wide_f x_m, wide_f y_m, float sweep_s, int is_
 
 static inline wide_i has_time(wide_f time_s)
 {
-    return wide_abs(time_s * 1e6f) <= NDT_TIME_LIMIT_US;
+    return wide_abs(time_s) <= (float)NDT_PREPROCESS_TIME_LIMIT_S;
 }
 
 /* As ndt_preprocess_since_reference. */
 static inline wide_f since_reference(wide_f time_s, float reference_us)
 {
-    const wide_f time_us = (time_s * 1e6f + NDT_ROUNDING) - NDT_ROUNDING;
-    return (time_us - reference_us) * 1e-6f;
+    return ((time_s * 1e6f + NDT_ROUNDING) - (NDT_ROUNDING + reference_us)) * 1e-6f;
 }
 
 static inline void put(struct ndt_point_block *block, wide_i mask, const wide_f point[4])
@@ -215,8 +214,8 @@ enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const
 /* ---- the sweep ---- */
 
 struct time_range {
-    float first_s, last_s;   /* of the usable points; first_s > last_s: there is none */
-    int is_any_without_time; /* whether a point would be usable if it had a time */
+    float first_s, last_s; /* of the usable points; first_s > last_s: there is none */
+    int has_points;        /* within the crop box and the ranges, with a time or without */
 };
 
 /* Of `raw`, which has times. */
@@ -226,17 +225,17 @@ static struct time_range range_of_times(const struct ndt_preprocess_params *para
     ndt_crop_set(&crop, params, 0);
     const struct limits limits = limits_of(&crop);
     wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
-    wide_i without = {0};
+    wide_i any = {0};
     for (size_t at = 0; at < raw->count; at += WIDE) {
         const wide_f t = wide_load(raw->time_s + at);
         const wide_i inside = usable(&limits, params, lanes_of(raw->count - at), wide_load(raw->x_m + at),
                                      wide_load(raw->y_m + at), wide_load(raw->z_m + at));
         const wide_i mask = inside & has_time(t);
-        without |= inside ^ mask;
+        any |= inside;
         low = wide_select(mask & (t < low), t, low);
         high = wide_select(mask & (t > high), t, high);
     }
-    struct time_range range = {low[0], high[0], wide_any(without)};
+    struct time_range range = {low[0], high[0], wide_any(any)};
     for (int i = 1; i < WIDE; i++) {
         range.first_s = low[i] < range.first_s ? low[i] : range.first_s;
         range.last_s = high[i] > range.last_s ? high[i] : range.last_s;
@@ -247,8 +246,8 @@ static struct time_range range_of_times(const struct ndt_preprocess_params *para
 /* The whole microsecond in the middle: shifted exactly like both ends when the stamp is another one. */
 static struct ndt_sweep sweep_between(float first_s, float last_s)
 {
-    const double first_us = (double)ndt_preprocess_microseconds(first_s),
-                 last_us = (double)ndt_preprocess_microseconds(last_s);
+    const double first_us = (double)ndt_preprocess_microseconds(first_s, 0),
+                 last_us = (double)ndt_preprocess_microseconds(last_s, 0);
     const double reference_us = floor((first_us + last_us) / 2);
     return (struct ndt_sweep){.reference_s = reference_us / 1e6 + 0.0, /* no -0 */
                               .begin_s = (double)ndt_preprocess_since_reference(first_s, (float)reference_us),
@@ -279,7 +278,7 @@ enum ndt_status ndt_preprocess_sweep(const struct ndt_preprocess_params *params,
     const struct time_range range = range_of_times(params, raw);
     if (range.first_s <= range.last_s)
         *sweep = sweep_between(range.first_s, range.last_s);
-    else if (range.is_any_without_time)
+    else if (range.has_points)
         return ndt_fail(err, NDT_ERR_FORMAT,
                         "no point has a time within %d s of the stamp, but preprocess.deskew is 'time'",
                         NDT_PREPROCESS_TIME_LIMIT_S);

@@ -138,22 +138,23 @@ static float point_time(const struct ndt_preprocess_params *params, const struct
                                      params->deskew == NDT_DESKEW_AZIMUTH_CW);
 }
 
-/* The nearest whole microsecond. */
-static float plain_microseconds(float time_s)
+/* To whole microseconds; beyond 2^22 the sums round otherwise, but such a sweep lasts 4 s. */
+static float plain_microseconds(float time_s, float reference_us)
 {
     const float time_us = time_s * 1e6f;
-    /* beyond 2^22 the sum rounds otherwise; such a sweep lasts 4 s */
-    return fabsf(time_us) < 4e6f ? nearbyintf(time_us) + 0.0f : (time_us + 12582912.0f) - 12582912.0f;
+    if (fabsf(time_us) < 4e6f && fabsf(reference_us) < 4e6f)
+        return nearbyintf(time_us) - reference_us + 0.0f;
+    return (time_us + 12582912.0f) - (12582912.0f + reference_us);
 }
 
 static void make_relative(struct plain_points *kept, float first_s, float last_s)
 {
-    const float first_us = plain_microseconds(first_s), last_us = plain_microseconds(last_s);
+    const float first_us = plain_microseconds(first_s, 0), last_us = plain_microseconds(last_s, 0);
     const float reference_us = floorf((first_us + last_us) / 2);
     for (size_t i = 0; i < kept->count; i++)
-        kept->time_s[i] = (plain_microseconds(kept->time_s[i]) - reference_us) * 1e-6f;
-    plain.start_s = (first_us - reference_us) * 1e-6f;
-    plain.end_s = (last_us - reference_us) * 1e-6f;
+        kept->time_s[i] = plain_microseconds(kept->time_s[i], reference_us) * 1e-6f;
+    plain.start_s = plain_microseconds(first_s, reference_us) * 1e-6f;
+    plain.end_s = plain_microseconds(last_s, reference_us) * 1e-6f;
     plain.reference_s = reference_us / 1e6;
 }
 

@@ -27,26 +27,24 @@
 
 /** Adding and then subtracting it rounds a float below 2^22 to the nearest whole number, halves to even. */
 #define NDT_ROUNDING 12582912.0f
-/** Times within the limit, in microseconds. */
-#define NDT_TIME_LIMIT_US (1e6f * NDT_PREPROCESS_TIME_LIMIT_S)
-
-/** A time of a scan in whole microseconds, up to 4 s; beyond, up to the limit, good to one. */
-static inline NDT_DEVICE float ndt_preprocess_microseconds(float time_s)
-{
-    return (time_s * 1e6f + NDT_ROUNDING) - NDT_ROUNDING;
-}
 
 /** Whether a time of a scan is finite and within NDT_PREPROCESS_TIME_LIMIT_S. */
 static inline NDT_DEVICE int ndt_preprocess_has_time(float time_s)
 {
-    return fabsf(time_s * 1e6f) <= NDT_TIME_LIMIT_US;
+    return fabsf(time_s) <= (float)NDT_PREPROCESS_TIME_LIMIT_S;
 }
 
-/** A time of a scan relative to the reference moment. Whole microseconds, because the floats that tell one time
- * relative to different stamps differ in their last digits. */
+/** A time of a scan relative to a moment, in whole microseconds (up to 4 s; beyond, up to the limit, good to one),
+ * because the floats that tell one time relative to different stamps differ in their last digits. */
+static inline NDT_DEVICE float ndt_preprocess_microseconds(float time_s, float reference_us)
+{
+    return (time_s * 1e6f + NDT_ROUNDING) - (NDT_ROUNDING + reference_us);
+}
+
+/** The same in seconds. */
 static inline NDT_DEVICE float ndt_preprocess_since_reference(float time_s, float reference_us)
 {
-    return (ndt_preprocess_microseconds(time_s) - reference_us) * 1e-6f;
+    return ndt_preprocess_microseconds(time_s, reference_us) * 1e-6f;
 }
 
 /** The fixed-point scale of a sweep. */
