@@ -178,6 +178,8 @@ const struct ndtd_option ndtd_option_table[] = {
             "Source of a point's time within the sweep: its time field, or the azimuth of a rotating sensor")},
     {REAL("preprocess.sweep_s", preprocess.sweep_s, RELOAD, 1e-6, 10, "s",
           "Duration of a sweep, for the azimuth modes")},
+    {LABELS(NDTD_ENUM, "preprocess.sweep_stamp", preprocess.sweep_stamp, RELOAD, ndt_sweep_stamp_labels,
+            "Where in the sweep the stamp of a scan lies, for the azimuth modes; a time field says it itself")},
     {INT("preprocess.deskew_passes", deskew_passes, RELOAD, 1, 2, "passes",
          "2 = deskew and align again with the motion just estimated")},
 

@@ -61,7 +61,7 @@ enum place { ON_HOST, ON_BACKEND };
 struct scan_job {
     struct ndtd_scan_record *record;
     struct ndt_twist motion[PASS_COUNT]; /* of the sensor during the sweep, which deskewing undoes */
-    double reference_s;                  /* moment for which points are deskewed, relative to the stamp */
+    struct ndt_sweep sweep;
     enum place preprocessed;
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
 };
@@ -106,8 +106,8 @@ static enum ndt_status preprocess_on_host(struct ndtd_pipeline *pipeline, struct
 {
     job->preprocessed = ON_HOST;
     const enum ndt_status status =
-        ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess, &pipeline->scan, job->record->seq,
-                       &job->motion[FIRST_PASS], &job->points, &job->reference_s, err);
+        ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess, &pipeline->scan, &job->sweep,
+                       job->record->seq, &job->motion[FIRST_PASS], &job->points, err);
     if (status == NDT_OK)
         job->record->points_used = job->points->count;
     return status;
@@ -117,14 +117,14 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
 {
     const size_t backend_limit = ndt_aligner_raw_limit(pipeline->aligner);
     const double start_us = ndt_clock_us();
-    enum ndt_status status;
-    if (backend_limit == 0 || pipeline->scan.count > backend_limit) {
+    enum ndt_status status =
+        ndt_preprocess_sweep(&pipeline->settings->preprocess, &pipeline->scan, &job->sweep, err);
+    if (status == NDT_OK && (backend_limit == 0 || pipeline->scan.count > backend_limit)) {
         status = preprocess_on_host(pipeline, job, err);
-    } else {
-        status = ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess, &pipeline->scan,
-                                         job->record->seq, &job->motion[FIRST_PASS], err);
+    } else if (status == NDT_OK) {
+        ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess, &job->sweep, job->record->seq,
+                                &job->motion[FIRST_PASS]);
         job->preprocessed = ON_BACKEND;
-        job->reference_s = pipeline->plan.reference_s;
     }
     job->record->preprocess_us = ndt_clock_us() - start_us;
     return status;
@@ -218,7 +218,7 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_jo
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
     const struct ndt_twist *motion = &job->motion[FIRST_PASS];
-    const struct ndt_pose guess = moved(&result->T_map_sensor, motion, job->reference_s);
+    const struct ndt_pose guess = moved(&result->T_map_sensor, motion, job->sweep.reference_s);
     const enum ndt_status status = align(pipeline, job, FIRST_PASS, params, &guess, err);
     if (job->preprocessed == ON_BACKEND)
         record->points_used = result->points;
@@ -226,7 +226,7 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_jo
         pipeline->evaluation_us = result->align_us / result->evaluations;
     pipeline->last_points = job->preprocessed == ON_HOST && result->outcome == NDT_CONVERGED ? job->points : NULL;
     pipeline->T_map_last = result->T_map_sensor;
-    result->T_map_sensor = moved(&result->T_map_sensor, motion, -job->reference_s);
+    result->T_map_sensor = moved(&result->T_map_sensor, motion, -job->sweep.reference_s);
     return status;
 }
 
@@ -253,13 +253,13 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
         return status;
     params.levels[0] = params.levels[params.level_count - 1];
     params.level_count = 1;
-    const struct ndt_pose guess = moved(&first.T_map_sensor, motion, job->reference_s);
+    const struct ndt_pose guess = moved(&first.T_map_sensor, motion, job->sweep.reference_s);
     status = align(pipeline, job, SECOND_PASS, &params, &guess, err);
     result->iterations += first.iterations;
     result->evaluations += first.evaluations;
     result->align_us += first.align_us;
     result->upload_us += first.upload_us;
-    result->T_map_sensor = moved(&result->T_map_sensor, motion, -job->reference_s);
+    result->T_map_sensor = moved(&result->T_map_sensor, motion, -job->sweep.reference_s);
     return status;
 }
 

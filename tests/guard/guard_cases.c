@@ -273,9 +273,11 @@ static enum ndt_status guard_preprocess_prepare(struct guard_work *work, struct 
 static enum ndt_status guard_preprocess_run(struct guard_work *work, struct ndt_error *err)
 {
     const struct ndt_cloud *points;
-    double reference_s;
-    enum ndt_status status = ndt_preprocess(work->preprocessor, &work->preprocess, &work->scan, 1, &work->twist,
-                                            &points, &reference_s, err);
+    struct ndt_sweep sweep;
+    enum ndt_status status = ndt_preprocess_sweep(&work->preprocess, &work->scan, &sweep, err);
+    if (status == NDT_OK)
+        status = ndt_preprocess(work->preprocessor, &work->preprocess, &work->scan, &sweep, 1, &work->twist,
+                                &points, err);
     if (status == NDT_OK && points->count != work->preprocess.sample_count)
         return ndt_fail(err, NDT_ERR_LIMIT, "%zu points are left, not %u", points->count,
                         work->preprocess.sample_count);

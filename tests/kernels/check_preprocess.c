@@ -162,11 +162,11 @@ static void compare(void)
     const struct ndt_twist others[] = {{{14, 0, 0.3}, {0, 0.01, 0.7}}, {{-3, 1, 0}, {0, 0, -0.2}}};
     const struct ndt_cloud *want;
     struct ndt_preprocess_plan rules;
-    double reference_s;
-    must(ndt_preprocess(pre, &params, &raw, sequence, &twist, &want, &reference_s, &err));
-    must(ndt_preprocess_plan_set(&rules, &params, &raw, sequence++, &twist, &err));
-    if (rules.reference_s != reference_s)
-        complain("reference", 0, rules.reference_s, reference_s);
+    struct ndt_sweep sweep;
+    if (ndt_preprocess_sweep(&params, &raw, &sweep, &err) != NDT_OK)
+        return; /* no point has a time */
+    must(ndt_preprocess(pre, &params, &raw, &sweep, sequence, &twist, &want, &err));
+    ndt_preprocess_plan_set(&rules, &params, &sweep, sequence++, &twist);
     must(ndt_cuda_preprocess_load(&preprocess, &rules, &raw, &err));
     fetch();
     compare_scan("point", want);
@@ -279,10 +279,11 @@ static void check_cost(struct ndt_backend *backend)
     struct ndt_preprocess_plan rules;
     struct ndt_solve_item item;
     const struct ndt_cloud *want;
-    double reference_s;
+    struct ndt_sweep sweep;
     const size_t head = NDT_CUDA_PREPROCESS_HEAD + sizeof(struct ndt_gpu_batch) + sizeof(struct ndt_gpu_item);
-    must(ndt_preprocess(pre, &params, &raw, 5, NULL, &want, &reference_s, &err));
-    must(ndt_preprocess_plan_set(&rules, &params, &raw, 5, NULL, &err));
+    must(ndt_preprocess_sweep(&params, &raw, &sweep, &err));
+    must(ndt_preprocess(pre, &params, &raw, &sweep, 5, NULL, &want, &err));
+    ndt_preprocess_plan_set(&rules, &params, &sweep, 5, NULL);
     (void)cost(backend, &rules, &raw, &item); /* a graph may be made */
     struct ndt_backend_counters c = cost(backend, &rules, &raw, &item);
     printf(
@@ -309,7 +310,9 @@ static void check_refusals(struct ndt_backend *backend)
     struct ndt_preprocess_plan rules;
     struct ndt_backend_config config;
     struct ndt_backend *without;
-    must(ndt_preprocess_plan_set(&rules, &params, &raw, 5, NULL, &err));
+    struct ndt_sweep sweep;
+    must(ndt_preprocess_sweep(&params, &raw, &sweep, &err));
+    ndt_preprocess_plan_set(&rules, &params, &sweep, 5, NULL);
     raw.count = 1001;
     expect(backend->ops->preprocess_limit(backend) == 1000, "the limit is backend.max_points");
     expect(backend->ops->preprocess(backend, &rules, &raw, &err) == NDT_ERR_LIMIT, err.text);
