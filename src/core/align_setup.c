@@ -18,8 +18,8 @@ static const double PRIOR_ARM_M = 15.0;
 const char *ndt_outcome_name(enum ndt_outcome outcome)
 {
     static const char *const names[NDT_OUTCOME_COUNT] = {
-        "converged", "iteration_limit", "deadline", "dropped",  "rejected",
-        "low_score", "degenerate",      "no_map",   "no_guess", "off_map",
+        "converged",  "iteration_limit", "deadline", "dropped", "rejected", "low_score",
+        "degenerate", "no_map",          "no_guess", "off_map", "lost",     "merged",
     };
     return (unsigned)outcome < NDT_OUTCOME_COUNT ? names[outcome] : "unknown";
 }

@@ -49,6 +49,8 @@ static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *
         return ndt_result_decode(data, size, &cursor->result, err);
     case NDT_MESSAGE_GNSS:
         return ndt_gnss_decode(data, size, &cursor->gnss, err);
+    case NDT_MESSAGE_IMU:
+        return ndt_imu_decode(data, size, &cursor->imu, err);
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &cursor->request, &id, err);
     case NDT_MESSAGE_REPLY:

@@ -21,6 +21,7 @@ struct bag_cursor {
     struct ndt_pose_message pose;
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;
+    struct ndt_imu_message imu;
     struct ndt_request_message request;
 };
 

@@ -202,12 +202,8 @@ static void print_pose(const struct ndt_pose_message *message)
     json_text(stdout, "frame_id", message->frame_id);
     if (message->has_pose)
         json_pose(stdout, &message->pose);
-    if (message->has_twist) {
-        double values[6];
-        memcpy(values, message->twist.v_mps, sizeof(message->twist.v_mps));
-        memcpy(values + 3, message->twist.w_radps, sizeof(message->twist.w_radps));
-        json_reals(stdout, "twist", values, 6);
-    }
+    if (message->has_twist)
+        json_twist(stdout, &message->twist);
     if (message->has_covariance)
         json_reals(stdout, "covariance", message->covariance, 36);
 }
@@ -219,6 +215,19 @@ static void print_gnss(const struct ndt_gnss_message *message)
     json_reals(stdout, "position", message->position_m, 3);
     if (message->has_deviation)
         json_reals(stdout, "deviation", message->deviation_m, 3);
+}
+
+static void print_imu(const struct ndt_imu_message *message)
+{
+    printf(",\"stamp_ns\":%" PRId64, message->stamp_ns);
+    json_text(stdout, "frame_id", message->frame_id);
+    json_reals(stdout, "angular_velocity", message->angular_velocity_radps, 3);
+    if (message->has_acceleration)
+        json_reals(stdout, "linear_acceleration", message->linear_acceleration_mps2, 3);
+    if (message->has_angular_velocity_covariance)
+        json_reals(stdout, "angular_velocity_covariance", message->angular_velocity_covariance, 9);
+    if (message->has_linear_acceleration_covariance)
+        json_reals(stdout, "linear_acceleration_covariance", message->linear_acceleration_covariance, 9);
 }
 
 static void print_body(const struct bag_cursor *cursor, uint64_t points)
@@ -233,6 +242,9 @@ static void print_body(const struct bag_cursor *cursor, uint64_t points)
         break;
     case NDT_MESSAGE_GNSS:
         print_gnss(&cursor->gnss);
+        break;
+    case NDT_MESSAGE_IMU:
+        print_imu(&cursor->imu);
         break;
     case NDT_MESSAGE_REQUEST:
         printf(",\"id\":%" PRIu64, cursor->request.id);
@@ -311,7 +323,8 @@ static const struct tool_command check_command = {
 
 static const struct tool_option dump_options[] = {
     {"type", "NAME", TOOL_CUSTOM, &dump_args.type, .parse = parse_type,
-     .help = "only messages of this type: scan, initial_pose, odometry, truth, result, gnss, request or reply"},
+     .help =
+         "only messages of this type: scan, initial_pose, odometry, truth, result, gnss, imu, request or reply"},
     {"limit", "N", TOOL_COUNT, &dump_args.limit, 1, INFINITY, .help = "stop after N lines"},
     {"points", "N", TOOL_COUNT, &dump_args.points, 0, NDT_CLOUD_MAX_POINTS,
      .help = "also print the first N points of every scan"},
