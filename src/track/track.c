@@ -354,8 +354,7 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
     for (int i = 0; i < count; i++) {
         struct ndt_track_motion motion;
         const int64_t stamp_ns = state->stamp_ns + (int64_t)llround(time_s[i] * 1e9);
-        if (!ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, state->bias_radps, state->twist.v_mps,
-                                    &motion))
+        if (!ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, bias, state->twist.v_mps, &motion))
             return 0;
         T_reference_at[i] = motion.D;
     }

@@ -66,7 +66,14 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
 {
     struct ndt_weighed_observation weighed;
     double offset[6], moved[6], known[6];
-    ndt_observation_weigh(measurement->observation, &track->params.noise, &weighed);
+    struct ndt_observation_noise noise = track->params.noise;
+    ndt_observation_weigh(measurement->observation, &noise, &weighed);
+    if (!measurement->is_converged) {
+        const double *step = weighed.step;
+        noise.floor_m = hypot(noise.floor_m, sqrt(step[0] * step[0] + step[1] * step[1] + step[2] * step[2]));
+        noise.floor_rad = hypot(noise.floor_rad, sqrt(step[3] * step[3] + step[4] * step[4] + step[5] * step[5]));
+        ndt_observation_weigh(measurement->observation, &noise, &weighed);
+    }
     const struct ndt_pose off = ndt_pose_between(&predicted->T_map_base, &measurement->T_map_base);
     const struct ndt_twist error = ndt_pose_log(&off, 1);
     for (int i = 0; i < 3; i++) {

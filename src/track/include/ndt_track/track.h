@@ -169,6 +169,7 @@ struct ndt_track_measurement {
     struct ndt_pose T_map_base;                /**< what was found */
     const struct ndt_observation *observation; /**< of the base; NULL: the pose counts as exact to the floor */
     struct ndt_twist twist;                    /**< the motion that deskewing has undone */
+    int is_converged;                          /**< 0: the step to the maximum that is left counts as uncertainty */
 };
 /** The estimate after an alignment. The prior that took part in the search is taken out again, so that it does not
  * count twice. *innovation: squared distance from the prediction in sigmas (6 degrees of freedom); may be NULL.
