@@ -72,7 +72,7 @@ static enum ndt_status gather(const struct call *call, size_t *next, size_t end,
         if (status != NDT_OK)
             return status;
         batch->numbers[(*count)++] = i;
-        if (room > 1 && ndt_solve_tries_finest(&item->newton, call->solve.params)) {
+        if (room > 1 && ndt_solve_is_coarse(&item->newton, call->solve.params)) {
             item[1] = item[0];
             item[1].newton.first_level = call->solve.rules->level_count - 1;
             batch->numbers[(*count)++] = i;
@@ -90,10 +90,11 @@ static void assess_group(const struct call *call, size_t count, double upload_us
         const size_t i = batch->numbers[k];
         const struct ndt_solve_item *item = &batch->items[k], *best = item;
         solves = k + 1 < count && batch->numbers[k + 1] == i ? 2 : 1;
-        if (solves == 2 && ndt_solve_is_better(&item[1].newton, &item[0].newton))
+        const int tries = solves == 2 && ndt_solve_tries_finest(&item->newton, call->solve.params);
+        if (tries && ndt_solve_is_better(&item[1].newton, &item[0].newton))
             best = &item[1];
         solve.newton = best->newton;
-        solve.newton.evaluations += solves == 2 ? item[best == item].newton.evaluations : 0;
+        solve.newton.evaluations += tries ? item[best == item].newton.evaluations : 0;
         solve.information = best->information;
         solve.is_observed = call->solve.rules->wants_information;
         solve.coverage = best->coverage;

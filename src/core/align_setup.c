@@ -50,7 +50,7 @@ void ndt_align_params_default(struct ndt_align_params *params)
         .gnss_scale = 0.01,
         .prior_weight = 10.0,
         .choose_levels = 1,
-        .basin = 0.35,
+        .basin = 0.5,
         .deadline_s = 0,
     };
     ndt_observation_noise_default(&params->noise);
@@ -126,9 +126,22 @@ static double three_sigma_m(const struct ndt_prior *prior, double arm_m)
     return 3 * sqrt(moved + arm_m * arm_m * turned);
 }
 
-int ndt_solve_has_prior(const struct ndt_newton *newton)
+int ndt_solve_is_coarse(const struct ndt_newton *newton, const struct ndt_align_params *params)
 {
-    return newton->prior[0] > 0;
+    return params->choose_levels && newton->prior[0] > 0 && newton->first_level + 1 < (int32_t)params->level_count;
+}
+
+int ndt_solve_tries_finest(const struct ndt_newton *chain, const struct ndt_align_params *params)
+{
+    const double reach_m = params->basin * params->levels[params->level_count - 1].leaf_m;
+    double moved = 0, turned = 0;
+    if (!ndt_solve_is_coarse(chain, params) || chain->stop == NDT_STOP_DEADLINE)
+        return 0;
+    for (int i = 0; i < 3; i++) {
+        moved += (chain->p[i] - chain->guess[i]) * (chain->p[i] - chain->guess[i]);
+        turned += chain->p[3 + i] * chain->p[3 + i];
+    }
+    return chain->stop == NDT_STOP_OFF_MAP || moved + PRIOR_ARM_M * PRIOR_ARM_M * turned > reach_m * reach_m;
 }
 
 static int32_t choose_level(const struct ndt_align_params *params, const struct ndt_prior *prior)

@@ -181,12 +181,6 @@ static void copy_trace(struct ndt_newton_rows *to, const struct ndt_newton_rows 
     memcpy(to->trace, from->trace, rows * sizeof(*to->trace));
 }
 
-int ndt_solve_tries_finest(const struct ndt_newton *newton, const struct ndt_align_params *params)
-{
-    return params->choose_levels && params->variant == NDT_ROBUST && params->level_count > 1 &&
-           ndt_solve_has_prior(newton) && newton->first_level + 1 < (int32_t)params->level_count;
-}
-
 int ndt_solve_is_better(const struct ndt_newton *finest, const struct ndt_newton *chain)
 {
     if (finest->stop != NDT_STOP_CONVERGED && finest->stop != NDT_STOP_ITERATIONS)
@@ -233,7 +227,7 @@ enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, st
     solve->row_capacity = NDT_MAX_ITERATIONS;
     solve->trace = &solve->aligner->last;
     status = run_on_host(solve, err);
-    if (status == NDT_OK && ndt_solve_tries_finest(&start, solve->params))
+    if (status == NDT_OK && ndt_solve_tries_finest(newton, solve->params))
         status = try_finest(solve, &start, err);
     if (status != NDT_OK || newton->stop == NDT_STOP_OFF_MAP)
         return status;
@@ -292,37 +286,40 @@ static enum ndt_status upload(const struct ndt_solve *solve, struct ndt_error *e
                                          : backend->ops->preprocess_again(backend, solve->plan, err);
 }
 
-/* The chain of levels, and where it pays the finest level alone, as two items of one call. */
 static enum ndt_status try_on_device(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
 {
     struct ndt_backend *backend = solve->aligner->backend;
     struct ndt_newton_rows *last = &solve->aligner->last, *other = &solve->aligner->other;
-    struct ndt_solve_item items[2] = {
-        {.newton = solve->newton, .rows = last->rows, .row_capacity = NDT_MAX_ITERATIONS},
-        {.newton = solve->newton, .rows = other->rows, .row_capacity = NDT_MAX_ITERATIONS}};
+    struct ndt_solve_item item = {.newton = solve->newton, .rows = last->rows, .row_capacity = NDT_MAX_ITERATIONS};
+    struct ndt_solve_item finest = {
+        .newton = solve->newton, .rows = other->rows, .row_capacity = NDT_MAX_ITERATIONS};
     struct ndt_backend_counters before, after;
-    const size_t count =
-        ndt_solve_tries_finest(&solve->newton, solve->params) && ndt_solve_limit(solve->aligner) > 1 ? 2 : 1;
-    items[1].newton.first_level = solve->rules->level_count - 1;
+    finest.newton.first_level = solve->rules->level_count - 1;
     enum ndt_status status = upload(solve, err);
     *upload_us = ndt_clock_us() - solve->start_us;
     read_counters(backend, &before);
     if (status == NDT_OK)
-        status = backend->ops->solve(backend, solve->rules, items, count, ndt_solve_until_us(solve, count), err);
+        status = backend->ops->solve(backend, solve->rules, &item, 1, ndt_solve_until_us(solve, 1), err);
+    if (status == NDT_OK && ndt_solve_tries_finest(&item.newton, solve->params)) {
+        const int evaluations = item.newton.evaluations;
+        status = backend->ops->solve(backend, solve->rules, &finest, 1, ndt_solve_until_us(solve, 1), err);
+        const int sum = evaluations + finest.newton.evaluations;
+        if (status == NDT_OK && ndt_solve_is_better(&finest.newton, &item.newton)) {
+            copy_trace(last, other, &finest.newton);
+            item = finest;
+        }
+        item.newton.evaluations = sum;
+    }
     if (status != NDT_OK)
         return status;
     read_counters(backend, &after);
-    struct ndt_solve_item *best = &items[count > 1 && ndt_solve_is_better(&items[1].newton, &items[0].newton)];
-    if (best == &items[1])
-        copy_trace(last, other, &best->newton);
-    set_device_costs(last, (size_t)best->row_count, &before, &after);
-    solve->newton = best->newton;
-    solve->newton.evaluations += count > 1 ? items[best == items].newton.evaluations : 0;
-    solve->information = best->information;
+    set_device_costs(last, (size_t)item.row_count, &before, &after);
+    solve->newton = item.newton;
+    solve->information = item.information;
     solve->is_observed = solve->rules->wants_information;
-    solve->coverage = best->coverage;
-    solve->row_capacity = best->row_count;
-    solve->points = best->points;
+    solve->coverage = item.coverage;
+    solve->row_capacity = item.row_count;
+    solve->points = item.points;
     return NDT_OK;
 }
 

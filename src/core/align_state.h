@@ -102,9 +102,11 @@ void ndt_expect_costs(struct ndt_aligner *aligner, size_t points);
 /* Updates a running mean. Outliers (the thread lost its core) count for little: they do not predict the next time.
  */
 void ndt_remember_cost(double *cost_us, double seen_us);
-int ndt_solve_has_prior(const struct ndt_newton *newton);
-/* Whether a solve begins on a coarse level chosen by its prior: the finest level alone is then tried, too. */
-int ndt_solve_tries_finest(const struct ndt_newton *newton, const struct ndt_align_params *params);
+/* Whether a solve begins on a coarse level that its prior chose: the finest level alone may then be tried, too. */
+int ndt_solve_is_coarse(const struct ndt_newton *newton, const struct ndt_align_params *params);
+/* Whether it is tried: the chain ended beyond the reach of the finest level from the guess, so that the coarse
+ * levels may have pulled it away from a nearer optimum. */
+int ndt_solve_tries_finest(const struct ndt_newton *chain, const struct ndt_align_params *params);
 /* Whether the solve of the finest level counts in place of that of the chain. */
 int ndt_solve_is_better(const struct ndt_newton *finest, const struct ndt_newton *chain);
 /* Most alignments that one call of the backend solves; 0: the backend only evaluates. */

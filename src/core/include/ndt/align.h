@@ -114,7 +114,7 @@ struct ndt_align_params {
      * that is a coarse one, the finest level is also tried from the guess, and the better final score counts.
      * 0: always the whole chain. [1] */
     int choose_levels;
-    double basin;          /**< reach of a level: this part of its leaf_m, of the mean movement of points [0.35] */
+    double basin;          /**< reach of a level: this part of its leaf_m, of the mean movement of points [0.5] */
     int wants_observation; /**< also evaluate the information at the final pose [0] */
     struct ndt_observation_noise noise; /**< for the covariance, with wants_observation */
 
