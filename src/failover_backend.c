@@ -203,6 +203,20 @@ static enum ndt_status failover_eval(struct ndt_backend *backend, const struct n
     return finish(&call, err);
 }
 
+static enum ndt_status failover_inform(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                       struct ndt_information *out, struct ndt_error *err)
+{
+    struct failover_backend *failover = (struct failover_backend *)backend;
+    struct attempt call = {.failover = failover, .repeats = 1};
+    while (next(&call)) {
+        struct ndt_backend *inner = failover->inner;
+        call.status = inner->ops->inform ? inner->ops->inform(inner, request, out, &call.why)
+                                         : ndt_fail(&call.why, NDT_ERR_UNSUPPORTED, "backend %s has no information",
+                                                    inner->ops->name);
+    }
+    return finish(&call, err);
+}
+
 static size_t failover_solve_limit(const struct ndt_backend *backend)
 {
     const struct ndt_backend *inner = ((const struct failover_backend *)backend)->inner;
@@ -299,6 +313,7 @@ static const struct ndt_backend_ops failover_ops = {
     .set_map_async = failover_set_map_async,
     .set_scan = failover_set_scan,
     .eval = failover_eval,
+    .inform = failover_inform,
     .counters = failover_counters,
     .describe = failover_describe,
     .dump = failover_dump,

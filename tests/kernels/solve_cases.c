@@ -20,6 +20,8 @@ void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct 
     for (int i = 0; i < 3; i++)
         local.t_m[i] -= map->origin_m[i];
     memset(out, 0xff, sizeof(*out));
+    memset(out->prior, 0, sizeof(out->prior));
+    out->first_level = 0;
     if (variant == NDT_AUTOWARE) {
         memcpy(out->R0, identity, sizeof(identity));
         ndt_pose_to_euler(&local, out->guess);

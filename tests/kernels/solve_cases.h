@@ -26,7 +26,7 @@ struct solve_host {
     struct ndt_cloud turned;
 };
 
-/* Sets guess, R0 and rotation scale of an alignment; everything else is filled with NaN. */
+/* Sets the input of an alignment, without a prior and from the first level; everything else is filled with NaN. */
 void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                  const struct ndt_map *map, const struct ndt_cloud *scan);
 /* R0 x of every point, as ndt_align turns them. */
