@@ -13,6 +13,7 @@
 struct variant {
     const char *name;
     void (*eval_chunk)(const struct ndt_wide_job *job, size_t chunk, double *sums);
+    void (*inform_chunk)(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
     int (*runs_here)(void);
 };
 
@@ -38,16 +39,16 @@ static int always(void)
 /* One row per variant, the best first: "auto" takes the first that runs here. */
 static const struct variant variants[] = {
 #if defined(NDT_HAVE_avx512)
-    {"avx512", ndt_eval_chunk_avx512, has_avx512},
+    {"avx512", ndt_eval_chunk_avx512, ndt_inform_chunk_avx512, has_avx512},
 #endif
 #if defined(NDT_HAVE_avx2)
-    {"avx2", ndt_eval_chunk_avx2, has_avx2},
+    {"avx2", ndt_eval_chunk_avx2, ndt_inform_chunk_avx2, has_avx2},
 #endif
 #if defined(NDT_HAVE_neon)
-    {"neon", ndt_eval_chunk_neon, always},
+    {"neon", ndt_eval_chunk_neon, ndt_inform_chunk_neon, always},
 #endif
 #if defined(NDT_HAVE_baseline)
-    {"baseline", ndt_eval_chunk_baseline, always},
+    {"baseline", ndt_eval_chunk_baseline, ndt_inform_chunk_baseline, always},
 #endif
 };
 enum { VARIANT_COUNT = sizeof(variants) / sizeof(variants[0]) };
@@ -59,7 +60,9 @@ struct cpu_backend {
     struct ndt_pool *pool;
     struct ndt_map *map;
     struct ndt_cloud scan;
-    double *chunk_sums; /* NDT_SUM_COUNT per chunk */
+    int has_times;
+    double *chunk_sums;     /* NDT_SUM_COUNT per chunk */
+    double *chunk_informed; /* NDT_INFORM_COUNT per chunk, in the same memory */
     size_t chunk_capacity;
     struct ndt_wide_job job;
     struct ndt_backend_counters counters;
@@ -158,11 +161,12 @@ static enum ndt_status reserve_chunks(struct cpu_backend *cpu, size_t points, st
     const size_t chunks = (points + NDT_CHUNK_POINTS - 1) / NDT_CHUNK_POINTS;
     if (chunks <= cpu->chunk_capacity)
         return NDT_OK;
-    double *sums = malloc(chunks * NDT_SUM_COUNT * sizeof(double));
+    double *sums = malloc(chunks * (NDT_SUM_COUNT + NDT_INFORM_COUNT) * sizeof(double));
     if (!sums)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the sums of %zu points", points);
     free(cpu->chunk_sums);
     cpu->chunk_sums = sums;
+    cpu->chunk_informed = sums + chunks * NDT_SUM_COUNT;
     cpu->chunk_capacity = chunks;
     cpu->counters.allocations++;
     return NDT_OK;
@@ -175,20 +179,23 @@ static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct nd
     if (scan->count > cpu->config.max_points)
         return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is %zu", scan->count,
                         cpu->config.max_points);
-    const size_t capacity = cpu->scan.capacity;
+    const void *block = cpu->scan.block;
     cpu->scan.count = 0;
-    enum ndt_status status = ndt_cloud_reserve(&cpu->scan, scan->count, 0, err);
+    cpu->has_times = scan->time_s != NULL;
+    enum ndt_status status = ndt_cloud_reserve(&cpu->scan, scan->count, cpu->has_times ? NDT_CLOUD_TIME : 0, err);
     if (status == NDT_OK)
         status = reserve_chunks(cpu, scan->count, err);
     if (status != NDT_OK)
         return status;
-    cpu->counters.allocations += cpu->scan.capacity != capacity;
+    cpu->counters.allocations += cpu->scan.block != block;
     cpu->scan.count = scan->count;
     if (scan->count == 0)
         return NDT_OK;
     memcpy(cpu->scan.x_m, scan->x_m, scan->count * sizeof(float));
     memcpy(cpu->scan.y_m, scan->y_m, scan->count * sizeof(float));
     memcpy(cpu->scan.z_m, scan->z_m, scan->count * sizeof(float));
+    for (size_t i = 0; cpu->has_times && i < scan->count; i++)
+        cpu->scan.time_s[i] = isfinite(scan->time_s[i]) ? scan->time_s[i] : 0;
     for (size_t i = scan->count; i < cpu->scan.capacity && i % 16 != 0; i++)
         cpu->scan.x_m[i] = cpu->scan.y_m[i] = cpu->scan.z_m[i] = 0;
     return NDT_OK;
@@ -198,6 +205,13 @@ static void eval_chunk(void *context, size_t chunk)
 {
     struct cpu_backend *cpu = context;
     cpu->variant->eval_chunk(&cpu->job, chunk, cpu->chunk_sums + chunk * NDT_SUM_COUNT);
+}
+
+static void inform_chunk(void *context, size_t chunk)
+{
+    struct cpu_backend *cpu = context;
+    cpu->variant->inform_chunk(&cpu->job, chunk, cpu->chunk_sums + chunk * NDT_SUM_COUNT,
+                               cpu->chunk_informed + chunk * NDT_INFORM_COUNT);
 }
 
 /* Splits the translation into a whole cell and a remainder, so that float holds only coordinates near the sensor.
@@ -224,6 +238,7 @@ static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *
     job->x_m = cpu->scan.x_m;
     job->y_m = cpu->scan.y_m;
     job->z_m = cpu->scan.z_m;
+    job->time_s = cpu->has_times ? cpu->scan.time_s : NULL;
     for (int i = 0; i < 9; i++)
         job->R[i] = (float)R[i];
     for (int i = 0; i < 3; i++) {
@@ -267,12 +282,40 @@ static void derive_by_angles(const double *sums, double axes[3][3], double d1, s
     }
 }
 
-static enum ndt_status cpu_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+/* The same for the information; sums lacks the factor -d1 d2. */
+static void inform_by_angles(const double *sums, double axes[3][3], double d1d2, struct ndt_information *out)
+{
+    const int at_t[3] = {0, 6, 11}, at_r[3] = {15, 18, 20};
+    for (int i = 0; i < 3; i++) {
+        out->time_gradient[i] = d1d2 * sums[NDT_INFORM_A + i];
+        for (int k = 0; k < 3; k++)
+            out->time_gradient[3 + i] += d1d2 * axes[i][k] * sums[NDT_INFORM_TORQUE + k];
+    }
+    for (int power = 0; power < 3; power++) {
+        const double *K = sums + NDT_INFORM_BLOCKS + power * NDT_INFORM_BLOCK, *C = K + 6, *R6 = C + 9;
+        const double R[9] = {R6[0], R6[1], R6[2], R6[1], R6[3], R6[4], R6[2], R6[4], R6[5]};
+        double *to = out->information[power];
+        for (int i = 0, at = 0; i < 3; i++)
+            for (int k = 0; k < 3; k++) {
+                const double *e = axes[i], *f = axes[k];
+                double sum = 0;
+                for (int r = 0; k >= i && r < 3; r++)
+                    sum += e[r] * (R[3 * r] * f[0] + R[3 * r + 1] * f[1] + R[3 * r + 2] * f[2]);
+                if (k >= i) {
+                    to[at_t[i] + k - i] = -d1d2 * K[at++];
+                    to[at_r[i] + k - i] = -d1d2 * sum;
+                }
+                to[at_t[i] + 3 - i + k] = -d1d2 * (C[3 * i] * f[0] + C[3 * i + 1] * f[1] + C[3 * i + 2] * f[2]);
+            }
+    }
+}
+
+/* Runs `chunk_function` over all chunks and adds up their sums. */
+static enum ndt_status evaluate(struct cpu_backend *cpu, const struct ndt_eval_request *request,
+                                void (*chunk_function)(void *context, size_t chunk), double axes[3][3],
                                 struct ndt_eval *out, struct ndt_error *err)
 {
-    struct cpu_backend *cpu = (struct cpu_backend *)backend;
-    double axes[3][3], sums[NDT_SUM_COUNT] = {0};
-    memset(out, 0, sizeof(*out));
+    double sums[NDT_SUM_COUNT] = {0};
     if (!cpu->map || request->level < 0 || (size_t)request->level >= cpu->map->level_count)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", request->level,
                         cpu->map ? cpu->map->level_count : 0);
@@ -282,13 +325,38 @@ static enum ndt_status cpu_eval(struct ndt_backend *backend, const struct ndt_ev
     const double start_us = ndt_clock_us();
     const size_t chunks = (cpu->scan.count + NDT_CHUNK_POINTS - 1) / NDT_CHUNK_POINTS;
     prepare_job(cpu, request, axes);
-    ndt_pool_run(cpu->pool, eval_chunk, cpu, chunks);
+    ndt_pool_run(cpu->pool, chunk_function, cpu, chunks);
     for (size_t c = 0; c < chunks; c++)
         for (int i = 0; i < NDT_SUM_COUNT; i++)
             sums[i] += cpu->chunk_sums[c * NDT_SUM_COUNT + (size_t)i];
     derive_by_angles(sums, axes, cpu->job.level->d1, out);
     cpu->counters.evaluations++;
     cpu->counters.kernel_us += ndt_clock_us() - start_us;
+    return NDT_OK;
+}
+
+static enum ndt_status cpu_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                struct ndt_eval *out, struct ndt_error *err)
+{
+    double axes[3][3];
+    memset(out, 0, sizeof(*out));
+    return evaluate((struct cpu_backend *)backend, request, eval_chunk, axes, out, err);
+}
+
+static enum ndt_status cpu_inform(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                  struct ndt_information *out, struct ndt_error *err)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    double axes[3][3], sums[NDT_INFORM_COUNT] = {0};
+    memset(out, 0, sizeof(*out));
+    enum ndt_status status = evaluate(cpu, request, inform_chunk, axes, &out->eval, err);
+    if (status != NDT_OK)
+        return status;
+    const size_t chunks = (cpu->scan.count + NDT_CHUNK_POINTS - 1) / NDT_CHUNK_POINTS;
+    for (size_t c = 0; c < chunks; c++)
+        for (int i = 0; i < NDT_INFORM_COUNT; i++)
+            sums[i] += cpu->chunk_informed[c * NDT_INFORM_COUNT + (size_t)i];
+    inform_by_angles(sums, axes, cpu->job.level->d1 * cpu->job.level->d2, out);
     return NDT_OK;
 }
 
@@ -313,6 +381,7 @@ const struct ndt_backend_ops ndt_cpu_backend = {
     .set_map = cpu_set_map,
     .set_scan = cpu_set_scan,
     .eval = cpu_eval,
+    .inform = cpu_inform,
     .counters = cpu_counters,
     .describe = cpu_describe,
 };

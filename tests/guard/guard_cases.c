@@ -173,6 +173,17 @@ static enum ndt_status guard_eval_prepare(struct guard_work *work, struct ndt_er
     return status;
 }
 
+/* With the time of a sweep on every point. */
+static enum ndt_status guard_inform_prepare(struct guard_work *work, struct ndt_error *err)
+{
+    enum ndt_status status = guard_eval_prepare(work, err);
+    if (status == NDT_OK)
+        status = ndt_cloud_reserve(&work->scan, work->scan.count, NDT_CLOUD_TIME, err);
+    for (size_t i = 0; status == NDT_OK && i < work->scan.count; i++)
+        work->scan.time_s[i] = (float)(0.1 * (double)i / (double)work->scan.count);
+    return status == NDT_OK ? work->backend->ops->set_scan(work->backend, &work->scan, err) : status;
+}
+
 /* At poses a step apart, as in an alignment. */
 static enum ndt_status guard_eval_run(struct guard_work *work, struct ndt_error *err)
 {
@@ -185,6 +196,24 @@ static enum ndt_status guard_eval_run(struct guard_work *work, struct ndt_error 
             return status;
         if (sums.matched < EVAL_POINTS * 0.4 || !(sums.score > 0))
             return ndt_fail(err, NDT_ERR_LIMIT, "only %g of %d points matched", sums.matched, EVAL_POINTS);
+        request.p[0] += 0.05;
+        request.p[5] += 0.002;
+    }
+    return NDT_OK;
+}
+
+static enum ndt_status guard_inform_run(struct guard_work *work, struct ndt_error *err)
+{
+    struct ndt_eval_request request = {.level = 0, .neighbours = work->item->neighbours};
+    struct ndt_information sums;
+    ndt_pose_to_euler(&work->T_map_guess[0], request.p);
+    for (int i = 0; i < EVALUATIONS; i++) {
+        enum ndt_status status = work->backend->ops->inform(work->backend, &request, &sums, err);
+        if (status != NDT_OK)
+            return status;
+        for (int power = 0; power < 3; power++)
+            if (!(sums.information[power][0] > 0))
+                return ndt_fail(err, NDT_ERR_LIMIT, "no information with the times to the power %d", power);
         request.p[0] += 0.05;
         request.p[5] += 0.002;
     }
@@ -382,6 +411,11 @@ static const struct guard_case cases[] = {
     {.name = "eval_direct7_2m_baseline", EVAL, .isa = "baseline", .leaf_m = 2, .neighbours = NDT_DIRECT7},
     {.name = "eval_direct27_2m_baseline", EVAL, .isa = "baseline", .leaf_m = 2, .neighbours = NDT_DIRECT27},
 #undef EVAL
+#define INFORM .prepare = guard_inform_prepare, .run = guard_inform_run
+    {.name = "inform_radius_2m_avx2", INFORM, .isa = "avx2", .leaf_m = 2, .neighbours = NDT_RADIUS},
+    {.name = "inform_radius_1m_avx2", INFORM, .isa = "avx2", .leaf_m = 1, .neighbours = NDT_RADIUS},
+    {.name = "inform_radius_1m_baseline", INFORM, .isa = "baseline", .leaf_m = 1, .neighbours = NDT_RADIUS},
+#undef INFORM
     {.name = "align_robust",
      .prepare = guard_align_prepare,
      .run = guard_align_run,

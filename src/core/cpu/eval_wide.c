@@ -3,6 +3,8 @@
  * contiguously), points ordered by their number of neighbours, then pairs and points, one point per lane. */
 #include "eval_wide.h"
 
+#include "ndt/eval.h"
+
 #include "wide.h"
 
 #define LOG2_E 1.44269504088896341f
@@ -20,11 +22,16 @@ struct chunk {
     uint32_t ids[POINTS][ROW]; /* voxels of each point; the rest of a row holds valid voxel numbers, too */
     /* Points with neighbours, sorted by their number, most first: the lanes of a vector then end together. */
     float x_m[3][POINTS];
+    float time_s[POINTS];
     int32_t steps[POINTS]; /* their number of neighbours */
     uint32_t *row[POINTS]; /* in ids */
     uint32_t none[ROW];    /* the row of an empty lane */
     float sums[NDT_SUM_FLOATS][LANES];
+    float informed[NDT_INFORM_COUNT][LANES];
 };
+
+/* Evaluation and information are two instances of the same functions: `inform` is a constant in each. */
+#define EACH static inline __attribute__((always_inline))
 
 /* y = R x, and near_m = y + t: the position relative to near_cell's corner. */
 static inline void move_points(const struct ndt_wide_job *job, const wide_f x[3], wide_f y[3], wide_f near_m[3])
@@ -130,8 +137,8 @@ static void find_neighbours(const struct ndt_wide_job *job, struct chunk *c, siz
 }
 
 /* Sorts the points by their number of neighbours, most first, and pads to a whole vector with empty lanes. */
-static size_t order_points(const struct ndt_wide_job *job, struct chunk *c, size_t first, size_t count,
-                           const uint32_t having[MOST + 1])
+EACH size_t order_points(const struct ndt_wide_job *job, struct chunk *c, size_t first, size_t count,
+                         const uint32_t having[MOST + 1], int inform)
 {
     uint32_t at[MOST + 1], begun = 0;
     for (int n = MOST; n >= 0; n--) {
@@ -144,11 +151,15 @@ static size_t order_points(const struct ndt_wide_job *job, struct chunk *c, size
         c->x_m[0][to] = job->x_m[first + i];
         c->x_m[1][to] = job->y_m[first + i];
         c->x_m[2][to] = job->z_m[first + i];
+        if (inform)
+            c->time_s[to] = job->time_s ? job->time_s[first + i] : 0;
         c->steps[to] = c->found[i];
         c->row[to] = c->ids[i];
     }
     for (size_t i = matched; i % LANES != 0; i++) {
         c->x_m[0][i] = c->x_m[1][i] = c->x_m[2][i] = 0;
+        if (inform)
+            c->time_s[i] = 0;
         c->steps[i] = 0;
         c->row[i] = c->none;
     }
@@ -160,8 +171,9 @@ struct point_sums {
     wide_f score, best, A[3], S[6];
 };
 
-static inline void add_pairs(const struct ndt_wide_job *job, const wide_f w[12], const wide_f near_m[3],
-                             wide_i active, struct point_sums *p)
+/* Returns exp(-d2/2 q.Bq), zero in lanes that are not active. */
+static inline wide_f add_pairs(const struct ndt_wide_job *job, const wide_f w[12], const wide_f near_m[3],
+                               wide_i active, struct point_sums *p)
 {
     const wide_f leaf_m = wide_set((float)job->level->leaf_m), d2 = wide_set((float)job->level->d2);
     wide_f q[3], u[3], v[3];
@@ -186,6 +198,46 @@ static inline void add_pairs(const struct ndt_wide_job *job, const wide_f w[12],
     p->S[3] = wide_fma(v[1], u[1], wide_fma(e, w[6], p->S[3]));
     p->S[4] = wide_fma(v[1], u[2], wide_fma(e, w[7], p->S[4]));
     p->S[5] = wide_fma(v[2], u[2], wide_fma(e, w[8], p->S[5]));
+    return e;
+}
+
+/* Adds e ((b3 - b2) n n^T - s^2 b3 (I - n n^T)) of the inverse covariance B to K, see struct ndt_information.
+ *
+ * With D = B - trace/3 I, whose eigenvalues are l1 <= l2 <= l3, n n^T is (D - l1 I)(D - l2 I) / ((l3 - l1)(l3 -
+ * l2)) = (D^2 + l3 D + (l3^2 - h) I) / ((l3 - l1)(l3 - l2)) by Cayley and Hamilton, where 2 h is the trace of D^2.
+ * The characteristic polynomial l^3 - h l - det D has the root l3 = 2 s cos(acos(r) / 3) with s^2 = h / 3 and r =
+ * det D / (2 s^3). As a function of t = sqrt((1 + r) / 2) the cosine is smooth on all of 0 .. 1: a polynomial of
+ * degree 6 (Chebyshev) is within 2e-7 of it. */
+static inline void add_normal(const wide_f B[6], wide_f e, wide_f K[6])
+{
+    const wide_f tiny = wide_set(1e-30f); /* a null voxel adds zero, not NaN */
+    const wide_f third = (B[0] + B[3] + B[5]) * (1.0f / 3);
+    const wide_f D[6] = {B[0] - third, B[1], B[2], B[3] - third, B[4], B[5] - third};
+    const wide_f xy = D[1] * D[1], xz = D[2] * D[2], yz = D[4] * D[4];
+    const wide_f squared[6] = {wide_fma(D[0], D[0], xy + xz),        wide_fma(D[2], D[4], -(D[1] * D[5])),
+                               wide_fma(D[1], D[4], -(D[2] * D[3])), wide_fma(D[3], D[3], xy + yz),
+                               wide_fma(D[1], D[2], -(D[4] * D[0])), wide_fma(D[5], D[5], xz + yz)};
+    const wide_f h = (squared[0] + squared[3] + squared[5]) * 0.5f, s2 = h * (1.0f / 3), s = wide_root(s2);
+    const wide_f det = wide_fma(D[0], squared[0] - h, wide_fma(D[1], squared[1], D[2] * squared[2]));
+    const wide_f cubed = wide_max(s2 * s, tiny);
+    const wide_f t = wide_root(wide_max(wide_fma(det / cubed, wide_set(0.25f), wide_set(0.5f)), wide_set(0)));
+    wide_f cosine = wide_fma(t, wide_set(-0.00210349f), wide_set(0.01050175f));
+    cosine = wide_fma(t, cosine, wide_set(-0.02639975f));
+    cosine = wide_fma(t, cosine, wide_set(0.05147476f));
+    cosine = wide_fma(t, cosine, wide_set(-0.11080547f));
+    cosine = wide_fma(t, cosine, wide_set(0.5773319f));
+    cosine = wide_fma(t, cosine, wide_set(0.50000019f));
+    const wide_f l3 = (s + s) * cosine, l3_squared = l3 * l3;
+    const wide_f half = wide_root(wide_max(wide_fma(wide_set(-0.75f), l3_squared, h), wide_set(0)));
+    const wide_f b3 = l3 + third, turn = b3 * (float)(NDT_NORMAL_DEVIATION_RAD * NDT_NORMAL_DEVIATION_RAD);
+    const wide_f gap = wide_max(wide_fma(wide_set(1.5f), l3, -half), b3 * 1e-3f);
+    const wide_f apart = wide_max(wide_fma(wide_set(1.5f), l3, half), b3 * 1e-6f);
+    const wide_f along = e * (gap + turn) / wide_max(gap * apart, tiny), within = e * turn, last = l3_squared - h;
+    for (int i = 0; i < 6; i++) {
+        const int diagonal = i == 0 || i == 3 || i == 5;
+        const wide_f part = wide_fma(l3, D[i], diagonal ? squared[i] + last : squared[i]);
+        K[i] = wide_fma(along, part, diagonal ? K[i] - within : K[i]);
+    }
 }
 
 /* Adds the sums of WIDE points to lanes `lane` .. of the chunk's accumulators. */
@@ -216,13 +268,41 @@ static inline void add_point(const struct point_sums *p, const wide_f y[3], floa
         wide_store(&sums[i][lane], wide_load(&sums[i][lane]) + out[i]);
 }
 
+/* Adds the information of WIDE points to lanes `lane` .. of its accumulators. */
+static inline void add_information(const wide_f A[3], const wide_f K[6], const wide_f y[3], wide_f time_s,
+                                   float sums[][LANES], size_t lane)
+{
+    wide_f out[NDT_INFORM_COUNT], *C = out + NDT_INFORM_BLOCKS + 6, *R = C + 9;
+    const wide_f rows[3][3] = {{K[0], K[1], K[2]}, {K[1], K[3], K[4]}, {K[2], K[4], K[5]}};
+    for (int i = 0; i < 6; i++)
+        out[NDT_INFORM_BLOCKS + i] = K[i];
+    for (int i = 0; i < 3; i++) {
+        const int j = (i + 1) % 3, k = (i + 2) % 3;
+        out[NDT_INFORM_A + i] = time_s * A[i];
+        out[NDT_INFORM_TORQUE + i] = time_s * wide_fma(y[j], A[k], -(y[k] * A[j]));
+        for (int l = 0; l < 3; l++) {
+            const int m = (l + 1) % 3, n = (l + 2) % 3;
+            C[3 * i + l] = wide_fma(rows[i][n], y[m], -(rows[i][m] * y[n]));
+        }
+    }
+    for (int i = 0, at = 0; i < 3; i++)
+        for (int l = i; l < 3; l++, at++) {
+            const int j = (i + 1) % 3, k = (i + 2) % 3;
+            R[at] = wide_fma(C[3 * k + l], y[j], -(C[3 * j + l] * y[k]));
+        }
+    for (int i = NDT_INFORM_BLOCKS; i < NDT_INFORM_BLOCKS + 2 * NDT_INFORM_BLOCK; i++)
+        out[i + NDT_INFORM_BLOCK] = time_s * out[i];
+    for (int i = 0; i < NDT_INFORM_COUNT; i++)
+        wide_store(&sums[i][lane], wide_load(&sums[i][lane]) + out[i]);
+}
+
 /* All pairs of WIDE points: step k takes each point's k-th voxel; lanes that have fewer are masked. */
-static inline void add_points(const struct ndt_wide_job *job, struct chunk *c, size_t base)
+EACH void add_points(const struct ndt_wide_job *job, struct chunk *c, size_t base, int inform)
 {
     const wide_i found = wide_load_i(&c->steps[base]);
     const int32_t steps = c->steps[base];
     const wide_f x[3] = {wide_load(&c->x_m[0][base]), wide_load(&c->x_m[1][base]), wide_load(&c->x_m[2][base])};
-    wide_f y[3], near_m[3];
+    wide_f y[3], near_m[3], K[6] = {{0}};
     struct point_sums p = {0};
     move_points(job, x, y, near_m);
     for (int32_t k = 0; k < steps; k++) {
@@ -233,9 +313,13 @@ static inline void add_points(const struct ndt_wide_job *job, struct chunk *c, s
         wide_load_quads(record, 0, words);
         wide_load_quads(record, 1, words + 4);
         wide_load_quads(record, 2, words + 8);
-        add_pairs(job, words, near_m, found > k, &p);
+        const wide_f e = add_pairs(job, words, near_m, found > k, &p);
+        if (inform)
+            add_normal(words + 3, e, K);
     }
     add_point(&p, y, c->sums, base % LANES);
+    if (inform)
+        add_information(p.A, K, y, wide_load(&c->time_s[base]), c->informed, base % LANES);
 }
 
 /* Adds the lanes; all sums but the scores still lack the factor d1 d2. */
@@ -249,7 +333,7 @@ static void add_lanes(const struct chunk *c, double d1d2, double *sums)
     }
 }
 
-void PASTE(ndt_eval_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chunk, double *sums)
+EACH void sum_chunk(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed, int inform)
 {
     struct chunk c;
     const size_t first = chunk * POINTS;
@@ -257,16 +341,33 @@ void PASTE(ndt_eval_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chun
     uint32_t having[MOST + 1] = {0}, pairs = 0;
     memset(c.sums, 0, sizeof(c.sums));
     memset(c.none, 0, sizeof(c.none));
+    if (inform)
+        memset(c.informed, 0, sizeof(c.informed));
     for (size_t i = 0; i < count; i += WIDE)
         locate(job, &c, first, i);
     find_lists(job->level, &c, count);
     find_neighbours(job, &c, count, having);
-    const size_t matched = order_points(job, &c, first, count, having);
+    const size_t matched = order_points(job, &c, first, count, having, inform);
     for (size_t base = 0; base < matched; base += WIDE)
-        add_points(job, &c, base);
+        add_points(job, &c, base, inform);
     for (uint32_t n = 1; n <= MOST; n++)
         pairs += n * having[n];
     add_lanes(&c, job->level->d1 * job->level->d2, sums);
     sums[NDT_SUM_MATCHED] = (double)matched;
     sums[NDT_SUM_PAIRS] = pairs;
+    for (int i = 0; inform && i < NDT_INFORM_COUNT; i++) {
+        informed[i] = 0;
+        for (int l = 0; l < LANES; l++)
+            informed[i] += (double)c.informed[i][l];
+    }
+}
+
+void PASTE(ndt_eval_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chunk, double *sums)
+{
+    sum_chunk(job, chunk, sums, NULL, 0);
+}
+
+void PASTE(ndt_inform_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed)
+{
+    sum_chunk(job, chunk, sums, informed, 1);
 }

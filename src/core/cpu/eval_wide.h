@@ -27,11 +27,23 @@ enum {
     NDT_SUM_COUNT = 37
 };
 
+/* Further sums for the information, K = the sum of the voxels' matrices of struct ndt_information without their
+ * factor -d1 d2, a = the time of the point. Rotations are again about fixed axes. */
+enum {
+    NDT_INFORM_A = 0,      /* 3: a A */
+    NDT_INFORM_TORQUE = 3, /* 3: a (y x A) */
+    NDT_INFORM_BLOCKS =
+        6, /* with the weights 1, a and a^2: K (6), K_i . (e_j x y) (9), (e_i x y) . K (e_j x y) (6) */
+    NDT_INFORM_BLOCK = 21,
+    NDT_INFORM_COUNT = 69
+};
+
 struct ndt_wide_job {
     const struct ndt_map_level *level;
     enum ndt_neighbours neighbours;
     size_t count;
     const float *x_m, *y_m, *z_m; /* padded to a multiple of 16 */
+    const float *time_s;          /* finite; NULL: all zero */
     float R[9];
     /* The translation of the pose is near_cell * leaf_m + t_m: float holds only coordinates near the sensor. */
     int32_t near_cell[3];
@@ -43,5 +55,11 @@ void ndt_eval_chunk_baseline(const struct ndt_wide_job *job, size_t chunk, doubl
 void ndt_eval_chunk_avx2(const struct ndt_wide_job *job, size_t chunk, double *sums);
 void ndt_eval_chunk_avx512(const struct ndt_wide_job *job, size_t chunk, double *sums);
 void ndt_eval_chunk_neon(const struct ndt_wide_job *job, size_t chunk, double *sums);
+
+/* The same sums, bit for bit, and overwrites informed[NDT_INFORM_COUNT]. */
+void ndt_inform_chunk_baseline(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
+void ndt_inform_chunk_avx2(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
+void ndt_inform_chunk_avx512(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
+void ndt_inform_chunk_neon(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
 
 #endif

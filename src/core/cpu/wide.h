@@ -7,6 +7,7 @@
 #ifndef NDT_WIDE_H
 #define NDT_WIDE_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -76,6 +77,21 @@ static inline wide_f wide_max(wide_f a, wide_f b)
     return (wide_f)_mm256_max_ps((__m256)a, (__m256)b);
 #else
     return wide_select(a > b, a, b);
+#endif
+}
+
+static inline wide_f wide_root(wide_f v)
+{
+#if defined(NDT_ISA_avx512)
+    return (wide_f)_mm512_sqrt_ps((__m512)v);
+#elif defined(NDT_ISA_avx2)
+    return (wide_f)_mm256_sqrt_ps((__m256)v);
+#elif defined(NDT_ISA_neon)
+    return (wide_f)vsqrtq_f32((float32x4_t)v);
+#else
+    for (int i = 0; i < WIDE; i++)
+        v[i] = sqrtf(v[i]);
+    return v;
 #endif
 }
 

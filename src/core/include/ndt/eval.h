@@ -27,6 +27,9 @@ struct ndt_eval {
     double pairs;         /**< pairs of a point and a voxel */
 };
 
+/** Standard deviation of the normals of voxels [rad]. */
+#define NDT_NORMAL_DEVIATION_RAD 0.02
+
 /** What a scan tells about the pose at which it was evaluated, for an estimator.
  *
  * The curvature of the NDT score overstates what is known: the lattice of voxels seems to observe directions within

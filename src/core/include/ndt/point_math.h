@@ -11,6 +11,8 @@
 #error "define NDT_REAL, NDT_NAME and NDT_DEVICE before including point_math.h"
 #endif
 
+#include "ndt/eval.h"
+
 /** Sines and cosines of (a, b, c): the 24 bytes (as float) that an evaluation needs besides the translation. */
 struct NDT_NAME(ndt_angles) {
     NDT_REAL sx, cx, sy, cy, sz, cz;
@@ -146,42 +148,51 @@ static inline NDT_DEVICE void NDT_NAME(ndt_add_point)(const struct NDT_NAME(ndt_
 
 /* ---- information, see struct ndt_information ---- */
 
-#ifndef NDT_NORMAL_DEVIATION_RAD
-/** Standard deviation of the normals of voxels [rad]. */
-#define NDT_NORMAL_DEVIATION_RAD 0.02
-/** Newton steps for the largest eigenvalue: quadratic from an upper bound at most sqrt(3) times as large. */
-#define NDT_EIGENVALUE_STEPS 6
-#endif
+/** cos(acos(r) / 3) by t = sqrt((1 + r) / 2) in 0 .. 1, where it is smooth: Chebyshev polynomial, within 2e-7. */
+static inline NDT_DEVICE NDT_REAL NDT_NAME(ndt_third_of_angle)(NDT_REAL t)
+{
+    const NDT_REAL factors[6] = {(NDT_REAL)0.01050175,  (NDT_REAL)-0.02639975, (NDT_REAL)0.05147476,
+                                 (NDT_REAL)-0.11080547, (NDT_REAL)0.5773319,   (NDT_REAL)0.50000019};
+    NDT_REAL cosine = (NDT_REAL)-0.00210349;
+    for (int i = 0; i < 6; i++)
+        cosine = t * cosine + factors[i];
+    return cosine;
+}
 
 /** Adds w ((b3 - b2) n n^T - s^2 b3 (I - n n^T)) of the inverse covariance B to K, upper triangles.
  *
- * Without an eigenvector: (b3 - b2) n n^T = (B^2 - (b1 + b2) B + b1 b2 I) / (b3 - b1) by Cayley and Hamilton. b3 is
- * the largest root of the characteristic polynomial by Newton's method from above, b1 and b2 are the roots of the
- * quadratic that remains. Everything is relative to the trace, so the constants have no unit. */
+ * Without an eigenvector: with D = B - trace/3 I, whose eigenvalues are l1 <= l2 <= l3, by Cayley and Hamilton
+ * n n^T = (D - l1 I)(D - l2 I) / ((l3 - l1)(l3 - l2)) = (D^2 + l3 D + (l3^2 - h) I) / (3 l3^2 - h), 2 h the trace
+ * of D^2. The characteristic polynomial l^3 - h l - det D has the root l3 = 2 s cos(acos(r) / 3) with s^2 = h / 3
+ * and r = det D / (2 s^3); in double, Newton's method improves it. */
 static inline NDT_DEVICE void NDT_NAME(ndt_add_normal)(NDT_REAL K[6], const NDT_REAL B[6], NDT_REAL w)
 {
-    const NDT_REAL trace = B[0] + B[3] + B[5], scale = 1 / trace,
-                   s2 = (NDT_REAL)(NDT_NORMAL_DEVIATION_RAD * NDT_NORMAL_DEVIATION_RAD);
-    const NDT_REAL a = B[0] * scale, b = B[1] * scale, c = B[2] * scale, d = B[3] * scale, e = B[4] * scale,
-                   f = B[5] * scale;
-    const NDT_REAL minors = (a * d - b * b) + (a * f - c * c) + (d * f - e * e);
-    const NDT_REAL det = a * (d * f - e * e) - b * (b * f - c * e) + c * (b * e - c * d);
-    NDT_REAL b3 = NDT_NAME(ndt_root)(1 - 2 * minors);
-    for (int i = 0; i < NDT_EIGENVALUE_STEPS; i++) {
-        const NDT_REAL value = ((b3 - 1) * b3 + minors) * b3 - det, slope = (3 * b3 - 2) * b3 + minors;
-        b3 -= value / (slope > (NDT_REAL)1e-6 ? slope : (NDT_REAL)1e-6);
+    const NDT_REAL third = (B[0] + B[3] + B[5]) / 3, tiny = (NDT_REAL)1e-30;
+    const NDT_REAL a = B[0] - third, b = B[1], c = B[2], d = B[3] - third, e = B[4], f = B[5] - third;
+    const NDT_REAL squared[6] = {a * a + b * b + c * c, c * e - b * f, b * e - c * d,
+                                 b * b + d * d + e * e, b * c - a * e, c * c + e * e + f * f};
+    const NDT_REAL h = (squared[0] + squared[3] + squared[5]) / 2, s = NDT_NAME(ndt_root)(h / 3);
+    const NDT_REAL det = a * (squared[0] - h) + b * squared[1] + c * squared[2], cubed = h / 3 * s;
+    const NDT_REAL t2 = det / (cubed > tiny ? cubed : tiny) / 4 + (NDT_REAL)0.5;
+    NDT_REAL l3 = 2 * s * NDT_NAME(ndt_third_of_angle)(NDT_NAME(ndt_root)(t2 > 0 ? t2 : 0));
+    for (int i = 0; i < (sizeof(NDT_REAL) > 4 ? 2 : 0); i++) {
+        const NDT_REAL slope = 3 * l3 * l3 - h, least = (NDT_REAL)1e-7 * h + tiny;
+        l3 -= ((l3 * l3 - h) * l3 - det) / (slope > least ? slope : least);
     }
-    const NDT_REAL sum = 1 - b3, product = minors - b3 * sum, square = sum * sum - 4 * product;
-    const NDT_REAL b2 = (sum + NDT_NAME(ndt_root)(square > 0 ? square : 0)) / 2, b1 = sum - b2;
-    const NDT_REAL apart = b3 - b1 > (NDT_REAL)1e-6 ? b3 - b1 : (NDT_REAL)1e-6;
-    const NDT_REAL gap = b3 - b2 > (NDT_REAL)1e-3 * b3 ? b3 - b2 : (NDT_REAL)1e-3 * b3;
-    const NDT_REAL along = w * trace * (1 + s2 * b3 / gap) / apart, within = w * trace * s2 * b3;
-    K[0] += along * (a * a + b * b + c * c - sum * a + product) - within;
-    K[1] += along * (a * b + b * d + c * e - sum * b);
-    K[2] += along * (a * c + b * e + c * f - sum * c);
-    K[3] += along * (b * b + d * d + e * e - sum * d + product) - within;
-    K[4] += along * (b * c + d * e + e * f - sum * e);
-    K[5] += along * (c * c + e * e + f * f - sum * f + product) - within;
+    const NDT_REAL square = h - (NDT_REAL)0.75 * l3 * l3, half = NDT_NAME(ndt_root)(square > 0 ? square : 0);
+    const NDT_REAL b3 = l3 + third, turn = (NDT_REAL)(NDT_NORMAL_DEVIATION_RAD * NDT_NORMAL_DEVIATION_RAD) * b3;
+    const NDT_REAL least_gap = (NDT_REAL)1e-3 * b3, least_apart = (NDT_REAL)1e-6 * b3;
+    NDT_REAL gap = (NDT_REAL)1.5 * l3 - half, apart = (NDT_REAL)1.5 * l3 + half;
+    gap = gap > least_gap ? gap : least_gap;
+    apart = apart > least_apart ? apart : least_apart;
+    const NDT_REAL along = w * (gap + turn) / (gap * apart > tiny ? gap * apart : tiny), within = w * turn;
+    const NDT_REAL last = l3 * l3 - h;
+    K[0] += along * (squared[0] + l3 * a + last) - within;
+    K[1] += along * (squared[1] + l3 * b);
+    K[2] += along * (squared[2] + l3 * c);
+    K[3] += along * (squared[3] + l3 * d + last) - within;
+    K[4] += along * (squared[4] + l3 * e);
+    K[5] += along * (squared[5] + l3 * f + last) - within;
 }
 
 /** Adds a^k J^T K J of a point at x and time `a` to information[k], and a times its gradient to time_gradient. */
