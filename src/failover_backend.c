@@ -208,12 +208,8 @@ static enum ndt_status failover_inform(struct ndt_backend *backend, const struct
 {
     struct failover_backend *failover = (struct failover_backend *)backend;
     struct attempt call = {.failover = failover, .repeats = 1};
-    while (next(&call)) {
-        struct ndt_backend *inner = failover->inner;
-        call.status = inner->ops->inform ? inner->ops->inform(inner, request, out, &call.why)
-                                         : ndt_fail(&call.why, NDT_ERR_UNSUPPORTED, "backend %s has no information",
-                                                    inner->ops->name);
-    }
+    while (next(&call))
+        call.status = failover->inner->ops->inform(failover->inner, request, out, &call.why);
     return finish(&call, err);
 }
 
@@ -348,6 +344,8 @@ static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backe
     failover->ops.plan = ops->plan;
     if (!ops->set_map_async)
         failover->ops.set_map_async = NULL;
+    if (!ops->inform)
+        failover->ops.inform = NULL;
     failover->base.ops = &failover->ops;
     ndt_cloud_init(&failover->scan);
     *backend = &failover->base;
