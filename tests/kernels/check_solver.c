@@ -467,7 +467,10 @@ static void check_batches_of(struct checks *c, int is_first)
     static char name[32];
     struct ndt_newton_rules rules;
     c->name = "batch/alone";
-    if (!set_rules(c, &rules, NDT_ROBUST, 0) || !solve_alone(c, &rules, SOLVE_PROBLEMS, is_first))
+    if (!set_rules(c, &rules, NDT_ROBUST, 0))
+        return;
+    rules.wants_information = 1;
+    if (!solve_alone(c, &rules, SOLVE_PROBLEMS, is_first))
         return;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         snprintf(name, sizeof(name), "batch/%zu", counts[i]);
