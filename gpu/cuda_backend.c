@@ -114,14 +114,22 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
     return status;
 }
 
+/* The kernels between job.angles and the rows of job.sums. Those of an evaluation come last, so that its sums have
+ * the same bits with and without the information. */
+static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    if (wants_information)
+        status = ndt_cuda_launch(&cuda->device, ndt_kernel_inform(), cuda->job.blocks, &cuda->job, err);
+    return status == NDT_OK ? cuda->pipeline->launch(&cuda->device, &cuda->job, err) : status;
+}
+
 /* Launches every kernel once without points, so that the first evaluation does not have to load it and a device
  * that this build has no code for is refused here. */
 static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
 {
     cuda->job.blocks = 1;
-    enum ndt_status status = cuda->pipeline->launch(&cuda->device, &cuda->job, err);
-    if (status == NDT_OK)
-        status = ndt_cuda_launch(&cuda->device, ndt_kernel_inform(), cuda->job.blocks, &cuda->job, err);
+    enum ndt_status status = launch(cuda, 1, err);
     cuda->job.blocks = 0;
     if (status == NDT_OK)
         status = ndt_cuda_wait(&cuda->device, err);
@@ -348,14 +356,6 @@ static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request
         angles[2 * i] = (float)sin(request->p[3 + i]);
         angles[2 * i + 1] = (float)cos(request->p[3 + i]);
     }
-}
-
-/* The kernels between job.angles and the rows of job.sums. */
-static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, struct ndt_error *err)
-{
-    return wants_information
-               ? ndt_cuda_launch(&cuda->device, ndt_kernel_inform(), cuda->job.blocks, &cuda->job, err)
-               : cuda->pipeline->launch(&cuda->device, &cuda->job, err);
 }
 
 /* Queues one evaluation and waits for its sums. */
