@@ -3,7 +3,8 @@
  *
  * Memory is allocated at open and for a map that is larger than those
  * before (twice with set_map_async: for the map in use and for the next), and at no other time. Per evaluation: 24
- * bytes up, the pipeline's kernels, one row of sums down, one synchronisation. */
+ * bytes up, the pipeline's kernels, one row of sums down, one synchronisation. The information: one kernel in place
+ * of the pipeline's, NDT_GPU_PLANES rows down. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@
 #include "cuda_plan.h"
 #include "cuda_preprocess.h"
 #include "cuda_resident.h"
+#include "kernels.h"
 #include "ndt_cuda/pipelines.h"
 
 #ifndef NDT_CUDA_NAME /* a test build has another one */
@@ -24,8 +26,6 @@
 
 #define NAME(kernels, shape, name, about) name,
 static const char *const pipeline_names[] = {NDT_CUDA_PIPELINES(NAME) NULL};
-
-static const double MIB = 1048576.0;
 
 struct cuda_backend {
     struct ndt_backend base;
@@ -114,12 +114,22 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
     return status;
 }
 
+/* The kernels between job.angles and the rows of job.sums. Those of an evaluation come last, so that its sums have
+ * the same bits with and without the information. */
+static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    if (wants_information)
+        status = ndt_cuda_launch(&cuda->device, ndt_kernel_inform(), cuda->job.blocks, &cuda->job, err);
+    return status == NDT_OK ? cuda->pipeline->launch(&cuda->device, &cuda->job, err) : status;
+}
+
 /* Launches every kernel once without points, so that the first evaluation does not have to load it and a device
  * that this build has no code for is refused here. */
 static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
 {
     cuda->job.blocks = 1;
-    enum ndt_status status = cuda->pipeline->launch(&cuda->device, &cuda->job, err);
+    enum ndt_status status = launch(cuda, 1, err);
     cuda->job.blocks = 0;
     if (status == NDT_OK)
         status = ndt_cuda_wait(&cuda->device, err);
@@ -241,7 +251,8 @@ static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struc
     return status;
 }
 
-/* Sets the position of each scan: columns of whole blocks, packed, so that the copy is as short as possible. */
+/* Sets the position of each scan: columns x y z of whole blocks, packed, so that the copy is as short as possible.
+ * *floats: of all columns of one kind. */
 static enum ndt_status place_scans(struct cuda_backend *cuda, const struct ndt_cloud *const *scans, size_t count,
                                    size_t *floats, struct ndt_error *err)
 {
@@ -262,19 +273,32 @@ static enum ndt_status place_scans(struct cuda_backend *cuda, const struct ndt_c
         return ndt_fail(err, NDT_ERR_LIMIT, "%s of %zu points; the limit is backend.max_points, %zu",
                         count == 1 ? "a scan" : "scans", points, cuda->plan.max_points);
     cuda->resident.scan_count = count;
-    *floats = 3 * blocks * NDT_GPU_BLOCK;
+    *floats = blocks * NDT_GPU_BLOCK;
     return NDT_OK;
 }
 
-static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *place, float *buffer)
+static int have_times(const struct ndt_cloud *const *scans, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (scans[i]->time_s)
+            return 1;
+    return 0;
+}
+
+/* times: of all scans, behind their points; NULL: none has any. */
+static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *place, float *buffer, float *times)
 {
     const size_t column = (size_t)place->blocks * NDT_GPU_BLOCK, bytes = scan->count * sizeof(float);
     memset(buffer + place->at, 0, 3 * column * sizeof(float));
+    if (times)
+        memset(times + place->at / 3, 0, column * sizeof(float));
     if (bytes == 0)
         return;
     memcpy(buffer + place->at, scan->x_m, bytes);
     memcpy(buffer + place->at + column, scan->y_m, bytes);
     memcpy(buffer + place->at + 2 * column, scan->z_m, bytes);
+    if (scan->time_s)
+        memcpy(times + place->at / 3, scan->time_s, bytes);
 }
 
 static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
@@ -293,6 +317,8 @@ static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct 
     cuda->job.blocks = ndt_cuda_blocks(scans[0]->count);
     cuda->job.y_m = cuda->job.x_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
     cuda->job.z_m = cuda->job.y_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
+    cuda->resident.times_at = have_times(scans, count) ? 3 * floats : 0;
+    cuda->job.times_at = (uint32_t)cuda->resident.times_at;
     if (cuda->pipeline->shape != NDT_CUDA_HOST)
         status = ndt_cuda_resident_prepare(&cuda->resident, err);
     if (status != NDT_OK || (count == 1 && scans[0]->count == 0))
@@ -301,8 +327,11 @@ static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct 
     if (status != NDT_OK)
         return status;
     for (size_t i = 0; i < count; i++)
-        pack_scan(scans[i], &cuda->resident.scans[i], buffer);
-    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, floats * sizeof(float), err);
+        pack_scan(scans[i], &cuda->resident.scans[i], buffer,
+                  cuda->resident.times_at > 0 ? buffer + cuda->resident.times_at : NULL);
+    const size_t columns = cuda->resident.times_at > 0 ? 4 : 3;
+    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, columns * floats * sizeof(float),
+                           err);
 }
 
 static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
@@ -330,20 +359,21 @@ static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request
 }
 
 /* Queues one evaluation and waits for its sums. */
-static enum ndt_status run(struct cuda_backend *cuda, struct ndt_error *err)
+static enum ndt_status run(struct cuda_backend *cuda, int wants_information, struct ndt_error *err)
 {
+    const size_t numbers = wants_information ? NDT_GPU_PLANES * NDT_GPU_ROW : NDT_GPU_SUMS;
     struct ndt_cuda_device *device = &cuda->device;
     enum ndt_status status = ndt_cuda_upload(device, cuda->memory + cuda->plan.angles,
                                              cuda->pinned + cuda->plan.pinned_angles, 6 * sizeof(float), err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_start(device, err);
     if (status == NDT_OK)
-        status = cuda->pipeline->launch(device, &cuda->job, err);
+        status = launch(cuda, wants_information, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(device, err);
     if (status == NDT_OK)
         status = ndt_cuda_download(device, cuda->pinned + cuda->plan.pinned_sums, cuda->job.sums,
-                                   NDT_GPU_SUMS * sizeof(double), err);
+                                   numbers * sizeof(double), err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     cuda->scans_queued = 0;
@@ -362,12 +392,11 @@ static enum ndt_status check_request(const struct cuda_backend *cuda, const stru
     return NDT_OK;
 }
 
-static enum ndt_status cuda_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
-                                 struct ndt_eval *out, struct ndt_error *err)
+/* *sums: the rows that came down; NULL: the scan has no points, and all sums are zero. */
+static enum ndt_status evaluate(struct cuda_backend *cuda, const struct ndt_eval_request *request,
+                                int wants_information, const double **sums, struct ndt_error *err)
 {
-    struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    _Static_assert(sizeof(*out) == NDT_GPU_SUMS * sizeof(double), "the row of sums is a struct ndt_eval");
-    memset(out, 0, sizeof(*out));
+    *sums = NULL;
     enum ndt_status status = check_request(cuda, request, err);
     if (status != NDT_OK)
         return status;
@@ -375,9 +404,32 @@ static enum ndt_status cuda_eval(struct ndt_backend *backend, const struct ndt_e
     if (cuda->job.count == 0)
         return NDT_OK;
     prepare_job(cuda, request);
-    status = run(cuda, err);
+    status = run(cuda, wants_information, err);
     if (status == NDT_OK)
-        memcpy(out, cuda->pinned + cuda->plan.pinned_sums, sizeof(*out));
+        *sums = (const double *)(const void *)(cuda->pinned + cuda->plan.pinned_sums);
+    return status;
+}
+
+static enum ndt_status cuda_eval(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                 struct ndt_eval *out, struct ndt_error *err)
+{
+    const double *sums;
+    _Static_assert(sizeof(*out) == NDT_GPU_SUMS * sizeof(double), "the row of sums is a struct ndt_eval");
+    memset(out, 0, sizeof(*out));
+    enum ndt_status status = evaluate((struct cuda_backend *)backend, request, 0, &sums, err);
+    if (sums)
+        memcpy(out, sums, sizeof(*out));
+    return status;
+}
+
+static enum ndt_status cuda_inform(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                   struct ndt_information *out, struct ndt_error *err)
+{
+    const double *planes;
+    memset(out, 0, sizeof(*out));
+    enum ndt_status status = evaluate((struct cuda_backend *)backend, request, 1, &planes, err);
+    if (planes)
+        ndt_cuda_read_information(out, planes);
     return status;
 }
 
@@ -399,9 +451,13 @@ static enum ndt_status check_solve(const struct cuda_backend *cuda, const struct
     for (int32_t i = 0; i < rules->level_count; i++)
         if (rules->level[i] < 0 || (size_t)rules->level[i] >= levels)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "level %d of a map that has %zu", rules->level[i], levels);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        const int32_t first = items[i].newton.first_level;
         if (items[i].scan >= cuda->resident.scan_count)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "scan %u of %zu", items[i].scan, cuda->resident.scan_count);
+        if (rules->variant == NDT_ROBUST && (first < 0 || first >= rules->level_count))
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "first level %d of a chain of %d", first, rules->level_count);
+    }
     return NDT_OK;
 }
 
@@ -499,58 +555,6 @@ static void cuda_describe(const struct ndt_backend *backend, char *text, size_t 
              facts->driver % 1000 / 10, facts->runtime / 1000, facts->runtime % 1000 / 10);
 }
 
-/* Describes the shapes that `resident` selects on this device for common sizes. */
-static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_t size)
-{
-    static const struct {
-        size_t items, points;
-    } sizes[] = {{1, 500}, {1, 1500}, {1, 5000}, {1, 20000}, {1, 100000}, {3, 1500}, {200, 1500}};
-    size_t used = (size_t)snprintf(text, size, "resident selects, up to %d alignments per launch:", NDT_CUDA_ITEMS);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
-        used += (size_t)snprintf(
-            text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
-            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))));
-    if (used < size)
-        used += (size_t)snprintf(text + used, size - used, "\n");
-    return used;
-}
-
-static void cuda_plan(const struct ndt_backend_config *config, char *text, size_t size)
-{
-    struct ndt_cuda_facts facts;
-    struct ndt_error why = {""};
-    size_t used = 0;
-    for (const struct ndt_cuda_pipeline *pipeline = ndt_cuda_pipelines; pipeline->name && used < size; pipeline++) {
-        struct ndt_cuda_plan plan;
-        if (pipeline->shape > NDT_CUDA_AUTOMATIC) /* as `resident` */
-            continue;
-        ndt_cuda_plan_make(&plan, pipeline, config->max_points, config->preprocess == 1);
-        used += (size_t)snprintf(
-            text + used, size - used, "%s (%s)%s: %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
-            pipeline->name, pipeline->about, plan.preprocess_slots > 0 ? " with preprocessing" : "",
-            config->max_points, (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
-    }
-    const int is_here = ndt_cuda_facts(&facts, config->device, &why) == NDT_OK;
-    if (used < size && is_here)
-        used += (size_t)snprintf(
-            text + used, size - used,
-            "device %d: %s, compute %d.%d, %.0f MiB: all of it would hold %zu points fused, %zu "
-            "staged, without a map\n",
-            config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
-            ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("fused", NULL), (size_t)facts.bytes, 0),
-            ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("staged", NULL), (size_t)facts.bytes, 0));
-    if (used < size && is_here)
-        used += print_shapes(&facts, text + used, size - used);
-    if (used < size)
-        snprintf(
-            text + used, size - used,
-            "a map needs as much as on the host: %zu bytes per voxel, and its index; larger scans or maps than "
-            "fit are refused\n"
-            "a live map change needs room for the old and the new map, or matching waits while the new one is "
-            "uploaded\n",
-            sizeof(struct ndt_voxel));
-}
-
 const struct ndt_backend_ops ndt_cuda_backend = {
     .name = NDT_CUDA_NAME,
     .about = "an NVIDIA GPU, evaluations or whole alignments; cuda.pipeline chooses how",
@@ -560,10 +564,11 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .set_map = cuda_set_map,
     .set_scan = cuda_set_scan,
     .eval = cuda_eval,
+    .inform = cuda_inform,
     .counters = cuda_counters,
     .describe = cuda_describe,
     .pipelines = pipeline_names,
-    .plan = cuda_plan,
+    .plan = ndt_cuda_describe_plan,
     .dump = cuda_dump,
     .overheads = cuda_overheads,
     .solve_limit = cuda_solve_limit,

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "cuda_plan.h"
+#include "cuda_resident.h"
 #include "kernels.h"
 #include "ndt/clock.h"
 #include "ndt/quantile.h"
@@ -122,4 +124,60 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
                                       .synchronise_us = one_us[SYNCHRONISE]};
     free(all_us);
     return status;
+}
+
+/* ---- plan ---- */
+
+static const double MIB = 1048576.0;
+
+/* Describes the shapes that `resident` selects on this device for common sizes. */
+static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_t size)
+{
+    static const struct {
+        size_t items, points;
+    } sizes[] = {{1, 500}, {1, 1500}, {1, 5000}, {1, 20000}, {1, 100000}, {3, 1500}, {200, 1500}};
+    size_t used = (size_t)snprintf(text, size, "resident selects, up to %d alignments per launch:", NDT_CUDA_ITEMS);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
+        used += (size_t)snprintf(
+            text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
+            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))));
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "\n");
+    return used;
+}
+
+void ndt_cuda_describe_plan(const struct ndt_backend_config *config, char *text, size_t size)
+{
+    struct ndt_cuda_facts facts;
+    struct ndt_error why = {""};
+    size_t used = 0;
+    for (const struct ndt_cuda_pipeline *pipeline = ndt_cuda_pipelines; pipeline->name && used < size; pipeline++) {
+        struct ndt_cuda_plan plan;
+        if (pipeline->shape > NDT_CUDA_AUTOMATIC) /* as `resident` */
+            continue;
+        ndt_cuda_plan_make(&plan, pipeline, config->max_points, config->preprocess == 1);
+        used += (size_t)snprintf(
+            text + used, size - used, "%s (%s)%s: %zu points: %.1f MiB of the device, %.1f MiB pinned\n",
+            pipeline->name, pipeline->about, plan.preprocess_slots > 0 ? " with preprocessing" : "",
+            config->max_points, (double)plan.device_bytes / MIB, (double)plan.pinned_bytes / MIB);
+    }
+    const int is_here = ndt_cuda_facts(&facts, config->device, &why) == NDT_OK;
+    if (used < size && is_here)
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "device %d: %s, compute %d.%d, %.0f MiB: all of it would hold %zu points fused, %zu "
+            "staged, without a map\n",
+            config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
+            ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("fused", NULL), (size_t)facts.bytes, 0),
+            ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("staged", NULL), (size_t)facts.bytes, 0));
+    if (used < size && is_here)
+        used += print_shapes(&facts, text + used, size - used);
+    if (used < size)
+        snprintf(
+            text + used, size - used,
+            "a map needs as much as on the host: %zu bytes per voxel, and its index; larger scans or maps than "
+            "fit are refused\n"
+            "a live map change needs room for the old and the new map, or matching waits while the new one is "
+            "uploaded\n",
+            sizeof(struct ndt_voxel));
 }

@@ -1,5 +1,6 @@
 /** @file
- * @brief Diagnostics of a device: the intermediates of an evaluation, and its cost apart from the kernels. */
+ * @brief Diagnostics of a device: the intermediates of an evaluation, its cost apart from the kernels, and the
+ * memory of a configuration. */
 #ifndef NDT_CUDA_DIAGNOSTICS_H
 #define NDT_CUDA_DIAGNOSTICS_H
 
@@ -25,5 +26,8 @@ struct ndt_cuda_copies {
 NDT_MUST_CHECK enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                                   const struct ndt_cuda_copies *copies, int rounds,
                                                   struct ndt_overheads *out, struct ndt_error *err);
+
+/** See ndt_backend_ops.plan. */
+void ndt_cuda_describe_plan(const struct ndt_backend_config *config, char *text, size_t size);
 
 #endif

@@ -67,6 +67,14 @@ const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct 
     return NULL;
 }
 
+void ndt_cuda_read_information(struct ndt_information *out, const double *planes)
+{
+    memcpy(&out->eval, planes, sizeof(out->eval));
+    memcpy(out->time_gradient, planes + NDT_GPU_ROW + NDT_GPU_GRADIENT, sizeof(out->time_gradient));
+    for (size_t k = 0; k < 3; k++)
+        memcpy(out->information[k], planes + (1 + k) * NDT_GPU_ROW + NDT_GPU_HESSIAN, sizeof(out->information[k]));
+}
+
 const char *ndt_cuda_shape_name(enum ndt_cuda_shape shape)
 {
     for (const struct ndt_cuda_pipeline *pipeline = ndt_cuda_pipelines; pipeline->name; pipeline++)

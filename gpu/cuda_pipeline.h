@@ -38,6 +38,9 @@ const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct 
 /** "block" for NDT_CUDA_BLOCK, and so on. */
 const char *ndt_cuda_shape_name(enum ndt_cuda_shape shape);
 
+/** Unpacks NDT_GPU_PLANES rows of sums. */
+void ndt_cuda_read_information(struct ndt_information *out, const double *planes);
+
 /** Number of blocks for `points`. */
 static inline unsigned ndt_cuda_blocks(size_t points)
 {

@@ -34,20 +34,21 @@ void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipelin
 {
     *out = (struct ndt_cuda_plan){.max_points = max_points};
     out->stride = (max_points + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK * NDT_GPU_BLOCK;
-    const size_t scan_bytes = 3 * out->stride * sizeof(float);
-    const size_t row_bytes = NDT_GPU_ROW * sizeof(double);
+    const size_t scan_bytes = 4 * out->stride * sizeof(float); /* x y z time */
+    const size_t row_bytes = NDT_GPU_ROW * sizeof(double), planes_bytes = NDT_GPU_PLANES * row_bytes;
     out->angles = reserve(&out->device_bytes, 6 * sizeof(float));
-    out->sums = reserve(&out->device_bytes, row_bytes);
+    out->sums = reserve(&out->device_bytes, planes_bytes);
     out->ticket = reserve(&out->device_bytes, sizeof(uint32_t));
     out->scan = reserve(&out->device_bytes, scan_bytes);
-    out->block_sums = reserve(&out->device_bytes, ndt_cuda_blocks(max_points) * row_bytes);
+    out->block_sums = reserve(&out->device_bytes, ndt_cuda_blocks(max_points) * planes_bytes);
     out->buffers = reserve(&out->device_bytes, pipeline->floats_per_point * out->stride * sizeof(float));
     const size_t head_bytes = sizeof(struct ndt_gpu_batch) + NDT_CUDA_ITEMS * sizeof(struct ndt_gpu_item);
     if (pipeline->shape != NDT_CUDA_HOST)
-        out->batch_bytes = head_bytes + (size_t)NDT_CUDA_ITEMS * NDT_CUDA_TRACE * sizeof(struct ndt_newton_row);
+        out->batch_bytes =
+            head_bytes + NDT_CUDA_ITEMS * (planes_bytes + NDT_CUDA_TRACE * sizeof(struct ndt_newton_row));
     out->batch = reserve(&out->device_bytes, out->batch_bytes);
     out->pinned_angles = reserve(&out->pinned_bytes, 6 * sizeof(float));
-    out->pinned_sums = reserve(&out->pinned_bytes, row_bytes);
+    out->pinned_sums = reserve(&out->pinned_bytes, planes_bytes);
     out->pinned_batch = reserve(&out->pinned_bytes, out->batch_bytes ? head_bytes : 0);
     out->pinned_results = reserve(&out->pinned_bytes, out->batch_bytes);
     for (int i = 0; i < NDT_CUDA_POOL; i++)

@@ -25,7 +25,7 @@ struct ndt_cuda_plan {
     size_t max_points;
     size_t stride; /**< points, padded, of a column of a buffer */
     size_t angles, sums, ticket, scan, block_sums, buffers;
-    size_t batch; /**< struct ndt_gpu_batch, its items and their rows */
+    size_t batch; /**< struct ndt_gpu_batch, its items, their information and their rows */
     size_t batch_bytes;
     size_t preprocess,
         preprocess_state; /**< struct ndt_gpu_preprocess and behind it the raw scan; with preprocessing only */

@@ -46,7 +46,7 @@ struct launch {
     size_t count;
     unsigned blocks; /* of the largest item */
     int32_t row_capacity;
-    int wants_rows;
+    int wants_rows, wants_information;
     struct ndt_gpu_batch *batch;    /* pinned, to upload */
     struct ndt_gpu_item *gpu_items; /* behind it */
     struct ndt_gpu_item *results;   /* pinned, downloaded */
@@ -62,11 +62,32 @@ static struct ndt_gpu_item *device_items(const struct ndt_cuda_resident *residen
     return (struct ndt_gpu_item *)(void *)(device_batch(resident) + 1);
 }
 
-/* Limits the items by the memory for rows and rotated points. */
-static struct launch cut_launch(const struct ndt_cuda_resident *resident, struct ndt_solve_item *items,
-                                size_t count)
+/* Behind the items lies their information, where it is wanted, and then their rows. */
+static double *information_of(struct ndt_gpu_item *items, const struct launch *launch)
 {
-    struct launch launch = {.items = items};
+    return (double *)(void *)(items + launch->count);
+}
+
+static struct ndt_newton_row *rows_of(struct ndt_gpu_item *items, const struct launch *launch)
+{
+    const size_t numbers = launch->wants_information ? launch->count * NDT_GPU_PLANES * NDT_GPU_ROW : 0;
+    return (struct ndt_newton_row *)(void *)(information_of(items, launch) + numbers);
+}
+
+static const float *times_of(const struct ndt_cuda_resident *resident)
+{
+    const struct ndt_cuda_plan *plan = resident->plan;
+    const float *scan = (const float *)(void *)(resident->memory + plan->scan);
+    if (resident->preprocess)
+        return (const float *)(void *)(resident->memory + plan->sampled) + 3 * plan->stride;
+    return resident->times_at > 0 ? scan + resident->times_at : NULL;
+}
+
+/* Limits the items by the memory for rows and rotated points. */
+static struct launch cut_launch(const struct ndt_cuda_resident *resident, const struct ndt_newton_rules *rules,
+                                struct ndt_solve_item *items, size_t count)
+{
+    struct launch launch = {.items = items, .wants_information = rules->wants_information};
     size_t points = 0;
     for (; launch.count < count && launch.count < NDT_CUDA_ITEMS; launch.count++) {
         const struct ndt_cuda_scan *scan = &resident->scans[items[launch.count].scan];
@@ -112,10 +133,12 @@ static void write_batch(const struct ndt_cuda_resident *resident, const struct n
         .row_capacity = launch->row_capacity,
         .rules = *rules,
         .scan = (const float *)(void *)(resident->memory + resident->plan->scan),
+        .times_s = times_of(resident),
         .turned = (float *)(void *)(resident->memory + resident->plan->buffers),
         .block_sums = (double *)(void *)(resident->memory + resident->plan->block_sums),
+        .information = information_of(items, launch),
         .items = items,
-        .rows = (struct ndt_newton_row *)(void *)(items + launch->count),
+        .rows = rows_of(items, launch),
     };
     memcpy(launch->batch->levels, on_device->levels, sizeof(launch->batch->levels));
     for (size_t i = 0; i < launch->count; i++) {
@@ -237,16 +260,25 @@ static enum ndt_status begin(struct ndt_cuda_resident *resident, const struct la
                            err);
 }
 
-/* One upload, one launch, one download, one wait. Later launches upload the control only. */
+static enum ndt_status inform(struct ndt_cuda_resident *resident, const struct launch *launch,
+                              struct ndt_error *err)
+{
+    struct ndt_gpu_job job = resident->job;
+    job.blocks = launch->blocks;
+    return ndt_cuda_launch(resident->device, ndt_kernel_resident_inform(), (unsigned)launch->count * launch->blocks,
+                           &job, err);
+}
+
+/* One upload, one launch and one more for the information, one download, one wait. Later launches upload the
+ * control only. */
 static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
                                 struct ndt_error *err)
 {
     struct ndt_cuda_device *device = resident->device;
     const size_t bytes = is_first ? sizeof(struct ndt_gpu_batch) + launch->count * sizeof(struct ndt_gpu_item)
                                   : sizeof(struct ndt_gpu_control);
-    const size_t back =
-        launch->count * sizeof(struct ndt_gpu_item) +
-        (launch->wants_rows ? launch->count * (size_t)launch->row_capacity * sizeof(struct ndt_newton_row) : 0);
+    const size_t row_count = launch->wants_rows ? launch->count * (size_t)launch->row_capacity : 0;
+    const size_t back = (size_t)((char *)(rows_of(launch->results, launch) + row_count) - (char *)launch->results);
     enum ndt_status status = ndt_cuda_upload(device, device_batch(resident), launch->batch, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_start(device, err);
@@ -254,6 +286,8 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
         status = begin(resident, launch, err);
     if (status == NDT_OK)
         status = start(resident, launch, err);
+    if (status == NDT_OK && launch->wants_information)
+        status = inform(resident, launch, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(device, err);
     if (status == NDT_OK)
@@ -298,13 +332,15 @@ static enum ndt_status run_launch(struct ndt_cuda_resident *resident, const stru
 
 static void read_items(struct ndt_cuda_resident *resident, const struct launch *launch)
 {
-    const struct ndt_newton_row *rows =
-        (const struct ndt_newton_row *)(const void *)(launch->results + launch->count);
+    const struct ndt_newton_row *rows = rows_of(launch->results, launch);
+    const double *information = information_of(launch->results, launch);
     for (size_t i = 0; i < launch->count; i++) {
         struct ndt_solve_item *item = &launch->items[i];
         item->newton = launch->results[i].newton;
         item->coverage = launch->results[i].coverage;
         item->points = launch->results[i].count;
+        if (launch->wants_information)
+            ndt_cuda_read_information(&item->information, information + i * NDT_GPU_PLANES * NDT_GPU_ROW);
         int32_t count =
             item->newton.row_count < launch->row_capacity ? item->newton.row_count : launch->row_capacity;
         count = count < item->row_capacity ? count : item->row_capacity;
@@ -320,7 +356,7 @@ enum ndt_status ndt_cuda_resident_solve(struct ndt_cuda_resident *resident, cons
                                         size_t count, double until_us, struct ndt_error *err)
 {
     for (size_t done = 0; done < count;) {
-        const struct launch launch = cut_launch(resident, items + done, count - done);
+        const struct launch launch = cut_launch(resident, rules, items + done, count - done);
         write_batch(resident, on_device, rules, &launch);
         enum ndt_status status = run_launch(resident, &launch, until_us, err);
         if (status != NDT_OK)
@@ -336,10 +372,10 @@ static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda
 {
     const enum ndt_cuda_shape wanted = resident->shape;
     const struct ndt_cuda_map no_map = {.memory = NULL};
-    const struct ndt_newton_rules rules = {.level_count = 1};
+    const struct ndt_newton_rules rules = {.level_count = 1, .wants_information = 1};
     struct ndt_solve_item item = {.scan = 0};
     resident->scans[0] = (struct ndt_cuda_scan){.blocks = 1};
-    const struct launch launch = cut_launch(resident, &item, 1);
+    const struct launch launch = cut_launch(resident, &rules, &item, 1);
     write_batch(resident, &no_map, &rules, &launch);
     launch.gpu_items[0].orders.stage = NDT_GPU_FINISHED;
     launch.batch->control = (struct ndt_gpu_control){.pass_limit = 0};

@@ -37,6 +37,7 @@ struct ndt_cuda_resident {
         *preprocess; /**< on the device: scan 0 was made there, and its size is a bound; or NULL */
     struct ndt_cuda_scan scans[NDT_CUDA_ITEMS];
     size_t scan_count;
+    size_t times_at; /**< floats into the memory of the scans, to the times of all points; 0: all are zero */
     struct ndt_cuda_cached_graph graphs[NDT_CUDA_GRAPHS];
     uint64_t launches;
     /* Recent duration of one evaluation of a launch, and its number of blocks: for deadlines only. */

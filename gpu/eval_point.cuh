@@ -66,9 +66,9 @@ static __device__ inline uint32_t list_length(const struct ndt_cell_ref &ref, in
     return neighbours == NDT_DIRECT1 ? ref.n1 : neighbours == NDT_DIRECT7 ? ref.n7 : ref.n27;
 }
 
-/* The first 48 bytes of a voxel record as three aligned loads. */
+/* The first 48 bytes of a voxel record as three aligned loads. K: sums for the information, NULL: not wanted. */
 static __device__ inline void add_voxel(const struct ndt_gpu_job &job, const float near_m[3], uint32_t id,
-                                        struct ndt_point_sums_f *sums)
+                                        struct ndt_point_sums_f *sums, float *K)
 {
     const float4 *words = (const float4 *)(const void *)(job.level.voxels + id);
     const float4 a = words[0], b = words[1], c = words[2];
@@ -78,12 +78,14 @@ static __device__ inline void add_voxel(const struct ndt_gpu_job &job, const flo
     float q[3];
     for (int k = 0; k < 3; k++)
         q[k] = (near_m[k] - (float)(cell[k] - job.near_cell[k]) * job.level.leaf_m) - mean_m[k];
-    ndt_add_pair_f(sums, q, icov, job.level.d1d2, job.level.d2);
+    const float e = ndt_add_pair_f(sums, q, icov, job.level.d1d2, job.level.d2);
+    if (K)
+        ndt_add_normal_f(K, icov, -job.level.d1d2 * e);
 }
 
 /* Adds all pairs of one point; returns their number. */
 static __device__ inline uint32_t add_neighbours(const struct ndt_gpu_job &job, const float near_m[3],
-                                                 struct ndt_point_sums_f *sums)
+                                                 struct ndt_point_sums_f *sums, float *K = nullptr)
 {
     const struct place place = find_place(job, near_m);
     const uint32_t length = list_length(place.ref, job.neighbours), padded = place.ref.padded;
@@ -98,29 +100,45 @@ static __device__ inline uint32_t add_neighbours(const struct ndt_gpu_job &job, 
             if (!(dx * dx + dy * dy + dz * dz <= r2))
                 continue;
         }
-        add_voxel(job, near_m, list[3 * padded + k], sums);
+        add_voxel(job, near_m, list[3 * padded + k], sums, K);
         pairs++;
     }
     return pairs;
+}
+
+/* Moves point i and adds its pairs; returns their number. */
+static __device__ inline uint32_t meet_voxels(const struct ndt_gpu_job &job, const struct ndt_tables_f *tables,
+                                              uint32_t i, float x[3], struct ndt_point_sums_f *sums,
+                                              float *K = nullptr)
+{
+    float near_m[3];
+    load_point(job, i, x);
+    for (int k = 0; k < 3; k++)
+        near_m[k] = ndt_dot_f(tables->R + 3 * k, x) + job.t_m[k];
+    return add_neighbours(job, near_m, sums, K);
+}
+
+/* Adds the terms of a point that has pairs to `values`, which are zero before. */
+static __device__ inline void add_terms(const struct ndt_tables_f *tables, const float x[3],
+                                        const struct ndt_point_sums_f *sums, uint32_t pairs,
+                                        float values[NDT_GPU_ROW])
+{
+    values[NDT_GPU_SCORE] = sums->score;
+    values[NDT_GPU_NEAREST] = sums->best;
+    values[NDT_GPU_MATCHED] = 1.0f;
+    values[NDT_GPU_PAIRS] = (float)pairs;
+    ndt_add_point_f(tables, x, sums, values + NDT_GPU_GRADIENT, values + NDT_GPU_HESSIAN);
 }
 
 /* Adds the terms of point i to `values`, which are zero before. */
 static __device__ inline void eval_point(const struct ndt_gpu_job &job, const struct ndt_tables_f *tables,
                                          uint32_t i, float values[NDT_GPU_ROW])
 {
-    float x[3], near_m[3];
-    load_point(job, i, x);
-    for (int k = 0; k < 3; k++)
-        near_m[k] = ndt_dot_f(tables->R + 3 * k, x) + job.t_m[k];
+    float x[3];
     struct ndt_point_sums_f sums = {};
-    const uint32_t pairs = add_neighbours(job, near_m, &sums);
-    if (pairs == 0)
-        return;
-    values[NDT_GPU_SCORE] = sums.score;
-    values[NDT_GPU_NEAREST] = sums.best;
-    values[NDT_GPU_MATCHED] = 1.0f;
-    values[NDT_GPU_PAIRS] = (float)pairs;
-    ndt_add_point_f(tables, x, &sums, values + NDT_GPU_GRADIENT, values + NDT_GPU_HESSIAN);
+    const uint32_t pairs = meet_voxels(job, tables, i, x, &sums);
+    if (pairs > 0)
+        add_terms(tables, x, &sums, pairs, values);
 }
 
 #endif

@@ -30,6 +30,10 @@ enum {
     NDT_GPU_SUMS = 31
 };
 
+/** Planes of rows of a struct ndt_information. Plane 0: the sums of an evaluation; plane 1 + k: in the place of the
+ * Hessian information[k], and in plane 1 in the place of the gradient time_gradient. The rest is unused. */
+enum { NDT_GPU_PLANES = 4 };
+
 /** Numbers per point in the buffers of `staged`; number k of point i is at [k * stride + i].
  * Jacobian: rows x, y, z of x', columns tx ty tz a b c. Point Hessian: the 18x6 matrix is zero but for the second
  * derivatives by angles and symmetric, so its packing is (aa ab ac bb bc cc) x (x y z). */
@@ -70,7 +74,7 @@ struct ndt_gpu_item {
     uint32_t count, blocks; /**< points, and blocks of NDT_GPU_BLOCK of them, at least one */
     uint32_t scan_at;       /**< floats into `scan`: columns x y z of blocks * NDT_GPU_BLOCK floats each */
     uint32_t turned_at;     /**< the same in `turned` */
-    uint32_t row_at;        /**< rows of NDT_GPU_ROW doubles into `block_sums` */
+    uint32_t row_at;        /**< rows of NDT_GPU_ROW doubles into `block_sums`; of the planes: as often */
     uint32_t seen;          /**< sectors of the horizon that meet the map; zero at first */
     uint32_t ticket;        /**< blocks that are done with this pass; zero between passes */
 };
@@ -92,8 +96,10 @@ struct ndt_gpu_batch {
     int32_t item_count, row_capacity; /**< rows per item */
     struct ndt_newton_rules rules;
     const float *scan;
+    const float *times_s; /**< of the points: item i from scan_at / 3 on; NULL: all zero */
     float *turned;
     double *block_sums;
+    double *information; /**< NDT_GPU_PLANES rows per item */
     struct ndt_gpu_item *items;
     struct ndt_newton_row *rows; /**< item i: from i * row_capacity */
     struct ndt_gpu_level levels[NDT_MAX_LEVELS];
@@ -140,10 +146,11 @@ struct ndt_gpu_job {
     int32_t near_cell[3];
     float t_m[3];
     const float *angles; /**< sx cx sy cy sz cz: the 24 bytes */
-    double *block_sums;  /**< a row per block */
+    double *block_sums;  /**< a row per block; of the information a plane after the other */
     uint32_t *ticket;    /**< blocks that are done; zero between launches */
-    double *sums;        /**< NDT_GPU_SUMS */
+    double *sums;        /**< NDT_GPU_SUMS; of the information NDT_GPU_PLANES rows */
     uint32_t blocks;     /**< rows in block_sums */
+    uint32_t times_at;   /**< floats from x_m to the times of the points; 0: all are zero */
     /* staged */
     uint64_t stride;
     float *moved_m; /**< 3: x' relative to the corner of near_cell */

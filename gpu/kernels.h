@@ -20,10 +20,14 @@ const void *ndt_kernel_reduce(void);        /* terms -> block_sums */
 const void *ndt_kernel_finish(void);        /* block_sums -> sums */
 /** fused: points -> sums, one block per NDT_GPU_BLOCK points; the last block adds the rows. */
 const void *ndt_kernel_fused(void);
+/** The information of the scan: points -> NDT_GPU_PLANES rows of sums, launched like `fused`. */
+const void *ndt_kernel_inform(void);
 /** resident: job.batch -> its items. See kernels_resident.cu. Teams have NDT_GPU_TEAM threads per block. */
 const void *ndt_kernel_resident_block(void);   /* one block per item */
 const void *ndt_kernel_resident_cluster(void); /**< one cluster per item */
 const void *ndt_kernel_resident_pass(void);    /* one pass of all items, job.blocks blocks each */
+/** The information of each finished item at its answer; job.blocks blocks each, at least as many as it has. */
+const void *ndt_kernel_resident_inform(void);
 /** preprocessing: raw points -> scan 0, on job.preprocess, in this order; see kernels_preprocess.cu. */
 const void *ndt_kernel_preprocess_place(void); /**< one thread per raw point, as the next two */
 const void *ndt_kernel_preprocess_add(void);

@@ -7,8 +7,10 @@
  *  - pass: one launch per pass over all alignments, one block per NDT_GPU_BLOCK points; the last block of an
  * alignment makes the Newton step. A graph repeats the launch, in a loop on the device or a fixed number of times.
  *
- * A pass is an evaluation or, after the last one, the computation of the coverage. */
+ * A pass is an evaluation or, after the last one, the computation of the coverage. Where the information is wanted,
+ * one more launch computes it at the answers. */
 #include "cluster.cuh"
+#include "inform_point.cuh"
 #include "kernels.h"
 #include "solve_device.cuh"
 
@@ -215,6 +217,34 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_pass(co
         count_item(batch, job.loop, active, share.pass.orders.stage == NDT_GPU_FINISHED);
 }
 
+/* ---- information ---- */
+
+/* job.blocks: as for a pass. The orders of a finished item name its answer. */
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_inform(const struct ndt_gpu_job job)
+{
+    __shared__ struct pass_block share;
+    const struct ndt_gpu_batch *batch = job.batch;
+    const uint32_t number = blockIdx.x / job.blocks, row = blockIdx.x % job.blocks;
+    struct ndt_gpu_item *item = batch->items + number;
+    if (row >= item->blocks)
+        return;
+    copy_words(&share.pass.orders, &item->orders, sizeof(share.pass.orders));
+    __syncthreads(); /* the answer is there */
+    if (share.pass.orders.stage != NDT_GPU_FINISHED)
+        return;
+    prepare_pass(&share.pass, batch, item);
+    const struct planes first = {batch->block_sums + (size_t)item->row_at * NDT_GPU_PLANES * NDT_GPU_ROW,
+                                 batch->information + (size_t)number * NDT_GPU_PLANES * NDT_GPU_ROW};
+    inform_row(&share.pass.view, &share.pass.tables, first,
+               batch->times_s ? batch->times_s + item->scan_at / 3 : NULL, row, share.rows);
+    if (!is_last_of_item(item, &share))
+        return;
+    __threadfence();
+    add_planes(&share.pass.view, first, share.pass.parts);
+    if (threadIdx.x == 0)
+        item->ticket = 0; /* for the next launch */
+}
+
 extern "C" const void *ndt_kernel_resident_block(void)
 {
     return (const void *)ndt_resident_block;
@@ -228,4 +258,9 @@ extern "C" const void *ndt_kernel_resident_cluster(void)
 extern "C" const void *ndt_kernel_resident_pass(void)
 {
     return (const void *)ndt_resident_pass;
+}
+
+extern "C" const void *ndt_kernel_resident_inform(void)
+{
+    return (const void *)ndt_resident_inform;
 }

@@ -203,6 +203,16 @@ static enum ndt_status failover_eval(struct ndt_backend *backend, const struct n
     return finish(&call, err);
 }
 
+static enum ndt_status failover_inform(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                       struct ndt_information *out, struct ndt_error *err)
+{
+    struct failover_backend *failover = (struct failover_backend *)backend;
+    struct attempt call = {.failover = failover, .repeats = 1};
+    while (next(&call))
+        call.status = failover->inner->ops->inform(failover->inner, request, out, &call.why);
+    return finish(&call, err);
+}
+
 static size_t failover_solve_limit(const struct ndt_backend *backend)
 {
     const struct ndt_backend *inner = ((const struct failover_backend *)backend)->inner;
@@ -299,6 +309,7 @@ static const struct ndt_backend_ops failover_ops = {
     .set_map_async = failover_set_map_async,
     .set_scan = failover_set_scan,
     .eval = failover_eval,
+    .inform = failover_inform,
     .counters = failover_counters,
     .describe = failover_describe,
     .dump = failover_dump,
@@ -333,6 +344,8 @@ static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backe
     failover->ops.plan = ops->plan;
     if (!ops->set_map_async)
         failover->ops.set_map_async = NULL;
+    if (!ops->inform)
+        failover->ops.inform = NULL;
     failover->base.ops = &failover->ops;
     ndt_cloud_init(&failover->scan);
     *backend = &failover->base;

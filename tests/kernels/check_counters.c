@@ -1,9 +1,10 @@
 /** @file
  * @brief Checks the cost of an evaluation and a solve apart from time, on every backend that has pipelines.
  *
- * An evaluation: 24 bytes up in one copy, one row of sums down, one synchronisation, no allocation. A solve that
- * stays on the device: the same for any number of iterations, points and alignments. A case is named
- * BACKEND/PIPELINE; it is skipped where no such backend works. */
+ * An evaluation: 24 bytes up in one copy, one row of sums down, one synchronisation, no allocation. The information
+ * of a scan: the same with one launch more and four rows. A solve that stays on the device: the same for any number
+ * of iterations, points and alignments; the information at its answer costs one launch more and no copy. Times of
+ * points go up with the points. A case is named BACKEND/PIPELINE; it is skipped where no such backend works. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,11 +14,11 @@
 #include "solve_cases.h"
 #include "street_world.h"
 
-enum { SCAN_POINTS = 400, EVALUATIONS = 5, SUM_BYTES = 31 * 8, ANGLE_BYTES = 24 };
+enum { SCAN_POINTS = 400, EVALUATIONS = 5, SUM_BYTES = 31 * 8, INFORMATION_BYTES = 4 * 32 * 8, ANGLE_BYTES = 24 };
 
 struct inputs {
     struct ndt_map *map;
-    struct ndt_cloud scan;
+    struct ndt_cloud scan, timed; /* the same points, and with times */
 };
 
 static int expect(const char *who, const char *what, uint64_t is, uint64_t wanted)
@@ -45,34 +46,42 @@ static enum ndt_status make_inputs(struct inputs *in, struct ndt_error *err)
         status = ndt_map_from_cloud(&in->map, &config, &cloud, err);
     if (status == NDT_OK)
         status = world_scan(&in->scan, &world, 1, SCAN_POINTS, &pose, 20.0, err);
+    if (status == NDT_OK)
+        status = ndt_cloud_copy(&in->timed, &in->scan, err);
+    if (status == NDT_OK)
+        status = ndt_cloud_reserve(&in->timed, SCAN_POINTS, NDT_CLOUD_TIME, err);
+    for (size_t i = 0; status == NDT_OK && i < SCAN_POINTS; i++)
+        in->timed.time_s[i] = 0.1f * (float)i / SCAN_POINTS - 0.05f;
     ndt_cloud_free(&cloud);
     return status;
 }
 
 /* Evaluations at poses and levels that change, as an optimiser does it. */
-static enum ndt_status evaluate(struct ndt_backend *backend, const struct inputs *in, struct ndt_error *err)
+static enum ndt_status evaluate(struct ndt_backend *backend, const struct inputs *in, int wants_information,
+                                struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
     for (int i = 0; status == NDT_OK && i < EVALUATIONS; i++) {
-        struct ndt_eval sums;
+        struct ndt_information out;
         const struct ndt_eval_request request = {.level = i % (int)in->map->level_count,
                                                  .neighbours = i % 2 ? NDT_RADIUS : NDT_DIRECT7,
                                                  .p = {20.0 + 0.1 * i, 0.4, 2.1, 0.01 * i, 0.0, 0.02}};
-        status = backend->ops->eval(backend, &request, &sums, err);
-        if (status == NDT_OK && !(sums.pairs > 0))
+        status = wants_information ? backend->ops->inform(backend, &request, &out, err)
+                                   : backend->ops->eval(backend, &request, &out.eval, err);
+        if (status == NDT_OK && !(out.eval.pairs > 0))
             status = ndt_fail(err, NDT_ERR_DEVICE, "an evaluation without pairs");
     }
     return status;
 }
 
 static int compare(const char *who, const struct ndt_backend_counters *before,
-                   const struct ndt_backend_counters *after, uint64_t launches)
+                   const struct ndt_backend_counters *after, uint64_t launches, uint64_t bytes_down)
 {
     int good = expect(who, "evaluations", after->evaluations - before->evaluations, EVALUATIONS);
     good &= expect(who, "bytes up", (after->h2d_bytes - before->h2d_bytes) / EVALUATIONS, ANGLE_BYTES);
     good &= expect(who, "bytes up, remainder", (after->h2d_bytes - before->h2d_bytes) % EVALUATIONS, 0);
     good &= expect(who, "copies up", (after->h2d_copies - before->h2d_copies) / EVALUATIONS, 1);
-    good &= expect(who, "bytes down", (after->d2h_bytes - before->d2h_bytes) / EVALUATIONS, SUM_BYTES);
+    good &= expect(who, "bytes down", (after->d2h_bytes - before->d2h_bytes) / EVALUATIONS, bytes_down);
     good &= expect(who, "copies down", (after->d2h_copies - before->d2h_copies) / EVALUATIONS, 1);
     good &= expect(who, "launches", (after->launches - before->launches) / EVALUATIONS, launches);
     good &= expect(who, "synchronisations", (after->synchronisations - before->synchronisations) / EVALUATIONS, 1);
@@ -81,20 +90,22 @@ static int compare(const char *who, const struct ndt_backend_counters *before,
 }
 
 /* A second scan and the same map again must not allocate or upload the map either. */
-static int check_warm(struct ndt_backend *backend, const struct inputs *in, const char *who)
+static int check_warm(struct ndt_backend *backend, struct ndt_map *map, const struct ndt_cloud *scan,
+                      const char *who)
 {
     struct ndt_backend_counters before, after;
     struct ndt_error err = {""};
+    const size_t columns = scan->time_s ? 4 : 3;
     backend->ops->counters(backend, &before);
-    if (backend->ops->set_map(backend, in->map, &err) != NDT_OK ||
-        backend->ops->set_scan(backend, &in->scan, &err) != NDT_OK)
+    if (backend->ops->set_map(backend, map, &err) != NDT_OK ||
+        backend->ops->set_scan(backend, scan, &err) != NDT_OK)
         return check_fail("%s: %s", who, err.text);
     backend->ops->counters(backend, &after);
     const uint64_t up = after.h2d_bytes - before.h2d_bytes;
     int good =
         expect(who, "allocations for the same map and another scan", after.allocations - before.allocations, 0);
     good &= expect(who, "copies for them", after.h2d_copies - before.h2d_copies, 1);
-    return good & expect(who, "bytes beyond a padded scan", up > 12 * (SCAN_POINTS + 128) ? up : 0, 0);
+    return good & expect(who, "bytes beyond a padded scan", up > 4 * columns * (SCAN_POINTS + 128) ? up : 0, 0);
 }
 
 /* ---- solves ---- */
@@ -130,9 +141,14 @@ struct solve_cost {
     uint64_t evaluations;
 };
 
-/* `count` alignments of one scan of so many points, from guesses that need different numbers of iterations. */
-static int solve(struct ndt_backend *backend, const struct inputs *in, size_t points, size_t count, int iterations,
-                 int with_scan, struct solve_cost *out)
+struct kind {
+    size_t points;
+    int iterations, with_scan, wants_information;
+};
+
+/* `count` alignments of one scan, from guesses that need different numbers of iterations. */
+static int solve(struct ndt_backend *backend, const struct inputs *in, size_t count, const struct kind *kind,
+                 struct solve_cost *out)
 {
     static struct ndt_newton_row rows[BATCH][KEPT_ROWS];
     struct ndt_solve_item items[BATCH] = {{.scan = 0}};
@@ -140,11 +156,12 @@ static int solve(struct ndt_backend *backend, const struct inputs *in, size_t po
     struct ndt_newton_rules rules;
     struct ndt_backend_counters first, second, third;
     struct ndt_error err = {""};
-    struct ndt_cloud scan = in->scan;
-    scan.count = points;
+    struct ndt_cloud scan = kind->wants_information ? in->timed : in->scan;
+    scan.count = kind->points;
     ndt_align_params_default(&params);
-    params.max_iterations = iterations;
+    params.max_iterations = kind->iterations;
     enum ndt_status status = ndt_rules_from(&rules, &params, in->map, &err);
+    rules.wants_information = kind->wants_information;
     for (size_t i = 0; i < count; i++) {
         const double p[6] = {20.0 + 0.1 * (double)i, 0.4, 2.1, 0.02, -0.02, 0.01 * (double)i};
         const struct ndt_pose guess = ndt_pose_from_euler(p);
@@ -153,7 +170,7 @@ static int solve(struct ndt_backend *backend, const struct inputs *in, size_t po
         items[i].rows = rows[i];
     }
     backend->ops->counters(backend, &first);
-    if (status == NDT_OK && with_scan)
+    if (status == NDT_OK && kind->with_scan)
         status = backend->ops->set_scans(backend, (const struct ndt_cloud *const[]){&scan}, 1, &err);
     backend->ops->counters(backend, &second);
     if (status == NDT_OK)
@@ -165,10 +182,11 @@ static int solve(struct ndt_backend *backend, const struct inputs *in, size_t po
     return status == NDT_OK || check_fail("%s", err.text);
 }
 
-static int compare_solve(const char *who, const struct solve_cost *cost, uint64_t launches)
+static int compare_solve(const char *who, const struct solve_cost *cost, uint64_t launches, int wants_information)
 {
-    const uint64_t launched = launches ? launches : cost->solve.launches;
-    int good = expect(who, "launches of a solve", cost->solve.launches, launched);
+    const uint64_t launched = launches ? launches : cost->solve.synchronisations;
+    int good =
+        expect(who, "launches of a solve", cost->solve.launches, wants_information ? 2 * launched : launched);
     good &= expect(who, "synchronisations of a solve", cost->solve.synchronisations, launched);
     good &= expect(who, "copies up of a solve", cost->solve.h2d_copies, launched);
     good &= expect(who, "copies down of a solve", cost->solve.d2h_copies, launched);
@@ -178,9 +196,9 @@ static int compare_solve(const char *who, const struct solve_cost *cost, uint64_
 }
 
 /* The points of a scan go up once, when they are given. */
-static int compare_scans(const char *who, const struct solve_cost *cost, size_t points)
+static int compare_scans(const char *who, const struct solve_cost *cost, size_t points, int with_times)
 {
-    const uint64_t bytes = 12 * ((points + 127) / 128 * 128);
+    const uint64_t bytes = (with_times ? 16 : 12) * ((points + 127) / 128 * 128);
     int good = expect(who, "bytes up of a scan", cost->scans.h2d_bytes, bytes);
     good &= expect(who, "copies up of a scan", cost->scans.h2d_copies, 1);
     good &= expect(who, "synchronisations of a scan", cost->scans.synchronisations, 0);
@@ -192,34 +210,30 @@ static int compare_scans(const char *who, const struct solve_cost *cost, size_t 
 static int check_solver(struct ndt_backend *backend, const struct inputs *in, const char *who, size_t count,
                         uint64_t launches)
 {
-    static const struct {
-        size_t points;
-        int iterations, with_scan;
-    } kinds[] = {{SCAN_POINTS, MANY, 1},
-                 {SCAN_POINTS, MANY, 0},
-                 {SCAN_POINTS, 2, 0},
-                 {SCAN_POINTS, MANY, 1},
-                 {FEW_POINTS, MANY, 1}};
-    enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+    static const struct kind kinds[] = {
+        {SCAN_POINTS, MANY, 1, 0}, {SCAN_POINTS, MANY, 0, 0}, {SCAN_POINTS, 2, 0, 0},   {SCAN_POINTS, MANY, 1, 0},
+        {FEW_POINTS, MANY, 1, 0},  {SCAN_POINTS, MANY, 1, 1}, {SCAN_POINTS, MANY, 0, 1}};
+    enum { KINDS = sizeof(kinds) / sizeof(kinds[0]), LAST = KINDS - 1 };
     struct solve_cost cost[KINDS], warm;
-    int good = solve(backend, in, SCAN_POINTS, count, MANY, 1, &warm) &&
-               solve(backend, in, FEW_POINTS, count, MANY, 1, &warm);
+    int good = solve(backend, in, count, &kinds[0], &warm) && solve(backend, in, count, &kinds[KINDS - 3], &warm);
     for (int i = 0; i < KINDS && good; i++) {
-        good = solve(backend, in, kinds[i].points, count, kinds[i].iterations, kinds[i].with_scan, &cost[i]) &&
-               compare_solve(who, &cost[i], launches);
-        if (good && kinds[i].with_scan)
-            good = compare_scans(who, &cost[i], kinds[i].points);
+        const struct kind *kind = &kinds[i];
+        good = solve(backend, in, count, kind, &cost[i]) &&
+               compare_solve(who, &cost[i], launches, kind->wants_information);
+        if (good && kind->with_scan)
+            good = compare_scans(who, &cost[i], kind->points, kind->wants_information);
     }
     if (!good)
         return 0;
     good = expect(who, "iterations that make no difference", cost[1].evaluations > cost[2].evaluations, 1);
     for (int i = 1; i < KINDS; i++) { /* a launch more costs no more than a few words to control it */
-        const uint64_t more = (cost[i].solve.launches - 1) * CONTROL_BYTES;
+        const uint64_t more = (cost[i].solve.synchronisations - 1) * CONTROL_BYTES;
         const uint64_t up = cost[i].solve.h2d_bytes, least = cost[2].solve.h2d_bytes;
         good &= launches ? expect(who, "bytes up of a solve", up, cost[0].solve.h2d_bytes)
                          : expect(who, "bytes up of a solve, beyond", up > least + more ? up : 0, 0);
     }
-    return good;
+    return good & expect(who, "bytes down for information", cost[LAST].solve.d2h_bytes - cost[1].solve.d2h_bytes,
+                         cost[LAST].solve.d2h_copies * count * INFORMATION_BYTES);
 }
 
 static int check_all_solves(struct ndt_backend *backend, const struct inputs *in, const char *pipeline,
@@ -250,12 +264,39 @@ static int check_overheads(struct ndt_backend *backend, const char *who)
     return cost.launch_us >= cost.queue_us || check_fail("%s: a launch takes less time than queueing it", who);
 }
 
+/* Evaluations, or the information at their poses. */
+static int check_evaluations(struct ndt_backend *backend, const struct inputs *in, int wants_information,
+                             uint64_t launches, const char *who)
+{
+    struct ndt_backend_counters before, after;
+    struct ndt_error err = {""};
+    backend->ops->counters(backend, &before);
+    if (evaluate(backend, in, wants_information, &err) != NDT_OK)
+        return check_fail("%s: %s", who, err.text);
+    backend->ops->counters(backend, &after);
+    return compare(who, &before, &after, launches, wants_information ? INFORMATION_BYTES : SUM_BYTES);
+}
+
+static int check_all_evaluations(struct ndt_backend *backend, const struct inputs *in, const char *pipeline,
+                                 const char *who)
+{
+    struct ndt_error err = {""};
+    char information[80];
+    const uint64_t launches = strcmp(pipeline, "staged") == 0 ? 5 : 1;
+    snprintf(information, sizeof(information), "%s, information", who);
+    if (backend->ops->set_map(backend, in->map, &err) != NDT_OK ||
+        backend->ops->set_scan(backend, &in->scan, &err) != NDT_OK)
+        return check_fail("%s: %s", who, err.text);
+    return check_evaluations(backend, in, 0, launches, who) & check_warm(backend, in->map, &in->scan, who) &
+           check_warm(backend, in->map, &in->timed, information) &
+           check_evaluations(backend, in, 1, launches + 1, information);
+}
+
 static void check_pipeline(const struct ndt_backend_ops *ops, const char *pipeline, const char *who,
                            const struct inputs *in)
 {
     struct ndt_backend_config config;
     struct ndt_backend *backend;
-    struct ndt_backend_counters before, after;
     struct ndt_error err = {""};
     ndt_backend_config_default(&config);
     config.pipeline = pipeline;
@@ -263,16 +304,7 @@ static void check_pipeline(const struct ndt_backend_ops *ops, const char *pipeli
         check_fail("%s: %s", who, err.text);
         return;
     }
-    enum ndt_status status = ops->set_map(backend, in->map, &err);
-    if (status == NDT_OK)
-        status = ops->set_scan(backend, &in->scan, &err);
-    ops->counters(backend, &before);
-    if (status == NDT_OK)
-        status = evaluate(backend, in, &err);
-    ops->counters(backend, &after);
-    if (status != NDT_OK)
-        check_fail("%s: %s", who, err.text);
-    else if (compare(who, &before, &after, strcmp(pipeline, "staged") == 0 ? 5 : 1) & check_warm(backend, in, who))
+    if (check_all_evaluations(backend, in, pipeline, who))
         (void)(check_overheads(backend, who) & check_all_solves(backend, in, pipeline, who));
     ops->close(backend);
 }
@@ -285,6 +317,7 @@ int main(int argc, char **argv)
     int ran = 0;
     check_start(argc, argv, NULL);
     ndt_cloud_init(&in.scan);
+    ndt_cloud_init(&in.timed);
     for (size_t i = 0; (ops = ndt_backend_at(i)); i++) {
         if (!ops->pipelines)
             continue;
@@ -307,5 +340,6 @@ int main(int argc, char **argv)
     }
     ndt_map_release(in.map);
     ndt_cloud_free(&in.scan);
+    ndt_cloud_free(&in.timed);
     return check_finish(ran);
 }

@@ -5,6 +5,7 @@
  *  - rows/: a solve, iteration by iteration, against the host's, which evaluates with the pipeline `fused` of the
  * same backend; solver_device.h gives the tolerance and its reason, and --exact requires the same bits (an emulated
  *    device rounds as the host does). The host's solve is itself compared with the double backend and ndt_align;
+ *  - prior/: alignments with priors and first levels, and their information, which double agrees with;
  *  - batch/: 1 to 200 alignments in one call, each with the bits that it has alone, twice, on every pipeline;
  *  - align_batch/: ndt_align_batch returns what ndt_align returns for each item alone;
  *  - deadline/: an alignment that is cut short equals one that stops after so many evaluations, bit for bit; a
@@ -34,7 +35,8 @@ static struct options {
 
 struct checks {
     struct solve_scene scene;
-    struct solve_problem problems[SOLVE_PROBLEMS];
+    struct solve_problem plain[SOLVE_PROBLEMS], with_priors[SOLVE_PROBLEMS];
+    const struct solve_problem *problems; /* one of the two */
     struct solve_host cpu, assess;
     struct solve_plan plans[SOLVE_PLANS];
     struct solve_host hosts[SOLVE_PLANS];
@@ -180,7 +182,7 @@ static int drive(struct checks *c, struct solve_host *host, const struct ndt_new
     struct ndt_newton start;
     struct ndt_error err = {""};
     const struct ndt_cloud *scan = &c->scene.scans[problem->scan];
-    solve_start(&start, (enum ndt_variant)rules->variant, &problem->guess, c->scene.map, scan);
+    solve_start_problem(&start, (enum ndt_variant)rules->variant, problem, &c->scene);
     if (solve_on_host(host, rules, scan, &start, most, 0, out, &err) != NDT_OK)
         return fail(c, "driven by the host: %s", err.text);
     return 1;
@@ -190,7 +192,7 @@ static int drive(struct checks *c, struct solve_host *host, const struct ndt_new
 static int check_host(struct checks *c, const struct solve_case *item, const struct ndt_newton_rules *rules)
 {
     static struct solve_result cpu;
-    const struct solve_problem problem = {item->scan, item->guess};
+    const struct solve_problem problem = {.scan = item->scan, .guess = item->guess};
     c->plan = NULL;
     if (!drive(c, &c->cpu, rules, &problem, SOLVE_NO_LIMIT, &cpu))
         return 0;
@@ -204,7 +206,7 @@ static int same_end(struct checks *c, const struct solve_case *item, const struc
                     const struct solve_result *host)
 {
     static struct solve_result cpu;
-    const struct solve_problem problem = {item->scan, item->guess};
+    const struct solve_problem problem = {.scan = item->scan, .guess = item->guess};
     if (!drive(c, &c->cpu, rules, &problem, SOLVE_NO_LIMIT, &cpu))
         return 0;
     const struct ndt_pose here = solve_pose(c->scene.map, &host->newton),
@@ -223,7 +225,7 @@ static void check_plan_rows(struct checks *c, const struct solve_case *item, con
 {
     static struct solve_result is;
     struct ndt_error err = {""};
-    const struct solve_problem problem = {item->scan, item->guess};
+    const struct solve_problem problem = {.scan = item->scan, .guess = item->guess};
     const struct solve_problem *const list[] = {&problem};
     const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = 1};
     enum ndt_status status = solve_set_scans(c->plan, &c->scene, item->scan, &err);
@@ -256,7 +258,7 @@ static void check_rows(struct checks *c)
     struct ndt_error err = {""};
     for (size_t i = 0; solve_case_at(&c->scene, options.seed, i, &item); i++) {
         const struct solve_host *last = NULL;
-        const struct solve_problem problem = {item.scan, item.guess};
+        const struct solve_problem problem = {.scan = item.scan, .guess = item.guess};
         const size_t points = c->scene.scans[item.scan].count;
         if (!begin(c, item.name) || points > options.largest || points == 0 || is_left_out(&item))
             continue;
@@ -299,6 +301,24 @@ static int is_empty(const struct checks *c, const struct solve_problem *problem)
     return c->scene.scans[problem->scan].count == 0;
 }
 
+/* The information of the host, in double. */
+static int assess_information(struct checks *c, const struct solve_problem *problem,
+                              const struct solve_result *host)
+{
+    const struct ndt_newton *n = &host->newton;
+    struct ndt_eval_request request = {n->level, (enum ndt_neighbours)n->neighbours, {0}};
+    struct ndt_information wanted;
+    struct ndt_error err = {""};
+    struct solve_difference why;
+    memcpy(request.p, n->p, sizeof(request.p));
+    if (solve_turn(&c->assess.turned, n->R0, &c->scene.scans[problem->scan], &err) != NDT_OK ||
+        ndt_reference_backend.set_scan(c->assess.backend, &c->assess.turned, &err) != NDT_OK ||
+        ndt_reference_backend.inform(c->assess.backend, &request, &wanted, &err) != NDT_OK)
+        return fail(c, "%s", err.text);
+    return solve_information_close(&host->information, &wanted, 1e-3, &why) ? 1
+                                                                            : fail(c, "in double: %s", why.text);
+}
+
 /* Every problem alone, against the host and against the pipelines before. */
 static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, int count, int is_first)
 {
@@ -312,7 +332,8 @@ static int solve_alone(struct checks *c, const struct ndt_newton_rules *rules, i
         if (solve_set_scans(c->plan, &c->scene, list[0]->scan, &err) != NDT_OK ||
             solve_on_device(c->plan, &call, list[0]->scan, &c->alone[i], &err) != NDT_OK)
             return fail(c, "%s: %s", what, err.text);
-        if (is_first && !drive(c, c->plan->host, rules, list[0], SOLVE_NO_LIMIT, &c->driven[i]))
+        if (is_first && (!drive(c, c->plan->host, rules, list[0], SOLVE_NO_LIMIT, &c->driven[i]) ||
+                         (rules->wants_information && !assess_information(c, list[0], &c->driven[i]))))
             return 0;
         if (is_empty(c, list[0]) ? !ends_off_map(c, what, &c->alone[i])
                                  : !compare(c, what, &c->alone[i], &c->driven[i], SOLVE_ROWS))
@@ -446,7 +467,10 @@ static void check_batches_of(struct checks *c, int is_first)
     static char name[32];
     struct ndt_newton_rules rules;
     c->name = "batch/alone";
-    if (!set_rules(c, &rules, NDT_ROBUST, 0) || !solve_alone(c, &rules, SOLVE_PROBLEMS, is_first))
+    if (!set_rules(c, &rules, NDT_ROBUST, 0))
+        return;
+    rules.wants_information = 1;
+    if (!solve_alone(c, &rules, SOLVE_PROBLEMS, is_first))
         return;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         snprintf(name, sizeof(name), "batch/%zu", counts[i]);
@@ -464,24 +488,44 @@ static void check_batches_of(struct checks *c, int is_first)
 }
 
 /* Other rules, fewer alignments. */
-static void check_variant_of(struct checks *c, enum ndt_variant variant, int gnss, int is_first)
+static const struct variant {
+    const char *name;
+    enum ndt_variant variant;
+    int gnss, with_priors, count;
+} variants[] = {{"variant/autoware", NDT_AUTOWARE, 0, 0, 8},
+                {"variant/gnss", NDT_ROBUST, 1, 0, 8},
+                {"variant/autoware-gnss", NDT_AUTOWARE, 1, 0, 8},
+                {"prior/robust", NDT_ROBUST, 0, 1, 16},
+                {"prior/gnss", NDT_ROBUST, 1, 1, 8},
+                {"prior/autoware", NDT_AUTOWARE, 0, 1, 8}};
+enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
+
+static void check_variant_of(struct checks *c, const struct variant *variant, int is_first)
 {
     struct ndt_newton_rules rules;
-    if (set_rules(c, &rules, variant, gnss) && solve_alone(c, &rules, 8, is_first))
-        check_batch(c, &rules, 8, 8, NULL);
+    if (!set_rules(c, &rules, variant->variant, variant->gnss))
+        return;
+    rules.wants_information = variant->with_priors;
+    c->problems = variant->with_priors ? c->with_priors : c->plain;
+    if (solve_alone(c, &rules, variant->count, is_first))
+        check_batch(c, &rules, (size_t)variant->count, variant->count, NULL);
+    c->problems = c->plain;
 }
 
 static void check_batches(struct checks *c)
 {
-    static const char *const names[] = {"variant/autoware", "variant/gnss", "variant/autoware-gnss"};
-    for (int kind = 0; kind < 4; kind++) {
-        const struct ndt_backend_ops *last = NULL;
+    const struct ndt_backend_ops *last = NULL;
+    for (int k = 0; k < c->plan_count && (wants("batch/") || wants("deadline/")); k++) {
+        c->plan = &c->plans[k];
+        check_batches_of(c, c->plan->ops != last);
+        last = c->plan->ops;
+    }
+    for (int i = 0; i < VARIANTS; i++) {
+        last = NULL;
         for (int k = 0; k < c->plan_count; k++) {
             c->plan = &c->plans[k];
-            if (kind == 0 && (wants("batch/") || wants("deadline/")))
-                check_batches_of(c, c->plan->ops != last);
-            else if (kind > 0 && begin(c, names[kind - 1]))
-                check_variant_of(c, kind == 2 ? NDT_ROBUST : NDT_AUTOWARE, kind > 1, c->plan->ops != last);
+            if (begin(c, variants[i].name))
+                check_variant_of(c, &variants[i], c->plan->ops != last);
             last = c->plan->ops;
         }
     }
@@ -554,16 +598,16 @@ static int one_line(const char *text)
 }
 
 /* Solves one ordinary problem, `count` times. */
-static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_rules *rules, size_t count, int scan,
-                                     struct solve_result *out, struct ndt_error *err)
+static enum ndt_status solve_many(struct checks *c, const struct ndt_newton_rules *rules, size_t count,
+                                  const struct solve_problem *problem, struct solve_result *out,
+                                  struct ndt_error *err)
 {
-    const struct solve_problem problem = {scan, c->scene.truth[1]};
     const struct solve_problem **list = calloc(count, sizeof(*list));
     struct solve_result *results = calloc(count, sizeof(*results));
     enum ndt_status status = list && results ? NDT_OK : NDT_ERR_MEMORY;
     const struct solve_call call = {.scene = &c->scene, .rules = rules, .problems = list, .count = count};
     for (size_t i = 0; list && i < count; i++)
-        list[i] = &problem;
+        list[i] = problem;
     if (status == NDT_OK)
         status = solve_on_device(c->plan, &call, -1, results, err);
     if (status == NDT_OK && count > 0)
@@ -571,6 +615,13 @@ static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_r
     free(list);
     free(results);
     return status;
+}
+
+static enum ndt_status solve_plainly(struct checks *c, const struct ndt_newton_rules *rules, size_t count, int scan,
+                                     struct solve_result *out, struct ndt_error *err)
+{
+    const struct solve_problem problem = {.scan = scan, .guess = c->scene.truth[1]};
+    return solve_many(c, rules, count, &problem, out, err);
 }
 
 /* The call has to be refused with one line, and the backend has to work afterwards. */
@@ -653,6 +704,15 @@ static enum ndt_status solve_beyond(struct checks *c, const struct ndt_newton_ru
     return status == NDT_OK ? solve_plainly(c, rules, 1, 1, &out, err) : status;
 }
 
+/* Behind the last level of the chain. */
+static enum ndt_status solve_from_beyond(struct checks *c, const struct ndt_newton_rules *rules,
+                                         struct ndt_error *err)
+{
+    struct solve_result out;
+    const struct solve_problem problem = {.scan = 1, .guess = c->scene.truth[1], .first_level = rules->level_count};
+    return solve_many(c, rules, 1, &problem, &out, err);
+}
+
 static void check_limits_of(struct checks *c)
 {
     static struct solve_result before, out;
@@ -677,6 +737,8 @@ static void check_limits_of(struct checks *c)
         if (begin(c, "limits/level"))
             refused(c, solve_plainly(c, &bad, 1, 1, &out, &err), NDT_ERR_ARGUMENT, &err, &rules, &before);
     }
+    if (begin(c, "limits/first-level"))
+        refused(c, solve_from_beyond(c, &rules, &err), NDT_ERR_ARGUMENT, &err, &rules, &before);
     if (begin(c, "limits/items") && c->plan->limit < 65536)
         refused(c, solve_plainly(c, &rules, c->plan->limit + 1, 1, &out, &err), NDT_ERR_LIMIT, &err, &rules,
                 &before);
@@ -771,7 +833,10 @@ static int open_all(struct checks *c, const struct ndt_backend_ops *const *backe
     if (solve_host_open(&c->cpu, &ndt_cpu_backend, c->scene.map, &err) != NDT_OK ||
         solve_host_open(&c->assess, &ndt_reference_backend, c->scene.map, &err) != NDT_OK)
         return fail(c, "%s", err.text);
-    solve_problems_make(&c->scene, options.seed, c->problems);
+    solve_problems_make(&c->scene, options.seed, c->plain);
+    solve_problems_make(&c->scene, options.seed, c->with_priors);
+    solve_problems_add_priors(c->with_priors);
+    c->problems = c->plain;
     for (size_t i = 0; i < count; i++)
         if (!open_pipelines(c, backends[i]))
             return 0;
@@ -821,9 +886,6 @@ static void list_cases(const struct checks *c)
                                         "deadline/past",
                                         "deadline/near",
                                         "deadline/generous",
-                                        "variant/autoware",
-                                        "variant/gnss",
-                                        "variant/autoware-gnss",
                                         "align_batch/robust",
                                         "align_batch/autoware",
                                         "limits/points",
@@ -831,6 +893,7 @@ static void list_cases(const struct checks *c)
                                         "limits/map",
                                         "limits/scan",
                                         "limits/level",
+                                        "limits/first-level",
                                         "limits/items",
                                         "limits/eval"};
     struct solve_case item;
@@ -838,6 +901,8 @@ static void list_cases(const struct checks *c)
         check_begin(item.name);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         check_begin(names[i]);
+    for (int i = 0; i < VARIANTS; i++)
+        check_begin(variants[i].name);
 }
 
 int main(int argc, char **argv)

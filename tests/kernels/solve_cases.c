@@ -20,6 +20,8 @@ void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct 
     for (int i = 0; i < 3; i++)
         local.t_m[i] -= map->origin_m[i];
     memset(out, 0xff, sizeof(*out));
+    memset(out->prior, 0, sizeof(out->prior));
+    out->first_level = 0;
     if (variant == NDT_AUTOWARE) {
         memcpy(out->R0, identity, sizeof(identity));
         ndt_pose_to_euler(&local, out->guess);
@@ -32,13 +34,20 @@ void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct 
     ndt_newton_set_rotation_scale(out, second_m2);
 }
 
+void solve_set_prior(struct ndt_newton *newton, double per_m2)
+{
+    static const double parts[6] = {1, 1.4, 0.7, 5, 6, 9}; /* square roots of those of the other axes */
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++, at++)
+            newton->prior[at] = per_m2 * parts[i] * parts[j] * (i == j ? 1 : (i + j) % 2 ? 0.15 : -0.1);
+}
+
 enum ndt_status solve_turn(struct ndt_cloud *out, const double R0[9], const struct ndt_cloud *scan,
                            struct ndt_error *err)
 {
-    enum ndt_status status = ndt_cloud_reserve(out, scan->count, 0, err);
+    enum ndt_status status = ndt_cloud_copy(out, scan, err);
     if (status != NDT_OK)
         return status;
-    out->count = scan->count;
     for (size_t i = 0; i < scan->count; i++) {
         const double x = scan->x_m[i], y = scan->y_m[i], z = scan->z_m[i];
         out->x_m[i] = (float)(R0[0] * x + R0[1] * y + R0[2] * z);
@@ -61,6 +70,17 @@ struct ndt_pose solve_pose(struct ndt_map *map, const struct ndt_newton *newton)
     for (int i = 0; i < 3; i++)
         pose.t_m[i] += map->origin_m[i];
     return pose;
+}
+
+/* As a device does it: one evaluation more, at the answer. */
+static enum ndt_status inform_on_host(struct solve_host *host, const struct ndt_newton *newton,
+                                      struct ndt_information *out, struct ndt_error *err)
+{
+    struct ndt_eval_request request = {newton->level, (enum ndt_neighbours)newton->neighbours, {0}};
+    if (newton->stop == NDT_STOP_OFF_MAP)
+        return NDT_OK;
+    memcpy(request.p, newton->p, sizeof(request.p));
+    return host->backend->ops->inform(host->backend, &request, out, err);
 }
 
 enum ndt_status solve_on_host(struct solve_host *host, const struct ndt_newton_rules *rules,
@@ -88,7 +108,8 @@ enum ndt_status solve_on_host(struct solve_host *host, const struct ndt_newton_r
             ndt_newton_step(newton, rules, out->rows, SOLVE_ROWS, &sums);
     }
     out->coverage = status == NDT_OK ? solve_coverage(host->map, &host->turned, newton) : 0;
-    return status;
+    return status == NDT_OK && rules->wants_information ? inform_on_host(host, newton, &out->information, err)
+                                                        : status;
 }
 
 void solve_host_free(struct solve_host *host)
@@ -126,6 +147,19 @@ static enum ndt_status make_map(struct solve_scene *scene, struct ndt_error *err
     return status;
 }
 
+/* The second scan has none. */
+static enum ndt_status add_times(struct ndt_cloud *cloud, int scan, struct ndt_error *err)
+{
+    if (scan == 1)
+        return NDT_OK;
+    enum ndt_status status = ndt_cloud_reserve(cloud, cloud->count, NDT_CLOUD_TIME, err);
+    for (size_t i = 0; status == NDT_OK && i < cloud->count; i++)
+        cloud->time_s[i] = 0.1f * (float)(i * 37 % cloud->count) / (float)cloud->count - 0.04f;
+    for (size_t i = 0; scan == SOLVE_SPOILT && status == NDT_OK && i < cloud->count; i += 7)
+        cloud->time_s[i] = i % 2 ? NAN : INFINITY;
+    return status;
+}
+
 enum ndt_status solve_scene_make(struct solve_scene *out, uint64_t seed, struct ndt_error *err)
 {
     memset(out, 0, sizeof(*out));
@@ -135,6 +169,8 @@ enum ndt_status solve_scene_make(struct solve_scene *out, uint64_t seed, struct 
     for (int i = 0; i < SOLVE_SCANS && status == NDT_OK; i++) {
         struct ndt_pose pose = world_pose(&STREET, 0.3 + 0.05 * i, 0.8 * i - 2);
         status = world_scan(&out->scans[i], &STREET, seed + (uint64_t)i, sizes[i], &pose, 15.0, err);
+        if (status == NDT_OK)
+            status = add_times(&out->scans[i], i, err);
         pose.t_m[0] += 200;
         pose.t_m[1] += 300;
         out->truth[i] = pose;
@@ -192,10 +228,27 @@ void solve_problems_make(const struct solve_scene *scene, uint64_t seed, struct 
     struct ndt_random random = {seed + 5};
     for (int i = 0; i < SOLVE_PROBLEMS; i++) {
         struct solve_problem *problem = &out[i];
-        problem->scan = scans[i % 8];
+        *problem = (struct solve_problem){.scan = scans[i % 8]};
         const double wrong = i % 3 == 0 ? 0 : i % 3 == 1 ? 0.5 : 2.5;
         problem->guess = world_perturb(&random, &scene->truth[problem->scan], wrong, 5 * wrong * DEG);
         if (i % 11 == 7)
             problem->guess.t_m[i % 2] += i % 2 ? 500 : -1e7; /* far off the map */
     }
+}
+
+void solve_problems_add_priors(struct solve_problem problems[SOLVE_PROBLEMS])
+{
+    static const double per_m2[] = {30, 0, 3000, 300};
+    for (int i = 0; i < SOLVE_PROBLEMS; i++) {
+        problems[i].prior_per_m2 = per_m2[i / 2 % 4];
+        problems[i].first_level = (i + i / 8) % 3;
+    }
+}
+
+void solve_start_problem(struct ndt_newton *out, enum ndt_variant variant, const struct solve_problem *problem,
+                         const struct solve_scene *scene)
+{
+    solve_start(out, variant, &problem->guess, scene->map, &scene->scans[problem->scan]);
+    solve_set_prior(out, problem->prior_per_m2);
+    out->first_level = problem->first_level;
 }

@@ -15,6 +15,7 @@ enum { SOLVE_ROWS = 64, SOLVE_NO_LIMIT = 100000 };
 /* The result of one alignment. */
 struct solve_result {
     struct ndt_newton newton;
+    struct ndt_information information; /* zeros unless it is wanted */
     double coverage;
     struct ndt_newton_row rows[SOLVE_ROWS];
 };
@@ -26,10 +27,13 @@ struct solve_host {
     struct ndt_cloud turned;
 };
 
-/* Sets guess, R0 and rotation scale of an alignment; everything else is filled with NaN. */
+/* Sets the input of an alignment, without a prior and from the first level of the chain; everything else is filled
+ * with NaN. */
 void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                  const struct ndt_map *map, const struct ndt_cloud *scan);
-/* R0 x of every point, as ndt_align turns them. */
+/* Adds a prior about the guess, with every element, and this information about the first axis [score per m^2]. */
+void solve_set_prior(struct ndt_newton *newton, double per_m2);
+/* R0 x of every point, as ndt_align turns them; and the times. */
 NDT_MUST_CHECK enum ndt_status solve_turn(struct ndt_cloud *out, const double R0[9], const struct ndt_cloud *scan,
                                           struct ndt_error *err);
 /* See struct ndt_scores; 0 for an alignment that ended off the map. `turned`: the scan, turned by R0. */
@@ -44,7 +48,7 @@ NDT_MUST_CHECK enum ndt_status solve_on_host(struct solve_host *host, const stru
 void solve_host_free(struct solve_host *host);
 
 /* Points: 1, 31, 33, 128, 129, 700, 1500; then a scan without points, one of 129 with every third point spoilt, and
- * one whose points are all NaN. */
+ * one whose points are all NaN. All but the second have times; the spoilt one has times that are not finite. */
 enum { SOLVE_SIZES = 7, SOLVE_EMPTY = SOLVE_SIZES, SOLVE_SPOILT, SOLVE_NOTHING, SOLVE_SCANS };
 
 struct solve_scene {
@@ -70,7 +74,14 @@ enum { SOLVE_PROBLEMS = 24 };
 struct solve_problem {
     int scan;
     struct ndt_pose guess;
+    double prior_per_m2; /* see solve_set_prior */
+    int first_level;
 };
 void solve_problems_make(const struct solve_scene *scene, uint64_t seed, struct solve_problem out[SOLVE_PROBLEMS]);
+/* Gives each of the problems a prior and a first level below 3, in all combinations; some have none. */
+void solve_problems_add_priors(struct solve_problem problems[SOLVE_PROBLEMS]);
+/* The start of a problem's alignment. */
+void solve_start_problem(struct ndt_newton *out, enum ndt_variant variant, const struct solve_problem *problem,
+                         const struct solve_scene *scene);
 
 #endif

@@ -1,6 +1,7 @@
 #include "solver_device.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,15 @@ enum fault {
     WRONG_SCAN_TAKEN,
     BROKEN_AFTER_ERROR,
     NAN_COVERED,
+    NO_PRIOR,
+    PRIOR_SIGN,
+    FIRST_PRIOR,
+    FIRST_LEVEL,
+    NO_INFORMATION,
+    INFORMATION_BIT,
+    INFORMATION_LEVEL,
+    INFORMATION_POSE,
+    WRONG_FIRST_LEVEL,
     FAULTS
 };
 /* Every fault and the case that detects it. */
@@ -69,6 +79,15 @@ static const struct {
     [WRONG_SCAN_TAKEN] = {"a scan that does not exist taken", "limits/scan"},
     [BROKEN_AFTER_ERROR] = {"unusable after an error", "limits/points"},
     [NAN_COVERED] = {"a scan without points covers something", "batch/1"},
+    [NO_PRIOR] = {"the prior left out", "prior/robust"},
+    [PRIOR_SIGN] = {"the prior with the wrong sign", "prior/autoware"},
+    [FIRST_PRIOR] = {"the prior of a batch's first item for all", "prior/gnss"},
+    [FIRST_LEVEL] = {"from the first level always", "prior/robust"},
+    [NO_INFORMATION] = {"no information", "prior/autoware"},
+    [INFORMATION_BIT] = {"a bit of the information", "prior/robust"},
+    [INFORMATION_LEVEL] = {"the information of the first level", "prior/robust"},
+    [INFORMATION_POSE] = {"the information at the guess", "prior/gnss"},
+    [WRONG_FIRST_LEVEL] = {"a first level that does not exist taken", "limits/first-level"},
 };
 static enum fault fault;
 static unsigned runs;
@@ -140,6 +159,13 @@ static enum ndt_status fake_eval(struct ndt_backend *backend, const struct ndt_e
     return fake->host.backend->ops->eval(fake->host.backend, request, out, err);
 }
 
+static enum ndt_status fake_inform(struct ndt_backend *backend, const struct ndt_eval_request *request,
+                                   struct ndt_information *out, struct ndt_error *err)
+{
+    struct fake *fake = (struct fake *)backend;
+    return fake->host.backend->ops->inform(fake->host.backend, request, out, err);
+}
+
 static size_t fake_limit(const struct ndt_backend *backend)
 {
     (void)backend;
@@ -202,14 +228,51 @@ static void spoil_result(struct solve_result *result, size_t i, size_t count, in
         flip(&n->p[2]);
     if (fault == NAN_COVERED && n->stop == NDT_STOP_OFF_MAP)
         result->coverage = 1.0 / 32;
+    if (fault == NO_INFORMATION)
+        memset(&result->information, 0, sizeof(result->information));
+    if (fault == INFORMATION_BIT)
+        flip(&result->information.information[2][20]);
 }
 
-static void hand_out(struct ndt_solve_item *item, const struct solve_result *result)
+/* Applies the planted fault to the input of item i. */
+static void spoil_start(struct ndt_newton *start, const struct ndt_newton *first)
+{
+    for (int k = 0; k < 21; k++) {
+        if (fault == NO_PRIOR)
+            start->prior[k] = 0;
+        if (fault == PRIOR_SIGN)
+            start->prior[k] = -start->prior[k];
+        if (fault == FIRST_PRIOR)
+            start->prior[k] = first->prior[k];
+    }
+    if (fault == FIRST_LEVEL || fault == WRONG_FIRST_LEVEL)
+        start->first_level = 0;
+    if (fault == NOT_TURNED)
+        for (int k = 0; k < 9; k++)
+            start->R0[k] = k % 4 == 0;
+}
+
+/* Applies the planted fault to the place of the information. */
+static enum ndt_status inform_elsewhere(struct fake *fake, const struct ndt_newton_rules *rules,
+                                        struct solve_result *result, struct ndt_error *err)
+{
+    const struct ndt_newton *n = &result->newton;
+    struct ndt_eval_request request = {n->level, (enum ndt_neighbours)n->neighbours, {0}};
+    if ((fault != INFORMATION_LEVEL && fault != INFORMATION_POSE) || !rules->wants_information)
+        return NDT_OK;
+    request.level = fault == INFORMATION_LEVEL ? rules->level[0] : request.level;
+    memcpy(request.p, fault == INFORMATION_POSE ? n->guess : n->p, sizeof(request.p));
+    return fake->host.backend->ops->inform(fake->host.backend, &request, &result->information, err);
+}
+
+static void hand_out(struct ndt_solve_item *item, int wants_information, const struct solve_result *result)
 {
     const int32_t made = result->newton.row_count, room = item->row_capacity;
     const int32_t written = fault == ROW_BEYOND && made > room ? room + 1 : room;
     item->newton = result->newton;
     item->coverage = result->coverage;
+    if (wants_information)
+        item->information = result->information;
     item->row_count = made < room ? made : room;
     for (int32_t k = 0; item->rows && k < written && k < made; k++)
         item->rows[k] = result->rows[k];
@@ -229,12 +292,17 @@ static enum ndt_status check_items(const struct fake *fake, const struct ndt_new
     for (size_t i = 0; i < count; i++)
         if (items[i].scan >= fake->scan_count && fault != WRONG_SCAN_TAKEN)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "scan %u of %zu", items[i].scan, fake->scan_count);
+    for (size_t i = 0; i < count; i++)
+        if (rules->variant == NDT_ROBUST && items[i].newton.first_level >= rules->level_count &&
+            fault != WRONG_FIRST_LEVEL)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "first level %d of a chain of %d", items[i].newton.first_level,
+                            rules->level_count);
     return fake->broken && fault == BROKEN_AFTER_ERROR ? ndt_fail(err, NDT_ERR_DEVICE, "broken") : NDT_OK;
 }
 
 static enum ndt_status one_solve(struct fake *fake, const struct ndt_newton_rules *rules,
-                                 struct ndt_solve_item *item, size_t i, size_t count, double until_us,
-                                 struct ndt_error *err)
+                                 struct ndt_solve_item *item, size_t i, size_t count,
+                                 const struct ndt_newton *first, double until_us, struct ndt_error *err)
 {
     static struct solve_result result;
     struct ndt_newton_rules own = *rules;
@@ -244,18 +312,18 @@ static enum ndt_status one_solve(struct fake *fake, const struct ndt_newton_rule
         own.has_gnss = 0;
     if (fault == ONE_MORE_ITERATION)
         own.max_iterations++;
-    if (fault == NOT_TURNED)
-        for (int k = 0; k < 9; k++)
-            start.R0[k] = k % 4 == 0;
+    spoil_start(&start, first);
     for (int k = 0; k < own.level_count; k++)
         own.level[k] = own.level[k] < 0 || own.level[k] > 2 ? 0 : own.level[k];
     enum ndt_status status = solve_on_host(&fake->host, &own, &fake->scans[scan], &start, SOLVE_NO_LIMIT,
                                            fault == DEADLINE_IGNORED ? 0 : until_us, &result, err);
-    memcpy(result.newton.R0, item->newton.R0, sizeof(start.R0));
+    if (status == NDT_OK)
+        status = inform_elsewhere(fake, rules, &result, err);
+    memcpy(&result.newton, &item->newton, offsetof(struct ndt_newton, wants_eval)); /* the input, as it was */
     spoil_result(&result, i, count, until_us > 0);
     item->points = (uint32_t)fake->scans[scan].count;
     if (!(fault == LAST_ITEM_LEFT && i == 199))
-        hand_out(item, &result);
+        hand_out(item, rules->wants_information, &result);
     return status;
 }
 
@@ -265,9 +333,10 @@ static enum ndt_status fake_solve(struct ndt_backend *backend, const struct ndt_
 {
     struct fake *fake = (struct fake *)backend;
     enum ndt_status status = check_items(fake, rules, items, count, err);
+    const struct ndt_newton start = items[0].newton;
     runs++;
     for (size_t i = 0; i < count && status == NDT_OK; i++)
-        status = one_solve(fake, rules, &items[i], i, count, until_us, err);
+        status = one_solve(fake, rules, &items[i], i, count, &start, until_us, err);
     if (status == NDT_OK && fault == SWAPPED_ITEMS && count > 1) {
         const struct ndt_newton first = items[0].newton;
         items[0].newton = items[1].newton;
@@ -293,6 +362,7 @@ const struct ndt_backend_ops solve_fake_backend = {
     .set_map = fake_set_map,
     .set_scan = fake_set_scan,
     .eval = fake_eval,
+    .inform = fake_inform,
     .pipelines = pipelines,
     .solve_limit = fake_limit,
     .set_scans = fake_set_scans,

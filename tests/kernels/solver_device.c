@@ -12,6 +12,8 @@ static const double POSE_M = 5e-6, POSE_RAD = 5e-7, SUM_PART = 1e-5;
 /* Sums in float against double: most that a point, matched by the one and not by the other, changes, and rounding.
  */
 static const double FLOAT_PART = 2e-3, FLOAT_POINTS = 1.0;
+/* Numbers of a struct ndt_information, all double. */
+enum { INFORMATION = sizeof(struct ndt_information) / sizeof(double) };
 
 #define SAY(...) (snprintf(out->text, sizeof(out->text), __VA_ARGS__), 0)
 
@@ -91,7 +93,9 @@ int solve_same_bits(const struct solve_result *is, const struct solve_result *wa
             return 0;
     return same_numbers("p", n->p, w->p, 6, out) && same_numbers("eval", &n->eval.score, &w->eval.score, 31, out) &&
            same_numbers("weak axes", n->weak.axes[0], w->weak.axes[0], 6 * w->weak.count, out) &&
-           same_numbers("coverage", &is->coverage, &wanted->coverage, 1, out);
+           same_numbers("coverage", &is->coverage, &wanted->coverage, 1, out) &&
+           same_numbers("information", &is->information.eval.score, &wanted->information.eval.score, INFORMATION,
+                        out);
 }
 
 static int close6(const char *name, const double is[6], const double wanted[6], struct solve_difference *out)
@@ -160,6 +164,29 @@ static int close_axes(const struct ndt_newton_weak *is, const struct ndt_newton_
     return 1;
 }
 
+/* The largest time that counts, with a reserve. */
+static const double TIME_S = 0.1;
+
+int solve_information_close(const struct ndt_information *is, const struct ndt_information *wanted, double part,
+                            struct solve_difference *out)
+{
+    double size[6], power = part;
+    for (int i = 0, at = 0; i < 6; at += 6 - i, i++) /* the root of what the points say about this axis, at most */
+        size[i] = sqrt(fabs(wanted->eval.hessian[at]) + fabs(wanted->information[0][at]) + wanted->eval.pairs);
+    for (int i = 0; i < 6; i++)
+        if (!close_one("time_gradient", is->time_gradient[i], wanted->time_gradient[i],
+                       10 * part * TIME_S * size[i] * sqrt(wanted->eval.pairs), out))
+            return 0;
+    for (int k = 0; k < 3; k++, power *= TIME_S)
+        for (int i = 0, at = 0; i < 6; i++)
+            for (int j = i; j < 6; j++, at++)
+                if (!close_one("information", is->information[k][at], wanted->information[k][at],
+                               power * size[i] * size[j] + 1e-12, out))
+                    return 0;
+    return close_one("pairs of the information", is->eval.pairs, wanted->eval.pairs,
+                     FLOAT_PART * wanted->eval.pairs + FLOAT_POINTS, out);
+}
+
 int solve_close(const struct solve_result *is, const struct solve_result *wanted, int rows,
                 struct solve_difference *out)
 {
@@ -171,7 +198,8 @@ int solve_close(const struct solve_result *is, const struct solve_result *wanted
         if (!prefix(close_row(&is->rows[i], &wanted->rows[i], out), out, i))
             return 0;
     return close6("p", n->p, w->p, out) && close_sums(&n->eval, &w->eval, out) &&
-           close_axes(&n->weak, &w->weak, out) && close_one("coverage", is->coverage, wanted->coverage, 0, out);
+           close_axes(&n->weak, &w->weak, out) && close_one("coverage", is->coverage, wanted->coverage, 0, out) &&
+           solve_information_close(&is->information, &wanted->information, 1e-3, out);
 }
 
 int solve_sums_close(const struct ndt_eval *is, const struct ndt_eval *wanted, struct solve_difference *out)
@@ -322,8 +350,8 @@ static int room_make(struct room *room, const struct solve_call *call, int only)
         item->coverage = -1;
         item->row_count = -1;
         item->rows = item->row_capacity > 0 ? room->rows + i * stride : NULL;
-        solve_start(&item->newton, (enum ndt_variant)call->rules->variant, &problem->guess, call->scene->map,
-                    &call->scene->scans[problem->scan]);
+        solve_start_problem(&item->newton, (enum ndt_variant)call->rules->variant, problem, call->scene);
+        memset(&item->information, GUARD, sizeof(item->information));
         room->starts[i] = item->newton;
     }
     return 1;
@@ -362,6 +390,11 @@ static enum ndt_status take_results(const struct room *room, const struct solve_
                             item->row_count, item->row_capacity, item->newton.row_count);
         out[i].newton = item->newton;
         out[i].coverage = item->coverage;
+        memset(&out[i].information, 0, sizeof(out[i].information));
+        if (call->rules->wants_information)
+            out[i].information = item->information;
+        else if (!is_untouched(&item->information, sizeof(item->information)))
+            return ndt_fail(err, NDT_ERR_FORMAT, "item %zu: information that is not wanted", i);
         memcpy(out[i].rows, rows, SOLVE_ROWS * sizeof(*rows));
         if (!solve_is_sound(&out[i], &room->starts[i], (int)capacity, &why))
             return ndt_fail(err, NDT_ERR_FORMAT, "item %zu: %s", i, why.text);

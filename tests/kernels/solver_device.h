@@ -21,7 +21,7 @@ struct solve_difference {
     char text[240];
 };
 
-/* Compares the result bit for bit: pose, sums, counts, reasons, weak directions, coverage, and of the
+/* Compares the result bit for bit: pose, sums, counts, reasons, weak directions, coverage, information, and of the
  * rows that were kept (`rows`, at most) everything but took_us. 1: equal. */
 int solve_same_bits(const struct solve_result *is, const struct solve_result *wanted, int rows,
                     struct solve_difference *out);
@@ -30,6 +30,9 @@ int solve_close(const struct solve_result *is, const struct solve_result *wanted
                 struct solve_difference *out);
 /* Sums at one place, by a float backend and in double. */
 int solve_sums_close(const struct ndt_eval *is, const struct ndt_eval *wanted, struct solve_difference *out);
+/* The information at one place, up to a part of what the points say about each axis. */
+int solve_information_close(const struct ndt_information *is, const struct ndt_information *wanted, double part,
+                            struct solve_difference *out);
 /* Whether a result is valid: finished, finite, with all rows closed. */
 int solve_is_sound(const struct solve_result *is, const struct ndt_newton *start, int rows,
                    struct solve_difference *out);

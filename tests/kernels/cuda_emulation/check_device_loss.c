@@ -84,6 +84,7 @@ static void survives(const char *name_after, int lost)
     struct ndt_backend *backend = open_failover();
     struct ndt_error err = {""};
     struct ndt_eval first, again;
+    struct ndt_information information;
     char text[1200], what[100];
     if (!backend)
         return;
@@ -96,6 +97,9 @@ static void survives(const char *name_after, int lost)
     if (strcmp(name_after, NAME) == 0)
         check_expect(memcmp(&first, &again, sizeof(first)) == 0, "bit-equal to before", "");
     check_expect(first.pairs > 0 && first.pairs == again.pairs, "the same pairs", "");
+    check_expect(backend->ops->inform(backend, &in.request, &information, &err) == NDT_OK &&
+                     information.eval.pairs == first.pairs && information.information[0][0] != 0,
+                 "the information too", err.text);
     struct ndt_backend_counters counters;
     backend->ops->counters(backend, &counters);
     check_expect(counters.evaluations >= 2, "counters go on", "");
@@ -132,7 +136,7 @@ static void forgets_no_operation(void)
         good += is_wrapped;
         bad += inner[i] && !same[i] && !is_wrapped;
     }
-    check_expect(bad == 0 && good >= 14, "every operation of the device is wrapped", "");
+    check_expect(bad == 0 && good >= 15, "every operation of the device is wrapped", "");
     check_expect(!backend->ops->overheads && backend->ops->plan == device->plan, "or inherited, or left out", "");
     backend->ops->close(backend);
 }
