@@ -14,9 +14,10 @@ import zmq
 from ndtd_client import Client, RequestError, default_endpoint
 
 MODE, BIN, WORK = sys.argv[1:]
+GOLDEN = os.path.join(os.path.dirname(__file__), "../../proto/golden")
 EXAMPLE = os.path.join(os.path.dirname(__file__), "../../tools/python/example.py")
 ENDPOINTS = {name: f"ipc://{WORK}/{name}.ipc" for name in ("scans", "poses", "control")}
-TYPES = {"scan": 1, "initial_pose": 2, "odometry": 3, "truth": 4, "gnss": 6, "imu": 9}
+TYPES = {"scan": 1, "initial_pose": 2, "odometry": 3, "truth": 4, "result": 5, "gnss": 6, "imu": 9}
 POINT_KINDS = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 8: "<f8"}
 STAMP_NS = 1317042272349000123
 
@@ -94,10 +95,21 @@ def check_codec():
     assert dump.returncode == 0, dump.stderr
     check_dump([json.loads(line) for line in dump.stdout.splitlines()])
     subprocess.run([f"{BIN}/ndt-bag", "check", f"{WORK}/sent.bag"], check=True, stdout=subprocess.DEVNULL)
+    check_estimate()
     os.environ["RUNTIME_DIRECTORY"] = f"{WORK}/runtime"
     os.mkdir(f"{WORK}/runtime")
     open(f"{WORK}/runtime/scans.ipc", "w", encoding="ascii").close()
     assert default_endpoint("scans") == f"ipc://{WORK}/runtime/scans.ipc"
+
+
+def check_estimate():
+    """Twist, confidence and innovation of a result, printed as they were sent."""
+    with open(f"{GOLDEN}/result_estimate.hex", encoding="ascii") as file:
+        frame = bytes.fromhex("".join(line for line in file if not line.startswith("#")))
+    write_bag(f"{WORK}/result.bag", [frame])
+    dump = subprocess.run([f"{BIN}/ndt-bag", "dump", f"{WORK}/result.bag"], capture_output=True, text=True, check=True)
+    shown, sent = json.loads(dump.stdout), msgpack.unpackb(frame)
+    assert all(shown[key] == sent[key] for key in sent if key != "v"), (shown, sent)
 
 
 def check_silence(client):

@@ -47,7 +47,7 @@ cmp -s "$dir/street/drive.bag" "$dir/other/drive.bag" && fail "another seed gave
 
 # Stamps, mounts, sensors, IMU. Times, poses and errors are checked in Python, whose standard library suffices.
 check() {
-    python3 "$here/sim_check.py" "$1" "$bin" "${@:2}" >"$dir/stdout" 2>&1 || fail "sim_check.py $*: $(tail -n 3 "$dir/stdout")"
+    python3 "$here/bag_check.py" "$1" "$bin" "${@:2}" >"$dir/stdout" 2>&1 || fail "bag_check.py $*: $(tail -n 3 "$dir/stdout")"
 }
 sparse=(--seed 6 --beams 16 --columns 90 --map-spacing 2)
 for stamp in begin middle end; do
@@ -60,6 +60,10 @@ cmp -s "$dir/begin/map.pcd" "$dir/end/map.pcd" || fail "the stamp changed the ma
 check stamps "$dir/begin/drive.bag" "$dir/middle/drive.bag" "$dir/end/drive.bag"
 check sensors "$dir/middle/drive.bag" "$dir/parts_middle/drive.bag"
 check sensors "$dir/begin/drive.bag" "$dir/parts_begin/drive.bag"
+for stamp in begin middle end; do
+    "$bin/ndt-bag" restamp "$dir/middle/drive.bag" --stamp $stamp --out "$dir/$stamp.bag" >/dev/null || fail "restamp $stamp"
+    check restamp "$dir/middle/drive.bag" "$dir/$stamp.bag" $stamp
+done
 sparse+=(--scans 5 --rate 20 --noise 0)
 mount=1.2,-0.3,0.8,4,-3,30
 expect 0 "" "${sparse[@]}" --world corridor --map-spacing 1 --columns 180 --out "$dir/plain"

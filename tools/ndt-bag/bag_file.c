@@ -82,6 +82,16 @@ enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, struct ndt_error *e
                            cursor->offset);
 }
 
+enum ndt_status bag_type_of(const char *name, enum ndt_message_type *type, struct ndt_error *err)
+{
+    for (int i = NDT_MESSAGE_SCAN; i < NDT_MESSAGE_END; i++) {
+        *type = (enum ndt_message_type)i;
+        if (strcmp(ndt_message_name(*type), name) == 0)
+            return NDT_OK;
+    }
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is not a message type; --help lists them", name);
+}
+
 /* ---- writing ---- */
 
 static enum ndt_status set_names(struct bag_target *target, const char *path, struct ndt_error *err)

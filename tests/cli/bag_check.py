@@ -1,7 +1,8 @@
-"""The drives of test_ndt_sim.sh, read with ndt-bag dump: sim_check.py CHECK BIN_DIR BAG...   (standard library only)
+"""Bags, read with ndt-bag dump: bag_check.py CHECK BIN_DIR BAG...   (standard library only)
 
   stamps BIN BEGIN MIDDLE END     the same drive with its stamps at three places
   mount BIN PLAIN MOUNTED MOUNT   one sensor at the base, one at MOUNT, in a corridor, both without noise
+  restamp BIN BAG MOVED PLACE     a bag, and its copy with the stamps at begin, middle or end
   sensors BIN WHOLE PARTS...      one sensor, and the same points divided among two
   imu BIN EXACT NOISY             an IMU at 100 Hz without errors, and one with the errors named below
 """
@@ -80,6 +81,17 @@ def check_stamps(begin, middle, end):
     assert of(middle, "initial_pose")[0]["pose"] == of(middle, "truth")[0]["pose"]
 
 
+def check_restamp(bag, moved, place):
+    bag, moved = dump(bag), dump(moved)
+    assert [m for m in bag if m["type"] != "scan"] == [m for m in moved if m["type"] != "scan"]
+    for one, other in zip(of(bag, "scan"), of(moved, "scan"), strict=True):
+        assert whole_us(one) == whole_us(other)
+        assert all(one[key] == other[key] for key in ("seq", "frame_id", "receive_time_ns", "xyz_m", "intensity"))
+        first, last = min(other["time_s"]), max(other["time_s"])
+        off = {"begin": first, "middle": 0.5 * (first + last), "end": last}[place]
+        assert abs(off) < 1e-6 and last - first > 0.09, (first, last)
+
+
 def to_corridor(point, time_s, truth, mount_m, mount_q):
     base = [a + b for a, b in zip(mount_m, rotate(mount_q, point))]
     turn = [0.5 * w * time_s for w in truth["twist"][3:]]
@@ -149,4 +161,4 @@ def check_imu(exact, noisy):
 
 if __name__ == "__main__":
     BIN = sys.argv[2]
-    {"stamps": check_stamps, "mount": check_mount, "sensors": check_sensors, "imu": check_imu}[sys.argv[1]](*sys.argv[3:])
+    {"stamps": check_stamps, "restamp": check_restamp, "mount": check_mount, "sensors": check_sensors, "imu": check_imu}[sys.argv[1]](*sys.argv[3:])
