@@ -60,7 +60,7 @@ enum place { ON_HOST, ON_BACKEND };
 /* A scan while it is processed. */
 struct scan_job {
     struct ndtd_scan_record *record;
-    struct ndt_twist motion[PASS_COUNT]; /* of the sensor during the sweep, which deskewing undoes */
+    struct ndt_sweep_motion motion[PASS_COUNT]; /* of the sensor during the sweep, which deskewing undoes */
     struct ndt_sweep sweep;
     enum place preprocessed;
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
@@ -90,7 +90,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
     if (!ndtd_tracker_predict(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor,
-                              &job->motion[FIRST_PASS])) {
+                              &job->motion[FIRST_PASS].twist)) {
         refuse(record, NDT_NO_GUESS, "no initial pose yet");
         return 0;
     }
@@ -133,10 +133,10 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
 /* Deskews the points of the first pass again, with the motion of the second. */
 static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
-    const struct ndt_twist *motion = &job->motion[SECOND_PASS];
+    const struct ndt_sweep_motion *motion = &job->motion[SECOND_PASS];
     if (job->preprocessed == ON_HOST)
         return ndt_preprocess_again(pipeline->preprocessor, motion, &job->points, err);
-    ndt_preprocess_plan_set_motion(&pipeline->plan, motion);
+    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &job->motion[FIRST_PASS], motion);
     return NDT_OK;
 }
 
@@ -217,7 +217,7 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_jo
 {
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
-    const struct ndt_twist *motion = &job->motion[FIRST_PASS];
+    const struct ndt_twist *motion = &job->motion[FIRST_PASS].twist;
     const struct ndt_pose guess = moved(&result->T_map_sensor, motion, job->sweep.reference_s);
     const enum ndt_status status = align(pipeline, job, FIRST_PASS, params, &guess, err);
     if (job->preprocessed == ON_BACKEND)
@@ -237,7 +237,7 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
     const struct ndt_align_result first = *result;
-    struct ndt_twist *motion = &job->motion[SECOND_PASS];
+    struct ndt_twist *motion = &job->motion[SECOND_PASS].twist;
     struct ndt_align_params params = params_for(pipeline, record->stamp_ns);
     if (first.outcome != NDT_CONVERGED ||
         !ndtd_tracker_motion(&pipeline->tracker, record->stamp_ns, &first, motion))
