@@ -22,7 +22,7 @@ static double length_of(const struct ndt_sweep *sweep)
     return sweep->end_s - sweep->begin_s > 1e-9 ? sweep->end_s - sweep->begin_s : 1e-9;
 }
 
-static double boundary_time(const struct ndt_sweep *sweep, int i)
+double ndt_sweep_boundary_s(const struct ndt_sweep *sweep, int i)
 {
     return sweep->begin_s + length_of(sweep) * i / NDT_PREPROCESS_SEGMENTS;
 }
@@ -33,22 +33,31 @@ static void set_times(struct ndt_deskew *deskew, const struct ndt_sweep *sweep)
     deskew->segments_per_s = (float)(NDT_PREPROCESS_SEGMENTS / length_of(sweep));
 }
 
-void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_twist *twist, const struct ndt_sweep *sweep)
+/* The pose at boundary i, in the frame of the reference moment. A piecewise motion ends with the sweep: no point
+ * lies beyond. */
+static struct ndt_pose pose_at(const struct ndt_sweep_motion *motion, const struct ndt_sweep *sweep, int i)
+{
+    const struct ndt_twist still = {{0}, {0}};
+    if (motion && motion->is_piecewise)
+        return motion->T_reference_at[i < NDT_PREPROCESS_SEGMENTS ? i : NDT_PREPROCESS_SEGMENTS];
+    return ndt_pose_exp(motion ? &motion->twist : &still, ndt_sweep_boundary_s(sweep, i));
+}
+
+void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_sweep_motion *motion, const struct ndt_sweep *sweep)
 {
     set_times(deskew, sweep);
     for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++) {
-        const struct ndt_pose T = ndt_pose_exp(twist, boundary_time(sweep, i));
+        const struct ndt_pose T = pose_at(motion, sweep, i);
         set_transform(&deskew->boundaries[i], &T);
     }
 }
 
-void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_twist *from, const struct ndt_twist *to,
-                           const struct ndt_sweep *sweep)
+void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_sweep_motion *from,
+                           const struct ndt_sweep_motion *to, const struct ndt_sweep *sweep)
 {
     set_times(deskew, sweep);
     for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++) {
-        const struct ndt_pose before = ndt_pose_exp(from, boundary_time(sweep, i));
-        const struct ndt_pose after = ndt_pose_exp(to, boundary_time(sweep, i));
+        const struct ndt_pose before = pose_at(from, sweep, i), after = pose_at(to, sweep, i);
         const struct ndt_pose undone = ndt_pose_inverse(&before);
         const struct ndt_pose T = ndt_pose_compose(&after, &undone);
         set_transform(&deskew->boundaries[i], &T);

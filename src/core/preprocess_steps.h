@@ -57,11 +57,13 @@ struct ndt_deskew {
     struct ndt_deskew_transform boundaries[NDT_PREPROCESS_BOUNDARIES];
 };
 
-/* p_reference = exp(twist t) p_t for times t of the sweep. */
-void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_twist *twist, const struct ndt_sweep *sweep);
+/* p_reference = exp(twist t) p_t for times t of the sweep, or by the poses of a piecewise motion. NULL: standing
+ * still. */
+void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_sweep_motion *motion,
+                    const struct ndt_sweep *sweep);
 /* The correction from points deskewed with motion `from` to points deskewed with `to`. */
-void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_twist *from, const struct ndt_twist *to,
-                           const struct ndt_sweep *sweep);
+void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_sweep_motion *from,
+                           const struct ndt_sweep_motion *to, const struct ndt_sweep *sweep);
 /* Moves the points of `in` to `out`, which may be the same; count and times of `out` stay as they are. Reads and
  * writes whole vectors, up to NDT_BLOCK_PAD points behind the last. */
 void ndt_deskew_apply(const struct ndt_deskew *deskew, const struct ndt_point_block *in,

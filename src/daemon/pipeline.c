@@ -68,9 +68,9 @@ struct scan_job {
     struct ndt_track_state predicted; /* at the reference moment */
     struct ndt_track_state updated;   /* with is_updated */
     int is_updated;
-    struct ndt_twist twist[PASS_COUNT];  /* of the base during the sweep, which deskewing undoes */
-    struct ndt_twist motion[PASS_COUNT]; /* the same of the sensor */
-    struct ndt_prior prior;              /* the prediction, of the sensor */
+    struct ndt_twist twist[PASS_COUNT];         /* of the base during the sweep, which deskewing undoes */
+    struct ndt_sweep_motion motion[PASS_COUNT]; /* the same of the sensor */
+    struct ndt_prior prior;                     /* the prediction, of the sensor */
     enum place preprocessed;
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
 };
@@ -115,11 +115,27 @@ static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const str
     return moved;
 }
 
-static void set_motion(struct scan_job *job, enum pass pass, const struct ndt_pose *T_base_sensor,
-                       const struct ndt_twist *twist)
+/* Piece by piece with the gyro, otherwise as a constant twist. */
+static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
+                       const struct ndt_track_state *state)
 {
-    job->twist[pass] = *twist;
-    job->motion[pass] = twist_of(T_base_sensor, twist);
+    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    struct ndt_sweep_motion *motion = &job->motion[pass];
+    double time_s[NDT_PREPROCESS_SEGMENTS + 1];
+    job->twist[pass] = state->twist;
+    motion->twist = twist_of(T_base_sensor, &state->twist);
+    motion->is_piecewise = 0;
+    if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
+        return;
+    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
+        time_s[i] = ndt_sweep_boundary_s(&job->sweep, i);
+    motion->is_piecewise =
+        ndt_track_motion(&pipeline->track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, motion->T_reference_at);
+    for (int i = 0; motion->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
+        const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &motion->T_reference_at[i]);
+        motion->T_reference_at[i] = ndt_pose_compose(&moved, T_base_sensor);
+    }
 }
 
 /* Writes an estimate as the result, carried from the reference moment to the stamp. */
@@ -153,7 +169,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
     if (pipeline->settings->prior == NDTD_PRIOR_AUTO)
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
     report_estimate(pipeline, job, &job->predicted);
-    set_motion(job, FIRST_PASS, T_base_sensor, &job->predicted.twist);
+    set_motion(pipeline, job, FIRST_PASS, &job->predicted);
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, T_base_sensor);
     ndt_track_pose_covariance(&job->predicted, T_base_sensor, job->prior.covariance);
     if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us) {
@@ -194,10 +210,9 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
 /* Deskews the points of the first pass again, with the motion of the second. */
 static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
-    const struct ndt_twist *motion = &job->motion[SECOND_PASS];
     if (job->preprocessed == ON_HOST)
-        return ndt_preprocess_again(pipeline->preprocessor, motion, &job->points, err);
-    ndt_preprocess_plan_set_motion(&pipeline->plan, motion);
+        return ndt_preprocess_again(pipeline->preprocessor, &job->motion[SECOND_PASS], &job->points, err);
+    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->motion[FIRST_PASS], &job->motion[SECOND_PASS]);
     return NDT_OK;
 }
 
@@ -326,7 +341,7 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
         refuse(record, NDT_DEADLINE, "no time left for the second pass");
         return NDT_OK;
     }
-    set_motion(job, SECOND_PASS, T_base_sensor, &job->updated.twist);
+    set_motion(pipeline, job, SECOND_PASS, &job->updated);
     const double start_us = ndt_clock_us();
     enum ndt_status status = preprocess_again(pipeline, job, err);
     record->preprocess_us += ndt_clock_us() - start_us;

@@ -365,20 +365,21 @@ static void spoil_padding(void)
 
 static void compare(void)
 {
-    const struct ndt_twist twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}, other = {{14, 0, 0.3}, {0, 0.01, 0.7}};
+    const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}},
+                                  other = {.twist = {{14, 0, 0.3}, {0, 0.01, 0.7}}};
     const uint64_t sequence = below(1000);
     const struct ndt_cloud *out;
     struct ndt_sweep sweep;
     spoil_padding();
-    plain_preprocess(&params, &raw, sequence, &twist);
+    plain_preprocess(&params, &raw, sequence, &motion.twist);
     const enum ndt_status status = ndt_preprocess_sweep(&params, &raw, &sweep, &err);
     ck_assert_int_eq(status, plain.is_without_times ? NDT_ERR_FORMAT : NDT_OK);
     if (status != NDT_OK)
         return;
     ck_assert_double_eq(sweep.reference_s, plain.reference_s);
-    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, &sweep, sequence, &twist, &out, &err), NDT_OK);
+    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, &sweep, sequence, &motion, &out, &err), NDT_OK);
     assert_equal(out, &plain.sampled);
-    plain_preprocess_again(&params, &other);
+    plain_preprocess_again(&params, &other.twist);
     ck_assert_int_eq(ndt_preprocess_again(pre, &other, &out, &err), NDT_OK);
     assert_equal(out, &plain.again);
 }
@@ -678,12 +679,12 @@ static int by_bits(const void *a, const void *b)
 }
 
 /* With a motion, as scan 0. */
-static const struct ndt_cloud *preprocessed(const struct ndt_twist *twist)
+static const struct ndt_cloud *preprocessed(const struct ndt_sweep_motion *motion)
 {
     struct ndt_sweep sweep;
     const struct ndt_cloud *out;
     ck_assert_int_eq(ndt_preprocess_sweep(&params, &raw, &sweep, &err), NDT_OK);
-    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, &sweep, 0, twist, &out, &err), NDT_OK);
+    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, &sweep, 0, motion, &out, &err), NDT_OK);
     return out;
 }
 
@@ -700,17 +701,17 @@ static void sorted_points(const struct ndt_cloud *cloud, float (*out)[4])
 START_TEST(means_do_not_depend_on_the_order_of_the_points)
 {
     static float before[MOST][4], after[MOST][4];
-    const struct ndt_twist twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}};
+    const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}};
     params.sample_count = 0;
     params.deskew = NDT_DESKEW_TIME;
     for (int k = 0; k < 3; k++) {
         params.voxel_m = 0.3 + 0.35 * k;
         fill_scan(MOST, 64);
-        const struct ndt_cloud *out = preprocessed(&twist);
+        const struct ndt_cloud *out = preprocessed(&motion);
         const size_t cells = out->count;
         sorted_points(out, before);
         shuffle();
-        out = preprocessed(&twist);
+        out = preprocessed(&motion);
         ck_assert_uint_eq(out->count, cells);
         sorted_points(out, after);
         ck_assert(memcmp(before, after, cells * sizeof(*before)) == 0);
@@ -747,14 +748,14 @@ END_TEST
 /* After one filtered and one unfiltered scan of the largest size, in any order of sizes, modes and cells. */
 START_TEST(nothing_is_allocated_after_the_largest_scan)
 {
-    const struct ndt_twist twist = {{15, 0, 0}, {0, 0, 0.5}};
+    const struct ndt_sweep_motion motion = {.twist = {{15, 0, 0}, {0, 0, 0.5}}};
     const struct ndt_cloud *out;
     struct ndt_sweep sweep;
     fill_scan(MOST, 64);
     params.voxel_m = 0;
-    (void)preprocessed(&twist);
+    (void)preprocessed(&motion);
     params.voxel_m = 0.5;
-    (void)preprocessed(&twist);
+    (void)preprocessed(&motion);
     int failures = 0;
     const unsigned long before = allocations; /* no assertion from here on: they allocate */
     for (int i = 0; i < 40; i++) {
@@ -763,8 +764,8 @@ START_TEST(nothing_is_allocated_after_the_largest_scan)
         params.sample_count = (uint32_t)(i % 3) * 1000;
         raw.count = MOST - (size_t)(i % 7) * 5000;
         failures += ndt_preprocess_sweep(&params, &raw, &sweep, &err) != NDT_OK;
-        failures += ndt_preprocess(pre, &params, &raw, &sweep, 0, &twist, &out, &err) != NDT_OK;
-        failures += ndt_preprocess_again(pre, &twist, &out, &err) != NDT_OK;
+        failures += ndt_preprocess(pre, &params, &raw, &sweep, 0, &motion, &out, &err) != NDT_OK;
+        failures += ndt_preprocess_again(pre, &motion, &out, &err) != NDT_OK;
     }
     const unsigned long made = allocations - before;
     ck_assert_int_eq(failures, 0);

@@ -53,6 +53,7 @@ static enum ndt_status preprocess(struct pipeline *pipeline, enum ndt_deskew_mod
 {
     struct ndt_preprocess_params params = pipeline->params;
     const struct ndt_cloud *out;
+    const struct ndt_sweep_motion motion = {.twist = pipeline->scan->twist};
     struct ndt_sweep sweep;
     params.deskew = deskew;
     params.voxel_m = voxel_m;
@@ -63,7 +64,7 @@ static enum ndt_status preprocess(struct pipeline *pipeline, enum ndt_deskew_mod
         status = ndt_preprocess_sweep(&params, &pipeline->decoded, &sweep, err);
         if (status == NDT_OK)
             status = ndt_preprocess(pipeline->pre, &params, &pipeline->decoded, &sweep, pipeline->scan->seq,
-                                    &pipeline->scan->twist, &out, err);
+                                    &motion, &out, err);
         *took_us = ndt_clock_us() - start_us;
     }
     if (status == NDT_OK)

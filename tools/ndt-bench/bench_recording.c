@@ -140,8 +140,9 @@ static enum ndt_status preprocess(struct ndt_preprocessor *pre, const struct ndt
                                   const struct bench_raw_scan *scan, struct ndt_sweep *sweep,
                                   const struct ndt_cloud **points, struct ndt_error *err)
 {
+    const struct ndt_sweep_motion motion = {.twist = scan->twist};
     const enum ndt_status status = ndt_preprocess_sweep(params, &scan->cloud, sweep, err);
-    return status == NDT_OK ? ndt_preprocess(pre, params, &scan->cloud, sweep, scan->seq, &scan->twist, points, err)
+    return status == NDT_OK ? ndt_preprocess(pre, params, &scan->cloud, sweep, scan->seq, &motion, points, err)
                             : status;
 }
 

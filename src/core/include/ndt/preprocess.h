@@ -69,6 +69,18 @@ NDT_MUST_CHECK enum ndt_status ndt_preprocess_sweep(const struct ndt_preprocess_
                                                     const struct ndt_cloud *raw, struct ndt_sweep *sweep,
                                                     struct ndt_error *err);
 
+/** The motion of the sensor during a sweep: a constant twist, or poses that an estimator integrates from a gyro. */
+struct ndt_sweep_motion {
+    struct ndt_twist twist; /**< used unless is_piecewise */
+    int is_piecewise;
+    /** Poses of the sensor at the ends of the segments, in the frame of the sensor at the reference moment;
+     * T_reference_at[i] belongs to ndt_sweep_boundary_s(sweep, i). Read only if is_piecewise. */
+    struct ndt_pose T_reference_at[NDT_PREPROCESS_SEGMENTS + 1];
+};
+/** When segment i = 0 .. NDT_PREPROCESS_SEGMENTS - 1 begins, relative to the reference moment; with
+ * i = NDT_PREPROCESS_SEGMENTS the end of the sweep. */
+double ndt_sweep_boundary_s(const struct ndt_sweep *sweep, int i);
+
 /** Memory that is reused from scan to scan. */
 struct ndt_preprocessor;
 /** Creates a preprocessor. */
@@ -79,16 +91,17 @@ void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);
 /** Preprocesses `raw`.
  *
  * sweep: what ndt_preprocess_sweep found for the same parameters and points. sequence: number of the scan, varies
- * the sample. twist: the motion of the sensor during the sweep; may be NULL (standing still). *out is borrowed
- * until the next call. NDT_ERR_FORMAT: times are needed and `raw` has none. */
+ * the sample. motion: of the sensor during the sweep; may be NULL (standing still). *out is borrowed until the next
+ * call. NDT_ERR_FORMAT: times are needed and `raw` has none. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre,
                                               const struct ndt_preprocess_params *params,
                                               const struct ndt_cloud *raw, const struct ndt_sweep *sweep,
-                                              uint64_t sequence, const struct ndt_twist *twist,
+                                              uint64_t sequence, const struct ndt_sweep_motion *motion,
                                               const struct ndt_cloud **out, struct ndt_error *err);
 /** The points of the last ndt_preprocess with another motion, for a second pass. Cheap: only the kept points are
  * moved. */
-NDT_MUST_CHECK enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct ndt_twist *twist,
+NDT_MUST_CHECK enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre,
+                                                    const struct ndt_sweep_motion *motion,
                                                     const struct ndt_cloud **out, struct ndt_error *err);
 
 #ifdef __cplusplus

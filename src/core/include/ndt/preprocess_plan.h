@@ -47,18 +47,17 @@ struct ndt_preprocess_plan {
     /** Transforms to the reference moment at the begin of each segment: the columns of the rotation and the
      * translation [m], each padded by 0. */
     float boundaries[NDT_PREPROCESS_BOUNDARIES][4][4];
-
-    struct ndt_twist twist; /**< the motion behind `boundaries`; for the host */
-    struct ndt_sweep sweep; /**< likewise */
 };
 
 /** Writes the plan that ndt_preprocess follows for the same arguments. */
 void ndt_preprocess_plan_set(struct ndt_preprocess_plan *out, const struct ndt_preprocess_params *params,
-                             const struct ndt_sweep *sweep, uint64_t sequence, const struct ndt_twist *twist);
+                             const struct ndt_sweep *sweep, uint64_t sequence,
+                             const struct ndt_sweep_motion *motion);
 
-/** Replaces the motion by the correction of ndt_preprocess_again: from points deskewed with plan->twist to points
- * deskewed with `twist`. plan->twist itself stays. */
-void ndt_preprocess_plan_set_motion(struct ndt_preprocess_plan *plan, const struct ndt_twist *twist);
+/** Replaces the motion by the correction of ndt_preprocess_again: from points deskewed with `from`, as
+ * ndt_preprocess_plan_set was given it, to points deskewed with `to`. Either may be NULL (standing still). */
+void ndt_preprocess_plan_set_motion(struct ndt_preprocess_plan *plan, const struct ndt_sweep *sweep,
+                                    const struct ndt_sweep_motion *from, const struct ndt_sweep_motion *to);
 
 #ifdef __cplusplus
 }
