@@ -212,7 +212,8 @@ static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct s
 {
     if (job->preprocessed == ON_HOST)
         return ndt_preprocess_again(pipeline->preprocessor, &job->motion[SECOND_PASS], &job->points, err);
-    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->motion[FIRST_PASS], &job->motion[SECOND_PASS]);
+    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &job->motion[FIRST_PASS],
+                                   &job->motion[SECOND_PASS]);
     return NDT_OK;
 }
 
