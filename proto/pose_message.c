@@ -1,5 +1,5 @@
 /** @file
- * @brief Stamped poses (initial pose, odometry, truth) and positions (GNSS). */
+ * @brief Stamped poses (initial pose, odometry, truth), positions (GNSS) and motion (IMU). */
 #include "wire.h"
 
 #include <math.h>
@@ -123,4 +123,78 @@ enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_m
     frame->size = 0;
     const enum ndt_status status = check_deviation(message, NDT_ERR_ARGUMENT, err);
     return status == NDT_OK ? ndt_wire_encode(frame, NDT_MESSAGE_GNSS, gnss_rows, GNSS_ROWS, message, err) : status;
+}
+
+/* ---- imu ---- */
+
+#define AT(member) offsetof(struct ndt_imu_message, member)
+static const struct ndt_wire_field imu_rows[] = {
+    {"stamp_ns", NDT_WIRE_INT64, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"frame_id", NDT_WIRE_NAME, AT(frame_id), NDT_PROTO_MAX_NAME + 1, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"angular_velocity", NDT_WIRE_NUMBERS, AT(angular_velocity_radps), 3, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"linear_acceleration", NDT_WIRE_NUMBERS, AT(linear_acceleration_mps2), 3, AT(has_acceleration), NULL, NULL},
+    {"angular_velocity_covariance", NDT_WIRE_NUMBERS, AT(angular_velocity_covariance), 9,
+     AT(has_angular_velocity_covariance), NULL, NULL},
+    {"linear_acceleration_covariance", NDT_WIRE_NUMBERS, AT(linear_acceleration_covariance), 9,
+     AT(has_linear_acceleration_covariance), NULL, NULL},
+};
+#undef AT
+enum { IMU_ROWS = sizeof(imu_rows) / sizeof(imu_rows[0]) };
+
+static enum ndt_status check_size(const char *key, const double values[3], double limit, enum ndt_status status,
+                                  struct ndt_error *err)
+{
+    for (int i = 0; i < 3; i++)
+        if (!(fabs(values[i]) <= limit))
+            return ndt_fail(err, status, "imu message: field '%s': number %d is %.6g, the limit is %.6g", key, i,
+                            values[i], limit);
+    return NDT_OK;
+}
+
+/* Zeros and the -1 of ROS mean unknown there; here an unknown covariance is absent. */
+static enum ndt_status check_variances(const char *key, const double covariance[9], enum ndt_status status,
+                                       struct ndt_error *err)
+{
+    for (int i = 0; i < 9; i += 4)
+        if (!(covariance[i] > 0))
+            return ndt_fail(err, status, "imu message: field '%s': number %d is %.6g, not above 0", key, i,
+                            covariance[i]);
+    return NDT_OK;
+}
+
+/* Absent arrays are not looked at: an encoder may leave anything in them. */
+static enum ndt_status check_imu(const struct ndt_imu_message *message, enum ndt_status too_large,
+                                 enum ndt_status invalid, struct ndt_error *err)
+{
+    enum ndt_status status =
+        check_size("angular_velocity", message->angular_velocity_radps, NDT_IMU_MAX_RATE_RADPS, too_large, err);
+    if (status == NDT_OK && message->has_acceleration)
+        status = check_size("linear_acceleration", message->linear_acceleration_mps2, NDT_IMU_MAX_ACCELERATION_MPS2,
+                            too_large, err);
+    if (status == NDT_OK && message->has_angular_velocity_covariance)
+        status = check_variances("angular_velocity_covariance", message->angular_velocity_covariance, invalid, err);
+    if (status == NDT_OK && message->has_linear_acceleration_covariance)
+        status = check_variances("linear_acceleration_covariance", message->linear_acceleration_covariance, invalid,
+                                 err);
+    return status;
+}
+
+enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, struct ndt_imu_message *message,
+                               struct ndt_error *err)
+{
+    struct ndt_imu_message found = {0};
+    enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_IMU, imu_rows, IMU_ROWS, &found, err);
+    if (status == NDT_OK)
+        status = check_imu(&found, NDT_ERR_LIMIT, NDT_ERR_FORMAT, err);
+    if (status == NDT_OK)
+        *message = found;
+    return status;
+}
+
+enum ndt_status ndt_imu_encode(struct ndt_frame *frame, const struct ndt_imu_message *message,
+                               struct ndt_error *err)
+{
+    frame->size = 0;
+    const enum ndt_status status = check_imu(message, NDT_ERR_ARGUMENT, NDT_ERR_ARGUMENT, err);
+    return status == NDT_OK ? ndt_wire_encode(frame, NDT_MESSAGE_IMU, imu_rows, IMU_ROWS, message, err) : status;
 }

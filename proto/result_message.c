@@ -2,12 +2,13 @@
  * @brief The result message. */
 #include "wire.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MAX_WEAK_AXES = 3 };
 
 /* The message and its optional keys. A pose whose quaternion is all zero was never set and is left out. Keys added
- * after the first version are always written and may be missing. */
+ * after the first version may be missing; the first three of them are always written. */
 struct result_wire {
     struct ndt_result_message message;
     int has_pose;
@@ -90,6 +91,9 @@ static const struct ndt_wire_field rows[] = {
     {LATER(NDT_WIRE_UINT64, config_hash)},
     {LATER(NDT_WIRE_UINT32, queue_depth)},
     {LATER(NDT_WIRE_UINT64, drop_counter)},
+    {"twist", NDT_WIRE_NUMBERS, AT(twist), 6, AT(has_twist), NULL, NULL},
+    {"confidence", NDT_WIRE_NUMBER, AT(confidence), 0, AT(has_confidence), NULL, NULL},
+    {"innovation", NDT_WIRE_NUMBER, AT(innovation), 0, AT(has_innovation), NULL, NULL},
 };
 #undef LATER
 #undef ROW
@@ -97,6 +101,28 @@ static const struct ndt_wire_field rows[] = {
 #undef AT
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 _Static_assert(ROW_COUNT <= NDT_WIRE_MAX_ROWS, "the set of keys seen is 64 bits wide");
+
+/* NaN is unknown, like an absent key. */
+static void drop_unknown(struct ndt_result_message *message)
+{
+    message->has_confidence = message->has_confidence && !isnan(message->confidence);
+    message->has_innovation = message->has_innovation && !isnan(message->innovation);
+    if (!message->has_confidence)
+        message->confidence = 0;
+    if (!message->has_innovation)
+        message->innovation = 0;
+}
+
+static enum ndt_status check_estimate(const struct ndt_result_message *message, enum ndt_status status,
+                                      struct ndt_error *err)
+{
+    if (message->has_confidence && !(message->confidence >= 0 && message->confidence <= 1))
+        return ndt_fail(err, status, "result message: field 'confidence': %.6g is not from 0 to 1",
+                        message->confidence);
+    if (message->has_innovation && !(message->innovation >= 0))
+        return ndt_fail(err, status, "result message: field 'innovation': %.6g is below 0", message->innovation);
+    return NDT_OK;
+}
 
 enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_result_message *message,
                                   struct ndt_error *err)
@@ -108,6 +134,10 @@ enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_r
         if (status != NDT_OK)
             (void)ndt_fail_prefix(err, status, "result message");
     }
+    if (status != NDT_OK)
+        return status;
+    drop_unknown(&wire.message);
+    status = check_estimate(&wire.message, NDT_ERR_FORMAT, err);
     if (status == NDT_OK)
         *message = wire.message;
     return status;
@@ -129,6 +159,9 @@ enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_resu
     const struct ndt_align_result *result = &message->result;
     struct ndt_pose pose = result->T_map_sensor;
     frame->size = 0;
+    drop_unknown(&wire.message);
+    if (check_estimate(&wire.message, NDT_ERR_ARGUMENT, err) != NDT_OK)
+        return NDT_ERR_ARGUMENT;
     if (wire.has_pose && ndt_wire_check_pose(&pose, err) != NDT_OK)
         return ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "result message");
     if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)

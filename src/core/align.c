@@ -145,6 +145,9 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
         return status;
     ndt_expect_costs(aligner, scan->count);
     ndt_solve_set_guess(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
+    status = ndt_solve_set_prior(&one.newton, params, params->prior, aligner->map->origin_m, err);
+    if (status != NDT_OK)
+        return status;
     ndt_second_moments(scan, second_m2);
     ndt_newton_set_rotation_scale(&one.newton, second_m2);
     status = ndt_solve_on_device(&one, &out->upload_us, err);
@@ -170,7 +173,9 @@ static enum ndt_status align_on_device(struct ndt_solve *one, size_t raw_points,
     if (status != NDT_OK)
         return status;
     ndt_solve_set_guess(&one->newton, one->params->variant, T_map_guess, aligner->map->origin_m);
-    status = ndt_solve_on_device(one, &out->upload_us, err);
+    status = ndt_solve_set_prior(&one->newton, one->params, one->params->prior, aligner->map->origin_m, err);
+    if (status == NDT_OK)
+        status = ndt_solve_on_device(one, &out->upload_us, err);
     if (status == NDT_OK)
         conclude(one, out);
     return status;

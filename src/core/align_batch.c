@@ -42,36 +42,62 @@ static uint32_t find_scan(struct ndt_batch *batch, size_t *scan_count, const str
     return (uint32_t)(*scan_count)++;
 }
 
-/* Collects up to `most` items that can be aligned, from item `first` on. Returns the first item that was not
- * considered. */
-static size_t gather(const struct call *call, size_t first, size_t end, size_t most, size_t *count,
-                     size_t *scan_count)
+/* The solve of one item of the call. */
+static enum ndt_status set_item(const struct call *call, const struct ndt_align_item *from, size_t *scan_count,
+                                struct ndt_solve_item *item, struct ndt_error *err)
 {
+    const struct ndt_align_params *params = call->solve.params;
     struct ndt_aligner *aligner = call->solve.aligner;
-    struct ndt_batch *batch = &aligner->batch;
+    *item = (struct ndt_solve_item){.scan = find_scan(&aligner->batch, scan_count, from->scan)};
+    ndt_solve_set_guess(&item->newton, params->variant, &from->T_map_guess, aligner->map->origin_m);
+    ndt_newton_set_rotation_scale(&item->newton, aligner->batch.moments_m2[item->scan]);
+    return ndt_solve_set_prior(&item->newton, params, from->prior, aligner->map->origin_m, err);
+}
+
+/* Collects solves for the items that can be aligned, from item *next on, while there is room for an item, which may
+ * need two solves. *next becomes the first item that was not considered. */
+static enum ndt_status gather(const struct call *call, size_t *next, size_t end, size_t most, size_t *count,
+                              size_t *scan_count, struct ndt_error *err)
+{
+    struct ndt_batch *batch = &call->solve.aligner->batch;
+    const size_t room = call->solve.params->choose_levels && most > 1 ? 2 : 1;
     size_t i;
     *count = *scan_count = 0;
-    for (i = first; i < end && *count < most; i++) {
+    for (i = *next; i < end && *count + room <= most; i++) {
         const struct ndt_align_item *from = &call->items[i];
-        if (!ndt_solve_can_begin(aligner->map, from->scan->count, &from->T_map_guess, &call->out[i]))
+        if (!ndt_solve_can_begin(call->solve.aligner->map, from->scan->count, &from->T_map_guess, &call->out[i]))
             continue;
         struct ndt_solve_item *item = &batch->items[*count];
-        *item = (struct ndt_solve_item){.scan = find_scan(batch, scan_count, from->scan)};
-        ndt_solve_set_guess(&item->newton, call->solve.params->variant, &from->T_map_guess, aligner->map->origin_m);
-        ndt_newton_set_rotation_scale(&item->newton, batch->moments_m2[item->scan]);
+        const enum ndt_status status = set_item(call, from, scan_count, item, err);
+        if (status != NDT_OK)
+            return status;
         batch->numbers[(*count)++] = i;
+        if (room > 1 && ndt_solve_is_coarse(&item->newton, call->solve.params)) {
+            item[1] = item[0];
+            item[1].newton.first_level = call->solve.rules->level_count - 1;
+            batch->numbers[(*count)++] = i;
+        }
     }
-    return i;
+    *next = i;
+    return NDT_OK;
 }
 
 static void assess_group(const struct call *call, size_t count, double upload_us)
 {
     const struct ndt_batch *batch = &call->solve.aligner->batch;
     struct ndt_solve solve = call->solve;
-    for (size_t k = 0; k < count; k++) {
+    for (size_t k = 0, solves; k < count; k += solves) {
         const size_t i = batch->numbers[k];
-        solve.newton = batch->items[k].newton;
-        solve.coverage = batch->items[k].coverage;
+        const struct ndt_solve_item *item = &batch->items[k], *best = item;
+        solves = k + 1 < count && batch->numbers[k + 1] == i ? 2 : 1;
+        const int tries = solves == 2 && ndt_solve_tries_finest(&item->newton, call->solve.params);
+        if (tries && ndt_solve_is_better(&item[1].newton, &item[0].newton))
+            best = &item[1];
+        solve.newton = best->newton;
+        solve.newton.evaluations += tries ? item[best == item].newton.evaluations : 0;
+        solve.information = best->information;
+        solve.is_observed = call->solve.rules->wants_information;
+        solve.coverage = best->coverage;
         solve.scan = call->items[i].scan;
         solve.points = solve.scan->count;
         call->out[i].points = solve.points;
@@ -89,9 +115,11 @@ static enum ndt_status run_group(const struct call *call, size_t *next, size_t e
     struct ndt_backend *backend = aligner->backend;
     struct ndt_batch *batch = &aligner->batch;
     size_t count, scan_count;
-    const size_t stopped = gather(call, *next, end, most, &count, &scan_count);
+    size_t stopped = *next;
+    enum ndt_status status = gather(call, &stopped, end, most, &count, &scan_count, err);
     const double begin_us = ndt_clock_us();
-    enum ndt_status status = count > 0 ? backend->ops->set_scans(backend, batch->scans, scan_count, err) : NDT_OK;
+    if (status == NDT_OK && count > 0)
+        status = backend->ops->set_scans(backend, batch->scans, scan_count, err);
     const double upload_us = ndt_clock_us() - begin_us;
     if (status == NDT_OK && count > 0)
         status = backend->ops->solve(backend, call->solve.rules, batch->items, count,
@@ -107,7 +135,7 @@ static enum ndt_status run_group(const struct call *call, size_t *next, size_t e
 static enum ndt_status run_together(const struct call *call, size_t *next, size_t count, struct ndt_error *err)
 {
     size_t most = ndt_solve_limit(call->solve.aligner);
-    most = most < count ? most : count;
+    most = most < 2 * count ? most : 2 * count;
     enum ndt_status status = most > 0 ? reserve(&call->solve.aligner->batch, most, err) : NDT_ERR_UNSUPPORTED;
     while (status == NDT_OK && *next < count) {
         status = run_group(call, next, count, most, err);
@@ -128,6 +156,7 @@ static enum ndt_status run_sequentially(const struct call *call, size_t next, si
     for (size_t i = next; status == NDT_OK && i < count; i++) {
         if (params.deadline_s > 0)
             params.deadline_s = fmax(end_us - ndt_clock_us(), 1) * 1e-6;
+        params.prior = call->items[i].prior;
         status = ndt_align(call->solve.aligner, &params, call->items[i].scan, &call->items[i].T_map_guess,
                            &call->out[i], err);
     }

@@ -7,15 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ndt/linalg.h"
 #include "ndt/preprocess_math.h"
 
 static const double DEG = 0.017453292519943295;
+/* Typical distance of points from the sensor, for what a rotation moves. Not that of the scan: a device
+ * preprocesses it after the levels are chosen. */
+static const double PRIOR_ARM_M = 15.0;
 
 const char *ndt_outcome_name(enum ndt_outcome outcome)
 {
     static const char *const names[NDT_OUTCOME_COUNT] = {
-        "converged", "iteration_limit", "deadline", "dropped",  "rejected",
-        "low_score", "degenerate",      "no_map",   "no_guess", "off_map",
+        "converged",  "iteration_limit", "deadline", "dropped", "rejected", "low_score",
+        "degenerate", "no_map",          "no_guess", "off_map", "lost",     "merged",
     };
     return (unsigned)outcome < NDT_OUTCOME_COUNT ? names[outcome] : "unknown";
 }
@@ -44,8 +48,12 @@ void ndt_align_params_default(struct ndt_align_params *params)
         .weak_eigenvalue_ratio = 0.0125,
         .covariance_scale = 10.0,
         .gnss_scale = 0.01,
+        .prior_weight = 10.0,
+        .choose_levels = 1,
+        .basin = 0.5,
         .deadline_s = 0,
     };
+    ndt_observation_noise_default(&params->noise);
 }
 
 static enum ndt_status find_levels(struct ndt_newton_rules *rules, const struct ndt_align_params *params,
@@ -82,6 +90,7 @@ enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, const struct ndt_al
         .has_gnss = params->has_gnss,
         .gnss_m = {params->gnss_position_m[0] - map->origin_m[0], params->gnss_position_m[1] - map->origin_m[1]},
         .gnss_scale = params->gnss_scale,
+        .wants_information = params->wants_observation,
     };
     return find_levels(out, params, map, err);
 }
@@ -100,6 +109,80 @@ void ndt_solve_set_guess(struct ndt_newton *newton, enum ndt_variant variant, co
         memcpy(newton->guess, local.t_m, sizeof(local.t_m));
         memset(newton->guess + 3, 0, 3 * sizeof(double));
     }
+}
+
+/* Longest movement of points by three standard deviations of the prior: along its worst axis, and by a rotation
+ * about its worst axis with an arm of arm_m. */
+static double three_sigma_m(const struct ndt_prior *prior, double arm_m)
+{
+    double moved = 0, turned = 0;
+    for (int block = 0; block < 2; block++) {
+        const double *P = prior->covariance + 21 * block;
+        const double upper[6] = {P[0], P[1], P[2], P[7], P[8], P[14]};
+        double values[3], V[9];
+        ndt_eigen_symmetric(3, upper, values, V);
+        *(block == 0 ? &moved : &turned) = fmax(values[2], 0);
+    }
+    return 3 * sqrt(moved + arm_m * arm_m * turned);
+}
+
+int ndt_solve_is_coarse(const struct ndt_newton *newton, const struct ndt_align_params *params)
+{
+    return params->choose_levels && newton->prior[0] > 0 && newton->first_level + 1 < (int32_t)params->level_count;
+}
+
+int ndt_solve_tries_finest(const struct ndt_newton *chain, const struct ndt_align_params *params)
+{
+    const double reach_m = params->basin * params->levels[params->level_count - 1].leaf_m;
+    double moved = 0, turned = 0;
+    if (!ndt_solve_is_coarse(chain, params) || chain->stop == NDT_STOP_DEADLINE)
+        return 0;
+    for (int i = 0; i < 3; i++) {
+        moved += (chain->p[i] - chain->guess[i]) * (chain->p[i] - chain->guess[i]);
+        turned += chain->p[3 + i] * chain->p[3 + i];
+    }
+    return chain->stop == NDT_STOP_OFF_MAP || moved + PRIOR_ARM_M * PRIOR_ARM_M * turned > reach_m * reach_m;
+}
+
+static int32_t choose_level(const struct ndt_align_params *params, const struct ndt_prior *prior)
+{
+    const double reach_m = three_sigma_m(prior, PRIOR_ARM_M);
+    int32_t level = (int32_t)params->level_count - 1;
+    while (level > 0 && params->basin * params->levels[level].leaf_m < reach_m)
+        level--;
+    return level;
+}
+
+/* The prior in the coordinates of the optimiser: to first order an error d of the pose is a change of p by
+ * diag(R, R) d, R the rotation of the mean. */
+enum ndt_status ndt_solve_set_prior(struct ndt_newton *newton, const struct ndt_align_params *params,
+                                    const struct ndt_prior *prior, const double origin_m[3], struct ndt_error *err)
+{
+    double information[36], R[9], turn[36] = {0}, in_map[36];
+    if (!prior || params->variant == NDT_AUTOWARE)
+        return NDT_OK;
+    if (!ndt_pose_is_finite(&prior->T_map_sensor) || !ndt_invert_symmetric(6, prior->covariance, information))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "the covariance of the prior is not positive definite");
+    ndt_pose_rotation(&prior->T_map_sensor, R);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            turn[6 * i + j] = turn[6 * (3 + i) + 3 + j] = R[3 * j + i];
+    ndt_congruence(6, 6, turn, information, in_map);
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++)
+            newton->prior[at++] = params->prior_weight * in_map[6 * i + j];
+    const struct ndt_pose turn0 = ndt_pose_from_rotation(newton->R0, (double[3]){0, 0, 0});
+    struct ndt_pose mean = prior->T_map_sensor;
+    for (int i = 0; i < 3; i++) {
+        newton->prior_offset[i] = mean.t_m[i] - origin_m[i] - newton->guess[i];
+        mean.t_m[i] = 0;
+    }
+    const struct ndt_pose back = ndt_pose_inverse(&turn0), off = ndt_pose_compose(&mean, &back);
+    const struct ndt_twist rotation = ndt_pose_log(&off, 1);
+    memcpy(newton->prior_offset + 3, rotation.w_radps, sizeof(rotation.w_radps));
+    if (params->choose_levels)
+        newton->first_level = choose_level(params, prior);
+    return NDT_OK;
 }
 
 struct ndt_pose ndt_solve_pose(const struct ndt_solve *solve, const double p[6])

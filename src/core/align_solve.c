@@ -68,10 +68,14 @@ static enum ndt_status load_scan(struct ndt_solve *solve, struct ndt_error *err)
     const struct ndt_cloud *scan = solve->scan;
     struct ndt_cloud *to = &aligner->turned;
     const double *R = solve->newton.R0;
-    enum ndt_status status = ndt_cloud_reserve(to, scan->count, 0, err);
+    enum ndt_status status = ndt_cloud_reserve(to, scan->count, NDT_CLOUD_TIME, err);
     if (status != NDT_OK)
         return status;
     to->count = scan->count;
+    if (scan->time_s && scan->count > 0)
+        memcpy(to->time_s, scan->time_s, scan->count * sizeof(float));
+    else if (scan->count > 0)
+        memset(to->time_s, 0, scan->count * sizeof(float));
     for (size_t i = 0; i < scan->count; i++) {
         const double x = scan->x_m[i], y = scan->y_m[i], z = scan->z_m[i];
         to->x_m[i] = (float)(R[0] * x + R[1] * y + R[2] * z);
@@ -118,7 +122,7 @@ static void close_rows(struct ndt_solve *solve, size_t closed_before)
     closed = closed < NDT_MAX_ITERATIONS ? closed : NDT_MAX_ITERATIONS;
     if (closed <= closed_before)
         return;
-    struct ndt_iteration *row = &solve->aligner->last.trace[closed_before];
+    struct ndt_iteration *row = &solve->trace->trace[closed_before];
     read_counters(solve->aligner->backend, &now);
     *row = (struct ndt_iteration){
         .eval_us = solve->open_eval_us,
@@ -131,7 +135,7 @@ static void close_rows(struct ndt_solve *solve, size_t closed_before)
         .allocations = now.allocations - solve->counted.allocations,
     };
     for (size_t i = closed_before + 1; i < closed; i++)
-        solve->aligner->last.trace[i] = (struct ndt_iteration){0};
+        solve->trace->trace[i] = (struct ndt_iteration){0};
     solve->counted = now;
     solve->open_eval_us = solve->open_solve_us = 0;
 }
@@ -139,7 +143,7 @@ static void close_rows(struct ndt_solve *solve, size_t closed_before)
 /* One evaluation and the step of the solver that follows from it. */
 static enum ndt_status step(struct ndt_solve *solve, struct ndt_error *err)
 {
-    struct ndt_newton_row *rows = solve->aligner->last.rows;
+    struct ndt_newton_row *rows = solve->trace->rows;
     struct ndt_eval sums;
     enum ndt_status status = evaluate(solve, &sums, err);
     if (status != NDT_OK)
@@ -150,27 +154,86 @@ static enum ndt_status step(struct ndt_solve *solve, struct ndt_error *err)
     return NDT_OK;
 }
 
-enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
+/* Runs the solve from newton->first_level on, with its trace in solve->trace. */
+static enum ndt_status run_on_host(struct ndt_solve *solve, struct ndt_error *err)
 {
     struct ndt_newton *newton = &solve->newton;
-    enum ndt_status status = load_scan(solve, err);
-    *upload_us = ndt_clock_us() - solve->start_us;
-    if (status != NDT_OK)
-        return status;
-    solve->row_capacity = NDT_MAX_ITERATIONS;
+    enum ndt_status status = NDT_OK;
     read_counters(solve->aligner->backend, &solve->counted);
     ndt_newton_begin(newton, solve->rules);
     while (status == NDT_OK && newton->wants_eval) {
         const size_t closed = (size_t)newton->rows_closed;
         if (is_late(solve))
-            ndt_newton_give_up(newton, solve->aligner->last.rows, NDT_MAX_ITERATIONS);
+            ndt_newton_give_up(newton, solve->trace->rows, NDT_MAX_ITERATIONS);
         else
             status = step(solve, err);
         close_rows(solve, closed);
     }
-    if (status == NDT_OK && newton->stop != NDT_STOP_OFF_MAP)
-        solve->coverage = ndt_solve_coverage(solve->aligner->map, &solve->aligner->turned, newton);
     return status;
+}
+
+static void copy_trace(struct ndt_newton_rows *to, const struct ndt_newton_rows *from,
+                       const struct ndt_newton *newton)
+{
+    const size_t rows =
+        (size_t)newton->row_count < NDT_MAX_ITERATIONS ? (size_t)newton->row_count : NDT_MAX_ITERATIONS;
+    memcpy(to->rows, from->rows, rows * sizeof(*to->rows));
+    memcpy(to->trace, from->trace, rows * sizeof(*to->trace));
+}
+
+int ndt_solve_is_better(const struct ndt_newton *finest, const struct ndt_newton *chain)
+{
+    if (finest->stop != NDT_STOP_CONVERGED && finest->stop != NDT_STOP_ITERATIONS)
+        return 0;
+    return chain->stop == NDT_STOP_OFF_MAP || finest->eval.score > chain->eval.score;
+}
+
+/* Both solves end on the finest level, so their scores compare. */
+static enum ndt_status try_finest(struct ndt_solve *solve, const struct ndt_newton *start, struct ndt_error *err)
+{
+    const struct ndt_newton chain = solve->newton;
+    solve->newton = *start;
+    solve->newton.first_level = solve->rules->level_count - 1;
+    solve->trace = &solve->aligner->other;
+    enum ndt_status status = run_on_host(solve, err);
+    solve->trace = &solve->aligner->last;
+    const int evaluations = chain.evaluations + solve->newton.evaluations;
+    if (ndt_solve_is_better(&solve->newton, &chain))
+        copy_trace(&solve->aligner->last, &solve->aligner->other, &solve->newton);
+    else
+        solve->newton = chain;
+    solve->newton.evaluations = evaluations;
+    return status;
+}
+
+static enum ndt_status observe(struct ndt_solve *solve, struct ndt_error *err)
+{
+    struct ndt_backend *backend = solve->aligner->backend;
+    const struct ndt_newton *newton = &solve->newton;
+    struct ndt_eval_request request = {.level = newton->level,
+                                       .neighbours = (enum ndt_neighbours)newton->neighbours};
+    memcpy(request.p, newton->p, sizeof(request.p));
+    return backend->ops->inform(backend, &request, &solve->information, err);
+}
+
+enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
+{
+    struct ndt_newton *newton = &solve->newton;
+    const struct ndt_newton start = *newton;
+    enum ndt_status status = load_scan(solve, err);
+    *upload_us = ndt_clock_us() - solve->start_us;
+    if (status != NDT_OK)
+        return status;
+    solve->row_capacity = NDT_MAX_ITERATIONS;
+    solve->trace = &solve->aligner->last;
+    status = run_on_host(solve, err);
+    if (status == NDT_OK && ndt_solve_tries_finest(newton, solve->params))
+        status = try_finest(solve, &start, err);
+    if (status != NDT_OK || newton->stop == NDT_STOP_OFF_MAP)
+        return status;
+    solve->coverage = ndt_solve_coverage(solve->aligner->map, &solve->aligner->turned, newton);
+    solve->is_observed = solve->rules->wants_information && solve->aligner->backend->ops->inform;
+    return solve->is_observed ? observe(solve, err) : NDT_OK;
 }
 
 /* ---- on the device ---- */
@@ -226,19 +289,34 @@ static enum ndt_status upload(const struct ndt_solve *solve, struct ndt_error *e
 static enum ndt_status try_on_device(struct ndt_solve *solve, double *upload_us, struct ndt_error *err)
 {
     struct ndt_backend *backend = solve->aligner->backend;
-    struct ndt_solve_item item = {
-        .newton = solve->newton, .rows = solve->aligner->last.rows, .row_capacity = NDT_MAX_ITERATIONS};
+    struct ndt_newton_rows *last = &solve->aligner->last, *other = &solve->aligner->other;
+    struct ndt_solve_item item = {.newton = solve->newton, .rows = last->rows, .row_capacity = NDT_MAX_ITERATIONS};
+    struct ndt_solve_item finest = {
+        .newton = solve->newton, .rows = other->rows, .row_capacity = NDT_MAX_ITERATIONS};
     struct ndt_backend_counters before, after;
+    finest.newton.first_level = solve->rules->level_count - 1;
     enum ndt_status status = upload(solve, err);
     *upload_us = ndt_clock_us() - solve->start_us;
     read_counters(backend, &before);
     if (status == NDT_OK)
         status = backend->ops->solve(backend, solve->rules, &item, 1, ndt_solve_until_us(solve, 1), err);
+    if (status == NDT_OK && ndt_solve_tries_finest(&item.newton, solve->params)) {
+        const int evaluations = item.newton.evaluations;
+        status = backend->ops->solve(backend, solve->rules, &finest, 1, ndt_solve_until_us(solve, 1), err);
+        const int sum = evaluations + finest.newton.evaluations;
+        if (status == NDT_OK && ndt_solve_is_better(&finest.newton, &item.newton)) {
+            copy_trace(last, other, &finest.newton);
+            item = finest;
+        }
+        item.newton.evaluations = sum;
+    }
     if (status != NDT_OK)
         return status;
     read_counters(backend, &after);
-    set_device_costs(&solve->aligner->last, (size_t)item.row_count, &before, &after);
+    set_device_costs(last, (size_t)item.row_count, &before, &after);
     solve->newton = item.newton;
+    solve->information = item.information;
+    solve->is_observed = solve->rules->wants_information;
     solve->coverage = item.coverage;
     solve->row_capacity = item.row_count;
     solve->points = item.points;

@@ -27,9 +27,12 @@ struct ndt_solve {
     const struct ndt_preprocess_plan *plan;
     size_t points; /* of the scan that is aligned; known only afterwards where the backend preprocesses */
     struct ndt_newton newton;
-    double start_us;      /* of the call, by ndt_clock_us */
-    int32_t row_capacity; /* of the trace; a device may keep fewer rows than the host */
-    double coverage;      /* see struct ndt_scores */
+    struct ndt_information information; /* at newton.p, with rules->wants_information */
+    int is_observed;                    /* `information` is set */
+    struct ndt_newton_rows *trace;      /* where the rows go */
+    double start_us;                    /* of the call, by ndt_clock_us */
+    int32_t row_capacity;               /* of the trace; a device may keep fewer rows than the host */
+    double coverage;                    /* see struct ndt_scores */
     /* Host loop only: cost since the last row was closed. The evaluation that opens a level counts for its first
      * row. */
     double slowest_eval_us; /* so far, for the deadline */
@@ -45,7 +48,7 @@ struct ndt_aligner {
         struct ndt_newton_row rows[NDT_MAX_ITERATIONS];
         struct ndt_iteration trace[NDT_MAX_ITERATIONS];
         size_t count;
-    } last; /* of the last ndt_align */
+    } last, other; /* of the last ndt_align: of the solve that counts, and room for that from the finest level */
     /* Typical costs, for the deadline only: one evaluation per level, and the assessment. */
     double level_us[NDT_MAX_LEVELS], assess_us;
     struct ndt_align_costs costs; /* expected before anything was measured, see ndt_aligner_set_costs */
@@ -68,6 +71,11 @@ NDT_MUST_CHECK enum ndt_status ndt_rules_from(struct ndt_newton_rules *out, cons
 /* Sets newton->guess and newton->R0, the rotation that the scan gets beforehand. */
 void ndt_solve_set_guess(struct ndt_newton *newton, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                          const double origin_m[3]);
+/* Sets newton->prior, prior_offset and first_level; after ndt_solve_set_guess. prior: NULL: none.
+ * NDT_ERR_ARGUMENT: it is not positive definite. */
+NDT_MUST_CHECK enum ndt_status ndt_solve_set_prior(struct ndt_newton *newton, const struct ndt_align_params *params,
+                                                   const struct ndt_prior *prior, const double origin_m[3],
+                                                   struct ndt_error *err);
 /* The pose in the map of optimiser coordinates p, R0 included. */
 struct ndt_pose ndt_solve_pose(const struct ndt_solve *solve, const double p[6]);
 /* Mean of x x^T over the finite points, upper triangle. */
@@ -94,6 +102,13 @@ void ndt_expect_costs(struct ndt_aligner *aligner, size_t points);
 /* Updates a running mean. Outliers (the thread lost its core) count for little: they do not predict the next time.
  */
 void ndt_remember_cost(double *cost_us, double seen_us);
+/* Whether a solve begins on a coarse level that its prior chose: the finest level alone may then be tried, too. */
+int ndt_solve_is_coarse(const struct ndt_newton *newton, const struct ndt_align_params *params);
+/* Whether it is tried: the chain ended beyond the reach of the finest level from the guess, so that the coarse
+ * levels may have pulled it away from a nearer optimum. */
+int ndt_solve_tries_finest(const struct ndt_newton *chain, const struct ndt_align_params *params);
+/* Whether the solve of the finest level counts in place of that of the chain. */
+int ndt_solve_is_better(const struct ndt_newton *finest, const struct ndt_newton *chain);
 /* Most alignments that one call of the backend solves; 0: the backend only evaluates. */
 size_t ndt_solve_limit(const struct ndt_aligner *aligner);
 /* Time by ndt_clock_us at which the device must finish so that `assessments` of results still fit; 0: no deadline.

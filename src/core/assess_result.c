@@ -50,7 +50,7 @@ double ndt_solve_coverage(const struct ndt_map *map, const struct ndt_cloud *tur
 
 static void set_scores(const struct ndt_solve *solve, struct ndt_scores *scores)
 {
-    const struct ndt_eval *eval = &solve->newton.eval;
+    const struct ndt_eval *eval = solve->is_observed ? &solve->information.eval : &solve->newton.eval;
     const double points = (double)solve->points;
     const double best = -solve->aligner->map->levels[solve->newton.level].d1;
     scores->transform_probability = eval->score / points;
@@ -116,6 +116,77 @@ static void set_covariance(const struct ndt_solve *solve, struct ndt_align_resul
     out->has_covariance = 1;
 }
 
+/* G turns an error d = (rho, phi) of the pose, in the frame of the sensor, into a change of p: rotations about the
+ * axes of the map are E dp. */
+static int error_to_p(const struct ndt_solve *solve, const struct ndt_pose *T_map_sensor, double G[36])
+{
+    double E[9], R[9], inverse[9];
+    rotation_axes(solve->newton.p, E);
+    const double det = E[0] * (E[4] * E[8] - E[5] * E[7]); /* the first column of E is (1, 0, 0) */
+    if (!(fabs(det) > 1e-6))
+        return 0;
+    const double adjugate[9] = {E[4] * E[8] - E[5] * E[7],
+                                E[2] * E[7] - E[1] * E[8],
+                                E[1] * E[5] - E[2] * E[4],
+                                0,
+                                E[0] * E[8],
+                                -E[0] * E[5],
+                                0,
+                                -E[0] * E[7],
+                                E[0] * E[4]};
+    for (int i = 0; i < 9; i++)
+        inverse[i] = adjugate[i] / det;
+    ndt_pose_rotation(T_map_sensor, R);
+    memset(G, 0, 36 * sizeof(*G));
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            G[6 * i + j] = R[3 * i + j];
+            for (int k = 0; k < 3; k++)
+                G[6 * (3 + i) + 3 + j] += inverse[3 * i + k] * R[3 * k + j];
+        }
+    return 1;
+}
+
+static void transform_information(const double G[36], const double upper[21], double sign, double out[36])
+{
+    double full[36];
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++, at++)
+            full[6 * i + j] = full[6 * j + i] = sign * upper[at];
+    ndt_congruence(6, 6, G, full, out);
+}
+
+static void set_observation(const struct ndt_solve *solve, struct ndt_align_result *out)
+{
+    const struct ndt_information *in = &solve->information;
+    struct ndt_observation *observation = &out->observation;
+    double G[36];
+    if (!solve->is_observed || !error_to_p(solve, &out->T_map_sensor, G))
+        return;
+    ndt_multiply_transposed(6, 6, 1, G, in->eval.gradient, observation->gradient);
+    ndt_multiply_transposed(6, 6, 1, G, in->time_gradient, observation->time_gradient);
+    transform_information(G, in->eval.hessian, -1, observation->curvature);
+    for (int k = 0; k < 3; k++)
+        transform_information(G, in->information[k], 1, observation->information[k]);
+    out->has_observation = 1;
+}
+
+/* The covariance from the observation alone, without a prior: the motion during the sweep counts as known. */
+static void set_observed_covariance(const struct ndt_solve *solve, struct ndt_align_result *out)
+{
+    struct ndt_weighed_observation weighed;
+    double R[9], turn[36] = {0}, covariance[36];
+    ndt_observation_weigh(&out->observation, &solve->params->noise, &weighed);
+    out->has_covariance = ndt_invert_symmetric(6, weighed.information, covariance);
+    if (!out->has_covariance)
+        return;
+    ndt_pose_rotation(&out->T_map_sensor, R);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            turn[6 * i + j] = turn[6 * (3 + i) + 3 + j] = R[3 * j + i];
+    ndt_congruence(6, 6, turn, covariance, out->covariance);
+}
+
 static void set_outcome(const struct ndt_solve *solve, enum ndt_stop stop, struct ndt_align_result *out)
 {
     const struct ndt_align_params *params = solve->params;
@@ -146,13 +217,17 @@ static void set_outcome(const struct ndt_solve *solve, enum ndt_stop stop, struc
 void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *out)
 {
     const struct ndt_newton *newton = &solve->newton;
+    out->T_map_sensor = ndt_solve_pose(solve, newton->p);
     if (newton->stop != NDT_STOP_OFF_MAP) {
         set_scores(solve, &out->scores);
-        set_covariance(solve, out);
+        set_observation(solve, out);
+        if (out->has_observation)
+            set_observed_covariance(solve, out);
+        else
+            set_covariance(solve, out);
         set_weak_axes(solve, out);
     }
     set_outcome(solve, (enum ndt_stop)newton->stop, out);
-    out->T_map_sensor = ndt_solve_pose(solve, newton->p);
     out->iterations = newton->row_count;
     out->evaluations = newton->evaluations;
     out->oscillation = newton->oscillation;

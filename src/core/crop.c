@@ -21,12 +21,13 @@ static float at_most(double value)
 
 /* Squares and sums of floats are off by less than 4 * 2^-24 of the sum, or by less than 1e-37 where they underflow;
  * so limits with a margin of one part in a million are certain. */
-void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params)
+void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params, double reference_s)
 {
     const double part = 1e-6, least = 1e-37;
     const double near2 = params->min_range_m * params->min_range_m;
     const double far2 = params->max_range_m * params->max_range_m;
     crop->params = params;
+    crop->reference_us = (float)(reference_s * 1e6);
     for (int k = 0; k < 3; k++) {
         crop->low_m[k] = at_least(params->crop_min_m[k]);
         crop->high_m[k] = at_most(params->crop_max_m[k]);
@@ -115,6 +116,17 @@ static inline wide_f azimuth_time(wide_f x_m, wide_f y_m, float sweep_s, int is_
     return sweep_s * (is_clockwise ? -turn : turn);
 }
 
+static inline wide_i has_time(wide_f time_s)
+{
+    return wide_abs(time_s) <= (float)NDT_PREPROCESS_TIME_LIMIT_S;
+}
+
+/* As ndt_preprocess_since_reference. */
+static inline wide_f since_reference(wide_f time_s, float reference_us)
+{
+    return ((time_s * 1e6f + NDT_ROUNDING) - (NDT_ROUNDING + reference_us)) * 1e-6f;
+}
+
 static inline void put(struct ndt_point_block *block, wide_i mask, const wide_f point[4])
 {
     size_t at = block->count;
@@ -149,18 +161,21 @@ static inline void crop_in_mode(const struct ndt_crop *crop, const struct ndt_cl
     const float *const x_m = raw->x_m, *const y_m = raw->y_m, *const z_m = raw->z_m, *const time_s = raw->time_s;
     const size_t end = end_of(raw, first);
     const int is_clockwise = mode == NDT_DESKEW_AZIMUTH_CW;
+    const float reference_us = crop->reference_us;
     struct ndt_point_block out = *block;
     out.count = 0;
     for (size_t at = first; at < end; at += WIDE) { /* clouds are padded: the last load may reach behind `end` */
         const wide_f x = wide_load(x_m + at), y = wide_load(y_m + at), z = wide_load(z_m + at);
-        wide_f t = {0};
-        if (mode == NDT_DESKEW_TIME)
-            t = wide_load(time_s + at);
-        else if (mode != NDT_DESKEW_OFF)
-            t = azimuth_time(x, y, (float)crop->params->sweep_s, is_clockwise);
         wide_i mask = usable(&limits, crop->params, lanes_of(end - at), x, y, z);
-        if (mode != NDT_DESKEW_OFF)
+        wide_f t = {0};
+        if (mode == NDT_DESKEW_TIME) {
+            const wide_f told_s = wide_load(time_s + at);
+            mask &= has_time(told_s);
+            t = since_reference(told_s, reference_us);
+        } else if (mode != NDT_DESKEW_OFF) {
+            t = azimuth_time(x, y, (float)crop->params->sweep_s, is_clockwise);
             mask &= t - t == 0; /* finite */
+        }
         if (wide_any(mask))
             put(&out, mask, (const wide_f[]){x, y, z, t});
     }
@@ -186,41 +201,6 @@ void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, si
     }
 }
 
-/* When the first and the last usable point of `raw`, which has times, were measured; 0: none is usable. */
-static int usable_times(const struct ndt_crop *crop, const struct ndt_cloud *raw, float *first_s, float *last_s)
-{
-    const struct limits limits = limits_of(crop);
-    wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
-    for (size_t at = 0; at < raw->count; at += WIDE) {
-        const wide_f t = wide_load(raw->time_s + at);
-        wide_i mask = usable(&limits, crop->params, lanes_of(raw->count - at), wide_load(raw->x_m + at),
-                             wide_load(raw->y_m + at), wide_load(raw->z_m + at));
-        mask &= t - t == 0;
-        low = wide_select(mask & (t < low), t, low);
-        high = wide_select(mask & (t > high), t, high);
-    }
-    *first_s = low[0];
-    *last_s = high[0];
-    for (int i = 1; i < WIDE; i++) {
-        *first_s = low[i] < *first_s ? low[i] : *first_s;
-        *last_s = high[i] > *last_s ? high[i] : *last_s;
-    }
-    return *first_s <= *last_s;
-}
-
-struct ndt_deskew_span ndt_crop_span(const struct ndt_crop *crop, const struct ndt_cloud *raw)
-{
-    const struct ndt_preprocess_params *params = crop->params;
-    float first_s, last_s;
-    if (params->deskew == NDT_DESKEW_OFF)
-        return (struct ndt_deskew_span){0};
-    if (params->deskew == NDT_DESKEW_TIME && usable_times(crop, raw, &first_s, &last_s))
-        return (struct ndt_deskew_span){.start_s = first_s,
-                                        .end_s = last_s,
-                                        .reference_s = ((double)first_s + (double)last_s) / 2 + 0.0}; /* no -0 */
-    return (struct ndt_deskew_span){.start_s = -params->sweep_s / 2, .end_s = params->sweep_s / 2};
-}
-
 enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
                                struct ndt_error *err)
 {
@@ -228,5 +208,81 @@ enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params, const
         return ndt_fail(err, NDT_ERR_FORMAT,
                         "the scan has no time field, but preprocess.deskew is 'time'; azimuth_cw, azimuth_ccw and "
                         "off need none");
+    return NDT_OK;
+}
+
+/* ---- the sweep ---- */
+
+struct time_range {
+    float first_s, last_s; /* of the usable points; first_s > last_s: there is none */
+    int has_points;        /* within the crop box and the ranges, with a time or without */
+};
+
+/* Of `raw`, which has times. */
+static struct time_range range_of_times(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw)
+{
+    struct ndt_crop crop;
+    ndt_crop_set(&crop, params, 0);
+    const struct limits limits = limits_of(&crop);
+    wide_f low = wide_set(INFINITY), high = wide_set(-INFINITY);
+    wide_i any = {0};
+    for (size_t at = 0; at < raw->count; at += WIDE) {
+        const wide_f t = wide_load(raw->time_s + at);
+        const wide_i inside = usable(&limits, params, lanes_of(raw->count - at), wide_load(raw->x_m + at),
+                                     wide_load(raw->y_m + at), wide_load(raw->z_m + at));
+        const wide_i mask = inside & has_time(t);
+        any |= inside;
+        low = wide_select(mask & (t < low), t, low);
+        high = wide_select(mask & (t > high), t, high);
+    }
+    struct time_range range = {low[0], high[0], wide_any(any)};
+    for (int i = 1; i < WIDE; i++) {
+        range.first_s = low[i] < range.first_s ? low[i] : range.first_s;
+        range.last_s = high[i] > range.last_s ? high[i] : range.last_s;
+    }
+    return range;
+}
+
+/* The whole microsecond in the middle: shifted exactly like both ends when the stamp is another one. */
+static struct ndt_sweep sweep_between(float first_s, float last_s)
+{
+    const double first_us = (double)ndt_preprocess_microseconds(first_s, 0),
+                 last_us = (double)ndt_preprocess_microseconds(last_s, 0);
+    const double reference_us = floor((first_us + last_us) / 2);
+    return (struct ndt_sweep){.reference_s = reference_us / 1e6 + 0.0, /* no -0 */
+                              .begin_s = (double)ndt_preprocess_since_reference(first_s, (float)reference_us),
+                              .end_s = (double)ndt_preprocess_since_reference(last_s, (float)reference_us)};
+}
+
+/* A turn that starts and ends at mid-sweep -+ sweep_s / 2. */
+static struct ndt_sweep sweep_of_turn(const struct ndt_preprocess_params *params)
+{
+    const double half_s = params->sweep_s / 2, to_middle_s = rint(half_s * 1e6) / 1e6;
+    struct ndt_sweep sweep = {.begin_s = -half_s, .end_s = half_s};
+    if (params->sweep_stamp != NDT_STAMP_MIDDLE)
+        sweep.reference_s = params->sweep_stamp == NDT_STAMP_BEGIN ? to_middle_s : -to_middle_s;
+    return sweep;
+}
+
+enum ndt_status ndt_preprocess_sweep(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw,
+                                     struct ndt_sweep *sweep, struct ndt_error *err)
+{
+    enum ndt_status status = ndt_crop_check(params, raw, err);
+    *sweep = (struct ndt_sweep){0};
+    if (status != NDT_OK || params->deskew == NDT_DESKEW_OFF)
+        return status;
+    if (params->deskew != NDT_DESKEW_TIME) {
+        *sweep = sweep_of_turn(params);
+        return NDT_OK;
+    }
+    const struct time_range range = range_of_times(params, raw);
+    if (range.first_s <= range.last_s)
+        *sweep = sweep_between(range.first_s, range.last_s);
+    else if (range.has_points)
+        return ndt_fail(err, NDT_ERR_FORMAT,
+                        "no point has a time within %d s of the stamp, but preprocess.deskew is 'time'",
+                        NDT_PREPROCESS_TIME_LIMIT_S);
+    else
+        *sweep = (struct ndt_sweep){.begin_s = -params->sweep_s / 2, .end_s = params->sweep_s / 2};
     return NDT_OK;
 }

@@ -17,31 +17,47 @@ static void set_transform(struct ndt_deskew_transform *out, const struct ndt_pos
     }
 }
 
-static double boundary_time(struct ndt_deskew *deskew, double start_s, double end_s, int i)
+static double length_of(const struct ndt_sweep *sweep)
 {
-    const double length_s = end_s - start_s > 1e-9 ? end_s - start_s : 1e-9;
-    deskew->start_s = (float)start_s;
-    deskew->segments_per_s = (float)(NDT_PREPROCESS_SEGMENTS / length_s);
-    return start_s + length_s * i / NDT_PREPROCESS_SEGMENTS;
+    return sweep->end_s - sweep->begin_s > 1e-9 ? sweep->end_s - sweep->begin_s : 1e-9;
 }
 
-void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_twist *twist, double start_s, double end_s,
-                    double reference_s)
+double ndt_sweep_boundary_s(const struct ndt_sweep *sweep, int i)
 {
+    return sweep->begin_s + length_of(sweep) * i / NDT_PREPROCESS_SEGMENTS;
+}
+
+static void set_times(struct ndt_deskew *deskew, const struct ndt_sweep *sweep)
+{
+    deskew->start_s = (float)sweep->begin_s;
+    deskew->segments_per_s = (float)(NDT_PREPROCESS_SEGMENTS / length_of(sweep));
+}
+
+/* The pose at boundary i, in the frame of the reference moment. A piecewise motion ends with the sweep: no point
+ * lies beyond. */
+static struct ndt_pose pose_at(const struct ndt_sweep_motion *motion, const struct ndt_sweep *sweep, int i)
+{
+    const struct ndt_twist still = {{0}, {0}};
+    if (motion && motion->is_piecewise)
+        return motion->T_reference_at[i < NDT_PREPROCESS_SEGMENTS ? i : NDT_PREPROCESS_SEGMENTS];
+    return ndt_pose_exp(motion ? &motion->twist : &still, ndt_sweep_boundary_s(sweep, i));
+}
+
+void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_sweep_motion *motion, const struct ndt_sweep *sweep)
+{
+    set_times(deskew, sweep);
     for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++) {
-        const double t_s = boundary_time(deskew, start_s, end_s, i);
-        const struct ndt_pose T = ndt_pose_exp(twist, t_s - reference_s);
+        const struct ndt_pose T = pose_at(motion, sweep, i);
         set_transform(&deskew->boundaries[i], &T);
     }
 }
 
-void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_twist *from, const struct ndt_twist *to,
-                           double start_s, double end_s, double reference_s)
+void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_sweep_motion *from,
+                           const struct ndt_sweep_motion *to, const struct ndt_sweep *sweep)
 {
+    set_times(deskew, sweep);
     for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++) {
-        const double t_s = boundary_time(deskew, start_s, end_s, i);
-        const struct ndt_pose before = ndt_pose_exp(from, t_s - reference_s);
-        const struct ndt_pose after = ndt_pose_exp(to, t_s - reference_s);
+        const struct ndt_pose before = pose_at(from, sweep, i), after = pose_at(to, sweep, i);
         const struct ndt_pose undone = ndt_pose_inverse(&before);
         const struct ndt_pose T = ndt_pose_compose(&after, &undone);
         set_transform(&deskew->boundaries[i], &T);

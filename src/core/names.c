@@ -15,6 +15,8 @@ const struct ndt_label ndt_deskew_labels[] = {{"off", NDT_DESKEW_OFF},
                                               {"azimuth_cw", NDT_DESKEW_AZIMUTH_CW},
                                               {"azimuth_ccw", NDT_DESKEW_AZIMUTH_CCW},
                                               {NULL, 0}};
+const struct ndt_label ndt_sweep_stamp_labels[] = {
+    {"begin", NDT_STAMP_BEGIN}, {"middle", NDT_STAMP_MIDDLE}, {"end", NDT_STAMP_END}, {NULL, 0}};
 
 const char *ndt_label_name(const struct ndt_label *labels, int value)
 {

@@ -262,3 +262,26 @@ double ndt_pose_angle_rad(const struct ndt_pose *a, const struct ndt_pose *b)
     quaternion_multiply(inverse, b->q_xyzw, q);
     return rotation_vector(q, w);
 }
+
+void ndt_pose_adjoint(const struct ndt_pose *T, double Ad[36])
+{
+    const double *t = T->t_m;
+    const double cross[9] = {0, -t[2], t[1], t[2], 0, -t[0], -t[1], t[0], 0};
+    double R[9];
+    ndt_pose_rotation(T, R);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            Ad[6 * i + j] = Ad[6 * (3 + i) + 3 + j] = R[3 * i + j];
+            Ad[6 * (3 + i) + j] = 0;
+            Ad[6 * i + 3 + j] = cross[3 * i] * R[j] + cross[3 * i + 1] * R[3 + j] + cross[3 * i + 2] * R[6 + j];
+        }
+}
+
+struct ndt_pose ndt_pose_from_rpy(const double t_m[3], const double rpy_rad[3])
+{
+    const double sr = sin(rpy_rad[0] / 2), cr = cos(rpy_rad[0] / 2), sp = sin(rpy_rad[1] / 2);
+    const double cp = cos(rpy_rad[1] / 2), sy = sin(rpy_rad[2] / 2), cy = cos(rpy_rad[2] / 2);
+    return (struct ndt_pose){.t_m = {t_m[0], t_m[1], t_m[2]},
+                             .q_xyzw = {sr * cp * cy - cr * sp * sy, cr * sp * cy + sr * cp * sy,
+                                        cr * cp * sy - sr * sp * cy, cr * cp * cy + sr * sp * sy}};
+}

@@ -16,10 +16,10 @@ struct ndt_preprocessor {
     uint32_t *picks; /* indices of the points or cells of the sample */
     size_t pick_capacity;
     struct ndt_crop crop;
-    struct ndt_deskew motion;
-    struct ndt_twist twist; /* the motion that was undone */
+    struct ndt_deskew deskewing;
+    struct ndt_sweep_motion motion; /* that was undone */
     enum ndt_deskew_mode deskew;
-    struct ndt_deskew_span span;
+    struct ndt_sweep sweep;
 };
 
 /* Memory of one block of points. */
@@ -39,6 +39,7 @@ void ndt_preprocess_params_default(struct ndt_preprocess_params *params)
         .seed = 1,
         .deskew = NDT_DESKEW_OFF,
         .sweep_s = 0.1,
+        .sweep_stamp = NDT_STAMP_MIDDLE,
     };
 }
 
@@ -76,25 +77,18 @@ static struct ndt_point_block block_of(const struct ndt_cloud *cloud, size_t fir
                                     .time_s = cloud->time_s + first};
 }
 
-static void set_deskew(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
-{
-    pre->span = ndt_crop_span(&pre->crop, raw);
-    if (pre->deskew != NDT_DESKEW_OFF)
-        ndt_deskew_set(&pre->motion, &pre->twist, pre->span.start_s, pre->span.end_s, pre->span.reference_s);
-}
-
 /* The usable points among the next NDT_BLOCK_POINTS, moved to the reference moment. */
 static void next_block(const struct ndt_preprocessor *pre, const struct ndt_cloud *raw, size_t first,
                        struct ndt_point_block *block)
 {
     ndt_crop_block(&pre->crop, raw, first, block);
     if (pre->deskew != NDT_DESKEW_OFF)
-        ndt_deskew_apply(&pre->motion, block, block);
+        ndt_deskew_apply(&pre->deskewing, block, block);
 }
 
 static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
-    ndt_voxel_filter_start(&pre->filter, pre->crop.params->voxel_m, pre->span.start_s, pre->span.end_s);
+    ndt_voxel_filter_start(&pre->filter, pre->crop.params->voxel_m, pre->sweep.begin_s, pre->sweep.end_s);
     struct block_room room;
     struct ndt_point_block block = block_in(&room);
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
@@ -173,30 +167,32 @@ static enum ndt_status reserve(struct ndt_preprocessor *pre, size_t points, stru
 }
 
 enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *params,
-                               const struct ndt_cloud *raw, uint64_t sequence, const struct ndt_twist *twist,
-                               const struct ndt_cloud **out, double *reference_s, struct ndt_error *err)
+                               const struct ndt_cloud *raw, const struct ndt_sweep *sweep, uint64_t sequence,
+                               const struct ndt_sweep_motion *motion, const struct ndt_cloud **out,
+                               struct ndt_error *err)
 {
     enum ndt_status status = ndt_crop_check(params, raw, err);
     if (status != NDT_OK)
         return status;
-    ndt_crop_set(&pre->crop, params);
+    ndt_crop_set(&pre->crop, params, sweep->reference_s);
     status = reserve(pre, raw->count, err);
     if (status != NDT_OK)
         return status;
     pre->deskew = params->deskew;
-    pre->twist = twist ? *twist : (struct ndt_twist){0};
-    set_deskew(pre, raw);
+    pre->motion = motion ? *motion : (struct ndt_sweep_motion){.is_piecewise = 0};
+    pre->sweep = *sweep;
+    if (pre->deskew != NDT_DESKEW_OFF)
+        ndt_deskew_set(&pre->deskewing, &pre->motion, &pre->sweep);
     if (params->voxel_m > 0)
         filter_all(pre, raw);
     else
         move_all(pre, raw);
     sample(pre, ndt_sample_seed(params->seed, sequence));
     *out = &pre->sampled;
-    *reference_s = pre->span.reference_s;
     return NDT_OK;
 }
 
-enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct ndt_twist *twist,
+enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct ndt_sweep_motion *motion,
                                      const struct ndt_cloud **out, struct ndt_error *err)
 {
     *out = &pre->sampled;
@@ -205,11 +201,10 @@ enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct 
     enum ndt_status status = ndt_cloud_reserve(&pre->again, pre->sampled.count, NDT_CLOUD_TIME, err);
     if (status != NDT_OK)
         return status;
-    ndt_deskew_set_change(&pre->motion, &pre->twist, twist, pre->span.start_s, pre->span.end_s,
-                          pre->span.reference_s);
+    ndt_deskew_set_change(&pre->deskewing, &pre->motion, motion, &pre->sweep);
     const struct ndt_point_block from = block_of(&pre->sampled, 0);
     struct ndt_point_block to = block_of(&pre->again, 0);
-    ndt_deskew_apply(&pre->motion, &from, &to);
+    ndt_deskew_apply(&pre->deskewing, &from, &to);
     for (size_t i = 0; i < pre->sampled.count; i++)
         pre->again.time_s[i] = pre->sampled.time_s[i];
     pre->again.count = pre->sampled.count;
@@ -230,52 +225,43 @@ static void copy_crop(struct ndt_preprocess_plan *out, const struct ndt_crop *cr
     out->possible_high_m2 = crop->possible_high_m2;
     out->near_m2 = params->min_range_m * params->min_range_m;
     out->far_m2 = params->max_range_m * params->max_range_m;
+    out->reference_us = crop->reference_us;
 }
 
-static void copy_deskew(struct ndt_preprocess_plan *out, const struct ndt_deskew *motion)
+static void copy_deskew(struct ndt_preprocess_plan *out, const struct ndt_deskew *deskewing)
 {
-    out->start_s = motion->start_s;
-    out->segments_per_s = motion->segments_per_s;
+    out->start_s = deskewing->start_s;
+    out->segments_per_s = deskewing->segments_per_s;
     for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++)
-        memcpy(out->boundaries[i], motion->boundaries[i].columns, sizeof(out->boundaries[i]));
+        memcpy(out->boundaries[i], deskewing->boundaries[i].columns, sizeof(out->boundaries[i]));
 }
 
-enum ndt_status ndt_preprocess_plan_set(struct ndt_preprocess_plan *out, const struct ndt_preprocess_params *params,
-                                        const struct ndt_cloud *raw, uint64_t sequence,
-                                        const struct ndt_twist *twist, struct ndt_error *err)
+void ndt_preprocess_plan_set(struct ndt_preprocess_plan *out, const struct ndt_preprocess_params *params,
+                             const struct ndt_sweep *sweep, uint64_t sequence,
+                             const struct ndt_sweep_motion *motion)
 {
     struct ndt_crop crop;
-    struct ndt_deskew motion = {0};
-    struct ndt_deskew_span span;
-    enum ndt_status status = ndt_crop_check(params, raw, err);
-    if (status != NDT_OK)
-        return status;
+    struct ndt_deskew deskewing = {0};
     *out = (struct ndt_preprocess_plan){.deskew = (int32_t)params->deskew,
                                         .filtered = params->voxel_m > 0,
                                         .wanted = params->sample_count,
                                         .voxel_m = (float)params->voxel_m,
                                         .seed = ndt_sample_seed(params->seed, sequence),
-                                        .sweep_s = (float)params->sweep_s};
-    if (twist)
-        out->twist = *twist;
-    ndt_crop_set(&crop, params);
+                                        .sweep_s = (float)params->sweep_s,
+                                        .times = ndt_filter_times_of(sweep->begin_s, sweep->end_s)};
+    ndt_crop_set(&crop, params, sweep->reference_s);
     copy_crop(out, &crop);
-    span = ndt_crop_span(&crop, raw);
-    out->begin_s = span.start_s;
-    out->end_s = span.end_s;
-    out->reference_s = span.reference_s;
-    out->times = ndt_filter_times_of(span.start_s, span.end_s);
     if (params->deskew != NDT_DESKEW_OFF)
-        ndt_deskew_set(&motion, &out->twist, span.start_s, span.end_s, span.reference_s);
-    copy_deskew(out, &motion);
-    return NDT_OK;
+        ndt_deskew_set(&deskewing, motion, sweep);
+    copy_deskew(out, &deskewing);
 }
 
-void ndt_preprocess_plan_set_motion(struct ndt_preprocess_plan *plan, const struct ndt_twist *twist)
+void ndt_preprocess_plan_set_motion(struct ndt_preprocess_plan *plan, const struct ndt_sweep *sweep,
+                                    const struct ndt_sweep_motion *from, const struct ndt_sweep_motion *to)
 {
-    struct ndt_deskew motion;
+    struct ndt_deskew deskewing;
     if (plan->deskew == NDT_DESKEW_OFF)
         return;
-    ndt_deskew_set_change(&motion, &plan->twist, twist, plan->begin_s, plan->end_s, plan->reference_s);
-    copy_deskew(plan, &motion);
+    ndt_deskew_set_change(&deskewing, from, to, sweep);
+    copy_deskew(plan, &deskewing);
 }

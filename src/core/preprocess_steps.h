@@ -22,27 +22,22 @@ struct ndt_point_block {
 
 /* ---- crop.c: which points of a scan are used, and when in the sweep each was measured ---- */
 
-/* The limits of the parameters as floats. A point's range is decided in float where rounding cannot matter, and in
- * double between `certain` and `possible`. */
+/* The limits of the parameters as floats, and the reference moment. A point's range is decided in float where
+ * rounding cannot matter, and in double between `certain` and `possible`. */
 struct ndt_crop {
     const struct ndt_preprocess_params *params; /* borrowed */
     float low_m[3], high_m[3];
     float certain_low_m2, certain_high_m2;
     float possible_low_m2, possible_high_m2;
+    float reference_us; /* relative to the stamp */
 };
 
-void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params);
+void ndt_crop_set(struct ndt_crop *crop, const struct ndt_preprocess_params *params, double reference_s);
 /* Writes the usable ones among points first .. first + NDT_BLOCK_POINTS - 1 of `raw` into `block`, in their order,
- * with their times (0 without deskewing). A point without a finite time is not usable. */
+ * with their times relative to the reference moment (0 without deskewing). */
 void ndt_crop_block(const struct ndt_crop *crop, const struct ndt_cloud *raw, size_t first,
                     struct ndt_point_block *block);
 
-/* Begin and end of a sweep and the moment to which its points are moved, relative to the stamp. */
-struct ndt_deskew_span {
-    double start_s, end_s, reference_s;
-};
-/* By times: from the first usable point to the last. By azimuth: a whole turn. Without deskewing: all 0. */
-struct ndt_deskew_span ndt_crop_span(const struct ndt_crop *crop, const struct ndt_cloud *raw);
 /* NDT_ERR_FORMAT: times are needed and `raw` has none. */
 NDT_MUST_CHECK enum ndt_status ndt_crop_check(const struct ndt_preprocess_params *params,
                                               const struct ndt_cloud *raw, struct ndt_error *err);
@@ -62,12 +57,13 @@ struct ndt_deskew {
     struct ndt_deskew_transform boundaries[NDT_PREPROCESS_BOUNDARIES];
 };
 
-/* p_reference = exp(twist (t - reference_s)) p_t for t in [start_s, end_s]. */
-void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_twist *twist, double start_s, double end_s,
-                    double reference_s);
+/* p_reference = exp(twist t) p_t for times t of the sweep, or by the poses of a piecewise motion. NULL: standing
+ * still. */
+void ndt_deskew_set(struct ndt_deskew *deskew, const struct ndt_sweep_motion *motion,
+                    const struct ndt_sweep *sweep);
 /* The correction from points deskewed with motion `from` to points deskewed with `to`. */
-void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_twist *from, const struct ndt_twist *to,
-                           double start_s, double end_s, double reference_s);
+void ndt_deskew_set_change(struct ndt_deskew *deskew, const struct ndt_sweep_motion *from,
+                           const struct ndt_sweep_motion *to, const struct ndt_sweep *sweep);
 /* Moves the points of `in` to `out`, which may be the same; count and times of `out` stay as they are. Reads and
  * writes whole vectors, up to NDT_BLOCK_PAD points behind the last. */
 void ndt_deskew_apply(const struct ndt_deskew *deskew, const struct ndt_point_block *in,

@@ -4,11 +4,14 @@
  * A scan passes, in this order:
  *
  *   decode_points   the points of the message become the cloud pipeline->scan
- *   predict         the tracker predicts the pose at the stamp and the motion during the sweep
+ *   predict         the estimator predicts pose and motion at the reference moment of the sweep
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
- *   first_pass      the aligner refines the predicted pose
+ *   first_pass      the aligner refines the predicted pose, with the prediction as prior; the estimator is updated
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
- *   process_scan    calls them and updates the tracker with the result
+ *   conclude        the state of the estimator follows; the result is the estimate, carried to the stamp
+ *
+ * The state of the estimator is always at the reference moment. A pose that was carried to the stamp is output
+ * only: fed back, an error of the velocity would grow from scan to scan where stamps lie at the begin of the sweep.
  *
  * The raw points are copied once, from the message into pipeline->scan: the message itself is moved from the socket
  * into the queue and read there (a replay reads it in the buffer of the bag), and recording writes the same bytes.
@@ -27,6 +30,7 @@
 #include "ndtd/autotune.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndt/clock.h"
+#include "ndt/linalg.h"
 
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
@@ -38,7 +42,7 @@ struct ndtd_pipeline {
     struct ndt_aligner *aligner;
     struct ndt_map *map;
     struct ndt_preprocessor *preprocessor;
-    struct ndtd_tracker tracker;
+    struct ndt_track track;
     struct ndt_cloud scan;           /* the points of the current scan */
     struct ndt_preprocess_plan plan; /* of the current scan, when the backend preprocesses it */
     int is_stopped;
@@ -60,8 +64,13 @@ enum place { ON_HOST, ON_BACKEND };
 /* A scan while it is processed. */
 struct scan_job {
     struct ndtd_scan_record *record;
-    struct ndt_twist motion[PASS_COUNT]; /* of the sensor during the sweep, which deskewing undoes */
-    double reference_s;                  /* moment for which points are deskewed, relative to the stamp */
+    struct ndt_sweep sweep;
+    struct ndt_track_state predicted; /* at the reference moment */
+    struct ndt_track_state updated;   /* with is_updated */
+    int is_updated;
+    struct ndt_twist twist[PASS_COUNT];         /* of the base during the sweep, which deskewing undoes */
+    struct ndt_sweep_motion motion[PASS_COUNT]; /* the same of the sensor */
+    struct ndt_prior prior;                     /* the prediction, of the sensor */
     enum place preprocessed;
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
 };
@@ -84,16 +93,85 @@ static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, co
              reason);
 }
 
+static const struct ndt_pose *base_to_sensor(const struct ndtd_pipeline *pipeline)
+{
+    (void)pipeline;
+    static const struct ndt_pose identity = {.q_xyzw = {0, 0, 0, 1}};
+    return &identity;
+}
+
+/* The twist of a frame that the base carries. */
+static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    double Ad[36], in[6], out[6];
+    struct ndt_twist moved;
+    ndt_pose_adjoint(&T_sensor_base, Ad);
+    memcpy(in, twist->v_mps, sizeof(twist->v_mps));
+    memcpy(in + 3, twist->w_radps, sizeof(twist->w_radps));
+    ndt_multiply(6, 6, 1, Ad, in, out);
+    memcpy(moved.v_mps, out, sizeof(moved.v_mps));
+    memcpy(moved.w_radps, out + 3, sizeof(moved.w_radps));
+    return moved;
+}
+
+/* Piece by piece with the gyro, otherwise as a constant twist. */
+static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
+                       const struct ndt_track_state *state)
+{
+    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    struct ndt_sweep_motion *motion = &job->motion[pass];
+    double time_s[NDT_PREPROCESS_SEGMENTS + 1];
+    job->twist[pass] = state->twist;
+    motion->twist = twist_of(T_base_sensor, &state->twist);
+    motion->is_piecewise = 0;
+    if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
+        return;
+    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
+        time_s[i] = ndt_sweep_boundary_s(&job->sweep, i);
+    motion->is_piecewise =
+        ndt_track_motion(&pipeline->track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, motion->T_reference_at);
+    for (int i = 0; motion->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
+        const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &motion->T_reference_at[i]);
+        motion->T_reference_at[i] = ndt_pose_compose(&moved, T_base_sensor);
+    }
+}
+
+/* Writes an estimate as the result, carried from the reference moment to the stamp. */
+static void report_estimate(const struct ndtd_pipeline *pipeline, const struct scan_job *job,
+                            const struct ndt_track_state *estimate)
+{
+    struct ndtd_scan_record *record = job->record;
+    struct ndt_track_state at_stamp;
+    ndt_track_shift(&pipeline->track, estimate, -job->sweep.reference_s, &at_stamp);
+    record->result.T_map_sensor = at_stamp.T_map_base;
+    record->twist = estimate->twist;
+    record->has_twist = estimate->has_twist;
+    if (pipeline->settings->prior == NDTD_PRIOR_OFF)
+        return;
+    ndt_track_map_covariance(&at_stamp, record->result.covariance);
+    record->result.has_covariance = 1;
+}
+
 /* Sets the result to the predicted pose. Returns 0 when the scan is answered with it: no pose is known yet, or the
  * deadline has passed. */
 static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
-    if (!ndtd_tracker_predict(&pipeline->tracker, record->stamp_ns, &record->result.T_map_sensor,
-                              &job->motion[FIRST_PASS])) {
+    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
+    const int64_t reference_ns = record->stamp_ns + llround(job->sweep.reference_s * 1e9);
+    if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
+        record->result.T_map_sensor = ndt_pose_identity();
         refuse(record, NDT_NO_GUESS, "no initial pose yet");
         return 0;
     }
+    if (pipeline->settings->prior == NDTD_PRIOR_AUTO)
+        (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
+    report_estimate(pipeline, job, &job->predicted);
+    set_motion(pipeline, job, FIRST_PASS, &job->predicted);
+    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, T_base_sensor);
+    ndt_track_pose_covariance(&job->predicted, T_base_sensor, job->prior.covariance);
     if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us) {
         refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
         return 0;
@@ -106,8 +184,8 @@ static enum ndt_status preprocess_on_host(struct ndtd_pipeline *pipeline, struct
 {
     job->preprocessed = ON_HOST;
     const enum ndt_status status =
-        ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess, &pipeline->scan, job->record->seq,
-                       &job->motion[FIRST_PASS], &job->points, &job->reference_s, err);
+        ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess, &pipeline->scan, &job->sweep,
+                       job->record->seq, &job->motion[FIRST_PASS], &job->points, err);
     if (status == NDT_OK)
         job->record->points_used = job->points->count;
     return status;
@@ -117,41 +195,37 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
 {
     const size_t backend_limit = ndt_aligner_raw_limit(pipeline->aligner);
     const double start_us = ndt_clock_us();
-    enum ndt_status status;
+    enum ndt_status status = NDT_OK;
     if (backend_limit == 0 || pipeline->scan.count > backend_limit) {
         status = preprocess_on_host(pipeline, job, err);
     } else {
-        status = ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess, &pipeline->scan,
-                                         job->record->seq, &job->motion[FIRST_PASS], err);
+        ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess, &job->sweep, job->record->seq,
+                                &job->motion[FIRST_PASS]);
         job->preprocessed = ON_BACKEND;
-        job->reference_s = pipeline->plan.reference_s;
     }
-    job->record->preprocess_us = ndt_clock_us() - start_us;
+    job->record->preprocess_us += ndt_clock_us() - start_us;
     return status;
 }
 
 /* Deskews the points of the first pass again, with the motion of the second. */
 static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
-    const struct ndt_twist *motion = &job->motion[SECOND_PASS];
     if (job->preprocessed == ON_HOST)
-        return ndt_preprocess_again(pipeline->preprocessor, motion, &job->points, err);
-    ndt_preprocess_plan_set_motion(&pipeline->plan, motion);
+        return ndt_preprocess_again(pipeline->preprocessor, &job->motion[SECOND_PASS], &job->points, err);
+    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &job->motion[FIRST_PASS],
+                                   &job->motion[SECOND_PASS]);
     return NDT_OK;
 }
 
-/* Moves a pose along the motion: poses are aligned at the reference moment and reported at the stamp. */
-static struct ndt_pose moved(const struct ndt_pose *pose, const struct ndt_twist *motion, double dt_s)
-{
-    const struct ndt_pose step = ndt_pose_exp(motion, dt_s);
-    return dt_s == 0 ? *pose : ndt_pose_compose(pose, &step);
-}
-
-/* The configured parameters, with the GNSS position that is valid for this scan. */
-static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+/* The configured parameters, with the prior and the GNSS position that are valid for this scan. */
+static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, const struct scan_job *job)
 {
     struct ndt_align_params params = pipeline->settings->align;
-    const double age_s = ((double)stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
+    const double age_s = ((double)job->record->stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
+    if (pipeline->settings->prior == NDTD_PRIOR_AUTO && params.variant == NDT_ROBUST) {
+        params.prior = &job->prior;
+        params.wants_observation = 1;
+    }
     params.has_gnss = pipeline->settings->use_gnss && pipeline->has_gnss && fabs(age_s) <= GNSS_REACH_S;
     memcpy(params.gnss_position_m, pipeline->gnss.position_m, sizeof(params.gnss_position_m));
     return params;
@@ -211,22 +285,45 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct scan_job *jo
     return ndt_align(pipeline->aligner, params, job->points, guess, result, err);
 }
 
-/* Aligns at the reference moment, starting from the prediction, and moves the pose to the stamp. */
+static int is_trusted(enum ndt_outcome outcome)
+{
+    return outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT || outcome == NDT_DEADLINE;
+}
+
+/* Updates the estimate with what a pass found. Both passes start from the prediction: they see the same scan. */
+static void update(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass)
+{
+    const struct ndt_align_result *result = &job->record->result;
+    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    struct ndt_observation of_base;
+    struct ndt_track_measurement measurement = {.T_map_base =
+                                                    ndt_pose_compose(&result->T_map_sensor, &T_sensor_base),
+                                                .twist = job->twist[pass],
+                                                .is_converged = result->outcome == NDT_CONVERGED};
+    if (result->has_observation) {
+        ndt_observation_to_body(&result->observation, T_base_sensor, &of_base);
+        measurement.observation = &of_base;
+    }
+    ndt_track_update(&pipeline->track, &job->predicted, &measurement, &job->updated, &job->record->innovation,
+                     &job->record->weakest);
+    job->is_updated = 1;
+}
+
 static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_job *job,
                                   const struct ndt_align_params *params, struct ndt_error *err)
 {
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
-    const struct ndt_twist *motion = &job->motion[FIRST_PASS];
-    const struct ndt_pose guess = moved(&result->T_map_sensor, motion, job->reference_s);
-    const enum ndt_status status = align(pipeline, job, FIRST_PASS, params, &guess, err);
+    const enum ndt_status status = align(pipeline, job, FIRST_PASS, params, &job->prior.T_map_sensor, err);
     if (job->preprocessed == ON_BACKEND)
         record->points_used = result->points;
     if (result->evaluations > 0)
         pipeline->evaluation_us = result->align_us / result->evaluations;
     pipeline->last_points = job->preprocessed == ON_HOST && result->outcome == NDT_CONVERGED ? job->points : NULL;
     pipeline->T_map_last = result->T_map_sensor;
-    result->T_map_sensor = moved(&result->T_map_sensor, motion, -job->reference_s);
+    if (status == NDT_OK && is_trusted(result->outcome))
+        update(pipeline, job, FIRST_PASS);
     return status;
 }
 
@@ -236,16 +333,16 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
 {
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
+    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
     const struct ndt_align_result first = *result;
-    struct ndt_twist *motion = &job->motion[SECOND_PASS];
-    struct ndt_align_params params = params_for(pipeline, record->stamp_ns);
-    if (first.outcome != NDT_CONVERGED ||
-        !ndtd_tracker_motion(&pipeline->tracker, record->stamp_ns, &first, motion))
+    struct ndt_align_params params = params_for(pipeline, job);
+    if (first.outcome != NDT_CONVERGED || !job->updated.has_twist)
         return NDT_OK;
     if (!has_time(pipeline, &params)) {
         refuse(record, NDT_DEADLINE, "no time left for the second pass");
         return NDT_OK;
     }
+    set_motion(pipeline, job, SECOND_PASS, &job->updated);
     const double start_us = ndt_clock_us();
     enum ndt_status status = preprocess_again(pipeline, job, err);
     record->preprocess_us += ndt_clock_us() - start_us;
@@ -253,13 +350,14 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
         return status;
     params.levels[0] = params.levels[params.level_count - 1];
     params.level_count = 1;
-    const struct ndt_pose guess = moved(&first.T_map_sensor, motion, job->reference_s);
+    const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, T_base_sensor);
     status = align(pipeline, job, SECOND_PASS, &params, &guess, err);
+    if (status == NDT_OK && is_trusted(result->outcome))
+        update(pipeline, job, SECOND_PASS);
     result->iterations += first.iterations;
     result->evaluations += first.evaluations;
     result->align_us += first.align_us;
     result->upload_us += first.upload_us;
-    result->T_map_sensor = moved(&result->T_map_sensor, motion, -job->reference_s);
     return status;
 }
 
@@ -268,13 +366,19 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
 {
     const struct ndtd_settings *settings = pipeline->settings;
     struct ndtd_scan_record *record = job->record;
+    const double start_us = ndt_clock_us();
+    enum ndt_status status = ndt_preprocess_sweep(&settings->preprocess, &pipeline->scan, &job->sweep, err);
+    record->preprocess_us = ndt_clock_us() - start_us;
+    if (status != NDT_OK)
+        job->sweep = (struct ndt_sweep){0};
     if (!predict(pipeline, job))
         return NDT_OK;
-    enum ndt_status status = preprocess(pipeline, job, err);
+    if (status == NDT_OK)
+        status = preprocess(pipeline, job, err);
     if (status != NDT_OK)
         return status;
     const double delay_us = delay(pipeline);
-    struct ndt_align_params params = params_for(pipeline, record->stamp_ns);
+    struct ndt_align_params params = params_for(pipeline, job);
     if (!has_time(pipeline, &params)) {
         refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
         return NDT_OK;
@@ -289,9 +393,24 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     return status;
 }
 
+/* The state of the estimator follows the scan, and the result is the estimate. */
+static void conclude(struct ndtd_pipeline *pipeline, struct scan_job *job)
+{
+    const struct ndt_track_state *estimate = job->is_updated ? &job->updated : &job->predicted;
+    if (job->record->result.outcome == NDT_NO_GUESS)
+        return;
+    if (job->is_updated)
+        ndt_track_commit(&pipeline->track, &job->updated);
+    else
+        ndt_track_coast(&pipeline->track, &job->predicted);
+    if (job->is_updated || job->record->result.evaluations == 0)
+        report_estimate(pipeline, job, estimate);
+}
+
 static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
 {
-    ndtd_tracker_reset(&pipeline->tracker, stamp_ns, &start->pose, start->has_twist ? &start->twist : NULL);
+    ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : NULL,
+                    start->has_covariance ? start->covariance : NULL);
     pipeline->has_start = 0;
 }
 
@@ -319,7 +438,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     }
     if (status != NDT_OK)
         refuse(record, NDT_REJECTED, why.text);
-    ndtd_tracker_update(&pipeline->tracker, record->stamp_ns, &record->result);
+    conclude(pipeline, &job);
     return NDT_OK;
 }
 
@@ -335,12 +454,12 @@ static enum ndt_status process_pose(struct ndtd_pipeline *pipeline, const struct
     if (frame->type == NDT_MESSAGE_INITIAL_POSE) {
         set_pose_at(pipeline, &message, message.stamp_ns);
     } else {
-        const struct ndtd_odometry odometry = {.stamp_ns = message.stamp_ns,
-                                               .has_pose = message.has_pose,
-                                               .has_twist = message.has_twist,
-                                               .T_odom_sensor = message.pose,
-                                               .twist = message.twist};
-        ndtd_tracker_odometry(&pipeline->tracker, &odometry);
+        const struct ndt_track_odometry_sample sample = {.stamp_ns = message.stamp_ns,
+                                                         .has_pose = message.has_pose,
+                                                         .has_twist = message.has_twist,
+                                                         .T_odom_base = message.pose,
+                                                         .twist = message.twist};
+        ndt_track_odometry(&pipeline->track, &sample);
     }
     return NDT_OK;
 }
@@ -349,9 +468,31 @@ static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct
                                     struct ndt_error *err)
 {
     const enum ndt_status status = ndt_gnss_decode(frame->data, frame->size, &pipeline->gnss, err);
-    if (status == NDT_OK)
-        pipeline->has_gnss = 1;
-    return status;
+    if (status != NDT_OK)
+        return status;
+    const struct ndt_gnss_message *message = &pipeline->gnss;
+    struct ndt_track_gnss_sample sample = {.stamp_ns = message->stamp_ns};
+    pipeline->has_gnss = 1;
+    memcpy(sample.position_m, message->position_m, sizeof(sample.position_m));
+    memcpy(sample.deviation_m, message->deviation_m, sizeof(sample.deviation_m));
+    if (message->has_deviation)
+        ndt_track_gnss(&pipeline->track, &sample);
+    return NDT_OK;
+}
+
+static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                   struct ndt_error *err)
+{
+    struct ndt_imu_message message;
+    const enum ndt_status status = ndt_imu_decode(frame->data, frame->size, &message, err);
+    if (status != NDT_OK)
+        return status;
+    struct ndt_track_imu_sample sample = {.stamp_ns = message.stamp_ns,
+                                          .has_acceleration = message.has_acceleration};
+    memcpy(sample.angular_velocity_radps, message.angular_velocity_radps, sizeof(sample.angular_velocity_radps));
+    memcpy(sample.acceleration_mps2, message.linear_acceleration_mps2, sizeof(sample.acceleration_mps2));
+    ndt_track_imu(&pipeline->track, &sample);
+    return NDT_OK;
 }
 
 enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
@@ -367,6 +508,8 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
         return process_pose(pipeline, frame, err);
     case NDT_MESSAGE_GNSS:
         return process_gnss(pipeline, frame, err);
+    case NDT_MESSAGE_IMU:
+        return process_imu(pipeline, frame, err);
     default:
         return NDT_OK;
     }
@@ -395,13 +538,13 @@ int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct n
 /* A configured initial pose is valid for the first scan, whatever its stamp. */
 static void set_configured_pose(struct ndtd_pipeline *pipeline)
 {
-    struct ndt_pose pose;
+    struct ndt_pose_message *start = &pipeline->start;
     if (!pipeline->settings->has_initial_pose)
         return;
-    memcpy(pose.t_m, pipeline->settings->initial_pose, sizeof(pose.t_m));
-    memcpy(pose.q_xyzw, pipeline->settings->initial_pose + 3, sizeof(pose.q_xyzw));
-    (void)ndt_pose_normalize(&pose);
-    ndtd_tracker_reset(&pipeline->tracker, 0, &pose, NULL);
+    memcpy(start->pose.t_m, pipeline->settings->initial_pose, sizeof(start->pose.t_m));
+    memcpy(start->pose.q_xyzw, pipeline->settings->initial_pose + 3, sizeof(start->pose.q_xyzw));
+    (void)ndt_pose_normalize(&start->pose);
+    pipeline->has_start = 1;
 }
 
 static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
@@ -427,7 +570,7 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
     ndtd_pipeline_apply_settings(pipeline, snapshot);
     ndt_cloud_init(&pipeline->scan);
-    ndtd_tracker_init(&pipeline->tracker, pipeline->settings->max_prediction_s);
+    ndt_track_init(&pipeline->track, &pipeline->settings->track);
     set_configured_pose(pipeline);
     enum ndt_status status = open_parts(pipeline, map, err);
     if (status == NDT_OK)
@@ -532,7 +675,7 @@ void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct n
 {
     ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
     pipeline->settings = &snapshot->settings;
-    pipeline->tracker.max_prediction_s = pipeline->settings->max_prediction_s;
+    pipeline->track.params = pipeline->settings->track;
 }
 
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us)
@@ -545,9 +688,9 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active)
     pipeline->is_stopped = !active;
 }
 
-struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline)
+const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline)
 {
-    return &pipeline->tracker;
+    return &pipeline->track;
 }
 
 const struct ndt_backend *ndtd_pipeline_backend(const struct ndtd_pipeline *pipeline)

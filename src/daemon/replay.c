@@ -221,6 +221,7 @@ static enum ndt_status replay_record(struct replay *replay, const struct ndt_bag
         return replay_message(replay, record, err);
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
+    case NDT_MESSAGE_IMU:
         return replay_message(replay, record, err);
     case NDT_MESSAGE_RESULT: /* recorded results and control messages are ignored */
     case NDT_MESSAGE_REQUEST:

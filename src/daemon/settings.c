@@ -14,7 +14,6 @@ static const struct ndtd_settings daemon_defaults = {
     .backend = "auto",
     .deskew_passes = 1,
     .initial_pose = {0, 0, 0, 0, 0, 0, 1},
-    .max_prediction_s = 1,
     .autotune = 1,
     .autotune_limit_s = 1.2,
     .recheck_s = 60,
@@ -37,6 +36,7 @@ void ndtd_settings_default(struct ndtd_settings *settings)
     ndt_map_config_default(&settings->map);
     ndt_align_params_default(&settings->align);
     ndt_preprocess_params_default(&settings->preprocess);
+    ndt_track_params_default(&settings->track);
     settings->neighbours_count = settings->align.level_count;
     for (size_t i = 0; i < settings->neighbours_count; i++)
         settings->neighbours[i] = settings->align.levels[i].neighbours;
@@ -100,6 +100,7 @@ static void derive(struct ndtd_settings *settings)
 {
     struct ndt_align_params *align = &settings->align;
     settings->map.level_count = align->level_count;
+    align->noise = settings->track.noise;
     for (size_t i = 0; i < align->level_count; i++) {
         settings->map.leaf_m[i] = align->levels[i].leaf_m;
         const size_t from_finest = align->level_count - i; /* 1 = the finest */

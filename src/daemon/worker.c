@@ -69,12 +69,12 @@ struct ndtd_worker {
 
 static void publish_state(struct ndtd_worker *worker)
 {
-    const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
+    const struct ndt_track *track = ndtd_pipeline_track(worker->pipeline);
     pthread_mutex_lock(&worker->lock);
     worker->status.map_id = worker->map_id;
     worker->status.config_hash = worker->snapshot->hash;
-    worker->status.has_pose = tracker->has_pose;
-    worker->status.T_map_sensor = tracker->T_map_sensor;
+    worker->status.has_pose = track->has_pose;
+    worker->status.T_map_sensor = track->state.T_map_base;
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -296,7 +296,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
 {
     struct ndtd_scan_record record;
     struct ndt_error err = {""};
-    const struct ndtd_tracker *tracker = ndtd_pipeline_tracker(worker->pipeline);
+    const struct ndt_track *track = ndtd_pipeline_track(worker->pipeline);
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     const double queue_us = ndt_clock_us() - frame->arrival_us;
     if (is_scan)
@@ -313,8 +313,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
         ndtd_autotuner_leave(worker->tuner);
         watch_autotune(worker, &record);
     }
-    if ((is_scan || frame->type == NDT_MESSAGE_INITIAL_POSE) && tracker->has_pose)
-        load_map_around(worker, &tracker->T_map_sensor);
+    if ((is_scan || frame->type == NDT_MESSAGE_INITIAL_POSE) && track->has_pose)
+        load_map_around(worker, &track->state.T_map_base);
 }
 
 /* Frames are processed one by one: the prediction for a scan needs the result before it. */

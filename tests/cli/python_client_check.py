@@ -14,9 +14,10 @@ import zmq
 from ndtd_client import Client, RequestError, default_endpoint
 
 MODE, BIN, WORK = sys.argv[1:]
+GOLDEN = os.path.join(os.path.dirname(__file__), "../../proto/golden")
 EXAMPLE = os.path.join(os.path.dirname(__file__), "../../tools/python/example.py")
 ENDPOINTS = {name: f"ipc://{WORK}/{name}.ipc" for name in ("scans", "poses", "control")}
-TYPES = {"scan": 1, "initial_pose": 2, "odometry": 3, "truth": 4, "gnss": 6}
+TYPES = {"scan": 1, "initial_pose": 2, "odometry": 3, "truth": 4, "result": 5, "gnss": 6, "imu": 9}
 POINT_KINDS = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 8: "<f8"}
 STAMP_NS = 1317042272349000123
 
@@ -70,7 +71,7 @@ def check_codec():
     for socket, name in ((scans, "scans"), (poses, "poses"), (control, "control")):
         socket.bind(ENDPOINTS[name])
     frames = []
-    receiver = threading.Thread(target=lambda: frames.extend(scans.recv() for _ in range(7)), daemon=True)
+    receiver = threading.Thread(target=lambda: frames.extend(scans.recv() for _ in range(9)), daemon=True)
     receiver.start()
     with Client(**ENDPOINTS) as client:
         client.wait_ready()
@@ -82,8 +83,10 @@ def check_codec():
         client.publish_gnss(np.array([1.0, 2, 3]), STAMP_NS, deviation=(0.5, 0.5, 2))
         client.publish_odometry(STAMP_NS, twist=[8.5, 0, 0, 0, 0, np.float64(0.25)])
         client.publish_initial_pose([1, 2, 3, 0, 0, 0, 1], STAMP_NS, covariance=np.diag(np.arange(1.0, 7)))
+        client.publish_imu([0.5, 0, np.float32(-0.25)], STAMP_NS)
+        client.publish_imu((0, 0, 1), STAMP_NS, np.array([0, 0.5, 9.75]), 1e-4 * np.eye(3), np.diag([1, 2, 3]), "base")
         receiver.join(10)
-        assert len(frames) == 7, frames
+        assert len(frames) == 9, frames
         check_silence(client)
     context.destroy(0)
     write_bag(f"{WORK}/sent.bag", frames)
@@ -92,10 +95,21 @@ def check_codec():
     assert dump.returncode == 0, dump.stderr
     check_dump([json.loads(line) for line in dump.stdout.splitlines()])
     subprocess.run([f"{BIN}/ndt-bag", "check", f"{WORK}/sent.bag"], check=True, stdout=subprocess.DEVNULL)
+    check_estimate()
     os.environ["RUNTIME_DIRECTORY"] = f"{WORK}/runtime"
     os.mkdir(f"{WORK}/runtime")
     open(f"{WORK}/runtime/scans.ipc", "w", encoding="ascii").close()
     assert default_endpoint("scans") == f"ipc://{WORK}/runtime/scans.ipc"
+
+
+def check_estimate():
+    """Twist, confidence and innovation of a result, printed as they were sent."""
+    with open(f"{GOLDEN}/result_estimate.hex", encoding="ascii") as file:
+        frame = bytes.fromhex("".join(line for line in file if not line.startswith("#")))
+    write_bag(f"{WORK}/result.bag", [frame])
+    dump = subprocess.run([f"{BIN}/ndt-bag", "dump", f"{WORK}/result.bag"], capture_output=True, text=True, check=True)
+    shown, sent = json.loads(dump.stdout), msgpack.unpackb(frame)
+    assert all(shown[key] == sent[key] for key in sent if key != "v"), (shown, sent)
 
 
 def check_silence(client):
@@ -109,7 +123,7 @@ def check_silence(client):
 
 
 def check_dump(messages):
-    plain, full, far, empty, gnss, odometry, start = messages
+    plain, full, far, empty, gnss, odometry, start, rates, imu = messages
     assert plain["xyz_m"] == [[1, 2, 3], [-1, 0.5, None]] and "intensity" not in plain and plain["seq"] == 0, plain
     assert full["xyz_m"] == [[1.5, 2.25, -3], [4, 5, 6]] and full["intensity"] == [0.5, 255], full
     assert np.allclose(full["time_s"], [-0.05, 0.05]) and full["frame_id"] == "top", full
@@ -119,6 +133,9 @@ def check_dump(messages):
     assert gnss["type"] == "gnss" and gnss["position"] == [1, 2, 3] and gnss["deviation"] == [0.5, 0.5, 2], gnss
     assert odometry["twist"] == [8.5, 0, 0, 0, 0, 0.25] and "pose" not in odometry, odometry
     assert start["pose"] == [1, 2, 3, 0, 0, 0, 1] and start["covariance"][35] == 6, start
+    assert rates["angular_velocity"] == [0.5, 0, -0.25] and "linear_acceleration" not in rates, rates
+    assert imu["frame_id"] == "base" and imu["linear_acceleration"] == [0, 0.5, 9.75], imu
+    assert imu["angular_velocity_covariance"][8] == 1e-4 and imu["linear_acceleration_covariance"][4] == 2, imu
 
 
 # ---- live: a drive through the daemon ----

@@ -59,7 +59,7 @@ for name in ndtd ndt-bag ndt-sim ndt-echo; do
     # shellcheck disable=SC1090
     . "./$name.completion"
 done
-completes 'ndt-bag ' '--help --version pack info check cut dump'
+completes 'ndt-bag ' '--help --version pack info check cut restamp dump'
 completes 'ndt-bag c' 'check cut'
 completes 'ndt-bag cut --s' '--scans --salvage'
 completes 'ndt-bag cut ' ''

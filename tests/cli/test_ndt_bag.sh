@@ -74,7 +74,7 @@ expect 2 "is not x,y,z,qx,qy,qz,qw" pack --scans scans --times times.txt --out a
 expect 2 "the quaternion has length 2" pack --scans scans --times times.txt --out a.bag --initial 1,2,3,0,0,0,2
 expect 0 "" --help
 says "pack"
-for command in pack info check cut dump; do
+for command in pack info check cut restamp dump; do
     expect 0 "" $command --help
     says "Usage: ndt-bag $command"
 done
@@ -178,6 +178,36 @@ expect 3 "cut.bag: record 7 at byte" cut cut.bag --out a.bag
 gone a.bag a.bag.tmp
 expect 0 "the rest is left out: cut.bag: record 7" cut cut.bag --salvage --out a.bag
 expect 0 "" check a.bag
+
+expect 0 "" cut tum.bag --without odometry,initial_pose --out bare.bag
+expect 0 "" info bare.bag
+says "scan          6"
+says "truth         4"
+grep -qE "odometry|initial" out && fail "cut --without left them in"
+expect 2 "--without: 'imo' is not a message type" cut tum.bag --without odometry,imo --out a.bag
+expect 3 "no record is in this part" cut odd.bag --without scan,truth,initial_pose --out b.bag
+
+# ---- restamp ----
+expect 3 "odd.bag: record 3: the scan has no times; --times gives it" restamp odd.bag --stamp begin --out b.bag
+gone b.bag b.bag.tmp
+expect 2 "'start' is not begin, middle or end" restamp odd.bag --stamp start --out b.bag
+expect 2 "--sweep: '0' is not a number from 1e-06 to 10" restamp odd.bag --sweep 0 --out b.bag
+expect 0 "" restamp odd.bag --stamp end --times azimuth_cw --sweep 0.2 --out b.bag
+says "b.bag: 7 records, 0.001 MB, 3 scans stamped at their end"
+# azimuths of the points: 63.4 and 153.4 deg, hence -35242 and -85242 us from the middle
+expect 0 "" dump b.bag --points 2 --type scan
+says '"seq":3,"stamp_ns":100264758000,"frame_id":"lidar","points":2,"xyz_m":[[1,2,3],[-1,0.5,2]],"intensity":[0,1],"time_s":['
+says ',-0.0500000'
+expect 0 "" dump b.bag --type truth
+cp out moved
+expect 0 "" dump odd.bag --type truth
+sed 's/"offset":[0-9]*,//' out >truths
+sed 's/"offset":[0-9]*,//' moved | cmp -s - truths || fail "restamp changed the truth"
+expect 0 "" restamp b.bag --stamp begin --out c.bag
+expect 0 "" dump c.bag --points 2 --type scan --limit 1
+says '"stamp_ns":100014758000'
+says '"time_s":[0.05'
+expect 3 "c.bag: exists already" restamp b.bag --out c.bag
 
 [ "$failures" -eq 0 ] || exit 1
 echo "ndt-bag: all as expected"

@@ -2,7 +2,9 @@
 # ndt-sim: its files, which are bit-identical for equal seeds, and errors for wrong options.
 #   test_ndt_sim.sh BIN_DIR
 set -uo pipefail
-sim=${1:?folder of the programs}/ndt-sim
+bin=${1:?folder of the programs}
+sim=$bin/ndt-sim
+here=$(dirname "$0")
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 failures=0
@@ -43,6 +45,37 @@ expect 0 "" --seed 4 --world street --out "$dir/other" "${small[@]}" --odometry
 cmp -s "$dir/street/map.pcd" "$dir/other/map.pcd" && fail "another seed gave the same map"
 cmp -s "$dir/street/drive.bag" "$dir/other/drive.bag" && fail "another seed gave the same drive"
 
+# Stamps, mounts, sensors, IMU. Times, poses and errors are checked in Python, whose standard library suffices.
+check() {
+    python3 "$here/bag_check.py" "$1" "$bin" "${@:2}" >"$dir/stdout" 2>&1 || fail "bag_check.py $*: $(tail -n 3 "$dir/stdout")"
+}
+sparse=(--seed 6 --beams 16 --columns 90 --map-spacing 2)
+for stamp in begin middle end; do
+    expect 0 "" "${sparse[@]}" --scans 3 --stamp $stamp --odometry --imu 100 --out "$dir/$stamp"
+    expect 0 "" "${sparse[@]}" --scans 3 --stamp $stamp --sensors 2 --out "$dir/parts_$stamp"
+done
+expect 0 "" "${sparse[@]}" --scans 3 --odometry --imu 100 --out "$dir/default"
+cmp -s "$dir/middle/drive.bag" "$dir/default/drive.bag" || fail "the stamp is not the middle by default"
+cmp -s "$dir/begin/map.pcd" "$dir/end/map.pcd" || fail "the stamp changed the map"
+check stamps "$dir/begin/drive.bag" "$dir/middle/drive.bag" "$dir/end/drive.bag"
+check sensors "$dir/middle/drive.bag" "$dir/parts_middle/drive.bag"
+check sensors "$dir/begin/drive.bag" "$dir/parts_begin/drive.bag"
+for stamp in begin middle end; do
+    "$bin/ndt-bag" restamp "$dir/middle/drive.bag" --stamp $stamp --out "$dir/$stamp.bag" >/dev/null || fail "restamp $stamp"
+    check restamp "$dir/middle/drive.bag" "$dir/$stamp.bag" $stamp
+done
+sparse+=(--scans 5 --rate 20 --noise 0)
+mount=1.2,-0.3,0.8,4,-3,30
+expect 0 "" "${sparse[@]}" --world corridor --map-spacing 1 --columns 180 --out "$dir/plain"
+expect 0 "" "${sparse[@]}" --world corridor --map-spacing 1 --columns 180 --out "$dir/mounted" --mount $mount
+cmp -s "$dir/plain/map.pcd" "$dir/mounted/map.pcd" || fail "the mount changed the map"
+check mount "$dir/plain/drive.bag" "$dir/mounted/drive.bag" $mount
+expect 0 "" "${sparse[@]}" --scans 150 --rate 50 --columns 36 --imu 100 --gyro-noise 0 --gyro-bias 0 --accel-noise 0 \
+    --accel-bias 0 --out "$dir/exact"
+expect 0 "" "${sparse[@]}" --scans 150 --rate 50 --columns 36 --imu 100 --gyro-noise 0.001 --gyro-bias 0.01 \
+    --accel-noise 0.01 --accel-bias 0.1 --out "$dir/noisy"
+check imu "$dir/exact/drive.bag" "$dir/noisy/drive.bag"
+
 # Existing files are kept without --force.
 before=$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")
 expect 2 'map\.pcd: exists already; --force' --seed 5 --out "$dir/other" "${small[@]}"
@@ -60,6 +93,13 @@ expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
 expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"
 expect 2 "--world: 'moon' is not street, utm, corridor or tunnel" --world moon --out "$dir/x"
 expect 2 "--scans: a tunnel is built for drives of up to 600 s" --world tunnel --scans 7000 --out "$dir/x"
+expect 2 "--stamp: 'first' is not begin, middle or end" --stamp first --out "$dir/x"
+expect 2 "--imu: '2000' is not a number from 0 to 1000" --imu 2000 --out "$dir/x"
+expect 2 "--gyro-bias: '-1'" --gyro-bias -1 --out "$dir/x"
+expect 2 "--sensors: '5' is not a whole number from 1 to 4" --sensors 5 --out "$dir/x"
+expect 2 "--mount: 3 numbers; 6 .* or 6 for each of 1 sensors" --mount 1,2,3 --out "$dir/x"
+expect 2 "--mount: 12 numbers" --mount 1,1,1,0,0,0,1,1,1,0,0,0 --sensors 3 --out "$dir/x"
+expect 2 "--mount: z is 1.8 m, not from -0.7 to 1.5 m in this world" --mount 1,0,1.8,0,0,0 --world corridor --out "$dir/x"
 expect 2 "--speed: ndt-sim has no such option; did you mean --seed" --speed 3 --out "$dir/x"
 expect 2 "extra: one argument too many" --out "$dir/x" extra
 expect 2 "--out: its value is missing" --out

@@ -53,7 +53,7 @@ struct guard_work {
     struct ndt_align_params align;
     struct ndt_preprocessor *preprocessor;
     struct ndt_preprocess_params preprocess;
-    struct ndt_twist twist;
+    struct ndt_sweep_motion motion;
     struct ndt_frame frame;
     struct ndt_result_message result;
 };
@@ -133,7 +133,7 @@ static enum ndt_status guard_lidar_turn(struct guard_work *work, struct ndt_erro
             scan->time_s[at] = (float)(0.1 * part);
         }
     }
-    work->twist = (struct ndt_twist){.v_mps = {10.0, 0.1, 0.0}, .w_radps = {0.0, 0.02, 0.3}};
+    work->motion.twist = (struct ndt_twist){.v_mps = {10.0, 0.1, 0.0}, .w_radps = {0.0, 0.02, 0.3}};
     return NDT_OK;
 }
 
@@ -273,9 +273,11 @@ static enum ndt_status guard_preprocess_prepare(struct guard_work *work, struct 
 static enum ndt_status guard_preprocess_run(struct guard_work *work, struct ndt_error *err)
 {
     const struct ndt_cloud *points;
-    double reference_s;
-    enum ndt_status status = ndt_preprocess(work->preprocessor, &work->preprocess, &work->scan, 1, &work->twist,
-                                            &points, &reference_s, err);
+    struct ndt_sweep sweep;
+    enum ndt_status status = ndt_preprocess_sweep(&work->preprocess, &work->scan, &sweep, err);
+    if (status == NDT_OK)
+        status = ndt_preprocess(work->preprocessor, &work->preprocess, &work->scan, &sweep, 1, &work->motion,
+                                &points, err);
     if (status == NDT_OK && points->count != work->preprocess.sample_count)
         return ndt_fail(err, NDT_ERR_LIMIT, "%zu points are left, not %u", points->count,
                         work->preprocess.sample_count);
@@ -290,11 +292,11 @@ static enum ndt_status guard_again_prepare(struct guard_work *work, struct ndt_e
 
 static enum ndt_status guard_again_run(struct guard_work *work, struct ndt_error *err)
 {
-    struct ndt_twist twist = work->twist;
+    struct ndt_sweep_motion motion = work->motion;
     for (int i = 0; i < AGAIN_TIMES; i++) {
         const struct ndt_cloud *points;
-        twist.v_mps[0] += 0.1;
-        enum ndt_status status = ndt_preprocess_again(work->preprocessor, &twist, &points, err);
+        motion.twist.v_mps[0] += 0.1;
+        enum ndt_status status = ndt_preprocess_again(work->preprocessor, &motion, &points, err);
         if (status != NDT_OK)
             return status;
         if (points->count != work->preprocess.sample_count)

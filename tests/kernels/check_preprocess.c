@@ -156,24 +156,41 @@ static void fetch(void)
     must(ndt_cuda_wait(&device, &err));
 }
 
+/* A twist whose turning changes by bend_radps2 during the sweep. */
+static struct ndt_sweep_motion motion_of(const struct ndt_sweep *sweep, const struct ndt_twist *twist,
+                                         double bend_radps2)
+{
+    struct ndt_sweep_motion motion = {.twist = *twist, .is_piecewise = bend_radps2 != 0};
+    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++) {
+        const double t_s = ndt_sweep_boundary_s(sweep, i);
+        struct ndt_twist bent = *twist;
+        bent.w_radps[2] += bend_radps2 * t_s;
+        motion.T_reference_at[i] = ndt_pose_exp(&bent, t_s);
+    }
+    return motion;
+}
+
 static void compare(void)
 {
     const struct ndt_twist twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}};
     const struct ndt_twist others[] = {{{14, 0, 0.3}, {0, 0.01, 0.7}}, {{-3, 1, 0}, {0, 0, -0.2}}};
+    const double bends_radps2[] = {0, 20};
     const struct ndt_cloud *want;
     struct ndt_preprocess_plan rules;
-    double reference_s;
-    must(ndt_preprocess(pre, &params, &raw, sequence, &twist, &want, &reference_s, &err));
-    must(ndt_preprocess_plan_set(&rules, &params, &raw, sequence++, &twist, &err));
-    if (rules.reference_s != reference_s)
-        complain("reference", 0, rules.reference_s, reference_s);
+    struct ndt_sweep sweep;
+    if (ndt_preprocess_sweep(&params, &raw, &sweep, &err) != NDT_OK)
+        return; /* no point has a time */
+    const struct ndt_sweep_motion first = motion_of(&sweep, &twist, sequence % 2 ? -30 : 0);
+    must(ndt_preprocess(pre, &params, &raw, &sweep, sequence, &first, &want, &err));
+    ndt_preprocess_plan_set(&rules, &params, &sweep, sequence++, &first);
     must(ndt_cuda_preprocess_load(&preprocess, &rules, &raw, &err));
     fetch();
     compare_scan("point", want);
     compare_moments(want);
     for (size_t i = 0; i < 2; i++) { /* each from the points of the first motion */
-        must(ndt_preprocess_again(pre, &others[i], &want, &err));
-        ndt_preprocess_plan_set_motion(&rules, &others[i]);
+        const struct ndt_sweep_motion other = motion_of(&sweep, &others[i], bends_radps2[i]);
+        must(ndt_preprocess_again(pre, &other, &want, &err));
+        ndt_preprocess_plan_set_motion(&rules, &sweep, &first, &other);
         must(ndt_cuda_preprocess_again(&preprocess, &rules, &err));
         fetch();
         compare_scan("point again", want);
@@ -311,10 +328,11 @@ static void check_cost(struct ndt_backend *backend)
     struct ndt_preprocess_plan rules;
     struct ndt_solve_item item;
     const struct ndt_cloud *want;
-    double reference_s;
+    struct ndt_sweep sweep;
     const size_t head = NDT_CUDA_PREPROCESS_HEAD + sizeof(struct ndt_gpu_batch) + sizeof(struct ndt_gpu_item);
-    must(ndt_preprocess(pre, &params, &raw, 5, NULL, &want, &reference_s, &err));
-    must(ndt_preprocess_plan_set(&rules, &params, &raw, 5, NULL, &err));
+    must(ndt_preprocess_sweep(&params, &raw, &sweep, &err));
+    must(ndt_preprocess(pre, &params, &raw, &sweep, 5, NULL, &want, &err));
+    ndt_preprocess_plan_set(&rules, &params, &sweep, 5, NULL);
     (void)cost(backend, &rules, &raw, &item); /* a graph may be made */
     struct ndt_backend_counters c = cost(backend, &rules, &raw, &item);
     printf(
@@ -329,7 +347,8 @@ static void check_cost(struct ndt_backend *backend)
     expect(c.d2h_copies == 1 && c.d2h_bytes == sizeof(struct ndt_gpu_item), "down: the result");
     expect(c.synchronisations == 1 && c.launches == 6 && c.allocations == 0,
            "one wait, six launches, no allocation");
-    ndt_preprocess_plan_set_motion(&rules, &(struct ndt_twist){{5, 0, 0}, {0, 0, 0.1}});
+    const struct ndt_sweep_motion other = {.twist = {{5, 0, 0}, {0, 0, 0.1}}};
+    ndt_preprocess_plan_set_motion(&rules, &sweep, NULL, &other);
     c = cost(backend, &rules, NULL, &item);
     expect(c.h2d_copies == 2 && c.d2h_copies == 1 && c.synchronisations == 1 && c.launches == 3 &&
                c.allocations == 0,
@@ -342,7 +361,9 @@ static void check_refusals(struct ndt_backend *backend)
     struct ndt_preprocess_plan rules;
     struct ndt_backend_config config;
     struct ndt_backend *without;
-    must(ndt_preprocess_plan_set(&rules, &params, &raw, 5, NULL, &err));
+    struct ndt_sweep sweep;
+    must(ndt_preprocess_sweep(&params, &raw, &sweep, &err));
+    ndt_preprocess_plan_set(&rules, &params, &sweep, 5, NULL);
     raw.count = 1001;
     expect(backend->ops->preprocess_limit(backend) == 1000, "the limit is backend.max_points");
     expect(backend->ops->preprocess(backend, &rules, &raw, &err) == NDT_ERR_LIMIT, err.text);

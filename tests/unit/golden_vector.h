@@ -12,7 +12,7 @@
 struct golden_vector {
     uint8_t bytes[2048];
     size_t size;
-    size_t parts[32]; /* where each begins */
+    size_t parts[40]; /* where each begins */
     size_t part_count;
 };
 

@@ -132,15 +132,15 @@ static void compare_real_scan(struct parity *parity, struct ndt_preprocessor *pr
     struct ndt_cloud raw;
     const struct ndt_cloud *scan;
     struct ndt_preprocess_params params;
-    double reference_s;
+    struct ndt_sweep sweep;
     ndt_cloud_init(&raw);
     ndt_preprocess_params_default(&params);
     params.voxel_m = 0.5;
     params.sample_count = 1500;
     snprintf(path, sizeof(path), "%s/kitti0005_lite/scans/%06zu.pcd", dir, number);
     ck_assert_msg(ndt_cloud_read(&raw, path, &err) == NDT_OK, "%s", err.text);
-    ck_assert_msg(ndt_preprocess(pre, &params, &raw, number, NULL, &scan, &reference_s, &err) == NDT_OK, "%s",
-                  err.text);
+    ck_assert_msg(ndt_preprocess_sweep(&params, &raw, &sweep, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndt_preprocess(pre, &params, &raw, &sweep, number, NULL, &scan, &err) == NDT_OK, "%s", err.text);
     const struct ndt_pose guess = world_perturb(random, truth, 0.5, 2.0 * 0.0174533);
     compare(parity, scan, &guess);
     ndt_cloud_free(&raw);

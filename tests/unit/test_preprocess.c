@@ -12,7 +12,7 @@ static struct ndt_cloud raw;
 static struct ndt_preprocess_params params;
 static struct ndt_preprocessor *pre;
 static const struct ndt_cloud *out;
-static double reference_s;
+static struct ndt_sweep sweep;
 
 static void must(enum ndt_status status)
 {
@@ -41,9 +41,10 @@ static void teardown(void)
     ndt_preprocessor_destroy(pre);
 }
 
-static void run(uint64_t sequence, const struct ndt_twist *twist)
+static void run(uint64_t sequence, const struct ndt_sweep_motion *motion)
 {
-    must(ndt_preprocess(pre, &params, &raw, sequence, twist, &out, &reference_s, &err));
+    must(ndt_preprocess_sweep(&params, &raw, &sweep, &err));
+    must(ndt_preprocess(pre, &params, &raw, &sweep, sequence, motion, &out, &err));
 }
 
 START_TEST(useless_points_are_dropped)
@@ -137,17 +138,17 @@ static void assert_fixed(double tolerance_m)
 START_TEST(every_mode_deskews_a_sweep)
 {
     const enum ndt_deskew_mode modes[] = {NDT_DESKEW_TIME, NDT_DESKEW_AZIMUTH_CW, NDT_DESKEW_AZIMUTH_CCW};
-    const struct ndt_twist twist = {{15, 0.5, 0.2}, {0.05, -0.03, 0.8}};
+    const struct ndt_sweep_motion motion = {.twist = {{15, 0.5, 0.2}, {0.05, -0.03, 0.8}}};
     params.voxel_m = 0;
     for (size_t m = 0; m < 3; m++) {
         params.deskew = modes[m];
-        sweep_of_fixed_points(&twist, modes[m]);
-        run(0, &twist);
+        sweep_of_fixed_points(&motion.twist, modes[m]);
+        run(0, &motion);
         assert_fixed(2e-3);
-        ck_assert_double_le(fabs(reference_s), 1e-3);
+        ck_assert_double_le(fabs(sweep.reference_s), 1e-3);
         run(0, NULL); /* without the motion the points are up to 80 cm off */
         ck_assert_double_ge(fabs(out->x_m[0] - 20 * cos(-45 * 2 * M_PI / 92)), 0.5);
-        must(ndt_preprocess_again(pre, &twist, &out, &err));
+        must(ndt_preprocess_again(pre, &motion, &out, &err));
         assert_fixed(2e-3);
     }
 }
@@ -155,15 +156,202 @@ END_TEST
 
 START_TEST(time_is_relative_to_mid_sweep)
 {
-    const struct ndt_twist twist = {{10, 0, 0}, {0, 0, 0}};
+    const struct ndt_sweep_motion motion = {.twist = {{10, 0, 0}, {0, 0, 0}}};
     params.voxel_m = 0;
     params.deskew = NDT_DESKEW_TIME;
     add(20, 0, 0, 0.0); /* a stamp at the start of the sweep */
     add(20, 0, 0, 0.1);
-    run(0, &twist);
-    ck_assert_double_eq_tol(reference_s, 0.05, 1e-9);
+    run(0, &motion);
+    ck_assert_double_eq(sweep.reference_s, 0.05);
     ck_assert_float_eq_tol(out->x_m[0], 19.5f, 1e-5f);
     ck_assert_float_eq_tol(out->x_m[1], 20.5f, 1e-5f);
+}
+END_TEST
+
+/* A turn of `turn_us`, clockwise from behind, with a stamp `stamp_us` after its begin. */
+static void turn_with_stamp(int turn_us, int stamp_us)
+{
+    raw.count = 0;
+    for (int i = 0; i < 2000; i++) {
+        const int time_us = (int)((int64_t)turn_us * i / 1999);
+        const double azimuth_rad = M_PI - 2 * M_PI * (time_us + 0.1) / (turn_us + 0.2);
+        const double range_m = 8 + 3 * sin(5 * azimuth_rad) + 0.01 * (i % 7);
+        add(range_m * cos(azimuth_rad), range_m * sin(azimuth_rad), 0.2 * (i % 16), (time_us - stamp_us) * 1e-6);
+    }
+}
+
+static void assert_same_points(const struct ndt_cloud *a, const struct ndt_cloud *b)
+{
+    ck_assert_uint_eq(a->count, b->count);
+    ck_assert_mem_eq(a->x_m, b->x_m, a->count * sizeof(float));
+    ck_assert_mem_eq(a->y_m, b->y_m, a->count * sizeof(float));
+    ck_assert_mem_eq(a->z_m, b->z_m, a->count * sizeof(float));
+    ck_assert_mem_eq(a->time_s, b->time_s, a->count * sizeof(float));
+}
+
+/* With the stamp at the begin, in the middle and at the end; sweeps of odd lengths have no whole microsecond in the
+ * middle. */
+START_TEST(stamps_anywhere_in_the_sweep_give_the_same_points)
+{
+    static const int turns_us[] = {100000, 99999, 100001, 49987, 200003};
+    const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}},
+                                  other = {.twist = {{13, 0, 0}, {0, 0, 0.3}}};
+    struct ndt_cloud first, first_again;
+    ndt_cloud_init(&first);
+    ndt_cloud_init(&first_again);
+    params.deskew = NDT_DESKEW_TIME;
+    params.sample_count = 500;
+    for (size_t t = 0; t < 5; t++)
+        for (int stamp = 0; stamp < 3; stamp++) {
+            const int stamp_us = turns_us[t] * stamp / 2;
+            params.voxel_m = t % 2 ? 0 : 0.5;
+            turn_with_stamp(turns_us[t], stamp_us);
+            run(7, &motion);
+            ck_assert_double_eq_tol(sweep.reference_s, (turns_us[t] / 2 - stamp_us) * 1e-6, 1e-12);
+            if (stamp == 0)
+                must(ndt_cloud_copy(&first, out, &err));
+            assert_same_points(out, &first);
+            must(ndt_preprocess_again(pre, &other, &out, &err));
+            if (stamp == 0)
+                must(ndt_cloud_copy(&first_again, out, &err));
+            assert_same_points(out, &first_again);
+        }
+    ndt_cloud_free(&first);
+    ndt_cloud_free(&first_again);
+}
+END_TEST
+
+START_TEST(azimuths_give_the_same_points_for_every_stamp)
+{
+    static const enum ndt_sweep_stamp stamps[] = {NDT_STAMP_BEGIN, NDT_STAMP_MIDDLE, NDT_STAMP_END};
+    static const double references_s[] = {0.05, 0, -0.05};
+    const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}};
+    struct ndt_cloud first;
+    ndt_cloud_init(&first);
+    turn_with_stamp(100000, 0);
+    params.deskew = NDT_DESKEW_AZIMUTH_CW;
+    for (int i = 0; i < 3; i++) {
+        params.sweep_stamp = stamps[i];
+        run(7, &motion);
+        ck_assert_double_eq(sweep.reference_s, references_s[i]);
+        if (i == 0)
+            must(ndt_cloud_copy(&first, out, &err));
+        assert_same_points(out, &first);
+    }
+    ndt_cloud_free(&first);
+}
+END_TEST
+
+/* The arc tangent is good to 1e-5 rad, or 0.16 us. */
+START_TEST(times_by_field_and_by_azimuth_agree)
+{
+    const struct ndt_sweep_motion motion = {.twist = {{15, 0.5, 0}, {0, 0, 0.4}}};
+    struct ndt_cloud by_field;
+    ndt_cloud_init(&by_field);
+    params.voxel_m = 0;
+    params.sample_count = 0;
+    turn_with_stamp(100000, 0);
+    params.deskew = NDT_DESKEW_TIME;
+    run(0, &motion);
+    must(ndt_cloud_copy(&by_field, out, &err));
+    const double reference_s = sweep.reference_s;
+    params.deskew = NDT_DESKEW_AZIMUTH_CW;
+    params.sweep_stamp = NDT_STAMP_BEGIN;
+    run(0, &motion);
+    ck_assert_double_eq(sweep.reference_s, reference_s);
+    ck_assert_uint_eq(out->count, by_field.count);
+    for (size_t i = 0; i < out->count; i++) {
+        ck_assert_float_eq_tol(out->time_s[i], by_field.time_s[i], 1e-6f);
+        ck_assert_float_eq_tol(out->x_m[i], by_field.x_m[i], 3e-5f);
+        ck_assert_float_eq_tol(out->y_m[i], by_field.y_m[i], 3e-5f);
+    }
+    ndt_cloud_free(&by_field);
+}
+END_TEST
+
+START_TEST(poses_of_a_constant_twist_are_that_twist)
+{
+    const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}},
+                                  other = {.twist = {{-5, 1, 0}, {0, 0, -0.3}}};
+    struct ndt_sweep_motion poses = {.is_piecewise = 1}, other_poses = {.is_piecewise = 1};
+    struct ndt_cloud first;
+    ndt_cloud_init(&first);
+    params.deskew = NDT_DESKEW_TIME;
+    turn_with_stamp(100000, 0);
+    run(0, &motion);
+    ck_assert_double_eq(ndt_sweep_boundary_s(&sweep, 0), sweep.begin_s);
+    ck_assert_double_eq(ndt_sweep_boundary_s(&sweep, NDT_PREPROCESS_SEGMENTS), sweep.end_s);
+    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++) {
+        const double t_s = ndt_sweep_boundary_s(&sweep, i);
+        poses.T_reference_at[i] = ndt_pose_exp(&motion.twist, t_s);
+        other_poses.T_reference_at[i] = ndt_pose_exp(&other.twist, t_s);
+    }
+    must(ndt_cloud_copy(&first, out, &err));
+    run(0, &poses);
+    assert_same_points(out, &first);
+    must(ndt_preprocess_again(pre, &other_poses, &out, &err));
+    must(ndt_cloud_copy(&first, out, &err));
+    run(0, &motion);
+    must(ndt_preprocess_again(pre, &other, &out, &err));
+    assert_same_points(out, &first);
+    ndt_cloud_free(&first);
+}
+END_TEST
+
+/* The sensor at time t, in its frame at mid-sweep: it swerves from one side to the other. */
+static struct ndt_pose swerving(double t_s)
+{
+    const double yaw_rad = 40 * t_s * t_s;
+    return (struct ndt_pose){{15 * t_s, 2 * t_s, 0}, {0, 0, sin(yaw_rad / 2), cos(yaw_rad / 2)}};
+}
+
+START_TEST(poses_undo_a_turn_that_no_twist_does)
+{
+    const struct ndt_sweep_motion twist = {.twist = {{15, 2, 0}, {0, 0, 0}}};
+    struct ndt_sweep_motion poses = {.is_piecewise = 1};
+    double worst_m[2] = {0};
+    for (int i = -45; i <= 45; i++) {
+        const double azimuth_rad = i * 2 * M_PI / 92, t_s = i / 90.0 * 0.1;
+        const double x_m[3] = {20 * cos(azimuth_rad), 20 * sin(azimuth_rad), 1};
+        const struct ndt_pose motion = swerving(t_s), back = ndt_pose_inverse(&motion);
+        double seen_m[3];
+        ndt_pose_apply(&back, x_m, seen_m);
+        add(seen_m[0], seen_m[1], seen_m[2], t_s);
+    }
+    params.voxel_m = 0;
+    params.deskew = NDT_DESKEW_TIME;
+    must(ndt_preprocess_sweep(&params, &raw, &sweep, &err));
+    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
+        poses.T_reference_at[i] = swerving(ndt_sweep_boundary_s(&sweep, i));
+    for (int by_poses = 0; by_poses < 2; by_poses++) {
+        run(0, by_poses ? &poses : &twist);
+        ck_assert_uint_eq(out->count, 91);
+        for (size_t i = 0; i < out->count; i++) {
+            const double azimuth_rad = ((double)i - 45) * 2 * M_PI / 92;
+            worst_m[by_poses] = fmax(
+                worst_m[by_poses], hypot(out->x_m[i] - 20 * cos(azimuth_rad), out->y_m[i] - 20 * sin(azimuth_rad)));
+        }
+    }
+    ck_assert_double_ge(worst_m[0], 1);
+    ck_assert_double_le(worst_m[1], 1e-3);
+}
+END_TEST
+
+START_TEST(impossible_times_are_dropped)
+{
+    static const double odd_s[] = {NAN, INFINITY, -INFINITY, 1e30, -1e30, 3e38, 10.01, -10.01};
+    params.voxel_m = 0;
+    params.deskew = NDT_DESKEW_TIME;
+    for (size_t i = 0; i < sizeof(odd_s) / sizeof(odd_s[0]); i++)
+        add(20, (double)i, 0, odd_s[i]);
+    ck_assert_int_eq(ndt_preprocess_sweep(&params, &raw, &sweep, &err), NDT_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.text, "within 10 s"));
+    add(20, 0, 1, -0.05);
+    add(20, 0, 2, 0.05);
+    run(0, NULL);
+    ck_assert_uint_eq(out->count, 2);
+    ck_assert_double_eq(sweep.reference_s, 0);
+    ck_assert_double_eq_tol(sweep.end_s, 0.05, 1e-8);
 }
 END_TEST
 
@@ -175,8 +363,9 @@ START_TEST(time_mode_without_times_is_an_error)
     bare.count = 1;
     bare.x_m[0] = bare.y_m[0] = bare.z_m[0] = 3;
     params.deskew = NDT_DESKEW_TIME;
-    ck_assert_int_eq(ndt_preprocess(pre, &params, &bare, 0, NULL, &out, &reference_s, &err), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndt_preprocess_sweep(&params, &bare, &sweep, &err), NDT_ERR_FORMAT);
     ck_assert_ptr_nonnull(strstr(err.text, "time"));
+    ck_assert_int_eq(ndt_preprocess(pre, &params, &bare, &sweep, 0, NULL, &out, &err), NDT_ERR_FORMAT);
     ndt_cloud_free(&bare);
 }
 END_TEST
@@ -353,6 +542,12 @@ int main(void)
     tcase_add_test(points, the_sample_is_exact_seeded_and_in_order);
     tcase_add_test(points, every_mode_deskews_a_sweep);
     tcase_add_test(points, time_is_relative_to_mid_sweep);
+    tcase_add_test(points, stamps_anywhere_in_the_sweep_give_the_same_points);
+    tcase_add_test(points, azimuths_give_the_same_points_for_every_stamp);
+    tcase_add_test(points, times_by_field_and_by_azimuth_agree);
+    tcase_add_test(points, poses_of_a_constant_twist_are_that_twist);
+    tcase_add_test(points, poses_undo_a_turn_that_no_twist_does);
+    tcase_add_test(points, impossible_times_are_dropped);
     tcase_add_test(points, time_mode_without_times_is_an_error);
     tcase_add_test(track, no_pose_no_guess);
     tcase_add_test(track, velocity_follows_data_stamps);

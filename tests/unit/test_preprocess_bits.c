@@ -38,7 +38,8 @@ static struct plain {
     size_t cell_count;
     struct plain_deskew deskew;
     struct ndt_twist twist;
-    double start_s, end_s, reference_s;
+    double start_s, end_s, reference_s; /* start and end relative to the reference moment */
+    int is_without_times;               /* points, but none with a time */
 } plain;
 
 static void set_segment(float segment[12], const struct ndt_pose *T)
@@ -60,22 +61,22 @@ static double segment_time(struct plain_deskew *deskew, double start_s, double e
 }
 
 static void plain_deskew_set(struct plain_deskew *deskew, const struct ndt_twist *twist, double start_s,
-                             double end_s, double reference_s)
+                             double end_s)
 {
     for (int i = 0; i < SEGMENTS + 2; i++) {
         const double t_s = segment_time(deskew, start_s, end_s, i);
-        const struct ndt_pose T = ndt_pose_exp(twist, t_s - reference_s);
+        const struct ndt_pose T = ndt_pose_exp(twist, t_s);
         set_segment(deskew->segments[i], &T);
     }
 }
 
 static void plain_deskew_set_change(struct plain_deskew *deskew, const struct ndt_twist *from,
-                                    const struct ndt_twist *to, double start_s, double end_s, double reference_s)
+                                    const struct ndt_twist *to, double start_s, double end_s)
 {
     for (int i = 0; i < SEGMENTS + 2; i++) {
         const double t_s = segment_time(deskew, start_s, end_s, i);
-        const struct ndt_pose before = ndt_pose_exp(from, t_s - reference_s);
-        const struct ndt_pose after = ndt_pose_exp(to, t_s - reference_s);
+        const struct ndt_pose before = ndt_pose_exp(from, t_s);
+        const struct ndt_pose after = ndt_pose_exp(to, t_s);
         const struct ndt_pose undone = ndt_pose_inverse(&before);
         const struct ndt_pose T = ndt_pose_compose(&after, &undone);
         set_segment(deskew->segments[i], &T);
@@ -137,19 +138,42 @@ static float point_time(const struct ndt_preprocess_params *params, const struct
                                      params->deskew == NDT_DESKEW_AZIMUTH_CW);
 }
 
+/* To whole microseconds; beyond 2^22 the sums round otherwise, but such a sweep lasts 4 s. */
+static float plain_microseconds(float time_s, float reference_us)
+{
+    const float time_us = time_s * 1e6f;
+    if (fabsf(time_us) < 4e6f && fabsf(reference_us) < 4e6f)
+        return nearbyintf(time_us) - reference_us + 0.0f;
+    return (time_us + 12582912.0f) - (12582912.0f + reference_us);
+}
+
+static void make_relative(struct plain_points *kept, float first_s, float last_s)
+{
+    const float first_us = plain_microseconds(first_s, 0), last_us = plain_microseconds(last_s, 0);
+    const float reference_us = floorf((first_us + last_us) / 2);
+    for (size_t i = 0; i < kept->count; i++)
+        kept->time_s[i] = plain_microseconds(kept->time_s[i], reference_us) * 1e-6f;
+    plain.start_s = plain_microseconds(first_s, reference_us) * 1e-6f;
+    plain.end_s = plain_microseconds(last_s, reference_us) * 1e-6f;
+    plain.reference_s = reference_us / 1e6;
+}
+
 /* Usable points with their times, not yet moved. */
 static void crop(const struct ndt_preprocess_params *params, const struct ndt_cloud *raw)
 {
     struct plain_points *kept = &plain.kept;
     float first_s = INFINITY, last_s = -INFINITY;
+    size_t dropped = 0;
     kept->count = 0;
     for (size_t i = 0; i < raw->count; i++) {
         const float p_m[3] = {raw->x_m[i], raw->y_m[i], raw->z_m[i]};
         if (!keep_point(params, p_m))
             continue;
         const float time_s = point_time(params, raw, i);
-        if (!isfinite(time_s))
+        if (!isfinite(time_s) || (params->deskew == NDT_DESKEW_TIME && fabsf(time_s) > 10)) {
+            dropped++;
             continue;
+        }
         const size_t at = kept->count++;
         kept->x_m[at] = p_m[0];
         kept->y_m[at] = p_m[1];
@@ -158,10 +182,9 @@ static void crop(const struct ndt_preprocess_params *params, const struct ndt_cl
         first_s = fminf(first_s, time_s);
         last_s = fmaxf(last_s, time_s);
     }
+    plain.is_without_times = kept->count == 0 && dropped > 0;
     if (params->deskew == NDT_DESKEW_TIME && kept->count > 0) {
-        plain.start_s = first_s;
-        plain.end_s = last_s;
-        plain.reference_s = ((double)first_s + (double)last_s) / 2;
+        make_relative(kept, first_s, last_s);
     } else {
         plain.end_s = params->deskew == NDT_DESKEW_OFF ? 0 : params->sweep_s / 2;
         plain.start_s = -plain.end_s;
@@ -262,7 +285,7 @@ static void plain_preprocess(const struct ndt_preprocess_params *params, const s
     plain.twist = twist ? *twist : (struct ndt_twist){0};
     crop(params, raw);
     if (params->deskew != NDT_DESKEW_OFF) {
-        plain_deskew_set(&plain.deskew, &plain.twist, plain.start_s, plain.end_s, plain.reference_s);
+        plain_deskew_set(&plain.deskew, &plain.twist, plain.start_s, plain.end_s);
         move_points(&plain.deskew, &plain.kept, &plain.kept);
     }
     if (params->voxel_m > 0) {
@@ -278,7 +301,7 @@ static void plain_preprocess_again(const struct ndt_preprocess_params *params, c
     plain.again = plain.sampled;
     if (params->deskew == NDT_DESKEW_OFF)
         return;
-    plain_deskew_set_change(&plain.deskew, &plain.twist, twist, plain.start_s, plain.end_s, plain.reference_s);
+    plain_deskew_set_change(&plain.deskew, &plain.twist, twist, plain.start_s, plain.end_s);
     move_points(&plain.deskew, &plain.sampled, &plain.again);
 }
 
@@ -342,16 +365,21 @@ static void spoil_padding(void)
 
 static void compare(void)
 {
-    const struct ndt_twist twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}, other = {{14, 0, 0.3}, {0, 0.01, 0.7}};
+    const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}},
+                                  other = {.twist = {{14, 0, 0.3}, {0, 0.01, 0.7}}};
     const uint64_t sequence = below(1000);
     const struct ndt_cloud *out;
-    double reference_s;
+    struct ndt_sweep sweep;
     spoil_padding();
-    plain_preprocess(&params, &raw, sequence, &twist);
-    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, sequence, &twist, &out, &reference_s, &err), NDT_OK);
+    plain_preprocess(&params, &raw, sequence, &motion.twist);
+    const enum ndt_status status = ndt_preprocess_sweep(&params, &raw, &sweep, &err);
+    ck_assert_int_eq(status, plain.is_without_times ? NDT_ERR_FORMAT : NDT_OK);
+    if (status != NDT_OK)
+        return;
+    ck_assert_double_eq(sweep.reference_s, plain.reference_s);
+    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, &sweep, sequence, &motion, &out, &err), NDT_OK);
     assert_equal(out, &plain.sampled);
-    ck_assert_double_eq(reference_s, plain.reference_s);
-    plain_preprocess_again(&params, &other);
+    plain_preprocess_again(&params, &other.twist);
     ck_assert_int_eq(ndt_preprocess_again(pre, &other, &out, &err), NDT_OK);
     assert_equal(out, &plain.again);
 }
@@ -650,6 +678,16 @@ static int by_bits(const void *a, const void *b)
     return memcmp(a, b, 4 * sizeof(float));
 }
 
+/* With a motion, as scan 0. */
+static const struct ndt_cloud *preprocessed(const struct ndt_sweep_motion *motion)
+{
+    struct ndt_sweep sweep;
+    const struct ndt_cloud *out;
+    ck_assert_int_eq(ndt_preprocess_sweep(&params, &raw, &sweep, &err), NDT_OK);
+    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, &sweep, 0, motion, &out, &err), NDT_OK);
+    return out;
+}
+
 static void sorted_points(const struct ndt_cloud *cloud, float (*out)[4])
 {
     for (size_t i = 0; i < cloud->count; i++) {
@@ -663,19 +701,17 @@ static void sorted_points(const struct ndt_cloud *cloud, float (*out)[4])
 START_TEST(means_do_not_depend_on_the_order_of_the_points)
 {
     static float before[MOST][4], after[MOST][4];
-    const struct ndt_twist twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}};
-    const struct ndt_cloud *out;
-    double reference_s;
+    const struct ndt_sweep_motion motion = {.twist = {{15, -0.5, 0.2}, {0.05, -0.03, 0.8}}};
     params.sample_count = 0;
     params.deskew = NDT_DESKEW_TIME;
     for (int k = 0; k < 3; k++) {
         params.voxel_m = 0.3 + 0.35 * k;
         fill_scan(MOST, 64);
-        ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, &twist, &out, &reference_s, &err), NDT_OK);
+        const struct ndt_cloud *out = preprocessed(&motion);
         const size_t cells = out->count;
         sorted_points(out, before);
         shuffle();
-        ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, &twist, &out, &reference_s, &err), NDT_OK);
+        out = preprocessed(&motion);
         ck_assert_uint_eq(out->count, cells);
         sorted_points(out, after);
         ck_assert(memcmp(before, after, cells * sizeof(*before)) == 0);
@@ -691,8 +727,6 @@ START_TEST(means_are_good_to_micrometres)
     for (int round = 0; round < 50; round++) {
         const double corner_m[3] = {0.3 * (double)below(300), 0.3 * (double)below(30), -0.3 * (double)below(10)};
         double mean_m[3] = {0};
-        const struct ndt_cloud *out;
-        double reference_s;
         raw.count = 1 + below(500);
         for (size_t i = 0; i < raw.count; i++) {
             float *const arrays[] = {raw.x_m, raw.y_m, raw.z_m};
@@ -702,7 +736,7 @@ START_TEST(means_are_good_to_micrometres)
             }
         }
         params.min_range_m = 0;
-        ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, NULL, &out, &reference_s, &err), NDT_OK);
+        const struct ndt_cloud *out = preprocessed(NULL);
         ck_assert_uint_eq(out->count, 1);
         ck_assert_double_eq_tol(out->x_m[0], mean_m[0], 8e-6);
         ck_assert_double_eq_tol(out->y_m[0], mean_m[1], 4e-6);
@@ -714,14 +748,14 @@ END_TEST
 /* After one filtered and one unfiltered scan of the largest size, in any order of sizes, modes and cells. */
 START_TEST(nothing_is_allocated_after_the_largest_scan)
 {
-    const struct ndt_twist twist = {{15, 0, 0}, {0, 0, 0.5}};
+    const struct ndt_sweep_motion motion = {.twist = {{15, 0, 0}, {0, 0, 0.5}}};
     const struct ndt_cloud *out;
-    double reference_s;
+    struct ndt_sweep sweep;
     fill_scan(MOST, 64);
     params.voxel_m = 0;
-    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, &twist, &out, &reference_s, &err), NDT_OK);
+    (void)preprocessed(&motion);
     params.voxel_m = 0.5;
-    ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, 0, &twist, &out, &reference_s, &err), NDT_OK);
+    (void)preprocessed(&motion);
     int failures = 0;
     const unsigned long before = allocations; /* no assertion from here on: they allocate */
     for (int i = 0; i < 40; i++) {
@@ -729,8 +763,9 @@ START_TEST(nothing_is_allocated_after_the_largest_scan)
         params.voxel_m = i % 5 ? 0.02 * i : 0;
         params.sample_count = (uint32_t)(i % 3) * 1000;
         raw.count = MOST - (size_t)(i % 7) * 5000;
-        failures += ndt_preprocess(pre, &params, &raw, 0, &twist, &out, &reference_s, &err) != NDT_OK;
-        failures += ndt_preprocess_again(pre, &twist, &out, &err) != NDT_OK;
+        failures += ndt_preprocess_sweep(&params, &raw, &sweep, &err) != NDT_OK;
+        failures += ndt_preprocess(pre, &params, &raw, &sweep, 0, &motion, &out, &err) != NDT_OK;
+        failures += ndt_preprocess_again(pre, &motion, &out, &err) != NDT_OK;
     }
     const unsigned long made = allocations - before;
     ck_assert_int_eq(failures, 0);

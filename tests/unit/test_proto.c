@@ -9,9 +9,10 @@
 
 #define STAMP_NS INT64_C(1317042272349000123)
 
-static const char *const all_vectors[] = {
-    "scan",        "scan_double",   "scan_padded", "initial_pose", "odometry",     "truth",          "result",
-    "result_lost", "result_daemon", "gnss",        "request_pose", "request_path", "request_timings"};
+static const char *const all_vectors[] = {"scan",          "scan_double",     "scan_padded",    "initial_pose",
+                                          "odometry",      "truth",           "result",         "result_lost",
+                                          "result_daemon", "result_estimate", "gnss",           "imu",
+                                          "request_pose",  "request_path",    "request_timings"};
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
@@ -38,6 +39,7 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
     struct ndt_pose_message pose;
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;
+    struct ndt_imu_message imu;
     struct ndt_request_message request;
     uint64_t id;
     enum ndt_message_type type;
@@ -63,6 +65,8 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
         return ndt_result_decode(data, size, &result, err);
     case NDT_MESSAGE_GNSS:
         return ndt_gnss_decode(data, size, &gnss, err);
+    case NDT_MESSAGE_IMU:
+        return ndt_imu_decode(data, size, &imu, err);
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &request, &id, err);
     default:
@@ -242,6 +246,7 @@ START_TEST(golden_result)
     ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
     assert_result(&message);
     ck_assert(message.config_hash == 0 && message.queue_depth == 0 && message.drop_counter == 0);
+    ck_assert(!message.has_twist && !message.has_confidence && !message.has_innovation);
     ASSERT_OK(ndt_result_encode(&frame, &message, &error));
     assert_longer_frame(&golden);
 }
@@ -276,6 +281,26 @@ START_TEST(golden_result_daemon)
 }
 END_TEST
 
+START_TEST(golden_result_estimate)
+{
+    const struct golden_vector golden = golden_read("result_estimate");
+    struct ndt_result_message message;
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert_int_eq(message.result.outcome, NDT_LOST);
+    ck_assert(message.has_twist && message.twist.v_mps[0] == 8.5 && message.twist.w_radps[2] == 0.25);
+    ck_assert(message.has_confidence && message.confidence == 0.25);
+    ck_assert(message.has_innovation && message.innovation == 4.5);
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    assert_frame(&golden);
+    message.confidence = message.innovation = NAN; /* unknown: the keys are absent */
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    ck_assert_uint_eq(frame.data[2], golden.bytes[2] - 2u);
+    ck_assert_uint_eq(frame.size, golden.parts[golden.part_count - 2]);
+    ASSERT_OK(ndt_result_decode(frame.data, frame.size, &message, &error));
+    ck_assert(message.has_twist && !message.has_confidence && !message.has_innovation);
+}
+END_TEST
+
 START_TEST(golden_gnss)
 {
     const struct golden_vector golden = golden_read("gnss");
@@ -291,6 +316,30 @@ START_TEST(golden_gnss)
     ASSERT_OK(ndt_gnss_encode(&frame, &message, &error));
     ASSERT_OK(ndt_gnss_decode(frame.data, frame.size, &message, &error));
     ck_assert(!message.has_deviation && message.position_m[1] == -20.25);
+}
+END_TEST
+
+START_TEST(golden_imu)
+{
+    const struct golden_vector golden = golden_read("imu");
+    struct ndt_imu_message message;
+    ASSERT_OK(ndt_imu_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS);
+    ck_assert_str_eq(message.frame_id, "imu");
+    ck_assert(message.angular_velocity_radps[1] == -0.0625 && message.angular_velocity_radps[2] == 1.5);
+    ck_assert(message.has_acceleration && message.linear_acceleration_mps2[2] == 9.8125);
+    ck_assert(message.has_angular_velocity_covariance && message.angular_velocity_covariance[8] == 1.0 / 32768);
+    ck_assert(message.has_linear_acceleration_covariance &&
+              message.linear_acceleration_covariance[3] == 1.0 / 1024);
+    ASSERT_OK(ndt_imu_encode(&frame, &message, &error));
+    assert_frame(&golden);
+    message.has_acceleration = message.has_angular_velocity_covariance = 0;
+    message.has_linear_acceleration_covariance = 0;
+    message.linear_acceleration_mps2[0] = INFINITY; /* not sent */
+    ASSERT_OK(ndt_imu_encode(&frame, &message, &error));
+    ck_assert_uint_eq(frame.size, golden.parts[6]);
+    ASSERT_OK(ndt_imu_decode(frame.data, frame.size, &message, &error));
+    ck_assert(!message.has_acceleration && message.angular_velocity_radps[0] == 0.125);
 }
 END_TEST
 
@@ -361,8 +410,17 @@ END_TEST
 
 static int is_optional(const char *vector, const char *key)
 {
-    static const char *const everywhere[] = {"covariance",  "note",        "deviation",
-                                             "config_hash", "queue_depth", "drop_counter"};
+    static const char *const everywhere[] = {"covariance",
+                                             "note",
+                                             "deviation",
+                                             "config_hash",
+                                             "queue_depth",
+                                             "drop_counter",
+                                             "confidence",
+                                             "innovation",
+                                             "linear_acceleration",
+                                             "angular_velocity_covariance",
+                                             "linear_acceleration_covariance"};
     for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
         if (strcmp(key, everywhere[i]) == 0)
             return 1;
@@ -370,7 +428,7 @@ static int is_optional(const char *vector, const char *key)
         return strcmp(key, "count") == 0 || strcmp(key, "twist") == 0 || strcmp(key, "stamp_ns") == 0 ||
                strcmp(key, "frame_id") == 0;
     if (strcmp(key, "twist") == 0)
-        return strcmp(vector, "initial_pose") == 0;
+        return strcmp(vector, "initial_pose") == 0 || strncmp(vector, "result", 6) == 0;
     return strcmp(key, "pose") == 0 && strncmp(vector, "result", 6) == 0;
 }
 
@@ -555,7 +613,7 @@ START_TEST(version_and_type)
     golden.bytes[golden.parts[2] + 6] = 'z';
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
     ck_assert_str_eq(error.text, "unknown message type 'zruth'; there are: "
-                                 "scan, initial_pose, odometry, truth, result, gnss, request, reply");
+                                 "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu");
 }
 END_TEST
 
@@ -585,6 +643,62 @@ START_TEST(deviations_are_checked)
     deviation[1] = 0xbf;
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
     ck_assert_str_eq(error.text, "gnss message: field 'deviation': number 0 is -0.5, not above 0");
+}
+END_TEST
+
+START_TEST(imu_values_are_bounded)
+{
+    static const struct {
+        size_t part, number;
+        uint8_t bytes[8];
+        enum ndt_status status;
+        const char *reason;
+    } cases[] = {
+        {5, 0, {0x7f, 0xf0}, NDT_ERR_FORMAT, "'angular_velocity': number 0 is not finite"},
+        {5,
+         2,
+         {0xc0, 0x8f, 0x40, 0, 0, 0, 0, 1},
+         NDT_ERR_LIMIT,
+         "'angular_velocity': number 2 is -1000, the limit is 1000"},
+        {6,
+         1,
+         {0x40, 0xc3, 0x88, 0x80},
+         NDT_ERR_LIMIT,
+         "'linear_acceleration': number 1 is 10001, the limit is 10000"},
+        {7, 4, {0}, NDT_ERR_FORMAT, "'angular_velocity_covariance': number 4 is 0, not above 0"},
+        {8, 0, {0xbf, 0xf0}, NDT_ERR_FORMAT, "'linear_acceleration_covariance': number 0 is -1, not above 0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct golden_vector golden = golden_read("imu");
+        char key[32];
+        golden_key(&golden, cases[i].part, key);
+        /* behind the key, the head of the array and the numbers before */
+        memcpy(golden.bytes + golden.parts[cases[i].part] + strlen(key) + 3 + 9 * cases[i].number, cases[i].bytes,
+               8);
+        ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), cases[i].status);
+        ck_assert_msg(strstr(error.text, cases[i].reason), "case %zu: %s", i, error.text);
+    }
+    struct golden_vector golden = golden_read("imu");
+    memcpy(golden.bytes + golden.parts[5] + 19, "\xc0\x8f\x40\0\0\0\0", 8); /* exactly the limit */
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_OK);
+}
+END_TEST
+
+START_TEST(estimates_are_checked)
+{
+    struct golden_vector golden = golden_read("result_estimate");
+    uint8_t *confidence = golden.bytes + golden.parts[30] + 12, *innovation = golden.bytes + golden.parts[31] + 12;
+    struct ndt_result_message message;
+    memcpy(confidence, "\x3f\xf8", 2);
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "result message: field 'confidence': 1.5 is not from 0 to 1");
+    memcpy(confidence, "\x7f\xf8", 2);
+    memcpy(innovation, "\x7f\xf8", 2);
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert(!message.has_confidence && !message.has_innovation);
+    memcpy(innovation, "\xbf\xf0", 2);
+    ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "result message: field 'innovation': -1 is below 0");
 }
 END_TEST
 
@@ -622,7 +736,16 @@ START_TEST(encoders_refuse_what_decoders_refuse)
     struct ndt_gnss_message gnss = {.frame_id = "map", .has_deviation = 1, .deviation_m = {1, 0, 1}};
     ck_assert_int_eq(ndt_gnss_encode(&frame, &gnss, &error), NDT_ERR_ARGUMENT);
     ck_assert_str_eq(error.text, "gnss message: field 'deviation': number 1 is 0, not above 0");
-    struct ndt_result_message result = {.frame_id = "map", .result = {.weak_count = 4}};
+    struct ndt_imu_message imu = {.frame_id = "imu", .angular_velocity_radps = {0, 2000, 0}};
+    ck_assert_int_eq(ndt_imu_encode(&frame, &imu, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "imu message: field 'angular_velocity': number 1 is 2000, the limit is 1000");
+    imu.angular_velocity_radps[1] = 0;
+    imu.has_angular_velocity_covariance = 1;
+    ck_assert_int_eq(ndt_imu_encode(&frame, &imu, &error), NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(frame.size, 0);
+    struct ndt_result_message result = {.frame_id = "map", .has_confidence = 1, .confidence = -0.5};
+    ck_assert_int_eq(ndt_result_encode(&frame, &result, &error), NDT_ERR_ARGUMENT);
+    result = (struct ndt_result_message){.frame_id = "map", .result = {.weak_count = 4}};
     ck_assert_int_eq(ndt_result_encode(&frame, &result, &error), NDT_ERR_ARGUMENT);
     ck_assert_uint_eq(frame.size, 0);
 }
@@ -639,7 +762,9 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_result);
     tcase_add_test(tcase, golden_result_lost);
     tcase_add_test(tcase, golden_result_daemon);
+    tcase_add_test(tcase, golden_result_estimate);
     tcase_add_test(tcase, golden_gnss);
+    tcase_add_test(tcase, golden_imu);
     tcase_add_test(tcase, scan_headers);
 }
 
@@ -658,6 +783,8 @@ static void add_hostile_tests(TCase *tcase)
     tcase_add_test(tcase, version_and_type);
     tcase_add_test(tcase, poses_are_checked);
     tcase_add_test(tcase, deviations_are_checked);
+    tcase_add_test(tcase, imu_values_are_bounded);
+    tcase_add_test(tcase, estimates_are_checked);
     tcase_add_test(tcase, queue_depths_are_bounded);
     tcase_add_test(tcase, encoders_refuse_what_decoders_refuse);
 }

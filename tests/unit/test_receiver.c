@@ -83,6 +83,13 @@ static void send_odometry(int64_t stamp_ns)
     send_bytes(frame.data, frame.size, 0);
 }
 
+static void send_imu(int64_t stamp_ns)
+{
+    const struct ndt_imu_message message = {.stamp_ns = stamp_ns, .frame_id = "imu"};
+    ck_assert_int_eq(ndt_imu_encode(&frame, &message, &err), NDT_OK);
+    send_bytes(frame.data, frame.size, 0);
+}
+
 static struct ndt_result_message next_answer(void)
 {
     static uint8_t data[65536];
@@ -117,7 +124,7 @@ START_TEST(test_frames_arrive)
     const double before_us = ndt_clock_us();
     send_odometry(5);
     send_scan(1);
-    send_odometry(6);
+    send_imu(6);
     send_scan(2);
     wait_for_frames(4);
     live_until(ndtd_queue_counters(queue).scans_waiting == 2);
@@ -128,7 +135,7 @@ START_TEST(test_frames_arrive)
     ck_assert_int_eq(got[1].scan.stamp_ns, 1000);
     ck_assert_uint_eq(got[1].scan.points.count, 0);
     ck_assert_uint_gt(got[1].scan.points.data_at, 0);
-    ck_assert_int_eq(got[2].type, NDT_MESSAGE_ODOMETRY);
+    ck_assert_int_eq(got[2].type, NDT_MESSAGE_IMU);
     ck_assert_uint_eq(got[3].scan.seq, 2);
     for (int i = 0; i < 4; i++)
         ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : before_us) &&

@@ -37,6 +37,8 @@ void result_print_text(FILE *file, const struct ndt_result_message *message)
         fprintf(file, "  nvtl %.3f matched %.3f  %d iterations", result->scores.nvtl, result->scores.match_ratio,
                 result->iterations);
     }
+    if (message->has_confidence)
+        fprintf(file, "  confidence %.3f", message->confidence);
     fprintf(file, "  %.1f ms", result_latency_us(message) * 1e-3);
     if (*result->reason)
         fprintf(file, "  (%s)", result->reason);
@@ -89,6 +91,14 @@ void json_pose(FILE *file, const struct ndt_pose *pose)
     json_reals(file, "pose", values, 7);
 }
 
+void json_twist(FILE *file, const struct ndt_twist *twist)
+{
+    double values[6];
+    memcpy(values, twist->v_mps, sizeof(twist->v_mps));
+    memcpy(values + 3, twist->w_radps, sizeof(twist->w_radps));
+    json_reals(file, "twist", values, 6);
+}
+
 void result_print_json(FILE *file, const struct ndt_result_message *message)
 {
     const struct ndt_align_result *result = &message->result;
@@ -120,4 +130,10 @@ void result_print_json(FILE *file, const struct ndt_result_message *message)
     json_real(file, "upload_us", message->upload_us);
     json_real(file, "align_us", result->align_us);
     json_real(file, "publish_us", message->publish_us);
+    if (message->has_twist)
+        json_twist(file, &message->twist);
+    if (message->has_confidence)
+        json_real(file, "confidence", message->confidence);
+    if (message->has_innovation)
+        json_real(file, "innovation", message->innovation);
 }

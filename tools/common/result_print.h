@@ -25,5 +25,7 @@ void json_reals(FILE *file, const char *key, const double *values, size_t count)
 void json_text(FILE *file, const char *key, const char *text);
 /** `,"pose":[x,y,z,qx,qy,qz,qw]`; nothing when the quaternion is zero. */
 void json_pose(FILE *file, const struct ndt_pose *pose);
+/** `,"twist":[vx,vy,vz,wx,wy,wz]`. */
+void json_twist(FILE *file, const struct ndt_twist *twist);
 
 #endif

@@ -13,6 +13,7 @@ static struct {
     struct tool_range records, scans;
     int64_t from_ns, to_ns; /* after the first record */
     int initial;            /* index of initial_names */
+    uint64_t without;       /* bit TYPE: records of this type are left out */
     int salvage, force;
     struct tool_operands bags;
 } args = {.records = {1, UINT64_MAX}, .scans = {1, UINT64_MAX}, .to_ns = INT64_MAX};
@@ -40,6 +41,8 @@ static int wanted(struct cut *cut, const struct bag_cursor *cursor)
     if (__builtin_sub_overflow(time_ns, cut->begin_ns, &after_ns))
         return 0;
     if (args.initial && cursor->record.type == NDT_MESSAGE_INITIAL_POSE)
+        return 0;
+    if (cursor->record.type < 64 && args.without >> cursor->record.type & 1)
         return 0;
     return cursor->number >= args.records.first && cursor->number <= args.records.last &&
            scan >= args.scans.first && scan <= args.scans.last && after_ns >= args.from_ns && after_ns < args.to_ns;
@@ -130,6 +133,18 @@ static enum ndt_status run(struct ndt_error *err)
     return status;
 }
 
+static enum ndt_status parse_types(void *value, const char *text, struct ndt_error *err)
+{
+    struct tool_list names;
+    enum ndt_status status = tool_parse_list(text, &names, err);
+    for (size_t i = 0; status == NDT_OK && i < names.count; i++) {
+        enum ndt_message_type type = NDT_MESSAGE_END;
+        status = bag_type_of(names.items[i], &type, err);
+        *(uint64_t *)value |= UINT64_C(1) << type;
+    }
+    return status;
+}
+
 static const struct tool_option options[] = {
     {"out", "FILE", TOOL_TEXT, &args.out, .required = 1, .help = "the bag to write"},
     {"records", "A-B", TOOL_RANGE, &args.records, .help = "records A to B, from 1; 3- and -7 are open ranges"},
@@ -137,6 +152,10 @@ static const struct tool_option options[] = {
      .help = "scans A to B, from 1, each with the records since the scan before it"},
     {"from", "S", TOOL_SECONDS, &args.from_ns, .help = "from S seconds after the first record"},
     {"to", "S", TOOL_SECONDS, &args.to_ns, .help = "before S seconds after the first record"},
+    {"without", "TYPES", TOOL_CUSTOM, &args.without, .parse = parse_types,
+     .help =
+         "leave out the messages of these types, such as odometry,imu (types: scan, initial_pose, odometry, truth, "
+         "result, gnss, imu, request, reply)"},
     {"initial", "WHAT", TOOL_CHOICE, &args.initial, .choices = initial_names,
      .help = "first: begin with the first true pose of the part as initial pose, with the twist to the second one"},
     {"salvage", NULL, TOOL_FLAG, &args.salvage, .help = "copy the undamaged beginning of a damaged bag"},

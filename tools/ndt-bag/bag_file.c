@@ -49,6 +49,8 @@ static enum ndt_status decode_message(struct bag_cursor *cursor, const uint8_t *
         return ndt_result_decode(data, size, &cursor->result, err);
     case NDT_MESSAGE_GNSS:
         return ndt_gnss_decode(data, size, &cursor->gnss, err);
+    case NDT_MESSAGE_IMU:
+        return ndt_imu_decode(data, size, &cursor->imu, err);
     case NDT_MESSAGE_REQUEST:
         return ndt_request_decode(data, size, &cursor->request, &id, err);
     case NDT_MESSAGE_REPLY:
@@ -78,6 +80,16 @@ enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, struct ndt_error *e
         return NDT_OK;
     return ndt_fail_prefix(err, status, "%s: record %" PRIu64 " at byte %" PRIu64, cursor->path, cursor->number,
                            cursor->offset);
+}
+
+enum ndt_status bag_type_of(const char *name, enum ndt_message_type *type, struct ndt_error *err)
+{
+    for (int i = NDT_MESSAGE_SCAN; i < NDT_MESSAGE_END; i++) {
+        *type = (enum ndt_message_type)i;
+        if (strcmp(ndt_message_name(*type), name) == 0)
+            return NDT_OK;
+    }
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.60s' is not a message type; --help lists them", name);
 }
 
 /* ---- writing ---- */

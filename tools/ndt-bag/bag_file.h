@@ -21,6 +21,7 @@ struct bag_cursor {
     struct ndt_pose_message pose;
     struct ndt_result_message result;
     struct ndt_gnss_message gnss;
+    struct ndt_imu_message imu;
     struct ndt_request_message request;
 };
 
@@ -31,6 +32,9 @@ void bag_cursor_rewind(struct bag_cursor *cursor);
 NDT_MUST_CHECK enum ndt_status bag_cursor_next(struct bag_cursor *cursor, struct ndt_error *err);
 /** Decodes the current record; the error names the file, the record and the byte. */
 NDT_MUST_CHECK enum ndt_status bag_cursor_decode(struct bag_cursor *cursor, struct ndt_error *err);
+
+/** The type of that name; NDT_ERR_ARGUMENT if there is none. */
+NDT_MUST_CHECK enum ndt_status bag_type_of(const char *name, enum ndt_message_type *type, struct ndt_error *err);
 
 /** A bag that is written: it appears complete under its name, or not at all. */
 struct bag_target {
@@ -63,6 +67,6 @@ NDT_MUST_CHECK enum ndt_status bag_target_close(struct bag_target *target, enum 
 struct ndt_pose_message bag_initial_pose(int64_t stamp_ns, const struct ndt_pose *pose, int64_t next_stamp_ns,
                                          const struct ndt_pose *next);
 
-extern const struct tool_command bag_pack_command, bag_cut_command;
+extern const struct tool_command bag_pack_command, bag_cut_command, bag_restamp_command;
 
 #endif

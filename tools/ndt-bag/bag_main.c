@@ -13,21 +13,31 @@ static struct tool_operands bags;
 
 /* ---- info, check ---- */
 
-enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_END };
+enum { BAG_MESSAGE_TYPES = NDT_MESSAGE_END, MAX_FRAMES = 8 };
 
 struct bag_summary {
     uint64_t records, bytes; /* bytes: header and complete records */
     uint64_t by_type[BAG_MESSAGE_TYPES];
-    uint64_t min_points, max_points, points; /* of scans */
-    unsigned fields;                         /* in any scan: NDT_CLOUD_* */
-    char frame_id[NDT_PROTO_MAX_NAME + 1];   /* of the first scan */
-    int64_t first_ns, last_ns;               /* receive times */
-    int64_t first_scan_ns, last_scan_ns;     /* stamps */
-    uint64_t scans_back;                     /* scans whose stamp is not after the one before */
-    uint64_t unreadable;                     /* records whose message cannot be decoded */
+    uint64_t min_points, max_points, points;         /* of scans */
+    unsigned fields;                                 /* in any scan: NDT_CLOUD_* */
+    char frames[MAX_FRAMES][NDT_PROTO_MAX_NAME + 1]; /* of scans, the first ones that differ */
+    int frame_count;
+    int64_t first_ns, last_ns;           /* receive times */
+    int64_t first_scan_ns, last_scan_ns; /* stamps */
+    uint64_t scans_back;                 /* scans whose stamp is not after the one before */
+    uint64_t unreadable;                 /* records whose message cannot be decoded */
     struct ndt_error first_unreadable;
     struct ndt_error damage; /* where reading failed; empty for an undamaged file */
 };
+
+static void add_frame(struct bag_summary *summary, const char *frame_id)
+{
+    for (int i = 0; i < summary->frame_count; i++)
+        if (strcmp(summary->frames[i], frame_id) == 0)
+            return;
+    if (summary->frame_count < MAX_FRAMES)
+        snprintf(summary->frames[summary->frame_count++], sizeof(summary->frames[0]), "%s", frame_id);
+}
 
 static void add_scan(struct bag_summary *summary, const struct bag_cursor *cursor)
 {
@@ -37,7 +47,6 @@ static void add_scan(struct bag_summary *summary, const struct bag_cursor *curso
     if (is_first) {
         summary->min_points = count;
         summary->first_scan_ns = stamp_ns;
-        memcpy(summary->frame_id, cursor->scan.frame_id, sizeof(summary->frame_id));
     } else if (stamp_ns <= summary->last_scan_ns) {
         summary->scans_back++;
     }
@@ -46,6 +55,7 @@ static void add_scan(struct bag_summary *summary, const struct bag_cursor *curso
     summary->max_points = count > summary->max_points ? count : summary->max_points;
     summary->points += count;
     summary->fields |= cursor->cloud.fields;
+    add_frame(summary, cursor->scan.frame_id);
 }
 
 static void add_record(struct bag_summary *summary, struct bag_cursor *cursor)
@@ -109,7 +119,10 @@ static void print_scans(const struct bag_summary *summary)
            summary->max_points, (double)summary->points / (double)scans);
     printf("%-16sx y z%s%s\n", "fields", summary->fields & NDT_CLOUD_INTENSITY ? " intensity" : "",
            summary->fields & NDT_CLOUD_TIME ? " time" : "");
-    printf("%-16s%s\n", "frame", summary->frame_id);
+    printf("%-16s", summary->frame_count > 1 ? "frames" : "frame");
+    for (int i = 0; i < summary->frame_count; i++)
+        printf("%s%s", i ? ", " : "", summary->frames[i]);
+    putchar('\n');
     if (summary->scans_back)
         printf("%-16s%" PRIu64 " scans are not later than the one before\n", "order", summary->scans_back);
 }
@@ -202,12 +215,8 @@ static void print_pose(const struct ndt_pose_message *message)
     json_text(stdout, "frame_id", message->frame_id);
     if (message->has_pose)
         json_pose(stdout, &message->pose);
-    if (message->has_twist) {
-        double values[6];
-        memcpy(values, message->twist.v_mps, sizeof(message->twist.v_mps));
-        memcpy(values + 3, message->twist.w_radps, sizeof(message->twist.w_radps));
-        json_reals(stdout, "twist", values, 6);
-    }
+    if (message->has_twist)
+        json_twist(stdout, &message->twist);
     if (message->has_covariance)
         json_reals(stdout, "covariance", message->covariance, 36);
 }
@@ -219,6 +228,19 @@ static void print_gnss(const struct ndt_gnss_message *message)
     json_reals(stdout, "position", message->position_m, 3);
     if (message->has_deviation)
         json_reals(stdout, "deviation", message->deviation_m, 3);
+}
+
+static void print_imu(const struct ndt_imu_message *message)
+{
+    printf(",\"stamp_ns\":%" PRId64, message->stamp_ns);
+    json_text(stdout, "frame_id", message->frame_id);
+    json_reals(stdout, "angular_velocity", message->angular_velocity_radps, 3);
+    if (message->has_acceleration)
+        json_reals(stdout, "linear_acceleration", message->linear_acceleration_mps2, 3);
+    if (message->has_angular_velocity_covariance)
+        json_reals(stdout, "angular_velocity_covariance", message->angular_velocity_covariance, 9);
+    if (message->has_linear_acceleration_covariance)
+        json_reals(stdout, "linear_acceleration_covariance", message->linear_acceleration_covariance, 9);
 }
 
 static void print_body(const struct bag_cursor *cursor, uint64_t points)
@@ -233,6 +255,9 @@ static void print_body(const struct bag_cursor *cursor, uint64_t points)
         break;
     case NDT_MESSAGE_GNSS:
         print_gnss(&cursor->gnss);
+        break;
+    case NDT_MESSAGE_IMU:
+        print_imu(&cursor->imu);
         break;
     case NDT_MESSAGE_REQUEST:
         printf(",\"id\":%" PRIu64, cursor->request.id);
@@ -255,11 +280,11 @@ static void print_message(const struct bag_cursor *cursor, uint64_t points)
 
 static enum ndt_status parse_type(void *value, const char *text, struct ndt_error *err)
 {
-    uint32_t *type = value;
-    for (*type = NDT_MESSAGE_SCAN; *type < NDT_MESSAGE_END; (*type)++)
-        if (strcmp(ndt_message_name((enum ndt_message_type) * type), text) == 0)
-            return NDT_OK;
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is not a message type; --help lists them", text);
+    enum ndt_message_type type;
+    const enum ndt_status status = bag_type_of(text, &type, err);
+    if (status == NDT_OK)
+        *(uint32_t *)value = (uint32_t)type;
+    return status;
 }
 
 static enum ndt_status dump(struct bag_cursor *cursor, struct ndt_error *err)
@@ -311,7 +336,8 @@ static const struct tool_command check_command = {
 
 static const struct tool_option dump_options[] = {
     {"type", "NAME", TOOL_CUSTOM, &dump_args.type, .parse = parse_type,
-     .help = "only messages of this type: scan, initial_pose, odometry, truth, result, gnss, request or reply"},
+     .help =
+         "only messages of this type: scan, initial_pose, odometry, truth, result, gnss, imu, request or reply"},
     {"limit", "N", TOOL_COUNT, &dump_args.limit, 1, INFINITY, .help = "stop after N lines"},
     {"points", "N", TOOL_COUNT, &dump_args.points, 0, NDT_CLOUD_MAX_POINTS,
      .help = "also print the first N points of every scan"},
@@ -329,11 +355,11 @@ static const struct tool_command dump_command = {
 };
 
 static const struct tool_command *const commands[] = {
-    &bag_pack_command, &info_command, &check_command, &bag_cut_command, &dump_command, NULL,
+    &bag_pack_command, &info_command, &check_command, &bag_cut_command, &bag_restamp_command, &dump_command, NULL,
 };
 static const struct tool_command program = {
     .name = "ndt-bag",
-    .summary = "makes bags from files, describes, checks, cuts and dumps them",
+    .summary = "makes bags from files, describes, checks, cuts, restamps and dumps them",
     .details = "A bag is a recorded drive: the raw messages, as they arrive over the wire.",
     .commands = commands,
 };

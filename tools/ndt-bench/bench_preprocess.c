@@ -53,15 +53,18 @@ static enum ndt_status preprocess(struct pipeline *pipeline, enum ndt_deskew_mod
 {
     struct ndt_preprocess_params params = pipeline->params;
     const struct ndt_cloud *out;
-    double reference_s;
+    const struct ndt_sweep_motion motion = {.twist = pipeline->scan->twist};
+    struct ndt_sweep sweep;
     params.deskew = deskew;
     params.voxel_m = voxel_m;
     params.sample_count = samples;
     enum ndt_status status = NDT_OK;
     for (int i = 0; status == NDT_OK && i < 2; i++) { /* the first one warms the caches */
         const double start_us = ndt_clock_us();
-        status = ndt_preprocess(pipeline->pre, &params, &pipeline->decoded, pipeline->scan->seq,
-                                &pipeline->scan->twist, &out, &reference_s, err);
+        status = ndt_preprocess_sweep(&params, &pipeline->decoded, &sweep, err);
+        if (status == NDT_OK)
+            status = ndt_preprocess(pipeline->pre, &params, &pipeline->decoded, &sweep, pipeline->scan->seq,
+                                    &motion, &out, err);
         *took_us = ndt_clock_us() - start_us;
     }
     if (status == NDT_OK)

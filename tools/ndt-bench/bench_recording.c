@@ -136,6 +136,16 @@ static struct ndt_pose moved(const struct bench_raw_scan *scan, double dt_s)
     return ndt_pose_compose(&scan->T_map_sensor, &step);
 }
 
+static enum ndt_status preprocess(struct ndt_preprocessor *pre, const struct ndt_preprocess_params *params,
+                                  const struct bench_raw_scan *scan, struct ndt_sweep *sweep,
+                                  const struct ndt_cloud **points, struct ndt_error *err)
+{
+    const struct ndt_sweep_motion motion = {.twist = scan->twist};
+    const enum ndt_status status = ndt_preprocess_sweep(params, &scan->cloud, sweep, err);
+    return status == NDT_OK ? ndt_preprocess(pre, params, &scan->cloud, sweep, scan->seq, &motion, points, err)
+                            : status;
+}
+
 static enum ndt_status filter_one(struct bench_scans *out, struct ndt_preprocessor *pre,
                                   const struct bench_raw_scan *scan, const struct ndt_preprocess_params *params,
                                   struct ndt_error *err)
@@ -143,17 +153,17 @@ static enum ndt_status filter_one(struct bench_scans *out, struct ndt_preprocess
     struct bench_scan *to = &out->items[out->count];
     const struct ndt_cloud *points;
     struct bench_samples took_us = {0};
-    double reference_s = 0;
+    struct ndt_sweep sweep = {0};
     enum ndt_status status = NDT_OK;
     for (int i = 0; status == NDT_OK && i < REPEATS; i++) {
         const double start_us = ndt_clock_us();
-        status = ndt_preprocess(pre, params, &scan->cloud, scan->seq, &scan->twist, &points, &reference_s, err);
+        status = preprocess(pre, params, scan, &sweep, &points, err);
         bench_samples_add(&took_us, ndt_clock_us() - start_us);
     }
     if (status == NDT_OK)
         status = ndt_cloud_copy(&to->cloud, points, err);
     if (status == NDT_OK) {
-        to->T_map_sensor = moved(scan, reference_s);
+        to->T_map_sensor = moved(scan, sweep.reference_s);
         out->count++;
         bench_samples_add(&out->took_us, bench_median(&took_us));
         bench_samples_add(&out->used, (double)to->cloud.count);
@@ -169,10 +179,9 @@ static enum ndt_status choose_filter(struct ndt_preprocess_params *params, struc
     for (size_t i = 0; i < recording->count; i++) {
         const struct bench_raw_scan *scan = &recording->scans[i];
         const struct ndt_cloud *points;
-        double reference_s;
+        struct ndt_sweep sweep;
         for (;;) {
-            enum ndt_status status =
-                ndt_preprocess(pre, params, &scan->cloud, scan->seq, &scan->twist, &points, &reference_s, err);
+            enum ndt_status status = preprocess(pre, params, scan, &sweep, &points, err);
             if (status != NDT_OK)
                 return status;
             if (points->count >= params->sample_count || params->voxel_m == 0)

@@ -3,7 +3,7 @@
  *
  * Frame: the local map, z up, metres. Everything follows from a seed; each part draws from a random stream of its
  * own (ndt_random_stream), so that a change of one part does not change the others. The streams are numbered: 1
- * course, 2 drive, 3 traffic, 4 ground, 5 to 7 scene, 8 sweeps, 9 survey, 10 odometry. */
+ * course, 2 drive, 3 traffic, 4 ground, 5 to 7 scene, 8 sweeps, 9 survey, 10 odometry, 11 IMU. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -105,9 +105,9 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
  *
  * Course: the centre line of the lane. A street is a closed loop of straights and quarter turns whose curvature
  * rises and falls smoothly; corridor and tunnel are one straight line along x without end. Drive: the pose of the
- * sensor at any time t [s], t = 0 at the start of the first sweep: speed that drops in turns, weaving in the lane,
- * roll and pitch from the slope of the ground and from swaying. The ground truth is this function of time, not
- * interpolated samples. */
+ * base of the vehicle at any time t [s], t = 0 at the start of the first sweep: speed that drops in turns, weaving
+ * in the lane, roll and pitch from the slope of the ground and from swaying. The ground truth is this function of
+ * time, not interpolated samples. */
 
 enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL };
 
@@ -148,7 +148,7 @@ struct sim_drive {
     const struct sim_course *course; /* borrowed */
     const struct sim_ground *ground; /* borrowed */
     double slow_mps, fast_mps;
-    double height_m; /* of the sensor above the ground */
+    double height_m; /* of the base above the ground */
     double weave_m, weave_k_radpm;
     double sway_rad, heave_m, phase_rad;
     double begin_s; /* time of the first entry of s_m */
@@ -165,7 +165,11 @@ void sim_drive_close(struct sim_drive *drive);
 double sim_drive_length(const struct sim_drive *drive, double t_s); /* course length at t [m] */
 struct ndt_pose sim_drive_pose(const struct sim_drive *drive, double t_s);
 struct ndt_twist sim_drive_twist(const struct sim_drive *drive, double t_s);
-/* Rotation (row-major) and position of the sensor, for rays. */
+/* Specific force in the base frame: acceleration without gravity; +9.81 on z at rest. */
+void sim_drive_force(const struct sim_drive *drive, double t_s, double force_mps2[3]);
+/* Row-major Rz(yaw) Ry(pitch) Rx(roll). */
+void sim_rotation(double roll_rad, double pitch_rad, double yaw_rad, double R[9]);
+/* Rotation (row-major) and position of the base, for rays. */
 void sim_drive_frame(const struct sim_drive *drive, double t_s, double R[9], double t_m[3]);
 
 /* Other cars at time t, as solids; `solids` holds SIM_MAX_MOVERS. Returns how many. */
@@ -186,14 +190,48 @@ void sim_scene_ground(struct sim_ground *ground, enum sim_place place, uint64_t 
  * from 0 to length_m. */
 void sim_scene_build(struct sim_world *world, const struct sim_course *course, double length_m, uint64_t seed);
 
+/* ---- wheels and IMU: what they measure of the drive, with errors ---- */
+
+struct sim_odometer {
+    double rate_hz;
+    struct ndt_random random;
+    struct ndt_pose T_odom_base; /* integrated from all twists so far */
+    uint64_t count;
+};
+void sim_odometer_init(struct sim_odometer *odometer, double rate_hz, uint64_t seed);
+/* The next measurement: the twist at t_s; T_odom_base follows. */
+struct ndt_twist sim_odometer_measure(struct sim_odometer *odometer, const struct sim_drive *drive, double t_s);
+
+/* An IMU at the base, with its axes. Each sample has white noise of the given density, and each axis a constant
+ * bias of the given size and random sign. */
+struct sim_imu {
+    double rate_hz; /* 0: no IMU */
+    double gyro_bias_radps, accelerometer_bias_mps2;
+    double gyro_noise, accelerometer_noise; /* [rad/s/sqrt(Hz)], [m/s^2/sqrt(Hz)] */
+    uint64_t seed;
+};
+struct sim_imu_sample {
+    double angular_velocity_radps[3];
+    double force_mps2[3];
+};
+/* Sample number `index`, at t_s. */
+struct sim_imu_sample sim_imu_measure(const struct sim_imu *imu, const struct sim_drive *drive, uint64_t index,
+                                      double t_s);
+
 /* ---- LiDAR, and the survey that makes the prior map ----
  *
- * A sweep is one turn, clockwise seen from above, that starts and ends behind the sensor (as KITTI's HDL-64); its
- * stamp is the middle of the sweep, when the head looks ahead. All beams of a column fire at once, each column from
- * the pose of the sensor at that moment. time_s of a point is relative to the stamp. Points are in the sensor
- * frame, x forward, y left, z up, beam by beam within a column. */
+ * A sweep is one turn, clockwise seen from above, that starts and ends behind the sensor (as KITTI's HDL-64). All
+ * beams of a column fire at once, each column from the pose of the sensor at that moment. Several sensors share the
+ * columns of a sweep: each has a part of the turn, one after the other. Points are in the frame of their sensor, x
+ * forward, y left, z up, beam by beam within a column. */
 
-#define SIM_MAX_BEAMS 64
+#define SIM_MAX_BEAMS   64
+#define SIM_MAX_SENSORS 4
+
+/* T_base_sensor */
+struct sim_mount {
+    double R[9], t_m[3];
+};
 
 struct sim_lidar {
     int beams;   /* 16, 32 or 64 */
@@ -202,15 +240,26 @@ struct sim_lidar {
     double min_range_m, max_range_m;
     double noise_m; /* standard deviation of a range */
     double dropout; /* fraction of the returns that is lost, besides those lost by distance */
+    int sensors;
+    struct sim_mount mounts[SIM_MAX_SENSORS];
     uint64_t seed;
 };
 
 /* Elevations of the beams, from low to high [rad]; 0 when there is no such device. */
 int sim_lidar_elevations(int beams, double elevation_rad[SIM_MAX_BEAMS]);
-/* The sweep whose middle is at t_s. The cloud is reused; `sequence` picks the random numbers. */
-NDT_MUST_CHECK enum ndt_status sim_lidar_sweep(const struct sim_lidar *lidar, const struct sim_drive *drive,
-                                               struct sim_caster *caster, double t_s, uint64_t sequence,
-                                               struct ndt_cloud *cloud, struct ndt_error *err);
+/* The random numbers of a sweep. */
+struct ndt_random sim_lidar_random(const struct sim_lidar *lidar, uint64_t sweep);
+/* Part of a sweep: what one sensor sees. The parts of a sweep, in their order, with one `random`, are the points of
+ * the whole. The cloud is reused. */
+struct sim_part {
+    int sensor;
+    double middle_s; /* of the sweep */
+    double stamp_s;  /* after the middle; times of points are relative to it */
+};
+NDT_MUST_CHECK enum ndt_status sim_lidar_scan(const struct sim_lidar *lidar, const struct sim_drive *drive,
+                                              struct sim_caster *caster, const struct sim_part *part,
+                                              struct ndt_random *random, struct ndt_cloud *cloud,
+                                              struct ndt_error *err);
 
 struct sim_survey {
     double spacing_m; /* edge of the cells; each keeps one point */

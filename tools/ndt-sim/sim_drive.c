@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
+static const double GRAVITY_MPS2 = 9.81;
 
 /* ---- course ---- */
 
@@ -193,6 +194,22 @@ double sim_drive_length(const struct sim_drive *drive, double t_s)
     return a + u * (va + u * ((3.0 * d - 2.0 * va - vb) + u * (va + vb - 2.0 * d)));
 }
 
+void sim_rotation(double roll_rad, double pitch_rad, double yaw_rad, double R[9])
+{
+    const double cy = cos(yaw_rad), sy = sin(yaw_rad), cp = cos(pitch_rad), sp = sin(pitch_rad);
+    const double cr = cos(roll_rad), sr = sin(roll_rad);
+    const double Rzyx[9] = {cy * cp,
+                            cy * sp * sr - sy * cr,
+                            cy * sp * cr + sy * sr,
+                            sy * cp,
+                            sy * sp * sr + cy * cr,
+                            sy * sp * cr - cy * sr,
+                            -sp,
+                            cp * sr,
+                            cp * cr};
+    memcpy(R, Rzyx, sizeof(Rzyx));
+}
+
 void sim_drive_frame(const struct sim_drive *drive, double t_s, double R[9], double t_m[3])
 {
     const double s = sim_drive_length(drive, t_s);
@@ -208,17 +225,7 @@ void sim_drive_frame(const struct sim_drive *drive, double t_s, double R[9], dou
              drive->heave_m * sin(2.0 * PI * 1.3 * t_s + drive->phase_rad);
     const double pitch = -atan(g[0] * cy + g[1] * sy) + drive->sway_rad * sin(2.0 * PI * 0.8 * t_s);
     const double roll = atan(g[1] * cy - g[0] * sy) + drive->sway_rad * sin(2.0 * PI * 0.6 * t_s + 1.0);
-    const double cp = cos(pitch), sp = sin(pitch), cr = cos(roll), sr = sin(roll);
-    const double Rzyx[9] = {cy * cp,
-                            cy * sp * sr - sy * cr,
-                            cy * sp * cr + sy * sr,
-                            sy * cp,
-                            sy * sp * sr + cy * cr,
-                            sy * sp * cr - cy * sr,
-                            -sp,
-                            cp * sr,
-                            cp * cr};
-    memcpy(R, Rzyx, sizeof(Rzyx));
+    sim_rotation(roll, pitch, yaw, R);
 }
 
 struct ndt_pose sim_drive_pose(const struct sim_drive *drive, double t_s)
@@ -234,6 +241,19 @@ struct ndt_twist sim_drive_twist(const struct sim_drive *drive, double t_s)
     const struct ndt_pose before = sim_drive_pose(drive, t_s - h), after = sim_drive_pose(drive, t_s + h);
     const struct ndt_pose motion = ndt_pose_between(&before, &after);
     return ndt_pose_log(&motion, 2.0 * h);
+}
+
+void sim_drive_force(const struct sim_drive *drive, double t_s, double force_mps2[3])
+{
+    const double h = 2e-3;
+    double R[9], before_m[3], at_m[3], after_m[3], up_mps2[3];
+    sim_drive_frame(drive, t_s - h, R, before_m);
+    sim_drive_frame(drive, t_s + h, R, after_m);
+    sim_drive_frame(drive, t_s, R, at_m);
+    for (int k = 0; k < 3; k++)
+        up_mps2[k] = (before_m[k] - 2.0 * at_m[k] + after_m[k]) / (h * h) + (k == 2 ? GRAVITY_MPS2 : 0.0);
+    for (int k = 0; k < 3; k++)
+        force_mps2[k] = R[k] * up_mps2[0] + R[3 + k] * up_mps2[1] + R[6 + k] * up_mps2[2];
 }
 
 /* ---- other cars ---- */

@@ -69,7 +69,7 @@ static int open_fan(struct beam_fan *fan, int beams)
     return 1;
 }
 
-/* Keeps the cars that a column towards (ux, uy) can hit; the margins allow for the tilt of the sensor. */
+/* Keeps the cars that a column towards (ux, uy) can hit; the margins allow for the tilt of the base. */
 static uint32_t cars_ahead(struct sim_solid *movers, uint32_t count, const double origin_m[3], double ux, double uy)
 {
     uint32_t kept = 0;
@@ -82,21 +82,38 @@ static uint32_t cars_ahead(struct sim_solid *movers, uint32_t count, const doubl
     return kept;
 }
 
+/* Pose of a sensor in the local frame. */
+static void sensor_frame(const struct sim_mount *mount, const struct sim_drive *drive, double t_s, double R[9],
+                         double t_m[3])
+{
+    double B[9];
+    sim_drive_frame(drive, t_s, B, t_m);
+    for (int i = 0; i < 3; i++) {
+        const double *row = B + 3 * i;
+        for (int k = 0; k < 3; k++)
+            R[3 * i + k] = row[0] * mount->R[k] + row[1] * mount->R[3 + k] + row[2] * mount->R[6 + k];
+        t_m[i] += row[0] * mount->t_m[0] + row[1] * mount->t_m[1] + row[2] * mount->t_m[2];
+    }
+}
+
 /* All beams at one azimuth, from the pose of the sensor at that time. */
 static void fire_column(const struct sim_lidar *lidar, const struct sim_drive *drive, struct sim_caster *caster,
-                        const struct beam_fan *fan, int column, double t_s, struct ndt_random *random,
-                        struct ndt_cloud *cloud)
+                        const struct beam_fan *fan, const struct sim_part *part, int column,
+                        struct ndt_random *random, struct ndt_cloud *cloud)
 {
-    const double part = (column + 0.5) / lidar->columns; /* fraction of the turn */
-    const double time_s = (part - 0.5) / lidar->rate_hz;
-    const double ca = cos(PI - 2.0 * PI * part), sa = sin(PI - 2.0 * PI * part);
+    const struct sim_mount *mount = &lidar->mounts[part->sensor];
+    const double turned = (column + 0.5) / lidar->columns; /* fraction of the turn */
+    const double after_s = (turned - 0.5) / lidar->rate_hz, t_s = part->middle_s + after_s;
+    const double ca = cos(PI - 2.0 * PI * turned), sa = sin(PI - 2.0 * PI * turned);
     struct sim_solid movers[SIM_MAX_MOVERS];
     struct sim_ray ray;
     double R[9];
-    sim_drive_frame(drive, t_s + time_s, R, ray.origin_m);
-    const uint32_t cars = sim_drive_traffic(drive, t_s + time_s, lidar->seed, movers);
+    sensor_frame(mount, drive, t_s, R, ray.origin_m);
     caster->movers = movers;
-    caster->mover_count = cars_ahead(movers, cars, ray.origin_m, R[0] * ca + R[1] * sa, R[3] * ca + R[4] * sa);
+    caster->mover_count = sim_drive_traffic(drive, t_s, lidar->seed, movers);
+    if (mount->R[8] > 0.9999) /* upright: a column is a vertical plane */
+        caster->mover_count =
+            cars_ahead(movers, caster->mover_count, ray.origin_m, R[0] * ca + R[1] * sa, R[3] * ca + R[4] * sa);
     for (int beam = 0; beam < fan->count; beam++) {
         const double local[3] = {fan->level[beam] * ca, fan->level[beam] * sa, fan->up[beam]};
         for (int k = 0; k < 3; k++)
@@ -105,25 +122,31 @@ static void fire_column(const struct sim_lidar *lidar, const struct sim_drive *d
         if (!measure(lidar, caster, &ray, random, &hit))
             continue;
         const double point_m[3] = {hit.range_m * local[0], hit.range_m * local[1], hit.range_m * local[2]};
-        add_point(cloud, point_m, time_s, hit.reflectance);
+        add_point(cloud, point_m, after_s - part->stamp_s, hit.reflectance);
     }
     caster->movers = NULL;
     caster->mover_count = 0;
 }
 
-enum ndt_status sim_lidar_sweep(const struct sim_lidar *lidar, const struct sim_drive *drive,
-                                struct sim_caster *caster, double t_s, uint64_t sequence, struct ndt_cloud *cloud,
-                                struct ndt_error *err)
+struct ndt_random sim_lidar_random(const struct sim_lidar *lidar, uint64_t sweep)
+{
+    return ndt_random_stream(lidar->seed, 8, sweep);
+}
+
+enum ndt_status sim_lidar_scan(const struct sim_lidar *lidar, const struct sim_drive *drive,
+                               struct sim_caster *caster, const struct sim_part *part, struct ndt_random *random,
+                               struct ndt_cloud *cloud, struct ndt_error *err)
 {
     struct beam_fan fan;
-    struct ndt_random random = ndt_random_stream(lidar->seed, 8, sequence);
-    const size_t rays = (size_t)lidar->beams * (size_t)lidar->columns;
+    const int first = lidar->columns * part->sensor / lidar->sensors;
+    const int end = lidar->columns * (part->sensor + 1) / lidar->sensors;
+    const size_t rays = (size_t)lidar->beams * (size_t)(end - first);
     if (!open_fan(&fan, lidar->beams))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no LiDAR has %d beams; 16, 32 and 64 are known", lidar->beams);
     cloud->count = 0;
     enum ndt_status status = ndt_cloud_reserve(cloud, rays, NDT_CLOUD_INTENSITY | NDT_CLOUD_TIME, err);
-    for (int column = 0; column < lidar->columns && status == NDT_OK; column++)
-        fire_column(lidar, drive, caster, &fan, column, t_s, &random, cloud);
+    for (int column = first; column < end && status == NDT_OK; column++)
+        fire_column(lidar, drive, caster, &fan, part, column, random, cloud);
     return status;
 }
 

@@ -1,9 +1,5 @@
 /** @file
- * @brief ndt-sim: simulates a drive with exact ground truth, and its map.
- *
- * DIR/map.pcd and DIR/drive.bag are written atomically: both or none. The bag holds, by receive time: an initial
- * pose with the twist of the first scan; odometry at 50 Hz with --odometry; for every scan the exact ground truth
- * at its stamp, then the scan, both with the receive time of the end of the sweep. */
+ * @brief ndt-sim: simulates a drive with exact ground truth, and its map. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,283 +8,74 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ndt_io/bag.h"
-#include "ndt_io/cloud_file.h"
-#include "ndt_proto/message.h"
-#include "sim.h"
+#include "sim_record.h"
 #include "tool_options.h"
 
 enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL };
 static const char *const world_names[] = {
     [STREET] = "street", [UTM] = "utm", [CORRIDOR] = "corridor", [TUNNEL] = "tunnel", NULL};
+static const char *const stamp_names[] = {
+    [SIM_STAMP_BEGIN] = "begin", [SIM_STAMP_MIDDLE] = "middle", [SIM_STAMP_END] = "end", NULL};
 
 static struct {
     const char *out;
-    uint64_t seed, scans, beams, columns;
-    int world;
+    uint64_t seed, scans, beams, columns, sensors;
+    int world, stamp;
     double rate_hz, noise_m, dropout, spacing_m;
+    struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
+    struct sim_imu imu;
     int odometry, force;
-} args = {.seed = 1,
-          .scans = 150,
-          .beams = 32,
-          .columns = 1800,
-          .rate_hz = 10,
-          .noise_m = 0.02,
-          .dropout = 0.03,
-          .spacing_m = NAN};
+} args = {
+    .seed = 1,
+    .scans = 150,
+    .beams = 32,
+    .columns = 1800,
+    .sensors = 1,
+    .stamp = SIM_STAMP_MIDDLE,
+    .rate_hz = 10,
+    .noise_m = 0.02,
+    .dropout = 0.03,
+    .spacing_m = NAN,
+    .imu = {
+        .gyro_bias_radps = 2e-3, .gyro_noise = 1e-4, .accelerometer_bias_mps2 = 0.05, .accelerometer_noise = 1e-3}};
 
-/* ---- the recording ---- */
-
-struct sim_recording {
-    const char *map_path, *bag_path;
-    const struct sim_drive *drive; /* borrowed, like caster and lidar */
-    struct sim_caster *caster;
-    const struct sim_lidar *lidar;
-    struct sim_survey survey;
-    double origin_m[3]; /* of the local frame in the map frame, added to everything */
-    int scans;
-    /* results */
-    size_t map_points, scan_points;
-};
-
-static const int64_t BEGIN_NS = INT64_C(1700000000) * 1000000000;
 static const double ODOMETRY_HZ = 50.0;
-
-/* Errors of wheels and gyroscope: white noise, a scale of the wheels, a bias of the turn rate. */
-static const double WHEEL_NOISE_MPS = 0.03, WHEEL_SCALE = 1.006;
-static const double GYRO_NOISE_RADPS = 0.002, GYRO_BIAS_RADPS = 0.0008;
-
-/* State of the bag that is being written. */
-struct recorder {
-    struct sim_recording *recording;
-    struct ndt_bag_writer *writer;
-    struct ndt_frame frame;
-    struct ndt_cloud cloud;
-    struct ndt_random random; /* of the odometry */
-    struct ndt_pose T_odom_sensor;
-    int64_t odometry_count;
-};
-
-/* Stamp of a scan; the first sweep begins at BEGIN_NS. */
-static int64_t stamp_of(const struct sim_recording *recording, int scan)
-{
-    return BEGIN_NS + llround((scan + 0.5) / recording->lidar->rate_hz * 1e9);
-}
-
-/* Seconds since the begin of the first sweep, for the drive. */
-static double time_of(int64_t stamp_ns)
-{
-    return (double)(stamp_ns - BEGIN_NS) * 1e-9;
-}
-
-static enum ndt_status write_frame(struct recorder *recorder, enum ndt_message_type type, int64_t receive_time_ns,
-                                   struct ndt_error *err)
-{
-    const struct ndt_bag_record record = {(uint32_t)type, (uint32_t)recorder->frame.size, receive_time_ns,
-                                          recorder->frame.data};
-    return ndt_bag_write(recorder->writer, &record, err);
-}
-
-static enum ndt_status write_pose(struct recorder *recorder, enum ndt_message_type type,
-                                  const struct ndt_pose_message *message, int64_t receive_time_ns,
-                                  struct ndt_error *err)
-{
-    enum ndt_status status = ndt_pose_message_encode(&recorder->frame, type, message, err);
-    return status == NDT_OK ? write_frame(recorder, type, receive_time_ns, err) : status;
-}
-
-/* The ground truth at a stamp, in the map frame. */
-static struct ndt_pose_message truth_at(const struct sim_recording *recording, int64_t stamp_ns)
-{
-    struct ndt_pose_message message = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
-    const double t_s = time_of(stamp_ns);
-    message.pose = sim_drive_pose(recording->drive, t_s);
-    message.twist = sim_drive_twist(recording->drive, t_s);
-    for (int k = 0; k < 3; k++)
-        message.pose.t_m[k] += recording->origin_m[k];
-    return message;
-}
-
-/* One odometry message: the measured twist, and the pose integrated from all twists so far. */
-static enum ndt_status write_odometry(struct recorder *recorder, int64_t stamp_ns, struct ndt_error *err)
-{
-    struct ndt_pose_message message = {.stamp_ns = stamp_ns, .frame_id = "odom", .has_pose = 1, .has_twist = 1};
-    message.twist = sim_drive_twist(recorder->recording->drive, time_of(stamp_ns));
-    for (int k = 0; k < 3; k++) {
-        message.twist.v_mps[k] *= WHEEL_SCALE;
-        message.twist.v_mps[k] += WHEEL_NOISE_MPS * ndt_random_normal(&recorder->random);
-        message.twist.w_radps[k] += GYRO_BIAS_RADPS;
-        message.twist.w_radps[k] += GYRO_NOISE_RADPS * ndt_random_normal(&recorder->random);
-    }
-    if (recorder->odometry_count > 0) {
-        const struct ndt_pose step = ndt_pose_exp(&message.twist, 1.0 / ODOMETRY_HZ);
-        recorder->T_odom_sensor = ndt_pose_compose(&recorder->T_odom_sensor, &step);
-        ndt_pose_normalize(&recorder->T_odom_sensor);
-    }
-    message.pose = recorder->T_odom_sensor;
-    recorder->odometry_count++;
-    return write_pose(recorder, NDT_MESSAGE_ODOMETRY, &message, stamp_ns, err);
-}
-
-static enum ndt_status write_odometry_until(struct recorder *recorder, int64_t end_ns, struct ndt_error *err)
-{
-    enum ndt_status status = NDT_OK;
-    while (status == NDT_OK && args.odometry) {
-        const int64_t stamp_ns = BEGIN_NS + llround((double)recorder->odometry_count / ODOMETRY_HZ * 1e9);
-        if (stamp_ns > end_ns)
-            break;
-        status = write_odometry(recorder, stamp_ns, err);
-    }
-    return status;
-}
-
-static enum ndt_status write_scan(struct recorder *recorder, int scan, struct ndt_error *err)
-{
-    struct sim_recording *recording = recorder->recording;
-    const int64_t stamp_ns = stamp_of(recording, scan);
-    const int64_t received_ns = stamp_ns + llround(0.5e9 / recording->lidar->rate_hz);
-    const struct ndt_scan_message message = {(uint64_t)scan, stamp_ns, "lidar"};
-    const struct ndt_pose_message truth = truth_at(recording, stamp_ns);
-    enum ndt_status status = write_odometry_until(recorder, received_ns, err);
-    if (status == NDT_OK)
-        status = write_pose(recorder, NDT_MESSAGE_TRUTH, &truth, received_ns, err);
-    if (status == NDT_OK)
-        status = sim_lidar_sweep(recording->lidar, recording->drive, recording->caster, time_of(stamp_ns),
-                                 (uint64_t)scan, &recorder->cloud, err);
-    if (status == NDT_OK)
-        status = ndt_scan_encode(&recorder->frame, &message, &recorder->cloud, err);
-    if (status == NDT_OK)
-        status = write_frame(recorder, NDT_MESSAGE_SCAN, received_ns, err);
-    recording->scan_points += recorder->cloud.count;
-    return status;
-}
-
-static enum ndt_status write_messages(struct recorder *recorder, struct ndt_error *err)
-{
-    struct sim_recording *recording = recorder->recording;
-    const struct ndt_pose_message start = truth_at(recording, stamp_of(recording, 0));
-    enum ndt_status status = write_pose(recorder, NDT_MESSAGE_INITIAL_POSE, &start, BEGIN_NS, err);
-    for (int scan = 0; scan < recording->scans && status == NDT_OK; scan++) {
-        if (tool_interrupted())
-            return ndt_fail(err, NDT_ERR_IO, "interrupted; all files are removed");
-        status = write_scan(recorder, scan, err);
-    }
-    return status;
-}
-
-static enum ndt_status write_bag(struct sim_recording *recording, const char *path, struct ndt_error *err)
-{
-    struct recorder recorder = {.recording = recording, .T_odom_sensor = ndt_pose_identity()};
-    recorder.random = ndt_random_stream(recording->lidar->seed, 10, 0);
-    enum ndt_status status = ndt_bag_create(&recorder.writer, path, 0, err);
-    if (status != NDT_OK)
-        return status;
-    ndt_frame_init(&recorder.frame);
-    ndt_cloud_init(&recorder.cloud);
-    status = write_messages(&recorder, err);
-    if (status == NDT_OK)
-        status = ndt_bag_finish(recorder.writer, err);
-    else
-        ndt_bag_discard(recorder.writer);
-    ndt_frame_free(&recorder.frame);
-    ndt_cloud_free(&recorder.cloud);
-    return status;
-}
-
-static enum ndt_status write_map(struct sim_recording *recording, const char *path, struct ndt_error *err)
-{
-    const struct sim_drive *drive = recording->drive;
-    const double last_s = time_of(stamp_of(recording, recording->scans - 1));
-    /* In a corridor or tunnel the map must reach as far as the sensor sees, or its ends bias the match. */
-    const double margin_m = drive->course->place == SIM_STREET ? 30.0 : recording->lidar->max_range_m + 5.0;
-    const double begin_m = sim_drive_length(drive, 0.0) - margin_m;
-    double end_m = sim_drive_length(drive, last_s) + margin_m;
-    if (end_m - begin_m > drive->course->length_m) /* more than one round */
-        end_m = begin_m + drive->course->length_m;
-    struct ndt_cloud cloud;
-    ndt_cloud_init(&cloud);
-    enum ndt_status status =
-        sim_survey_run(&recording->survey, drive, recording->caster, begin_m, end_m, &cloud, err);
-    memcpy(cloud.origin_m, recording->origin_m, sizeof(cloud.origin_m));
-    if (status == NDT_OK)
-        status = ndt_pcd_write(&cloud, path, NDT_PCD_BINARY, err);
-    recording->map_points = cloud.count;
-    ndt_cloud_free(&cloud);
-    return status;
-}
-
-static enum ndt_status refuse_existing(const char *path, struct ndt_error *err)
-{
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return NDT_OK;
-    if (!S_ISREG(info.st_mode))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: exists and is not a plain file", path);
-    if (!args.force)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: exists already; --force overwrites it", path);
-    return NDT_OK;
-}
-
-static enum ndt_status move(const char *from, const char *to, struct ndt_error *err)
-{
-    if (rename(from, to) == 0)
-        return NDT_OK;
-    return ndt_fail(err, NDT_ERR_IO, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
-}
-
-/* Writes both files in the directory of their targets and renames them when both are complete. */
-static enum ndt_status record_drive(struct sim_recording *recording, struct ndt_error *err)
-{
-    char map_part[4096], bag_part[4096];
-    const int map_length = snprintf(map_part, sizeof(map_part), "%s.part", recording->map_path);
-    const int bag_length = snprintf(bag_part, sizeof(bag_part), "%s.part", recording->bag_path);
-    if (map_length >= (int)sizeof(map_part) || bag_length >= (int)sizeof(bag_part))
-        return ndt_fail(err, NDT_ERR_LIMIT, "the path is longer than %zu bytes", sizeof(map_part) - 1);
-    enum ndt_status status = refuse_existing(recording->map_path, err);
-    if (status == NDT_OK)
-        status = refuse_existing(recording->bag_path, err);
-    if (status != NDT_OK)
-        return status;
-    unlink(bag_part); /* left over from a run that was killed */
-    status = write_map(recording, map_part, err);
-    if (status == NDT_OK)
-        status = write_bag(recording, bag_part, err);
-    if (status == NDT_OK)
-        status = move(map_part, recording->map_path, err);
-    if (status == NDT_OK)
-        status = move(bag_part, recording->bag_path, err);
-    if (status != NDT_OK) {
-        unlink(map_part);
-        unlink(bag_part);
-    }
-    return status;
-}
-
-/* ---- program ---- */
 
 static void report(const struct sim_recording *recording)
 {
-    const struct sim_drive *drive = recording->drive;
-    const double end_s = time_of(stamp_of(recording, recording->scans - 1));
+    const int scans = recording->sweeps * recording->lidar->sensors;
     printf("%s: %zu points\n", recording->map_path, recording->map_points);
-    printf("%s: %d scans of %s, %.1f m in %.1f s, %zu points per scan%s\n", recording->bag_path, recording->scans,
-           world_names[args.world], sim_drive_length(drive, end_s) - sim_drive_length(drive, 0.0),
-           recording->scans / args.rate_hz, recording->scan_points / (size_t)recording->scans,
-           args.odometry ? ", with odometry" : "");
+    printf("%s: %d scans of %s, %.1f m in %.1f s, %zu points per scan%s%s\n", recording->bag_path, scans,
+           world_names[args.world], recording->length_m, recording->sweeps / args.rate_hz,
+           recording->scan_points / (size_t)scans, args.odometry ? ", with odometry" : "",
+           args.imu.rate_hz > 0 ? ", with IMU" : "");
+}
+
+static void set_mounts(struct sim_lidar *lidar)
+{
+    static const double none[6], DEG = 0.017453292519943295;
+    for (int i = 0; i < lidar->sensors; i++) {
+        const double *v = args.mount.count > 6 ? args.mount.values + 6 * i
+                          : args.mount.count   ? args.mount.values
+                                               : none;
+        memcpy(lidar->mounts[i].t_m, v, sizeof(lidar->mounts[i].t_m));
+        sim_rotation(v[3] * DEG, v[4] * DEG, v[5] * DEG, lidar->mounts[i].R);
+    }
 }
 
 static enum ndt_status record(struct sim_drive *drive, struct sim_caster *caster, struct ndt_error *err)
 {
     static const double utm_m[3] = {389000.0, 4970000.0, 120.0};
     char map_path[4000], bag_path[4000];
-    const struct sim_lidar lidar = {.beams = (int)args.beams,
-                                    .columns = (int)args.columns,
-                                    .rate_hz = args.rate_hz,
-                                    .min_range_m = 0.9,
-                                    .max_range_m = 100.0,
-                                    .noise_m = args.noise_m,
-                                    .dropout = args.dropout,
-                                    .seed = args.seed};
+    struct sim_lidar lidar = {.beams = (int)args.beams,
+                              .columns = (int)args.columns,
+                              .rate_hz = args.rate_hz,
+                              .min_range_m = 0.9,
+                              .max_range_m = 100.0,
+                              .noise_m = args.noise_m,
+                              .dropout = args.dropout,
+                              .sensors = (int)args.sensors,
+                              .seed = args.seed};
     struct sim_recording recording = {
         .map_path = map_path,
         .bag_path = bag_path,
@@ -296,14 +83,20 @@ static enum ndt_status record(struct sim_drive *drive, struct sim_caster *caster
         .caster = caster,
         .lidar = &lidar,
         .survey = {.spacing_m = args.spacing_m, .noise_m = 0.01, .range_m = 100.0, .seed = args.seed},
-        .scans = (int)args.scans};
+        .imu = args.imu,
+        .odometry_hz = args.odometry ? ODOMETRY_HZ : 0.0,
+        .stamp = (enum sim_stamp)args.stamp,
+        .sweeps = (int)args.scans,
+        .overwrite = args.force};
+    recording.imu.seed = args.seed;
+    set_mounts(&lidar);
     if (args.world == UTM)
         memcpy(recording.origin_m, utm_m, sizeof(utm_m));
     const int map_length = snprintf(map_path, sizeof(map_path), "%s/map.pcd", args.out);
     const int bag_length = snprintf(bag_path, sizeof(bag_path), "%s/drive.bag", args.out);
     if (map_length >= (int)sizeof(map_path) || bag_length >= (int)sizeof(bag_path))
         return ndt_fail(err, NDT_ERR_LIMIT, "--out: the path is longer than %zu bytes", sizeof(map_path) - 12);
-    const enum ndt_status status = record_drive(&recording, err);
+    const enum ndt_status status = sim_record(&recording, err);
     if (status == NDT_OK)
         report(&recording);
     return status;
@@ -337,6 +130,24 @@ static enum ndt_status simulate(struct ndt_error *err)
     return status;
 }
 
+/* The sensor stays between the ground, the ceiling and the walls. */
+static enum ndt_status check_mounts(struct ndt_error *err)
+{
+    const struct tool_reals *mount = &args.mount;
+    const int indoors = args.world == CORRIDOR;
+    const double low_m[3] = {-5, indoors ? -0.9 : -1.8, indoors ? -0.7 : -1.5};
+    const double high_m[3] = {5, indoors ? 0.9 : 1.8, indoors ? 1.5 : 3};
+    if (mount->count != 0 && mount->count != 6 && mount->count != 6 * args.sensors)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "--mount: %zu numbers; 6 (x,y,z,roll,pitch,yaw) or 6 for each of %d sensors are needed",
+                        mount->count, (int)args.sensors);
+    for (size_t i = 0; i < mount->count; i++)
+        if (i % 6 < 3 && !(mount->values[i] >= low_m[i % 6] && mount->values[i] <= high_m[i % 6]))
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--mount: %c is %.6g m, not from %g to %g m in this world",
+                            "xyz"[i % 6], mount -> values[i], low_m[i % 6], high_m[i % 6]);
+    return NDT_OK;
+}
+
 static enum ndt_status check_args(struct ndt_error *err)
 {
     double elevation_rad[SIM_MAX_BEAMS];
@@ -349,7 +160,7 @@ static enum ndt_status check_args(struct ndt_error *err)
                         world_names[args.world], duration_s);
     if (isnan(args.spacing_m))
         args.spacing_m = args.world == CORRIDOR ? 0.08 : 0.15;
-    return NDT_OK;
+    return check_mounts(err);
 }
 
 /* Creates the folder, and removes it if it was created here and the simulation fails. */
@@ -376,15 +187,32 @@ static const struct tool_option options[] = {
     {"world", "NAME", TOOL_CHOICE, &args.world, .choices = world_names,
      .help = "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
              "389000 4970000 120), corridor or tunnel (weakly constrained along their axis)"},
-    {"scans", "N", TOOL_COUNT, &args.scans, 1, 20000, .help = "number of scans, 1 to 20000"},
+    {"scans", "N", TOOL_COUNT, &args.scans, 1, 20000, .help = "number of sweeps, 1 to 20000"},
     {"rate", "HZ", TOOL_REAL, &args.rate_hz, 1, 50, .help = "sweeps per second, 1 to 50"},
     {"beams", "N", TOOL_COUNT, &args.beams, 16, 64, .help = "16, 32 or 64"},
     {"columns", "N", TOOL_COUNT, &args.columns, 36, 4096, .help = "firings per sweep, 36 to 4096"},
+    {"stamp", "WHERE", TOOL_CHOICE, &args.stamp, .choices = stamp_names,
+     .help = "where in its scan a stamp lies: begin, middle or end; points and their absolute times stay the same"},
+    {"mount", "LIST", TOOL_REALS, &args.mount, -360, 360,
+     .help =
+         "pose of the sensor on the vehicle: x,y,z,roll,pitch,yaw in metres and degrees, or six numbers for each "
+         "sensor (default: 0,0,0,0,0,0); the vehicle drives the same way"},
+    {"sensors", "N", TOOL_COUNT, &args.sensors, 1, SIM_MAX_SENSORS,
+     .help = "divide the turn among N sensors, 1 to 4: a sweep becomes N scans, frames lidar_0 to lidar_N-1, each "
+             "stamped by its own part of the sweep"},
     {"noise", "M", TOOL_REAL, &args.noise_m, 0, 1, .help = "standard deviation of a range, 0 to 1 m"},
     {"dropout", "P", TOOL_REAL, &args.dropout, 0, 0.95, .help = "fraction of the returns that is lost, 0 to 0.95"},
     {"map-spacing", "M", TOOL_REAL, &args.spacing_m, 0.05, 2,
      .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08)"},
     {"odometry", NULL, TOOL_FLAG, &args.odometry, .help = "add noisy odometry at 50 Hz"},
+    {"imu", "HZ", TOOL_REAL, &args.imu.rate_hz, 0, 1000, .help = "add an IMU with HZ samples per second; 0: none"},
+    {"gyro-bias", "B", TOOL_REAL, &args.imu.gyro_bias_radps, 0, 1,
+     .help = "constant bias of each axis of the gyroscope, of random sign, rad/s"},
+    {"gyro-noise", "D", TOOL_REAL, &args.imu.gyro_noise, 0, 1, .help = "its noise density, rad/s/sqrt(Hz)"},
+    {"accel-bias", "B", TOOL_REAL, &args.imu.accelerometer_bias_mps2, 0, 10,
+     .help = "constant bias of each axis of the accelerometer, of random sign, m/s^2"},
+    {"accel-noise", "D", TOOL_REAL, &args.imu.accelerometer_noise, 0, 10,
+     .help = "its noise density, m/s^2/sqrt(Hz)"},
     {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite files of an earlier run"},
 };
 
@@ -395,9 +223,10 @@ static const struct tool_command command = {
         "Writes DIR/map.pcd, a prior map surveyed independently of the drive, and DIR/drive.bag: an initial pose "
         "with twist, then the exact truth and the scan of every sweep. The same seed and options give the same "
         "bytes.\n\n"
-        "A sweep is one clockwise turn that starts and ends behind the sensor; its stamp is its middle. Points "
-        "carry "
-        "their time relative to the stamp, so that a replay can undo the motion with preprocess.deskew=time.",
+        "A sweep is one clockwise turn that starts and ends behind the sensor. Points carry their time relative to "
+        "the stamp, so that a replay can undo the motion with preprocess.deskew=time.\n\n"
+        "Truth, initial pose, odometry and IMU are those of the vehicle, which is where the sensor is without "
+        "--mount. An IMU measures angular velocity and specific force (+9.81 m/s^2 on z at rest).",
     TOOL_OPTIONS(options),
     .run = run,
 };

@@ -5,7 +5,7 @@
         ndtd.publish_initial_pose([0, 0, 0, 0, 0, 0, 1], stamp_ns)
         ndtd.publish_scan(points, stamp_ns)
         for result in ndtd.results(timeout=1.0):
-            print(result["seq"], result["outcome"], result.get("pose"))
+            print(result["seq"], result["outcome"], result.get("pose"), result.get("confidence"))
 
 Metres, seconds, radians; stamps in int64 nanoseconds; poses x y z qx qy qz qw. One thread per client.
 """
@@ -118,8 +118,16 @@ class Client:
     def publish_gnss(self, position, stamp_ns, deviation=None, frame_id="map"):
         self._publish("gnss", stamp_ns=stamp_ns, frame_id=frame_id, position=position, deviation=deviation)
 
+    def publish_imu(self, angular_velocity, stamp_ns, linear_acceleration=None, angular_velocity_covariance=None,
+                    linear_acceleration_covariance=None, frame_id="imu"):
+        """rad/s; m/s^2, +9.81 on z at rest; covariances 3 x 3, None when unknown (ROS sends zeros or -1 then)."""
+        self._publish("imu", stamp_ns=stamp_ns, frame_id=frame_id, angular_velocity=angular_velocity,
+                      linear_acceleration=linear_acceleration,
+                      angular_velocity_covariance=angular_velocity_covariance,
+                      linear_acceleration_covariance=linear_acceleration_covariance)
+
     def results(self, timeout=None):
-        """Yields results as dicts; ends when none arrives for `timeout` seconds (None: never)."""
+        """Yields results as dicts (pose, twist, covariance, confidence only where known); ends when none arrives for `timeout` seconds (None: never)."""
         while self._poses.poll(None if timeout is None else int(timeout * 1000)):
             yield msgpack.unpackb(self._poses.recv())
 

@@ -9,8 +9,8 @@
  *
  * Errors: NDT_ERR_FORMAT (malformed), NDT_ERR_LIMIT (too large), NDT_ERR_UNSUPPORTED (version or type),
  * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY. Threads: functions may run at the
- * same time on different objects. Source: message.c (version, type), scan_message.c, pose_message.c (poses and
- * GNSS), result_message.c. */
+ * same time on different objects. Source: message.c (version, type), scan_message.c, pose_message.c (poses,
+ * GNSS, IMU), result_message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
 
@@ -40,6 +40,7 @@ enum ndt_message_type {
     NDT_MESSAGE_GNSS = 6,
     NDT_MESSAGE_REQUEST = 7, /**< control socket, see control_message.h */
     NDT_MESSAGE_REPLY = 8,
+    NDT_MESSAGE_IMU = 9,
     NDT_MESSAGE_END /**< one past the last */
 };
 /** "scan", "initial_pose", ...; "unknown" for other numbers. */
@@ -133,7 +134,7 @@ NDT_MUST_CHECK enum ndt_status ndt_scan_encode(struct ndt_frame *frame, const st
                                                const struct ndt_cloud *cloud, struct ndt_error *err);
 /** @} */
 
-/** gnss: a position of the sensor in the map frame. */
+/** gnss: a position of the antenna in the map frame. */
 struct ndt_gnss_message {
     int64_t stamp_ns;
     char frame_id[NDT_PROTO_MAX_NAME + 1];
@@ -153,8 +154,8 @@ struct ndt_pose_message {
     int64_t stamp_ns;
     char frame_id[NDT_PROTO_MAX_NAME + 1];
     int has_pose, has_twist, has_covariance;
-    struct ndt_pose pose;   /**< initial pose, truth: T_map_sensor; odometry: T_odom_sensor */
-    struct ndt_twist twist; /**< of the sensor, in the sensor frame */
+    struct ndt_pose pose;   /**< initial pose, truth: T_map_base; odometry: T_odom_base */
+    struct ndt_twist twist; /**< of the base, in the base frame */
     double covariance[36];
 };
 /** type: INITIAL_POSE, ODOMETRY or TRUTH. Initial pose and truth require a pose, odometry a pose or a twist. */
@@ -165,8 +166,30 @@ NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, 
                                                        const struct ndt_pose_message *message,
                                                        struct ndt_error *err);
 
+#define NDT_IMU_MAX_RATE_RADPS        1e3 /**< largest component of an angular velocity */
+#define NDT_IMU_MAX_ACCELERATION_MPS2 1e4 /**< largest component of an acceleration */
+
+/** imu: one measurement of an inertial measurement unit, in its frame. */
+struct ndt_imu_message {
+    int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
+    double angular_velocity_radps[3];
+    int has_acceleration;
+    double linear_acceleration_mps2[3]; /**< specific force, as in sensor_msgs/Imu: +9.81 on z at rest */
+    int has_angular_velocity_covariance, has_linear_acceleration_covariance;
+    double angular_velocity_covariance[9];    /**< row-major [rad^2/s^2]; diagonal above 0 */
+    double linear_acceleration_covariance[9]; /**< row-major [m^2/s^4]; diagonal above 0 */
+};
+/** Decodes an imu message. */
+NDT_MUST_CHECK enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, struct ndt_imu_message *message,
+                                              struct ndt_error *err);
+/** Replaces the contents of `frame` by the encoded message. */
+NDT_MUST_CHECK enum ndt_status ndt_imu_encode(struct ndt_frame *frame, const struct ndt_imu_message *message,
+                                              struct ndt_error *err);
+
 /** result: the answer to one scan. A pose whose quaternion is all zero is unknown: it is not sent. config_hash,
- * queue_depth and drop_counter are always sent; bags from before they existed decode to 0. */
+ * queue_depth and drop_counter are always sent; bags from before they existed decode to 0. twist, confidence and
+ * innovation are sent where they are known; one that is NaN is not. */
 struct ndt_result_message {
     uint64_t seq;
     int64_t stamp_ns;
@@ -176,6 +199,10 @@ struct ndt_result_message {
     uint64_t config_hash;  /**< of the configuration in force */
     uint32_t queue_depth;  /**< scans that waited when this one was processed */
     uint64_t drop_counter; /**< scans dropped since the start */
+    int has_twist, has_confidence, has_innovation;
+    struct ndt_twist twist; /**< of the base, in the base frame */
+    double confidence;      /**< probability that the pose is right, 0 to 1 */
+    double innovation;      /**< distance of the pose from the prediction [sigmas], 0 or more */
     double decode_us, queue_us, preprocess_us, upload_us, publish_us; /**< align_us is in result */
 };
 /** Decodes a result. */

@@ -183,6 +183,12 @@ fault preprocess "" "again moves what was moved" $kernels \
 fault preprocess "" "a cell's number is cut towards zero" $math \
     's/cell = cut - ((float)cut > at)/cell = cut - (!@ \&\& (float)cut > at)/'
 fault preprocess "" "ranges are decided in float only" $math 's/return \(exact >= plan->near_m2.*\);/return @ || (\1);/'
+fault preprocess "" "times stay relative to the stamp" $math \
+    's/(NDT_ROUNDING + reference_us)/(NDT_ROUNDING + !@ * reference_us)/'
+fault preprocess "" "times are not rounded" $math \
+    's/return (time_s \* 1e6f + NDT_ROUNDING)/if (@) return time_s * 1e6f - reference_us; &/'
+fault preprocess "" "times far from the stamp are used" $math \
+    's/ndt_preprocess_has_time(time_s) ? /@ || &/'
 fault preprocess "" "a point moves with the begin of its segment only" $math \
     's/plan->boundaries\[segment + 1\]/plan->boundaries[segment + !@]/'
 

@@ -4,7 +4,7 @@
  * Newton's method maximises the NDT score (Magnusson 2009, eq. 6.9) over the six coordinates of the pose;
  * ndt/newton.h describes it. Two variants:
  *  - NDT_ROBUST: saddle-free Newton steps, capped in metres and radians, with a short line search, on levels from
- *    coarse to fine. The best pose is kept, and directions that the scan does not observe stay at the guess.
+ *    coarse to fine. The best pose is kept. A prior (struct ndt_prior) takes part in the search in every direction.
  *  - NDT_AUTOWARE: the step rule of Autoware's ndt_scan_matcher, for comparison: the whole step with the clamped
  *    mixed norm, reversed where it points downhill, no line search, the finest level only.
  *
@@ -25,6 +25,7 @@
 
 #include "ndt/backend.h"
 #include "ndt/newton.h"
+#include "ndt/observation.h"
 #include "ndt/pose.h"
 
 #ifdef __cplusplus
@@ -43,6 +44,8 @@ enum ndt_outcome {
     NDT_NO_MAP,          /**< not aligned */
     NDT_NO_GUESS,        /**< not aligned: no initial pose yet */
     NDT_OFF_MAP,         /**< no point met a voxel */
+    NDT_LOST,            /**< the estimator has lost the pose */
+    NDT_MERGED,          /**< not aligned: the points go with another scan of the same sweep */
     NDT_OUTCOME_COUNT
 };
 
@@ -53,6 +56,13 @@ const char *ndt_outcome_name(enum ndt_outcome outcome);
 struct ndt_align_level {
     double leaf_m; /**< edge of the voxels; the map must have this level */
     enum ndt_neighbours neighbours;
+};
+
+/** A Gaussian prior of the pose, such as the prediction of an estimator. */
+struct ndt_prior {
+    struct ndt_pose T_map_sensor; /**< mean */
+    /** Of the error d = (rho, phi) in T = T_map_sensor Exp(d) [m^2, m rad, rad^2]; row-major, positive definite */
+    double covariance[36];
 };
 
 /** Parameters of an alignment; ndt_align_params_default gives the values in brackets. */
@@ -79,19 +89,34 @@ struct ndt_align_params {
      * poses reach 0.44 and more, wrong ones at most 0.42, mostly below 0.3. */
     double score_threshold;
     double min_match_ratio; /**< below this match ratio the outcome is NDT_DEGENERATE [0.1] */
-    /** Directions with less than this fraction of the information of the best one are weakly observed: they are
-     * reported, and the guess is kept along them [0.0125]. */
+    /** Directions with less than this fraction of the information of the best one are weakly observed and reported
+     * [0.0125]. */
     double weak_eigenvalue_ratio;
     /** Multiplies the Laplace covariance, because the points of a scan are not independent [10]: the mean squared
-     * error over the unscaled variance was 8 to 13 on KITTI 0005. */
+     * error over the unscaled variance was 8 to 13 on KITTI 0005. Not used with wants_observation. */
     double covariance_scale;
 
     /** Regularisation by a position, as in Autoware: gnss_scale * pairs * e^2 is subtracted from the score, where e
      * is the distance from the pose to the position along the heading. Score, transform probability and covariance
-     * then include it; a weak direction along the heading is not kept at the guess. [0: off] */
+     * then include it. [0: off] */
     int has_gnss;
     double gnss_position_m[3]; /**< in the map frame; the height is not used */
     double gnss_scale;         /**< [0.01] */
+
+    /** robust: subtracts prior_weight / 2 d^T covariance^-1 d from the score, on all levels. NULL: none; borrowed
+     * during the call; ndt_align_batch takes those of the items. A prior that is not positive definite is
+     * NDT_ERR_ARGUMENT. [NULL] */
+    const struct ndt_prior *prior;
+    /** The score counts points as independent that are not: its curvature is about this many times the information
+     * about the pose. [10] */
+    double prior_weight;
+    /** robust, with a prior: begin at the finest level whose basin holds three standard deviations of the prior; if
+     * that is a coarse one, the finest level is also tried from the guess, and the better final score counts.
+     * 0: always the whole chain. [1] */
+    int choose_levels;
+    double basin;          /**< reach of a level: this part of its leaf_m, of the mean movement of points [0.5] */
+    int wants_observation; /**< also evaluate the information at the final pose [0] */
+    struct ndt_observation_noise noise; /**< for the covariance, with wants_observation */
 
     double deadline_s; /**< stop before this much time has passed since ndt_align was called; 0: never [0] */
 };
@@ -135,14 +160,16 @@ struct ndt_align_result {
     /** Row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame; rotations about the axes of the map at the sensor.
      */
     double covariance[36];
-    int weak_count;         /**< weakly observed directions, 0 .. 3 */
-    double weak_axes[3][6]; /**< unit vectors in the order of the covariance */
+    int has_observation;                /**< with params->wants_observation, unless no point met a voxel */
+    struct ndt_observation observation; /**< at T_map_sensor */
+    int weak_count;                     /**< weakly observed directions, 0 .. 3 */
+    double weak_axes[3][6];             /**< unit vectors in the order of the covariance */
     struct ndt_scores scores;
-    int iterations;
-    int evaluations;
-    int oscillation;  /**< longest run of reversing steps; above 10 the pose is doubtful */
-    size_t points;    /**< of the scan that was aligned */
-    double align_us;  /**< duration of the whole call */
+    int iterations;  /**< of the solve that counts */
+    int evaluations; /**< of the score and its derivatives, in all solves; that of the observation is not counted */
+    int oscillation; /**< longest run of reversing steps; above 10 the pose is doubtful */
+    size_t points;   /**< of the scan that was aligned */
+    double align_us; /**< duration of the whole call */
     double upload_us; /**< part of align_us: handing the scan to the backend */
 };
 
@@ -208,6 +235,7 @@ size_t ndt_aligner_raw_limit(const struct ndt_aligner *aligner);
 struct ndt_align_item {
     const struct ndt_cloud *scan;
     struct ndt_pose T_map_guess;
+    const struct ndt_prior *prior; /**< in place of params->prior */
 };
 /** Many alignments at once: scans from a queue, or several guesses for one scan. They run together if the backend
  * solves on its device (see ndt_backend_ops.solve), otherwise one after the other; each result is bit-identical to

@@ -23,6 +23,7 @@ extern const struct ndt_label ndt_variant_labels[];
 extern const struct ndt_label ndt_neighbours_labels[];
 extern const struct ndt_label ndt_covariance_labels[];
 extern const struct ndt_label ndt_deskew_labels[];
+extern const struct ndt_label ndt_sweep_stamp_labels[];
 
 /** The name of `value` in a list. */
 const char *ndt_label_name(const struct ndt_label *labels, int value);
@@ -32,7 +33,6 @@ const char *ndt_variant_name(enum ndt_variant variant);
 const char *ndt_neighbours_name(enum ndt_neighbours neighbours);
 /** The name of a kind of covariance. */
 const char *ndt_covariance_name(enum ndt_covariance_kind kind);
-/** The name of a deskew mode. */
 
 #ifdef __cplusplus
 }

@@ -94,11 +94,12 @@ struct ndt_newton {
     /** @name Input
      * @{ */
     double guess[6]; /**< p of the guess */
-    /** Information about the guess: -1/2 e^T prior e with e = p - guess is added to the score. Upper triangle
+    /** Prior information: -1/2 e^T prior e with e = p - guess - prior_offset is added to the score. Upper triangle
      * [score per m^2, m rad, rad^2]; zeros: none. */
     double prior[21];
-    int32_t first_level; /**< where in the chain of rules->level the solve begins; NDT_ROBUST only */
-    double R0[9];        /**< rotates the scan before p is applied; row-major */
+    double prior_offset[6]; /**< mean of the prior, relative to the guess */
+    int32_t first_level;    /**< where in the chain of rules->level the solve begins; NDT_ROBUST only */
+    double R0[9];           /**< rotates the scan before p is applied; row-major */
     /** Root mean square distance of the rotated points from the rotation axis, as the symmetric matrix
      * sqrt(mean(|x|^2 I - x x^T)), and its inverse [1/m]: a rotation vector r [rad] moves the points by
      * |rotation_scale_m r| on average. Makes rotations comparable with translations. */

@@ -176,12 +176,12 @@ static inline NDT_DEVICE void regularize(const struct ndt_newton *n, const struc
     eval->hessian[6] -= 2 * weight * h[1] * h[1];
 }
 
-/** Adds -1/2 e^T prior e with e = p - guess: the logarithm of a Gaussian about the guess. */
+/** Adds -1/2 e^T prior e with e = p - guess - prior_offset: the logarithm of a Gaussian about the guess. */
 static inline NDT_DEVICE void add_prior(const struct ndt_newton *n, struct ndt_eval *eval)
 {
     double e[6], full[36], pull[6];
     for (int i = 0; i < 6; i++)
-        e[i] = n->query_pose[i] - n->guess[i];
+        e[i] = n->query_pose[i] - n->guess[i] - n->prior_offset[i];
     unpack_symmetric6(n->prior, full);
     for (int i = 0; i < 6; i++) {
         pull[i] = 0;

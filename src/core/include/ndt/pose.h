@@ -59,6 +59,11 @@ struct ndt_twist ndt_pose_log(const struct ndt_pose *pose, double dt_s);
 /** On the screw motion from a (s = 0) to b (s = 1); s may leave [0, 1]. */
 struct ndt_pose ndt_pose_interpolate(const struct ndt_pose *a, const struct ndt_pose *b, double s);
 
+/** The adjoint, row-major 6x6 for (translation, rotation): T Exp(d) = Exp(Ad d) T. */
+void ndt_pose_adjoint(const struct ndt_pose *T, double Ad[36]);
+/** Roll, pitch and yaw of ROS: R = Rz(yaw) Ry(pitch) Rx(roll) [rad]. */
+struct ndt_pose ndt_pose_from_rpy(const double t_m[3], const double rpy_rad[3]);
+
 /** Distance between two positions [m]. */
 double ndt_pose_distance_m(const struct ndt_pose *a, const struct ndt_pose *b);
 /** Rotation angle between two attitudes, in [0, pi]. */

@@ -4,6 +4,12 @@
  * In this order: drop points that are not finite, crop by range and box, undo the motion of the sensor during the
  * sweep (deskewing), voxel filter (mean of the points of each cell), stratified random sampling.
  *
+ * Times of points: ndt_preprocess_sweep finds the reference moment of the sweep, its middle. Points are moved to
+ * where the sensor would have measured them at that moment, and the times of the result are relative to it, in
+ * whole microseconds for the field of times. So a recording gives the same points whether its stamps lie at the
+ * begin, in the middle or at the end of the sweeps, up to the resolution of its times. A point without a finite
+ * time within NDT_PREPROCESS_TIME_LIMIT_S of the stamp is dropped.
+ *
  * Determinism: the points and their order depend only on the input, the parameters and the seed. One owner, one
  * thread. Memory: allocates only when a scan is larger than any before. The raw cloud is read in whole vectors, up
  * to the padding that every cloud has. */
@@ -24,8 +30,16 @@ enum ndt_deskew_mode {
     NDT_DESKEW_OFF,
     NDT_DESKEW_TIME,       /**< from the time field of the cloud */
     NDT_DESKEW_AZIMUTH_CW, /**< from the azimuth: one turn per sweep, clockwise seen from above, that starts and
-                              ends behind the sensor; the stamp is the middle of the sweep */
+                              ends behind the sensor */
     NDT_DESKEW_AZIMUTH_CCW /**< the same, counter-clockwise */
+};
+
+/** Where in the sweep the stamp lies; times of points, where they are used, tell it themselves. */
+enum ndt_sweep_stamp { NDT_STAMP_MIDDLE, NDT_STAMP_BEGIN, NDT_STAMP_END };
+
+enum {
+    NDT_PREPROCESS_SEGMENTS = 64,    /**< of a sweep; points within one interpolate linearly between its ends */
+    NDT_PREPROCESS_TIME_LIMIT_S = 10 /**< no sweep lasts longer */
 };
 
 /** Parameters; ndt_preprocess_params_default gives the values in brackets. Coordinates are in the sensor frame. */
@@ -37,9 +51,35 @@ struct ndt_preprocess_params {
     uint64_t seed;               /**< of the sample [1] */
     enum ndt_deskew_mode deskew; /**< [NDT_DESKEW_OFF] */
     double sweep_s;              /**< duration of a sweep, for the azimuth modes [0.1] */
+    enum ndt_sweep_stamp sweep_stamp; /**< for the azimuth modes [NDT_STAMP_MIDDLE] */
 };
 /** Sets the defaults. */
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);
+
+/** When a scan was measured. */
+struct ndt_sweep {
+    double reference_s;    /**< the reference moment relative to the stamp; whole microseconds */
+    double begin_s, end_s; /**< relative to the reference moment */
+};
+/** The sweep of `raw`, before any motion is known. By times: from the first usable point to the last. By azimuth: a
+ * turn of sweep_s. Without deskewing: all 0. NDT_DESKEW_TIME reads all points, the other modes none.
+ * NDT_ERR_FORMAT: times are needed, and `raw` has none or none within NDT_PREPROCESS_TIME_LIMIT_S of the stamp.
+ * Pure; any thread. */
+NDT_MUST_CHECK enum ndt_status ndt_preprocess_sweep(const struct ndt_preprocess_params *params,
+                                                    const struct ndt_cloud *raw, struct ndt_sweep *sweep,
+                                                    struct ndt_error *err);
+
+/** The motion of the sensor during a sweep: a constant twist, or poses that an estimator integrates from a gyro. */
+struct ndt_sweep_motion {
+    struct ndt_twist twist; /**< used unless is_piecewise */
+    int is_piecewise;
+    /** Poses of the sensor at the ends of the segments, in the frame of the sensor at the reference moment;
+     * T_reference_at[i] belongs to ndt_sweep_boundary_s(sweep, i). Read only if is_piecewise. */
+    struct ndt_pose T_reference_at[NDT_PREPROCESS_SEGMENTS + 1];
+};
+/** When segment i = 0 .. NDT_PREPROCESS_SEGMENTS - 1 begins, relative to the reference moment; with
+ * i = NDT_PREPROCESS_SEGMENTS the end of the sweep. */
+double ndt_sweep_boundary_s(const struct ndt_sweep *sweep, int i);
 
 /** Memory that is reused from scan to scan. */
 struct ndt_preprocessor;
@@ -50,18 +90,18 @@ void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);
 
 /** Preprocesses `raw`.
  *
- * twist: the motion of the sensor during the sweep; may be NULL (standing still). Points are moved to their
- * position in the middle of the sweep; *reference_s is that time relative to the stamp. sequence: number of the
- * scan, varies the sample. *out is borrowed until the next call. NDT_ERR_FORMAT: times are needed and `raw` has
- * none. */
+ * sweep: what ndt_preprocess_sweep found for the same parameters and points. sequence: number of the scan, varies
+ * the sample. motion: of the sensor during the sweep; may be NULL (standing still). *out is borrowed until the next
+ * call. NDT_ERR_FORMAT: times are needed and `raw` has none. */
 NDT_MUST_CHECK enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre,
                                               const struct ndt_preprocess_params *params,
-                                              const struct ndt_cloud *raw, uint64_t sequence,
-                                              const struct ndt_twist *twist, const struct ndt_cloud **out,
-                                              double *reference_s, struct ndt_error *err);
+                                              const struct ndt_cloud *raw, const struct ndt_sweep *sweep,
+                                              uint64_t sequence, const struct ndt_sweep_motion *motion,
+                                              const struct ndt_cloud **out, struct ndt_error *err);
 /** The points of the last ndt_preprocess with another motion, for a second pass. Cheap: only the kept points are
  * moved. */
-NDT_MUST_CHECK enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre, const struct ndt_twist *twist,
+NDT_MUST_CHECK enum ndt_status ndt_preprocess_again(struct ndt_preprocessor *pre,
+                                                    const struct ndt_sweep_motion *motion,
                                                     const struct ndt_cloud **out, struct ndt_error *err);
 
 #ifdef __cplusplus

@@ -25,6 +25,28 @@
 /** Offset of cell numbers in a key. */
 #define NDT_FILTER_CELLS 1048576
 
+/** Adding and then subtracting it rounds a float below 2^22 to the nearest whole number, halves to even. */
+#define NDT_ROUNDING 12582912.0f
+
+/** Whether a time of a scan is finite and within NDT_PREPROCESS_TIME_LIMIT_S. */
+static inline NDT_DEVICE int ndt_preprocess_has_time(float time_s)
+{
+    return fabsf(time_s) <= (float)NDT_PREPROCESS_TIME_LIMIT_S;
+}
+
+/** A time of a scan relative to a moment, in whole microseconds (up to 4 s; beyond, up to the limit, good to one),
+ * because the floats that tell one time relative to different stamps differ in their last digits. */
+static inline NDT_DEVICE float ndt_preprocess_microseconds(float time_s, float reference_us)
+{
+    return (time_s * 1e6f + NDT_ROUNDING) - (NDT_ROUNDING + reference_us);
+}
+
+/** The same in seconds. */
+static inline NDT_DEVICE float ndt_preprocess_since_reference(float time_s, float reference_us)
+{
+    return ndt_preprocess_microseconds(time_s, reference_us) * 1e-6f;
+}
+
 /** The fixed-point scale of a sweep. */
 static inline NDT_DEVICE struct ndt_filter_times ndt_filter_times_of(double begin_s, double end_s)
 {
@@ -75,14 +97,15 @@ static inline NDT_DEVICE float ndt_preprocess_arc_tangent(float y, float x)
     return y < 0 ? -r : r;
 }
 
-/** When in the sweep a point was measured [s]; time_s: from the time field of the cloud. */
+/** When a point was measured, relative to the reference moment [s]; not finite where the time cannot be used.
+ * time_s: from the time field of the cloud. */
 static inline NDT_DEVICE float ndt_preprocess_time(const struct ndt_preprocess_plan *plan, float x_m, float y_m,
                                                    float time_s)
 {
     if (plan->deskew == NDT_DESKEW_OFF)
         return 0;
     if (plan->deskew == NDT_DESKEW_TIME)
-        return time_s;
+        return ndt_preprocess_has_time(time_s) ? ndt_preprocess_since_reference(time_s, plan->reference_us) : NAN;
     const float turn = ndt_preprocess_arc_tangent(y_m, x_m) * 0.159154943f; /* -1/2 .. 1/2 */
     return plan->sweep_s * (plan->deskew == NDT_DESKEW_AZIMUTH_CW ? -turn : turn);
 }

@@ -77,12 +77,9 @@ NDT_INLINED void sort_ascending(int n, double *values, double *V)
     }
 }
 
-NDT_INLINED void eigen_symmetric(int n, const double *upper, double *values, double *V)
+/** Eigenvalues and eigenvectors of the full matrix A, which is destroyed. */
+NDT_INLINED void diagonalize(int n, double *A, double *values, double *V)
 {
-    double A[36];
-    for (int i = 0, at = 0; i < n; i++)
-        for (int j = i; j < n; j++)
-            A[i * n + j] = A[j * n + i] = upper[at++];
     for (int i = 0; i < n * n; i++)
         V[i] = i % (n + 1) == 0;
     for (int i = 0; i < 30 && jacobi_sweep(A, V, n) > 0; i++)
@@ -90,6 +87,15 @@ NDT_INLINED void eigen_symmetric(int n, const double *upper, double *values, dou
     for (int i = 0; i < n; i++)
         values[i] = A[i * n + i];
     sort_ascending(n, values, V);
+}
+
+NDT_INLINED void eigen_symmetric(int n, const double *upper, double *values, double *V)
+{
+    double A[36];
+    for (int i = 0, at = 0; i < n; i++)
+        for (int j = i; j < n; j++)
+            A[i * n + j] = A[j * n + i] = upper[at++];
+    diagonalize(n, A, values, V);
 }
 
 /** Upper triangle to the full row-major matrix. */

@@ -2,8 +2,8 @@
  * @brief Queue of frames between the receiver and the matching thread, in the order of their arrival.
  *
  * At most `depth` scans wait. A scan that arrives at a full queue pushes the oldest scan out, which is returned to
- * the producer to be answered as dropped. Small messages (odometry, GNSS, initial pose) keep their place in the
- * order and do not count as scans; at most NDTD_QUEUE_SMALL of them wait, then the oldest is lost and counted.
+ * the producer to be answered as dropped. Small messages (odometry, IMU, GNSS, initial pose) keep their place in
+ * the order and do not count as scans; at most NDTD_QUEUE_SMALL of them wait, then the oldest is lost and counted.
  *
  * Ownership: a message is moved into a slot, not copied. The slot keeps it until the producer reuses the slot, so
  * that memory is returned by the producer's thread and never by the consumer's. All slots are allocated at create.

@@ -13,7 +13,7 @@
 #include "ndtd/autotune.h"
 #include "ndtd/frame_queue.h"
 #include "ndtd/settings_snapshot.h"
-#include "ndtd/tracker.h"
+#include "ndt_track/track.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,8 +24,13 @@ struct ndtd_scan_record {
     uint64_t seq;
     int64_t stamp_ns;
     uint64_t points_raw, points_used;
+    /** T_map_sensor is T_map_base at the stamp, the covariance that of the estimate, in the axes of the map */
     struct ndt_align_result result;
-    double decode_us; /**< copying the points out of the message */
+    int has_twist;
+    struct ndt_twist twist; /**< of the base at the reference moment, in the base frame */
+    double innovation;      /**< squared distance of the alignment from the prediction, chi-square with 6 degrees */
+    double weakest;         /**< see struct ndt_weighed_observation */
+    double decode_us;       /**< copying the points out of the message */
     double queue_us, preprocess_us, upload_us, align_us, publish_us;
     const struct ndt_iteration *trace; /**< of the last pass; borrowed until the next frame */
     size_t trace_count;
@@ -72,11 +77,11 @@ int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct n
                             struct ndt_pose *T_map_sensor);
 /** active = 0: scans are answered `rejected` without being decoded, and the tracker does not change. */
 void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
-/** Sets the pose of the tracker. A stamp of 0 means the stamp of the next scan. */
+/** Sets the pose of the estimator. A stamp of 0 means the stamp of the next scan. */
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
 
-/** The tracker; borrowed. */
-struct ndtd_tracker *ndtd_pipeline_tracker(struct ndtd_pipeline *pipeline);
+/** The estimator; borrowed. */
+const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,
                                                   struct ndt_error *err);

@@ -59,7 +59,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const
 /** Closes the queue, answers the frames that wait, ends the thread and frees everything. */
 void ndtd_worker_stop(struct ndtd_worker *worker);
 
-/** Sets the pose of the tracker. A stamp of 0 means the stamp of the next scan. */
+/** Sets the pose of the estimator. A stamp of 0 means the stamp of the next scan. */
 void ndtd_worker_set_initial_pose(struct ndtd_worker *worker, const struct ndt_pose_message *pose);
 /** active = 0: scans are answered `rejected` until it is 1 again. */
 void ndtd_worker_set_active(struct ndtd_worker *worker, int active);
@@ -73,7 +73,7 @@ struct ndtd_worker_status {
     uint64_t map_id, config_hash;
     uint64_t outcomes[NDT_OUTCOME_COUNT]; /**< of the scans that left the queue */
     uint64_t scans, frames_refused, send_failures;
-    int has_pose; /**< whether the tracker has a pose */
+    int has_pose; /**< whether the estimator has a pose */
     struct ndt_pose T_map_sensor;
     char backend[160];
 };

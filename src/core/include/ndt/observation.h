@@ -1,0 +1,64 @@
+/** @file
+ * @brief What an alignment tells an estimator about the pose and about the twist that deskewing has undone.
+ *
+ * The alignment leaves raw sums (struct ndt_observation). ndt_observation_weigh turns them into information that
+ * can be added to that of a prediction:
+ *
+ *  - The sums K per voxel (ndt/eval.h) can be indefinite: the joint matrix of pose and twist is made positive
+ *    semidefinite.
+ *  - An eigenvalue l of the information about the pose counts l^2 / (l^2 + (discount l_max)^2) of itself: a
+ *    direction that the scan hardly observes fades out smoothly, without a threshold.
+ *  - The floor F, the error that is common to all points of a scan (map noise, calibration of the sensor), bounds
+ *    the information: W = (A^-1 + F)^-1.
+ *
+ * Error convention: d = (rho, phi) in T = T_estimate Exp(d), translation [m] and rotation [rad] in the frame of the
+ * sensor (right error). Matrices are row-major. Pure functions without allocation. */
+#ifndef NDT_OBSERVATION_H
+#define NDT_OBSERVATION_H
+
+#include "ndt/pose.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Sums at the final pose with respect to its right error, and to the twist [m/s, rad/s] for the parts with time.
+ */
+struct ndt_observation {
+    double gradient[6];        /**< of the score, without prior and regularisation */
+    double time_gradient[6];   /**< of the score by the twist */
+    double curvature[36];      /**< minus the Hessian of the score */
+    double information[3][36]; /**< pose, pose and twist, twist; see struct ndt_information */
+};
+
+/** How observations are weighed; ndt_observation_noise_default gives the values in brackets. */
+struct ndt_observation_noise {
+    double floor_m,
+        floor_rad;      /**< standard deviation per axis of the error common to all points [3 mm, 0.15 mrad] */
+    double discount;    /**< see above [1e-3] */
+    double correlation; /**< points per independent point, for the twist [10] */
+};
+/** Sets the defaults. */
+void ndt_observation_noise_default(struct ndt_observation_noise *noise);
+
+/** A linear measurement z = M x with information: x = (d, dv), d the error of T, dv the change of the twist. */
+struct ndt_weighed_observation {
+    double step[6];               /**< from T to the maximum of the score alone, without the prior */
+    double information[36];       /**< W, of d + twist_to_pose dv */
+    double twist_to_pose[36];     /**< how an error of the twist moves the pose that is found [s] */
+    double twist_information[36]; /**< of dv alone */
+    double twist_gradient[6];     /**< its right-hand side */
+    double weakest; /**< smallest over largest eigenvalue of the information about the pose; in [0, 1] */
+};
+
+/** Weighs an observation. */
+void ndt_observation_weigh(const struct ndt_observation *observation, const struct ndt_observation_noise *noise,
+                           struct ndt_weighed_observation *out);
+/** The observation of a body that carries the sensor: errors of T_map_body instead of T_map_sensor. */
+void ndt_observation_to_body(const struct ndt_observation *observation, const struct ndt_pose *T_body_sensor,
+                             struct ndt_observation *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,194 @@
+/* Weighing what an alignment observed; see ndt/observation.h. */
+#include "ndt/observation.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+
+/* Smallest curvature, relative to the largest, along which the step to the maximum of the score is computed. */
+static const double CURVATURE_FLOOR = 1e-4;
+
+void ndt_observation_noise_default(struct ndt_observation_noise *noise)
+{
+    *noise = (struct ndt_observation_noise){
+        .floor_m = 0.003, .floor_rad = 0.00015, .discount = 1e-3, .correlation = 10.0};
+}
+
+/* Units in which translations and rotations, pose and twist are comparable: 1 for metres, `arm_m` for radians,
+ * `span_s` for the twist. */
+struct units {
+    double pose[6];
+    double span_s;
+};
+
+static double trace_of(const double A[36], int first)
+{
+    return A[7 * first] + A[7 * (first + 1)] + A[7 * (first + 2)];
+}
+
+static struct units units_of(const struct ndt_observation *observation)
+{
+    const double *A = observation->information[0], *D = observation->information[2];
+    const double moved = trace_of(A, 0), turned = trace_of(A, 3);
+    const double arm_m = moved > 0 && turned > 0 ? fmax(1, sqrt(turned / moved)) : 1;
+    const double rate = trace_of(D, 0) / (moved > 0 ? moved : 1);
+    struct units units = {.pose = {1, 1, 1, arm_m, arm_m, arm_m}, .span_s = rate > 1e-12 ? sqrt(rate) : 1};
+    return units;
+}
+
+/* The joint information in these units, 12x12. */
+static void join(const struct ndt_observation *observation, const struct units *units, double joint[144])
+{
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            const double unit = 1 / (units->pose[i] * units->pose[j]), s = 1 / units->span_s;
+            joint[12 * i + j] = unit * observation->information[0][6 * i + j];
+            joint[12 * i + 6 + j] = joint[12 * (6 + i) + j] = s * unit * observation->information[1][6 * i + j];
+            joint[12 * (6 + i) + 6 + j] = s * s * unit * observation->information[2][6 * i + j];
+        }
+}
+
+/* Raises negative eigenvalues to zero. Usually there are none. */
+static void make_semidefinite(double joint[144])
+{
+    double root[144], values[12], V[144];
+    memcpy(root, joint, sizeof(root));
+    for (int i = 0; i < 12; i++)
+        root[13 * i] *= 1 + 1e-9;
+    if (ndt_factor_cholesky(12, root))
+        return;
+    ndt_eigen_full(12, joint, values, V);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j < 12; j++) {
+            double sum = 0;
+            for (int k = 0; k < 12; k++)
+                sum += V[12 * i + k] * fmax(values[k], 0) * V[12 * j + k];
+            joint[12 * i + j] = sum;
+        }
+}
+
+/* out = V diag(scale) V^T */
+static void compose(const double V[36], const double scale[6], double out[36])
+{
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            double sum = 0;
+            for (int k = 0; k < 6; k++)
+                sum += V[6 * i + k] * scale[k] * V[6 * j + k];
+            out[6 * i + j] = sum;
+        }
+}
+
+/* The step H^-1 g with the curvature at least CURVATURE_FLOOR of the largest. */
+static void newton_step(const struct ndt_observation *observation, const struct units *units, double inverse[36],
+                        double step[6])
+{
+    double scaled[36], values[6], V[36], reciprocal[6];
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            scaled[6 * i + j] = observation->curvature[6 * i + j] / (units->pose[i] * units->pose[j]);
+    ndt_eigen_full(6, scaled, values, V);
+    const double largest = fmax(fabs(values[0]), fabs(values[5]));
+    for (int k = 0; k < 6; k++)
+        reciprocal[k] = largest > 0 ? 1 / fmax(values[k], CURVATURE_FLOOR * largest) : 0;
+    compose(V, reciprocal, inverse);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            inverse[6 * i + j] /= units->pose[i] * units->pose[j];
+    ndt_multiply(6, 6, 1, inverse, observation->gradient, step);
+}
+
+/* W = (I + A F)^-1 A = (A^-1 + F)^-1, symmetric: with F^1/2 A F^1/2 = V diag(l) V^T it is
+ * F^-1/2 V diag(l / (1 + l)) V^T F^-1/2. */
+static void limit_information(const double A[36], const struct ndt_observation_noise *noise, double W[36])
+{
+    double scaled[36], values[6], V[36], part[6], f[6];
+    for (int i = 0; i < 6; i++)
+        f[i] = fmax(i < 3 ? noise->floor_m : noise->floor_rad, 1e-9);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            scaled[6 * i + j] = f[i] * A[6 * i + j] * f[j];
+    ndt_eigen_full(6, scaled, values, V);
+    for (int k = 0; k < 6; k++)
+        part[k] = fmax(values[k], 0) / (1 + fmax(values[k], 0));
+    compose(V, part, W);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            W[6 * i + j] /= f[i] * f[j];
+}
+
+/* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how
+ * the twist moves the pose, A^+ C. In the units of `joint`. */
+static void split(const double A_inverse[36], const double joint[144], const double S[36], double M[36],
+                  double T2[36])
+{
+    double C[36], SC[36];
+    for (int i = 0; i < 6; i++)
+        memcpy(C + 6 * i, joint + 12 * i + 6, 6 * sizeof(double));
+    ndt_multiply(6, 6, 6, S, C, SC);
+    ndt_multiply(6, 6, 6, A_inverse, SC, M);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            double sum = joint[12 * (6 + i) + 6 + j];
+            for (int k = 0; k < 6; k++)
+                sum -= SC[6 * k + i] * M[6 * k + j];
+            T2[6 * i + j] = sum;
+        }
+}
+
+void ndt_observation_weigh(const struct ndt_observation *observation, const struct ndt_observation_noise *noise,
+                           struct ndt_weighed_observation *out)
+{
+    const struct units units = units_of(observation);
+    double joint[144], A[36], values[6], V[36], root[6], kept[6], reciprocal[6], S[36], A_inverse[36], inverse[36];
+    double M[36], T2[36];
+    join(observation, &units, joint);
+    make_semidefinite(joint);
+    for (int i = 0; i < 6; i++)
+        memcpy(A + 6 * i, joint + 12 * i, 6 * sizeof(double));
+    ndt_eigen_full(6, A, values, V);
+    const double largest = fmax(values[5], 0), small = noise->discount * largest;
+    out->weakest = largest > 0 ? fmax(values[0], 0) / largest : 0;
+    for (int k = 0; k < 6; k++) {
+        const double l = fmax(values[k], 0), f = largest > 0 ? l * l / (l * l + small * small) : 0;
+        root[k] = sqrt(f);
+        kept[k] = f * l;
+        reciprocal[k] = kept[k] > 1e-12 * largest ? 1 / kept[k] : 0;
+    }
+    compose(V, root, S);
+    compose(V, reciprocal, A_inverse);
+    split(A_inverse, joint, S, M, T2);
+    compose(V, kept, A);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            const double unit = units.pose[i] * units.pose[j];
+            A[6 * i + j] *= unit;
+            out->twist_to_pose[6 * i + j] = M[6 * i + j] * units.span_s * units.pose[j] / units.pose[i];
+            out->twist_information[6 * i + j] =
+                T2[6 * i + j] * unit * units.span_s * units.span_s / noise->correlation;
+        }
+    limit_information(A, noise, out->information);
+    newton_step(observation, &units, inverse, out->step);
+    for (int i = 0; i < 6; i++) {
+        double sum = observation->time_gradient[i];
+        for (int k = 0; k < 6; k++)
+            sum -= observation->information[1][6 * k + i] * out->step[k];
+        out->twist_gradient[i] = sum / noise->correlation;
+    }
+}
+
+/* An error d of T_map_body is an error Ad(T_sensor_body) d of T_map_sensor, and twists transform alike. */
+void ndt_observation_to_body(const struct ndt_observation *observation, const struct ndt_pose *T_body_sensor,
+                             struct ndt_observation *out)
+{
+    const struct ndt_pose T_sensor_body = ndt_pose_inverse(T_body_sensor);
+    struct ndt_observation in = *observation;
+    double Ad[36];
+    ndt_pose_adjoint(&T_sensor_body, Ad);
+    ndt_multiply_transposed(6, 6, 1, Ad, in.gradient, out->gradient);
+    ndt_multiply_transposed(6, 6, 1, Ad, in.time_gradient, out->time_gradient);
+    ndt_congruence(6, 6, Ad, in.curvature, out->curvature);
+    for (int k = 0; k < 3; k++)
+        ndt_congruence(6, 6, Ad, in.information[k], out->information[k]);
+}

@@ -1,0 +1,201 @@
+/** @file
+ * @brief An error-state Kalman filter on SE(3) between the scans: predicts the pose at which a scan is aligned,
+ * with its covariance, and takes in what the alignment observed.
+ *
+ *     ndt_track_init(&track, &params);
+ *     ndt_track_reset(&track, stamp_ns, &T_map_base, NULL, NULL);
+ *     ndt_track_odometry(&track, &sample);                     // also ndt_track_imu, ndt_track_gnss
+ *     ndt_track_predict(&track, stamp_ns, &predicted);         // at the reference moment of the sweep
+ *     // align from predicted.T_map_base with the prior ndt_track_pose_covariance(&predicted, ...)
+ *     ndt_track_update(&track, &predicted, &measurement, &updated);
+ *     ndt_track_commit(&track, &updated);
+ *
+ * State at `stamp_ns`: pose T_map_base, twist of the base in the base frame, scale of the odometry, bias of the
+ * source of rotation in use (odometry or gyro). Error: x = (d, dv, ds, db), 16 numbers: T = T^ Exp(d) (right error,
+ * d in the base frame, translation before rotation), the others additive. The covariance P is row-major 16 x 16.
+ *
+ * Prediction over dt with D = T(t)^-1 T(t + dt), by the first source that reaches:
+ *
+ *   odometry poses    D = difference of the odometry, translation (1 - s), rotation minus b dt
+ *   odometry twists   the same with the integrated twists, and their noise
+ *   gyro              rotation of the gyro minus b dt, translation with constant velocity
+ *   constant twist    D = Exp(v dt), white noise on the acceleration: Q = q^2 [dt^3/3 dt^2/2; dt^2/2 dt] per axis
+ *
+ * and d <- Ad(D^-1) d plus the parts of dv, ds and db (Sola, Deray, Atchuthan 2018, "A micro Lie theory", with the
+ * right error throughout).
+ *
+ * A stamp that is not newer than the state (duplicate, out of order) gets a prediction and changes nothing. A gap
+ * above max_prediction_s keeps the pose and forgets the velocity. A stamp more than max_prediction_s earlier means
+ * that time restarted.
+ *
+ * Only data stamps count: no clock, no allocation. Plain data: a track can be copied. One thread at a time. Equal
+ * inputs give equal bits. */
+#ifndef NDT_TRACK_H
+#define NDT_TRACK_H
+
+#include <stdint.h>
+
+#include "ndt/observation.h"
+#include "ndt/pose.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    NDT_TRACK_STATES = 16,
+    NDT_TRACK_SAMPLES = 256 /**< odometry samples and, separately, gyro samples that are kept */
+};
+
+/** Parameters; ndt_track_params_default gives the values in brackets. All deviations are one sigma. */
+struct ndt_track_params {
+    double acceleration_noise;                               /**< of the linear velocity [1 m/s^1.5] */
+    double turn_noise;                                       /**< of the angular velocity [0.2 rad/s^1.5] */
+    double stamp_deviation_s;                                /**< of the stamps, times the velocity [3 ms] */
+    double odometry_noise_m, odometry_noise_rad;             /**< per square root of a second [0.02, 0.002] */
+    double odometry_deviation_mps, odometry_deviation_radps; /**< of its twist [0.05, 0.005] */
+    double twist_noise_m, twist_noise_rad;       /**< as odometry_noise, for odometry without poses [0.05, 0.005] */
+    double scale_deviation;                      /**< of the odometry's distances at first [0.01] */
+    double odometry_bias_radps;                  /**< of the odometry's rotation at first [0.001] */
+    double gyro_noise_rad;                       /**< per square root of a second [0.002] */
+    double gyro_bias_radps;                      /**< at first [0.02] */
+    double pose_deviation_m, pose_deviation_rad; /**< of an initial pose without a covariance [1, 10 deg] */
+    double start_mps, start_radps;               /**< of an unknown twist [10, 0.5] */
+    double max_prediction_s;                     /**< see above [1] */
+    double gate; /**< innovation, chi-square with 6 degrees of freedom, above which the velocity is
+                    forgotten [22.5: 99.9 %] */
+    struct ndt_observation_noise noise; /**< of alignments */
+};
+/** Sets the defaults. */
+void ndt_track_params_default(struct ndt_track_params *params);
+
+/** Where a prediction came from. */
+enum ndt_track_source {
+    NDT_TRACK_ODOMETRY,
+    NDT_TRACK_ODOMETRY_TWIST,
+    NDT_TRACK_GYRO,
+    NDT_TRACK_TWIST,
+    NDT_TRACK_POSE /**< the last pose: the velocity is unknown */
+};
+
+/** The estimate at a moment. */
+struct ndt_track_state {
+    int64_t stamp_ns;
+    struct ndt_pose T_map_base;
+    int has_twist; /**< 0: unknown, the twist is zero */
+    struct ndt_twist twist;
+    double scale; /**< of the odometry: true distance = (1 - scale) times its distance */
+    double bias_radps[3];
+    enum ndt_track_source source; /**< of the last prediction */
+    int bias_of_gyro;             /**< whose bias: 1 gyro, 0 odometry */
+    double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
+};
+
+/** Odometry of the base: a pose in a frame of its own, a twist in the base frame, or both. */
+struct ndt_track_odometry_sample {
+    int64_t stamp_ns;
+    int has_pose, has_twist;
+    struct ndt_pose T_odom_base;
+    struct ndt_twist twist;
+};
+
+/** A sample of an IMU, already in the base frame. */
+struct ndt_track_imu_sample {
+    int64_t stamp_ns;
+    double angular_velocity_radps[3];
+    int has_acceleration;
+    double acceleration_mps2[3]; /**< specific force: +9.81 upwards at rest */
+};
+
+/** A position of an antenna in the map. */
+struct ndt_track_gnss_sample {
+    int64_t stamp_ns;
+    double position_m[3];
+    double deviation_m[3]; /**< an axis without a finite, positive deviation is not used */
+    double antenna_m[3];   /**< in the base frame */
+};
+
+/** The estimator. The members are internal but for params and has_pose. */
+struct ndt_track {
+    struct ndt_track_params params;
+    int has_pose;
+    struct ndt_track_state state;
+    int64_t fixed_ns; /**< stamp of the last reset or measurement */
+    int is_measured;  /**< the state contains a scan of its stamp */
+    struct ndt_track_odometry_ring {
+        struct ndt_track_odometry_sample samples[NDT_TRACK_SAMPLES];
+        uint32_t head, count;
+    } odometry;
+    struct ndt_track_imu_ring {
+        struct ndt_track_imu_sample samples[NDT_TRACK_SAMPLES];
+        uint32_t head, count;
+    } imu;
+    int has_gnss; /**< a sample that was not used yet */
+    struct ndt_track_gnss_sample gnss;
+};
+
+/** Clears everything. */
+void ndt_track_init(struct ndt_track *track, const struct ndt_track_params *params);
+/** Sets a pose. twist: NULL when unknown. covariance: of the pose, map axes, row-major 6x6 in the order x y z rx ry
+ * rz; NULL, or not positive definite: pose_deviation_*. Roll and pitch are levelled by the acceleration if the IMU
+ * is at rest. */
+void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
+                     const struct ndt_twist *twist, const double covariance[36]);
+
+/** @name Inputs
+ * Samples that are not newer than the last one are ignored, unless they are more than max_prediction_s older: then
+ * time restarted and they replace all others. Samples of the GNSS are measurements of the next prediction.
+ * @{ */
+void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample);
+void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample);
+void ndt_track_gnss(struct ndt_track *track, const struct ndt_track_gnss_sample *sample);
+/** @} */
+
+/** The estimate at a stamp, before the scan of that stamp. Returns 0 when no pose is known; `out` is then the
+ * identity.
+ */
+int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out);
+/** Updates a prediction with the waiting GNSS sample, if it lies within a second of it and its innovation within
+ * the gate (chi-square, 99.9 %). Returns 1 when it was used, -1 when it was rejected, 0 when there was none. */
+int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted);
+/** Poses of the base at moments relative to the stamp of `state`, in the base frame there: T_reference_at[i] for
+ * time_s[i], ascending. By the gyro where it reaches; returns 0, and writes nothing, when the twist of the state
+ * says it all. */
+int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state *state, const double *time_s,
+                     int count, struct ndt_pose *T_reference_at);
+
+/** An alignment, in the base frame. */
+struct ndt_track_measurement {
+    struct ndt_pose T_map_base;                /**< what was found */
+    const struct ndt_observation *observation; /**< of the base; NULL: the pose counts as exact to the floor */
+    struct ndt_twist twist;                    /**< the motion that deskewing has undone */
+    int is_converged;                          /**< 0: the step to the maximum that is left counts as uncertainty */
+};
+/** The estimate after an alignment. The prior that took part in the search is taken out again, so that it does not
+ * count twice. *innovation: squared distance from the prediction in sigmas (6 degrees of freedom); may be NULL.
+ * *weakest: see struct ndt_weighed_observation; may be NULL. */
+void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
+                      const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
+                      double *innovation, double *weakest);
+/** Makes an updated state the state, unless it is late. */
+void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated);
+/** The state follows the prediction: the scan told nothing. */
+void ndt_track_coast(struct ndt_track *track, const struct ndt_track_state *predicted);
+
+/** The estimate dt_s later or earlier with its own twist, for output: pose and covariance. */
+void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state *state, double dt_s,
+                     struct ndt_track_state *out);
+/** Covariance of the pose for the error of struct ndt_prior, of a frame that the base carries: T_base_sensor, or
+ * the identity. */
+void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct ndt_pose *T_base_sensor,
+                               double covariance[36]);
+/** The same in the axes of the map, about the base. */
+void ndt_track_map_covariance(const struct ndt_track_state *state, double covariance[36]);
+
+/** Seconds from one stamp to another, exact to well below a microsecond for all gaps that matter. */
+double ndt_track_seconds(int64_t from_ns, int64_t to_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

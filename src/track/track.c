@@ -1,0 +1,408 @@
+/* Prediction: the state and its covariance between the scans. */
+#include <math.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+#include "track_internal.h"
+
+static const double DEG = 0.017453292519943295;
+/* Sigma of the direction of gravity from an IMU at rest. */
+static const double LEVEL_RAD = 0.01;
+/* The initial value of a deviation that plays no part yet: keeps the covariance invertible. */
+static const double TINY = 1e-6;
+
+void ndt_track_params_default(struct ndt_track_params *params)
+{
+    *params = (struct ndt_track_params){.acceleration_noise = 1.0,
+                                        .turn_noise = 0.2,
+                                        .stamp_deviation_s = 0.003,
+                                        .odometry_noise_m = 0.02,
+                                        .odometry_noise_rad = 0.002,
+                                        .odometry_deviation_mps = 0.05,
+                                        .odometry_deviation_radps = 0.005,
+                                        .twist_noise_m = 0.05,
+                                        .twist_noise_rad = 0.005,
+                                        .scale_deviation = 0.01,
+                                        .odometry_bias_radps = 0.001,
+                                        .gyro_noise_rad = 0.002,
+                                        .gyro_bias_radps = 0.02,
+                                        .pose_deviation_m = 1.0,
+                                        .pose_deviation_rad = 10 * DEG,
+                                        .start_mps = 10.0,
+                                        .start_radps = 0.5,
+                                        .max_prediction_s = 1.0,
+                                        .gate = 22.5};
+    ndt_observation_noise_default(&params->noise);
+}
+
+void ndt_track_init(struct ndt_track *track, const struct ndt_track_params *params)
+{
+    memset(track, 0, sizeof(*track));
+    track->params = *params;
+    track->state.T_map_base = ndt_pose_identity();
+}
+
+/* ---- covariance ---- */
+
+static void set_variance(double P[N * N], int first, int count, double deviation)
+{
+    for (int i = first; i < first + count; i++) {
+        for (int k = 0; k < N; k++)
+            P[i * N + k] = P[k * N + i] = 0;
+        P[i * N + i] = deviation * deviation + TINY * TINY;
+    }
+}
+
+static void forget_twist(const struct ndt_track *track, struct ndt_track_state *state)
+{
+    state->has_twist = 0;
+    state->twist = (struct ndt_twist){0};
+    set_variance(state->P, AT_TWIST, 3, track->params.start_mps);
+    set_variance(state->P, AT_TURN, 3, track->params.start_radps);
+}
+
+static int is_odometry(enum ndt_track_source source)
+{
+    return source == NDT_TRACK_ODOMETRY || source == NDT_TRACK_ODOMETRY_TWIST;
+}
+
+/* Odometry and gyro each have a bias of their own. */
+static void use_bias_of(const struct ndt_track *track, struct ndt_track_state *state, int gyro)
+{
+    if (state->bias_of_gyro == gyro)
+        return;
+    state->bias_of_gyro = gyro;
+    memset(state->bias_radps, 0, sizeof(state->bias_radps));
+    set_variance(state->P, AT_BIAS, 3, gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
+}
+
+/* diag(R, R) P diag(R, R)^T, with R transposed for the other direction. */
+static void turn_pose_covariance(const struct ndt_pose *T, int to_map, const double in[36], double out[36])
+{
+    double R[9], turn[36] = {0};
+    ndt_pose_rotation(T, R);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            turn[6 * i + j] = turn[6 * (3 + i) + 3 + j] = to_map ? R[3 * j + i] : R[3 * i + j];
+    ndt_congruence(6, 6, turn, in, out);
+}
+
+static void get_pose_block(const double P[N * N], double out[36])
+{
+    for (int i = 0; i < 6; i++)
+        memcpy(out + 6 * i, P + N * i, 6 * sizeof(*out));
+}
+
+void ndt_track_map_covariance(const struct ndt_track_state *state, double covariance[36])
+{
+    double block[36];
+    get_pose_block(state->P, block);
+    turn_pose_covariance(&state->T_map_base, 1, block, covariance);
+}
+
+void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct ndt_pose *T_base_sensor,
+                               double covariance[36])
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    double block[36], Ad[36], transposed[36];
+    get_pose_block(state->P, block);
+    ndt_pose_adjoint(&T_sensor_base, Ad);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            transposed[6 * i + j] = Ad[6 * j + i];
+    ndt_congruence(6, 6, transposed, block, covariance);
+}
+
+/* ---- start ---- */
+
+/* Measures the direction of gravity: up = R^T e_z, and R^T e_z moves by up x phi. */
+static void level(struct ndt_track_state *state, const double up[3])
+{
+    double R[9], H[3 * N] = {0}, J[N * N], x[N] = {0}, P[N * N];
+    ndt_pose_rotation(&state->T_map_base, R);
+    const double u[3] = {R[6], R[7], R[8]};
+    const double cross[9] = {0, -u[2], u[1], u[2], 0, -u[0], -u[1], u[0], 0};
+    for (int i = 0; i < 3; i++)
+        memcpy(H + N * i + AT_ROTATION, cross + 3 * i, 3 * sizeof(double));
+    if (!ndt_invert_symmetric(N, state->P, J))
+        return;
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < 3; k++) {
+            for (int j = 0; j < N; j++)
+                J[N * i + j] += H[N * k + i] * H[N * k + j] / (LEVEL_RAD * LEVEL_RAD);
+            x[i] += H[N * k + i] * (up[k] - u[k]) / (LEVEL_RAD * LEVEL_RAD);
+        }
+    if (!ndt_invert_symmetric(N, J, P))
+        return;
+    double rhs[N];
+    memcpy(rhs, x, sizeof(rhs));
+    ndt_multiply(N, N, 1, P, rhs, x);
+    ndt_track_apply(state, x, P);
+}
+
+void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
+                     const struct ndt_twist *twist, const double covariance[36])
+{
+    const struct ndt_track_params *params = &track->params;
+    struct ndt_track_state *state = &track->state;
+    double block[36], checked[36], up[3];
+    *state = (struct ndt_track_state){.stamp_ns = stamp_ns, .T_map_base = *T_map_base, .source = NDT_TRACK_POSE};
+    set_variance(state->P, 0, 3, params->pose_deviation_m);
+    set_variance(state->P, 3, 3, params->pose_deviation_rad);
+    if (covariance) {
+        turn_pose_covariance(T_map_base, 0, covariance, block);
+        for (int i = 0; i < 6; i++)
+            block[7 * i] += TINY * TINY;
+        for (int i = 0; i < 6 && ndt_invert_symmetric(6, block, checked); i++)
+            memcpy(state->P + N * i, block + 6 * i, 6 * sizeof(double));
+    }
+    forget_twist(track, state);
+    if (twist) {
+        state->twist = *twist;
+        state->has_twist = 1;
+        set_variance(state->P, AT_TWIST, 3, 1.0);
+        set_variance(state->P, AT_TURN, 3, 0.1);
+    }
+    set_variance(state->P, AT_SCALE, 1, params->scale_deviation);
+    set_variance(state->P, AT_BIAS, 3, params->odometry_bias_radps);
+    if (ndt_track_gravity(track, stamp_ns, up))
+        level(state, up);
+    track->has_pose = 1;
+    track->is_measured = 0;
+    track->fixed_ns = stamp_ns;
+}
+
+/* ---- prediction ---- */
+
+/* F: the identity with Ad(D^-1) for the pose. */
+static void set_transition(const struct ndt_pose *D, double F[N * N])
+{
+    const struct ndt_pose back = ndt_pose_inverse(D);
+    double Ad[36];
+    memset(F, 0, N * N * sizeof(*F));
+    for (int i = 0; i < N; i++)
+        F[N * i + i] = 1;
+    ndt_pose_adjoint(&back, Ad);
+    for (int i = 0; i < 6; i++)
+        memcpy(F + N * i, Ad + 6 * i, 6 * sizeof(double));
+}
+
+/* P <- F P F^T */
+static void propagate(const double F[N * N], double P[N * N])
+{
+    double transposed[N * N], out[N * N];
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            transposed[N * i + j] = F[N * j + i];
+    ndt_congruence(N, N, transposed, P, out);
+    memcpy(P, out, sizeof(out));
+}
+
+/* White noise on the acceleration for dt_s, on axes of the pose and the twist at the same offset. */
+static void add_acceleration_noise(double P[N * N], int axis, int count, double q, double dt_s)
+{
+    const double t = fabs(dt_s), q2 = q * q;
+    for (int i = axis; i < axis + count; i++) {
+        P[N * i + i] += q2 * t * t * t / 3;
+        P[N * i + AT_TWIST + i] += q2 * t * t / 2;
+        P[N * (AT_TWIST + i) + i] += q2 * t * t / 2;
+        P[N * (AT_TWIST + i) + AT_TWIST + i] += q2 * t;
+    }
+}
+
+static void add_noise(double P[N * N], int first, int count, double variance)
+{
+    for (int i = first; i < first + count; i++)
+        P[N * i + i] += variance;
+}
+
+/* The error of the stamp moves the pose along its velocity. */
+static void add_stamp_noise(const struct ndt_track *track, struct ndt_track_state *state)
+{
+    const double *v = state->twist.v_mps, *w = state->twist.w_radps, s = track->params.stamp_deviation_s;
+    const double nu[6] = {v[0], v[1], v[2], w[0], w[1], w[2]};
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            state->P[N * i + j] += s * s * nu[i] * nu[j];
+}
+
+/* Rotation and translation of an increment without the estimated bias and scale. */
+static struct ndt_pose corrected(const struct ndt_track_state *state, const struct ndt_pose *D, double dt_s)
+{
+    struct ndt_twist rotation = {0};
+    for (int i = 0; i < 3; i++)
+        rotation.w_radps[i] = -state->bias_radps[i];
+    const struct ndt_pose back = ndt_pose_exp(&rotation, dt_s);
+    struct ndt_pose out = ndt_pose_compose(D, &back);
+    for (int i = 0; i < 3; i++)
+        out.t_m[i] = D->t_m[i] * (1 - state->scale);
+    return out;
+}
+
+static void predict_by_odometry(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
+                                struct ndt_track_state *state)
+{
+    const struct ndt_track_params *params = &track->params;
+    const double noise_m = motion->has_pose ? params->odometry_noise_m : params->twist_noise_m;
+    const double noise_rad = motion->has_pose ? params->odometry_noise_rad : params->twist_noise_rad;
+    const double t = fabs(dt_s);
+    double F[N * N];
+    state->source = motion->has_pose ? NDT_TRACK_ODOMETRY : NDT_TRACK_ODOMETRY_TWIST;
+    use_bias_of(track, state, 0);
+    const struct ndt_pose D = corrected(state, &motion->D, dt_s);
+    set_transition(&D, F);
+    for (int i = 0; i < 3; i++) {
+        F[N * (AT_POSE + i) + AT_SCALE] = -motion->D.t_m[i];
+        F[N * (AT_ROTATION + i) + AT_BIAS + i] = -dt_s;
+    }
+    propagate(F, state->P);
+    state->T_map_base = ndt_pose_compose(&state->T_map_base, &D);
+    state->twist = motion->twist;
+    for (int i = 0; i < 3; i++) {
+        state->twist.v_mps[i] *= 1 - state->scale;
+        state->twist.w_radps[i] -= state->bias_radps[i];
+    }
+    state->has_twist = 1;
+    add_noise(state->P, AT_POSE, 3, noise_m * noise_m * t);
+    add_noise(state->P, AT_ROTATION, 3, noise_rad * noise_rad * t);
+    set_variance(state->P, AT_TWIST, 3, params->odometry_deviation_mps);
+    set_variance(state->P, AT_TURN, 3, params->odometry_deviation_radps);
+    add_acceleration_noise(state->P, AT_POSE, 3, params->acceleration_noise, motion->extrapolated_s);
+    add_acceleration_noise(state->P, AT_ROTATION, 3, params->turn_noise, motion->extrapolated_s);
+}
+
+static void predict_by_gyro(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
+                            struct ndt_track_state *state)
+{
+    const double noise = track->params.gyro_noise_rad;
+    double F[N * N];
+    state->source = NDT_TRACK_GYRO;
+    set_transition(&motion->D, F);
+    for (int i = 0; i < 3; i++) {
+        F[N * (AT_POSE + i) + AT_TWIST + i] = dt_s;
+        F[N * (AT_ROTATION + i) + AT_BIAS + i] = -dt_s;
+        F[N * (AT_TURN + i) + AT_TURN + i] = 0;
+        F[N * (AT_TURN + i) + AT_BIAS + i] = -1;
+    }
+    propagate(F, state->P);
+    state->T_map_base = ndt_pose_compose(&state->T_map_base, &motion->D);
+    for (int i = 0; i < 3; i++)
+        state->twist.w_radps[i] = motion->twist.w_radps[i] - state->bias_radps[i];
+    state->has_twist = 1;
+    add_acceleration_noise(state->P, AT_POSE, 3, track->params.acceleration_noise, dt_s);
+    add_noise(state->P, AT_ROTATION, 3, noise * noise * fabs(dt_s));
+    add_noise(state->P, AT_TURN, 3, noise * noise / 0.01); /* of one sample at 100 Hz */
+    add_acceleration_noise(state->P, AT_ROTATION, 3, track->params.turn_noise, motion->extrapolated_s);
+}
+
+static void predict_by_twist(const struct ndt_track *track, double dt_s, struct ndt_track_state *state)
+{
+    const struct ndt_pose D = ndt_pose_exp(&state->twist, dt_s);
+    double F[N * N];
+    state->source = state->has_twist ? NDT_TRACK_TWIST : NDT_TRACK_POSE;
+    set_transition(&D, F);
+    for (int i = 0; i < 6; i++)
+        F[N * i + AT_TWIST + i] = dt_s;
+    propagate(F, state->P);
+    state->T_map_base = ndt_pose_compose(&state->T_map_base, &D);
+    add_acceleration_noise(state->P, AT_POSE, 3, track->params.acceleration_noise, dt_s);
+    add_acceleration_noise(state->P, AT_ROTATION, 3, track->params.turn_noise, dt_s);
+}
+
+static int has_jumped(const struct ndt_track *track, double dt_s)
+{
+    return fabs(dt_s) > track->params.max_prediction_s;
+}
+
+int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
+{
+    const struct ndt_track_state *state = &track->state;
+    const double dt_s = ndt_track_seconds(state->stamp_ns, stamp_ns);
+    struct ndt_track_motion motion;
+    *out = *state;
+    if (!track->has_pose)
+        return 0;
+    out->stamp_ns = stamp_ns;
+    if (ndt_track_odometry_between(track, state->stamp_ns, stamp_ns, &motion)) {
+        predict_by_odometry(track, &motion, dt_s, out);
+        add_stamp_noise(track, out);
+        return 1;
+    }
+    if (has_jumped(track, dt_s)) { /* anywhere within reach of the start velocity, at most as far as it was known */
+        forget_twist(track, out);
+        out->source = NDT_TRACK_POSE;
+        add_noise(out->P, AT_POSE, 3, pow(fmin(fabs(dt_s), 10) * 1.0, 2));
+        add_noise(out->P, AT_ROTATION, 3, pow(10 * DEG, 2));
+        return 1;
+    }
+    struct ndt_track_state by_gyro = *out;
+    use_bias_of(track, &by_gyro, 1);
+    if (ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, by_gyro.bias_radps, out->twist.v_mps, &motion)) {
+        *out = by_gyro;
+        predict_by_gyro(track, &motion, dt_s, out);
+    } else {
+        predict_by_twist(track, dt_s, out);
+    }
+    add_stamp_noise(track, out);
+    return 1;
+}
+
+int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state *state, const double *time_s,
+                     int count, struct ndt_pose *T_reference_at)
+{
+    const double none[3] = {0}, *bias = state->bias_of_gyro ? state->bias_radps : none;
+    for (int i = 0; i < count; i++) {
+        struct ndt_track_motion motion;
+        const int64_t stamp_ns = state->stamp_ns + (int64_t)llround(time_s[i] * 1e9);
+        if (!ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, bias, state->twist.v_mps, &motion))
+            return 0;
+        T_reference_at[i] = motion.D;
+    }
+    return 1;
+}
+
+void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state *state, double dt_s,
+                     struct ndt_track_state *out)
+{
+    *out = *state;
+    if (dt_s == 0)
+        return;
+    out->stamp_ns = state->stamp_ns + (int64_t)llround(dt_s * 1e9);
+    predict_by_twist(track, dt_s, out);
+    out->source = state->source;
+}
+
+/* ---- the state ---- */
+
+static int is_late(const struct ndt_track *track, int64_t stamp_ns)
+{
+    const double dt_s = ndt_track_seconds(track->state.stamp_ns, stamp_ns);
+    return dt_s < 0 && !has_jumped(track, dt_s);
+}
+
+void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated)
+{
+    if (!track->has_pose || is_late(track, updated->stamp_ns))
+        return;
+    if (track->is_measured && updated->stamp_ns == track->state.stamp_ns)
+        return;
+    track->state = *updated;
+    track->fixed_ns = updated->stamp_ns;
+    track->is_measured = 1;
+    track->has_gnss = 0;
+}
+
+/* Nothing confirms a velocity for longer than max_prediction_s: it must not carry the pose off the map. */
+void ndt_track_coast(struct ndt_track *track, const struct ndt_track_state *predicted)
+{
+    if (!track->has_pose || is_late(track, predicted->stamp_ns))
+        return;
+    if (track->is_measured && predicted->stamp_ns == track->state.stamp_ns)
+        return;
+    track->state = *predicted;
+    track->is_measured = 0;
+    track->has_gnss = 0;
+    if (has_jumped(track, ndt_track_seconds(track->fixed_ns, predicted->stamp_ns)) &&
+        !is_odometry(predicted->source))
+        forget_twist(track, &track->state);
+}

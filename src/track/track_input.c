@@ -1,0 +1,225 @@
+/* The samples of odometry and IMU: rings, interpolation, integration. */
+#include <math.h>
+#include <string.h>
+
+#include "track_internal.h"
+
+/* Samples at most this much older than a stamp are extrapolated with their last rate. */
+static const double REACH_S = 0.3;
+/* A longer hole between two samples of the gyro is not integrated over. */
+static const double GYRO_GAP_S = 0.2;
+static const double GRAVITY_MPS2 = 9.81;
+
+double ndt_track_seconds(int64_t from_ns, int64_t to_ns)
+{
+    return ((double)(to_ns / 1000000000) - (double)(from_ns / 1000000000)) +
+           ((double)(to_ns % 1000000000) - (double)(from_ns % 1000000000)) * 1e-9;
+}
+
+static uint32_t index_at(uint32_t head, uint32_t age)
+{
+    return (head + NDT_TRACK_SAMPLES - 1 - age) % NDT_TRACK_SAMPLES;
+}
+
+static const struct ndt_track_odometry_sample *odometry_at_age(const struct ndt_track *track, uint32_t age)
+{
+    return &track->odometry.samples[index_at(track->odometry.head, age)];
+}
+
+static const struct ndt_track_imu_sample *imu_at_age(const struct ndt_track *track, uint32_t age)
+{
+    return &track->imu.samples[index_at(track->imu.head, age)];
+}
+
+/* Whether a sample is taken; one from before a restart of time empties the ring. */
+static int is_newer(const struct ndt_track *track, int64_t last_ns, int64_t stamp_ns, uint32_t *count)
+{
+    const double dt_s = ndt_track_seconds(last_ns, stamp_ns);
+    if (*count > 0 && dt_s < -track->params.max_prediction_s)
+        *count = 0;
+    return *count == 0 || dt_s > 0;
+}
+
+/* Every stored sample has a pose: twists without one are integrated. */
+void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *odometry)
+{
+    struct ndt_track_odometry_ring *ring = &track->odometry;
+    struct ndt_track_odometry_sample sample = *odometry;
+    const struct ndt_track_odometry_sample *last = odometry_at_age(track, 0);
+    if (!is_newer(track, last->stamp_ns, sample.stamp_ns, &ring->count))
+        return;
+    if (ring->count == 0) {
+        if (!sample.has_pose)
+            sample.T_odom_base = ndt_pose_identity();
+        if (!sample.has_twist)
+            sample.twist = (struct ndt_twist){0};
+    } else if (!sample.has_pose) {
+        const struct ndt_pose step =
+            ndt_pose_exp(&sample.twist, ndt_track_seconds(last->stamp_ns, sample.stamp_ns));
+        sample.T_odom_base = ndt_pose_compose(&last->T_odom_base, &step);
+    } else if (!sample.has_twist) {
+        const struct ndt_pose step = ndt_pose_between(&last->T_odom_base, &sample.T_odom_base);
+        sample.twist = ndt_pose_log(&step, ndt_track_seconds(last->stamp_ns, sample.stamp_ns));
+    }
+    ring->samples[ring->head] = sample;
+    ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
+    if (ring->count < NDT_TRACK_SAMPLES)
+        ring->count++;
+}
+
+void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample)
+{
+    struct ndt_track_imu_ring *ring = &track->imu;
+    if (!is_newer(track, imu_at_age(track, 0)->stamp_ns, sample->stamp_ns, &ring->count))
+        return;
+    ring->samples[ring->head] = *sample;
+    ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
+    if (ring->count < NDT_TRACK_SAMPLES)
+        ring->count++;
+}
+
+void ndt_track_gnss(struct ndt_track *track, const struct ndt_track_gnss_sample *sample)
+{
+    track->gnss = *sample;
+    track->has_gnss = 1;
+}
+
+/* Odometry at a stamp: interpolated, or extrapolated from the last sample. */
+static int odometry_at(const struct ndt_track *track, int64_t stamp_ns, struct ndt_pose *T_odom_base,
+                       struct ndt_track_motion *out)
+{
+    for (uint32_t age = 0; age < track->odometry.count; age++) {
+        const struct ndt_track_odometry_sample *sample = odometry_at_age(track, age);
+        const double dt_s = ndt_track_seconds(sample->stamp_ns, stamp_ns);
+        if (dt_s < 0)
+            continue;
+        out->twist = sample->twist;
+        out->has_pose = sample->has_pose;
+        out->extrapolated_s = age == 0 ? dt_s : 0;
+        if (age == 0) {
+            const struct ndt_pose step = ndt_pose_exp(&sample->twist, dt_s);
+            *T_odom_base = ndt_pose_compose(&sample->T_odom_base, &step);
+            return dt_s <= REACH_S;
+        }
+        const struct ndt_track_odometry_sample *next = odometry_at_age(track, age - 1);
+        const double gap_s = ndt_track_seconds(sample->stamp_ns, next->stamp_ns);
+        *T_odom_base = ndt_pose_interpolate(&sample->T_odom_base, &next->T_odom_base, dt_s / gap_s);
+        out->twist = next->twist;
+        return 1;
+    }
+    return 0;
+}
+
+int ndt_track_odometry_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns,
+                               struct ndt_track_motion *out)
+{
+    struct ndt_pose before, now;
+    struct ndt_track_motion ignored;
+    if (!odometry_at(track, to_ns, &now, out) || !odometry_at(track, from_ns, &before, &ignored))
+        return 0;
+    out->D = ndt_pose_between(&before, &now);
+    return 1;
+}
+
+/* Adds the motion of `dt_s` at a constant rate and velocity. */
+static void integrate(struct ndt_pose *D, const double rate[3], const double bias[3], const double v_mps[3],
+                      double dt_s)
+{
+    struct ndt_twist twist;
+    for (int i = 0; i < 3; i++) {
+        twist.w_radps[i] = rate[i] - bias[i];
+        twist.v_mps[i] = v_mps[i];
+    }
+    const struct ndt_pose step = ndt_pose_exp(&twist, dt_s);
+    *D = ndt_pose_compose(D, &step);
+}
+
+/* Rate at a stamp between two samples, linear. */
+static void rate_at(const struct ndt_track_imu_sample *a, const struct ndt_track_imu_sample *b, int64_t stamp_ns,
+                    double rate[3])
+{
+    const double s = ndt_track_seconds(a->stamp_ns, stamp_ns) / ndt_track_seconds(a->stamp_ns, b->stamp_ns);
+    for (int i = 0; i < 3; i++)
+        rate[i] = a->angular_velocity_radps[i] + s * (b->angular_velocity_radps[i] - a->angular_velocity_radps[i]);
+}
+
+/* Forwards only: integrates the pieces between samples with the rate in their middle. */
+static int integrate_gyro(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
+                          const double v_mps[3], struct ndt_track_motion *out)
+{
+    const uint32_t count = track->imu.count;
+    uint32_t age = count;
+    int64_t at_ns = from_ns;
+    if (count < 2 || ndt_track_seconds(imu_at_age(track, count - 1)->stamp_ns, from_ns) < 0)
+        return 0;
+    while (age > 1 && imu_at_age(track, age - 1)->stamp_ns <= from_ns)
+        age--;
+    /* imu_at_age(age) <= from < imu_at_age(age - 1), unless `from` lies behind all samples */
+    for (; at_ns < to_ns && age >= 1; age--) {
+        const struct ndt_track_imu_sample *b = imu_at_age(track, age - 1);
+        if (b->stamp_ns <= at_ns)
+            continue;
+        const struct ndt_track_imu_sample *a = imu_at_age(track, age);
+        const int64_t end_ns = b->stamp_ns < to_ns ? b->stamp_ns : to_ns;
+        double first[3], second[3], rate[3];
+        if (ndt_track_seconds(a->stamp_ns, b->stamp_ns) > GYRO_GAP_S)
+            return 0;
+        rate_at(a, b, at_ns, first);
+        rate_at(a, b, end_ns, second);
+        for (int i = 0; i < 3; i++)
+            rate[i] = 0.5 * (first[i] + second[i]);
+        integrate(&out->D, rate, bias, v_mps, ndt_track_seconds(at_ns, end_ns));
+        at_ns = end_ns;
+    }
+    const struct ndt_track_imu_sample *last = imu_at_age(track, 0);
+    out->extrapolated_s = at_ns < to_ns ? ndt_track_seconds(at_ns, to_ns) : 0;
+    if (at_ns < to_ns)
+        integrate(&out->D, last->angular_velocity_radps, bias, v_mps, out->extrapolated_s);
+    return out->extrapolated_s <= REACH_S;
+}
+
+int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],
+                           const double v_mps[3], struct ndt_track_motion *out)
+{
+    *out = (struct ndt_track_motion){.D = ndt_pose_identity()};
+    const int is_backwards = to_ns < from_ns;
+    if (!integrate_gyro(track, is_backwards ? to_ns : from_ns, is_backwards ? from_ns : to_ns, bias, v_mps, out))
+        return 0;
+    if (is_backwards)
+        out->D = ndt_pose_inverse(&out->D);
+    for (uint32_t age = 0; age < track->imu.count; age++) {
+        const struct ndt_track_imu_sample *sample = imu_at_age(track, age);
+        memcpy(out->twist.w_radps, sample->angular_velocity_radps, sizeof(out->twist.w_radps));
+        if (sample->stamp_ns <= to_ns) {
+            if (age > 0)
+                rate_at(sample, imu_at_age(track, age - 1), to_ns, out->twist.w_radps);
+            break;
+        }
+    }
+    return 1;
+}
+
+int ndt_track_gravity(const struct ndt_track *track, int64_t stamp_ns, double up[3])
+{
+    double sum[3] = {0}, norm2 = 0;
+    int count = 0;
+    for (uint32_t age = 0; age < track->imu.count; age++) {
+        const struct ndt_track_imu_sample *sample = imu_at_age(track, age);
+        const double *w = sample->angular_velocity_radps;
+        if (fabs(ndt_track_seconds(sample->stamp_ns, stamp_ns)) > 0.5 || !sample->has_acceleration)
+            continue;
+        if (w[0] * w[0] + w[1] * w[1] + w[2] * w[2] > 0.2 * 0.2)
+            return 0;
+        for (int i = 0; i < 3; i++)
+            sum[i] += sample->acceleration_mps2[i];
+        count++;
+    }
+    for (int i = 0; i < 3 && count > 0; i++)
+        norm2 += sum[i] / count * (sum[i] / count);
+    const double norm = sqrt(norm2);
+    if (count == 0 || fabs(norm - GRAVITY_MPS2) > 0.3)
+        return 0;
+    for (int i = 0; i < 3; i++)
+        up[i] = sum[i] / count / norm;
+    return 1;
+}

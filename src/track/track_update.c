@@ -1,0 +1,207 @@
+/* Measurements: alignments and positions. */
+#include <math.h>
+#include <string.h>
+
+#include "ndt/linalg.h"
+#include "track_internal.h"
+
+/* Differences over a shorter time say nothing about the velocity. */
+static const double SHORTEST_S = 0.03;
+/* A position is used for predictions at most this much older or newer. */
+static const double GNSS_REACH_S = 1.0;
+/* Chi-square with 3 degrees of freedom, 99.9 %. */
+static const double GNSS_GATE = 16.27;
+
+void ndt_track_apply(struct ndt_track_state *state, const double x[N], const double P[N * N])
+{
+    const struct ndt_twist error = {.v_mps = {x[0], x[1], x[2]}, .w_radps = {x[3], x[4], x[5]}};
+    const struct ndt_pose step = ndt_pose_exp(&error, 1);
+    state->T_map_base = ndt_pose_compose(&state->T_map_base, &step);
+    (void)ndt_pose_normalize(&state->T_map_base);
+    for (int i = 0; i < 3; i++) {
+        state->twist.v_mps[i] += x[AT_TWIST + i];
+        state->twist.w_radps[i] += x[AT_TURN + i];
+        state->bias_radps[i] += x[AT_BIAS + i];
+    }
+    state->scale += x[AT_SCALE];
+    memcpy(state->P, P, N * N * sizeof(*P));
+}
+
+/* Squared distance of z from zero with covariance M P M^T + W^-1, W singular perhaps: with M P M^T = L L^T
+ * (W^-1 + L L^T)^-1 = W - W L (I + L^T W L)^-1 L^T W. */
+static double innovation_of(const double P12[144], const double M[72], const double W[36], const double z[6])
+{
+    double transposed[72], S[36], WL[36], inner[36], Wz[6], LWz[6], sum = 0;
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 12; j++)
+            transposed[6 * j + i] = M[12 * i + j];
+    ndt_congruence(12, 6, transposed, P12, S);
+    if (!ndt_factor_cholesky(6, S))
+        return 0;
+    ndt_multiply(6, 6, 6, W, S, WL);
+    ndt_congruence(6, 6, S, W, inner);
+    for (int i = 0; i < 6; i++)
+        inner[7 * i] += 1;
+    ndt_multiply(6, 6, 1, W, z, Wz);
+    ndt_multiply_transposed(6, 6, 1, WL, z, LWz);
+    double solved[6];
+    memcpy(solved, LWz, sizeof(solved));
+    if (!ndt_factor_cholesky(6, inner))
+        return 0;
+    ndt_solve_cholesky(6, inner, solved);
+    for (int i = 0; i < 6; i++)
+        sum += z[i] * Wz[i] - LWz[i] * solved[i];
+    return fmax(sum, 0);
+}
+
+/* The measurement z = M (d, dv) with information W, and the information about dv alone. */
+struct linear {
+    double z[6], M[72], W[36];
+    double twist_information[36], twist_right[6];
+    double weakest;
+};
+
+static void linearize(const struct ndt_track *track, const struct ndt_track_state *predicted,
+                      const struct ndt_track_measurement *measurement, struct linear *out)
+{
+    struct ndt_weighed_observation weighed;
+    double offset[6], moved[6], known[6];
+    struct ndt_observation_noise noise = track->params.noise;
+    ndt_observation_weigh(measurement->observation, &noise, &weighed);
+    if (!measurement->is_converged) {
+        const double *step = weighed.step;
+        noise.floor_m = hypot(noise.floor_m, sqrt(step[0] * step[0] + step[1] * step[1] + step[2] * step[2]));
+        noise.floor_rad = hypot(noise.floor_rad, sqrt(step[3] * step[3] + step[4] * step[4] + step[5] * step[5]));
+        ndt_observation_weigh(measurement->observation, &noise, &weighed);
+    }
+    const struct ndt_pose off = ndt_pose_between(&predicted->T_map_base, &measurement->T_map_base);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    for (int i = 0; i < 3; i++) {
+        offset[i] = measurement->twist.v_mps[i] - predicted->twist.v_mps[i];
+        offset[3 + i] = measurement->twist.w_radps[i] - predicted->twist.w_radps[i];
+    }
+    ndt_multiply(6, 6, 1, weighed.twist_to_pose, offset, moved);
+    ndt_multiply(6, 6, 1, weighed.twist_information, offset, known);
+    for (int i = 0; i < 6; i++) {
+        out->z[i] = (i < 3 ? error.v_mps[i] : error.w_radps[i - 3]) + weighed.step[i] + moved[i];
+        out->twist_right[i] = weighed.twist_gradient[i] + known[i];
+        for (int j = 0; j < 6; j++) {
+            out->M[12 * i + j] = i == j;
+            out->M[12 * i + 6 + j] = weighed.twist_to_pose[6 * i + j];
+        }
+    }
+    memcpy(out->W, weighed.information, sizeof(out->W));
+    memcpy(out->twist_information, weighed.twist_information, sizeof(out->twist_information));
+    out->weakest = weighed.weakest;
+}
+
+/* Without an observation: the pose as found, the twist from the difference to the last state. */
+static void take_pose(const struct ndt_track *track, const struct ndt_track_state *predicted,
+                      const struct ndt_track_measurement *measurement, struct ndt_track_state *out)
+{
+    const struct ndt_track_state *last = &track->state;
+    const double dt_s = ndt_track_seconds(last->stamp_ns, predicted->stamp_ns);
+    const struct ndt_pose step = ndt_pose_between(&last->T_map_base, &measurement->T_map_base);
+    *out = *predicted;
+    out->T_map_base = measurement->T_map_base;
+    for (int i = 0; i < 6; i++) {
+        const double deviation = i < 3 ? track->params.noise.floor_m : track->params.noise.floor_rad;
+        for (int k = 0; k < N; k++)
+            out->P[N * i + k] = out->P[N * k + i] = 0;
+        out->P[N * i + i] = deviation * deviation;
+    }
+    if (predicted->source != NDT_TRACK_TWIST && predicted->source != NDT_TRACK_POSE)
+        return;
+    if (fabs(dt_s) <= track->params.max_prediction_s && dt_s >= SHORTEST_S) {
+        out->twist = ndt_pose_log(&step, dt_s);
+        out->has_twist = 1;
+    }
+}
+
+void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
+                      const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
+                      double *innovation, double *weakest)
+{
+    struct linear m;
+    double J[N * N], P[N * N], P12[144], WM[72], MWM[144], right[N] = {0}, x[N];
+    if (innovation)
+        *innovation = 0;
+    if (weakest)
+        *weakest = 0;
+    if (!measurement->observation) {
+        take_pose(track, predicted, measurement, out);
+        return;
+    }
+    *out = *predicted;
+    linearize(track, predicted, measurement, &m);
+    for (int i = 0; i < 12; i++)
+        memcpy(P12 + 12 * i, predicted->P + N * i, 12 * sizeof(double));
+    const double distance = innovation_of(P12, m.M, m.W, m.z);
+    if (innovation)
+        *innovation = distance;
+    if (weakest)
+        *weakest = m.weakest;
+    if (!ndt_invert_symmetric(N, predicted->P, J))
+        return;
+    ndt_multiply(6, 6, 12, m.W, m.M, WM);
+    ndt_multiply_transposed(6, 12, 12, m.M, WM, MWM);
+    ndt_multiply_transposed(6, 12, 1, WM, m.z, right);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j < 12; j++) {
+            J[N * i + j] += 0.5 * (MWM[12 * i + j] + MWM[12 * j + i]);
+            if (i >= 6 && j >= 6)
+                J[N * i + j] += m.twist_information[6 * (i - 6) + j - 6];
+        }
+    for (int i = 0; i < 6; i++)
+        right[6 + i] += m.twist_right[i];
+    if (!ndt_invert_symmetric(N, J, P))
+        return;
+    ndt_multiply(N, N, 1, P, right, x);
+    ndt_track_apply(out, x, P);
+    out->has_twist = 1;
+}
+
+int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)
+{
+    const struct ndt_track_gnss_sample *gnss = &track->gnss;
+    const double dt_s = ndt_track_seconds(gnss->stamp_ns, predicted->stamp_ns);
+    double R[9], antenna[3], drift[3], J[N * N], P[N * N], right[N] = {0}, x[N], distance = 0;
+    if (!track->has_gnss || fabs(dt_s) > GNSS_REACH_S)
+        return 0;
+    track->has_gnss = 0;
+    if (!ndt_invert_symmetric(N, predicted->P, J))
+        return 0;
+    ndt_pose_rotation(&predicted->T_map_base, R);
+    ndt_pose_apply(&predicted->T_map_base, gnss->antenna_m, antenna);
+    for (int k = 0; k < 3; k++) {
+        drift[k] = 0;
+        for (int i = 0; i < 3; i++)
+            drift[k] += R[3 * k + i] * predicted->twist.v_mps[i] * dt_s;
+    }
+    for (int k = 0; k < 3; k++) {
+        /* d moves the antenna by R (rho + phi x a) */
+        const double *a = gnss->antenna_m, *r = R + 3 * k;
+        const double H[6] = {
+            r[0], r[1], r[2], r[2] * a[1] - r[1] * a[2], r[0] * a[2] - r[2] * a[0], r[1] * a[0] - r[0] * a[1]};
+        const double sigma = hypot(gnss->deviation_m[k], track->params.acceleration_noise * dt_s * dt_s / 2);
+        const double z = gnss->position_m[k] + drift[k] - antenna[k];
+        double variance = sigma * sigma;
+        if (!(gnss->deviation_m[k] > 0) || !isfinite(sigma))
+            continue;
+        for (int i = 0; i < 6; i++)
+            for (int j = 0; j < 6; j++) {
+                J[N * i + j] += H[i] * H[j] / (sigma * sigma);
+                variance += H[i] * predicted->P[N * i + j] * H[j];
+            }
+        for (int i = 0; i < 6; i++)
+            right[i] += H[i] * z / (sigma * sigma);
+        distance += z * z / variance;
+    }
+    if (distance > GNSS_GATE)
+        return -1;
+    if (!ndt_invert_symmetric(N, J, P))
+        return 0;
+    ndt_multiply(N, N, 1, P, right, x);
+    ndt_track_apply(predicted, x, P);
+    return 1;
+}

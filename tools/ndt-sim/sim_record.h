@@ -1,0 +1,35 @@
+/** @file
+ * @brief The files of a simulated drive: the prior map and the bag.
+ *
+ * Both are written atomically: both or none. The bag holds, by receive time: an initial pose with the twist at the
+ * middle of the first sweep; odometry and IMU measurements as they are made; for every scan the exact ground truth
+ * at its stamp, then the scan, both with the receive time of the end of its part of the sweep. Poses, twists and
+ * IMU measurements are of the base. */
+#ifndef SIM_RECORD_H
+#define SIM_RECORD_H
+
+#include "sim.h"
+
+/* Where the stamp lies within the points of a scan. */
+enum sim_stamp { SIM_STAMP_BEGIN, SIM_STAMP_MIDDLE, SIM_STAMP_END };
+
+struct sim_recording {
+    const char *map_path, *bag_path;
+    const struct sim_drive *drive; /* borrowed, like caster and lidar */
+    struct sim_caster *caster;
+    const struct sim_lidar *lidar;
+    struct sim_survey survey;
+    struct sim_imu imu;
+    double odometry_hz; /* 0: none */
+    enum sim_stamp stamp;
+    double origin_m[3]; /* of the local frame in the map frame, added to everything */
+    int sweeps;
+    int overwrite; /* existing files */
+    /* results */
+    size_t map_points, scan_points;
+    double length_m; /* from the first sweep to the last */
+};
+
+NDT_MUST_CHECK enum ndt_status sim_record(struct sim_recording *recording, struct ndt_error *err);
+
+#endif
