@@ -8,6 +8,7 @@
 #include "ndt/align.h"
 #include "ndt/backend.h"
 #include "ndt/preprocess.h"
+#include "ndtd/frames.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +30,7 @@ struct ndtd_settings {
     size_t neighbours_count;
     struct ndt_preprocess_params preprocess; /**< preprocess.* */
     int deskew_passes;                       /**< preprocess.deskew_passes: 1 or 2 */
+    struct ndtd_frames frames;               /**< frames.* */
     int has_initial_pose;                    /**< initial_pose is not [] */
     double initial_pose[7];                  /**< x y z qx qy qz qw */
     double max_prediction_s; /**< tracker.max_prediction_s: longer gaps keep the last pose without motion */
