@@ -274,8 +274,8 @@ START_TEST(nothing_is_allocated_after_the_largest_set)
         scan.count = count;
         for (size_t k = 0; k < count; k++)
             scan.x_m[k] = scan.y_m[k] = scan.z_m[k] = scan.time_s[k] = 0;
-        failures +=
-            add(i % 7 == 3 || i % 2 ? "left" : "right", START_NS + i / 2 * 100000000, &is_complete) != NDT_OK;
+        failures += add(i % 7 == 3 || i % 2 ? "left" : "right", START_NS + i / 2 * (int64_t)100000000,
+                        &is_complete) != NDT_OK;
     }
     const unsigned long made = allocations - before;
     ck_assert_int_eq(failures, 0);
