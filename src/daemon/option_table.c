@@ -237,6 +237,8 @@ const struct ndtd_option ndtd_option_table[] = {
     {REAL("estimator.floor_m", track.noise.floor_m, RELOAD, 0, 10, "m",
           "Error that all points of a scan have in common, of the map and the sensor, per axis (one sigma)")},
     {DEGREES("estimator.floor_deg", track.noise.floor_rad, RELOAD, 0, 10, "The same for rotations")},
+    {REAL("estimator.lost_deviation_m", track.lost_deviation_m, RELOAD, 1e-3, 1e6, "m",
+          "A pose whose position is less certain than this along any axis (one sigma) has the outcome lost")},
     {REAL("estimator.max_prediction_s", track.max_prediction_s, RELOAD, 0, 3600, "s",
           "After longer gaps between scans the last pose is kept and the velocity is unknown"),
      .former_name = "tracker.max_prediction_s"},

@@ -386,16 +386,30 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     return status;
 }
 
+/* An alignment that the prior vouches for in vain: what the scan does not observe is not known either. */
+static void check_certainty(const struct ndtd_pipeline *pipeline, const struct scan_job *job)
+{
+    const double deviation_m = ndt_track_position_deviation(&job->updated);
+    char reason[96];
+    if (pipeline->settings->prior == NDTD_PRIOR_OFF || deviation_m <= pipeline->settings->track.lost_deviation_m)
+        return;
+    snprintf(reason, sizeof(reason), "the position is known to %.1f m (one sigma), limit %.1f m", deviation_m,
+             pipeline->settings->track.lost_deviation_m);
+    refuse(job->record, NDT_LOST, reason);
+}
+
 /* The state of the estimator follows the scan, and the result is the estimate. */
 static void conclude(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     const struct ndt_track_state *estimate = job->is_updated ? &job->updated : &job->predicted;
     if (job->record->result.outcome == NDT_NO_GUESS)
         return;
-    if (job->is_updated)
+    if (job->is_updated) {
         ndt_track_commit(&pipeline->track, &job->updated);
-    else
+        check_certainty(pipeline, job);
+    } else {
         ndt_track_coast(&pipeline->track, &job->predicted);
+    }
     if (job->is_updated || job->record->result.evaluations == 0)
         report_estimate(pipeline, job, estimate);
 }
