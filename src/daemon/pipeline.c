@@ -36,6 +36,9 @@
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
+/* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
+static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
+
 struct ndtd_pipeline {
     const struct ndtd_settings_snapshot *snapshot;
     const struct ndtd_settings *settings; /* the snapshot's */
@@ -321,6 +324,22 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_jo
     return status;
 }
 
+/* The estimator accounts for a small error of the motion to first order already; then a second pass finds the same
+ * pose. */
+static int second_pass_pays(const struct ndtd_pipeline *pipeline, const struct scan_job *job)
+{
+    const double *v0 = job->predicted.twist.v_mps, *v1 = job->updated.twist.v_mps;
+    const double *w0 = job->predicted.twist.w_radps, *w1 = job->updated.twist.w_radps;
+    double v2 = 0, w2 = 0;
+    for (int i = 0; i < 3; i++) {
+        v2 += (v1[i] - v0[i]) * (v1[i] - v0[i]);
+        w2 += (w1[i] - w0[i]) * (w1[i] - w0[i]);
+    }
+    const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
+    return pipeline->settings->prior == NDTD_PRIOR_OFF ||
+           half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
+}
+
 /* Deskews with the motion that the first pass found and aligns again, on the finest level only: the pose is nearly
  * right already. Counts and times of the first pass are added to the result. */
 static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
@@ -329,7 +348,7 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
     struct ndt_align_result *result = &record->result;
     const struct ndt_align_result first = *result;
     struct ndt_align_params params = params_for(pipeline, job);
-    if (first.outcome != NDT_CONVERGED || !job->updated.has_twist)
+    if (first.outcome != NDT_CONVERGED || !job->updated.has_twist || !second_pass_pays(pipeline, job))
         return NDT_OK;
     if (!has_time(pipeline, &params)) {
         refuse(record, NDT_DEADLINE, "no time left for the second pass");
@@ -722,6 +741,8 @@ void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct n
     ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
     pipeline->settings = &snapshot->settings;
     pipeline->track.params = pipeline->settings->track;
+    if (pipeline->merge)
+        ndtd_scan_merge_reset(pipeline->merge);
 }
 
 void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us)
