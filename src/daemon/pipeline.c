@@ -28,6 +28,7 @@
 
 #include "backends.h"
 #include "ndtd/autotune.h"
+#include "ndtd/scan_merge.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
@@ -43,6 +44,7 @@ struct ndtd_pipeline {
     struct ndt_map *map;
     struct ndt_preprocessor *preprocessor;
     struct ndt_track track;
+    struct ndtd_scan_merge *merge;
     struct ndt_cloud scan;           /* the points of the current scan */
     struct ndt_preprocess_plan plan; /* of the current scan, when the backend preprocesses it */
     int is_stopped;
@@ -64,6 +66,8 @@ enum place { ON_HOST, ON_BACKEND };
 /* A scan while it is processed. */
 struct scan_job {
     struct ndtd_scan_record *record;
+    const struct ndt_pose *T_base_sensor;
+    struct ndt_preprocess_params preprocess;
     struct ndt_sweep sweep;
     struct ndt_track_state predicted; /* at the reference moment */
     struct ndt_track_state updated;   /* with is_updated */
@@ -93,13 +97,6 @@ static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, co
              reason);
 }
 
-static const struct ndt_pose *base_to_sensor(const struct ndtd_pipeline *pipeline)
-{
-    (void)pipeline;
-    static const struct ndt_pose identity = {.q_xyzw = {0, 0, 0, 1}};
-    return &identity;
-}
-
 /* The twist of a frame that the base carries. */
 static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
 {
@@ -119,12 +116,11 @@ static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const str
 static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
                        const struct ndt_track_state *state)
 {
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
     struct ndt_sweep_motion *motion = &job->motion[pass];
     double time_s[NDT_PREPROCESS_SEGMENTS + 1];
     job->twist[pass] = state->twist;
-    motion->twist = twist_of(T_base_sensor, &state->twist);
+    motion->twist = twist_of(job->T_base_sensor, &state->twist);
     motion->is_piecewise = 0;
     if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
         return;
@@ -134,7 +130,7 @@ static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *jo
         ndt_track_motion(&pipeline->track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, motion->T_reference_at);
     for (int i = 0; motion->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
         const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &motion->T_reference_at[i]);
-        motion->T_reference_at[i] = ndt_pose_compose(&moved, T_base_sensor);
+        motion->T_reference_at[i] = ndt_pose_compose(&moved, job->T_base_sensor);
     }
 }
 
@@ -159,7 +155,6 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
 static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
     const int64_t reference_ns = record->stamp_ns + llround(job->sweep.reference_s * 1e9);
     if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
         record->result.T_map_sensor = ndt_pose_identity();
@@ -170,8 +165,8 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
     report_estimate(pipeline, job, &job->predicted);
     set_motion(pipeline, job, FIRST_PASS, &job->predicted);
-    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, T_base_sensor);
-    ndt_track_pose_covariance(&job->predicted, T_base_sensor, job->prior.covariance);
+    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
+    ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
     if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us) {
         refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
         return 0;
@@ -184,8 +179,8 @@ static enum ndt_status preprocess_on_host(struct ndtd_pipeline *pipeline, struct
 {
     job->preprocessed = ON_HOST;
     const enum ndt_status status =
-        ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess, &pipeline->scan, &job->sweep,
-                       job->record->seq, &job->motion[FIRST_PASS], &job->points, err);
+        ndt_preprocess(pipeline->preprocessor, &job->preprocess, &pipeline->scan, &job->sweep, job->record->seq,
+                       &job->motion[FIRST_PASS], &job->points, err);
     if (status == NDT_OK)
         job->record->points_used = job->points->count;
     return status;
@@ -199,7 +194,7 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
     if (backend_limit == 0 || pipeline->scan.count > backend_limit) {
         status = preprocess_on_host(pipeline, job, err);
     } else {
-        ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess, &job->sweep, job->record->seq,
+        ndt_preprocess_plan_set(&pipeline->plan, &job->preprocess, &job->sweep, job->record->seq,
                                 &job->motion[FIRST_PASS]);
         job->preprocessed = ON_BACKEND;
     }
@@ -294,15 +289,14 @@ static int is_trusted(enum ndt_outcome outcome)
 static void update(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass)
 {
     const struct ndt_align_result *result = &job->record->result;
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
     struct ndt_observation of_base;
     struct ndt_track_measurement measurement = {.T_map_base =
                                                     ndt_pose_compose(&result->T_map_sensor, &T_sensor_base),
                                                 .twist = job->twist[pass],
                                                 .is_converged = result->outcome == NDT_CONVERGED};
     if (result->has_observation) {
-        ndt_observation_to_body(&result->observation, T_base_sensor, &of_base);
+        ndt_observation_to_body(&result->observation, job->T_base_sensor, &of_base);
         measurement.observation = &of_base;
     }
     ndt_track_update(&pipeline->track, &job->predicted, &measurement, &job->updated, &job->record->innovation,
@@ -333,7 +327,6 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
 {
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
     const struct ndt_align_result first = *result;
     struct ndt_align_params params = params_for(pipeline, job);
     if (first.outcome != NDT_CONVERGED || !job->updated.has_twist)
@@ -350,7 +343,7 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
         return status;
     params.levels[0] = params.levels[params.level_count - 1];
     params.level_count = 1;
-    const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, T_base_sensor);
+    const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
     status = align(pipeline, job, SECOND_PASS, &params, &guess, err);
     if (status == NDT_OK && is_trusted(result->outcome))
         update(pipeline, job, SECOND_PASS);
@@ -367,7 +360,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     const struct ndtd_settings *settings = pipeline->settings;
     struct ndtd_scan_record *record = job->record;
     const double start_us = ndt_clock_us();
-    enum ndt_status status = ndt_preprocess_sweep(&settings->preprocess, &pipeline->scan, &job->sweep, err);
+    enum ndt_status status = ndt_preprocess_sweep(&job->preprocess, &pipeline->scan, &job->sweep, err);
     record->preprocess_us = ndt_clock_us() - start_us;
     if (status != NDT_OK)
         job->sweep = (struct ndt_sweep){0};
@@ -393,18 +386,43 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     return status;
 }
 
+/* An alignment that the prior vouches for in vain: what the scan does not observe is not known either. */
+static void check_certainty(const struct ndtd_pipeline *pipeline, const struct scan_job *job)
+{
+    const double deviation_m = ndt_track_position_deviation(&job->updated);
+    char reason[96];
+    if (pipeline->settings->prior == NDTD_PRIOR_OFF || deviation_m <= pipeline->settings->track.lost_deviation_m)
+        return;
+    snprintf(reason, sizeof(reason), "the position is known to %.1f m (one sigma), limit %.1f m", deviation_m,
+             pipeline->settings->track.lost_deviation_m);
+    refuse(job->record, NDT_LOST, reason);
+}
+
 /* The state of the estimator follows the scan, and the result is the estimate. */
 static void conclude(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     const struct ndt_track_state *estimate = job->is_updated ? &job->updated : &job->predicted;
     if (job->record->result.outcome == NDT_NO_GUESS)
         return;
-    if (job->is_updated)
+    if (job->is_updated) {
         ndt_track_commit(&pipeline->track, &job->updated);
-    else
+        check_certainty(pipeline, job);
+    } else {
         ndt_track_coast(&pipeline->track, &job->predicted);
+    }
     if (job->is_updated || job->record->result.evaluations == 0)
         report_estimate(pipeline, job, estimate);
+}
+
+/* A scan that is held is answered with the prediction at its stamp. */
+static void answer_merged(const struct ndtd_pipeline *pipeline, struct scan_job *job)
+{
+    if (!ndt_track_predict(&pipeline->track, job->record->stamp_ns, &job->predicted)) {
+        refuse(job->record, NDT_NO_GUESS, "no initial pose yet");
+        return;
+    }
+    refuse(job->record, NDT_MERGED, "its points go with the scan that completes the sweep");
+    report_estimate(pipeline, job, &job->predicted);
 }
 
 static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
@@ -414,10 +432,29 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
     pipeline->has_start = 0;
 }
 
+/* Holds the points until the other sensors have sent theirs, or adds those of the others. */
+static enum ndt_status merge_sensors(struct ndtd_pipeline *pipeline, struct scan_job *job,
+                                     const struct ndt_scan_header *scan, int *is_complete, struct ndt_error *err)
+{
+    static const struct ndt_pose in_base = {.q_xyzw = {0, 0, 0, 1}};
+    const enum ndt_status status =
+        ndtd_scan_merge_add(pipeline->merge, pipeline->settings, scan, &pipeline->scan, is_complete, err);
+    if (status != NDT_OK)
+        return status;
+    if (!*is_complete)
+        answer_merged(pipeline, job);
+    job->T_base_sensor = &in_base;
+    job->preprocess = ndtd_scan_merge_params(&pipeline->settings->preprocess);
+    return NDT_OK;
+}
+
 static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
-    struct scan_job job = {.record = record};
+    const struct ndtd_frames *frames = &pipeline->settings->frames;
+    struct scan_job job = {.record = record,
+                           .preprocess = pipeline->settings->preprocess,
+                           .T_base_sensor = ndtd_frames_extrinsics(frames, frame->scan.frame_id)};
     struct ndt_error why = {0};
     record->seq = frame->scan.seq;
     record->stamp_ns = frame->scan.stamp_ns;
@@ -426,7 +463,10 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         return NDT_OK;
     }
     enum ndt_status status = decode_points(pipeline, frame, record, err);
-    if (status != NDT_OK)
+    int is_complete = 1;
+    if (status == NDT_OK && frames->merge_sensors)
+        status = merge_sensors(pipeline, &job, &frame->scan, &is_complete, err);
+    if (status != NDT_OK || !is_complete)
         return status;
     if (pipeline->has_start)
         set_pose_at(pipeline, &pipeline->start, record->stamp_ns);
@@ -472,6 +512,7 @@ static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct
         return status;
     const struct ndt_gnss_message *message = &pipeline->gnss;
     struct ndt_track_gnss_sample sample = {.stamp_ns = message->stamp_ns};
+    memcpy(sample.antenna_m, pipeline->settings->frames.gnss_antenna_m, sizeof(sample.antenna_m));
     pipeline->has_gnss = 1;
     memcpy(sample.position_m, message->position_m, sizeof(sample.position_m));
     memcpy(sample.deviation_m, message->deviation_m, sizeof(sample.deviation_m));
@@ -489,8 +530,10 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
         return status;
     struct ndt_track_imu_sample sample = {.stamp_ns = message.stamp_ns,
                                           .has_acceleration = message.has_acceleration};
-    memcpy(sample.angular_velocity_radps, message.angular_velocity_radps, sizeof(sample.angular_velocity_radps));
-    memcpy(sample.acceleration_mps2, message.linear_acceleration_mps2, sizeof(sample.acceleration_mps2));
+    struct ndt_pose turn = pipeline->settings->frames.T_base_imu;
+    memset(turn.t_m, 0, sizeof(turn.t_m));
+    ndt_pose_apply(&turn, message.angular_velocity_radps, sample.angular_velocity_radps);
+    ndt_pose_apply(&turn, message.linear_acceleration_mps2, sample.acceleration_mps2);
     ndt_track_imu(&pipeline->track, &sample);
     return NDT_OK;
 }
@@ -556,6 +599,8 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndt_aligner_create(&pipeline->aligner, pipeline->backend, err);
     if (status == NDT_OK)
         status = ndt_preprocessor_create(&pipeline->preprocessor, err);
+    if (status == NDT_OK)
+        status = ndtd_scan_merge_create(&pipeline->merge, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
@@ -593,6 +638,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
         return;
     close_compute(pipeline->backend, pipeline->aligner);
     ndt_preprocessor_destroy(pipeline->preprocessor);
+    ndtd_scan_merge_destroy(pipeline->merge);
     ndt_map_release(pipeline->map);
     ndt_cloud_free(&pipeline->scan);
     ndtd_settings_snapshot_release(pipeline->snapshot);

@@ -54,6 +54,44 @@ static double innovation_of(const double P12[144], const double M[72], const dou
     return fmax(sum, 0);
 }
 
+/* Discounts information along the directions in which the prediction is uncertain.
+ *
+ * In a tunnel the null space of W wobbles from scan to scan by the noise of the normals, about a milliradian:
+ * together many scans would seem to observe the axis. The null space of the accumulated information, an eigenvector
+ * of the covariance of the prediction, is known far better. Along it W counts as in ndt_observation_weigh. */
+static void discount_along_prediction(const double P[N * N], double discount, double W[36])
+{
+    double scaled[36], values[6], U[36], in_U[36], back[36], unit[6];
+    const double moved = W[0] + W[7] + W[14], turned = W[21] + W[28] + W[35];
+    const double arm_m = moved > 0 && turned > moved ? sqrt(turned / moved) : 1;
+    for (int i = 0; i < 6; i++)
+        unit[i] = i < 3 ? 1 : arm_m;
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            scaled[6 * i + j] = P[N * i + j] * unit[i] * unit[j];
+    ndt_eigen_full(6, scaled, values, U);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            scaled[6 * i + j] = W[6 * i + j] / (unit[i] * unit[j]);
+            back[6 * j + i] = U[6 * i + j];
+        }
+    ndt_congruence(6, 6, U, scaled, in_U);
+    double largest = 0, root[6];
+    for (int k = 0; k < 6; k++)
+        largest = fmax(largest, in_U[7 * k]);
+    for (int k = 0; k < 6; k++) {
+        const double l = fmax(in_U[7 * k], 0), small = discount * largest;
+        root[k] = largest > 0 ? sqrt(l * l / (l * l + small * small)) : 0;
+    }
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            in_U[6 * i + j] *= root[i] * root[j];
+    ndt_congruence(6, 6, back, in_U, W);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            W[6 * i + j] *= unit[i] * unit[j];
+}
+
 /* The measurement z = M (d, dv) with information W, and the information about dv alone. */
 struct linear {
     double z[6], M[72], W[36];
@@ -91,6 +129,7 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
         }
     }
     memcpy(out->W, weighed.information, sizeof(out->W));
+    discount_along_prediction(predicted->P, noise.discount, out->W);
     memcpy(out->twist_information, weighed.twist_information, sizeof(out->twist_information));
     out->weakest = weighed.weakest;
 }
