@@ -20,6 +20,7 @@ enum { MOST_ROUNDS = 100000, MOST_FILES = 4096 };
 static struct bench_options options = {.seed = 1,
                                        .scan_limit = 30,
                                        .rounds = 1,
+                                       .priors = {.count = 3, .values = {0, 0.5, 0.05}},
                                        .tile_m = 100,
                                        .tile_points = 20000,
                                        .points = {.least = 1, .most = 1 << 24},
@@ -129,6 +130,10 @@ static const struct tool_option all_options[] = {
      .help = "radius around the vehicle [m] (default: map_radius + lidar_radius of the settings)"},
     {"tile-size", "M", TOOL_REAL, &options.tile_m, .min = 1, .max = 10000, .help = "edge of a tile [m]"},
     {"tile-points", "N", TOOL_COUNT, &options.tile_points, .min = 1, .max = 1e7, .help = "points in a tile"},
+    {"priors", "LIST", TOOL_REALS, &options.priors, .max = 10,
+     .help = "standard deviations of the prior as parts of the offset; 0: no prior"},
+    {"elsewhere", NULL, TOOL_FLAG, &options.is_elsewhere, .help = "the map is of another place: every pose is wrong"},
+    {"csv", "FILE", TOOL_TEXT, &options.csv, .help = "one line per alignment: scores, information, truth"},
     {"need-device", NULL, TOOL_FLAG, &options.needs_device,
      .help = "exit status 77 when no backend on a device was measured"},
     {"json", "FILE", TOOL_TEXT, &options.json, .help = "also write the tables as JSON"},
@@ -171,6 +176,11 @@ static const struct command {
      "map bag scans config set seed points backend=all threads one:levels one:neighbours need-device" OUTPUT,
      bench_drive, NEEDS_SCANS, NULL},
 #ifndef NDT_BENCH_CORE
+    {"confidence", "aligns from right and wrong starts, for the confidence of poses",
+     "Starts are level: offsets are in the plane and about the vertical axis. A prior takes part in the search and "
+     "in the estimate, as when tracking; one that is small against the offset is wrong and too sure.",
+     "required:map required:bag scans config set seed rounds=1 offsets=0.3/1,1/5,3/15,10/180 priors elsewhere "
+     "one:points one:backend one:threads one:levels one:neighbours csv" OUTPUT, bench_confidence, NEEDS_SCANS, NULL},
     {"compare", "compares values of a setting in one run",
      "An EXPERIMENT is a name printed by 'compare list', or OPTION=VALUE,VALUE... with an option of ndtd.",
      "map bag scans config set seed rounds=21 one:offsets=0.5/2 one:points one:backend one:threads" OUTPUT,
