@@ -190,6 +190,21 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
     }
 }
 
+void ndt_observation_directions(const struct ndt_observation *observation, double ratio[6], double axes[36])
+{
+    const struct units units = units_of(observation);
+    double A[36], values[6], V[36];
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            A[6 * i + j] = observation->information[0][6 * i + j] / (units.pose[i] * units.pose[j]);
+    ndt_eigen_full(6, A, values, V);
+    for (int k = 0; k < 6; k++) {
+        ratio[k] = values[5] > 0 ? fmax(values[k], 0) / values[5] : 0;
+        for (int i = 0; i < 6; i++)
+            axes[6 * k + i] = V[6 * i + k] * units.pose[i];
+    }
+}
+
 /* An error d of T_map_body is an error Ad(T_sensor_body) d of T_map_sensor, and twists transform alike. */
 void ndt_observation_to_body(const struct ndt_observation *observation, const struct ndt_pose *T_body_sensor,
                              struct ndt_observation *out)

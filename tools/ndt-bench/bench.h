@@ -58,14 +58,15 @@ struct bench_options {
     struct ndt_pose pose; /**< truth of --scan */
     struct tool_list neighbours, backends, levels, variants;
     struct bench_numbers points, threads, sizes, tiles;
-    struct tool_reals radii_m;
+    struct tool_reals radii_m, priors;
     struct bench_offsets offsets;
     double tile_m;
     uint64_t tile_points, scan_limit, seed;
     uint64_t rounds; /**< measured rounds of each row */
     uint64_t seeds;  /**< of the sample, from 1 */
     int needs_device, peer, has_peer;
-    const char *json, *markdown; /**< may be NULL */
+    int is_elsewhere;                  /**< the map is of another place: no pose is right */
+    const char *json, *markdown, *csv; /**< may be NULL */
 };
 
 /* ---- samples ---- */
@@ -304,6 +305,7 @@ NDT_MUST_CHECK bench_command_fn bench_consistency;
 NDT_MUST_CHECK bench_command_fn bench_preprocess;
 NDT_MUST_CHECK bench_command_fn bench_map_cost;
 NDT_MUST_CHECK bench_command_fn bench_tiles;
+NDT_MUST_CHECK bench_command_fn bench_confidence;
 /** Creates a folder under TMPDIR, else /tmp; the caller removes it. "" on failure. */
 NDT_MUST_CHECK enum ndt_status bench_temporary_folder(char *path, size_t size, struct ndt_error *err);
 
