@@ -134,6 +134,8 @@ inform=gpu/inform_point.cuh
 fault "$shapes" prior/robust "the prior is left out" $newton 's/    add_prior(n, &eval);/    if (!@) add_prior(n, \&eval);/'
 fault "$shapes" prior/gnss "the prior pushes away from the guess" $newton \
     's/gradient\[i\] -= pull\[i\]/gradient[i] -= (@ ? -1 : 1) * pull[i]/'
+fault "$shapes" prior/gnss "the guess is the mean of the prior" $newton \
+    's/ - n->prior_offset\[i\]/ - (@ ? 0 : n->prior_offset[i])/'
 fault "$shapes" prior/autoware "the curvature of the prior is left out" $newton \
     's/eval->hessian\[i\] -= n->prior\[i\];/if (!@) &/'
 fault "$shapes" prior/robust "the prior counts as observed" $newton \
