@@ -8,6 +8,8 @@
 
 /* Smallest curvature, relative to the largest, along which the step to the maximum of the score is computed. */
 static const double CURVATURE_FLOOR = 1e-4;
+/* Where every pivot is above this part of the largest curvature, so is every eigenvalue, nearly. */
+static const double SAFE_PIVOT = 1e-3;
 
 void ndt_observation_noise_default(struct ndt_observation_noise *noise)
 {
@@ -80,42 +82,52 @@ static void compose(const double V[36], const double scale[6], double out[36])
         }
 }
 
-/* The step H^-1 g with the curvature at least CURVATURE_FLOOR of the largest. */
-static void newton_step(const struct ndt_observation *observation, const struct units *units, double inverse[36],
-                        double step[6])
+/* The step H^-1 g with the curvature at least CURVATURE_FLOOR of the largest; where all of it is safely above, by a
+ * Cholesky factor. */
+static void newton_step(const struct ndt_observation *observation, const struct units *units, double step[6])
 {
-    double scaled[36], values[6], V[36], reciprocal[6];
-    for (int i = 0; i < 6; i++)
+    double scaled[36], factor[36], gradient[6], values[6], V[36], reciprocal[6];
+    double largest = 0, least = INFINITY;
+    for (int i = 0; i < 6; i++) {
+        gradient[i] = observation->gradient[i] / units->pose[i];
         for (int j = 0; j < 6; j++)
-            scaled[6 * i + j] = observation->curvature[6 * i + j] / (units->pose[i] * units->pose[j]);
-    ndt_eigen_full(6, scaled, values, V);
-    const double largest = fmax(fabs(values[0]), fabs(values[5]));
-    for (int k = 0; k < 6; k++)
-        reciprocal[k] = largest > 0 ? 1 / fmax(values[k], CURVATURE_FLOOR * largest) : 0;
-    compose(V, reciprocal, inverse);
+            factor[6 * i + j] = scaled[6 * i + j] =
+                observation->curvature[6 * i + j] / (units->pose[i] * units->pose[j]);
+        largest = fmax(largest, scaled[7 * i]);
+    }
+    const int is_definite = ndt_factor_cholesky(6, factor);
     for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++)
-            inverse[6 * i + j] /= units->pose[i] * units->pose[j];
-    ndt_multiply(6, 6, 1, inverse, observation->gradient, step);
+        least = is_definite ? fmin(least, factor[7 * i] * factor[7 * i]) : 0;
+    memcpy(step, gradient, sizeof(gradient));
+    if (least > SAFE_PIVOT * largest) {
+        ndt_solve_cholesky(6, factor, step);
+    } else {
+        ndt_eigen_full(6, scaled, values, V);
+        largest = fmax(fabs(values[0]), fabs(values[5]));
+        for (int k = 0; k < 6; k++)
+            reciprocal[k] = largest > 0 ? 1 / fmax(values[k], CURVATURE_FLOOR * largest) : 0;
+        compose(V, reciprocal, scaled);
+        ndt_multiply(6, 6, 1, scaled, gradient, step);
+    }
+    for (int i = 0; i < 6; i++)
+        step[i] /= units->pose[i];
 }
 
-/* W = (I + A F)^-1 A = (A^-1 + F)^-1, symmetric: with F^1/2 A F^1/2 = V diag(l) V^T it is
- * F^-1/2 V diag(l / (1 + l)) V^T F^-1/2. */
+/* W = (A^-1 + F)^-1 = F^-1/2 (I - (I + F^1/2 A F^1/2)^-1) F^-1/2, also for a singular A. */
 static void limit_information(const double A[36], const struct ndt_observation_noise *noise, double W[36])
 {
-    double scaled[36], values[6], V[36], part[6], f[6];
+    double scaled[36], f[6];
     for (int i = 0; i < 6; i++)
         f[i] = fmax(i < 3 ? noise->floor_m : noise->floor_rad, 1e-9);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
-            scaled[6 * i + j] = f[i] * A[6 * i + j] * f[j];
-    ndt_eigen_full(6, scaled, values, V);
-    for (int k = 0; k < 6; k++)
-        part[k] = fmax(values[k], 0) / (1 + fmax(values[k], 0));
-    compose(V, part, W);
+            scaled[6 * i + j] = f[i] * A[6 * i + j] * f[j] + (i == j);
+    memset(W, 0, 36 * sizeof(*W));
+    if (!ndt_invert_symmetric(6, scaled, scaled))
+        return;
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
-            W[6 * i + j] /= f[i] * f[j];
+            W[6 * i + j] = ((i == j) - scaled[6 * i + j]) / (f[i] * f[j]);
 }
 
 /* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how
@@ -141,7 +153,7 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                            struct ndt_weighed_observation *out)
 {
     const struct units units = units_of(observation);
-    double joint[144], A[36], values[6], V[36], root[6], kept[6], reciprocal[6], S[36], A_inverse[36], inverse[36];
+    double joint[144], A[36], values[6], V[36], root[6], kept[6], reciprocal[6], S[36], A_inverse[36];
     double M[36], T2[36];
     join(observation, &units, joint);
     make_semidefinite(joint);
@@ -169,12 +181,27 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                 T2[6 * i + j] * unit * units.span_s * units.span_s / noise->correlation;
         }
     limit_information(A, noise, out->information);
-    newton_step(observation, &units, inverse, out->step);
+    newton_step(observation, &units, out->step);
     for (int i = 0; i < 6; i++) {
         double sum = observation->time_gradient[i];
         for (int k = 0; k < 6; k++)
             sum -= observation->information[1][6 * k + i] * out->step[k];
         out->twist_gradient[i] = sum / noise->correlation;
+    }
+}
+
+void ndt_observation_directions(const struct ndt_observation *observation, double ratio[6], double axes[36])
+{
+    const struct units units = units_of(observation);
+    double A[36], values[6], V[36];
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            A[6 * i + j] = observation->information[0][6 * i + j] / (units.pose[i] * units.pose[j]);
+    ndt_eigen_full(6, A, values, V);
+    for (int k = 0; k < 6; k++) {
+        ratio[k] = values[5] > 0 ? fmax(values[k], 0) / values[5] : 0;
+        for (int i = 0; i < 6; i++)
+            axes[6 * k + i] = V[6 * i + k] * units.pose[i];
     }
 }
 

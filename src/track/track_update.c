@@ -149,12 +149,14 @@ static void take_pose(const struct ndt_track *track, const struct ndt_track_stat
             out->P[N * i + k] = out->P[N * k + i] = 0;
         out->P[N * i + i] = deviation * deviation;
     }
-    if (predicted->source != NDT_TRACK_TWIST && predicted->source != NDT_TRACK_POSE)
+    if (predicted->source == NDT_TRACK_ODOMETRY || predicted->source == NDT_TRACK_ODOMETRY_TWIST)
         return;
     if (fabs(dt_s) <= track->params.max_prediction_s && dt_s >= SHORTEST_S) {
         out->twist = ndt_pose_log(&step, dt_s);
         out->has_twist = 1;
     }
+    if (predicted->source == NDT_TRACK_GYRO)
+        memcpy(out->twist.w_radps, predicted->twist.w_radps, sizeof(out->twist.w_radps));
 }
 
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,

@@ -48,7 +48,7 @@ static struct ground ground;
 static struct ndt_newton_rules rules;
 static struct trace trace;
 /* Of the solves to come. */
-static double prior[21];
+static double prior[21], prior_offset[6];
 static int first_level;
 
 static inline void quadratic_form(const double A[36], const double q[6], double Aq[6], double *qAq)
@@ -102,6 +102,7 @@ static inline void setup(void)
     memset(&ground, 0, sizeof(ground));
     memset(&trace, 0, sizeof(trace));
     memset(prior, 0, sizeof(prior));
+    memset(prior_offset, 0, sizeof(prior_offset));
     first_level = 0;
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
         set_hill(&ground.level[i], 0, 400, 40000);
@@ -132,6 +133,7 @@ static inline void place(struct ndt_newton *newton)
     memset(newton, 0xff, sizeof(*newton)); /* what is not set is NaN */
     memcpy(newton->guess, GUESS, sizeof(GUESS));
     memcpy(newton->prior, prior, sizeof(prior));
+    memcpy(newton->prior_offset, prior_offset, sizeof(prior_offset));
     newton->first_level = first_level;
     memcpy(newton->R0, identity, sizeof(identity));
     ndt_newton_set_rotation_scale(newton, second_m2);

@@ -10,7 +10,7 @@ static void set_prior(double translation, double rotation)
     prior[15] = prior[18] = prior[20] = rotation;
 }
 
-/* Where a quadratic hill and the prior have their common maximum: (A + prior) p = A top + prior guess. */
+/* Where a quadratic hill and the prior have their common maximum: (A + prior) p = A top + prior mean. */
 static void common_maximum(const struct hill *hill, double p[6])
 {
     double sum[21], whole[36], pull[6];
@@ -18,11 +18,18 @@ static void common_maximum(const struct hill *hill, double p[6])
     for (int i = 0, at = 0; i < 6; i++) {
         pull[i] = 0;
         for (int j = 0; j < 6; j++)
-            pull[i] += hill->A[6 * i + j] * hill->top[j] + whole[6 * i + j] * GUESS[j];
+            pull[i] += hill->A[6 * i + j] * hill->top[j] + whole[6 * i + j] * (GUESS[j] + prior_offset[j]);
         for (int j = i; j < 6; j++)
             sum[at++] = hill->A[6 * i + j] + whole[6 * i + j];
     }
     ck_assert_int_eq(solve_cholesky6(sum, pull, 0, p), 1);
+}
+
+/* Its mean is not at the guess. */
+static void move_prior(struct ndt_random *random)
+{
+    for (int i = 0; i < 6; i++)
+        prior_offset[i] = (i < 3 ? 0.3 : 0.03) * ndt_random_between(random, -1, 1);
 }
 
 /* What newton_step adds to sums of zero at a pose. */
@@ -44,6 +51,7 @@ START_TEST(prior_against_differences)
         double p[6], lambda[6], at[6];
         random_spectrum(&random, 4, 0, lambda);
         random_matrix(&random, lambda, prior);
+        move_prior(&random);
         for (int i = 0; i < 6; i++)
             p[i] = GUESS[i] + ndt_random_between(&random, -0.5, 0.5);
         const struct ndt_eval here = prior_at(p);
@@ -60,8 +68,10 @@ START_TEST(prior_against_differences)
                 ck_assert_double_eq_tol(here.hessian[k++], (moved[1].gradient[j] - moved[0].gradient[j]) / (2 * h),
                                         1e-7);
         }
-        const struct ndt_eval guess = prior_at(GUESS);
-        ck_assert(guess.score == 0 && guess.matched == 0);
+        for (int i = 0; i < 6; i++)
+            p[i] = GUESS[i] + prior_offset[i];
+        const struct ndt_eval mean = prior_at(p);
+        ck_assert(fabs(mean.score) < 1e-20 && mean.matched == 0);
     }
 }
 END_TEST
@@ -74,6 +84,7 @@ START_TEST(solve_ends_at_the_maximum_with_the_prior)
         double lambda[6], wanted[6];
         random_spectrum(&random, 3, 0, lambda);
         random_matrix(&random, lambda, prior);
+        move_prior(&random);
         common_maximum(&ground.level[0], wanted);
         solve();
         ck_assert_int_eq(trace.newton.stop, NDT_STOP_CONVERGED);
@@ -120,6 +131,7 @@ START_TEST(prior_of_zero_changes_no_bit)
     for (int round = 0; round < 100; round++) {
         struct ndt_newton n;
         struct ndt_eval eval = score_at(&ground.level[0], GUESS), copy;
+        move_prior(&random);
         place(&n);
         for (int i = 0; i < 6; i++) {
             n.query_pose[i] = 1e6 * ndt_random_between(&random, -1, 1);

@@ -75,7 +75,7 @@ static void setup(void)
     ndt_align_params_default(&settings.align);
     ndt_preprocess_params_default(&settings.preprocess);
     settings.deskew_passes = 1;
-    settings.max_prediction_s = 1;
+    ndt_track_params_default(&settings.track);
     settings.compute.threads = 1;
     make_frames();
 }
@@ -214,10 +214,10 @@ START_TEST(a_damaged_frame_changes_nothing)
     cut_start.size -= 5;
     feed_start(pipeline);
     (void)feed(pipeline, 0);
-    const struct ndtd_tracker before = *ndtd_pipeline_tracker(pipeline);
+    const struct ndt_track before = *ndtd_pipeline_track(pipeline);
     ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &cut, &record, &err), NDT_ERR_FORMAT);
     ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &cut_start, &record, &err), NDT_ERR_FORMAT);
-    ck_assert_mem_eq(&before, ndtd_pipeline_tracker(pipeline), sizeof(before));
+    ck_assert_mem_eq(&before, ndtd_pipeline_track(pipeline), sizeof(before));
     record = feed(pipeline, 1);
     ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
     ndtd_pipeline_destroy(pipeline);

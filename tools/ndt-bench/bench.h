@@ -58,13 +58,15 @@ struct bench_options {
     struct ndt_pose pose; /**< truth of --scan */
     struct tool_list neighbours, backends, levels, variants;
     struct bench_numbers points, threads, sizes, tiles;
-    struct tool_reals radii_m;
+    struct tool_reals radii_m, priors;
     struct bench_offsets offsets;
     double tile_m;
     uint64_t tile_points, scan_limit, seed;
     uint64_t rounds; /**< measured rounds of each row */
+    uint64_t seeds;  /**< of the sample, from 1 */
     int needs_device, peer, has_peer;
-    const char *json, *markdown; /**< may be NULL */
+    int is_elsewhere;                  /**< the map is of another place: no pose is right */
+    const char *json, *markdown, *csv; /**< may be NULL */
 };
 
 /* ---- samples ---- */
@@ -112,8 +114,9 @@ struct bench_cell {
 /** A column exists from its first value on; its key is the heading of the text and the member of the JSON object.
  */
 struct bench_table {
-    char name[32];   /**< member of the JSON object */
-    char title[400]; /**< heading, and what the rows mean */
+    char name[32];       /**< member of the JSON object */
+    char title[400];     /**< heading, and what the rows mean */
+    int is_for_programs; /**< only in the JSON */
     const char *keys[BENCH_COLUMNS];
     size_t column_count, row_count, capacity;
     struct bench_cell (*rows)[BENCH_COLUMNS];
@@ -297,9 +300,12 @@ NDT_MUST_CHECK bench_command_fn bench_overheads;
 NDT_MUST_CHECK bench_command_fn bench_drive;
 /* Not with NDT_BENCH_CORE: */
 NDT_MUST_CHECK bench_command_fn bench_compare;
+/** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */
+NDT_MUST_CHECK bench_command_fn bench_consistency;
 NDT_MUST_CHECK bench_command_fn bench_preprocess;
 NDT_MUST_CHECK bench_command_fn bench_map_cost;
 NDT_MUST_CHECK bench_command_fn bench_tiles;
+NDT_MUST_CHECK bench_command_fn bench_confidence;
 /** Creates a folder under TMPDIR, else /tmp; the caller removes it. "" on failure. */
 NDT_MUST_CHECK enum ndt_status bench_temporary_folder(char *path, size_t size, struct ndt_error *err);
 

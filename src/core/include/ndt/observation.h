@@ -54,6 +54,11 @@ struct ndt_weighed_observation {
 /** Weighs an observation. */
 void ndt_observation_weigh(const struct ndt_observation *observation, const struct ndt_observation_noise *noise,
                            struct ndt_weighed_observation *out);
+/** The directions in which an observation informs about the pose, from worst to best: eigenvectors of its
+ * information in units in which translations and rotations compare, a rotation counted as the movement of typical
+ * points. ratio[k]: eigenvalue over the largest one, in [0, 1]; all 0 where nothing is observed. axes: row k is
+ * unit length in these units and projects an error d to metres along direction k. */
+void ndt_observation_directions(const struct ndt_observation *observation, double ratio[6], double axes[36]);
 /** The observation of a body that carries the sensor: errors of T_map_body instead of T_map_sensor. */
 void ndt_observation_to_body(const struct ndt_observation *observation, const struct ndt_pose *T_body_sensor,
                              struct ndt_observation *out);
