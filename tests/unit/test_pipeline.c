@@ -68,14 +68,10 @@ static void make_frames(void)
 
 static void setup(void)
 {
-    memset(&settings, 0, sizeof(settings));
+    ndtd_settings_default(&settings);
+    must(ndtd_settings_finish(&settings, &err));
     strcpy(settings.backend, "cpu");
-    ndt_backend_config_default(&settings.compute);
-    ndt_map_config_default(&settings.map);
-    ndt_align_params_default(&settings.align);
-    ndt_preprocess_params_default(&settings.preprocess);
     settings.deskew_passes = 1;
-    ndt_track_params_default(&settings.track);
     settings.compute.threads = 1;
     make_frames();
 }
@@ -120,7 +116,7 @@ static void run_all(struct ndt_pose poses[SCANS])
     feed_start(pipeline);
     for (size_t i = 0; i < SCANS; i++) {
         const struct ndtd_scan_record record = feed(pipeline, i);
-        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        ck_assert_msg(record.result.outcome == NDT_CONVERGED, "scan %zu: %s", i, record.result.reason);
         poses[i] = record.result.T_map_sensor;
     }
     ndtd_pipeline_destroy(pipeline);
