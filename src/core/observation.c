@@ -13,8 +13,8 @@ static const double SAFE_PIVOT = 1e-3;
 
 void ndt_observation_noise_default(struct ndt_observation_noise *noise)
 {
-    *noise = (struct ndt_observation_noise){
-        .floor_m = 0.003, .floor_rad = 0.00015, .discount = 1e-3, .correlation = 10.0};
+    *noise =
+        (struct ndt_observation_noise){.floor_m = 0.003, .floor_rad = 0.0002, .discount = 1e-3, .correlation = 4.0};
 }
 
 /* Units in which translations and rotations, pose and twist are comparable: 1 for metres, `arm_m` for radians,
@@ -130,23 +130,51 @@ static void limit_information(const double A[36], const struct ndt_observation_n
             W[6 * i + j] = ((i == j) - scaled[6 * i + j]) / (f[i] * f[j]);
 }
 
-/* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how
- * the twist moves the pose, A^+ C. In the units of `joint`. */
-static void split(const double A_inverse[36], const double joint[144], const double S[36], double M[36],
-                  double T2[36])
+/* [C; D] <- [S C S; S D S]: what hardly observes the pose hardly observes the twist. */
+static void discount_twist(const double S[36], double joint[144])
 {
-    double C[36], SC[36];
+    double part[36], left[36], out[36];
+    for (int block = 0; block < 2; block++) {
+        for (int i = 0; i < 6; i++)
+            memcpy(part + 6 * i, joint + 12 * (6 * block + i) + 6, 6 * sizeof(double));
+        ndt_multiply(6, 6, 6, S, part, left);
+        ndt_multiply(6, 6, 6, left, S, out);
+        for (int i = 0; i < 6; i++)
+            memcpy(joint + 12 * (6 * block + i) + 6, out + 6 * i, 6 * sizeof(double));
+    }
+}
+
+/* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how
+ * the twist moves the pose, M = A^+ C. In the units of `joint`. */
+static void split(const double A_inverse[36], const double joint[144], double M[36], double T2[36])
+{
+    double C[36];
     for (int i = 0; i < 6; i++)
         memcpy(C + 6 * i, joint + 12 * i + 6, 6 * sizeof(double));
-    ndt_multiply(6, 6, 6, S, C, SC);
-    ndt_multiply(6, 6, 6, A_inverse, SC, M);
+    ndt_multiply(6, 6, 6, A_inverse, C, M);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {
             double sum = joint[12 * (6 + i) + 6 + j];
             for (int k = 0; k < 6; k++)
-                sum -= SC[6 * k + i] * M[6 * k + j];
+                sum -= C[6 * k + i] * M[6 * k + j];
             T2[6 * i + j] = sum;
         }
+}
+
+/* S (g_nu - C^T H^-1 g), over the correlation. */
+static void set_twist_gradient(const struct ndt_observation *observation, const struct units *units,
+                               const double S[36], double correlation, struct ndt_weighed_observation *out)
+{
+    double gradient[6];
+    for (int i = 0; i < 6; i++) {
+        gradient[i] = observation->time_gradient[i];
+        for (int k = 0; k < 6; k++)
+            gradient[i] -= observation->information[1][6 * k + i] * out->step[k];
+        gradient[i] /= units->pose[i] * correlation;
+    }
+    ndt_multiply(6, 6, 1, S, gradient, out->twist_gradient);
+    for (int i = 0; i < 6; i++)
+        out->twist_gradient[i] *= units->pose[i];
 }
 
 void ndt_observation_weigh(const struct ndt_observation *observation, const struct ndt_observation_noise *noise,
@@ -170,7 +198,8 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
     }
     compose(V, root, S);
     compose(V, reciprocal, A_inverse);
-    split(A_inverse, joint, S, M, T2);
+    discount_twist(S, joint);
+    split(A_inverse, joint, M, T2);
     compose(V, kept, A);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {
@@ -182,12 +211,7 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
         }
     limit_information(A, noise, out->information);
     newton_step(observation, &units, out->step);
-    for (int i = 0; i < 6; i++) {
-        double sum = observation->time_gradient[i];
-        for (int k = 0; k < 6; k++)
-            sum -= observation->information[1][6 * k + i] * out->step[k];
-        out->twist_gradient[i] = sum / noise->correlation;
-    }
+    set_twist_gradient(observation, &units, S, noise->correlation, out);
 }
 
 void ndt_observation_directions(const struct ndt_observation *observation, double ratio[6], double axes[36])
