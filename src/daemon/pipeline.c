@@ -277,6 +277,7 @@ static void update(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pa
     ndt_track_update(&pipeline->track, &job->predicted, &measurement, &job->updated, &job->record->innovation,
                      &job->record->weakest);
     job->is_updated = 1;
+    job->record->has_innovation = measurement.observation != NULL;
 }
 
 static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_job *job,

@@ -224,6 +224,10 @@ static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_reco
         memset(&message->result.T_map_sensor, 0, sizeof(message->result.T_map_sensor));
     if (record->result.evaluations == 0)
         message->result.scores.coverage = -1; /* unknown */
+    message->has_twist = record->has_twist;
+    message->twist = record->twist;
+    message->has_innovation = record->has_innovation;
+    message->innovation = sqrt(record->innovation);
     message->map_id = worker->map_id;
     message->config_hash = worker->snapshot->hash;
     message->queue_depth = queue_depth;
