@@ -13,8 +13,8 @@ static const double SAFE_PIVOT = 1e-3;
 
 void ndt_observation_noise_default(struct ndt_observation_noise *noise)
 {
-    *noise = (struct ndt_observation_noise){
-        .floor_m = 0.003, .floor_rad = 0.00015, .discount = 1e-3, .correlation = 10.0};
+    *noise =
+        (struct ndt_observation_noise){.floor_m = 0.003, .floor_rad = 0.0002, .discount = 1e-3, .correlation = 4.0};
 }
 
 /* Units in which translations and rotations, pose and twist are comparable: 1 for metres, `arm_m` for radians,
@@ -155,11 +155,40 @@ static void split(const double V[36], const double l[6], const double f[6], cons
                 T2[6 * i + j] -= in_V[6 * k + i] * in_V[6 * k + j] / l[k];
 }
 
+/* What hardly observes the pose hardly observes the twist: M <- M S, T2 <- S T2 S, S = V diag(f^1/2) V^T. */
+static void discount_twist(const double V[36], const double f[6], double M[36], double T2[36], double S[36])
+{
+    double root[6], before[36];
+    for (int k = 0; k < 6; k++)
+        root[k] = sqrt(f[k]);
+    compose(V, root, S);
+    memcpy(before, M, sizeof(before));
+    ndt_multiply(6, 6, 6, before, S, M);
+    memcpy(before, T2, sizeof(before));
+    ndt_congruence(6, 6, S, before, T2);
+}
+
+/* S (g_nu - C^T H^-1 g), over the correlation. */
+static void set_twist_gradient(const struct ndt_observation *observation, const struct units *units,
+                               const double S[36], double correlation, struct ndt_weighed_observation *out)
+{
+    double gradient[6];
+    for (int i = 0; i < 6; i++) {
+        gradient[i] = observation->time_gradient[i];
+        for (int k = 0; k < 6; k++)
+            gradient[i] -= observation->information[1][6 * k + i] * out->step[k];
+        gradient[i] /= units->pose[i] * correlation;
+    }
+    ndt_multiply(6, 6, 1, S, gradient, out->twist_gradient);
+    for (int i = 0; i < 6; i++)
+        out->twist_gradient[i] *= units->pose[i];
+}
+
 void ndt_observation_weigh(const struct ndt_observation *observation, const struct ndt_observation_noise *noise,
                            struct ndt_weighed_observation *out)
 {
     const struct units units = units_of(observation);
-    double joint[144], A[36], values[6], V[36], part[6], kept[6], M[36], T2[36];
+    double joint[144], A[36], values[6], V[36], part[6], kept[6], S[36], M[36], T2[36];
     join(observation, &units, joint);
     make_semidefinite(joint);
     for (int i = 0; i < 6; i++)
@@ -173,6 +202,7 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
         part[k] = kept[k] > 1e-12 * largest ? f : 0;
     }
     split(V, values, part, joint, M, T2);
+    discount_twist(V, part, M, T2, S);
     compose(V, kept, A);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {
@@ -184,12 +214,7 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
         }
     limit_information(A, noise, out->information);
     newton_step(observation, &units, out->step);
-    for (int i = 0; i < 6; i++) {
-        double sum = observation->time_gradient[i];
-        for (int k = 0; k < 6; k++)
-            sum -= observation->information[1][6 * k + i] * out->step[k];
-        out->twist_gradient[i] = sum / noise->correlation;
-    }
+    set_twist_gradient(observation, &units, S, noise->correlation, out);
 }
 
 void ndt_observation_directions(const struct ndt_observation *observation, double ratio[6], double axes[36])
