@@ -36,6 +36,7 @@ struct ndtd_settings {
     double initial_pose[7];                         /**< x y z qx qy qz qw */
     enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior; /**< ndt.prior */
     struct ndt_track_params track;                  /**< estimator.* */
+    double min_confidence;                          /**< score_estimation.min_confidence */
     int use_gnss;                                   /**< ndt.regularization.enable; the scale is align.gnss_scale */
     int autotune;                                   /**< autotune.enable: measure at the start of the live daemon */
     enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /**< autotune.cache */
