@@ -113,52 +113,57 @@ static void newton_step(const struct ndt_observation *observation, const struct 
         step[i] /= units->pose[i];
 }
 
-/* W = (A^-1 + F)^-1 = F^-1/2 (I - (I + F^1/2 A F^1/2)^-1) F^-1/2, also for a singular A. */
+/* W = (A^-1 + F)^-1 = F^-1/2 K (I + K)^-1 F^-1/2 with K = F^1/2 A F^1/2, also for a singular A and a tiny F. */
 static void limit_information(const double A[36], const struct ndt_observation_noise *noise, double W[36])
 {
-    double scaled[36], f[6];
+    double K[36], sum[36], part[36], f[6];
     for (int i = 0; i < 6; i++)
         f[i] = fmax(i < 3 ? noise->floor_m : noise->floor_rad, 1e-9);
     for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++)
-            scaled[6 * i + j] = f[i] * A[6 * i + j] * f[j] + (i == j);
-    memset(W, 0, 36 * sizeof(*W));
-    if (!ndt_invert_symmetric(6, scaled, scaled))
-        return;
-    for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++)
-            W[6 * i + j] = ((i == j) - scaled[6 * i + j]) / (f[i] * f[j]);
-}
-
-/* [C; D] <- [S C S; S D S]: what hardly observes the pose hardly observes the twist. */
-static void discount_twist(const double S[36], double joint[144])
-{
-    double part[36], left[36], out[36];
-    for (int block = 0; block < 2; block++) {
-        for (int i = 0; i < 6; i++)
-            memcpy(part + 6 * i, joint + 12 * (6 * block + i) + 6, 6 * sizeof(double));
-        ndt_multiply(6, 6, 6, S, part, left);
-        ndt_multiply(6, 6, 6, left, S, out);
-        for (int i = 0; i < 6; i++)
-            memcpy(joint + 12 * (6 * block + i) + 6, out + 6 * i, 6 * sizeof(double));
-    }
-}
-
-/* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how
- * the twist moves the pose, M = A^+ C. In the units of `joint`. */
-static void split(const double A_inverse[36], const double joint[144], double M[36], double T2[36])
-{
-    double C[36];
-    for (int i = 0; i < 6; i++)
-        memcpy(C + 6 * i, joint + 12 * i + 6, 6 * sizeof(double));
-    ndt_multiply(6, 6, 6, A_inverse, C, M);
-    for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {
-            double sum = joint[12 * (6 + i) + 6 + j];
-            for (int k = 0; k < 6; k++)
-                sum -= C[6 * k + i] * M[6 * k + j];
-            T2[6 * i + j] = sum;
+            K[6 * i + j] = f[i] * A[6 * i + j] * f[j];
+            sum[6 * i + j] = K[6 * i + j] + (i == j);
         }
+    memset(W, 0, 36 * sizeof(*W));
+    if (!ndt_invert_symmetric(6, sum, sum))
+        return;
+    ndt_multiply(6, 6, 6, K, sum, part);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            W[6 * i + j] = 0.5 * (part[6 * i + j] + part[6 * j + i]) / (f[i] * f[j]);
+}
+
+/* How the twist moves the pose, M = (S A S)^+ S C, and the part of the joint information about the twist that the
+ * pose does not use up, T2 = D - C^T A^+ C, in the units of `joint`. In the eigenvectors V of A, with eigenvalues l
+ * of which the part f counts, S^2 = V diag(f) V^T; f = 0 leaves a direction out. */
+static void split(const double V[36], const double l[6], const double f[6], const double joint[144], double M[36],
+                  double T2[36])
+{
+    double C[36], in_V[36], scaled[36];
+    for (int i = 0; i < 6; i++) {
+        memcpy(C + 6 * i, joint + 12 * i + 6, 6 * sizeof(double));
+        memcpy(T2 + 6 * i, joint + 12 * (6 + i) + 6, 6 * sizeof(double));
+    }
+    ndt_multiply_transposed(6, 6, 6, V, C, in_V);
+    for (int k = 0; k < 6; k++)
+        for (int j = 0; j < 6; j++)
+            scaled[6 * k + j] = f[k] > 0 ? in_V[6 * k + j] / (sqrt(f[k]) * l[k]) : 0;
+    ndt_multiply(6, 6, 6, V, scaled, M);
+    for (int k = 0; k < 6; k++)
+        for (int i = 0; i < 6 && f[k] > 0; i++)
+            for (int j = 0; j < 6; j++)
+                T2[6 * i + j] -= in_V[6 * k + i] * in_V[6 * k + j] / l[k];
+}
+
+/* M <- M S and T2 <- S T2 S, as if C were S C S and D were S D S: what hardly observes the pose hardly observes the
+ * twist. */
+static void discount_twist(const double S[36], double M[36], double T2[36])
+{
+    double in[36];
+    memcpy(in, M, sizeof(in));
+    ndt_multiply(6, 6, 6, in, S, M);
+    memcpy(in, T2, sizeof(in));
+    ndt_congruence(6, 6, S, in, T2);
 }
 
 /* S (g_nu - C^T H^-1 g), over the correlation. */
@@ -181,7 +186,7 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                            struct ndt_weighed_observation *out)
 {
     const struct units units = units_of(observation);
-    double joint[144], A[36], values[6], V[36], root[6], kept[6], reciprocal[6], S[36], A_inverse[36];
+    double joint[144], A[36], values[6], V[36], part[6], root[6], kept[6], S[36];
     double M[36], T2[36];
     join(observation, &units, joint);
     make_semidefinite(joint);
@@ -192,14 +197,13 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
     out->weakest = largest > 0 ? fmax(values[0], 0) / largest : 0;
     for (int k = 0; k < 6; k++) {
         const double l = fmax(values[k], 0), f = largest > 0 ? l * l / (l * l + small * small) : 0;
-        root[k] = sqrt(f);
         kept[k] = f * l;
-        reciprocal[k] = kept[k] > 1e-12 * largest ? 1 / kept[k] : 0;
+        part[k] = kept[k] > 1e-12 * largest ? f : 0;
+        root[k] = sqrt(part[k]);
     }
     compose(V, root, S);
-    compose(V, reciprocal, A_inverse);
-    discount_twist(S, joint);
-    split(A_inverse, joint, M, T2);
+    split(V, values, part, joint, M, T2);
+    discount_twist(S, M, T2);
     compose(V, kept, A);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {

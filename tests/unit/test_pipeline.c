@@ -116,7 +116,7 @@ static void run_all(struct ndt_pose poses[SCANS])
     feed_start(pipeline);
     for (size_t i = 0; i < SCANS; i++) {
         const struct ndtd_scan_record record = feed(pipeline, i);
-        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        ck_assert_msg(record.result.outcome == NDT_CONVERGED, "scan %zu: %s", i, record.result.reason);
         poses[i] = record.result.T_map_sensor;
     }
     ndtd_pipeline_destroy(pipeline);
