@@ -155,15 +155,17 @@ static void split(const double V[36], const double l[6], const double f[6], cons
                 T2[6 * i + j] -= in_V[6 * k + i] * in_V[6 * k + j] / l[k];
 }
 
-/* M <- M S and T2 <- S T2 S, as if C were S C S and D were S D S: what hardly observes the pose hardly observes the
- * twist. */
-static void discount_twist(const double S[36], double M[36], double T2[36])
+/* What hardly observes the pose hardly observes the twist: M <- M S, T2 <- S T2 S, S = V diag(f^1/2) V^T. */
+static void discount_twist(const double V[36], const double f[6], double M[36], double T2[36], double S[36])
 {
-    double in[36];
-    memcpy(in, M, sizeof(in));
-    ndt_multiply(6, 6, 6, in, S, M);
-    memcpy(in, T2, sizeof(in));
-    ndt_congruence(6, 6, S, in, T2);
+    double root[6], before[36];
+    for (int k = 0; k < 6; k++)
+        root[k] = sqrt(f[k]);
+    compose(V, root, S);
+    memcpy(before, M, sizeof(before));
+    ndt_multiply(6, 6, 6, before, S, M);
+    memcpy(before, T2, sizeof(before));
+    ndt_congruence(6, 6, S, before, T2);
 }
 
 /* S (g_nu - C^T H^-1 g), over the correlation. */
@@ -186,8 +188,7 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                            struct ndt_weighed_observation *out)
 {
     const struct units units = units_of(observation);
-    double joint[144], A[36], values[6], V[36], part[6], root[6], kept[6], S[36];
-    double M[36], T2[36];
+    double joint[144], A[36], values[6], V[36], part[6], kept[6], S[36], M[36], T2[36];
     join(observation, &units, joint);
     make_semidefinite(joint);
     for (int i = 0; i < 6; i++)
@@ -199,11 +200,9 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
         const double l = fmax(values[k], 0), f = largest > 0 ? l * l / (l * l + small * small) : 0;
         kept[k] = f * l;
         part[k] = kept[k] > 1e-12 * largest ? f : 0;
-        root[k] = sqrt(part[k]);
     }
-    compose(V, root, S);
     split(V, values, part, joint, M, T2);
-    discount_twist(S, M, T2);
+    discount_twist(V, part, M, T2, S);
     compose(V, kept, A);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {

@@ -167,7 +167,7 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
             memcpy(state->P + N * i, block + 6 * i, 6 * sizeof(double));
     }
     forget_twist(track, state);
-    if (twist) {
+    if (twist && ndt_track_is_plausible(NULL, twist)) {
         state->twist = *twist;
         state->has_twist = 1;
         set_variance(state->P, AT_TWIST, 3, 1.0);

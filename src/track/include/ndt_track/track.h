@@ -144,8 +144,10 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
                      const struct ndt_twist *twist, const double covariance[36]);
 
 /** @name Inputs
- * Samples that are not newer than the last one are ignored, unless they are more than max_prediction_s older: then
- * time restarted and they replace all others. Samples of the GNSS are measurements of the next prediction.
+ * Samples that are not finite, or faster than 1000 m/s or 100 rad/s, are ignored. Odometry that jumps away from its
+ * own velocity begins anew. Samples that are not newer than the last one are ignored, unless they are more than
+ * max_prediction_s older: then time restarted and they replace all others. Samples of the GNSS are measurements of
+ * the next prediction.
  * @{ */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample);
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample);
