@@ -228,6 +228,8 @@ static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_reco
     message->twist = record->twist;
     message->has_innovation = record->has_innovation;
     message->innovation = sqrt(record->innovation);
+    message->confidence = record->confidence;
+    message->has_confidence = !isnan(record->confidence);
     message->map_id = worker->map_id;
     message->config_hash = worker->snapshot->hash;
     message->queue_depth = queue_depth;
