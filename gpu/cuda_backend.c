@@ -1,10 +1,9 @@
 /** @file
  * @brief The CUDA backend: the part that all pipelines share.
  *
- * Memory is allocated at open and for a map that is larger than those
- * before (twice with set_map_async: for the map in use and for the next), and at no other time. Per evaluation: 24
- * bytes up, the pipeline's kernels, one row of sums down, one synchronisation. The information: one kernel in place
- * of the pipeline's, NDT_GPU_PLANES rows down. */
+ * Memory is allocated at open and for a map that is larger than those before (twice with set_map_async: for the map
+ * in use and for the next), and at no other time. Per evaluation: 24 bytes up, the pipeline's kernels, one row of
+ * sums down, one synchronisation. For the information: one kernel more, NDT_GPU_PLANES rows down. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>

@@ -513,10 +513,12 @@ enum ndt_status ndt_scan_header_decode(const uint8_t *data, size_t size, struct 
 {
     struct scan_wire wire = {0};
     const enum ndt_status status = read_scan(data, size, &wire, err);
-    if (status == NDT_OK)
-        *scan = (struct ndt_scan_header){
-            .seq = wire.message.seq, .stamp_ns = wire.message.stamp_ns, .points = wire.points};
-    return status;
+    if (status != NDT_OK)
+        return status;
+    *scan =
+        (struct ndt_scan_header){.seq = wire.message.seq, .stamp_ns = wire.message.stamp_ns, .points = wire.points};
+    memcpy(scan->frame_id, wire.message.frame_id, sizeof(scan->frame_id));
+    return NDT_OK;
 }
 
 enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size, struct ndt_scan_message *message,

@@ -179,7 +179,8 @@ static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct nd
     if (scan->count > cpu->config.max_points)
         return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is %zu", scan->count,
                         cpu->config.max_points);
-    const void *block = cpu->scan.block;
+    const size_t capacity = cpu->scan.capacity;
+    const unsigned fields = cpu->scan.fields;
     cpu->scan.count = 0;
     cpu->has_times = scan->time_s != NULL;
     enum ndt_status status = ndt_cloud_reserve(&cpu->scan, scan->count, cpu->has_times ? NDT_CLOUD_TIME : 0, err);
@@ -187,14 +188,14 @@ static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct nd
         status = reserve_chunks(cpu, scan->count, err);
     if (status != NDT_OK)
         return status;
-    cpu->counters.allocations += cpu->scan.block != block;
+    cpu->counters.allocations += cpu->scan.capacity != capacity || cpu->scan.fields != fields;
     cpu->scan.count = scan->count;
     if (scan->count == 0)
         return NDT_OK;
     memcpy(cpu->scan.x_m, scan->x_m, scan->count * sizeof(float));
     memcpy(cpu->scan.y_m, scan->y_m, scan->count * sizeof(float));
     memcpy(cpu->scan.z_m, scan->z_m, scan->count * sizeof(float));
-    for (size_t i = 0; cpu->has_times && i < scan->count; i++)
+    for (size_t i = 0; scan->time_s && i < scan->count; i++)
         cpu->scan.time_s[i] = isfinite(scan->time_s[i]) ? scan->time_s[i] : 0;
     for (size_t i = scan->count; i < cpu->scan.capacity && i % 16 != 0; i++)
         cpu->scan.x_m[i] = cpu->scan.y_m[i] = cpu->scan.z_m[i] = 0;

@@ -14,12 +14,13 @@ void ndt_multiply(int m, int k, int n, const double *A, const double *B, double 
                 C[i * n + j] += A[i * k + l] * B[l * n + j];
 }
 
+/* Transition matrices are mostly zeros: rows of zeros of A^T cost nothing. */
 void ndt_multiply_transposed(int k, int m, int n, const double *A, const double *B, double *C)
 {
     memset(C, 0, (size_t)(m * n) * sizeof(*C));
     for (int l = 0; l < k; l++)
         for (int i = 0; i < m; i++)
-            for (int j = 0; j < n; j++)
+            for (int j = 0; j < n && A[l * m + i] != 0; j++)
                 C[i * n + j] += A[l * m + i] * B[l * n + j];
 }
 
@@ -30,10 +31,14 @@ static void symmetrize(int n, double *A)
             A[i * n + j] = A[j * n + i] = 0.5 * (A[i * n + j] + A[j * n + i]);
 }
 
+/* A^T (A^T S)^T */
 void ndt_congruence(int k, int m, const double *A, const double *S, double *out)
 {
-    double SA[NDT_DENSE_MAX * NDT_DENSE_MAX];
-    ndt_multiply(k, k, m, S, A, SA);
+    double AS[NDT_DENSE_MAX * NDT_DENSE_MAX], SA[NDT_DENSE_MAX * NDT_DENSE_MAX];
+    ndt_multiply_transposed(k, m, k, A, S, AS);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < k; j++)
+            SA[j * m + i] = AS[i * k + j];
     ndt_multiply_transposed(k, m, m, A, SA, out);
     symmetrize(m, out);
 }

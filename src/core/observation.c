@@ -8,11 +8,13 @@
 
 /* Smallest curvature, relative to the largest, along which the step to the maximum of the score is computed. */
 static const double CURVATURE_FLOOR = 1e-4;
+/* Where every pivot is above this part of the largest curvature, so is every eigenvalue, nearly. */
+static const double SAFE_PIVOT = 1e-3;
 
 void ndt_observation_noise_default(struct ndt_observation_noise *noise)
 {
-    *noise = (struct ndt_observation_noise){
-        .floor_m = 0.003, .floor_rad = 0.00015, .discount = 1e-3, .correlation = 10.0};
+    *noise =
+        (struct ndt_observation_noise){.floor_m = 0.003, .floor_rad = 0.0002, .discount = 1e-3, .correlation = 4.0};
 }
 
 /* Units in which translations and rotations, pose and twist are comparable: 1 for metres, `arm_m` for radians,
@@ -80,69 +82,113 @@ static void compose(const double V[36], const double scale[6], double out[36])
         }
 }
 
-/* The step H^-1 g with the curvature at least CURVATURE_FLOOR of the largest. */
-static void newton_step(const struct ndt_observation *observation, const struct units *units, double inverse[36],
-                        double step[6])
+/* The step H^-1 g with the curvature at least CURVATURE_FLOOR of the largest; where all of it is safely above, by a
+ * Cholesky factor. */
+static void newton_step(const struct ndt_observation *observation, const struct units *units, double step[6])
 {
-    double scaled[36], values[6], V[36], reciprocal[6];
-    for (int i = 0; i < 6; i++)
+    double scaled[36], factor[36], gradient[6], values[6], V[36], reciprocal[6];
+    double largest = 0, least = INFINITY;
+    for (int i = 0; i < 6; i++) {
+        gradient[i] = observation->gradient[i] / units->pose[i];
         for (int j = 0; j < 6; j++)
-            scaled[6 * i + j] = observation->curvature[6 * i + j] / (units->pose[i] * units->pose[j]);
-    ndt_eigen_full(6, scaled, values, V);
-    const double largest = fmax(fabs(values[0]), fabs(values[5]));
-    for (int k = 0; k < 6; k++)
-        reciprocal[k] = largest > 0 ? 1 / fmax(values[k], CURVATURE_FLOOR * largest) : 0;
-    compose(V, reciprocal, inverse);
+            factor[6 * i + j] = scaled[6 * i + j] =
+                observation->curvature[6 * i + j] / (units->pose[i] * units->pose[j]);
+        largest = fmax(largest, scaled[7 * i]);
+    }
+    const int is_definite = ndt_factor_cholesky(6, factor);
     for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++)
-            inverse[6 * i + j] /= units->pose[i] * units->pose[j];
-    ndt_multiply(6, 6, 1, inverse, observation->gradient, step);
+        least = is_definite ? fmin(least, factor[7 * i] * factor[7 * i]) : 0;
+    memcpy(step, gradient, sizeof(gradient));
+    if (least > SAFE_PIVOT * largest) {
+        ndt_solve_cholesky(6, factor, step);
+    } else {
+        ndt_eigen_full(6, scaled, values, V);
+        largest = fmax(fabs(values[0]), fabs(values[5]));
+        for (int k = 0; k < 6; k++)
+            reciprocal[k] = largest > 0 ? 1 / fmax(values[k], CURVATURE_FLOOR * largest) : 0;
+        compose(V, reciprocal, scaled);
+        ndt_multiply(6, 6, 1, scaled, gradient, step);
+    }
+    for (int i = 0; i < 6; i++)
+        step[i] /= units->pose[i];
 }
 
-/* W = (I + A F)^-1 A = (A^-1 + F)^-1, symmetric: with F^1/2 A F^1/2 = V diag(l) V^T it is
- * F^-1/2 V diag(l / (1 + l)) V^T F^-1/2. */
+/* W = (A^-1 + F)^-1 = F^-1/2 K (I + K)^-1 F^-1/2 with K = F^1/2 A F^1/2, also for a singular A and a tiny F. */
 static void limit_information(const double A[36], const struct ndt_observation_noise *noise, double W[36])
 {
-    double scaled[36], values[6], V[36], part[6], f[6];
+    double K[36], sum[36], part[36], f[6];
     for (int i = 0; i < 6; i++)
         f[i] = fmax(i < 3 ? noise->floor_m : noise->floor_rad, 1e-9);
     for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++)
-            scaled[6 * i + j] = f[i] * A[6 * i + j] * f[j];
-    ndt_eigen_full(6, scaled, values, V);
-    for (int k = 0; k < 6; k++)
-        part[k] = fmax(values[k], 0) / (1 + fmax(values[k], 0));
-    compose(V, part, W);
+        for (int j = 0; j < 6; j++) {
+            K[6 * i + j] = f[i] * A[6 * i + j] * f[j];
+            sum[6 * i + j] = K[6 * i + j] + (i == j);
+        }
+    memset(W, 0, 36 * sizeof(*W));
+    if (!ndt_invert_symmetric(6, sum, sum))
+        return;
+    ndt_multiply(6, 6, 6, K, sum, part);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
-            W[6 * i + j] /= f[i] * f[j];
+            W[6 * i + j] = 0.5 * (part[6 * i + j] + part[6 * j + i]) / (f[i] * f[j]);
 }
 
-/* The part of the joint information about the twist that the pose does not use up: T2 = (D - C^T A^+ C), and how
- * the twist moves the pose, A^+ C. In the units of `joint`. */
-static void split(const double A_inverse[36], const double joint[144], const double S[36], double M[36],
+/* How the twist moves the pose, M = (S A S)^+ S C, and the part of the joint information about the twist that the
+ * pose does not use up, T2 = D - C^T A^+ C, in the units of `joint`. In the eigenvectors V of A, with eigenvalues l
+ * of which the part f counts, S^2 = V diag(f) V^T; f = 0 leaves a direction out. */
+static void split(const double V[36], const double l[6], const double f[6], const double joint[144], double M[36],
                   double T2[36])
 {
-    double C[36], SC[36];
-    for (int i = 0; i < 6; i++)
+    double C[36], in_V[36], scaled[36];
+    for (int i = 0; i < 6; i++) {
         memcpy(C + 6 * i, joint + 12 * i + 6, 6 * sizeof(double));
-    ndt_multiply(6, 6, 6, S, C, SC);
-    ndt_multiply(6, 6, 6, A_inverse, SC, M);
+        memcpy(T2 + 6 * i, joint + 12 * (6 + i) + 6, 6 * sizeof(double));
+    }
+    ndt_multiply_transposed(6, 6, 6, V, C, in_V);
+    for (int k = 0; k < 6; k++)
+        for (int j = 0; j < 6; j++)
+            scaled[6 * k + j] = f[k] > 0 ? in_V[6 * k + j] / (sqrt(f[k]) * l[k]) : 0;
+    ndt_multiply(6, 6, 6, V, scaled, M);
+    for (int k = 0; k < 6; k++)
+        for (int i = 0; i < 6 && f[k] > 0; i++)
+            for (int j = 0; j < 6; j++)
+                T2[6 * i + j] -= in_V[6 * k + i] * in_V[6 * k + j] / l[k];
+}
+
+/* What hardly observes the pose hardly observes the twist: M <- M S, T2 <- S T2 S, S = V diag(f^1/2) V^T. */
+static void discount_twist(const double V[36], const double f[6], double M[36], double T2[36], double S[36])
+{
+    double root[6], before[36];
+    for (int k = 0; k < 6; k++)
+        root[k] = sqrt(f[k]);
+    compose(V, root, S);
+    memcpy(before, M, sizeof(before));
+    ndt_multiply(6, 6, 6, before, S, M);
+    memcpy(before, T2, sizeof(before));
+    ndt_congruence(6, 6, S, before, T2);
+}
+
+/* S (g_nu - C^T H^-1 g), over the correlation. */
+static void set_twist_gradient(const struct ndt_observation *observation, const struct units *units,
+                               const double S[36], double correlation, struct ndt_weighed_observation *out)
+{
+    double gradient[6];
+    for (int i = 0; i < 6; i++) {
+        gradient[i] = observation->time_gradient[i];
+        for (int k = 0; k < 6; k++)
+            gradient[i] -= observation->information[1][6 * k + i] * out->step[k];
+        gradient[i] /= units->pose[i] * correlation;
+    }
+    ndt_multiply(6, 6, 1, S, gradient, out->twist_gradient);
     for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++) {
-            double sum = joint[12 * (6 + i) + 6 + j];
-            for (int k = 0; k < 6; k++)
-                sum -= SC[6 * k + i] * M[6 * k + j];
-            T2[6 * i + j] = sum;
-        }
+        out->twist_gradient[i] *= units->pose[i];
 }
 
 void ndt_observation_weigh(const struct ndt_observation *observation, const struct ndt_observation_noise *noise,
                            struct ndt_weighed_observation *out)
 {
     const struct units units = units_of(observation);
-    double joint[144], A[36], values[6], V[36], root[6], kept[6], reciprocal[6], S[36], A_inverse[36], inverse[36];
-    double M[36], T2[36];
+    double joint[144], A[36], values[6], V[36], part[6], kept[6], S[36], M[36], T2[36];
     join(observation, &units, joint);
     make_semidefinite(joint);
     for (int i = 0; i < 6; i++)
@@ -152,13 +198,11 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
     out->weakest = largest > 0 ? fmax(values[0], 0) / largest : 0;
     for (int k = 0; k < 6; k++) {
         const double l = fmax(values[k], 0), f = largest > 0 ? l * l / (l * l + small * small) : 0;
-        root[k] = sqrt(f);
         kept[k] = f * l;
-        reciprocal[k] = kept[k] > 1e-12 * largest ? 1 / kept[k] : 0;
+        part[k] = kept[k] > 1e-12 * largest ? f : 0;
     }
-    compose(V, root, S);
-    compose(V, reciprocal, A_inverse);
-    split(A_inverse, joint, S, M, T2);
+    split(V, values, part, joint, M, T2);
+    discount_twist(V, part, M, T2, S);
     compose(V, kept, A);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++) {
@@ -169,13 +213,8 @@ void ndt_observation_weigh(const struct ndt_observation *observation, const stru
                 T2[6 * i + j] * unit * units.span_s * units.span_s / noise->correlation;
         }
     limit_information(A, noise, out->information);
-    newton_step(observation, &units, inverse, out->step);
-    for (int i = 0; i < 6; i++) {
-        double sum = observation->time_gradient[i];
-        for (int k = 0; k < 6; k++)
-            sum -= observation->information[1][6 * k + i] * out->step[k];
-        out->twist_gradient[i] = sum / noise->correlation;
-    }
+    newton_step(observation, &units, out->step);
+    set_twist_gradient(observation, &units, S, noise->correlation, out);
 }
 
 void ndt_observation_directions(const struct ndt_observation *observation, double ratio[6], double axes[36])

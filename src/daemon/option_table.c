@@ -41,6 +41,8 @@ enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
 #define CORNER(label, member, line)                                                                              \
     NUMBER(NDTD_REAL_LIST, label, member, RELOAD, -1e6, 1e6, "m", line), .size = sizeof(double),                 \
     .min_items = 3, .max_items = 3
+#define TRANSFORM(label, member, line)                                                                           \
+    SCALAR(NDTD_TRANSFORM, label, member, FIXED, line), .unit = "m, rad", .size = sizeof(double)
 #define LEVELS(label, most, line)                                                                                \
     ROW(NDTD_REAL_LIST, label, align.levels[0].leaf_m, TUNE, line), .min = 0.1, .max = 100, .unit = "m",         \
     .size = sizeof(struct ndt_align_level), .min_items = 1, .max_items = most,                                   \
@@ -104,6 +106,21 @@ const struct ndtd_option ndtd_option_table[] = {
     {ROW(NDTD_POSE, "initial_pose", initial_pose, FIXED,
          "Pose of the sensor in the map at the first scan, [x, y, z, qx, qy, qz, qw]; [] = comes as a message"),
      .unit = "m", .size = sizeof(double), .count_offset = AT(has_initial_pose)},
+
+    {TRANSFORM("frames.T_base_sensor", frames.T_base_sensor,
+               "Pose of the sensor in the base frame: x y z and qx qy qz qw or roll pitch yaw (Rz Ry Rx), or 16 "
+               "numbers of a 4x4 matrix by rows")},
+    {TRANSFORM("frames.T_base_imu", frames.T_base_imu, "Pose of the IMU in the base frame, likewise")},
+    {NUMBER(NDTD_REAL_LIST, "frames.gnss_antenna_m", frames.gnss_antenna_m, FIXED, -1000, 1000, "m",
+            "Position of the GNSS antenna in the base frame"),
+     .size = sizeof(double), .min_items = 3, .max_items = 3},
+    {ROW(NDTD_SENSORS, "frames.sensors", frames.sensors, RELOAD,
+         "Sensors with poses of their own, by the frame_id of their scans: "
+         "[left 0 0.5 1.8 0 0 1.57, right 0 -0.5 1.8 0 0 -1.57]"),
+     .unit = "m, rad", .size = sizeof(struct ndtd_sensor_frame), .max_items = NDTD_FRAMES_SENSORS,
+     .count_offset = AT(frames.sensor_count)},
+    {BOOL("frames.merge_sensors", frames.merge_sensors, RELOAD,
+          "Match the scans of all frames.sensors as one when their stamps lie within preprocess.sweep_s")},
 
     {LABELS(NDTD_ENUM, "ndt.variant", align.variant, TUNE, ndt_variant_labels,
             "Optimiser: saddle-free Newton with line search, or Autoware's step rule on one level")},
@@ -222,6 +239,8 @@ const struct ndtd_option ndtd_option_table[] = {
     {REAL("estimator.floor_m", track.noise.floor_m, RELOAD, 0, 10, "m",
           "Error that all points of a scan have in common, of the map and the sensor, per axis (one sigma)")},
     {DEGREES("estimator.floor_deg", track.noise.floor_rad, RELOAD, 0, 10, "The same for rotations")},
+    {REAL("estimator.lost_deviation_m", track.lost_deviation_m, RELOAD, 1e-3, 1e6, "m",
+          "A pose whose position is less certain than this along any axis (one sigma) has the outcome lost")},
     {REAL("estimator.max_prediction_s", track.max_prediction_s, RELOAD, 0, 3600, "s",
           "After longer gaps between scans the last pose is kept and the velocity is unknown"),
      .former_name = "tracker.max_prediction_s"},

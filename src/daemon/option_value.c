@@ -193,7 +193,7 @@ static enum ndt_status store_scalar(char *at, const struct ndtd_option *option, 
 
 static int is_list_type(enum ndtd_option_type type)
 {
-    return type == NDTD_REAL_LIST || type == NDTD_ENUM_LIST || type == NDTD_POSE;
+    return type == NDTD_REAL_LIST || type == NDTD_ENUM_LIST || type >= NDTD_POSE;
 }
 
 static enum ndt_status check_shape(const struct ndtd_option *option, const struct ndtd_value *value,
@@ -209,6 +209,8 @@ static enum ndt_status check_shape(const struct ndtd_option *option, const struc
     if (option->type == NDTD_POSE)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: %zu values, but a pose has 7: x, y, z, qx, qy, qz, qw",
                         option->name, value->count);
+    if (option->type == NDTD_TRANSFORM)
+        return NDT_OK; /* it has several forms */
     if (value->count < option->min_items || value->count > option->max_items)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: %zu values, but %zu to %zu are possible", option->name,
                         value->count, option->min_items, option->max_items);
@@ -238,6 +240,31 @@ static enum ndt_status store_pose(struct ndtd_settings *settings, const struct n
     return NDT_OK;
 }
 
+static enum ndt_status store_transform(struct ndtd_settings *settings, const struct ndtd_option *option,
+                                       const struct ndtd_value *value, struct ndt_error *err)
+{
+    struct ndt_pose pose;
+    const enum ndt_status status = ndtd_transform_parse(value->items, value->count, &pose, err);
+    if (status != NDT_OK)
+        return ndt_fail_prefix(err, status, "%s", option->name);
+    memcpy((char *)settings + option->offset, &pose, sizeof(pose));
+    return NDT_OK;
+}
+
+static enum ndt_status store_sensors(struct ndtd_settings *settings, const struct ndtd_option *option,
+                                     const struct ndtd_value *value, struct ndt_error *err)
+{
+    struct ndtd_sensor_frame sensors[NDTD_FRAMES_SENSORS];
+    for (size_t i = 0; i < value->count; i++) {
+        const enum ndt_status status = ndtd_sensor_frame_parse(value->items[i], &sensors[i], err);
+        if (status != NDT_OK)
+            return ndt_fail_prefix(err, status, "%s", option->name);
+    }
+    memcpy((char *)settings + option->offset, sensors, value->count * sizeof(sensors[0]));
+    memcpy((char *)settings + option->count_offset, &value->count, sizeof(value->count));
+    return NDT_OK;
+}
+
 enum ndt_status ndtd_option_set(struct ndtd_settings *settings, const struct ndtd_option *option,
                                 const struct ndtd_value *value, struct ndt_error *err)
 {
@@ -246,6 +273,10 @@ enum ndt_status ndtd_option_set(struct ndtd_settings *settings, const struct ndt
         return status;
     if (option->type == NDTD_POSE)
         return store_pose(settings, option, value, err);
+    if (option->type == NDTD_TRANSFORM)
+        return store_transform(settings, option, value, err);
+    if (option->type == NDTD_SENSORS)
+        return store_sensors(settings, option, value, err);
     char *at = (char *)settings + option->offset;
     if (!is_list_type(option->type))
         return store_scalar(at, option, value->items[0], err);
@@ -294,6 +325,20 @@ static void format_text(const char *value, char *text, size_t size)
     snprintf(text + used, size - used, "\"");
 }
 
+/* frame_id x y z qx qy qz qw */
+static void format_sensor(const struct ndtd_sensor_frame *sensor, char *text, size_t size)
+{
+    double numbers[7];
+    memcpy(numbers, sensor->T_base_sensor.t_m, sizeof(sensor->T_base_sensor.t_m));
+    memcpy(numbers + 3, sensor->T_base_sensor.q_xyzw, sizeof(sensor->T_base_sensor.q_xyzw));
+    size_t used = (size_t)snprintf(text, size, "%s", sensor->frame_id);
+    for (int i = 0; i < 7 && used < size; i++) {
+        char number[40];
+        format_real(numbers[i], number, sizeof(number));
+        used += (size_t)snprintf(text + used, size - used, " %s", number);
+    }
+}
+
 static void format_scalar(const char *at, const struct ndtd_option *option, char *text, size_t size)
 {
     int word = 0;
@@ -324,8 +369,12 @@ static void format_scalar(const char *at, const struct ndtd_option *option, char
     case NDTD_REAL:
     case NDTD_REAL_LIST:
     case NDTD_POSE:
+    case NDTD_TRANSFORM:
         memcpy(&real, at, sizeof(real));
         format_scaled(option, real, text, size);
+        return;
+    case NDTD_SENSORS:
+        format_sensor((const struct ndtd_sensor_frame *)(const void *)at, text, size);
         return;
     case NDTD_UINT32:
         memcpy(&narrow, at, sizeof(narrow));
@@ -346,6 +395,8 @@ static size_t count_of(const struct ndtd_settings *settings, const struct ndtd_o
 {
     size_t count = option->max_items;
     int given;
+    if (option->type == NDTD_TRANSFORM)
+        return 7;
     if (option->type == NDTD_POSE) {
         memcpy(&given, (const char *)settings + option->count_offset, sizeof(given));
         return given ? 7 : 0;
@@ -365,7 +416,7 @@ const char *ndtd_option_format(const struct ndtd_settings *settings, const struc
     }
     size_t used = (size_t)snprintf(text, size, "[");
     for (size_t i = 0, count = count_of(settings, option); i < count; i++) {
-        char item[64];
+        char item[400];
         format_scalar(at + i * option->size, option, item, sizeof(item));
         used += (size_t)snprintf(text + used, used < size ? size - used : 0, "%s%s", i ? ", " : "", item);
         if (used >= size)

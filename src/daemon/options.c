@@ -69,7 +69,7 @@ static char *trim(char *text)
 
 static int takes_list(const struct ndtd_option *option)
 {
-    return option->type == NDTD_REAL_LIST || option->type == NDTD_ENUM_LIST || option->type == NDTD_POSE;
+    return option->type == NDTD_REAL_LIST || option->type == NDTD_ENUM_LIST || option->type >= NDTD_POSE;
 }
 
 /* Splits "[a, b]" or "a, b" in place. */
@@ -221,6 +221,10 @@ static const char *type_name(enum ndtd_option_type type)
         return "list of reals";
     case NDTD_ENUM_LIST:
         return "list of enums";
+    case NDTD_TRANSFORM:
+        return "transform";
+    case NDTD_SENSORS:
+        return "list of sensors";
     default:
         return "pose";
     }

@@ -8,7 +8,7 @@
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   first_pass      the aligner refines the predicted pose, with the prediction as prior; the estimator is updated
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
- *   judge           the confidence of the result
+ *   check_confidence  whether the result is believed
  *   conclude        the state of the estimator follows; the result is the estimate, carried to the stamp
  *
  * The state of the estimator is always at the reference moment. A pose that was carried to the stamp is output
@@ -19,44 +19,21 @@
  * Of the sample that preprocessing selects (preprocess.sample_count points) there are three copies: the
  * preprocessor's, the aligner's, which is rotated by the guess, and the backend's. Nothing here allocates once the
  * buffers have held the largest scan. */
-#include "ndtd/pipeline.h"
-
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "backends.h"
-#include "ndtd/autotune.h"
-#include "ndtd/settings_snapshot.h"
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
-#include "ndt_track/confidence.h"
+#include "confidence_check.h"
+#include "pipeline_state.h"
 
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
-struct ndtd_pipeline {
-    const struct ndtd_settings_snapshot *snapshot;
-    const struct ndtd_settings *settings; /* the snapshot's */
-    struct ndt_backend *backend;
-    struct ndt_aligner *aligner;
-    struct ndt_map *map;
-    struct ndt_preprocessor *preprocessor;
-    struct ndt_track track;
-    struct ndt_cloud scan;           /* the points of the current scan */
-    struct ndt_preprocess_plan plan; /* of the current scan, when the backend preprocesses it */
-    int is_stopped;
-    double deadline_us;   /* 0 = none */
-    double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */
-    int has_start;        /* `start` gets the stamp of the next scan */
-    struct ndt_pose_message start;
-    int has_gnss;
-    struct ndt_gnss_message gnss;        /* the newest */
-    const struct ndt_cloud *last_points; /* the preprocessor's; NULL unless the last scan converged on them */
-    struct ndt_pose T_map_last;
-};
+/* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
+static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
 
 /* ---- one scan ---- */
 
@@ -66,6 +43,8 @@ enum place { ON_HOST, ON_BACKEND };
 /* A scan while it is processed. */
 struct scan_job {
     struct ndtd_scan_record *record;
+    const struct ndt_pose *T_base_sensor;
+    struct ndt_preprocess_params preprocess;
     struct ndt_sweep sweep;
     struct ndt_track_state predicted; /* at the reference moment */
     struct ndt_track_state updated;   /* with is_updated */
@@ -95,13 +74,6 @@ static void refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, co
              reason);
 }
 
-static const struct ndt_pose *base_to_sensor(const struct ndtd_pipeline *pipeline)
-{
-    (void)pipeline;
-    static const struct ndt_pose identity = {.q_xyzw = {0, 0, 0, 1}};
-    return &identity;
-}
-
 /* The twist of a frame that the base carries. */
 static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
 {
@@ -121,12 +93,11 @@ static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const str
 static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
                        const struct ndt_track_state *state)
 {
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
     struct ndt_sweep_motion *motion = &job->motion[pass];
     double time_s[NDT_PREPROCESS_SEGMENTS + 1];
     job->twist[pass] = state->twist;
-    motion->twist = twist_of(T_base_sensor, &state->twist);
+    motion->twist = twist_of(job->T_base_sensor, &state->twist);
     motion->is_piecewise = 0;
     if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
         return;
@@ -136,7 +107,7 @@ static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *jo
         ndt_track_motion(&pipeline->track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, motion->T_reference_at);
     for (int i = 0; motion->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
         const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &motion->T_reference_at[i]);
-        motion->T_reference_at[i] = ndt_pose_compose(&moved, T_base_sensor);
+        motion->T_reference_at[i] = ndt_pose_compose(&moved, job->T_base_sensor);
     }
 }
 
@@ -161,7 +132,6 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
 static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
     const int64_t reference_ns = record->stamp_ns + llround(job->sweep.reference_s * 1e9);
     if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
         record->result.T_map_sensor = ndt_pose_identity();
@@ -172,8 +142,8 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
     report_estimate(pipeline, job, &job->predicted);
     set_motion(pipeline, job, FIRST_PASS, &job->predicted);
-    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, T_base_sensor);
-    ndt_track_pose_covariance(&job->predicted, T_base_sensor, job->prior.covariance);
+    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
+    ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
     if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us) {
         refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
         return 0;
@@ -186,8 +156,8 @@ static enum ndt_status preprocess_on_host(struct ndtd_pipeline *pipeline, struct
 {
     job->preprocessed = ON_HOST;
     const enum ndt_status status =
-        ndt_preprocess(pipeline->preprocessor, &pipeline->settings->preprocess, &pipeline->scan, &job->sweep,
-                       job->record->seq, &job->motion[FIRST_PASS], &job->points, err);
+        ndt_preprocess(pipeline->preprocessor, &job->preprocess, &pipeline->scan, &job->sweep, job->record->seq,
+                       &job->motion[FIRST_PASS], &job->points, err);
     if (status == NDT_OK)
         job->record->points_used = job->points->count;
     return status;
@@ -201,7 +171,7 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
     if (backend_limit == 0 || pipeline->scan.count > backend_limit) {
         status = preprocess_on_host(pipeline, job, err);
     } else {
-        ndt_preprocess_plan_set(&pipeline->plan, &pipeline->settings->preprocess, &job->sweep, job->record->seq,
+        ndt_preprocess_plan_set(&pipeline->plan, &job->preprocess, &job->sweep, job->record->seq,
                                 &job->motion[FIRST_PASS]);
         job->preprocessed = ON_BACKEND;
     }
@@ -296,20 +266,20 @@ static int is_trusted(enum ndt_outcome outcome)
 static void update(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass)
 {
     const struct ndt_align_result *result = &job->record->result;
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
     struct ndt_observation of_base;
     struct ndt_track_measurement measurement = {.T_map_base =
                                                     ndt_pose_compose(&result->T_map_sensor, &T_sensor_base),
                                                 .twist = job->twist[pass],
                                                 .is_converged = result->outcome == NDT_CONVERGED};
     if (result->has_observation) {
-        ndt_observation_to_body(&result->observation, T_base_sensor, &of_base);
+        ndt_observation_to_body(&result->observation, job->T_base_sensor, &of_base);
         measurement.observation = &of_base;
     }
     ndt_track_update(&pipeline->track, &job->predicted, &measurement, &job->updated, &job->record->innovation,
                      &job->record->weakest);
     job->is_updated = 1;
+    job->record->has_innovation = measurement.observation != NULL;
 }
 
 static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_job *job,
@@ -329,16 +299,31 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_jo
     return status;
 }
 
+/* The estimator accounts for a small error of the motion to first order already; then a second pass finds the same
+ * pose. */
+static int second_pass_pays(const struct ndtd_pipeline *pipeline, const struct scan_job *job)
+{
+    const double *v0 = job->predicted.twist.v_mps, *v1 = job->updated.twist.v_mps;
+    const double *w0 = job->predicted.twist.w_radps, *w1 = job->updated.twist.w_radps;
+    double v2 = 0, w2 = 0;
+    for (int i = 0; i < 3; i++) {
+        v2 += (v1[i] - v0[i]) * (v1[i] - v0[i]);
+        w2 += (w1[i] - w0[i]) * (w1[i] - w0[i]);
+    }
+    const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
+    return pipeline->settings->prior == NDTD_PRIOR_OFF ||
+           half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
+}
+
 /* Deskews with the motion that the first pass found and aligns again, on the finest level only: the pose is nearly
  * right already. Counts and times of the first pass are added to the result. */
 static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
-    const struct ndt_pose *T_base_sensor = base_to_sensor(pipeline);
     const struct ndt_align_result first = *result;
     struct ndt_align_params params = params_for(pipeline, job);
-    if (first.outcome != NDT_CONVERGED || !job->updated.has_twist)
+    if (first.outcome != NDT_CONVERGED || !job->updated.has_twist || !second_pass_pays(pipeline, job))
         return NDT_OK;
     if (!has_time(pipeline, &params)) {
         refuse(record, NDT_DEADLINE, "no time left for the second pass");
@@ -352,7 +337,7 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
         return status;
     params.levels[0] = params.levels[params.level_count - 1];
     params.level_count = 1;
-    const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, T_base_sensor);
+    const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
     status = align(pipeline, job, SECOND_PASS, &params, &guess, err);
     if (status == NDT_OK && is_trusted(result->outcome))
         update(pipeline, job, SECOND_PASS);
@@ -363,36 +348,11 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
     return status;
 }
 
-/* The confidence of the result; with less than the minimum it is not believed. An estimate also needs a scan that
- * fits there, along whatever it may slide: a tunnel informs the estimator, a wrong match must not. */
-static void judge(const struct ndtd_pipeline *pipeline, struct scan_job *job)
+static void check_confidence(const struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
-    const struct ndtd_settings *settings = pipeline->settings;
-    struct ndtd_scan_record *record = job->record;
-    struct ndt_align_result *result = &record->result;
-    struct ndt_confidence_features features;
-    struct ndt_pose moved = ndt_pose_identity();
-    if (!result->has_observation || settings->map.covariance != NDT_COVARIANCE_UNBIASED)
-        return;
-    ndt_confidence_set_scores(&features, &result->scores, &settings->align);
-    if (job->is_updated) {
-        const struct ndt_pose estimate = ndt_pose_compose(&job->updated.T_map_base, base_to_sensor(pipeline));
-        moved = ndt_pose_between(&result->T_map_sensor, &estimate);
-        features.innovation = record->innovation;
-    }
-    const struct ndt_twist step = ndt_pose_log(&moved, 1);
-    ndt_confidence_set_hold(&features, &result->observation, job->prior.covariance, &step);
-    record->confidence = ndt_confidence(&features);
-    record->is_doubted = record->confidence < settings->min_confidence;
-    if (!record->is_doubted)
-        return;
-    features.slack_m = 0;
-    job->is_updated = job->is_updated && ndt_confidence(&features) >= settings->min_confidence;
-    if (result->outcome == NDT_CONVERGED) {
-        result->outcome = NDT_LOW_SCORE;
-        snprintf(result->reason, sizeof(result->reason), "confidence %.3f is below the minimum %.3f",
-                 record->confidence, settings->min_confidence);
-    }
+    const struct ndt_pose estimate = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
+    job->is_updated &= ndtd_check_confidence(pipeline->settings, job->prior.covariance,
+                                             job->is_updated ? &estimate : NULL, job->record);
 }
 
 /* From the prediction to the pose. A failure concerns the scan, memory or the device. */
@@ -401,7 +361,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     const struct ndtd_settings *settings = pipeline->settings;
     struct ndtd_scan_record *record = job->record;
     const double start_us = ndt_clock_us();
-    enum ndt_status status = ndt_preprocess_sweep(&settings->preprocess, &pipeline->scan, &job->sweep, err);
+    enum ndt_status status = ndt_preprocess_sweep(&job->preprocess, &pipeline->scan, &job->sweep, err);
     record->preprocess_us = ndt_clock_us() - start_us;
     if (status != NDT_OK)
         job->sweep = (struct ndt_sweep){0};
@@ -420,12 +380,24 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     status = first_pass(pipeline, job, &params, err);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
         status = second_pass(pipeline, job, err);
-    judge(pipeline, job);
+    check_confidence(pipeline, job);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;
     record->align_us = record->result.align_us - record->upload_us;
     return status;
+}
+
+/* An alignment that the prior vouches for in vain: what the scan does not observe is not known either. */
+static void check_certainty(const struct ndtd_pipeline *pipeline, const struct scan_job *job)
+{
+    const double deviation_m = ndt_track_position_deviation(&job->updated);
+    char reason[96];
+    if (pipeline->settings->prior == NDTD_PRIOR_OFF || deviation_m <= pipeline->settings->track.lost_deviation_m)
+        return;
+    snprintf(reason, sizeof(reason), "the position is known to %.1f m (one sigma), limit %.1f m", deviation_m,
+             pipeline->settings->track.lost_deviation_m);
+    refuse(job->record, NDT_LOST, reason);
 }
 
 /* The state of the estimator follows the scan, and the result is the estimate. */
@@ -434,12 +406,25 @@ static void conclude(struct ndtd_pipeline *pipeline, struct scan_job *job)
     const struct ndt_track_state *estimate = job->is_updated ? &job->updated : &job->predicted;
     if (job->record->result.outcome == NDT_NO_GUESS)
         return;
-    if (job->is_updated)
+    if (job->is_updated) {
         ndt_track_commit(&pipeline->track, &job->updated);
-    else
+        check_certainty(pipeline, job);
+    } else {
         ndt_track_coast(&pipeline->track, &job->predicted);
+    }
     if (job->is_updated || job->record->result.evaluations == 0)
         report_estimate(pipeline, job, estimate);
+}
+
+/* A scan that is held is answered with the prediction at its stamp. */
+static void answer_merged(const struct ndtd_pipeline *pipeline, struct scan_job *job)
+{
+    if (!ndt_track_predict(&pipeline->track, job->record->stamp_ns, &job->predicted)) {
+        refuse(job->record, NDT_NO_GUESS, "no initial pose yet");
+        return;
+    }
+    refuse(job->record, NDT_MERGED, "its points go with the scan that completes the sweep");
+    report_estimate(pipeline, job, &job->predicted);
 }
 
 static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
@@ -449,20 +434,41 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
     pipeline->has_start = 0;
 }
 
+/* Holds the points until the other sensors have sent theirs, or adds those of the others. */
+static enum ndt_status merge_sensors(struct ndtd_pipeline *pipeline, struct scan_job *job,
+                                     const struct ndt_scan_header *scan, int *is_complete, struct ndt_error *err)
+{
+    static const struct ndt_pose in_base = {.q_xyzw = {0, 0, 0, 1}};
+    const enum ndt_status status =
+        ndtd_scan_merge_add(pipeline->merge, pipeline->settings, scan, &pipeline->scan, is_complete, err);
+    if (status != NDT_OK)
+        return status;
+    if (!*is_complete)
+        answer_merged(pipeline, job);
+    job->T_base_sensor = &in_base;
+    job->preprocess = ndtd_scan_merge_params(&pipeline->settings->preprocess);
+    return NDT_OK;
+}
+
 static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
-    struct scan_job job = {.record = record};
+    const struct ndtd_frames *frames = &pipeline->settings->frames;
+    struct scan_job job = {.record = record,
+                           .preprocess = pipeline->settings->preprocess,
+                           .T_base_sensor = ndtd_frames_extrinsics(frames, frame->scan.frame_id)};
     struct ndt_error why = {0};
     record->seq = frame->scan.seq;
     record->stamp_ns = frame->scan.stamp_ns;
-    record->confidence = NAN;
     if (pipeline->is_stopped) {
         refuse(record, NDT_REJECTED, "localising is stopped");
         return NDT_OK;
     }
     enum ndt_status status = decode_points(pipeline, frame, record, err);
-    if (status != NDT_OK)
+    int is_complete = 1;
+    if (status == NDT_OK && frames->merge_sensors)
+        status = merge_sensors(pipeline, &job, &frame->scan, &is_complete, err);
+    if (status != NDT_OK || !is_complete)
         return status;
     if (pipeline->has_start)
         set_pose_at(pipeline, &pipeline->start, record->stamp_ns);
@@ -508,6 +514,7 @@ static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct
         return status;
     const struct ndt_gnss_message *message = &pipeline->gnss;
     struct ndt_track_gnss_sample sample = {.stamp_ns = message->stamp_ns};
+    memcpy(sample.antenna_m, pipeline->settings->frames.gnss_antenna_m, sizeof(sample.antenna_m));
     pipeline->has_gnss = 1;
     memcpy(sample.position_m, message->position_m, sizeof(sample.position_m));
     memcpy(sample.deviation_m, message->deviation_m, sizeof(sample.deviation_m));
@@ -525,8 +532,10 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
         return status;
     struct ndt_track_imu_sample sample = {.stamp_ns = message.stamp_ns,
                                           .has_acceleration = message.has_acceleration};
-    memcpy(sample.angular_velocity_radps, message.angular_velocity_radps, sizeof(sample.angular_velocity_radps));
-    memcpy(sample.acceleration_mps2, message.linear_acceleration_mps2, sizeof(sample.acceleration_mps2));
+    struct ndt_pose turn = pipeline->settings->frames.T_base_imu;
+    memset(turn.t_m, 0, sizeof(turn.t_m));
+    ndt_pose_apply(&turn, message.angular_velocity_radps, sample.angular_velocity_radps);
+    ndt_pose_apply(&turn, message.linear_acceleration_mps2, sample.acceleration_mps2);
     ndt_track_imu(&pipeline->track, &sample);
     return NDT_OK;
 }
@@ -535,6 +544,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
     memset(record, 0, sizeof(*record));
+    record->confidence = NAN;
     pipeline->last_points = NULL;
     switch (frame->type) {
     case NDT_MESSAGE_SCAN:
@@ -567,175 +577,4 @@ int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct n
     *points = pipeline->last_points;
     *T_map_sensor = pipeline->T_map_last;
     return pipeline->last_points != NULL;
-}
-
-/* ---- life cycle, map, backend, settings ---- */
-
-/* A configured initial pose is valid for the first scan, whatever its stamp. */
-static void set_configured_pose(struct ndtd_pipeline *pipeline)
-{
-    struct ndt_pose_message *start = &pipeline->start;
-    if (!pipeline->settings->has_initial_pose)
-        return;
-    memcpy(start->pose.t_m, pipeline->settings->initial_pose, sizeof(start->pose.t_m));
-    memcpy(start->pose.q_xyzw, pipeline->settings->initial_pose + 3, sizeof(start->pose.q_xyzw));
-    (void)ndt_pose_normalize(&start->pose);
-    pipeline->has_start = 1;
-}
-
-static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
-{
-    const struct ndtd_settings *settings = pipeline->settings;
-    enum ndt_status status =
-        ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
-    if (status == NDT_OK)
-        status = ndt_aligner_create(&pipeline->aligner, pipeline->backend, err);
-    if (status == NDT_OK)
-        status = ndt_preprocessor_create(&pipeline->preprocessor, err);
-    if (status == NDT_OK && map)
-        status = ndtd_pipeline_set_map(pipeline, map, err);
-    return status;
-}
-
-enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct ndtd_settings_snapshot *snapshot,
-                                     struct ndt_map *map, struct ndt_error *err)
-{
-    *out = NULL;
-    struct ndtd_pipeline *pipeline = calloc(1, sizeof(*pipeline));
-    if (!pipeline)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
-    ndtd_pipeline_apply_settings(pipeline, snapshot);
-    ndt_cloud_init(&pipeline->scan);
-    ndt_track_init(&pipeline->track, &pipeline->settings->track);
-    set_configured_pose(pipeline);
-    enum ndt_status status = open_parts(pipeline, map, err);
-    if (status == NDT_OK)
-        *out = pipeline;
-    else
-        ndtd_pipeline_destroy(pipeline);
-    return status;
-}
-
-static void close_compute(struct ndt_backend *backend, struct ndt_aligner *aligner)
-{
-    ndt_aligner_destroy(aligner);
-    if (backend)
-        backend->ops->close(backend);
-}
-
-void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
-{
-    if (!pipeline)
-        return;
-    close_compute(pipeline->backend, pipeline->aligner);
-    ndt_preprocessor_destroy(pipeline->preprocessor);
-    ndt_map_release(pipeline->map);
-    ndt_cloud_free(&pipeline->scan);
-    ndtd_settings_snapshot_release(pipeline->snapshot);
-    free(pipeline);
-}
-
-static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
-{
-    ndt_map_retain(map);
-    ndt_map_release(pipeline->map);
-    pipeline->map = map;
-}
-
-enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
-{
-    enum ndt_status status = ndt_aligner_set_map(pipeline->aligner, map, err);
-    if (status == NDT_OK)
-        keep_map(pipeline, map);
-    return status;
-}
-
-/* Replaces backend and aligner. Takes ownership of `backend`, also on failure. */
-static enum ndt_status replace_backend(struct ndtd_pipeline *pipeline, struct ndt_backend *backend,
-                                       struct ndt_error *err)
-{
-    struct ndt_aligner *aligner = NULL;
-    enum ndt_status status = ndt_aligner_create(&aligner, backend, err);
-    if (status == NDT_OK && pipeline->map)
-        status = ndt_aligner_set_map(aligner, pipeline->map, err);
-    if (status != NDT_OK) {
-        close_compute(backend, aligner);
-        return status;
-    }
-    close_compute(pipeline->backend, pipeline->aligner);
-    pipeline->backend = backend;
-    pipeline->aligner = aligner;
-    return NDT_OK;
-}
-
-static enum ndt_status open_candidate(const struct ndtd_pipeline *pipeline,
-                                      const struct ndtd_backend_candidate *candidate, struct ndt_backend **out,
-                                      struct ndt_error *err)
-{
-    struct ndt_backend_config config = pipeline->settings->compute;
-    if (!ndtd_backend_candidate_config(candidate, &config))
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "there is no backend %s %s", candidate->backend,
-                        candidate->pipeline);
-    return ndt_backend_open_failover(out, candidate->backend, &config, err);
-}
-
-enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline,
-                                                  const struct ndtd_autotune_result *tuned,
-                                                  struct ndt_backend *opened, struct ndt_error *err)
-{
-    const int is_automatic = strcmp(pipeline->settings->backend, "auto") == 0 && tuned->choice.row >= 0;
-    enum ndt_status status = NDT_OK;
-    if (opened && !is_automatic)
-        opened->ops->close(opened);
-    else if (is_automatic && !opened)
-        status = open_candidate(pipeline, &tuned->rows[tuned->choice.row].candidate, &opened, err);
-    if (status == NDT_OK && is_automatic)
-        status = replace_backend(pipeline, opened, err);
-    if (status != NDT_OK)
-        return status;
-    ndt_aligner_set_costs(pipeline->aligner, &tuned->costs);
-    pipeline->evaluation_us = ndtd_autotune_evaluation_us(tuned, tuned->points);
-    return NDT_OK;
-}
-
-enum ndt_status ndtd_pipeline_set_map_async(struct ndtd_pipeline *pipeline, struct ndt_map *map, int *taken,
-                                            struct ndt_error *err)
-{
-    enum ndt_status status = ndt_aligner_set_map_async(pipeline->aligner, map, taken, err);
-    if (status == NDT_OK && *taken)
-        keep_map(pipeline, map);
-    return status;
-}
-
-void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct ndtd_settings_snapshot *snapshot)
-{
-    ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
-    pipeline->settings = &snapshot->settings;
-    pipeline->track.params = pipeline->settings->track;
-}
-
-void ndtd_pipeline_set_deadline(struct ndtd_pipeline *pipeline, double deadline_us)
-{
-    pipeline->deadline_us = deadline_us;
-}
-
-void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active)
-{
-    pipeline->is_stopped = !active;
-}
-
-const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline)
-{
-    return &pipeline->track;
-}
-
-const struct ndt_backend *ndtd_pipeline_backend(const struct ndtd_pipeline *pipeline)
-{
-    return pipeline->backend;
-}
-
-enum ndt_status ndtd_pipeline_dump(struct ndtd_pipeline *pipeline, size_t iteration, FILE *file,
-                                   struct ndt_error *err)
-{
-    return ndt_aligner_dump(pipeline->aligner, iteration, file, err);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "ndt/names.h"
 #include "ndtd/nearest_name.h"
 #include "ndtd/realtime.h"
 
@@ -15,6 +16,7 @@ static const struct ndtd_settings daemon_defaults = {
     .deskew_passes = 1,
     .initial_pose = {0, 0, 0, 0, 0, 0, 1},
     .min_confidence = 0.8,
+    .frames = {.T_base_sensor.q_xyzw[3] = 1, .T_base_imu.q_xyzw[3] = 1},
     .autotune = 1,
     .autotune_limit_s = 1.2,
     .recheck_s = 60,
@@ -91,6 +93,19 @@ static enum ndt_status check_ranges(const struct ndt_preprocess_params *pre, str
     return NDT_OK;
 }
 
+/* Points of several sensors in the base frame have no azimuth that tells a time. */
+static enum ndt_status check_frames(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    const enum ndt_deskew_mode deskew = settings->preprocess.deskew;
+    const enum ndt_status status = ndtd_frames_check(&settings->frames, err);
+    if (status == NDT_OK && settings->frames.merge_sensors && deskew != NDT_DESKEW_OFF && deskew != NDT_DESKEW_TIME)
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "frames.merge_sensors: preprocess.deskew is '%s', but merged scans can be deskewed by time only",
+            ndt_label_name(ndt_deskew_labels, (int)deskew));
+    return status;
+}
+
 static enum ndt_status check_cpus(const struct ndtd_settings *settings, struct ndt_error *err)
 {
     cpu_set_t cpus;
@@ -117,6 +132,8 @@ enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_
         status = check_levels(settings, err);
     if (status == NDT_OK)
         status = check_ranges(&settings->preprocess, err);
+    if (status == NDT_OK)
+        status = check_frames(settings, err);
     if (status == NDT_OK)
         status = check_cpus(settings, err);
     if (status == NDT_OK)

@@ -11,11 +11,18 @@ enum { VALUE_MAX = 4200 };
 static void copy_value(struct ndtd_settings *to, const struct ndtd_settings *from, const struct ndtd_option *option)
 {
     static const size_t sizes[] = {
-        [NDTD_BOOL] = sizeof(int),         [NDTD_INT] = sizeof(int),
-        [NDTD_UINT32] = sizeof(uint32_t),  [NDTD_UINT64] = sizeof(uint64_t),
-        [NDTD_SIZE] = sizeof(size_t),      [NDTD_REAL] = sizeof(double),
-        [NDTD_ENUM] = sizeof(int),         [NDTD_CHOICE] = sizeof(const char *),
-        [NDTD_REAL_LIST] = sizeof(double), [NDTD_ENUM_LIST] = sizeof(int),
+        [NDTD_BOOL] = sizeof(int),
+        [NDTD_INT] = sizeof(int),
+        [NDTD_UINT32] = sizeof(uint32_t),
+        [NDTD_UINT64] = sizeof(uint64_t),
+        [NDTD_SIZE] = sizeof(size_t),
+        [NDTD_REAL] = sizeof(double),
+        [NDTD_ENUM] = sizeof(int),
+        [NDTD_CHOICE] = sizeof(const char *),
+        [NDTD_REAL_LIST] = sizeof(double),
+        [NDTD_ENUM_LIST] = sizeof(int),
+        [NDTD_TRANSFORM] = sizeof(struct ndt_pose),
+        [NDTD_SENSORS] = sizeof(struct ndtd_sensor_frame),
     };
     const size_t items = option->max_items ? option->max_items : 1;
     size_t size = sizes[option->type];

@@ -31,6 +31,7 @@ void ndt_track_params_default(struct ndt_track_params *params)
                                         .start_mps = 10.0,
                                         .start_radps = 0.5,
                                         .max_prediction_s = 1.0,
+                                        .lost_deviation_m = 2.0,
                                         .gate = 22.5};
     ndt_observation_noise_default(&params->noise);
 }
@@ -113,6 +114,15 @@ void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct
     ndt_congruence(6, 6, transposed, block, covariance);
 }
 
+double ndt_track_position_deviation(const struct ndt_track_state *state)
+{
+    const double *P = state->P;
+    const double upper[6] = {P[0], P[1], P[2], P[N + 1], P[N + 2], P[2 * N + 2]};
+    double values[3], V[9];
+    ndt_eigen_symmetric(3, upper, values, V);
+    return sqrt(fmax(values[2], 0));
+}
+
 /* ---- start ---- */
 
 /* Measures the direction of gravity: up = R^T e_z, and R^T e_z moves by up x phi. */
@@ -157,7 +167,7 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
             memcpy(state->P + N * i, block + 6 * i, 6 * sizeof(double));
     }
     forget_twist(track, state);
-    if (twist) {
+    if (twist && ndt_track_is_plausible(NULL, twist)) {
         state->twist = *twist;
         state->has_twist = 1;
         set_variance(state->P, AT_TWIST, 3, 1.0);

@@ -9,6 +9,8 @@ static const double REACH_S = 0.3;
 /* A longer hole between two samples of the gyro is not integrated over. */
 static const double GYRO_GAP_S = 0.2;
 static const double GRAVITY_MPS2 = 9.81;
+/* Odometry that differs from its own velocity by more than this distance and this acceleration jumps. */
+static const double JUMP_M = 1.0, JUMP_MPS2 = 20.0;
 
 double ndt_track_seconds(int64_t from_ns, int64_t to_ns)
 {
@@ -40,12 +42,35 @@ static int is_newer(const struct ndt_track *track, int64_t last_ns, int64_t stam
     return *count == 0 || dt_s > 0;
 }
 
+int ndt_track_is_plausible(const struct ndt_pose *pose, const struct ndt_twist *twist)
+{
+    int plausible = !pose || ndt_pose_is_finite(pose);
+    for (int i = 0; i < 3; i++) {
+        plausible = plausible && (!pose || fabs(pose->t_m[i]) <= 1e9);
+        plausible = plausible && (!twist || (fabs(twist->v_mps[i]) <= 1e3 && fabs(twist->w_radps[i]) <= 1e2));
+    }
+    return plausible;
+}
+
+/* Whether odometry went elsewhere than its velocity and any acceleration of a vehicle could take it: its source
+ * began anew. */
+static int has_jumped(const struct ndt_twist *seen, const struct ndt_twist *expected, double dt_s)
+{
+    double off2 = 0;
+    for (int i = 0; i < 3; i++)
+        off2 += (seen->v_mps[i] - expected->v_mps[i]) * (seen->v_mps[i] - expected->v_mps[i]);
+    return !(sqrt(off2) * dt_s <= JUMP_M + 0.5 * JUMP_MPS2 * dt_s * dt_s);
+}
+
 /* Every stored sample has a pose: twists without one are integrated. */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *odometry)
 {
     struct ndt_track_odometry_ring *ring = &track->odometry;
     struct ndt_track_odometry_sample sample = *odometry;
     const struct ndt_track_odometry_sample *last = odometry_at_age(track, 0);
+    if (!ndt_track_is_plausible(sample.has_pose ? &sample.T_odom_base : NULL,
+                                sample.has_twist ? &sample.twist : NULL))
+        return;
     if (!is_newer(track, last->stamp_ns, sample.stamp_ns, &ring->count))
         return;
     if (ring->count == 0) {
@@ -57,9 +82,15 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
         const struct ndt_pose step =
             ndt_pose_exp(&sample.twist, ndt_track_seconds(last->stamp_ns, sample.stamp_ns));
         sample.T_odom_base = ndt_pose_compose(&last->T_odom_base, &step);
-    } else if (!sample.has_twist) {
+    } else {
+        const double dt_s = ndt_track_seconds(last->stamp_ns, sample.stamp_ns);
         const struct ndt_pose step = ndt_pose_between(&last->T_odom_base, &sample.T_odom_base);
-        sample.twist = ndt_pose_log(&step, ndt_track_seconds(last->stamp_ns, sample.stamp_ns));
+        const struct ndt_twist seen = ndt_pose_log(&step, dt_s);
+        const int jumps = has_jumped(&seen, sample.has_twist ? &sample.twist : &last->twist, dt_s);
+        if (jumps)
+            ring->count = 0;
+        if (!sample.has_twist)
+            sample.twist = ndt_track_is_plausible(NULL, &seen) ? seen : (struct ndt_twist){0};
     }
     ring->samples[ring->head] = sample;
     ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;
@@ -70,6 +101,10 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample)
 {
     struct ndt_track_imu_ring *ring = &track->imu;
+    struct ndt_twist turn = {0};
+    memcpy(turn.w_radps, sample->angular_velocity_radps, sizeof(turn.w_radps));
+    if (!ndt_track_is_plausible(NULL, &turn))
+        return;
     if (!is_newer(track, imu_at_age(track, 0)->stamp_ns, sample->stamp_ns, &ring->count))
         return;
     ring->samples[ring->head] = *sample;

@@ -54,6 +54,50 @@ static double innovation_of(const double P12[144], const double M[72], const dou
     return fmax(sum, 0);
 }
 
+/* Discounts what an alignment tells along the directions in which the prediction is uncertain.
+ *
+ * In a tunnel the null space of W wobbles from scan to scan by the noise of the normals, about a milliradian:
+ * together many scans would seem to observe the axis, and the velocity along it. The null space of the accumulated
+ * information, an eigenvector of the covariance of the prediction, is known far better. Along it information counts
+ * as in ndt_observation_weigh: W <- K^T W K with K = U diag(root) U^T in units that make all axes comparable. */
+static void discount_along_prediction(const double P[N * N], double discount,
+                                      struct ndt_weighed_observation *weighed)
+{
+    const double *W = weighed->information;
+    double scaled[36], values[6], U[36], in_U[36], K[36], in[36], gradient[6], root[6], unit[6], largest = 0;
+    const double moved = W[0] + W[7] + W[14], turned = W[21] + W[28] + W[35];
+    const double arm_m = moved > 0 && turned > moved ? sqrt(turned / moved) : 1;
+    for (int i = 0; i < 6; i++)
+        unit[i] = i < 3 ? 1 : arm_m;
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            scaled[6 * i + j] = P[N * i + j] * unit[i] * unit[j];
+    ndt_eigen_full(6, scaled, values, U);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            scaled[6 * i + j] = W[6 * i + j] / (unit[i] * unit[j]);
+    ndt_congruence(6, 6, U, scaled, in_U);
+    for (int k = 0; k < 6; k++)
+        largest = fmax(largest, in_U[7 * k]);
+    for (int k = 0; k < 6; k++) {
+        const double l = fmax(in_U[7 * k], 0), small = discount * largest;
+        root[k] = largest > 0 ? sqrt(l * l / (l * l + small * small)) : 0;
+    }
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            double sum = 0;
+            for (int k = 0; k < 6; k++)
+                sum += U[6 * i + k] * root[k] * U[6 * j + k];
+            K[6 * i + j] = sum * unit[j] / unit[i];
+        }
+    memcpy(in, weighed->information, sizeof(in));
+    ndt_congruence(6, 6, K, in, weighed->information);
+    memcpy(in, weighed->twist_information, sizeof(in));
+    ndt_congruence(6, 6, K, in, weighed->twist_information);
+    memcpy(gradient, weighed->twist_gradient, sizeof(gradient));
+    ndt_multiply_transposed(6, 6, 1, K, gradient, weighed->twist_gradient);
+}
+
 /* The measurement z = M (d, dv) with information W, and the information about dv alone. */
 struct linear {
     double z[6], M[72], W[36];
@@ -74,6 +118,7 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
         noise.floor_rad = hypot(noise.floor_rad, sqrt(step[3] * step[3] + step[4] * step[4] + step[5] * step[5]));
         ndt_observation_weigh(measurement->observation, &noise, &weighed);
     }
+    discount_along_prediction(predicted->P, noise.discount, &weighed);
     const struct ndt_pose off = ndt_pose_between(&predicted->T_map_base, &measurement->T_map_base);
     const struct ndt_twist error = ndt_pose_log(&off, 1);
     for (int i = 0; i < 3; i++) {
@@ -110,12 +155,14 @@ static void take_pose(const struct ndt_track *track, const struct ndt_track_stat
             out->P[N * i + k] = out->P[N * k + i] = 0;
         out->P[N * i + i] = deviation * deviation;
     }
-    if (predicted->source != NDT_TRACK_TWIST && predicted->source != NDT_TRACK_POSE)
+    if (predicted->source == NDT_TRACK_ODOMETRY || predicted->source == NDT_TRACK_ODOMETRY_TWIST)
         return;
     if (fabs(dt_s) <= track->params.max_prediction_s && dt_s >= SHORTEST_S) {
         out->twist = ndt_pose_log(&step, dt_s);
         out->has_twist = 1;
     }
+    if (predicted->source == NDT_TRACK_GYRO)
+        memcpy(out->twist.w_radps, predicted->twist.w_radps, sizeof(out->twist.w_radps));
 }
 
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,

@@ -105,6 +105,24 @@ expect 0 "" batch "${common[@]}" --rounds 3 --points 300 --levels 2 --threads 1,
 is_json "$dir/batch.json"
 [ "$(grep -c '"recovered": [1-9].*"same_bits": true' "$dir/batch.json")" = 8 ] || fail "not 8 rows that recover: $(cat "$dir/batch.json")"
 
+# Poses and covariances of a drive next to the truth: a row per axis, every result in the JSON, the same figures again.
+consistency=(--map "$map" --bag "$bag" --set preprocess.deskew=time --seeds 2)
+expect 0 "" consistency "${consistency[@]}" --json "$dir/consistency.json" --markdown "$dir/consistency.md"
+says '^ +2 +12 +[0-9.]+ .* converged 24$'
+[ "$(grep -cE '^(along|across|up|roll|pitch|yaw) +(cm|deg) ' "$dir/stdout")" = 6 ] || fail "not 6 axes: $(cat "$dir/stdout")"
+says '^pooled .* [0-9.]+ +[0-9.]+ +[0-9.]+$'
+says '^ +0.10 +24 +100.00 +0 +-$'
+! grep -q '^Results' "$dir/stdout" || fail "every result is printed"
+[ "$(grep -c '"seed": 2, .*"sigma_yaw": ' "$dir/consistency.json")" = 12 ] || fail "not 12 results: $(cat "$dir/consistency.json")"
+is_json "$dir/consistency.json"
+cp "$dir/stdout" "$dir/first"
+expect 0 "" consistency "${consistency[@]}" --set cpu.threads=2
+cmp -s "$dir/stdout" "$dir/first" || fail "two threads give other figures"
+expect 0 "" consistency "${consistency[@]}" --set estimator.floor_m=0.05 --set estimator.floor_deg=1
+says '^along +cm .* 100.0 +100.0 +100.0$'
+expect 2 '--bag' consistency --map "$map"
+expect 3 'none.bag: ' consistency --map "$map" --bag "$dir/none.bag"
+
 # Settings against each other, by name and by option.
 expect 0 "" compare list
 says '^vector-width +cpu.isa '
@@ -177,10 +195,10 @@ expect 2 'such as of 16 tiles' tiles --tiles 15
 
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive compare preprocess map tiles; do
+for command in align basin evaluations batch overheads drive compare consistency preprocess map tiles; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive compare preprocess map tiles; do
+for command in align basin evaluations batch overheads drive compare consistency preprocess map tiles; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'

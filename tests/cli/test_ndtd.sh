@@ -239,7 +239,7 @@ if [ -x "$bin/ndt-sim" ]; then
     says '^trajectory hash +[0-9a-f]{16}$'
     [ "$(grep -c '^[0-9]' poses.tum)" = 12 ] || fail "poses.tum has $(wc -l <poses.tum) lines"
     [ "$(grep -c '^scan,' timing.csv)" = 12 ] || fail "timing.csv has $(grep -c '^scan,' timing.csv) scans"
-    grep -q '"lost": 0,' summary.json || fail "summary.json: $(cat summary.json)"
+    grep -q '^  "lost": 0,' summary.json || fail "summary.json: $(cat summary.json)"
     for threads in 1 2 3; do
         expect 0 "" "${drive[@]}" --threads "$threads" --expect summary.json
     done

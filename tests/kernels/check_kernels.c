@@ -1,16 +1,18 @@
 /** @file
  * @brief Checks every kernel of every backend against a reference that contains no derivative.
  *
- * For each case and plan it compares the 31 sums with kernel_reference.h within the plan's tolerance
- * (kernel_plan.c), and requires that
+ * For each case and plan it compares the 31 sums of eval, and the 100 of inform where the backend has it, with
+ * kernel_reference.h within the plan's tolerance (kernel_plan.c), and requires that
+ *  - inform gives the bits of eval among its own sums,
  *  - a second evaluation, other numbers of threads and other CPU variants give the same bits,
  *  - scan and map do not change, and nothing is read or written beyond them,
  *  - the points are copied: changing them afterwards changes nothing.
  * Scans above --oracle points (default 1000) are too slow to difference: their score, nearest score and counts
- * still come from the reference; their gradient and Hessian come from the `reference` backend, which itself has to
- * pass the smaller sizes, with weights estimated from the first --oracle points. Under an emulator, where long
- * double is slow, use --oracle 33 --largest 1000. */
+ * and information still come from the reference; their gradients and Hessian come from the `reference` backend,
+ * which itself has to pass the smaller sizes, with weights estimated from the first --oracle points. Under an
+ * emulator, where long double is slow, use --oracle 33 --largest 1000. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 #include "kernel_reference.h"
 
 _Static_assert(sizeof(struct ndt_eval) == KERNEL_SUMS * sizeof(double), "ndt_eval is 31 sums");
+_Static_assert(sizeof(struct ndt_information) == KERNEL_ALL * sizeof(double), "ndt_information is 100 sums");
 
 static struct options {
     struct kernel_plan_filter filter;
@@ -36,25 +39,35 @@ struct run {
     int has_first; /* sums of the first plan of `first_ops`, which the others must equal */
     const struct ndt_backend_ops *first_ops;
     const char *first_pipeline; /* another pipeline adds in another order: other bits */
-    struct ndt_eval first;
+    struct ndt_information first;
 };
+
+static void element_name(const char *of, int at, char *text, size_t size)
+{
+    int row = 0;
+    while (at >= 6 - row && row < 5)
+        at -= 6 - row++;
+    snprintf(text, size, "%s[%d][%d]", of, row, row + at);
+}
 
 static void sum_name(int i, char *text, size_t size)
 {
-    int row = 0, left = i - KERNEL_HESSIAN;
-    while (left >= 6 - row && row < 5)
-        left -= 6 - row++;
+    static const char *const information[3] = {"information[0]", "information[1]", "information[2]"};
     if (i == KERNEL_SCORE)
         snprintf(text, size, "score");
     else if (i < KERNEL_HESSIAN)
         snprintf(text, size, "gradient[%d]", i - KERNEL_GRADIENT);
     else if (i < KERNEL_NEAREST)
-        snprintf(text, size, "hessian[%d][%d]", row, row + left);
-    else
+        element_name("hessian", i - KERNEL_HESSIAN, text, size);
+    else if (i < KERNEL_TIME_GRADIENT)
         snprintf(text, size, "%s",
                  i == KERNEL_NEAREST   ? "nearest_score"
                  : i == KERNEL_MATCHED ? "matched"
                                        : "pairs");
+    else if (i < KERNEL_INFORMATION)
+        snprintf(text, size, "time_gradient[%d]", i - KERNEL_TIME_GRADIENT);
+    else
+        element_name(information[(i - KERNEL_INFORMATION) / 21 % 3], (i - KERNEL_INFORMATION) % 21, text, size);
 }
 
 static void start_plan(const struct run *run, const struct kernel_plan *plan)
@@ -92,7 +105,8 @@ static double allowed(const struct run *run, const struct kernel_tolerance *tole
     for (int k = 0; k < 3 && tolerance->rounds_translation; k++)
         shift_m += fabs(run->inputs.p[k]);
     const long double rounding = tolerance->rtol * e->weight[i] + tolerance->inner_rtol * e->inner[i] +
-                                 tolerance->rotation_scale_rtol * (e->rotation_scale[i] + shift_m * e->shift[i]);
+                                 tolerance->rotation_scale_rtol * (e->rotation_scale[i] + shift_m * e->shift[i]) +
+                                 tolerance->normal_rtol * e->normal[tolerance->rounding][i];
     return (double)(tolerance->unit * rounding + e->own[i] + e->slack[tolerance->rounding][i]);
 }
 
@@ -106,11 +120,12 @@ static void note_worst(const struct run *run, struct kernel_plan *plan, int i, d
     snprintf(plan->worst_name, sizeof(plan->worst_name), "%s of %s", name, run->item->name);
 }
 
-static int sums_close(const struct run *run, struct kernel_plan *plan, const struct ndt_eval *sums)
+static int sums_close(const struct run *run, struct kernel_plan *plan, const struct ndt_information *sums, int from,
+                      int to)
 {
-    double values[KERNEL_SUMS];
+    double values[KERNEL_ALL];
     memcpy(values, sums, sizeof(values));
-    for (int i = 0; i < KERNEL_SUMS; i++) {
+    for (int i = from; i < to; i++) {
         const double expected = (double)run->expected.value[i], limit = allowed(run, plan->tolerance, i);
         const double off = fabs(values[i] - expected);
         if (off <= limit) {
@@ -135,12 +150,17 @@ static void make_request(const struct run *run, struct ndt_eval_request *request
     memcpy(request->p, run->inputs.p, sizeof(request->p));
 }
 
-/* Sums between guard words. */
-static int eval_guarded(struct run *run, struct kernel_plan *plan, struct ndt_eval *out)
+static size_t sums_size(int inform)
+{
+    return inform ? sizeof(struct ndt_information) : sizeof(struct ndt_eval);
+}
+
+/* Sums between guard words; those of eval, too, are followed by them. */
+static int sum_guarded(struct run *run, struct kernel_plan *plan, int inform, struct ndt_information *out)
 {
     struct {
         uint64_t before[8];
-        struct ndt_eval sums;
+        struct ndt_information sums;
         uint64_t after[8];
     } box;
     memset(&box, 0xa5, sizeof(box));
@@ -148,13 +168,18 @@ static int eval_guarded(struct run *run, struct kernel_plan *plan, struct ndt_ev
     make_request(run, &request);
     copy = request;
     struct ndt_error err = {""};
-    if (plan->ops->eval(plan->backend, &request, &box.sums, &err) != NDT_OK)
+    const enum ndt_status status = inform ? plan->ops->inform(plan->backend, &request, &box.sums, &err)
+                                          : plan->ops->eval(plan->backend, &request, &box.sums.eval, &err);
+    if (status != NDT_OK)
         return fail(run, plan, err.text);
-    for (int i = 0; i < 8; i++)
-        if (box.before[i] != 0xa5a5a5a5a5a5a5a5u || box.after[i] != 0xa5a5a5a5a5a5a5a5u)
-            return fail(run, plan, "eval wrote outside of its result");
+    const unsigned char *bytes = (const unsigned char *)&box;
+    for (size_t i = 0; i < sizeof(box); i++) {
+        const size_t at = i - offsetof(typeof(box), sums);
+        if ((i < offsetof(typeof(box), sums) || at >= sums_size(inform)) && bytes[i] != 0xa5)
+            return fail(run, plan, "bytes outside of the result were written");
+    }
     if (memcmp(&request, &copy, sizeof(request)) != 0)
-        return fail(run, plan, "eval changed its request");
+        return fail(run, plan, "the request was changed");
     *out = box.sums;
     return 1;
 }
@@ -170,18 +195,22 @@ static int load(struct run *run, struct kernel_plan *plan)
     return 1;
 }
 
-static int sums_repeat(struct run *run, struct kernel_plan *plan, const struct ndt_eval *sums)
+static int sums_repeat(struct run *run, struct kernel_plan *plan, int inform, const struct ndt_information *sums)
 {
-    struct ndt_eval again;
+    struct ndt_information again;
     guarded_cloud_spoil(&run->inputs.scan);
-    const int evaluated = eval_guarded(run, plan, &again);
+    const int evaluated = sum_guarded(run, plan, inform, &again);
     guarded_cloud_restore(&run->inputs.scan);
     if (!evaluated)
         return 0;
-    if (memcmp(sums, &again, sizeof(again)) != 0)
-        return fail(run, plan, "a second evaluation, the caller's points overwritten, gives other bits");
+    return memcmp(sums, &again, sums_size(inform)) == 0 ||
+           fail(run, plan, "a second evaluation, the caller's points overwritten, gives other bits");
+}
+
+static int sums_equal_first(struct run *run, struct kernel_plan *plan, const struct ndt_information *sums)
+{
     const int same_candidate = run->first_ops == plan->ops && run->first_pipeline == plan->pipeline;
-    if (run->has_first && same_candidate && memcmp(sums, &run->first, sizeof(*sums)) != 0)
+    if (run->has_first && same_candidate && memcmp(sums, &run->first, sums_size(plan->ops->inform != NULL)) != 0)
         return fail(run, plan, "other bits than the first variant and number of threads of this backend");
     if (!same_candidate) {
         run->has_first = 1;
@@ -192,33 +221,46 @@ static int sums_repeat(struct run *run, struct kernel_plan *plan, const struct n
     return 1;
 }
 
+static int informs(struct run *run, struct kernel_plan *plan, struct ndt_information *sums)
+{
+    const struct ndt_eval eval = sums->eval;
+    if (!sum_guarded(run, plan, 1, sums))
+        return 0;
+    if (memcmp(&eval, &sums->eval, sizeof(eval)) != 0)
+        return fail(run, plan, "inform gives other bits than eval");
+    return sums_close(run, plan, sums, KERNEL_SUMS, KERNEL_ALL) && sums_repeat(run, plan, 1, sums);
+}
+
 static int run_plan(struct run *run, struct kernel_plan *plan)
 {
-    struct ndt_eval sums;
+    struct ndt_information sums;
     start_plan(run, plan);
-    if (!load(run, plan) || !eval_guarded(run, plan, &sums) || !sums_close(run, plan, &sums) ||
-        !sums_repeat(run, plan, &sums))
+    if (!load(run, plan) || !sum_guarded(run, plan, 0, &sums) || !sums_close(run, plan, &sums, 0, KERNEL_SUMS) ||
+        !sums_repeat(run, plan, 0, &sums))
+        return 0;
+    if ((plan->ops->inform && !informs(run, plan, &sums)) || !sums_equal_first(run, plan, &sums))
         return 0;
     plan->passed++;
     check_pass();
     return 1;
 }
 
-/* Gradient and Hessian of a scan too large to difference: from the product's plain double backend. */
+/* Gradients and Hessian of a scan too large to difference: from the product's plain double backend. */
 static int borrow_derivatives(struct run *run, struct ndt_backend *assess)
 {
     struct ndt_error err = {""};
     struct ndt_eval_request request;
-    struct ndt_eval sums;
-    double values[KERNEL_SUMS];
+    struct ndt_information sums;
+    double values[KERNEL_ALL];
     make_request(run, &request);
     if (assess->ops->set_map(assess, run->inputs.map, &err) != NDT_OK ||
         assess->ops->set_scan(assess, &run->inputs.scan.cloud, &err) != NDT_OK ||
-        assess->ops->eval(assess, &request, &sums, &err) != NDT_OK)
+        assess->ops->inform(assess, &request, &sums, &err) != NDT_OK)
         return fail_case(run, err.text);
     memcpy(values, &sums, sizeof(values));
-    for (int i = KERNEL_GRADIENT; i < KERNEL_NEAREST; i++)
-        run->expected.value[i] = values[i];
+    for (int i = KERNEL_GRADIENT; i < KERNEL_INFORMATION; i++)
+        if (i < KERNEL_NEAREST || i >= KERNEL_TIME_GRADIENT)
+            run->expected.value[i] = values[i];
     return 1;
 }
 
@@ -266,6 +308,8 @@ static void hash_inputs(const struct run *run, struct hashes *hashes)
     hashes->inputs = guard_hash(hashes->inputs, scan->x_m, scan->count * sizeof(float));
     hashes->inputs = guard_hash(hashes->inputs, scan->y_m, scan->count * sizeof(float));
     hashes->inputs = guard_hash(hashes->inputs, scan->z_m, scan->count * sizeof(float));
+    if (scan->time_s)
+        hashes->inputs = guard_hash(hashes->inputs, scan->time_s, scan->count * sizeof(float));
 }
 
 static void run_case(const struct kernel_case *item, struct kernel_maps *maps, struct kernel_plans *plans,
@@ -300,10 +344,13 @@ static int refuses(struct run *run, struct kernel_plan *plan)
     struct ndt_error err = {""};
     struct ndt_eval_request request;
     struct ndt_eval sums;
+    struct ndt_information informed;
     start_plan(run, plan);
     make_request(run, &request);
     if (plan->ops->eval(plan->backend, &request, &sums, &err) == NDT_OK)
         return fail(run, plan, "eval without map and scan is not refused");
+    if (plan->ops->inform && plan->ops->inform(plan->backend, &request, &informed, &err) == NDT_OK)
+        return fail(run, plan, "inform without map and scan is not refused");
     if (!load(run, plan))
         return 0;
     request.level = (int)run->inputs.map->level_count;
@@ -320,6 +367,10 @@ static int refuses(struct run *run, struct kernel_plan *plan)
         const int off_map = i % 6 < 3 || !isfinite(strange[i / 6]);
         if (status == NDT_OK && off_map && (sums.matched != 0 || sums.score != 0))
             return fail(run, plan, "a pose far away or not finite matches points");
+        if (plan->ops->inform && plan->ops->inform(plan->backend, &request, &informed, &err) != status)
+            return fail(run, plan, "inform and eval do not refuse the same poses");
+        if (plan->ops->inform && status == NDT_OK && off_map && informed.information[0][0] != 0)
+            return fail(run, plan, "a pose far away or not finite informs");
     }
     plan->passed++;
     check_pass();
@@ -385,8 +436,8 @@ static int report(const struct kernel_plans *plans)
         if (!plan->backend)
             printf("%-18s SKIPPED: %s\n", name, plan->skipped);
         else
-            printf("%-18s %zu passed, %zu failed; largest error %.2g of the tolerance (%s)\n", name, plan->passed,
-                   plan->failed, plan->worst, plan->worst_name);
+            printf("%-18s %zu passed, %zu failed; largest error %.2g of the tolerance (%s)%s\n", name, plan->passed,
+                   plan->failed, plan->worst, plan->worst_name, plan->ops->inform ? "" : "; no information");
         runnable += plan->backend != NULL;
     }
     return runnable;

@@ -291,6 +291,38 @@ static struct ndt_backend_counters cost(struct ndt_backend *backend, const struc
     return after;
 }
 
+/* The information at the answer, for the scan that the backend has. */
+static struct ndt_information inform(struct ndt_backend *backend)
+{
+    const struct ndt_newton_rules newton = {.level_count = 1,
+                                            .max_iterations = 5,
+                                            .step_limit_m = 1,
+                                            .step_limit_rad = 0.1,
+                                            .eigenvalue_floor = 1e-6,
+                                            .wants_information = 1};
+    struct ndt_solve_item item = {.newton = {.R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                             .rotation_scale_m = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                             .inverse_rotation_scale = {1, 0, 0, 0, 1, 0, 0, 0, 1}}};
+    must(backend->ops->solve(backend, &newton, &item, 1, 0, &err));
+    return item.information;
+}
+
+/* The times of the sampled points stay on the device; the solve finds them as if they had come with the scan. */
+static void check_information(struct ndt_backend *backend, const struct ndt_preprocess_plan *rules,
+                              const struct ndt_cloud *want)
+{
+    must(backend->ops->preprocess(backend, rules, &raw, &err));
+    const struct ndt_information first = inform(backend);
+    must(backend->ops->preprocess_again(backend, rules, &err)); /* the same motion */
+    const struct ndt_information again = inform(backend);
+    must(backend->ops->set_scans(backend, &want, 1, &err));
+    const struct ndt_information given = inform(backend);
+    expect(given.eval.pairs > 0 && given.information[1][0] != 0 && given.time_gradient[0] != 0,
+           "the information depends on the times");
+    expect(memcmp(&first, &given, sizeof(given)) == 0, "preprocessed on the device it has the same bits");
+    expect(memcmp(&again, &given, sizeof(given)) == 0, "moved again too");
+}
+
 static void check_cost(struct ndt_backend *backend)
 {
     struct ndt_preprocess_plan rules;
@@ -309,6 +341,7 @@ static void check_cost(struct ndt_backend *backend)
         (unsigned long long)c.d2h_bytes, (unsigned long long)c.d2h_copies, (unsigned long long)c.launches);
     expect(item.points == want->count, "the solve reports the number of points");
     expect(item.newton.evaluations > 1, "and has iterated");
+    check_information(backend, &rules, want);
     expect(c.h2d_copies == 2 && c.h2d_bytes == head + 4 * (size_t)ndt_cuda_blocks(raw.count) * NDT_GPU_BLOCK * 4,
            "up: the raw scan once, and the items");
     expect(c.d2h_copies == 1 && c.d2h_bytes == sizeof(struct ndt_gpu_item), "down: the result");

@@ -552,7 +552,8 @@ static void check_align_batch(struct checks *c, struct ndt_backend *backend, enu
     params.variant = variant;
     params.max_iterations = options.quick ? 8 : 15;
     for (int i = 0; i < SOLVE_PROBLEMS; i++)
-        items[i] = (struct ndt_align_item){.scan = &c->scene.scans[c->problems[i].scan], .T_map_guess = c->problems[i].guess};
+        items[i] = (struct ndt_align_item){.scan = &c->scene.scans[c->problems[i].scan],
+                                           .T_map_guess = c->problems[i].guess};
     items[5].T_map_guess.t_m[0] = NAN;
     enum ndt_status status = ndt_aligner_create(&aligner, backend, &err);
     if (status == NDT_OK)

@@ -13,7 +13,7 @@
 
 /* ---- guarded inputs ---- */
 
-enum { PAD = 16, GUARD_BYTE = 0xa5 };
+enum { PAD = 16, GUARD_BYTE = 0xa5, ARRAYS = 4 };
 
 static size_t round_up(size_t value, size_t to)
 {
@@ -37,7 +37,7 @@ static void fill(float *array, const float *source, size_t count, size_t padded)
 
 static int protect_and_copy(struct guarded_cloud *guarded, size_t page)
 {
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < ARRAYS; i++) {
         unsigned char *readable = guarded->region + i * guarded->stride;
         memcpy(guarded->copy + i * guarded->array_bytes, readable, guarded->array_bytes);
         if (mprotect(readable + guarded->array_bytes, page, PROT_NONE) != 0)
@@ -52,9 +52,9 @@ int guarded_cloud_make(struct guarded_cloud *guarded, const struct ndt_cloud *so
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), padded = round_up(source->count, PAD);
     guarded->array_bytes = round_up(padded * sizeof(float) + 64, page);
     guarded->stride = guarded->array_bytes + page;
-    guarded->region_bytes = 3 * guarded->stride;
+    guarded->region_bytes = ARRAYS * guarded->stride;
     void *region = mmap(NULL, guarded->region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    guarded->copy = malloc(3 * guarded->array_bytes);
+    guarded->copy = malloc(ARRAYS * guarded->array_bytes);
     guarded->region = region == MAP_FAILED ? NULL : region;
     if (!guarded->region || !guarded->copy) {
         guarded_cloud_free(guarded);
@@ -69,6 +69,11 @@ int guarded_cloud_make(struct guarded_cloud *guarded, const struct ndt_cloud *so
     fill(guarded->cloud.x_m, source->x_m, source->count, padded);
     fill(guarded->cloud.y_m, source->y_m, source->count, padded);
     fill(guarded->cloud.z_m, source->z_m, source->count, padded);
+    if (source->time_s) {
+        guarded->cloud.fields = NDT_CLOUD_TIME;
+        guarded->cloud.time_s = array_at(guarded, 3, padded);
+        fill(guarded->cloud.time_s, source->time_s, source->count, padded);
+    }
     return protect_and_copy(guarded, page);
 }
 
@@ -82,7 +87,7 @@ void guarded_cloud_free(struct guarded_cloud *guarded)
 
 int guarded_cloud_intact(const struct guarded_cloud *guarded)
 {
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < ARRAYS; i++)
         if (memcmp(guarded->region + i * guarded->stride, guarded->copy + i * guarded->array_bytes,
                    guarded->array_bytes) != 0)
             return 0;
@@ -93,11 +98,13 @@ void guarded_cloud_spoil(struct guarded_cloud *guarded)
 {
     for (size_t i = 0; i < guarded->cloud.count; i++)
         guarded->cloud.x_m[i] = guarded->cloud.y_m[i] = guarded->cloud.z_m[i] = NAN;
+    for (size_t i = 0; guarded->cloud.time_s && i < guarded->cloud.count; i++)
+        guarded->cloud.time_s[i] = 1e9f;
 }
 
 void guarded_cloud_restore(struct guarded_cloud *guarded)
 {
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < ARRAYS; i++)
         memcpy(guarded->region + i * guarded->stride, guarded->copy + i * guarded->array_bytes,
                guarded->array_bytes);
 }
@@ -132,7 +139,7 @@ uint64_t guard_hash_map(const struct ndt_map *map)
 
 /* ---- cases ---- */
 
-enum { MODES = 4, MAP_POINTS = 30000, THIN_CLUSTERS = 60, THIN_POINTS = 24 };
+enum { MODES = 4, MAP_POINTS = 30000, THIN_CLUSTERS = 64, THIN_SHAPES = 8, THIN_POINTS = 24 };
 static const double LENGTH_M = 40.0;
 static const double SPREAD_M = 20000.0; /* too far for a dense index of 1 m cells */
 static const double AWAY_M = 5000.0;
@@ -144,6 +151,7 @@ static const double leaves_m[] = {4.0, 2.0, 1.0, 0.7};
 static const char *const pose_names[] = {"drive", "turned", "steep", "gimbal", "upside", "plain", "away", "beyond"};
 static const char *const map_names[] = {"street", "seeded", "utm", "spread", "thin", "empty"};
 static const char *const point_names[] = {"scan", "faces", "outside", "nonfinite", "huge", "means"};
+static const char *const time_names[] = {"sweep", "none", "nonfinite"};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), LEAVES = sizeof(leaves_m) / sizeof(leaves_m[0]) };
 
 static void make_size(size_t item, struct kernel_case *out)
@@ -183,6 +191,12 @@ static void make_points(size_t item, struct kernel_case *out)
     snprintf(out->name, sizeof(out->name), "points/%s-%g", point_names[item / 2], out->leaf_m);
 }
 
+static void make_times(size_t item, struct kernel_case *out)
+{
+    out->times = (enum kernel_times)item;
+    snprintf(out->name, sizeof(out->name), "times/%s", time_names[item]);
+}
+
 static const struct group {
     size_t count;
     void (*make)(size_t item, struct kernel_case *out);
@@ -192,6 +206,7 @@ static const struct group {
     {LEAVES, make_leaf},
     {2 * KERNEL_MAPS, make_map},
     {2 * KERNEL_POINT_KINDS, make_points},
+    {KERNEL_TIME_KINDS, make_times},
 };
 
 int kernel_case_at(size_t i, struct kernel_case *out)
@@ -222,20 +237,27 @@ static void put(struct ndt_cloud *cloud, size_t i, const double x[3])
     cloud->z_m[i] = (float)x[2];
 }
 
-/* Clusters of every degenerate shape, one per cell of 4 m: flat, straight, a single place, nearly that,
- * tilted and flat, round. */
-static void thin_point(struct ndt_random *random, size_t cluster, double out[3])
+/* Clusters of every degenerate shape, one per cell of 4 m: flat, straight, a single place, nearly that, tilted and
+ * flat, round, a needle along no axis, and the corners of an octahedron, of which all eigenvalues are equal. */
+static void thin_point(struct ndt_random *random, size_t cluster, size_t number, double out[3])
 {
     double d[3];
     for (int i = 0; i < 3; i++)
         d[i] = ndt_random_between(random, -0.4, 0.4);
     const double tilted = 0.5 * d[0] + 0.3 * d[1];
-    const double keep[6][3] = {
-        {d[0], d[1], 0},      {d[0], 0, 0},      {0, 0, 0}, {1e-4 * d[0], 1e-4 * d[1], 1e-5 * d[2]},
-        {d[0], d[1], tilted}, {d[0], d[1], d[2]}};
-    out[0] = 4.0 * (double)(cluster % 10) + 2.5 + keep[cluster % 6][0];
-    out[1] = 4.0 * (double)(cluster / 10) - 10.5 + keep[cluster % 6][1];
-    out[2] = 0.5 + keep[cluster % 6][2];
+    const double corner = number % 2 ? 0.25 : -0.25;
+    const double keep[THIN_SHAPES][3] = {
+        {d[0], d[1], 0},
+        {d[0], 0, 0},
+        {0, 0, 0},
+        {1e-4 * d[0], 1e-4 * d[1], 1e-5 * d[2]},
+        {d[0], d[1], tilted},
+        {d[0], d[1], d[2]},
+        {d[0], 0.7 * d[0] + 1e-3 * d[1], 0.4 * d[0]},
+        {number % 6 / 2 == 0 ? corner : 0, number % 6 / 2 == 1 ? corner : 0, number % 6 / 2 == 2 ? corner : 0}};
+    out[0] = 4.0 * (double)(cluster % 10) + 2.5 + keep[cluster % THIN_SHAPES][0];
+    out[1] = 4.0 * (double)(cluster / 10) - 10.5 + keep[cluster % THIN_SHAPES][1];
+    out[2] = 0.5 + keep[cluster % THIN_SHAPES][2];
 }
 
 static enum ndt_status thin_map(struct ndt_cloud *cloud, uint64_t seed, struct ndt_error *err)
@@ -246,7 +268,7 @@ static enum ndt_status thin_map(struct ndt_cloud *cloud, uint64_t seed, struct n
     struct ndt_random random = {seed};
     double x[3];
     for (size_t i = 0; i < THIN_CLUSTERS * THIN_POINTS; i++) {
-        thin_point(&random, i / THIN_POINTS, x);
+        thin_point(&random, i / THIN_POINTS, i, x);
         put(cloud, i, x);
     }
     cloud->count = THIN_CLUSTERS * THIN_POINTS;
@@ -416,9 +438,9 @@ static void thin_scan(struct ndt_cloud *cloud, struct ndt_random *random, const 
     for (size_t i = 0; i < count; i++) {
         double point[3], x[3];
         const size_t cluster = (size_t)(ndt_random_next(random) % THIN_CLUSTERS);
-        thin_point(random, cluster, point);
+        thin_point(random, cluster, i, point);
         for (int k = 0; k < 3; k++)
-            point[k] += (cluster % 6 == 3 ? 1e-5 : 0.02) * world_normal(random);
+            point[k] += (cluster % THIN_SHAPES == 3 ? 1e-5 : 0.02) * world_normal(random);
         ndt_pose_apply(&T_sensor_world, point, x);
         put(cloud, i, x);
     }
@@ -470,6 +492,23 @@ static void eval_vector(const struct kernel_case *item, const struct ndt_map *ma
         p[i] += (keep ? 0.0 : off[i]) - (i < 3 ? map->origin_m[i] : 0.0);
 }
 
+/* Within a sweep; of the others every third is not finite. */
+static enum ndt_status add_times(struct ndt_cloud *cloud, uint64_t seed, enum kernel_times times,
+                                 struct ndt_error *err)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    struct ndt_random random = {seed + 29u};
+    if (times == KERNEL_TIMES_NONE)
+        return NDT_OK;
+    enum ndt_status status = ndt_cloud_reserve(cloud, cloud->count, NDT_CLOUD_TIME, err);
+    for (size_t i = 0; status == NDT_OK && i < cloud->count; i++) {
+        cloud->time_s[i] = (float)ndt_random_between(&random, -0.03, 0.07);
+        if (times == KERNEL_TIMES_NONFINITE && i % 3 == 0)
+            cloud->time_s[i] = bad[i / 3 % 3];
+    }
+    return status;
+}
+
 enum ndt_status kernel_inputs_make(struct kernel_inputs *out, struct kernel_maps *maps,
                                    const struct kernel_case *item, struct ndt_error *err)
 {
@@ -485,6 +524,8 @@ enum ndt_status kernel_inputs_make(struct kernel_inputs *out, struct kernel_maps
     struct ndt_cloud cloud;
     ndt_cloud_init(&cloud);
     status = make_scan(&cloud, out, maps->seed, item, err);
+    if (status == NDT_OK)
+        status = add_times(&cloud, maps->seed, item->times, err);
     if (status == NDT_OK && !guarded_cloud_make(&out->scan, &cloud))
         status = ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for the scan", item->name);
     ndt_cloud_free(&cloud);

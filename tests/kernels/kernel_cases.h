@@ -69,6 +69,13 @@ enum kernel_points {
     KERNEL_POINT_KINDS
 };
 
+enum kernel_times {
+    KERNEL_TIMES_SWEEP,
+    KERNEL_TIMES_NONE,
+    KERNEL_TIMES_NONFINITE, /* some of them: they count as zero */
+    KERNEL_TIME_KINDS
+};
+
 struct kernel_case {
     char name[64];
     enum kernel_map map;
@@ -76,6 +83,7 @@ struct kernel_case {
     enum ndt_neighbours neighbours;
     enum kernel_pose pose;
     enum kernel_points points;
+    enum kernel_times times;
     size_t size;
 };
 /* 0 after the last. */

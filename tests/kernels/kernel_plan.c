@@ -7,7 +7,10 @@
 
 /* Double throughout; or float per pair and double above: R x is rounded three times, q B q and exp a few units, and
  * t not at all, because it is carried in double. On a device R is made from six floats, sin and cos rounded before
- * they are multiplied: two roundings more in R, which the bound of 8 units on the whole term covers. */
+ * they are multiplied: two roundings more in R, which the bound of 8 units on the whole term covers. The matrix of
+ * a voxel comes from its characteristic polynomial: a few units times the condition of the roots
+ * (kernel_information.h).
+ */
 static const struct kernel_tolerance tolerances[] = {
     {.backend = "reference",
      .rounding = KERNEL_DOUBLE,
@@ -15,6 +18,7 @@ static const struct kernel_tolerance tolerances[] = {
      .rtol = 8,
      .inner_rtol = 1,
      .rotation_scale_rtol = 1,
+     .normal_rtol = 4,
      .rounds_translation = 1},
     {.backend = NULL,
      .rounding = KERNEL_FLOAT,
@@ -22,6 +26,7 @@ static const struct kernel_tolerance tolerances[] = {
      .rtol = 8,
      .inner_rtol = 1,
      .rotation_scale_rtol = 1,
+     .normal_rtol = 4,
      .rounds_translation = 0},
 };
 

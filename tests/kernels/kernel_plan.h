@@ -9,14 +9,14 @@
 #include "kernel_reference.h"
 #include "ndt/backend.h"
 
-/* |sum - expected| <= unit (rtol weight + inner_rtol inner + rotation_scale_rtol (rotation_scale + |t| shift)) +
- * own
- * + slack, with the quantities of kernel_reference.h and unit = the rounding unit of the arithmetic. */
+/* |sum - expected| <= unit (rtol weight + inner_rtol inner + rotation_scale_rtol (rotation_scale + |t| shift) +
+ * normal_rtol normal) + own + slack, with the quantities of kernel_reference.h and unit = the rounding unit of the
+ * arithmetic. */
 struct kernel_tolerance {
     const char *backend; /* NULL: every other backend */
     enum kernel_rounding rounding;
     double unit;
-    double rtol, inner_rtol, rotation_scale_rtol;
+    double rtol, inner_rtol, rotation_scale_rtol, normal_rtol;
     int rounds_translation; /* t is added in the same arithmetic */
 };
 

@@ -5,112 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- finite differences ---- */
-
-/* Poses around a pose, and derivatives of a function from its values at them: central differences with steps
- * h and h/2 and one Richardson extrapolation, error O(h^4). Nothing here knows what the function is. */
-struct kernel_transform {
-    long double R[9], t[3];
-};
-
-/* Centre; then for h and for h/2: 6 x (+, -), 15 x (++, +-, -+, --). */
-enum {
-    KERNEL_FINITE_DIFFERENCE_SINGLES = 12,
-    KERNEL_FINITE_DIFFERENCE_PAIRS = 60,
-    KERNEL_FINITE_DIFFERENCE_POSES = 1 + 2 * 72
-};
-
-struct kernel_finite_difference {
-    long double step[6]; /* h of the first scale, [m] and [rad] */
-    struct kernel_transform at[KERNEL_FINITE_DIFFERENCE_POSES];
-};
-
-static void kernel_transform_at(const long double p[6], struct kernel_transform *out)
-{
-    const long double sa = sinl(p[3]), ca = cosl(p[3]);
-    const long double sb = sinl(p[4]), cb = cosl(p[4]);
-    const long double sc = sinl(p[5]), cc = cosl(p[5]);
-    const long double Ry_Rz[9] = {cb * cc, -cb * sc, sb, sc, cc, 0.0L, -sb * cc, sb * sc, cb};
-    for (int j = 0; j < 3; j++) {
-        out->R[j] = Ry_Rz[j];
-        out->R[3 + j] = ca * Ry_Rz[3 + j] - sa * Ry_Rz[6 + j];
-        out->R[6 + j] = sa * Ry_Rz[3 + j] + ca * Ry_Rz[6 + j];
-        out->t[j] = p[j];
-    }
-}
-
-static void moved(const double p[6], int i, long double di, int j, long double dj, struct kernel_transform *out)
-{
-    long double q[6];
-    for (int k = 0; k < 6; k++)
-        q[k] = p[k];
-    q[i] += di;
-    q[j] += dj;
-    kernel_transform_at(q, out);
-}
-
-static void make_scale(struct kernel_transform *at, const double p[6], const long double step[6], long double scale)
-{
-    for (int i = 0; i < 6; i++) {
-        moved(p, i, scale * step[i], i, 0.0L, at++);
-        moved(p, i, -scale * step[i], i, 0.0L, at++);
-    }
-    for (int i = 0; i < 6; i++) {
-        for (int j = i + 1; j < 6; j++) {
-            const long double di = scale * step[i], dj = scale * step[j];
-            moved(p, i, di, j, dj, at++);
-            moved(p, i, di, j, -dj, at++);
-            moved(p, i, -di, j, dj, at++);
-            moved(p, i, -di, j, -dj, at++);
-        }
-    }
-}
-
-static void kernel_finite_difference_make(struct kernel_finite_difference *points, const double p[6],
-                                          long double step_m, long double step_rad)
-{
-    for (int i = 0; i < 6; i++)
-        points->step[i] = i < 3 ? step_m : step_rad;
-    moved(p, 0, 0.0L, 0, 0.0L, &points->at[0]);
-    make_scale(points->at + 1, p, points->step, 1.0L);
-    make_scale(points->at + 1 + 72, p, points->step, 0.5L);
-}
-
-static void differences(const long double *value, long double centre, const long double step[6], long double scale,
-                        long double gradient[6], long double hessian[21])
-{
-    const long double *pair = value + KERNEL_FINITE_DIFFERENCE_SINGLES;
-    for (int i = 0, k = 0; i < 6; i++) {
-        const long double hi = scale * step[i], plus = value[2 * i], minus = value[2 * i + 1];
-        gradient[i] = (plus - minus) / (2.0L * hi);
-        hessian[k++] = ((plus - centre) - (centre - minus)) / (hi * hi);
-        for (int j = i + 1; j < 6; j++, pair += 4)
-            hessian[k++] = ((pair[0] - pair[1]) - (pair[2] - pair[3])) / (4.0L * hi * scale * step[j]);
-    }
-}
-
-static void kernel_finite_difference_derive(const struct kernel_finite_difference *points,
-                                            const long double value[KERNEL_FINITE_DIFFERENCE_POSES],
-                                            long double gradient[6], long double hessian[21])
-{
-    long double coarse_gradient[6], coarse_hessian[21];
-    differences(value + 1, value[0], points->step, 1.0L, coarse_gradient, coarse_hessian);
-    differences(value + 1 + 72, value[0], points->step, 0.5L, gradient, hessian);
-    for (int i = 0; i < 6; i++)
-        gradient[i] += (gradient[i] - coarse_gradient[i]) / 3.0L;
-    for (int i = 0; i < 21; i++)
-        hessian[i] += (hessian[i] - coarse_hessian[i]) / 3.0L;
-}
-
-static void kernel_finite_difference_curvature(const struct kernel_finite_difference *points,
-                                               const long double *value, long double curvature[6])
-{
-    for (int i = 0; i < 6; i++)
-        curvature[i] =
-            (value[1 + 2 * i] - 2.0L * value[0] + value[2 + 2 * i]) / (points->step[i] * points->step[i]);
-}
-
-/* ---- the score ---- */
+#include "kernel_differences.h"
+#include "kernel_information.h"
 
 enum {
     SIGMA_CLASSES = 40,
@@ -118,8 +14,11 @@ enum {
     RANGE_CLASSES = 20,
     DERIVED = 28,
     STEP_BITS = LDBL_MANT_DIG / 8,
-    MAX_CANDIDATES = 5 * 5 * 5
+    MAX_CANDIDATES = 5 * 5 * 5,
+    INFORMED = KERNEL_ALL - KERNEL_SUMS
 };
+
+static const long double rounding_unit[KERNEL_ROUNDINGS] = {0x1p-24L, 0x1p-53L};
 
 /* A voxel as the reference sees it. */
 struct voxel {
@@ -127,6 +26,7 @@ struct voxel {
     long double mean_m[3]; /* in the map frame */
     long double B[6];      /* xx xy xz yy yz zz */
     long double sigma_m;   /* not above the smallest deviation */
+    struct kernel_normal normal;
 };
 
 struct kernel_reference {
@@ -136,6 +36,7 @@ struct kernel_reference {
     uint32_t slot_count;
     struct kernel_finite_difference *stencils[SIGMA_CLASSES][RANGE_CLASSES];
     int made[SIGMA_CLASSES][RANGE_CLASSES]; /* for the pose of the present question */
+    struct kernel_quarter_turns turns;      /* of that pose */
 };
 
 struct candidate {
@@ -150,6 +51,8 @@ struct placed_point {
     long double range_m, offset_m;          /* of the point from the sensor, of the sensor from the map's origin */
     long double border_m[KERNEL_ROUNDINGS]; /* closer to a border than this is unsure */
     int near_border[KERNEL_ROUNDINGS];      /* closer than that to the border of its cell */
+    long double time_s;
+    long double J[6][3];
 };
 
 /* One pair's share of score, gradient and Hessian. */
@@ -157,6 +60,12 @@ struct pair_terms {
     long double value[DERIVED], weight[DERIVED];
     long double own[DERIVED];
     long double inner, rotation_scale, shift; /* factors on the weights */
+};
+
+/* The share of the sums behind KERNEL_SUMS. */
+struct informed_terms {
+    long double value[INFORMED], weight[INFORMED], own[INFORMED];
+    long double condition[KERNEL_ROUNDINGS];
 };
 
 static uint32_t cell_hash(const int32_t cell[3])
@@ -256,18 +165,12 @@ static const struct kernel_finite_difference *finite_difference_for(struct kerne
     return reference->stencils[i][j];
 }
 
-static void transform(const struct kernel_transform *T, const long double x[3], long double out[3])
-{
-    for (int i = 0; i < 3; i++)
-        out[i] = T->R[3 * i] * x[0] + T->R[3 * i + 1] * x[1] + T->R[3 * i + 2] * x[2] + T->t[i];
-}
-
 /* q B q for the point seen from `T`; *length_m = |q|. */
 static long double mahalanobis2(const struct voxel *voxel, const struct kernel_transform *T, const long double x[3],
                                 long double *length_m)
 {
     long double q[3];
-    transform(T, x, q);
+    kernel_transform_point(T, x, q);
     for (int i = 0; i < 3; i++)
         q[i] -= voxel->mean_m[i];
     *length_m = sqrtl(q[0] * q[0] + q[1] * q[1] + q[2] * q[2]);
@@ -346,6 +249,37 @@ static int weigh_pair(struct kernel_reference *reference, const double p[6], con
     if (!derive || d2 * distance2 > 200.0L) /* below 1e-43: nothing any float or sum could show */
         return 1;
     return derive_pair(reference, p, point, voxel, terms);
+}
+
+/* Terms are bounded by the trace of the voxel, and rotations move a point by at most its range. */
+static void inform_pair(struct kernel_reference *reference, const struct placed_point *point, uint32_t number,
+                        const struct pair_terms *terms, struct informed_terms *out)
+{
+    struct kernel_normal *normal = &reference->voxels[number].normal;
+    const long double w = (long double)reference->level->d2 * terms->value[KERNEL_SCORE], a = point->time_s;
+    const long double powers[3] = {1.0L, a, a * a};
+    long double J[6][3], value[21];
+    memset(out, 0, sizeof(*out));
+    memcpy(J, point->J, sizeof(J));
+    if (!normal->known)
+        kernel_normal_of(reference->voxels[number].B, normal);
+    kernel_information_of(normal->K, J, value);
+    for (int i = 0; i < 6; i++) {
+        out->value[i] = a * terms->value[KERNEL_GRADIENT + i];
+        out->weight[i] = fabsl(a) * terms->weight[KERNEL_GRADIENT + i];
+        out->own[i] = fabsl(a) * terms->own[KERNEL_GRADIENT + i];
+    }
+    for (int power = 0, at = 6; power < 3; power++)
+        for (int i = 0, k = 0; i < 6; i++)
+            for (int j = i; j < 6; j++, k++, at++) {
+                const long double size =
+                    w * fabsl(powers[power]) * (i < 3 ? 1.0L : point->range_m) * (j < 3 ? 1.0L : point->range_m);
+                out->value[at] = w * powers[power] * value[k];
+                out->weight[at] = size * normal->trace;
+                out->own[at] = size * (normal->ambiguous + 64.0L * LDBL_EPSILON * normal->trace);
+            }
+    for (int r = 0; r < KERNEL_ROUNDINGS; r++)
+        out->condition[r] = kernel_normal_condition(normal, rounding_unit[r]);
 }
 
 static int cells_touch(enum ndt_neighbours neighbours, const int32_t voxel[3], const int32_t own[3])
@@ -433,8 +367,19 @@ static int collect(const struct kernel_reference *reference, struct placed_point
     return count;
 }
 
-static void add_member(struct kernel_expected *out, const struct pair_terms *terms)
+static void add_member(struct kernel_expected *out, const struct pair_terms *terms,
+                       const struct informed_terms *informed)
 {
+    for (int k = 0, i = KERNEL_SUMS; k < INFORMED; k++, i++) {
+        out->value[i] += informed->value[k];
+        out->weight[i] += informed->weight[k];
+        out->inner[i] += informed->weight[k] * terms->inner;
+        out->rotation_scale[i] += informed->weight[k] * terms->rotation_scale;
+        out->shift[i] += informed->weight[k] * terms->shift;
+        out->own[i] += informed->own[k];
+        for (int r = 0; r < KERNEL_ROUNDINGS && i >= KERNEL_INFORMATION; r++)
+            out->normal[r][i] += informed->weight[k] * informed->condition[r];
+    }
     for (int i = 0; i < DERIVED; i++) {
         out->value[i] += terms->value[i];
         out->weight[i] += terms->weight[i];
@@ -446,8 +391,11 @@ static void add_member(struct kernel_expected *out, const struct pair_terms *ter
     out->value[KERNEL_PAIRS] += 1.0L;
 }
 
-static void add_slack(long double slack[KERNEL_SUMS], const struct pair_terms *terms)
+static void add_slack(long double slack[KERNEL_ALL], const struct pair_terms *terms,
+                      const struct informed_terms *informed)
 {
+    for (int k = 0; k < INFORMED; k++)
+        slack[KERNEL_SUMS + k] += fabsl(informed->value[k]);
     for (int i = 0; i < DERIVED; i++)
         slack[i] += fabsl(terms->value[i]);
     slack[KERNEL_PAIRS] += 1.0L;
@@ -475,6 +423,7 @@ static int add_point(struct kernel_reference *reference, const struct kernel_que
     struct candidate candidates[MAX_CANDIDATES];
     const int count = collect(reference, point, question->neighbours, candidates);
     struct pair_terms terms, best = {.value = {0}};
+    struct informed_terms informed;
     int members = 0, sure[KERNEL_ROUNDINGS] = {0}, unsure[KERNEL_ROUNDINGS] = {0};
     long double unsure_score[KERNEL_ROUNDINGS] = {0};
     for (int k = 0; k < count; k++) {
@@ -483,14 +432,15 @@ static int add_point(struct kernel_reference *reference, const struct kernel_que
             return 0;
         if (!derive) /* derived only for the slack */
             memset(terms.weight + KERNEL_GRADIENT, 0, sizeof(terms.weight) - sizeof(terms.weight[0]));
+        inform_pair(reference, point, candidates[k].voxel, &terms, &informed);
         if (candidates[k].member) {
-            add_member(out, &terms);
+            add_member(out, &terms, &informed);
             if (members++ == 0 || terms.value[KERNEL_SCORE] > best.value[KERNEL_SCORE])
                 best = terms;
         }
         for (int r = 0; r < KERNEL_ROUNDINGS; r++) {
             if (candidates[k].unsure[r]) {
-                add_slack(out->slack[r], &terms);
+                add_slack(out->slack[r], &terms, &informed);
                 unsure_score[r] = fmaxl(unsure_score[r], terms.value[KERNEL_SCORE]);
                 unsure[r]++;
             } else if (candidates[k].member) {
@@ -510,10 +460,10 @@ static int add_point(struct kernel_reference *reference, const struct kernel_que
 static int place(const struct kernel_question *question, const struct kernel_transform *centre, double leaf_m,
                  size_t i, struct placed_point *out)
 {
-    static const long double unit[KERNEL_ROUNDINGS] = {0x1p-24L, 0x1p-53L};
     const struct ndt_cloud *scan = question->scan;
     const float x[3] = {scan->x_m[i], scan->y_m[i], scan->z_m[i]};
     out->range_m = out->offset_m = 0.0L;
+    out->time_s = scan->time_s && isfinite(scan->time_s[i]) ? scan->time_s[i] : 0.0L;
     for (int k = 0; k < 3; k++) {
         if (!isfinite(x[k]))
             return 0;
@@ -521,18 +471,18 @@ static int place(const struct kernel_question *question, const struct kernel_tra
         out->range_m += fabsl(out->x_m[k]);
         out->offset_m += fabs(question->p[k]);
     }
-    transform(centre, out->x_m, out->map_m);
+    kernel_transform_point(centre, out->x_m, out->map_m);
     for (int r = 0; r < KERNEL_ROUNDINGS; r++) {
         const long double scale_m = out->range_m + leaf_m + (r == KERNEL_DOUBLE ? out->offset_m : 0.0L);
-        out->border_m[r] = question->exact ? 0.0L : 8.0L * unit[r] * scale_m;
+        out->border_m[r] = question->exact ? 0.0L : 8.0L * rounding_unit[r] * scale_m;
     }
     return 1;
 }
 
-/* Weights of derivatives were gathered from `part` of the points: scale them up to all. */
-static void scale_weights(struct kernel_expected *out, long double factor)
+/* Weights of derivatives were gathered from a part of the points: scale them up to all. */
+static void scale_weights(struct kernel_expected *out, int from, int to, long double factor)
 {
-    for (int i = KERNEL_GRADIENT; i < DERIVED; i++) {
+    for (int i = from; i < to; i++) {
         out->weight[i] *= factor;
         out->inner[i] *= factor;
         out->rotation_scale[i] *= factor;
@@ -554,14 +504,19 @@ int kernel_reference_eval(struct kernel_reference *reference, const struct kerne
         p[i] = question->p[i];
     struct kernel_transform centre;
     kernel_transform_at(p, &centre);
+    kernel_quarter_turns_make(question->p, &reference->turns);
     for (size_t i = 0; i < count; i++) {
         struct placed_point point;
         if (!place(question, &centre, reference->level->leaf_m, i, &point))
             continue;
+        kernel_jacobian(&reference->turns, point.x_m, point.J);
         if (!add_point(reference, question, &centre, &point, i < question->full_points, out))
             return 0;
     }
-    if (!out->derivatives)
-        scale_weights(out, (long double)count / (long double)question->full_points);
+    if (!out->derivatives) {
+        const long double factor = (long double)count / (long double)question->full_points;
+        scale_weights(out, KERNEL_GRADIENT, KERNEL_NEAREST, factor);
+        scale_weights(out, KERNEL_TIME_GRADIENT, KERNEL_INFORMATION, factor);
+    }
     return 1;
 }

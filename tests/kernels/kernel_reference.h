@@ -9,6 +9,9 @@
  * extrapolation. The step follows each voxel's smallest deviation and each point's range, so truncation
  * stays near 1e-12 of the terms; what rounding adds where a voxel is far off or very small is returned too.
  *
+ * The information is written down in kernel_information.h, for every point; its gradient by the time is that of the
+ * score.
+ *
  * The score is differentiable only while each point keeps its voxels, so the pairs are found once, at the pose
  * in question, and held fixed while differencing. That is the meaning of the analytic derivatives too.
  *
@@ -19,15 +22,16 @@
  *   inner   sum of |terms| times the size of the terms inside q B q: rounding of the pair's arithmetic;
  *   rotation_scale  sum of |terms| times what moving a point by the point's own range changes relatively: rounding
  * of R x; shift   the same for moving a point by one metre: rounding of t, when it is rounded; own     how far the
- * reference itself may be off; slack   contribution of the pairs that rounding may add or drop: the point is within
- * rounding of the radius or of a cell border. One value for float arithmetic, one for double. */
+ * reference itself may be off; normal   sum of |terms| of the information times the condition of the voxel's
+ * matrix; slack   contribution of the pairs that rounding may add or drop: the point is within rounding of the
+ * radius or of a cell border. One value for float arithmetic, one for double. */
 #ifndef KERNEL_REFERENCE_H
 #define KERNEL_REFERENCE_H
 
 #include "ndt/backend.h"
 #include "ndt/map.h"
 
-/* Order of the sums: that of struct ndt_eval. */
+/* Order of the sums: that of struct ndt_information, which begins with struct ndt_eval. */
 enum {
     KERNEL_SCORE = 0,
     KERNEL_GRADIENT = 1,
@@ -35,16 +39,20 @@ enum {
     KERNEL_NEAREST = 28,
     KERNEL_MATCHED = 29,
     KERNEL_PAIRS = 30,
-    KERNEL_SUMS = 31
+    KERNEL_SUMS = 31,
+    KERNEL_TIME_GRADIENT = 31,
+    KERNEL_INFORMATION = 37,
+    KERNEL_ALL = 100
 };
 enum kernel_rounding { KERNEL_FLOAT, KERNEL_DOUBLE, KERNEL_ROUNDINGS };
 
 struct kernel_expected {
-    long double value[KERNEL_SUMS];
-    long double weight[KERNEL_SUMS], inner[KERNEL_SUMS], rotation_scale[KERNEL_SUMS], shift[KERNEL_SUMS];
-    long double own[KERNEL_SUMS];
-    long double slack[KERNEL_ROUNDINGS][KERNEL_SUMS];
-    int derivatives; /* 0: gradient and Hessian have weights, estimated from a part of the points, but no values */
+    long double value[KERNEL_ALL];
+    long double weight[KERNEL_ALL], inner[KERNEL_ALL], rotation_scale[KERNEL_ALL], shift[KERNEL_ALL];
+    long double own[KERNEL_ALL];
+    long double normal[KERNEL_ROUNDINGS][KERNEL_ALL];
+    long double slack[KERNEL_ROUNDINGS][KERNEL_ALL];
+    int derivatives; /* 0: gradients and Hessian have weights, estimated from a part of the points, but no values */
 };
 
 struct kernel_question {

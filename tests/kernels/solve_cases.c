@@ -21,6 +21,7 @@ void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct 
         local.t_m[i] -= map->origin_m[i];
     memset(out, 0xff, sizeof(*out));
     memset(out->prior, 0, sizeof(out->prior));
+    memset(out->prior_offset, 0, sizeof(out->prior_offset));
     out->first_level = 0;
     if (variant == NDT_AUTOWARE) {
         memcpy(out->R0, identity, sizeof(identity));
@@ -37,6 +38,8 @@ void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct 
 void solve_set_prior(struct ndt_newton *newton, double per_m2)
 {
     static const double parts[6] = {1, 1.4, 0.7, 5, 6, 9}; /* square roots of those of the other axes */
+    static const double offset[6] = {0.05, -0.03, 0.02, 0.004, -0.002, 0.007};
+    memcpy(newton->prior_offset, offset, sizeof(offset));
     for (int i = 0, at = 0; i < 6; i++)
         for (int j = i; j < 6; j++, at++)
             newton->prior[at] = per_m2 * parts[i] * parts[j] * (i == j ? 1 : (i + j) % 2 ? 0.15 : -0.1);

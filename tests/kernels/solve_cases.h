@@ -31,7 +31,7 @@ struct solve_host {
  * with NaN. */
 void solve_start(struct ndt_newton *out, enum ndt_variant variant, const struct ndt_pose *T_map_guess,
                  const struct ndt_map *map, const struct ndt_cloud *scan);
-/* Adds a prior about the guess, with every element, and this information about the first axis [score per m^2]. */
+/* Adds a prior near the guess, with every element, and this information about the first axis [score per m^2]. */
 void solve_set_prior(struct ndt_newton *newton, double per_m2);
 /* R0 x of every point, as ndt_align turns them; and the times. */
 NDT_MUST_CHECK enum ndt_status solve_turn(struct ndt_cloud *out, const double R0[9], const struct ndt_cloud *scan,

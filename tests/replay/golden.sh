@@ -82,6 +82,7 @@ for world in street utm; do
     rm -rf "$work/again"
     check "$world-one-pass" --set preprocess.deskew=time
     check "$world-two-passes" --set preprocess.deskew=time --set preprocess.deskew_passes=2
+    check "$world-prior-off" --set preprocess.deskew=time --set preprocess.deskew_passes=2 --set ndt.prior=off
     check "$world-autoware" --set preprocess.deskew=time --set ndt.variant=autoware --set 'ndt.levels=[2.0]' \
         --set ndt.covariance=autoware
 done

@@ -263,14 +263,35 @@ START_TEST(missing_level_is_named)
 }
 END_TEST
 
-START_TEST(corridor_keeps_the_prediction_along_its_axis)
+/* Standard deviations of the pose: along the axes of the map, and of the rotation. */
+static struct ndt_prior make_prior(const struct ndt_pose *mean, double x_m, double yz_m, double rotation_rad)
+{
+    struct ndt_prior prior = {.T_map_sensor = *mean};
+    const double variances[3] = {x_m * x_m, yz_m * yz_m, yz_m * yz_m};
+    double R[9];
+    ndt_pose_rotation(mean, R);
+    for (int i = 0; i < 3; i++) {
+        prior.covariance[7 * (3 + i)] = rotation_rad * rotation_rad;
+        for (int j = 0; j < 3; j++)
+            for (int k = 0; k < 3; k++)
+                prior.covariance[6 * i + j] += R[3 * k + i] * variances[k] * R[3 * k + j];
+    }
+    return prior;
+}
+
+/* The scan does not observe the axis: a prior decides there, wherever the search begins, and nowhere else. */
+START_TEST(corridor_keeps_the_prior_along_its_axis)
 {
     use_map(corridor_map);
     const struct ndt_pose truth = measure_scan(&CORRIDOR, 5, 0.5, 0.3);
-    struct ndt_pose guess = truth;
+    struct ndt_pose guess = truth, mean = truth;
     guess.t_m[0] += 0.8;
     guess.t_m[1] += 0.2;
     guess.t_m[2] -= 0.1;
+    mean.t_m[0] += _i ? 0.8 : 0.6;
+    mean.t_m[1] -= 0.2;
+    const struct ndt_prior prior = make_prior(&mean, 0.01, 1.0, 0.2);
+    params.prior = &prior;
     const struct ndt_align_result result = align(&guess);
     int along_x = 0;
     for (int k = 0; k < result.weak_count; k++) {
@@ -281,9 +302,65 @@ START_TEST(corridor_keeps_the_prediction_along_its_axis)
         along_x += fabs(result.weak_axes[k][0]) > 0.9;
     }
     ck_assert_int_eq(along_x, 1);
-    ck_assert_double_eq_tol(result.T_map_sensor.t_m[0], guess.t_m[0], 0.05);
+    ck_assert_double_eq_tol(result.T_map_sensor.t_m[0], mean.t_m[0], 0.02);
     ck_assert_double_eq_tol(result.T_map_sensor.t_m[1], truth.t_m[1], 0.02);
     ck_assert_double_eq_tol(result.T_map_sensor.t_m[2], truth.t_m[2], 0.02);
+}
+END_TEST
+
+static int same_result(const struct ndt_align_result *a, const struct ndt_align_result *b)
+{
+    return same_pose(&a->T_map_sensor, &b->T_map_sensor) && a->iterations == b->iterations &&
+           a->evaluations == b->evaluations && memcmp(&a->scores, &b->scores, sizeof(a->scores)) == 0 &&
+           memcmp(a->covariance, b->covariance, sizeof(a->covariance)) == 0;
+}
+
+/* A prior of hardly any information changes hardly anything, a strict one decides; the step rule of Autoware knows
+ * no prior. */
+START_TEST(vague_priors_change_nothing)
+{
+    const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
+    struct ndt_pose guess = truth, mean = truth;
+    guess.t_m[0] += 0.4;
+    guess.t_m[1] -= 0.3;
+    mean.t_m[0] -= 0.5;
+    const struct ndt_prior vague = make_prior(&mean, 1e12, 1e12, 1e12),
+                           strict = make_prior(&mean, 1e-3, 1e-3, 1e-3);
+    struct ndt_align_result without = align(&guess);
+    params.prior = &vague;
+    struct ndt_align_result with = align(&guess);
+    ck_assert_int_eq(without.outcome, NDT_CONVERGED);
+    ck_assert_int_eq(with.outcome, NDT_CONVERGED);
+    ck_assert_double_lt(ndt_pose_distance_m(&without.T_map_sensor, &with.T_map_sensor), 1e-6);
+    params.prior = &strict;
+    with = align(&guess);
+    ck_assert_double_lt(ndt_pose_distance_m(&mean, &with.T_map_sensor), 0.02);
+
+    params.variant = NDT_AUTOWARE;
+    with = align(&guess);
+    params.prior = NULL;
+    without = align(&guess);
+    ck_assert(same_result(&without, &with));
+}
+END_TEST
+
+START_TEST(priors_without_inverse_are_refused)
+{
+    static const double bad[] = {0, -1, NAN, INFINITY};
+    enum { BAD = sizeof(bad) / sizeof(bad[0]) };
+    struct ndt_align_result result;
+    const struct ndt_pose guess = measure_scan(&STREET, 1, 0.5, 1.0);
+    for (int i = 0; i <= BAD; i++) {
+        struct ndt_prior prior = make_prior(&guess, 0.1, 0.1, 0.01);
+        if (i < BAD)
+            prior.covariance[21] = bad[i];
+        else
+            prior.T_map_sensor.t_m[1] = NAN;
+        params.prior = &prior;
+        ck_assert_int_eq(ndt_align(aligner, &params, &scan, &guess, &result, &err), NDT_ERR_ARGUMENT);
+        ck_assert_ptr_nonnull(strstr(err.text, "prior"));
+        ck_assert(same_pose(&guess, &result.T_map_sensor));
+    }
 }
 END_TEST
 
@@ -509,7 +586,9 @@ int main(void)
     tcase_add_test(tcase, nan_points_change_only_the_match_ratio);
     tcase_add_test(tcase, guess_that_is_not_finite_is_refused);
     tcase_add_test(tcase, missing_level_is_named);
-    tcase_add_test(tcase, corridor_keeps_the_prediction_along_its_axis);
+    tcase_add_loop_test(tcase, corridor_keeps_the_prior_along_its_axis, 0, 2);
+    tcase_add_test(tcase, vague_priors_change_nothing);
+    tcase_add_test(tcase, priors_without_inverse_are_refused);
     tcase_add_test(tcase, iteration_limit_is_reported);
     tcase_add_test(tcase, expected_costs_bound_the_iterations);
     tcase_add_test(tcase, deadline_returns_the_best_pose_so_far);

@@ -262,7 +262,7 @@ END_TEST
 START_TEST(printed_values_read_back_bit_equal)
 {
     const double odd[] = {0.1, 1.0 / 3, 2.9999999999999996, 1e-5, 123456.789012345678, 1e5, 0.00012};
-    const char *const names[] = {"tracker.max_prediction_s", "ndt.step_limit_deg", "ndt.deadline_ms"};
+    const char *const names[] = {"estimator.max_prediction_s", "ndt.step_limit_deg", "ndt.deadline_ms"};
     for (size_t n = 0; n < 3; n++)
         for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
             char text[64], again[64];

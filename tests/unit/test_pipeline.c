@@ -68,14 +68,10 @@ static void make_frames(void)
 
 static void setup(void)
 {
-    memset(&settings, 0, sizeof(settings));
+    ndtd_settings_default(&settings);
+    must(ndtd_settings_finish(&settings, &err));
     strcpy(settings.backend, "cpu");
-    ndt_backend_config_default(&settings.compute);
-    ndt_map_config_default(&settings.map);
-    ndt_align_params_default(&settings.align);
-    ndt_preprocess_params_default(&settings.preprocess);
     settings.deskew_passes = 1;
-    settings.max_prediction_s = 1;
     settings.compute.threads = 1;
     make_frames();
 }
@@ -120,7 +116,7 @@ static void run_all(struct ndt_pose poses[SCANS])
     feed_start(pipeline);
     for (size_t i = 0; i < SCANS; i++) {
         const struct ndtd_scan_record record = feed(pipeline, i);
-        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        ck_assert_msg(record.result.outcome == NDT_CONVERGED, "scan %zu: %s", i, record.result.reason);
         poses[i] = record.result.T_map_sensor;
     }
     ndtd_pipeline_destroy(pipeline);
@@ -214,10 +210,10 @@ START_TEST(a_damaged_frame_changes_nothing)
     cut_start.size -= 5;
     feed_start(pipeline);
     (void)feed(pipeline, 0);
-    const struct ndtd_tracker before = *ndtd_pipeline_tracker(pipeline);
+    const struct ndt_track before = *ndtd_pipeline_track(pipeline);
     ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &cut, &record, &err), NDT_ERR_FORMAT);
     ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &cut_start, &record, &err), NDT_ERR_FORMAT);
-    ck_assert_mem_eq(&before, ndtd_pipeline_tracker(pipeline), sizeof(before));
+    ck_assert_mem_eq(&before, ndtd_pipeline_track(pipeline), sizeof(before));
     record = feed(pipeline, 1);
     ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
     ndtd_pipeline_destroy(pipeline);

@@ -1,11 +1,10 @@
-/* Preprocessing: crop, deskew, filter and sample; and the tracker, which predicts the motion of the sensor. */
+/* Preprocessing: crop, deskew, filter and sample. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ndt/preprocess.h"
-#include "ndtd/tracker.h"
 
 static struct ndt_error err;
 static struct ndt_cloud raw;
@@ -370,173 +369,11 @@ START_TEST(time_mode_without_times_is_an_error)
 }
 END_TEST
 
-static const int64_t START_NS = 1317042272349000000;
-static struct ndtd_tracker tracker;
-
-static struct ndt_align_result result_at(double x_m, enum ndt_outcome outcome)
-{
-    struct ndt_align_result result = {.outcome = outcome, .T_map_sensor = ndt_pose_identity()};
-    result.T_map_sensor.t_m[0] = x_m;
-    return result;
-}
-
-static int64_t after(double s)
-{
-    return START_NS + (int64_t)llround(s * 1e9);
-}
-
-static double guess_x(double s)
-{
-    struct ndt_pose guess;
-    struct ndt_twist twist;
-    ck_assert(ndtd_tracker_predict(&tracker, after(s), &guess, &twist));
-    return guess.t_m[0];
-}
-
-static void tracker_setup(void)
-{
-    const struct ndt_pose start = ndt_pose_identity();
-    ndtd_tracker_init(&tracker, 1.0);
-    ndtd_tracker_reset(&tracker, START_NS, &start, NULL);
-}
-
-START_TEST(no_pose_no_guess)
-{
-    struct ndt_pose guess;
-    struct ndt_twist twist;
-    ndtd_tracker_init(&tracker, 1.0);
-    ck_assert(!ndtd_tracker_predict(&tracker, START_NS, &guess, &twist));
-}
-END_TEST
-
-START_TEST(velocity_follows_data_stamps)
-{
-    ck_assert_double_eq(guess_x(0.1), 0); /* no velocity known yet */
-    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(0.1), &result);
-    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
-    ck_assert_double_eq_tol(guess_x(0.35), 3.5, 1e-9); /* a dropped scan changes nothing */
-    ck_assert_double_eq_tol(guess_x(0.05), 0.5, 1e-9); /* nor does one out of order */
-    ndtd_tracker_update(&tracker, after(0.05), &result);
-    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
-    ndtd_tracker_update(&tracker, after(0.1), &result); /* a duplicate keeps the velocity */
-    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
-}
-END_TEST
-
-START_TEST(untrusted_results_keep_the_prediction)
-{
-    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(0.1), &result);
-    result = result_at(77, NDT_LOW_SCORE);
-    ndtd_tracker_update(&tracker, after(0.2), &result);
-    ck_assert_double_eq_tol(guess_x(0.3), 3, 1e-9);
-}
-END_TEST
-
-START_TEST(long_gap_resets_the_velocity)
-{
-    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(0.1), &result);
-    ck_assert_double_eq_tol(guess_x(5), 1, 1e-9);
-    result = result_at(2, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(5), &result);
-    ck_assert_double_eq_tol(guess_x(5.1), 2, 1e-9);
-}
-END_TEST
-
-static void odometry(double s, int has_pose, double x_m, int has_twist, double v_mps)
-{
-    struct ndtd_odometry sample = {.stamp_ns = after(s),
-                                   .has_pose = has_pose,
-                                   .has_twist = has_twist,
-                                   .T_odom_sensor = ndt_pose_identity(),
-                                   .twist = {{v_mps, 0, 0}, {0, 0, 0}}};
-    sample.T_odom_sensor.t_m[0] = x_m;
-    ndtd_tracker_odometry(&tracker, &sample);
-}
-
-START_TEST(odometry_poses_are_interpolated)
-{
-    odometry(-0.01, 1, 100, 0, 0);
-    for (int i = 0; i < 400; i++) /* more than the ring holds */
-        odometry(i * 0.02, 1, 100 + 0.2 + i * 0.4, 0, 0);
-    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(7.0), &result);
-    ck_assert_double_eq_tol(guess_x(7.11), 1 + 0.11 * 20, 1e-9);
-    ck_assert_double_eq_tol(guess_x(8.08), 1 + 1.08 * 20, 1e-6); /* extrapolated from the last sample */
-}
-END_TEST
-
-START_TEST(odometry_twists_are_integrated)
-{
-    for (int i = 0; i <= 10; i++)
-        odometry(i * 0.1, 0, 0, 1, i < 5 ? 2 : 4);
-    ck_assert_double_eq_tol(guess_x(1.0), 4 * 0.1 * 2 + 6 * 0.1 * 4, 1e-9);
-    odometry(0.5, 0, 0, 1, 1000); /* out of order: ignored */
-    ck_assert_double_eq_tol(guess_x(1.0), 4 * 0.1 * 2 + 6 * 0.1 * 4, 1e-9);
-}
-END_TEST
-
-/* A restarted recording: its results count, and the velocity is known again after the second scan. */
-START_TEST(restarted_time_is_followed)
-{
-    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(0.1), &result);
-    result = result_at(2, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(60), &result);
-    ck_assert_double_eq_tol(guess_x(1.0), 2, 1e-9); /* the last pose, no motion */
-    result = result_at(5, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(1.0), &result);
-    ck_assert_double_eq_tol(guess_x(1.1), 5, 1e-9);
-    result = result_at(6, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(1.1), &result);
-    ck_assert_double_eq_tol(guess_x(1.2), 7, 1e-9);
-}
-END_TEST
-
-START_TEST(single_future_stamp_is_recovered)
-{
-    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(0.1), &result);
-    result = result_at(2, NDT_LOW_SCORE);
-    ndtd_tracker_update(&tracker, after(1e6), &result);
-    result = result_at(3, NDT_LOW_SCORE); /* not trusted: the pose is kept with the new time */
-    ndtd_tracker_update(&tracker, after(0.2), &result);
-    ck_assert_double_eq_tol(guess_x(0.3), 1, 1e-9);
-    result = result_at(4, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(0.3), &result);
-    ck_assert_double_eq_tol(guess_x(0.4), 4 + 3 * 1.0, 1e-9);
-}
-END_TEST
-
-/* Late by less than the longest prediction: an ordinary scan out of order. */
-START_TEST(late_scan_does_not_restart_time)
-{
-    struct ndt_align_result result = result_at(1, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(0.1), &result);
-    result = result_at(-50, NDT_CONVERGED);
-    ndtd_tracker_update(&tracker, after(-0.85), &result);
-    ck_assert_double_eq_tol(guess_x(0.2), 2, 1e-9);
-}
-END_TEST
-
-START_TEST(odometry_of_restarted_time_is_followed)
-{
-    for (int i = 0; i < 10; i++)
-        odometry(60 + i * 0.1, 0, 0, 1, 2);
-    odometry(0, 0, 0, 1, 3);
-    odometry(0.5, 0, 0, 1, 3);
-    ck_assert_double_eq_tol(guess_x(0.5), 1.5, 1e-9);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("preprocess");
-    TCase *points = tcase_create("preprocess"), *track = tcase_create("tracker");
+    TCase *points = tcase_create("preprocess");
     tcase_add_checked_fixture(points, setup, teardown);
-    tcase_add_checked_fixture(track, tracker_setup, NULL);
     tcase_add_test(points, useless_points_are_dropped);
     tcase_add_test(points, a_cell_becomes_its_mean);
     tcase_add_test(points, the_sample_is_exact_seeded_and_in_order);
@@ -549,18 +386,7 @@ int main(void)
     tcase_add_test(points, poses_undo_a_turn_that_no_twist_does);
     tcase_add_test(points, impossible_times_are_dropped);
     tcase_add_test(points, time_mode_without_times_is_an_error);
-    tcase_add_test(track, no_pose_no_guess);
-    tcase_add_test(track, velocity_follows_data_stamps);
-    tcase_add_test(track, untrusted_results_keep_the_prediction);
-    tcase_add_test(track, long_gap_resets_the_velocity);
-    tcase_add_test(track, odometry_poses_are_interpolated);
-    tcase_add_test(track, odometry_twists_are_integrated);
-    tcase_add_test(track, restarted_time_is_followed);
-    tcase_add_test(track, single_future_stamp_is_recovered);
-    tcase_add_test(track, late_scan_does_not_restart_time);
-    tcase_add_test(track, odometry_of_restarted_time_is_followed);
     suite_add_tcase(suite, points);
-    suite_add_tcase(suite, track);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     const int failed = srunner_ntests_failed(runner);

@@ -54,6 +54,7 @@ static enum ndt_status decode_any(const uint8_t *data, size_t size, struct ndt_e
         ck_assert_int_eq(ndt_scan_decode(data, size, &scan, &cloud, err), decoded);
         if (decoded == NDT_OK) {
             ck_assert(header.seq == scan.seq && header.stamp_ns == scan.stamp_ns);
+            ck_assert_str_eq(header.frame_id, scan.frame_id);
             ck_assert_uint_eq(header.points.count, cloud.count);
             ck_assert_uint_le(header.points.data_at + header.points.data_size, size);
         } else {

@@ -63,6 +63,7 @@ struct bench_options {
     double tile_m;
     uint64_t tile_points, scan_limit, seed;
     uint64_t rounds; /**< measured rounds of each row */
+    uint64_t seeds;  /**< of the sample, from 1 */
     int needs_device, peer, has_peer;
     int is_elsewhere;                  /**< the map is of another place: no pose is right */
     const char *json, *markdown, *csv; /**< may be NULL */
@@ -113,8 +114,9 @@ struct bench_cell {
 /** A column exists from its first value on; its key is the heading of the text and the member of the JSON object.
  */
 struct bench_table {
-    char name[32];   /**< member of the JSON object */
-    char title[400]; /**< heading, and what the rows mean */
+    char name[32];       /**< member of the JSON object */
+    char title[400];     /**< heading, and what the rows mean */
+    int is_for_programs; /**< only in the JSON */
     const char *keys[BENCH_COLUMNS];
     size_t column_count, row_count, capacity;
     struct bench_cell (*rows)[BENCH_COLUMNS];
@@ -298,6 +300,8 @@ NDT_MUST_CHECK bench_command_fn bench_overheads;
 NDT_MUST_CHECK bench_command_fn bench_drive;
 /* Not with NDT_BENCH_CORE: */
 NDT_MUST_CHECK bench_command_fn bench_compare;
+/** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */
+NDT_MUST_CHECK bench_command_fn bench_consistency;
 NDT_MUST_CHECK bench_command_fn bench_preprocess;
 NDT_MUST_CHECK bench_command_fn bench_map_cost;
 NDT_MUST_CHECK bench_command_fn bench_tiles;

@@ -20,6 +20,7 @@ enum { MOST_ROUNDS = 100000, MOST_FILES = 4096 };
 static struct bench_options options = {.seed = 1,
                                        .scan_limit = 30,
                                        .rounds = 1,
+                                       .seeds = 20,
                                        .priors = {.count = 3, .values = {0, 0.5, 0.05}},
                                        .tile_m = 100,
                                        .tile_points = 20000,
@@ -109,6 +110,8 @@ static const struct tool_option all_options[] = {
     {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,
      .help = "number of scans of the street, or of the bag, evenly spread (0: all)"},
     {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
+    {"seeds", "N", TOOL_COUNT, &options.seeds, .min = 1, .max = 1000,
+     .help = "seeds of the sample of points (preprocess.seed 1 to N)"},
     {"rounds", "N", TOOL_COUNT, &options.rounds, .min = 1, .max = MOST_ROUNDS,
      .help = "measured rounds, of which medians are reported"},
     {"points", "LIST", TOOL_CUSTOM, &options.points, .given = &options.has_points, .parse = parse_numbers,
@@ -143,7 +146,8 @@ static const struct tool_option all_options[] = {
 #define MATCHER "points backend threads "
 #define OUTPUT " json markdown"
 
-enum checks { NO_MAP, NEEDS_SCANS }; /* NEEDS_SCANS: a map comes with scans, and scans with a map */
+/* NEEDS_SCANS: a map comes with scans, and scans with a map. OWN_INPUT: the command opens its files itself. */
+enum checks { NO_MAP, NEEDS_SCANS, OWN_INPUT };
 
 /* `options`: names of rows of all_options; name=DEFAULT; one:NAME for an option that takes one value instead of a
  * list; required:NAME. */
@@ -185,6 +189,9 @@ static const struct command {
      "An EXPERIMENT is a name printed by 'compare list', or OPTION=VALUE,VALUE... with an option of ndtd.",
      "map bag scans config set seed rounds=21 one:offsets=0.5/2 one:points one:backend one:threads" OUTPUT,
      bench_compare, NEEDS_SCANS, "EXPERIMENT"},
+    {"consistency", "compares poses and covariances of a drive with the truth: NEES, coverage, errors",
+     "Every seed replays the bag through the daemon's pipeline. tools/ndt-bench/consistency_plot.py draws the JSON.",
+     "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
     {"preprocess", "measures decoding and the steps of preprocessing, on synthetic or given scans", NULL,
      "points=13500,120000 scan bag scans config set seed rounds=101" OUTPUT, bench_preprocess, NO_MAP, "FILE"},
     {"map", "measures building and opening the map over points, voxels and threads",
@@ -281,7 +288,7 @@ static enum ndt_status check_options(struct ndt_error *err)
     if (is_file && options.operands.count > 0 && !options.scan)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not expected here; scans follow --scan",
                         options.operands.words[0]);
-    if (chosen->checks == NO_MAP)
+    if (chosen->checks != NEEDS_SCANS)
         return NDT_OK;
     if (options.map && !options.bag && !options.scan)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--map without scans; give --scan or --bag");
@@ -300,7 +307,8 @@ static enum ndt_status run(struct ndt_error *err)
     enum ndt_status status = check_options(err);
     if (status == NDT_OK)
         status = finish_setup(err);
-    if (status == NDT_OK)
+    source.options = &options;
+    if (status == NDT_OK && chosen->checks != OWN_INPUT)
         status = bench_source_open(&source, &options, err);
     if (status == NDT_OK)
         status = chosen->measure(&source, &report, err);

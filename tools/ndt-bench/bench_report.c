@@ -116,6 +116,8 @@ void bench_report_text(const struct bench_report *report, FILE *file)
 {
     for (size_t i = 0; i < report->count; i++) {
         const struct bench_table *table = &report->tables[i];
+        if (table->is_for_programs)
+            continue;
         fprintf(file, "%s%s\n", i ? "\n" : "", table->title);
         print_aligned(table, file);
         for (size_t k = 0; k < table->note_count; k++)
@@ -128,6 +130,8 @@ void bench_report_markdown(const struct bench_report *report, FILE *file)
     for (size_t i = 0; i < report->count; i++) {
         const struct bench_table *table = &report->tables[i];
         const size_t heading = strcspn(table->title, ":");
+        if (table->is_for_programs)
+            continue;
         fprintf(file, "## %.*s\n\n", (int)heading, table->title);
         if (table->title[heading])
             fprintf(file, "%s.\n\n", table->title + heading + 2);

@@ -109,6 +109,7 @@ struct ndt_point_layout {
 struct ndt_scan_header {
     uint64_t seq;
     int64_t stamp_ns;
+    char frame_id[NDT_PROTO_MAX_NAME + 1];
     struct ndt_point_layout points;
 };
 

@@ -8,20 +8,33 @@ set -uo pipefail
 mode=$1 copy=$3
 count=0 failed=0
 
-# fault PROGRAM CASES NAME FILE SED-EXPRESSION: `@` in the expression is 1 while the fault is present, else 0.
+# fault PROGRAMS CASES NAME FILE SED-EXPRESSION: `@` in the expression is 1 while the fault is present, else 0. Each of
+# the programs has to detect it; PROGRAM=CASES has cases of its own.
 fault() {
-    local program=$1 cases=$2 name=$3 file=$copy/$4 out
+    local cases=$2 name=$3 file=$copy/$4 program
     count=$((count + 1))
     if [ "$mode" = plant ]; then
         sed -i "${5//@/NDT_PLANTED($count)}" "$file"
     elif ! grep -q "NDT_PLANTED($count)" "$file"; then
         echo "FAIL $name: the fault could not be planted"
         failed=1
-    elif out=$(run "$program" "$cases" "$count"); then
-        echo "FAIL $name: no check detects it"
+    else
+        for program in $1; do
+            case $program in
+            *=*) detect "${program%%=*}" "${program#*=}" "$name" ;;
+            *) detect "$program" "$cases" "$name" ;;
+            esac
+        done
+    fi
+}
+
+detect() { # PROGRAM CASES NAME
+    local out
+    if out=$(run "$1" "$2" "$count"); then
+        echo "FAIL $3: no check detects it ($1)"
         failed=1
     else
-        echo "ok   $name: $(grep -m1 -E '^FAIL|emulation:|CRASH' <<<"$out" | cut -c1-200 || echo 'the program ended')"
+        echo "ok   $3: $(grep -m1 -E '^FAIL|emulation:|CRASH' <<<"$out" | cut -c1-200 || echo 'the program ended')"
     fi
 }
 
@@ -29,6 +42,7 @@ run() { # PROGRAM CASES FAULT
     local options
     case $1 in
     kernels) options=(--backend cuda-emulated --largest 257 --oracle 257 --case "$2") ;;
+    kernels-*) options=(--backend cuda-emulated --oracle 129 --largest 1000 --pipeline "${1#kernels-}" --case "$2") ;;
     preprocess) options=(--quick) ;;
     solver-*) options=(--backend cuda-emulated --exact --quick --pipeline "resident-${1#solver-}" --case "$2") ;;
     esac
@@ -54,6 +68,8 @@ else
     bin=$2
     untouched kernels sizes/257
     untouched solver-block rows/129/421
+    untouched solver-block prior/
+    untouched kernels-fused times/
     untouched preprocess ""
 fi
 
@@ -87,8 +103,8 @@ solve=gpu/solve_device.cuh
 resident=gpu/kernels_resident.cu
 fault solver-block rows/33/421 "a step that is too long is cut more" $newton \
     's/return a \* fmax(NDT_CUT_LEAST/return (@ ? 0.5 : 1) * a * fmax(NDT_CUT_LEAST/'
-fault solver-block batch/1 "weak directions are not held" $newton \
-    's/n->holding || n->weak.count == 0/n->holding || n->weak.count == 0 || (@ \&\& n->weak.count <= 3)/'
+fault solver-block batch/1 "weak directions are not found" $newton \
+    's/if (n->stop != NDT_STOP_OFF_MAP)$/if (!@ \&\& n->stop != NDT_STOP_OFF_MAP)/'
 fault solver-block variant/gnss "GNSS is left out" $newton \
     's/if (\(!rules->has_gnss || !heading(n, n->query_pose, h)\))/if (@ || \1)/'
 fault solver-block batch/1 "the look around is left out" $solve \
@@ -110,6 +126,43 @@ fault solver-block batch/1 "the result is not written back" $resident \
     's/copy_words(&team.item->newton, &share->newton, sizeof(share->newton));/if (!@) &/'
 fault solver-chain batch/1 "the ticket of an alignment is not set back" $resident 's/item->ticket = 0;/if (!@) &/'
 barrier solver-chain rows/700 "before a block is counted" $resident "every thread.s part of the row is written"
+
+# Prior, first level and information, in every shape.
+shapes="solver-block solver-cluster solver-graph solver-chain"
+everywhere="$shapes kernels-fused=times/ kernels-staged=times/"
+inform=gpu/inform_point.cuh
+fault "$shapes" prior/robust "the prior is left out" $newton 's/    add_prior(n, &eval);/    if (!@) add_prior(n, \&eval);/'
+fault "$shapes" prior/gnss "the prior pushes away from the guess" $newton \
+    's/gradient\[i\] -= pull\[i\]/gradient[i] -= (@ ? -1 : 1) * pull[i]/'
+fault "$shapes" prior/gnss "the guess is the mean of the prior" $newton \
+    's/ - n->prior_offset\[i\]/ - (@ ? 0 : n->prior_offset[i])/'
+fault "$shapes" prior/autoware "the curvature of the prior is left out" $newton \
+    's/eval->hessian\[i\] -= n->prior\[i\];/if (!@) &/'
+fault "$shapes" prior/robust "the prior counts as observed" $newton \
+    's/n->eval.hessian\[i\] + n->prior\[i\]/n->eval.hessian[i] + (@ ? 0 : n->prior[i])/'
+fault "$shapes" prior/robust "the first level is ignored" $solve \
+    's/levels\[share->orders.level\]/levels[@ \&\& share->orders.first ? batch->rules.level[0] : share->orders.level]/'
+fault "$everywhere" prior/robust "the information with the wrong sign" gpu/eval_point.cuh \
+    's/-job.level.d1d2 \* e/(@ ? 1 : -1) * job.level.d1d2 * e/'
+fault "$everywhere" prior/robust "the information about pose and twist without times" $math \
+    's/\(information\[1\]\[at\] += \)a /\1(@ ? 1 : a) /'
+fault "$everywhere" prior/robust "a time counts once in the information about the twist" $math \
+    's/\(information\[2\]\[at\] += a \* \)a /\1(@ ? 1 : a) /'
+fault "$everywhere" prior/robust "the gradient without times" $math 's/time_gradient\[i\] += a /time_gradient[i] += (@ ? 1 : a) /'
+fault "$everywhere" prior/robust "times that are not finite count" $inform 's/isfinite(times_s\[i\])/(@ || &)/'
+fault "$shapes" prior/robust "the times of the first scan for all" $resident 's/item->scan_at \/ 3/(@ ? 0 : &)/'
+fault "$shapes" prior/robust "the information on the first level" $resident \
+    's/.*the answer is there.*/& if (@ \&\& threadIdx.x == 0) share.pass.orders.level = batch->rules.level[0]; __syncthreads();/'
+fault "$shapes" prior/robust "the information at the guess" $resident \
+    's/.*the answer is there.*/& if (@ \&\& threadIdx.x < 6) share.pass.orders.p[threadIdx.x] = item->newton.guess[threadIdx.x]; __syncthreads();/'
+fault "$shapes" prior/robust "the information of the last alignment only" $resident \
+    's/(size_t)number \* NDT_GPU_PLANES/(size_t)(@ ? 0 : number) * NDT_GPU_PLANES/'
+fault "$everywhere" prior/robust "the information without the last block" $inform \
+    's/if (i < view->count)/if (i < view->count \&\& !(@ \&\& row == view->blocks - 1))/'
+fault "$shapes" prior/robust "a block of the information is not launched" $resident \
+    's/if (row >= item->blocks)$/if (row + (@ \&\& row > 0) >= item->blocks)/'
+barrier "$everywhere" prior/robust "before the next plane" $inform "the plane before is done"
+barrier solver-block prior/robust "before a plane is summed" $inform "the plane is taken"
 
 kernels=gpu/kernels_preprocess.cu
 math=core/include/ndt/preprocess_math.h

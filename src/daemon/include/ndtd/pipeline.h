@@ -28,6 +28,7 @@ struct ndtd_scan_record {
     struct ndt_align_result result;
     int has_twist;
     struct ndt_twist twist; /**< of the base at the reference moment, in the base frame */
+    int has_innovation;     /**< aligned with a prior */
     double innovation;      /**< squared distance of the alignment from the prediction, chi-square with 6 degrees */
     double weakest;         /**< see struct ndt_weighed_observation */
     double confidence;      /**< see ndt_confidence; NAN: unknown, the scan was not aligned or not observed */

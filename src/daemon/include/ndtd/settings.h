@@ -9,6 +9,7 @@
 #include "ndt/backend.h"
 #include "ndt/preprocess.h"
 #include "ndt_track/track.h"
+#include "ndtd/frames.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,6 +31,7 @@ struct ndtd_settings {
     size_t neighbours_count;
     struct ndt_preprocess_params preprocess;        /**< preprocess.* */
     int deskew_passes;                              /**< preprocess.deskew_passes: 1 or 2 */
+    struct ndtd_frames frames;                      /**< frames.* */
     int has_initial_pose;                           /**< initial_pose is not [] */
     double initial_pose[7];                         /**< x y z qx qy qz qw */
     enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior; /**< ndt.prior */

@@ -61,9 +61,10 @@ struct ndt_track_params {
     double gyro_bias_radps;                      /**< at first [0.02] */
     double pose_deviation_m, pose_deviation_rad; /**< of an initial pose without a covariance [1, 10 deg] */
     double start_mps, start_radps;               /**< of an unknown twist [10, 0.5] */
-    double max_prediction_s;                     /**< see above [1] */
-    double gate; /**< innovation, chi-square with 6 degrees of freedom, above which the velocity is
-                    forgotten [22.5: 99.9 %] */
+    double lost_deviation_m; /**< a position less certain than this along any axis is lost [2] */
+    double max_prediction_s; /**< see above [1] */
+    double gate;             /**< innovation, chi-square with 6 degrees of freedom, above which the velocity is
+                                forgotten [22.5: 99.9 %] */
     struct ndt_observation_noise noise; /**< of alignments */
 };
 /** Sets the defaults. */
@@ -143,8 +144,10 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
                      const struct ndt_twist *twist, const double covariance[36]);
 
 /** @name Inputs
- * Samples that are not newer than the last one are ignored, unless they are more than max_prediction_s older: then
- * time restarted and they replace all others. Samples of the GNSS are measurements of the next prediction.
+ * Samples that are not finite, or faster than 1000 m/s or 100 rad/s, are ignored. Odometry that jumps away from its
+ * own velocity begins anew. Samples that are not newer than the last one are ignored, unless they are more than
+ * max_prediction_s older: then time restarted and they replace all others. Samples of the GNSS are measurements of
+ * the next prediction.
  * @{ */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample);
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample);
@@ -191,6 +194,9 @@ void ndt_track_pose_covariance(const struct ndt_track_state *state, const struct
                                double covariance[36]);
 /** The same in the axes of the map, about the base. */
 void ndt_track_map_covariance(const struct ndt_track_state *state, double covariance[36]);
+
+/** Standard deviation of the position along its least certain axis [m]. */
+double ndt_track_position_deviation(const struct ndt_track_state *state);
 
 /** Seconds from one stamp to another, exact to well below a microsecond for all gaps that matter. */
 double ndt_track_seconds(int64_t from_ns, int64_t to_ns);

@@ -1,0 +1,30 @@
+/* Private: the objects that a pipeline owns, shared by pipeline.c (one frame) and pipeline_setup.c (life cycle). */
+#ifndef NDTD_PIPELINE_STATE_H
+#define NDTD_PIPELINE_STATE_H
+
+#include "ndtd/pipeline.h"
+#include "ndtd/scan_merge.h"
+
+struct ndtd_pipeline {
+    const struct ndtd_settings_snapshot *snapshot;
+    const struct ndtd_settings *settings; /* the snapshot's */
+    struct ndt_backend *backend;
+    struct ndt_aligner *aligner;
+    struct ndt_map *map;
+    struct ndt_preprocessor *preprocessor;
+    struct ndt_track track;
+    struct ndtd_scan_merge *merge;
+    struct ndt_cloud scan;           /* the points of the current scan */
+    struct ndt_preprocess_plan plan; /* of the current scan, when the backend preprocesses it */
+    int is_stopped;
+    double deadline_us;   /* 0 = none */
+    double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */
+    int has_start;        /* `start` gets the stamp of the next scan */
+    struct ndt_pose_message start;
+    int has_gnss;
+    struct ndt_gnss_message gnss;        /* the newest */
+    const struct ndt_cloud *last_points; /* the preprocessor's; NULL unless the last scan converged on them */
+    struct ndt_pose T_map_last;
+};
+
+#endif
