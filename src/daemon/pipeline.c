@@ -8,7 +8,7 @@
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   first_pass      the aligner refines the predicted pose, with the prediction as prior; the estimator is updated
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
- *   check_confidence  whether the result is believed
+ *   assess          the confidence of the result
  *   conclude        the state of the estimator follows; the result is the estimate, carried to the stamp
  *
  * The state of the estimator is always at the reference moment. A pose that was carried to the stamp is output
@@ -26,8 +26,8 @@
 
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
-#include "confidence_check.h"
 #include "pipeline_state.h"
+#include "ndt_track/confidence.h"
 
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
@@ -348,11 +348,38 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
     return status;
 }
 
-static void check_confidence(const struct ndtd_pipeline *pipeline, struct scan_job *job)
+/* The confidence of the result; with less than the minimum it is not believed. The estimator is updated where
+ * the scan fits, along whatever it may slide and however far it is from the prediction: a tunnel informs it, and a
+ * sudden turn does, but a wrong match must not. */
+static void assess(const struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
-    const struct ndt_pose estimate = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
-    job->is_updated &= ndtd_check_confidence(pipeline->settings, job->prior.covariance,
-                                             job->is_updated ? &estimate : NULL, job->record);
+    const struct ndtd_settings *settings = pipeline->settings;
+    struct ndtd_scan_record *record = job->record;
+    struct ndt_align_result *result = &record->result;
+    struct ndt_confidence_features features;
+    struct ndt_pose moved = ndt_pose_identity();
+    if (!result->has_observation || settings->map.covariance != NDT_COVARIANCE_UNBIASED)
+        return;
+    ndt_confidence_set_scores(&features, &result->scores, &settings->align);
+    if (job->is_updated) {
+        const struct ndt_pose estimate = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
+        moved = ndt_pose_between(&result->T_map_sensor, &estimate);
+        features.innovation = record->innovation;
+    }
+    const struct ndt_twist step = ndt_pose_log(&moved, 1);
+    ndt_confidence_set_hold(&features, &result->observation, job->prior.covariance, &step);
+    record->confidence = ndt_confidence(&features);
+    record->is_doubted = record->confidence < settings->min_confidence;
+    if (!record->is_doubted)
+        return;
+    features.slack_m = 0;
+    features.innovation = 0;
+    job->is_updated = job->is_updated && ndt_confidence(&features) >= settings->min_confidence;
+    if (result->outcome == NDT_CONVERGED) {
+        result->outcome = NDT_LOW_SCORE;
+        snprintf(result->reason, sizeof(result->reason), "confidence %.3f is below the minimum %.3f",
+                 record->confidence, settings->min_confidence);
+    }
 }
 
 /* From the prediction to the pose. A failure concerns the scan, memory or the device. */
@@ -380,7 +407,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     status = first_pass(pipeline, job, &params, err);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
         status = second_pass(pipeline, job, err);
-    check_confidence(pipeline, job);
+    assess(pipeline, job);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;
@@ -460,6 +487,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     struct ndt_error why = {0};
     record->seq = frame->scan.seq;
     record->stamp_ns = frame->scan.stamp_ns;
+    record->confidence = NAN;
     if (pipeline->is_stopped) {
         refuse(record, NDT_REJECTED, "localising is stopped");
         return NDT_OK;
@@ -544,7 +572,6 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
     memset(record, 0, sizeof(*record));
-    record->confidence = NAN;
     pipeline->last_points = NULL;
     switch (frame->type) {
     case NDT_MESSAGE_SCAN:

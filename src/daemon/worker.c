@@ -224,12 +224,12 @@ static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_reco
         memset(&message->result.T_map_sensor, 0, sizeof(message->result.T_map_sensor));
     if (record->result.evaluations == 0)
         message->result.scores.coverage = -1; /* unknown */
-    message->confidence = record->confidence;
-    message->has_confidence = !isnan(record->confidence);
     message->has_twist = record->has_twist;
     message->twist = record->twist;
     message->has_innovation = record->has_innovation;
     message->innovation = sqrt(record->innovation);
+    message->confidence = record->confidence;
+    message->has_confidence = !isnan(record->confidence);
     message->map_id = worker->map_id;
     message->config_hash = worker->snapshot->hash;
     message->queue_depth = queue_depth;

@@ -104,7 +104,7 @@ static void set_features(const struct run *run, const struct ndt_track *track,
     ndt_confidence_set_hold(features, &result->observation, prior, &moved);
 }
 
-static void check(const struct bench_options *options, const struct ndt_pose *truth, struct attempt *attempt)
+static void assess(const struct bench_options *options, const struct ndt_pose *truth, struct attempt *attempt)
 {
     attempt->off_m = ndt_pose_distance_m(truth, &attempt->found);
     attempt->off_deg = ndt_pose_angle_rad(truth, &attempt->found) / BENCH_DEG;
@@ -132,7 +132,7 @@ static enum ndt_status try_start(struct run *run, const struct kind *kind, const
         ndt_align(run->candidate->aligner, &params, &scan->cloud, &attempt->guess, result, err);
     attempt->found = result->T_map_sensor;
     set_features(run, &track, &predicted, kind->prior > 0 ? prior.covariance : NULL, attempt);
-    check(run->options, &scan->T_map_sensor, attempt);
+    assess(run->options, &scan->T_map_sensor, attempt);
     return status;
 }
 
