@@ -43,6 +43,9 @@ enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
     .min_items = 3, .max_items = 3
 #define TRANSFORM(label, member, line)                                                                           \
     SCALAR(NDTD_TRANSFORM, label, member, FIXED, line), .unit = "m, rad", .size = sizeof(double)
+#define OFFSETS(label, member, count, line)                                                                      \
+    ROW(NDTD_REAL_LIST, label, member, RELOAD, line), .min = -100, .max = 100, .unit = "m", .size = sizeof(double), \
+    .min_items = 1, .max_items = NDT_POSE_COVARIANCE_OFFSETS, .count_offset = AT(count)
 #define LEVELS(label, most, line)                                                                                \
     ROW(NDTD_REAL_LIST, label, align.levels[0].leaf_m, TUNE, line), .min = 0.1, .max = 100, .unit = "m",         \
     .size = sizeof(struct ndt_align_level), .min_items = 1, .max_items = most,                                   \
@@ -57,6 +60,17 @@ static const struct ndt_label modes[] = {{"0600", NDTD_MODE_0600}, {"0660", NDTD
 static const struct ndt_label log_levels[] = {{"error", NDTD_LEVEL_ERROR}, {"warning", NDTD_LEVEL_WARNING},
                                               {"info", NDTD_LEVEL_INFO}, {"debug", NDTD_LEVEL_DEBUG}, {NULL, 0}};
 static const struct ndt_label priors[] = {{"auto", NDTD_PRIOR_AUTO}, {"off", NDTD_PRIOR_OFF}, {NULL, 0}};
+/* Autoware's parameter is a number. */
+static const struct ndt_label pose_covariances[] = {{"posterior", NDT_POSE_COVARIANCE_POSTERIOR},
+                                                    {"fixed", NDT_POSE_COVARIANCE_FIXED},
+                                                    {"laplace", NDT_POSE_COVARIANCE_LAPLACE},
+                                                    {"multi_ndt", NDT_POSE_COVARIANCE_MULTI_NDT},
+                                                    {"multi_ndt_score", NDT_POSE_COVARIANCE_MULTI_NDT_SCORE},
+                                                    {"0", NDT_POSE_COVARIANCE_FIXED},
+                                                    {"1", NDT_POSE_COVARIANCE_LAPLACE},
+                                                    {"2", NDT_POSE_COVARIANCE_MULTI_NDT},
+                                                    {"3", NDT_POSE_COVARIANCE_MULTI_NDT_SCORE},
+                                                    {NULL, 0}};
 static const struct ndt_label autotune_caches[] = {{"on", NDTD_CACHE_ON}, {"off", NDTD_CACHE_OFF},
                                                    {"refresh", NDTD_CACHE_REFRESH}, {NULL, 0}};
 
@@ -188,8 +202,23 @@ const struct ndtd_option ndtd_option_table[] = {
           "Poses with less confidence (probability of being within 0.5 m and 3 deg) get the outcome low_score; 0 = none")},
     {REAL("covariance.weak_eigenvalue_ratio", align.weak_eigenvalue_ratio, RELOAD, 0, 1, "",
           "Directions with less than this fraction of the best one's information are reported as weak")},
+    {NUMBER(NDTD_REAL_LIST, "covariance.output_pose_covariance", pose_covariance.fixed, RELOAD, -1e6, 1e6, "",
+            "6x6 covariance by rows, x y z rx ry rz in the axes of the base [m, rad]: that of covariance_estimation_type "
+            "fixed, and the smallest variances of laplace and multi_ndt"),
+     .size = sizeof(double), .min_items = 36, .max_items = 36},
+    {LABELS(NDTD_ENUM, "covariance.covariance_estimation.covariance_estimation_type", pose_covariance.kind, RELOAD,
+            pose_covariances,
+            "Covariance of results: posterior = of the estimator (without ndt.prior, of the alignment); laplace = inverse "
+            "Hessian; multi_ndt = spread of alignments from the offsets; multi_ndt_score = of their scores; or Autoware's "
+            "number")},
+    {OFFSETS("covariance.covariance_estimation.initial_pose_offset_model_x", pose_covariance.offset_x_m,
+             pose_covariance.offset_x_count, "Offsets of multi_ndt, forward")},
+    {OFFSETS("covariance.covariance_estimation.initial_pose_offset_model_y", pose_covariance.offset_y_m,
+             pose_covariance.offset_y_count, "Offsets of multi_ndt, to the left; as many")},
+    {REAL("covariance.covariance_estimation.temperature", pose_covariance.temperature, RELOAD, 1e-6, 1e6, "",
+          "Temperature of the softmax over the NVTL, for multi_ndt_score")},
     {REAL("covariance.covariance_estimation.scale_factor", align.covariance_scale, RELOAD, 0, 1e6, "",
-          "Multiplies the covariance of the pose")},
+          "Multiplies the covariances of laplace and multi_ndt")},
 
     {REAL("preprocess.min_range_m", preprocess.min_range_m, RELOAD, 0, 1e6, "m", "Nearer points are dropped")},
     {REAL("preprocess.max_range_m", preprocess.max_range_m, RELOAD, 0, 1e6, "m", "Farther points are dropped")},

@@ -49,6 +49,9 @@ struct scan_job {
     struct ndt_track_state predicted; /* at the reference moment */
     struct ndt_track_state updated;   /* with is_updated */
     int is_updated;
+    enum pass last;                             /* that aligned */
+    int has_covariance;                         /* `covariance` takes the place of that of the estimator */
+    double covariance[36];                      /* of the base, axes of the map */
     struct ndt_twist twist[PASS_COUNT];         /* of the base during the sweep, which deskewing undoes */
     struct ndt_sweep_motion motion[PASS_COUNT]; /* the same of the sensor */
     struct ndt_prior prior;                     /* the prediction, of the sensor */
@@ -121,9 +124,12 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
     record->result.T_map_sensor = at_stamp.T_map_base;
     record->twist = estimate->twist;
     record->has_twist = estimate->has_twist;
-    if (pipeline->settings->prior == NDTD_PRIOR_OFF)
+    if (job->has_covariance)
+        memcpy(record->result.covariance, job->covariance, sizeof(job->covariance));
+    else if (pipeline->settings->prior == NDTD_PRIOR_OFF)
         return;
-    ndt_track_map_covariance(&at_stamp, record->result.covariance);
+    else
+        ndt_track_map_covariance(&at_stamp, record->result.covariance);
     record->result.has_covariance = 1;
 }
 
@@ -382,6 +388,34 @@ static void assess(const struct ndtd_pipeline *pipeline, struct scan_job *job)
     }
 }
 
+/* The covariance of the alignment that counts, where it is not the estimator's. Without time it is the fixed one.
+ */
+static enum ndt_status estimate_covariance(struct ndtd_pipeline *pipeline, struct scan_job *job,
+                                           struct ndt_error *err)
+{
+    struct ndt_pose_covariance_params how = pipeline->settings->pose_covariance;
+    struct ndt_align_params params = params_for(pipeline, job);
+    struct ndt_align_result *result = &job->record->result;
+    const int is_multi =
+        how.kind == NDT_POSE_COVARIANCE_MULTI_NDT || how.kind == NDT_POSE_COVARIANCE_MULTI_NDT_SCORE;
+    enum ndt_status status = NDT_OK;
+    if (how.kind == NDT_POSE_COVARIANCE_POSTERIOR || !job->is_updated)
+        return NDT_OK;
+    if (is_multi && !has_time(pipeline, &params)) {
+        how.kind = NDT_POSE_COVARIANCE_FIXED;
+    } else if (is_multi && job->preprocessed == ON_BACKEND) {
+        status = preprocess_on_host(pipeline, job, err);
+        if (status == NDT_OK && job->last == SECOND_PASS)
+            status = preprocess_again(pipeline, job, err);
+    }
+    const struct ndt_aligned_pose pose = {&params, job->points, job->T_base_sensor};
+    if (status == NDT_OK)
+        status = ndt_pose_covariance_estimate(pipeline->aligner, &how, &pose, result, err);
+    memcpy(job->covariance, result->covariance, sizeof(job->covariance));
+    job->has_covariance = status == NDT_OK;
+    return status;
+}
+
 /* From the prediction to the pose. A failure concerns the scan, memory or the device. */
 static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
@@ -407,6 +441,8 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     status = first_pass(pipeline, job, &params, err);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
         status = second_pass(pipeline, job, err);
+    if (status == NDT_OK)
+        status = estimate_covariance(pipeline, job, err);
     assess(pipeline, job);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;

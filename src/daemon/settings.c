@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "ndt/linalg.h"
 #include "ndt/names.h"
 #include "ndtd/nearest_name.h"
 #include "ndtd/realtime.h"
@@ -40,6 +41,7 @@ void ndtd_settings_default(struct ndtd_settings *settings)
     ndt_align_params_default(&settings->align);
     ndt_preprocess_params_default(&settings->preprocess);
     ndt_track_params_default(&settings->track);
+    ndt_pose_covariance_params_default(&settings->pose_covariance);
     settings->neighbours_count = settings->align.level_count;
     for (size_t i = 0; i < settings->neighbours_count; i++)
         settings->neighbours[i] = settings->align.levels[i].neighbours;
@@ -112,6 +114,25 @@ static enum ndt_status check_cpus(const struct ndtd_settings *settings, struct n
     return ndtd_cpu_list_parse(settings->rt_cpus, &cpus, err);
 }
 
+static enum ndt_status check_covariance(const struct ndt_pose_covariance_params *params, struct ndt_error *err)
+{
+    double root[36];
+    memcpy(root, params->fixed, sizeof(root));
+    for (int i = 0; i < 36; i++)
+        if (params->fixed[i] != params->fixed[6 * (i % 6) + i / 6])
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "covariance.output_pose_covariance: %g and %g are not symmetric",
+                            params->fixed[i], params->fixed[6 * (i % 6) + i / 6]);
+    if (!ndt_factor_cholesky(6, root))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "covariance.output_pose_covariance: not positive definite");
+    if (params->offset_x_count != params->offset_y_count)
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "covariance.covariance_estimation.initial_pose_offset_model_x: %zu offsets, but model_y has "
+            "%zu",
+            params->offset_x_count, params->offset_y_count);
+    return NDT_OK;
+}
+
 static void derive(struct ndtd_settings *settings)
 {
     struct ndt_align_params *align = &settings->align;
@@ -136,6 +157,8 @@ enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_
         status = check_frames(settings, err);
     if (status == NDT_OK)
         status = check_cpus(settings, err);
+    if (status == NDT_OK)
+        status = check_covariance(&settings->pose_covariance, err);
     if (status == NDT_OK)
         derive(settings);
     return status;

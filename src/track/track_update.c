@@ -54,17 +54,14 @@ static double innovation_of(const double P12[144], const double M[72], const dou
     return fmax(sum, 0);
 }
 
-/* Discounts what an alignment tells along the directions in which the prediction is uncertain.
+/* Discounts information along the directions in which the prediction is uncertain.
  *
  * In a tunnel the null space of W wobbles from scan to scan by the noise of the normals, about a milliradian:
- * together many scans would seem to observe the axis, and the velocity along it. The null space of the accumulated
- * information, an eigenvector of the covariance of the prediction, is known far better. Along it information counts
- * as in ndt_observation_weigh: W <- K^T W K with K = U diag(root) U^T in units that make all axes comparable. */
-static void discount_along_prediction(const double P[N * N], double discount,
-                                      struct ndt_weighed_observation *weighed)
+ * together many scans would seem to observe the axis. The null space of the accumulated information, an eigenvector
+ * of the covariance of the prediction, is known far better. Along it W counts as in ndt_observation_weigh. */
+static void discount_along_prediction(const double P[N * N], double discount, double W[36])
 {
-    const double *W = weighed->information;
-    double scaled[36], values[6], U[36], in_U[36], K[36], in[36], gradient[6], root[6], unit[6], largest = 0;
+    double scaled[36], values[6], U[36], in_U[36], back[36], unit[6];
     const double moved = W[0] + W[7] + W[14], turned = W[21] + W[28] + W[35];
     const double arm_m = moved > 0 && turned > moved ? sqrt(turned / moved) : 1;
     for (int i = 0; i < 6; i++)
@@ -74,9 +71,12 @@ static void discount_along_prediction(const double P[N * N], double discount,
             scaled[6 * i + j] = P[N * i + j] * unit[i] * unit[j];
     ndt_eigen_full(6, scaled, values, U);
     for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++)
+        for (int j = 0; j < 6; j++) {
             scaled[6 * i + j] = W[6 * i + j] / (unit[i] * unit[j]);
+            back[6 * j + i] = U[6 * i + j];
+        }
     ndt_congruence(6, 6, U, scaled, in_U);
+    double largest = 0, root[6];
     for (int k = 0; k < 6; k++)
         largest = fmax(largest, in_U[7 * k]);
     for (int k = 0; k < 6; k++) {
@@ -84,18 +84,12 @@ static void discount_along_prediction(const double P[N * N], double discount,
         root[k] = largest > 0 ? sqrt(l * l / (l * l + small * small)) : 0;
     }
     for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++) {
-            double sum = 0;
-            for (int k = 0; k < 6; k++)
-                sum += U[6 * i + k] * root[k] * U[6 * j + k];
-            K[6 * i + j] = sum * unit[j] / unit[i];
-        }
-    memcpy(in, weighed->information, sizeof(in));
-    ndt_congruence(6, 6, K, in, weighed->information);
-    memcpy(in, weighed->twist_information, sizeof(in));
-    ndt_congruence(6, 6, K, in, weighed->twist_information);
-    memcpy(gradient, weighed->twist_gradient, sizeof(gradient));
-    ndt_multiply_transposed(6, 6, 1, K, gradient, weighed->twist_gradient);
+        for (int j = 0; j < 6; j++)
+            in_U[6 * i + j] *= root[i] * root[j];
+    ndt_congruence(6, 6, back, in_U, W);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            W[6 * i + j] *= unit[i] * unit[j];
 }
 
 /* The measurement z = M (d, dv) with information W, and the information about dv alone. */
@@ -118,7 +112,6 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
         noise.floor_rad = hypot(noise.floor_rad, sqrt(step[3] * step[3] + step[4] * step[4] + step[5] * step[5]));
         ndt_observation_weigh(measurement->observation, &noise, &weighed);
     }
-    discount_along_prediction(predicted->P, noise.discount, &weighed);
     const struct ndt_pose off = ndt_pose_between(&predicted->T_map_base, &measurement->T_map_base);
     const struct ndt_twist error = ndt_pose_log(&off, 1);
     for (int i = 0; i < 3; i++) {
@@ -136,6 +129,7 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
         }
     }
     memcpy(out->W, weighed.information, sizeof(out->W));
+    discount_along_prediction(predicted->P, noise.discount, out->W);
     memcpy(out->twist_information, weighed.twist_information, sizeof(out->twist_information));
     out->weakest = weighed.weakest;
 }
@@ -165,12 +159,50 @@ static void take_pose(const struct ndt_track *track, const struct ndt_track_stat
         memcpy(out->twist.w_radps, predicted->twist.w_radps, sizeof(out->twist.w_radps));
 }
 
+/* Adds the information of the measurement to that of the prediction. 0: the result is no covariance. */
+static int fuse(const struct linear *m, const double P_predicted[N * N], struct ndt_track_state *out)
+{
+    double J[N * N], P[N * N], WM[72], MWM[144], right[N] = {0}, x[N];
+    if (!ndt_invert_symmetric(N, P_predicted, J))
+        return 0;
+    ndt_multiply(6, 6, 12, m->W, m->M, WM);
+    ndt_multiply_transposed(6, 12, 12, m->M, WM, MWM);
+    ndt_multiply_transposed(6, 12, 1, WM, m->z, right);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j < 12; j++) {
+            J[N * i + j] += 0.5 * (MWM[12 * i + j] + MWM[12 * j + i]);
+            if (i >= 6 && j >= 6)
+                J[N * i + j] += m->twist_information[6 * (i - 6) + j - 6];
+        }
+    for (int i = 0; i < 6; i++)
+        right[6 + i] += m->twist_right[i];
+    if (!ndt_invert_symmetric(N, J, P))
+        return 0;
+    ndt_multiply(N, N, 1, P, right, x);
+    ndt_track_apply(out, x, P);
+    out->has_twist = 1;
+    return 1;
+}
+
+/* A prediction that the measurement contradicts was too sure of itself: a sudden turn, a push. Its covariance grows
+ * until the distance is the expected one. */
+static void widen(double P[N * N], double distance)
+{
+    const double factor = distance / 6;
+    for (int i = 0; i < 12; i++)
+        for (int k = 0; k < N; k++) {
+            P[N * i + k] *= k < 12 ? factor : sqrt(factor);
+            if (k >= 12)
+                P[N * k + i] = P[N * i + k];
+        }
+}
+
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
                       const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
                       double *innovation, double *weakest)
 {
     struct linear m;
-    double J[N * N], P[N * N], P12[144], WM[72], MWM[144], right[N] = {0}, x[N];
+    double P[N * N], P12[144];
     if (innovation)
         *innovation = 0;
     if (weakest)
@@ -188,24 +220,10 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
         *innovation = distance;
     if (weakest)
         *weakest = m.weakest;
-    if (!ndt_invert_symmetric(N, predicted->P, J))
-        return;
-    ndt_multiply(6, 6, 12, m.W, m.M, WM);
-    ndt_multiply_transposed(6, 12, 12, m.M, WM, MWM);
-    ndt_multiply_transposed(6, 12, 1, WM, m.z, right);
-    for (int i = 0; i < 12; i++)
-        for (int j = 0; j < 12; j++) {
-            J[N * i + j] += 0.5 * (MWM[12 * i + j] + MWM[12 * j + i]);
-            if (i >= 6 && j >= 6)
-                J[N * i + j] += m.twist_information[6 * (i - 6) + j - 6];
-        }
-    for (int i = 0; i < 6; i++)
-        right[6 + i] += m.twist_right[i];
-    if (!ndt_invert_symmetric(N, J, P))
-        return;
-    ndt_multiply(N, N, 1, P, right, x);
-    ndt_track_apply(out, x, P);
-    out->has_twist = 1;
+    memcpy(P, predicted->P, sizeof(P));
+    if (distance > track->params.gate)
+        widen(P, distance);
+    (void)fuse(&m, P, out);
 }
 
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)

@@ -323,6 +323,27 @@ START_TEST(weak_directions_fade_out)
 }
 END_TEST
 
+/* A tunnel along x: what the scan says of the velocity along it counts no more than what it says of the pose. */
+START_TEST(weak_directions_of_the_twist_fade)
+{
+    double information[2], gradient[2];
+    make_points();
+    for (int k = 0; k < POINTS; k++)
+        points[k].normal[0] *= 0.005;
+    const struct ndt_observation observation = observe(points);
+    for (int i = 0; i < 2; i++) {
+        noise.discount = i == 0 ? 0 : 1e-2;
+        ndt_observation_weigh(&observation, &noise, &weighed);
+        information[i] = weighed.twist_information[0];
+        gradient[i] = fabs(weighed.twist_gradient[0]);
+        ck_assert_double_gt(weighed.twist_information[7], 0.1 * observation.information[2][7] / noise.correlation);
+    }
+    ck_assert_double_gt(information[0], 0.1 * observation.information[2][0] / noise.correlation);
+    ck_assert_double_lt(information[1], 0.05 * information[0]);
+    ck_assert_double_lt(gradient[1], 0.5 * gradient[0]);
+}
+END_TEST
+
 static void must_be_semidefinite(const double A[36], const char *what)
 {
     double scaled[36], values[6], V[36];
@@ -446,6 +467,7 @@ int main(void)
     tcase_add_test(all, weak_directions_fade_out);
     tcase_add_test(all, indefinite_sums_become_semidefinite);
     tcase_add_test(all, nothing_observed_is_no_information);
+    tcase_add_test(all, weak_directions_of_the_twist_fade);
     tcase_add_test(all, directions_name_the_weak_axis);
     tcase_add_test(all, of_the_body_against_moving_the_points);
     tcase_add_test(all, of_the_body_in_place_and_back);

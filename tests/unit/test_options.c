@@ -158,6 +158,18 @@ START_TEST(names_of_enums_become_their_values)
         must_set("preprocess.deskew", deskews[i]);
         ck_assert_int_eq(settings.preprocess.deskew, i);
     }
+    /* Autoware's parameter is a number, and prints as a name. */
+    const char *const kinds[] = {"fixed", "laplace", "multi_ndt", "multi_ndt_score", "posterior"};
+    const char *const name = "covariance.covariance_estimation.covariance_estimation_type";
+    for (int i = 0; i < 5; i++) {
+        const char number[2] = {(char)('0' + i), '\0'};
+        char text[32];
+        must_set(name, kinds[i]);
+        ck_assert_int_eq(settings.pose_covariance.kind, i);
+        must_set(name, i < NDT_POSE_COVARIANCE_POSTERIOR ? number : kinds[i]);
+        ck_assert_int_eq(settings.pose_covariance.kind, i);
+        ck_assert_str_eq(ndtd_option_format(&settings, ndtd_option_find(name), text, sizeof(text)), kinds[i]);
+    }
 }
 END_TEST
 
@@ -216,7 +228,10 @@ START_TEST(wrong_values_name_the_expected_value)
     must_refuse("ndt.levels", "[4,2,1", "not closed");
     must_refuse("ndt.levels", "[7,6,5,4,3,2,1]", "7 values, but 1 to 6");
     must_refuse("ndt.levels", "[4,x]", "'x' is not a number");
-    must_refuse("ndt.levels", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "more than 16");
+    char many[2 * NDTD_VALUE_ITEMS + 2] = "1";
+    for (int i = 0; i < NDTD_VALUE_ITEMS; i++)
+        strcat(many, ",1");
+    must_refuse("ndt.levels", many, "more than 36");
     must_refuse("ndt.resolution", "4,2", "2 values");
     must_refuse("initial_pose", "1,2,3", "a pose has 7");
     must_refuse("initial_pose", "1,2,3,0,0,0,0", "length 0 instead of 1");
@@ -255,6 +270,15 @@ START_TEST(contradicting_options_are_refused)
     ndtd_settings_default(&settings);
     must_set("backend.name", "referense");
     must_not_finish("did you mean 'reference'?");
+    ndtd_settings_default(&settings);
+    must_set("covariance.covariance_estimation.initial_pose_offset_model_x", "[0.5, -0.5]");
+    must_not_finish("2 offsets, but model_y has 6");
+    ndtd_settings_default(&settings);
+    settings.pose_covariance.fixed[1] = 0.001;
+    must_not_finish("0.001 and 0 are not symmetric");
+    settings.pose_covariance.fixed[6] = 0.001;
+    settings.pose_covariance.fixed[7] = -1;
+    must_not_finish("not positive definite");
 }
 END_TEST
 

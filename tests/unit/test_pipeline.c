@@ -251,6 +251,28 @@ START_TEST(nothing_is_allocated_after_warm_up)
 }
 END_TEST
 
+/* The covariance is output only: the trajectory is the same. Two passes, so that the points are those of the
+ * second. */
+START_TEST(kinds_of_covariance_change_nothing_else)
+{
+    struct ndt_pose expected[SCANS], poses[SCANS];
+    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    settings.deskew_passes = 2;
+    run_all(expected);
+    for (int kind = NDT_POSE_COVARIANCE_FIXED; kind < NDT_POSE_COVARIANCE_POSTERIOR; kind++) {
+        settings.pose_covariance.kind = (enum ndt_pose_covariance_kind)kind;
+        run_all(poses);
+        ck_assert_mem_eq(poses, expected, sizeof(poses));
+        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        feed_start(pipeline);
+        const struct ndtd_scan_record record = feed(pipeline, 0);
+        ck_assert(record.result.has_covariance);
+        ck_assert_double_ge(record.result.covariance[14], 0.99 * 0.0225);
+        ndtd_pipeline_destroy(pipeline);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pipeline");
@@ -264,6 +286,7 @@ int main(void)
     tcase_add_test(all, scan_off_the_map_is_reported);
     tcase_add_test(all, a_damaged_frame_changes_nothing);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
+    tcase_add_test(all, kinds_of_covariance_change_nothing_else);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

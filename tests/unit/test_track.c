@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ndt/random.h"
 #include "ndt_track/track.h"
 
 static const int64_t START_NS = 1317042272349000000;
@@ -424,6 +425,59 @@ START_TEST(initial_twist_is_used)
 }
 END_TEST
 
+/* Points all around a tunnel along x whose normals are off by a milliradian, as a whole: a direction near x is not
+ * observed, another one in each scan. */
+static struct ndt_observation tunnel(struct ndt_random *random)
+{
+    struct ndt_observation out = {0};
+    const double tilt[2] = {1e-3 * ndt_random_normal(random), 1e-3 * ndt_random_normal(random)};
+    for (int k = 0; k < 400; k++) {
+        const double angle = ndt_random_between(random, -3, 3), weight = 1e5;
+        const double c = cos(angle), s = sin(angle), time_s = ndt_random_between(random, -0.05, 0.05);
+        const double n[3] = {-c * tilt[0] - s * tilt[1], c, s};
+        const double p[3] = {ndt_random_between(random, -40, 40), 3 * c, 3 * s};
+        const double J[6] = {
+            n[0], n[1], n[2], p[1] * n[2] - p[2] * n[1], p[2] * n[0] - p[0] * n[2], p[0] * n[1] - p[1] * n[0]};
+        for (int i = 0; i < 36; i++) {
+            const double part = weight * J[i / 6] * J[i % 6];
+            out.curvature[i] += part;
+            out.information[0][i] += part;
+            out.information[1][i] += time_s * part;
+            out.information[2][i] += time_s * time_s * part;
+        }
+    }
+    return out;
+}
+
+/* The scans add up to nothing along x: position and velocity become as uncertain as without any. */
+START_TEST(scans_in_a_tunnel_do_not_observe_its_axis)
+{
+    struct ndt_random random = {5};
+    const struct ndt_pose start = at(0);
+    const struct ndt_twist twist = {{8, 0, 0}, {0, 0, 0}};
+    double covariance[36] = {0};
+    for (int i = 0; i < 6; i++)
+        covariance[7 * i] = 1e-4;
+    ndt_track_reset(&track, START_NS, &start, &twist, covariance);
+    for (int i = 1; i <= 100; i++) {
+        const struct ndt_track_state predicted = guess(0.1 * i);
+        const struct ndt_observation observation = tunnel(&random);
+        const struct ndt_track_measurement measurement = {.T_map_base = predicted.T_map_base,
+                                                          .observation = &observation,
+                                                          .twist = predicted.twist,
+                                                          .is_converged = 1};
+        struct ndt_track_state updated;
+        ndt_track_update(&track, &predicted, &measurement, &updated, NULL, NULL);
+        ndt_track_commit(&track, &updated);
+    }
+    const struct ndt_track_state last = guess(10);
+    const double q = params.acceleration_noise, *P = last.P;
+    ck_assert_double_gt(sqrt(P[6 * NDT_TRACK_STATES + 6]), 0.8 * q * sqrt(10));
+    ck_assert_double_gt(sqrt(P[0]), 0.8 * q * sqrt(1000.0 / 3));
+    ck_assert_double_lt(sqrt(P[NDT_TRACK_STATES + 1]), 0.05);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("track");
@@ -455,6 +509,7 @@ int main(void)
     tcase_add_test(all, samples_out_of_order_are_ignored);
     tcase_add_test(all, motion_within_a_sweep);
     tcase_add_test(all, initial_twist_is_used);
+    tcase_add_test(all, scans_in_a_tunnel_do_not_observe_its_axis);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

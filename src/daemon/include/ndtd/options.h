@@ -76,7 +76,7 @@ const struct ndtd_option *ndtd_option_resolve(const char *name);
 /** The row to which an alias refers, or the row itself. */
 const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option);
 
-#define NDTD_VALUE_ITEMS 16 /**< items of a list */
+#define NDTD_VALUE_ITEMS 36 /**< items of a list */
 /** A value before it is parsed: one text, or the texts of a list. Borrowed. */
 struct ndtd_value {
     int is_list;

@@ -7,6 +7,7 @@
 
 #include "ndt/align.h"
 #include "ndt/backend.h"
+#include "ndt/pose_covariance.h"
 #include "ndt/preprocess.h"
 #include "ndt_track/track.h"
 #include "ndtd/frames.h"
@@ -29,16 +30,17 @@ struct ndtd_settings {
     /** ndt.neighbours as configured, from coarse to fine */
     enum ndt_neighbours neighbours[NDT_MAX_LEVELS];
     size_t neighbours_count;
-    struct ndt_preprocess_params preprocess;        /**< preprocess.* */
-    int deskew_passes;                              /**< preprocess.deskew_passes: 1 or 2 */
-    struct ndtd_frames frames;                      /**< frames.* */
-    int has_initial_pose;                           /**< initial_pose is not [] */
-    double initial_pose[7];                         /**< x y z qx qy qz qw */
-    enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior; /**< ndt.prior */
-    struct ndt_track_params track;                  /**< estimator.* */
-    double min_confidence;                          /**< score_estimation.min_confidence */
-    int use_gnss;                                   /**< ndt.regularization.enable; the scale is align.gnss_scale */
-    int autotune;                                   /**< autotune.enable: measure at the start of the live daemon */
+    struct ndt_preprocess_params preprocess;           /**< preprocess.* */
+    int deskew_passes;                                 /**< preprocess.deskew_passes: 1 or 2 */
+    struct ndtd_frames frames;                         /**< frames.* */
+    int has_initial_pose;                              /**< initial_pose is not [] */
+    double initial_pose[7];                            /**< x y z qx qy qz qw */
+    enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;    /**< ndt.prior */
+    struct ndt_track_params track;                     /**< estimator.* */
+    struct ndt_pose_covariance_params pose_covariance; /**< covariance.* */
+    double min_confidence;                             /**< score_estimation.min_confidence */
+    int use_gnss; /**< ndt.regularization.enable; the scale is align.gnss_scale */
+    int autotune; /**< autotune.enable: measure at the start of the live daemon */
     enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /**< autotune.cache */
     double autotune_limit_s;                                                   /**< autotune.limit_ms */
     double recheck_s;                                                          /**< autotune.recheck_s; 0 = never */
