@@ -198,6 +198,8 @@ const struct ndtd_option ndtd_option_table[] = {
           "Scores below this give the outcome low_score; score = normalised NVTL times match ratio")},
     {REAL("score_estimation.min_match_ratio", align.min_match_ratio, RELOAD, 0, 1, "",
           "Match ratios below this give the outcome degenerate; ratio = points that match a voxel over all points")},
+    {REAL("score_estimation.min_confidence", min_confidence, RELOAD, 0, 1, "",
+          "Poses with less confidence (probability of being within 0.5 m and 3 deg) get the outcome low_score; 0 = none")},
     {REAL("covariance.weak_eigenvalue_ratio", align.weak_eigenvalue_ratio, RELOAD, 0, 1, "",
           "Directions with less than this fraction of the best one's information are reported as weak")},
     {NUMBER(NDTD_REAL_LIST, "covariance.output_pose_covariance", pose_covariance.fixed, RELOAD, -1e6, 1e6, "",

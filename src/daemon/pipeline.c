@@ -8,6 +8,7 @@
  *   preprocess      crop, deskew, voxel filter and sampling on the host, or a plan for a backend that does it
  *   first_pass      the aligner refines the predicted pose, with the prediction as prior; the estimator is updated
  *   second_pass     with deskew_passes = 2: deskews with the motion that the first pass found, aligns again
+ *   assess          the confidence of the result
  *   conclude        the state of the estimator follows; the result is the estimate, carried to the stamp
  *
  * The state of the estimator is always at the reference moment. A pose that was carried to the stamp is output
@@ -26,6 +27,7 @@
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
 #include "pipeline_state.h"
+#include "ndt_track/confidence.h"
 
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
@@ -352,6 +354,40 @@ static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct scan_j
     return status;
 }
 
+/* The confidence of the result; with less than the minimum it is not believed. The estimator is updated where
+ * the scan fits, along whatever it may slide and however far it is from the prediction: a tunnel informs it, and a
+ * sudden turn does, but a wrong match must not. */
+static void assess(const struct ndtd_pipeline *pipeline, struct scan_job *job)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    struct ndtd_scan_record *record = job->record;
+    struct ndt_align_result *result = &record->result;
+    struct ndt_confidence_features features;
+    struct ndt_pose moved = ndt_pose_identity();
+    if (!result->has_observation || settings->map.covariance != NDT_COVARIANCE_UNBIASED)
+        return;
+    ndt_confidence_set_scores(&features, &result->scores, &settings->align);
+    if (job->is_updated) {
+        const struct ndt_pose estimate = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
+        moved = ndt_pose_between(&result->T_map_sensor, &estimate);
+        features.innovation = record->innovation;
+    }
+    const struct ndt_twist step = ndt_pose_log(&moved, 1);
+    ndt_confidence_set_hold(&features, &result->observation, job->prior.covariance, &step);
+    record->confidence = ndt_confidence(&features);
+    record->is_doubted = record->confidence < settings->min_confidence;
+    if (!record->is_doubted)
+        return;
+    features.slack_m = 0;
+    features.innovation = 0;
+    job->is_updated = job->is_updated && ndt_confidence(&features) >= settings->min_confidence;
+    if (result->outcome == NDT_CONVERGED) {
+        result->outcome = NDT_LOW_SCORE;
+        snprintf(result->reason, sizeof(result->reason), "confidence %.3f is below the minimum %.3f",
+                 record->confidence, settings->min_confidence);
+    }
+}
+
 /* The covariance of the alignment that counts, where it is not the estimator's. Without time it is the fixed one.
  */
 static enum ndt_status estimate_covariance(struct ndtd_pipeline *pipeline, struct scan_job *job,
@@ -407,6 +443,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
         status = second_pass(pipeline, job, err);
     if (status == NDT_OK)
         status = estimate_covariance(pipeline, job, err);
+    assess(pipeline, job);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;
@@ -486,6 +523,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     struct ndt_error why = {0};
     record->seq = frame->scan.seq;
     record->stamp_ns = frame->scan.stamp_ns;
+    record->confidence = NAN;
     if (pipeline->is_stopped) {
         refuse(record, NDT_REJECTED, "localising is stopped");
         return NDT_OK;

@@ -38,7 +38,10 @@ enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, const struct ndtd
     summary->scans++;
     if ((unsigned)record->result.outcome < NDT_OUTCOME_COUNT)
         summary->outcomes[record->result.outcome]++;
-    enum ndt_status status = record->result.evaluations > 0 ? add_matched(summary, record, err) : NDT_OK;
+    summary->doubted += record->is_doubted != 0;
+    enum ndt_status status = ndtd_samples_add(&summary->confidence, record->confidence, err);
+    if (status == NDT_OK && record->result.evaluations > 0)
+        status = add_matched(summary, record, err);
     for (size_t i = 0; i < NDTD_STAGE_COUNT && status == NDT_OK; i++) {
         double us;
         memcpy(&us, (const char *)record + stages[i].offset, sizeof(us));
@@ -52,6 +55,7 @@ void ndtd_summary_free(struct ndtd_summary *summary)
     ndtd_samples_free(&summary->align_ms);
     ndtd_samples_free(&summary->iterations);
     ndtd_samples_free(&summary->evaluations);
+    ndtd_samples_free(&summary->confidence);
     for (size_t i = 0; i < NDTD_STAGE_COUNT; i++)
         ndtd_samples_free(&summary->stage_us[i]);
     ndtd_errors_free(&summary->errors);
@@ -97,6 +101,10 @@ static void print_times(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "  %-16s mean %.1f, most %.0f; evaluations mean %.1f\n", "iterations",
             ndtd_samples_mean(&summary->iterations), largest(&summary->iterations),
             ndtd_samples_mean(&summary->evaluations));
+    if (summary->confidence.count)
+        fprintf(file, "  %-16s mean %.4f, least %.4f; %" PRIu64 " below the minimum\n", "confidence",
+                ndtd_samples_mean(&summary->confidence), ndtd_samples_quantile(&summary->confidence, 0),
+                summary->doubted);
     fprintf(file, "\n%-18s %10s %10s\n", "stages [us]", "mean", "p95");
     for (size_t i = 0; i < NDTD_STAGE_COUNT; i++)
         fprintf(file, "  %-16s %10.1f %10.1f\n", stages[i].name, ndtd_samples_mean(&summary->stage_us[i]),
@@ -169,6 +177,12 @@ static void json_times(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "  \"iterations\": {\"mean\": %.6g, \"max\": %.0f},\n  \"evaluations\": {\"mean\": %.6g},\n",
             ndtd_samples_mean(&summary->iterations), largest(&summary->iterations),
             ndtd_samples_mean(&summary->evaluations));
+    if (summary->confidence.count)
+        fprintf(file, "  \"confidence\": {\"mean\": %.6g, \"min\": %.6g, \"low\": %" PRIu64 "},\n",
+                ndtd_samples_mean(&summary->confidence), ndtd_samples_quantile(&summary->confidence, 0),
+                summary->doubted);
+    else
+        fprintf(file, "  \"confidence\": null,\n");
     fprintf(file, "  \"stages_us\": {");
     for (size_t i = 0; i < NDTD_STAGE_COUNT; i++)
         fprintf(file, "%s\"%s\": {\"mean\": %.6g, \"p95\": %.6g}", i ? ", " : "", stages[i].name,

@@ -17,6 +17,7 @@ static const struct ndtd_settings daemon_defaults = {
     .deskew_passes = 1,
     .initial_pose = {0, 0, 0, 0, 0, 0, 1},
     .frames = {.T_base_sensor.q_xyzw[3] = 1, .T_base_imu.q_xyzw[3] = 1},
+    .min_confidence = 0.8,
     .autotune = 1,
     .autotune_limit_s = 1.2,
     .recheck_s = 60,

@@ -52,6 +52,7 @@ static const struct ndtd_timing_column columns[] = {
     {"nvtl_normalized", "", "the same over its largest value", REAL, NONE, SCAN(result.scores.nvtl_normalized)},
     {"match_ratio", "", "matched points over all", REAL, NONE, SCAN(result.scores.match_ratio)},
     {"coverage", "", "part of the directions that meet the map", REAL, NONE, SCAN(result.scores.coverage)},
+    {"confidence", "", "probability that the pose is right", REAL, NONE, SCAN(confidence)},
     {"oscillation", "", "longest run of reversing steps", NDTD_CELL_I32, NONE, SCAN(result.oscillation)},
     {"decode_us", "us", "frame to points", TIME, NONE, SCAN(decode_us)},
     {"queue_us", "us", "waiting", TIME, NONE, SCAN(queue_us)},

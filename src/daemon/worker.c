@@ -228,6 +228,8 @@ static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_reco
     message->twist = record->twist;
     message->has_innovation = record->has_innovation;
     message->innovation = sqrt(record->innovation);
+    message->confidence = record->confidence;
+    message->has_confidence = !isnan(record->confidence);
     message->map_id = worker->map_id;
     message->config_hash = worker->snapshot->hash;
     message->queue_depth = queue_depth;
@@ -277,7 +279,8 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, s
 /* The answer to a scan that the pipeline could not process. */
 static void refuse_scan(const struct ndtd_frame *frame, const char *why, struct ndtd_scan_record *record)
 {
-    *record = (struct ndtd_scan_record){.seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns};
+    *record =
+        (struct ndtd_scan_record){.seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns, .confidence = NAN};
     record->result.outcome = NDT_REJECTED;
     snprintf(record->result.reason, sizeof(record->result.reason), "%.95s", why);
 }

@@ -3,22 +3,76 @@
 
 #include <math.h>
 
-/* A direction observed with this part of the information of the best one is held like by a prior of this deviation,
- * three of which are just right. */
-static const double HELD_RATIO = 0.01, HELD_M = 0.17;
+#include "confidence_fit.h"
 
-double ndt_confidence_slack_m(const struct ndt_observation *observation, const double prior_covariance[36])
+/* Deviation of a direction that the scan observes as well as the best one. */
+static const double BEST_M = 0.017;
+/* Directions with this part of the information of the best one count half as observed. */
+static const double OBSERVED_RATIO = 0.01;
+/* A prediction that is surer than a scan can be does not make the scan fit better. */
+static const double LEAST_SLACK_M = 0.05, TYPICAL_SLACK_M = 0.1, MOST_SLACK_M = 10;
+/* Chi-square with 6 degrees of freedom, 99.9 %. */
+static const double GATE = 22.5;
+
+static double variance_along(const double axis[6], const double covariance[36])
 {
-    double ratio[6], axes[36], least = INFINITY;
+    double sum = 0;
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            sum += axis[i] * covariance[6 * i + j] * axis[j];
+    return sum;
+}
+
+void ndt_confidence_set_scores(struct ndt_confidence_features *features, const struct ndt_scores *scores,
+                               const struct ndt_align_params *params)
+{
+    *features = (struct ndt_confidence_features){.nvtl_normalized = scores->nvtl_normalized,
+                                                 .match_ratio = scores->match_ratio,
+                                                 .coverage = scores->coverage,
+                                                 .slack_m = INFINITY,
+                                                 .innovation = NAN,
+                                                 .leaf_m = params->levels[params->level_count - 1].leaf_m,
+                                                 .margin = NAN};
+}
+
+void ndt_confidence_set_hold(struct ndt_confidence_features *features, const struct ndt_observation *observation,
+                             const double prior[36], const struct ndt_twist *moved)
+{
+    double ratio[6], axes[36], least = INFINITY, moved_m2 = 0;
     ndt_observation_directions(observation, ratio, axes);
     for (int k = 0; k < 6; k++) {
-        double held = ratio[k] / (HELD_RATIO * HELD_M * HELD_M), variance = 0;
-        for (int i = 0; prior_covariance && i < 6; i++)
-            for (int j = 0; j < 6; j++)
-                variance += axes[6 * k + i] * prior_covariance[6 * i + j] * axes[6 * k + j];
-        if (variance > 0)
-            held += 1 / variance;
-        least = fmin(least, held);
+        const double *axis = axes + 6 * k, variance_m2 = prior ? variance_along(axis, prior) : INFINITY;
+        double along_m = 0;
+        for (int i = 0; moved && i < 3; i++)
+            along_m += axis[i] * moved->v_mps[i] + axis[3 + i] * moved->w_radps[i];
+        moved_m2 += along_m * along_m * ratio[k] / (ratio[k] + OBSERVED_RATIO);
+        least = fmin(least, ratio[k] / (BEST_M * BEST_M) + (variance_m2 > 0 ? 1 / variance_m2 : 0));
     }
-    return least > 0 ? 1 / sqrt(least) : INFINITY;
+    features->slack_m = least > 0 ? 1 / sqrt(least) : INFINITY;
+    features->moved_m = sqrt(moved_m2);
+}
+
+/* NaN stays NaN, unlike with fmin and fmax. */
+static double limited(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static double normal_below(double x)
+{
+    return 0.5 * erfc(-x / sqrt(2));
+}
+
+double ndt_confidence(const struct ndt_confidence_features *features)
+{
+    const double quality = features->nvtl_normalized * features->match_ratio;
+    const double slack_m = limited(features->slack_m, LEAST_SLACK_M, MOST_SLACK_M);
+    const double innovation = isnan(features->innovation) ? 0 : features->innovation;
+    const double z = FIT_ONE + FIT_QUALITY * quality + FIT_LEAF * log2(features->leaf_m) +
+                     FIT_SLACK * log(slack_m / TYPICAL_SLACK_M) + FIT_INNOVATION * log1p(innovation / GATE);
+    const double deviation_m = limited(features->slack_m, 1e-3, INFINITY), moved_m = features->moved_m;
+    const double held = normal_below((NDT_CONFIDENCE_RIGHT_M - moved_m) / deviation_m) -
+                        normal_below((-NDT_CONFIDENCE_RIGHT_M - moved_m) / deviation_m);
+    const double confidence = held / (1 + exp(-z));
+    return isfinite(confidence) ? confidence : 0; /* a NaN feature too */
 }

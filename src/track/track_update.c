@@ -159,12 +159,50 @@ static void take_pose(const struct ndt_track *track, const struct ndt_track_stat
         memcpy(out->twist.w_radps, predicted->twist.w_radps, sizeof(out->twist.w_radps));
 }
 
+/* Adds the information of the measurement to that of the prediction. 0: the result is no covariance. */
+static int fuse(const struct linear *m, const double P_predicted[N * N], struct ndt_track_state *out)
+{
+    double J[N * N], P[N * N], WM[72], MWM[144], right[N] = {0}, x[N];
+    if (!ndt_invert_symmetric(N, P_predicted, J))
+        return 0;
+    ndt_multiply(6, 6, 12, m->W, m->M, WM);
+    ndt_multiply_transposed(6, 12, 12, m->M, WM, MWM);
+    ndt_multiply_transposed(6, 12, 1, WM, m->z, right);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j < 12; j++) {
+            J[N * i + j] += 0.5 * (MWM[12 * i + j] + MWM[12 * j + i]);
+            if (i >= 6 && j >= 6)
+                J[N * i + j] += m->twist_information[6 * (i - 6) + j - 6];
+        }
+    for (int i = 0; i < 6; i++)
+        right[6 + i] += m->twist_right[i];
+    if (!ndt_invert_symmetric(N, J, P))
+        return 0;
+    ndt_multiply(N, N, 1, P, right, x);
+    ndt_track_apply(out, x, P);
+    out->has_twist = 1;
+    return 1;
+}
+
+/* A prediction that the measurement contradicts was too sure of itself: a sudden turn, a push. Its covariance grows
+ * until the distance is the expected one. */
+static void widen(double P[N * N], double distance)
+{
+    const double factor = distance / 6;
+    for (int i = 0; i < 12; i++)
+        for (int k = 0; k < N; k++) {
+            P[N * i + k] *= k < 12 ? factor : sqrt(factor);
+            if (k >= 12)
+                P[N * k + i] = P[N * i + k];
+        }
+}
+
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
                       const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
                       double *innovation, double *weakest)
 {
     struct linear m;
-    double J[N * N], P[N * N], P12[144], WM[72], MWM[144], right[N] = {0}, x[N];
+    double P[N * N], P12[144];
     if (innovation)
         *innovation = 0;
     if (weakest)
@@ -182,24 +220,10 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
         *innovation = distance;
     if (weakest)
         *weakest = m.weakest;
-    if (!ndt_invert_symmetric(N, predicted->P, J))
-        return;
-    ndt_multiply(6, 6, 12, m.W, m.M, WM);
-    ndt_multiply_transposed(6, 12, 12, m.M, WM, MWM);
-    ndt_multiply_transposed(6, 12, 1, WM, m.z, right);
-    for (int i = 0; i < 12; i++)
-        for (int j = 0; j < 12; j++) {
-            J[N * i + j] += 0.5 * (MWM[12 * i + j] + MWM[12 * j + i]);
-            if (i >= 6 && j >= 6)
-                J[N * i + j] += m.twist_information[6 * (i - 6) + j - 6];
-        }
-    for (int i = 0; i < 6; i++)
-        right[6 + i] += m.twist_right[i];
-    if (!ndt_invert_symmetric(N, J, P))
-        return;
-    ndt_multiply(N, N, 1, P, right, x);
-    ndt_track_apply(out, x, P);
-    out->has_twist = 1;
+    memcpy(P, predicted->P, sizeof(P));
+    if (distance > track->params.gate)
+        widen(P, distance);
+    (void)fuse(&m, P, out);
 }
 
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)
@@ -226,23 +250,23 @@ int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicte
             r[0], r[1], r[2], r[2] * a[1] - r[1] * a[2], r[0] * a[2] - r[2] * a[0], r[1] * a[0] - r[0] * a[1]};
         const double sigma = hypot(gnss->deviation_m[k], track->params.acceleration_noise * dt_s * dt_s / 2);
         const double z = gnss->position_m[k] + drift[k] - antenna[k];
-        double variance = sigma * sigma;
         if (!(gnss->deviation_m[k] > 0) || !isfinite(sigma))
             continue;
         for (int i = 0; i < 6; i++)
-            for (int j = 0; j < 6; j++) {
+            for (int j = 0; j < 6; j++)
                 J[N * i + j] += H[i] * H[j] / (sigma * sigma);
-                variance += H[i] * predicted->P[N * i + j] * H[j];
-            }
         for (int i = 0; i < 6; i++)
             right[i] += H[i] * z / (sigma * sigma);
-        distance += z * z / variance;
+        distance += z * z / (sigma * sigma);
     }
-    if (distance > GNSS_GATE)
-        return -1;
     if (!ndt_invert_symmetric(N, J, P))
         return 0;
     ndt_multiply(N, N, 1, P, right, x);
+    /* z^T (H P H^T + R)^-1 z = z^T R^-1 z - x^T H^T R^-1 z */
+    for (int i = 0; i < 6; i++)
+        distance -= x[i] * right[i];
+    if (distance > GNSS_GATE)
+        return -1;
     ndt_track_apply(predicted, x, P);
     return 1;
 }

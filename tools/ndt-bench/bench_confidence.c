@@ -25,7 +25,8 @@ struct attempt {
     struct ndt_pose guess;
     struct ndt_align_result result;
     struct ndt_pose found; /* with a prior: the estimate */
-    double slack_m, weakest, innovation;
+    struct ndt_confidence_features features;
+    double weakest;
     double off_m, off_deg;
     int is_right;
 };
@@ -70,7 +71,9 @@ static void predict(const struct run *run, const struct kind *kind, const struct
     (void)ndt_track_predict(track, 0, predicted);
 }
 
-static void update(const struct ndt_track *track, const struct ndt_track_state *predicted, struct attempt *attempt)
+/* The estimate after the alignment. */
+static struct ndt_twist update(const struct ndt_track *track, const struct ndt_track_state *predicted,
+                               struct attempt *attempt)
 {
     const struct ndt_align_result *result = &attempt->result;
     const struct ndt_track_measurement measurement = {.T_map_base = result->T_map_sensor,
@@ -78,11 +81,30 @@ static void update(const struct ndt_track *track, const struct ndt_track_state *
                                                       .twist = predicted->twist,
                                                       .is_converged = result->outcome == NDT_CONVERGED};
     struct ndt_track_state updated;
-    ndt_track_update(track, predicted, &measurement, &updated, &attempt->innovation, &attempt->weakest);
+    ndt_track_update(track, predicted, &measurement, &updated, &attempt->features.innovation, &attempt->weakest);
     attempt->found = updated.T_map_base;
+    const struct ndt_pose moved = ndt_pose_between(&result->T_map_sensor, &attempt->found);
+    return ndt_pose_log(&moved, 1);
 }
 
-static void judge(const struct bench_options *options, const struct ndt_pose *truth, struct attempt *attempt)
+static void set_features(const struct run *run, const struct ndt_track *track,
+                         const struct ndt_track_state *predicted, const double prior[36], struct attempt *attempt)
+{
+    const struct ndt_align_result *result = &attempt->result;
+    struct ndt_confidence_features *features = &attempt->features;
+    struct ndt_weighed_observation weighed;
+    struct ndt_twist moved = {0};
+    ndt_confidence_set_scores(features, &result->scores, &run->candidate->setup.align);
+    if (!result->has_observation)
+        return;
+    ndt_observation_weigh(&result->observation, &track->params.noise, &weighed);
+    attempt->weakest = weighed.weakest;
+    if (prior)
+        moved = update(track, predicted, attempt);
+    ndt_confidence_set_hold(features, &result->observation, prior, &moved);
+}
+
+static void assess(const struct bench_options *options, const struct ndt_pose *truth, struct attempt *attempt)
 {
     attempt->off_m = ndt_pose_distance_m(truth, &attempt->found);
     attempt->off_deg = ndt_pose_angle_rad(truth, &attempt->found) / BENCH_DEG;
@@ -96,30 +118,21 @@ static enum ndt_status try_start(struct run *run, const struct kind *kind, const
     struct ndt_align_params params = run->candidate->setup.align;
     struct ndt_align_result *result = &attempt->result;
     static struct ndt_track track;
+    const struct ndt_pose identity = ndt_pose_identity();
     struct ndt_track_state predicted;
     struct ndt_prior prior;
-    const struct ndt_pose identity = ndt_pose_identity();
-    *attempt = (struct attempt){.innovation = NAN, .slack_m = NAN};
-    attempt->guess = start_near(run->options->seed, run->starts++, &scan->T_map_sensor, kind->offset);
+    *attempt =
+        (struct attempt){.guess = start_near(run->options->seed, run->starts++, &scan->T_map_sensor, kind->offset)};
+    predict(run, kind, &attempt->guess, twist, &track, &predicted);
+    prior.T_map_sensor = predicted.T_map_base;
+    ndt_track_pose_covariance(&predicted, &identity, prior.covariance);
     params.wants_observation = 1;
-    if (kind->prior > 0) {
-        predict(run, kind, &attempt->guess, twist, &track, &predicted);
-        prior.T_map_sensor = predicted.T_map_base;
-        ndt_track_pose_covariance(&predicted, &identity, prior.covariance);
-        params.prior = &prior;
-    }
+    params.prior = kind->prior > 0 ? &prior : NULL;
     const enum ndt_status status =
         ndt_align(run->candidate->aligner, &params, &scan->cloud, &attempt->guess, result, err);
     attempt->found = result->T_map_sensor;
-    if (status == NDT_OK && result->has_observation) {
-        struct ndt_weighed_observation weighed;
-        ndt_observation_weigh(&result->observation, &params.noise, &weighed);
-        attempt->weakest = weighed.weakest;
-        attempt->slack_m = ndt_confidence_slack_m(&result->observation, kind->prior > 0 ? prior.covariance : NULL);
-        if (kind->prior > 0)
-            update(&track, &predicted, attempt);
-    }
-    judge(run->options, &scan->T_map_sensor, attempt);
+    set_features(run, &track, &predicted, kind->prior > 0 ? prior.covariance : NULL, attempt);
+    assess(run->options, &scan->T_map_sensor, attempt);
     return status;
 }
 
@@ -132,35 +145,35 @@ static void number(FILE *file, double value)
 }
 
 static const char *const heading = "scan,shift_m,turn_deg,prior,start_m,start_deg,points,leaf_m,nvtl_normalized,"
-                                   "match_ratio,coverage,weakest,slack_m,"
-                                   "innovation,outcome,error_m,error_deg,right\n";
+                                   "match_ratio,coverage,weakest,slack_m,moved_m,"
+                                   "innovation,outcome,error_m,error_deg,right,confidence\n";
 
 static void put_line(const struct run *run, const struct kind *kind, size_t number_of_scan,
                      const struct bench_scan *scan, const struct attempt *attempt)
 {
     FILE *file = run->out.file;
-    const struct ndt_align_params *params = &run->candidate->setup.align;
-    const struct ndt_scores *scores = &attempt->result.scores;
+    const struct ndt_confidence_features *features = &attempt->features;
     const double values[] = {kind->offset->shift_m,
                              kind->offset->turn_deg,
                              kind->prior,
                              ndt_pose_distance_m(&scan->T_map_sensor, &attempt->guess),
                              ndt_pose_angle_rad(&scan->T_map_sensor, &attempt->guess) / BENCH_DEG,
                              (double)scan->cloud.count,
-                             params->levels[params->level_count - 1].leaf_m,
-                             scores->nvtl_normalized,
-                             scores->match_ratio,
-                             scores->coverage,
+                             features->leaf_m,
+                             features->nvtl_normalized,
+                             features->match_ratio,
+                             features->coverage,
                              attempt->weakest,
-                             attempt->slack_m,
-                             attempt->innovation};
+                             features->slack_m,
+                             features->moved_m,
+                             features->innovation};
     fprintf(file, "%zu", number_of_scan);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         number(file, values[i]);
     fprintf(file, ",%s", ndt_outcome_name(attempt->result.outcome));
     number(file, attempt->off_m);
     number(file, attempt->off_deg);
-    fprintf(file, ",%d\n", attempt->is_right);
+    fprintf(file, ",%d,%.5f\n", attempt->is_right, ndt_confidence(features));
 }
 
 static enum ndt_status measure(struct run *run, const struct bench_source *source, struct kind *kind,

@@ -31,6 +31,8 @@ struct ndtd_scan_record {
     int has_innovation;     /**< aligned with a prior */
     double innovation;      /**< squared distance of the alignment from the prediction, chi-square with 6 degrees */
     double weakest;         /**< see struct ndt_weighed_observation */
+    double confidence;      /**< see ndt_confidence; NAN: unknown, the scan was not aligned or not observed */
+    int is_doubted;         /**< it is below score_estimation.min_confidence */
     double decode_us;       /**< copying the points out of the message */
     double queue_us, preprocess_us, upload_us, align_us, publish_us;
     const struct ndt_iteration *trace; /**< of the last pass; borrowed until the next frame */

@@ -23,6 +23,8 @@ struct ndtd_summary {
     uint64_t scans;
     uint64_t outcomes[NDT_OUTCOME_COUNT];
     struct ndtd_samples align_ms, iterations, evaluations; /**< Of scans that were matched. */
+    struct ndtd_samples confidence;                        /**< Where it is known. */
+    uint64_t doubted;                                      /**< Scans with less than the minimum. */
     struct ndtd_samples stage_us[NDTD_STAGE_COUNT];        /**< Of all scans. */
     struct ndtd_errors errors;
     const char *backend, *variant;
@@ -43,8 +45,9 @@ void ndtd_summary_free(struct ndtd_summary *summary);
 /** Prints the summary as a table. */
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
 /** Writes the keys scans, outcomes, lost, translation_error_m, rotation_error_deg, align_ms, iterations,
- * evaluations, stages_us, backend, backend_description, variant, threads, trajectory_hash, map_id, map_points,
- * map_load_ms, replay_s, peak_memory_bytes, version. Without ground truth lost and both errors are null. */
+ * evaluations, confidence, stages_us, backend, backend_description, variant, threads, trajectory_hash, map_id,
+ * map_points, map_load_ms, replay_s, peak_memory_bytes, version. Without ground truth lost and both errors are
+ * null. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
 /** A progress bar: share done, rate, time left. Disabled if the stream is not a terminal. */

@@ -38,6 +38,7 @@ struct ndtd_settings {
     enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;    /**< ndt.prior */
     struct ndt_track_params track;                     /**< estimator.* */
     struct ndt_pose_covariance_params pose_covariance; /**< covariance.* */
+    double min_confidence;                             /**< score_estimation.min_confidence */
     int use_gnss; /**< ndt.regularization.enable; the scale is align.gnss_scale */
     int autotune; /**< autotune.enable: measure at the start of the live daemon */
     enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /**< autotune.cache */

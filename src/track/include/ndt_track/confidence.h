@@ -1,7 +1,16 @@
 /** @file
  * @brief The probability that a pose is right, from what an alignment and a prediction say about it.
  *
- * Right means within NDT_CONFIDENCE_RIGHT_M and NDT_CONFIDENCE_RIGHT_DEG of the truth. */
+ * Right means within NDT_CONFIDENCE_RIGHT_M and NDT_CONFIDENCE_RIGHT_DEG of the truth. Two things must hold:
+ *
+ *     confidence = 1 / (1 + exp(-z)) * (Phi((0.5 m - moved) / slack) - Phi((-0.5 m - moved) / slack))
+ *     z = a + b q + c log2(leaf / 1 m) - d ln(slack / 0.1 m) - e ln(1 + innovation / 22.5)
+ *
+ * with q = nvtl_normalized * match_ratio: the scan fits the map there, and scan and prediction together hold the
+ * pose so tightly that it cannot be elsewhere (Phi: the normal distribution). A corridor without a good prediction
+ * fails the second. The numbers are fitted to alignments from right and wrong starts: tools/confidence. Coverage
+ * has no part: given the others it says nothing more, for views of half the circle too. Pure functions without
+ * allocation. */
 #ifndef NDT_TRACK_CONFIDENCE_H
 #define NDT_TRACK_CONFIDENCE_H
 
@@ -14,10 +23,31 @@ extern "C" {
 #define NDT_CONFIDENCE_RIGHT_M   0.5
 #define NDT_CONFIDENCE_RIGHT_DEG 3.0
 
-/** How well the pose is held in the direction in which it is held worst [m]: by the observation, whose direction k
- * counts as a deviation of 0.17 m sqrt(0.01 / ratio[k]), and by the prior; rotations as movements of typical
- * points. prior_covariance: of the error of struct ndt_prior; NULL: none. INFINITY where nothing holds it. */
-double ndt_confidence_slack_m(const struct ndt_observation *observation, const double prior_covariance[36]);
+/** What speaks for and against a pose. */
+struct ndt_confidence_features {
+    double nvtl_normalized, match_ratio, coverage; /**< of struct ndt_scores */
+    double slack_m; /**< standard deviation in the direction in which the pose is held worst; INFINITY: not held */
+    double moved_m; /**< distance of the pose from the one that has the scores */
+    double innovation; /**< see ndt_track_update; NAN: there was no prediction */
+    double leaf_m;     /**< of the level with the scores */
+    double
+        margin; /**< of the score over that of the best different optimum; NAN: no hypotheses. Without effect yet */
+};
+
+/** Sets what the scores of an alignment say; the rest is that of a pose without a prediction that nothing holds. */
+void ndt_confidence_set_scores(struct ndt_confidence_features *features, const struct ndt_scores *scores,
+                               const struct ndt_align_params *params);
+/** Sets slack_m and moved_m. Rotations count as movements of typical points.
+ *
+ * A pose is held by the scan, whose direction with the part r of the information of the best one counts as a
+ * deviation of 0.017 m / sqrt(r), and by the prediction, whose covariance is `prior` (of the error of struct
+ * ndt_prior; NULL: none). moved: Log of the pose relative to the aligned one, in the frame of the observation;
+ * NULL: it is the aligned one. Only directions that the scan observes count. */
+void ndt_confidence_set_hold(struct ndt_confidence_features *features, const struct ndt_observation *observation,
+                             const double prior[36], const struct ndt_twist *moved);
+
+/** The probability, in [0, 1]; 0 where a feature is missing. */
+double ndt_confidence(const struct ndt_confidence_features *features);
 
 #ifdef __cplusplus
 }

@@ -63,8 +63,9 @@ struct ndt_track_params {
     double start_mps, start_radps;               /**< of an unknown twist [10, 0.5] */
     double lost_deviation_m; /**< a position less certain than this along any axis is lost [2] */
     double max_prediction_s; /**< see above [1] */
-    double gate;             /**< innovation, chi-square with 6 degrees of freedom, above which the velocity is
-                                forgotten [22.5: 99.9 %] */
+    /** innovation above which a prediction counts as too sure of itself, chi-square with 6 degrees of freedom: its
+     * covariance grows until the innovation is the expected one [22.5: 99.9 %] */
+    double gate;
     struct ndt_observation_noise noise; /**< of alignments */
 };
 /** Sets the defaults. */

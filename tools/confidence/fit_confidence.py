@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Fits the confidence of a pose (ndt_track/confidence.h) to alignments from right and wrong starts.
+
+    fit_confidence.py [--check TABLE ...] [--verify FILE] [--header FILE] [--rows FILE] [--table FILE [--thin N]] TABLE ...
+
+    fit_confidence.py tools/confidence/features.csv.gz --header src/track/confidence_fit.h --rows tests/unit/confidence_rows.h
+
+A table is the output of `ndt-bench confidence --csv`, plain or gzipped, named DRIVE-VIEW.csv, or a thinned table written
+by --table. Prints the numbers of the fit and, for thresholds of the confidence, how many right and wrong poses pass
+(true and false accepts): on each drive, with the numbers fitted to the other drives. Tables of --check take no part in
+the fit. Needs numpy.
+"""
+import argparse
+import csv
+import gzip
+import math
+import os
+import re
+import sys
+
+import numpy as np
+
+GATE, TYPICAL_SLACK_M, LEAST_SLACK_M, MOST_SLACK_M = 22.5, 0.1, 0.05, 10.0
+RIGHT_M, HELD = 0.5, 0.5
+NAMES = ("ONE", "QUALITY", "LEAF", "SLACK", "INNOVATION")
+THRESHOLDS = (0.5, 0.7, 0.8, 0.9, 0.95)
+TOO_SURE = 0.1  # priors below this part of the offset are wrong and too sure
+KEPT = ("drive", "view", "prior", "leaf_m", "nvtl_normalized", "match_ratio", "coverage", "slack_m",
+        "moved_m", "innovation", "right")
+NUMBERS = KEPT[2:]
+
+
+def read(paths):
+    rows = []
+    for path in paths:
+        drive, _, view = os.path.basename(path).split(".")[0].partition("-")
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="ascii") as file:
+            for row in csv.DictReader(file):
+                row.setdefault("drive", drive)
+                row.setdefault("view", view)
+                rows.append([row[key] for key in KEPT])
+    data = {key: np.array([float(row[i] or "nan") for row in rows]) for i, key in enumerate(KEPT) if i > 1}
+    data["drive"], data["view"] = (np.array([row[i] for row in rows]) for i in range(2))
+    return data
+
+
+def select(data, mask):
+    return {key: values[mask] for key, values in data.items()}
+
+
+def normal_below(x):
+    return 0.5 * np.array([math.erfc(-value / math.sqrt(2)) for value in x.ravel()]).reshape(x.shape)
+
+
+def held(data):
+    """The probability that the pose cannot be elsewhere."""
+    deviation = np.maximum(data["slack_m"], 1e-3)
+    with np.errstate(invalid="ignore"):
+        return normal_below((RIGHT_M - data["moved_m"]) / deviation) - normal_below((-RIGHT_M - data["moved_m"]) / deviation)
+
+
+def design(data):
+    slack = np.clip(data["slack_m"], LEAST_SLACK_M, MOST_SLACK_M)
+    return np.stack([np.ones_like(slack), data["nvtl_normalized"] * data["match_ratio"], np.log2(data["leaf_m"]),
+                     np.log(slack / TYPICAL_SLACK_M), np.log1p(np.nan_to_num(data["innovation"]) / GATE)], 1)
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-np.clip(z, -500, 500)))
+
+
+def predict(numbers, data):
+    return held(data) * sigmoid(design(data) @ numbers)
+
+
+def loss_of(p, right, weight):
+    p = np.clip(p, 1e-9, 1 - 1e-9)
+    return -np.sum(weight * (right * np.log(p) + (1 - right) * np.log(1 - p)))
+
+
+def fit(data):
+    """Maximum likelihood of p = held * sigmoid(X a) by Fisher scoring; every drive has the same weight. Poses that are
+    not held say nothing about the fit: in a tunnel a right one is as lucky as its start."""
+    data = select(data, held(data) > HELD)
+    X, h, right = design(data), held(data), data["right"]
+    drives, index, counts = np.unique(data["drive"], return_inverse=True, return_counts=True)
+    weight = 1 / counts[index] / len(drives)
+    a = np.zeros(X.shape[1])
+    loss = loss_of(h * sigmoid(X @ a), right, weight)
+    for _ in range(200):
+        s = sigmoid(X @ a)
+        rest = np.maximum(1 - h * s, 1e-9)
+        gradient = X.T @ (weight * (right * (1 - s) - (1 - right) * h * s * (1 - s) / rest))
+        information = (X * (weight * h * s * (1 - s) ** 2 / rest)[:, None]).T @ X + 1e-7 * np.eye(len(a))
+        step, length = np.linalg.solve(information, gradient), 1.0
+        while length > 1e-6 and loss_of(h * sigmoid(X @ (a + length * step)), right, weight) > loss:
+            length /= 2
+        a = a + length * step
+        before, loss = loss, loss_of(h * sigmoid(X @ a), right, weight)
+        if before - loss < 1e-12:
+            break
+    return a
+
+
+def line(name, data, p, thresholds=THRESHOLDS):
+    right = data["right"] > 0
+    cells = [f"{100 * np.mean(p[right] >= t):.1f} / {np.sum(p[~right] >= t)}" if right.any() else
+             f"- / {np.sum(p[~right] >= t)}" for t in thresholds]
+    return f"| {name} | {right.sum()} | {(~right).sum()} | " + " | ".join(cells) + " |"
+
+
+def print_table(title, data, p, keys):
+    print(f"\n{title}: true accepts [%] / number of false accepts\n")
+    print("| drive | right | wrong | " + " | ".join(f">= {t}" for t in THRESHOLDS) + " |")
+    print("|-|-|-|" + "-|" * len(THRESHOLDS))
+    for key in np.unique(keys):
+        print(line(key, select(data, keys == key), p[keys == key]))
+    print(line("all", data, p))
+
+
+def report(title, data, p):
+    sure = (data["prior"] > 0) & (data["prior"] < TOO_SURE)
+    honest, names = ~sure, np.where(data["view"] == "all", data["drive"], [f"{d} {v}" for d, v in
+                                                                          zip(data["drive"], data["view"])])
+    print_table(f"{title}, no prior or one that is right about itself", select(data, honest), p[honest], names[honest])
+    unheld = np.char.startswith(data["drive"], "corridor") | np.char.startswith(data["drive"], "tunnel")
+    for name, mask in (("all without corridors and tunnels", honest & ~unheld), ("corridors and tunnels", honest & unheld)):
+        if mask.any():
+            print(line(name, select(data, mask), p[mask]))
+    print_table(f"{title}, priors that are wrong and far too sure", select(data, sure), p[sure], names[sure])
+
+
+def cross_validate(data):
+    p = np.zeros(len(data["right"]))
+    for drive in np.unique(data["drive"]):
+        mask = data["drive"] == drive
+        p[mask] = predict(fit(select(data, ~mask)), select(data, mask))
+    return p
+
+
+def reliability(data, p):
+    print("\nCalibration: poses by confidence, and the part of them that is right\n\n| confidence | poses | mean | right |"
+          "\n|-|-|-|-|")
+    edges = (0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.98, 1.0001)
+    for low, high in zip(edges, edges[1:]):
+        mask = (p >= low) & (p < high)
+        if mask.any():
+            print(f"| {low:g} to {min(high, 1):g} | {mask.sum()} | {p[mask].mean():.3f} | {data['right'][mask].mean():.3f} |")
+
+
+def write_header(path, numbers):
+    with open(path, "w", encoding="ascii") as file:
+        file.write("/* Written by tools/confidence/fit_confidence.py from tools/confidence/features.csv.gz; see\n"
+                   " * ndt_track/confidence.h. */\n#ifndef NDT_CONFIDENCE_FIT_H\n#define NDT_CONFIDENCE_FIT_H\n\n")
+        for name, number in zip(NAMES, numbers):
+            file.write(f"static const double FIT_{name} = {number:.3f};\n")
+        file.write("\n#endif\n")
+
+
+def verify(path, numbers):
+    """The header has these numbers; the last digit may depend on the machine."""
+    with open(path, encoding="ascii") as file:
+        written = {name: float(number) for name, number in re.findall(r"FIT_(\w+) = ([-\d.]+);", file.read())}
+    wrong = [name for name, number in zip(NAMES, numbers) if abs(written.get(name, math.inf) - number) > 0.01]
+    if wrong or len(written) != len(NAMES):
+        sys.exit(f"{path}: not the numbers of the fit: {' '.join(wrong)}")
+
+
+def write_rows(path, numbers, data, count=24):
+    """Rows for the unit test: spread over the confidence."""
+    p = predict(numbers, data)
+    order = np.argsort(p, kind="stable")
+    picked = order[np.unique(np.searchsorted(p[order], np.linspace(p.min(), p.max(), count)).clip(0, len(p) - 1))]
+    keys = ("nvtl_normalized", "match_ratio", "coverage", "slack_m", "moved_m", "innovation", "leaf_m")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("/* Written by tools/confidence/fit_confidence.py: features as in struct ndt_confidence_features, and the\n"
+                   " * confidence that the script computes. */\n")
+        for i in picked:
+            values = ["NAN" if np.isnan(data[key][i]) else "INFINITY" if np.isinf(data[key][i]) else
+                      f"{data[key][i]:.9g}" for key in keys]
+            file.write("{{" + ", ".join(values) + f", NAN}}, {p[i]:.12f}}},\n")
+
+
+def write_table(path, data, thin):
+    """Every thin-th row, with three digits."""
+    with gzip.GzipFile(path, "wb", mtime=0) as binary:
+        lines = [",".join(KEPT)]
+        for i in range(0, len(data["right"]), thin):
+            values = ["" if np.isnan(data[key][i]) else f"{data[key][i]:.3g}" for key in NUMBERS]
+            lines.append(",".join([data["drive"][i], data["view"][i]] + values))
+        binary.write(("\n".join(lines) + "\n").encode("ascii"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="+", metavar="TABLE")
+    parser.add_argument("--check", nargs="+", default=[], metavar="TABLE", help="only predicted, not fitted")
+    parser.add_argument("--verify", metavar="FILE", help="exit with 1 unless this C header has the numbers of the fit")
+    parser.add_argument("--header", help="write the numbers as a C header")
+    parser.add_argument("--rows", help="write rows for the unit test")
+    parser.add_argument("--table", help="write a thinned table (gzipped)")
+    parser.add_argument("--thin", type=int, default=1, help="keep every THIN-th row in it (default: 1)")
+    args = parser.parse_args()
+    data = read(args.tables)
+    numbers = np.round(fit(data), 3)
+    print(f"{len(data['right'])} alignments of {len(np.unique(data['drive']))} drives")
+    for name, number in zip(NAMES, numbers):
+        print(f"{name:12} {number:9.3f}")
+    if args.verify:
+        verify(args.verify, numbers)
+        return
+    left_out = cross_validate(data)
+    report("Fitted to the other drives", data, left_out)
+    reliability(data, left_out)
+    if args.check:
+        check = read(args.check)
+        report("Not fitted", check, predict(numbers, check))
+        reliability(check, predict(numbers, check))
+    if args.header:
+        write_header(args.header, numbers)
+    if args.rows:
+        write_rows(args.rows, numbers, data)
+    if args.table:
+        write_table(args.table, data, args.thin)
+
+
+if __name__ == "__main__":
+    main()
