@@ -2,6 +2,7 @@
  * @brief The replay: records of a bag to the pipeline, results to the sinks. */
 #include "ndtd/replay.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -122,7 +123,8 @@ static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns,
 static enum ndt_status reject_scan(struct replay *replay, const struct ndt_bag_record *record, const char *why,
                                    struct ndt_error *err)
 {
-    struct ndtd_scan_record out = {.seq = replay->scans_seen - 1, .stamp_ns = record->receive_time_ns};
+    struct ndtd_scan_record out = {
+        .seq = replay->scans_seen - 1, .stamp_ns = record->receive_time_ns, .confidence = NAN};
     out.result.outcome = NDT_REJECTED;
     out.result.T_map_sensor = ndt_pose_identity();
     snprintf(out.result.reason, sizeof(out.result.reason), "%.95s", why);

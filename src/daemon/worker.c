@@ -279,7 +279,8 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, s
 /* The answer to a scan that the pipeline could not process. */
 static void refuse_scan(const struct ndtd_frame *frame, const char *why, struct ndtd_scan_record *record)
 {
-    *record = (struct ndtd_scan_record){.seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns};
+    *record =
+        (struct ndtd_scan_record){.seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns, .confidence = NAN};
     record->result.outcome = NDT_REJECTED;
     snprintf(record->result.reason, sizeof(record->result.reason), "%.95s", why);
 }
