@@ -376,11 +376,24 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
 void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state *state, double dt_s,
                      struct ndt_track_state *out)
 {
+    const double *v0 = state->twist.v_mps;
+    struct ndt_track_motion motion;
     *out = *state;
     if (dt_s == 0)
         return;
     out->stamp_ns = state->stamp_ns + (int64_t)llround(dt_s * 1e9);
-    predict_by_twist(track, dt_s, out);
+    if (ndt_track_odometry_between(track, state->stamp_ns, out->stamp_ns, &motion)) {
+        predict_by_odometry(track, &motion, dt_s, out);
+    } else if (state->bias_of_gyro &&
+               ndt_track_gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
+        predict_by_gyro(track, &motion, dt_s, out);
+    } else {
+        for (int i = 0; i < 3; i++) { /* the mean twist on the way */
+            out->twist.v_mps[i] += 0.5 * dt_s * state->acceleration.v_mps[i];
+            out->twist.w_radps[i] += 0.5 * dt_s * state->acceleration.w_radps[i];
+        }
+        predict_by_twist(track, dt_s, out);
+    }
     out->source = state->source;
 }
 

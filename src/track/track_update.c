@@ -7,6 +7,8 @@
 
 /* Differences over a shorter time say nothing about the velocity. */
 static const double SHORTEST_S = 0.03;
+/* The acceleration is that of a moment only if the measurement before is not older. */
+static const double LONGEST_S = 0.5;
 /* A position is used for predictions at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 /* Chi-square with 3 degrees of freedom, 99.9 %. */
@@ -197,6 +199,16 @@ static void widen(double P[N * N], double distance)
         }
 }
 
+static void set_acceleration(const struct ndt_track_state *last, struct ndt_track_state *out)
+{
+    const double dt_s = ndt_track_seconds(last->stamp_ns, out->stamp_ns);
+    out->acceleration = (struct ndt_twist){0};
+    for (int i = 0; i < 3 && last->has_twist && dt_s >= SHORTEST_S && dt_s <= LONGEST_S; i++) {
+        out->acceleration.v_mps[i] = (out->twist.v_mps[i] - last->twist.v_mps[i]) / dt_s;
+        out->acceleration.w_radps[i] = (out->twist.w_radps[i] - last->twist.w_radps[i]) / dt_s;
+    }
+}
+
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
                       const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
                       double *innovation, double *weakest)
@@ -223,7 +235,8 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
     memcpy(P, predicted->P, sizeof(P));
     if (distance > track->params.gate)
         widen(P, distance);
-    (void)fuse(&m, P, out);
+    if (fuse(&m, P, out))
+        set_acceleration(&track->state, out);
 }
 
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)
