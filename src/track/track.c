@@ -373,6 +373,18 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
     return 1;
 }
 
+/* Mean twist from dt_s < 0 to the state: that since the last measurement, and how it changed within that time. */
+static struct ndt_twist mean_twist_before(const struct ndt_track_state *state, double dt_s)
+{
+    struct ndt_twist twist = state->mean_twist;
+    const double later_s = 0.5 * (dt_s + state->since_s);
+    for (int i = 0; i < 3; i++) {
+        twist.v_mps[i] += later_s * state->acceleration.v_mps[i];
+        twist.w_radps[i] += later_s * state->acceleration.w_radps[i];
+    }
+    return twist;
+}
+
 void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state *state, double dt_s,
                      struct ndt_track_state *out)
 {
@@ -388,11 +400,10 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
                ndt_track_gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
         predict_by_gyro(track, &motion, dt_s, out);
     } else {
-        for (int i = 0; i < 3; i++) { /* the mean twist on the way */
-            out->twist.v_mps[i] += 0.5 * dt_s * state->acceleration.v_mps[i];
-            out->twist.w_radps[i] += 0.5 * dt_s * state->acceleration.w_radps[i];
-        }
+        if (dt_s < 0 && state->since_s > 0)
+            out->twist = mean_twist_before(state, dt_s);
         predict_by_twist(track, dt_s, out);
+        out->twist = state->twist;
     }
     out->source = state->source;
 }

@@ -7,7 +7,7 @@
 
 /* Differences over a shorter time say nothing about the velocity. */
 static const double SHORTEST_S = 0.03;
-/* The acceleration is that of a moment only if the measurement before is not older. */
+/* Between measurements that are farther apart the motion is not that of a constant acceleration. */
 static const double LONGEST_S = 0.5;
 /* A position is used for predictions at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
@@ -199,11 +199,16 @@ static void widen(double P[N * N], double distance)
         }
 }
 
-static void set_acceleration(const struct ndt_track_state *last, struct ndt_track_state *out)
+/* What the measurement says about the time since the last one, for stamps that lie between the two. */
+static void set_mean_motion(const struct ndt_track_state *last, struct ndt_track_state *out)
 {
     const double dt_s = ndt_track_seconds(last->stamp_ns, out->stamp_ns);
-    out->acceleration = (struct ndt_twist){0};
-    for (int i = 0; i < 3 && last->has_twist && dt_s >= SHORTEST_S && dt_s <= LONGEST_S; i++) {
+    const struct ndt_pose step = ndt_pose_between(&last->T_map_base, &out->T_map_base);
+    out->since_s = last->has_twist && dt_s >= SHORTEST_S && dt_s <= LONGEST_S ? dt_s : 0;
+    if (out->since_s == 0)
+        return;
+    out->mean_twist = ndt_pose_log(&step, dt_s);
+    for (int i = 0; i < 3; i++) {
         out->acceleration.v_mps[i] = (out->twist.v_mps[i] - last->twist.v_mps[i]) / dt_s;
         out->acceleration.w_radps[i] = (out->twist.w_radps[i] - last->twist.w_radps[i]) / dt_s;
     }
@@ -236,7 +241,7 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
     if (distance > track->params.gate)
         widen(P, distance);
     if (fuse(&m, P, out))
-        set_acceleration(&track->state, out);
+        set_mean_motion(&track->state, out);
 }
 
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)
