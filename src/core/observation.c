@@ -82,8 +82,9 @@ static void compose(const double V[36], const double scale[6], double out[36])
         }
 }
 
-/* The step H^-1 g with the curvature at least CURVATURE_FLOOR of the largest; where all of it is safely above, by a
- * Cholesky factor. */
+/* The step H^-1 g with the size of the curvature at least CURVATURE_FLOOR of the largest; where all of it is safely
+ * above, by a Cholesky factor. A strong prior can hold the search at a saddle of the score: the size of a negative
+ * curvature keeps that step short. */
 static void newton_step(const struct ndt_observation *observation, const struct units *units, double step[6])
 {
     double scaled[36], factor[36], gradient[6], values[6], V[36], reciprocal[6];
@@ -105,7 +106,7 @@ static void newton_step(const struct ndt_observation *observation, const struct 
         ndt_eigen_full(6, scaled, values, V);
         largest = fmax(fabs(values[0]), fabs(values[5]));
         for (int k = 0; k < 6; k++)
-            reciprocal[k] = largest > 0 ? 1 / fmax(values[k], CURVATURE_FLOOR * largest) : 0;
+            reciprocal[k] = largest > 0 ? 1 / fmax(fabs(values[k]), CURVATURE_FLOOR * largest) : 0;
         compose(V, reciprocal, scaled);
         ndt_multiply(6, 6, 1, scaled, gradient, step);
     }

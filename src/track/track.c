@@ -233,7 +233,7 @@ static void add_stamp_noise(const struct ndt_track *track, struct ndt_track_stat
     const double nu[6] = {v[0], v[1], v[2], w[0], w[1], w[2]};
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 6; j++)
-            state->P[N * i + j] += s * s * nu[i] * nu[j];
+            state->P[N * i + j] += s * s * (nu[i] * nu[j]);
 }
 
 /* Rotation and translation of an increment without the estimated bias and scale. */
@@ -256,13 +256,15 @@ static void predict_by_odometry(const struct ndt_track *track, const struct ndt_
     const double noise_m = motion->has_pose ? params->odometry_noise_m : params->twist_noise_m;
     const double noise_rad = motion->has_pose ? params->odometry_noise_rad : params->twist_noise_rad;
     const double t = fabs(dt_s);
-    double F[N * N];
+    double F[N * N], R[9];
     state->source = motion->has_pose ? NDT_TRACK_ODOMETRY : NDT_TRACK_ODOMETRY_TWIST;
     use_bias_of(track, state, 0);
     const struct ndt_pose D = corrected(state, &motion->D, dt_s);
     set_transition(&D, F);
+    ndt_pose_rotation(&D, R);
     for (int i = 0; i < 3; i++) {
-        F[N * (AT_POSE + i) + AT_SCALE] = -motion->D.t_m[i];
+        for (int k = 0; k < 3; k++)
+            F[N * (AT_POSE + i) + AT_SCALE] -= R[3 * k + i] * motion->D.t_m[k];
         F[N * (AT_ROTATION + i) + AT_BIAS + i] = -dt_s;
     }
     propagate(F, state->P);

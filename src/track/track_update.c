@@ -250,23 +250,23 @@ int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicte
             r[0], r[1], r[2], r[2] * a[1] - r[1] * a[2], r[0] * a[2] - r[2] * a[0], r[1] * a[0] - r[0] * a[1]};
         const double sigma = hypot(gnss->deviation_m[k], track->params.acceleration_noise * dt_s * dt_s / 2);
         const double z = gnss->position_m[k] + drift[k] - antenna[k];
-        double variance = sigma * sigma;
         if (!(gnss->deviation_m[k] > 0) || !isfinite(sigma))
             continue;
         for (int i = 0; i < 6; i++)
-            for (int j = 0; j < 6; j++) {
+            for (int j = 0; j < 6; j++)
                 J[N * i + j] += H[i] * H[j] / (sigma * sigma);
-                variance += H[i] * predicted->P[N * i + j] * H[j];
-            }
         for (int i = 0; i < 6; i++)
             right[i] += H[i] * z / (sigma * sigma);
-        distance += z * z / variance;
+        distance += z * z / (sigma * sigma);
     }
-    if (distance > GNSS_GATE)
-        return -1;
     if (!ndt_invert_symmetric(N, J, P))
         return 0;
     ndt_multiply(N, N, 1, P, right, x);
+    /* z^T (H P H^T + R)^-1 z = z^T R^-1 z - x^T H^T R^-1 z */
+    for (int i = 0; i < 6; i++)
+        distance -= x[i] * right[i];
+    if (distance > GNSS_GATE)
+        return -1;
     ndt_track_apply(predicted, x, P);
     return 1;
 }
