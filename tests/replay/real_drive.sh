@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # real_drive.sh BIN_DIR [SEEDS]: KITTI 2011_09_26_0005 and 0001, odd scans against the map of the even ones, only the first
-# pose and twist given. Every figure is the mean over SEEDS seeds of the sample of points (3). The limits are those
+# pose and twist given. Every figure is the mean over SEEDS seeds of the sample of points (5). The limits are those
 # that the project guarantees; skipped (77) without the data.
 set -uo pipefail
-bin=$1 seeds=${2:-3}
+bin=$1 seeds=${2:-5}
 shared=${NDT_SHARED_DATA:-}
 [ -f "$shared/kitti0005_lite/times.txt" ] || { echo "skipped: NDT_SHARED_DATA names no folder with kitti0005_lite"; exit 77; }
 work=$(mktemp -d)
