@@ -122,6 +122,7 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
     struct ndt_track_state at_stamp;
     ndt_track_shift(&pipeline->track, estimate, -job->sweep.reference_s, &at_stamp);
     record->result.T_map_sensor = at_stamp.T_map_base;
+    record->reference_s = job->sweep.reference_s;
     record->twist = estimate->twist;
     record->has_twist = estimate->has_twist;
     if (job->has_covariance)
@@ -463,6 +464,17 @@ static void check_certainty(const struct ndtd_pipeline *pipeline, const struct s
     refuse(job->record, NDT_LOST, reason);
 }
 
+/* What an alignment found that is not trusted, as a pose of the base at the stamp. */
+static void report_alignment(const struct ndtd_pipeline *pipeline, const struct scan_job *job)
+{
+    struct ndt_align_result *result = &job->record->result;
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
+    struct ndt_track_state found = job->predicted, at_stamp;
+    found.T_map_base = ndt_pose_compose(&result->T_map_sensor, &T_sensor_base);
+    ndt_track_shift(&pipeline->track, &found, -job->sweep.reference_s, &at_stamp);
+    result->T_map_sensor = at_stamp.T_map_base;
+}
+
 /* The state of the estimator follows the scan, and the result is the estimate. */
 static void conclude(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
@@ -477,6 +489,8 @@ static void conclude(struct ndtd_pipeline *pipeline, struct scan_job *job)
     }
     if (job->is_updated || job->record->result.evaluations == 0)
         report_estimate(pipeline, job, estimate);
+    else
+        report_alignment(pipeline, job);
 }
 
 /* A scan that is held is answered with the prediction at its stamp. */

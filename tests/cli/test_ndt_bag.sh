@@ -207,6 +207,11 @@ expect 0 "" restamp b.bag --stamp begin --out c.bag
 expect 0 "" dump c.bag --points 2 --type scan --limit 1
 says '"stamp_ns":100014758000'
 says '"time_s":[0.05'
+expect 0 "" restamp odd.bag --shift -0.05 --out d.bag
+says "3 scans stamped anew"
+expect 0 "" dump d.bag --points 2 --type scan --limit 1
+says '"stamp_ns":100050000000'
+grep -q time_s out && fail "restamp --shift invented times"
 expect 3 "c.bag: exists already" restamp b.bag --out c.bag
 
 [ "$failures" -eq 0 ] || exit 1

@@ -111,7 +111,8 @@ expect 0 "" consistency "${consistency[@]}" --json "$dir/consistency.json" --mar
 says '^ +2 +12 +[0-9.]+ .* converged 24$'
 [ "$(grep -cE '^(along|across|up|roll|pitch|yaw) +(cm|deg) ' "$dir/stdout")" = 6 ] || fail "not 6 axes: $(cat "$dir/stdout")"
 says '^pooled .* [0-9.]+ +[0-9.]+ +[0-9.]+$'
-says '^ +0.10 +24 +100.00 +0 +-$'
+says '^confidence +0.500 +24 +100.00 +0 +-$'
+says '^score +0.350 +24 +100.00 +0 +-$'
 ! grep -q '^Results' "$dir/stdout" || fail "every result is printed"
 [ "$(grep -c '"seed": 2, .*"sigma_yaw": ' "$dir/consistency.json")" = 12 ] || fail "not 12 results: $(cat "$dir/consistency.json")"
 is_json "$dir/consistency.json"

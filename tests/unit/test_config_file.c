@@ -108,7 +108,7 @@ START_TEST(wrong_values_name_the_line)
     must_refuse("ndt:\n  levels: [[1.0]]\n", "a.yaml:2: ndt.levels: a list inside a list");
     must_refuse("ndt:\n  levels: [{a: 1}]\n", "a.yaml:2: ndt.levels: a list inside a list");
     must_refuse("ndt:\n  levels: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]\n",
-                "a.yaml:2: ndt.levels: more than 16 values");
+                "a.yaml:2: ndt.levels: 17 values, but 1 to 6 are possible");
     must_refuse("map:\n  path: \"a\\0b\"\n", "a.yaml:2: map.path: a zero byte");
 }
 END_TEST

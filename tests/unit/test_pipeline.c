@@ -200,6 +200,26 @@ START_TEST(scan_off_the_map_is_reported)
 }
 END_TEST
 
+/* With stamps at the begin of the sweep the pose is found half a sweep later: every result is carried back. */
+START_TEST(a_refused_alignment_is_carried_to_the_stamp)
+{
+    struct ndt_pose poses[2];
+    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    settings.preprocess.sweep_stamp = NDT_STAMP_BEGIN;
+    for (int refused = 0; refused < 2; refused++) {
+        settings.align.score_threshold = refused ? 1 : 0;
+        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        feed_start(pipeline);
+        const struct ndtd_scan_record record = feed(pipeline, 0);
+        ck_assert_int_eq(record.result.outcome == NDT_LOW_SCORE, refused);
+        ck_assert_double_eq_tol(record.reference_s, 0.05, 1e-9);
+        poses[refused] = record.result.T_map_sensor;
+        ndtd_pipeline_destroy(pipeline);
+    }
+    ck_assert_double_lt(ndt_pose_distance_m(&poses[0], &poses[1]), 0.1); /* not 8 m/s times 50 ms */
+}
+END_TEST
+
 START_TEST(a_damaged_frame_changes_nothing)
 {
     struct ndtd_pipeline *pipeline = open_pipeline(map);
@@ -314,6 +334,7 @@ int main(void)
     tcase_add_test(all, two_passes_are_deterministic);
     tcase_add_test(all, every_scan_is_answered);
     tcase_add_test(all, scan_off_the_map_is_reported);
+    tcase_add_test(all, a_refused_alignment_is_carried_to_the_stamp);
     tcase_add_test(all, a_damaged_frame_changes_nothing);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
     tcase_add_test(all, confidence_decides_what_converged_means);

@@ -8,6 +8,8 @@
 
 enum place { BEGIN, MIDDLE, END };
 static const char *const place_names[] = {[BEGIN] = "begin", [MIDDLE] = "middle", [END] = "end", NULL};
+static const char *const place_of[] = {
+    [BEGIN] = "at their begin", [MIDDLE] = "at their middle", [END] = "at their end"};
 enum times { FIELD, AZIMUTH_CW, AZIMUTH_CCW };
 static const char *const times_names[] = {
     [FIELD] = "field", [AZIMUTH_CW] = "azimuth_cw", [AZIMUTH_CCW] = "azimuth_ccw", NULL};
@@ -15,7 +17,7 @@ static const char *const times_names[] = {
 static struct {
     const char *out;
     int stamp, times, force;
-    double sweep_s;
+    double sweep_s, shift_s;
     struct tool_operands bags;
 } args = {.sweep_s = 0.1};
 
@@ -37,6 +39,8 @@ static enum ndt_status set_times(struct ndt_cloud *cloud, struct ndt_error *err)
 /* From the old stamp to the new one, in whole microseconds; 0 for a scan without a finite time. */
 static int64_t shift_us(const struct ndt_cloud *cloud)
 {
+    if (args.shift_s != 0)
+        return llround(1e6 * args.shift_s);
     double first_s = INFINITY, last_s = -INFINITY;
     for (size_t i = 0; i < cloud->count; i++) {
         if (!isfinite(cloud->time_s[i]))
@@ -58,13 +62,13 @@ static enum ndt_status move_stamp(struct bag_cursor *cursor, struct ndt_error *e
         const enum ndt_status status = set_times(cloud, err);
         if (status != NDT_OK)
             return status;
-    } else if (cloud->count > 0 && !cloud->time_s) {
+    } else if (cloud->count > 0 && !cloud->time_s && args.shift_s == 0) {
         return ndt_fail(err, NDT_ERR_FORMAT, "the scan has no times; --times gives it those of a rotating sensor");
     }
     const int64_t shift = shift_us(cloud);
     if (__builtin_add_overflow(cursor->scan.stamp_ns, shift * 1000, &cursor->scan.stamp_ns))
         return ndt_fail(err, NDT_ERR_FORMAT, "the stamp cannot be moved by %" PRId64 " us", shift);
-    for (size_t i = 0; i < cloud->count; i++)
+    for (size_t i = 0; cloud->time_s && i < cloud->count; i++)
         cloud->time_s[i] = (float)((double)cloud->time_s[i] - (double)shift * 1e-6);
     return NDT_OK;
 }
@@ -113,8 +117,8 @@ static enum ndt_status run(struct ndt_error *err)
         const uint64_t records = target.records, bytes = target.bytes;
         status = bag_target_close(&target, status, err);
         if (status == NDT_OK)
-            printf("%s: %" PRIu64 " records, %.3f MB, %" PRIu64 " scans stamped at their %s\n", args.out, records,
-                   (double)bytes * 1e-6, scans, place_names[args.stamp]);
+            printf("%s: %" PRIu64 " records, %.3f MB, %" PRIu64 " scans stamped %s\n", args.out, records,
+                   (double)bytes * 1e-6, scans, args.shift_s != 0 ? "anew" : place_of[args.stamp]);
     }
     bag_cursor_close(&cursor);
     return status;
@@ -130,6 +134,8 @@ static const struct tool_option options[] = {
          "and ends behind and is stamped in the middle (azimuth_cw: clockwise seen from above, azimuth_ccw)"},
     {"sweep", "S", TOOL_REAL, &args.sweep_s, 1e-6, 10,
      .help = "duration of a sweep, for azimuth_cw and azimuth_ccw"},
+    {"shift", "S", TOOL_REAL, &args.shift_s, -10, 10,
+     .help = "move the stamps by this time instead of to --stamp; scans need no times"},
     {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite the bag if it exists"},
 };
 
