@@ -59,6 +59,12 @@ struct scan_job {
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
 };
 
+/* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
+static int has_prior(const struct ndtd_pipeline *pipeline)
+{
+    return pipeline->settings->prior == NDTD_PRIOR_AUTO && pipeline->settings->align.variant == NDT_ROBUST;
+}
+
 static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                      struct ndtd_scan_record *record, struct ndt_error *err)
 {
@@ -127,7 +133,7 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
     record->has_twist = estimate->has_twist;
     if (job->has_covariance)
         memcpy(record->result.covariance, job->covariance, sizeof(job->covariance));
-    else if (pipeline->settings->prior == NDTD_PRIOR_OFF)
+    else if (!has_prior(pipeline))
         return;
     else
         ndt_track_map_covariance(&at_stamp, record->result.covariance);
@@ -145,7 +151,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
         refuse(record, NDT_NO_GUESS, "no initial pose yet");
         return 0;
     }
-    if (pipeline->settings->prior == NDTD_PRIOR_AUTO)
+    if (has_prior(pipeline))
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
     report_estimate(pipeline, job, &job->predicted);
     set_motion(pipeline, job, FIRST_PASS, &job->predicted);
@@ -201,7 +207,7 @@ static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, 
 {
     struct ndt_align_params params = pipeline->settings->align;
     const double age_s = ((double)job->record->stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
-    if (pipeline->settings->prior == NDTD_PRIOR_AUTO && params.variant == NDT_ROBUST) {
+    if (has_prior(pipeline)) {
         params.prior = &job->prior;
         params.wants_observation = 1;
     }
@@ -318,8 +324,7 @@ static int second_pass_pays(const struct ndtd_pipeline *pipeline, const struct s
         w2 += (w1[i] - w0[i]) * (w1[i] - w0[i]);
     }
     const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
-    return pipeline->settings->prior == NDTD_PRIOR_OFF ||
-           half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
+    return !has_prior(pipeline) || half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
 }
 
 /* Deskews with the motion that the first pass found and aligns again, on the finest level only: the pose is nearly
@@ -457,7 +462,7 @@ static void check_certainty(const struct ndtd_pipeline *pipeline, const struct s
 {
     const double deviation_m = ndt_track_position_deviation(&job->updated);
     char reason[96];
-    if (pipeline->settings->prior == NDTD_PRIOR_OFF || deviation_m <= pipeline->settings->track.lost_deviation_m)
+    if (!has_prior(pipeline) || deviation_m <= pipeline->settings->track.lost_deviation_m)
         return;
     snprintf(reason, sizeof(reason), "the position is known to %.1f m (one sigma), limit %.1f m", deviation_m,
              pipeline->settings->track.lost_deviation_m);
