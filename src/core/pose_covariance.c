@@ -66,14 +66,14 @@ static void add_square(const struct ndt_pose *T_map_base, const struct ndt_pose 
 }
 
 /* Aligned from the offsets, or only scored there. */
-struct trials {
+struct offset_results {
     size_t count;
     struct ndt_align_result results[NDT_POSE_COVARIANCE_OFFSETS];
 };
 
-static enum ndt_status run_trials(struct ndt_aligner *aligner, const struct ndt_pose_covariance_params *params,
-                                  const struct ndt_aligned_pose *pose, const struct ndt_pose *T_map_base,
-                                  struct trials *trials, struct ndt_error *err)
+static enum ndt_status align_offsets(struct ndt_aligner *aligner, const struct ndt_pose_covariance_params *params,
+                                     const struct ndt_aligned_pose *pose, const struct ndt_pose *T_map_base,
+                                     struct offset_results *offsets, struct ndt_error *err)
 {
     struct ndt_align_params align = *pose->align;
     struct ndt_align_item items[NDT_POSE_COVARIANCE_OFFSETS];
@@ -84,29 +84,29 @@ static enum ndt_status run_trials(struct ndt_aligner *aligner, const struct ndt_
         align.level_count = 1;
         align.max_iterations = 0;
     }
-    trials->count = params->offset_x_count;
-    for (size_t i = 0; i < trials->count; i++) {
+    offsets->count = params->offset_x_count;
+    for (size_t i = 0; i < offsets->count; i++) {
         const struct ndt_pose offset = {.t_m = {params->offset_x_m[i], params->offset_y_m[i], 0},
                                         .q_xyzw = {0, 0, 0, 1}};
         const struct ndt_pose T_map_offset = ndt_pose_compose(T_map_base, &offset);
         items[i] = (struct ndt_align_item){.scan = pose->scan,
                                            .T_map_guess = ndt_pose_compose(&T_map_offset, pose->T_base_sensor)};
     }
-    return ndt_align_batch(aligner, &align, items, trials->count, trials->results, err);
+    return ndt_align_batch(aligner, &align, items, offsets->count, offsets->results, err);
 }
 
 /* 0 when no alignment has come to an end. */
 static int spread_of_poses(const struct ndt_pose *T_map_base, const struct ndt_pose *T_base_sensor,
-                           const struct trials *trials, double out[36])
+                           const struct offset_results *offsets, double out[36])
 {
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
     size_t found = 0;
     memset(out, 0, 36 * sizeof(*out));
-    for (size_t i = 0; i < trials->count; i++) {
-        const struct ndt_align_result *trial = &trials->results[i];
-        if (trial->outcome != NDT_CONVERGED && trial->outcome != NDT_ITERATION_LIMIT)
+    for (size_t i = 0; i < offsets->count; i++) {
+        const struct ndt_align_result *offset = &offsets->results[i];
+        if (offset->outcome != NDT_CONVERGED && offset->outcome != NDT_ITERATION_LIMIT)
             continue;
-        const struct ndt_pose T_map_found = ndt_pose_compose(&trial->T_map_sensor, &T_sensor_base);
+        const struct ndt_pose T_map_found = ndt_pose_compose(&offset->T_map_sensor, &T_sensor_base);
         add_square(T_map_base, &T_map_found, 1, out);
         found++;
     }
@@ -117,22 +117,22 @@ static int spread_of_poses(const struct ndt_pose *T_map_base, const struct ndt_p
 
 /* 0 when no offset was scored. */
 static int spread_of_scores(const struct ndt_pose *T_map_base, const struct ndt_pose *T_base_sensor,
-                            const struct trials *trials, double nvtl, double temperature, double out[36])
+                            const struct offset_results *offsets, double nvtl, double temperature, double out[36])
 {
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
     double best = nvtl, weights = 0;
     memset(out, 0, 36 * sizeof(*out));
-    for (size_t i = 0; i < trials->count; i++)
-        if (trials->results[i].evaluations > 0)
-            best = fmax(best, trials->results[i].scores.nvtl);
+    for (size_t i = 0; i < offsets->count; i++)
+        if (offsets->results[i].evaluations > 0)
+            best = fmax(best, offsets->results[i].scores.nvtl);
     weights += exp((nvtl - best) / temperature);
     size_t scored = 0;
-    for (size_t i = 0; i < trials->count; i++) {
-        const struct ndt_align_result *trial = &trials->results[i];
-        if (trial->evaluations == 0)
+    for (size_t i = 0; i < offsets->count; i++) {
+        const struct ndt_align_result *offset = &offsets->results[i];
+        if (offset->evaluations == 0)
             continue;
-        const struct ndt_pose T_map_offset = ndt_pose_compose(&trial->T_map_sensor, &T_sensor_base);
-        const double weight = exp((trial->scores.nvtl - best) / temperature);
+        const struct ndt_pose T_map_offset = ndt_pose_compose(&offset->T_map_sensor, &T_sensor_base);
+        const double weight = exp((offset->scores.nvtl - best) / temperature);
         add_square(T_map_base, &T_map_offset, weight, out);
         weights += weight;
         scored++;
@@ -159,7 +159,7 @@ enum ndt_status ndt_pose_covariance_estimate(struct ndt_aligner *aligner,
     const double start_us = ndt_clock_us();
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(pose->T_base_sensor);
     const struct ndt_pose T_map_base = ndt_pose_compose(&result->T_map_sensor, &T_sensor_base);
-    struct trials trials = {0};
+    struct offset_results offsets = {0};
     double covariance[36];
     int is_known = 0;
     if (params->kind == NDT_POSE_COVARIANCE_POSTERIOR)
@@ -169,20 +169,20 @@ enum ndt_status ndt_pose_covariance_estimate(struct ndt_aligner *aligner,
         if (is_known)
             raise_to_fixed(params, 1, covariance);
     } else if (params->kind != NDT_POSE_COVARIANCE_FIXED) {
-        const enum ndt_status status = run_trials(aligner, params, pose, &T_map_base, &trials, err);
+        const enum ndt_status status = align_offsets(aligner, params, pose, &T_map_base, &offsets, err);
         if (status != NDT_OK)
             return status;
         is_known = params->kind == NDT_POSE_COVARIANCE_MULTI_NDT
-                       ? spread_of_poses(&T_map_base, pose->T_base_sensor, &trials, covariance)
-                       : spread_of_scores(&T_map_base, pose->T_base_sensor, &trials, result->scores.nvtl,
+                       ? spread_of_poses(&T_map_base, pose->T_base_sensor, &offsets, covariance)
+                       : spread_of_scores(&T_map_base, pose->T_base_sensor, &offsets, result->scores.nvtl,
                                           params->temperature, covariance);
         if (is_known)
             raise_to_fixed(params, pose->align->covariance_scale, covariance);
     }
     turn(&T_map_base, 1, is_known ? covariance : params->fixed, result->covariance);
     result->has_covariance = 1;
-    for (size_t i = 0; i < trials.count; i++)
-        result->evaluations += trials.results[i].evaluations;
+    for (size_t i = 0; i < offsets.count; i++)
+        result->evaluations += offsets.results[i].evaluations;
     result->align_us += ndt_clock_us() - start_us;
     return NDT_OK;
 }

@@ -11,8 +11,8 @@ static const double BEST_M = 0.017;
 static const double OBSERVED_RATIO = 0.01;
 /* A prediction that is surer than a scan can be does not make the scan fit better. */
 static const double LEAST_SLACK_M = 0.05, TYPICAL_SLACK_M = 0.1, MOST_SLACK_M = 10;
-/* Chi-square with 6 degrees of freedom, 99.9 %. */
-static const double GATE = 22.5;
+/* Chi-square with 6 degrees of freedom: 99.9 %, and its mean. */
+static const double GATE = 22.5, EXPECTED = 6;
 
 static double variance_along(const double axis[6], const double covariance[36])
 {
@@ -38,10 +38,12 @@ void ndt_confidence_set_scores(struct ndt_confidence_features *features, const s
 void ndt_confidence_set_hold(struct ndt_confidence_features *features, const struct ndt_observation *observation,
                              const double prior[36], const struct ndt_twist *moved)
 {
+    const double doubt = features->innovation > GATE ? features->innovation / EXPECTED : 1;
     double ratio[6], axes[36], least = INFINITY, moved_m2 = 0;
     ndt_observation_directions(observation, ratio, axes);
     for (int k = 0; k < 6; k++) {
-        const double *axis = axes + 6 * k, variance_m2 = prior ? variance_along(axis, prior) : INFINITY;
+        const double *axis = axes + 6 * k;
+        const double variance_m2 = prior ? doubt * variance_along(axis, prior) : INFINITY;
         double along_m = 0;
         for (int i = 0; moved && i < 3; i++)
             along_m += axis[i] * moved->v_mps[i] + axis[3 + i] * moved->w_radps[i];

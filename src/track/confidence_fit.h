@@ -3,10 +3,10 @@
 #ifndef NDT_CONFIDENCE_FIT_H
 #define NDT_CONFIDENCE_FIT_H
 
-static const double FIT_ONE = -6.858;
-static const double FIT_QUALITY = 21.354;
-static const double FIT_LEAF = -3.180;
-static const double FIT_SLACK = -3.593;
-static const double FIT_INNOVATION = -1.794;
+static const double FIT_ONE = -8.358;
+static const double FIT_QUALITY = 25.501;
+static const double FIT_LEAF = -4.304;
+static const double FIT_SLACK = -4.196;
+static const double FIT_INNOVATION = -0.450;
 
 #endif

@@ -373,14 +373,38 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
     return 1;
 }
 
+/* Mean twist from dt_s < 0 to the state: that since the last measurement, and how it changed within that time. */
+static struct ndt_twist mean_twist_before(const struct ndt_track_state *state, double dt_s)
+{
+    struct ndt_twist twist = state->mean_twist;
+    const double later_s = 0.5 * (dt_s + state->since_s);
+    for (int i = 0; i < 3; i++) {
+        twist.v_mps[i] += later_s * state->acceleration.v_mps[i];
+        twist.w_radps[i] += later_s * state->acceleration.w_radps[i];
+    }
+    return twist;
+}
+
 void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state *state, double dt_s,
                      struct ndt_track_state *out)
 {
+    const double *v0 = state->twist.v_mps;
+    struct ndt_track_motion motion;
     *out = *state;
     if (dt_s == 0)
         return;
     out->stamp_ns = state->stamp_ns + (int64_t)llround(dt_s * 1e9);
-    predict_by_twist(track, dt_s, out);
+    if (ndt_track_odometry_between(track, state->stamp_ns, out->stamp_ns, &motion)) {
+        predict_by_odometry(track, &motion, dt_s, out);
+    } else if (state->bias_of_gyro &&
+               ndt_track_gyro_between(track, state->stamp_ns, out->stamp_ns, state->bias_radps, v0, &motion)) {
+        predict_by_gyro(track, &motion, dt_s, out);
+    } else {
+        if (dt_s < 0 && state->since_s > 0)
+            out->twist = mean_twist_before(state, dt_s);
+        predict_by_twist(track, dt_s, out);
+        out->twist = state->twist;
+    }
     out->source = state->source;
 }
 

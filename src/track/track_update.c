@@ -7,6 +7,8 @@
 
 /* Differences over a shorter time say nothing about the velocity. */
 static const double SHORTEST_S = 0.03;
+/* Between measurements that are farther apart the motion is not that of a constant acceleration. */
+static const double LONGEST_S = 0.5;
 /* A position is used for predictions at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 /* Chi-square with 3 degrees of freedom, 99.9 %. */
@@ -197,6 +199,21 @@ static void widen(double P[N * N], double distance)
         }
 }
 
+/* What the measurement says about the time since the last one, for stamps that lie between the two. */
+static void set_mean_motion(const struct ndt_track_state *last, struct ndt_track_state *out)
+{
+    const double dt_s = ndt_track_seconds(last->stamp_ns, out->stamp_ns);
+    const struct ndt_pose step = ndt_pose_between(&last->T_map_base, &out->T_map_base);
+    out->since_s = last->has_twist && dt_s >= SHORTEST_S && dt_s <= LONGEST_S ? dt_s : 0;
+    if (out->since_s == 0)
+        return;
+    out->mean_twist = ndt_pose_log(&step, dt_s);
+    for (int i = 0; i < 3; i++) {
+        out->acceleration.v_mps[i] = (out->twist.v_mps[i] - last->twist.v_mps[i]) / dt_s;
+        out->acceleration.w_radps[i] = (out->twist.w_radps[i] - last->twist.w_radps[i]) / dt_s;
+    }
+}
+
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
                       const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
                       double *innovation, double *weakest)
@@ -223,7 +240,8 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
     memcpy(P, predicted->P, sizeof(P));
     if (distance > track->params.gate)
         widen(P, distance);
-    (void)fuse(&m, P, out);
+    if (fuse(&m, P, out))
+        set_mean_motion(&track->state, out);
 }
 
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)

@@ -111,7 +111,8 @@ expect 0 "" consistency "${consistency[@]}" --json "$dir/consistency.json" --mar
 says '^ +2 +12 +[0-9.]+ .* converged 24$'
 [ "$(grep -cE '^(along|across|up|roll|pitch|yaw) +(cm|deg) ' "$dir/stdout")" = 6 ] || fail "not 6 axes: $(cat "$dir/stdout")"
 says '^pooled .* [0-9.]+ +[0-9.]+ +[0-9.]+$'
-says '^ +0.10 +24 +100.00 +0 +-$'
+says '^confidence +0.500 +24 +100.00 +0 +-$'
+says '^score +0.350 +24 +100.00 +0 +-$'
 ! grep -q '^Results' "$dir/stdout" || fail "every result is printed"
 [ "$(grep -c '"seed": 2, .*"sigma_yaw": ' "$dir/consistency.json")" = 12 ] || fail "not 12 results: $(cat "$dir/consistency.json")"
 is_json "$dir/consistency.json"
@@ -185,6 +186,20 @@ is_json "$dir/tiles.json"
 sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" >"$dir/reads"
 [ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
 
+# Features of alignments: one line for each, the same bytes again, the truth in agreement with the errors.
+features=(confidence --map "$map" --bag "$bag" --set preprocess.deskew=time --scans 3 --offsets 0.3/1,8/90)
+expect 0 "" "${features[@]}" --threads 1 --rounds 2 --csv "$dir/features.csv"
+says '^0.3 m 1 deg +0.000 +6 +100.0'
+expect 0 "" "${features[@]}" --threads 2 --rounds 2 --csv "$dir/again.csv"
+cmp -s "$dir/features.csv" "$dir/again.csv" || fail "two runs of confidence differ"
+awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i; next}
+    {rows++; right = $at["error_m"] <= 0.5 && $at["error_deg"] <= 3; if (right != $at["right"] || NF != length(at)) exit 1
+     sum[right] += $at["confidence"]; count[right]++}
+    END {if (rows != 36 || sum[1] / count[1] < 0.6 || sum[0] / count[0] > 0.3) exit 1}' "$dir/features.csv" ||
+    fail "features: $(cat "$dir/features.csv")"
+expect 0 "" "${features[@]}" --priors 0 --elsewhere --csv "$dir/elsewhere.csv"
+! grep -q ',1,[0-9.]*$' "$dir/elsewhere.csv" || fail "right in the map of another place: $(cat "$dir/elsewhere.csv")"
+
 # Options without a command belong to align; there are no options in place of commands.
 expect 0 "" "${common[@]}" --rounds 2 --points 200
 says '^Alignments'
@@ -195,10 +210,10 @@ expect 2 'such as of 16 tiles' tiles --tiles 15
 
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive compare consistency preprocess map tiles; do
+for command in align basin evaluations batch overheads drive compare consistency confidence preprocess map tiles; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive compare consistency preprocess map tiles; do
+for command in align basin evaluations batch overheads drive compare consistency confidence preprocess map tiles; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'

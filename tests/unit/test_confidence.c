@@ -121,6 +121,12 @@ START_TEST(scan_and_prediction_hold_a_pose)
         prior[7 * i] = i == 0 ? 0.09 : 1e-6;
     ndt_confidence_set_hold(&features, &observation, prior, NULL);
     ck_assert_double_eq_tol(features.slack_m, 0.3, 1e-9);
+    /* A prediction that the scan contradicts vouches for less: three times the deviation for an innovation of 54.
+     */
+    features.innovation = 54;
+    ndt_confidence_set_hold(&features, &observation, prior, NULL);
+    ck_assert_double_eq_tol(features.slack_m, 0.9, 1e-9);
+    features.innovation = 0;
     /* Along the tunnel the scan has no say in where the estimate lies; across it has. */
     const struct ndt_twist along = {{2, 0, 0}, {0, 0, 0}}, across = {{0, 0.3, 0}, {0, 0, 0}};
     const struct ndt_twist turned = {{0, 0, 0}, {0, 0, 0.03}};

@@ -273,6 +273,36 @@ END_TEST
 
 /* The covariance is output only: the trajectory is the same. Two passes, so that the points are those of the
  * second. */
+/* Without an observation there is no confidence, and nothing asks for it. */
+START_TEST(confidence_decides_what_converged_means)
+{
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    for (size_t i = 0; i < SCANS; i++) {
+        const struct ndtd_scan_record record = feed(pipeline, i);
+        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        ck_assert_double_gt(record.confidence, 0.9);
+        ck_assert(record.confidence <= 1 && !record.is_doubted);
+    }
+    ndtd_pipeline_destroy(pipeline);
+    settings.min_confidence = 1;
+    pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    const struct ndtd_scan_record doubted = feed(pipeline, 0);
+    ck_assert_int_eq(doubted.result.outcome, NDT_LOW_SCORE);
+    ck_assert(doubted.is_doubted);
+    ck_assert_ptr_nonnull(strstr(doubted.result.reason, "is below the minimum 1.000"));
+    ndtd_pipeline_destroy(pipeline);
+    settings.prior = NDTD_PRIOR_OFF;
+    pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    const struct ndtd_scan_record unknown = feed(pipeline, 0);
+    ck_assert_int_eq(unknown.result.outcome, NDT_CONVERGED);
+    ck_assert(isnan(unknown.confidence) && !unknown.is_doubted);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
 START_TEST(kinds_of_covariance_change_nothing_else)
 {
     struct ndt_pose expected[SCANS], poses[SCANS];
@@ -307,6 +337,7 @@ int main(void)
     tcase_add_test(all, a_refused_alignment_is_carried_to_the_stamp);
     tcase_add_test(all, a_damaged_frame_changes_nothing);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
+    tcase_add_test(all, confidence_decides_what_converged_means);
     tcase_add_test(all, kinds_of_covariance_change_nothing_else);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -92,6 +92,7 @@ static enum ndt_status add(struct replay *replay, const struct ndtd_scan_record 
                                     .outcome = record->result.outcome,
                                     .innovation = record->innovation,
                                     .score = scores->nvtl_normalized * scores->match_ratio,
+                                    .confidence = record->confidence,
                                     .evaluations = record->result.evaluations};
     if (results->count == results->capacity) {
         const size_t capacity = results->capacity ? 2 * results->capacity : 1024;
@@ -125,7 +126,8 @@ static enum ndt_status take_frame(struct replay *replay, const struct ndt_bag_re
     if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE)
         return status;
     if (status != NDT_OK)
-        out = (struct ndtd_scan_record){.stamp_ns = record->receive_time_ns, .result.outcome = NDT_REJECTED};
+        out = (struct ndtd_scan_record){
+            .stamp_ns = record->receive_time_ns, .confidence = NAN, .result.outcome = NDT_REJECTED};
     return record->type == NDT_MESSAGE_SCAN ? add(replay, &out, err) : NDT_OK;
 }
 

@@ -18,6 +18,7 @@ struct consistency_scan {
     double error[CONSISTENCY_AXES], sigma[CONSISTENCY_AXES];
     double nees; /**< d^T covariance^-1 d */
     double off_m, off_deg, innovation, score;
+    double confidence; /**< NAN: unknown */
     int evaluations;
 };
 

@@ -233,33 +233,44 @@ static void put_coverage(const struct consistency *results, struct bench_report 
 
 /* ---- acceptance ---- */
 
+enum measure { BY_CONFIDENCE, BY_SCORE };
+
+static void put_threshold(const struct consistency *results, enum measure by, double threshold,
+                          struct bench_report *report, struct bench_table *table)
+{
+    size_t right = 0, wrong = 0, right_accepted = 0, wrong_accepted = 0;
+    for (size_t i = 0; i < results->count; i++) {
+        const struct consistency_scan *scan = &results->scans[i];
+        const int is_right = scan->off_m <= RIGHT_M && scan->off_deg <= RIGHT_DEG;
+        const int is_accepted = (by == BY_SCORE ? scan->score : scan->confidence) >= threshold; /* NAN: no */
+        if (!scan->has_error)
+            continue;
+        right += (size_t)is_right;
+        wrong += (size_t)!is_right;
+        right_accepted += (size_t)(is_right && is_accepted);
+        wrong_accepted += (size_t)(!is_right && is_accepted);
+    }
+    bench_row(report, table);
+    bench_text(table, "by", by == BY_SCORE ? "score" : "confidence");
+    bench_number(table, "threshold", 3, threshold);
+    bench_number(table, "right", 0, (double)right);
+    bench_number(table, "true_accepts", 2, percent(right_accepted, right));
+    bench_number(table, "wrong", 0, (double)wrong);
+    bench_number(table, "false_accepts", 2, percent(wrong_accepted, wrong));
+}
+
 static void put_acceptance(const struct consistency *results, struct bench_report *report)
 {
-    static const double thresholds[] = {0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
-    struct bench_table *table =
-        bench_report_table(report, "acceptance",
-                           "Acceptance: share of the right poses (within 0.5 m and 3 deg) and of the wrong ones "
-                           "whose score (normalised NVTL times match ratio) is at least the threshold, in percent");
-    for (size_t t = 0; t < sizeof(thresholds) / sizeof(thresholds[0]); t++) {
-        size_t right = 0, wrong = 0, right_accepted = 0, wrong_accepted = 0;
-        for (size_t i = 0; i < results->count; i++) {
-            const struct consistency_scan *scan = &results->scans[i];
-            const int is_right = scan->off_m <= RIGHT_M && scan->off_deg <= RIGHT_DEG;
-            const int is_accepted = scan->score >= thresholds[t];
-            if (!scan->has_error)
-                continue;
-            right += (size_t)is_right;
-            wrong += (size_t)!is_right;
-            right_accepted += (size_t)(is_right && is_accepted);
-            wrong_accepted += (size_t)(!is_right && is_accepted);
-        }
-        bench_row(report, table);
-        bench_number(table, "threshold", 2, thresholds[t]);
-        bench_number(table, "right", 0, (double)right);
-        bench_number(table, "true_accepts", 2, percent(right_accepted, right));
-        bench_number(table, "wrong", 0, (double)wrong);
-        bench_number(table, "false_accepts", 2, percent(wrong_accepted, wrong));
-    }
+    static const double confidences[] = {0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999};
+    static const double scores[] = {0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6};
+    struct bench_table *table = bench_report_table(
+        report, "acceptance",
+        "Acceptance: share of the right poses (within 0.5 m and 3 deg) and of the wrong ones whose confidence, or "
+        "score (normalised NVTL times match ratio), is at least the threshold, in percent");
+    for (size_t i = 0; i < sizeof(confidences) / sizeof(confidences[0]); i++)
+        put_threshold(results, BY_CONFIDENCE, confidences[i], report, table);
+    for (size_t i = 0; i < sizeof(scores) / sizeof(scores[0]); i++)
+        put_threshold(results, BY_SCORE, scores[i], report, table);
 }
 
 /* ---- every result ---- */
@@ -279,6 +290,7 @@ static void put_scans(const struct consistency *results, struct bench_report *re
         bench_number(table, "time_s", 3, scan->time_s);
         bench_text(table, "outcome", "%s", ndt_outcome_name(scan->outcome));
         bench_number(table, "score", 4, scan->score);
+        bench_number(table, "confidence", 4, scan->confidence);
         bench_number(table, "innovation", 3, scan->innovation);
         bench_number(table, "evaluations", 0, scan->evaluations);
         if (!scan->has_nees)

@@ -181,7 +181,7 @@ static const struct command {
      bench_drive, NEEDS_SCANS, NULL},
 #ifndef NDT_BENCH_CORE
     {"confidence", "aligns from right and wrong starts, for the confidence of poses",
-     "Starts are level: offsets are in the plane and about the vertical axis. A prior takes part in the search and "
+     "Every round starts each scan once. Starts are level: offsets are in the plane and about the vertical axis. A prior takes part in the search and "
      "in the estimate, as when tracking; one that is small against the offset is wrong and too sure.",
      "required:map required:bag scans config set seed rounds=1 offsets=0.3/1,1/5,3/15,10/180 priors elsewhere "
      "one:points one:backend one:threads one:levels one:neighbours csv" OUTPUT, bench_confidence, NEEDS_SCANS, NULL},

@@ -30,19 +30,21 @@ struct ndt_confidence_features {
     double moved_m; /**< distance of the pose from the one that has the scores */
     double innovation; /**< see ndt_track_update; NAN: there was no prediction */
     double leaf_m;     /**< of the level with the scores */
-    double
-        margin; /**< of the score over that of the best different optimum; NAN: no hypotheses. Without effect yet */
+    /** of the score over that of the best different optimum; NAN: no hypotheses were run. Without effect yet */
+    double margin;
 };
 
 /** Sets what the scores of an alignment say; the rest is that of a pose without a prediction that nothing holds. */
 void ndt_confidence_set_scores(struct ndt_confidence_features *features, const struct ndt_scores *scores,
                                const struct ndt_align_params *params);
-/** Sets slack_m and moved_m. Rotations count as movements of typical points.
+/** Sets slack_m and moved_m, with the innovation that `features` has. Rotations count as movements of typical
+ * points.
  *
  * A pose is held by the scan, whose direction with the part r of the information of the best one counts as a
  * deviation of 0.017 m / sqrt(r), and by the prediction, whose covariance is `prior` (of the error of struct
- * ndt_prior; NULL: none). moved: Log of the pose relative to the aligned one, in the frame of the observation;
- * NULL: it is the aligned one. Only directions that the scan observes count. */
+ * ndt_prior; NULL: none) and grows where the innovation contradicts it, as in ndt_track_update. moved: Log of the
+ * pose relative to the aligned one, in the frame of the observation; NULL: it is the aligned one. Only directions
+ * that the scan observes count. */
 void ndt_confidence_set_hold(struct ndt_confidence_features *features, const struct ndt_observation *observation,
                              const double prior[36], const struct ndt_twist *moved);
 

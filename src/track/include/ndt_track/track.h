@@ -86,6 +86,11 @@ struct ndt_track_state {
     struct ndt_pose T_map_base;
     int has_twist; /**< 0: unknown, the twist is zero */
     struct ndt_twist twist;
+    /** @name Since the measurement before, for poses between the two; since_s = 0: unknown
+     * @{ */
+    double since_s;
+    struct ndt_twist mean_twist, acceleration; /**< acceleration: change of the twist per second */
+    /** @} */
     double scale; /**< of the odometry: true distance = (1 - scale) times its distance */
     double bias_radps[3];
     enum ndt_track_source source; /**< of the last prediction */
@@ -186,7 +191,8 @@ void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *upd
 /** The state follows the prediction: the scan told nothing. */
 void ndt_track_coast(struct ndt_track *track, const struct ndt_track_state *predicted);
 
-/** The estimate dt_s later or earlier with its own twist, for output: pose and covariance. */
+/** The estimate dt_s later or earlier, for output: pose and covariance. By odometry or gyro where they reach, else
+ * with the motion since the measurement before, or ahead with its twist. */
 void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state *state, double dt_s,
                      struct ndt_track_state *out);
 /** Covariance of the pose for the error of struct ndt_prior, of a frame that the base carries: T_base_sensor, or
