@@ -37,7 +37,6 @@ static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
 
 /* ---- one scan ---- */
 
-enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
 enum place { ON_HOST, ON_BACKEND };
 
 /* A scan while it is processed. */
@@ -49,12 +48,11 @@ struct scan_job {
     struct ndt_track_state predicted; /* at the reference moment */
     struct ndt_track_state updated;   /* with is_updated */
     int is_updated;
-    enum pass last;                             /* that aligned */
-    int has_covariance;                         /* `covariance` takes the place of that of the estimator */
-    double covariance[36];                      /* of the base, axes of the map */
-    struct ndt_twist twist[PASS_COUNT];         /* of the base during the sweep, which deskewing undoes */
-    struct ndt_sweep_motion motion[PASS_COUNT]; /* the same of the sensor */
-    struct ndt_prior prior;                     /* the prediction, of the sensor */
+    enum pass last;                     /* that aligned */
+    int has_covariance;                 /* `covariance` takes the place of that of the estimator */
+    double covariance[36];              /* of the base, axes of the map */
+    struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
+    struct ndt_prior prior;             /* the prediction, of the sensor */
     enum place preprocessed;
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
 };
@@ -99,11 +97,11 @@ static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const str
 }
 
 /* Piece by piece with the gyro, otherwise as a constant twist. */
-static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
+static void set_motion(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
                        const struct ndt_track_state *state)
 {
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
-    struct ndt_sweep_motion *motion = &job->motion[pass];
+    struct ndt_sweep_motion *motion = &pipeline->motion[pass];
     double time_s[NDT_PREPROCESS_SEGMENTS + 1];
     job->twist[pass] = state->twist;
     motion->twist = twist_of(job->T_base_sensor, &state->twist);
@@ -153,7 +151,6 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
     }
     if (has_prior(pipeline))
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
-    report_estimate(pipeline, job, &job->predicted);
     set_motion(pipeline, job, FIRST_PASS, &job->predicted);
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
     ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
@@ -170,7 +167,7 @@ static enum ndt_status preprocess_on_host(struct ndtd_pipeline *pipeline, struct
     job->preprocessed = ON_HOST;
     const enum ndt_status status =
         ndt_preprocess(pipeline->preprocessor, &job->preprocess, &pipeline->scan, &job->sweep, job->record->seq,
-                       &job->motion[FIRST_PASS], &job->points, err);
+                       &pipeline->motion[FIRST_PASS], &job->points, err);
     if (status == NDT_OK)
         job->record->points_used = job->points->count;
     return status;
@@ -185,7 +182,7 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
         status = preprocess_on_host(pipeline, job, err);
     } else {
         ndt_preprocess_plan_set(&pipeline->plan, &job->preprocess, &job->sweep, job->record->seq,
-                                &job->motion[FIRST_PASS]);
+                                &pipeline->motion[FIRST_PASS]);
         job->preprocessed = ON_BACKEND;
     }
     job->record->preprocess_us += ndt_clock_us() - start_us;
@@ -196,9 +193,9 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
 static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
     if (job->preprocessed == ON_HOST)
-        return ndt_preprocess_again(pipeline->preprocessor, &job->motion[SECOND_PASS], &job->points, err);
-    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &job->motion[FIRST_PASS],
-                                   &job->motion[SECOND_PASS]);
+        return ndt_preprocess_again(pipeline->preprocessor, &pipeline->motion[SECOND_PASS], &job->points, err);
+    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &pipeline->motion[FIRST_PASS],
+                                   &pipeline->motion[SECOND_PASS]);
     return NDT_OK;
 }
 
