@@ -126,7 +126,6 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
     struct ndt_track_state at_stamp;
     ndt_track_shift(&pipeline->track, estimate, -job->sweep.reference_s, &at_stamp);
     record->result.T_map_sensor = at_stamp.T_map_base;
-    record->reference_s = job->sweep.reference_s;
     record->twist = estimate->twist;
     record->has_twist = estimate->has_twist;
     if (job->has_covariance)
@@ -144,6 +143,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
     const int64_t reference_ns = record->stamp_ns + llround(job->sweep.reference_s * 1e9);
+    record->reference_s = job->sweep.reference_s;
     if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
         record->result.T_map_sensor = ndt_pose_identity();
         refuse(record, NDT_NO_GUESS, "no initial pose yet");
