@@ -19,9 +19,13 @@ void ndt_multiply_transposed(int k, int m, int n, const double *A, const double 
 {
     memset(C, 0, (size_t)(m * n) * sizeof(*C));
     for (int l = 0; l < k; l++)
-        for (int i = 0; i < m; i++)
-            for (int j = 0; j < n && A[l * m + i] != 0; j++)
-                C[i * n + j] += A[l * m + i] * B[l * n + j];
+        for (int i = 0; i < m; i++) {
+            const double a = A[l * m + i];
+            if (a == 0)
+                continue;
+            for (int j = 0; j < n; j++)
+                C[i * n + j] += a * B[l * n + j];
+        }
 }
 
 static void symmetrize(int n, double *A)

@@ -37,7 +37,6 @@ static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
 
 /* ---- one scan ---- */
 
-enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
 enum place { ON_HOST, ON_BACKEND };
 
 /* A scan while it is processed. */
@@ -49,15 +48,20 @@ struct scan_job {
     struct ndt_track_state predicted; /* at the reference moment */
     struct ndt_track_state updated;   /* with is_updated */
     int is_updated;
-    enum pass last;                             /* that aligned */
-    int has_covariance;                         /* `covariance` takes the place of that of the estimator */
-    double covariance[36];                      /* of the base, axes of the map */
-    struct ndt_twist twist[PASS_COUNT];         /* of the base during the sweep, which deskewing undoes */
-    struct ndt_sweep_motion motion[PASS_COUNT]; /* the same of the sensor */
-    struct ndt_prior prior;                     /* the prediction, of the sensor */
+    enum pass last;                     /* that aligned */
+    int has_covariance;                 /* `covariance` takes the place of that of the estimator */
+    double covariance[36];              /* of the base, axes of the map */
+    struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
+    struct ndt_prior prior;             /* the prediction, of the sensor */
     enum place preprocessed;
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
 };
+
+/* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
+static int has_prior(const struct ndtd_pipeline *pipeline)
+{
+    return pipeline->settings->prior == NDTD_PRIOR_AUTO && pipeline->settings->align.variant == NDT_ROBUST;
+}
 
 static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                      struct ndtd_scan_record *record, struct ndt_error *err)
@@ -93,11 +97,11 @@ static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const str
 }
 
 /* Piece by piece with the gyro, otherwise as a constant twist. */
-static void set_motion(const struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
+static void set_motion(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pass pass,
                        const struct ndt_track_state *state)
 {
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
-    struct ndt_sweep_motion *motion = &job->motion[pass];
+    struct ndt_sweep_motion *motion = &pipeline->motion[pass];
     double time_s[NDT_PREPROCESS_SEGMENTS + 1];
     job->twist[pass] = state->twist;
     motion->twist = twist_of(job->T_base_sensor, &state->twist);
@@ -128,7 +132,7 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
     record->has_twist = estimate->has_twist;
     if (job->has_covariance)
         memcpy(record->result.covariance, job->covariance, sizeof(job->covariance));
-    else if (pipeline->settings->prior == NDTD_PRIOR_OFF)
+    else if (!has_prior(pipeline))
         return;
     else
         ndt_track_map_covariance(&at_stamp, record->result.covariance);
@@ -146,9 +150,8 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
         refuse(record, NDT_NO_GUESS, "no initial pose yet");
         return 0;
     }
-    if (pipeline->settings->prior == NDTD_PRIOR_AUTO)
+    if (has_prior(pipeline))
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
-    report_estimate(pipeline, job, &job->predicted);
     set_motion(pipeline, job, FIRST_PASS, &job->predicted);
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
     ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
@@ -165,7 +168,7 @@ static enum ndt_status preprocess_on_host(struct ndtd_pipeline *pipeline, struct
     job->preprocessed = ON_HOST;
     const enum ndt_status status =
         ndt_preprocess(pipeline->preprocessor, &job->preprocess, &pipeline->scan, &job->sweep, job->record->seq,
-                       &job->motion[FIRST_PASS], &job->points, err);
+                       &pipeline->motion[FIRST_PASS], &job->points, err);
     if (status == NDT_OK)
         job->record->points_used = job->points->count;
     return status;
@@ -180,7 +183,7 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
         status = preprocess_on_host(pipeline, job, err);
     } else {
         ndt_preprocess_plan_set(&pipeline->plan, &job->preprocess, &job->sweep, job->record->seq,
-                                &job->motion[FIRST_PASS]);
+                                &pipeline->motion[FIRST_PASS]);
         job->preprocessed = ON_BACKEND;
     }
     job->record->preprocess_us += ndt_clock_us() - start_us;
@@ -191,9 +194,9 @@ static enum ndt_status preprocess(struct ndtd_pipeline *pipeline, struct scan_jo
 static enum ndt_status preprocess_again(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
 {
     if (job->preprocessed == ON_HOST)
-        return ndt_preprocess_again(pipeline->preprocessor, &job->motion[SECOND_PASS], &job->points, err);
-    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &job->motion[FIRST_PASS],
-                                   &job->motion[SECOND_PASS]);
+        return ndt_preprocess_again(pipeline->preprocessor, &pipeline->motion[SECOND_PASS], &job->points, err);
+    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &pipeline->motion[FIRST_PASS],
+                                   &pipeline->motion[SECOND_PASS]);
     return NDT_OK;
 }
 
@@ -202,7 +205,7 @@ static struct ndt_align_params params_for(const struct ndtd_pipeline *pipeline, 
 {
     struct ndt_align_params params = pipeline->settings->align;
     const double age_s = ((double)job->record->stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
-    if (pipeline->settings->prior == NDTD_PRIOR_AUTO && params.variant == NDT_ROBUST) {
+    if (has_prior(pipeline)) {
         params.prior = &job->prior;
         params.wants_observation = 1;
     }
@@ -319,8 +322,7 @@ static int second_pass_pays(const struct ndtd_pipeline *pipeline, const struct s
         w2 += (w1[i] - w0[i]) * (w1[i] - w0[i]);
     }
     const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
-    return pipeline->settings->prior == NDTD_PRIOR_OFF ||
-           half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
+    return !has_prior(pipeline) || half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
 }
 
 /* Deskews with the motion that the first pass found and aligns again, on the finest level only: the pose is nearly
@@ -458,7 +460,7 @@ static void check_certainty(const struct ndtd_pipeline *pipeline, const struct s
 {
     const double deviation_m = ndt_track_position_deviation(&job->updated);
     char reason[96];
-    if (pipeline->settings->prior == NDTD_PRIOR_OFF || deviation_m <= pipeline->settings->track.lost_deviation_m)
+    if (!has_prior(pipeline) || deviation_m <= pipeline->settings->track.lost_deviation_m)
         return;
     snprintf(reason, sizeof(reason), "the position is known to %.1f m (one sigma), limit %.1f m", deviation_m,
              pipeline->settings->track.lost_deviation_m);

@@ -5,6 +5,8 @@
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_merge.h"
 
+enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
+
 struct ndtd_pipeline {
     const struct ndtd_settings_snapshot *snapshot;
     const struct ndtd_settings *settings; /* the snapshot's */
@@ -14,8 +16,9 @@ struct ndtd_pipeline {
     struct ndt_preprocessor *preprocessor;
     struct ndt_track track;
     struct ndtd_scan_merge *merge;
-    struct ndt_cloud scan;           /* the points of the current scan */
-    struct ndt_preprocess_plan plan; /* of the current scan, when the backend preprocesses it */
+    struct ndt_cloud scan;                      /* the points of the current scan */
+    struct ndt_sweep_motion motion[PASS_COUNT]; /* of the sensor during the current sweep */
+    struct ndt_preprocess_plan plan;            /* of the current scan, when the backend preprocesses it */
     int is_stopped;
     double deadline_us;   /* 0 = none */
     double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */

@@ -187,7 +187,7 @@ sed -nE 's/.*"moved": ([0-9]+), "reads": ([0-9]+),.*/\1 \2/p' "$dir/tiles.json" 
 [ "$(awk '$1 == $2 && $1 > 0' "$dir/reads" | wc -l)" = 4 ] || fail "moved and read differ: $(cat "$dir/reads")"
 
 # Features of alignments: one line for each, the same bytes again, the truth in agreement with the errors.
-features=(confidence --map "$map" --bag "$bag" --set preprocess.deskew=time --scans 3 --offsets 0.3/1,8/90)
+features=(confidence --map "$map" --bag "$bag" --set preprocess.deskew=time --scans 3 --offsets "0.3/1,8/90")
 expect 0 "" "${features[@]}" --threads 1 --rounds 2 --csv "$dir/features.csv"
 says '^0.3 m 1 deg +0.000 +6 +100.0'
 expect 0 "" "${features[@]}" --threads 2 --rounds 2 --csv "$dir/again.csv"

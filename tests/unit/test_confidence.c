@@ -4,14 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ndt_track/confidence.h"
-
-static const struct {
-    double values[8]; /* nvtl_normalized, match_ratio, coverage, slack, moved, innovation, leaf, margin */
-    double confidence;
-} rows[] = {
 #include "confidence_rows.h"
-};
+#include "ndt_track/confidence.h"
 
 static struct ndt_confidence_features features_of(const double v[8])
 {
@@ -39,11 +33,11 @@ static double good_with(int at, double value)
 
 START_TEST(equals_the_script)
 {
-    const size_t count = sizeof(rows) / sizeof(rows[0]);
+    const size_t count = sizeof(confidence_rows) / sizeof(confidence_rows[0]);
     ck_assert_uint_ge(count, 10);
     for (size_t i = 0; i < count; i++) {
-        const struct ndt_confidence_features features = features_of(rows[i].values);
-        ck_assert_double_eq_tol(ndt_confidence(&features), rows[i].confidence, 1e-6);
+        const struct ndt_confidence_features features = features_of(confidence_rows[i].values);
+        ck_assert_double_eq_tol(ndt_confidence(&features), confidence_rows[i].confidence, 1e-6);
     }
 }
 END_TEST
@@ -54,21 +48,21 @@ START_TEST(every_feature_counts_in_its_direction)
         int at;
         double from, to;
         int rises;
-    } ways[] = {{0, 0.2, 0.7, 1}, {1, 0.3, 1, 1}, {3, 0.05, 5, 0}, {4, 0, 2, 0}, {5, 0, 1e6, 0}, {6, 0.5, 4, 0}};
+    } cases[] = {{0, 0.2, 0.7, 1}, {1, 0.3, 1, 1}, {3, 0.05, 5, 0}, {4, 0, 2, 0}, {5, 0, 1e6, 0}, {6, 0.5, 4, 0}};
     ck_assert_double_gt(good_with(0, GOOD[0]), 0.99);
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        double last = good_with(ways[i].at, ways[i].from);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        double last = good_with(cases[i].at, cases[i].from);
         for (int k = 1; k <= 50; k++) {
-            const double value = ways[i].from + (ways[i].to - ways[i].from) * k / 50;
-            const double next = good_with(ways[i].at, value);
+            const double value = cases[i].from + (cases[i].to - cases[i].from) * k / 50;
+            const double next = good_with(cases[i].at, value);
             ck_assert(next >= 0 && next <= 1);
-            ck_assert_msg(ways[i].rises ? next >= last : next <= last, "feature %d at %g: %g after %g", ways[i].at,
-                          value, next, last);
+            ck_assert_msg(cases[i].rises ? next >= last : next <= last, "feature %d at %g: %g after %g",
+                          cases[i].at, value, next, last);
             last = next;
         }
-        ck_assert_msg(ways[i].rises ? last > good_with(ways[i].at, ways[i].from)
-                                    : last < good_with(ways[i].at, ways[i].from),
-                      "feature %d has no part", ways[i].at);
+        ck_assert_msg(cases[i].rises ? last > good_with(cases[i].at, cases[i].from)
+                                     : last < good_with(cases[i].at, cases[i].from),
+                      "feature %d has no part", cases[i].at);
     }
 }
 END_TEST

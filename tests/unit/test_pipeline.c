@@ -323,6 +323,25 @@ START_TEST(kinds_of_covariance_change_nothing_else)
 }
 END_TEST
 
+/* Without a prior the covariance is that of the alignment: of each scan its own, and wider than the floor. */
+START_TEST(without_prior_the_alignment_has_the_covariance)
+{
+    for (int variant = NDT_ROBUST; variant <= NDT_AUTOWARE; variant++) {
+        settings.prior = variant == NDT_ROBUST ? NDTD_PRIOR_OFF : NDTD_PRIOR_AUTO;
+        settings.align.variant = (enum ndt_variant)variant;
+        settings.align.level_count = 1;
+        settings.align.levels[0] = (struct ndt_align_level){2.0, NDT_RADIUS};
+        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        feed_start(pipeline);
+        const struct ndtd_scan_record first = feed(pipeline, 0), second = feed(pipeline, 1);
+        ck_assert(first.result.has_covariance && second.result.has_covariance);
+        ck_assert_double_ne(first.result.covariance[0], second.result.covariance[0]);
+        ck_assert_double_gt(second.result.covariance[0], 1.1 * pow(settings.track.noise.floor_m, 2));
+        ndtd_pipeline_destroy(pipeline);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pipeline");
@@ -339,6 +358,7 @@ int main(void)
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
     tcase_add_test(all, confidence_decides_what_converged_means);
     tcase_add_test(all, kinds_of_covariance_change_nothing_else);
+    tcase_add_test(all, without_prior_the_alignment_has_the_covariance);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -173,12 +173,15 @@ def write_rows(path, numbers, data, count=24):
     picked = order[np.unique(np.searchsorted(p[order], np.linspace(p.min(), p.max(), count)).clip(0, len(p) - 1))]
     keys = ("nvtl_normalized", "match_ratio", "coverage", "slack_m", "moved_m", "innovation", "leaf_m")
     with open(path, "w", encoding="ascii") as file:
-        file.write("/* Written by tools/confidence/fit_confidence.py: features as in struct ndt_confidence_features, and the\n"
-                   " * confidence that the script computes. */\n")
+        file.write("/* Written by tools/confidence/fit_confidence.py: rows of features, and the confidence that it computes. */\n"
+                   "#ifndef CONFIDENCE_ROWS_H\n#define CONFIDENCE_ROWS_H\n\n#include <math.h>\n\n/* clang-format off */\n"
+                   "static const struct {\n    double values[8]; /* " + ", ".join(keys) + ", margin */\n"
+                   "    double confidence;\n} confidence_rows[] = {\n")
         for i in picked:
             values = ["NAN" if np.isnan(data[key][i]) else "INFINITY" if np.isinf(data[key][i]) else
                       f"{data[key][i]:.9g}" for key in keys]
-            file.write("{{" + ", ".join(values) + f", NAN}}, {p[i]:.12f}}},\n")
+            file.write("    {{" + ", ".join(values) + f", NAN}}, {p[i]:.12f}}},\n")
+        file.write("};\n\n#endif\n")
 
 
 def write_table(path, data, thin):
