@@ -126,6 +126,7 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct s
     struct ndt_track_state at_stamp;
     ndt_track_shift(&pipeline->track, estimate, -job->sweep.reference_s, &at_stamp);
     record->result.T_map_sensor = at_stamp.T_map_base;
+    record->T_map_reference = estimate->T_map_base;
     record->twist = estimate->twist;
     record->has_twist = estimate->has_twist;
     if (job->has_covariance)
@@ -474,6 +475,7 @@ static void report_alignment(const struct ndtd_pipeline *pipeline, const struct 
     struct ndt_track_state found = job->predicted, at_stamp;
     found.T_map_base = ndt_pose_compose(&result->T_map_sensor, &T_sensor_base);
     ndt_track_shift(&pipeline->track, &found, -job->sweep.reference_s, &at_stamp);
+    job->record->T_map_reference = found.T_map_base;
     result->T_map_sensor = at_stamp.T_map_base;
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """compare_timings.py A.csv B.csv: compares two replays of one drive that differ in the stamps of the scans.
 
-A result is carried from the reference moment of the sweep to the stamp with the twist T(t + dt) = T(t) Exp(twist dt).
-Both files of --timing name twist and reference moment: this undoes the carrying, exactly, so that poses of the same
-moment are compared. Where the reference moments differ (up to 1 ms: field and azimuth see another first point), the
-second pose is carried on to that of the first. Scans belong together by their seq.
+Results are poses at the stamps. To compare poses of the same moment, the estimate at the reference moment of the
+sweep is taken from the files of --timing, as it was before it was carried to the stamp. Where the reference moments
+differ (up to 1 ms: field and azimuth see another first point), the second pose is carried on to that of the first by
+its twist, T(t + dt) = T(t) Exp(twist dt). Scans belong together by their seq.
 Prints: scans, scans that did not converge, largest distance [mm], largest angle [deg], largest difference of the
 reference moments [us]."""
 import csv
@@ -53,10 +53,10 @@ def read(path):
             if row["row"] != "scan":
                 continue
             number = {key: float(row[key] or 0) for key in row if key not in ("row", "outcome", "stamp_ns")}
-            pose = (tuple(number[k] for k in ("tx", "ty", "tz")), tuple(number[k] for k in ("qx", "qy", "qz", "qw")))
+            pose = tuple(tuple(number["reference_" + k] for k in keys) for keys in (("tx", "ty", "tz"), ("qx", "qy", "qz", "qw")))
             twist = tuple(number[k] for k in ("vx", "vy", "vz", "wx", "wy", "wz"))
             moment_us = int(row["stamp_ns"]) // 1000 + round(number["reference_s"] * 1e6)
-            scans[int(row["seq"])] = (moment_us, compose(pose, exponential(twist, number["reference_s"])), twist, row["outcome"])
+            scans[int(row["seq"])] = (moment_us, pose, twist, row["outcome"])
     return scans
 
 

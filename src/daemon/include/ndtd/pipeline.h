@@ -26,7 +26,8 @@ struct ndtd_scan_record {
     uint64_t points_raw, points_used;
     /** T_map_sensor is T_map_base at the stamp, the covariance that of the estimate, in the axes of the map */
     struct ndt_align_result result;
-    double reference_s; /**< the reference moment of the sweep, relative to the stamp */
+    double reference_s;              /**< the reference moment of the sweep, relative to the stamp */
+    struct ndt_pose T_map_reference; /**< the estimate there, of the base: before it is carried to the stamp */
     int has_twist;
     struct ndt_twist twist; /**< of the base at the reference moment, in the base frame */
     int has_innovation;     /**< aligned with a prior */
