@@ -8,6 +8,9 @@
 
 /* Smallest curvature, relative to the largest, along which the step to the maximum of the score is computed. */
 static const double CURVATURE_FLOOR = 1e-4;
+/* A longer step leaves the region in which the score is a parabola: a prior that is wrong and too sure held the
+ * pose far from the maximum. */
+static const double MOST_STEP_M = 0.5;
 /* Where every pivot is above this part of the largest curvature, so is every eigenvalue, nearly. */
 static const double SAFE_PIVOT = 1e-3;
 
@@ -82,12 +85,21 @@ static void compose(const double V[36], const double scale[6], double out[36])
         }
 }
 
+static void limit_step(double step[6])
+{
+    double norm2 = 0;
+    for (int i = 0; i < 6; i++)
+        norm2 += step[i] * step[i];
+    for (int i = 0; i < 6 && norm2 > MOST_STEP_M * MOST_STEP_M; i++)
+        step[i] *= MOST_STEP_M / sqrt(norm2);
+}
+
 /* The step H^-1 g with the size of the curvature at least CURVATURE_FLOOR of the largest; where all of it is safely
  * above, by a Cholesky factor. A strong prior can hold the search at a saddle of the score: the size of a negative
  * curvature keeps that step short. */
 static void newton_step(const struct ndt_observation *observation, const struct units *units, double step[6])
 {
-    double scaled[36], factor[36], gradient[6], values[6], V[36], reciprocal[6];
+    double scaled[36], factor[36], gradient[6], values[6], V[36], along[6];
     double largest = 0, least = INFINITY;
     for (int i = 0; i < 6; i++) {
         gradient[i] = observation->gradient[i] / units->pose[i];
@@ -102,13 +114,16 @@ static void newton_step(const struct ndt_observation *observation, const struct 
     memcpy(step, gradient, sizeof(gradient));
     if (least > SAFE_PIVOT * largest) {
         ndt_solve_cholesky(6, factor, step);
+        limit_step(step);
     } else {
         ndt_eigen_full(6, scaled, values, V);
         largest = fmax(fabs(values[0]), fabs(values[5]));
-        for (int k = 0; k < 6; k++)
-            reciprocal[k] = largest > 0 ? 1 / fmax(fabs(values[k]), CURVATURE_FLOOR * largest) : 0;
-        compose(V, reciprocal, scaled);
-        ndt_multiply(6, 6, 1, scaled, gradient, step);
+        ndt_multiply_transposed(6, 6, 1, V, gradient, along);
+        for (int k = 0; k < 6; k++) {
+            const double curvature = fmax(fabs(values[k]), CURVATURE_FLOOR * largest);
+            along[k] = largest > 0 ? fmax(-MOST_STEP_M, fmin(along[k] / curvature, MOST_STEP_M)) : 0;
+        }
+        ndt_multiply(6, 6, 1, V, along, step);
     }
     for (int i = 0; i < 6; i++)
         step[i] /= units->pose[i];

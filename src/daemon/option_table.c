@@ -118,7 +118,7 @@ const struct ndtd_option ndtd_option_table[] = {
     {INT("map.threads", map.threads, FIXED, 0, 64, "threads",
          "Threads that build the map; 0 = number of cores, at most 4. The map does not depend on it")},
     {ROW(NDTD_POSE, "initial_pose", initial_pose, FIXED,
-         "Pose of the sensor in the map at the first scan, [x, y, z, qx, qy, qz, qw]; [] = comes as a message"),
+         "Pose of the base in the map at the first scan, [x, y, z, qx, qy, qz, qw]; [] = comes as a message"),
      .unit = "m", .size = sizeof(double), .count_offset = AT(has_initial_pose)},
 
     {TRANSFORM("frames.T_base_sensor", frames.T_base_sensor,

@@ -144,6 +144,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
     const int64_t reference_ns = record->stamp_ns + llround(job->sweep.reference_s * 1e9);
+    record->reference_s = job->sweep.reference_s;
     if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
         record->result.T_map_sensor = ndt_pose_identity();
         refuse(record, NDT_NO_GUESS, "no initial pose yet");

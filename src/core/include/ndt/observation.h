@@ -47,7 +47,7 @@ void ndt_observation_noise_default(struct ndt_observation_noise *noise);
 
 /** A linear measurement z = M x with information: x = (d, dv), d the error of T, dv the change of the twist. */
 struct ndt_weighed_observation {
-    double step[6];               /**< from T to the maximum of the score alone, without the prior */
+    double step[6]; /**< from T to the maximum of the score alone, without the prior; at most 0.5 m per axis */
     double information[36];       /**< W, of d + twist_to_pose dv */
     double twist_to_pose[36];     /**< how an error of the twist moves the pose that is found [s] */
     double twist_information[36]; /**< of dv alone */

@@ -49,7 +49,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
                                                     struct ndt_map *map, struct ndt_error *err);
 /** Closes the backend and frees everything; `pipeline` may be NULL. */
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
-/** Processes one frame; frames other than scan, initial pose, odometry and GNSS are ignored. For a scan, whose
+/** Processes one frame; frames other than scan, initial pose, odometry, IMU and GNSS are ignored. For a scan, whose
  * header has been decoded into frame->scan, `record` then holds the result; a scan that cannot be matched has the
  * outcome rejected and the reason. A frame that cannot be decoded is an error (NDT_ERR_FORMAT, LIMIT or
  * UNSUPPORTED) and changes nothing. NDT_ERR_MEMORY and NDT_ERR_DEVICE: no further scan can be computed. */
@@ -80,7 +80,7 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pip
  * until the next frame. Returns 0 otherwise. */
 int ndtd_pipeline_last_scan(const struct ndtd_pipeline *pipeline, const struct ndt_cloud **points,
                             struct ndt_pose *T_map_sensor);
-/** active = 0: scans are answered `rejected` without being decoded, and the tracker does not change. */
+/** active = 0: scans are answered `rejected` without being decoded, and the estimator does not change. */
 void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /** Sets the pose of the estimator. A stamp of 0 means the stamp of the next scan. */
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
