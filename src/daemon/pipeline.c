@@ -293,6 +293,14 @@ static void update(struct ndtd_pipeline *pipeline, struct scan_job *job, enum pa
     job->record->has_innovation = measurement.observation != NULL;
 }
 
+/* For the autotuner. */
+static void keep_points(struct ndtd_pipeline *pipeline, const struct scan_job *job)
+{
+    const struct ndt_align_result *result = &job->record->result;
+    pipeline->last_points = job->preprocessed == ON_HOST && result->outcome == NDT_CONVERGED ? job->points : NULL;
+    pipeline->T_map_last = result->T_map_sensor;
+}
+
 static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_job *job,
                                   const struct ndt_align_params *params, struct ndt_error *err)
 {
@@ -303,11 +311,50 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct scan_jo
         record->points_used = result->points;
     if (result->evaluations > 0)
         pipeline->evaluation_us = result->align_us / result->evaluations;
-    pipeline->last_points = job->preprocessed == ON_HOST && result->outcome == NDT_CONVERGED ? job->points : NULL;
-    pipeline->T_map_last = result->T_map_sensor;
+    keep_points(pipeline, job);
     if (status == NDT_OK && is_trusted(result->outcome))
         update(pipeline, job, FIRST_PASS);
     return status;
+}
+
+static double fit_of(const struct ndt_align_result *result)
+{
+    return result->scores.nvtl_normalized * result->scores.match_ratio;
+}
+
+/* Searches once more where the alignment contradicts the prediction: that may have held it in a wrong place. The
+ * prediction is then worth as much as an initial pose without a covariance. The better fit counts. */
+static enum ndt_status search_wider(struct ndtd_pipeline *pipeline, struct scan_job *job, struct ndt_error *err)
+{
+    struct ndtd_scan_record *record = job->record;
+    struct ndt_align_result *result = &record->result;
+    const struct ndt_align_result first = *result;
+    const struct ndt_prior narrow = job->prior;
+    struct ndt_align_params params = params_for(pipeline, job);
+    const struct ndt_track_params *track = &pipeline->track.params;
+    struct ndt_track_state wide = job->predicted;
+    if (!job->is_updated || record->innovation <= track->gate || !has_time(pipeline, &params))
+        return NDT_OK;
+    memset(wide.P, 0, sizeof(wide.P));
+    for (int i = 0; i < 6; i++)
+        wide.P[(NDT_TRACK_STATES + 1) * i] = pow(i < 3 ? track->pose_deviation_m : track->pose_deviation_rad, 2);
+    ndt_track_pose_covariance(&wide, job->T_base_sensor, job->prior.covariance);
+    const enum ndt_status status = align(pipeline, job, FIRST_PASS, &params, &job->prior.T_map_sensor, err);
+    if (status != NDT_OK)
+        return status;
+    const struct ndt_align_result second = *result;
+    if (is_trusted(second.outcome) && fit_of(&second) > fit_of(&first)) {
+        update(pipeline, job, FIRST_PASS);
+        keep_points(pipeline, job);
+    } else {
+        *result = first;
+        job->prior = narrow;
+    }
+    result->iterations = first.iterations + second.iterations;
+    result->evaluations = first.evaluations + second.evaluations;
+    result->align_us = first.align_us + second.align_us;
+    result->upload_us = first.upload_us + second.upload_us;
+    return NDT_OK;
 }
 
 /* The estimator accounts for a small error of the motion to first order already; then a second pass finds the same
@@ -430,6 +477,7 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
     record->preprocess_us = ndt_clock_us() - start_us;
     if (status != NDT_OK)
         job->sweep = (struct ndt_sweep){0};
+    record->reference_s = job->sweep.reference_s;
     if (!predict(pipeline, job))
         return NDT_OK;
     if (status == NDT_OK)
@@ -443,6 +491,8 @@ static enum ndt_status match(struct ndtd_pipeline *pipeline, struct scan_job *jo
         return NDT_OK;
     }
     status = first_pass(pipeline, job, &params, err);
+    if (status == NDT_OK)
+        status = search_wider(pipeline, job, err);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
         status = second_pass(pipeline, job, err);
     if (status == NDT_OK)

@@ -105,8 +105,7 @@ if [ -f "$data/times.txt" ]; then
     done
     "$bin/ndt-bag" restamp "$work/azimuth_middle.bag" --shift -0.05 --out "$work/azimuth_begin.bag" >/dev/null || exit 1
     "$bin/ndt-bag" restamp "$work/azimuth_middle.bag" --shift 0.05 --out "$work/azimuth_end.bag" >/dev/null || exit 1
-    all_stamps "KITTI 0005" "$data/map_from_even_scans_0.20m.pcd" --set estimator.odometry_noise_m=0.3 \
-        --set estimator.odometry_noise_rad=0.02
+    all_stamps "KITTI 0005" "$data/map_from_even_scans_0.20m.pcd"
 else
     echo "note: NDT_SHARED_DATA names no folder with kitti0005_lite, the real drive was left out"
 fi

@@ -200,6 +200,29 @@ START_TEST(scan_off_the_map_is_reported)
 }
 END_TEST
 
+/* The initial pose is 0.7 m off and sure to the centimetre: the alignment contradicts it, and wins. */
+START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
+{
+    struct ndt_pose_message initial = {
+        .stamp_ns = stamp_ns(0), .frame_id = "map", .has_pose = 1, .pose = truth[0], .has_covariance = 1};
+    struct ndt_frame frame;
+    struct ndtd_scan_record record;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    initial.pose.t_m[0] += 0.7;
+    for (int i = 0; i < 6; i++)
+        initial.covariance[7 * i] = i < 3 ? 1e-4 : 1e-6;
+    ndt_frame_init(&frame);
+    must(ndt_pose_message_encode(&frame, NDT_MESSAGE_INITIAL_POSE, &initial, &err));
+    const struct ndtd_frame message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
+    must(ndtd_pipeline_frame(pipeline, &message, &record, &err));
+    record = feed(pipeline, 0);
+    ck_assert_double_gt(record.innovation, settings.track.gate);
+    ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[0]), 0.05);
+    ndt_frame_free(&frame);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
 /* With stamps at the begin of the sweep the pose is found half a sweep later: also a result that is not trusted is
  * carried back, by the predicted 8 m/s. */
 START_TEST(a_refused_alignment_is_carried_to_the_stamp)
@@ -354,6 +377,7 @@ int main(void)
     tcase_add_test(all, two_passes_are_deterministic);
     tcase_add_test(all, every_scan_is_answered);
     tcase_add_test(all, scan_off_the_map_is_reported);
+    tcase_add_test(all, a_wrong_prediction_that_is_sure_of_itself_is_overcome);
     tcase_add_test(all, a_refused_alignment_is_carried_to_the_stamp);
     tcase_add_test(all, a_damaged_frame_changes_nothing);
     tcase_add_test(all, nothing_is_allocated_after_warm_up);
