@@ -145,7 +145,7 @@ cmake -S project -B project/none -DCMAKE_PREFIX_PATH="$usr" >/dev/null 2>&1 && f
 find "$usr/include" -name '*.h' | while read -r header; do
     { grep -q '#error "define NDT_REAL' "$header" &&
         printf '%s\n' '#define NDT_REAL float' '#define NDT_NAME(x) x##_f' '#define NDT_DEVICE' \
-            'static inline float ndt_exp_f(float x) { return x; }'
+            'static inline float ndt_exp_f(float x) { return x; }' 'static inline float ndt_root_f(float x) { return x; }'
     echo "#include \"$header\""; } >header.c
     cc -std=gnu17 -fsyntax-only -Wall -Wextra -Werror -I"$usr/include" header.c >log 2>&1 || echo "$header: $(head -n 3 log)"
 done >bad-headers
