@@ -36,8 +36,8 @@ DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "
 lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
 has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/autoware.yaml \
-    usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_io/bag.h,ndt_proto/message.h} \
-    usr/"$lib"/{libndt_core.a,libndt_io.a,libndt_proto.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
+    usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_io/bag.h,ndt_proto/message.h} \
+    usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_io.a,libndt_proto.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done
@@ -53,7 +53,7 @@ grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "an existing configuration wa
 grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml\$" other/lib/systemd/system/ndtd.service ||
     fail "ExecStart for another prefix"
 
-# A consumer of all three libraries: writes a cloud, builds a map from it, encodes and decodes a message.
+# A consumer of all libraries: writes a cloud, builds a map from it, predicts a pose, encodes and decodes a message.
 cat >consumer.c <<'END'
 #include <math.h>
 #include <stdio.h>
@@ -63,6 +63,7 @@ cat >consumer.c <<'END'
 #include <ndt_io/cloud_file.h>
 #include <ndt_io/map_file.h>
 #include <ndt_proto/message.h>
+#include <ndt_track/track.h>
 
 static int fail(const struct ndt_error *err)
 {
@@ -73,6 +74,10 @@ static int fail(const struct ndt_error *err)
 int main(void)
 {
     static struct ndt_result_message sent, got;
+    static struct ndt_track track;
+    struct ndt_track_params params;
+    struct ndt_track_state predicted;
+    const struct ndt_twist twist = {.v_mps = {10, 0, 0}};
     struct ndt_error err = {""};
     struct ndt_map_config config;
     struct ndt_cloud cloud;
@@ -92,10 +97,15 @@ int main(void)
     ndt_map_config_default(&config);
     if (ndt_map_load(&map, "consumer.pcd", &config, &err) != NDT_OK)
         return fail(&err);
-    sent.seq = 42;
+    ndt_track_params_default(&params);
+    ndt_track_init(&track, &params);
+    sent.result.T_map_sensor = ndt_pose_identity();
+    ndt_track_reset(&track, 0, &sent.result.T_map_sensor, &twist, NULL);
+    if (!ndt_track_predict(&track, 4200000000 / 10, &predicted))
+        return 1;
+    sent.seq = (unsigned)lround(10 * predicted.T_map_base.t_m[0]);
     sent.map_id = map->id;
     sent.result.outcome = NDT_NO_MAP;
-    sent.result.T_map_sensor = ndt_pose_identity();
     if (ndt_cpu_backend.probe(&err) != NDT_OK || ndt_result_encode(&frame, &sent, &err) != NDT_OK ||
         ndt_result_decode(frame.data, frame.size, &got, &err) != NDT_OK)
         return fail(&err);
@@ -113,12 +123,12 @@ run_consumer() { # NAME PROGRAM
 
 export PKG_CONFIG_PATH=$usr/$lib/pkgconfig
 version=$(cached CMAKE_PROJECT_VERSION)
-for name in core io proto; do
+for name in core track io proto; do
     [ "$(pkg-config --modversion "ndt-$name")" = "$version" ] || fail "ndt-$name.pc: another version than $version"
     pkg-config --validate "ndt-$name" || fail "ndt-$name.pc is not valid"
 done
 # shellcheck disable=SC2046
-if cc -std=gnu17 -Wall -Wextra -Werror consumer.c $(pkg-config --static --cflags --libs ndt-io ndt-proto) -o by-pkg-config 2>log; then
+if cc -std=gnu17 -Wall -Wextra -Werror consumer.c $(pkg-config --static --cflags --libs ndt-track ndt-io ndt-proto) -o by-pkg-config 2>log; then
     run_consumer pkg-config ./by-pkg-config
 else
     fail "pkg-config: $(head -n 10 log)"
@@ -127,9 +137,9 @@ fi
 mkdir project && cat >project/CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES C)
-find_package(ndtd ${version%.*} REQUIRED COMPONENTS core io proto)
+find_package(ndtd ${version%.*} REQUIRED COMPONENTS core track io proto)
 add_executable(consumer ../consumer.c)
-target_link_libraries(consumer PRIVATE ndtd::io ndtd::proto)
+target_link_libraries(consumer PRIVATE ndtd::track ndtd::io ndtd::proto)
 END
 if cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$usr" >log 2>&1 && cmake --build project/build >>log 2>&1; then
     run_consumer find_package project/build/consumer
