@@ -296,7 +296,7 @@ static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *
     memcpy(buffer + place->at, scan->x_m, bytes);
     memcpy(buffer + place->at + column, scan->y_m, bytes);
     memcpy(buffer + place->at + 2 * column, scan->z_m, bytes);
-    if (scan->time_s)
+    if (times && scan->time_s)
         memcpy(times + place->at / 3, scan->time_s, bytes);
 }
 

@@ -221,10 +221,10 @@ void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *o
     if (newton->stop != NDT_STOP_OFF_MAP) {
         set_scores(solve, &out->scores);
         set_observation(solve, out);
-        if (out->has_observation)
-            set_observed_covariance(solve, out);
-        else
+        if (!out->has_observation)
             set_covariance(solve, out);
+        else if (!solve->params->prior)
+            set_observed_covariance(solve, out);
         set_weak_axes(solve, out);
     }
     set_outcome(solve, (enum ndt_stop)newton->stop, out);

@@ -252,8 +252,12 @@ void ndt_observation_directions(const struct ndt_observation *observation, doubl
 void ndt_observation_to_body(const struct ndt_observation *observation, const struct ndt_pose *T_body_sensor,
                              struct ndt_observation *out)
 {
+    static const struct ndt_pose same = {.q_xyzw = {0, 0, 0, 1}};
     const struct ndt_pose T_sensor_body = ndt_pose_inverse(T_body_sensor);
-    struct ndt_observation in = *observation;
+    const struct ndt_observation in = *observation;
+    *out = in;
+    if (memcmp(T_body_sensor, &same, sizeof(same)) == 0)
+        return;
     double Ad[36];
     ndt_pose_adjoint(&T_sensor_body, Ad);
     ndt_multiply_transposed(6, 6, 1, Ad, in.gradient, out->gradient);

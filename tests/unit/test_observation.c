@@ -85,7 +85,7 @@ static struct ndt_observation observe(const struct point *list)
 /* Gauss-Jordan with pivots: x = A^-1 B, B n x m. */
 static void solve_long(int n, int m, const long double *A, const long double *B, long double *x)
 {
-    long double work[12 * 24];
+    long double work[12 * 24] = {0};
     const int width = n + m;
     for (int i = 0; i < n; i++)
         for (int j = 0; j < width; j++)

@@ -161,7 +161,7 @@ enum ndt_status bench_consistency(struct bench_source *source, struct bench_repo
         status = ndt_fail(err, NDT_ERR_FORMAT, "%s: no truth in it", options->bag);
     for (replay.seed = 1; status == NDT_OK && replay.seed <= options->seeds; replay.seed++)
         status = follow(&replay, &options->settings, err);
-    replay.results.per_seed = replay.results.count / options->seeds;
+    replay.results.per_seed = options->seeds > 0 ? replay.results.count / options->seeds : 0;
     if (status == NDT_OK && replay.results.count == 0)
         status = ndt_fail(err, NDT_ERR_FORMAT, "%s: no scan in it", options->bag);
     if (status == NDT_OK)

@@ -156,7 +156,8 @@ struct ndt_align_result {
     enum ndt_outcome outcome;
     char reason[96];              /**< one line; empty for NDT_CONVERGED */
     struct ndt_pose T_map_sensor; /**< the guess if nothing was aligned */
-    int has_covariance;           /**< 0 if the score is not at a maximum */
+    int has_covariance; /**< 0 if the score is not at a maximum, or an observation was made with a prior: fuse the
+                           two */
     /** Row-major, x y z rx ry rz [m^2, m rad, rad^2], map frame; rotations about the axes of the map at the sensor.
      */
     double covariance[36];
