@@ -227,7 +227,7 @@ enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, st
     solve->row_capacity = NDT_MAX_ITERATIONS;
     solve->trace = &solve->aligner->last;
     status = run_on_host(solve, err);
-    if (status == NDT_OK && ndt_solve_tries_finest(newton, solve->params))
+    if (status == NDT_OK && ndt_solve_tries_finest(newton, solve->params) && !is_late(solve))
         status = try_finest(solve, &start, err);
     if (status != NDT_OK || newton->stop == NDT_STOP_OFF_MAP)
         return status;

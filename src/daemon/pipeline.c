@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "ndt/clock.h"
+#include "ndt/linalg.h"
 #include "scan_match.h"
 
 /* ---- one scan ---- */
@@ -41,12 +42,30 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
     return status;
 }
 
+/* Turns the covariance of the sensor, as an alignment without a prior gives it, into that of the base: both in the
+ * axes of the map, about points that are `arm` apart. */
+static void carry_covariance(struct ndt_align_result *result, const double arm_m[3])
+{
+    const double cross[9] = {0, -arm_m[2], arm_m[1], arm_m[2], 0, -arm_m[0], -arm_m[1], arm_m[0], 0};
+    double transposed[36] = {0}, covariance[36];
+    for (int i = 0; i < 6; i++)
+        transposed[7 * i] = 1;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            transposed[6 * (3 + j) + i] = -cross[3 * i + j]; /* moved by phi x arm */
+    ndt_congruence(6, 6, transposed, result->covariance, covariance);
+    memcpy(result->covariance, covariance, sizeof(covariance));
+}
+
 /* Writes an estimate as the result, carried from the reference moment to the stamp. */
 static void report_estimate(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
                             const struct ndt_track_state *estimate)
 {
     struct ndtd_scan_record *record = job->record;
     struct ndt_track_state at_stamp;
+    double arm_m[3];
+    for (int i = 0; i < 3; i++)
+        arm_m[i] = estimate->T_map_base.t_m[i] - record->result.T_map_sensor.t_m[i];
     ndt_track_shift(&pipeline->track, estimate, -job->sweep.reference_s, &at_stamp);
     record->result.T_map_sensor = at_stamp.T_map_base;
     record->T_map_reference = estimate->T_map_base;
@@ -54,11 +73,11 @@ static void report_estimate(const struct ndtd_pipeline *pipeline, const struct n
     record->has_twist = estimate->has_twist;
     if (job->has_covariance)
         memcpy(record->result.covariance, job->covariance, sizeof(job->covariance));
-    else if (!ndtd_scan_has_prior(pipeline))
-        return;
-    else
+    else if (ndtd_scan_has_prior(pipeline))
         ndt_track_map_covariance(&at_stamp, record->result.covariance);
-    record->result.has_covariance = 1;
+    else if (record->result.has_covariance)
+        carry_covariance(&record->result, arm_m);
+    record->result.has_covariance |= job->has_covariance || ndtd_scan_has_prior(pipeline);
 }
 
 /* An alignment that the prior vouches for in vain: what the scan does not observe is not known either. */

@@ -10,6 +10,8 @@ static const double DEG = 0.017453292519943295;
 static const double LEVEL_RAD = 0.01;
 /* The initial value of a deviation that plays no part yet: keeps the covariance invertible. */
 static const double TINY = 1e-6;
+/* In metres, radians and per second: no deviation says anything beyond. */
+static const double MOST_DEVIATION = 1e3;
 
 void ndt_track_params_default(struct ndt_track_params *params)
 {
@@ -326,26 +328,39 @@ static int has_jumped(const struct ndt_track *track, double dt_s)
     return fabs(dt_s) > track->params.max_prediction_s;
 }
 
-int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
+/* A pose that is lost for long, and contradicted again and again, must not end in a covariance that nothing can
+ * invert: every later scan would be refused. */
+static void bound_covariance(const struct ndt_track *track, struct ndt_track_state *state)
+{
+    int is_bounded = 1;
+    for (int i = 0; i < 12; i++)
+        is_bounded = is_bounded && state->P[(N + 1) * i] <= MOST_DEVIATION * MOST_DEVIATION;
+    if (is_bounded)
+        return;
+    set_variance(state->P, AT_POSE, 3, MOST_DEVIATION);
+    set_variance(state->P, AT_ROTATION, 3, 1);
+    set_variance(state->P, AT_SCALE, 1, track->params.scale_deviation);
+    set_variance(state->P, AT_BIAS, 3,
+                 state->bias_of_gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
+    forget_twist(track, state);
+}
+
+static void predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
 {
     const struct ndt_track_state *state = &track->state;
     const double dt_s = ndt_track_seconds(state->stamp_ns, stamp_ns);
     struct ndt_track_motion motion;
-    *out = *state;
-    if (!track->has_pose)
-        return 0;
-    out->stamp_ns = stamp_ns;
     if (ndt_track_odometry_between(track, state->stamp_ns, stamp_ns, &motion)) {
         predict_by_odometry(track, &motion, dt_s, out);
         add_stamp_noise(track, out);
-        return 1;
+        return;
     }
     if (has_jumped(track, dt_s)) { /* anywhere within reach of the start velocity, at most as far as it was known */
         forget_twist(track, out);
         out->source = NDT_TRACK_POSE;
         add_noise(out->P, AT_POSE, 3, pow(fmin(fabs(dt_s), 10) * 1.0, 2));
         add_noise(out->P, AT_ROTATION, 3, pow(10 * DEG, 2));
-        return 1;
+        return;
     }
     struct ndt_track_state by_gyro = *out;
     use_bias_of(track, &by_gyro, 1);
@@ -356,6 +371,16 @@ int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct nd
         predict_by_twist(track, dt_s, out);
     }
     add_stamp_noise(track, out);
+}
+
+int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
+{
+    *out = track->state;
+    if (!track->has_pose)
+        return 0;
+    out->stamp_ns = stamp_ns;
+    predict(track, stamp_ns, out);
+    bound_covariance(track, out);
     return 1;
 }
 
@@ -363,12 +388,14 @@ int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state
                      int count, struct ndt_pose *T_reference_at)
 {
     const double none[3] = {0}, *bias = state->bias_of_gyro ? state->bias_radps : none;
+    int64_t before_ns = state->stamp_ns;
     for (int i = 0; i < count; i++) {
         struct ndt_track_motion motion;
         const int64_t stamp_ns = state->stamp_ns + (int64_t)llround(time_s[i] * 1e9);
-        if (!ndt_track_gyro_between(track, state->stamp_ns, stamp_ns, bias, state->twist.v_mps, &motion))
+        if (!ndt_track_gyro_between(track, before_ns, stamp_ns, bias, state->twist.v_mps, &motion))
             return 0;
-        T_reference_at[i] = motion.D;
+        T_reference_at[i] = i == 0 ? motion.D : ndt_pose_compose(&T_reference_at[i - 1], &motion.D);
+        before_ns = stamp_ns;
     }
     return 1;
 }

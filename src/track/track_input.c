@@ -183,17 +183,19 @@ static int integrate_gyro(const struct ndt_track *track, int64_t from_ns, int64_
                           const double v_mps[3], struct ndt_track_motion *out)
 {
     const uint32_t count = track->imu.count;
-    uint32_t age = count;
+    uint32_t age = 0;
     int64_t at_ns = from_ns;
-    if (count < 2 || ndt_track_seconds(imu_at_age(track, count - 1)->stamp_ns, from_ns) < 0)
+    if (count < 2)
         return 0;
-    while (age > 1 && imu_at_age(track, age - 1)->stamp_ns <= from_ns)
-        age--;
+    const struct ndt_track_imu_sample *last = imu_at_age(track, 0);
+    out->extrapolated_s = fmax(0, ndt_track_seconds(last->stamp_ns, to_ns));
+    while (age < count && imu_at_age(track, age)->stamp_ns > from_ns)
+        age++;
+    if (age == count || out->extrapolated_s > REACH_S)
+        return 0;
     /* imu_at_age(age) <= from < imu_at_age(age - 1), unless `from` lies behind all samples */
     for (; at_ns < to_ns && age >= 1; age--) {
         const struct ndt_track_imu_sample *b = imu_at_age(track, age - 1);
-        if (b->stamp_ns <= at_ns)
-            continue;
         const struct ndt_track_imu_sample *a = imu_at_age(track, age);
         const int64_t end_ns = b->stamp_ns < to_ns ? b->stamp_ns : to_ns;
         double first[3], second[3], rate[3];
@@ -206,11 +208,9 @@ static int integrate_gyro(const struct ndt_track *track, int64_t from_ns, int64_
         integrate(&out->D, rate, bias, v_mps, ndt_track_seconds(at_ns, end_ns));
         at_ns = end_ns;
     }
-    const struct ndt_track_imu_sample *last = imu_at_age(track, 0);
-    out->extrapolated_s = at_ns < to_ns ? ndt_track_seconds(at_ns, to_ns) : 0;
     if (at_ns < to_ns)
-        integrate(&out->D, last->angular_velocity_radps, bias, v_mps, out->extrapolated_s);
-    return out->extrapolated_s <= REACH_S;
+        integrate(&out->D, last->angular_velocity_radps, bias, v_mps, ndt_track_seconds(at_ns, to_ns));
+    return 1;
 }
 
 int ndt_track_gyro_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns, const double bias[3],

@@ -4,14 +4,13 @@
 Results are poses at the stamps. To compare poses of the same moment, the estimate at the reference moment of the
 sweep is taken from the files of --timing, as it was before it was carried to the stamp. Where the reference moments
 differ (up to 1 ms: field and azimuth see another first point), the second pose is carried on to that of the first by
-its twist, T(t + dt) = T(t) Exp(twist dt). Scans belong together by their seq.
+its twist, T(t + dt) = T(t) Exp(twist dt). Scans belong together by that moment; those whose points went with another
+scan are left out.
 Prints: scans, scans that did not converge, largest distance [mm], largest angle [deg], largest difference of the
 reference moments [us]."""
 import csv
 import math
 import sys
-
-
 
 def cross(a, b):
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
@@ -47,31 +46,30 @@ def exponential(twist, dt):
 
 
 def read(path):
-    scans = {}
+    scans = []
     with open(path, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            if row["row"] != "scan":
+            if row["row"] != "scan" or row["outcome"] == "merged":
                 continue
             number = {key: float(row[key] or 0) for key in row if key not in ("row", "outcome", "stamp_ns")}
             pose = tuple(tuple(number["reference_" + k] for k in keys) for keys in (("tx", "ty", "tz"), ("qx", "qy", "qz", "qw")))
             twist = tuple(number[k] for k in ("vx", "vy", "vz", "wx", "wy", "wz"))
             moment_us = int(row["stamp_ns"]) // 1000 + round(number["reference_s"] * 1e6)
-            scans[int(row["seq"])] = (moment_us, pose, twist, row["outcome"])
-    return scans
+            scans.append((moment_us, pose, twist, row["outcome"]))
+    return sorted(scans)
 
 
 def main():
     first, second = read(sys.argv[1]), read(sys.argv[2])
-    if first.keys() != second.keys():
+    if len(first) != len(second):
         print(f"the replays have {len(first)} and {len(second)} scans", file=sys.stderr)
         return 1
     distance = angle = shift = lost = 0
-    for seq, (moment_us, pose, _, outcome) in first.items():
-        other_us, other, twist, other_outcome = second[seq]
+    for (moment_us, pose, _, outcome), (other_us, other, twist, other_outcome) in zip(first, second):
         lost += (outcome != "converged") + (other_outcome != "converged")
         between_us = moment_us - other_us
         if abs(between_us) > 1000:
-            print(f"scan {seq}: the reference moments are {between_us} us apart", file=sys.stderr)
+            print(f"the reference moments of two scans are {between_us} us apart", file=sys.stderr)
             return 1
         other = compose(other, exponential(twist, between_us * 1e-6))
         back = tuple(-x for x in pose[1][:3]) + (pose[1][3],)

@@ -225,6 +225,37 @@ START_TEST(covariance_stays_definite)
 }
 END_TEST
 
+/* However often a lost pose is contradicted: an alignment refuses a prior that is not positive definite, and every
+ * scan after it would be lost. */
+START_TEST(contradicted_without_end)
+{
+    int grew = 0;
+    for (int step = 1; step <= 400; step++) {
+        struct ndt_track_state predicted, updated;
+        double prior[36];
+        struct ndt_observation observation = any_observation();
+        ck_assert(ndt_track_predict(&track, after(0.1 * step), &predicted));
+        grew |= ndt_track_position_deviation(&predicted) > 100;
+        ndt_track_pose_covariance(&predicted, &(struct ndt_pose){.q_xyzw = {0, 0, 0, 1}}, prior);
+        ck_assert_msg(ndt_factor_cholesky(6, prior), "the prior of step %d is not positive definite", step);
+        const double far[6] = {1e6, -1e6 * step, 500, 0.4, -0.8, 1.2};
+        const struct ndt_pose off = exp_of(far);
+        const struct ndt_track_measurement measurement = {.T_map_base =
+                                                              ndt_pose_compose(&predicted.T_map_base, &off),
+                                                          .observation = &observation,
+                                                          .twist = predicted.twist,
+                                                          .is_converged = 1};
+        ndt_track_update(&track, &predicted, &measurement, &updated, NULL, NULL);
+        ndt_track_commit(&track, &updated);
+        ck_assert(ndt_track_predict(&track, after(0.1 * step + 0.05), &predicted));
+        for (int i = 0; i < 36; i++)
+            predicted.P[N * (i / 6) + i % 6] = 1e4 * updated.P[N * (i / 6) + i % 6];
+        ndt_track_coast(&track, &predicted);
+    }
+    ck_assert(grew);
+}
+END_TEST
+
 START_TEST(extreme_motion_is_finite)
 {
     const double sizes[] = {0, 1e-300, 1e-12, 1, 1e3, 1e6};
@@ -492,6 +523,7 @@ int main(void)
     tcase_add_test(all, jacobian_of_odometry);
     tcase_add_test(all, jacobian_of_gyro);
     tcase_add_test(all, covariance_stays_definite);
+    tcase_add_test(all, contradicted_without_end);
     tcase_add_test(all, extreme_motion_is_finite);
     tcase_add_test(all, bad_initial_covariances_are_replaced);
     tcase_add_test(all, update_is_that_of_the_textbook);

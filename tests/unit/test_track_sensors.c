@@ -225,6 +225,23 @@ START_TEST(gyro_integration_against_the_exact_rotation)
 }
 END_TEST
 
+/* An IMU that fell silent is not carried on: beyond a fraction of a second the constant twist takes over. */
+START_TEST(a_silent_gyro_is_not_extrapolated)
+{
+    struct ndt_track_state out;
+    for (int i = -20; i <= 0; i++) {
+        struct ndt_track_imu_sample sample = {.stamp_ns = after(0.01 * i), .angular_velocity_radps = {0, 0, 1}};
+        ndt_track_imu(&track, &sample);
+    }
+    ck_assert(ndt_track_predict(&track, after(0.05), &out));
+    ck_assert_int_eq(out.source, NDT_TRACK_GYRO);
+    track.state.stamp_ns = after(5);
+    track.state.has_twist = 1;
+    ck_assert(ndt_track_predict(&track, after(5.05), &out));
+    ck_assert_int_eq(out.source, NDT_TRACK_TWIST);
+}
+END_TEST
+
 /* The bias of a gyro is found from alignments. */
 START_TEST(gyro_bias_is_estimated)
 {
@@ -384,6 +401,7 @@ int main(void)
     tcase_add_test(all, gravity_levels_roll_and_pitch);
     tcase_add_test(all, a_moving_imu_does_not_level);
     tcase_add_test(all, gyro_integration_against_the_exact_rotation);
+    tcase_add_test(all, a_silent_gyro_is_not_extrapolated);
     tcase_add_test(all, gyro_bias_is_estimated);
     tcase_add_test(all, covariance_of_a_sensor_against_samples);
     tcase_add_test(all, covariance_in_the_map_against_samples);

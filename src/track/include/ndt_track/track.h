@@ -44,7 +44,7 @@ extern "C" {
 
 enum {
     NDT_TRACK_STATES = 16,
-    NDT_TRACK_SAMPLES = 256 /**< odometry samples and, separately, gyro samples that are kept */
+    NDT_TRACK_SAMPLES = 1024 /**< odometry samples and, separately, IMU samples that are kept: 1 s at 1 kHz */
 };
 
 /** Parameters; ndt_track_params_default gives the values in brackets. All deviations are one sigma. */
