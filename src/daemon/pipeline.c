@@ -113,6 +113,10 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     if (job->is_updated) {
         ndt_track_commit(&pipeline->track, &job->updated);
         check_certainty(pipeline, job);
+        if (job->record->result.outcome == NDT_CONVERGED) {
+            pipeline->verified = job->updated;
+            pipeline->is_verified = 1;
+        }
     } else {
         ndt_track_coast(&pipeline->track, &job->predicted);
     }

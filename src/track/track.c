@@ -10,6 +10,8 @@ static const double DEG = 0.017453292519943295;
 static const double LEVEL_RAD = 0.01;
 /* The initial value of a deviation that plays no part yet: keeps the covariance invertible. */
 static const double TINY = 1e-6;
+/* After a longer gap a mean velocity says nothing. */
+static const double LONGEST_GAP_S = 10;
 /* In metres, radians and per second: no deviation says anything beyond. */
 static const double MOST_DEVIATION = 1e3;
 
@@ -345,6 +347,20 @@ static void bound_covariance(const struct ndt_track *track, struct ndt_track_sta
     forget_twist(track, state);
 }
 
+/* The pose stays; it may have gone anywhere within reach of the velocity at which it may start. Where it is found
+ * again then says how fast it has moved. */
+static void predict_across_gap(const struct ndt_track *track, double dt_s, struct ndt_track_state *out)
+{
+    forget_twist(track, out);
+    if (dt_s > 0 && dt_s <= LONGEST_GAP_S) {
+        predict_by_twist(track, dt_s, out);
+        return;
+    }
+    out->source = NDT_TRACK_POSE;
+    add_noise(out->P, AT_POSE, 3, pow(LONGEST_GAP_S * track->params.start_mps, 2));
+    add_noise(out->P, AT_ROTATION, 3, 1);
+}
+
 static void predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
 {
     const struct ndt_track_state *state = &track->state;
@@ -355,11 +371,8 @@ static void predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_
         add_stamp_noise(track, out);
         return;
     }
-    if (has_jumped(track, dt_s)) { /* anywhere within reach of the start velocity, at most as far as it was known */
-        forget_twist(track, out);
-        out->source = NDT_TRACK_POSE;
-        add_noise(out->P, AT_POSE, 3, pow(fmin(fabs(dt_s), 10) * 1.0, 2));
-        add_noise(out->P, AT_ROTATION, 3, pow(10 * DEG, 2));
+    if (has_jumped(track, dt_s)) {
+        predict_across_gap(track, dt_s, out);
         return;
     }
     struct ndt_track_state by_gyro = *out;

@@ -34,6 +34,7 @@ struct ndtd_scan_record {
     double innovation;      /**< squared distance of the alignment from the prediction, chi-square with 6 degrees */
     double weakest;         /**< see struct ndt_weighed_observation */
     double confidence;      /**< see ndt_confidence; NAN: unknown, the scan was not aligned or not observed */
+    int hypotheses;         /**< alignments from other guesses, because the first was not confirmed */
     int is_doubted;         /**< it is below score_estimation.min_confidence */
     double decode_us;       /**< copying the points out of the message */
     double queue_us, preprocess_us, upload_us, align_us, publish_us;
