@@ -17,7 +17,7 @@ struct ndtd_hypotheses {
 
 /* What is known besides the prediction. */
 struct ndtd_hypothesis_sources {
-    const struct ndt_track_state *before;   /* the state from which the prediction starts */
+    const struct ndt_track_state *before; /* the state from which the prediction starts */
     const struct ndt_track_state *predicted;
     const struct ndt_track_state *verified; /* of the last scan that was confirmed; NULL: none */
 };

@@ -1,12 +1,59 @@
 /* A scan on its way through preprocessor and aligner: with which parameters, where, within which time. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ndt/clock.h"
+#include "ndt/linalg.h"
 #include "scan_align.h"
 
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
+
+/* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
+void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)
+{
+    record->result.outcome = outcome;
+    snprintf(record->result.reason, sizeof(record->result.reason), "%.*s", (int)sizeof(record->result.reason) - 1,
+             reason);
+}
+
+/* The twist of a frame that the base carries. */
+static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    double Ad[36], in[6], out[6];
+    struct ndt_twist moved;
+    ndt_pose_adjoint(&T_sensor_base, Ad);
+    memcpy(in, twist->v_mps, sizeof(twist->v_mps));
+    memcpy(in + 3, twist->w_radps, sizeof(twist->w_radps));
+    ndt_multiply(6, 6, 1, Ad, in, out);
+    memcpy(moved.v_mps, out, sizeof(moved.v_mps));
+    memcpy(moved.w_radps, out + 3, sizeof(moved.w_radps));
+    return moved;
+}
+
+/* Piece by piece with the gyro, otherwise as a constant twist. */
+void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
+                          const struct ndt_track_state *state)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
+    struct ndt_sweep_motion *motion = &pipeline->motion[pass];
+    double time_s[NDT_PREPROCESS_SEGMENTS + 1];
+    job->twist[pass] = state->twist;
+    motion->twist = twist_of(job->T_base_sensor, &state->twist);
+    motion->is_piecewise = 0;
+    if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
+        return;
+    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
+        time_s[i] = ndt_sweep_boundary_s(&job->sweep, i);
+    motion->is_piecewise =
+        ndt_track_motion(&pipeline->track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, motion->T_reference_at);
+    for (int i = 0; motion->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
+        const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &motion->T_reference_at[i]);
+        motion->T_reference_at[i] = ndt_pose_compose(&moved, job->T_base_sensor);
+    }
+}
 
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
 int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline)
@@ -15,7 +62,7 @@ int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline)
 }
 
 enum ndt_status ndtd_scan_preprocess_on_host(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                          struct ndt_error *err)
+                                             struct ndt_error *err)
 {
     job->preprocessed = ON_HOST;
     const enum ndt_status status =
@@ -26,7 +73,8 @@ enum ndt_status ndtd_scan_preprocess_on_host(struct ndtd_pipeline *pipeline, str
     return status;
 }
 
-enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                     struct ndt_error *err)
 {
     const size_t backend_limit = ndt_aligner_raw_limit(pipeline->aligner);
     const double start_us = ndt_clock_us();
@@ -44,7 +92,7 @@ enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd
 
 /* Deskews the points of the first pass again, with the motion of the second. */
 enum ndt_status ndtd_scan_preprocess_again(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                        struct ndt_error *err)
+                                           struct ndt_error *err)
 {
     if (job->preprocessed == ON_HOST)
         return ndt_preprocess_again(pipeline->preprocessor, &pipeline->motion[SECOND_PASS], &job->points, err);
@@ -85,10 +133,11 @@ int ndtd_scan_has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *
 /* Aligns the preprocessed scan. If the backend can no longer preprocess (its device was lost), the host
  * preprocesses now. */
 enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
-                             const struct ndt_align_params *params, const struct ndt_pose *guess,
-                             struct ndt_error *err)
+                                const struct ndt_align_params *params, const struct ndt_pose *guess,
+                                struct ndt_error *err)
 {
     struct ndt_align_result *result = &job->record->result;
+    job->last = pass;
     if (job->preprocessed == ON_BACKEND) {
         enum ndt_status status =
             pass == FIRST_PASS
@@ -106,7 +155,6 @@ enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan
     }
     return ndt_align(pipeline->aligner, params, job->points, guess, result, err);
 }
-
 
 enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                      const struct ndt_align_params *params, const struct ndt_pose *T_map_base,

@@ -17,6 +17,7 @@ struct ndtd_scan_job {
     struct ndt_track_state updated;   /* with is_updated */
     int is_updated;
     enum pass last;                     /* that aligned */
+    int is_sought;                      /* other guesses were tried */
     int has_covariance;                 /* `covariance` takes the place of that of the estimator */
     double covariance[36];              /* of the base, axes of the map */
     struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
@@ -27,10 +28,15 @@ struct ndtd_scan_job {
 
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
 int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline);
+/* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
+void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason);
 /* The configured parameters, with the prior and the GNSS position that are valid for this scan. */
 struct ndt_align_params ndtd_scan_params(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job);
 /* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. */
 int ndtd_scan_has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params);
+/* The motion that deskewing undoes: piece by piece with the gyro, otherwise as a constant twist. */
+void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
+                          const struct ndt_track_state *state);
 /* On the host, or a plan for a backend that does it. */
 NDT_MUST_CHECK enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                                     struct ndt_error *err);

@@ -9,54 +9,6 @@
 #include "scan_match.h"
 #include "scan_seek.h"
 
-/* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
-static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
-
-/* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
-void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)
-{
-    record->result.outcome = outcome;
-    snprintf(record->result.reason, sizeof(record->result.reason), "%.*s", (int)sizeof(record->result.reason) - 1,
-             reason);
-}
-
-/* The twist of a frame that the base carries. */
-static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
-{
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
-    double Ad[36], in[6], out[6];
-    struct ndt_twist moved;
-    ndt_pose_adjoint(&T_sensor_base, Ad);
-    memcpy(in, twist->v_mps, sizeof(twist->v_mps));
-    memcpy(in + 3, twist->w_radps, sizeof(twist->w_radps));
-    ndt_multiply(6, 6, 1, Ad, in, out);
-    memcpy(moved.v_mps, out, sizeof(moved.v_mps));
-    memcpy(moved.w_radps, out + 3, sizeof(moved.w_radps));
-    return moved;
-}
-
-/* Piece by piece with the gyro, otherwise as a constant twist. */
-static void set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
-                       const struct ndt_track_state *state)
-{
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
-    struct ndt_sweep_motion *motion = &pipeline->motion[pass];
-    double time_s[NDT_PREPROCESS_SEGMENTS + 1];
-    job->twist[pass] = state->twist;
-    motion->twist = twist_of(job->T_base_sensor, &state->twist);
-    motion->is_piecewise = 0;
-    if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
-        return;
-    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
-        time_s[i] = ndt_sweep_boundary_s(&job->sweep, i);
-    motion->is_piecewise =
-        ndt_track_motion(&pipeline->track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, motion->T_reference_at);
-    for (int i = 0; motion->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
-        const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &motion->T_reference_at[i]);
-        motion->T_reference_at[i] = ndt_pose_compose(&moved, job->T_base_sensor);
-    }
-}
-
 /* Sets the result to the predicted pose. Returns 0 when the scan is answered with it: no pose is known yet, or the
  * deadline has passed. */
 static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
@@ -70,7 +22,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     }
     if (ndtd_scan_has_prior(pipeline))
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
-    set_motion(pipeline, job, FIRST_PASS, &job->predicted);
+    ndtd_scan_set_motion(pipeline, job, FIRST_PASS, &job->predicted);
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
     ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
     if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us) {
@@ -99,7 +51,8 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct ndtd_sc
 {
     struct ndtd_scan_record *record = job->record;
     struct ndt_align_result *result = &record->result;
-    const enum ndt_status status = ndtd_scan_align(pipeline, job, FIRST_PASS, params, &job->prior.T_map_sensor, err);
+    const enum ndt_status status =
+        ndtd_scan_align(pipeline, job, FIRST_PASS, params, &job->prior.T_map_sensor, err);
     if (job->preprocessed == ON_BACKEND)
         record->points_used = result->points;
     if (result->evaluations > 0)
@@ -107,54 +60,6 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct ndtd_sc
     ndtd_scan_keep_points(pipeline, job);
     if (status == NDT_OK && ndtd_scan_is_trusted(result->outcome))
         ndtd_scan_update(pipeline, job, FIRST_PASS);
-    return status;
-}
-
-/* The estimator accounts for a small error of the motion to first order already; then a second pass finds the same
- * pose. */
-static int second_pass_pays(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
-{
-    const double *v0 = job->predicted.twist.v_mps, *v1 = job->updated.twist.v_mps;
-    const double *w0 = job->predicted.twist.w_radps, *w1 = job->updated.twist.w_radps;
-    double v2 = 0, w2 = 0;
-    for (int i = 0; i < 3; i++) {
-        v2 += (v1[i] - v0[i]) * (v1[i] - v0[i]);
-        w2 += (w1[i] - w0[i]) * (w1[i] - w0[i]);
-    }
-    const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
-    return !ndtd_scan_has_prior(pipeline) || half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
-}
-
-/* Deskews with the motion that the first pass found and aligns again, on the finest level only: the pose is nearly
- * right already. Counts and times of the first pass are added to the result. */
-static enum ndt_status second_pass(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
-{
-    struct ndtd_scan_record *record = job->record;
-    struct ndt_align_result *result = &record->result;
-    const struct ndt_align_result first = *result;
-    struct ndt_align_params params = ndtd_scan_params(pipeline, job);
-    if (first.outcome != NDT_CONVERGED || !job->updated.has_twist || !second_pass_pays(pipeline, job))
-        return NDT_OK;
-    if (!ndtd_scan_has_time(pipeline, &params)) {
-        ndtd_scan_refuse(record, NDT_DEADLINE, "no time left for the second pass");
-        return NDT_OK;
-    }
-    set_motion(pipeline, job, SECOND_PASS, &job->updated);
-    const double start_us = ndt_clock_us();
-    enum ndt_status status = ndtd_scan_preprocess_again(pipeline, job, err);
-    record->preprocess_us += ndt_clock_us() - start_us;
-    if (status != NDT_OK)
-        return status;
-    params.levels[0] = params.levels[params.level_count - 1];
-    params.level_count = 1;
-    const struct ndt_pose guess = ndt_pose_compose(&job->updated.T_map_base, job->T_base_sensor);
-    status = ndtd_scan_align(pipeline, job, SECOND_PASS, &params, &guess, err);
-    if (status == NDT_OK && ndtd_scan_is_trusted(result->outcome))
-        ndtd_scan_update(pipeline, job, SECOND_PASS);
-    result->iterations += first.iterations;
-    result->evaluations += first.evaluations;
-    result->align_us += first.align_us;
-    result->upload_us += first.upload_us;
     return status;
 }
 
@@ -213,7 +118,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     if (status == NDT_OK)
         status = ndtd_scan_seek(pipeline, job, err);
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
-        status = second_pass(pipeline, job, err);
+        status = ndtd_scan_second_pass(pipeline, job, err);
     if (status == NDT_OK)
         status = estimate_covariance(pipeline, job, err);
     ndtd_scan_assess(pipeline, job);
