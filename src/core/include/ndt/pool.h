@@ -1,4 +1,5 @@
-/* Private to the core: a small pinned thread pool with bounded spinning.
+/** @file
+ * @brief A small pinned thread pool with bounded spinning.
  *
  * Waking a sleeping thread costs 20-50 us, about as much as a whole evaluation; unbounded spinning occupies a core
  * while no scans arrive. Therefore workers spin for spin_us after their last job and then sleep. (OpenMP runtimes
@@ -11,18 +12,27 @@
 
 #include "ndt/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ndt_pool;
 
-/* threads: including the caller; 1 starts none. pin: every worker stays on its own core, among those this process
+/** threads: including the caller; 1 starts none. pin: every worker stays on its own core, among those this process
  * may use; the caller is not pinned, and a worker whose core it moves to takes the core it left. */
 NDT_MUST_CHECK enum ndt_status ndt_pool_create(struct ndt_pool **out, int threads, double spin_us, int pin,
                                                struct ndt_error *err);
+/** `pool` may be NULL. */
 void ndt_pool_destroy(struct ndt_pool *pool);
+/** Threads, the caller's included. */
 int ndt_pool_threads(const struct ndt_pool *pool);
-/* Calls work(context, i) once for every i in [0, items), in any order, on any thread, the caller's included;
+/** Calls work(context, i) once for every i in [0, items), in any order, on any thread, the caller's included;
  * returns when all are done. */
 void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item), void *context, size_t items);
-/* Cores this process may use. */
+/** Cores this process may use. */
 int ndt_pool_cores(void);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
