@@ -178,6 +178,7 @@ static enum ndt_status align(struct ndtd_pipeline *pipeline, struct ndtd_scan_jo
                              struct ndt_error *err)
 {
     struct ndt_align_result *result = &job->record->result;
+    job->record->hypotheses += pass == FIRST_PASS;
     if (job->preprocessed == ON_BACKEND) {
         enum ndt_status status =
             pass == FIRST_PASS
