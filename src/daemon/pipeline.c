@@ -170,7 +170,8 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     struct ndt_error why = {0};
     record->seq = frame->scan.seq;
     record->stamp_ns = frame->scan.stamp_ns;
-    record->confidence = NAN;
+    record->confidence = record->margin = NAN;
+    record->state = pipeline->state;
     if (pipeline->is_stopped) {
         ndtd_scan_refuse(record, NDT_REJECTED, "localising is stopped");
         return NDT_OK;
@@ -192,6 +193,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     if (status != NDT_OK)
         ndtd_scan_refuse(record, NDT_REJECTED, why.text);
     conclude(pipeline, &job);
+    ndtd_scan_follow_state(pipeline, &job);
     return NDT_OK;
 }
 

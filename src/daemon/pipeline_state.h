@@ -28,6 +28,7 @@ struct ndtd_pipeline {
     struct ndt_sweep_motion motion[PASS_COUNT]; /* of the sensor during the current sweep */
     struct ndt_preprocess_plan plan;            /* of the current scan, when the backend preprocesses it */
     int is_stopped;
+    enum ndt_state state; /* after the last scan */
     double deadline_us;   /* 0 = none */
     double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */
     int has_start;        /* `start` gets the stamp of the next scan */

@@ -138,6 +138,7 @@ enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan
 {
     struct ndt_align_result *result = &job->record->result;
     job->last = pass;
+    job->record->hypotheses += pass == FIRST_PASS;
     if (job->preprocessed == ON_BACKEND) {
         enum ndt_status status =
             pass == FIRST_PASS
