@@ -274,6 +274,17 @@ const struct ndtd_option ndtd_option_table[] = {
           "After longer gaps between scans the last pose is kept and the velocity is unknown"),
      .former_name = "tracker.max_prediction_s"},
 
+    {BOOL("recovery.enable", recovery.enable, FIXED,
+          "Look for the pose when it is lost, and for the first one when none is given, with ndt.prior auto")},
+    {INT("recovery.agreement", recovery.agreement, RELOAD, 1, 100, "searches",
+         "Searches that must find the same place before it is believed, unless one alone leaves no doubt")},
+    {REAL("recovery.radius_m", recovery.radius_m, RELOAD, 1, 10000, "m",
+          "Around the last verified pose; beyond it the whole map is searched")},
+    {REAL("recovery.max_speed_mps", recovery.max_speed_mps, RELOAD, 0.1, 1000, "m/s",
+          "Speed that the vehicle never exceeds: how far it can have come since it was last seen")},
+    {REAL("recovery.max_acceleration_mps2", recovery.max_acceleration_mps2, RELOAD, 0.1, 1000, "m/s^2",
+          "Acceleration that it never exceeds")},
+
     {TEXT(NDTD_STRING, "sockets.scans", scans_address, FIXED,
           "Input of scans, ipc://PATH or tcp://HOST:PORT; empty = scans.ipc in the runtime directory")},
     {LABELS(NDTD_ENUM, "sockets.scans_kind", scans_kind, FIXED, receivers,

@@ -116,6 +116,7 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
         if (job->record->result.outcome == NDT_CONVERGED) {
             pipeline->verified = job->updated;
             pipeline->is_verified = 1;
+            pipeline->has_told = 0;
         }
     } else {
         ndt_track_coast(&pipeline->track, &job->predicted);
@@ -141,7 +142,9 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
 {
     ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : NULL,
                     start->has_covariance ? start->covariance : NULL);
-    pipeline->has_start = 0;
+    pipeline->has_start = pipeline->is_verified = pipeline->recovery.is_active = 0;
+    pipeline->has_told = 1;
+    pipeline->told = pipeline->track.state;
 }
 
 /* Holds the points until the other sensors have sent theirs, or adds those of the others. */

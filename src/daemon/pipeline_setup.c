@@ -18,9 +18,11 @@ static void set_configured_pose(struct ndtd_pipeline *pipeline)
     pipeline->has_start = 1;
 }
 
-static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
+static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, int is_live,
+                                  struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
+    const struct ndtd_searcher_config searcher = {.is_background = is_live, .compute = &settings->compute};
     enum ndt_status status =
         ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)
@@ -29,13 +31,15 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndt_preprocessor_create(&pipeline->preprocessor, err);
     if (status == NDT_OK)
         status = ndtd_scan_merge_create(&pipeline->merge, err);
+    if (status == NDT_OK && settings->recovery.enable)
+        status = ndtd_searcher_create(&pipeline->recovery.searcher, &searcher, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
 }
 
 enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct ndtd_settings_snapshot *snapshot,
-                                     struct ndt_map *map, struct ndt_error *err)
+                                     struct ndt_map *map, int is_live, struct ndt_error *err)
 {
     *out = NULL;
     struct ndtd_pipeline *pipeline = calloc(1, sizeof(*pipeline));
@@ -45,7 +49,7 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
     ndt_cloud_init(&pipeline->scan);
     ndt_track_init(&pipeline->track, &pipeline->settings->track);
     set_configured_pose(pipeline);
-    enum ndt_status status = open_parts(pipeline, map, err);
+    enum ndt_status status = open_parts(pipeline, map, is_live, err);
     if (status == NDT_OK)
         *out = pipeline;
     else
@@ -64,6 +68,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
 {
     if (!pipeline)
         return;
+    ndtd_searcher_destroy(pipeline->recovery.searcher);
     close_compute(pipeline->backend, pipeline->aligner);
     ndt_preprocessor_destroy(pipeline->preprocessor);
     ndtd_scan_merge_destroy(pipeline->merge);
@@ -78,6 +83,8 @@ static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
     ndt_map_retain(map);
     ndt_map_release(pipeline->map);
     pipeline->map = map;
+    if (pipeline->recovery.searcher)
+        ndtd_searcher_set_map(pipeline->recovery.searcher, map);
 }
 
 enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)

@@ -2,15 +2,28 @@
 #ifndef NDTD_PIPELINE_STATE_H
 #define NDTD_PIPELINE_STATE_H
 
+#include "candidates.h"
 #include "hypotheses.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_merge.h"
+#include "ndtd/searcher.h"
 
 /* Room for many alignments of one scan at once. */
 struct ndtd_many {
     struct ndt_prior priors[NDTD_HYPOTHESES_MAX];
     struct ndt_align_item items[NDTD_HYPOTHESES_MAX];
     struct ndt_align_result results[NDTD_HYPOTHESES_MAX];
+};
+
+/* The way back after the pose was lost, or to the first one. */
+struct ndtd_recovery {
+    struct ndtd_searcher *searcher; /* NULL: none, there is nothing to search with */
+    int is_active;                  /* the last scan was not confirmed */
+    uint32_t scans;                 /* since then */
+    uint32_t searches;              /* since then, of all that is possible */
+    struct ndtd_candidate lead;     /* the place that the estimator follows */
+    struct ndtd_candidates others;
+    const struct ndtd_search_answer *answer; /* of this scan */
 };
 
 enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
@@ -39,8 +52,11 @@ struct ndtd_pipeline {
     struct ndt_pose T_map_last;
     int is_verified; /* `verified` is the estimate at the last scan that was confirmed */
     struct ndt_track_state verified;
+    int has_told; /* `told` is an initial pose that no scan has confirmed yet */
+    struct ndt_track_state told;
     struct ndtd_hypotheses hypotheses;
     struct ndtd_many many;
+    struct ndtd_recovery recovery;
 };
 
 #endif

@@ -355,7 +355,7 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
     if (status == NDT_OK)
         status = ndtd_settings_snapshot_create(&snapshot, settings, err);
     if (status == NDT_OK)
-        status = ndtd_pipeline_create(&replay->pipeline, snapshot, replay->map, err);
+        status = ndtd_pipeline_create(&replay->pipeline, snapshot, replay->map, 0, err);
     ndtd_settings_snapshot_release(snapshot);
     if (status == NDT_OK && replay->options->skip && !settings->has_initial_pose)
         status = collect_truth(replay, err);

@@ -158,24 +158,20 @@ enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan
 }
 
 enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                     const struct ndt_align_params *params, const struct ndt_pose *T_map_base,
-                                     size_t count, const double prior_covariance[36], struct ndt_error *err)
+                                     const struct ndt_align_params *params, size_t count, struct ndt_error *err)
 {
     struct ndtd_many *many = &pipeline->many;
     const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
-    if (job->preprocessed == ON_BACKEND)
+    if (job->preprocessed == ON_BACKEND) {
         status = ndtd_scan_preprocess_on_host(pipeline, job, err);
-    job->record->preprocess_us += ndt_clock_us() - start_us;
-    for (size_t i = 0; i < count; i++) {
-        const struct ndt_pose guess = ndt_pose_compose(&T_map_base[i], job->T_base_sensor);
-        many->priors[i].T_map_sensor = guess;
-        if (prior_covariance)
-            memcpy(many->priors[i].covariance, prior_covariance, sizeof(many->priors[i].covariance));
-        many->items[i] = (struct ndt_align_item){
-            .scan = job->points, .T_map_guess = guess, .prior = prior_covariance ? &many->priors[i] : NULL};
+        job->record->preprocess_us += ndt_clock_us() - start_us;
     }
-    if (status == NDT_OK)
-        status = ndt_align_batch(pipeline->aligner, params, many->items, count, many->results, err);
-    return status;
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        many->items[i] = (struct ndt_align_item){
+            .scan = job->points, .T_map_guess = many->priors[i].T_map_sensor, .prior = &many->priors[i]};
+    job->record->hypotheses += (int)count;
+    return ndt_align_batch(pipeline->aligner, params, many->items, count, many->results, err);
 }

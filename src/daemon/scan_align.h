@@ -13,10 +13,13 @@ struct ndtd_scan_job {
     const struct ndt_pose *T_base_sensor;
     struct ndt_preprocess_params preprocess;
     struct ndt_sweep sweep;
-    struct ndt_track_state predicted; /* at the reference moment */
-    struct ndt_track_state updated;   /* with is_updated */
+    const struct ndt_track_state *before; /* where the prediction begins; NULL: the state of the estimator */
+    struct ndt_track_state predicted;     /* at the reference moment */
+    struct ndt_track_state updated;       /* with is_updated */
     int is_updated;
     enum pass last;                     /* that aligned */
+    int is_unbelieved;                  /* the estimator follows a place that other scans have to confirm */
+    double rival_fit;                   /* the best of optima that differ from that of the result */
     int is_sought;                      /* other guesses were tried */
     int has_covariance;                 /* `covariance` takes the place of that of the estimator */
     double covariance[36];              /* of the base, axes of the map */
@@ -51,11 +54,10 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_preprocess_again(struct ndtd_pipeline *
 NDT_MUST_CHECK enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                                enum pass pass, const struct ndt_align_params *params,
                                                const struct ndt_pose *guess, struct ndt_error *err);
-/* Aligns the scan from many poses of the base at once, without a deadline of its own: params->deadline_s holds for
- * all. priors: one for each, or NULL. Results in pipeline->many. */
+/* Aligns the scan from the first `count` priors of pipeline->many at once; params->deadline_s holds for all.
+ * Results in pipeline->many. */
 NDT_MUST_CHECK enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                                    const struct ndt_align_params *params,
-                                                    const struct ndt_pose *T_map_base, size_t count,
-                                                    const double prior_covariance[36], struct ndt_error *err);
+                                                    const struct ndt_align_params *params, size_t count,
+                                                    struct ndt_error *err);
 
 #endif

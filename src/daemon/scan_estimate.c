@@ -25,8 +25,8 @@ void ndtd_scan_update(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
         ndt_observation_to_body(&result->observation, job->T_base_sensor, &of_base);
         measurement.observation = &of_base;
     }
-    ndt_track_update(&pipeline->track, &job->predicted, &measurement, &job->updated, &job->record->innovation,
-                     &job->record->weakest);
+    ndt_track_update_from(&pipeline->track, job->before ? job->before : &pipeline->track.state, &job->predicted,
+                          &measurement, &job->updated, &job->record->innovation, &job->record->weakest);
     job->is_updated = 1;
     job->record->has_innovation = measurement.observation != NULL;
 }

@@ -7,6 +7,7 @@
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
 #include "scan_match.h"
+#include "scan_recover.h"
 #include "scan_seek.h"
 
 /* Sets the result to the predicted pose. Returns 0 when the scan is answered with it: no pose is known yet, or the
@@ -18,9 +19,12 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
         record->result.T_map_sensor = ndt_pose_identity();
         ndtd_scan_refuse(record, NDT_NO_GUESS, "no initial pose yet");
-        return 0;
+        if (!ndtd_scan_can_recover(pipeline))
+            return 0;
+        ndt_track_start_state(&pipeline->track, reference_ns, &record->result.T_map_sensor, NULL, NULL,
+                              &job->predicted);
     }
-    if (ndtd_scan_has_prior(pipeline))
+    if (ndtd_scan_has_prior(pipeline) && pipeline->track.has_pose)
         (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
     ndtd_scan_set_motion(pipeline, job, FIRST_PASS, &job->predicted);
     job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
@@ -114,14 +118,20 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
         ndtd_scan_refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
         return NDT_OK;
     }
-    status = first_pass(pipeline, job, &params, err);
-    if (status == NDT_OK)
+    if (pipeline->track.has_pose)
+        status = first_pass(pipeline, job, &params, err);
+    if (status == NDT_OK && pipeline->track.has_pose && !pipeline->recovery.is_active)
         status = ndtd_scan_seek(pipeline, job, err);
+    if (status == NDT_OK)
+        status = ndtd_scan_recover(pipeline, job, err);
+    if (status != NDT_OK || !pipeline->track.has_pose)
+        return status;
     if (status == NDT_OK && settings->deskew_passes > 1 && settings->preprocess.deskew != NDT_DESKEW_OFF)
         status = ndtd_scan_second_pass(pipeline, job, err);
     if (status == NDT_OK)
         status = estimate_covariance(pipeline, job, err);
     ndtd_scan_assess(pipeline, job);
+    ndtd_scan_doubt(pipeline, job);
     record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;

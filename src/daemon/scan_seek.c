@@ -118,6 +118,22 @@ static void set_wide_prior(const struct ndtd_pipeline *pipeline, const struct nd
     ndt_track_pose_covariance(&wide, job->T_base_sensor, covariance);
 }
 
+/* The best of all guesses so far, that of the result included, over the best different one. */
+static void set_margin(struct ndtd_scan_job *job, const struct ndt_align_result *found, size_t count)
+{
+    const struct ndt_align_result *best = &job->record->result;
+    double second = job->rival_fit;
+    for (size_t i = 0; i < count; i++)
+        if (ndtd_fit(&found[i]) > ndtd_fit(best))
+            best = &found[i];
+    if (ndtd_are_distinct(&best->T_map_sensor, &job->record->result.T_map_sensor))
+        second = fmax(second, ndtd_fit(&job->record->result));
+    for (size_t i = 0; i < count; i++)
+        if (ndtd_are_distinct(&best->T_map_sensor, &found[i].T_map_sensor))
+            second = fmax(second, ndtd_fit(&found[i]));
+    job->rival_fit = second;
+}
+
 /* Aligns from all of pipeline->hypotheses; a better fit than that of the result replaces it. */
 static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
@@ -130,17 +146,21 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     if (list->count == 0 || !ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
     set_wide_prior(pipeline, job, wide);
-    const enum ndt_status status =
-        ndtd_scan_align_many(pipeline, job, &params, list->T_map_base, list->count, wide, err);
+    for (size_t i = 0; i < list->count; i++) {
+        struct ndt_prior *prior = &pipeline->many.priors[i];
+        prior->T_map_sensor = ndt_pose_compose(&list->T_map_base[i], job->T_base_sensor);
+        memcpy(prior->covariance, wide, sizeof(wide));
+    }
+    const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, list->count, err);
     if (status != NDT_OK)
         return status;
     const struct ndtd_choice choice = ndtd_hypotheses_choose(found, list->count);
-    record->hypotheses += (int)list->count;
     for (size_t i = 0; i < list->count; i++) {
         costs.iterations += found[i].iterations;
         costs.evaluations += found[i].evaluations;
     }
     costs.align_us += found[list->count - 1].align_us;
+    set_margin(job, found, list->count);
     if (choice.best >= 0 && ndtd_fit(&found[choice.best]) > ndtd_fit(&record->result)) {
         record->result = found[choice.best];
         job->prior = pipeline->many.priors[choice.best];
@@ -170,19 +190,27 @@ static int is_found(const struct ndtd_pipeline *pipeline, const struct ndtd_scan
     return ndtd_scan_confidence(pipeline, job, &fits) >= pipeline->settings->min_confidence && fits;
 }
 
+/* After a gap the vehicle may be where another place looks alike: then the margin over the others must be known. */
+static int is_gap(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    return pipeline->is_verified &&
+           ndt_track_position_deviation(&job->predicted) > pipeline->track.params.lost_deviation_m;
+}
+
 enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
     const struct ndtd_hypothesis_sources sources = {.before = &pipeline->track.state,
                                                     .predicted = &job->predicted,
                                                     .verified = pipeline->is_verified ? &pipeline->verified : NULL};
-    if (!ndtd_scan_has_prior(pipeline) || ndtd_scan_is_confirmed(pipeline, job))
+    const int spreads = is_gap(pipeline, job);
+    if (!ndtd_scan_has_prior(pipeline) || (ndtd_scan_is_confirmed(pipeline, job) && !spreads))
         return NDT_OK;
     job->is_sought = 1;
     ndtd_hypotheses_obvious(&pipeline->hypotheses, &sources);
     enum ndt_status status = try_all(pipeline, job, err);
     if (status == NDT_OK && !is_found(pipeline, job))
         status = seek_motion(pipeline, job, err);
-    if (status != NDT_OK || is_found(pipeline, job))
+    if (status != NDT_OK || (is_found(pipeline, job) && !spreads))
         return status;
     ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, reach_m(pipeline, job), 24);
     status = try_all(pipeline, job, err);

@@ -381,7 +381,7 @@ static void run(struct ndtd_worker *worker)
 static enum ndt_status open_parts(struct ndtd_worker *worker, struct ndt_error *err)
 {
     const struct ndtd_worker_sink *sink = &worker->parts.sink;
-    enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, worker->snapshot, worker->parts.map, err);
+    enum ndt_status status = ndtd_pipeline_create(&worker->pipeline, worker->snapshot, worker->parts.map, 1, err);
     if (status == NDT_OK)
         status = ndtd_autotuner_create(&worker->tuner, worker->snapshot, err);
     if (status == NDT_OK && sink->open)

@@ -20,7 +20,7 @@ static void setup(void)
     ndt_align_params_default(&params);
     must(ndt_reference_backend.open(&backend, &drive.settings.compute, &err));
     must(ndt_aligner_create(&aligner, backend, &err));
-    must(ndt_aligner_set_map(aligner, drive.map, &err));
+    must(ndt_aligner_set_map(aligner, drive.map, 0, &err));
     ndt_cloud_init(&scan);
     must(ndt_scan_decode(drive.scans[0].data, drive.scans[0].size, &message, &scan, &err));
     scan.count = 300;
@@ -51,7 +51,7 @@ static struct ndt_eval eval_at(struct ndt_solve *solve, const double p[6], int h
     struct ndt_newton_rules rules;
     struct ndt_eval eval;
     params.has_gnss = has_gnss;
-    must(ndt_rules_from(&rules, &params, drive.map, &err));
+    must(ndt_rules_from(&rules, &params, drive.map, 0, &err));
     memcpy(request.p, p, sizeof(request.p));
     memcpy(solve->newton.query_pose, p, sizeof(request.p));
     must(backend->ops->eval(backend, &request, &eval, &err));
@@ -181,7 +181,7 @@ static struct ndt_pose drive_with_gnss(int use, double age_s)
     drive.settings.align.gnss_scale = 2;
     ndt_frame_init(&frame);
     must(ndt_gnss_encode(&frame, &message, &err));
-    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
     const struct ndtd_frame frames[] = {frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start),
                                         frame_of(NDT_MESSAGE_GNSS, &frame),
                                         frame_of(NDT_MESSAGE_SCAN, &drive.scans[0])};

@@ -528,7 +528,7 @@ static void replay_and_compare(const struct ndt_result_message *live, size_t cou
     struct ndtd_scan_record record;
     size_t at = 0;
     must(ndt_bag_open(&bag, bag_path, &err));
-    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
     while (ndt_bag_next(bag, &line, &err) == NDT_OK) {
         struct ndtd_frame frame = {
             .type = (enum ndt_message_type)line.type, .data = line.payload, .size = line.length};

@@ -89,7 +89,7 @@ static struct ndtd_pipeline *open_pipeline(struct ndt_map *with)
     struct ndtd_pipeline *pipeline;
     const struct ndtd_settings_snapshot *snapshot;
     must(ndtd_settings_snapshot_create(&snapshot, &settings, &err));
-    must(ndtd_pipeline_create(&pipeline, snapshot, with, &err));
+    must(ndtd_pipeline_create(&pipeline, snapshot, with, 0, &err));
     ndtd_settings_snapshot_release(snapshot);
     return pipeline;
 }

@@ -106,7 +106,7 @@ START_TEST(results_equal_those_of_the_pipeline)
     struct ndtd_scan_record record;
     const struct ndtd_frame first = frame_of(NDT_MESSAGE_INITIAL_POSE, &drive.start);
     start(drive.map);
-    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, &err));
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
     must(ndtd_pipeline_frame(pipeline, &first, &record, &err));
     push_start();
     for (size_t i = 0; i < DRIVE_SCANS; i++) {

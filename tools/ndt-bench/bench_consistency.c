@@ -139,7 +139,7 @@ static enum ndt_status follow(struct replay *replay, const struct ndtd_settings 
     replay->first_ns = INT64_MIN;
     enum ndt_status status = ndtd_settings_snapshot_create(&snapshot, &mine, err);
     if (status == NDT_OK)
-        status = ndtd_pipeline_create(&replay->pipeline, snapshot, replay->map, err);
+        status = ndtd_pipeline_create(&replay->pipeline, snapshot, replay->map, 0, err);
     ndtd_settings_snapshot_release(snapshot);
     if (status == NDT_OK)
         status = each(replay, take_frame, err);

@@ -49,10 +49,11 @@ struct ndtd_scan_record {
 
 struct ndtd_pipeline;
 /** Opens the backend and acquires references to the snapshot and the map, which may be NULL
- * (every scan is answered no_map). */
+ * (every scan is answered no_map). is_live: 1: searches for a lost pose run in a thread, so that no answer waits
+ * for them; 0: within the scan, so that results do not depend on time. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
                                                     const struct ndtd_settings_snapshot *snapshot,
-                                                    struct ndt_map *map, struct ndt_error *err);
+                                                    struct ndt_map *map, int is_live, struct ndt_error *err);
 /** Closes the backend and frees everything; `pipeline` may be NULL. */
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 /** Processes one frame; frames other than scan, initial pose, odometry, IMU and GNSS are ignored. For a scan, whose

@@ -1,9 +1,9 @@
 /** @file
  * @brief Searches for the place of a scan beside the matching.
  *
- * In the live daemon a thread of its own searches, at the lowest priority: no answer waits for it, and the next scan
- * picks up what it has found. In a replay the search runs where it is started, so that the result does not depend on
- * time. One search at a time.
+ * In the live daemon a thread of its own searches, at the lowest priority: no answer waits for it, and the next
+ * scan picks up what it has found. In a replay the search runs where it is started, so that the result does not
+ * depend on time. One search at a time.
  *
  * The field of a map (ndt_search/field.h) is built when the map is set: in the thread, or before the first search.
  *
@@ -21,13 +21,12 @@ struct ndtd_searcher;
 
 /** How searches run. */
 struct ndtd_searcher_config {
-    int is_background;                       /**< 1: in a thread */
+    int is_background;                        /**< 1: in a thread */
     const struct ndt_backend_config *compute; /**< threads and CPU variant; borrowed during create */
 };
 /** Creates a searcher without a map. */
-NDT_MUST_CHECK enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out,
-                                                    const struct ndtd_searcher_config *config,
-                                                    struct ndt_error *err);
+NDT_MUST_CHECK enum ndt_status
+ndtd_searcher_create(struct ndtd_searcher **out, const struct ndtd_searcher_config *config, struct ndt_error *err);
 /** Cancels a running search; `searcher` may be NULL. */
 void ndtd_searcher_destroy(struct ndtd_searcher *searcher);
 /** The following searches use this map; acquires a reference. NULL: none. A running search of the map before ends

@@ -38,9 +38,16 @@ struct ndtd_settings {
     enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;    /**< ndt.prior */
     struct ndt_track_params track;                     /**< estimator.* */
     struct ndt_pose_covariance_params pose_covariance; /**< covariance.* */
-    double min_confidence;                             /**< score_estimation.min_confidence */
-    int use_gnss; /**< ndt.regularization.enable; the scale is align.gnss_scale */
-    int autotune; /**< autotune.enable: measure at the start of the live daemon */
+    struct {
+        int enable;                   /**< recovery.enable */
+        int agreement;                /**< recovery.agreement */
+        double radius_m;              /**< recovery.radius_m */
+        double max_speed_mps;         /**< recovery.max_speed_mps */
+        double max_acceleration_mps2; /**< recovery.max_acceleration_mps2 */
+    } recovery;
+    double min_confidence; /**< score_estimation.min_confidence */
+    int use_gnss;          /**< ndt.regularization.enable; the scale is align.gnss_scale */
+    int autotune;          /**< autotune.enable: measure at the start of the live daemon */
     enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /**< autotune.cache */
     double autotune_limit_s;                                                   /**< autotune.limit_ms */
     double recheck_s;                                                          /**< autotune.recheck_s; 0 = never */

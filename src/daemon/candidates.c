@@ -1,0 +1,99 @@
+/* Places where the vehicle may be. */
+#include "candidates.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "hypotheses.h"
+
+/* Scans over which the fit is averaged, and scans in a row without a fit after which a place is given up. */
+enum { FIT_SCANS = 5, MISSES_MOST = 3 };
+/* A second best place with more than this part of the fit leaves the choice open. */
+static const double RIVAL_RATIO = 0.85;
+
+void ndtd_candidate_follow(struct ndtd_candidate *candidate, const struct ndt_track_state *state, double fit,
+                           double confidence)
+{
+    const struct ndt_pose step = ndt_pose_between(&candidate->state.T_map_base, &state->T_map_base);
+    const uint32_t scans = candidate->scans < FIT_SCANS ? candidate->scans + 1 : FIT_SCANS;
+    candidate->fit += (fit - candidate->fit) / scans;
+    candidate->confidence = confidence;
+    candidate->scans++;
+    candidate->misses = fit > 0 ? 0 : candidate->misses + 1;
+    candidate->moved_m += hypot(hypot(step.t_m[0], step.t_m[1]), step.t_m[2]);
+    candidate->moved_rad += ndt_pose_angle_rad(&candidate->state.T_map_base, &state->T_map_base);
+    candidate->state = *state;
+}
+
+struct ndtd_candidate *ndtd_candidates_at(struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base)
+{
+    for (size_t i = 0; i < candidates->count; i++)
+        if (!ndtd_are_distinct(&candidates->list[i].state.T_map_base, T_map_base))
+            return &candidates->list[i];
+    return NULL;
+}
+
+int ndtd_candidate_is_better(const struct ndtd_candidate *a, const struct ndtd_candidate *b)
+{
+    return a->agreements != b->agreements ? a->agreements > b->agreements : a->fit > b->fit;
+}
+
+void ndtd_candidates_add(struct ndtd_candidates *candidates, const struct ndtd_candidate *candidate)
+{
+    struct ndtd_candidate *worst = &candidates->list[0];
+    if (candidates->count < NDTD_CANDIDATES_MAX) {
+        candidates->list[candidates->count++] = *candidate;
+        return;
+    }
+    for (size_t i = 1; i < candidates->count; i++)
+        if (ndtd_candidate_is_better(worst, &candidates->list[i]))
+            worst = &candidates->list[i];
+    if (ndtd_candidate_is_better(candidate, worst))
+        *worst = *candidate;
+}
+
+void ndtd_candidates_prune(struct ndtd_candidates *candidates)
+{
+    int is_kept[NDTD_CANDIDATES_MAX];
+    size_t kept = 0;
+    for (size_t i = 0; i < candidates->count; i++) {
+        const struct ndtd_candidate *a = &candidates->list[i];
+        is_kept[i] = a->misses < MISSES_MOST;
+        for (size_t k = 0; is_kept[i] && k < candidates->count; k++) {
+            const struct ndtd_candidate *b = &candidates->list[k];
+            const int is_worse = ndtd_candidate_is_better(b, a) || (!ndtd_candidate_is_better(a, b) && k < i);
+            is_kept[i] = k == i || !is_worse || ndtd_are_distinct(&a->state.T_map_base, &b->state.T_map_base);
+        }
+    }
+    for (size_t i = 0; i < candidates->count; i++)
+        if (is_kept[i])
+            candidates->list[kept++] = candidates->list[i];
+    candidates->count = kept;
+}
+
+double ndtd_candidates_second(const struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base)
+{
+    double second = 0;
+    for (size_t i = 0; i < candidates->count; i++)
+        if (ndtd_are_distinct(&candidates->list[i].state.T_map_base, T_map_base))
+            second = fmax(second, candidates->list[i].fit);
+    return second;
+}
+
+int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit,
+                               const struct ndtd_belief *belief)
+{
+    if (candidate->confidence < belief->min_confidence || candidate->misses > 0 || candidate->contradictions > 0)
+        return 0;
+    return candidate->is_clear ||
+           (candidate->scans >= (uint32_t)belief->agreements &&
+            candidate->agreements >= (uint32_t)belief->agreements && second_fit < RIVAL_RATIO * candidate->fit);
+}
+
+int ndtd_search_is_clear(const struct ndt_search_result *result)
+{
+    const struct ndt_search_candidate *best = &result->candidates[0];
+    return result->count > 0 && result->view.has_ground && result->view.above >= 120 &&
+           best->scores.coverage >= 0.5 && best->scores.match_ratio >= 0.92 && best->q >= 0.40 &&
+           best->inliers >= 0.35 && best->ng * (1 - result->margin_ng) >= 0.07 && result->margin_q <= 0.90;
+}

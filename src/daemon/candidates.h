@@ -1,0 +1,57 @@
+/* Private: places where the vehicle may be, followed from scan to scan until one is believed. Pure functions. */
+#ifndef NDTD_CANDIDATES_H
+#define NDTD_CANDIDATES_H
+
+#include "ndt_search/search.h"
+#include "ndt_track/track.h"
+
+enum { NDTD_CANDIDATES_MAX = 12 };
+
+/* One place, and what speaks for it. */
+struct ndtd_candidate {
+    struct ndt_track_state before; /* the prediction at the last scan */
+    struct ndt_track_state state;  /* after it */
+    uint32_t scans;                /* that it was aligned with */
+    double fit;                    /* nvtl_normalized * match_ratio, mean over the last scans */
+    double confidence;             /* of the last scan: it fits, and nothing is left open */
+    uint32_t agreements;           /* searches that found it best, without looking there first */
+    uint32_t contradictions;       /* searches that found another place best, since the last agreement */
+    uint32_t misses;               /* scans in a row that do not fit */
+    int is_clear;                  /* one of them left no doubt */
+    double clarity;                /* best of its agreements: ng (1 - margin) */
+    double moved_m;                /* how far it has been followed */
+    double moved_rad;
+};
+
+/* The places, in no order. */
+struct ndtd_candidates {
+    size_t count;
+    struct ndtd_candidate list[NDTD_CANDIDATES_MAX];
+};
+
+/* What makes a place believed. */
+struct ndtd_belief {
+    int agreements;        /* recovery.agreement */
+    double min_confidence; /* score_estimation.min_confidence */
+};
+
+/* Takes in a scan that was aligned there. */
+void ndtd_candidate_follow(struct ndtd_candidate *candidate, const struct ndt_track_state *state, double fit,
+                           double confidence);
+/* More agreements, then the better fit. */
+int ndtd_candidate_is_better(const struct ndtd_candidate *a, const struct ndtd_candidate *b);
+/* The one at this pose (within 1 m and 5 deg), or NULL. */
+struct ndtd_candidate *ndtd_candidates_at(struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base);
+/* Adds a place; in a full list it replaces the worst, if that is worse. */
+void ndtd_candidates_add(struct ndtd_candidates *candidates, const struct ndtd_candidate *candidate);
+/* Removes what does not fit any more, and all but the best of those that have met. */
+void ndtd_candidates_prune(struct ndtd_candidates *candidates);
+/* The best fit of a place that is distinct from this pose; 0: there is none. */
+double ndtd_candidates_second(const struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base);
+/* Whether the place is believed, with the fit of the second best. */
+int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit,
+                               const struct ndtd_belief *belief);
+/* Whether one search says enough. */
+int ndtd_search_is_clear(const struct ndt_search_result *result);
+
+#endif

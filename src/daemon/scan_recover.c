@@ -1,0 +1,325 @@
+/* The way back after the pose was lost, or to the first one. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scan_recover.h"
+
+/* The least radius that is searched: a pose that someone has set is off by so much at times. */
+static const double LEAST_RADIUS_M = 20;
+/* Around the place that is followed, as a test that does not know of it. */
+static const double LOCAL_RADIUS_M = 25;
+/* Places of one search that are followed. */
+enum { PLACES_PER_SEARCH = 5 };
+/* A place is followed in favour of the present one where it fits so much better. */
+static const double BETTER_FIT = 1.1;
+/* A GNSS position is used for scans at most this much older or newer. */
+static const double GNSS_REACH_S = 1.0;
+
+/* A second best optimum with more than this part of the fit leaves it open which is right. */
+static const double RIVAL_RATIO = 0.85;
+
+enum purpose { EVERYWHERE, AROUND_LEAD };
+
+int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)
+{
+    return pipeline->recovery.searcher && ndtd_scan_has_prior(pipeline);
+}
+
+/* ---- following ---- */
+
+/* The place of the estimator itself: the scan has been aligned there. */
+static void follow_lead(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
+{
+    struct ndtd_candidate *lead = &pipeline->recovery.lead;
+    int fits;
+    const double confidence = ndtd_scan_confidence(pipeline, job, &fits);
+    if (!pipeline->track.has_pose)
+        return;
+    if (!pipeline->recovery.is_active)
+        *lead = (struct ndtd_candidate){.state = pipeline->track.state};
+    lead->before = job->predicted;
+    ndtd_candidate_follow(lead, fits && job->is_updated ? &job->updated : &job->predicted,
+                          ndtd_fit(&job->record->result), fits ? confidence : 0);
+}
+
+/* One of the other places. */
+static void follow_one(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndtd_candidate *candidate,
+                       const struct ndt_align_result *result)
+{
+    struct ndtd_scan_record record = {.result = *result};
+    struct ndtd_scan_job other = *job;
+    int fits;
+    other.record = &record;
+    other.predicted = candidate->before;
+    other.before = &candidate->state;
+    other.prior.T_map_sensor = ndt_pose_compose(&candidate->before.T_map_base, job->T_base_sensor);
+    ndt_track_pose_covariance(&candidate->before, job->T_base_sensor, other.prior.covariance);
+    other.is_updated = 0;
+    if (ndtd_scan_is_trusted(result->outcome))
+        ndtd_scan_update(pipeline, &other, job->last);
+    const double confidence = ndtd_scan_confidence(pipeline, &other, &fits);
+    ndtd_candidate_follow(candidate, fits && other.is_updated ? &other.updated : &candidate->before,
+                          ndtd_fit(result), fits ? confidence : 0);
+}
+
+static enum ndt_status follow_others(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                     struct ndt_error *err)
+{
+    struct ndtd_candidates *others = &pipeline->recovery.others;
+    struct ndt_align_params params = ndtd_scan_params(pipeline, job);
+    if (others->count == 0 || !ndtd_scan_has_time(pipeline, &params))
+        return NDT_OK;
+    for (size_t i = 0; i < others->count; i++) {
+        struct ndtd_candidate *candidate = &others->list[i];
+        struct ndt_prior *prior = &pipeline->many.priors[i];
+        ndt_track_predict_from(&pipeline->track, &candidate->state, job->predicted.stamp_ns, &candidate->before);
+        prior->T_map_sensor = ndt_pose_compose(&candidate->before.T_map_base, job->T_base_sensor);
+        ndt_track_pose_covariance(&candidate->before, job->T_base_sensor, prior->covariance);
+    }
+    const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, others->count, err);
+    for (size_t i = 0; status == NDT_OK && i < others->count; i++)
+        follow_one(pipeline, job, &others->list[i], &pipeline->many.results[i]);
+    ndtd_candidates_prune(others);
+    return status;
+}
+
+/* ---- searching ---- */
+
+/* How far the vehicle can have come since it was last seen. */
+static double reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    const struct ndt_track_state *verified = &pipeline->verified;
+    const double dt_s = fabs(ndt_track_seconds(verified->stamp_ns, stamp_ns));
+    const double *v = verified->twist.v_mps;
+    const double speed_mps = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    return fmin(speed_mps * dt_s + 0.5 * settings->recovery.max_acceleration_mps2 * dt_s * dt_s,
+                settings->recovery.max_speed_mps * dt_s);
+}
+
+static int set_gnss_window(const struct ndtd_pipeline *pipeline, int64_t stamp_ns, struct ndt_search_window *window)
+{
+    const struct ndt_gnss_message *gnss = &pipeline->gnss;
+    const double *antenna = pipeline->settings->frames.gnss_antenna_m;
+    if (!pipeline->has_gnss || !gnss->has_deviation ||
+        fabs(ndt_track_seconds(gnss->stamp_ns, stamp_ns)) > GNSS_REACH_S)
+        return 0;
+    window->has_position = 1;
+    memcpy(window->position_m, gnss->position_m, sizeof(window->position_m));
+    window->radius_m = fmax(LEAST_RADIUS_M, 3.5 * hypot(gnss->deviation_m[0], gnss->deviation_m[1]) +
+                                                hypot(antenna[0], antenna[1]));
+    return isfinite(window->radius_m);
+}
+
+/* Everything that is possible: within reach of the pose that was verified or set last, near the GNSS position, or
+ * the whole map. */
+static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
+                       struct ndt_search_window *window)
+{
+    const struct ndtd_recovery *recovery = &pipeline->recovery;
+    const double most_m = pipeline->settings->recovery.radius_m;
+    const struct ndt_track_state *from = pipeline->is_verified ? &pipeline->verified : NULL;
+    double radius_m = LEAST_RADIUS_M;
+    *window = (struct ndt_search_window){0};
+    if (from) {
+        radius_m = fmax(LEAST_RADIUS_M, reach_m(pipeline, job->predicted.stamp_ns));
+    } else if (pipeline->has_told) {
+        from = &pipeline->told;
+        radius_m = fmax(LEAST_RADIUS_M, 3 * ndt_track_position_deviation(from)) + 2.0 * recovery->searches;
+    }
+    if (from && radius_m <= most_m) {
+        window->has_position = 1;
+        memcpy(window->position_m, from->T_map_base.t_m, sizeof(window->position_m));
+        window->radius_m = radius_m;
+    } else {
+        (void)set_gnss_window(pipeline, job->predicted.stamp_ns, window);
+    }
+}
+
+/* The places that a search has found. The state of a place begins at the moment of the scan that was searched. */
+static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    struct ndtd_recovery *recovery = &pipeline->recovery;
+    const struct ndtd_search_answer *answer = ndtd_searcher_take(recovery->searcher);
+    if (!answer || answer->status != NDT_OK || answer->result.count == 0)
+        return;
+    const struct ndt_search_result *result = &answer->result;
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&answer->request.T_base_sensor);
+    const double age_s = ndt_track_seconds(answer->request.stamp_ns, job->predicted.stamp_ns);
+    struct ndtd_candidates then = recovery->others; /* where the places were at that moment */
+    struct ndtd_candidate lead_then = recovery->lead;
+    recovery->answer = answer;
+    if (age_s != 0) {
+        for (size_t i = 0; i < then.count; i++)
+            ndt_track_shift(&pipeline->track, &recovery->others.list[i].state, -age_s, &then.list[i].state);
+        if (pipeline->track.has_pose)
+            ndt_track_shift(&pipeline->track, &recovery->lead.state, -age_s, &lead_then.state);
+    }
+    for (uint32_t i = 0; i < result->count && i < PLACES_PER_SEARCH; i++) {
+        const struct ndt_pose found = ndt_pose_compose(&result->candidates[i].T_map_sensor, &T_sensor_base);
+        const int is_lead = pipeline->track.has_pose && !ndtd_are_distinct(&lead_then.state.T_map_base, &found);
+        struct ndtd_candidate *known = ndtd_candidates_at(&then, &found);
+        struct ndtd_candidate *candidate = is_lead ? &recovery->lead
+                                           : known ? &recovery->others.list[known - then.list]
+                                                   : NULL;
+        struct ndtd_candidate fresh = {.fit = result->candidates[i].q, .scans = 1};
+        if (!candidate) {
+            ndt_track_start_state(&pipeline->track, answer->request.stamp_ns, &found, NULL, NULL, &fresh.state);
+            fresh.before = fresh.state;
+            candidate = &fresh;
+        }
+        if (i == 0) {
+            candidate->agreements++;
+            candidate->contradictions = 0;
+            candidate->clarity = fmax(candidate->clarity, result->candidates[0].ng * (1 - result->margin_ng));
+            candidate->is_clear |= answer->request.purpose == EVERYWHERE && ndtd_search_is_clear(result);
+        } else if (candidate != &fresh) {
+            candidate->contradictions++;
+        }
+        if (candidate == &fresh)
+            ndtd_candidates_add(&recovery->others, &fresh);
+    }
+}
+
+static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
+                                    struct ndt_error *err)
+{
+    struct ndtd_recovery *recovery = &pipeline->recovery;
+    struct ndtd_search_request request = {.scan = &pipeline->scan,
+                                          .stamp_ns = job->predicted.stamp_ns,
+                                          .T_base_sensor = *job->T_base_sensor,
+                                          .purpose = EVERYWHERE};
+    if (!ndtd_searcher_is_free(recovery->searcher))
+        return NDT_OK;
+    set_window(pipeline, job, &request.window);
+    const int is_whole = !request.window.has_position;
+    if (pipeline->track.has_pose && recovery->lead.fit > 0 && is_whole && recovery->searches % 4 != 0) {
+        request.purpose = AROUND_LEAD;
+        request.window.has_position = 1;
+        memcpy(request.window.position_m, recovery->lead.state.T_map_base.t_m, sizeof(request.window.position_m));
+        request.window.radius_m = LOCAL_RADIUS_M;
+    }
+    recovery->searches++;
+    return ndtd_searcher_start(recovery->searcher, &request, err);
+}
+
+/* ---- the choice ---- */
+
+/* The estimator goes on from another place; the scan is aligned there again, as its result. */
+static enum ndt_status change_lead(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                   struct ndtd_candidate *next, struct ndt_error *err)
+{
+    struct ndtd_recovery *recovery = &pipeline->recovery;
+    struct ndt_align_params params;
+    const struct ndtd_candidate previous = recovery->lead;
+    recovery->lead = *next;
+    if (pipeline->track.has_pose)
+        *next = previous;
+    else
+        *next = recovery->others.list[--recovery->others.count];
+    ndt_track_adopt(&pipeline->track, &recovery->lead.before);
+    job->predicted = recovery->lead.before;
+    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
+    ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
+    params = ndtd_scan_params(pipeline, job);
+    job->is_updated = 0;
+    if (!ndtd_scan_has_time(pipeline, &params))
+        return NDT_OK;
+    const enum ndt_status status =
+        ndtd_scan_align(pipeline, job, job->last, &params, &job->prior.T_map_sensor, err);
+    if (status == NDT_OK && ndtd_scan_is_trusted(job->record->result.outcome))
+        ndtd_scan_update(pipeline, job, job->last);
+    int fits;
+    recovery->lead.confidence = ndtd_scan_confidence(pipeline, job, &fits);
+    if (!fits)
+        recovery->lead.confidence = 0;
+    if (job->is_updated)
+        recovery->lead.state = job->updated;
+    return status;
+}
+
+static struct ndtd_candidate *best_other(struct ndtd_candidates *others)
+{
+    struct ndtd_candidate *best = NULL;
+    for (size_t i = 0; i < others->count; i++)
+        if (!best || ndtd_candidate_is_better(&others->list[i], best))
+            best = &others->list[i];
+    return best;
+}
+
+static enum ndt_status choose_lead(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+{
+    struct ndtd_recovery *recovery = &pipeline->recovery;
+    struct ndtd_candidate *other = best_other(&recovery->others);
+    const struct ndtd_candidate *lead = &recovery->lead;
+    if (!other || other->before.stamp_ns != job->predicted.stamp_ns)
+        return NDT_OK;
+    if (pipeline->track.has_pose && (other->agreements < lead->agreements || other->fit < BETTER_FIT * lead->fit))
+        return NDT_OK;
+    return change_lead(pipeline, job, other, err);
+}
+
+static int is_believed(const struct ndtd_pipeline *pipeline)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    const struct ndtd_recovery *recovery = &pipeline->recovery;
+    const struct ndtd_belief belief = {settings->recovery.agreement, settings->min_confidence};
+    const double second = ndtd_candidates_second(&recovery->others, &recovery->lead.state.T_map_base);
+    return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, &belief);
+}
+
+/* Confirmed while tracking, or shortly after: the vehicle cannot be elsewhere. */
+static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    const double since_s = ndt_track_seconds(pipeline->verified.stamp_ns, job->predicted.stamp_ns);
+    int fits;
+    const double confidence = ndtd_scan_confidence(pipeline, job, &fits);
+    if (!pipeline->track.has_pose || !fits || !job->is_updated || confidence < pipeline->settings->min_confidence)
+        return 0;
+    if (!pipeline->recovery.is_active && job->is_sought && job->rival_fit < RIVAL_RATIO * ndtd_fit(&job->record->result))
+        return 1;
+    return !pipeline->is_verified || since_s <= pipeline->track.params.max_prediction_s ||
+           ndt_track_position_deviation(&job->predicted) < pipeline->track.params.lost_deviation_m;
+}
+
+enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+{
+    struct ndtd_recovery *recovery = &pipeline->recovery;
+    if (!ndtd_scan_can_recover(pipeline))
+        return NDT_OK;
+    if (is_tracking(pipeline, job)) {
+        recovery->is_active = 0;
+        return NDT_OK;
+    }
+    recovery->answer = NULL;
+    if (!recovery->is_active) {
+        recovery->others.count = recovery->scans = recovery->searches = 0;
+        (void)ndtd_searcher_take(recovery->searcher);
+    }
+    take_places(pipeline, job);
+    follow_lead(pipeline, job);
+    recovery->is_active = 1;
+    recovery->scans++;
+    enum ndt_status status = follow_others(pipeline, job, err);
+    if (status == NDT_OK)
+        status = start_search(pipeline, job, err);
+    if (status != NDT_OK)
+        return status;
+    take_places(pipeline, job);
+    status = choose_lead(pipeline, job, err);
+    job->is_unbelieved = !is_believed(pipeline);
+    recovery->is_active = job->is_unbelieved;
+    return status;
+}
+
+void ndtd_scan_doubt(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
+{
+    struct ndt_align_result *result = &job->record->result;
+    const struct ndtd_candidate *lead = &pipeline->recovery.lead;
+    if (!job->is_unbelieved || result->outcome != NDT_CONVERGED)
+        return;
+    result->outcome = NDT_LOST;
+    snprintf(result->reason, sizeof(result->reason), "recovering: %u of %d searches agree, %zu other places",
+             lead->agreements, pipeline->settings->recovery.agreement, pipeline->recovery.others.count);
+}
