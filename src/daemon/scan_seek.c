@@ -8,7 +8,7 @@
 /* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
 static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
 /* Times that a scan is deskewed anew while its motion is sought. */
-enum { MOTIONS_TRIED = 3 };
+enum { MOTIONS_TRIED = 4 };
 
 /* The result stands for everything that was tried. */
 static void set_costs(struct ndt_align_result *result, const struct ndt_align_result *costs)
@@ -50,19 +50,18 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
     return status;
 }
 
-/* The estimator accounts for a small error of the motion to first order already; then a second pass finds the same
- * pose. */
-static int second_pass_pays(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+/* Whether the motion that was found moves points from where deskewing with the one before has put them. The
+ * estimator accounts for a small error of the motion to first order already; then another pass finds the same pose. */
+static int motion_differs(const struct ndtd_scan_job *job)
 {
-    const double *v0 = job->predicted.twist.v_mps, *v1 = job->updated.twist.v_mps;
-    const double *w0 = job->predicted.twist.w_radps, *w1 = job->updated.twist.w_radps;
+    const struct ndt_twist *used = &job->twist[job->last], *found = &job->updated.twist;
+    const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
     double v2 = 0, w2 = 0;
     for (int i = 0; i < 3; i++) {
-        v2 += (v1[i] - v0[i]) * (v1[i] - v0[i]);
-        w2 += (w1[i] - w0[i]) * (w1[i] - w0[i]);
+        v2 += pow(found->v_mps[i] - used->v_mps[i], 2);
+        w2 += pow(found->w_radps[i] - used->w_radps[i], 2);
     }
-    const double half_s = fmax(job->sweep.end_s, -job->sweep.begin_s);
-    return !ndtd_scan_has_prior(pipeline) || half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
+    return half_s * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2)) > SECOND_PASS_M;
 }
 
 enum ndt_status ndtd_scan_second_pass(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
@@ -70,7 +69,7 @@ enum ndt_status ndtd_scan_second_pass(struct ndtd_pipeline *pipeline, struct ndt
 {
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
     if (job->record->result.outcome != NDT_CONVERGED || !job->updated.has_twist || job->is_sought ||
-        !second_pass_pays(pipeline, job))
+        (ndtd_scan_has_prior(pipeline) && !motion_differs(job)))
         return NDT_OK;
     if (!ndtd_scan_has_time(pipeline, &params)) {
         ndtd_scan_refuse(job->record, NDT_DEADLINE, "no time left for the second pass");
@@ -79,20 +78,23 @@ enum ndt_status ndtd_scan_second_pass(struct ndtd_pipeline *pipeline, struct ndt
     return align_again(pipeline, job, &params, err);
 }
 
-/* A scan that was deskewed with a wrong motion fits nowhere: the motion that its alignment suggests, and again, as
- * long as the fit improves. */
+/* A scan that contradicts the prediction was deskewed with a wrong motion: the motion that its alignment suggests is
+ * tried, and again, as long as the fit improves. */
 static enum ndt_status seek_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
     struct ndt_align_result *result = &job->record->result;
     enum ndt_status status = NDT_OK;
+    if (pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
+        return NDT_OK;
     for (int i = 0; i < MOTIONS_TRIED && status == NDT_OK && result->has_observation; i++) {
         const struct ndt_align_result before = *result;
         struct ndt_align_params params = ndtd_scan_params(pipeline, job);
-        if (!ndtd_scan_has_time(pipeline, &params))
-            return NDT_OK;
         if (!job->is_updated)
             ndtd_scan_update(pipeline, job, job->last);
+        if (!motion_differs(job) || !ndtd_scan_has_time(pipeline, &params))
+            break;
         const struct ndt_track_state updated = job->updated;
+        const struct ndt_twist used = job->twist[SECOND_PASS];
         status = align_again(pipeline, job, &params, err);
         if (status == NDT_OK && ndtd_fit(result) > ndtd_fit(&before))
             continue;
@@ -100,9 +102,10 @@ static enum ndt_status seek_motion(struct ndtd_pipeline *pipeline, struct ndtd_s
         *result = before;
         set_costs(result, &costs);
         job->updated = updated;
-        job->is_updated = ndtd_scan_is_trusted(before.outcome);
+        job->twist[SECOND_PASS] = used;
         break;
     }
+    job->is_updated = ndtd_scan_is_trusted(result->outcome);
     return status;
 }
 
@@ -197,6 +200,12 @@ static int is_gap(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
            ndt_track_position_deviation(&job->predicted) > pipeline->track.params.lost_deviation_m;
 }
 
+static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+{
+    enum ndt_status status = try_all(pipeline, job, err);
+    return status == NDT_OK ? seek_motion(pipeline, job, err) : status;
+}
+
 enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
     const struct ndtd_hypothesis_sources sources = {.before = &pipeline->track.state,
@@ -207,14 +216,9 @@ enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_
         return NDT_OK;
     job->is_sought = 1;
     ndtd_hypotheses_obvious(&pipeline->hypotheses, &sources);
-    enum ndt_status status = try_all(pipeline, job, err);
-    if (status == NDT_OK && !is_found(pipeline, job))
-        status = seek_motion(pipeline, job, err);
+    const enum ndt_status status = try_list(pipeline, job, err);
     if (status != NDT_OK || (is_found(pipeline, job) && !spreads))
         return status;
     ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, reach_m(pipeline, job), 24);
-    status = try_all(pipeline, job, err);
-    if (status == NDT_OK && !is_found(pipeline, job))
-        status = seek_motion(pipeline, job, err);
-    return status;
+    return try_list(pipeline, job, err);
 }
