@@ -119,11 +119,11 @@ def circles(build, files):
 PARTS = set("""lasting route routes router trials calibration calibrate crossover expectation evaluator judge lever knot
 knots outlet mailbox letters stencil ways""".split())
 # In file names only: as identifiers they have common meanings.
-FILE_PARTS = PARTS | {"front", "columns", "search", "sweep", "house", "way", "trial", "calibrations"}
+FILE_PARTS = PARTS | {"front", "columns", "sweep", "house", "way", "trial", "calibrations"}
 # Exceptions: names of APIs, the lever arm from a vehicle's origin to its antenna.
 ALLOWED = re.compile(r"ZMQ_ROUTER|lever_arm(_\w+)?$")
 PATTERNS = [(re.compile(p), w) for p, w in (
-    (r"^ndtd?_(front|way|search)(_|$)", "front, way, search"), (r"^(ndtd?_)?offer_map", "offer_map"),
+    (r"^ndtd?_(front|way)(_|$)", "front, way"), (r"^(ndtd?_)?offer_map", "offer_map"),
     (r"newton_(take|ask|walk)(_|$)", "take, ask, walk"), (r"^way$", "way"))]
 PROSE = re.compile(r"\b(lasting|crossovers?|mailbox|outlets?|knots?|house[ -]rules?|evaluators?|bench-guard|c[ao]mes? home|nobody|whoever)\b", re.I)
 PROSE_FILES = re.compile(r"\.(c|h|cu|cuh|cpp|md|sh|py|awk|cmake|yaml|txt|service)$|^tools/[a-z-]+$")

@@ -65,6 +65,13 @@ struct bench_options {
     uint64_t rounds; /**< measured rounds of each row */
     uint64_t seeds;  /**< of the sample, from 1 */
     int needs_device, peer, has_peer;
+    struct bench_search_options {
+        int tier;                                    /**< enum ndt_search_tier */
+        double window_m, reach_deg;                  /**< 0: none, free */
+        double view_deg, range_m, tilt_deg, least_m; /**< 360, 0: all, 0, -INFINITY */
+        uint64_t keep;                               /**< one of so many points */
+        int has_up, is_deskewed;
+    } search;
     int is_elsewhere;                  /**< the map is of another place: no pose is right */
     const char *json, *markdown, *csv; /**< may be NULL */
 };
@@ -306,6 +313,7 @@ NDT_MUST_CHECK bench_command_fn bench_preprocess;
 NDT_MUST_CHECK bench_command_fn bench_map_cost;
 NDT_MUST_CHECK bench_command_fn bench_tiles;
 NDT_MUST_CHECK bench_command_fn bench_confidence;
+NDT_MUST_CHECK bench_command_fn bench_search;
 /** Creates a folder under TMPDIR, else /tmp; the caller removes it. "" on failure. */
 NDT_MUST_CHECK enum ndt_status bench_temporary_folder(char *path, size_t size, struct ndt_error *err);
 

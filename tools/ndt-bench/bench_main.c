@@ -22,6 +22,7 @@ static struct bench_options options = {.seed = 1,
                                        .rounds = 1,
                                        .seeds = 20,
                                        .priors = {.count = 3, .values = {0, 0.5, 0.05}},
+                                       .search = {.view_deg = 360, .keep = 1, .least_m = -INFINITY},
                                        .tile_m = 100,
                                        .tile_points = 20000,
                                        .points = {.least = 1, .most = 1 << 24},
@@ -89,6 +90,7 @@ static enum ndt_status parse_set(void *value, const char *text, struct ndt_error
 }
 
 static const char *const peers[] = {"pcl", NULL};
+static const char *const tiers[] = {"auto", "quick", "thorough", "window", NULL};
 #endif
 
 /* ---- options and sub-commands ---- */
@@ -107,6 +109,19 @@ static const struct tool_option all_options[] = {
     {"peer", "NAME", TOOL_CHOICE, &options.peer, .choices = peers, .given = &options.has_peer,
      .help = "also measure pcl::NormalDistributionsTransform in the same run"},
 #endif
+    {"tier", "NAME", TOOL_CHOICE, &options.search.tier, .choices = tiers, .help = "how much is searched"},
+    {"window", "M", TOOL_REAL, &options.search.window_m, .min = 0, .max = 1e6,
+     .help = "the position is known to M metres; the truth is anywhere within (0: not known)"},
+    {"heading", "DEG", TOOL_REAL, &options.search.reach_deg, .min = 0, .max = 180,
+     .help = "the heading is known to DEG (0: not known)"},
+    {"up", NULL, TOOL_FLAG, &options.search.has_up, .help = "the direction of gravity is known"},
+    {"deskew", NULL, TOOL_FLAG, &options.search.is_deskewed, .help = "scans are deskewed with the true motion"},
+    {"view", "DEG", TOOL_REAL, &options.search.view_deg, .min = 1, .max = 360, .help = "horizontal field of view"},
+    {"range", "M", TOOL_REAL, &options.search.range_m, .min = 0, .max = 1000, .help = "range of the sensor (0: all)"},
+    {"keep", "N", TOOL_COUNT, &options.search.keep, .min = 1, .max = 100000, .help = "one of N points is kept"},
+    {"tilt", "DEG", TOOL_REAL, &options.search.tilt_deg, .min = 0, .max = 90, .help = "the sensor is tilted, to any side"},
+    {"least-z", "M", TOOL_REAL, &options.search.least_m, .min = -1000, .max = 1000,
+     .help = "points below this height in the sensor frame are dropped"},
     {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,
      .help = "number of scans of the street, or of the bag, evenly spread (0: all)"},
     {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
@@ -192,6 +207,10 @@ static const struct command {
     {"consistency", "compares poses and covariances of a drive with the truth: NEES, coverage, errors",
      "Every seed replays the bag through the daemon's pipeline. tools/ndt-bench/consistency_plot.py draws the JSON.",
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
+    {"search", "looks for every scan alone in the whole map, without a pose",
+     "Every scan is turned to a random heading first. The truth is known from the bag.",
+     "required:map required:bag scans=0 config set seed tier window heading up deskew view range keep tilt least-z "
+     "one:threads elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
     {"preprocess", "measures decoding and the steps of preprocessing, on synthetic or given scans", NULL,
      "points=13500,120000 scan bag scans config set seed rounds=101" OUTPUT, bench_preprocess, NO_MAP, "FILE"},
     {"map", "measures building and opening the map over points, voxels and threads",

@@ -125,6 +125,7 @@ unsigned ndt_search_progress(const struct ndt_search_control *control);
 struct ndt_search_candidate {
     struct ndt_pose T_map_sensor;
     int32_t layer;
+    uint32_t sight; /**< without ground: index of the height that was tried; else 0 */
     double ng; /**< mean over the points above the ground of max exp(-d^2 / 2), d to the voxels of 1 m; ranks */
     double inliers;                    /**< their share with a value above 0.1 */
     struct ndt_scores scores;          /**< of the alignment */

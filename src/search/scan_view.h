@@ -1,0 +1,56 @@
+/* Private to the search: a scan as it is searched with. */
+#ifndef NDT_SCAN_VIEW_H
+#define NDT_SCAN_VIEW_H
+
+#include "ndt/preprocess.h"
+#include "ndt_search/search.h"
+
+/* Points above the ground, levelled, one per square metre and band. */
+struct ndt_marks {
+    uint32_t count;
+    float x_m[NDT_SEARCH_POINTS], y_m[NDT_SEARCH_POINTS];
+    uint8_t mask[NDT_SEARCH_POINTS];
+};
+
+/* The scan as a sensor at one height above the ground sees it. */
+struct ndt_sight {
+    double height_m;
+    struct ndt_marks dense, refine;
+    struct ndt_cloud align; /* sensor frame: points above the ground first */
+    size_t align_above;     /* how many of them */
+    uint32_t above;         /* points above the ground in all */
+};
+
+struct ndt_scan_view {
+    struct ndt_preprocessor *filter;
+    const struct ndt_cloud *points; /* filtered; borrowed from filter */
+    int has_ground;
+    double up[3];      /* in the sensor frame */
+    double R_level[9]; /* row-major: the sensor frame to one with z upward */
+    double ground_ratio;
+    float *level_m[3]; /* points, levelled; in one allocation */
+    uint64_t *keys;    /* scratch for as many */
+    size_t capacity;
+    uint32_t sight_count; /* 1 with ground */
+    struct ndt_sight sights[NDT_SEARCH_HEIGHTS];
+    struct ndt_cloud final; /* sensor frame */
+    double reach_m;         /* of the points */
+    double sectors;
+};
+
+NDT_MUST_CHECK enum ndt_status ndt_scan_view_open(struct ndt_scan_view *view, struct ndt_error *err);
+void ndt_scan_view_close(struct ndt_scan_view *view);
+/* Prepares a scan. */
+NDT_MUST_CHECK enum ndt_status ndt_scan_view_set(struct ndt_scan_view *view, const struct ndt_search_params *params,
+                                                 const struct ndt_cloud *scan, const double up_in_sensor[3],
+                                                 struct ndt_error *err);
+
+/* scan_ground.c: the plane normal . p + height = 0 below the sensor; 0 where there is none. axis: about upward. */
+struct ndt_ground_plane {
+    double normal[3], height_m;
+    double ratio; /* inliers over points near the sensor */
+};
+int ndt_scan_ground(const struct ndt_cloud *points, const struct ndt_search_params *params, const double axis[3],
+                    struct ndt_ground_plane *out);
+
+#endif

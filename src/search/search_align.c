@@ -1,0 +1,267 @@
+/* From places to candidates: alignment in one batch, rank by ng, the best again with more points. */
+#include "search_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndt/clock.h"
+#include "ndt/linalg.h"
+
+static const double PI = 3.14159265358979323846;
+/* The slope of the ground is taken from heights this far around; steeper than this it is not believed. */
+enum { SLOPE_STEPS = 2 };
+static const double SLOPE_STEP_M = 3, MOST_SLOPE = 0.3;
+
+/* ---- guesses ---- */
+
+/* Least squares plane through the ground around a place: its height there and its slopes. */
+static int fit_slope(const struct ndt_field *field, const struct ndt_place *place, double x_m, double y_m,
+                     double slope[2], double *height_m)
+{
+    double sum_x[2] = {0}, sum_xx[2] = {0}, z_m;
+    if (!ndt_field_ground(field, place->layer, x_m, y_m, height_m))
+        return 0;
+    slope[0] = slope[1] = 0;
+    for (int i = -SLOPE_STEPS; i <= SLOPE_STEPS; i++)
+        for (int k = -SLOPE_STEPS; k <= SLOPE_STEPS; k++) {
+            const double d[2] = {i * SLOPE_STEP_M, k * SLOPE_STEP_M};
+            if (!ndt_field_ground(field, place->layer, x_m + d[0], y_m + d[1], &z_m) ||
+                !(fabs(z_m - *height_m) <= MOST_SLOPE * SLOPE_STEP_M * SLOPE_STEPS * 2))
+                continue;
+            for (int a = 0; a < 2; a++) {
+                sum_x[a] += d[a] * (z_m - *height_m);
+                sum_xx[a] += d[a] * d[a];
+            }
+        }
+    for (int a = 0; a < 2; a++)
+        slope[a] = sum_xx[a] > 0 ? fmax(-MOST_SLOPE, fmin(MOST_SLOPE, sum_x[a] / sum_xx[a])) : 0;
+    return 1;
+}
+
+/* A(3x3) B(3x3) */
+static void multiply(const double A[9], const double B[9], double out[9])
+{
+    for (int i = 0; i < 9; i++)
+        out[i] = A[i / 3 * 3] * B[i % 3] + A[i / 3 * 3 + 1] * B[3 + i % 3] + A[i / 3 * 3 + 2] * B[6 + i % 3];
+}
+
+/* The rotation that takes z to the normal of a slope. */
+static void slope_rotation(const double slope[2], double R[9])
+{
+    const double size = sqrt(1 + slope[0] * slope[0] + slope[1] * slope[1]);
+    const double x = -slope[0] / size, y = -slope[1] / size, z = 1 / size, f = 1 / (1 + z);
+    const double turned[9] = {1 - x * x * f, -x * y * f, x, -x * y * f, 1 - y * y * f, y, -x, -y, z};
+    memcpy(R, turned, sizeof(turned));
+}
+
+/* On the ground at the place, with its slope where the scan was levelled by ground. */
+static int guess_pose(const struct ndt_search *search, const struct ndt_place *place, struct ndt_pose *out)
+{
+    const struct ndt_field *field = search->field;
+    const double x_m = 0.5 * place->x + 0.25, y_m = 0.5 * place->y + 0.25;
+    const double c = cos((double)place->heading_rad), s = sin((double)place->heading_rad);
+    const double turn[9] = {c, -s, 0, s, c, 0, 0, 0, 1};
+    double slope[2], height_m, tilt[9], level[9], R[9];
+    if (!fit_slope(field, place, x_m, y_m, slope, &height_m))
+        return 0;
+    if (!search->view.has_ground)
+        slope[0] = slope[1] = 0;
+    slope_rotation(slope, tilt);
+    multiply(turn, search->view.R_level, level);
+    multiply(tilt, level, R);
+    height_m += search->view.sights[place->sight].height_m;
+    const double t_m[3] = {field->origin_m[0] + x_m, field->origin_m[1] + y_m, field->origin_m[2] + height_m};
+    *out = ndt_pose_from_rotation(R, t_m);
+    return 1;
+}
+
+/* ---- alignment ---- */
+
+/* The levels of the map up to 2 m, from coarse to fine; with is_final the finest of them only. */
+static void set_levels(const struct ndt_search *search, int is_final, struct ndt_align_params *params)
+{
+    const struct ndt_map *map = search->map;
+    ndt_align_params_default(params);
+    params->level_count = 0;
+    for (size_t i = 0; i < map->level_count; i++) {
+        const struct ndt_map_level *level = &map->levels[i];
+        const int is_fine = level == search->fine;
+        if (is_fine ||
+            (!is_final && level->leaf_m > search->fine->leaf_m && level->leaf_m <= 2.01 * search->fine->leaf_m))
+            params->levels[params->level_count++] =
+                (struct ndt_align_level){level->leaf_m, is_fine ? NDT_RADIUS : NDT_DIRECT7};
+    }
+}
+
+static int is_aligned(const struct ndt_align_result *result)
+{
+    return result->scores.match_ratio > 0 && ndt_pose_is_finite(&result->T_map_sensor);
+}
+
+static void set_scores(const struct ndt_search *search, const struct ndt_align_result *result,
+                       struct ndt_search_candidate *out)
+{
+    const struct ndt_sight *sight = &search->view.sights[out->sight];
+    out->alignment = *result;
+    out->T_map_sensor = result->T_map_sensor;
+    out->scores = result->scores;
+    out->outcome = result->outcome;
+    out->q = result->scores.nvtl_normalized * result->scores.match_ratio;
+    ndt_search_ng(search->map, search->fine, &sight->align, sight->align_above, &out->T_map_sensor, &out->ng,
+                  &out->inliers);
+}
+
+/* Room for `more` candidates behind those that there are. */
+static struct ndt_search_candidate *append(struct ndt_search *search, size_t more, struct ndt_error *err)
+{
+    struct ndt_list *list = &search->candidates;
+    if (list->count + more > list->capacity) {
+        void *items = realloc(list->items, (list->count + more) * sizeof(struct ndt_search_candidate));
+        if (!items) {
+            (void)ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu candidates", list->count + more);
+            return NULL;
+        }
+        list->items = items;
+        list->capacity = list->count + more;
+    }
+    return (struct ndt_search_candidate *)list->items + list->count;
+}
+
+/* The items of the batch, and the place of each. */
+static size_t set_items(struct ndt_search *search, struct ndt_align_item *items, size_t *from)
+{
+    const struct ndt_place *places = search->places.items;
+    size_t count = 0;
+    for (size_t i = 0; i < search->places.count; i++) {
+        const struct ndt_sight *sight = &search->view.sights[places[i].sight];
+        items[count] = (struct ndt_align_item){.scan = &sight->align};
+        if (sight->align.count > 0 && guess_pose(search, &places[i], &items[count].T_map_guess))
+            from[count++] = i;
+    }
+    return count;
+}
+
+enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_error *err)
+{
+    const struct ndt_place *places = search->places.items;
+    struct ndt_align_params params;
+    size_t from[NDT_ALIGNMENTS_MAX];
+    enum ndt_status status =
+        ndt_list_resize(&search->items, search->places.count, sizeof(struct ndt_align_item), err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->results, search->places.count, sizeof(struct ndt_align_result), err);
+    struct ndt_search_candidate *out = append(search, search->places.count, err);
+    if (status != NDT_OK || !out)
+        return status != NDT_OK ? status : NDT_ERR_MEMORY;
+    const size_t count = set_items(search, search->items.items, from);
+    const struct ndt_align_result *results = search->results.items;
+    set_levels(search, 0, &params);
+    if (count > 0)
+        status = ndt_align_batch(search->aligner, &params, search->items.items, count, search->results.items, err);
+    for (size_t i = 0; status == NDT_OK && i < count; i++) {
+        const struct ndt_place *place = &places[from[i]];
+        if (!is_aligned(&results[i]))
+            continue;
+        *out = (struct ndt_search_candidate){.layer = place->layer, .sight = place->sight};
+        out->bits = (double)place->score / search->view.sights[place->sight].refine.count;
+        set_scores(search, &results[i], out);
+        search->candidates.count++;
+        out++;
+    }
+    return status;
+}
+
+/* ---- the result ---- */
+
+static int by_ng(const void *a, const void *b)
+{
+    const struct ndt_search_candidate *x = a, *y = b;
+    if (x->ng != y->ng)
+        return x->ng > y->ng ? -1 : 1;
+    if (x->bits != y->bits)
+        return x->bits > y->bits ? -1 : 1;
+    for (int k = 0; k < 3; k++)
+        if (x->T_map_sensor.t_m[k] != y->T_map_sensor.t_m[k])
+            return x->T_map_sensor.t_m[k] < y->T_map_sensor.t_m[k] ? -1 : 1;
+    return 0;
+}
+
+static void set_distance(struct ndt_search_candidate *candidate, const struct ndt_search_candidate *best)
+{
+    candidate->best_m = ndt_pose_distance_m(&candidate->T_map_sensor, &best->T_map_sensor);
+    candidate->best_deg = ndt_pose_angle_rad(&candidate->T_map_sensor, &best->T_map_sensor) * (180 / PI);
+}
+
+static int is_distinct(const struct ndt_search_params *params, const struct ndt_search_candidate *a,
+                       const struct ndt_search_candidate *b)
+{
+    return ndt_pose_distance_m(&a->T_map_sensor, &b->T_map_sensor) > params->distinct_m ||
+           ndt_pose_angle_rad(&a->T_map_sensor, &b->T_map_sensor) > params->distinct_deg * (PI / 180);
+}
+
+/* Sorts and keeps those that are distinct from every better one; at most `most`. */
+static size_t rank(const struct ndt_search_params *params, struct ndt_search_candidate *items, size_t count,
+                   size_t most)
+{
+    size_t kept = 0;
+    if (count > 0)
+        qsort(items, count, sizeof(*items), by_ng);
+    for (size_t i = 0; i < count && kept < most; i++) {
+        int is_new = 1;
+        for (size_t k = 0; is_new && k < kept; k++)
+            is_new = is_distinct(params, &items[i], &items[k]);
+        if (is_new && kept++ < i)
+            items[kept - 1] = items[i];
+    }
+    return kept;
+}
+
+/* Aligns the best with more points, on the finest level. */
+static enum ndt_status align_again(struct ndt_search *search, struct ndt_search_candidate *items, size_t count,
+                                   struct ndt_error *err)
+{
+    struct ndt_align_params params;
+    enum ndt_status status = ndt_list_resize(&search->items, count, sizeof(struct ndt_align_item), err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->results, count, sizeof(struct ndt_align_result), err);
+    if (status != NDT_OK || count == 0)
+        return status;
+    struct ndt_align_item *again = search->items.items;
+    const struct ndt_align_result *results = search->results.items;
+    for (size_t i = 0; i < count; i++)
+        again[i] = (struct ndt_align_item){.scan = &search->view.final, .T_map_guess = items[i].T_map_sensor};
+    set_levels(search, 1, &params);
+    status = ndt_align_batch(search->aligner, &params, again, count, search->results.items, err);
+    for (size_t i = 0; status == NDT_OK && i < count; i++)
+        if (is_aligned(&results[i])) {
+            set_scores(search, &results[i], &items[i]);
+            items[i].is_final = 1;
+        }
+    return status;
+}
+
+enum ndt_status ndt_search_finish(struct ndt_search *search, struct ndt_search_result *result,
+                                  struct ndt_error *err)
+{
+    const struct ndt_search_params *params = search->params;
+    struct ndt_search_candidate *items = search->candidates.items;
+    size_t count = rank(params, items, search->candidates.count, NDT_SEARCH_CANDIDATES);
+    const size_t again = count < params->final_count ? count : params->final_count;
+    const enum ndt_status status = align_again(search, items, again, err);
+    if (status != NDT_OK)
+        return status;
+    count = rank(params, items, count, NDT_SEARCH_CANDIDATES);
+    search->candidates.count = count;
+    result->count = (uint32_t)count;
+    result->margin_ng = result->margin_q = 0;
+    for (size_t i = 0; i < count; i++) {
+        set_distance(&items[i], &items[0]);
+        result->candidates[i] = items[i];
+    }
+    if (count > 1) {
+        result->margin_ng = items[0].ng > 0 ? items[1].ng / items[0].ng : 1;
+        result->margin_q = items[0].q > 0 ? items[1].q / items[0].q : 1;
+    }
+    return NDT_OK;
+}

@@ -1,0 +1,294 @@
+/* The dense score: every heading at every cell where a sensor may be, and the best blocks. */
+#include "search_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "field_window.h"
+
+enum {
+    HALO_MAX = NDT_REACH_MAX_M + 2, /* cells of 1 m */
+    STRIDE_MAX = (NDT_WINDOW_CELLS + 2 * HALO_MAX + 31) / 32 * 32,
+    ROWS_MAX = NDT_WINDOW_CELLS + 2 * HALO_MAX,
+    BLOCKS = NDT_WINDOW_BLOCKS * NDT_WINDOW_BLOCKS, /* of a window */
+    HYPOTHESES_PER_ITEM = 16                        /* where there are few windows */
+};
+static const double PI = 3.14159265358979323846;
+
+/* ---- headings ---- */
+
+static void set_hypotheses(struct ndt_search *search)
+{
+    const struct ndt_search_window *window = search->window;
+    const double *R = search->view.R_level, step = search->tier->heading_deg * (PI / 180);
+    /* The heading is that of the sensor's x axis; levelling turns it a little. */
+    const double own = atan2(R[3], R[0]);
+    const int is_free = !window || !window->has_heading || window->heading_reach_rad >= PI - step / 2;
+    const int side = is_free ? 0 : (int)ceil(window->heading_reach_rad / step - 1e-9);
+    const int count = is_free ? (int)ceil(2 * PI / step - 1e-9) : 2 * side + 1;
+    search->hypothesis_count = 0;
+    for (uint32_t s = 0; s < search->view.sight_count; s++)
+        for (int i = 0; i < count; i++)
+            search->hypotheses[search->hypothesis_count++] = (struct ndt_hypothesis){
+                s, is_free ? i * (2 * PI / count) : window->heading_rad - own + (i - side) * step};
+}
+
+static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int32_t stride, struct ndt_error *err)
+{
+    const enum ndt_status status =
+        ndt_list_resize(&search->offsets, search->hypothesis_count * NDT_SEARCH_POINTS, sizeof(int32_t), err);
+    for (size_t h = 0; status == NDT_OK && h < search->hypothesis_count; h++) {
+        const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
+        const double c = cos(search->hypotheses[h].heading_rad), s = sin(search->hypotheses[h].heading_rad);
+        int32_t *offset = (int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS;
+        for (uint32_t i = 0; i < marks->count; i++) {
+            const double x_m = (double)marks->x_m[i], y_m = (double)marks->y_m[i];
+            offset[i] =
+                ndt_cell_offset(s * x_m + c * y_m, cell_m) * stride + ndt_cell_offset(c * x_m - s * y_m, cell_m);
+        }
+    }
+    return status;
+}
+
+/* ---- windows ---- */
+
+/* Whether the square of `size_m` at a corner (relative to the origin) comes within the circle. */
+static int is_within(const struct ndt_search *search, double x_m, double y_m, double size_m)
+{
+    const struct ndt_search_window *window = search->window;
+    if (!window || !window->has_position)
+        return 1;
+    const double x = window->position_m[0] - search->field->origin_m[0];
+    const double y = window->position_m[1] - search->field->origin_m[1];
+    const double dx = fmax(fmax(x_m - x, x - x_m - size_m), 0), dy = fmax(fmax(y_m - y, y - y_m - size_m), 0);
+    return dx * dx + dy * dy <= window->radius_m * window->radius_m;
+}
+
+static int is_at_height(const struct ndt_search *search, const struct ndt_field_tile *tile)
+{
+    const struct ndt_search_window *window = search->window;
+    if (!window || !window->has_height)
+        return 1;
+    const double height_m = window->position_m[2] - search->field->origin_m[2];
+    for (int c = 0; c < NDT_FIELD_TILE_M * NDT_FIELD_TILE_M; c++) {
+        const double ground_m = (double)tile->base_m + 0.01 * tile->ground_cm[c];
+        if (tile->ground_cm[c] != NDT_FIELD_NO_GROUND && fabs(height_m - ground_m) <= window->height_reach_m)
+            return 1;
+    }
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct ndt_dense_window *x = a, *y = b;
+    if (x->layer != y->layer)
+        return x->layer < y->layer ? -1 : 1;
+    if (x->y != y->y)
+        return x->y < y->y ? -1 : 1;
+    return x->x < y->x ? -1 : x->x > y->x;
+}
+
+/* The windows with tiles where a sensor may be, sorted. */
+static enum ndt_status set_windows(struct ndt_search *search, struct ndt_error *err)
+{
+    const struct ndt_field *field = search->field;
+    const int32_t tiles = NDT_WINDOW_CELLS * (search->tier->level == 0 ? 2 : 1) / NDT_FIELD_TILE_M; /* of an edge */
+    const enum ndt_status status =
+        ndt_list_resize(&search->windows, field->tile_count, sizeof(struct ndt_dense_window), err);
+    struct ndt_dense_window *items = search->windows.items;
+    size_t count = 0, kept = 0;
+    if (status != NDT_OK)
+        return status;
+    for (uint32_t i = 0; i < field->tile_count; i++) {
+        const struct ndt_field_tile *tile = &field->tiles[i];
+        const struct ndt_dense_window window = {.layer = tile->layer,
+                                                .y = ndt_floor_div(tile->y, tiles) * NDT_WINDOW_CELLS,
+                                                .x = ndt_floor_div(tile->x, tiles) * NDT_WINDOW_CELLS};
+        if ((count == 0 || by_place(&items[count - 1], &window) != 0) &&
+            is_within(search, tile->x * NDT_FIELD_TILE_M, tile->y * NDT_FIELD_TILE_M, NDT_FIELD_TILE_M) &&
+            is_at_height(search, tile))
+            items[count++] = window;
+    }
+    if (count > 0)
+        qsort(items, count, sizeof(*items), by_place);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || by_place(&items[i], &items[i - 1]) != 0)
+            items[kept++] = items[i];
+    search->windows.count = kept;
+    return NDT_OK;
+}
+
+/* ---- scoring ---- */
+
+struct dense {
+    struct ndt_search *search;
+    double cell_m;
+    int32_t halo, stride;
+    size_t chunk, chunks; /* hypotheses of an item, items of a window */
+};
+
+/* Cells of the window where a sensor may be; returns their number. */
+static uint32_t set_allowed(const struct dense *dense, const struct ndt_dense_window *at, uint8_t *allowed)
+{
+    const struct ndt_search *search = dense->search;
+    const struct ndt_window window = {at->layer,        at->y,           at->x, NDT_WINDOW_CELLS,
+                                      NDT_WINDOW_CELLS, NDT_WINDOW_CELLS};
+    uint32_t count = 0;
+    ndt_window_allowed(search->field, search->tier->level, search->is_any, &window, allowed);
+    for (int i = 0; i < NDT_WINDOW_CELLS * NDT_WINDOW_CELLS; i++) {
+        const double x = (at->x + i % NDT_WINDOW_CELLS) * dense->cell_m;
+        const double y = (at->y + i / NDT_WINDOW_CELLS) * dense->cell_m;
+        if (allowed[i] && !is_within(search, x, y, dense->cell_m))
+            allowed[i] = 0;
+        count += allowed[i] != 0;
+    }
+    return count;
+}
+
+static int any_allowed(const uint8_t *allowed)
+{
+    uint64_t words[NDT_UNIT_X / 8], all = 0;
+    for (int y = 0; y < NDT_UNIT_Y; y++) {
+        memcpy(words, allowed + y * NDT_WINDOW_CELLS, sizeof(words));
+        for (int i = 0; i < NDT_UNIT_X / 8; i++)
+            all |= words[i];
+    }
+    return all != 0;
+}
+
+/* All hypotheses of an item at one unit of a window. */
+static void score_unit(const struct dense *dense, const uint8_t *cells, const uint8_t *allowed, size_t first,
+                       size_t last, uint8_t *peaks, size_t *histogram)
+{
+    struct ndt_search *search = dense->search;
+    uint8_t sums[NDT_UNIT_CELLS];
+    for (size_t h = first; h < last; h++) {
+        const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
+        const struct ndt_score_points points = {(const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS,
+                                                marks->mask, marks->count};
+        uint8_t *out = peaks + h * BLOCKS;
+        search->score(cells, dense->stride, &points, allowed, NDT_WINDOW_CELLS, sums, out);
+        for (int b = 0; b < NDT_UNIT_BLOCKS; b++)
+            histogram[out[b]]++;
+    }
+}
+
+static void score_window(void *context, size_t item)
+{
+    const struct dense *dense = context;
+    struct ndt_search *search = dense->search;
+    struct ndt_dense_window *at = (struct ndt_dense_window *)search->windows.items + item / dense->chunks;
+    const size_t first = item % dense->chunks * dense->chunk;
+    const size_t last =
+        first + dense->chunk < search->hypothesis_count ? first + dense->chunk : search->hypothesis_count;
+    uint8_t *peaks = (uint8_t *)search->peaks.items + item / dense->chunks * search->hypothesis_count * BLOCKS;
+    uint8_t cells[ROWS_MAX * STRIDE_MAX + 32], allowed[NDT_WINDOW_CELLS * NDT_WINDOW_CELLS];
+    size_t histogram[NDT_SCORE_POINTS + 1] = {0};
+    if (ndt_search_is_cancelled(search))
+        return;
+    const int32_t side = NDT_WINDOW_CELLS + 2 * dense->halo;
+    const struct ndt_window window = {at->layer, at->y - dense->halo, at->x - dense->halo, side,
+                                      side,      dense->stride};
+    const uint32_t poses = set_allowed(dense, at, allowed);
+    if (first == 0)
+        at->poses = poses;
+    memset(peaks + first * BLOCKS, 0, (last - first) * BLOCKS);
+    if (poses > 0)
+        ndt_window_bits(search->field, search->tier->level, &window, cells);
+    for (int y = 0; poses > 0 && y < NDT_WINDOW_CELLS; y += NDT_UNIT_Y)
+        for (int x = 0; x < NDT_WINDOW_CELLS; x += NDT_UNIT_X)
+            if (any_allowed(allowed + y * NDT_WINDOW_CELLS + x))
+                score_unit(dense, cells + (y + dense->halo) * dense->stride + x + dense->halo,
+                           allowed + y * NDT_WINDOW_CELLS + x, first, last,
+                           peaks + y / NDT_BLOCK * NDT_WINDOW_BLOCKS + x / NDT_BLOCK, histogram);
+    for (int s = 1; s <= NDT_SCORE_POINTS; s++)
+        if (histogram[s])
+            __atomic_add_fetch(&search->histogram[s], histogram[s], __ATOMIC_RELAXED);
+    ndt_search_advance(search);
+}
+
+/* ---- the best blocks ---- */
+
+/* The smallest score that counts, and how many blocks with just this score are taken. */
+static int find_threshold(const struct ndt_search *search, size_t most, size_t *count, size_t *of_least)
+{
+    size_t above = 0;
+    for (int s = NDT_SCORE_POINTS; s > 0; s--) {
+        if (above + search->histogram[s] >= most) {
+            *of_least = most - above;
+            *count = most;
+            return s;
+        }
+        above += search->histogram[s];
+    }
+    *count = above;
+    *of_least = SIZE_MAX;
+    return 1;
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const struct ndt_block *x = a, *y = b;
+    const struct ndt_dense_window p = {x->layer, x->y, x->x, 0}, q = {y->layer, y->y, y->x, 0};
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    const int order = by_place(&p, &q);
+    return order ? order : x->hypothesis < y->hypothesis ? -1 : x->hypothesis > y->hypothesis;
+}
+
+static enum ndt_status select_blocks(struct ndt_search *search, struct ndt_error *err)
+{
+    size_t count, of_least, kept = 0;
+    const int least = find_threshold(search, search->tier->blocks, &count, &of_least);
+    const enum ndt_status status = ndt_list_resize(&search->blocks, count, sizeof(struct ndt_block), err);
+    const uint8_t *peaks = search->peaks.items;
+    struct ndt_block *blocks = search->blocks.items;
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; i < search->peaks.count && kept < count; i++) {
+        if (peaks[i] < least || (peaks[i] == least && of_least == 0))
+            continue;
+        of_least -= peaks[i] == least;
+        const size_t pair = i / BLOCKS;
+        const struct ndt_dense_window *window =
+            (const struct ndt_dense_window *)search->windows.items + pair / search->hypothesis_count;
+        blocks[kept++] = (struct ndt_block){.layer = window->layer,
+                                            .y = window->y + (int32_t)(i % BLOCKS) / NDT_WINDOW_BLOCKS * NDT_BLOCK,
+                                            .x = window->x + (int32_t)(i % BLOCKS) % NDT_WINDOW_BLOCKS * NDT_BLOCK,
+                                            .hypothesis = (uint32_t)(pair % search->hypothesis_count),
+                                            .score = peaks[i]};
+    }
+    search->blocks.count = kept;
+    if (kept > 0)
+        qsort(blocks, kept, sizeof(*blocks), by_score);
+    return NDT_OK;
+}
+
+enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, struct ndt_error *err)
+{
+    struct dense dense = {.search = search, .cell_m = ndt_field_cell_m(search->tier->level)};
+    dense.halo = (int32_t)ceil(search->view.reach_m / dense.cell_m) + 1;
+    dense.stride = (NDT_WINDOW_CELLS + 2 * dense.halo + 31) / 32 * 32;
+    *poses = 0;
+    set_hypotheses(search);
+    enum ndt_status status = set_offsets(search, dense.cell_m, dense.stride, err);
+    if (status == NDT_OK)
+        status = set_windows(search, err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->peaks, search->windows.count * search->hypothesis_count * BLOCKS, 1, err);
+    if (status != NDT_OK)
+        return status;
+    memset(search->histogram, 0, sizeof(search->histogram));
+    dense.chunk = search->windows.count >= 32 ? search->hypothesis_count : HYPOTHESES_PER_ITEM;
+    dense.chunks = (search->hypothesis_count + dense.chunk - 1) / dense.chunk;
+    const size_t items = search->windows.count * dense.chunks;
+    ndt_search_expect(search, (unsigned)items, 80);
+    ndt_pool_run(search->pool, score_window, &dense, items);
+    if (ndt_search_is_cancelled(search))
+        return NDT_OK;
+    for (size_t i = 0; i < search->windows.count; i++)
+        *poses +=
+            (uint64_t)((const struct ndt_dense_window *)search->windows.items)[i].poses * search->hypothesis_count;
+    return select_blocks(search, err);
+}

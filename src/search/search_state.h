@@ -1,0 +1,117 @@
+/* Private to the search: its state and its steps.
+ *
+ *     scan_view.c -> search_dense.c -> search_refine.c -> search_align.c, in the order of search.c */
+#ifndef NDT_SEARCH_STATE_H
+#define NDT_SEARCH_STATE_H
+
+#include "ndt/pool.h"
+#include "ndt_search/search.h"
+#include "scan_view.h"
+#include "score.h"
+
+enum {
+    NDT_HEADINGS_MAX = 720,
+    NDT_BLOCKS_MAX = 4096,    /* K1 */
+    NDT_ALIGNMENTS_MAX = 256, /* K2 */
+    NDT_REACH_MAX_M = 60,     /* of points */
+    NDT_WINDOW_CELLS = 64,    /* edge of a window of the dense score */
+    NDT_WINDOW_BLOCKS = NDT_WINDOW_CELLS / NDT_BLOCK
+};
+
+/* A heading at a height: points as offsets. */
+struct ndt_hypothesis {
+    uint32_t sight;
+    double heading_rad;
+};
+
+/* NDT_WINDOW_CELLS^2 cells in which a sensor may be. */
+struct ndt_dense_window {
+    int32_t layer, y, x; /* first cell */
+    uint32_t poses;      /* allowed cells */
+};
+
+/* Eight by eight cells at one heading, with the score of the best. */
+struct ndt_block {
+    int32_t layer, y, x; /* first cell */
+    uint32_t hypothesis;
+    uint8_t score;
+};
+
+/* A cell of 0.5 m and a heading. */
+struct ndt_place {
+    int32_t layer, y, x;
+    uint32_t sight;
+    float heading_rad;
+    uint8_t score; /* of the points of the refinement */
+};
+
+/* A list that grows. */
+struct ndt_list {
+    void *items;
+    size_t count, capacity; /* items */
+};
+
+struct ndt_search {
+    struct ndt_search_config config;
+    ndt_score_unit *score;
+    struct ndt_pool *pool;
+    struct ndt_backend *backend;
+    struct ndt_aligner *aligner;
+    struct ndt_map *map;
+    struct ndt_field *field;
+    const struct ndt_map_level *fine; /* the level of 1 m, for ng */
+    struct ndt_scan_view view;
+
+    /* The run. */
+    const struct ndt_search_params *params;
+    const struct ndt_search_window *window; /* or NULL */
+    struct ndt_search_control *control;     /* or NULL */
+    const struct ndt_search_tier_params *tier;
+    int is_any; /* sensors may be over unmeasured ground */
+    size_t hypothesis_count;
+    struct ndt_hypothesis *hypotheses; /* NDT_HEADINGS_MAX * NDT_SEARCH_HEIGHTS */
+    struct ndt_list windows;           /* of struct ndt_dense_window */
+    struct ndt_list peaks;             /* bytes: windows x hypotheses x 64 blocks */
+    struct ndt_list offsets;           /* int32_t: hypotheses x points */
+    size_t histogram[NDT_SCORE_POINTS + 1];
+    struct ndt_list blocks;         /* of struct ndt_block */
+    struct ndt_list entries;        /* of struct ndt_place, of all blocks */
+    struct ndt_list places;         /* of struct ndt_place, the best distinct ones */
+    struct ndt_list items, results; /* of a batch: struct ndt_align_item, struct ndt_align_result */
+    struct ndt_list candidates;     /* of struct ndt_search_candidate, over all tiers */
+    unsigned done, total;           /* items, for the progress */
+    unsigned done_from, done_to;    /* percent */
+};
+
+/* Makes room for `count` items of `size` bytes; what was in the list is lost. Sets count. */
+NDT_MUST_CHECK enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size,
+                                               struct ndt_error *err);
+int ndt_search_is_cancelled(const struct ndt_search *search);
+/* One more item is done; any thread. */
+void ndt_search_advance(struct ndt_search *search);
+/* Where the items of the next step lead. */
+void ndt_search_expect(struct ndt_search *search, unsigned items, unsigned percent);
+
+/* From the scan to search->blocks, best first; *poses: scored. */
+NDT_MUST_CHECK enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, struct ndt_error *err);
+/* From the blocks to search->places, best first. */
+NDT_MUST_CHECK enum ndt_status ndt_search_refine(struct ndt_search *search, struct ndt_error *err);
+/* Aligns the places and appends what they became to search->candidates. */
+NDT_MUST_CHECK enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_error *err);
+/* Sorts the candidates, aligns the best again, and fills the result. */
+NDT_MUST_CHECK enum ndt_status ndt_search_finish(struct ndt_search *search, struct ndt_search_result *result,
+                                                 struct ndt_error *err);
+
+/* search_ng.c: mean and inliers of the first `count` points at a pose. */
+void ndt_search_ng(const struct ndt_map *map, const struct ndt_map_level *level, const struct ndt_cloud *points,
+                   size_t count, const struct ndt_pose *T_map_sensor, double *ng, double *inliers);
+
+/* Offset of a point in cells of cell_m, as positions are centres of cells. */
+static inline int32_t ndt_cell_offset(double v_m, double cell_m)
+{
+    const double cells = v_m / cell_m + 0.5;
+    const int32_t whole = (int32_t)cells;
+    return whole - (whole > cells);
+}
+
+#endif
