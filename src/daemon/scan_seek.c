@@ -7,6 +7,8 @@
 
 /* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
 static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
+/* Where the scan may slide, as in a tunnel, a place elsewhere along it counts only if the scan fits so much better. */
+static const double CLEARLY_BETTER = 1.1;
 /* Times that a scan is deskewed anew while its motion is sought. */
 enum { MOTIONS_TRIED = 4 };
 
@@ -78,32 +80,69 @@ enum ndt_status ndtd_scan_second_pass(struct ndtd_pipeline *pipeline, struct ndt
     return align_again(pipeline, job, &params, err);
 }
 
-/* A scan that contradicts the prediction was deskewed with a wrong motion: the motion that its alignment suggests is
- * tried, and again, as long as the fit improves. */
-static enum ndt_status seek_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+/* Deskews with the motion of job->updated and aligns again; keeps that only if the scan fits better. Returns whether
+ * it does. */
+static int try_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum ndt_status *status,
+                      struct ndt_error *err)
 {
     struct ndt_align_result *result = &job->record->result;
+    const struct ndt_align_result before = *result;
+    const struct ndt_track_state updated = job->updated;
+    const struct ndt_twist used = job->twist[job->last];
+    const enum pass last = job->last;
+    struct ndt_align_params params = ndtd_scan_params(pipeline, job);
+    if (!motion_differs(job) || !ndtd_scan_has_time(pipeline, &params))
+        return 0;
+    *status = align_again(pipeline, job, &params, err);
+    if (*status != NDT_OK || ndtd_fit(result) > ndtd_fit(&before))
+        return *status == NDT_OK;
+    const struct ndt_align_result costs = *result;
+    *result = before;
+    set_costs(result, &costs);
+    job->updated = updated;
+    job->last = last;
+    job->twist[last] = used;
+    return 0;
+}
+
+/* The velocity at the scan if it has changed evenly since the scan before. */
+static int set_even_motion(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double part)
+{
+    const struct ndt_track_state *before = job->before ? job->before : &pipeline->track.state;
+    const double dt_s = ndt_track_seconds(before->stamp_ns, job->predicted.stamp_ns);
+    const struct ndt_pose step = ndt_pose_between(&before->T_map_base, &job->updated.T_map_base);
+    if (dt_s <= 0 || dt_s > pipeline->track.params.max_prediction_s || job->predicted.source == NDT_TRACK_ODOMETRY)
+        return 0;
+    const struct ndt_twist mean = ndt_pose_log(&step, dt_s);
+    for (int i = 0; i < 3; i++) {
+        job->updated.twist.v_mps[i] = mean.v_mps[i] + part * (mean.v_mps[i] - before->twist.v_mps[i]);
+        job->updated.twist.w_radps[i] = mean.w_radps[i] + part * (mean.w_radps[i] - before->twist.w_radps[i]);
+    }
+    return 1;
+}
+
+/* A scan that contradicts the prediction was deskewed with a wrong motion. Tried are the motion that its alignment
+ * suggests, again as long as the fit improves, and those that lead there from the scan before. */
+static enum ndt_status seek_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+{
+    static const double PARTS[] = {0, 1};
+    struct ndt_align_result *result = &job->record->result;
     enum ndt_status status = NDT_OK;
-    if (pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
+    int tries = 0;
+    if (pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF || !result->has_observation)
         return NDT_OK;
-    for (int i = 0; i < MOTIONS_TRIED && status == NDT_OK && result->has_observation; i++) {
-        const struct ndt_align_result before = *result;
-        struct ndt_align_params params = ndtd_scan_params(pipeline, job);
-        if (!job->is_updated)
-            ndtd_scan_update(pipeline, job, job->last);
-        if (!motion_differs(job) || !ndtd_scan_has_time(pipeline, &params))
-            break;
+    if (!job->is_updated)
+        ndtd_scan_update(pipeline, job, job->last);
+    while (tries < MOTIONS_TRIED && try_motion(pipeline, job, &status, err))
+        tries++;
+    for (size_t i = 0; i < 2 && status == NDT_OK; i++) {
         const struct ndt_track_state updated = job->updated;
-        const struct ndt_twist used = job->twist[SECOND_PASS];
-        status = align_again(pipeline, job, &params, err);
-        if (status == NDT_OK && ndtd_fit(result) > ndtd_fit(&before))
+        if (!set_even_motion(pipeline, job, PARTS[i]) || !try_motion(pipeline, job, &status, err)) {
+            job->updated = updated;
             continue;
-        const struct ndt_align_result costs = *result;
-        *result = before;
-        set_costs(result, &costs);
-        job->updated = updated;
-        job->twist[SECOND_PASS] = used;
-        break;
+        }
+        while (tries < MOTIONS_TRIED && try_motion(pipeline, job, &status, err))
+            tries++;
     }
     job->is_updated = ndtd_scan_is_trusted(result->outcome);
     return status;
@@ -137,8 +176,9 @@ static void set_margin(struct ndtd_scan_job *job, const struct ndt_align_result 
     job->rival_fit = second;
 }
 
-/* Aligns from all of pipeline->hypotheses; a better fit than that of the result replaces it. */
-static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+/* Aligns from all of pipeline->hypotheses; a fit that is `better` times that of the result replaces it. */
+static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double better,
+                               struct ndt_error *err)
 {
     struct ndtd_scan_record *record = job->record;
     const struct ndtd_hypotheses *list = &pipeline->hypotheses;
@@ -164,7 +204,7 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     }
     costs.align_us += found[list->count - 1].align_us;
     set_margin(job, found, list->count);
-    if (choice.best >= 0 && ndtd_fit(&found[choice.best]) > ndtd_fit(&record->result)) {
+    if (choice.best >= 0 && ndtd_fit(&found[choice.best]) > better * ndtd_fit(&record->result)) {
         record->result = found[choice.best];
         job->prior = pipeline->many.priors[choice.best];
         job->is_updated = 0;
@@ -200,9 +240,10 @@ static int is_gap(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
            ndt_track_position_deviation(&job->predicted) > pipeline->track.params.lost_deviation_m;
 }
 
-static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double better,
+                                struct ndt_error *err)
 {
-    enum ndt_status status = try_all(pipeline, job, err);
+    enum ndt_status status = try_all(pipeline, job, better, err);
     return status == NDT_OK ? seek_motion(pipeline, job, err) : status;
 }
 
@@ -211,14 +252,14 @@ enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     const struct ndtd_hypothesis_sources sources = {.before = &pipeline->track.state,
                                                     .predicted = &job->predicted,
                                                     .verified = pipeline->is_verified ? &pipeline->verified : NULL};
-    const int spreads = is_gap(pipeline, job);
-    if (!ndtd_scan_has_prior(pipeline) || (ndtd_scan_is_confirmed(pipeline, job) && !spreads))
+    const int spreads = is_gap(pipeline, job), is_confirmed = ndtd_scan_is_confirmed(pipeline, job);
+    if (!ndtd_scan_has_prior(pipeline) || (is_confirmed && !spreads && is_found(pipeline, job)))
         return NDT_OK;
     job->is_sought = 1;
     ndtd_hypotheses_obvious(&pipeline->hypotheses, &sources);
-    const enum ndt_status status = try_list(pipeline, job, err);
-    if (status != NDT_OK || (is_found(pipeline, job) && !spreads))
+    const enum ndt_status status = try_list(pipeline, job, is_confirmed ? CLEARLY_BETTER : 1, err);
+    if (status != NDT_OK || ((is_found(pipeline, job) || is_confirmed) && !spreads))
         return status;
     ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, reach_m(pipeline, job), 24);
-    return try_list(pipeline, job, err);
+    return try_list(pipeline, job, 1, err);
 }
