@@ -66,6 +66,8 @@ struct cpu_backend {
     size_t chunk_capacity;
     struct ndt_wide_job job;
     struct ndt_backend_counters counters;
+    struct cpu_backend **lanes; /* one per thread, each of one thread; opened by the first run_lanes */
+    size_t lane_count;
 };
 
 void ndt_backend_config_default(struct ndt_backend_config *config)
@@ -115,6 +117,9 @@ static void cpu_close(struct ndt_backend *backend)
     struct cpu_backend *cpu = (struct cpu_backend *)backend;
     if (!cpu)
         return;
+    for (size_t i = 0; i < cpu->lane_count; i++)
+        cpu_close(&cpu->lanes[i]->base);
+    free(cpu->lanes);
     ndt_pool_destroy(cpu->pool);
     ndt_map_release(cpu->map);
     ndt_cloud_free(&cpu->scan);
@@ -153,6 +158,8 @@ static enum ndt_status cpu_set_map(struct ndt_backend *backend, struct ndt_map *
     ndt_map_retain(map);
     ndt_map_release(cpu->map);
     cpu->map = map;
+    for (size_t i = 0; i < cpu->lane_count; i++)
+        (void)cpu_set_map(&cpu->lanes[i]->base, map, err); /* never fails */
     return NDT_OK;
 }
 
@@ -172,6 +179,17 @@ static enum ndt_status reserve_chunks(struct cpu_backend *cpu, size_t points, st
     return NDT_OK;
 }
 
+static enum ndt_status reserve_scan(struct cpu_backend *cpu, size_t points, unsigned fields, struct ndt_error *err)
+{
+    const size_t capacity_before = cpu->scan.capacity;
+    const unsigned fields_before = cpu->scan.fields;
+    enum ndt_status status = ndt_cloud_reserve(&cpu->scan, points, fields, err);
+    if (status == NDT_OK)
+        status = reserve_chunks(cpu, points, err);
+    cpu->counters.allocations += cpu->scan.capacity != capacity_before || cpu->scan.fields != fields_before;
+    return status;
+}
+
 static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
                                     struct ndt_error *err)
 {
@@ -179,16 +197,11 @@ static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct nd
     if (scan->count > cpu->config.max_points)
         return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is %zu", scan->count,
                         cpu->config.max_points);
-    const size_t capacity = cpu->scan.capacity;
-    const unsigned fields = cpu->scan.fields;
     cpu->scan.count = 0;
     cpu->has_times = scan->time_s != NULL;
-    enum ndt_status status = ndt_cloud_reserve(&cpu->scan, scan->count, cpu->has_times ? NDT_CLOUD_TIME : 0, err);
-    if (status == NDT_OK)
-        status = reserve_chunks(cpu, scan->count, err);
+    enum ndt_status status = reserve_scan(cpu, scan->count, cpu->has_times ? NDT_CLOUD_TIME : 0, err);
     if (status != NDT_OK)
         return status;
-    cpu->counters.allocations += cpu->scan.capacity != capacity || cpu->scan.fields != fields;
     cpu->scan.count = scan->count;
     if (scan->count == 0)
         return NDT_OK;
@@ -361,9 +374,70 @@ static enum ndt_status cpu_inform(struct ndt_backend *backend, const struct ndt_
     return NDT_OK;
 }
 
+/* ---- lanes: backends of one thread, run on the threads of the pool ---- */
+
+static size_t cpu_lane_count(const struct ndt_backend *backend)
+{
+    return (size_t)((const struct cpu_backend *)backend)->config.threads;
+}
+
+static enum ndt_status open_lanes(struct cpu_backend *cpu, struct ndt_error *err)
+{
+    const size_t count = cpu_lane_count(&cpu->base);
+    struct ndt_backend_config config = cpu->config;
+    config.threads = 1;
+    config.isa = cpu->variant->name;
+    if (!cpu->lanes)
+        cpu->lanes = calloc(count, sizeof(*cpu->lanes));
+    if (!cpu->lanes)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu lanes of the CPU backend", count);
+    while (cpu->lane_count < count) {
+        struct ndt_backend *lane;
+        const enum ndt_status status = cpu_open(&lane, &config, err);
+        if (status != NDT_OK)
+            return status;
+        cpu->lanes[cpu->lane_count++] = (struct cpu_backend *)lane;
+        cpu->counters.allocations++;
+        (void)cpu_set_map(lane, cpu->map, err); /* never fails */
+    }
+    return NDT_OK;
+}
+
+struct lane_job {
+    struct cpu_backend *cpu;
+    ndt_lane_work *work;
+    void *context;
+};
+
+static void run_lane(void *context, size_t index)
+{
+    const struct lane_job *job = context;
+    job->work(job->context, index, &job->cpu->lanes[index]->base);
+}
+
+static enum ndt_status cpu_run_lanes(struct ndt_backend *backend, size_t points, ndt_lane_work *work, void *context,
+                                     struct ndt_error *err)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    struct lane_job job = {cpu, work, context};
+    const size_t room = points < cpu->config.max_points ? points : cpu->config.max_points;
+    enum ndt_status status = open_lanes(cpu, err);
+    for (size_t i = 0; status == NDT_OK && i < cpu->lane_count; i++)
+        status = reserve_scan(cpu->lanes[i], room, NDT_CLOUD_TIME, err);
+    if (status == NDT_OK)
+        ndt_pool_run(cpu->pool, run_lane, &job, cpu->lane_count);
+    return status;
+}
+
 static void cpu_counters(const struct ndt_backend *backend, struct ndt_backend_counters *out)
 {
-    *out = ((const struct cpu_backend *)backend)->counters;
+    const struct cpu_backend *cpu = (const struct cpu_backend *)backend;
+    *out = cpu->counters;
+    for (size_t i = 0; i < cpu->lane_count; i++) {
+        out->evaluations += cpu->lanes[i]->counters.evaluations;
+        out->allocations += cpu->lanes[i]->counters.allocations;
+        out->kernel_us += cpu->lanes[i]->counters.kernel_us;
+    }
 }
 
 static void cpu_describe(const struct ndt_backend *backend, char *text, size_t size)
@@ -383,6 +457,8 @@ const struct ndt_backend_ops ndt_cpu_backend = {
     .set_scan = cpu_set_scan,
     .eval = cpu_eval,
     .inform = cpu_inform,
+    .lane_count = cpu_lane_count,
+    .run_lanes = cpu_run_lanes,
     .counters = cpu_counters,
     .describe = cpu_describe,
 };
