@@ -21,16 +21,23 @@ struct call {
     _Atomic size_t next;
 };
 
-/* Whether an alignment that begins now would exceed the deadline with its first evaluation. */
-static int is_late(const struct call *call, const struct ndt_aligner *aligner)
+/* Refuses an item that would exceed the deadline with its first evaluation. */
+static int is_too_late(const struct call *call, struct ndt_aligner *aligner, const struct ndt_align_item *item,
+                       struct ndt_align_result *out)
 {
     double eval_us = 0;
-    if (call->params->deadline_s <= 0)
+    if (call->params->deadline_s <= 0 ||
+        !ndt_solve_can_begin(aligner->map, item->scan->count, &item->T_map_guess, out))
         return 0;
+    ndt_expect_costs(aligner, item->scan->count);
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
         eval_us = fmax(eval_us, aligner->level_us[i]);
     const double passed_us = ndt_clock_us() - call->start_us;
-    return passed_us + 1.5 * (eval_us + aligner->assess_us) > call->params->deadline_s * 1e6;
+    if (passed_us + 1.5 * (eval_us + aligner->assess_us) <= call->params->deadline_s * 1e6)
+        return 0;
+    ndt_solve_refuse(out, NDT_DEADLINE, "");
+    snprintf(out->reason, sizeof(out->reason), "not begun, to keep %.1f ms", call->params->deadline_s * 1e3);
+    return 1;
 }
 
 /* The first item is aligned in any case, as by ndt_align. */
@@ -40,13 +47,9 @@ static void align_item(const struct call *call, struct ndt_aligner *aligner, siz
     const struct ndt_align_item *item = &call->items[i];
     struct ndt_align_result *out = &call->out[i];
     struct ndt_error why = {""};
-    enum ndt_status status = NDT_OK;
-    if (i == 0 || !is_late(call, aligner))
-        status = ndt_align_since(aligner, call->params, item, call->start_us, out, &why);
-    else if (ndt_solve_can_begin(aligner->map, item->scan->count, &item->T_map_guess, out)) {
-        ndt_solve_refuse(out, NDT_DEADLINE, "");
-        snprintf(out->reason, sizeof(out->reason), "not begun, to keep %.1f ms", call->params->deadline_s * 1e3);
-    }
+    if (i > 0 && is_too_late(call, aligner, item, out))
+        return;
+    const enum ndt_status status = ndt_align_since(aligner, call->params, item, call->start_us, out, &why);
     if (status != NDT_OK && failure->status == NDT_OK)
         *failure = (struct ndt_batch_failure){.item = i, .status = status, .err = why};
 }
@@ -127,8 +130,7 @@ enum ndt_status ndt_align_in_lanes(struct ndt_aligner *aligner, const struct ndt
     struct ndt_batch_failure failure = {0};
     struct call call = {.aligner = aligner, .params = params, .start_us = start_us, .items = items, .out = out};
     enum ndt_status status = NDT_OK;
-    /* A single item that would be left for the end has all threads of the backend for its evaluations. */
-    call.count = lanes > 1 && count > 1 ? count - (count % lanes == 1) : 0;
+    call.count = lanes > 0 && count > 1 ? count : 0; /* a single one has every thread for each evaluation */
     if (call.count > 0)
         status = run_lanes(&call, lanes, &failure, err);
     for (size_t i = call.count; status == NDT_OK && i < count; i++)

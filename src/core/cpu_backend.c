@@ -1,5 +1,6 @@
 /* The CPU backend: float with SIMD, chunks of points over a thread pool, sums in double. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ struct cpu_backend {
     struct ndt_backend base;
     struct ndt_backend_config config;
     const struct variant *variant;
-    struct ndt_pool *pool;
+    struct ndt_pool *pool; /* NULL in a lane */
     struct ndt_map *map;
     struct ndt_cloud scan;
     int has_times;
@@ -66,8 +67,9 @@ struct cpu_backend {
     size_t chunk_capacity;
     struct ndt_wide_job job;
     struct ndt_backend_counters counters;
-    struct cpu_backend **lanes; /* one per thread, each of one thread; opened by the first run_lanes */
+    struct cpu_backend **lanes; /* one per thread; opened by the first run_lanes */
     size_t lane_count;
+    struct ndt_pool_job lane_work; /* in a lane: its evaluation, where others may help */
 };
 
 void ndt_backend_config_default(struct ndt_backend_config *config)
@@ -120,7 +122,8 @@ static void cpu_close(struct ndt_backend *backend)
     for (size_t i = 0; i < cpu->lane_count; i++)
         cpu_close(&cpu->lanes[i]->base);
     free(cpu->lanes);
-    ndt_pool_destroy(cpu->pool);
+    if (cpu->pool)
+        ndt_pool_destroy(cpu->pool);
     ndt_map_release(cpu->map);
     ndt_cloud_free(&cpu->scan);
     free(cpu->chunk_sums);
@@ -339,7 +342,10 @@ static enum ndt_status evaluate(struct cpu_backend *cpu, const struct ndt_eval_r
     const double start_us = ndt_clock_us();
     const size_t chunks = (cpu->scan.count + NDT_CHUNK_POINTS - 1) / NDT_CHUNK_POINTS;
     prepare_job(cpu, request, axes);
-    ndt_pool_run(cpu->pool, chunk_function, cpu, chunks);
+    if (cpu->pool)
+        ndt_pool_run(cpu->pool, chunk_function, cpu, chunks);
+    else
+        ndt_pool_run_alone(&cpu->lane_work, chunk_function, cpu, chunks);
     for (size_t c = 0; c < chunks; c++)
         for (int i = 0; i < NDT_SUM_COUNT; i++)
             sums[i] += cpu->chunk_sums[c * NDT_SUM_COUNT + (size_t)i];
@@ -374,7 +380,7 @@ static enum ndt_status cpu_inform(struct ndt_backend *backend, const struct ndt_
     return NDT_OK;
 }
 
-/* ---- lanes: backends of one thread, run on the threads of the pool ---- */
+/* ---- lanes: one backend per thread of the pool, without a pool of their own ---- */
 
 static size_t cpu_lane_count(const struct ndt_backend *backend)
 {
@@ -384,42 +390,52 @@ static size_t cpu_lane_count(const struct ndt_backend *backend)
 static enum ndt_status open_lanes(struct cpu_backend *cpu, struct ndt_error *err)
 {
     const size_t count = cpu_lane_count(&cpu->base);
-    struct ndt_backend_config config = cpu->config;
-    config.threads = 1;
-    config.isa = cpu->variant->name;
     if (!cpu->lanes)
         cpu->lanes = calloc(count, sizeof(*cpu->lanes));
-    if (!cpu->lanes)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu lanes of the CPU backend", count);
-    while (cpu->lane_count < count) {
-        struct ndt_backend *lane;
-        const enum ndt_status status = cpu_open(&lane, &config, err);
-        if (status != NDT_OK)
-            return status;
-        cpu->lanes[cpu->lane_count++] = (struct cpu_backend *)lane;
+    while (cpu->lanes && cpu->lane_count < count) {
+        struct cpu_backend *lane = calloc(1, sizeof(*lane));
+        if (!lane)
+            break;
+        lane->base.ops = &ndt_cpu_backend;
+        lane->config = cpu->config;
+        lane->variant = cpu->variant;
+        ndt_cloud_init(&lane->scan);
+        (void)cpu_set_map(&lane->base, cpu->map, err); /* never fails */
+        cpu->lanes[cpu->lane_count++] = lane;
         cpu->counters.allocations++;
-        (void)cpu_set_map(lane, cpu->map, err); /* never fails */
     }
-    return NDT_OK;
+    return cpu->lane_count == count
+               ? NDT_OK
+               : ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu lanes of the CPU backend", count);
 }
 
 struct lane_job {
     struct cpu_backend *cpu;
     ndt_lane_work *work;
     void *context;
+    _Atomic int working; /* lanes whose work has begun and not ended */
 };
 
+/* A lane without work helps the others with their evaluations, until none is left that has work. */
 static void run_lane(void *context, size_t index)
 {
-    const struct lane_job *job = context;
-    job->work(job->context, index, &job->cpu->lanes[index]->base);
+    struct lane_job *job = context;
+    const struct cpu_backend *cpu = job->cpu;
+    atomic_fetch_add(&job->working, 1);
+    job->work(job->context, index, &cpu->lanes[index]->base);
+    atomic_fetch_sub(&job->working, 1);
+    for (int spins = 0; atomic_load(&job->working) > 0; spins++) {
+        for (size_t i = 0; i < cpu->lane_count; i++)
+            spins = ndt_pool_help(&cpu->lanes[i]->lane_work) ? 0 : spins;
+        ndt_pool_relax(spins);
+    }
 }
 
 static enum ndt_status cpu_run_lanes(struct ndt_backend *backend, size_t points, ndt_lane_work *work, void *context,
                                      struct ndt_error *err)
 {
     struct cpu_backend *cpu = (struct cpu_backend *)backend;
-    struct lane_job job = {cpu, work, context};
+    struct lane_job job = {.cpu = cpu, .work = work, .context = context};
     const size_t room = points < cpu->config.max_points ? points : cpu->config.max_points;
     enum ndt_status status = open_lanes(cpu, err);
     for (size_t i = 0; status == NDT_OK && i < cpu->lane_count; i++)

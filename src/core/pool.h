@@ -7,11 +7,22 @@
 #ifndef NDT_POOL_H
 #define NDT_POOL_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "ndt/status.h"
 
 struct ndt_pool;
+
+/* Work for several threads: of the pool, or within an item of the pool. Starts as zeros; one thread runs it. */
+struct ndt_pool_job {
+    /* Written before the gate opens, read after it is joined. */
+    void (*work)(void *context, size_t item);
+    void *context;
+    size_t items;
+    _Atomic size_t next;
+    _Atomic unsigned gate; /* open or not, and the number of threads that have joined */
+};
 
 /* threads: including the caller; 1 starts none. pin: every worker stays on its own core, among those this process
  * may use; the caller is not pinned, and a worker whose core it moves to takes the core it left. */
@@ -22,6 +33,14 @@ int ndt_pool_threads(const struct ndt_pool *pool);
 /* Calls work(context, i) once for every i in [0, items), in any order, on any thread, the caller's included;
  * returns when all are done. */
 void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item), void *context, size_t items);
+/* The same on the calling thread, with a job of its own, and on those that help meanwhile. For use within an item
+ * of ndt_pool_run. */
+void ndt_pool_run_alone(struct ndt_pool_job *job, void (*work)(void *context, size_t item), void *context,
+                        size_t items);
+/* Takes part in a job that another thread runs; 0: none is running. The job must outlive the call. */
+int ndt_pool_help(struct ndt_pool_job *job);
+/* A pause within a loop that waits for other threads; spins: how many there have been. */
+void ndt_pool_relax(int spins);
 /* Cores this process may use. */
 int ndt_pool_cores(void);
 
