@@ -8,13 +8,13 @@
 _Static_assert(sizeof(struct ndt_pose) == 7 * sizeof(double), "a pose is seven doubles");
 _Static_assert(sizeof(struct ndt_twist) == 6 * sizeof(double), "a twist is six doubles");
 
-enum ndt_status ndt_wire_check_pose(struct ndt_pose *pose, struct ndt_error *err)
+enum ndt_status ndt_wire_check_pose(const char *key, struct ndt_pose *pose, struct ndt_error *err)
 {
     const double *q = pose->q_xyzw;
     const double square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
     const double length = sqrt(square);
     if (!(fabs(length - 1.0) <= 0.01))
-        return ndt_fail(err, NDT_ERR_FORMAT, "field 'pose': the quaternion has length %.6g, not 1", length);
+        return ndt_fail(err, NDT_ERR_FORMAT, "field '%s': the quaternion has length %.6g, not 1", key, length);
     if (fabs(square - 1.0) > 1e-12)
         for (int i = 0; i < 4; i++)
             pose->q_xyzw[i] /= length;
@@ -60,7 +60,7 @@ enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum n
         return status;
     status = check_parts(type, &found, err);
     if (status == NDT_OK && found.has_pose)
-        status = ndt_wire_check_pose(&found.pose, err);
+        status = ndt_wire_check_pose("pose", &found.pose, err);
     if (status != NDT_OK)
         return ndt_fail_prefix(err, status, "%s message", ndt_message_name(type));
     *message = found;
@@ -76,7 +76,7 @@ enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_messag
         status = check_parts(type, message, err);
     struct ndt_pose pose = message->pose;
     if (status == NDT_OK && message->has_pose)
-        status = ndt_wire_check_pose(&pose, err);
+        status = ndt_wire_check_pose("pose", &pose, err);
     if (status != NDT_OK)
         return ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "%s message", ndt_message_name(type));
     return ndt_wire_encode(frame, type, pose_rows, POSE_ROWS, message, err);

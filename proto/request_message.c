@@ -131,7 +131,7 @@ static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_err
         if (!wire->message.pose.has_pose)
             status = ndt_fail(err, NDT_ERR_FORMAT, "field 'pose' is missing");
         else
-            status = ndt_wire_check_pose(&wire->message.pose.pose, err);
+            status = ndt_wire_check_pose("pose", &wire->message.pose.pose, err);
         break;
     default:
         break;

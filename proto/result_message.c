@@ -37,6 +37,37 @@ static void write_outcome(struct ndt_wire_writer *writer, const void *wire)
     ndt_wire_put_text(writer, ndt_outcome_name(message->result.outcome));
 }
 
+const char *ndt_state_name(enum ndt_state state)
+{
+    static const char *const names[NDT_STATE_COUNT] = {
+        [NDT_STATE_INITIALISING] = "initialising", [NDT_STATE_TRACKING] = "tracking",
+        [NDT_STATE_COASTING] = "coasting",         [NDT_STATE_LOST] = "lost",
+        [NDT_STATE_RECOVERING] = "recovering",
+    };
+    return (unsigned)state < NDT_STATE_COUNT ? names[state] : "unknown";
+}
+
+static enum ndt_status read_state(struct ndt_wire_reader *reader, void *wire)
+{
+    struct ndt_result_message *message = &((struct result_wire *)wire)->message;
+    char name[NDT_PROTO_MAX_NAME + 1];
+    const enum ndt_status status = ndt_wire_read_name(reader, name, sizeof(name));
+    if (status != NDT_OK)
+        return status;
+    for (int i = 0; i < NDT_STATE_COUNT; i++) {
+        if (strcmp(ndt_state_name((enum ndt_state)i), name) == 0) {
+            message->state = (enum ndt_state)i;
+            return NDT_OK;
+        }
+    }
+    return ndt_fail(reader->err, NDT_ERR_FORMAT, "'%s' is not a state", name);
+}
+
+static void write_state(struct ndt_wire_writer *writer, const void *wire)
+{
+    ndt_wire_put_text(writer, ndt_state_name(((const struct result_wire *)wire)->message.state));
+}
+
 static enum ndt_status read_weak_axes(struct ndt_wire_reader *reader, void *wire)
 {
     struct ndt_align_result *result = &((struct result_wire *)wire)->message.result;
@@ -94,6 +125,10 @@ static const struct ndt_wire_field rows[] = {
     {"twist", NDT_WIRE_NUMBERS, AT(twist), 6, AT(has_twist), NULL, NULL},
     {"confidence", NDT_WIRE_NUMBER, AT(confidence), 0, AT(has_confidence), NULL, NULL},
     {"innovation", NDT_WIRE_NUMBER, AT(innovation), 0, AT(has_innovation), NULL, NULL},
+    {"state", NDT_WIRE_CUSTOM, 0, 0, AT(has_state), read_state, write_state},
+    {"margin", NDT_WIRE_NUMBER, AT(margin), 0, AT(has_margin), NULL, NULL},
+    {"guess", NDT_WIRE_NUMBERS, AT(T_map_guess), 7, AT(has_guess), NULL, NULL},
+    {"hypotheses", NDT_WIRE_COUNT, AT(hypotheses), 0, AT(has_hypotheses), NULL, NULL},
 };
 #undef LATER
 #undef ROW
@@ -107,10 +142,13 @@ static void drop_unknown(struct ndt_result_message *message)
 {
     message->has_confidence = message->has_confidence && !isnan(message->confidence);
     message->has_innovation = message->has_innovation && !isnan(message->innovation);
+    message->has_margin = message->has_margin && !isnan(message->margin);
     if (!message->has_confidence)
         message->confidence = 0;
     if (!message->has_innovation)
         message->innovation = 0;
+    if (!message->has_margin)
+        message->margin = 0;
 }
 
 static enum ndt_status check_estimate(const struct ndt_result_message *message, enum ndt_status status,
@@ -121,6 +159,21 @@ static enum ndt_status check_estimate(const struct ndt_result_message *message, 
                         message->confidence);
     if (message->has_innovation && !(message->innovation >= 0))
         return ndt_fail(err, status, "result message: field 'innovation': %.6g is below 0", message->innovation);
+    if (message->has_margin && !(message->margin >= 0 && message->margin <= 1))
+        return ndt_fail(err, status, "result message: field 'margin': %.6g is not from 0 to 1", message->margin);
+    if (message->has_state && (unsigned)message->state >= NDT_STATE_COUNT)
+        return ndt_fail(err, status, "result message: field 'state': there is no state %d", (int)message->state);
+    return NDT_OK;
+}
+
+/* Normalises the quaternions. */
+static enum ndt_status check_poses(struct result_wire *wire, enum ndt_status status, struct ndt_error *err)
+{
+    struct ndt_result_message *message = &wire->message;
+    if (wire->has_pose && ndt_wire_check_pose("pose", &message->result.T_map_sensor, err) != NDT_OK)
+        return ndt_fail_prefix(err, status, "result message");
+    if (message->has_guess && ndt_wire_check_pose("guess", &message->T_map_guess, err) != NDT_OK)
+        return ndt_fail_prefix(err, status, "result message");
     return NDT_OK;
 }
 
@@ -129,11 +182,8 @@ enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_r
 {
     struct result_wire wire = {0};
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_RESULT, rows, ROW_COUNT, &wire, err);
-    if (status == NDT_OK && wire.has_pose) {
-        status = ndt_wire_check_pose(&wire.message.result.T_map_sensor, err);
-        if (status != NDT_OK)
-            (void)ndt_fail_prefix(err, status, "result message");
-    }
+    if (status == NDT_OK)
+        status = check_poses(&wire, NDT_ERR_FORMAT, err);
     if (status != NDT_OK)
         return status;
     drop_unknown(&wire.message);
@@ -157,13 +207,13 @@ enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_resu
                                .has_queue_depth = 1,
                                .has_drop_counter = 1};
     const struct ndt_align_result *result = &message->result;
-    struct ndt_pose pose = result->T_map_sensor;
+    struct result_wire checked = wire; /* what is sent is not normalised */
     frame->size = 0;
     drop_unknown(&wire.message);
     if (check_estimate(&wire.message, NDT_ERR_ARGUMENT, err) != NDT_OK)
         return NDT_ERR_ARGUMENT;
-    if (wire.has_pose && ndt_wire_check_pose(&pose, err) != NDT_OK)
-        return ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "result message");
+    if (check_poses(&checked, NDT_ERR_ARGUMENT, err) != NDT_OK)
+        return NDT_ERR_ARGUMENT;
     if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "result message: field 'weak_axes': %d axes, the limit is %d",
                         result->weak_count, MAX_WEAK_AXES);

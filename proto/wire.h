@@ -132,7 +132,8 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt
                                                const struct ndt_wire_field *rows, size_t row_count,
                                                const void *message, struct ndt_error *err);
 
-/* Accepts a quaternion whose length is within 1 % of 1 and normalises it. */
-NDT_MUST_CHECK enum ndt_status ndt_wire_check_pose(struct ndt_pose *pose, struct ndt_error *err);
+/* Accepts a quaternion whose length is within 1 % of 1 and normalises it. `key` is that of the pose, for the error.
+ */
+NDT_MUST_CHECK enum ndt_status ndt_wire_check_pose(const char *key, struct ndt_pose *pose, struct ndt_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cpu/eval_wide.h"
 #include "ndt/backend.h"
 #include "ndt/linalg.h"
-#include "pool.h"
+#include "ndt/pool.h"
 
 struct variant {
     const char *name;

@@ -12,7 +12,7 @@
 
 #include "ndt/cloud.h"
 #include "ndt/map.h"
-#include "pool.h"
+#include "ndt/pool.h"
 
 /* ---- sum_table.c: the additive sums of the cells of one size, as integers (see ndt/map.h) ----
  *

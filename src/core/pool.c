@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "pool.h"
+#include "ndt/pool.h"
 
 #include <pthread.h>
 #include <sched.h>

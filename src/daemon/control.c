@@ -144,6 +144,26 @@ static void write_outcomes(const struct ndtd_worker_status *worker, uint64_t dro
     ndt_reply_close(writer);
 }
 
+/* The state after the newest scan and the change that led to it, if there was one; the scans that ended in each. */
+static void write_localisation(const struct ndtd_worker_status *worker, struct ndt_reply_writer *writer)
+{
+    const struct ndtd_state_change *change = &worker->state_change;
+    ndt_reply_open_map(writer, "localisation");
+    ndt_reply_text(writer, "state", ndt_state_name(change->to));
+    ndt_reply_uint(writer, "changes", worker->state_changes);
+    if (worker->state_changes > 0) {
+        ndt_reply_text(writer, "from", ndt_state_name(change->from));
+        ndt_reply_uint(writer, "since_seq", change->seq);
+        ndt_reply_int(writer, "since_stamp_ns", change->stamp_ns);
+        ndt_reply_text(writer, "reason", change->reason);
+    }
+    ndt_reply_close(writer);
+    ndt_reply_open_map(writer, "states");
+    for (int i = 0; i < NDT_STATE_COUNT; i++)
+        ndt_reply_uint(writer, ndt_state_name((enum ndt_state)i), worker->states[i]);
+    ndt_reply_close(writer);
+}
+
 /* Over the last NDTD_TIMINGS_KEPT scans. */
 static void write_latency(struct ndtd_control *control, struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
@@ -198,6 +218,7 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
     write_pose(&worker, writer);
+    write_localisation(&worker, writer);
     write_outcomes(&worker, ndtd_queue_counters(live->queue).dropped, writer);
     write_latency(control, live, writer);
     write_map(live, writer);
@@ -316,6 +337,9 @@ static void write_cell(const struct ndtd_timing_column *column, const struct ndt
         return;
     case NDTD_CELL_OUTCOME:
         ndt_reply_text(writer, column->name, ndt_outcome_name(record->result.outcome));
+        return;
+    case NDTD_CELL_STATE:
+        ndt_reply_text(writer, column->name, ndt_state_name(record->state));
         return;
     default:
         memcpy(&real, at, sizeof(real));

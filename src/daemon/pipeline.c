@@ -113,6 +113,10 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     if (job->is_updated) {
         ndt_track_commit(&pipeline->track, &job->updated);
         check_certainty(pipeline, job);
+        if (job->record->result.outcome == NDT_CONVERGED) {
+            pipeline->verified = job->updated;
+            pipeline->is_verified = 1;
+        }
     } else {
         ndt_track_coast(&pipeline->track, &job->predicted);
     }
@@ -166,7 +170,8 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     struct ndt_error why = {0};
     record->seq = frame->scan.seq;
     record->stamp_ns = frame->scan.stamp_ns;
-    record->confidence = NAN;
+    record->confidence = record->margin = NAN;
+    record->state = pipeline->state;
     if (pipeline->is_stopped) {
         ndtd_scan_refuse(record, NDT_REJECTED, "localising is stopped");
         return NDT_OK;
@@ -188,6 +193,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     if (status != NDT_OK)
         ndtd_scan_refuse(record, NDT_REJECTED, why.text);
     conclude(pipeline, &job);
+    ndtd_scan_follow_state(pipeline, &job);
     return NDT_OK;
 }
 

@@ -164,6 +164,11 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active)
     pipeline->is_stopped = !active;
 }
 
+enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline)
+{
+    return pipeline->state;
+}
+
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline)
 {
     return &pipeline->track;

@@ -2,8 +2,16 @@
 #ifndef NDTD_PIPELINE_STATE_H
 #define NDTD_PIPELINE_STATE_H
 
+#include "hypotheses.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_merge.h"
+
+/* Room for many alignments of one scan at once. */
+struct ndtd_many {
+    struct ndt_prior priors[NDTD_HYPOTHESES_MAX];
+    struct ndt_align_item items[NDTD_HYPOTHESES_MAX];
+    struct ndt_align_result results[NDTD_HYPOTHESES_MAX];
+};
 
 enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
 
@@ -20,6 +28,7 @@ struct ndtd_pipeline {
     struct ndt_sweep_motion motion[PASS_COUNT]; /* of the sensor during the current sweep */
     struct ndt_preprocess_plan plan;            /* of the current scan, when the backend preprocesses it */
     int is_stopped;
+    enum ndt_state state; /* after the last scan */
     double deadline_us;   /* 0 = none */
     double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */
     int has_start;        /* `start` gets the stamp of the next scan */
@@ -28,6 +37,10 @@ struct ndtd_pipeline {
     struct ndt_gnss_message gnss;        /* the newest */
     const struct ndt_cloud *last_points; /* the preprocessor's; NULL unless the last scan converged on them */
     struct ndt_pose T_map_last;
+    int is_verified; /* `verified` is the estimate at the last scan that was confirmed */
+    struct ndt_track_state verified;
+    struct ndtd_hypotheses hypotheses;
+    struct ndtd_many many;
 };
 
 #endif

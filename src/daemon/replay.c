@@ -123,8 +123,11 @@ static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns,
 static enum ndt_status reject_scan(struct replay *replay, const struct ndt_bag_record *record, const char *why,
                                    struct ndt_error *err)
 {
-    struct ndtd_scan_record out = {
-        .seq = replay->scans_seen - 1, .stamp_ns = record->receive_time_ns, .confidence = NAN};
+    struct ndtd_scan_record out = {.seq = replay->scans_seen - 1,
+                                   .stamp_ns = record->receive_time_ns,
+                                   .confidence = NAN,
+                                   .margin = NAN,
+                                   .state = ndtd_pipeline_state(replay->pipeline)};
     out.result.outcome = NDT_REJECTED;
     out.result.T_map_sensor = ndt_pose_identity();
     snprintf(out.result.reason, sizeof(out.result.reason), "%.95s", why);

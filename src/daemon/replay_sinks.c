@@ -7,11 +7,6 @@
 #include "ndt/clock.h"
 #include "ndtd/timing_schema.h"
 
-int ndtd_outcome_has_pose(enum ndt_outcome outcome)
-{
-    return outcome != NDT_DROPPED && outcome != NDT_REJECTED && outcome != NDT_NO_MAP && outcome != NDT_NO_GUESS;
-}
-
 static int ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), tail = strlen(end);

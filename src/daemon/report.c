@@ -32,6 +32,18 @@ static enum ndt_status add_matched(struct ndtd_summary *summary, const struct nd
     return status;
 }
 
+static void add_state(struct ndtd_summary *summary, const struct ndtd_scan_record *record)
+{
+    if ((unsigned)record->state < NDT_STATE_COUNT)
+        summary->states[record->state]++;
+    summary->untrusted += ndtd_scan_is_untrusted(record) != 0;
+    if (!ndtd_state_change_update(&summary->state_change, record))
+        return;
+    if (summary->state_change_count < NDTD_STATE_CHANGES_KEPT)
+        summary->state_changes[summary->state_change_count] = summary->state_change;
+    summary->state_change_count++;
+}
+
 enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, const struct ndtd_scan_record *record,
                                  struct ndt_error *err)
 {
@@ -39,6 +51,7 @@ enum ndt_status ndtd_summary_add(struct ndtd_summary *summary, const struct ndtd
     if ((unsigned)record->result.outcome < NDT_OUTCOME_COUNT)
         summary->outcomes[record->result.outcome]++;
     summary->doubted += record->is_doubted != 0;
+    add_state(summary, record);
     enum ndt_status status = ndtd_samples_add(&summary->confidence, record->confidence, err);
     if (status == NDT_OK && record->result.evaluations > 0)
         status = add_matched(summary, record, err);
@@ -74,6 +87,25 @@ static void print_outcomes(FILE *file, const struct ndtd_summary *summary)
     for (int i = 0; i < NDT_OUTCOME_COUNT; i++)
         if (summary->outcomes[i])
             fprintf(file, "  %-16s %" PRIu64 "\n", ndt_outcome_name((enum ndt_outcome)i), summary->outcomes[i]);
+}
+
+static uint64_t kept_changes(const struct ndtd_summary *summary)
+{
+    return summary->state_change_count < NDTD_STATE_CHANGES_KEPT ? summary->state_change_count
+                                                                 : NDTD_STATE_CHANGES_KEPT;
+}
+
+static void print_states(FILE *file, const struct ndtd_summary *summary)
+{
+    char line[512];
+    fprintf(file, "\n%s\n", "state after a scan");
+    for (int i = 0; i < NDT_STATE_COUNT; i++)
+        if (summary->states[i])
+            fprintf(file, "  %-16s %" PRIu64 "\n", ndt_state_name((enum ndt_state)i), summary->states[i]);
+    for (uint64_t i = 0; i < kept_changes(summary); i++)
+        fprintf(file, "  %s\n", ndtd_state_change_line(&summary->state_changes[i], line, sizeof(line)));
+    if (kept_changes(summary) < summary->state_change_count)
+        fprintf(file, "  and %" PRIu64 " more changes\n", summary->state_change_count - kept_changes(summary));
 }
 
 static void print_errors(FILE *file, struct ndtd_errors *errors)
@@ -115,6 +147,7 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
 {
     print_outcomes(file, summary);
     print_errors(file, &summary->errors);
+    print_states(file, summary);
     print_times(file, summary);
     fprintf(file, "\n%-18s %s; variant %s\n", "backend", summary->description, summary->variant);
     fprintf(file, "%-18s id %016" PRIx64 ", %" PRIu64 " points, loaded in %.1f ms\n", "map", summary->map_id,
@@ -126,9 +159,9 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
 }
 
 /* Escapes characters that JSON does not allow in a string. */
-static void json_text(FILE *file, const char *key, const char *text)
+static void json_string(FILE *file, const char *text)
 {
-    fprintf(file, "  \"%s\": \"", key);
+    fputc('"', file);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         if (*c == '"' || *c == '\\')
             fprintf(file, "\\%c", *c);
@@ -137,7 +170,14 @@ static void json_text(FILE *file, const char *key, const char *text)
         else
             fputc(*c, file);
     }
-    fprintf(file, "\",\n");
+    fputc('"', file);
+}
+
+static void json_text(FILE *file, const char *key, const char *text)
+{
+    fprintf(file, "  \"%s\": ", key);
+    json_string(file, text);
+    fprintf(file, ",\n");
 }
 
 static void json_errors(FILE *file, const char *key, int known, struct ndtd_samples *errors)
@@ -147,6 +187,25 @@ static void json_errors(FILE *file, const char *key, int known, struct ndtd_samp
     else
         fprintf(file, "  \"%s\": {\"median\": %.6g, \"p95\": %.6g, \"max\": %.6g},\n", key,
                 ndtd_samples_quantile(errors, 0.5), ndtd_samples_quantile(errors, 0.95), largest(errors));
+}
+
+static void json_states(FILE *file, const struct ndtd_summary *summary)
+{
+    fprintf(file, "  \"states\": {");
+    for (int i = 0; i < NDT_STATE_COUNT; i++)
+        fprintf(file, "%s\"%s\": %" PRIu64, i ? ", " : "", ndt_state_name((enum ndt_state)i), summary->states[i]);
+    fprintf(file, "},\n  \"untrusted\": %" PRIu64 ",\n  \"state_changes\": {\"count\": %" PRIu64 ", \"first\": [",
+            summary->untrusted, summary->state_change_count);
+    for (uint64_t i = 0; i < kept_changes(summary); i++) {
+        const struct ndtd_state_change *change = &summary->state_changes[i];
+        fprintf(file, "%s{\"seq\": %" PRIu64 ", \"stamp_ns\": %" PRId64 ", \"from\": \"%s\", \"to\": \"%s\", ",
+                i ? ", " : "", change->seq, change->stamp_ns, ndt_state_name(change->from),
+                ndt_state_name(change->to));
+        fprintf(file, "\"reason\": ");
+        json_string(file, change->reason);
+        fputc('}', file);
+    }
+    fprintf(file, "]},\n");
 }
 
 static void json_results(FILE *file, struct ndtd_summary *summary)
@@ -160,6 +219,7 @@ static void json_results(FILE *file, struct ndtd_summary *summary)
         separator = ", ";
     }
     fprintf(file, "},\n");
+    json_states(file, summary);
     if (known)
         fprintf(file, "  \"lost\": %zu,\n", errors->lost);
     else

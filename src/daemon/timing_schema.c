@@ -52,6 +52,9 @@ static const struct ndtd_timing_column columns[] = {
     {"nvtl_normalized", "", "the same over its largest value", REAL, NONE, SCAN(result.scores.nvtl_normalized)},
     {"match_ratio", "", "matched points over all", REAL, NONE, SCAN(result.scores.match_ratio)},
     {"coverage", "", "part of the directions that meet the map", REAL, NONE, SCAN(result.scores.coverage)},
+    {"state", "", "state of the localisation after the scan", NDTD_CELL_STATE, NONE, SCAN(state)},
+    {"hypotheses", "", "guesses that were aligned", NDTD_CELL_I32, NONE, SCAN(hypotheses)},
+    {"margin", "", "confidence over that of the best different pose", REAL, NONE, SCAN(margin)},
     {"confidence", "", "probability that the pose is right", REAL, NONE, SCAN(confidence)},
     {"innovation", "", "squared distance from the prediction in sigmas", REAL, NONE, SCAN(innovation)},
     {"reference_s", "s", "reference moment of the sweep, after the stamp", REAL, NONE, SCAN(reference_s)},
@@ -133,6 +136,7 @@ static void format_cell(const struct ndtd_timing_column *column, const char *at,
     int64_t wide;
     uint64_t large;
     enum ndt_outcome outcome;
+    enum ndt_state state;
     double least;
     switch (column->type) {
     case NDTD_CELL_I32:
@@ -150,6 +154,10 @@ static void format_cell(const struct ndtd_timing_column *column, const char *at,
     case NDTD_CELL_OUTCOME:
         memcpy(&outcome, at, sizeof(outcome));
         snprintf(text, size, "%s", ndt_outcome_name(outcome));
+        return;
+    case NDTD_CELL_STATE:
+        memcpy(&state, at, sizeof(state));
+        snprintf(text, size, "%s", ndt_state_name(state));
         return;
     case NDTD_CELL_EIGENVALUE:
         least = least_eigenvalue(at);
@@ -191,7 +199,8 @@ void ndtd_timing_json_row(FILE *file, const struct ndtd_scan_record *scan, const
         if (!at)
             continue;
         format_cell(&columns[i], at, text, sizeof(text));
-        const char *quote = columns[i].type == NDTD_CELL_OUTCOME ? "\"" : "";
+        const int is_name = columns[i].type == NDTD_CELL_OUTCOME || columns[i].type == NDTD_CELL_STATE;
+        const char *quote = is_name ? "\"" : "";
         fprintf(file, ",\"%s\":%s%s%s", columns[i].name, quote, strcmp(text, "nan") == 0 ? "null" : text, quote);
     }
     fputs("}\n", file);

@@ -16,10 +16,13 @@
 #include "ndtd/log.h"
 #include "ndtd/notify.h"
 #include "ndtd/realtime.h"
+#include "ndtd/scan_result.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndt/clock.h"
 
-enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
+enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000, STATE_LINES = 20 };
+/* At most STATE_LINES changes of the state are logged in this time: a state that flickers does not fill the log. */
+static const double STATE_LINES_US = 60e6;
 /* Longest wait for a frame; then the thread checks for new maps and feeds the watchdog. While a map is uploaded to
  * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
@@ -65,6 +68,8 @@ struct ndtd_worker {
     uint64_t map_id, config_hash;
     double publish_us, reserve_us;
     double fed_us, feed_every_us;
+    double state_lines_us; /* since then state_lines changes of the state */
+    unsigned state_lines;
 };
 
 static void publish_state(struct ndtd_worker *worker)
@@ -212,32 +217,43 @@ static void between_frames(struct ndtd_worker *worker)
     feed_watchdog(worker);
 }
 
-/* An unknown pose has a zero quaternion and is not sent. */
+static void log_state(struct ndtd_worker *worker, const struct ndtd_state_change *change)
+{
+    char line[LINE_BYTES];
+    const double now_us = ndt_clock_us();
+    const unsigned held_back = worker->state_lines > STATE_LINES ? worker->state_lines - STATE_LINES : 0;
+    if (now_us - worker->state_lines_us >= STATE_LINES_US) {
+        if (held_back)
+            ndtd_log_always(NDTD_LOG_WARNING, "state: %u more changes within a minute", held_back);
+        worker->state_lines_us = now_us;
+        worker->state_lines = 0;
+    }
+    if (worker->state_lines++ < STATE_LINES)
+        ndtd_log_always(ndtd_state_is_trusted(change->to) ? NDTD_LOG_INFO : NDTD_LOG_WARNING, "%s",
+                        ndtd_state_change_line(change, line, sizeof(line)));
+}
+
+/* The state goes into the status, and a change of it into the log. */
+static void report_state(struct ndtd_worker *worker, const struct ndtd_scan_record *record)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->status.states[record->state]++;
+    const int is_changed = ndtd_state_change_update(&worker->status.state_change, record);
+    worker->status.state_changes += is_changed != 0;
+    const struct ndtd_state_change change = worker->status.state_change;
+    pthread_mutex_unlock(&worker->lock);
+    if (is_changed)
+        log_state(worker, &change);
+}
+
 static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_record *record, uint32_t queue_depth)
 {
     struct ndt_result_message *message = &worker->message;
-    message->seq = record->seq;
-    message->stamp_ns = record->stamp_ns;
-    strcpy(message->frame_id, "map");
-    message->result = record->result;
-    if (record->result.outcome == NDT_NO_GUESS)
-        memset(&message->result.T_map_sensor, 0, sizeof(message->result.T_map_sensor));
-    if (record->result.evaluations == 0)
-        message->result.scores.coverage = -1; /* unknown */
-    message->has_twist = record->has_twist;
-    message->twist = record->twist;
-    message->has_innovation = record->has_innovation;
-    message->innovation = sqrt(record->innovation);
-    message->confidence = record->confidence;
-    message->has_confidence = !isnan(record->confidence);
+    ndtd_scan_result(record, message);
     message->map_id = worker->map_id;
     message->config_hash = worker->snapshot->hash;
     message->queue_depth = queue_depth;
     message->drop_counter = ndtd_queue_counters(worker->parts.queue).dropped;
-    message->decode_us = record->decode_us;
-    message->queue_us = record->queue_us;
-    message->preprocess_us = record->preprocess_us;
-    message->upload_us = record->upload_us;
     message->publish_us = worker->publish_us;
 }
 
@@ -273,14 +289,19 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, s
     worker->publish_us = record->publish_us = end_us - start_us;
     worker->reserve_us = fmax(worker->publish_us, RESERVE_DECAY * worker->reserve_us);
     keep_timing(worker, record, end_us - frame->arrival_us, queue_depth);
+    report_state(worker, record);
     publish_state(worker);
 }
 
 /* The answer to a scan that the pipeline could not process. */
-static void refuse_scan(const struct ndtd_frame *frame, const char *why, struct ndtd_scan_record *record)
+static void refuse_scan(const struct ndtd_worker *worker, const struct ndtd_frame *frame, const char *why,
+                        struct ndtd_scan_record *record)
 {
-    *record =
-        (struct ndtd_scan_record){.seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns, .confidence = NAN};
+    *record = (struct ndtd_scan_record){.seq = frame->scan.seq,
+                                        .stamp_ns = frame->scan.stamp_ns,
+                                        .confidence = NAN,
+                                        .margin = NAN,
+                                        .state = ndtd_pipeline_state(worker->pipeline)};
     record->result.outcome = NDT_REJECTED;
     snprintf(record->result.reason, sizeof(record->result.reason), "%.95s", why);
 }
@@ -313,7 +334,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
     if (status != NDT_OK)
         refuse_frame(worker, frame, err.text);
     if (status != NDT_OK && is_scan)
-        refuse_scan(frame, err.text, &record);
+        refuse_scan(worker, frame, err.text, &record);
     record.queue_us = queue_us;
     if (is_scan) {
         answer(worker, frame, &record, queue_depth);

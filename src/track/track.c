@@ -10,6 +10,8 @@ static const double DEG = 0.017453292519943295;
 static const double LEVEL_RAD = 0.01;
 /* The initial value of a deviation that plays no part yet: keeps the covariance invertible. */
 static const double TINY = 1e-6;
+/* After a longer gap a mean velocity says nothing. */
+static const double LONGEST_GAP_S = 10;
 /* In metres, radians and per second: no deviation says anything beyond. */
 static const double MOST_DEVIATION = 1e3;
 
@@ -152,11 +154,11 @@ static void level(struct ndt_track_state *state, const double up[3])
     ndt_track_apply(state, x, P);
 }
 
-void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
-                     const struct ndt_twist *twist, const double covariance[36])
+void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
+                           const struct ndt_twist *twist, const double covariance[36],
+                           struct ndt_track_state *state)
 {
     const struct ndt_track_params *params = &track->params;
-    struct ndt_track_state *state = &track->state;
     double block[36], checked[36], up[3];
     *state = (struct ndt_track_state){.stamp_ns = stamp_ns, .T_map_base = *T_map_base, .source = NDT_TRACK_POSE};
     set_variance(state->P, 0, 3, params->pose_deviation_m);
@@ -179,9 +181,24 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
     set_variance(state->P, AT_BIAS, 3, params->odometry_bias_radps);
     if (ndt_track_gravity(track, stamp_ns, up))
         level(state, up);
+}
+
+void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
+                     const struct ndt_twist *twist, const double covariance[36])
+{
+    ndt_track_start_state(track, stamp_ns, T_map_base, twist, covariance, &track->state);
     track->has_pose = 1;
     track->is_measured = 0;
     track->fixed_ns = stamp_ns;
+}
+
+void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state)
+{
+    track->state = *state;
+    track->has_pose = 1;
+    track->is_measured = 1;
+    track->fixed_ns = state->stamp_ns;
+    track->has_gnss = 0;
 }
 
 /* ---- prediction ---- */
@@ -345,9 +362,23 @@ static void bound_covariance(const struct ndt_track *track, struct ndt_track_sta
     forget_twist(track, state);
 }
 
-static void predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
+/* The pose stays; it may have gone anywhere within reach of the velocity at which it may start. Where it is found
+ * again then says how fast it has moved. */
+static void predict_across_gap(const struct ndt_track *track, double dt_s, struct ndt_track_state *out)
 {
-    const struct ndt_track_state *state = &track->state;
+    forget_twist(track, out);
+    if (dt_s > 0 && dt_s <= LONGEST_GAP_S) {
+        predict_by_twist(track, dt_s, out);
+        return;
+    }
+    out->source = NDT_TRACK_POSE;
+    add_noise(out->P, AT_POSE, 3, pow(LONGEST_GAP_S * track->params.start_mps, 2));
+    add_noise(out->P, AT_ROTATION, 3, 1);
+}
+
+static void predict(const struct ndt_track *track, const struct ndt_track_state *state, int64_t stamp_ns,
+                    struct ndt_track_state *out)
+{
     const double dt_s = ndt_track_seconds(state->stamp_ns, stamp_ns);
     struct ndt_track_motion motion;
     if (ndt_track_odometry_between(track, state->stamp_ns, stamp_ns, &motion)) {
@@ -355,11 +386,8 @@ static void predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_
         add_stamp_noise(track, out);
         return;
     }
-    if (has_jumped(track, dt_s)) { /* anywhere within reach of the start velocity, at most as far as it was known */
-        forget_twist(track, out);
-        out->source = NDT_TRACK_POSE;
-        add_noise(out->P, AT_POSE, 3, pow(fmin(fabs(dt_s), 10) * 1.0, 2));
-        add_noise(out->P, AT_ROTATION, 3, pow(10 * DEG, 2));
+    if (has_jumped(track, dt_s)) {
+        predict_across_gap(track, dt_s, out);
         return;
     }
     struct ndt_track_state by_gyro = *out;
@@ -373,15 +401,21 @@ static void predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_
     add_stamp_noise(track, out);
 }
 
+void ndt_track_predict_from(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
+                            struct ndt_track_state *out)
+{
+    *out = *before;
+    out->stamp_ns = stamp_ns;
+    predict(track, before, stamp_ns, out);
+    bound_covariance(track, out);
+}
+
 int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out)
 {
     *out = track->state;
-    if (!track->has_pose)
-        return 0;
-    out->stamp_ns = stamp_ns;
-    predict(track, stamp_ns, out);
-    bound_covariance(track, out);
-    return 1;
+    if (track->has_pose)
+        ndt_track_predict_from(track, &track->state, stamp_ns, out);
+    return track->has_pose;
 }
 
 int ndt_track_motion(const struct ndt_track *track, const struct ndt_track_state *state, const double *time_s,

@@ -137,10 +137,10 @@ static void linearize(const struct ndt_track *track, const struct ndt_track_stat
 }
 
 /* Without an observation: the pose as found, the twist from the difference to the last state. */
-static void take_pose(const struct ndt_track *track, const struct ndt_track_state *predicted,
-                      const struct ndt_track_measurement *measurement, struct ndt_track_state *out)
+static void take_pose(const struct ndt_track *track, const struct ndt_track_state *last,
+                      const struct ndt_track_state *predicted, const struct ndt_track_measurement *measurement,
+                      struct ndt_track_state *out)
 {
-    const struct ndt_track_state *last = &track->state;
     const double dt_s = ndt_track_seconds(last->stamp_ns, predicted->stamp_ns);
     const struct ndt_pose step = ndt_pose_between(&last->T_map_base, &measurement->T_map_base);
     *out = *predicted;
@@ -214,9 +214,9 @@ static void set_mean_motion(const struct ndt_track_state *last, struct ndt_track
     }
 }
 
-void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
-                      const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
-                      double *innovation, double *weakest)
+void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track_state *before,
+                           const struct ndt_track_state *predicted, const struct ndt_track_measurement *measurement,
+                           struct ndt_track_state *out, double *innovation, double *weakest)
 {
     struct linear m;
     double P[N * N], P12[144];
@@ -225,7 +225,7 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
     if (weakest)
         *weakest = 0;
     if (!measurement->observation) {
-        take_pose(track, predicted, measurement, out);
+        take_pose(track, before, predicted, measurement, out);
         return;
     }
     *out = *predicted;
@@ -241,7 +241,14 @@ void ndt_track_update(const struct ndt_track *track, const struct ndt_track_stat
     if (distance > track->params.gate)
         widen(P, distance);
     if (fuse(&m, P, out))
-        set_mean_motion(&track->state, out);
+        set_mean_motion(before, out);
+}
+
+void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
+                      const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
+                      double *innovation, double *weakest)
+{
+    ndt_track_update_from(track, &track->state, predicted, measurement, out, innovation, weakest);
 }
 
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted)

@@ -36,8 +36,8 @@ DESTDIR=$work/stage cmake --install "$build" --prefix /usr >log 2>&1 || { fail "
 lib=$(cached CMAKE_INSTALL_LIBDIR)
 usr=$work/stage/usr
 has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/autoware.yaml \
-    usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_io/bag.h,ndt_proto/message.h} \
-    usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_io.a,libndt_proto.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
+    usr/share/doc/ndtd/{README.md,SCHEMA.md,LICENSE} usr/include/{ndt/map.h,ndt_track/track.h,ndt_search/search.h,ndt_io/bag.h,ndt_proto/message.h} \
+    usr/"$lib"/{libndt_core.a,libndt_track.a,libndt_search.a,libndt_io.a,libndt_proto.a,cmake/ndtd/ndtdConfig.cmake,cmake/ndtd/ndtdConfigVersion.cmake}
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done

@@ -40,12 +40,13 @@ private_headers() {
 check_layers() {
     local tools tests
     tools=$(private_headers tools) tests=$(private_headers tests)
-    no_include 'ndt_track/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/core
-    no_include 'ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/track
-    no_include 'ndt_track/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/io
-    no_include 'ndt_track/|ndt_io/|ndtd/|ndt_cuda/|backends\.h' proto
-    no_include 'ndt_track/|ndt_io/|ndt_proto/|ndtd/|backends\.h' gpu
-    no_include 'ndt_track/|ndt_io/|ndt_proto/|ndtd/' src/backends.c src/backends.h
+    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/core
+    no_include 'ndt_search/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/track
+    no_include 'ndt_track/|ndt_io/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/search
+    no_include 'ndt_track/|ndt_search/|ndt_proto/|ndtd/|ndt_cuda/|backends\.h' src/io
+    no_include 'ndt_track/|ndt_search/|ndt_io/|ndtd/|ndt_cuda/|backends\.h' proto
+    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/|backends\.h' gpu
+    no_include 'ndt_track/|ndt_search/|ndt_io/|ndt_proto/|ndtd/' src/backends.c src/backends.h
     no_include '([^">]*/)?tools/' src proto gpu tests
     no_include '([^">]*/)?tests/' src proto gpu tools
     [ -z "$tools" ] || no_include "$tools" src proto gpu

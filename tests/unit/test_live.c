@@ -369,6 +369,7 @@ START_TEST(requests_are_answered)
     ck_assert_ptr_nonnull(find(&reply, "no_guess"));
     request_simple(NDT_OP_STATUS, &reply);
     ck_assert_ptr_nonnull(find(&reply, "localising"));
+    ck_assert_uint_eq(number(&reply, "changes"), 1); /* initialising -> tracking; a stop changes no state */
     ck_assert_uint_eq(number(&reply, "rejected"), 1);
     request_simple(NDT_OP_SHUTDOWN, &reply);
     ck_assert(is_ok(&reply));

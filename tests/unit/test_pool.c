@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pool.h"
+#include "ndt/pool.h"
 
 enum { ITEMS = 1000 };
 

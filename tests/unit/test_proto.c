@@ -9,10 +9,10 @@
 
 #define STAMP_NS INT64_C(1317042272349000123)
 
-static const char *const all_vectors[] = {"scan",          "scan_double",     "scan_padded",    "initial_pose",
-                                          "odometry",      "truth",           "result",         "result_lost",
-                                          "result_daemon", "result_estimate", "gnss",           "imu",
-                                          "request_pose",  "request_path",    "request_timings"};
+static const char *const all_vectors[] = {"scan",          "scan_double",     "scan_padded",  "initial_pose",
+                                          "odometry",      "truth",           "result",       "result_lost",
+                                          "result_daemon", "result_estimate", "result_state", "gnss",
+                                          "imu",           "request_pose",    "request_path", "request_timings"};
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
@@ -302,6 +302,48 @@ START_TEST(golden_result_estimate)
 }
 END_TEST
 
+START_TEST(golden_result_state)
+{
+    const struct golden_vector golden = golden_read("result_state");
+    struct ndt_result_message message;
+    ASSERT_OK(ndt_result_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert(message.has_state && message.state == NDT_STATE_COASTING);
+    ck_assert(message.has_margin && message.margin == 0.125);
+    ck_assert(message.has_guess && message.T_map_guess.t_m[0] == 1.25 && message.T_map_guess.q_xyzw[3] == 1);
+    ck_assert(message.has_hypotheses && message.hypotheses == 300);
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    assert_frame(&golden);
+    message.margin = NAN; /* unknown: the key is absent */
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    ck_assert_uint_eq(frame.data[2], golden.bytes[2] - 1u);
+    message.margin = 1.5;
+    ck_assert_int_eq(ndt_result_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "result message: field 'margin': 1.5 is not from 0 to 1");
+    message.has_margin = 0;
+    message.state = NDT_STATE_COUNT;
+    ck_assert_int_eq(ndt_result_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
+    message.state = NDT_STATE_LOST;
+    message.T_map_guess.q_xyzw[3] = 2;
+    ck_assert_int_eq(ndt_result_encode(&frame, &message, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "result message: field 'guess': the quaternion has length 2, not 1");
+    ck_assert_uint_eq(frame.size, 0);
+}
+END_TEST
+
+START_TEST(unknown_states_are_refused)
+{
+    struct golden_vector golden = golden_read("result_state");
+    struct ndt_result_message message;
+    size_t at = 0;
+    while (memcmp(golden.bytes + at, "coasting", 8) != 0)
+        at++;
+    memcpy(golden.bytes + at, "cruising", 8);
+    ck_assert_int_eq(ndt_result_decode(golden.bytes, golden.size, &message, &error), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "result message: field 'state': 'cruising' is not a state");
+    ck_assert_str_eq(ndt_state_name(NDT_STATE_COUNT), "unknown");
+}
+END_TEST
+
 START_TEST(golden_gnss)
 {
     const struct golden_vector golden = golden_read("gnss");
@@ -419,6 +461,10 @@ static int is_optional(const char *vector, const char *key)
                                              "drop_counter",
                                              "confidence",
                                              "innovation",
+                                             "state",
+                                             "margin",
+                                             "guess",
+                                             "hypotheses",
                                              "linear_acceleration",
                                              "angular_velocity_covariance",
                                              "linear_acceleration_covariance"};
@@ -764,6 +810,8 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_result_lost);
     tcase_add_test(tcase, golden_result_daemon);
     tcase_add_test(tcase, golden_result_estimate);
+    tcase_add_test(tcase, golden_result_state);
+    tcase_add_test(tcase, unknown_states_are_refused);
     tcase_add_test(tcase, golden_gnss);
     tcase_add_test(tcase, golden_imu);
     tcase_add_test(tcase, scan_headers);

@@ -217,6 +217,10 @@ START_TEST(drive_is_localised_and_all_files_are_written)
     summary_must_hold("\"lost\": 0,");
     summary_must_hold("\"variant\": \"robust\"");
     summary_must_hold("\"threads\": 1,");
+    summary_must_hold("\"states\": {\"initialising\": 0, \"tracking\": 12, \"coasting\": 0, \"lost\": 0,");
+    summary_must_hold("\"untrusted\": 0,");
+    summary_must_hold("\"state_changes\": {\"count\": 1, \"first\": [{\"seq\": 100, ");
+    summary_must_hold("\"from\": \"initialising\", \"to\": \"tracking\", \"reason\": \"converged, confidence ");
     ck_assert_int_eq(count_lines(out_path, "17000000"), SCANS);
     ck_assert_int_eq(count_lines(out_path, "# trajectory_hash"), 1);
     ck_assert_int_eq(count_lines(timing_path, "scan,"), SCANS);
@@ -300,6 +304,9 @@ START_TEST(scans_without_initial_pose_are_no_guess)
     write_drive(0, 1);
     must_run();
     summary_must_hold("\"no_guess\": 12,");
+    summary_must_hold("\"initialising\": 12,");
+    summary_must_hold("\"untrusted\": 12,");
+    summary_must_hold("\"state_changes\": {\"count\": 0, \"first\": []},");
     summary_must_hold("\"lost\": 12,");
     ck_assert_int_eq(count_lines(out_path, "17000000"), 0);
 }

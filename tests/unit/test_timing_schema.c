@@ -18,6 +18,8 @@ static void setup(void)
     scan.stamp_ns = -7;
     scan.align_us = 12.3456;
     scan.result.outcome = NDT_LOW_SCORE;
+    scan.state = NDT_STATE_COASTING;
+    scan.hypotheses = 3;
     scan.result.iterations = 5;
     scan.result.T_map_sensor.t_m[0] = 500000.1;
     scan.result.scores.nvtl = NAN;
@@ -131,6 +133,8 @@ START_TEST(scan_rows_show_the_result)
     must_hold(row, "row", "scan");
     must_hold(row, "iteration", "5");
     must_hold(row, "outcome", "low_score");
+    must_hold(row, "state", "coasting");
+    must_hold(row, "hypotheses", "3");
     must_hold(row, "align_us", "12.346");
     must_hold(row, "tx", "500000.09999999998");
     must_hold(row, "score", "");
@@ -146,6 +150,7 @@ START_TEST(json_rows_omit_missing_cells)
     ck_assert_ptr_nonnull(strstr(of_step, "{\"row\":\"iteration\",\"seq\":18446744073709551615,\"stamp_ns\":-7,"));
     ck_assert_ptr_null(strstr(of_step, "outcome"));
     ck_assert_ptr_nonnull(strstr(of_scan, "\"outcome\":\"low_score\""));
+    ck_assert_ptr_nonnull(strstr(of_scan, "\"state\":\"coasting\",\"hypotheses\":3,"));
     ck_assert_ptr_nonnull(strstr(of_scan, "\"nvtl\":null"));
     ck_assert_ptr_null(strstr(of_scan, "nan"));
     ck_assert_ptr_null(strstr(of_scan, "gradient_norm"));

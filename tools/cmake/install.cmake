@@ -30,6 +30,7 @@ Cflags: -I\${includedir}
 endfunction()
 ndt_install_library(core src/core "NDT matching: poses, maps, alignment" "" "" "-lm -pthread")
 ndt_install_library(track src/track "Estimator of pose and motion around NDT matching" "ndt-core" "" "")
+ndt_install_library(search src/search "Localisation from nothing: places of scans in maps" "ndt-core" "" "")
 ndt_install_library(io src/io "Clouds, maps, bags and trajectories in files" "ndt-core" "yaml-0.1" "-llzf")
 ndt_install_library(proto proto "Messages of ndtd" "ndt-core" "" "-l${NDT_MSGPACK_NAME}")
 

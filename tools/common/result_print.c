@@ -37,6 +37,8 @@ void result_print_text(FILE *file, const struct ndt_result_message *message)
         fprintf(file, "  nvtl %.3f matched %.3f  %d iterations", result->scores.nvtl, result->scores.match_ratio,
                 result->iterations);
     }
+    if (message->has_state)
+        fprintf(file, "  %s", ndt_state_name(message->state));
     if (message->has_confidence)
         fprintf(file, "  confidence %.3f", message->confidence);
     fprintf(file, "  %.1f ms", result_latency_us(message) * 1e-3);
@@ -101,39 +103,11 @@ void json_twist(FILE *file, const struct ndt_twist *twist)
 
 void result_print_json(FILE *file, const struct ndt_result_message *message)
 {
-    const struct ndt_align_result *result = &message->result;
-    fprintf(file, "\"seq\":%" PRIu64 ",\"stamp_ns\":%" PRId64, message->seq, message->stamp_ns);
-    json_text(file, "frame_id", message->frame_id);
-    json_text(file, "outcome", ndt_outcome_name(result->outcome));
-    json_text(file, "reason", result->reason);
-    json_pose(file, &result->T_map_sensor);
-    if (result->has_covariance)
-        json_reals(file, "covariance", result->covariance, 36);
-    fprintf(file, ",\"weak_axes\":[");
-    for (int i = 0; i < result->weak_count; i++) {
-        fputs(i ? "," : "", file);
-        json_reals(file, NULL, result->weak_axes[i], 6);
-    }
-    fputc(']', file);
-    json_real(file, "transform_probability", result->scores.transform_probability);
-    json_real(file, "nvtl", result->scores.nvtl);
-    json_real(file, "nvtl_normalized", result->scores.nvtl_normalized);
-    json_real(file, "match_ratio", result->scores.match_ratio);
-    json_real(file, "coverage", result->scores.coverage);
-    fprintf(file, ",\"iterations\":%d,\"evaluations\":%d,\"oscillation\":%d,\"map_id\":%" PRIu64,
-            result->iterations, result->evaluations, result->oscillation, message->map_id);
-    fprintf(file, ",\"config_hash\":%" PRIu64 ",\"queue_depth\":%" PRIu32 ",\"drop_counter\":%" PRIu64,
-            message->config_hash, message->queue_depth, message->drop_counter);
-    json_real(file, "decode_us", message->decode_us);
-    json_real(file, "queue_us", message->queue_us);
-    json_real(file, "preprocess_us", message->preprocess_us);
-    json_real(file, "upload_us", message->upload_us);
-    json_real(file, "align_us", result->align_us);
-    json_real(file, "publish_us", message->publish_us);
-    if (message->has_twist)
-        json_twist(file, &message->twist);
-    if (message->has_confidence)
-        json_real(file, "confidence", message->confidence);
-    if (message->has_innovation)
-        json_real(file, "innovation", message->innovation);
+    struct ndt_frame frame;
+    struct ndt_error err = {""};
+    ndt_frame_init(&frame);
+    if (ndt_result_encode(&frame, message, &err) != NDT_OK ||
+        ndt_message_print_json(file, frame.data, frame.size, &err) != NDT_OK)
+        fprintf(file, "\"error\":\"%s\"", err.text); /* out of memory: what is decoded can be encoded */
+    ndt_frame_free(&frame);
 }

@@ -25,6 +25,8 @@ void top_view_add(struct top_view *view, const struct ndt_result_message *messag
     view->results++;
     if ((unsigned)message->result.outcome < NDT_OUTCOME_COUNT)
         view->outcomes[message->result.outcome]++;
+    if (message->has_state)
+        view->states[message->state]++;
     if (message->queue_depth > view->most_waiting)
         view->most_waiting = message->queue_depth;
     view->latency_ms[view->next] = result_latency_us(message) * 1e-3;
@@ -80,6 +82,17 @@ static void show_outcomes(const struct top_view *view, FILE *file)
     fputc('\n', file);
 }
 
+static void show_states(const struct top_view *view, FILE *file)
+{
+    if (!view->last.has_state)
+        return;
+    fprintf(file, "state       %s; results", ndt_state_name(view->last.state));
+    for (int i = 0; i < NDT_STATE_COUNT; i++)
+        if (view->states[i])
+            fprintf(file, " %s %" PRIu64, ndt_state_name((enum ndt_state)i), view->states[i]);
+    fputc('\n', file);
+}
+
 static void show_last(const struct top_view *view, FILE *file)
 {
     const struct ndt_scores *scores = &view->last.result.scores;
@@ -100,6 +113,7 @@ void top_view_show(struct top_view *view, FILE *file, double seconds)
     if (view->results) {
         fprintf(file, "queue       %" PRIu32 " waiting, at most %" PRIu32 "; dropped %" PRIu64 "\n",
                 view->last.queue_depth, view->most_waiting, view->last.drop_counter);
+        show_states(view, file);
         show_outcomes(view, file);
         show_latency(view, file);
         show_stages(view, file);

@@ -5,7 +5,7 @@
         ndtd.publish_initial_pose([0, 0, 0, 0, 0, 0, 1], stamp_ns)
         ndtd.publish_scan(points, stamp_ns)
         for result in ndtd.results(timeout=1.0):
-            print(result["seq"], result["outcome"], result.get("pose"), result.get("confidence"))
+            print(result["seq"], result["outcome"], result.get("state"), result.get("pose"), result.get("confidence"))
 
 Metres, seconds, radians; stamps in int64 nanoseconds; poses x y z qx qy qz qw. One thread per client.
 """
@@ -127,7 +127,7 @@ class Client:
                       linear_acceleration_covariance=linear_acceleration_covariance)
 
     def results(self, timeout=None):
-        """Yields results as dicts (pose, twist, covariance, confidence only where known); ends when none arrives for `timeout` seconds (None: never)."""
+        """Yields results as dicts (pose, twist, covariance, confidence, state, guess only where known); ends when none arrives for `timeout` seconds (None: never)."""
         while self._poses.poll(None if timeout is None else int(timeout * 1000)):
             yield msgpack.unpackb(self._poses.recv())
 

@@ -16,6 +16,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ndt/align.h"
 #include "ndt/cloud.h"
@@ -59,6 +60,12 @@ void ndt_frame_free(struct ndt_frame *frame);
 /** Reads only the keys "v" (version) and "type". */
 NDT_MUST_CHECK enum ndt_status ndt_message_peek(const uint8_t *data, size_t size, enum ndt_message_type *type,
                                                 struct ndt_error *err);
+
+/** Prints the values of a message as the members of a JSON object, `"key":value,...`, without braces, `v` and
+ * `type`. Numbers that are not finite are null. NDT_ERR_UNSUPPORTED: a value is binary data. After a failure a part
+ * has been printed. Threads, errors: as the decoders. */
+NDT_MUST_CHECK enum ndt_status ndt_message_print_json(FILE *file, const uint8_t *data, size_t size,
+                                                      struct ndt_error *err);
 
 /** @name Scan
  * Points travel as one little-endian blob with named fields, as in PointCloud2. Any field types and paddings are
@@ -188,9 +195,21 @@ NDT_MUST_CHECK enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, 
 NDT_MUST_CHECK enum ndt_status ndt_imu_encode(struct ndt_frame *frame, const struct ndt_imu_message *message,
                                               struct ndt_error *err);
 
+/** What is known of the pose after a scan; docs/operations.md tells what to do in each. */
+enum ndt_state {
+    NDT_STATE_INITIALISING, /**< no pose is known, or no scan has confirmed the one that was given */
+    NDT_STATE_TRACKING,     /**< the scan confirms the pose */
+    NDT_STATE_COASTING,     /**< the scan does not; the prediction is still certain enough */
+    NDT_STATE_LOST,         /**< the pose is not known any more */
+    NDT_STATE_RECOVERING,   /**< as lost, with candidates that are followed from scan to scan */
+    NDT_STATE_COUNT
+};
+/** "initialising", "tracking", ...; "unknown" for other numbers. */
+const char *ndt_state_name(enum ndt_state state);
+
 /** result: the answer to one scan. A pose whose quaternion is all zero is unknown: it is not sent. config_hash,
- * queue_depth and drop_counter are always sent; bags from before they existed decode to 0. twist, confidence and
- * innovation are sent where they are known; one that is NaN is not. */
+ * queue_depth and drop_counter are always sent; bags from before they existed decode to 0. The members with has_*
+ * are sent where they are known; a confidence, innovation or margin that is NaN is not. */
 struct ndt_result_message {
     uint64_t seq;
     int64_t stamp_ns;
@@ -204,6 +223,11 @@ struct ndt_result_message {
     struct ndt_twist twist; /**< of the base, in the base frame */
     double confidence;      /**< probability that the pose is right, 0 to 1 */
     double innovation;      /**< distance of the pose from the prediction [sigmas], 0 or more */
+    int has_state, has_margin, has_guess, has_hypotheses;
+    enum ndt_state state;        /**< after this scan */
+    double margin;               /**< confidence over that of the best different pose, 0 to 1 */
+    struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment began */
+    int32_t hypotheses;          /**< guesses that were aligned, 0 or more */
     double decode_us, queue_us, preprocess_us, upload_us, publish_us; /**< align_us is in result */
 };
 /** Decodes a result. */

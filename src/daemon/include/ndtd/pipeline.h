@@ -13,6 +13,7 @@
 #include "ndtd/autotune.h"
 #include "ndtd/frame_queue.h"
 #include "ndtd/settings_snapshot.h"
+#include "ndt_proto/message.h"
 #include "ndt_track/track.h"
 
 #ifdef __cplusplus
@@ -35,7 +36,12 @@ struct ndtd_scan_record {
     double weakest;         /**< see struct ndt_weighed_observation */
     double confidence;      /**< see ndt_confidence; NAN: unknown, the scan was not aligned or not observed */
     int is_doubted;         /**< it is below score_estimation.min_confidence */
-    double decode_us;       /**< copying the points out of the message */
+    enum ndt_state state;   /**< after this scan */
+    double margin;          /**< confidence over that of the best different pose; NAN: unknown */
+    int has_guess;
+    struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment that counts began */
+    int32_t hypotheses;          /**< guesses that were aligned */
+    double decode_us;            /**< copying the points out of the message */
     double queue_us, preprocess_us, upload_us, align_us, publish_us;
     const struct ndt_iteration *trace; /**< of the last pass; borrowed until the next frame */
     size_t trace_count;
@@ -85,6 +91,8 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /** Sets the pose of the estimator. A stamp of 0 means the stamp of the next scan. */
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
 
+/** The state after the last scan. */
+enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline);
 /** The estimator; borrowed. */
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */

@@ -47,9 +47,6 @@ NDT_MUST_CHECK enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struc
 /** Frees everything and removes files that were not committed. */
 void ndtd_sinks_close(struct ndtd_sinks *sinks);
 
-/** Whether a scan with this outcome has a pose: matched, or at least predicted. */
-int ndtd_outcome_has_pose(enum ndt_outcome outcome);
-
 #ifdef __cplusplus
 }
 #endif

@@ -9,19 +9,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ndtd/pipeline.h"
+#include "ndtd/scan_state.h"
 #include "ndtd/trajectory_error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { NDTD_STAGE_COUNT = 6 };
+enum { NDTD_STAGE_COUNT = 6, NDTD_STATE_CHANGES_KEPT = 100 };
 
 /** Outcomes, errors and times of a run. All zero: no scan. Texts are borrowed. */
 struct ndtd_summary {
     uint64_t scans;
     uint64_t outcomes[NDT_OUTCOME_COUNT];
+    uint64_t states[NDT_STATE_COUNT];
+    uint64_t untrusted;          /**< Scans that end without a trusted pose, see ndtd_scan_is_untrusted. */
+    uint64_t state_change_count; /**< The first ones are kept. */
+    struct ndtd_state_change state_change, state_changes[NDTD_STATE_CHANGES_KEPT]; /**< The last one; the kept. */
     struct ndtd_samples align_ms, iterations, evaluations; /**< Of scans that were matched. */
     struct ndtd_samples confidence;                        /**< Where it is known. */
     uint64_t doubted;                                      /**< Scans with less than the minimum. */
@@ -44,10 +48,10 @@ void ndtd_summary_free(struct ndtd_summary *summary);
 
 /** Prints the summary as a table. */
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
-/** Writes the keys scans, outcomes, lost, translation_error_m, rotation_error_deg, align_ms, iterations,
- * evaluations, confidence, stages_us, backend, backend_description, variant, threads, trajectory_hash, map_id,
- * map_points, map_load_ms, replay_s, peak_memory_bytes, version. Without ground truth lost and both errors are
- * null. */
+/** Writes the keys scans, outcomes, states, untrusted, state_changes (their number, the first ones), lost,
+ * translation_error_m, rotation_error_deg, align_ms, iterations, evaluations, confidence, stages_us, backend,
+ * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, replay_s,
+ * peak_memory_bytes, version. Without ground truth lost and both errors are null. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
 
 /** A progress bar: share done, rate, time left. Disabled if the stream is not a terminal. */

@@ -25,7 +25,8 @@ enum ndtd_cell_type {
     NDTD_CELL_REAL,
     NDTD_CELL_US,
     NDTD_CELL_EIGENVALUE, /**< 21 numbers, shown as the smallest |eigenvalue|. */
-    NDTD_CELL_OUTCOME
+    NDTD_CELL_OUTCOME,
+    NDTD_CELL_STATE
 };
 /** The struct that has the value of a cell. */
 enum ndtd_cell_source { NDTD_CELL_NONE, NDTD_CELL_SCAN, NDTD_CELL_STEP };

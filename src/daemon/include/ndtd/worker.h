@@ -27,6 +27,7 @@
 #include "ndtd/autotuner.h"
 #include "ndtd/frame_queue.h"
 #include "ndtd/map_loader.h"
+#include "ndtd/scan_state.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -72,6 +73,9 @@ struct ndtd_worker_status {
     int active;
     uint64_t map_id, config_hash;
     uint64_t outcomes[NDT_OUTCOME_COUNT]; /**< of the scans that left the queue */
+    uint64_t states[NDT_STATE_COUNT];     /**< of the same scans */
+    uint64_t state_changes;
+    struct ndtd_state_change state_change; /**< the last one */
     uint64_t scans, frames_refused, send_failures;
     int has_pose; /**< whether the estimator has a pose */
     struct ndt_pose T_map_sensor;

@@ -25,8 +25,8 @@
  * right error throughout).
  *
  * A stamp that is not newer than the state (duplicate, out of order) gets a prediction and changes nothing. A gap
- * above max_prediction_s keeps the pose and forgets the velocity. A stamp more than max_prediction_s earlier means
- * that time restarted.
+ * above max_prediction_s without odometry keeps the pose and forgets the velocity; where the pose is found again
+ * then tells the mean velocity. A stamp more than max_prediction_s earlier means that time restarted.
  *
  * Only data stamps count: no clock, no allocation. Plain data: a track can be copied. One thread at a time. Equal
  * inputs give equal bits. */
@@ -149,6 +149,12 @@ void ndt_track_init(struct ndt_track *track, const struct ndt_track_params *para
 void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
                      const struct ndt_twist *twist, const double covariance[36]);
 
+/** The state that ndt_track_reset would set. */
+void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
+                           const struct ndt_twist *twist, const double covariance[36], struct ndt_track_state *out);
+/** Continues from a state that was measured elsewhere, such as that of a candidate. */
+void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state);
+
 /** @name Inputs
  * Samples that are not finite, or faster than 1000 m/s or 100 rad/s, are ignored. Odometry that jumps away from its
  * own velocity begins anew. Samples that are not newer than the last one are ignored, unless they are more than
@@ -164,6 +170,9 @@ void ndt_track_gnss(struct ndt_track *track, const struct ndt_track_gnss_sample 
  * identity.
  */
 int ndt_track_predict(const struct ndt_track *track, int64_t stamp_ns, struct ndt_track_state *out);
+/** The same from another state than that of the track, with the same inputs: for candidates that are followed. */
+void ndt_track_predict_from(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
+                            struct ndt_track_state *out);
 /** Updates a prediction with the waiting GNSS sample, if it lies within a second of it and its innovation within
  * the gate (chi-square, 99.9 %). Returns 1 when it was used, -1 when it was rejected, 0 when there was none. */
 int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicted);
@@ -186,6 +195,10 @@ struct ndt_track_measurement {
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,
                       const struct ndt_track_measurement *measurement, struct ndt_track_state *out,
                       double *innovation, double *weakest);
+/** The same for a prediction that began at `before`. */
+void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track_state *before,
+                           const struct ndt_track_state *predicted, const struct ndt_track_measurement *measurement,
+                           struct ndt_track_state *out, double *innovation, double *weakest);
 /** Makes an updated state the state, unless it is late. */
 void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated);
 /** The state follows the prediction: the scan told nothing. */

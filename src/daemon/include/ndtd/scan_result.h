@@ -1,0 +1,20 @@
+/** @file
+ * @brief The result message of a scan, as the daemon publishes it and --results writes it. Pure. */
+#ifndef NDTD_SCAN_RESULT_H
+#define NDTD_SCAN_RESULT_H
+
+#include "ndtd/pipeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Fills in what the record has; map_id, config_hash, queue_depth and drop_counter are 0. Unknown values are
+ * absent.
+ */
+void ndtd_scan_result(const struct ndtd_scan_record *record, struct ndt_result_message *message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,55 @@
+/** @file
+ * @brief The state of the localisation after a scan, and its changes as lines of text.
+ *
+ * Pure functions. Source: scan_state.c. */
+#ifndef NDTD_SCAN_STATE_H
+#define NDTD_SCAN_STATE_H
+
+#include "ndtd/pipeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a scan tells about the state. */
+struct ndtd_scan_evidence {
+    int has_pose; /**< the estimator has a pose */
+    enum ndt_outcome outcome;
+    double deviation_m;      /**< of the estimate's position, see ndt_track_position_deviation */
+    double lost_deviation_m; /**< estimator.lost_deviation_m */
+};
+/** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking; one that is
+ * off the map, or that leaves the position less certain than the limit, makes it lost. Any other scan turns
+ * tracking into coasting and changes nothing else. */
+enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_evidence *scan);
+
+/** Whether a scan with this outcome has a pose: matched, or at least predicted. */
+int ndtd_outcome_has_pose(enum ndt_outcome outcome);
+/** Whether the pose after such a scan may be used: tracking or coasting. */
+int ndtd_state_is_trusted(enum ndt_state state);
+
+/** Whether a scan ends without a trusted pose. A merged scan does not count: the scan that completes its sweep
+ * does.
+ */
+int ndtd_scan_is_untrusted(const struct ndtd_scan_record *record);
+
+enum { NDTD_STATE_REASON = 128 };
+
+/** A change of the state. All zero: none so far, the state is initialising. */
+struct ndtd_state_change {
+    enum ndt_state from, to;
+    uint64_t seq; /**< of the scan that changed it */
+    int64_t stamp_ns;
+    int has_pose;
+    struct ndt_pose T_map_base; /**< at the stamp */
+    char reason[NDTD_STATE_REASON];
+};
+/** Replaces `last` when the state after this scan is not last->to; returns whether it did. */
+int ndtd_state_change_update(struct ndtd_state_change *last, const struct ndtd_scan_record *record);
+/** "state: tracking -> lost at scan 123, ...": stamp, pose and reason, without a line break. Returns `text`. */
+const char *ndtd_state_change_line(const struct ndtd_state_change *change, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,181 @@
+/* A scan on its way through preprocessor and aligner: with which parameters, where, within which time. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ndt/clock.h"
+#include "ndt/linalg.h"
+#include "scan_align.h"
+
+/* A GNSS position is used for scans at most this much older or newer. */
+static const double GNSS_REACH_S = 1.0;
+
+/* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
+void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)
+{
+    record->result.outcome = outcome;
+    snprintf(record->result.reason, sizeof(record->result.reason), "%.*s", (int)sizeof(record->result.reason) - 1,
+             reason);
+}
+
+/* The twist of a frame that the base carries. */
+static struct ndt_twist twist_of(const struct ndt_pose *T_base_sensor, const struct ndt_twist *twist)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(T_base_sensor);
+    double Ad[36], in[6], out[6];
+    struct ndt_twist moved;
+    ndt_pose_adjoint(&T_sensor_base, Ad);
+    memcpy(in, twist->v_mps, sizeof(twist->v_mps));
+    memcpy(in + 3, twist->w_radps, sizeof(twist->w_radps));
+    ndt_multiply(6, 6, 1, Ad, in, out);
+    memcpy(moved.v_mps, out, sizeof(moved.v_mps));
+    memcpy(moved.w_radps, out + 3, sizeof(moved.w_radps));
+    return moved;
+}
+
+/* Piece by piece with the gyro, otherwise as a constant twist. */
+void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
+                          const struct ndt_track_state *state)
+{
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
+    struct ndt_sweep_motion *motion = &pipeline->motion[pass];
+    double time_s[NDT_PREPROCESS_SEGMENTS + 1];
+    job->twist[pass] = state->twist;
+    motion->twist = twist_of(job->T_base_sensor, &state->twist);
+    motion->is_piecewise = 0;
+    if (state->source != NDT_TRACK_GYRO || pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF)
+        return;
+    for (int i = 0; i <= NDT_PREPROCESS_SEGMENTS; i++)
+        time_s[i] = ndt_sweep_boundary_s(&job->sweep, i);
+    motion->is_piecewise =
+        ndt_track_motion(&pipeline->track, state, time_s, NDT_PREPROCESS_SEGMENTS + 1, motion->T_reference_at);
+    for (int i = 0; motion->is_piecewise && i <= NDT_PREPROCESS_SEGMENTS; i++) {
+        const struct ndt_pose moved = ndt_pose_compose(&T_sensor_base, &motion->T_reference_at[i]);
+        motion->T_reference_at[i] = ndt_pose_compose(&moved, job->T_base_sensor);
+    }
+}
+
+/* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
+int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline)
+{
+    return pipeline->settings->prior == NDTD_PRIOR_AUTO && pipeline->settings->align.variant == NDT_ROBUST;
+}
+
+enum ndt_status ndtd_scan_preprocess_on_host(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                             struct ndt_error *err)
+{
+    job->preprocessed = ON_HOST;
+    const enum ndt_status status =
+        ndt_preprocess(pipeline->preprocessor, &job->preprocess, &pipeline->scan, &job->sweep, job->record->seq,
+                       &pipeline->motion[FIRST_PASS], &job->points, err);
+    if (status == NDT_OK)
+        job->record->points_used = job->points->count;
+    return status;
+}
+
+enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                     struct ndt_error *err)
+{
+    const size_t backend_limit = ndt_aligner_raw_limit(pipeline->aligner);
+    const double start_us = ndt_clock_us();
+    enum ndt_status status = NDT_OK;
+    if (backend_limit == 0 || pipeline->scan.count > backend_limit) {
+        status = ndtd_scan_preprocess_on_host(pipeline, job, err);
+    } else {
+        ndt_preprocess_plan_set(&pipeline->plan, &job->preprocess, &job->sweep, job->record->seq,
+                                &pipeline->motion[FIRST_PASS]);
+        job->preprocessed = ON_BACKEND;
+    }
+    job->record->preprocess_us += ndt_clock_us() - start_us;
+    return status;
+}
+
+/* Deskews the points of the first pass again, with the motion of the second. */
+enum ndt_status ndtd_scan_preprocess_again(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                           struct ndt_error *err)
+{
+    if (job->preprocessed == ON_HOST)
+        return ndt_preprocess_again(pipeline->preprocessor, &pipeline->motion[SECOND_PASS], &job->points, err);
+    ndt_preprocess_plan_set_motion(&pipeline->plan, &job->sweep, &pipeline->motion[FIRST_PASS],
+                                   &pipeline->motion[SECOND_PASS]);
+    return NDT_OK;
+}
+
+/* The configured parameters, with the prior and the GNSS position that are valid for this scan. */
+struct ndt_align_params ndtd_scan_params(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    struct ndt_align_params params = pipeline->settings->align;
+    const double age_s = ((double)job->record->stamp_ns - (double)pipeline->gnss.stamp_ns) * 1e-9;
+    if (ndtd_scan_has_prior(pipeline)) {
+        params.prior = &job->prior;
+        params.wants_observation = 1;
+    }
+    params.has_gnss = pipeline->settings->use_gnss && pipeline->has_gnss && fabs(age_s) <= GNSS_REACH_S;
+    memcpy(params.gnss_position_m, pipeline->gnss.position_m, sizeof(params.gnss_position_m));
+    return params;
+}
+
+/* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. The estimate is halved
+ * each time it prevents an alignment, so that one slow scan cannot prevent all following ones. */
+int ndtd_scan_has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params)
+{
+    if (pipeline->deadline_us <= 0)
+        return 1;
+    const double left_us = pipeline->deadline_us - ndt_clock_us();
+    if (params->deadline_s <= 0 || left_us * 1e-6 < params->deadline_s)
+        params->deadline_s = left_us * 1e-6;
+    if (left_us > pipeline->evaluation_us)
+        return 1;
+    pipeline->evaluation_us /= 2;
+    return 0;
+}
+
+/* Aligns the preprocessed scan. If the backend can no longer preprocess (its device was lost), the host
+ * preprocesses now. */
+enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
+                                const struct ndt_align_params *params, const struct ndt_pose *guess,
+                                struct ndt_error *err)
+{
+    struct ndt_align_result *result = &job->record->result;
+    job->last = pass;
+    job->record->hypotheses += pass == FIRST_PASS;
+    if (job->preprocessed == ON_BACKEND) {
+        enum ndt_status status =
+            pass == FIRST_PASS
+                ? ndt_align_raw(pipeline->aligner, params, &pipeline->plan, &pipeline->scan, guess, result, err)
+                : ndt_align_raw_again(pipeline->aligner, params, &pipeline->plan, guess, result, err);
+        if (status != NDT_ERR_UNSUPPORTED)
+            return status;
+        const double start_us = ndt_clock_us();
+        status = ndtd_scan_preprocess_on_host(pipeline, job, err);
+        if (status == NDT_OK && pass == SECOND_PASS)
+            status = ndtd_scan_preprocess_again(pipeline, job, err);
+        job->record->preprocess_us += ndt_clock_us() - start_us;
+        if (status != NDT_OK)
+            return status;
+    }
+    return ndt_align(pipeline->aligner, params, job->points, guess, result, err);
+}
+
+enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                     const struct ndt_align_params *params, const struct ndt_pose *T_map_base,
+                                     size_t count, const double prior_covariance[36], struct ndt_error *err)
+{
+    struct ndtd_many *many = &pipeline->many;
+    const double start_us = ndt_clock_us();
+    enum ndt_status status = NDT_OK;
+    if (job->preprocessed == ON_BACKEND)
+        status = ndtd_scan_preprocess_on_host(pipeline, job, err);
+    job->record->preprocess_us += ndt_clock_us() - start_us;
+    for (size_t i = 0; i < count; i++) {
+        const struct ndt_pose guess = ndt_pose_compose(&T_map_base[i], job->T_base_sensor);
+        many->priors[i].T_map_sensor = guess;
+        if (prior_covariance)
+            memcpy(many->priors[i].covariance, prior_covariance, sizeof(many->priors[i].covariance));
+        many->items[i] = (struct ndt_align_item){
+            .scan = job->points, .T_map_guess = guess, .prior = prior_covariance ? &many->priors[i] : NULL};
+    }
+    if (status == NDT_OK)
+        status = ndt_align_batch(pipeline->aligner, params, many->items, count, many->results, err);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* Private: one scan while it is processed, and its way through preprocessor and aligner. */
+#ifndef NDTD_SCAN_ALIGN_H
+#define NDTD_SCAN_ALIGN_H
+
+#include "hypotheses.h"
+#include "pipeline_state.h"
+
+enum ndtd_place { ON_HOST, ON_BACKEND };
+
+/* A scan while it is processed. */
+struct ndtd_scan_job {
+    struct ndtd_scan_record *record;
+    const struct ndt_pose *T_base_sensor;
+    struct ndt_preprocess_params preprocess;
+    struct ndt_sweep sweep;
+    struct ndt_track_state predicted; /* at the reference moment */
+    struct ndt_track_state updated;   /* with is_updated */
+    int is_updated;
+    enum pass last;                     /* that aligned */
+    int is_sought;                      /* other guesses were tried */
+    int has_covariance;                 /* `covariance` takes the place of that of the estimator */
+    double covariance[36];              /* of the base, axes of the map */
+    struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
+    struct ndt_prior prior;             /* the prediction, of the sensor */
+    enum ndtd_place preprocessed;
+    const struct ndt_cloud *points; /* the result of preprocessing on the host */
+};
+
+/* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
+int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline);
+/* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
+void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason);
+/* The configured parameters, with the prior and the GNSS position that are valid for this scan. */
+struct ndt_align_params ndtd_scan_params(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job);
+/* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. */
+int ndtd_scan_has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params);
+/* The motion that deskewing undoes: piece by piece with the gyro, otherwise as a constant twist. */
+void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
+                          const struct ndt_track_state *state);
+/* On the host, or a plan for a backend that does it. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                                    struct ndt_error *err);
+/* Sets job->points. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_preprocess_on_host(struct ndtd_pipeline *pipeline,
+                                                            struct ndtd_scan_job *job, struct ndt_error *err);
+/* Deskews the points of the first pass again, with the motion of the second. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_preprocess_again(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                                          struct ndt_error *err);
+/* Aligns the preprocessed scan. If the backend can no longer preprocess (its device was lost), the host
+ * preprocesses now. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                               enum pass pass, const struct ndt_align_params *params,
+                                               const struct ndt_pose *guess, struct ndt_error *err);
+/* Aligns the scan from many poses of the base at once, without a deadline of its own: params->deadline_s holds for
+ * all. priors: one for each, or NULL. Results in pipeline->many. */
+NDT_MUST_CHECK enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                                    const struct ndt_align_params *params,
+                                                    const struct ndt_pose *T_map_base, size_t count,
+                                                    const double prior_covariance[36], struct ndt_error *err);
+
+#endif

@@ -1,0 +1,91 @@
+#include "ndtd/scan_state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "scan_match.h"
+
+static const double DEG = 0.017453292519943295;
+
+enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_evidence *scan)
+{
+    if (!scan->has_pose)
+        return NDT_STATE_INITIALISING;
+    if (scan->outcome == NDT_CONVERGED)
+        return NDT_STATE_TRACKING;
+    if (scan->outcome == NDT_LOST || scan->outcome == NDT_OFF_MAP || scan->deviation_m > scan->lost_deviation_m)
+        return NDT_STATE_LOST;
+    return before == NDT_STATE_TRACKING ? NDT_STATE_COASTING : before;
+}
+
+int ndtd_outcome_has_pose(enum ndt_outcome outcome)
+{
+    return outcome != NDT_DROPPED && outcome != NDT_REJECTED && outcome != NDT_NO_MAP && outcome != NDT_NO_GUESS;
+}
+
+int ndtd_state_is_trusted(enum ndt_state state)
+{
+    return state == NDT_STATE_TRACKING || state == NDT_STATE_COASTING;
+}
+
+int ndtd_scan_is_untrusted(const struct ndtd_scan_record *record)
+{
+    return !ndtd_state_is_trusted(record->state) && record->result.outcome != NDT_MERGED;
+}
+
+void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    struct ndtd_scan_record *record = job->record;
+    const struct ndtd_scan_evidence scan = {.has_pose = pipeline->track.has_pose,
+                                            .outcome = record->result.outcome,
+                                            .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
+                                            .lost_deviation_m = pipeline->settings->track.lost_deviation_m};
+    struct ndt_track_state at_stamp;
+    pipeline->state = record->state = ndtd_scan_state_next(pipeline->state, &scan);
+    record->has_guess = record->hypotheses > 0;
+    if (!record->has_guess)
+        return;
+    ndt_track_shift(&pipeline->track, &job->predicted, -job->sweep.reference_s, &at_stamp);
+    record->T_map_guess = at_stamp.T_map_base;
+}
+
+/* ---- changes ---- */
+
+static void describe(const struct ndtd_scan_record *record, char *text, size_t size)
+{
+    const char *outcome = ndt_outcome_name(record->result.outcome);
+    if (*record->result.reason)
+        snprintf(text, size, "%s: %s", outcome, record->result.reason);
+    else if (!isnan(record->confidence))
+        snprintf(text, size, "%s, confidence %.3f", outcome, record->confidence);
+    else
+        snprintf(text, size, "%s", outcome);
+}
+
+int ndtd_state_change_update(struct ndtd_state_change *last, const struct ndtd_scan_record *record)
+{
+    if (record->state == last->to)
+        return 0;
+    *last = (struct ndtd_state_change){.from = last->to,
+                                       .to = record->state,
+                                       .seq = record->seq,
+                                       .stamp_ns = record->stamp_ns,
+                                       .has_pose = ndtd_outcome_has_pose(record->result.outcome),
+                                       .T_map_base = record->result.T_map_sensor};
+    describe(record, last->reason, sizeof(last->reason));
+    return 1;
+}
+
+const char *ndtd_state_change_line(const struct ndtd_state_change *change, char *text, size_t size)
+{
+    const double *t = change->T_map_base.t_m, *q = change->T_map_base.q_xyzw;
+    const double yaw_rad = atan2(2 * (q[3] * q[2] + q[0] * q[1]), 1 - 2 * (q[1] * q[1] + q[2] * q[2]));
+    char where[128] = "no pose";
+    if (change->has_pose)
+        snprintf(where, sizeof(where), "x %.2f y %.2f z %.2f m yaw %.1f deg", t[0], t[1], t[2], yaw_rad / DEG);
+    snprintf(text, size, "state: %s -> %s at scan %" PRIu64 ", stamp %" PRId64 " ns, %s: %s",
+             ndt_state_name(change->from), ndt_state_name(change->to), change->seq, change->stamp_ns, where,
+             change->reason);
+    return text;
+}

@@ -1,0 +1,188 @@
+/** @file
+ * @brief Where is this scan? Search over a whole map, or a part of it, without a pose to start from.
+ *
+ *     ndt_search_params_default(&params);
+ *     ndt_search_create(&search, &config, &err);
+ *     ndt_search_set_map(search, map, field, &err);
+ *     ndt_search_run(search, &params, scan, NULL, NULL, NULL, &result, &err);
+ *
+ * 1. Prepare: voxel filter, the plane of the ground (RANSAC below the sensor), levelling and height above it. What
+ * is above the ground becomes at most 200 points, one per square metre and band of height (ndt_search/field.h). A
+ *    scan without visible ground is tried at several heights.
+ * 2. Dense: every heading times every cell near known ground. The score of a place is the number of points whose
+ * cell has the bit of the point's band. Of each 8x8 cells and heading the best one counts. No pruning, no sampling:
+ *    the cost is known, and a margin over the second best means something.
+ * 3. Refine: the best blocks at 0.5 m and 1.5 deg; of places closer than 2 m and 8 deg the best one is kept.
+ * 4. Align: ndt_align_batch on the levels of 2 and 1 m, rank by `ng`; the best few again with more points.
+ *
+ * The result is a list of candidates, best first. WHICH OF THEM MAY BE BELIEVED IS NOT DECIDED HERE: there is a
+ * best candidate in a wrong world as well. Scores and margins of one scan separate right from wrong in most worlds;
+ * twins (repeated facades, corridors) need several scans.
+ *
+ * Threads: one thread at a time uses a search; it starts its own workers. Determinism: equal inputs and seed give
+ * bit-equal results, for any number of threads and every vector variant; only times_us and the time at which a
+ * cancellation is seen vary. Memory: grows with the largest map and scan, then stays. */
+#ifndef NDT_SEARCH_H
+#define NDT_SEARCH_H
+
+#include <stdint.h>
+
+#include "ndt/align.h"
+#include "ndt/cloud.h"
+#include "ndt/map.h"
+#include "ndt/pose.h"
+#include "ndt_search/field.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    NDT_SEARCH_CANDIDATES = 10, /**< most candidates of a result */
+    NDT_SEARCH_POINTS = 250,    /**< most points of a dense score: sums are bytes */
+    NDT_SEARCH_HEIGHTS = 8      /**< most heights that are tried without ground */
+};
+
+/** How much is searched. */
+enum ndt_search_tier {
+    NDT_SEARCH_AUTO, /**< small windows: NDT_SEARCH_WINDOW; else QUICK, and THOROUGH where that is not convincing */
+    NDT_SEARCH_QUICK,    /**< cells of 2 m, wide views */
+    NDT_SEARCH_THOROUGH, /**< cells of 1 m, narrow and short views: 4 times the cost */
+    NDT_SEARCH_WINDOW    /**< cells of 1 m around a known position, also where no ground is known */
+};
+enum { NDT_SEARCH_TIERS = 4 };
+
+/** One tier; the members of NDT_SEARCH_AUTO are not used. */
+struct ndt_search_tier_params {
+    int level;           /**< of the field: 0: 2 m, 1: 1 m */
+    double heading_deg;  /**< between two headings */
+    uint32_t blocks;     /**< K1: blocks (8x8 cells, one heading) that are refined */
+    uint32_t alignments; /**< K2: places that are aligned */
+};
+
+/** Parameters; ndt_search_params_default gives the values in brackets. */
+struct ndt_search_params {
+    enum ndt_search_tier tier; /**< [NDT_SEARCH_AUTO] */
+    struct ndt_search_tier_params
+        tiers[NDT_SEARCH_TIERS];                /**< [2 m 4 deg 100/10; 1 m 3 deg 400/40; 1 m 3 deg 64/12] */
+    uint64_t seed;                              /**< of the search for the ground [1] */
+    double voxel_m;                             /**< of the filter [0.5] */
+    double min_range_m, max_range_m;            /**< points of the scan that are used [1, 50] */
+    uint32_t dense_points;                      /**< most points of the dense score [200] */
+    uint32_t refine_points;                     /**< most points of the refinement [250] */
+    uint32_t align_points, align_ground_points; /**< most points of step 4 [200, 100] */
+    uint32_t final_count, final_points;         /**< best candidates aligned again, and their points [4, 1500] */
+    double max_tilt_deg;                        /**< of the ground against the sensor, or against `up` [12] */
+    double max_height_m;                        /**< of the sensor above the ground [5] */
+    uint32_t height_count;                      /**< heights tried where a scan shows no ground [4] */
+    double heights_m[NDT_SEARCH_HEIGHTS];       /**< [0.5, 1.1, 1.75, 2.4] */
+    double known_height_m;  /**< of the sensor above the ground: tried in place of heights_m; 0: unknown [0] */
+    double window_radius_m; /**< windows up to this radius are searched as NDT_SEARCH_WINDOW [100] */
+    double distinct_m, distinct_deg; /**< candidates differ by more than one of both [1, 5] */
+};
+/** Sets the defaults. */
+void ndt_search_params_default(struct ndt_search_params *params);
+
+/** How a search is opened; all zero is a good choice. */
+struct ndt_search_config {
+    int threads;     /**< 0: one per core, at most 4. Does not affect results */
+    const char *isa; /**< as in struct ndt_backend_config; "plain": C without vectors, the reference */
+    int pin_threads; /**< see struct ndt_backend_config */
+};
+
+/** A search: buffers, workers and a CPU aligner. */
+struct ndt_search;
+NDT_MUST_CHECK enum ndt_status ndt_search_create(struct ndt_search **out, const struct ndt_search_config *config,
+                                                 struct ndt_error *err);
+/** `search` may be NULL. */
+void ndt_search_destroy(struct ndt_search *search);
+/** Holds a reference to both until the next call. NDT_ERR_ARGUMENT: the field belongs to another map, or the map
+ * has no level of 1 m. After a failure the previous map stays. NULL, NULL: none. */
+NDT_MUST_CHECK enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *map,
+                                                  struct ndt_field *field, struct ndt_error *err);
+
+/** What is known in advance; all zero: nothing. */
+struct ndt_search_window {
+    int has_position;
+    double position_m[3], radius_m; /**< of the sensor in the map; a circle, the height is not used */
+    int has_height;                 /**< position_m[2] tells the layer: those within height_reach_m count */
+    double height_reach_m;
+    int has_heading;
+    double heading_rad, heading_reach_rad; /**< of the sensor's x axis in the map, and the largest error */
+};
+
+/** Shared with another thread while a search runs; all zero at first. */
+struct ndt_search_control {
+    int is_cancelled;      /**< private: ndt_search_cancel */
+    unsigned done_percent; /**< private: ndt_search_progress */
+};
+/** Makes the running search return within milliseconds; thread-safe. */
+void ndt_search_cancel(struct ndt_search_control *control);
+/** Percent of the running search, 0 to 100; thread-safe. */
+unsigned ndt_search_progress(const struct ndt_search_control *control);
+
+/** A place at which the scan may have been taken. */
+struct ndt_search_candidate {
+    struct ndt_pose T_map_sensor;
+    int32_t layer;
+    double ng; /**< mean over the points above the ground of max exp(-d^2 / 2), d to the voxels of 1 m; ranks */
+    double inliers;                    /**< their share with a value above 0.1 */
+    struct ndt_scores scores;          /**< of the alignment */
+    double q;                          /**< scores.nvtl_normalized * scores.match_ratio */
+    double bits;                       /**< share of the points that met their bit before the alignment */
+    double best_m, best_deg;           /**< distance to the first candidate */
+    int is_final;                      /**< 1: aligned with final_points */
+    enum ndt_outcome outcome;          /**< of the alignment */
+    struct ndt_align_result alignment; /**< the last one */
+};
+
+/** What the scan shows. */
+struct ndt_search_view {
+    int has_ground;
+    double height_m;        /**< of the sensor above the ground; 0 without */
+    double up_in_sensor[3]; /**< normal of the ground, or what was given, or the z axis */
+    double ground_ratio;    /**< inliers of the ground's plane over the points within 20 m */
+    uint32_t points;        /**< after the voxel filter */
+    uint32_t above;         /**< of these above the ground */
+    uint32_t dense_points;  /**< of the dense score: one per column and band */
+    double sectors;         /**< share of 32 azimuth sectors with a point above the ground */
+};
+
+/** Durations of the steps. */
+struct ndt_search_times {
+    double prepare_us, dense_us, refine_us, align_us, final_us, total_us;
+};
+
+/** Result of a search. */
+struct ndt_search_result {
+    uint32_t count; /**< candidates; 0: nothing was found, or cancelled */
+    int is_cancelled;
+    enum ndt_search_tier tier; /**< the last one that ran */
+    /** Best first by ng, mutually distinct. */
+    struct ndt_search_candidate candidates[NDT_SEARCH_CANDIDATES];
+    struct ndt_search_view view;
+    /** Of the second candidate over the first one; 0 if there is none. Small is good. */
+    double margin_ng, margin_q;
+    uint64_t poses; /**< scored by the dense search: cells times headings times heights */
+    struct ndt_search_times times_us;
+};
+
+/** Searches for the place of a scan.
+ *
+ * scan: sensor frame, deskewed or not; its origin is ignored. up_in_sensor: direction of gravity's opposite in the
+ * sensor frame, unit length, if known (IMU), else NULL: the z axis within max_tilt_deg. window, control: may be
+ * NULL. NDT_OK with count = 0: the scan has too few points above the ground, or the map has no place for it.
+ * NDT_ERR_UNSUPPORTED: no map. NDT_ERR_ARGUMENT: a parameter is out of range. */
+NDT_MUST_CHECK enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_search_params *params,
+                                              const struct ndt_cloud *scan, const double up_in_sensor[3],
+                                              const struct ndt_search_window *window,
+                                              struct ndt_search_control *control, struct ndt_search_result *result,
+                                              struct ndt_error *err);
+
+/** The vector variants of the dense score that run here, such as "plain,baseline,avx2,avx512". */
+void ndt_search_variants(char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

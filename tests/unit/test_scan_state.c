@@ -1,0 +1,116 @@
+/* The state after a scan, and its changes as lines of text. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndtd/scan_state.h"
+
+static enum ndt_state next(enum ndt_state before, enum ndt_outcome outcome, double deviation_m)
+{
+    const struct ndtd_scan_evidence scan = {
+        .has_pose = 1, .outcome = outcome, .deviation_m = deviation_m, .lost_deviation_m = 2};
+    return ndtd_scan_state_next(before, &scan);
+}
+
+START_TEST(without_a_pose_it_is_initialising)
+{
+    const struct ndtd_scan_evidence scan = {.has_pose = 0, .outcome = NDT_NO_GUESS, .lost_deviation_m = 2};
+    for (int before = 0; before < NDT_STATE_COUNT; before++)
+        ck_assert_int_eq(ndtd_scan_state_next((enum ndt_state)before, &scan), NDT_STATE_INITIALISING);
+}
+END_TEST
+
+START_TEST(a_converged_scan_makes_it_tracking)
+{
+    for (int before = 0; before < NDT_STATE_COUNT; before++)
+        ck_assert_int_eq(next((enum ndt_state)before, NDT_CONVERGED, 0.1), NDT_STATE_TRACKING);
+}
+END_TEST
+
+START_TEST(only_tracking_turns_into_coasting)
+{
+    for (int outcome = 0; outcome < NDT_OUTCOME_COUNT; outcome++) {
+        if (outcome == NDT_CONVERGED || outcome == NDT_LOST || outcome == NDT_OFF_MAP)
+            continue;
+        ck_assert_int_eq(next(NDT_STATE_TRACKING, (enum ndt_outcome)outcome, 2), NDT_STATE_COASTING);
+        ck_assert_int_eq(next(NDT_STATE_COASTING, (enum ndt_outcome)outcome, 2), NDT_STATE_COASTING);
+        ck_assert_int_eq(next(NDT_STATE_LOST, (enum ndt_outcome)outcome, 2), NDT_STATE_LOST);
+        ck_assert_int_eq(next(NDT_STATE_RECOVERING, (enum ndt_outcome)outcome, 2), NDT_STATE_RECOVERING);
+        ck_assert_int_eq(next(NDT_STATE_INITIALISING, (enum ndt_outcome)outcome, 2), NDT_STATE_INITIALISING);
+    }
+}
+END_TEST
+
+START_TEST(an_uncertain_position_or_a_lost_outcome_is_lost)
+{
+    for (int before = 0; before < NDT_STATE_COUNT; before++) {
+        ck_assert_int_eq(next((enum ndt_state)before, NDT_LOW_SCORE, 2.001), NDT_STATE_LOST);
+        ck_assert_int_eq(next((enum ndt_state)before, NDT_OFF_MAP, 0.1), NDT_STATE_LOST);
+        ck_assert_int_eq(next((enum ndt_state)before, NDT_LOST, 0.1), NDT_STATE_LOST);
+    }
+}
+END_TEST
+
+START_TEST(tracking_and_coasting_are_trusted)
+{
+    struct ndtd_scan_record record = {.state = NDT_STATE_LOST};
+    for (int i = 0; i < NDT_STATE_COUNT; i++) {
+        const enum ndt_state state = (enum ndt_state)i;
+        ck_assert_int_eq(ndtd_state_is_trusted(state), state == NDT_STATE_TRACKING || state == NDT_STATE_COASTING);
+    }
+    ck_assert(ndtd_scan_is_untrusted(&record));
+    record.result.outcome = NDT_MERGED; /* the scan that completes the sweep counts */
+    ck_assert(!ndtd_scan_is_untrusted(&record));
+}
+END_TEST
+
+START_TEST(a_change_is_one_line)
+{
+    char line[512];
+    struct ndtd_state_change change = {.seq = 0};
+    struct ndtd_scan_record record = {.seq = 7, .stamp_ns = 1234, .confidence = 0.875};
+    record.result.T_map_sensor = (struct ndt_pose){{1, 2, 3}, {0, 0, 0.7071067811865476, 0.7071067811865476}};
+    ck_assert(!ndtd_state_change_update(&change, &record)); /* it begins as initialising */
+    record.state = NDT_STATE_TRACKING;
+    ck_assert(ndtd_state_change_update(&change, &record));
+    ck_assert_str_eq(
+        ndtd_state_change_line(&change, line, sizeof(line)),
+        "state: initialising -> tracking at scan 7, stamp 1234 ns, x 1.00 y 2.00 z 3.00 m yaw 90.0 deg: "
+        "converged, confidence 0.875");
+    record.seq = 8;
+    ck_assert(!ndtd_state_change_update(&change, &record));
+    ck_assert_uint_eq(change.seq, 7);
+    record.state = NDT_STATE_LOST;
+    record.result.outcome = NDT_OFF_MAP;
+    strcpy(record.result.reason, "no point met a voxel");
+    ck_assert(ndtd_state_change_update(&change, &record));
+    ck_assert_ptr_nonnull(strstr(ndtd_state_change_line(&change, line, sizeof(line)),
+                                 "state: tracking -> lost at scan 8, stamp 1234 ns, x 1.00"));
+    ck_assert_ptr_nonnull(strstr(line, " deg: off_map: no point met a voxel"));
+    record.state = NDT_STATE_INITIALISING;
+    record.result.outcome = NDT_NO_GUESS;
+    record.confidence = NAN;
+    *record.result.reason = '\0';
+    ck_assert(ndtd_state_change_update(&change, &record));
+    ck_assert_ptr_nonnull(strstr(ndtd_state_change_line(&change, line, sizeof(line)), ", no pose: no_guess"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("scan_state");
+    TCase *tcase = tcase_create("scan_state");
+    tcase_add_test(tcase, without_a_pose_it_is_initialising);
+    tcase_add_test(tcase, a_converged_scan_makes_it_tracking);
+    tcase_add_test(tcase, only_tracking_turns_into_coasting);
+    tcase_add_test(tcase, an_uncertain_position_or_a_lost_outcome_is_lost);
+    tcase_add_test(tcase, tracking_and_coasting_are_trusted);
+    tcase_add_test(tcase, a_change_is_one_line);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
