@@ -219,6 +219,12 @@ static size_t failover_solve_limit(const struct ndt_backend *backend)
     return inner && inner->ops->solve_limit ? inner->ops->solve_limit(inner) : 0;
 }
 
+static size_t failover_lane_count(const struct ndt_backend *backend)
+{
+    const struct ndt_backend *inner = ((const struct failover_backend *)backend)->inner;
+    return inner && inner->ops->lane_count ? inner->ops->lane_count(inner) : 0;
+}
+
 static size_t failover_preprocess_limit(const struct ndt_backend *backend)
 {
     const struct ndt_backend *inner = ((const struct failover_backend *)backend)->inner;
@@ -255,6 +261,16 @@ static enum ndt_status failover_solve(struct ndt_backend *backend, const struct 
     struct failover_backend *failover = call.failover;
     while (next(&call))
         call.status = failover->inner->ops->solve(failover->inner, rules, items, count, until_us, &call.why);
+    return finish(&call, err);
+}
+
+static enum ndt_status failover_run_lanes(struct ndt_backend *backend, size_t points, ndt_lane_work *work,
+                                          void *context, struct ndt_error *err)
+{
+    struct attempt call = attempt_once(backend, failover_lane_count(backend), "lanes");
+    struct failover_backend *failover = call.failover;
+    while (next(&call))
+        call.status = failover->inner->ops->run_lanes(failover->inner, points, work, context, &call.why);
     return finish(&call, err);
 }
 
@@ -316,6 +332,8 @@ static const struct ndt_backend_ops failover_ops = {
     .solve_limit = failover_solve_limit,
     .set_scans = failover_set_scans,
     .solve = failover_solve,
+    .lane_count = failover_lane_count,
+    .run_lanes = failover_run_lanes,
     .preprocess_limit = failover_preprocess_limit,
     .preprocess = failover_preprocess,
     .preprocess_again = failover_preprocess_again,

@@ -27,6 +27,9 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner)
     free(aligner->batch.numbers);
     free(aligner->batch.scans);
     free(aligner->batch.moments_m2);
+    for (size_t i = 0; i < aligner->lane_count; i++)
+        ndt_cloud_free(&aligner->lanes[i].aligner.turned);
+    free(aligner->lanes);
     free(aligner);
 }
 
@@ -125,27 +128,29 @@ static void conclude(struct ndt_solve *one, struct ndt_align_result *out)
     out->align_us = end_us - one->start_us;
 }
 
-enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
-                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
-                          struct ndt_align_result *out, struct ndt_error *err)
+enum ndt_status ndt_align_since(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                                const struct ndt_align_item *item, double start_us, struct ndt_align_result *out,
+                                struct ndt_error *err)
 {
+    const struct ndt_cloud *scan = item->scan;
     struct ndt_newton_rules rules;
     double second_m2[6];
     struct ndt_solve one = {.aligner = aligner,
                             .params = params,
                             .rules = &rules,
+                            .prior = item->prior,
                             .scan = scan,
                             .points = scan->count,
-                            .start_us = ndt_clock_us()};
+                            .start_us = start_us};
     aligner->last.count = 0;
-    if (!ndt_solve_can_begin(aligner->map, scan->count, T_map_guess, out))
+    if (!ndt_solve_can_begin(aligner->map, scan->count, &item->T_map_guess, out))
         return NDT_OK;
     enum ndt_status status = ndt_rules_from(&rules, params, aligner->map, err);
     if (status != NDT_OK)
         return status;
     ndt_expect_costs(aligner, scan->count);
-    ndt_solve_set_guess(&one.newton, params->variant, T_map_guess, aligner->map->origin_m);
-    status = ndt_solve_set_prior(&one.newton, params, params->prior, aligner->map->origin_m, err);
+    ndt_solve_set_guess(&one.newton, params->variant, &item->T_map_guess, aligner->map->origin_m);
+    status = ndt_solve_set_prior(&one.newton, params, one.prior, aligner->map->origin_m, err);
     if (status != NDT_OK)
         return status;
     ndt_second_moments(scan, second_m2);
@@ -158,6 +163,14 @@ enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_pa
     return status;
 }
 
+enum ndt_status ndt_align(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                          const struct ndt_cloud *scan, const struct ndt_pose *T_map_guess,
+                          struct ndt_align_result *out, struct ndt_error *err)
+{
+    const struct ndt_align_item item = {.scan = scan, .T_map_guess = *T_map_guess, .prior = params->prior};
+    return ndt_align_since(aligner, params, &item, ndt_clock_us(), out, err);
+}
+
 /* `one` has params, source, plan and raw. */
 static enum ndt_status align_on_device(struct ndt_solve *one, size_t raw_points, const struct ndt_pose *T_map_guess,
                                        struct ndt_align_result *out, struct ndt_error *err)
@@ -166,6 +179,7 @@ static enum ndt_status align_on_device(struct ndt_solve *one, size_t raw_points,
     struct ndt_newton_rules rules;
     one->start_us = ndt_clock_us();
     one->rules = &rules;
+    one->prior = one->params->prior;
     aligner->last.count = 0;
     if (!ndt_solve_can_begin(aligner->map, raw_points, T_map_guess, out))
         return NDT_OK;
@@ -173,7 +187,7 @@ static enum ndt_status align_on_device(struct ndt_solve *one, size_t raw_points,
     if (status != NDT_OK)
         return status;
     ndt_solve_set_guess(&one->newton, one->params->variant, T_map_guess, aligner->map->origin_m);
-    status = ndt_solve_set_prior(&one->newton, one->params, one->params->prior, aligner->map->origin_m, err);
+    status = ndt_solve_set_prior(&one->newton, one->params, one->prior, aligner->map->origin_m, err);
     if (status == NDT_OK)
         status = ndt_solve_on_device(one, &out->upload_us, err);
     if (status == NDT_OK)

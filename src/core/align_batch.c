@@ -1,4 +1,4 @@
-/* Many alignments in one call: together where the backend solves on the device, otherwise one after the other. */
+/* Many alignments in one call: together where the backend solves on the device, otherwise by align_lanes.c. */
 #include "align_state.h"
 
 #include <math.h>
@@ -99,6 +99,7 @@ static void assess_group(const struct call *call, size_t count, double upload_us
         solve.is_observed = call->solve.rules->wants_information;
         solve.coverage = best->coverage;
         solve.scan = call->items[i].scan;
+        solve.prior = call->items[i].prior;
         solve.points = solve.scan->count;
         call->out[i].points = solve.points;
         call->out[i].upload_us = upload_us;
@@ -147,23 +148,6 @@ static enum ndt_status run_together(const struct call *call, size_t *next, size_
     return status;
 }
 
-/* One after the other; each gets the remaining time. */
-static enum ndt_status run_sequentially(const struct call *call, size_t next, size_t count, struct ndt_error *err)
-{
-    struct ndt_align_params params = *call->solve.params;
-    const double end_us = call->solve.start_us + params.deadline_s * 1e6;
-    enum ndt_status status = NDT_OK;
-    for (size_t i = next; status == NDT_OK && i < count; i++) {
-        if (params.deadline_s > 0)
-            params.deadline_s = fmax(end_us - ndt_clock_us(), 1) * 1e-6;
-        params.prior = call->items[i].prior;
-        status = ndt_align(call->solve.aligner, &params, call->items[i].scan, &call->items[i].T_map_guess,
-                           &call->out[i], err);
-    }
-    call->solve.aligner->last.count = 0;
-    return status;
-}
-
 enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                 const struct ndt_align_item *items, size_t count, struct ndt_align_result *out,
                                 struct ndt_error *err)
@@ -182,5 +166,9 @@ enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_al
              i++)
             status = run_together(&call, &next, count, err);
     }
-    return status == NDT_ERR_UNSUPPORTED ? run_sequentially(&call, next, count, err) : status;
+    if (status == NDT_ERR_UNSUPPORTED)
+        status =
+            ndt_align_in_lanes(aligner, params, call.solve.start_us, &items[next], count - next, &out[next], err);
+    aligner->last.count = 0;
+    return status;
 }

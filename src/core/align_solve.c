@@ -20,6 +20,8 @@ void ndt_aligner_set_costs(struct ndt_aligner *aligner, const struct ndt_align_c
     aligner->cost_points = 0;
     memset(aligner->level_us, 0, sizeof(aligner->level_us));
     aligner->assess_us = 0;
+    for (size_t i = 0; i < aligner->lane_count; i++)
+        aligner->lanes[i].aligner.cost_points = 0;
 }
 
 void ndt_aligner_costs(const struct ndt_aligner *aligner, struct ndt_align_costs *out)
@@ -220,8 +222,9 @@ enum ndt_status ndt_solve_on_host(struct ndt_solve *solve, double *upload_us, st
 {
     struct ndt_newton *newton = &solve->newton;
     const struct ndt_newton start = *newton;
+    const double begin_us = ndt_clock_us();
     enum ndt_status status = load_scan(solve, err);
-    *upload_us = ndt_clock_us() - solve->start_us;
+    *upload_us = ndt_clock_us() - begin_us;
     if (status != NDT_OK)
         return status;
     solve->row_capacity = NDT_MAX_ITERATIONS;

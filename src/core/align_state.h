@@ -1,7 +1,7 @@
 /* Private to the core: declarations shared by the parts of an alignment.
  *
  * align_setup.c (rules, start) and assess_result.c (scores, outcome) are leaves; align_solve.c runs the solve;
- * align.c and, above it, align_batch.c implement the public functions. */
+ * align.c and, above it, align_batch.c and align_lanes.c implement the public functions. */
 #ifndef NDT_ALIGN_STATE_H
 #define NDT_ALIGN_STATE_H
 
@@ -22,6 +22,7 @@ struct ndt_solve {
     struct ndt_aligner *aligner;
     const struct ndt_align_params *params;
     const struct ndt_newton_rules *rules;
+    const struct ndt_prior *prior; /* NULL: none; params->prior is not read */
     enum ndt_scan_source source;
     const struct ndt_cloud *scan, *raw;
     const struct ndt_preprocess_plan *plan;
@@ -61,7 +62,39 @@ struct ndt_aligner {
         const struct ndt_cloud **scans;
         double (*moments_m2)[6]; /* of the scans */
     } batch;
+    /* For batches on backends with lanes (ndt_backend_ops.run_lanes). */
+    struct ndt_lane *lanes;
+    size_t lane_count;
 };
+
+/* The first item that failed, in the order of the list, and why. */
+struct ndt_batch_failure {
+    size_t item;
+    enum ndt_status status; /* NDT_OK: none did */
+    struct ndt_error err;
+};
+
+/* A lane of a batch. Its aligner borrows the map, and the backend during the call. */
+struct ndt_lane {
+    struct ndt_aligner aligner;
+    struct ndt_batch_failure failure;
+};
+
+/* ---- align.c ---- */
+
+/* ndt_align of an item, with the prior of the item. start_us, by ndt_clock_us: when the time of params->deadline_s
+ * began. */
+NDT_MUST_CHECK enum ndt_status ndt_align_since(struct ndt_aligner *aligner, const struct ndt_align_params *params,
+                                               const struct ndt_align_item *item, double start_us,
+                                               struct ndt_align_result *out, struct ndt_error *err);
+
+/* ---- align_lanes.c ---- */
+
+/* ndt_align_batch on backends that evaluate: item by item, on the lanes of the backend where it has some. */
+NDT_MUST_CHECK enum ndt_status ndt_align_in_lanes(struct ndt_aligner *aligner,
+                                                  const struct ndt_align_params *params, double start_us,
+                                                  const struct ndt_align_item *items, size_t count,
+                                                  struct ndt_align_result *out, struct ndt_error *err);
 
 /* ---- align_setup.c ---- */
 

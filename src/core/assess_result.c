@@ -223,7 +223,7 @@ void ndt_assess_result(const struct ndt_solve *solve, struct ndt_align_result *o
         set_observation(solve, out);
         if (!out->has_observation)
             set_covariance(solve, out);
-        else if (!solve->params->prior)
+        else if (!solve->prior)
             set_observed_covariance(solve, out);
         set_weak_axes(solve, out);
     }

@@ -1,5 +1,6 @@
 /* The CPU backend: float with SIMD, chunks of points over a thread pool, sums in double. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ struct cpu_backend {
     struct ndt_backend base;
     struct ndt_backend_config config;
     const struct variant *variant;
-    struct ndt_pool *pool;
+    struct ndt_pool *pool; /* NULL in a lane */
     struct ndt_map *map;
     struct ndt_cloud scan;
     int has_times;
@@ -66,6 +67,9 @@ struct cpu_backend {
     size_t chunk_capacity;
     struct ndt_wide_job job;
     struct ndt_backend_counters counters;
+    struct cpu_backend **lanes; /* one per thread; opened by the first run_lanes */
+    size_t lane_count;
+    struct ndt_pool_job lane_work; /* in a lane: its evaluation, where others may help */
 };
 
 void ndt_backend_config_default(struct ndt_backend_config *config)
@@ -115,7 +119,11 @@ static void cpu_close(struct ndt_backend *backend)
     struct cpu_backend *cpu = (struct cpu_backend *)backend;
     if (!cpu)
         return;
-    ndt_pool_destroy(cpu->pool);
+    for (size_t i = 0; i < cpu->lane_count; i++)
+        cpu_close(&cpu->lanes[i]->base);
+    free(cpu->lanes);
+    if (cpu->pool)
+        ndt_pool_destroy(cpu->pool);
     ndt_map_release(cpu->map);
     ndt_cloud_free(&cpu->scan);
     free(cpu->chunk_sums);
@@ -153,6 +161,8 @@ static enum ndt_status cpu_set_map(struct ndt_backend *backend, struct ndt_map *
     ndt_map_retain(map);
     ndt_map_release(cpu->map);
     cpu->map = map;
+    for (size_t i = 0; i < cpu->lane_count; i++)
+        (void)cpu_set_map(&cpu->lanes[i]->base, map, err); /* never fails */
     return NDT_OK;
 }
 
@@ -172,6 +182,17 @@ static enum ndt_status reserve_chunks(struct cpu_backend *cpu, size_t points, st
     return NDT_OK;
 }
 
+static enum ndt_status reserve_scan(struct cpu_backend *cpu, size_t points, unsigned fields, struct ndt_error *err)
+{
+    const size_t capacity_before = cpu->scan.capacity;
+    const unsigned fields_before = cpu->scan.fields;
+    enum ndt_status status = ndt_cloud_reserve(&cpu->scan, points, fields, err);
+    if (status == NDT_OK)
+        status = reserve_chunks(cpu, points, err);
+    cpu->counters.allocations += cpu->scan.capacity != capacity_before || cpu->scan.fields != fields_before;
+    return status;
+}
+
 static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
                                     struct ndt_error *err)
 {
@@ -179,16 +200,11 @@ static enum ndt_status cpu_set_scan(struct ndt_backend *backend, const struct nd
     if (scan->count > cpu->config.max_points)
         return ndt_fail(err, NDT_ERR_LIMIT, "a scan of %zu points; the limit is %zu", scan->count,
                         cpu->config.max_points);
-    const size_t capacity = cpu->scan.capacity;
-    const unsigned fields = cpu->scan.fields;
     cpu->scan.count = 0;
     cpu->has_times = scan->time_s != NULL;
-    enum ndt_status status = ndt_cloud_reserve(&cpu->scan, scan->count, cpu->has_times ? NDT_CLOUD_TIME : 0, err);
-    if (status == NDT_OK)
-        status = reserve_chunks(cpu, scan->count, err);
+    enum ndt_status status = reserve_scan(cpu, scan->count, cpu->has_times ? NDT_CLOUD_TIME : 0, err);
     if (status != NDT_OK)
         return status;
-    cpu->counters.allocations += cpu->scan.capacity != capacity || cpu->scan.fields != fields;
     cpu->scan.count = scan->count;
     if (scan->count == 0)
         return NDT_OK;
@@ -326,7 +342,10 @@ static enum ndt_status evaluate(struct cpu_backend *cpu, const struct ndt_eval_r
     const double start_us = ndt_clock_us();
     const size_t chunks = (cpu->scan.count + NDT_CHUNK_POINTS - 1) / NDT_CHUNK_POINTS;
     prepare_job(cpu, request, axes);
-    ndt_pool_run(cpu->pool, chunk_function, cpu, chunks);
+    if (cpu->pool)
+        ndt_pool_run(cpu->pool, chunk_function, cpu, chunks);
+    else
+        ndt_pool_run_alone(&cpu->lane_work, chunk_function, cpu, chunks);
     for (size_t c = 0; c < chunks; c++)
         for (int i = 0; i < NDT_SUM_COUNT; i++)
             sums[i] += cpu->chunk_sums[c * NDT_SUM_COUNT + (size_t)i];
@@ -361,9 +380,80 @@ static enum ndt_status cpu_inform(struct ndt_backend *backend, const struct ndt_
     return NDT_OK;
 }
 
+/* ---- lanes: one backend per thread of the pool, without a pool of their own ---- */
+
+static size_t cpu_lane_count(const struct ndt_backend *backend)
+{
+    return (size_t)((const struct cpu_backend *)backend)->config.threads;
+}
+
+static enum ndt_status open_lanes(struct cpu_backend *cpu, struct ndt_error *err)
+{
+    const size_t count = cpu_lane_count(&cpu->base);
+    if (!cpu->lanes)
+        cpu->lanes = calloc(count, sizeof(*cpu->lanes));
+    while (cpu->lanes && cpu->lane_count < count) {
+        struct cpu_backend *lane = calloc(1, sizeof(*lane));
+        if (!lane)
+            break;
+        lane->base.ops = &ndt_cpu_backend;
+        lane->config = cpu->config;
+        lane->variant = cpu->variant;
+        ndt_cloud_init(&lane->scan);
+        (void)cpu_set_map(&lane->base, cpu->map, err); /* never fails */
+        cpu->lanes[cpu->lane_count++] = lane;
+        cpu->counters.allocations++;
+    }
+    return cpu->lane_count == count
+               ? NDT_OK
+               : ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu lanes of the CPU backend", count);
+}
+
+struct lane_job {
+    struct cpu_backend *cpu;
+    ndt_lane_work *work;
+    void *context;
+    _Atomic int working; /* lanes whose work has begun and not ended */
+};
+
+/* A lane without work helps the others with their evaluations, until none is left that has work. */
+static void run_lane(void *context, size_t index)
+{
+    struct lane_job *job = context;
+    const struct cpu_backend *cpu = job->cpu;
+    atomic_fetch_add(&job->working, 1);
+    job->work(job->context, index, &cpu->lanes[index]->base);
+    atomic_fetch_sub(&job->working, 1);
+    for (int spins = 0; atomic_load(&job->working) > 0; spins++) {
+        for (size_t i = 0; i < cpu->lane_count; i++)
+            spins = ndt_pool_help(&cpu->lanes[i]->lane_work) ? 0 : spins;
+        ndt_pool_relax(spins);
+    }
+}
+
+static enum ndt_status cpu_run_lanes(struct ndt_backend *backend, size_t points, ndt_lane_work *work, void *context,
+                                     struct ndt_error *err)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    struct lane_job job = {.cpu = cpu, .work = work, .context = context};
+    const size_t room = points < cpu->config.max_points ? points : cpu->config.max_points;
+    enum ndt_status status = open_lanes(cpu, err);
+    for (size_t i = 0; status == NDT_OK && i < cpu->lane_count; i++)
+        status = reserve_scan(cpu->lanes[i], room, NDT_CLOUD_TIME, err);
+    if (status == NDT_OK)
+        ndt_pool_run(cpu->pool, run_lane, &job, cpu->lane_count);
+    return status;
+}
+
 static void cpu_counters(const struct ndt_backend *backend, struct ndt_backend_counters *out)
 {
-    *out = ((const struct cpu_backend *)backend)->counters;
+    const struct cpu_backend *cpu = (const struct cpu_backend *)backend;
+    *out = cpu->counters;
+    for (size_t i = 0; i < cpu->lane_count; i++) {
+        out->evaluations += cpu->lanes[i]->counters.evaluations;
+        out->allocations += cpu->lanes[i]->counters.allocations;
+        out->kernel_us += cpu->lanes[i]->counters.kernel_us;
+    }
 }
 
 static void cpu_describe(const struct ndt_backend *backend, char *text, size_t size)
@@ -383,6 +473,8 @@ const struct ndt_backend_ops ndt_cpu_backend = {
     .set_scan = cpu_set_scan,
     .eval = cpu_eval,
     .inform = cpu_inform,
+    .lane_count = cpu_lane_count,
+    .run_lanes = cpu_run_lanes,
     .counters = cpu_counters,
     .describe = cpu_describe,
 };

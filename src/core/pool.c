@@ -9,7 +9,7 @@
 
 #include "ndt/clock.h"
 
-enum { MAX_THREADS = 256 };
+enum { MAX_THREADS = 256, SPINS = 4096 };
 #define GATE_OPEN 0x80000000u
 
 struct ndt_pool {
@@ -18,15 +18,8 @@ struct ndt_pool {
     pthread_t ids[MAX_THREADS];
     int core_of[MAX_THREADS]; /* of each worker; -1 = not pinned */
     int caller_core;
-    /* The current job: written before `generation` is raised, read after it is seen. */
-    void (*work)(void *context, size_t item);
-    void *context;
-    size_t items;
-    _Atomic size_t next;
-    _Atomic unsigned generation;
-    /* GATE_OPEN while a job can be joined, plus the number of workers that joined it. The pool does not wait for a
-     * worker that has not joined when the work is done, for example because it was preempted. */
-    _Atomic unsigned gate;
+    struct ndt_pool_job job;     /* the current one */
+    _Atomic unsigned generation; /* raised when it can be joined */
     _Atomic int quit;
     pthread_mutex_t mutex; /* only to fall asleep and to wake up */
     pthread_cond_t wake;
@@ -41,14 +34,60 @@ static inline void relax(void)
 #endif
 }
 
-static void run_items(struct ndt_pool *pool)
+static void run_items(struct ndt_pool_job *job)
 {
     for (;;) {
-        const size_t item = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (item >= pool->items)
+        const size_t item = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (item >= job->items)
             return;
-        pool->work(pool->context, item);
+        job->work(job->context, item);
     }
+}
+
+static void open_job(struct ndt_pool_job *job, void (*work)(void *context, size_t item), void *context,
+                     size_t items)
+{
+    job->work = work;
+    job->context = context;
+    job->items = items;
+    atomic_store_explicit(&job->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&job->gate, GATE_OPEN, memory_order_release);
+}
+
+/* Does not wait for a thread that has not joined when the work is done, for example because it was preempted. */
+static void finish_job(struct ndt_pool_job *job)
+{
+    run_items(job);
+    atomic_fetch_and_explicit(&job->gate, ~GATE_OPEN, memory_order_acq_rel);
+    for (int spins = 0; atomic_load_explicit(&job->gate, memory_order_acquire) > 0; spins++)
+        ndt_pool_relax(spins);
+}
+
+void ndt_pool_run_alone(struct ndt_pool_job *job, void (*work)(void *context, size_t item), void *context,
+                        size_t items)
+{
+    open_job(job, work, context, items);
+    finish_job(job);
+}
+
+int ndt_pool_help(struct ndt_pool_job *job)
+{
+    unsigned gate = atomic_load_explicit(&job->gate, memory_order_relaxed);
+    while (gate & GATE_OPEN)
+        if (atomic_compare_exchange_weak_explicit(&job->gate, &gate, gate + 1, memory_order_acquire,
+                                                  memory_order_relaxed)) {
+            run_items(job);
+            atomic_fetch_sub_explicit(&job->gate, 1, memory_order_release);
+            return 1;
+        }
+    return 0;
+}
+
+void ndt_pool_relax(int spins)
+{
+    relax();
+    if (spins > SPINS) /* another thread may have lost its core: let it run */
+        sched_yield();
 }
 
 static void sleep_until(struct ndt_pool *pool, unsigned seen)
@@ -72,16 +111,6 @@ static void wait_for_job(struct ndt_pool *pool, unsigned seen)
     sleep_until(pool, seen);
 }
 
-static int join_job(struct ndt_pool *pool)
-{
-    unsigned gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
-    while (gate & GATE_OPEN)
-        if (atomic_compare_exchange_weak_explicit(&pool->gate, &gate, gate + 1, memory_order_acquire,
-                                                  memory_order_acquire))
-            return 1;
-    return 0;
-}
-
 static void *worker(void *argument)
 {
     struct ndt_pool *pool = argument;
@@ -90,10 +119,7 @@ static void *worker(void *argument)
         seen = atomic_load_explicit(&pool->generation, memory_order_acquire);
         if (atomic_load(&pool->quit))
             return NULL;
-        if (!join_job(pool))
-            continue;
-        run_items(pool);
-        atomic_fetch_sub_explicit(&pool->gate, 1, memory_order_release);
+        (void)ndt_pool_help(&pool->job);
     }
 }
 
@@ -148,19 +174,9 @@ void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item
         return;
     }
     follow_caller(pool);
-    pool->work = work;
-    pool->context = context;
-    pool->items = items;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->gate, GATE_OPEN, memory_order_release);
+    open_job(&pool->job, work, context, items);
     announce(pool);
-    run_items(pool);
-    atomic_fetch_and_explicit(&pool->gate, ~GATE_OPEN, memory_order_acq_rel);
-    for (int spins = 0; atomic_load_explicit(&pool->gate, memory_order_acquire) > 0; spins++) {
-        relax();
-        if (spins > 4096) /* a worker may have lost its core: let it run */
-            sched_yield();
-    }
+    finish_job(&pool->job);
 }
 
 int ndt_pool_cores(void)

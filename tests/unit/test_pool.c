@@ -55,6 +55,47 @@ START_TEST(workers_wake_from_sleep)
 }
 END_TEST
 
+/* Items of the pool run jobs of their own; an item that is done helps with those of the others. */
+enum { OWNERS = 3, ROUNDS = 200 };
+static struct ndt_pool_job jobs[OWNERS];
+static _Atomic int owners_left, help;
+
+static void count_up(void *context, size_t item)
+{
+    (void)item;
+    atomic_fetch_add((_Atomic int *)context, 1);
+}
+
+static void own_a_job(void *context, size_t owner)
+{
+    (void)context;
+    for (size_t round = 0; owner > 0 && round < ROUNDS; round++) { /* the first has nothing to do itself */
+        _Atomic int counted = 0;
+        ndt_pool_run_alone(&jobs[owner], count_up, &counted, 5 * owner);
+        ck_assert_int_eq(counted, 5 * (int)owner);
+    }
+    atomic_fetch_sub(&owners_left, 1);
+    for (int spins = 0; owner == 0 && atomic_load(&owners_left) > 0 && spins < 100000; spins++)
+        for (size_t i = 1; i < OWNERS; i++)
+            atomic_fetch_add(&help, ndt_pool_help(&jobs[i]));
+}
+
+START_TEST(items_help_each_other)
+{
+    for (int threads = 1; threads <= 4; threads++)
+        for (int repeat = 0; repeat < 20; repeat++) {
+            struct ndt_pool *pool;
+            struct ndt_error err;
+            atomic_store(&owners_left, OWNERS);
+            ck_assert_int_eq(ndt_pool_create(&pool, threads, 100, 0, &err), NDT_OK);
+            ndt_pool_run(pool, own_a_job, NULL, OWNERS);
+            ck_assert_int_eq(owners_left, 0);
+            ck_assert_int_eq(ndt_pool_help(&jobs[1]), 0); /* it is over */
+            ndt_pool_destroy(pool);
+        }
+}
+END_TEST
+
 START_TEST(nonsense_is_refused)
 {
     struct ndt_pool *pool;
@@ -72,6 +113,7 @@ int main(void)
     tcase_set_timeout(all, 60);
     tcase_add_test(all, every_item_is_processed_once);
     tcase_add_test(all, workers_wake_from_sleep);
+    tcase_add_test(all, items_help_each_other);
     tcase_add_test(all, nonsense_is_refused);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -239,8 +239,16 @@ struct ndt_align_item {
     const struct ndt_prior *prior; /**< in place of params->prior */
 };
 /** Many alignments at once: scans from a queue, or several guesses for one scan. They run together if the backend
- * solves on its device (see ndt_backend_ops.solve), otherwise one after the other; each result is bit-identical to
- * that of ndt_align. params->deadline_s, upload_us and align_us apply to the whole batch. Writes no trace. */
+ * solves on its device (ndt_backend_ops.solve), one per thread if it has lanes (ndt_backend_ops.run_lanes),
+ * otherwise one after the other; each result is bit-identical to that of ndt_align with the prior of the item.
+ *
+ * params->deadline_s applies to the whole batch. Where the backend does not solve, items that could not begin in
+ * time keep their guess and end as NDT_DEADLINE; the first item is always begun. align_us counts from the call to
+ * the end of the item or of the batch.
+ *
+ * An item that fails (a prior that is not positive definite, a scan beyond a limit) does not stop the others,
+ * unless the backend solves; the status is that of the first one in the list that failed, which keeps its guess.
+ * Writes no trace. Allocates when a batch or one of its scans is larger than any before. */
 NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                                const struct ndt_align_item *items, size_t count,
                                                struct ndt_align_result *out, struct ndt_error *err);

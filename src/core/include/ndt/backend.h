@@ -75,6 +75,9 @@ struct ndt_solve_item {
 /** Defined by each backend; begins with a pointer to its operations. */
 struct ndt_backend;
 
+/** Work on one lane of a backend, see ndt_backend_ops.run_lanes. */
+typedef void ndt_lane_work(void *context, size_t index, struct ndt_backend *lane);
+
 /** The operations of a backend. */
 struct ndt_backend_ops {
     const char *name;
@@ -137,6 +140,19 @@ struct ndt_backend_ops {
      * the device was lost and replaced; query solve_limit again. */
     enum ndt_status (*solve)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
                              struct ndt_solve_item *items, size_t count, double until_us, struct ndt_error *err);
+    /** @} */
+
+    /** @name Optional: several scans at the same time, for backends that do not solve
+     * Both or none.
+     * @{ */
+    /** Number of lanes: scans that can be worked on at the same time. */
+    size_t (*lane_count)(const struct ndt_backend *backend);
+    /** Calls work(context, i, lane) once for each i < lane_count, on threads of the backend, and returns when all
+     * are done. A lane is a backend for that one call and its thread, with the map of this backend and a scan of
+     * its own: set_scan, eval and inform of a lane give the bits that this backend gives, and take scans of up to
+     * `points` points without allocating. Calls do not wait for each other: some may begin when others are done. */
+    enum ndt_status (*run_lanes)(struct ndt_backend *backend, size_t points, ndt_lane_work *work, void *context,
+                                 struct ndt_error *err);
     /** @} */
 
     /** @name Optional: preprocessing on the device

@@ -8,6 +8,9 @@
 #ifndef NDT_POOL_H
 #define NDT_POOL_H
 
+#ifndef __cplusplus
+#include <stdatomic.h>
+#endif
 #include <stddef.h>
 
 #include "ndt/status.h"
@@ -31,6 +34,27 @@ int ndt_pool_threads(const struct ndt_pool *pool);
 void ndt_pool_run(struct ndt_pool *pool, void (*work)(void *context, size_t item), void *context, size_t items);
 /** Cores this process may use. */
 int ndt_pool_cores(void);
+
+#ifndef __cplusplus /* for the atomics of C11 */
+/** Work within an item of ndt_pool_run, of the thread that runs it; others may help. Starts as zeros. */
+struct ndt_pool_job {
+    /** @name Written before the gate opens, read after it is joined
+     * @{ */
+    void (*work)(void *context, size_t item);
+    void *context;
+    size_t items;
+    /** @} */
+    _Atomic size_t next;
+    _Atomic unsigned gate; /**< open or not, and the number of threads that have joined */
+};
+/** As ndt_pool_run, on the calling thread and on those that help meanwhile. */
+void ndt_pool_run_alone(struct ndt_pool_job *job, void (*work)(void *context, size_t item), void *context,
+                        size_t items);
+/** Takes part in a job that another thread runs; 0: none is running. The job must outlive the call. */
+int ndt_pool_help(struct ndt_pool_job *job);
+/** A pause within a loop that waits for other threads; spins: how many there have been. */
+void ndt_pool_relax(int spins);
+#endif
 
 #ifdef __cplusplus
 }
