@@ -17,12 +17,13 @@ struct ndtd_scan_job {
     struct ndt_track_state predicted;     /* at the reference moment */
     struct ndt_track_state updated;       /* with is_updated */
     int is_updated;
-    enum pass last;                     /* that aligned */
-    int is_unbelieved;                  /* the estimator follows a place that other scans have to confirm */
-    double rival_fit;                   /* the best of optima that differ from that of the result */
-    int is_sought;                      /* other guesses were tried */
-    int has_covariance;                 /* `covariance` takes the place of that of the estimator */
-    double covariance[36];              /* of the base, axes of the map */
+    enum pass last;            /* that aligned */
+    int is_unbelieved;         /* the estimator follows a place that other scans have to confirm */
+    struct ndt_prior expected; /* the prediction, while job->prior is that of a guess */
+    double margin;             /* of the result over other optima, with is_sought; see ndtd_optima_margin */
+    int is_sought;             /* other guesses were tried */
+    int has_covariance;        /* `covariance` takes the place of that of the estimator */
+    double covariance[36];     /* of the base, axes of the map */
     struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
     struct ndt_prior prior;             /* the prediction, of the sensor */
     enum ndtd_place preprocessed;
