@@ -6,7 +6,10 @@
 
 #include "field_window.h"
 #include "ndt/hash.h"
+#include "ndt_io/compiled_map.h"
+#include "ndtd/map_field.h"
 #include "search_world.h"
+#include "temp_dir.h"
 
 enum { HASH_AT = 16, HASHED_FROM = 24, TILES_AT = 64 };
 
@@ -175,14 +178,63 @@ START_TEST(test_one_line)
 }
 END_TEST
 
+/* ---- attached to a compiled map ---- */
+
+static void expect_field(const char *path, size_t attached)
+{
+    struct ndt_map *opened;
+    struct ndt_field *found;
+    struct ndt_error err;
+    const void *data;
+    ck_assert_msg(ndt_map_open(&opened, path, &err) == NDT_OK, "%s", err.text);
+    ck_assert_uint_eq(ndt_map_attachment(opened, &data), attached);
+    ck_assert_msg(ndtd_map_field(&found, opened, &err) == NDT_OK, "%s", err.text);
+    ck_assert_uint_eq(found->map_id, map->id);
+    ck_assert_uint_eq(found->tile_count, field->tile_count);
+    ck_assert_int_eq(memcmp(found->tiles, field->tiles, field->tile_count * sizeof(*field->tiles)), 0);
+    ndt_field_release(found);
+    ndt_map_release(opened);
+}
+
+START_TEST(test_attached)
+{
+    struct ndt_error err;
+    const void *data;
+    open_field();
+    const char *path = temp_path("field.ndtmap");
+    ck_assert_uint_eq(ndt_map_attachment(map, &data), 0); /* not opened from a file */
+    ck_assert_msg(ndt_map_save(map, path, &err) == NDT_OK, "%s", err.text);
+    expect_field(path, 0);
+    ck_assert_msg(ndtd_map_save(map, path, &err) == NDT_OK, "%s", err.text);
+    expect_field(path, size);
+    bytes[HASHED_FROM] ^= 1; /* of another map: it is built again */
+    sign(bytes, size);
+    ck_assert_msg(ndt_map_save_with(map, bytes, size, path, &err) == NDT_OK, "%s", err.text);
+    expect_field(path, size);
+    FILE *file = fopen(path, "r+b"); /* the hash of the file covers it */
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, -100, SEEK_END), 0);
+    const int byte = fgetc(file);
+    ck_assert_int_eq(fseek(file, -100, SEEK_END), 0);
+    fputc(byte ^ 1, file);
+    fclose(file);
+    struct ndt_map *opened;
+    ck_assert_int_eq(ndt_map_open(&opened, path, &err), NDT_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.text, "damaged"));
+    close_field();
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("field_codec");
+    tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, test_round_trip);
     tcase_add_test(tests, test_truncated);
     tcase_add_test(tests, test_damaged);
     tcase_add_test(tests, test_fuzzed);
     tcase_add_test(tests, test_one_line);
+    tcase_add_test(tests, test_attached);
     Suite *suite = suite_create("field_codec");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

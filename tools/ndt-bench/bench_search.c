@@ -10,6 +10,7 @@
 #include "ndt_io/map_file.h"
 #include "ndt_io/output_file.h"
 #include "ndt_search/search.h"
+#include "ndtd/map_field.h"
 
 static const double RIGHT_M = 0.5, NEAR_M = 1.5, RIGHT_DEG = 3;
 static const char *const tier_names[] = {"auto", "quick", "thorough", "window"};
@@ -288,7 +289,7 @@ static enum ndt_status open_run(struct run *run, struct ndt_error *err)
     enum ndt_status status = ndt_map_load(&run->map, options->map, &options->setup.map, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
-        status = ndt_field_build(&run->field, run->map, err);
+        status = ndtd_map_field(&run->field, run->map, err);
     run->field_ms = (ndt_clock_us() - start_us) * 1e-3;
     if (status == NDT_OK)
         status = ndt_search_create(&run->search, &config, err);
