@@ -76,6 +76,19 @@ expect 0 "" "${sparse[@]}" --scans 150 --rate 50 --columns 36 --imu 100 --gyro-n
     --accel-noise 0.01 --accel-bias 0.1 --out "$dir/noisy"
 check imu "$dir/exact/drive.bag" "$dir/noisy/drive.bag"
 
+# On foot: in every world; narrow view, range and gaps.
+for world in street corridor tunnel hall; do
+    expect 0 "" --seed 3 --world "$world" --carrier handheld --out "$dir/walk_$world" "${small[@]}"
+done
+walk=(--world hall --carrier handheld --seed 8 --scans 40 --columns 360 --beams 128 --map-spacing 1)
+expect 0 "" "${walk[@]}" --odometry --imu 100 --view 70 --range 15 --gaps 6 --out "$dir/walk"
+expect 0 "" "${walk[@]}" --odometry --imu 100 --view 70 --range 15 --gaps 6 --out "$dir/walk_again"
+cmp -s "$dir/walk/drive.bag" "$dir/walk_again/drive.bag" || fail "the same seed gave another walk"
+cmp -s "$dir/walk/map.pcd" "$dir/walk_again/map.pcd" || fail "the same seed gave another hall"
+check walk "$dir/walk/drive.bag" 70 15 6
+expect 2 "--world: no vehicle fits into a hall" --world hall --out "$dir/x"
+expect 2 "--view: '5' is not a number from 10 to 360" --view 5 --out "$dir/x"
+
 # Existing files are kept without --force.
 before=$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")
 expect 2 'map\.pcd: exists already; --force' --seed 5 --out "$dir/other" "${small[@]}"
@@ -91,7 +104,7 @@ expect 2 "--scans: '0' is not a whole number from 1 to 20000" --scans 0 --out "$
 expect 2 "--scans: '1.5'" --scans 1.5 --out "$dir/x"
 expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
 expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"
-expect 2 "--world: 'moon' is not street, utm, corridor or tunnel" --world moon --out "$dir/x"
+expect 2 "--world: 'moon' is not street, utm, corridor, tunnel or hall" --world moon --out "$dir/x"
 expect 2 "--scans: a tunnel is built for drives of up to 600 s" --world tunnel --scans 7000 --out "$dir/x"
 expect 2 "--stamp: 'first' is not begin, middle or end" --stamp first --out "$dir/x"
 expect 2 "--imu: '2000' is not a number from 0 to 1000" --imu 2000 --out "$dir/x"

@@ -26,7 +26,7 @@ struct recorder {
 
 static int64_t middle_of(const struct sim_recording *recording, int sweep)
 {
-    return BEGIN_NS + llround((sweep + 0.5) / recording->lidar->rate_hz * 1e9);
+    return BEGIN_NS + llround((sweep + 0.5) / recording->scan_hz * 1e9 + 1e9 * recording->late_s[sweep]);
 }
 
 /* A place in the part of a sweep that one sensor sees, 0 = begin and 1 = end, after the middle of the sweep [us].

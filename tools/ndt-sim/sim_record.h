@@ -20,7 +20,9 @@ struct sim_recording {
     const struct sim_lidar *lidar;
     struct sim_survey survey;
     struct sim_imu imu;
-    double odometry_hz; /* 0: none */
+    double odometry_hz;   /* 0: none */
+    double scan_hz;       /* sweeps per second; one takes as long as a turn of the LiDAR */
+    const double *late_s; /* borrowed: of every sweep, the sum of the gaps before it */
     enum sim_stamp stamp;
     double origin_m[3]; /* of the local frame in the map frame, added to everything */
     int sweeps;
