@@ -4,7 +4,7 @@
  * Frame: the local map, z up, metres. Everything follows from a seed; each part draws from a random stream of its
  * own (ndt_random_stream), so that a change of one part does not change the others. The streams are numbered: 1
  * course, 2 drive, 3 traffic, 4 ground, 5 to 7 scene, 8 sweeps, 9 survey, 10 odometry, 11 IMU, 12 walk, 13 hall, 14
- * and 15 people, 16 paths, 17 gaps. */
+ * and 15 people, 16 paths, 17 gaps, 18 city, 19 its surfaces, 20 changes. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -88,6 +88,9 @@ struct sim_hit {
     float reflectance;
 };
 
+/* Whether an opaque solid contains the point. */
+int sim_world_inside(const struct sim_world *world, const double point_m[3]);
+
 struct sim_caster {
     const struct sim_world *world;
     const struct sim_solid *movers; /* tested one by one; may be NULL */
@@ -140,6 +143,8 @@ struct sim_course_point {
 };
 
 void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed);
+/* Moves a street: where its first edge starts, and its heading. */
+void sim_course_place(struct sim_course *course, const double start_m[2], double heading_rad);
 /* Any s, also below zero and beyond one round; a street is periodic. */
 struct sim_course_point sim_course_at(const struct sim_course *course, double s_m);
 /* The point `left_m` to the left of the course. */
@@ -272,6 +277,31 @@ uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t s
 void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct ndt_random *random,
              struct sim_solid solids[2]);
 
+/* ---- builder: solids placed in a turned frame, on the ground ---- */
+
+enum { SIM_DICE = 4 };
+struct sim_builder {
+    struct sim_world *world;
+    struct ndt_random random;
+    double origin_m[2], yaw_rad, cos_yaw, sin_yaw; /* of the frame; sim_build_turn() sets them */
+    double dice[SIM_DICE];                         /* in [0, 1) */
+};
+void sim_build_turn(struct sim_builder *build, const double origin_m[2], double yaw_rad);
+/* The next random number. Several in one expression would have no fixed order: those are dice, thrown before it. */
+double sim_pick(struct sim_builder *build, double low, double high);
+void sim_throw_dice(struct sim_builder *build);
+double sim_die(const struct sim_builder *build, int number, double low, double high);
+/* Local frame; z: height of the ground. */
+void sim_build_place(const struct sim_builder *build, double x_m, double y_m, double out_m[3]);
+/* A box by its middle, its edges, and z0 and z1 above the ground there. */
+struct sim_solid sim_build_solid(const struct sim_builder *build, double x_m, double y_m, double length_m,
+                                 double width_m, double z0_m, double z1_m, double yaw_rad);
+/* Adds it, with a random reflectance. */
+void sim_build_box(struct sim_builder *build, double x_m, double y_m, double length_m, double width_m, double z0_m,
+                   double z1_m, double yaw_rad);
+void sim_build_round(struct sim_builder *build, enum sim_shape shape, double x_m, double y_m, double radius_m,
+                     double z0_m, double z1_m, double free_path_m);
+
 /* ---- scene: the solids along the course ----
  *
  * Street: facades with windows and balconies, trees, bushes, lamp posts, signs and parked cars. Corridor: bare
@@ -286,6 +316,36 @@ void sim_scene_build(struct sim_world *world, const struct sim_course *course, d
 
 /* Fills an initialised world with flat ground. */
 void sim_hall_build(struct sim_world *world, struct sim_plan *plan, uint64_t seed);
+
+/* ---- city: a square of tiles around the street of the drive, and the points on its surfaces ---- */
+
+struct sim_frame {
+    double origin_m[2], yaw_rad, cos_yaw, sin_yaw;
+};
+struct sim_city {
+    struct sim_frame frame; /* of the tiles; the origin is the start of the course */
+    double low_m[2];        /* in that frame */
+    double extent_m;        /* edge of the square */
+};
+/* Adds the tiles around the scene of the drive, which is there already. */
+void sim_city_build(struct sim_city *city, struct sim_world *world, const struct sim_course *course,
+                    double extent_m, uint64_t seed);
+/* Whether the square of the city holds the place. */
+int sim_city_holds(const struct sim_city *city, const double at_m[2]);
+
+struct sim_sampler {
+    const struct sim_city *city;
+    double spacing_m, noise_m;
+    uint64_t seed;
+};
+/* Low belongs to it, high does not. */
+struct sim_area {
+    double low_m[2], high_m[2];
+};
+/* The surfaces within the area, one point for every square of the spacing. `number` tells areas apart. */
+NDT_MUST_CHECK enum ndt_status sim_surface_sample(const struct sim_sampler *sampler, const struct sim_area *area,
+                                                  struct sim_caster *caster, uint64_t number,
+                                                  struct ndt_cloud *cloud, struct ndt_error *err);
 
 /* ---- a drive on foot, and all that it needs ---- */
 

@@ -83,6 +83,19 @@ static struct sim_course_point turn_at(const struct sim_course *course, const st
                                      edge->turn * 0.5 * PI / course->turn_m * (1.0 - cos(2.0 * PI * u))};
 }
 
+void sim_course_place(struct sim_course *course, const double start_m[2], double heading_rad)
+{
+    const double turn_rad = heading_rad - course->edges[0].heading_rad, c = cos(turn_rad), s = sin(turn_rad);
+    const double from_m[2] = {course->edges[0].start_m[0], course->edges[0].start_m[1]};
+    for (int i = 0; i < course->edge_count; i++) {
+        struct sim_edge *edge = &course->edges[i];
+        const double x = edge->start_m[0] - from_m[0], y = edge->start_m[1] - from_m[1];
+        edge->start_m[0] = start_m[0] + c * x - s * y;
+        edge->start_m[1] = start_m[1] + s * x + c * y;
+        edge->heading_rad += turn_rad;
+    }
+}
+
 struct sim_course_point sim_course_at(const struct sim_course *course, double s_m)
 {
     if (course->edge_count == 0)

@@ -11,10 +11,11 @@
 #include "sim_record.h"
 #include "tool_options.h"
 
-enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL };
+enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL, CITY };
 enum sim_carrier { VEHICLE, HANDHELD };
 static const char *const world_names[] = {
-    [STREET] = "street", [UTM] = "utm", [CORRIDOR] = "corridor", [TUNNEL] = "tunnel", [HALL] = "hall", NULL};
+    [STREET] = "street", [UTM] = "utm", [CORRIDOR] = "corridor", [TUNNEL] = "tunnel", [HALL] = "hall",
+    [CITY] = "city",     NULL};
 static const char *const carrier_names[] = {[VEHICLE] = "vehicle", [HANDHELD] = "handheld", NULL};
 static const char *const stamp_names[] = {
     [SIM_STAMP_BEGIN] = "begin", [SIM_STAMP_MIDDLE] = "middle", [SIM_STAMP_END] = "end", NULL};
@@ -23,10 +24,10 @@ static struct {
     const char *out;
     uint64_t seed, scans, beams, columns, sensors;
     int world, carrier, stamp;
-    double rate_hz, gap_s, view_deg, range_m, noise_m, dropout, spacing_m;
+    double rate_hz, gap_s, view_deg, range_m, noise_m, dropout, spacing_m, extent_m, cut_out_m, twin_m;
     struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
     struct sim_imu imu;
-    int odometry, force;
+    int mirror, odometry, force;
 } args = {
     .seed = 1,
     .scans = 150,
@@ -40,6 +41,7 @@ static struct {
     .noise_m = 0.02,
     .dropout = 0.03,
     .spacing_m = NAN,
+    .extent_m = 1000,
     .imu = {
         .gyro_bias_radps = 2e-3, .gyro_noise = 1e-4, .accelerometer_bias_mps2 = 0.05, .accelerometer_noise = 1e-3}};
 
@@ -50,6 +52,7 @@ static const double TURN_HZ = 10.0; /* the slowest turn: a LiDAR that scans less
 struct simulation {
     struct sim_course course;
     struct sim_world world;
+    struct sim_city city;
     struct sim_foot foot;
     struct sim_drive drive;
     struct sim_caster caster;
@@ -95,24 +98,27 @@ static enum ndt_status record(struct simulation *simulation, struct ndt_error *e
                               .dropout = args.dropout,
                               .sensors = (int)args.sensors,
                               .seed = args.seed};
-    struct sim_recording recording = {.map_path = map_path,
-                                      .bag_path = bag_path,
-                                      .drive = &simulation->drive,
-                                      .caster = &simulation->caster,
-                                      .lidar = &lidar,
-                                      .survey = {.spacing_m = args.spacing_m,
-                                                 .noise_m = on_foot ? 0.02 : 0.01,
-                                                 .range_m = 100.0,
-                                                 .plan = args.world == HALL ? &simulation->foot.plan : NULL,
-                                                 .people = on_foot ? &simulation->foot.streaks : NULL,
-                                                 .seed = args.seed},
-                                      .imu = args.imu,
-                                      .odometry_hz = args.odometry ? ODOMETRY_HZ : 0.0,
-                                      .scan_hz = args.rate_hz,
-                                      .late_s = simulation->late_s,
-                                      .stamp = (enum sim_stamp)args.stamp,
-                                      .sweeps = (int)args.scans,
-                                      .overwrite = args.force};
+    struct sim_recording recording = {
+        .map_path = map_path,
+        .bag_path = bag_path,
+        .drive = &simulation->drive,
+        .caster = &simulation->caster,
+        .lidar = &lidar,
+        .survey = {.spacing_m = args.spacing_m,
+                   .noise_m = on_foot ? 0.02 : 0.01,
+                   .range_m = 100.0,
+                   .plan = args.world == HALL ? &simulation->foot.plan : NULL,
+                   .people = on_foot ? &simulation->foot.streaks : NULL,
+                   .seed = args.seed},
+        .imu = args.imu,
+        .change = {.cut_out_m = args.cut_out_m, .twin_m = args.twin_m, .mirror = args.mirror},
+        .city = args.world == CITY ? &simulation->city : NULL,
+        .odometry_hz = args.odometry ? ODOMETRY_HZ : 0.0,
+        .scan_hz = args.rate_hz,
+        .late_s = simulation->late_s,
+        .stamp = (enum sim_stamp)args.stamp,
+        .sweeps = (int)args.scans,
+        .overwrite = args.force};
     recording.imu.seed = args.seed;
     set_mounts(&lidar);
     if (args.world == UTM)
@@ -154,11 +160,8 @@ static enum ndt_status open_drive(struct simulation *simulation, struct ndt_erro
 
 static enum ndt_status run_simulation(struct simulation *simulation, struct ndt_error *err)
 {
-    static const enum sim_place places[] = {[STREET] = SIM_STREET,
-                                            [UTM] = SIM_STREET,
-                                            [CORRIDOR] = SIM_CORRIDOR,
-                                            [TUNNEL] = SIM_TUNNEL,
-                                            [HALL] = SIM_HALL};
+    static const enum sim_place places[] = {[STREET] = SIM_STREET, [UTM] = SIM_STREET, [CORRIDOR] = SIM_CORRIDOR,
+                                            [TUNNEL] = SIM_TUNNEL, [HALL] = SIM_HALL,  [CITY] = SIM_STREET};
     const enum sim_place place = places[args.world];
     enum ndt_status status = place_gaps(simulation, err);
     if (status != NDT_OK)
@@ -170,6 +173,8 @@ static enum ndt_status run_simulation(struct simulation *simulation, struct ndt_
         return status;
     sim_scene_build(&simulation->world, &simulation->course,
                     sim_drive_length(&simulation->drive, simulation->duration_s), args.seed);
+    if (args.world == CITY)
+        sim_city_build(&simulation->city, &simulation->world, &simulation->course, args.extent_m, args.seed);
     status = sim_world_finish(&simulation->world, err);
     if (status == NDT_OK)
         status = sim_caster_open(&simulation->caster, &simulation->world, err);
@@ -225,7 +230,7 @@ static enum ndt_status check_args(struct ndt_error *err)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--scans: a %s is built for drives of up to 600 s, not %.0f s",
                         world_names[args.world], duration_s);
     if (isnan(args.spacing_m))
-        args.spacing_m = args.world == CORRIDOR ? 0.08 : 0.15;
+        args.spacing_m = args.world == CORRIDOR ? 0.08 : args.world == CITY ? 0.3 : 0.15;
     return check_mounts(err);
 }
 
@@ -254,7 +259,15 @@ static const struct tool_option options[] = {
      .help = "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
              "389000 4970000 120), corridor or tunnel (weakly constrained along their axis), or hall (aisles, "
              "racks, booths, machines, offices, "
-             "pillars, a gallery with stairs; for --carrier handheld)"},
+             "pillars, a gallery with stairs; for --carrier handheld), or city (the street among others, squares, "
+             "parks, "
+             "yards, parking lots, suburbs and towers, all different; map.pcd is a folder of tiles)"},
+    {"extent", "M", TOOL_REAL, &args.extent_m, 200, 5000, .help = "edge of a city's map, 200 to 5000 m"},
+    {"cut-out", "M", TOOL_REAL, &args.cut_out_m, 0, 1000,
+     .help = "leave out of the map what is within M metres of the drive; 0: nothing"},
+    {"twin", "M", TOOL_REAL, &args.twin_m, 0, 1000,
+     .help = "copy what is within M metres of the drive to another place of the map, turned; 0: no copy"},
+    {"mirror", NULL, TOOL_FLAG, &args.mirror, .help = "make the map the mirror image of the world"},
     {"carrier", "NAME", TOOL_CHOICE, &args.carrier, .choices = carrier_names,
      .help = "vehicle, or handheld: a person walks at 1.2 to 1.6 m/s, bobbing and tilting the sensor by up to 10 "
              "degrees, stands at the start and now and then, and looks around, turning by up to 60 degrees between "
@@ -281,7 +294,7 @@ static const struct tool_option options[] = {
     {"noise", "M", TOOL_REAL, &args.noise_m, 0, 1, .help = "standard deviation of a range, 0 to 1 m"},
     {"dropout", "P", TOOL_REAL, &args.dropout, 0, 0.95, .help = "fraction of the returns that is lost, 0 to 0.95"},
     {"map-spacing", "M", TOOL_REAL, &args.spacing_m, 0.05, 2,
-     .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08)"},
+     .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08, city 0.3)"},
     {"odometry", NULL, TOOL_FLAG, &args.odometry, .help = "add noisy odometry at 50 Hz"},
     {"imu", "HZ", TOOL_REAL, &args.imu.rate_hz, 0, 1000, .help = "add an IMU with HZ samples per second; 0: none"},
     {"gyro-bias", "B", TOOL_REAL, &args.imu.gyro_bias_radps, 0, 1,
