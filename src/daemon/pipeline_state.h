@@ -41,6 +41,8 @@ struct ndtd_pipeline {
     struct ndt_track_state verified;
     struct ndtd_hypotheses hypotheses;
     struct ndtd_many many;
+    struct ndtd_drain *drain; /* scans that wait, aligned ahead */
+    double scan_us;           /* mean time that a scan takes */
 };
 
 #endif

@@ -24,6 +24,7 @@ struct ndtd_scan_job {
     struct ndt_prior prior;             /* the prediction, of the sensor */
     enum ndtd_place preprocessed;
     const struct ndt_cloud *points; /* the result of preprocessing on the host */
+    int is_drained;                 /* preprocessed and aligned ahead, see drain.h: the first pass is made */
 };
 
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
@@ -34,6 +35,8 @@ void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome,
 struct ndt_align_params ndtd_scan_params(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job);
 /* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. */
 int ndtd_scan_has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params);
+/* Predicts the scan: job->predicted, motion and prior. Returns 0 when no pose is known. */
+int ndtd_scan_predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job);
 /* The motion that deskewing undoes: piece by piece with the gyro, otherwise as a constant twist. */
 void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
                           const struct ndt_track_state *state);

@@ -54,8 +54,8 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
  * pose. */
 static int second_pass_pays(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
-    const double *v0 = job->predicted.twist.v_mps, *v1 = job->updated.twist.v_mps;
-    const double *w0 = job->predicted.twist.w_radps, *w1 = job->updated.twist.w_radps;
+    const double *v0 = job->twist[FIRST_PASS].v_mps, *v1 = job->updated.twist.v_mps;
+    const double *w0 = job->twist[FIRST_PASS].w_radps, *w1 = job->updated.twist.w_radps;
     double v2 = 0, w2 = 0;
     for (int i = 0; i < 3; i++) {
         v2 += (v1[i] - v0[i]) * (v1[i] - v0[i]);
