@@ -272,22 +272,39 @@ static int counts(const struct ndtd_pipeline *pipeline, const struct slot *slot,
            motion_off_m(job, motion, &slot->motion) <= MOTION_M;
 }
 
-void ndtd_drain_take(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
+/* The preprocessor of the slot becomes that of the pipeline: a second pass moves its points. */
+static void take_preprocessed(struct ndtd_pipeline *pipeline, struct slot *slot, struct ndtd_scan_job *job)
 {
-    struct slot *slot = pipeline->drain->current;
-    pipeline->drain->current = NULL;
-    if (!slot || !counts(pipeline, slot, job))
-        return;
     struct ndt_preprocessor *preprocessor = pipeline->preprocessor;
     pipeline->preprocessor = slot->preprocessor;
     slot->preprocessor = preprocessor;
-    pipeline->motion[FIRST_PASS] = slot->motion;
-    job->twist[FIRST_PASS] = slot->job.twist[FIRST_PASS];
-    job->prior = slot->job.prior;
     job->points = slot->job.points;
     job->preprocessed = ON_HOST;
-    job->is_drained = 1;
-    job->record->result = slot->record.result;
+    job->is_preprocessed = 1;
     job->record->points_used = job->points->count;
     job->record->preprocess_us += slot->record.preprocess_us;
+}
+
+enum ndt_status ndtd_drain_take(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+{
+    struct slot *slot = pipeline->drain->current;
+    struct ndt_sweep_motion *motion = &pipeline->motion[FIRST_PASS];
+    pipeline->drain->current = NULL;
+    if (!slot)
+        return NDT_OK;
+    take_preprocessed(pipeline, slot, job);
+    if (counts(pipeline, slot, job)) {
+        *motion = slot->motion;
+        job->twist[FIRST_PASS] = slot->job.twist[FIRST_PASS];
+        job->prior = slot->job.prior;
+        job->is_aligned = 1;
+        job->record->result = slot->record.result;
+        return NDT_OK;
+    }
+    if (same_motion(motion, &slot->motion))
+        return NDT_OK;
+    const double start_us = ndt_clock_us();
+    const enum ndt_status status = ndt_preprocess_again(pipeline->preprocessor, motion, &job->points, err);
+    job->record->preprocess_us += ndt_clock_us() - start_us;
+    return status;
 }

@@ -2,7 +2,7 @@
  *
  * All of them are decoded and preprocessed, at once where the backend has lanes, each with the motion and the pose
  * that are predicted from the state before the first of them. One batch aligns them. When its turn comes, a scan
- * has its real prediction, and ndtd_drain_take decides whether what was done ahead counts. */
+ * has its real prediction, and ndtd_drain_take decides whether the alignment counts. */
 #ifndef NDTD_DRAIN_H
 #define NDTD_DRAIN_H
 
@@ -25,7 +25,9 @@ void ndtd_drain_align(struct ndtd_pipeline *pipeline);
 /* Moves the points of a scan that was decoded ahead into pipeline->scan; 0: it was not. */
 int ndtd_drain_take_points(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                            struct ndtd_scan_record *record);
-/* For the scan of ndtd_drain_take_points, predicted: takes over what was done ahead, if it counts. */
-void ndtd_drain_take(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job);
+/* For the scan of ndtd_drain_take_points, predicted: takes over the points that were preprocessed ahead, and the
+ * alignment where it counts; otherwise the points are deskewed with the real motion. */
+NDT_MUST_CHECK enum ndt_status ndtd_drain_take(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                               struct ndt_error *err);
 
 #endif

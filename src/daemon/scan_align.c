@@ -92,7 +92,7 @@ enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd
     const size_t backend_limit = ndt_aligner_raw_limit(pipeline->aligner);
     const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
-    if (job->is_drained)
+    if (job->is_preprocessed)
         return NDT_OK;
     if (backend_limit == 0 || pipeline->scan.count > backend_limit) {
         status = ndtd_scan_preprocess_on_host(pipeline, job, err);
@@ -154,7 +154,7 @@ enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan
     struct ndt_align_result *result = &job->record->result;
     job->last = pass;
     job->record->hypotheses += pass == FIRST_PASS;
-    if (job->is_drained && pass == FIRST_PASS)
+    if (job->is_aligned && pass == FIRST_PASS)
         return NDT_OK;
     if (job->preprocessed == ON_BACKEND) {
         enum ndt_status status =

@@ -23,8 +23,8 @@ struct ndtd_scan_job {
     struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
     struct ndt_prior prior;             /* the prediction, of the sensor */
     enum ndtd_place preprocessed;
-    const struct ndt_cloud *points; /* the result of preprocessing on the host */
-    int is_drained;                 /* preprocessed and aligned ahead, see drain.h: the first pass is made */
+    const struct ndt_cloud *points;  /* the result of preprocessing on the host */
+    int is_preprocessed, is_aligned; /* ahead of its turn, see drain.h; is_aligned: the first pass is made */
 };
 
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */

@@ -99,7 +99,8 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     record->reference_s = job->sweep.reference_s;
     if (!predict(pipeline, job))
         return NDT_OK;
-    ndtd_drain_take(pipeline, job);
+    if (status == NDT_OK)
+        status = ndtd_drain_take(pipeline, job, err);
     if (status == NDT_OK)
         status = ndtd_scan_preprocess(pipeline, job, err);
     if (status != NDT_OK)
@@ -118,7 +119,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     if (status == NDT_OK)
         status = estimate_covariance(pipeline, job, err);
     ndtd_scan_assess(pipeline, job);
-    if (!job->is_drained || job->last != FIRST_PASS) /* a batch has none */
+    if (!job->is_aligned || job->last != FIRST_PASS) /* a batch has none */
         record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;

@@ -26,7 +26,6 @@ static const struct ndtd_settings daemon_defaults = {
     .budget_s = 0.1,
     .queue_depth = 3,
     .batch_max = 3,
-    .batch_together = 1,
     .dynamic_map = 1,
     .update_distance_m = 20,
     .map_radius_m = 150,

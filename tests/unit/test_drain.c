@@ -18,6 +18,7 @@ static void setup(void)
 {
     street_drive_make();
     must(ndtd_option_set_text(&drive.settings, "cpu.threads", "2", &err));
+    must(ndtd_option_set_text(&drive.settings, "batch.together", "true", &err));
     must(ndtd_settings_finish(&drive.settings, &err));
 }
 

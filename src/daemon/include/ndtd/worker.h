@@ -13,7 +13,7 @@
  *
  * Deadline: budget_s after the arrival of the last byte, less the recent duration of publishing. The clock bounds
  * the work and is used for timings, nothing else: if no deadline is hit, the results are bit-identical to those of
- * the replay.
+ * the replay, unless scans went together.
  *
  * Backend: chosen by the autotuner (autotuner.h), at the start when there is a map, otherwise with the first map,
  * and again when scans take longer. The thread changes the backend between scans.
