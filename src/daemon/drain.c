@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ndt/clock.h"
+#include "ndt/linalg.h"
 #include "ndtd/frames.h"
 
 enum { MOST = NDTD_QUEUE_MAX_DEPTH };
@@ -13,6 +14,8 @@ enum { MOST = NDTD_QUEUE_MAX_DEPTH };
 static const double TYPICAL_RANGE_M = 15, MOTION_M = 0.05;
 /* A prior with larger variances, by this factor, searches elsewhere. */
 static const double WIDER = 1.5;
+/* So does a prior around a pose that is this far away: squared, in sigmas with 6 degrees of freedom: the median. */
+static const double AWAY = 5.3;
 /* Work ahead has to fit into what the first scan has left, by this factor. */
 static const double TIME_MARGIN = 2;
 
@@ -184,6 +187,8 @@ void ndtd_drain_predict(struct ndtd_pipeline *pipeline, const struct ndtd_frame 
     }
     slot->motion = pipeline->motion[FIRST_PASS];
     ndt_track_coast(&pipeline->track, &slot->job.predicted);
+    /* The scan is expected to leave the estimate as certain as the one before it did. */
+    memcpy(pipeline->track.state.P, pipeline->drain->kept.state.P, sizeof(pipeline->track.state.P));
 }
 
 void ndtd_drain_align(struct ndtd_pipeline *pipeline)
@@ -252,6 +257,22 @@ static double motion_off_m(const struct ndtd_scan_job *job, const struct ndt_swe
     return fmax(job->sweep.end_s, -job->sweep.begin_s) * (sqrt(v2) + TYPICAL_RANGE_M * sqrt(w2));
 }
 
+/* Squared distance of the pose from the mean of the prior, in sigmas. */
+static double sigmas2(const struct ndt_prior *prior, const struct ndt_pose *pose)
+{
+    const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, pose);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    double inverse[36], d[6], scaled[6], sum = 0;
+    if (!ndt_invert_symmetric(6, prior->covariance, inverse))
+        return INFINITY;
+    memcpy(d, error.v_mps, sizeof(error.v_mps));
+    memcpy(d + 3, error.w_radps, sizeof(error.w_radps));
+    ndt_multiply(6, 6, 1, inverse, d, scaled);
+    for (int i = 0; i < 6; i++)
+        sum += d[i] * scaled[i];
+    return sum;
+}
+
 /* Whether the alignment that was made ahead finds what an alignment from the real prediction would find. */
 static int counts(const struct ndtd_pipeline *pipeline, const struct slot *slot, const struct ndtd_scan_job *job)
 {
@@ -267,7 +288,9 @@ static int counts(const struct ndtd_pipeline *pipeline, const struct slot *slot,
     int is_wider = 0;
     for (int i = 0; i < 6; i++)
         is_wider |= now->covariance[7 * i] > WIDER * then->covariance[7 * i];
-    return slot->record.result.outcome == NDT_CONVERGED && !is_wider &&
+    if (ndtd_scan_has_prior(pipeline) && (is_wider || sigmas2(then, &now->T_map_sensor) > AWAY))
+        return 0;
+    return slot->record.result.outcome == NDT_CONVERGED &&
            off_m <= align->basin * align->levels[align->level_count - 1].leaf_m &&
            motion_off_m(job, motion, &slot->motion) <= MOTION_M;
 }
