@@ -59,6 +59,8 @@ struct ndtd_pipeline {
     struct ndtd_optima optima; /* of the scan */
     struct ndtd_many many;
     struct ndtd_recovery recovery;
+    struct ndtd_drain *drain; /* scans that wait, aligned ahead */
+    double scan_us;           /* mean time that a scan takes */
 };
 
 #endif

@@ -310,6 +310,8 @@ NDT_MUST_CHECK bench_command_fn bench_drive;
 NDT_MUST_CHECK bench_command_fn bench_compare;
 /** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */
 NDT_MUST_CHECK bench_command_fn bench_consistency;
+/** Follows --bag in groups of scans that wait, by two pipelines: together, and one after the other. */
+NDT_MUST_CHECK bench_command_fn bench_drain;
 NDT_MUST_CHECK bench_command_fn bench_preprocess;
 NDT_MUST_CHECK bench_command_fn bench_map_cost;
 NDT_MUST_CHECK bench_command_fn bench_tiles;

@@ -214,6 +214,9 @@ static const struct command {
      "Every scan is turned to a random heading first. The truth is known from the bag.",
      "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z "
      "one:threads elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
+    {"drain", "measures how long scans that wait take, together and one after the other",
+     "The bag goes through the daemon's pipeline in groups of --sizes scans; backend and threads by --set. Poses of both ways are compared.",
+     "required:map required:bag config set sizes=2,3,8" OUTPUT, bench_drain, OWN_INPUT, NULL},
     {"preprocess", "measures decoding and the steps of preprocessing, on synthetic or given scans", NULL,
      "points=13500,120000 scan bag scans config set seed rounds=101" OUTPUT, bench_preprocess, NO_MAP, "FILE"},
     {"map", "measures building and opening the map over points, voxels and threads",
