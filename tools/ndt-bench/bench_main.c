@@ -122,6 +122,7 @@ static const struct tool_option all_options[] = {
     {"tilt", "DEG", TOOL_REAL, &options.search.tilt_deg, .min = 0, .max = 90, .help = "the sensor is tilted, to any side"},
     {"least-z", "M", TOOL_REAL, &options.search.least_m, .min = -1000, .max = 1000,
      .help = "points below this height in the sensor frame are dropped"},
+    {"steady", NULL, TOOL_FLAG, &options.search.is_steady, .help = "--view and --tilt point the same way in every scan"},
     {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,
      .help = "number of scans of the street, or of the bag, evenly spread (0: all)"},
     {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
@@ -209,7 +210,7 @@ static const struct command {
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
-     "required:map required:bag scans=0 config set seed tier window heading up deskew view range keep tilt least-z "
+     "required:map required:bag scans=0 config set seed tier window heading up deskew view range keep tilt least-z steady "
      "one:threads elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
     {"preprocess", "measures decoding and the steps of preprocessing, on synthetic or given scans", NULL,
      "points=13500,120000 scan bag scans config set seed rounds=101" OUTPUT, bench_preprocess, NO_MAP, "FILE"},
