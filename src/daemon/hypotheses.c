@@ -10,6 +10,11 @@ static const double SAME_M = 0.5, SAME_RAD = 0.1;
 /* Optima farther apart than this are different. */
 static const double DISTINCT_M = 1, DISTINCT_RAD = 5 * 0.017453292519943295;
 
+double ndtd_speed_mps(const struct ndt_twist *twist)
+{
+    return hypot(hypot(twist->v_mps[0], twist->v_mps[1]), twist->v_mps[2]);
+}
+
 double ndtd_fit(const struct ndt_align_result *result)
 {
     const int is_optimum = result->outcome == NDT_CONVERGED || result->outcome == NDT_ITERATION_LIMIT ||

@@ -35,6 +35,8 @@ struct ndtd_choice {
     double margin; /* 1 - fit of the second best different optimum / fit of the best; 1: there is no second */
 };
 
+/* Length of the velocity. */
+double ndtd_speed_mps(const struct ndt_twist *twist);
 /* nvtl_normalized * match_ratio; 0 without an optimum. */
 double ndtd_fit(const struct ndt_align_result *result);
 /* Whether two poses are different optima, not two views of one. */

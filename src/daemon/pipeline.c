@@ -28,6 +28,7 @@
 
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
+#include "hypotheses.h"
 #include "scan_match.h"
 
 /* ---- one scan ---- */
@@ -116,6 +117,7 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
         if (job->record->result.outcome == NDT_CONVERGED) {
             pipeline->verified = job->updated;
             pipeline->is_verified = 1;
+            pipeline->fastest_mps = fmax(pipeline->fastest_mps, ndtd_speed_mps(&job->updated.twist));
             pipeline->has_told = 0;
         }
     } else {

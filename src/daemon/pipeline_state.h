@@ -52,6 +52,7 @@ struct ndtd_pipeline {
     struct ndt_pose T_map_last;
     int is_verified; /* `verified` is the estimate at the last scan that was confirmed */
     struct ndt_track_state verified;
+    double fastest_mps; /* of the verified scans */
     int has_told; /* `told` is an initial pose that no scan has confirmed yet */
     struct ndt_track_state told;
     struct ndtd_hypotheses hypotheses;

@@ -1,8 +1,10 @@
 /* The way back after the pose was lost, or to the first one. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "ndt/linalg.h"
 #include "scan_recover.h"
 
 /* The least radius that is searched: a pose that someone has set is off by so much at times. */
@@ -13,6 +15,8 @@ static const double LOCAL_RADIUS_M = 25;
 enum { PLACES_PER_SEARCH = 5 };
 /* A place is followed in favour of the present one where it fits so much better. */
 static const double BETTER_FIT = 1.1;
+/* Room for what a vehicle does beyond its speed so far. */
+static const double LIKELY_M = 3;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
@@ -92,10 +96,23 @@ static double reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
     const struct ndtd_settings *settings = pipeline->settings;
     const struct ndt_track_state *verified = &pipeline->verified;
     const double dt_s = fabs(ndt_track_seconds(verified->stamp_ns, stamp_ns));
-    const double *v = verified->twist.v_mps;
-    const double speed_mps = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    const double speed_mps = fmax(1.5 * pipeline->fastest_mps, 2);
     return fmin(speed_mps * dt_s + 0.5 * settings->recovery.max_acceleration_mps2 * dt_s * dt_s,
                 settings->recovery.max_speed_mps * dt_s);
+}
+
+/* How far it has probably come: no faster than half as fast again as ever before. */
+static double likely_reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    const double dt_s = fabs(ndt_track_seconds(pipeline->verified.stamp_ns, stamp_ns));
+    return LIKELY_M + fmax(1.5 * pipeline->fastest_mps, 2) * dt_s;
+}
+
+static int is_likely(const struct ndtd_pipeline *pipeline, const struct ndt_track_state *state)
+{
+    const double *a = pipeline->verified.T_map_base.t_m, *b = state->T_map_base.t_m;
+    return !pipeline->is_verified || hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <=
+                                         likely_reach_m(pipeline, state->stamp_ns);
 }
 
 static int set_gnss_window(const struct ndtd_pipeline *pipeline, int64_t stamp_ns, struct ndt_search_window *window)
@@ -123,7 +140,8 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     double radius_m = LEAST_RADIUS_M;
     *window = (struct ndt_search_window){0};
     if (from) {
-        radius_m = fmax(LEAST_RADIUS_M, reach_m(pipeline, job->predicted.stamp_ns));
+        radius_m = recovery->searches % 4 == 3 ? fmax(LEAST_RADIUS_M, reach_m(pipeline, job->predicted.stamp_ns))
+                                               : 5 + likely_reach_m(pipeline, job->predicted.stamp_ns);
     } else if (pipeline->has_told) {
         from = &pipeline->told;
         radius_m = fmax(LEAST_RADIUS_M, 3 * ndt_track_position_deviation(from)) + 2.0 * recovery->searches;
@@ -169,12 +187,12 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
             fresh.before = fresh.state;
             candidate = &fresh;
         }
-        if (i == 0) {
+        if (i == 0 && result->margin_q < RIVAL_RATIO) {
             candidate->agreements++;
             candidate->contradictions = 0;
             candidate->clarity = fmax(candidate->clarity, result->candidates[0].ng * (1 - result->margin_ng));
             candidate->is_clear |= answer->request.purpose == EVERYWHERE && ndtd_search_is_clear(result);
-        } else if (candidate != &fresh) {
+        } else if (i > 0 && candidate != &fresh && result->margin_q < RIVAL_RATIO) {
             candidate->contradictions++;
         }
         if (candidate == &fresh)
@@ -255,7 +273,9 @@ static enum ndt_status choose_lead(struct ndtd_pipeline *pipeline, struct ndtd_s
     const struct ndtd_candidate *lead = &recovery->lead;
     if (!other || other->before.stamp_ns != job->predicted.stamp_ns)
         return NDT_OK;
-    if (pipeline->track.has_pose && (other->agreements < lead->agreements || other->fit < BETTER_FIT * lead->fit))
+    const int is_convincing = is_likely(pipeline, &other->state) ? other->agreements >= 1 : other->agreements >= 3;
+    if (pipeline->track.has_pose &&
+        (!is_convincing || other->agreements <= lead->agreements || other->fit < BETTER_FIT * lead->fit))
         return NDT_OK;
     return change_lead(pipeline, job, other, err);
 }
@@ -269,18 +289,41 @@ static int is_believed(const struct ndtd_pipeline *pipeline)
     return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, &belief);
 }
 
-/* Confirmed while tracking, or shortly after: the vehicle cannot be elsewhere. */
+/* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
+ * between does not count. Where that is uncertain, no other optimum may come near. */
+static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    struct ndt_track_state expected;
+    double block[36], z[6], weighed = 0;
+    ndt_track_predict_from(&pipeline->track, &pipeline->verified, job->predicted.stamp_ns, &expected);
+    const double deviation_m = ndt_track_position_deviation(&expected);
+    const struct ndt_pose off = ndt_pose_between(&expected.T_map_base, &job->updated.T_map_base);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    memcpy(z, error.v_mps, sizeof(error.v_mps));
+    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
+    for (int i = 0; i < 6; i++)
+        memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
+    if (deviation_m <= pipeline->track.params.lost_deviation_m && ndt_factor_cholesky(6, block)) {
+        double solved[6];
+        memcpy(solved, z, sizeof(solved));
+        ndt_solve_cholesky(6, block, solved);
+        for (int i = 0; i < 6; i++)
+            weighed += z[i] * solved[i];
+        if (weighed <= pipeline->track.params.gate)
+            return 1;
+    }
+    return !pipeline->recovery.is_active && job->is_sought &&
+           job->rival_fit < RIVAL_RATIO * ndtd_fit(&job->record->result);
+}
+
+/* Confirmed near the last verified pose. */
 static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
-    const double since_s = ndt_track_seconds(pipeline->verified.stamp_ns, job->predicted.stamp_ns);
     int fits;
     const double confidence = ndtd_scan_confidence(pipeline, job, &fits);
     if (!pipeline->track.has_pose || !fits || !job->is_updated || confidence < pipeline->settings->min_confidence)
         return 0;
-    if (!pipeline->recovery.is_active && job->is_sought && job->rival_fit < RIVAL_RATIO * ndtd_fit(&job->record->result))
-        return 1;
-    return !pipeline->is_verified || since_s <= pipeline->track.params.max_prediction_s ||
-           ndt_track_position_deviation(&job->predicted) < pipeline->track.params.lost_deviation_m;
+    return !pipeline->is_verified || is_near_verified(pipeline, job);
 }
 
 enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
@@ -307,6 +350,14 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
     if (status != NDT_OK)
         return status;
     take_places(pipeline, job);
+    if (getenv("DBG")) {
+        const struct ndtd_candidate *l=&recovery->lead;
+        fprintf(stderr,"scan %lu lead %.1f %.1f fit %.2f agr %u con %u conf %.2f n %u moved %.1f |", (unsigned long)job->record->seq, l->state.T_map_base.t_m[0], l->state.T_map_base.t_m[1], l->fit,l->agreements,l->contradictions,l->confidence,l->scans,l->moved_m);
+        if (recovery->answer){ const struct ndt_search_result*r=&recovery->answer->result; fprintf(stderr," R %.0f n %u mng %.2f mq %.2f ground %d above %u |",recovery->answer->request.window.radius_m,r->count,r->margin_ng,r->margin_q,r->view.has_ground,r->view.above);
+        for (unsigned k=0;k<r->count&&k<3;k++) fprintf(stderr," [%.1f %.1f ng %.2f q %.2f]",r->candidates[k].T_map_sensor.t_m[0],r->candidates[k].T_map_sensor.t_m[1],r->candidates[k].ng,r->candidates[k].q);}
+        fprintf(stderr," others:"); for (size_t k=0;k<recovery->others.count;k++){const struct ndtd_candidate *c=&recovery->others.list[k]; fprintf(stderr," (%.1f %.1f fit %.2f agr %u con %u n %u)",c->state.T_map_base.t_m[0],c->state.T_map_base.t_m[1],c->fit,c->agreements,c->contradictions,c->scans);}
+        fprintf(stderr,"\n");
+    }
     status = choose_lead(pipeline, job, err);
     job->is_unbelieved = !is_believed(pipeline);
     recovery->is_active = job->is_unbelieved;
