@@ -167,6 +167,7 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
     const double age_s = ndt_track_seconds(answer->request.stamp_ns, job->predicted.stamp_ns);
     struct ndtd_candidates then = recovery->others; /* where the places were at that moment */
     struct ndtd_candidate lead_then = recovery->lead;
+    uint32_t is_weighed = 0;
     recovery->answer = answer;
     if (age_s != 0) {
         for (size_t i = 0; i < then.count; i++)
@@ -187,17 +188,13 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
             fresh.before = fresh.state;
             candidate = &fresh;
         }
-        if (i == 0 && result->margin_q < RIVAL_RATIO) {
-            candidate->agreements++;
-            candidate->contradictions = 0;
-            candidate->clarity = fmax(candidate->clarity, result->candidates[0].ng * (1 - result->margin_ng));
-            candidate->is_clear |= answer->request.purpose == EVERYWHERE && ndtd_search_is_clear(result);
-        } else if (i > 0 && candidate != &fresh && result->margin_q < RIVAL_RATIO) {
-            candidate->contradictions++;
-        }
+        ndtd_candidate_weigh(candidate, result, i, &result->candidates[i].T_map_sensor,
+                             answer->request.purpose == EVERYWHERE);
+        is_weighed |= UINT32_C(1) << (is_lead ? 31 : known ? known - then.list : 30);
         if (candidate == &fresh)
             ndtd_candidates_add(&recovery->others, &fresh);
     }
+    weigh_missing(recovery, &answer->request, result, is_weighed);
 }
 
 static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
@@ -284,9 +281,8 @@ static int is_believed(const struct ndtd_pipeline *pipeline)
 {
     const struct ndtd_settings *settings = pipeline->settings;
     const struct ndtd_recovery *recovery = &pipeline->recovery;
-    const struct ndtd_belief belief = {settings->recovery.agreement, settings->min_confidence};
     const double second = ndtd_candidates_second(&recovery->others, &recovery->lead.state.T_map_base);
-    return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, &belief);
+    return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence);
 }
 
 /* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in

@@ -22,7 +22,7 @@ import sys
 
 import numpy as np
 
-STEP_M, TURN_DEG, NARROW, VIEWS, POINTS, UNEXPLAINED, BELIEVED = 1.0, 25.0, 0.5, 3, 100, 0.03, 0.9
+STEP_M, TURN_DEG, NARROW, VIEWS, POINTS, UNEXPLAINED, BELIEVED = 1.0, 25.0, 0.5, 3, 100, 0.03, 0.99
 MOST, NOT_FOUND, NOT_FOUND_MATCH = 8.0, -1.0, 0.5
 RIGHT_M, RIGHT_DEG, MISSES, FOLLOWED, EVERY = 1.0, 5.0, 3, 40, 3
 TWINS = ("corridor", "tunnel", "twincity", "twinhall")  # worlds in which a right place looks like others

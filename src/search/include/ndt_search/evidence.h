@@ -44,7 +44,7 @@ extern "C" {
 #define NDT_EVIDENCE_VIEWS       3    /**< narrow: least number of views */
 #define NDT_EVIDENCE_POINTS      100  /**< narrow: least mean number of points */
 #define NDT_EVIDENCE_UNEXPLAINED 0.03 /**< narrow: largest mean share of points that the map does not explain */
-#define NDT_EVIDENCE_BELIEVED    0.9  /**< least probability of a place that is believed */
+#define NDT_EVIDENCE_BELIEVED    0.99 /**< least probability of a place that is believed */
 
 /** What one search says about one place. */
 struct ndt_evidence_features {
