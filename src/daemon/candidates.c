@@ -84,12 +84,25 @@ void ndtd_candidate_weigh(struct ndtd_candidate *candidate, const struct ndt_sea
                           const struct ndt_pose *T_map_sensor, int is_all)
 {
     struct ndt_evidence_features features;
-    if (i == 0)
-        candidate->agreements++;
+    candidate->is_weighed = 1;
+    candidate->agreements += i == 0;
     candidate->contradictions = i == 0 ? 0 : candidate->contradictions + 1;
     ndt_evidence_of(result, i, &features);
+    /* A search around a place does not see its twins; it can only speak against it. */
     if (is_all || i > 0)
         ndt_evidence_add(&candidate->evidence, &features, T_map_sensor);
+}
+
+void ndtd_candidates_weigh_rest(struct ndtd_candidates *candidates, const struct ndt_search_result *result,
+                                const struct ndt_pose *T_base_sensor, int is_all)
+{
+    for (size_t i = 0; i < candidates->count; i++) {
+        struct ndtd_candidate *candidate = &candidates->list[i];
+        const struct ndt_pose T_map_sensor = ndt_pose_compose(&candidate->state.T_map_base, T_base_sensor);
+        if (is_all && !candidate->is_weighed)
+            ndtd_candidate_weigh(candidate, result, result->count, &T_map_sensor, 1);
+        candidate->is_weighed = 0;
+    }
 }
 
 int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit, double min_confidence)

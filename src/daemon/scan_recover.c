@@ -111,8 +111,8 @@ static double likely_reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp
 static int is_likely(const struct ndtd_pipeline *pipeline, const struct ndt_track_state *state)
 {
     const double *a = pipeline->verified.T_map_base.t_m, *b = state->T_map_base.t_m;
-    return !pipeline->is_verified || hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <=
-                                         likely_reach_m(pipeline, state->stamp_ns);
+    return !pipeline->is_verified ||
+           hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <= likely_reach_m(pipeline, state->stamp_ns);
 }
 
 static int set_gnss_window(const struct ndtd_pipeline *pipeline, int64_t stamp_ns, struct ndt_search_window *window)
@@ -167,7 +167,6 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
     const double age_s = ndt_track_seconds(answer->request.stamp_ns, job->predicted.stamp_ns);
     struct ndtd_candidates then = recovery->others; /* where the places were at that moment */
     struct ndtd_candidate lead_then = recovery->lead;
-    uint32_t is_weighed = 0;
     recovery->answer = answer;
     if (age_s != 0) {
         for (size_t i = 0; i < then.count; i++)
@@ -190,11 +189,14 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
         }
         ndtd_candidate_weigh(candidate, result, i, &result->candidates[i].T_map_sensor,
                              answer->request.purpose == EVERYWHERE);
-        is_weighed |= UINT32_C(1) << (is_lead ? 31 : known ? known - then.list : 30);
         if (candidate == &fresh)
             ndtd_candidates_add(&recovery->others, &fresh);
     }
-    weigh_missing(recovery, &answer->request, result, is_weighed);
+    if (pipeline->track.has_pose && answer->request.purpose == EVERYWHERE && !recovery->lead.is_weighed)
+        ndtd_candidate_weigh(&recovery->lead, result, result->count, &lead_then.state.T_map_base, 1);
+    recovery->lead.is_weighed = 0;
+    ndtd_candidates_weigh_rest(&recovery->others, result, &answer->request.T_base_sensor,
+                               answer->request.purpose == EVERYWHERE);
 }
 
 static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
@@ -282,7 +284,8 @@ static int is_believed(const struct ndtd_pipeline *pipeline)
     const struct ndtd_settings *settings = pipeline->settings;
     const struct ndtd_recovery *recovery = &pipeline->recovery;
     const double second = ndtd_candidates_second(&recovery->others, &recovery->lead.state.T_map_base);
-    return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence);
+    return pipeline->track.has_pose &&
+           ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence);
 }
 
 /* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
@@ -347,12 +350,26 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
         return status;
     take_places(pipeline, job);
     if (getenv("DBG")) {
-        const struct ndtd_candidate *l=&recovery->lead;
-        fprintf(stderr,"scan %lu lead %.1f %.1f fit %.2f agr %u con %u conf %.2f n %u moved %.1f |", (unsigned long)job->record->seq, l->state.T_map_base.t_m[0], l->state.T_map_base.t_m[1], l->fit,l->agreements,l->contradictions,l->confidence,l->scans,l->moved_m);
-        if (recovery->answer){ const struct ndt_search_result*r=&recovery->answer->result; fprintf(stderr," R %.0f n %u mng %.2f mq %.2f ground %d above %u |",recovery->answer->request.window.radius_m,r->count,r->margin_ng,r->margin_q,r->view.has_ground,r->view.above);
-        for (unsigned k=0;k<r->count&&k<3;k++) fprintf(stderr," [%.1f %.1f ng %.2f q %.2f]",r->candidates[k].T_map_sensor.t_m[0],r->candidates[k].T_map_sensor.t_m[1],r->candidates[k].ng,r->candidates[k].q);}
-        fprintf(stderr," others:"); for (size_t k=0;k<recovery->others.count;k++){const struct ndtd_candidate *c=&recovery->others.list[k]; fprintf(stderr," (%.1f %.1f fit %.2f agr %u con %u n %u)",c->state.T_map_base.t_m[0],c->state.T_map_base.t_m[1],c->fit,c->agreements,c->contradictions,c->scans);}
-        fprintf(stderr,"\n");
+        const struct ndtd_candidate *l = &recovery->lead;
+        fprintf(stderr, "scan %lu lead %.1f %.1f fit %.2f agr %u con %u conf %.2f n %u moved %.1f |",
+                (unsigned long)job->record->seq, l->state.T_map_base.t_m[0], l->state.T_map_base.t_m[1], l->fit,
+                l->agreements, l->contradictions, l->confidence, l->scans, l->moved_m);
+        if (recovery->answer) {
+            const struct ndt_search_result *r = &recovery->answer->result;
+            fprintf(stderr, " R %.0f n %u mng %.2f mq %.2f ground %d above %u |",
+                    recovery->answer->request.window.radius_m, r->count, r->margin_ng, r->margin_q,
+                    r->view.has_ground, r->view.above);
+            for (unsigned k = 0; k < r->count && k < 3; k++)
+                fprintf(stderr, " [%.1f %.1f ng %.2f q %.2f]", r->candidates[k].T_map_sensor.t_m[0],
+                        r->candidates[k].T_map_sensor.t_m[1], r->candidates[k].ng, r->candidates[k].q);
+        }
+        fprintf(stderr, " others:");
+        for (size_t k = 0; k < recovery->others.count; k++) {
+            const struct ndtd_candidate *c = &recovery->others.list[k];
+            fprintf(stderr, " (%.1f %.1f fit %.2f agr %u con %u n %u)", c->state.T_map_base.t_m[0],
+                    c->state.T_map_base.t_m[1], c->fit, c->agreements, c->contradictions, c->scans);
+        }
+        fprintf(stderr, "\n");
     }
     status = choose_lead(pipeline, job, err);
     job->is_unbelieved = !is_believed(pipeline);
