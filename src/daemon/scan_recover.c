@@ -21,9 +21,6 @@ static const double LEAST_MARGIN = 1.0;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
-/* A second best optimum with more than this part of the fit leaves it open which is right. */
-static const double RIVAL_RATIO = 0.85;
-
 enum purpose { EVERYWHERE, AROUND_LEAD };
 
 int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)
@@ -188,17 +185,16 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
             fresh.before = fresh.state;
             candidate = &fresh;
         }
-        if (i == 0 && result->margin_q < RIVAL_RATIO) {
-            candidate->agreements++;
-            candidate->contradictions = 0;
-            candidate->clarity = fmax(candidate->clarity, result->candidates[0].ng * (1 - result->margin_ng));
-            candidate->is_clear |= answer->request.purpose == EVERYWHERE && ndtd_search_is_clear(result);
-        } else if (i > 0 && candidate != &fresh && result->margin_q < RIVAL_RATIO) {
-            candidate->contradictions++;
-        }
+        ndtd_candidate_weigh(candidate, result, i, &result->candidates[i].T_map_sensor,
+                             answer->request.purpose == EVERYWHERE);
         if (candidate == &fresh)
             ndtd_candidates_add(&recovery->others, &fresh);
     }
+    if (pipeline->track.has_pose && answer->request.purpose == EVERYWHERE && !recovery->lead.is_weighed)
+        ndtd_candidate_weigh(&recovery->lead, result, result->count, &lead_then.state.T_map_base, 1);
+    recovery->lead.is_weighed = 0;
+    ndtd_candidates_weigh_rest(&recovery->others, result, &answer->request.T_base_sensor,
+                               answer->request.purpose == EVERYWHERE);
 }
 
 static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
@@ -285,9 +281,9 @@ static int is_believed(const struct ndtd_pipeline *pipeline)
 {
     const struct ndtd_settings *settings = pipeline->settings;
     const struct ndtd_recovery *recovery = &pipeline->recovery;
-    const struct ndtd_belief belief = {settings->recovery.agreement, settings->min_confidence};
     const double second = ndtd_candidates_second(&recovery->others, &recovery->lead.state.T_map_base);
-    return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, &belief);
+    return pipeline->track.has_pose &&
+           ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence);
 }
 
 /* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in

@@ -71,7 +71,7 @@ struct bench_options {
         double view_deg, range_m, tilt_deg, least_m; /**< 360, 0: all, 0, -INFINITY */
         uint64_t blocks, alignments;                 /**< 0: those of the tier */
         uint64_t keep;                               /**< one of so many points */
-        int has_up, is_deskewed;
+        int has_up, is_deskewed, is_steady;
     } search;
     int is_elsewhere;                  /**< the map is of another place: no pose is right */
     const char *json, *markdown, *csv; /**< may be NULL */
@@ -173,6 +173,7 @@ struct bench_scans {
 /** A scan as it was recorded. */
 struct bench_raw_scan {
     uint64_t seq;
+    int64_t stamp_ns;
     struct ndt_cloud cloud;
     struct ndt_pose T_map_sensor; /**< truth at the stamp */
     struct ndt_twist twist;       /**< true motion at the stamp */

@@ -125,6 +125,7 @@ static const struct tool_option all_options[] = {
     {"tilt", "DEG", TOOL_REAL, &options.search.tilt_deg, .min = 0, .max = 90, .help = "the sensor is tilted, to any side"},
     {"least-z", "M", TOOL_REAL, &options.search.least_m, .min = -1000, .max = 1000,
      .help = "points below this height in the sensor frame are dropped"},
+    {"steady", NULL, TOOL_FLAG, &options.search.is_steady, .help = "--view and --tilt point the same way in every scan"},
     {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,
      .help = "number of scans of the street, or of the bag, evenly spread (0: all)"},
     {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
@@ -212,7 +213,7 @@ static const struct command {
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
-     "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z "
+     "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z steady "
      "one:threads elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
     {"drain", "measures how long scans that wait take, together and one after the other",
      "The bag goes through the daemon's pipeline in groups of --sizes scans; backend and threads by --set. Poses of both ways are compared.",
