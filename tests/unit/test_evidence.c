@@ -61,6 +61,7 @@ START_TEST(clear_place_is_believed_at_the_first_search)
     ck_assert_int_eq(is_believed_after(1, 1, 0, 0), 0);
     result.view.dense_points = 20; /* says nothing */
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
+    ck_assert_uint_eq(gathered(0, 5, 2, 0).searches, 0);
     set_search(0, CLEAR);
     ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
 }
