@@ -85,9 +85,11 @@ void ndtd_candidate_weigh(struct ndtd_candidate *candidate, const struct ndt_sea
 {
     struct ndt_evidence_features features;
     candidate->is_weighed = 1;
+    ndt_evidence_of(result, i, &features);
+    if (features.points < NDT_EVIDENCE_LEAST)
+        return;
     candidate->agreements += i == 0;
     candidate->contradictions = i == 0 ? 0 : candidate->contradictions + 1;
-    ndt_evidence_of(result, i, &features);
     /* A search around a place does not see its twins; it can only speak against it. */
     if (is_all || i > 0)
         ndt_evidence_add(&candidate->evidence, &features, T_map_sensor);
@@ -105,8 +107,9 @@ void ndtd_candidates_weigh_rest(struct ndtd_candidates *candidates, const struct
     }
 }
 
-int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit, double min_confidence)
+int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit, double min_confidence,
+                               int is_near)
 {
-    return candidate->confidence >= min_confidence && candidate->misses == 0 && candidate->contradictions == 0 &&
-           second_fit < RIVAL_RATIO * candidate->fit && ndt_evidence_is_believed(&candidate->evidence);
+    return candidate->confidence >= min_confidence && candidate->misses == 0 &&
+           second_fit < RIVAL_RATIO * candidate->fit && ndt_evidence_is_believed(&candidate->evidence, !is_near);
 }

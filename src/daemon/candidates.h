@@ -50,7 +50,9 @@ void ndtd_candidate_weigh(struct ndtd_candidate *candidate, const struct ndt_sea
 void ndtd_candidates_weigh_rest(struct ndtd_candidates *candidates, const struct ndt_search_result *result,
                                 const struct ndt_pose *T_base_sensor, int is_all);
 /* Whether the place is believed: the searches leave no other, the last scan fits (min_confidence), and no other
- * place that is followed fits as well. */
-int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit, double min_confidence);
+ * place that is followed fits as well. is_near: it is where the vehicle can be for certain, within reach of the
+ * last verified pose. */
+int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit, double min_confidence,
+                               int is_near);
 
 #endif

@@ -8,8 +8,6 @@
 
 /* The least radius that is searched: a pose that someone has set is off by so much at times. */
 static const double LEAST_RADIUS_M = 20;
-/* Around the place that is followed, as a test that does not know of it. */
-static const double LOCAL_RADIUS_M = 25;
 /* Places of one search that are followed. */
 enum { PLACES_PER_SEARCH = 5 };
 /* A place is followed in favour of the present one where it fits so much better. */
@@ -21,7 +19,7 @@ static const double LEAST_MARGIN = 1.0;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
-enum purpose { EVERYWHERE, AROUND_LEAD };
+enum purpose { EVERYWHERE };
 
 int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)
 {
@@ -208,13 +206,6 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
     if (!ndtd_searcher_is_free(recovery->searcher))
         return NDT_OK;
     set_window(pipeline, job, &request.window);
-    const int is_whole = !request.window.has_position;
-    if (pipeline->track.has_pose && recovery->lead.fit > 0 && is_whole && recovery->searches % 4 != 0) {
-        request.purpose = AROUND_LEAD;
-        request.window.has_position = 1;
-        memcpy(request.window.position_m, recovery->lead.state.T_map_base.t_m, sizeof(request.window.position_m));
-        request.window.radius_m = LOCAL_RADIUS_M;
-    }
     recovery->searches++;
     return ndtd_searcher_start(recovery->searcher, &request, err);
 }
@@ -283,7 +274,8 @@ static int is_believed(const struct ndtd_pipeline *pipeline)
     const struct ndtd_recovery *recovery = &pipeline->recovery;
     const double second = ndtd_candidates_second(&recovery->others, &recovery->lead.state.T_map_base);
     return pipeline->track.has_pose &&
-           ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence);
+           ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence,
+                                      pipeline->is_verified && is_likely(pipeline, &recovery->lead.state));
 }
 
 /* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in

@@ -8,9 +8,10 @@
 static const double DEG = 0.017453292519943295;
 /* One search says no more than this: its points are not independent. */
 static const double MOST = 8;
-/* A place that is not found counts as so much further behind than the second best, and as explained to this part.
- */
-static const double NOT_FOUND = -1, NOT_FOUND_MATCH = 0.5;
+/* A place that is not found is so much further behind than the second best. */
+static const double NOT_FOUND = -1;
+/* Of a view, when the next one begins. */
+static const double FADES = 0.8;
 
 void ndt_evidence_of(const struct ndt_search_result *result, uint32_t i, struct ndt_evidence_features *out)
 {
@@ -27,8 +28,7 @@ void ndt_evidence_of(const struct ndt_search_result *result, uint32_t i, struct 
                                           .points = result->view.dense_points,
                                           .sectors = result->view.sectors,
                                           .is_found = i < result->count,
-                                          .inliers = second,
-                                          .match_ratio = NOT_FOUND_MATCH};
+                                          .inliers = second};
     if (!out->is_found)
         return;
     out->inliers = candidates[i].inliers;
@@ -46,52 +46,69 @@ double ndt_evidence_difference(const struct ndt_evidence_features *features)
 static int is_new_view(const struct ndt_evidence *evidence, const struct ndt_evidence_features *features,
                        const struct ndt_pose *T_map_sensor)
 {
-    return evidence->views == 0 || ndt_pose_distance_m(&evidence->T_view, T_map_sensor) > NDT_EVIDENCE_STEP_M ||
+    return evidence->view_searches == 0 ||
+           ndt_pose_distance_m(&evidence->T_view, T_map_sensor) > NDT_EVIDENCE_STEP_M ||
            (features->sectors < NDT_EVIDENCE_NARROW &&
             ndt_pose_angle_rad(&evidence->T_view, T_map_sensor) > NDT_EVIDENCE_TURN_DEG * DEG);
+}
+
+static void begin_view(struct ndt_evidence *evidence, const struct ndt_pose *T_map_sensor)
+{
+    if (evidence->view_searches > 0) {
+        evidence->sum = FADES * (evidence->sum + evidence->view_sum / evidence->view_searches);
+        evidence->weight2 = FADES * FADES * (evidence->weight2 + 1);
+    }
+    evidence->weight *= FADES;
+    evidence->unexplained_sum *= FADES;
+    evidence->sectors_sum *= FADES;
+    evidence->points_sum *= FADES;
+    evidence->T_view = *T_map_sensor;
+    evidence->view_searches = 0;
+    evidence->view_sum = 0;
+    evidence->is_view_found = 0;
 }
 
 void ndt_evidence_add(struct ndt_evidence *evidence, const struct ndt_evidence_features *features,
                       const struct ndt_pose *T_map_sensor)
 {
-    const double difference = fmax(-MOST, fmin(ndt_evidence_difference(features), MOST));
-    if (is_new_view(evidence, features, T_map_sensor)) {
-        if (evidence->view_searches > 0)
-            evidence->sum += evidence->view_sum / evidence->view_searches;
-        evidence->views++;
-        evidence->T_view = *T_map_sensor;
-        evidence->view_searches = 0;
-        evidence->view_sum = 0;
-    }
-    evidence->view_searches++;
-    evidence->view_sum += difference;
+    evidence->is_found = features->is_found;
+    if (features->points < NDT_EVIDENCE_LEAST)
+        return;
+    if (is_new_view(evidence, features, T_map_sensor))
+        begin_view(evidence, T_map_sensor);
     evidence->searches++;
+    evidence->view_searches++;
+    evidence->view_sum += fmax(-MOST, fmin(ndt_evidence_difference(features), MOST));
+    if (!features->is_found)
+        return;
+    evidence->views += !evidence->is_view_found;
+    evidence->is_view_found = 1;
+    evidence->weight++;
     evidence->unexplained_sum += 1 - features->match_ratio;
     evidence->sectors_sum += features->sectors;
     evidence->points_sum += features->points;
-    evidence->is_found = features->is_found;
 }
 
 double ndt_evidence_significance(const struct ndt_evidence *evidence)
 {
-    if (evidence->views == 0)
+    if (evidence->view_searches == 0)
         return 0;
-    return (evidence->sum + evidence->view_sum / evidence->view_searches) / sqrt(evidence->views);
+    return (evidence->sum + evidence->view_sum / evidence->view_searches) / sqrt(evidence->weight2 + 1);
 }
 
 static double mean_unexplained(const struct ndt_evidence *evidence)
 {
-    return evidence->unexplained_sum / evidence->searches;
+    return evidence->unexplained_sum / evidence->weight;
 }
 
 static int is_narrow(const struct ndt_evidence *evidence)
 {
-    return !(evidence->sectors_sum / evidence->searches >= NDT_EVIDENCE_NARROW);
+    return !(evidence->sectors_sum / evidence->weight >= NDT_EVIDENCE_NARROW);
 }
 
 double ndt_evidence_probability(const struct ndt_evidence *evidence)
 {
-    if (evidence->searches == 0)
+    if (!(evidence->weight > 0))
         return 0;
     const double z = FIT_ONE + FIT_SIGNIFICANCE * fmin(ndt_evidence_significance(evidence), MOST) +
                      (is_narrow(evidence) ? FIT_UNEXPLAINED * mean_unexplained(evidence) : 0);
@@ -99,12 +116,12 @@ double ndt_evidence_probability(const struct ndt_evidence *evidence)
     return isfinite(probability) ? probability : 0; /* a NaN feature too */
 }
 
-int ndt_evidence_is_believed(const struct ndt_evidence *evidence)
+int ndt_evidence_is_believed(const struct ndt_evidence *evidence, int is_guarded)
 {
-    if (evidence->searches == 0 || !evidence->is_found ||
-        !(ndt_evidence_probability(evidence) >= NDT_EVIDENCE_BELIEVED))
+    if (!evidence->is_found || !(ndt_evidence_probability(evidence) >= NDT_EVIDENCE_BELIEVED))
         return 0;
-    return !is_narrow(evidence) || (evidence->views >= NDT_EVIDENCE_VIEWS &&
-                                    evidence->points_sum >= (double)NDT_EVIDENCE_POINTS * evidence->searches &&
-                                    mean_unexplained(evidence) <= NDT_EVIDENCE_UNEXPLAINED);
+    return !is_guarded || !is_narrow(evidence) ||
+           (evidence->views >= NDT_EVIDENCE_VIEWS &&
+            evidence->points_sum >= NDT_EVIDENCE_POINTS * evidence->weight &&
+            mean_unexplained(evidence) <= NDT_EVIDENCE_UNEXPLAINED);
 }

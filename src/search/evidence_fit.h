@@ -3,8 +3,8 @@
 #ifndef NDT_EVIDENCE_FIT_H
 #define NDT_EVIDENCE_FIT_H
 
-static const double FIT_ONE = -6.008;
-static const double FIT_SIGNIFICANCE = 2.112;
-static const double FIT_UNEXPLAINED = -12.717;
+static const double FIT_ONE = -6.417;
+static const double FIT_SIGNIFICANCE = 2.415;
+static const double FIT_UNEXPLAINED = -15.421;
 
 #endif

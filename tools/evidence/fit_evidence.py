@@ -22,8 +22,8 @@ import sys
 
 import numpy as np
 
-STEP_M, TURN_DEG, NARROW, VIEWS, POINTS, UNEXPLAINED, BELIEVED = 1.0, 25.0, 0.5, 3, 100, 0.03, 0.99
-MOST, NOT_FOUND, NOT_FOUND_MATCH = 8.0, -1.0, 0.5
+STEP_M, TURN_DEG, LEAST, NARROW, VIEWS, POINTS, UNEXPLAINED, BELIEVED = 1.0, 25.0, 30, 0.5, 3, 100, 0.03, 0.99
+MOST, NOT_FOUND, FADES = 8.0, -1.0, 0.8
 RIGHT_M, RIGHT_DEG, MISSES, FOLLOWED, EVERY = 1.0, 5.0, 3, 40, 3
 TWINS = ("corridor", "tunnel", "twincity", "twinhall")  # worlds in which a right place looks like others
 NAMES = ("ONE", "SIGNIFICANCE", "UNEXPLAINED")
@@ -74,7 +74,7 @@ def features(search, i):
     """z and match ratio of candidate i, None: of a place that is not found."""
     others = sorted((p for k, p in enumerate(search["inliers"]) if k != i), reverse=True) + [0, 0]
     if i is None:
-        z, match = difference(others[1], others[0], search["n"]) + NOT_FOUND, NOT_FOUND_MATCH
+        z, match = difference(others[1], others[0], search["n"]) + NOT_FOUND, math.nan
     else:
         z, match = difference(search["inliers"][i], others[0], search["n"]), search["match"][i]
     return min(max(z, -MOST), MOST), match
@@ -83,8 +83,8 @@ def features(search, i):
 def follow(searches, start, steps, is_wrong_world):
     """Rows of the place that is best at `start`: k, moved, time, views, Z, unexplained, sectors, points, found, right."""
     place = searches[start]["poses"][0]
-    truth, view = searches[start]["T"], place
-    views, others, moved, misses = [[]], [], 0, 0
+    truth, view, moved, misses, views, is_view_found = searches[start]["T"], None, 0, 0, 0, False
+    z_sum, z_count, before, weight2, means = 0, 0, 0, 0, np.zeros(4)
     for k, search in enumerate(searches[start:start + steps]):
         step = np.linalg.inv(truth) @ search["T"]
         length = np.linalg.norm(step[:3, 3])
@@ -93,16 +93,21 @@ def follow(searches, start, steps, is_wrong_world):
                    and apart(pose, place)[1] < 6), None)
         misses = misses + 1 if at is None else 0
         place = place if at is None else search["poses"][at]
-        z, match = features(search, at)
-        far, turn = apart(view, place)
-        if k and (far > STEP_M or (search["sectors"] < NARROW and turn > TURN_DEG)):
-            views.append([])
-            view = place
-        views[-1].append(z)
-        others.append((1 - match, search["sectors"], search["n"]))
+        if search["n"] >= LEAST:
+            far, turn = apart(view, place) if view is not None else (math.inf, 0)
+            if far > STEP_M or (search["sectors"] < NARROW and turn > TURN_DEG):
+                if z_count:
+                    before, weight2 = FADES * (before + z_sum / z_count), FADES**2 * (weight2 + 1)
+                means, view, z_sum, z_count, is_view_found = FADES * means, place, 0, 0, False
+            z, match = features(search, at)
+            z_sum, z_count = z_sum + z, z_count + 1
+            if at is not None:
+                views, is_view_found = views + (not is_view_found), True
+                means = means + (1, 1 - match, search["sectors"], search["n"])
         off_m, off_deg = apart(place, truth)
-        yield [k, moved, search["t"] - searches[start]["t"], len(views), sum(map(np.mean, views)) / math.sqrt(len(views)),
-               *np.mean(others, 0), int(at is not None), int(not is_wrong_world and off_m < RIGHT_M and off_deg < RIGHT_DEG)]
+        if means[0]:
+            yield [k, moved, search["t"] - searches[start]["t"], views, (before + z_sum / z_count) / math.sqrt(weight2 + 1),
+                   *(means[1:] / means[0]), int(at is not None), int(not is_wrong_world and off_m < RIGHT_M and off_deg < RIGHT_DEG)]
         if misses == MISSES:
             return
 

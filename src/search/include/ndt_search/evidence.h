@@ -15,19 +15,27 @@
  * make it small; a twin (a copied place, a corridor) makes it 0, for ever.
  *
  * Searches from one view are one experiment, however many there are: their mean counts. A view is new after
- * NDT_EVIDENCE_STEP_M of motion or, with a field of view of less than half the circle, a turn of
- * NDT_EVIDENCE_TURN_DEG. V views together have the significance (z1 + .. + zV) / sqrt(V).
+ * NDT_EVIDENCE_STEP_M of motion or, with a narrow view, a turn of NDT_EVIDENCE_TURN_DEG. Views together have the
+ * significance
+ *
+ *     Z = (w1 z1 + .. + wV zV) / sqrt(w1^2 + .. + wV^2),  w = 1 for the present view, 0.8 for the one before, 0.64,
+ * ..
+ *
+ * The memory fades: what a few unlucky scans have said is forgotten, and so is a long aisle that looked like
+ * another.
  *
  *     probability = 1 / (1 + exp(-(a + b min(Z, 8) + [narrow] c u)))
  *
- * with u the share of points that have nothing near them in the map (1 - match_ratio, mean). The numbers are fitted
- * to searches in right and wrong worlds: tools/evidence. In a wrong world a wide view fits nowhere. A narrow one,
- * which shows less than half of the circle, may look at one thing (a facade, an aisle) that stands elsewhere, too,
- * and the search may lose the right place among many that look alike. Guards, therefore, for narrow views: at least
- * NDT_EVIDENCE_VIEWS views, at least NDT_EVIDENCE_POINTS points, and a map that explains what they show.
+ * with u the share of points that have nothing near them in the map (1 - match_ratio; means fade as Z does). The
+ * numbers are fitted to searches in right and wrong worlds: tools/evidence. In a wrong world a wide view fits
+ * nowhere. A narrow one, which shows less than half of the circle, may look at one thing (a facade, an aisle) that
+ * stands elsewhere, too, and the search may lose the right place among many that look alike. Guards, therefore, for
+ * narrow views: at least NDT_EVIDENCE_VIEWS views, at least NDT_EVIDENCE_POINTS points, and a map that explains
+ * what they show.
  *
  * Only searches over everything that is possible count: the whole map, or all that is within reach of a pose that
- * was believed. A place that such a search does not find is contradicted. Pure functions without allocation. */
+ * was believed. A place that such a search does not find is contradicted. Searches with less than
+ * NDT_EVIDENCE_LEAST points say nothing. Pure functions without allocation. */
 #ifndef NDT_SEARCH_EVIDENCE_H
 #define NDT_SEARCH_EVIDENCE_H
 
@@ -40,6 +48,7 @@ extern "C" {
 
 #define NDT_EVIDENCE_STEP_M      1.0  /**< motion to a new view */
 #define NDT_EVIDENCE_TURN_DEG    25.0 /**< turn to a new view, where the view is narrow */
+#define NDT_EVIDENCE_LEAST       30   /**< points of a search that counts */
 #define NDT_EVIDENCE_NARROW      0.5  /**< part of the circle below which a view is narrow */
 #define NDT_EVIDENCE_VIEWS       3    /**< narrow: least number of views */
 #define NDT_EVIDENCE_POINTS      100  /**< narrow: least mean number of points */
@@ -63,16 +72,18 @@ double ndt_evidence_difference(const struct ndt_evidence_features *features);
 
 /** The evidence for one place; all zero: none. */
 struct ndt_evidence {
-    uint32_t searches;
-    uint32_t views;
-    struct ndt_pose T_view; /**< of the sensor in the map when the present view began */
-    uint32_t view_searches; /**< of the present view */
-    double view_sum;        /**< of their z */
-    double sum;             /**< mean z of the views before, added up */
-    double unexplained_sum; /**< these three over all searches */
-    double sectors_sum;
-    double points_sum;
-    int is_found; /**< by the last search */
+    uint32_t searches; /**< that were added */
+    uint32_t views;    /**< from which the place was found */
+    int is_found;      /**< by the last search */
+    /** The present view: where the sensor was in the map when it began, number of searches, sum of their z. */
+    struct ndt_pose T_view;
+    uint32_t view_searches;
+    double view_sum;
+    int is_view_found;
+    /** The views before: sums of w z and w^2. */
+    double sum, weight2;
+    /** Sums over searches that found the place, of w, and of w times u, share of the circle, and points. */
+    double weight, unexplained_sum, sectors_sum, points_sum;
 };
 
 /** Adds what a search says about the place; T_map_sensor: where the sensor is if the place is right. */
@@ -82,8 +93,10 @@ void ndt_evidence_add(struct ndt_evidence *evidence, const struct ndt_evidence_f
 double ndt_evidence_significance(const struct ndt_evidence *evidence);
 /** The probability that the place is right, in [0, 1]. */
 double ndt_evidence_probability(const struct ndt_evidence *evidence);
-/** Whether it may be acted upon: probable enough, found by the last search, and not refused by the guard. */
-int ndt_evidence_is_believed(const struct ndt_evidence *evidence);
+/** Whether it may be acted upon: probable enough, and found by the last search. is_guarded: the guards for narrow
+ * views hold, too; 0: the right place is known to be among those that were searched, as within reach of a pose that
+ * was right a moment ago. */
+int ndt_evidence_is_believed(const struct ndt_evidence *evidence, int is_guarded);
 
 #ifdef __cplusplus
 }
