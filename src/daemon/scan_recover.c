@@ -1,7 +1,6 @@
 /* The way back after the pose was lost, or to the first one. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ndt/linalg.h"
@@ -15,6 +14,8 @@ enum { PLACES_PER_SEARCH = 5 };
 static const double BETTER_FIT = 1.1;
 /* Room for what a vehicle does beyond its speed so far. */
 static const double LIKELY_M = 3;
+/* Odds of a pose over the next best one, as a logarithm. */
+static const double LEAST_MARGIN = 1.0;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
@@ -303,8 +304,7 @@ static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct n
         if (weighed <= pipeline->track.params.gate)
             return 1;
     }
-    return !pipeline->recovery.is_active && job->is_sought &&
-           job->rival_fit < RIVAL_RATIO * ndtd_fit(&job->record->result);
+    return !pipeline->recovery.is_active && job->is_sought;
 }
 
 /* Confirmed near the last verified pose. */
@@ -313,6 +313,8 @@ static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     int fits;
     const double confidence = ndtd_scan_confidence(pipeline, job, &fits);
     if (!pipeline->track.has_pose || !fits || !job->is_updated || confidence < pipeline->settings->min_confidence)
+        return 0;
+    if (job->is_sought && job->margin < LEAST_MARGIN)
         return 0;
     return !pipeline->is_verified || is_near_verified(pipeline, job);
 }
@@ -341,28 +343,6 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
     if (status != NDT_OK)
         return status;
     take_places(pipeline, job);
-    if (getenv("DBG")) {
-        const struct ndtd_candidate *l = &recovery->lead;
-        fprintf(stderr, "scan %lu lead %.1f %.1f fit %.2f agr %u con %u conf %.2f n %u moved %.1f |",
-                (unsigned long)job->record->seq, l->state.T_map_base.t_m[0], l->state.T_map_base.t_m[1], l->fit,
-                l->agreements, l->contradictions, l->confidence, l->scans, l->moved_m);
-        if (recovery->answer) {
-            const struct ndt_search_result *r = &recovery->answer->result;
-            fprintf(stderr, " R %.0f n %u mng %.2f mq %.2f ground %d above %u |",
-                    recovery->answer->request.window.radius_m, r->count, r->margin_ng, r->margin_q,
-                    r->view.has_ground, r->view.above);
-            for (unsigned k = 0; k < r->count && k < 3; k++)
-                fprintf(stderr, " [%.1f %.1f ng %.2f q %.2f]", r->candidates[k].T_map_sensor.t_m[0],
-                        r->candidates[k].T_map_sensor.t_m[1], r->candidates[k].ng, r->candidates[k].q);
-        }
-        fprintf(stderr, " others:");
-        for (size_t k = 0; k < recovery->others.count; k++) {
-            const struct ndtd_candidate *c = &recovery->others.list[k];
-            fprintf(stderr, " (%.1f %.1f fit %.2f agr %u con %u n %u)", c->state.T_map_base.t_m[0],
-                    c->state.T_map_base.t_m[1], c->fit, c->agreements, c->contradictions, c->scans);
-        }
-        fprintf(stderr, "\n");
-    }
     status = choose_lead(pipeline, job, err);
     job->is_unbelieved = !is_believed(pipeline);
     recovery->is_active = job->is_unbelieved;
