@@ -170,7 +170,7 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
         if (pipeline->track.has_pose)
             ndt_track_shift(&pipeline->track, &recovery->lead.state, -age_s, &lead_then.state);
     }
-    for (uint32_t i = 0; i < result->count && i < PLACES_PER_SEARCH; i++) {
+    for (uint32_t i = 0; i < result->count; i++) {
         const struct ndt_pose found = ndt_pose_compose(&result->candidates[i].T_map_sensor, &T_sensor_base);
         const int is_lead = pipeline->track.has_pose && !ndtd_are_distinct(&lead_then.state.T_map_base, &found);
         struct ndtd_candidate *known = ndtd_candidates_at(&then, &found);
@@ -178,6 +178,8 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
                                            : known ? &recovery->others.list[known - then.list]
                                                    : NULL;
         struct ndtd_candidate fresh = {.fit = result->candidates[i].q, .scans = 1};
+        if (!candidate && i >= PLACES_PER_SEARCH)
+            continue;
         if (!candidate) {
             ndt_track_start_state(&pipeline->track, answer->request.stamp_ns, &found, NULL, NULL, &fresh.state);
             fresh.before = fresh.state;
