@@ -137,6 +137,49 @@ static const struct ndt_wire_field rows[] = {
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 _Static_assert(ROW_COUNT <= NDT_WIRE_MAX_ROWS, "the set of keys seen is 64 bits wide");
 
+/* The rows in words, in their order. */
+static const struct ndt_message_key keys[] = {
+    {"seq", "", "number of the scan"},
+    {"stamp_ns", "ns", "stamp of the scan"},
+    {"frame_id", "", "frame of the pose: map"},
+    {"outcome", "", "outcome of the scan"},
+    {"reason", "", "one line; empty when converged"},
+    {"pose", "m", "x y z qx qy qz qw: T_map_base at the stamp"},
+    {"covariance", "m^2, rad^2", "6x6 by rows, x y z rx ry rz, axes of the map"},
+    {"weak_axes", "", "directions that the scan does not determine"},
+    {"transform_probability", "", "score per point"},
+    {"nvtl", "", "mean score of the nearest voxels"},
+    {"nvtl_normalized", "", "the same over its largest value"},
+    {"match_ratio", "", "matched points over all"},
+    {"coverage", "", "part of the directions that meet the map; below 0: unknown"},
+    {"iterations", "", "Newton steps"},
+    {"evaluations", "", "evaluations of the score"},
+    {"oscillation", "", "longest run of reversing steps"},
+    {"map_id", "", "of the map"},
+    {"decode_us", "us", "frame to points"},
+    {"queue_us", "us", "waiting; 0 in a replay"},
+    {"preprocess_us", "us", "crop, filter, sample, motion"},
+    {"upload_us", "us", "points to the backend; part of align_us"},
+    {"align_us", "us", "matching"},
+    {"publish_us", "us", "handing a result on: the one before, in a replay this one"},
+    {"config_hash", "", "of the configuration"},
+    {"queue_depth", "", "scans that waited; 0 in a replay"},
+    {"drop_counter", "", "scans dropped since the start; 0 in a replay"},
+    {"twist", "m/s, rad/s", "vx vy vz wx wy wz of the base"},
+    {"confidence", "", "probability that the pose is right"},
+    {"innovation", "sigma", "distance of the pose from the prediction"},
+    {"state", "", "state of the localisation after the scan"},
+    {"margin", "", "confidence over that of the best different pose"},
+    {"guess", "m", "x y z qx qy qz qw: T_map_base where the alignment began"},
+    {"hypotheses", "", "guesses that were aligned"},
+};
+_Static_assert(sizeof(keys) / sizeof(keys[0]) == ROW_COUNT, "every key is described");
+
+const struct ndt_message_key *ndt_result_key_at(size_t i)
+{
+    return i < ROW_COUNT ? &keys[i] : NULL;
+}
+
 /* NaN is unknown, like an absent key. */
 static void drop_unknown(struct ndt_result_message *message)
 {

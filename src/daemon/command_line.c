@@ -49,7 +49,8 @@ static const struct flag flags[] = {
     {"-v", NULL, "With --list-backends: also the memory that each would allocate", .kind = SWITCH,
      .offset = offsetof(struct ndtd_command, verbose), .only_for = NDTD_LIST_BACKENDS},
     {"--help", NULL, "Print this text", SHOWS(NDTD_HELP)},
-    {"--help-options", NULL, "List every option of the configuration and the columns of --timing",
+    {"--help-options", NULL,
+     "List every option of the configuration, the columns of --timing and the keys of --results",
      SHOWS(NDTD_HELP_OPTIONS)},
     {"--version", NULL, "Print the version", SHOWS(NDTD_SHOW_VERSION)},
 
@@ -69,11 +70,19 @@ static const struct flag flags[] = {
     {"--skip", "N", "Skip the first N scans; the initial pose is then --initial-pose or the bag's ground truth",
      SCANS(replay.skip)},
     {"--limit", "N", "Stop after N scans", SCANS(replay.limit)},
-    {"--out", "FILE", "Write the trajectory (TUM; KITTI when the name ends in .kitti)", REPLAY_FILE(poses)},
+    {"--out", "FILE",
+     "Write the trajectory (TUM; KITTI when the name ends in .kitti), without poses that are not trusted",
+     REPLAY_FILE(poses)},
+    {"--out-all", NULL, "With --out: also the poses that are not trusted", .kind = SWITCH,
+     .offset = offsetof(struct ndtd_command, replay.files.keeps_untrusted), .only_for = NDTD_REPLAY},
     {"--timing", "FILE", "Write times and iterations of every scan (.csv or .jsonl)", REPLAY_FILE(timing)},
+    {"--results", "FILE", "Write every result with all its values, as the daemon publishes it (JSON lines)",
+     REPLAY_FILE(results)},
     {"--summary", "FILE", "Write the summary as JSON", REPLAY_FILE(summary)},
     {"--expect", "FILE", "Compare with an earlier --out or --summary file, or a hash of 16 hexadecimal digits",
      REPLAY_FILE(expect)},
+    {"--max-lost", "N", "Exit with status 1 when more than N scans end initialising, lost or recovering",
+     SCANS(replay.max_lost)},
     {"--dump-derivatives", "FILE",
      "Write Jacobians, Hessians and terms of one scan (.csv); the backend has to keep them", FILE_NAME(replay.dump),
      .only_for = NDTD_REPLAY},
@@ -236,12 +245,15 @@ static enum ndt_status second_pass(struct ndtd_settings *settings, int argc, cha
 
 static enum ndt_status check_files(const struct ndtd_sink_paths *files, struct ndt_error *err)
 {
-    const char *paths[] = {files->poses, files->timing, files->summary};
+    const char *paths[] = {files->poses, files->timing, files->results, files->summary};
+    enum { PATH_COUNT = sizeof(paths) / sizeof(paths[0]) };
+    if (files->keeps_untrusted && !files->poses)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--out-all goes with --out only");
     if (files->timing && !ndtd_timing_format(files->timing))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--timing %.200s: the name has to end in .csv or .jsonl",
                         files->timing);
-    for (int i = 0; i < 3; i++)
-        for (int k = i + 1; k < 3; k++)
+    for (int i = 0; i < PATH_COUNT; i++)
+        for (int k = i + 1; k < PATH_COUNT; k++)
             if (paths[i] && paths[k] && strcmp(paths[i], paths[k]) == 0 && strncmp(paths[i], "/dev/", 5) != 0)
                 return ndt_fail(err, NDT_ERR_ARGUMENT, "%.200s: one file for two outputs", paths[i]);
     return NDT_OK;
@@ -289,7 +301,8 @@ static enum ndt_status check_action(const struct ndtd_command *command, const st
 
 enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
 {
-    *command = (struct ndtd_command){.action = NDTD_NO_ACTION, .argc = argc, .argv = argv};
+    *command =
+        (struct ndtd_command){.action = NDTD_NO_ACTION, .argc = argc, .argv = argv, .replay.max_lost = UINT64_MAX};
     ndtd_settings_default(&command->settings);
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -328,6 +341,7 @@ void ndtd_command_help(FILE *file)
         "configured. SIGTERM ends it after every received scan is answered; SIGHUP reloads the configuration.\n"
         "A damaged bag is replayed up to its last complete record, with a warning. Scans that cannot be decoded\n"
         "are counted and answered `rejected`. Output files are complete or absent.\n"
-        "Exit status: 0 done, 1 differs from --expect, 2 usage or configuration, 3 failure at run time\n"
-        "(also when no scan could be read).\n");
+        "A pose is trusted while the state is tracking or coasting, unless the scan's alignment was refused.\n"
+        "Exit status: 0 done, 1 differs from --expect or more scans lost than --max-lost, 2 usage or\n"
+        "configuration, 3 failure at run time (also when no scan could be read).\n");
 }

@@ -11,7 +11,7 @@
 #include "ndtd/map_compile.h"
 #include "ndtd/options.h"
 
-enum { EXIT_DONE = 0, EXIT_DIFFERS = 1, EXIT_USAGE = 2, EXIT_FAILED = 3 };
+enum { EXIT_DONE = 0, EXIT_CHECK = 1, EXIT_USAGE = 2, EXIT_FAILED = 3 };
 
 static void on_signal(int number)
 {
@@ -33,9 +33,9 @@ static int replay(const struct ndtd_command *command)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    int differs = 0;
-    const int code = finish(ndtd_replay(&command->settings, &command->replay, &differs, &err), &err);
-    return code == EXIT_DONE && differs ? EXIT_DIFFERS : code;
+    int failed = 0;
+    const int code = finish(ndtd_replay(&command->settings, &command->replay, &failed, &err), &err);
+    return code == EXIT_DONE && failed ? EXIT_CHECK : code;
 }
 
 static enum ndt_status reread(void *context, struct ndtd_settings *settings, struct ndt_error *err)
@@ -50,6 +50,15 @@ static int live(struct ndtd_command *command)
     const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
     return status != NDT_OK && !*err.text ? EXIT_FAILED
                                           : finish(status, &err); /* without a text it is in the log */
+}
+
+static void print_result_keys(FILE *file)
+{
+    fprintf(file, "\nKeys of --results, of the message `result` and of ndt-echo --format json\n");
+    for (size_t i = 0; ndt_result_key_at(i); i++) {
+        const struct ndt_message_key *key = ndt_result_key_at(i);
+        fprintf(file, "    %-22s %-11s %s\n", key->name, key->unit, key->about);
+    }
 }
 
 static int act(struct ndtd_command *command)
@@ -80,6 +89,7 @@ static int act(struct ndtd_command *command)
     case NDTD_HELP_OPTIONS:
         ndtd_options_print_help(stdout);
         ndtd_timing_print_help(stdout);
+        print_result_keys(stdout);
         break;
     case NDTD_SHOW_VERSION:
         printf("ndtd " NDT_VERSION "\n");

@@ -324,7 +324,26 @@ static void warn(const struct replay *replay)
         fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);
 }
 
-static enum ndt_status finish(struct replay *replay, int *differs, struct ndt_error *err)
+/* The checks that the exit code tells: --expect and --max-lost. */
+static int has_failed(struct replay *replay)
+{
+    struct ndtd_sinks *sinks = &replay->sinks;
+    const struct ndtd_summary *summary = &sinks->summary;
+    const int differs =
+        sinks->expects && !ndtd_reference_trajectory_matches(&sinks->reference, summary->trajectory_hash);
+    const int is_lost = summary->untrusted > replay->options->max_lost;
+    if (differs)
+        fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->reference.difference);
+    if (is_lost)
+        fprintf(stderr,
+                "ndtd: --max-lost %" PRIu64 ": %" PRIu64 " scans ended without a trusted pose: %" PRIu64
+                " initialising, %" PRIu64 " lost, %" PRIu64 " recovering\n",
+                replay->options->max_lost, summary->untrusted, summary->states[NDT_STATE_INITIALISING],
+                summary->states[NDT_STATE_LOST], summary->states[NDT_STATE_RECOVERING]);
+    return differs || is_lost;
+}
+
+static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_error *err)
 {
     struct ndtd_sinks *sinks = &replay->sinks;
     enum ndt_status status = ndtd_sinks_finish(sinks, err);
@@ -332,10 +351,7 @@ static enum ndt_status finish(struct replay *replay, int *differs, struct ndt_er
         return status;
     warn(replay);
     ndtd_report_table(stdout, &sinks->summary);
-    *differs =
-        sinks->expects && !ndtd_reference_trajectory_matches(&sinks->reference, sinks->summary.trajectory_hash);
-    if (*differs)
-        fprintf(stderr, "ndtd: %s: differs: %s\n", replay->options->files.expect, sinks->reference.difference);
+    *failed = has_failed(replay);
     return NDT_OK;
 }
 
@@ -356,6 +372,10 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
         status = ndtd_settings_snapshot_create(&snapshot, settings, err);
     if (status == NDT_OK)
         status = ndtd_pipeline_create(&replay->pipeline, snapshot, replay->map, 0, err);
+    if (status == NDT_OK) {
+        replay->sinks.map_id = replay->map->id;
+        replay->sinks.config_hash = snapshot->hash;
+    }
     ndtd_settings_snapshot_release(snapshot);
     if (status == NDT_OK && replay->options->skip && !settings->has_initial_pose)
         status = collect_truth(replay, err);
@@ -374,10 +394,10 @@ static void close_all(struct replay *replay)
 }
 
 enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct ndtd_replay_options *options,
-                            int *differs, struct ndt_error *err)
+                            int *failed, struct ndt_error *err)
 {
     struct replay replay = {.settings = settings, .options = options};
-    *differs = 0;
+    *failed = 0;
     enum ndt_status status = prepare(&replay, err);
     double start_us = ndt_clock_us();
     if (status == NDT_OK) {
@@ -389,7 +409,7 @@ enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct n
         status = check_ran(&replay, err);
     if (status == NDT_OK) {
         describe(&replay, ndt_clock_us() - start_us);
-        status = finish(&replay, differs, err);
+        status = finish(&replay, failed, err);
     }
     close_all(&replay);
     return status;

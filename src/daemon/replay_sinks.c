@@ -5,6 +5,7 @@
 
 #include "ndt_io/trajectory.h"
 #include "ndt/clock.h"
+#include "ndtd/scan_result.h"
 #include "ndtd/timing_schema.h"
 
 static int ends_with(const char *text, const char *end)
@@ -44,6 +45,8 @@ static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink
     }
     if (status == NDT_OK && paths->timing)
         status = open_timing(sinks, paths->timing, err);
+    if (status == NDT_OK && paths->results)
+        status = ndt_output_open(&sinks->results, paths->results, err);
     if (status == NDT_OK && paths->summary)
         status = ndt_output_open(&sinks->json, paths->summary, err);
     return status;
@@ -52,7 +55,10 @@ static enum ndt_status open_all(struct ndtd_sinks *sinks, const struct ndtd_sink
 enum ndt_status ndtd_sinks_open(struct ndtd_sinks *sinks, const struct ndtd_sink_paths *paths,
                                 struct ndt_error *err)
 {
-    *sinks = (struct ndtd_sinks){.summary.trajectory_hash = NDTD_TRAJECTORY_HASH_START};
+    *sinks = (struct ndtd_sinks){.summary.trajectory_hash = NDTD_TRAJECTORY_HASH_START,
+                                 .summary.has_out = paths->poses != NULL,
+                                 .keeps_untrusted = paths->keeps_untrusted};
+    ndt_frame_init(&sinks->frame);
     enum ndt_status status = open_all(sinks, paths, err);
     if (status != NDT_OK)
         ndtd_sinks_close(sinks);
@@ -68,16 +74,42 @@ static void write_timing(struct ndtd_sinks *sinks, const struct ndtd_scan_record
     write_row(sinks->timing.file, record, NULL);
 }
 
+/* One line with the keys of the result message. A result that cannot be sent, such as one with a covariance that is
+ * not finite, leaves its number and the reason. */
+static enum ndt_status write_result(struct ndtd_sinks *sinks, const struct ndtd_scan_record *record,
+                                    struct ndt_error *err)
+{
+    FILE *file = sinks->results.file;
+    struct ndt_result_message message;
+    struct ndt_error why = {""};
+    ndtd_scan_result(record, &message);
+    message.map_id = sinks->map_id;
+    message.config_hash = sinks->config_hash;
+    enum ndt_status status = ndt_result_encode(&sinks->frame, &message, &why);
+    if (status == NDT_ERR_MEMORY)
+        return ndt_fail(err, status, "%s", why.text);
+    fputc('{', file);
+    if (status == NDT_OK)
+        status = ndt_message_print_json(file, sinks->frame.data, sinks->frame.size, &why);
+    if (status != NDT_OK)
+        fprintf(file, "\"seq\":%" PRIu64 ",\"stamp_ns\":%" PRId64 ",\"error\":\"%s\"", record->seq,
+                record->stamp_ns, why.text);
+    fputs("}\n", file);
+    return NDT_OK;
+}
+
 static enum ndt_status publish(struct ndtd_sinks *sinks, const struct ndtd_scan_record *record,
                                struct ndt_error *err)
 {
     const struct ndt_pose *pose = &record->result.T_map_sensor;
     int has_pose = ndtd_outcome_has_pose(record->result.outcome);
+    int is_written = has_pose && (sinks->keeps_untrusted || ndtd_scan_has_trusted_pose(record));
     sinks->summary.trajectory_hash = ndtd_trajectory_hash(sinks->summary.trajectory_hash, record->seq,
                                                           record->stamp_ns, record->result.outcome, pose);
-    if (has_pose && sinks->poses.file)
+    sinks->summary.omitted += sinks->poses.file && has_pose && !is_written;
+    if (is_written && sinks->poses.file)
         ndt_trajectory_write_pose(sinks->poses.file, sinks->poses_format, record->stamp_ns, pose);
-    if (has_pose && sinks->expects)
+    if (is_written && sinks->expects)
         ndtd_reference_trajectory_compare(&sinks->reference, record->stamp_ns, pose);
     return ndtd_trajectory_error_add_result(&sinks->trajectory_error, record->stamp_ns, has_pose ? pose : NULL,
                                             err);
@@ -92,6 +124,8 @@ enum ndt_status ndtd_sinks_emit(struct ndtd_sinks *sinks, struct ndtd_scan_recor
         status = ndtd_summary_add(&sinks->summary, record, err);
     if (status == NDT_OK && sinks->timing.file)
         write_timing(sinks, record);
+    if (status == NDT_OK && sinks->results.file)
+        status = write_result(sinks, record, err);
     return status;
 }
 
@@ -109,6 +143,7 @@ enum ndt_status ndtd_sinks_finish(struct ndtd_sinks *sinks, struct ndt_error *er
         ndtd_report_json(sinks->json.file, &sinks->summary);
     status = commit(&sinks->poses, status, err);
     status = commit(&sinks->timing, status, err);
+    status = commit(&sinks->results, status, err);
     return commit(&sinks->json, status, err);
 }
 
@@ -116,6 +151,8 @@ void ndtd_sinks_close(struct ndtd_sinks *sinks)
 {
     ndt_output_discard(&sinks->poses);
     ndt_output_discard(&sinks->timing);
+    ndt_output_discard(&sinks->results);
+    ndt_frame_free(&sinks->frame);
     ndt_output_discard(&sinks->json);
     ndtd_reference_trajectory_free(&sinks->reference);
     ndtd_trajectory_error_free(&sinks->trajectory_error);

@@ -102,6 +102,8 @@ static void print_states(FILE *file, const struct ndtd_summary *summary)
     for (int i = 0; i < NDT_STATE_COUNT; i++)
         if (summary->states[i])
             fprintf(file, "  %-16s %" PRIu64 "\n", ndt_state_name((enum ndt_state)i), summary->states[i]);
+    if (summary->omitted)
+        fprintf(file, "  poses that are not trusted and left out of --out: %" PRIu64 "\n", summary->omitted);
     for (uint64_t i = 0; i < kept_changes(summary); i++)
         fprintf(file, "  %s\n", ndtd_state_change_line(&summary->state_changes[i], line, sizeof(line)));
     if (kept_changes(summary) < summary->state_change_count)
@@ -194,8 +196,12 @@ static void json_states(FILE *file, const struct ndtd_summary *summary)
     fprintf(file, "  \"states\": {");
     for (int i = 0; i < NDT_STATE_COUNT; i++)
         fprintf(file, "%s\"%s\": %" PRIu64, i ? ", " : "", ndt_state_name((enum ndt_state)i), summary->states[i]);
-    fprintf(file, "},\n  \"untrusted\": %" PRIu64 ",\n  \"state_changes\": {\"count\": %" PRIu64 ", \"first\": [",
-            summary->untrusted, summary->state_change_count);
+    fprintf(file, "},\n  \"untrusted\": %" PRIu64 ",\n", summary->untrusted);
+    if (summary->has_out)
+        fprintf(file, "  \"out_omitted\": %" PRIu64 ",\n", summary->omitted);
+    else
+        fprintf(file, "  \"out_omitted\": null,\n");
+    fprintf(file, "  \"state_changes\": {\"count\": %" PRIu64 ", \"first\": [", summary->state_change_count);
     for (uint64_t i = 0; i < kept_changes(summary); i++) {
         const struct ndtd_state_change *change = &summary->state_changes[i];
         fprintf(file, "%s{\"seq\": %" PRIu64 ", \"stamp_ns\": %" PRId64 ", \"from\": \"%s\", \"to\": \"%s\", ",

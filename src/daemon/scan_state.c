@@ -34,6 +34,12 @@ int ndtd_scan_is_untrusted(const struct ndtd_scan_record *record)
     return !ndtd_state_is_trusted(record->state) && record->result.outcome != NDT_MERGED;
 }
 
+int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
+{
+    return ndtd_outcome_has_pose(record->result.outcome) && ndtd_state_is_trusted(record->state) &&
+           !record->is_refused;
+}
+
 void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
@@ -43,6 +49,7 @@ void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_sc
                                             .lost_deviation_m = pipeline->settings->track.lost_deviation_m};
     struct ndt_track_state at_stamp;
     pipeline->state = record->state = ndtd_scan_state_next(pipeline->state, &scan);
+    record->is_refused = !job->is_updated && record->result.evaluations > 0;
     record->has_guess = record->hypotheses > 0;
     if (!record->has_guess)
         return;

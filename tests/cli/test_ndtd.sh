@@ -54,7 +54,7 @@ printf 'hello' >text.bag
 expect 0 "" --help
 says '^Usage: ndtd --map FILE'
 says '^  or:  ndtd --replay BAG'
-says 'Exit status: 0 done, 1 differs'
+says 'Exit status: 0 done, 1 differs from --expect or more scans lost than --max-lost'
 expect 0 "" --replay --help
 expect 0 "" -h
 expect 0 "" --version
@@ -70,6 +70,7 @@ expect 2 "cuda.pipeline: 'nonsense'" --check-config --set cuda.pipeline=nonsense
 expect 0 "" --help-options
 says '^ndt\.levels = \[4\.0, 2\.0, 1\.0\]$'
 says 'gradient_norm +iteration'
+says '^    hypotheses +guesses that were aligned'
 expect 0 "" --list-backends
 says '^cpu '
 says '^reference '
@@ -105,6 +106,10 @@ expect 2 '--limit: at least one scan' --replay a.bag --limit 0
 expect 2 "--skip: '99999999999999999999' is not" --replay a.bag --skip 99999999999999999999
 expect 2 '--timing times.txt: the name has to end in .csv or .jsonl' --replay a.bag --map map.pcd --timing times.txt
 expect 2 'same.csv: one file for two outputs' --replay a.bag --map map.pcd --timing same.csv --out same.csv
+expect 2 'same.csv: one file for two outputs' --replay a.bag --map map.pcd --results same.csv --summary same.csv
+expect 2 '--out-all goes with --out only' --replay a.bag --map map.pcd --out-all
+expect 2 "--max-lost: '-1' is not a whole number" --replay a.bag --max-lost -1
+expect 2 '--max-lost goes with --replay only' --print-config --max-lost 1
 expect 2 "--threads: cpu.threads: 'x' is not a whole number" --threads x --print-config
 expect 2 '--threads: cpu.threads: 65 is outside 0 .. 64' --threads=65 --print-config
 expect 2 '--initial-pose: initial_pose: 2 values, but a pose has 7' --initial-pose 1,2 --print-config

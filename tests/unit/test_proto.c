@@ -330,6 +330,38 @@ START_TEST(golden_result_state)
 }
 END_TEST
 
+/* The keys in words are those of the table, in its order, and SCHEMA.md has each. */
+START_TEST(result_keys_are_described)
+{
+    char *schema = malloc(1 << 17);
+    FILE *file = fopen(NDT_TEST_DIR "/../proto/SCHEMA.md", "r");
+    ck_assert_ptr_nonnull(file);
+    schema[fread(schema, 1, (1 << 17) - 1, file)] = '\0';
+    fclose(file);
+    struct ndt_result_message message = {
+        .frame_id = "map", .has_twist = 1, .has_confidence = 1, .has_innovation = 1};
+    message.has_state = message.has_margin = message.has_guess = message.has_hypotheses = 1;
+    message.result.has_covariance = 1;
+    message.result.T_map_sensor = message.T_map_guess = ndt_pose_identity();
+    ASSERT_OK(ndt_result_encode(&frame, &message, &error));
+    char *json = NULL, quoted[80];
+    size_t size = 0;
+    FILE *stream = open_memstream(&json, &size);
+    ASSERT_OK(ndt_message_print_json(stream, frame.data, frame.size, &error));
+    fclose(stream);
+    const char *at = json;
+    for (size_t i = 0; ndt_result_key_at(i); i++) {
+        snprintf(quoted, sizeof(quoted), "\"%s\":", ndt_result_key_at(i)->name);
+        at = strstr(at, quoted);
+        ck_assert_msg(at != NULL, "%s is missing or out of order in %s", quoted, json);
+        snprintf(quoted, sizeof(quoted), "`%s`", ndt_result_key_at(i)->name);
+        ck_assert_msg(strstr(strstr(schema, "## result"), quoted) != NULL, "%s is not in SCHEMA.md", quoted);
+    }
+    free(json);
+    free(schema);
+}
+END_TEST
+
 START_TEST(unknown_states_are_refused)
 {
     struct golden_vector golden = golden_read("result_state");
@@ -812,6 +844,7 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_result_estimate);
     tcase_add_test(tcase, golden_result_state);
     tcase_add_test(tcase, unknown_states_are_refused);
+    tcase_add_test(tcase, result_keys_are_described);
     tcase_add_test(tcase, golden_gnss);
     tcase_add_test(tcase, golden_imu);
     tcase_add_test(tcase, scan_headers);

@@ -17,7 +17,8 @@ enum { SCANS = 12 };
 static const int64_t T0 = 1700000000000000000, STEP = 100000000;
 static const double STEP_M = 0.2;
 
-static char directory[32], bag_path[64], map_path[64], out_path[64], timing_path[64], summary_path[64];
+static char directory[32], bag_path[64], map_path[64], out_path[64], timing_path[64], summary_path[64],
+    results_path[64];
 static struct ndtd_settings settings;
 static struct ndtd_replay_options options;
 static struct ndt_error err;
@@ -126,6 +127,7 @@ static void name_files(void)
     snprintf(out_path, sizeof(out_path), "%s/poses.tum", directory);
     snprintf(timing_path, sizeof(timing_path), "%s/timing.csv", directory);
     snprintf(summary_path, sizeof(summary_path), "%s/summary.json", directory);
+    snprintf(results_path, sizeof(results_path), "%s/results.jsonl", directory);
 }
 
 static void setup(void)
@@ -142,10 +144,11 @@ static void setup(void)
     ndtd_settings_default(&settings);
     snprintf(settings.map_path, sizeof(settings.map_path), "%s", map_path);
     settings.compute.threads = 1;
-    options = (struct ndtd_replay_options){.bag = bag_path};
+    options = (struct ndtd_replay_options){.bag = bag_path, .max_lost = UINT64_MAX};
     options.files.poses = out_path;
     options.files.timing = timing_path;
     options.files.summary = summary_path;
+    options.files.results = results_path;
 }
 
 static void teardown(void)
@@ -155,6 +158,7 @@ static void teardown(void)
     unlink(out_path);
     unlink(timing_path);
     unlink(summary_path);
+    unlink(results_path);
     ck_assert_msg(rmdir(directory) == 0, "something was left in %s", directory);
     ndt_cloud_free(&world);
     ndt_cloud_free(&scan);
@@ -182,6 +186,7 @@ static void must_fail(enum ndt_status status, const char *part)
     ck_assert_int_ne(access(out_path, F_OK), 0);
     ck_assert_int_ne(access(timing_path, F_OK), 0);
     ck_assert_int_ne(access(summary_path, F_OK), 0);
+    ck_assert_int_ne(access(results_path, F_OK), 0);
 }
 
 static char *read_file(const char *path)
@@ -312,6 +317,67 @@ START_TEST(scans_without_initial_pose_are_no_guess)
 }
 END_TEST
 
+START_TEST(every_result_is_a_line)
+{
+    write_drive(1, 1);
+    must_run();
+    ck_assert_int_eq(count_lines(results_path, "{\"seq\":1"), SCANS);
+    const char *text = read_file(results_path);
+    static const char *const keys[] = {
+        "\"outcome\":\"converged\"", "\"state\":\"tracking\"", "\"guess\":[",      "\"twist\":[",
+        "\"covariance\":[",          "\"confidence\":0.9",     "\"hypotheses\":1", "\"align_us\":",
+        "\"config_hash\":"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const char *found = strstr(text, keys[i]);
+        ck_assert_msg(found && found < strchr(text, '\n'), "no %s in %s", keys[i], text);
+    }
+    unsigned long long map_id = 0;
+    ck_assert_int_eq(sscanf(strstr(text, "\"map_id\":"), "\"map_id\":%llu", &map_id), 1);
+    ck_assert_uint_ne(map_id, 0);
+}
+END_TEST
+
+/* The initial pose is 500 m off the map: no scan has a trusted pose. */
+static void write_lost_drive(void)
+{
+    open_bag();
+    write_pose(NDT_MESSAGE_INITIAL_POSE, T0, 500.0);
+    for (int i = 0; i < 4; i++)
+        write_scan(i);
+    close_bag();
+}
+
+START_TEST(untrusted_poses_are_left_out_unless_asked_for)
+{
+    write_lost_drive();
+    must_run();
+    summary_must_hold("\"lost\": 4,");
+    summary_must_hold("\"out_omitted\": 4,");
+    ck_assert_int_eq(count_lines(out_path, "17000000"), 0);
+    ck_assert_int_eq(count_lines(results_path, "{\"seq\":10"), 4); /* all of them are results */
+    options.files.keeps_untrusted = 1;
+    must_run();
+    summary_must_hold("\"out_omitted\": 0,");
+    ck_assert_int_eq(count_lines(out_path, "17000000"), 4);
+    options.files.poses = NULL;
+    must_run();
+    summary_must_hold("\"out_omitted\": null,");
+}
+END_TEST
+
+START_TEST(more_lost_scans_than_allowed_fail_the_check)
+{
+    int failed;
+    write_lost_drive();
+    options.max_lost = 4;
+    must_run();
+    options.max_lost = 3;
+    ck_assert_int_eq(run(&failed), NDT_OK);
+    ck_assert_int_eq(failed, 1);
+    summary_must_hold("\"untrusted\": 4,"); /* the files are written nevertheless */
+}
+END_TEST
+
 START_TEST(frames_that_cannot_be_decoded_are_answered)
 {
     open_bag();
@@ -402,6 +468,9 @@ int main(void)
     tcase_add_test(tests, skipping_everything_is_refused);
     tcase_add_test(tests, configured_pose_overrides_that_of_the_bag);
     tcase_add_test(tests, scans_without_initial_pose_are_no_guess);
+    tcase_add_test(tests, every_result_is_a_line);
+    tcase_add_test(tests, untrusted_poses_are_left_out_unless_asked_for);
+    tcase_add_test(tests, more_lost_scans_than_allowed_fail_the_check);
     tcase_add_test(tests, frames_that_cannot_be_decoded_are_answered);
     tcase_add_test(tests, truncated_bag_is_replayed_up_to_the_damage);
     tcase_add_test(tests, bags_without_scans_fail);

@@ -237,6 +237,15 @@ NDT_MUST_CHECK enum ndt_status ndt_result_decode(const uint8_t *data, size_t siz
 NDT_MUST_CHECK enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_result_message *message,
                                                  struct ndt_error *err);
 
+/** A key of a message, for help texts. */
+struct ndt_message_key {
+    const char *name;
+    const char *unit; /**< empty when it has none */
+    const char *about;
+};
+/** The keys of a result in their order, without `v` and `type`; NULL after the last. */
+const struct ndt_message_key *ndt_result_key_at(size_t i);
+
 #ifdef __cplusplus
 }
 #endif

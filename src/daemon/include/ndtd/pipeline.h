@@ -38,6 +38,7 @@ struct ndtd_scan_record {
     int is_doubted;         /**< it is below score_estimation.min_confidence */
     enum ndt_state state;   /**< after this scan */
     double margin;          /**< confidence over that of the best different pose; NAN: unknown */
+    int is_refused;         /**< the pose is that of an alignment that the estimator did not take */
     int has_guess;
     struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment that counts began */
     int32_t hypotheses;          /**< guesses that were aligned */

@@ -1,6 +1,6 @@
 /** @file
- * @brief Outputs of a replay: trajectory, timing dump, summary, comparison with a reference trajectory and ground
- * truth, hash.
+ * @brief Outputs of a replay: trajectory, timing dump, results, summary, comparison with a reference trajectory and
+ * ground truth, hash.
  *
  * All files appear together at the end, or none of them. One owner, one thread. */
 #ifndef NDTD_REPLAY_SINKS_H
@@ -18,12 +18,16 @@ extern "C" {
 
 /** Names of the files; each may be NULL (disabled). `timing` ends in .csv or .jsonl. */
 struct ndtd_sink_paths {
-    const char *poses, *timing, *summary, *expect;
+    const char *poses, *timing, *results, *summary, *expect;
+    int keeps_untrusted; /**< `poses` gets every pose, not only those of ndtd_scan_has_trusted_pose */
 };
 
 /** All zero: closed. */
 struct ndtd_sinks {
-    struct ndt_output poses, timing, json;
+    struct ndt_output poses, timing, results, json;
+    struct ndt_frame frame;       /**< The result that is written. */
+    uint64_t map_id, config_hash; /**< Of every result; set by the replay. */
+    int keeps_untrusted;
     enum ndt_trajectory_format poses_format; /**< KITTI if the name ends in .kitti, else TUM. */
     int timing_is_json;
     int expects;

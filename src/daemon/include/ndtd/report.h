@@ -24,6 +24,8 @@ struct ndtd_summary {
     uint64_t outcomes[NDT_OUTCOME_COUNT];
     uint64_t states[NDT_STATE_COUNT];
     uint64_t untrusted;          /**< Scans that end without a trusted pose, see ndtd_scan_is_untrusted. */
+    int has_out;                 /**< A trajectory is written. */
+    uint64_t omitted;            /**< Poses that are not in it. */
     uint64_t state_change_count; /**< The first ones are kept. */
     struct ndtd_state_change state_change, state_changes[NDTD_STATE_CHANGES_KEPT]; /**< The last one; the kept. */
     struct ndtd_samples align_ms, iterations, evaluations; /**< Of scans that were matched. */
@@ -48,7 +50,8 @@ void ndtd_summary_free(struct ndtd_summary *summary);
 
 /** Prints the summary as a table. */
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
-/** Writes the keys scans, outcomes, states, untrusted, state_changes (their number, the first ones), lost,
+/** Writes the keys scans, outcomes, states, untrusted, out_omitted, state_changes
+ * (their number, the first ones), lost,
  * translation_error_m, rotation_error_deg, align_ms, iterations, evaluations, confidence, stages_us, backend,
  * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, replay_s,
  * peak_memory_bytes, version. Without ground truth lost and both errors are null. */

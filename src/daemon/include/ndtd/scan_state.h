@@ -33,6 +33,9 @@ int ndtd_state_is_trusted(enum ndt_state state);
  */
 int ndtd_scan_is_untrusted(const struct ndtd_scan_record *record);
 
+/** Whether the pose of the result may be used: there is one, the state is trusted, and the pose is the estimate. */
+int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record);
+
 enum { NDTD_STATE_REASON = 128 };
 
 /** A change of the state. All zero: none so far, the state is initialising. */
