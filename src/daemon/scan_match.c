@@ -120,7 +120,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     }
     if (pipeline->track.has_pose)
         status = first_pass(pipeline, job, &params, err);
-    if (status == NDT_OK && pipeline->track.has_pose && !pipeline->recovery.is_active)
+    if (status == NDT_OK && pipeline->track.has_pose)
         status = ndtd_scan_seek(pipeline, job, err);
     if (status == NDT_OK)
         status = ndtd_scan_recover(pipeline, job, err);
