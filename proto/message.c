@@ -170,6 +170,8 @@ static enum ndt_status read_value(struct ndt_wire_reader *reader, const struct n
         return ndt_wire_read_numbers(reader, (double *)(void *)value, row->size);
     case NDT_WIRE_NAME:
         return ndt_wire_read_name(reader, value, row->size);
+    case NDT_WIRE_BOOL:
+        return ndt_wire_read_bool(reader, (int *)(void *)value);
     default:
         return row->read(reader, message);
     }
@@ -213,6 +215,13 @@ static const struct ndt_wire_field *find_missing(const struct ndt_wire_field *ro
     return NULL;
 }
 
+static enum ndt_status check_missing(const struct ndt_wire_reader *reader, const struct ndt_wire_field *rows,
+                                     size_t row_count, uint64_t seen)
+{
+    const struct ndt_wire_field *missing = find_missing(rows, row_count, seen);
+    return missing ? ndt_fail(reader->err, NDT_ERR_FORMAT, "field '%s' is missing", missing->key) : NDT_OK;
+}
+
 static enum ndt_status check_end(const struct ndt_wire_reader *reader)
 {
     if (reader->at != reader->size)
@@ -241,10 +250,20 @@ static enum ndt_status read_message(struct head *head, const struct ndt_wire_fie
             break;
         status = read_pair(reader, rows, row_count, &seen, message);
     }
-    const struct ndt_wire_field *missing = find_missing(rows, row_count, seen);
-    if (status == NDT_OK && missing)
-        return ndt_fail(reader->err, NDT_ERR_FORMAT, "field '%s' is missing", missing->key);
+    if (status == NDT_OK)
+        status = check_missing(reader, rows, row_count, seen);
     return status == NDT_OK && extent == WHOLE_MESSAGE ? check_end(reader) : status;
+}
+
+enum ndt_status ndt_wire_read_fields(struct ndt_wire_reader *reader, const struct ndt_wire_field *rows,
+                                     size_t row_count, void *values)
+{
+    uint64_t seen = 0;
+    size_t pairs = 0;
+    enum ndt_status status = ndt_wire_read_map(reader, &pairs);
+    for (size_t i = 0; status == NDT_OK && i < pairs; i++)
+        status = read_pair(reader, rows, row_count, &seen, values);
+    return status == NDT_OK ? check_missing(reader, rows, row_count, seen) : status;
 }
 
 static enum ndt_status decode(const uint8_t *data, size_t size, enum ndt_message_type type,
@@ -323,6 +342,9 @@ static void write_value(struct ndt_wire_writer *writer, const struct ndt_wire_fi
         break;
     case NDT_WIRE_NAME:
         write_name(writer, value, row->size);
+        break;
+    case NDT_WIRE_BOOL:
+        ndt_wire_put_bool(writer, *(const int *)value);
         break;
     default:
         row->write(writer, message);

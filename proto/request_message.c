@@ -2,6 +2,7 @@
  * @brief The request message: operations and their arguments. */
 #include "ndt_proto/control_message.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 enum { DEFAULT_TIMINGS = 100 };
 
-enum argument { NO_ARGUMENT, PATH, COUNT, POSE };
+enum argument { NO_ARGUMENT, PATH, COUNT, POSE, HINT };
 
 /* All operations and the argument each one has; SCHEMA.md describes them. */
 static const struct {
@@ -29,12 +30,15 @@ static const struct {
     [NDT_OP_START_RECORDING] = {"start_recording", PATH},
     [NDT_OP_STOP_RECORDING] = {"stop_recording", NO_ARGUMENT},
     [NDT_OP_TIMINGS] = {"timings", COUNT},
+    [NDT_OP_LOCALIZE] = {"localize", HINT},
+    [NDT_OP_SEARCH] = {"search", NO_ARGUMENT},
+    [NDT_OP_CANCEL_SEARCH] = {"cancel_search", NO_ARGUMENT},
     [NDT_OP_SHUTDOWN] = {"shutdown", NO_ARGUMENT},
 };
 
 struct request_wire {
     struct ndt_request_message message;
-    int has_path, has_count, has_stamp, has_frame;
+    int has_path, has_count, has_stamp, has_frame, has_apply;
 };
 
 static enum ndt_status unknown_operation(const char *name, struct ndt_error *err)
@@ -78,6 +82,12 @@ static const struct ndt_wire_field rows[] = {
     {"pose", NDT_WIRE_NUMBERS, AT(pose.pose), 7, AT(pose.has_pose), NULL, NULL},
     {"twist", NDT_WIRE_NUMBERS, AT(pose.twist), 6, AT(pose.has_twist), NULL, NULL},
     {"covariance", NDT_WIRE_NUMBERS, AT(pose.covariance), 36, AT(pose.has_covariance), NULL, NULL},
+    {"position", NDT_WIRE_NUMBERS, AT(hint.position_m), 3, AT(hint.has_position), NULL, NULL},
+    {"deviation", NDT_WIRE_NUMBERS, AT(hint.deviation_m), 3, AT(hint.has_deviation), NULL, NULL},
+    {"heading", NDT_WIRE_NUMBER, AT(hint.heading_rad), 0, AT(hint.has_heading), NULL, NULL},
+    {"heading_deviation", NDT_WIRE_NUMBER, AT(hint.heading_deviation_rad), 0, AT(hint.has_heading_deviation), NULL,
+     NULL},
+    {"apply", NDT_WIRE_BOOL, AT(hint.apply), 0, HAS(has_apply), NULL, NULL},
 };
 #undef HAS
 #undef SIZE
@@ -118,6 +128,33 @@ static enum ndt_status check_path(const struct request_wire *wire, struct ndt_er
     return NDT_OK;
 }
 
+static enum ndt_status check_pose(struct request_wire *wire, struct ndt_error *err)
+{
+    if (!wire->message.pose.has_pose)
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'pose' is missing");
+    return ndt_wire_check_pose("pose", &wire->message.pose.pose, err);
+}
+
+/* A deviation belongs to a value. */
+static enum ndt_status check_hint(struct request_wire *wire, struct ndt_error *err)
+{
+    const struct ndt_localize_hint *hint = &wire->message.hint;
+    if (hint->has_deviation && !hint->has_position)
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'position' is missing");
+    if (hint->has_heading_deviation && !hint->has_heading)
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'heading' is missing");
+    for (int i = 0; hint->has_deviation && i < 3; i++)
+        if (!(hint->deviation_m[i] > 0))
+            return ndt_fail(err, NDT_ERR_FORMAT, "field 'deviation': number %d is %.6g, not above 0", i,
+                            hint->deviation_m[i]);
+    if (hint->has_heading && !isfinite(hint->heading_rad))
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'heading': it is not finite");
+    if (hint->has_heading_deviation && !(hint->heading_deviation_rad > 0 && isfinite(hint->heading_deviation_rad)))
+        return ndt_fail(err, NDT_ERR_FORMAT, "field 'heading_deviation': %.6g is not above 0 and finite",
+                        hint->heading_deviation_rad);
+    return wire->message.pose.has_pose || wire->message.pose.has_covariance ? check_pose(wire, err) : NDT_OK;
+}
+
 /* Checks the arguments of the operation. Normalises the quaternion. */
 static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_error *err)
 {
@@ -128,10 +165,10 @@ static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_err
         status = check_path(wire, err);
         break;
     case POSE:
-        if (!wire->message.pose.has_pose)
-            status = ndt_fail(err, NDT_ERR_FORMAT, "field 'pose' is missing");
-        else
-            status = ndt_wire_check_pose("pose", &wire->message.pose.pose, err);
+        status = check_pose(wire, err);
+        break;
+    case HINT:
+        status = check_hint(wire, err);
         break;
     default:
         break;
@@ -142,7 +179,8 @@ static enum ndt_status check_arguments(struct request_wire *wire, struct ndt_err
 enum ndt_status ndt_request_decode(const uint8_t *data, size_t size, struct ndt_request_message *message,
                                    uint64_t *id, struct ndt_error *err)
 {
-    struct request_wire wire = {.message = {.count = DEFAULT_TIMINGS, .pose = {.frame_id = "map"}}};
+    struct request_wire wire = {
+        .message = {.count = DEFAULT_TIMINGS, .pose = {.frame_id = "map"}, .hint = {.apply = 1}}};
     *id = find_id(data, size);
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_REQUEST, rows, ROW_COUNT, &wire, err);
     if (status == NDT_OK)
@@ -162,9 +200,12 @@ static void choose_arguments(struct request_wire *wire)
     wire->has_count = takes == COUNT;
     wire->has_stamp = takes == POSE && pose->stamp_ns != 0;
     wire->has_frame = takes == POSE && pose->frame_id[0] != '\0';
-    pose->has_pose = takes == POSE && pose->has_pose;
+    pose->has_pose = (takes == POSE || takes == HINT) && pose->has_pose;
     pose->has_twist = takes == POSE && pose->has_twist;
-    pose->has_covariance = takes == POSE && pose->has_covariance;
+    pose->has_covariance = (takes == POSE || takes == HINT) && pose->has_covariance;
+    if (takes != HINT)
+        wire->message.hint = (struct ndt_localize_hint){.apply = 1};
+    wire->has_apply = takes == HINT;
 }
 
 enum ndt_status ndt_request_encode(struct ndt_frame *frame, const struct ndt_request_message *message,

@@ -39,6 +39,7 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_read_int(struct ndt_wire_reader *reader,
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_number(struct ndt_wire_reader *reader, double *out);
 /* An array of exactly `count` finite numbers. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_numbers(struct ndt_wire_reader *reader, double *out, size_t count);
+NDT_MUST_CHECK enum ndt_status ndt_wire_read_bool(struct ndt_wire_reader *reader, int *out);
 /* A string of at most `max` bytes, not terminated. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_read_text(struct ndt_wire_reader *reader, size_t max, const char **text,
                                                   size_t *length);
@@ -101,6 +102,7 @@ enum ndt_wire_type {
     NDT_WIRE_NUMBER,  /* double; may be NaN (a score that does not exist) */
     NDT_WIRE_NUMBERS, /* double[size], finite */
     NDT_WIRE_NAME,    /* char[size], printable ASCII */
+    NDT_WIRE_BOOL,    /* int, 0 or 1 */
     NDT_WIRE_CUSTOM   /* handled by `read` and `write` */
 };
 
@@ -122,6 +124,10 @@ struct ndt_wire_field {
 NDT_MUST_CHECK enum ndt_status ndt_wire_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                const struct ndt_wire_field *rows, size_t row_count, void *message,
                                                struct ndt_error *err);
+/* Reads the next item, a map, in the same way, without version and type: a map within a message. */
+NDT_MUST_CHECK enum ndt_status ndt_wire_read_fields(struct ndt_wire_reader *reader,
+                                                    const struct ndt_wire_field *rows, size_t row_count,
+                                                    void *values);
 /* As ndt_wire_decode, but stops as soon as every row (all of them required) has been read: the bytes that follow
  * may be damaged. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_decode_head(const uint8_t *data, size_t size, enum ndt_message_type type,

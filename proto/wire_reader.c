@@ -213,6 +213,18 @@ enum ndt_status ndt_wire_read_numbers(struct ndt_wire_reader *reader, double *ou
     return status;
 }
 
+enum ndt_status ndt_wire_read_bool(struct ndt_wire_reader *reader, int *out)
+{
+    struct wire_item item;
+    const enum ndt_status status = read_item(reader, &item);
+    if (status != NDT_OK)
+        return status;
+    if (item.kind != BOOLEAN)
+        return wrong_kind(reader, &item, "a boolean");
+    *out = reader->data[item.at] == 0xc3;
+    return NDT_OK;
+}
+
 enum ndt_status ndt_wire_read_text(struct ndt_wire_reader *reader, size_t max, const char **text, size_t *length)
 {
     struct wire_item item;

@@ -164,6 +164,17 @@ static void write_localisation(const struct ndtd_worker_status *worker, struct n
     ndt_reply_close(writer);
 }
 
+/* The operation `search` has the result. */
+static void write_search_progress(const struct ndtd_live *live, struct ndt_reply_writer *writer)
+{
+    struct ndt_localize_report report = {0};
+    if (!live->search.report)
+        return;
+    live->search.report(live->search.context, &report);
+    report.has_result = 0;
+    ndt_reply_search(writer, &report);
+}
+
 /* Over the last NDTD_TIMINGS_KEPT scans. */
 static void write_latency(struct ndtd_control *control, struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
@@ -219,6 +230,7 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
+    write_search_progress(live, writer);
     write_outcomes(&worker, ndtd_queue_counters(live->queue).dropped, writer);
     write_latency(control, live, writer);
     write_map(live, writer);
@@ -232,6 +244,45 @@ static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request
     (void)err;
     ndtd_worker_set_initial_pose(live->worker, &request->pose);
     return NDT_OK;
+}
+
+static enum ndt_status check_search(const struct ndtd_live *live, struct ndt_error *err)
+{
+    return live->search.begin ? NDT_OK
+                              : ndt_fail(err, NDT_ERR_UNSUPPORTED, "a search for the pose is not available yet");
+}
+
+static enum ndt_status localize(struct ndtd_live *live, const struct ndt_request_message *request,
+                                struct ndt_error *err)
+{
+    const enum ndt_status status = check_search(live, err);
+    return status == NDT_OK ? live->search.begin(live->search.context, request, err) : status;
+}
+
+static enum ndt_status see_search(struct ndtd_live *live, const struct ndt_request_message *request,
+                                  struct ndt_error *err)
+{
+    (void)request;
+    return check_search(live, err);
+}
+
+static enum ndt_status cancel_search(struct ndtd_live *live, const struct ndt_request_message *request,
+                                     struct ndt_error *err)
+{
+    const enum ndt_status status = check_search(live, err);
+    (void)request;
+    if (status == NDT_OK)
+        live->search.cancel(live->search.context);
+    return status;
+}
+
+static void write_search(struct ndtd_control *control, struct ndtd_live *live,
+                         const struct ndt_request_message *request, struct ndt_reply_writer *writer)
+{
+    struct ndt_localize_report report = {0};
+    (void)control, (void)request;
+    live->search.report(live->search.context, &report);
+    ndt_reply_search(writer, &report);
 }
 
 static enum ndt_status start(struct ndtd_live *live, const struct ndt_request_message *request,
@@ -388,6 +439,9 @@ static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_START_RECORDING] = {start_recording, NULL},
     [NDT_OP_STOP_RECORDING] = {stop_recording, NULL},
     [NDT_OP_TIMINGS] = {NULL, write_timings},
+    [NDT_OP_LOCALIZE] = {localize, write_search},
+    [NDT_OP_SEARCH] = {see_search, write_search},
+    [NDT_OP_CANCEL_SEARCH] = {cancel_search, write_search},
     [NDT_OP_SHUTDOWN] = {shut_down, NULL},
 };
 

@@ -88,6 +88,7 @@ def check_codec():
         receiver.join(10)
         assert len(frames) == 9, frames
         check_silence(client)
+        check_localize(client, control)
     context.destroy(0)
     write_bag(f"{WORK}/sent.bag", frames)
     dump = subprocess.run([f"{BIN}/ndt-bag", "dump", f"{WORK}/sent.bag", "--points", "2"], capture_output=True,
@@ -120,6 +121,36 @@ def check_silence(client):
     else:
         raise AssertionError("a reply without a daemon")
     assert not list(client.results(timeout=0.05))
+
+
+def check_localize(client, control):
+    """The client polls until the search has ended; a search that takes too long is cancelled."""
+    requests = []
+
+    def serve(reports):
+        for report in reports:
+            identity, frame = control.recv_multipart()
+            requests.append(msgpack.unpackb(frame))
+            reply = {"v": 1, "type": "reply", "id": requests[-1]["id"], "ok": True, "search": report}
+            control.send_multipart([identity, msgpack.packb(reply)])
+
+    while control.poll(0):
+        control.recv_multipart()  # the request that was not answered
+    running = {"search_id": 5, "running": True, "percent": 40, "elapsed_ms": 3.0}
+    done = {"search_id": 5, "running": False, "percent": 100, "elapsed_ms": 9.0, "accepted": True, "confidence": 0.99}
+    for reports, timeout, outcome in (([running, running, done], 10, done), ([running] * 2, 0, TimeoutError),
+                                      ([running, {**running, "search_id": 6}], 10, RequestError)):
+        requests.clear()
+        server = threading.Thread(target=serve, args=(reports,), daemon=True)
+        server.start()
+        try:
+            assert client.localize(position=(1, 2, 3), heading=np.float64(0.5), apply=False, timeout=timeout) == outcome
+        except (TimeoutError, RequestError) as reason:
+            assert isinstance(reason, outcome), reason
+        server.join(10)
+        assert requests[0]["op"] == "localize" and requests[0]["position"] == [1, 2, 3], requests
+        assert requests[0]["apply"] is False and requests[0]["heading"] == 0.5 and "pose" not in requests[0], requests
+        assert requests[-1]["op"] == ("cancel_search" if outcome is TimeoutError else "search"), requests
 
 
 def check_dump(messages):

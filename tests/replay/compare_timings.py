@@ -51,7 +51,7 @@ def read(path):
         for row in csv.DictReader(file):
             if row["row"] != "scan" or row["outcome"] == "merged":
                 continue
-            number = {key: float(row[key] or 0) for key in row if key not in ("row", "outcome", "stamp_ns")}
+            number = {key: float(row[key] or 0) for key in row if key not in ("row", "outcome", "state", "stamp_ns")}
             pose = tuple(tuple(number["reference_" + k] for k in keys) for keys in (("tx", "ty", "tz"), ("qx", "qy", "qz", "qw")))
             twist = tuple(number[k] for k in ("vx", "vy", "vz", "wx", "wy", "wz"))
             moment_us = int(row["stamp_ns"]) // 1000 + round(number["reference_s"] * 1e6)

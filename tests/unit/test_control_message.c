@@ -91,6 +91,51 @@ START_TEST(golden_request_timings)
 }
 END_TEST
 
+START_TEST(golden_request_localize)
+{
+    ASSERT_OK(decode_golden("request_localize"));
+    ck_assert_int_eq(request.op, NDT_OP_LOCALIZE);
+    ck_assert(request.pose.has_pose && request.pose.has_covariance && request.pose.pose.t_m[1] == -20.25);
+    ck_assert(request.hint.has_position && request.hint.position_m[2] == 1.5);
+    ck_assert(request.hint.has_deviation && request.hint.deviation_m[2] == 10);
+    ck_assert(request.hint.has_heading && request.hint.heading_rad == -1.5);
+    ck_assert(request.hint.has_heading_deviation && request.hint.heading_deviation_rad == 0.25);
+    ck_assert(!request.hint.apply);
+    ASSERT_OK(ndt_request_encode(&frame, &request, &error));
+    assert_frame("request_localize");
+    ASSERT_OK(DECODE("\x84" HEAD "\xa2id\x05\xa2op\xa8localize")); /* the whole map */
+    ck_assert(!request.pose.has_pose && !request.hint.has_position && !request.hint.has_heading);
+    ck_assert(request.hint.apply);
+}
+END_TEST
+
+START_TEST(search_hints_are_checked)
+{
+    static const struct {
+        struct ndt_localize_hint hint;
+        const char *says;
+    } cases[] = {
+        {{.has_deviation = 1, .deviation_m = {1, 1, 1}}, "field 'position' is missing"},
+        {{.has_position = 1, .has_deviation = 1, .deviation_m = {1, 0, 1}},
+         "field 'deviation': number 1 is 0, not above 0"},
+        {{.has_heading_deviation = 1, .heading_deviation_rad = 1}, "field 'heading' is missing"},
+        {{.has_heading = 1, .heading_rad = NAN}, "field 'heading': it is not finite"},
+        {{.has_heading = 1, .has_heading_deviation = 1, .heading_deviation_rad = INFINITY},
+         "field 'heading_deviation': inf is not above 0 and finite"},
+        {{.has_position = 1, .position_m = {INFINITY}}, "number 0 is not finite"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct ndt_request_message sent = {.op = NDT_OP_LOCALIZE, .hint = cases[i].hint};
+        ck_assert_int_ne(ndt_request_encode(&frame, &sent, &error), NDT_OK);
+        ck_assert_msg(strstr(error.text, cases[i].says) != NULL, "'%s' without '%s'", error.text, cases[i].says);
+        ck_assert_uint_eq(frame.size, 0);
+    }
+    struct ndt_request_message sent = {.op = NDT_OP_LOCALIZE, .pose = {.has_covariance = 1}};
+    ck_assert_int_ne(ndt_request_encode(&frame, &sent, &error), NDT_OK);
+    ck_assert_ptr_nonnull(strstr(error.text, "operation 'localize': field 'pose' is missing"));
+}
+END_TEST
+
 START_TEST(defaults)
 {
     ASSERT_OK(DECODE("\x84" HEAD "\xa2id\x05\xa2op\xa7timings"));
@@ -164,7 +209,7 @@ START_TEST(bad_requests_keep_their_id)
     ck_assert_str_eq(error.text,
                      "request message: field 'op': 'dnce' is not an operation; there are: hello, status, "
                      "initial_pose, start, stop, load_map, unload_map, load_tile, unload_tile, reload, "
-                     "start_recording, stop_recording, timings, shutdown");
+                     "start_recording, stop_recording, timings, localize, search, cancel_search, shutdown");
     ck_assert_int_eq(DECODE("\x84" HEAD "\xa2op\xa8load_map\xa2id\xcd\x01\x00"), NDT_ERR_FORMAT);
     ck_assert_uint_eq(id, 256);
     ck_assert_str_eq(error.text, "request message: operation 'load_map': field 'path' is missing");
@@ -297,6 +342,94 @@ START_TEST(golden_reply)
 }
 END_TEST
 
+static struct ndt_reply_message received;
+
+static enum ndt_status decode_reply(void)
+{
+    return ndt_reply_decode(frame.data, frame.size, &received, &error);
+}
+
+static void write_search(const struct ndt_localize_report *report)
+{
+    ndt_reply_begin(&writer, &frame, 10, NULL);
+    ndt_reply_search(&writer, report);
+    ASSERT_OK(ndt_reply_finish(&writer, &error));
+}
+
+START_TEST(golden_reply_search)
+{
+    const struct golden_vector golden = golden_read("reply_localize");
+    ASSERT_OK(ndt_reply_decode(golden.bytes, golden.size, &received, &error));
+    const struct ndt_localize_report *search = &received.search;
+    ck_assert(received.id == 10 && received.ok && received.has_search && received.error[0] == '\0');
+    ck_assert(search->search_id == 3 && !search->running && search->percent == 100 && search->elapsed_ms == 75.5);
+    ck_assert(search->has_result && search->accepted && search->applied && search->seq == 41);
+    ck_assert_int_eq(search->stamp_ns, INT64_C(1317042272349000123));
+    ck_assert(search->has_pose && search->best.T_map_base.t_m[0] == 10.5 && search->best.confidence == 0.9375);
+    ck_assert(search->has_covariance && search->covariance[35] == 1.0 / 512);
+    ck_assert_uint_eq(search->alternative_count, 1);
+    ck_assert(search->alternatives[0].T_map_base.q_xyzw[1] == -0.5 &&
+              search->alternatives[0].confidence == 0.03125);
+    ck_assert(search->queue_ms == 10.25 && search->search_ms == 60 && search->verification_ms == 5.25);
+    const struct ndt_localize_report copy = *search;
+    write_search(&copy);
+    assert_frame("reply_localize");
+}
+END_TEST
+
+START_TEST(a_running_search_has_no_result)
+{
+    const struct ndt_localize_report running = {.search_id = 4, .running = 1, .percent = 41, .elapsed_ms = 12};
+    write_search(&running);
+    ASSERT_OK(decode_reply());
+    ck_assert(received.search.running && received.search.percent == 41 && !received.search.has_result);
+    ck_assert(!received.search.has_pose && received.search.alternative_count == 0);
+    ndt_reply_begin(&writer, &frame, 11, "there is no map");
+    ASSERT_OK(ndt_reply_finish(&writer, &error));
+    ASSERT_OK(decode_reply());
+    ck_assert(received.id == 11 && !received.ok && !received.has_search);
+    ck_assert_str_eq(received.error, "there is no map");
+}
+END_TEST
+
+START_TEST(search_reports_are_bounded)
+{
+    struct ndt_localize_report report = {.search_id = 4, .has_result = 1, .percent = 101};
+    write_search(&report);
+    ck_assert_int_eq(decode_reply(), NDT_ERR_FORMAT);
+    ck_assert_str_eq(error.text, "reply message: field 'search': field 'percent': 101 is above 100");
+    report.percent = 100;
+    report.alternative_count = NDT_LOCALIZE_MAX_ALTERNATIVES + 5; /* the writer stops at the limit */
+    for (int i = 0; i < NDT_LOCALIZE_MAX_ALTERNATIVES; i++)
+        report.alternatives[i].T_map_base = ndt_pose_identity();
+    write_search(&report);
+    ASSERT_OK(decode_reply());
+    ck_assert_uint_eq(received.search.alternative_count, NDT_LOCALIZE_MAX_ALTERNATIVES);
+    report.alternatives[9].confidence = 1.5;
+    write_search(&report);
+    ck_assert_int_eq(decode_reply(), NDT_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(error.text, "'alternatives': field 'confidence': 1.5 is not from 0 to 1"));
+    report.has_pose = 1; /* and its quaternion zero */
+    report.alternative_count = 0;
+    write_search(&report);
+    ck_assert_int_eq(decode_reply(), NDT_ERR_FORMAT);
+    ndt_reply_begin(&writer, &frame, 1, NULL);
+    ndt_reply_open_map(&writer, "search");
+    ndt_reply_uint(&writer, "search_id", 1);
+    ndt_reply_bool(&writer, "running", 0);
+    ndt_reply_uint(&writer, "percent", 0);
+    ndt_reply_real(&writer, "elapsed_ms", 0);
+    ndt_reply_open_array(&writer, "alternatives");
+    for (int i = 0; i <= NDT_LOCALIZE_MAX_ALTERNATIVES; i++)
+        ndt_reply_uint(&writer, NULL, 0);
+    ndt_reply_close(&writer);
+    ndt_reply_close(&writer);
+    ASSERT_OK(ndt_reply_finish(&writer, &error));
+    ck_assert_int_eq(decode_reply(), NDT_ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(error.text, "11 poses are above the limit of 10"));
+}
+END_TEST
+
 START_TEST(golden_reply_error)
 {
     ck_assert_int_eq(DECODE("\x82" HEAD), NDT_ERR_FORMAT);
@@ -367,6 +500,8 @@ static void add_request_tests(TCase *tcase)
     tcase_add_test(tcase, golden_request_pose);
     tcase_add_test(tcase, golden_request_path);
     tcase_add_test(tcase, golden_request_timings);
+    tcase_add_test(tcase, golden_request_localize);
+    tcase_add_test(tcase, search_hints_are_checked);
     tcase_add_test(tcase, defaults);
     tcase_add_loop_test(tcase, every_operation_in_both_directions, 0, NDT_OP_COUNT);
     tcase_add_test(tcase, operations_out_of_range);
@@ -385,6 +520,9 @@ int main(void)
     tcase_add_checked_fixture(replies, setup, teardown);
     add_request_tests(requests);
     tcase_add_test(replies, golden_reply);
+    tcase_add_test(replies, golden_reply_search);
+    tcase_add_test(replies, a_running_search_has_no_result);
+    tcase_add_test(replies, search_reports_are_bounded);
     tcase_add_test(replies, golden_reply_error);
     tcase_add_test(replies, long_texts_in_replies_are_cut);
     tcase_add_test(replies, misuse_of_the_writer_is_reported);

@@ -367,6 +367,11 @@ START_TEST(requests_are_answered)
     request_simple(NDT_OP_TIMINGS, &reply);
     ck_assert_ptr_nonnull(find(&reply, "latency_us"));
     ck_assert_ptr_nonnull(find(&reply, "no_guess"));
+    for (int op = NDT_OP_LOCALIZE; op <= NDT_OP_CANCEL_SEARCH; op++) {
+        request_simple((enum ndt_operation)op, &reply);
+        ck_assert(!is_ok(&reply));
+        ck_assert_ptr_nonnull(find(&reply, "a search for the pose is not available yet"));
+    }
     request_simple(NDT_OP_STATUS, &reply);
     ck_assert_ptr_nonnull(find(&reply, "localising"));
     ck_assert_uint_eq(number(&reply, "changes"), 1); /* initialising -> tracking; a stop changes no state */

@@ -143,6 +143,29 @@ class Client:
             raise RequestError(reply.get("error", "no reason"))
         return reply
 
+    def localize(self, pose=None, covariance=None, position=None, deviation=None, heading=None, heading_deviation=None,
+                 apply=True, timeout=30.0):
+        """Searches for the pose of the next scan: around a pose, a GNSS position, a heading (rad), or in the whole map.
+
+        Waits for the end and returns the report as a dict: accepted, applied, reason, pose, confidence, covariance,
+        alternatives, times in ms. apply: an accepted pose is used. After `timeout` seconds the search is cancelled:
+        TimeoutError."""
+        hints = {"pose": pose, "covariance": covariance, "position": position, "deviation": deviation,
+                 "heading": heading, "heading_deviation": heading_deviation}
+        given = {key: value for key, value in hints.items() if value is not None}
+        end = time.monotonic() + timeout
+        report = self.request("localize", apply=apply, **given)["search"]
+        number = report["search_id"]
+        while report["running"] and report["search_id"] == number:
+            if time.monotonic() > end:
+                self.request("cancel_search")
+                raise TimeoutError(f"ndtd: no pose within {timeout} s, the search is cancelled")
+            time.sleep(0.02)
+            report = self.request("search")["search"]
+        if report["search_id"] != number:
+            raise RequestError("another search has begun, the result of this one is not known")
+        return report
+
 
 def _wait(socket, end, what):
     if not socket.poll(max(0, int(1000 * (end - time.monotonic())))):

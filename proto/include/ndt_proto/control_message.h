@@ -29,12 +29,27 @@ enum ndt_operation {
     NDT_OP_RELOAD,          /**< configuration */
     NDT_OP_START_RECORDING, /**< path */
     NDT_OP_STOP_RECORDING,
-    NDT_OP_TIMINGS, /**< count */
+    NDT_OP_TIMINGS,  /**< count */
+    NDT_OP_LOCALIZE, /**< pose?, position?, heading?, apply: begin a search for the pose */
+    NDT_OP_SEARCH,   /**< progress and result of the last search */
+    NDT_OP_CANCEL_SEARCH,
     NDT_OP_SHUTDOWN,
     NDT_OP_COUNT
 };
 /** "hello", "initial_pose", ...; "unknown" for other numbers. */
 const char *ndt_operation_name(enum ndt_operation op);
+
+/** Where a search for the pose begins; with none of the three it is the whole map. The pose (T_map_base, with a
+ * covariance if known, as in Autoware's align service) is pose.pose of the request. */
+struct ndt_localize_hint {
+    int has_position, has_deviation;
+    double position_m[3];  /**< of the GNSS antenna, map frame */
+    double deviation_m[3]; /**< standard deviations, above 0 */
+    int has_heading, has_heading_deviation;
+    double heading_rad;           /**< of the x axis of the base about the z axis of the map */
+    double heading_deviation_rad; /**< standard deviation, above 0 */
+    int apply;                    /**< an accepted pose becomes the pose of the estimator */
+};
 
 /** A request: operation and arguments. */
 struct ndt_request_message {
@@ -42,7 +57,9 @@ struct ndt_request_message {
     enum ndt_operation op;
     char path[NDT_PROTO_MAX_PATH + 1]; /**< load, tile, recording: not empty */
     uint32_t count;                    /**< timings; default 100 */
-    struct ndt_pose_message pose;      /**< initial_pose: stamp_ns 0 (default) = the next scan's; frame `map` */
+    /** initial_pose: stamp_ns 0 (default) = the next scan's; frame `map`. localize: only pose and covariance */
+    struct ndt_pose_message pose;
+    struct ndt_localize_hint hint; /**< localize; apply is 1 by default */
 };
 /** Arguments that the operation does not have are decoded and ignored. An unknown op or a missing argument is an
  * error that names it. *id is set as soon as it could be read (else 0), so that a malformed request can be
@@ -54,6 +71,52 @@ NDT_MUST_CHECK enum ndt_status ndt_request_decode(const uint8_t *data, size_t si
 /** Writes only the arguments that the operation has. */
 NDT_MUST_CHECK enum ndt_status ndt_request_encode(struct ndt_frame *frame,
                                                   const struct ndt_request_message *message, struct ndt_error *err);
+
+/** @name Search for the pose
+ * `localize` begins a search and is answered at once; `search` tells its progress and its result. A search that
+ * runs is not replaced: a second `localize` is refused.
+ * @{ */
+
+enum { NDT_LOCALIZE_MAX_ALTERNATIVES = 10 };
+
+/** A pose that a search found. */
+struct ndt_localize_pose {
+    struct ndt_pose T_map_base; /**< at the stamp of the scan */
+    double confidence;          /**< probability that it is right, 0 to 1 */
+};
+
+/** The last search: its progress, and its result once it does not run. */
+struct ndt_localize_report {
+    uint64_t search_id; /**< counted from 1; 0: none since the start of the daemon */
+    int running;
+    uint32_t percent;                    /**< done, 0 to 100 */
+    double elapsed_ms;                   /**< from the request to the result, or to now while it runs */
+    int has_result;                      /**< it has ended; the members below are then set */
+    int accepted;                        /**< the best pose is believed */
+    int applied;                         /**< it became the pose of the estimator */
+    char reason[NDT_PROTO_MAX_PATH + 1]; /**< why it is not accepted; may be empty */
+    uint64_t seq;                        /**< of the scan that was localised */
+    int64_t stamp_ns;
+    int has_pose, has_covariance;
+    struct ndt_localize_pose best; /**< with has_pose: also where it is not accepted */
+    double covariance[36];         /**< of best, as in a result */
+    size_t alternative_count;
+    struct ndt_localize_pose alternatives[NDT_LOCALIZE_MAX_ALTERNATIVES]; /**< other places, most probable first */
+    double queue_ms, search_ms, verification_ms;                          /**< parts of elapsed_ms */
+};
+
+/** What a client needs of a reply. */
+struct ndt_reply_message {
+    uint64_t id;
+    int ok;
+    char error[NDT_PROTO_MAX_PATH + 1]; /**< empty when ok */
+    int has_search;
+    struct ndt_localize_report search;
+};
+/** Decodes a reply; values of other operations are ignored. */
+NDT_MUST_CHECK enum ndt_status ndt_reply_decode(const uint8_t *data, size_t size, struct ndt_reply_message *message,
+                                                struct ndt_error *err);
+/** @} */
 
 /** Writes a reply value by value; ndt_reply_finish sets the counts. Values may nest: maps (named values) and
  * arrays, eight levels with the reply itself. Texts become printable ASCII ('?' for other bytes) and are cut to
@@ -86,6 +149,8 @@ void ndt_reply_open_map(struct ndt_reply_writer *writer, const char *key);
 void ndt_reply_open_array(struct ndt_reply_writer *writer, const char *key);
 /** Ends the innermost map or array. */
 void ndt_reply_close(struct ndt_reply_writer *writer);
+/** Writes a report as the map `search`. */
+void ndt_reply_search(struct ndt_reply_writer *writer, const struct ndt_localize_report *report);
 /** Ends the reply and returns the first failure, if any. */
 NDT_MUST_CHECK enum ndt_status ndt_reply_finish(struct ndt_reply_writer *writer, struct ndt_error *err);
 

@@ -3,8 +3,8 @@
  * one table in timing_schema.c; a new column is one row of it.
  *
  * Two kinds of rows share the columns: `iteration`, one per Newton step of the last pass, followed by one `scan`
- * row. In CSV the cells that a kind does not have are empty; in JSON lines their keys are missing, and numbers that
- * are not finite are null. Functions are pure. */
+ * row. Flat numbers, for tables; --results has the whole result message. In CSV the cells that a kind does not have
+ * are empty; in JSON lines their keys are missing, and numbers that are not finite are null. Functions are pure. */
 #ifndef NDTD_TIMING_SCHEMA_H
 #define NDTD_TIMING_SCHEMA_H
 
