@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ndt/linalg.h"
 #include "scan_recover.h"
 
 /* The least radius that is searched: a pose that someone has set is off by so much at times. */
@@ -269,18 +270,41 @@ static int is_believed(const struct ndtd_pipeline *pipeline)
     return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, &belief);
 }
 
-/* Confirmed while tracking, or shortly after: the vehicle cannot be elsewhere. */
+/* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
+ * between does not count. Where that is uncertain, no other optimum may come near. */
+static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    struct ndt_track_state expected;
+    double block[36], z[6], weighed = 0;
+    ndt_track_predict_from(&pipeline->track, &pipeline->verified, job->predicted.stamp_ns, &expected);
+    const double deviation_m = ndt_track_position_deviation(&expected);
+    const struct ndt_pose off = ndt_pose_between(&expected.T_map_base, &job->updated.T_map_base);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    memcpy(z, error.v_mps, sizeof(error.v_mps));
+    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
+    for (int i = 0; i < 6; i++)
+        memcpy(block + 6 * i, expected.P + NDT_TRACK_STATES * i, 6 * sizeof(*block));
+    if (deviation_m <= pipeline->track.params.lost_deviation_m && ndt_factor_cholesky(6, block)) {
+        double solved[6];
+        memcpy(solved, z, sizeof(solved));
+        ndt_solve_cholesky(6, block, solved);
+        for (int i = 0; i < 6; i++)
+            weighed += z[i] * solved[i];
+        if (weighed <= pipeline->track.params.gate)
+            return 1;
+    }
+    return !pipeline->recovery.is_active && job->is_sought &&
+           job->rival_fit < RIVAL_RATIO * ndtd_fit(&job->record->result);
+}
+
+/* Confirmed near the last verified pose. */
 static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
-    const double since_s = ndt_track_seconds(pipeline->verified.stamp_ns, job->predicted.stamp_ns);
     int fits;
     const double confidence = ndtd_scan_confidence(pipeline, job, &fits);
     if (!pipeline->track.has_pose || !fits || !job->is_updated || confidence < pipeline->settings->min_confidence)
         return 0;
-    if (!pipeline->recovery.is_active && job->is_sought && job->rival_fit < RIVAL_RATIO * ndtd_fit(&job->record->result))
-        return 1;
-    return !pipeline->is_verified || since_s <= pipeline->track.params.max_prediction_s ||
-           ndt_track_position_deviation(&job->predicted) < pipeline->track.params.lost_deviation_m;
+    return !pipeline->is_verified || is_near_verified(pipeline, job);
 }
 
 enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)

@@ -160,7 +160,7 @@ void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, cons
 {
     const struct ndt_track_params *params = &track->params;
     double block[36], checked[36], up[3];
-    *state = (struct ndt_track_state){.stamp_ns = stamp_ns, .T_map_base = *T_map_base, .source = NDT_TRACK_POSE};
+    *state = (struct ndt_track_state){.stamp_ns = stamp_ns, .T_map_base = *T_map_base, .agility = 1, .source = NDT_TRACK_POSE};
     set_variance(state->P, 0, 3, params->pose_deviation_m);
     set_variance(state->P, 3, 3, params->pose_deviation_rad);
     if (covariance) {
@@ -228,9 +228,10 @@ static void propagate(const double F[N * N], double P[N * N])
 }
 
 /* White noise on the acceleration for dt_s, on axes of the pose and the twist at the same offset. */
-static void add_acceleration_noise(double P[N * N], int axis, int count, double q, double dt_s)
+static void add_acceleration_noise(struct ndt_track_state *state, int axis, int count, double q, double dt_s)
 {
-    const double t = fabs(dt_s), q2 = q * q;
+    const double t = fabs(dt_s), q2 = q * q * fmax(state->agility, 1);
+    double *P = state->P;
     for (int i = axis; i < axis + count; i++) {
         P[N * i + i] += q2 * t * t * t / 3;
         P[N * i + AT_TWIST + i] += q2 * t * t / 2;
@@ -298,8 +299,8 @@ static void predict_by_odometry(const struct ndt_track *track, const struct ndt_
     add_noise(state->P, AT_ROTATION, 3, noise_rad * noise_rad * t);
     set_variance(state->P, AT_TWIST, 3, params->odometry_deviation_mps);
     set_variance(state->P, AT_TURN, 3, params->odometry_deviation_radps);
-    add_acceleration_noise(state->P, AT_POSE, 3, params->acceleration_noise, motion->extrapolated_s);
-    add_acceleration_noise(state->P, AT_ROTATION, 3, params->turn_noise, motion->extrapolated_s);
+    add_acceleration_noise(state, AT_POSE, 3, params->acceleration_noise, motion->extrapolated_s);
+    add_acceleration_noise(state, AT_ROTATION, 3, params->turn_noise, motion->extrapolated_s);
 }
 
 static void predict_by_gyro(const struct ndt_track *track, const struct ndt_track_motion *motion, double dt_s,
@@ -320,10 +321,10 @@ static void predict_by_gyro(const struct ndt_track *track, const struct ndt_trac
     for (int i = 0; i < 3; i++)
         state->twist.w_radps[i] = motion->twist.w_radps[i] - state->bias_radps[i];
     state->has_twist = 1;
-    add_acceleration_noise(state->P, AT_POSE, 3, track->params.acceleration_noise, dt_s);
+    add_acceleration_noise(state, AT_POSE, 3, track->params.acceleration_noise, dt_s);
     add_noise(state->P, AT_ROTATION, 3, noise * noise * fabs(dt_s));
     add_noise(state->P, AT_TURN, 3, noise * noise / 0.01); /* of one sample at 100 Hz */
-    add_acceleration_noise(state->P, AT_ROTATION, 3, track->params.turn_noise, motion->extrapolated_s);
+    add_acceleration_noise(state, AT_ROTATION, 3, track->params.turn_noise, motion->extrapolated_s);
 }
 
 static void predict_by_twist(const struct ndt_track *track, double dt_s, struct ndt_track_state *state)
@@ -336,8 +337,8 @@ static void predict_by_twist(const struct ndt_track *track, double dt_s, struct 
         F[N * i + AT_TWIST + i] = dt_s;
     propagate(F, state->P);
     state->T_map_base = ndt_pose_compose(&state->T_map_base, &D);
-    add_acceleration_noise(state->P, AT_POSE, 3, track->params.acceleration_noise, dt_s);
-    add_acceleration_noise(state->P, AT_ROTATION, 3, track->params.turn_noise, dt_s);
+    add_acceleration_noise(state, AT_POSE, 3, track->params.acceleration_noise, dt_s);
+    add_acceleration_noise(state, AT_ROTATION, 3, track->params.turn_noise, dt_s);
 }
 
 static int has_jumped(const struct ndt_track *track, double dt_s)

@@ -9,6 +9,10 @@
 static const double SHORTEST_S = 0.03;
 /* Between measurements that are farther apart the motion is not that of a constant acceleration. */
 static const double LONGEST_S = 0.5;
+/* The mean of chi-square with 6 degrees of freedom. */
+static const double EXPECTED_INNOVATION = 6;
+/* One sudden turn in five scans is a habit. */
+static const double AGILITY_GAIN = 0.2, MOST_AGILITY = 50;
 /* A position is used for predictions at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 /* Chi-square with 3 degrees of freedom, 99.9 %. */
@@ -190,13 +194,20 @@ static int fuse(const struct linear *m, const double P_predicted[N * N], struct 
  * until the distance is the expected one. */
 static void widen(double P[N * N], double distance)
 {
-    const double factor = distance / 6;
+    const double factor = distance / EXPECTED_INNOVATION;
     for (int i = 0; i < 12; i++)
         for (int k = 0; k < N; k++) {
             P[N * i + k] *= k < 12 ? factor : sqrt(factor);
             if (k >= 12)
                 P[N * k + i] = P[N * i + k];
         }
+}
+
+/* Where innovations are larger than expected, and again, the vehicle is more agile than assumed. */
+static void follow_agility(double distance, struct ndt_track_state *out)
+{
+    const double found = fmin(out->agility * distance / EXPECTED_INNOVATION, MOST_AGILITY);
+    out->agility = fmax(1, out->agility + AGILITY_GAIN * (found - out->agility));
 }
 
 /* What the measurement says about the time since the last one, for stamps that lie between the two. */
@@ -242,6 +253,7 @@ void ndt_track_update_from(const struct ndt_track *track, const struct ndt_track
         widen(P, distance);
     if (fuse(&m, P, out))
         set_mean_motion(before, out);
+    follow_agility(distance, out);
 }
 
 void ndt_track_update(const struct ndt_track *track, const struct ndt_track_state *predicted,

@@ -94,6 +94,9 @@ struct ndt_track_state {
     double scale; /**< of the odometry: true distance = (1 - scale) times its distance */
     double bias_radps[3];
     enum ndt_track_source source; /**< of the last prediction */
+    /** How much more the vehicle turns and accelerates than acceleration_noise and turn_noise say, as a factor of
+     * the variance, at least 1: the running mean of innovation / 6. A person with a sensor needs 10 and more. */
+    double agility;
     int bias_of_gyro;             /**< whose bias: 1 gyro, 0 odometry */
     double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
 };
