@@ -22,7 +22,8 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
                                   struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
-    const struct ndtd_searcher_config searcher = {.is_background = is_live, .compute = &settings->compute};
+    const struct ndtd_searcher_config searcher = {
+        .is_background = is_live, .is_eager = settings->recovery.enable, .compute = &settings->compute};
     enum ndt_status status =
         ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)
@@ -78,8 +79,19 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     free(pipeline);
 }
 
+/* Places that were found in another map have to be found again. */
+static void forget_places(struct ndtd_pipeline *pipeline, const struct ndt_map *next)
+{
+    const int is_same = pipeline->map && next && pipeline->map->id == next->id;
+    if (is_same)
+        return;
+    pipeline->recovery.others.count = pipeline->recovery.searches = 0;
+    ndtd_candidate_forget(&pipeline->recovery.lead);
+}
+
 static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
 {
+    forget_places(pipeline, map);
     ndt_map_retain(map);
     ndt_map_release(pipeline->map);
     pipeline->map = map;

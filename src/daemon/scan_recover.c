@@ -142,7 +142,7 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
 static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndtd_recovery *recovery = &pipeline->recovery;
-    const struct ndtd_search_answer *answer = ndtd_searcher_take(recovery->searcher);
+    const struct ndtd_search_answer *answer = ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     if (!answer || answer->status != NDT_OK || answer->result.count == 0)
         return;
     const struct ndt_search_result *result = &answer->result;
@@ -191,7 +191,7 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
                                           .stamp_ns = job->predicted.stamp_ns,
                                           .T_base_sensor = *job->T_base_sensor,
                                           .purpose = EVERYWHERE};
-    if (!ndtd_searcher_is_free(recovery->searcher))
+    if (!ndtd_searcher_is_free(recovery->searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
     set_window(pipeline, job, &request.window);
     const int is_whole = !request.window.has_position;
@@ -319,7 +319,7 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
     recovery->answer = NULL;
     if (!recovery->is_active) {
         recovery->others.count = recovery->scans = recovery->searches = 0;
-        (void)ndtd_searcher_take(recovery->searcher);
+        (void)ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     }
     take_places(pipeline, job);
     follow_lead(pipeline, job);
