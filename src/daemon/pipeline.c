@@ -28,6 +28,7 @@
 
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
+#include "scan_localize.h"
 #include "scan_match.h"
 
 /* ---- one scan ---- */
@@ -197,7 +198,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         ndtd_scan_refuse(record, NDT_REJECTED, why.text);
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
-    return NDT_OK;
+    return ndtd_scan_localize(pipeline, &job, err);
 }
 
 /* ---- other frames ---- */

@@ -10,7 +10,7 @@
 static void set_configured_pose(struct ndtd_pipeline *pipeline)
 {
     struct ndt_pose_message *start = &pipeline->start;
-    if (!pipeline->settings->has_initial_pose)
+    if (!ndtd_settings_starts_at_pose(pipeline->settings))
         return;
     memcpy(start->pose.t_m, pipeline->settings->initial_pose, sizeof(start->pose.t_m));
     memcpy(start->pose.q_xyzw, pipeline->settings->initial_pose + 3, sizeof(start->pose.q_xyzw));
@@ -32,7 +32,7 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndt_preprocessor_create(&pipeline->preprocessor, err);
     if (status == NDT_OK)
         status = ndtd_scan_merge_create(&pipeline->merge, err);
-    if (status == NDT_OK && settings->recovery.enable)
+    if (status == NDT_OK && (settings->recovery.enable || is_live)) /* live also for requests */
         status = ndtd_searcher_create(&pipeline->recovery.searcher, &searcher, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
@@ -86,6 +86,8 @@ static void forget_places(struct ndtd_pipeline *pipeline, const struct ndt_map *
     if (is_same)
         return;
     pipeline->recovery.others.count = pipeline->recovery.searches = 0;
+    pipeline->localize.places.count = 0;
+    pipeline->localize.scans = 0;
     ndtd_candidate_forget(&pipeline->recovery.lead);
 }
 
@@ -186,6 +188,20 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active)
 enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline)
 {
     return pipeline->state;
+}
+
+int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3])
+{
+    memcpy(position_m, pipeline->gnss.position_m, sizeof(pipeline->gnss.position_m));
+    return pipeline->has_gnss;
+}
+
+unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline)
+{
+    unsigned percent = 0;
+    if (pipeline->recovery.searcher)
+        (void)ndtd_searcher_progress(pipeline->recovery.searcher, &percent);
+    return percent;
 }
 
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline)

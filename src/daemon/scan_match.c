@@ -19,7 +19,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
         record->result.T_map_sensor = ndt_pose_identity();
         ndtd_scan_refuse(record, NDT_NO_GUESS, "no initial pose yet");
-        if (!ndtd_scan_can_recover(pipeline))
+        if (!ndtd_scan_can_recover(pipeline) && !pipeline->localize.is_active)
             return 0;
         ndt_track_start_state(&pipeline->track, reference_ns, &record->result.T_map_sensor, NULL, NULL,
                               &job->predicted);
