@@ -53,7 +53,8 @@ enum ndt_status ndtd_localizer_begin(struct ndtd_localizer *localizer, const str
         status = ndt_fail(err, NDT_ERR_ARGUMENT, "search %llu is running; cancel_search ends it",
                           (unsigned long long)localizer->report.search_id);
     } else {
-        localizer->report = (struct ndt_localize_report){.search_id = localizer->report.search_id + 1, .running = 1};
+        localizer->report =
+            (struct ndt_localize_report){.search_id = localizer->report.search_id + 1, .running = 1};
         localizer->request = *request;
         localizer->has_request = 1;
         localizer->is_cancelled = 0;

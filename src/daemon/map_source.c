@@ -344,7 +344,8 @@ static int correct_origin(struct ndtd_map_source *source)
     return 1;
 }
 
-/* Taking a tile out reads it again: with few that stay, new sums are cheaper. */
+/* Taking a tile out reads it again: where most of a large map leaves, as after a search in all of it, new sums are
+ * cheaper. */
 static int begins_anew(const struct ndtd_map_source *source)
 {
     size_t leaving = 0, staying = 0;
@@ -352,7 +353,7 @@ static int begins_anew(const struct ndtd_map_source *source)
         leaving += source->tiles[i].in && !source->tiles[i].selected;
         staying += source->tiles[i].in && source->tiles[i].selected;
     }
-    return !source->sums || leaving > staying;
+    return !source->sums || (leaving > 8 && leaving > 2 * staying);
 }
 
 /* Adds and removes tiles until the selected ones are in the map. */

@@ -58,11 +58,13 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     *window = (struct ndt_search_window){0};
     if (request->pose.has_pose) {
         const double *P = request->pose.has_covariance ? request->pose.covariance : NULL;
-        set_position(window, request->pose.pose.t_m, P ? sqrt(fmax(P[0], P[7])) : 0, hypot(sensor_m[0], sensor_m[1]));
+        set_position(window, request->pose.pose.t_m, P ? sqrt(fmax(P[0], P[7])) : 0,
+                     hypot(sensor_m[0], sensor_m[1]));
         if (P)
             set_heading(window, yaw_of(&request->pose.pose), SIGMAS * sqrt(P[35]), job->T_base_sensor);
     } else if (hint->has_position) {
-        set_position(window, hint->position_m, hint->has_deviation ? hypot(hint->deviation_m[0], hint->deviation_m[1]) : 0,
+        set_position(window, hint->position_m,
+                     hint->has_deviation ? hypot(hint->deviation_m[0], hint->deviation_m[1]) : 0,
                      hypot(antenna_m[0] - sensor_m[0], antenna_m[1] - sensor_m[1]));
     }
     if (hint->has_heading)
@@ -79,7 +81,8 @@ static void end(struct ndtd_localize *localize, const char *why)
     localize->is_active = 0;
     report->has_result = 1;
     report->elapsed_ms = (ndt_clock_us() - localize->begun_us) * 1e-3;
-    report->queue_ms = localize->started_us > 0 ? (localize->started_us - localize->begun_us) * 1e-3 : report->elapsed_ms;
+    report->queue_ms =
+        localize->started_us > 0 ? (localize->started_us - localize->begun_us) * 1e-3 : report->elapsed_ms;
     report->search_ms = localize->search_us * 1e-3;
     report->verification_ms = fmax(0, report->elapsed_ms - report->queue_ms - report->search_ms);
     snprintf(report->reason, sizeof(report->reason), "%s", why);
@@ -88,8 +91,8 @@ static void end(struct ndtd_localize *localize, const char *why)
 void ndtd_pipeline_localize(struct ndtd_pipeline *pipeline, const struct ndt_request_message *request)
 {
     const int serial = pipeline->localize.serial < INT_MAX ? pipeline->localize.serial + 1 : 1;
-    pipeline->localize = (struct ndtd_localize){
-        .is_active = 1, .serial = serial, .request = *request, .begun_us = ndt_clock_us()};
+    pipeline->localize =
+        (struct ndtd_localize){.is_active = 1, .serial = serial, .request = *request, .begun_us = ndt_clock_us()};
     if (!pipeline->map)
         end(&pipeline->localize, "there is no map");
     else if (!pipeline->recovery.searcher || !ndtd_scan_has_prior(pipeline))
@@ -270,7 +273,8 @@ static void decide(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *j
     const int is_accepted = ndtd_candidate_is_believed(best, second, &belief) && second < RIVAL_RATIO * best->fit;
     if (!is_accepted && ++localize->scans < SCANS_MOST)
         return;
-    snprintf(why, sizeof(why), "%u of %d searches agree, confidence %.3f, the second best place fits %.0f %% as well",
+    snprintf(why, sizeof(why),
+             "%u of %d searches agree, confidence %.3f, the second best place fits %.0f %% as well",
              best->agreements, agreement, best->confidence, 100 * second / fmax(best->fit, 1e-9));
     report_places(pipeline, job->record->seq, job->record->stamp_ns, job->sweep.reference_s);
     conclude(pipeline, best, is_accepted, why);

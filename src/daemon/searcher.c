@@ -132,6 +132,7 @@ static void prepare_ahead(struct ndtd_searcher *searcher)
 static void step_back(void)
 {
     cpu_set_t cpus;
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
     (void)!setpriority(PRIO_PROCESS, 0, NICENESS); /* on Linux of this thread only */
     if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
         (void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
@@ -167,7 +168,7 @@ static int start_thread(struct ndtd_searcher *searcher)
     if (failure)
         return failure;
     pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
-    pthread_attr_setschedpolicy(&attributes, SCHED_BATCH);
+    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
     pthread_attr_setschedparam(&attributes, &normal);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);

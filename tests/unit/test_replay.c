@@ -298,7 +298,7 @@ START_TEST(configured_pose_overrides_that_of_the_bag)
     write_pose(NDT_MESSAGE_INITIAL_POSE, T0, 500.0); /* off the map */
     write_scan(0);
     close_bag();
-    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose", "0,0,1.5,0,0,0,1", &err), NDT_OK);
+    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose.pose", "0,0,1.5,0,0,0,1", &err), NDT_OK);
     must_run();
     summary_must_hold("\"converged\": 1,");
 }
@@ -307,6 +307,7 @@ END_TEST
 START_TEST(scans_without_initial_pose_are_no_guess)
 {
     write_drive(0, 1);
+    settings.initial_pose_mode = NDTD_POSE_GIVEN;
     must_run();
     summary_must_hold("\"no_guess\": 12,");
     summary_must_hold("\"initialising\": 12,");
