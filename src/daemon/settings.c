@@ -32,7 +32,7 @@ static const struct ndtd_settings daemon_defaults = {
     .update_distance_m = 20,
     .map_radius_m = 150,
     .lidar_radius_m = 100,
-    .search_limit_mb = 1000,
+    .search_limit_mb = 250,
     .log_level = NDTD_LEVEL_INFO,
 };
 

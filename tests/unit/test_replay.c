@@ -275,8 +275,9 @@ START_TEST(skip_without_ground_truth_needs_a_pose)
 {
     write_drive(1, 0);
     options.skip = 3;
+    settings.initial_pose_mode = NDTD_POSE_GIVEN;
     must_fail(NDT_ERR_ARGUMENT, "has no ground truth at the first replayed scan");
-    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose", "0.6,0,1.5,0,0,0,1", &err), NDT_OK);
+    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose.pose", "0.6,0,1.5,0,0,0,1", &err), NDT_OK);
     must_run();
     summary_must_hold("\"converged\": 9,");
     summary_must_hold("\"lost\": null,");
