@@ -198,7 +198,8 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         ndtd_scan_refuse(record, NDT_REJECTED, why.text);
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
-    return ndtd_scan_localize(pipeline, &job, err);
+    ndtd_scan_keep(pipeline, &job);
+    return NDT_OK;
 }
 
 /* ---- other frames ---- */
@@ -262,6 +263,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
 {
     memset(record, 0, sizeof(*record));
     pipeline->last_points = NULL;
+    pipeline->localize.has_scan = 0;
     switch (frame->type) {
     case NDT_MESSAGE_SCAN:
         return process_scan(pipeline, frame, record, err);

@@ -70,6 +70,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     if (!pipeline)
         return;
     ndtd_searcher_destroy(pipeline->recovery.searcher);
+    free(pipeline->localize.scan);
     close_compute(pipeline->backend, pipeline->aligner);
     ndt_preprocessor_destroy(pipeline->preprocessor);
     ndtd_scan_merge_destroy(pipeline->merge);

@@ -33,6 +33,8 @@ struct ndtd_localize {
     int serial; /* of the request; that of its searches */
     struct ndt_request_message request;
     struct ndtd_candidates places;
+    int has_scan; /* `scan` was not looked at yet */
+    struct ndtd_localize_scan *scan;
     int is_near;      /* a position was told */
     int is_searching; /* the answer of the searcher is awaited */
     uint64_t seq;     /* of the last scan that was searched */

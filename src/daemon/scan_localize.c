@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ndt/clock.h"
@@ -22,6 +23,12 @@ enum { SCANS_MOST = 15, EMPTY_MOST = 3 };
 enum { AGREEMENT_NEAR = 2 };
 /* After this time without a scan a search ends with what it has. */
 static const double SILENCE_US = 1e6;
+
+/* A scan that was answered. */
+struct ndtd_localize_scan {
+    struct ndtd_scan_job job;
+    struct ndtd_scan_record record; /* of the job */
+};
 
 /* ---- the request ---- */
 
@@ -91,9 +98,14 @@ static void end(struct ndtd_localize *localize, const char *why)
 void ndtd_pipeline_localize(struct ndtd_pipeline *pipeline, const struct ndt_request_message *request)
 {
     const int serial = pipeline->localize.serial < INT_MAX ? pipeline->localize.serial + 1 : 1;
-    pipeline->localize =
-        (struct ndtd_localize){.is_active = 1, .serial = serial, .request = *request, .begun_us = ndt_clock_us()};
-    if (!pipeline->map)
+    struct ndtd_localize_scan *scan = pipeline->localize.scan;
+    if (!scan)
+        scan = calloc(1, sizeof(*scan));
+    pipeline->localize = (struct ndtd_localize){
+        .scan = scan, .is_active = 1, .serial = serial, .request = *request, .begun_us = ndt_clock_us()};
+    if (!scan)
+        end(&pipeline->localize, "no memory");
+    else if (!pipeline->map)
         end(&pipeline->localize, "there is no map");
     else if (!pipeline->recovery.searcher || !ndtd_scan_has_prior(pipeline))
         end(&pipeline->localize, "a search needs ndt.prior auto and ndt.variant robust");
@@ -280,13 +292,26 @@ static void decide(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *j
     conclude(pipeline, best, is_accepted, why);
 }
 
-enum ndt_status ndtd_scan_localize(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+void ndtd_scan_keep(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndtd_localize *localize = &pipeline->localize;
     const int has_points = job->points != NULL || job->preprocessed == ON_BACKEND;
-    if (!localize->is_active || !has_points)
-        return NDT_OK;
+    if (!localize->is_active || !has_points || !localize->scan)
+        return;
+    localize->has_scan = 1;
+    localize->scan->job = *job;
+    localize->scan->record = *job->record;
+    localize->scan->job.record = &localize->scan->record;
+}
+
+enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct ndt_error *err)
+{
+    struct ndtd_localize *localize = &pipeline->localize;
     enum ndt_status status = NDT_OK;
+    if (!localize->is_active || !localize->has_scan)
+        return NDT_OK;
+    struct ndtd_scan_job *job = &localize->scan->job;
+    localize->has_scan = 0;
     take_answer(pipeline);
     if (localize->is_active && !localize->is_searching)
         status = start_search(pipeline, job, err);

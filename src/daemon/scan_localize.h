@@ -5,9 +5,7 @@
 
 #include "scan_align.h"
 
-/* After the state of a scan is known: a search begins or ends, its places follow the scan, and one is believed or
- * none. Does nothing without a request. */
-NDT_MUST_CHECK enum ndt_status ndtd_scan_localize(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                                  struct ndt_error *err);
+/* Keeps a scan whose state is known for ndtd_pipeline_follow_up. Does nothing without a request. */
+void ndtd_scan_keep(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job);
 
 #endif

@@ -364,6 +364,8 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
     record.queue_us = queue_us;
     if (is_scan) {
         answer(worker, frame, &record, queue_depth);
+        if (ndtd_pipeline_follow_up(worker->pipeline, &err) != NDT_OK)
+            ndtd_log(NDTD_LOG_WARNING, "localize: scan %" PRIu64 " is of no use: %s", record.seq, err.text);
         ndtd_autotuner_leave(worker->tuner);
         watch_autotune(worker, &record);
     }

@@ -22,14 +22,14 @@ hush() {
     kill "$listener" 2>/dev/null
     wait "$listener" 2>/dev/null
 }
-send() { # BAG [RATE]
-    "$bin/live_probe" answers "$scans" "$poses" "$work/$1" "${2:-20}" >"$work/out" || failed=1
+send() { # BAG
+    "$bin/live_probe" answers "$scans" "$poses" "$work/$1" 20 "$daemon" >"$work/out" || failed=1
 }
 echo_localize() { # OPTION...
     "$bin/ndt-echo" --localize --control "$control" --timeout 60 "$@" >"$work/answer" 2>"$work/refusal"
 }
 note_answer() {
-    echo "note $(grep -o '"elapsed_ms.*"stamp_ns' "$work/answer" | cut -c 1-200) $(cat "$work/refusal")"
+    echo "note $(head -c 160 "$work/answer") $(cat "$work/refusal")"
 }
 count() { # WORD FILE: lines that contain it
     grep -c -- "$1" "$2"
@@ -144,4 +144,21 @@ check "converged in another world, after the right one" "$(count '"outcome":"con
 hush
 stop_daemon TERM
 check "exit code of SIGTERM during a search" "$code" == 0
+
+echo "-- latency, without and with searches that run all the time"
+for searches in 0 1; do
+    start_daemon
+    : >"$work/answers"
+    while [ "$searches" = 1 ]; do
+        echo_localize --search-only && cat "$work/answer" >>"$work/answers"
+    done &
+    asking=$!
+    send drive/drive.bag
+    kill "$asking" 2>/dev/null
+    wait "$asking" 2>/dev/null
+    note_latency "$work/out"
+    echo "note $(wc -l <"$work/answers") searches accepted; stages p99 $(value stages_p99_ms "$work/out") ms"
+    check "answered" "$(value answered "$work/out")" == 160
+    stop_daemon TERM
+done
 exit $failed

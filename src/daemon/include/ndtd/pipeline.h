@@ -100,6 +100,8 @@ void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct
  * pose that was believed. A request replaces the one before.
  * @{ */
 void ndtd_pipeline_localize(struct ndtd_pipeline *pipeline, const struct ndt_request_message *request);
+/** After each scan, when it is answered: the scan is searched for, and places that were found follow it. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct ndt_error *err);
 void ndtd_pipeline_cancel_localize(struct ndtd_pipeline *pipeline);
 /** Copies the result; returns 0 while there is none. */
 int ndtd_pipeline_localize_report(const struct ndtd_pipeline *pipeline, struct ndt_localize_report *out);
