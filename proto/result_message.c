@@ -209,13 +209,12 @@ static enum ndt_status check_estimate(const struct ndt_result_message *message, 
     return NDT_OK;
 }
 
-/* Normalises the quaternions. */
-static enum ndt_status check_poses(struct result_wire *wire, enum ndt_status status, struct ndt_error *err)
+/* Normalises the quaternions; NULL: there is no such pose. */
+static enum ndt_status check_poses(struct ndt_pose *pose, struct ndt_pose *guess, enum ndt_status status,
+                                   struct ndt_error *err)
 {
-    struct ndt_result_message *message = &wire->message;
-    if (wire->has_pose && ndt_wire_check_pose("pose", &message->result.T_map_sensor, err) != NDT_OK)
-        return ndt_fail_prefix(err, status, "result message");
-    if (message->has_guess && ndt_wire_check_pose("guess", &message->T_map_guess, err) != NDT_OK)
+    if ((pose && ndt_wire_check_pose("pose", pose, err) != NDT_OK) ||
+        (guess && ndt_wire_check_pose("guess", guess, err) != NDT_OK))
         return ndt_fail_prefix(err, status, "result message");
     return NDT_OK;
 }
@@ -226,7 +225,8 @@ enum ndt_status ndt_result_decode(const uint8_t *data, size_t size, struct ndt_r
     struct result_wire wire = {0};
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_RESULT, rows, ROW_COUNT, &wire, err);
     if (status == NDT_OK)
-        status = check_poses(&wire, NDT_ERR_FORMAT, err);
+        status = check_poses(wire.has_pose ? &wire.message.result.T_map_sensor : NULL,
+                             wire.message.has_guess ? &wire.message.T_map_guess : NULL, NDT_ERR_FORMAT, err);
     if (status != NDT_OK)
         return status;
     drop_unknown(&wire.message);
@@ -250,12 +250,13 @@ enum ndt_status ndt_result_encode(struct ndt_frame *frame, const struct ndt_resu
                                .has_queue_depth = 1,
                                .has_drop_counter = 1};
     const struct ndt_align_result *result = &message->result;
-    struct result_wire checked = wire; /* what is sent is not normalised */
+    struct ndt_pose pose = result->T_map_sensor, guess = message->T_map_guess; /* sent as they are */
     frame->size = 0;
     drop_unknown(&wire.message);
     if (check_estimate(&wire.message, NDT_ERR_ARGUMENT, err) != NDT_OK)
         return NDT_ERR_ARGUMENT;
-    if (check_poses(&checked, NDT_ERR_ARGUMENT, err) != NDT_OK)
+    if (check_poses(wire.has_pose ? &pose : NULL, message->has_guess ? &guess : NULL, NDT_ERR_ARGUMENT, err) !=
+        NDT_OK)
         return NDT_ERR_ARGUMENT;
     if (result->weak_count < 0 || result->weak_count > MAX_WEAK_AXES)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "result message: field 'weak_axes': %d axes, the limit is %d",

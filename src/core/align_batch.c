@@ -172,3 +172,12 @@ enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, const struct ndt_al
     aligner->last.count = 0;
     return status;
 }
+
+enum ndt_status ndt_aligner_reserve_batch(struct ndt_aligner *aligner, size_t items, size_t points,
+                                          struct ndt_error *err)
+{
+    const size_t most = ndt_solve_limit(aligner);
+    if (most == 0)
+        return ndt_lanes_reserve(aligner, points, err);
+    return reserve(&aligner->batch, most < 2 * items ? most : 2 * items, err);
+}

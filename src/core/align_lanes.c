@@ -121,12 +121,31 @@ static enum ndt_status run_lanes(struct call *call, size_t lanes, struct ndt_bat
     return status;
 }
 
+static size_t lane_count(const struct ndt_backend *backend)
+{
+    return backend->ops->lane_count ? backend->ops->lane_count(backend) : 0;
+}
+
+static void do_nothing(void *context, size_t index, struct ndt_backend *lane)
+{
+    (void)context, (void)index, (void)lane;
+}
+
+enum ndt_status ndt_lanes_reserve(struct ndt_aligner *aligner, size_t points, struct ndt_error *err)
+{
+    struct ndt_backend *backend = aligner->backend;
+    const size_t lanes = lane_count(backend);
+    if (lanes == 0)
+        return NDT_OK;
+    const enum ndt_status status = reserve(aligner, lanes, points, err);
+    return status == NDT_OK ? backend->ops->run_lanes(backend, points, do_nothing, NULL, err) : status;
+}
+
 enum ndt_status ndt_align_in_lanes(struct ndt_aligner *aligner, const struct ndt_align_params *params,
                                    double start_us, const struct ndt_align_item *items, size_t count,
                                    struct ndt_align_result *out, struct ndt_error *err)
 {
-    const struct ndt_backend *backend = aligner->backend;
-    const size_t lanes = aligner->map && backend->ops->lane_count ? backend->ops->lane_count(backend) : 0;
+    const size_t lanes = aligner->map ? lane_count(aligner->backend) : 0;
     struct ndt_batch_failure failure = {0};
     struct call call = {.aligner = aligner, .params = params, .start_us = start_us, .items = items, .out = out};
     enum ndt_status status = NDT_OK;

@@ -96,6 +96,9 @@ NDT_MUST_CHECK enum ndt_status ndt_align_in_lanes(struct ndt_aligner *aligner,
                                                   const struct ndt_align_item *items, size_t count,
                                                   struct ndt_align_result *out, struct ndt_error *err);
 
+/* Makes room for scans of so many points on every lane. */
+NDT_MUST_CHECK enum ndt_status ndt_lanes_reserve(struct ndt_aligner *aligner, size_t points, struct ndt_error *err);
+
 /* ---- align_setup.c ---- */
 
 /* The parameters as rules of the solver for this map. NDT_ERR_ARGUMENT: the map lacks a level. */

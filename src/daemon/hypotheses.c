@@ -4,11 +4,22 @@
 #include <math.h>
 #include <string.h>
 
+#include "ndt/linalg.h"
+
+/* What a unit of fit says for a pose, as in the confidence of a single one (ndt_track/confidence.h). */
+static const double FIT_WEIGHT = 25;
+/* Squared sigmas from the prediction beyond which nothing more speaks against an optimum. */
+static const double MOST_DISTANCE = 3;
 static const double DEG = 0.017453292519943295;
 /* Guesses closer than this lead to the same optimum: alignments from 3 m and 20 deg off all come home. */
 static const double SAME_M = 0.5, SAME_RAD = 0.1;
 /* Optima farther apart than this are different. */
 static const double DISTINCT_M = 1, DISTINCT_RAD = 5 * 0.017453292519943295;
+
+double ndtd_speed_mps(const struct ndt_twist *twist)
+{
+    return hypot(hypot(twist->v_mps[0], twist->v_mps[1]), twist->v_mps[2]);
+}
 
 double ndtd_fit(const struct ndt_align_result *result)
 {
@@ -74,6 +85,25 @@ static double halton(size_t index, size_t base)
     return sum;
 }
 
+void ndtd_hypotheses_near(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources)
+{
+    static const double TURNS_DEG[] = {10, -10, 20, -20, 35, -35, 50, -50};
+    const struct ndt_pose *centres[] = {&sources->predicted->T_map_base, &sources->before->T_map_base};
+    const double step_m = fmin(fmax(1, 2 * ndt_track_position_deviation(sources->predicted)), 3);
+    out->count = 0;
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < sizeof(TURNS_DEG) / sizeof(TURNS_DEG[0]); i++) {
+            const struct ndt_pose guess = turned(centres[c], TURNS_DEG[i] * DEG);
+            add(out, &guess);
+        }
+    for (int side = 0; side < 4; side++) {
+        struct ndt_pose step = ndt_pose_identity();
+        step.t_m[side / 2] = side % 2 ? -step_m : step_m;
+        step = ndt_pose_compose(centres[0], &step);
+        add(out, &step);
+    }
+}
+
 void ndtd_hypotheses_spread(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources,
                             double reach_m, size_t most)
 {
@@ -94,19 +124,48 @@ void ndtd_hypotheses_spread(struct ndtd_hypotheses *out, const struct ndtd_hypot
     }
 }
 
-struct ndtd_choice ndtd_hypotheses_choose(const struct ndt_align_result *results, size_t count)
+/* Squared distance from the mean of a prior in sigmas. */
+static double squared_distance(const struct ndt_prior *prior, const struct ndt_pose *T_map_sensor)
 {
-    struct ndtd_choice choice = {.best = -1, .margin = 1};
-    double best = 0, second = 0;
-    for (size_t i = 0; i < count; i++)
-        if (ndtd_fit(&results[i]) > best) {
-            best = ndtd_fit(&results[i]);
-            choice.best = (int)i;
-        }
-    for (size_t i = 0; choice.best >= 0 && i < count; i++)
-        if (ndtd_are_distinct(&results[i].T_map_sensor, &results[choice.best].T_map_sensor))
-            second = fmax(second, ndtd_fit(&results[i]));
-    if (choice.best >= 0)
-        choice.margin = 1 - second / best;
-    return choice;
+    const struct ndt_pose off = ndt_pose_between(&prior->T_map_sensor, T_map_sensor);
+    const struct ndt_twist error = ndt_pose_log(&off, 1);
+    double factor[36], z[6], solved[6], sum = 0;
+    memcpy(z, error.v_mps, sizeof(error.v_mps));
+    memcpy(z + 3, error.w_radps, sizeof(error.w_radps));
+    memcpy(factor, prior->covariance, sizeof(factor));
+    memcpy(solved, z, sizeof(solved));
+    if (!ndt_factor_cholesky(6, factor))
+        return INFINITY;
+    ndt_solve_cholesky(6, factor, solved);
+    for (int i = 0; i < 6; i++)
+        sum += z[i] * solved[i];
+    return sum;
+}
+
+double ndtd_optimum_score(const struct ndt_align_result *result, const struct ndt_prior *prior)
+{
+    const double fit = ndtd_fit(result);
+    if (!(fit > 0))
+        return -INFINITY;
+    return FIT_WEIGHT * fit -
+           (prior ? 0.5 * fmin(squared_distance(prior, &result->T_map_sensor), MOST_DISTANCE) : 0);
+}
+
+void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_align_result *result,
+                     const struct ndt_prior *prior)
+{
+    const double score = ndtd_optimum_score(result, prior);
+    if (optima->count == NDTD_OPTIMA_MAX || !isfinite(score))
+        return;
+    optima->T_map_sensor[optima->count] = result->T_map_sensor;
+    optima->score[optima->count++] = score;
+}
+
+double ndtd_optima_margin(const struct ndtd_optima *optima, const struct ndt_pose *T_map_sensor, double score)
+{
+    double second = -INFINITY;
+    for (size_t i = 0; i < optima->count; i++)
+        if (ndtd_are_distinct(&optima->T_map_sensor[i], T_map_sensor))
+            second = fmax(second, optima->score[i]);
+    return score - second;
 }

@@ -7,7 +7,7 @@
 #include "ndt/align.h"
 #include "ndt_track/track.h"
 
-enum { NDTD_HYPOTHESES_MAX = 64 };
+enum { NDTD_HYPOTHESES_MAX = 64, NDTD_OPTIMA_MAX = 128 };
 
 /* Poses of the base at the reference moment of the sweep; no two are within reach of the same optimum. */
 struct ndtd_hypotheses {
@@ -22,24 +22,34 @@ struct ndtd_hypothesis_sources {
     const struct ndt_track_state *verified; /* of the last scan that was confirmed; NULL: none */
 };
 
-/* Begins with the obvious ones: the prediction, no motion, constant velocity, the last verified pose. */
+/* The obvious ones: the prediction, no motion, constant velocity, the last verified pose. */
 void ndtd_hypotheses_obvious(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources);
-/* Replaces them by a spread, up to `most`: turned about the vertical on the spot, and samples of the predicted
- * covariance in a fixed order. reach_m: how far the vehicle can have come. */
+/* Turned and moved about the prediction and about the state before, as far as a fast turn takes. */
+void ndtd_hypotheses_near(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources);
+/* Turned all around, and spread over a disc of reach_m about the state before; `most` in all. */
 void ndtd_hypotheses_spread(struct ndtd_hypotheses *out, const struct ndtd_hypothesis_sources *sources,
                             double reach_m, size_t most);
 
-/* The choice among alignments of one scan. */
-struct ndtd_choice {
-    int best;      /* index of the best fit; -1: none found an optimum */
-    double margin; /* 1 - fit of the second best different optimum / fit of the best; 1: there is no second */
+/* Optima of one scan, and what speaks for them: the fit and the prediction, as a logarithm of a probability. */
+struct ndtd_optima {
+    size_t count;
+    struct ndt_pose T_map_sensor[NDTD_OPTIMA_MAX];
+    double score[NDTD_OPTIMA_MAX];
 };
 
+/* Length of the velocity. */
+double ndtd_speed_mps(const struct ndt_twist *twist);
 /* nvtl_normalized * match_ratio; 0 without an optimum. */
 double ndtd_fit(const struct ndt_align_result *result);
 /* Whether two poses are different optima, not two views of one. */
 int ndtd_are_distinct(const struct ndt_pose *a, const struct ndt_pose *b);
-/* The best fit; ties: the first. */
-struct ndtd_choice ndtd_hypotheses_choose(const struct ndt_align_result *results, size_t count);
+/* What speaks for a result: its fit, and its distance from the prior (0: none) in sigmas, up to a limit: a vehicle
+ * may always do what it never did before. -INFINITY: no optimum. */
+double ndtd_optimum_score(const struct ndt_align_result *result, const struct ndt_prior *prior);
+/* Adds a result; without room or without an optimum: nothing. */
+void ndtd_optima_add(struct ndtd_optima *optima, const struct ndt_align_result *result,
+                     const struct ndt_prior *prior);
+/* The score over that of the best optimum that is distinct from T_map_sensor; INFINITY: there is none. */
+double ndtd_optima_margin(const struct ndtd_optima *optima, const struct ndt_pose *T_map_sensor, double score);
 
 #endif

@@ -315,7 +315,11 @@ const struct ndtd_option ndtd_option_table[] = {
     {INT("live.queue_depth", queue_depth, FIXED, 1, 8, "scans",
          "Largest number of waiting scans; another one drops the oldest")},
     {INT("batch.max", batch_max, FIXED, 1, 8, "scans",
-         "Scans taken from the queue at once; they are aligned one after the other and no longer dropped for newer ones")},
+         "Scans taken from the queue at once; they are no longer dropped for newer ones")},
+    {BOOL("batch.together", batch_together, RELOAD,
+          "Preprocess and align the scans that were taken at once together, each from its predicted pose, and again "
+          "where the prediction was wrong; needs two threads of the CPU, or cuda.preprocess: off. Their poses then "
+          "differ from those of a replay by millimetres")},
     {BOOL("dynamic_map_loading.enable", dynamic_map, FIXED,
           "For a map in tiles: keep only the tiles around the sensor in memory")},
     {REAL("dynamic_map_loading.update_distance", update_distance_m, FIXED, 0.1, 100000, "m",

@@ -28,8 +28,13 @@
 
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
+#include "drain.h"
+#include "hypotheses.h"
 #include "scan_localize.h"
 #include "scan_match.h"
+
+/* Of the mean time that a scan takes. */
+static const double SCAN_US_GAIN = 0.2;
 
 /* ---- one scan ---- */
 
@@ -37,8 +42,11 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
                                      struct ndtd_scan_record *record, struct ndt_error *err)
 {
     const double start_us = ndt_clock_us();
-    const enum ndt_status status = ndt_scan_points(frame->data, frame->size, &frame->scan, &pipeline->scan, err);
-    record->decode_us = ndt_clock_us() - start_us;
+    enum ndt_status status = NDT_OK;
+    if (!ndtd_drain_take_points(pipeline, frame, record)) {
+        status = ndt_scan_points(frame->data, frame->size, &frame->scan, &pipeline->scan, err);
+        record->decode_us = ndt_clock_us() - start_us;
+    }
     record->points_raw = pipeline->scan.count;
     return status;
 }
@@ -117,6 +125,7 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
         if (job->record->result.outcome == NDT_CONVERGED) {
             pipeline->verified = job->updated;
             pipeline->is_verified = 1;
+            pipeline->fastest_mps = fmax(pipeline->fastest_mps, ndtd_speed_mps(&job->updated.twist));
             pipeline->has_told = 0;
         }
     } else {
@@ -146,6 +155,7 @@ static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_me
     pipeline->has_start = pipeline->is_verified = pipeline->recovery.is_active = 0;
     pipeline->has_told = 1;
     pipeline->told = pipeline->track.state;
+    ndtd_drain_forget(pipeline->drain);
 }
 
 /* Holds the points until the other sensors have sent theirs, or adds those of the others. */
@@ -199,6 +209,8 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
     ndtd_scan_keep(pipeline, &job);
+    const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
+    pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
     return NDT_OK;
 }
 
@@ -258,15 +270,10 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
     return NDT_OK;
 }
 
-enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
-                                    struct ndtd_scan_record *record, struct ndt_error *err)
+static enum ndt_status process_other(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                     struct ndt_error *err)
 {
-    memset(record, 0, sizeof(*record));
-    pipeline->last_points = NULL;
-    pipeline->localize.has_scan = 0;
     switch (frame->type) {
-    case NDT_MESSAGE_SCAN:
-        return process_scan(pipeline, frame, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
     case NDT_MESSAGE_ODOMETRY:
         return process_pose(pipeline, frame, err);
@@ -277,6 +284,29 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     default:
         return NDT_OK;
     }
+}
+
+enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                    struct ndtd_scan_record *record, struct ndt_error *err)
+{
+    memset(record, 0, sizeof(*record));
+    pipeline->last_points = NULL;
+    pipeline->localize.has_scan = 0;
+    return frame->type == NDT_MESSAGE_SCAN ? process_scan(pipeline, frame, record, err)
+                                           : process_other(pipeline, frame, err);
+}
+
+void ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
+{
+    const size_t together = ndtd_drain_begin(pipeline, frames, count);
+    struct ndt_error ignored; /* each frame has its turn */
+    for (size_t i = 0; i < together; i++)
+        if (frames[i]->type == NDT_MESSAGE_SCAN)
+            ndtd_drain_predict(pipeline, frames[i]);
+        else
+            (void)process_other(pipeline, frames[i], &ignored);
+    if (together > 0)
+        ndtd_drain_align(pipeline);
 }
 
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "drain.h"
 #include "ndtd/autotune.h"
 #include "pipeline_state.h"
 
@@ -18,6 +19,16 @@ static void set_configured_pose(struct ndtd_pipeline *pipeline)
     pipeline->has_start = 1;
 }
 
+/* With room for its batches. */
+static enum ndt_status create_aligner(const struct ndtd_pipeline *pipeline, struct ndt_backend *backend,
+                                      struct ndt_aligner **out, struct ndt_error *err)
+{
+    const enum ndt_status status = ndt_aligner_create(out, backend, err);
+    return status == NDT_OK ? ndt_aligner_reserve_batch(*out, NDTD_HYPOTHESES_MAX,
+                                                        pipeline->settings->preprocess.sample_count, err)
+                            : status;
+}
+
 static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map *map, int is_live,
                                   struct ndt_error *err)
 {
@@ -27,13 +38,15 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
     enum ndt_status status =
         ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)
-        status = ndt_aligner_create(&pipeline->aligner, pipeline->backend, err);
+        status = create_aligner(pipeline, pipeline->backend, &pipeline->aligner, err);
     if (status == NDT_OK)
         status = ndt_preprocessor_create(&pipeline->preprocessor, err);
     if (status == NDT_OK)
         status = ndtd_scan_merge_create(&pipeline->merge, err);
     if (status == NDT_OK && (settings->recovery.enable || is_live)) /* live also for requests */
         status = ndtd_searcher_create(&pipeline->recovery.searcher, &searcher, err);
+    if (status == NDT_OK)
+        status = ndtd_drain_create(&pipeline->drain, err);
     if (status == NDT_OK && map)
         status = ndtd_pipeline_set_map(pipeline, map, err);
     return status;
@@ -74,6 +87,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     close_compute(pipeline->backend, pipeline->aligner);
     ndt_preprocessor_destroy(pipeline->preprocessor);
     ndtd_scan_merge_destroy(pipeline->merge);
+    ndtd_drain_destroy(pipeline->drain);
     ndt_map_release(pipeline->map);
     ndt_cloud_free(&pipeline->scan);
     ndtd_settings_snapshot_release(pipeline->snapshot);
@@ -100,6 +114,7 @@ static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
     pipeline->map = map;
     if (pipeline->recovery.searcher)
         ndtd_searcher_set_map(pipeline->recovery.searcher, map);
+    ndtd_drain_forget(pipeline->drain);
 }
 
 enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map, struct ndt_error *err)
@@ -115,7 +130,7 @@ static enum ndt_status replace_backend(struct ndtd_pipeline *pipeline, struct nd
                                        struct ndt_error *err)
 {
     struct ndt_aligner *aligner = NULL;
-    enum ndt_status status = ndt_aligner_create(&aligner, backend, err);
+    enum ndt_status status = create_aligner(pipeline, backend, &aligner, err);
     if (status == NDT_OK && pipeline->map)
         status = ndt_aligner_set_map(aligner, pipeline->map, err);
     if (status != NDT_OK) {
@@ -125,6 +140,7 @@ static enum ndt_status replace_backend(struct ndtd_pipeline *pipeline, struct nd
     close_compute(pipeline->backend, pipeline->aligner);
     pipeline->backend = backend;
     pipeline->aligner = aligner;
+    ndtd_drain_forget(pipeline->drain);
     return NDT_OK;
 }
 
@@ -172,6 +188,7 @@ void ndtd_pipeline_apply_settings(struct ndtd_pipeline *pipeline, const struct n
     ndtd_settings_snapshot_replace(&pipeline->snapshot, snapshot);
     pipeline->settings = &snapshot->settings;
     pipeline->track.params = pipeline->settings->track;
+    ndtd_drain_forget(pipeline->drain);
     if (pipeline->merge)
         ndtd_scan_merge_reset(pipeline->merge);
 }

@@ -69,12 +69,16 @@ struct ndtd_pipeline {
     struct ndt_pose T_map_last;
     int is_verified; /* `verified` is the estimate at the last scan that was confirmed */
     struct ndt_track_state verified;
-    int has_told; /* `told` is an initial pose that no scan has confirmed yet */
+    double fastest_mps; /* of the verified scans */
+    int has_told;       /* `told` is an initial pose that no scan has confirmed yet */
     struct ndt_track_state told;
     struct ndtd_hypotheses hypotheses;
+    struct ndtd_optima optima; /* of the scan */
     struct ndtd_many many;
     struct ndtd_recovery recovery;
     struct ndtd_localize localize;
+    struct ndtd_drain *drain; /* scans that wait, aligned ahead */
+    double scan_us;           /* mean time that a scan takes */
 };
 
 #endif

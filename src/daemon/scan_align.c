@@ -55,6 +55,36 @@ void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *
     }
 }
 
+/* Where the prediction is, deskewing and the prior follow it. */
+static void use_prediction(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
+{
+    ndtd_scan_set_motion(pipeline, job, FIRST_PASS, &job->predicted);
+    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
+    ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
+}
+
+static int64_t reference_ns(const struct ndtd_scan_job *job)
+{
+    return job->record->stamp_ns + llround(job->sweep.reference_s * 1e9);
+}
+
+int ndtd_scan_predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
+{
+    if (!ndt_track_predict(&pipeline->track, reference_ns(job), &job->predicted))
+        return 0;
+    if (ndtd_scan_has_prior(pipeline))
+        (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
+    use_prediction(pipeline, job);
+    return 1;
+}
+
+void ndtd_scan_predict_nothing(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
+{
+    const struct ndt_pose anywhere = ndt_pose_identity();
+    ndt_track_start_state(&pipeline->track, reference_ns(job), &anywhere, NULL, NULL, &job->predicted);
+    use_prediction(pipeline, job);
+}
+
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
 int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline)
 {
@@ -79,6 +109,8 @@ enum ndt_status ndtd_scan_preprocess(struct ndtd_pipeline *pipeline, struct ndtd
     const size_t backend_limit = ndt_aligner_raw_limit(pipeline->aligner);
     const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
+    if (job->is_preprocessed)
+        return NDT_OK;
     if (backend_limit == 0 || pipeline->scan.count > backend_limit) {
         status = ndtd_scan_preprocess_on_host(pipeline, job, err);
     } else {
@@ -139,6 +171,8 @@ enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan
     struct ndt_align_result *result = &job->record->result;
     job->last = pass;
     job->record->hypotheses += pass == FIRST_PASS;
+    if (job->is_aligned && pass == FIRST_PASS)
+        return NDT_OK;
     if (job->preprocessed == ON_BACKEND) {
         enum ndt_status status =
             pass == FIRST_PASS

@@ -17,16 +17,18 @@ struct ndtd_scan_job {
     struct ndt_track_state predicted;     /* at the reference moment */
     struct ndt_track_state updated;       /* with is_updated */
     int is_updated;
-    enum pass last;                     /* that aligned */
-    int is_unbelieved;                  /* the estimator follows a place that other scans have to confirm */
-    double rival_fit;                   /* the best of optima that differ from that of the result */
-    int is_sought;                      /* other guesses were tried */
-    int has_covariance;                 /* `covariance` takes the place of that of the estimator */
-    double covariance[36];              /* of the base, axes of the map */
+    enum pass last;            /* that aligned */
+    int is_unbelieved;         /* the estimator follows a place that other scans have to confirm */
+    struct ndt_prior expected; /* the prediction, while job->prior is that of a guess */
+    double margin;             /* of the result over other optima, with is_sought; see ndtd_optima_margin */
+    int is_sought;             /* other guesses were tried */
+    int has_covariance;        /* `covariance` takes the place of that of the estimator */
+    double covariance[36];     /* of the base, axes of the map */
     struct ndt_twist twist[PASS_COUNT]; /* of the base during the sweep, which deskewing undoes */
     struct ndt_prior prior;             /* the prediction, of the sensor */
     enum ndtd_place preprocessed;
-    const struct ndt_cloud *points; /* the result of preprocessing on the host */
+    const struct ndt_cloud *points;  /* the result of preprocessing on the host */
+    int is_preprocessed, is_aligned; /* ahead of its turn, see drain.h; is_aligned: the first pass is made */
 };
 
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
@@ -37,6 +39,10 @@ void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome,
 struct ndt_align_params ndtd_scan_params(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job);
 /* Sets the time left for the aligner. Returns 0 when it is less than an evaluation takes. */
 int ndtd_scan_has_time(struct ndtd_pipeline *pipeline, struct ndt_align_params *params);
+/* Predicts the scan: job->predicted, motion and prior. Returns 0 when no pose is known. */
+int ndtd_scan_predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job);
+/* Without a pose: at the origin, at rest. */
+void ndtd_scan_predict_nothing(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job);
 /* The motion that deskewing undoes: piece by piece with the gyro, otherwise as a constant twist. */
 void ndtd_scan_set_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum pass pass,
                           const struct ndt_track_state *state);

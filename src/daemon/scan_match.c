@@ -6,6 +6,7 @@
 
 #include "ndt/clock.h"
 #include "ndt/linalg.h"
+#include "drain.h"
 #include "scan_match.h"
 #include "scan_recover.h"
 #include "scan_seek.h"
@@ -15,20 +16,13 @@
 static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
-    const int64_t reference_ns = record->stamp_ns + llround(job->sweep.reference_s * 1e9);
-    if (!ndt_track_predict(&pipeline->track, reference_ns, &job->predicted)) {
+    if (!ndtd_scan_predict(pipeline, job)) {
         record->result.T_map_sensor = ndt_pose_identity();
         ndtd_scan_refuse(record, NDT_NO_GUESS, "no initial pose yet");
         if (!ndtd_scan_can_recover(pipeline) && !pipeline->localize.is_active)
             return 0;
-        ndt_track_start_state(&pipeline->track, reference_ns, &record->result.T_map_sensor, NULL, NULL,
-                              &job->predicted);
+        ndtd_scan_predict_nothing(pipeline, job);
     }
-    if (ndtd_scan_has_prior(pipeline) && pipeline->track.has_pose)
-        (void)ndt_track_use_gnss(&pipeline->track, &job->predicted);
-    ndtd_scan_set_motion(pipeline, job, FIRST_PASS, &job->predicted);
-    job->prior.T_map_sensor = ndt_pose_compose(&job->predicted.T_map_base, job->T_base_sensor);
-    ndt_track_pose_covariance(&job->predicted, job->T_base_sensor, job->prior.covariance);
     if (pipeline->deadline_us > 0 && ndt_clock_us() >= pipeline->deadline_us) {
         ndtd_scan_refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");
         return 0;
@@ -109,6 +103,8 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     if (!predict(pipeline, job))
         return NDT_OK;
     if (status == NDT_OK)
+        status = ndtd_drain_take(pipeline, job, err);
+    if (status == NDT_OK)
         status = ndtd_scan_preprocess(pipeline, job, err);
     if (status != NDT_OK)
         return status;
@@ -132,7 +128,8 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
         status = estimate_covariance(pipeline, job, err);
     ndtd_scan_assess(pipeline, job);
     ndtd_scan_doubt(pipeline, job);
-    record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
+    if (!job->is_aligned || job->last != FIRST_PASS) /* a batch has none */
+        record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;
     record->align_us = record->result.align_us - record->upload_us;

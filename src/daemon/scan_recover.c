@@ -14,6 +14,10 @@ static const double LOCAL_RADIUS_M = 25;
 enum { PLACES_PER_SEARCH = 5 };
 /* A place is followed in favour of the present one where it fits so much better. */
 static const double BETTER_FIT = 1.1;
+/* Room for what a vehicle does beyond its speed so far. */
+static const double LIKELY_M = 3;
+/* Odds of a pose over the next best one, as a logarithm. */
+static const double LEAST_MARGIN = 1.0;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
@@ -94,10 +98,23 @@ static double reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
     const struct ndtd_settings *settings = pipeline->settings;
     const struct ndt_track_state *verified = &pipeline->verified;
     const double dt_s = fabs(ndt_track_seconds(verified->stamp_ns, stamp_ns));
-    const double *v = verified->twist.v_mps;
-    const double speed_mps = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    const double speed_mps = fmax(1.5 * pipeline->fastest_mps, 2);
     return fmin(speed_mps * dt_s + 0.5 * settings->recovery.max_acceleration_mps2 * dt_s * dt_s,
                 settings->recovery.max_speed_mps * dt_s);
+}
+
+/* How far it has probably come: no faster than half as fast again as ever before. */
+static double likely_reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    const double dt_s = fabs(ndt_track_seconds(pipeline->verified.stamp_ns, stamp_ns));
+    return LIKELY_M + fmax(1.5 * pipeline->fastest_mps, 2) * dt_s;
+}
+
+static int is_likely(const struct ndtd_pipeline *pipeline, const struct ndt_track_state *state)
+{
+    const double *a = pipeline->verified.T_map_base.t_m, *b = state->T_map_base.t_m;
+    return !pipeline->is_verified ||
+           hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <= likely_reach_m(pipeline, state->stamp_ns);
 }
 
 static int set_gnss_window(const struct ndtd_pipeline *pipeline, int64_t stamp_ns, struct ndt_search_window *window)
@@ -125,7 +142,8 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     double radius_m = LEAST_RADIUS_M;
     *window = (struct ndt_search_window){0};
     if (from) {
-        radius_m = fmax(LEAST_RADIUS_M, reach_m(pipeline, job->predicted.stamp_ns));
+        radius_m = recovery->searches % 4 == 3 ? fmax(LEAST_RADIUS_M, reach_m(pipeline, job->predicted.stamp_ns))
+                                               : 5 + likely_reach_m(pipeline, job->predicted.stamp_ns);
     } else if (pipeline->has_told) {
         from = &pipeline->told;
         radius_m = fmax(LEAST_RADIUS_M, 3 * ndt_track_position_deviation(from)) + 2.0 * recovery->searches;
@@ -171,12 +189,12 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
             fresh.before = fresh.state;
             candidate = &fresh;
         }
-        if (i == 0) {
+        if (i == 0 && result->margin_q < RIVAL_RATIO) {
             candidate->agreements++;
             candidate->contradictions = 0;
             candidate->clarity = fmax(candidate->clarity, result->candidates[0].ng * (1 - result->margin_ng));
             candidate->is_clear |= answer->request.purpose == EVERYWHERE && ndtd_search_is_clear(result);
-        } else if (candidate != &fresh) {
+        } else if (i > 0 && candidate != &fresh && result->margin_q < RIVAL_RATIO) {
             candidate->contradictions++;
         }
         if (candidate == &fresh)
@@ -248,7 +266,9 @@ static enum ndt_status choose_lead(struct ndtd_pipeline *pipeline, struct ndtd_s
     const struct ndtd_candidate *lead = &recovery->lead;
     if (!other || other->before.stamp_ns != job->predicted.stamp_ns)
         return NDT_OK;
-    if (pipeline->track.has_pose && (other->agreements < lead->agreements || other->fit < BETTER_FIT * lead->fit))
+    const int is_convincing = is_likely(pipeline, &other->state) ? other->agreements >= 1 : other->agreements >= 3;
+    if (pipeline->track.has_pose &&
+        (!is_convincing || other->agreements <= lead->agreements || other->fit < BETTER_FIT * lead->fit))
         return NDT_OK;
     return change_lead(pipeline, job, other, err);
 }
@@ -285,8 +305,7 @@ static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct n
         if (weighed <= pipeline->track.params.gate)
             return 1;
     }
-    return !pipeline->recovery.is_active && job->is_sought &&
-           job->rival_fit < RIVAL_RATIO * ndtd_fit(&job->record->result);
+    return !pipeline->recovery.is_active && job->is_sought;
 }
 
 /* Confirmed near the last verified pose. */
@@ -295,6 +314,8 @@ static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     int fits;
     const double confidence = ndtd_scan_confidence(pipeline, job, &fits);
     if (!pipeline->track.has_pose || !fits || !job->is_updated || confidence < pipeline->settings->min_confidence)
+        return 0;
+    if (job->is_sought && job->margin < LEAST_MARGIN)
         return 0;
     return !pipeline->is_verified || is_near_verified(pipeline, job);
 }

@@ -7,8 +7,11 @@
 
 /* A second pass pays where the first one moves points at this range by more than this at the ends of the sweep. */
 static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
-/* Where the scan may slide, as in a tunnel, a place elsewhere along it counts only if the scan fits so much better. */
-static const double CLEARLY_BETTER = 1.1;
+/* Where the scan may slide, as in a tunnel, a place elsewhere along it counts only if so much more speaks for it.
+ */
+static const double CLEARLY_BETTER = 1;
+/* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
+static const double TRUSTED_M = 1.0;
 /* Times that a scan is deskewed anew while its motion is sought. */
 enum { MOTIONS_TRIED = 4 };
 
@@ -53,7 +56,8 @@ static enum ndt_status align_again(struct ndtd_pipeline *pipeline, struct ndtd_s
 }
 
 /* Whether the motion that was found moves points from where deskewing with the one before has put them. The
- * estimator accounts for a small error of the motion to first order already; then another pass finds the same pose. */
+ * estimator accounts for a small error of the motion to first order already; then another pass finds the same pose.
+ */
 static int motion_differs(const struct ndtd_scan_job *job)
 {
     const struct ndt_twist *used = &job->twist[job->last], *found = &job->updated.twist;
@@ -80,8 +84,8 @@ enum ndt_status ndtd_scan_second_pass(struct ndtd_pipeline *pipeline, struct ndt
     return align_again(pipeline, job, &params, err);
 }
 
-/* Deskews with the motion of job->updated and aligns again; keeps that only if the scan fits better. Returns whether
- * it does. */
+/* Deskews with the motion of job->updated and aligns again; keeps that only if the scan fits better. Returns
+ * whether it does. */
 static int try_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, enum ndt_status *status,
                       struct ndt_error *err)
 {
@@ -160,55 +164,44 @@ static void set_wide_prior(const struct ndtd_pipeline *pipeline, const struct nd
     ndt_track_pose_covariance(&wide, job->T_base_sensor, covariance);
 }
 
-/* The best of all guesses so far, that of the result included, over the best different one. */
-static void set_margin(struct ndtd_scan_job *job, const struct ndt_align_result *found, size_t count)
-{
-    const struct ndt_align_result *best = &job->record->result;
-    double second = job->rival_fit;
-    for (size_t i = 0; i < count; i++)
-        if (ndtd_fit(&found[i]) > ndtd_fit(best))
-            best = &found[i];
-    if (ndtd_are_distinct(&best->T_map_sensor, &job->record->result.T_map_sensor))
-        second = fmax(second, ndtd_fit(&job->record->result));
-    for (size_t i = 0; i < count; i++)
-        if (ndtd_are_distinct(&best->T_map_sensor, &found[i].T_map_sensor))
-            second = fmax(second, ndtd_fit(&found[i]));
-    job->rival_fit = second;
-}
-
-/* Aligns from all of pipeline->hypotheses; a fit that is `better` times that of the result replaces it. */
+/* Aligns from all of pipeline->hypotheses; where more than `better` speaks for the best of them over the result, it
+ * becomes the result. */
 static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double better,
                                struct ndt_error *err)
 {
     struct ndtd_scan_record *record = job->record;
-    const struct ndtd_hypotheses *list = &pipeline->hypotheses;
-    const struct ndt_align_result *found = pipeline->many.results;
+    const size_t count = pipeline->hypotheses.count;
+    const struct ndt_align_result *found = pipeline->many.results, *best = NULL;
     struct ndt_align_result costs = record->result;
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
-    double wide[36];
-    if (list->count == 0 || !ndtd_scan_has_time(pipeline, &params))
+    double wide[36], best_score = ndtd_optimum_score(&record->result, &job->expected) + better;
+    if (count == 0 || !ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
     set_wide_prior(pipeline, job, wide);
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct ndt_prior *prior = &pipeline->many.priors[i];
-        prior->T_map_sensor = ndt_pose_compose(&list->T_map_base[i], job->T_base_sensor);
+        prior->T_map_sensor = ndt_pose_compose(&pipeline->hypotheses.T_map_base[i], job->T_base_sensor);
         memcpy(prior->covariance, wide, sizeof(wide));
     }
-    const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, list->count, err);
+    const enum ndt_status status = ndtd_scan_align_many(pipeline, job, &params, count, err);
     if (status != NDT_OK)
         return status;
-    const struct ndtd_choice choice = ndtd_hypotheses_choose(found, list->count);
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < count; i++) {
+        const double score = ndtd_optimum_score(&found[i], &job->expected);
+        ndtd_optima_add(&pipeline->optima, &found[i], &job->expected);
         costs.iterations += found[i].iterations;
         costs.evaluations += found[i].evaluations;
+        if (score > best_score) {
+            best_score = score;
+            best = &found[i];
+        }
     }
-    costs.align_us += found[list->count - 1].align_us;
-    set_margin(job, found, list->count);
-    if (choice.best >= 0 && ndtd_fit(&found[choice.best]) > better * ndtd_fit(&record->result)) {
-        record->result = found[choice.best];
-        job->prior = pipeline->many.priors[choice.best];
+    costs.align_us += found[count - 1].align_us;
+    if (best) {
+        record->result = *best;
+        job->prior = pipeline->many.priors[best - found];
         job->is_updated = 0;
-        if (ndtd_scan_is_trusted(record->result.outcome))
+        if (ndtd_scan_is_trusted(best->outcome))
             ndtd_scan_update(pipeline, job, job->last);
         ndtd_scan_keep_points(pipeline, job);
     }
@@ -233,11 +226,16 @@ static int is_found(const struct ndtd_pipeline *pipeline, const struct ndtd_scan
     return ndtd_scan_confidence(pipeline, job, &fits) >= pipeline->settings->min_confidence && fits;
 }
 
-/* After a gap the vehicle may be where another place looks alike: then the margin over the others must be known. */
-static int is_gap(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+/* Whether the prediction says where the scan must fit: otherwise another optimum may be as near. */
+static int is_trusted_prediction(const struct ndtd_scan_job *job)
 {
-    return pipeline->is_verified &&
-           ndt_track_position_deviation(&job->predicted) > pipeline->track.params.lost_deviation_m;
+    const double *P = job->predicted.P;
+    double move_m2 = 0, turn_rad2 = 0;
+    for (int i = 0; i < 3; i++) {
+        move_m2 += P[(NDT_TRACK_STATES + 1) * i];
+        turn_rad2 += P[(NDT_TRACK_STATES + 1) * (3 + i)];
+    }
+    return 3 * sqrt(move_m2 + TYPICAL_RANGE_M * TYPICAL_RANGE_M * turn_rad2) < TRUSTED_M;
 }
 
 static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double better,
@@ -247,19 +245,37 @@ static enum ndt_status try_list(struct ndtd_pipeline *pipeline, struct ndtd_scan
     return status == NDT_OK ? seek_motion(pipeline, job, err) : status;
 }
 
-enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+static enum ndt_status try_lists(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
     const struct ndtd_hypothesis_sources sources = {.before = &pipeline->track.state,
                                                     .predicted = &job->predicted,
                                                     .verified = pipeline->is_verified ? &pipeline->verified : NULL};
-    const int spreads = is_gap(pipeline, job), is_confirmed = ndtd_scan_is_confirmed(pipeline, job);
-    if (!ndtd_scan_has_prior(pipeline) || (is_confirmed && !spreads && is_found(pipeline, job)))
-        return NDT_OK;
-    job->is_sought = 1;
+    const int is_gap = ndt_track_position_deviation(&job->predicted) > pipeline->track.params.lost_deviation_m;
+    const int is_confirmed = ndtd_scan_is_confirmed(pipeline, job), is_trusted = is_trusted_prediction(job);
     ndtd_hypotheses_obvious(&pipeline->hypotheses, &sources);
-    const enum ndt_status status = try_list(pipeline, job, is_confirmed ? CLEARLY_BETTER : 1, err);
-    if (status != NDT_OK || ((is_found(pipeline, job) || is_confirmed) && !spreads))
+    enum ndt_status status = try_list(pipeline, job, is_confirmed ? CLEARLY_BETTER : 0, err);
+    if (status != NDT_OK || ((is_found(pipeline, job) || is_confirmed) && is_trusted))
+        return status;
+    ndtd_hypotheses_near(&pipeline->hypotheses, &sources);
+    status = try_list(pipeline, job, 0, err);
+    if (status != NDT_OK || (is_found(pipeline, job) && !is_gap))
         return status;
     ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, reach_m(pipeline, job), 24);
-    return try_list(pipeline, job, 1, err);
+    return try_list(pipeline, job, 0, err);
+}
+
+enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
+{
+    const struct ndt_align_result *result = &job->record->result;
+    if (!ndtd_scan_has_prior(pipeline) || (ndtd_scan_is_confirmed(pipeline, job) && is_found(pipeline, job) &&
+                                           (is_trusted_prediction(job) || !pipeline->is_verified)))
+        return NDT_OK;
+    job->is_sought = 1;
+    pipeline->optima.count = 0;
+    job->expected = job->prior;
+    ndtd_optima_add(&pipeline->optima, result, &job->expected);
+    const enum ndt_status status = try_lists(pipeline, job, err);
+    job->margin =
+        ndtd_optima_margin(&pipeline->optima, &result->T_map_sensor, ndtd_optimum_score(result, &job->expected));
+    return status;
 }

@@ -372,12 +372,28 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
     load_map(worker, frame, is_scan ? &record : NULL);
 }
 
+/* Scans that wait are aligned together ahead of their turn. */
+static void expect(struct ndtd_worker *worker, struct ndtd_frame **frames, size_t count)
+{
+    size_t first = 0;
+    while (first < count && frames[first]->type != NDT_MESSAGE_SCAN)
+        first++;
+    if (first == count)
+        return;
+    ndtd_autotuner_enter(worker->tuner, frames[first]->arrival_us);
+    ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frames[first]));
+    ndtd_pipeline_expect(worker->pipeline, frames, count);
+    ndtd_autotuner_leave(worker->tuner);
+}
+
 /* Frames are processed one by one: the prediction for a scan needs the result before it. */
 static void handle_frames(struct ndtd_worker *worker, struct ndtd_frame **frames, size_t count)
 {
     uint32_t waiting = ndtd_queue_counters(worker->parts.queue).scans_waiting;
     for (size_t i = 0; i < count; i++)
         waiting += frames[i]->type == NDT_MESSAGE_SCAN;
+    between_frames(worker);
+    expect(worker, frames, count);
     for (size_t i = 0; i < count; i++) {
         between_frames(worker);
         handle(worker, frames[i], waiting);

@@ -106,21 +106,6 @@ static enum ndt_status check_window(const struct ndt_search_window *window, stru
 
 /* ---- the object ---- */
 
-enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size, struct ndt_error *err)
-{
-    static const size_t MOST_BYTES = (size_t)4 << 30;
-    if (count > list->capacity) {
-        free(list->items);
-        *list = (struct ndt_list){0};
-        list->items = count <= MOST_BYTES / size ? malloc(count * size) : NULL;
-        if (!list->items)
-            return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a search: %zu items of %zu bytes", count, size);
-        list->capacity = count;
-    }
-    list->count = count;
-    return NDT_OK;
-}
-
 static enum ndt_status open_parts(struct ndt_search *search, struct ndt_error *err)
 {
     struct ndt_backend_config config;
@@ -219,44 +204,6 @@ enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *ma
     return NDT_OK;
 }
 
-/* ---- control ---- */
-
-void ndt_search_cancel(struct ndt_search_control *control)
-{
-    __atomic_store_n(&control->is_cancelled, 1, __ATOMIC_RELAXED);
-}
-
-unsigned ndt_search_progress(const struct ndt_search_control *control)
-{
-    return __atomic_load_n(&control->done_percent, __ATOMIC_RELAXED);
-}
-
-static void set_progress(struct ndt_search *search, unsigned percent)
-{
-    if (search->control)
-        __atomic_store_n(&search->control->done_percent, percent, __ATOMIC_RELAXED);
-}
-
-int ndt_search_is_cancelled(const struct ndt_search *search)
-{
-    return search->control && __atomic_load_n(&search->control->is_cancelled, __ATOMIC_RELAXED);
-}
-
-void ndt_search_expect(struct ndt_search *search, unsigned items, unsigned percent)
-{
-    search->done_from = search->done_to;
-    search->done_to = percent;
-    search->total = items ? items : 1;
-    __atomic_store_n(&search->done, 0, __ATOMIC_RELAXED);
-}
-
-void ndt_search_advance(struct ndt_search *search)
-{
-    const unsigned done = __atomic_add_fetch(&search->done, 1, __ATOMIC_RELAXED);
-    const unsigned span = search->done_to > search->done_from ? search->done_to - search->done_from : 0;
-    set_progress(search, search->done_from + (unsigned)((uint64_t)span * done / search->total));
-}
-
 /* ---- a run ---- */
 
 /* What one tier adds; the times of several tiers add up. */
@@ -287,11 +234,14 @@ static enum ndt_status run_tier(struct ndt_search *search, enum ndt_search_tier 
     return status;
 }
 
+/* Views narrower than this are never convincing. */
+static const double LEAST_COVERAGE = 0.5;
+
 /* Whether the thorough tier need not run: one wide view that stands out. Not a verification. */
 static int is_convincing(const struct ndt_search_result *result)
 {
     const struct ndt_search_candidate *best = &result->candidates[0];
-    return result->count > 0 && result->view.has_ground && best->scores.coverage >= 0.5 &&
+    return result->count > 0 && result->view.has_ground && best->scores.coverage >= LEAST_COVERAGE &&
            result->view.dense_points >= 120 && best->scores.match_ratio >= 0.92 && best->q >= 0.40 &&
            best->inliers >= 0.35 && best->ng * (1 - result->margin_ng) >= 0.07 && result->margin_q <= 0.90;
 }
@@ -314,9 +264,11 @@ static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_re
     const struct ndt_search_params *params = search->params;
     enum ndt_search_tier tier = params->tier;
     const int is_auto = tier == NDT_SEARCH_AUTO;
-    if (is_auto)
-        tier = window && window->has_position && window->radius_m <= params->window_radius_m ? NDT_SEARCH_WINDOW
-                                                                                             : NDT_SEARCH_QUICK;
+    if (is_auto && window && window->has_position && window->radius_m <= params->window_radius_m)
+        tier = NDT_SEARCH_WINDOW;
+    else if (is_auto)
+        tier = result->view.has_ground && result->view.sectors >= LEAST_COVERAGE ? NDT_SEARCH_QUICK
+                                                                                 : NDT_SEARCH_THOROUGH;
     enum ndt_status status = run_tier(search, tier, result, err);
     if (status == NDT_OK && is_auto && tier == NDT_SEARCH_QUICK && !ndt_search_is_cancelled(search) &&
         !is_convincing(result))
@@ -343,7 +295,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     search->control = control;
     search->candidates.count = 0;
     search->done_to = 0;
-    set_progress(search, 0);
+    ndt_search_set_progress(search, 0);
     status = ndt_scan_view_set(&search->view, params, scan, up_in_sensor, err);
     result->times_us.prepare_us = ndt_clock_us() - start_us;
     if (status == NDT_OK) {
@@ -353,7 +305,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     result->is_cancelled = ndt_search_is_cancelled(search);
     if (status != NDT_OK || result->is_cancelled)
         result->count = 0;
-    set_progress(search, 100);
+    ndt_search_set_progress(search, 100);
     result->times_us.total_us = ndt_clock_us() - start_us;
     return status;
 }

@@ -87,6 +87,8 @@ struct ndt_search {
 NDT_MUST_CHECK enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size,
                                                struct ndt_error *err);
 int ndt_search_is_cancelled(const struct ndt_search *search);
+/* Percent that the other thread sees. */
+void ndt_search_set_progress(struct ndt_search *search, unsigned percent);
 /* One more item is done; any thread. */
 void ndt_search_advance(struct ndt_search *search);
 /* Where the items of the next step lead. */

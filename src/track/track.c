@@ -160,7 +160,8 @@ void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, cons
 {
     const struct ndt_track_params *params = &track->params;
     double block[36], checked[36], up[3];
-    *state = (struct ndt_track_state){.stamp_ns = stamp_ns, .T_map_base = *T_map_base, .agility = 1, .source = NDT_TRACK_POSE};
+    *state = (struct ndt_track_state){
+        .stamp_ns = stamp_ns, .T_map_base = *T_map_base, .agility = 1, .source = NDT_TRACK_POSE};
     set_variance(state->P, 0, 3, params->pose_deviation_m);
     set_variance(state->P, 3, 3, params->pose_deviation_rad);
     if (covariance) {

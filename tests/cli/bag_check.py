@@ -3,6 +3,7 @@
   stamps BIN BEGIN MIDDLE END     the same drive with its stamps at three places
   mount BIN PLAIN MOUNTED MOUNT   one sensor at the base, one at MOUNT, in a corridor, both without noise
   restamp BIN BAG MOVED PLACE     a bag, and its copy with the stamps at begin, middle or end
+  walk BIN BAG VIEW RANGE GAP     a handheld sensor at 2 Hz: how it moves, and what it sees
   sensors BIN WHOLE PARTS...      one sensor, and the same points divided among two
   imu BIN EXACT NOISY             an IMU at 100 Hz without errors, and one with the errors named below
 """
@@ -135,6 +136,28 @@ def mean(values):
     return sum(values) / len(values)
 
 
+def check_walk(bag, *limits):
+    messages, (view_deg, range_m, gap_s) = dump(bag), map(float, limits)
+    scans, truths = of(messages, "scan"), of(messages, "truth")
+    steps_s = [(b["stamp_ns"] - a["stamp_ns"]) * 1e-9 for a, b in zip(scans, scans[1:])]
+    assert min(steps_s) > 0.499 and 1 < max(steps_s) < 0.51 + gap_s, steps_s
+    for scan in scans:
+        assert scan["points"] > 1000, scan["points"]
+        assert max(abs(math.atan2(y, x)) for x, y, z in scan["xyz_m"]) < math.radians(view_deg / 2 + 0.01)
+        assert 0.89 < min(math.hypot(*p) for p in scan["xyz_m"]) and max(math.hypot(*p) for p in scan["xyz_m"]) < range_m + 0.2
+        assert max(abs(time_s) for time_s in scan["time_s"]) < 0.0501
+    turns, speeds = [], []
+    for a, b, step_s in zip(truths, truths[1:], steps_s):
+        up = rotate(b["pose"][3:], [0, 0, 1])
+        assert up[2] > math.cos(math.radians(15))
+        ahead, before = rotate(b["pose"][3:], [1, 0, 0]), rotate(a["pose"][3:], [1, 0, 0])
+        speeds.append(math.dist(a["pose"][:3], b["pose"][:3]) / step_s)
+        if step_s < 0.51:
+            turns.append(math.degrees(math.acos(min(1, sum(p * q for p, q in zip(ahead, before))))))
+    assert 25 < max(turns) < 65, turns
+    assert speeds[0] < 0.3 and 1 < max(speeds) < 1.8, speeds
+
+
 def check_imu(exact, noisy):
     exact, noisy = dump(exact), dump(noisy)
     assert of(exact, "truth") == of(noisy, "truth") and of(exact, "scan") == of(noisy, "scan")
@@ -161,4 +184,5 @@ def check_imu(exact, noisy):
 
 if __name__ == "__main__":
     BIN = sys.argv[2]
-    {"stamps": check_stamps, "restamp": check_restamp, "mount": check_mount, "sensors": check_sensors, "imu": check_imu}[sys.argv[1]](*sys.argv[3:])
+    {"stamps": check_stamps, "restamp": check_restamp, "mount": check_mount, "sensors": check_sensors,
+     "walk": check_walk, "imu": check_imu}[sys.argv[1]](*sys.argv[3:])

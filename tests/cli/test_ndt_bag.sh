@@ -187,6 +187,29 @@ grep -qE "odometry|initial" out && fail "cut --without left them in"
 expect 2 "--without: 'imo' is not a message type" cut tum.bag --without odometry,imo --out a.bag
 expect 3 "no record is in this part" cut odd.bag --without scan,truth,initial_pose --out b.bag
 
+# thinned and disturbed
+expect 0 "" cut tum.bag --every 2 --out thin.bag --force
+expect 0 "" dump thin.bag --type scan
+[ "$(sed 's/.*"seq":\([0-9]*\),.*/\1/' out | tr '\n' ' ')" = "0 2 4 " ] || fail "cut --every 2: $(cat out)"
+expect 0 "" info thin.bag
+says "odometry      5"
+expect 0 "" cut tum.bag --drop 2:3 --out thin.bag --force
+expect 0 "" dump thin.bag --type scan
+[ "$(sed 's/.*"seq":\([0-9]*\),.*/\1/' out | tr '\n' ' ')" = "0 4 5 " ] || fail "cut --drop 2:3: $(cat out)"
+expect 0 "" cut odd.bag --scans 2-3 --initial first --offset-pose 1,-2,0.5,180 --out thin.bag --force
+expect 0 "" dump thin.bag --type initial_pose
+says '"pose":[4,-2,0.5,0,0,1,'
+expect 0 "" cut odd.bag --offset-pose 0,0,3,0 --out thin.bag --force
+expect 0 "" dump thin.bag --type initial_pose
+says '"pose":[1,0,3,0,0,0,1],"twist":[10,0,0,0,0,0]'
+expect 0 "" cut odd.bag --wall 0.1:0.2 --out thin.bag --force
+expect 0 "" dump thin.bag --type scan --points 2
+[ "$(grep -c '"xyz_m":\[\[1.25,2.5,3.75\],\[-5,2.5,10\]\]' out)" = 1 ] || fail "cut --wall: $(cat out)"
+[ "$(grep -c '"xyz_m":\[\[1,2,3\],\[-1,0.5,2\]\]' out)" = 2 ] || fail "cut --wall: $(cat out)"
+expect 2 "--drop: '3' is not two numbers with a colon" cut odd.bag --drop 3 --out a.bag --force
+expect 2 "--wall: '-1' is not a number" cut odd.bag --wall -1:2 --out a.bag --force
+expect 2 "--offset-pose: 2 numbers; x,y,z,yaw" cut odd.bag --offset-pose 1,2 --out a.bag --force
+
 # ---- restamp ----
 expect 3 "odd.bag: record 3: the scan has no times; --times gives it" restamp odd.bag --stamp begin --out b.bag
 gone b.bag b.bag.tmp

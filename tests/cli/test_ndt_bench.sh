@@ -124,6 +124,18 @@ says '^along +cm .* 100.0 +100.0 +100.0$'
 expect 2 '--bag' consistency --map "$map"
 expect 3 'none.bag: ' consistency --map "$map" --bag "$dir/none.bag"
 
+# Scans that wait: a row per size; some are aligned ahead, the outcomes and nearly the poses are those of one after the other.
+drain=(--map "$map" --bag "$bag" --set preprocess.deskew=time --set backend.name=cpu)
+expect 0 "" drain "${drain[@]}" --set cpu.threads=2 --sizes 2,3 --json "$dir/drain.json"
+[ "$(grep -cE '"waiting": [23], .*"ahead": [1-9].*"other_outcomes": 0, "converged": 12, "converged_alone": 12' "$dir/drain.json")" = 2 ] ||
+    fail "not 2 rows: $(cat "$dir/drain.json")"
+is_json "$dir/drain.json"
+awk -F'"off_mm": ' '/"off_mm"/ && $2 + 0 > 50 {exit 1}' "$dir/drain.json" || fail "far apart: $(cat "$dir/drain.json")"
+expect 0 "" drain "${drain[@]}" --set cpu.threads=1 --sizes 3 --json "$dir/drain.json"
+grep -q '"ahead": 0, "same_bits": 12, ' "$dir/drain.json" || fail "one thread aligns ahead: $(cat "$dir/drain.json")"
+expect 2 'at most 8 scans' drain "${drain[@]}" --sizes 9
+expect 2 '--bag' drain --map "$map"
+
 # Settings against each other, by name and by option.
 expect 0 "" compare list
 says '^vector-width +cpu.isa '
@@ -208,12 +220,31 @@ for option in --basin --overheads --batch --front --map-cost; do
 done
 expect 2 'such as of 16 tiles' tiles --tiles 15
 
+# Every scan is found without a pose, in the whole map and in a window, with equal figures for any threads and variant.
+search=(search --map "$map" --bag "$bag")
+expect 0 "" "${search[@]}" --csv "$dir/one.csv" --threads 1 --json "$dir/search.json"
+says '^ +12 +12 +12 +12 '
+is_json "$dir/search.json"
+[ "$(wc -l <"$dir/one.csv")" = 13 ] || fail "not 12 rows: $(cat "$dir/one.csv")"
+expect 0 "" "${search[@]}" --csv "$dir/two.csv" --threads 2 --set cpu.isa=baseline
+without_times() { cut -d, -f1-15,17- "$1"; }
+[ "$(without_times "$dir/one.csv")" = "$(without_times "$dir/two.csv")" ] || fail "threads or variants give other candidates"
+expect 0 "" "${search[@]}" --window 10 --heading 20 --deskew
+says '^ +12 +12 +12 +12 +0 '
+"$bin/ndtd" --compile-map "$dir/search.ndtmap" --map "$map" >/dev/null || fail "no compiled map"
+expect 0 "" search --map "$dir/search.ndtmap" --bag "$bag" --elsewhere
+says '^ +12 +0 +0 +0 '
+says ' 0$' # the field comes with the map
+expect 2 '--bag' search --map "$map"
+expect 2 '--view' "${search[@]}" --view 0
+expect 2 'tier' "${search[@]}" --tier slow
+
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive compare consistency confidence preprocess map tiles; do
+for command in align basin evaluations batch overheads drive compare consistency confidence drain search preprocess map tiles; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive compare consistency confidence preprocess map tiles; do
+for command in align basin evaluations batch overheads drive compare consistency confidence drain search preprocess map tiles; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'

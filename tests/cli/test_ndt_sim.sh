@@ -76,6 +76,45 @@ expect 0 "" "${sparse[@]}" --scans 150 --rate 50 --columns 36 --imu 100 --gyro-n
     --accel-noise 0.01 --accel-bias 0.1 --out "$dir/noisy"
 check imu "$dir/exact/drive.bag" "$dir/noisy/drive.bag"
 
+# On foot: in every world; narrow view, range and gaps.
+for world in street corridor tunnel hall; do
+    expect 0 "" --seed 3 --world "$world" --carrier handheld --out "$dir/walk_$world" "${small[@]}"
+done
+walk=(--world hall --carrier handheld --seed 8 --scans 40 --columns 360 --beams 128 --map-spacing 1)
+expect 0 "" "${walk[@]}" --odometry --imu 100 --view 70 --range 15 --gaps 6 --out "$dir/walk"
+expect 0 "" "${walk[@]}" --odometry --imu 100 --view 70 --range 15 --gaps 6 --out "$dir/walk_again"
+cmp -s "$dir/walk/drive.bag" "$dir/walk_again/drive.bag" || fail "the same seed gave another walk"
+cmp -s "$dir/walk/map.pcd" "$dir/walk_again/map.pcd" || fail "the same seed gave another hall"
+check walk "$dir/walk/drive.bag" 70 15 6
+expect 2 "--world: no vehicle fits into a hall" --world hall --out "$dir/x"
+expect 2 "--view: '5' is not a number from 10 to 360" --view 5 --out "$dir/x"
+
+# A city is a folder of tiles; the place of the drive is cut out of its map, is there twice, or mirrored.
+city=(--world city --extent 400 --seed 8 --scans 4 --columns 180 --beams 64 --map-spacing 0.4)
+points() { # CITY: of all tiles
+    cat "$dir/$1/map.pcd/"*.pcd | grep -a '^POINTS' | awk '{sum += $2} END {print sum}'
+}
+for change in whole same "cut --cut-out 60" "twin --twin 40" "mirror --mirror"; do
+    # shellcheck disable=SC2086 # the words of an option
+    set -- $change
+    expect 0 "" "${city[@]}" --out "$dir/$1" "${@:2}"
+    [ "$(ls "$dir/$1" | paste -sd' ')" = "drive.bag map.pcd" ] || fail "$1: wrote $(ls "$dir/$1")"
+    cmp -s "$dir/whole/drive.bag" "$dir/$1/drive.bag" || fail "$1: the map changed the drive"
+    "$bin/ndtd" --replay "$dir/$1/drive.bag" --map "$dir/$1/map.pcd" --set preprocess.deskew=time \
+        --summary "$dir/$1.json" >"$dir/stdout" 2>&1 || fail "$1: replay: $(tail -n 1 "$dir/stdout")"
+done
+diff -r "$dir/whole" "$dir/same" >/dev/null || fail "the same seed gave another city"
+converged() { sed -n 's/.*"converged": \([0-9]*\).*/\1/p' "$dir/$1.json"; }
+[ "$(converged whole)" = 4 ] || fail "city: $(converged whole) of 4 scans converged"
+[ "$(converged twin)" = 4 ] || fail "twin: $(converged twin) of 4 scans converged"
+[ "$(converged cut)" = 0 ] || fail "cut out: $(converged cut) scans converged"
+[ "$(converged mirror)" = 0 ] || fail "mirror: $(converged mirror) scans converged"
+[ "$(points cut)" -lt "$(($(points whole) - 20000))" ] || fail "cut out: $(points cut) of $(points whole) points"
+expect 2 'map\.pcd: exists already; --force' "${city[@]}" --out "$dir/whole"
+expect 0 "" "${city[@]}" --out "$dir/whole" --force --extent 200
+[ "$(points whole)" -lt "$(($(points same) / 2))" ] || fail "--force kept tiles of the larger city"
+expect 2 "--twin: a copy of [0-9]* m does not fit into the map" "${city[@]}" --extent 200 --twin 90 --out "$dir/x"
+
 # Existing files are kept without --force.
 before=$(cksum "$dir/other/map.pcd" "$dir/other/drive.bag")
 expect 2 'map\.pcd: exists already; --force' --seed 5 --out "$dir/other" "${small[@]}"
@@ -91,7 +130,7 @@ expect 2 "--scans: '0' is not a whole number from 1 to 20000" --scans 0 --out "$
 expect 2 "--scans: '1.5'" --scans 1.5 --out "$dir/x"
 expect 2 "--rate: 'nan'" --rate nan --out "$dir/x"
 expect 2 "--beams: no LiDAR has 17 beams" --beams 17 --out "$dir/x"
-expect 2 "--world: 'moon' is not street, utm, corridor or tunnel" --world moon --out "$dir/x"
+expect 2 "--world: 'moon' is not street, utm, corridor, tunnel, hall or city" --world moon --out "$dir/x"
 expect 2 "--scans: a tunnel is built for drives of up to 600 s" --world tunnel --scans 7000 --out "$dir/x"
 expect 2 "--stamp: 'first' is not begin, middle or end" --stamp first --out "$dir/x"
 expect 2 "--imu: '2000' is not a number from 0 to 1000" --imu 2000 --out "$dir/x"

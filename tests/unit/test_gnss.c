@@ -20,7 +20,7 @@ static void setup(void)
     ndt_align_params_default(&params);
     must(ndt_reference_backend.open(&backend, &drive.settings.compute, &err));
     must(ndt_aligner_create(&aligner, backend, &err));
-    must(ndt_aligner_set_map(aligner, drive.map, 0, &err));
+    must(ndt_aligner_set_map(aligner, drive.map, &err));
     ndt_cloud_init(&scan);
     must(ndt_scan_decode(drive.scans[0].data, drive.scans[0].size, &message, &scan, &err));
     scan.count = 300;
@@ -51,7 +51,7 @@ static struct ndt_eval eval_at(struct ndt_solve *solve, const double p[6], int h
     struct ndt_newton_rules rules;
     struct ndt_eval eval;
     params.has_gnss = has_gnss;
-    must(ndt_rules_from(&rules, &params, drive.map, 0, &err));
+    must(ndt_rules_from(&rules, &params, drive.map, &err));
     memcpy(request.p, p, sizeof(request.p));
     memcpy(solve->newton.query_pose, p, sizeof(request.p));
     must(backend->ops->eval(backend, &request, &eval, &err));

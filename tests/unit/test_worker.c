@@ -125,8 +125,11 @@ START_TEST(results_equal_those_of_the_pipeline)
 }
 END_TEST
 
+/* One after the other, and together. */
 START_TEST(waiting_scans_are_answered_at_stop)
 {
+    set("cpu.threads", _i ? "2" : "1");
+    set("batch.together", _i ? "true" : "false");
     push_start();
     for (size_t i = 0; i < 8; i++)
         push_scan(i);
@@ -361,7 +364,7 @@ int main(void)
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_set_timeout(all, 120);
     tcase_add_test(all, results_equal_those_of_the_pipeline);
-    tcase_add_test(all, waiting_scans_are_answered_at_stop);
+    tcase_add_loop_test(all, waiting_scans_are_answered_at_stop, 0, 2);
     tcase_add_test(all, late_scan_is_answered_with_the_prediction);
     tcase_add_test(all, slow_scans_trigger_another_measurement);
     tcase_add_test(all, a_budget_is_kept);

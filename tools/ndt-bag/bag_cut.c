@@ -13,10 +13,14 @@ static struct {
     struct tool_range records, scans;
     int64_t from_ns, to_ns; /* after the first record */
     int initial;            /* index of initial_names */
-    uint64_t without;       /* bit TYPE: records of this type are left out */
+    uint64_t every;
+    uint64_t drop[2];              /* the first scan that is left out, and how many */
+    int64_t wall_ns[2];            /* after the first record, and how long */
+    struct tool_reals offset_pose; /* x y z [m], yaw [deg]; none: 0 */
+    uint64_t without;              /* bit TYPE: records of this type are left out */
     int salvage, force;
     struct tool_operands bags;
-} args = {.records = {1, UINT64_MAX}, .scans = {1, UINT64_MAX}, .to_ns = INT64_MAX};
+} args = {.records = {1, UINT64_MAX}, .scans = {1, UINT64_MAX}, .to_ns = INT64_MAX, .every = 1};
 
 struct cut {
     int64_t begin_ns;
@@ -25,6 +29,15 @@ struct cut {
     int truth_count;
     struct ndt_error damage;
 };
+
+static const double WALL_M = 2.5, WALL_REACH_M = 40.0, DEG = 0.017453292519943295;
+
+/* Whether a scan of the part stays; `scan` counts from 1. */
+static int scan_stays(uint64_t scan)
+{
+    return (scan - args.scans.first) % args.every == 0 &&
+           !(scan >= args.drop[0] && scan - args.drop[0] < args.drop[1]);
+}
 
 /* Whether the current record belongs to the part; must be called for every record in turn. */
 static int wanted(struct cut *cut, const struct bag_cursor *cursor)
@@ -43,6 +56,8 @@ static int wanted(struct cut *cut, const struct bag_cursor *cursor)
     if (args.initial && cursor->record.type == NDT_MESSAGE_INITIAL_POSE)
         return 0;
     if (cursor->record.type < 64 && args.without >> cursor->record.type & 1)
+        return 0;
+    if (cursor->record.type == NDT_MESSAGE_SCAN && scan >= args.scans.first && !scan_stays(scan))
         return 0;
     return cursor->number >= args.records.first && cursor->number <= args.records.last &&
            scan >= args.scans.first && scan <= args.scans.last && after_ns >= args.from_ns && after_ns < args.to_ns;
@@ -77,12 +92,72 @@ static enum ndt_status find_truths(struct cut *cut, struct bag_cursor *cursor, s
     return status;
 }
 
+/* Where a first pose is given wrong: moved along the axes of the map, turned about z. */
+static struct ndt_pose offset_pose(const struct ndt_pose *pose)
+{
+    static const double none[4];
+    const double *v = args.offset_pose.count ? args.offset_pose.values : none;
+    const double half_rad = 0.5 * v[3] * DEG;
+    const struct ndt_pose turn = {.q_xyzw = {0, 0, sin(half_rad), cos(half_rad)}};
+    struct ndt_pose turned = ndt_pose_compose(&turn, pose);
+    for (int k = 0; k < 3; k++)
+        turned.t_m[k] = pose->t_m[k] + v[k];
+    return turned;
+}
+
 static enum ndt_status put_initial(const struct cut *cut, struct bag_target *target, struct ndt_error *err)
 {
     const struct ndt_pose_message *first = &cut->truths[0], *next = &cut->truths[1];
-    const struct ndt_pose_message message =
+    struct ndt_pose_message message =
         bag_initial_pose(first->stamp_ns, &first->pose, next->stamp_ns, cut->truth_count > 1 ? &next->pose : NULL);
+    message.pose = offset_pose(&message.pose);
     return args.initial ? bag_target_put_pose(target, NDT_MESSAGE_INITIAL_POSE, &message, err) : NDT_OK;
+}
+
+/* What is to the left of the sensor becomes a wall that stays beside it. */
+static void put_wall(struct ndt_cloud *cloud)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < cloud->count; i++) {
+        const double scale = cloud->y_m[i] > 0 ? WALL_M / (double)cloud->y_m[i] : 1.0;
+        const double x_m = scale * (double)cloud->x_m[i], z_m = scale * (double)cloud->z_m[i];
+        if (!(fabs(x_m) < WALL_REACH_M) && scale != 1.0)
+            continue;
+        cloud->x_m[kept] = (float)x_m;
+        cloud->y_m[kept] = (float)(scale * (double)cloud->y_m[i]);
+        cloud->z_m[kept] = (float)z_m;
+        if (cloud->intensity)
+            cloud->intensity[kept] = cloud->intensity[i];
+        if (cloud->time_s)
+            cloud->time_s[kept] = cloud->time_s[i];
+        kept++;
+    }
+    cloud->count = kept;
+}
+
+/* Copies the record, or what --wall and --offset-pose make of it. */
+static enum ndt_status put_record(const struct cut *cut, struct bag_cursor *cursor, struct bag_target *target,
+                                  struct ndt_error *err)
+{
+    struct ndt_bag_record record = cursor->record;
+    const int64_t after_ns = record.receive_time_ns - cut->begin_ns; /* wanted() has checked it */
+    const int behind_wall = record.type == NDT_MESSAGE_SCAN && after_ns >= args.wall_ns[0] &&
+                            after_ns - args.wall_ns[0] < args.wall_ns[1];
+    if (!behind_wall && (record.type != NDT_MESSAGE_INITIAL_POSE || args.offset_pose.count == 0))
+        return bag_target_put(target, &record, err);
+    enum ndt_status status = bag_cursor_decode(cursor, err);
+    if (status != NDT_OK)
+        return status;
+    if (behind_wall) {
+        put_wall(&cursor->cloud);
+        status = ndt_scan_encode(&target->frame, &cursor->scan, &cursor->cloud, err);
+    } else {
+        cursor->pose.pose = offset_pose(&cursor->pose.pose);
+        status = ndt_pose_message_encode(&target->frame, NDT_MESSAGE_INITIAL_POSE, &cursor->pose, err);
+    }
+    record.payload = target->frame.data;
+    record.length = (uint32_t)target->frame.size;
+    return status == NDT_OK ? bag_target_put(target, &record, err) : status;
 }
 
 static enum ndt_status copy(struct cut *cut, struct bag_cursor *cursor, struct bag_target *target,
@@ -92,7 +167,7 @@ static enum ndt_status copy(struct cut *cut, struct bag_cursor *cursor, struct b
     const uint64_t before = target->records;
     while (status == NDT_OK && (status = bag_cursor_next(cursor, err)) == NDT_OK)
         if (wanted(cut, cursor))
-            status = bag_target_put(target, &cursor->record, err);
+            status = put_record(cut, cursor, target, err);
     status = end_of_reading(cut, status, err);
     if (status == NDT_OK && target->records == before)
         return ndt_fail(err, NDT_ERR_FORMAT,
@@ -122,6 +197,9 @@ static enum ndt_status run(struct ndt_error *err)
 {
     struct cut cut = {0};
     struct bag_cursor cursor;
+    if (args.offset_pose.count != 0 && args.offset_pose.count != 4)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--offset-pose: %zu numbers; x,y,z,yaw are needed",
+                        args.offset_pose.count);
     enum ndt_status status = bag_cursor_open(&cursor, args.bags.words[0], err);
     if (status != NDT_OK)
         return status;
@@ -145,6 +223,45 @@ static enum ndt_status parse_types(void *value, const char *text, struct ndt_err
     return status;
 }
 
+/* Two parts with a colon between them. */
+static enum ndt_status split(const char *text, char first[32], const char **second, struct ndt_error *err)
+{
+    const char *colon = strchr(text, ':');
+    if (!colon || colon - text >= 32)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is not two numbers with a colon between them", text);
+    memcpy(first, text, (size_t)(colon - text));
+    first[colon - text] = 0;
+    *second = colon + 1;
+    return NDT_OK;
+}
+
+static enum ndt_status parse_drop(void *value, const char *text, struct ndt_error *err)
+{
+    uint64_t *drop = value;
+    char first[32];
+    const char *second = NULL;
+    enum ndt_status status = split(text, first, &second, err);
+    if (status == NDT_OK)
+        status = tool_parse_count(first, 1, INFINITY, &drop[0], err);
+    return status == NDT_OK ? tool_parse_count(second, 1, INFINITY, &drop[1], err) : status;
+}
+
+static enum ndt_status parse_wall(void *value, const char *text, struct ndt_error *err)
+{
+    int64_t *wall_ns = value;
+    char first[32];
+    const char *second = NULL;
+    double from_s = 0, duration_s = 0;
+    enum ndt_status status = split(text, first, &second, err);
+    if (status == NDT_OK)
+        status = tool_parse_real(first, 0, 1e6, &from_s, err);
+    if (status == NDT_OK)
+        status = tool_parse_real(second, 0, 1e6, &duration_s, err);
+    wall_ns[0] = llround(1e9 * from_s);
+    wall_ns[1] = llround(1e9 * duration_s);
+    return status;
+}
+
 static const struct tool_option options[] = {
     {"out", "FILE", TOOL_TEXT, &args.out, .required = 1, .help = "the bag to write"},
     {"records", "A-B", TOOL_RANGE, &args.records, .help = "records A to B, from 1; 3- and -7 are open ranges"},
@@ -158,15 +275,24 @@ static const struct tool_option options[] = {
          "result, gnss, imu, request, reply)"},
     {"initial", "WHAT", TOOL_CHOICE, &args.initial, .choices = initial_names,
      .help = "first: begin with the first true pose of the part as initial pose, with the twist to the second one"},
+    {"every", "N", TOOL_COUNT, &args.every, 1, 1e6, .help = "every Nth scan only, with the first of the part"},
+    {"drop", "FROM:COUNT", TOOL_CUSTOM, args.drop, .parse = parse_drop,
+     .help = "leave out COUNT scans from number FROM on, but none of their truth, odometry and IMU"},
+    {"offset-pose", "X,Y,Z,YAW", TOOL_REALS, &args.offset_pose, -1e6, 1e6,
+     .help = "initial poses wrong by these metres along the axes of the map and degrees about z"},
+    {"wall", "FROM:DURATION", TOOL_CUSTOM, args.wall_ns, .parse = parse_wall,
+     .help = "from FROM seconds after the first record, for DURATION seconds: what is to the left of the sensor "
+             "becomes a wall 2.5 m beside it that moves with it"},
     {"salvage", NULL, TOOL_FLAG, &args.salvage, .help = "copy the undamaged beginning of a damaged bag"},
     {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite the bag if it exists"},
 };
 
 const struct tool_command bag_cut_command = {
     .name = "cut",
-    .summary = "copies a part of a bag: records, scans, or a time",
+    .summary = "copies a part of a bag: records, scans, or a time; thins or disturbs it",
     .details =
-        "A record is copied, byte for byte, when it is within all the limits given. A part from the middle "
+        "A record is copied, byte for byte, when it is within all the limits given; --offset-pose and --wall, for "
+        "tests, change initial poses and scans. A part from the middle "
         "begins without an initial pose; --initial first adds one and leaves out those of the bag. A damaged "
         "bag is refused without --salvage.",
     TOOL_OPTIONS(options),

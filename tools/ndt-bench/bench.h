@@ -69,6 +69,7 @@ struct bench_options {
         int tier;                                    /**< enum ndt_search_tier */
         double window_m, reach_deg;                  /**< 0: none, free */
         double view_deg, range_m, tilt_deg, least_m; /**< 360, 0: all, 0, -INFINITY */
+        uint64_t blocks, alignments;                 /**< 0: those of the tier */
         uint64_t keep;                               /**< one of so many points */
         int has_up, is_deskewed;
     } search;
@@ -309,6 +310,8 @@ NDT_MUST_CHECK bench_command_fn bench_drive;
 NDT_MUST_CHECK bench_command_fn bench_compare;
 /** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */
 NDT_MUST_CHECK bench_command_fn bench_consistency;
+/** Follows --bag in groups of scans that wait, by two pipelines: together, and one after the other. */
+NDT_MUST_CHECK bench_command_fn bench_drain;
 NDT_MUST_CHECK bench_command_fn bench_preprocess;
 NDT_MUST_CHECK bench_command_fn bench_map_cost;
 NDT_MUST_CHECK bench_command_fn bench_tiles;

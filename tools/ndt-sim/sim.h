@@ -3,7 +3,8 @@
  *
  * Frame: the local map, z up, metres. Everything follows from a seed; each part draws from a random stream of its
  * own (ndt_random_stream), so that a change of one part does not change the others. The streams are numbered: 1
- * course, 2 drive, 3 traffic, 4 ground, 5 to 7 scene, 8 sweeps, 9 survey, 10 odometry, 11 IMU. */
+ * course, 2 drive, 3 traffic, 4 ground, 5 to 7 scene, 8 sweeps, 9 survey, 10 odometry, 11 IMU, 12 walk, 13 hall, 14
+ * and 15 people, 16 paths, 17 gaps, 18 city, 19 its surfaces, 20 changes. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -87,6 +88,9 @@ struct sim_hit {
     float reflectance;
 };
 
+/* Whether an opaque solid contains the point. */
+int sim_world_inside(const struct sim_world *world, const double point_m[3]);
+
 struct sim_caster {
     const struct sim_world *world;
     const struct sim_solid *movers; /* tested one by one; may be NULL */
@@ -109,7 +113,7 @@ int sim_cast(struct sim_caster *caster, const struct sim_ray *ray, double max_ra
  * in the lane, roll and pitch from the slope of the ground and from swaying. The ground truth is this function of
  * time, not interpolated samples. */
 
-enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL };
+enum sim_place { SIM_STREET, SIM_CORRIDOR, SIM_TUNNEL, SIM_HALL };
 
 #define SIM_MAX_EDGES  8
 #define SIM_TURN_STEPS 64
@@ -139,14 +143,104 @@ struct sim_course_point {
 };
 
 void sim_course_init(struct sim_course *course, enum sim_place place, uint64_t seed);
+/* Moves a street: where its first edge starts, and its heading. */
+void sim_course_place(struct sim_course *course, const double start_m[2], double heading_rad);
 /* Any s, also below zero and beyond one round; a street is periodic. */
 struct sim_course_point sim_course_at(const struct sim_course *course, double s_m);
 /* The point `left_m` to the left of the course. */
 struct sim_course_point sim_course_beside(const struct sim_course *course, double s_m, double left_m);
 
+/* ---- on foot: paths, the walk along one, and people ----
+ *
+ * A plan is a graph: the aisles of a hall, its stairs and its gallery. A path leads through a plan or
+ * along a course; someone who walks along it stops, looks around, and carries the sensor in the hands. */
+
+#define SIM_MAX_NODES 100
+#define SIM_MAX_LINKS 200
+
+struct sim_plan {
+    int node_count, edge_count;
+    double node_m[SIM_MAX_NODES][3];
+    int edges[SIM_MAX_LINKS][2];
+};
+double sim_plan_edge_length(const struct sim_plan *plan, int edge);
+/* A random place on or near its edges, uniform along them. */
+void sim_plan_place(const struct sim_plan *plan, struct ndt_random *random, double at_m[3]);
+
+/* Points on the floor, about SIM_PATH_STEP_M apart. */
+struct sim_path {
+    double (*points_m)[3];
+    size_t count;
+};
+#define SIM_PATH_STEP_M 0.1
+
+/* Beside the lane, or on it here and there. */
+NDT_MUST_CHECK enum ndt_status sim_path_on_course(struct sim_path *path, const struct sim_course *course,
+                                                  const struct sim_ground *ground, double begin_m, double length_m,
+                                                  struct ndt_random *random, struct ndt_error *err);
+/* A random walk that turns back at dead ends only. */
+NDT_MUST_CHECK enum ndt_status sim_path_on_plan(struct sim_path *path, const struct sim_plan *plan, double length_m,
+                                                struct ndt_random *random, struct ndt_error *err);
+void sim_path_close(struct sim_path *path);
+void sim_path_at(const struct sim_path *path, double along_m, double at_m[3]);
+double sim_path_heading(const struct sim_path *path, double along_m, double ahead_m);
+
+/* x, y, z of the sensor, its roll, pitch and yaw, and the length walked along the path. */
+enum { SIM_STEP_VALUES = 7 };
+struct sim_step {
+    double value[SIM_STEP_VALUES];
+};
+struct sim_walk {
+    double begin_s; /* time of the first step */
+    size_t count;
+    struct sim_step *steps; /* control points of a spline, every SIM_WALK_STEP_S */
+};
+#define SIM_WALK_STEP_S 0.02
+
+/* From `begin_m` along the path, from a standing start. The walk ends where the path does. */
+NDT_MUST_CHECK enum ndt_status sim_walk_open(struct sim_walk *walk, const struct sim_path *path, double begin_m,
+                                             double duration_s, uint64_t seed, struct ndt_error *err);
+void sim_walk_close(struct sim_walk *walk);
+void sim_walk_at(const struct sim_walk *walk, double t_s, struct sim_step *out);
+
+#define SIM_MAX_PEOPLE 20
+struct sim_person {
+    struct sim_path path; /* walked to and fro */
+    double start_m, speed_mps, left_m, radius_m, height_m;
+};
+struct sim_people {
+    int count, companions;
+    struct sim_person persons[SIM_MAX_PEOPLE];
+    const struct sim_walk *walk; /* borrowed: of the carrier; NULL: there is none */
+    const struct sim_path *path; /* borrowed: of the carrier */
+    double body_m;               /* from the sensor back to the carrier's body; 0: the sensor is above the head */
+    uint64_t seed;
+};
+/* Who is there, and where: in a plan, or along a course from begin_m to end_m. */
+struct sim_crowd {
+    int count;
+    const struct sim_plan *plan;
+    const struct sim_course *course;
+    const struct sim_ground *ground;
+    double begin_m, end_m;
+    const struct sim_walk *walk;
+    const struct sim_path *path;
+    uint64_t seed;
+};
+NDT_MUST_CHECK enum ndt_status sim_people_open(struct sim_people *people, const struct sim_crowd *crowd,
+                                               struct ndt_error *err);
+void sim_people_close(struct sim_people *people);
+/* Two solids for each; returns how many. */
+uint32_t sim_people_at(const struct sim_people *people, double t_s, struct sim_solid *solids);
+
+/* ---- drive ---- */
+
 struct sim_drive {
     const struct sim_course *course; /* borrowed */
     const struct sim_ground *ground; /* borrowed */
+    const struct sim_walk *walk;     /* borrowed: a person carries the sensor; NULL: a vehicle */
+    const struct sim_people *people; /* borrowed: of a walk */
+    double path_begin_m;             /* of a walk: course length where its path begins */
     double slow_mps, fast_mps;
     double height_m; /* of the base above the ground */
     double weave_m, weave_k_radpm;
@@ -161,6 +255,9 @@ struct sim_drive {
 NDT_MUST_CHECK enum ndt_status sim_drive_open(struct sim_drive *drive, const struct sim_course *course,
                                               const struct sim_ground *ground, double duration_s, uint64_t seed,
                                               struct ndt_error *err);
+/* The drive of a person: `walk` and `people` stay with the caller. */
+void sim_drive_on_foot(struct sim_drive *drive, const struct sim_course *course, const struct sim_ground *ground,
+                       const struct sim_walk *walk, const struct sim_people *people);
 void sim_drive_close(struct sim_drive *drive);
 double sim_drive_length(const struct sim_drive *drive, double t_s); /* course length at t [m] */
 struct ndt_pose sim_drive_pose(const struct sim_drive *drive, double t_s);
@@ -172,23 +269,97 @@ void sim_rotation(double roll_rad, double pitch_rad, double yaw_rad, double R[9]
 /* Rotation (row-major) and position of the base, for rays. */
 void sim_drive_frame(const struct sim_drive *drive, double t_s, double R[9], double t_m[3]);
 
-/* Other cars at time t, as solids; `solids` holds SIM_MAX_MOVERS. Returns how many. */
-#define SIM_MAX_MOVERS 12
+/* Other cars, and people, at time t, as solids; `solids` holds SIM_MAX_MOVERS. Returns how many. */
+#define SIM_MAX_CARS   6
+#define SIM_MAX_MOVERS (2 * SIM_MAX_CARS + 2 * SIM_MAX_PEOPLE + 6)
 uint32_t sim_drive_traffic(const struct sim_drive *drive, double t_s, uint64_t seed, struct sim_solid *solids);
 /* A car as two boxes standing on the ground, heading along yaw. */
 void sim_car(const struct sim_ground *ground, double x_m, double y_m, double yaw_rad, struct ndt_random *random,
              struct sim_solid solids[2]);
 
+/* ---- builder: solids placed in a turned frame, on the ground ---- */
+
+enum { SIM_DICE = 4 };
+struct sim_builder {
+    struct sim_world *world;
+    struct ndt_random random;
+    double origin_m[2], yaw_rad, cos_yaw, sin_yaw; /* of the frame; sim_build_turn() sets them */
+    double dice[SIM_DICE];                         /* in [0, 1) */
+};
+void sim_build_turn(struct sim_builder *build, const double origin_m[2], double yaw_rad);
+/* The next random number. Several in one expression would have no fixed order: those are dice, thrown before it. */
+double sim_pick(struct sim_builder *build, double low, double high);
+void sim_throw_dice(struct sim_builder *build);
+double sim_die(const struct sim_builder *build, int number, double low, double high);
+/* Local frame; z: height of the ground. */
+void sim_build_place(const struct sim_builder *build, double x_m, double y_m, double out_m[3]);
+/* A box by its middle, its edges, and z0 and z1 above the ground there. */
+struct sim_solid sim_build_solid(const struct sim_builder *build, double x_m, double y_m, double length_m,
+                                 double width_m, double z0_m, double z1_m, double yaw_rad);
+/* Adds it, with a random reflectance. */
+void sim_build_box(struct sim_builder *build, double x_m, double y_m, double length_m, double width_m, double z0_m,
+                   double z1_m, double yaw_rad);
+void sim_build_round(struct sim_builder *build, enum sim_shape shape, double x_m, double y_m, double radius_m,
+                     double z0_m, double z1_m, double free_path_m);
+
 /* ---- scene: the solids along the course ----
  *
  * Street: facades with windows and balconies, trees, bushes, lamp posts, signs and parked cars. Corridor: bare
  * walls with shallow doors. Tunnel: a bore with a few lamps. Corridor and tunnel constrain the position along their
- * axis only weakly, on purpose. */
+ * axis only weakly, on purpose. Hall: aisles between racks, booths, machines, offices and more, pillars, irregular
+ * walls, a ceiling, and a gallery with two stairs. */
 
 void sim_scene_ground(struct sim_ground *ground, enum sim_place place, uint64_t seed);
 /** Fills an initialised world whose ground sim_scene_ground() has set. Corridor and tunnel are built for courses
  * from 0 to length_m. */
 void sim_scene_build(struct sim_world *world, const struct sim_course *course, double length_m, uint64_t seed);
+
+/* Fills an initialised world with flat ground. */
+void sim_hall_build(struct sim_world *world, struct sim_plan *plan, uint64_t seed);
+
+/* ---- city: a square of tiles around the street of the drive, and the points on its surfaces ---- */
+
+struct sim_frame {
+    double origin_m[2], yaw_rad, cos_yaw, sin_yaw;
+};
+struct sim_city {
+    struct sim_frame frame; /* of the tiles; the origin is the start of the course */
+    double low_m[2];        /* in that frame */
+    double extent_m;        /* edge of the square */
+};
+/* Adds the tiles around the scene of the drive, which is there already. */
+void sim_city_build(struct sim_city *city, struct sim_world *world, const struct sim_course *course,
+                    double extent_m, uint64_t seed);
+/* Whether the square of the city holds the place. */
+int sim_city_holds(const struct sim_city *city, const double at_m[2]);
+
+struct sim_sampler {
+    const struct sim_city *city;
+    double spacing_m, noise_m;
+    uint64_t seed;
+};
+/* Low belongs to it, high does not. */
+struct sim_area {
+    double low_m[2], high_m[2];
+};
+/* The surfaces within the area, one point for every square of the spacing. `number` tells areas apart. */
+NDT_MUST_CHECK enum ndt_status sim_surface_sample(const struct sim_sampler *sampler, const struct sim_area *area,
+                                                  struct sim_caster *caster, uint64_t number,
+                                                  struct ndt_cloud *cloud, struct ndt_error *err);
+
+/* ---- a drive on foot, and all that it needs ---- */
+
+struct sim_foot {
+    struct sim_plan plan; /* of a hall */
+    struct sim_path path;
+    struct sim_walk walk;
+    struct sim_people people, streaks; /* of the drive, of the survey */
+};
+/* `foot` is zero before. Sets `drive`, and builds the hall if that is the place. */
+NDT_MUST_CHECK enum ndt_status sim_foot_open(struct sim_foot *foot, struct sim_drive *drive,
+                                             struct sim_world *world, const struct sim_course *course,
+                                             double duration_s, uint64_t seed, struct ndt_error *err);
+void sim_foot_close(struct sim_foot *foot);
 
 /* ---- wheels and IMU: what they measure of the drive, with errors ---- */
 
@@ -225,7 +396,7 @@ struct sim_imu_sample sim_imu_measure(const struct sim_imu *imu, const struct si
  * columns of a sweep: each has a part of the turn, one after the other. Points are in the frame of their sensor, x
  * forward, y left, z up, beam by beam within a column. */
 
-#define SIM_MAX_BEAMS   64
+#define SIM_MAX_BEAMS   128
 #define SIM_MAX_SENSORS 4
 
 /* T_base_sensor */
@@ -234,9 +405,10 @@ struct sim_mount {
 };
 
 struct sim_lidar {
-    int beams;   /* 16, 32 or 64 */
-    int columns; /* firings per turn */
-    double rate_hz;
+    int beams;       /* 16, 32, 64 or 128 */
+    int columns;     /* firings per turn */
+    double rate_hz;  /* turns per second */
+    double view_rad; /* firings ahead only, within this angle; 2 pi: all around */
     double min_range_m, max_range_m;
     double noise_m; /* standard deviation of a range */
     double dropout; /* fraction of the returns that is lost, besides those lost by distance */
@@ -265,10 +437,12 @@ struct sim_survey {
     double spacing_m; /* edge of the cells; each keeps one point */
     double noise_m;   /* standard deviation of every coordinate */
     double range_m;
+    const struct sim_plan *plan;     /* standpoints on it; NULL: along the course */
+    const struct sim_people *people; /* who leave streaks; may be NULL */
     uint64_t seed;
 };
 /* Points on the surfaces visible from the course between both lengths, with standpoints, directions and noise
- * independent of the drive and without moving cars. Local map frame, with intensity, without time. */
+ * independent of the drive and without its cars and people. Local map frame, with intensity, without time. */
 NDT_MUST_CHECK enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim_drive *drive,
                                               struct sim_caster *caster, double begin_m, double end_m,
                                               struct ndt_cloud *cloud, struct ndt_error *err);

@@ -6,13 +6,14 @@
 
 static const double PI = 3.14159265358979323846;
 
-/* Common devices: 16 beams over +-15 deg, 32 over -30.67..+10.67 deg, 64 over -24.8..+2 deg. */
+/* Common devices: 16 beams over +-15 deg, 32 over -30.67..+10.67 deg, 64 over -24.8..+2 deg, 128 over +-22.5 deg.
+ */
 int sim_lidar_elevations(int beams, double elevation_rad[SIM_MAX_BEAMS])
 {
     static const struct {
         int beams;
         double low_deg, high_deg;
-    } devices[] = {{16, -15.0, 15.0}, {32, -30.67, 10.67}, {64, -24.8, 2.0}};
+    } devices[] = {{16, -15.0, 15.0}, {32, -30.67, 10.67}, {64, -24.8, 2.0}, {128, -22.5, 22.5}};
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
         if (devices[i].beams != beams)
             continue;
@@ -69,14 +70,15 @@ static int open_fan(struct beam_fan *fan, int beams)
     return 1;
 }
 
-/* Keeps the cars that a column towards (ux, uy) can hit; the margins allow for the tilt of the base. */
-static uint32_t cars_ahead(struct sim_solid *movers, uint32_t count, const double origin_m[3], double ux, double uy)
+/* Keeps the movers that a column towards (ux, uy) can hit; margin and spread allow for the tilt of the base. */
+static uint32_t movers_ahead(struct sim_solid *movers, uint32_t count, const double origin_m[3], double ux,
+                             double uy, double spread)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
         const double dx = movers[i].centre_m[0] - origin_m[0], dy = movers[i].centre_m[1] - origin_m[1];
         const double ahead = dx * ux + dy * uy, aside = fabs(dx * uy - dy * ux);
-        if (ahead > -3.0 && aside < 3.0 + 0.08 * ahead)
+        if (ahead > -3.0 && aside < 3.0 + spread * ahead)
             movers[kept++] = movers[i];
     }
     return kept;
@@ -112,8 +114,8 @@ static void fire_column(const struct sim_lidar *lidar, const struct sim_drive *d
     caster->movers = movers;
     caster->mover_count = sim_drive_traffic(drive, t_s, lidar->seed, movers);
     if (mount->R[8] > 0.9999) /* upright: a column is a vertical plane */
-        caster->mover_count =
-            cars_ahead(movers, caster->mover_count, ray.origin_m, R[0] * ca + R[1] * sa, R[3] * ca + R[4] * sa);
+        caster->mover_count = movers_ahead(movers, caster->mover_count, ray.origin_m, R[0] * ca + R[1] * sa,
+                                           R[3] * ca + R[4] * sa, drive->walk ? 0.3 : 0.08);
     for (int beam = 0; beam < fan->count; beam++) {
         const double local[3] = {fan->level[beam] * ca, fan->level[beam] * sa, fan->up[beam]};
         for (int k = 0; k < 3; k++)
@@ -142,11 +144,12 @@ enum ndt_status sim_lidar_scan(const struct sim_lidar *lidar, const struct sim_d
     const int end = lidar->columns * (part->sensor + 1) / lidar->sensors;
     const size_t rays = (size_t)lidar->beams * (size_t)(end - first);
     if (!open_fan(&fan, lidar->beams))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "no LiDAR has %d beams; 16, 32 and 64 are known", lidar->beams);
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "no LiDAR has %d beams; 16, 32, 64 and 128 are known", lidar->beams);
     cloud->count = 0;
     enum ndt_status status = ndt_cloud_reserve(cloud, rays, NDT_CLOUD_INTENSITY | NDT_CLOUD_TIME, err);
     for (int column = first; column < end && status == NDT_OK; column++)
-        fire_column(lidar, drive, caster, &fan, part, column, random, cloud);
+        if (fabs((column + 0.5) / lidar->columns - 0.5) * 2.0 * PI <= 0.5 * lidar->view_rad)
+            fire_column(lidar, drive, caster, &fan, part, column, random, cloud);
     return status;
 }
 
@@ -197,21 +200,33 @@ static int add_cell(struct cell_set *set, const double point_m[3], double spacin
     return 1;
 }
 
-/* One ray from a random standpoint along the course; returns 1 and the surveyed point when it hits. */
+/* A random standpoint on foot in a plan, or along the course. */
+static void stand(const struct sim_survey *survey, const struct sim_drive *drive, double begin_m, double end_m,
+                  struct ndt_random *random, double at_m[3])
+{
+    if (survey->plan) {
+        sim_plan_place(survey->plan, random, at_m);
+        return;
+    }
+    const double reach_m = drive->course->place == SIM_CORRIDOR ? 0.8 : 1.5;
+    const double s_m = ndt_random_between(random, begin_m, end_m);
+    const double left_m = ndt_random_between(random, drive->walk && reach_m > 1.0 ? -4.8 : -reach_m, reach_m);
+    const struct sim_course_point at = sim_course_beside(drive->course, s_m, left_m);
+    at_m[0] = at.x_m;
+    at_m[1] = at.y_m;
+    at_m[2] = sim_ground_height(drive->ground, at.x_m, at.y_m, NULL);
+}
+
+/* One ray from a random standpoint; returns 1 and the surveyed point when it hits. */
 static int survey_ray(const struct sim_survey *survey, const struct sim_drive *drive, struct sim_caster *caster,
                       double begin_m, double end_m, struct ndt_random *random, double point_m[3], float *intensity)
 {
     struct sim_ray ray;
     struct sim_hit hit;
-    const double reach_m = drive->course->place == SIM_CORRIDOR ? 0.8 : 1.5;
-    const double s_m = ndt_random_between(random, begin_m, end_m);
-    const double left_m = ndt_random_between(random, -reach_m, reach_m);
-    const struct sim_course_point at = sim_course_beside(drive->course, s_m, left_m);
+    stand(survey, drive, begin_m, end_m, random, ray.origin_m);
     const double azimuth = ndt_random_between(random, -PI, PI);
     const double elevation = ndt_random_between(random, -0.7, 0.85);
-    ray.origin_m[0] = at.x_m;
-    ray.origin_m[1] = at.y_m;
-    ray.origin_m[2] = sim_ground_height(drive->ground, at.x_m, at.y_m, NULL) + ndt_random_between(random, 1.0, 2.2);
+    ray.origin_m[2] += ndt_random_between(random, 1.0, 2.2);
     ray.direction[0] = cos(elevation) * cos(azimuth);
     ray.direction[1] = cos(elevation) * sin(azimuth);
     ray.direction[2] = sin(elevation);
@@ -230,8 +245,10 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
     const size_t batch = 50000, most = (size_t)100000000;
     struct ndt_random random = ndt_random_stream(survey->seed, 9, 0);
     struct cell_set cells = {NULL, 0, 0};
+    struct sim_solid movers[SIM_MAX_MOVERS];
     enum ndt_status status = NDT_OK;
     cloud->count = 0;
+    caster->movers = movers;
     /* Until less than a tenth of the rays of a batch hit a new cell. */
     for (size_t rays = 0, fresh = batch; fresh > batch / 10 && rays < most && status == NDT_OK; rays += batch) {
         const size_t before = cloud->count;
@@ -239,6 +256,8 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
         status = ndt_cloud_reserve(cloud, room, NDT_CLOUD_INTENSITY, err);
         for (size_t i = 0; i < batch && status == NDT_OK; i++) {
             double point_m[3];
+            if (survey->people && i % 100 == 0)
+                caster->mover_count = sim_people_at(survey->people, 1e-4 * (double)(rays + i), movers);
             float intensity;
             if (!survey_ray(survey, drive, caster, begin_m, end_m, &random, point_m, &intensity))
                 continue;
@@ -250,6 +269,8 @@ enum ndt_status sim_survey_run(const struct sim_survey *survey, const struct sim
         }
         fresh = cloud->count - before;
     }
+    caster->movers = NULL;
+    caster->mover_count = 0;
     free(cells.keys);
     return status;
 }

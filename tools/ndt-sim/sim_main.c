@@ -11,20 +11,23 @@
 #include "sim_record.h"
 #include "tool_options.h"
 
-enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL };
+enum sim_world_name { STREET, UTM, CORRIDOR, TUNNEL, HALL, CITY };
+enum sim_carrier { VEHICLE, HANDHELD };
 static const char *const world_names[] = {
-    [STREET] = "street", [UTM] = "utm", [CORRIDOR] = "corridor", [TUNNEL] = "tunnel", NULL};
+    [STREET] = "street", [UTM] = "utm", [CORRIDOR] = "corridor", [TUNNEL] = "tunnel", [HALL] = "hall",
+    [CITY] = "city",     NULL};
+static const char *const carrier_names[] = {[VEHICLE] = "vehicle", [HANDHELD] = "handheld", NULL};
 static const char *const stamp_names[] = {
     [SIM_STAMP_BEGIN] = "begin", [SIM_STAMP_MIDDLE] = "middle", [SIM_STAMP_END] = "end", NULL};
 
 static struct {
     const char *out;
     uint64_t seed, scans, beams, columns, sensors;
-    int world, stamp;
-    double rate_hz, noise_m, dropout, spacing_m;
+    int world, carrier, stamp;
+    double rate_hz, gap_s, view_deg, range_m, noise_m, dropout, spacing_m, extent_m, cut_out_m, twin_m;
     struct tool_reals mount; /* x y z roll pitch yaw [m, deg]; none, one for all sensors, or one for each */
     struct sim_imu imu;
-    int odometry, force;
+    int mirror, odometry, force;
 } args = {
     .seed = 1,
     .scans = 150,
@@ -32,28 +35,45 @@ static struct {
     .columns = 1800,
     .sensors = 1,
     .stamp = SIM_STAMP_MIDDLE,
-    .rate_hz = 10,
+    .rate_hz = NAN,
+    .view_deg = 360,
+    .range_m = 100,
     .noise_m = 0.02,
     .dropout = 0.03,
     .spacing_m = NAN,
+    .extent_m = 1000,
     .imu = {
         .gyro_bias_radps = 2e-3, .gyro_noise = 1e-4, .accelerometer_bias_mps2 = 0.05, .accelerometer_noise = 1e-3}};
 
-static const double ODOMETRY_HZ = 50.0;
+static const double ODOMETRY_HZ = 50.0, DEG = 0.017453292519943295;
+static const double TURN_HZ = 10.0; /* the slowest turn: a LiDAR that scans less often waits in between */
+
+/* What a simulation consists of. */
+struct simulation {
+    struct sim_course course;
+    struct sim_world world;
+    struct sim_city city;
+    struct sim_foot foot;
+    struct sim_drive drive;
+    struct sim_caster caster;
+    double *late_s; /* see struct sim_recording */
+    double duration_s;
+};
 
 static void report(const struct sim_recording *recording)
 {
     const int scans = recording->sweeps * recording->lidar->sensors;
     printf("%s: %zu points\n", recording->map_path, recording->map_points);
     printf("%s: %d scans of %s, %.1f m in %.1f s, %zu points per scan%s%s\n", recording->bag_path, scans,
-           world_names[args.world], recording->length_m, recording->sweeps / args.rate_hz,
+           world_names[args.world], recording->length_m,
+           recording->sweeps / args.rate_hz + recording->late_s[recording->sweeps - 1],
            recording->scan_points / (size_t)scans, args.odometry ? ", with odometry" : "",
            args.imu.rate_hz > 0 ? ", with IMU" : "");
 }
 
 static void set_mounts(struct sim_lidar *lidar)
 {
-    static const double none[6], DEG = 0.017453292519943295;
+    static const double none[6];
     for (int i = 0; i < lidar->sensors; i++) {
         const double *v = args.mount.count > 6 ? args.mount.values + 6 * i
                           : args.mount.count   ? args.mount.values
@@ -63,15 +83,17 @@ static void set_mounts(struct sim_lidar *lidar)
     }
 }
 
-static enum ndt_status record(struct sim_drive *drive, struct sim_caster *caster, struct ndt_error *err)
+static enum ndt_status record(struct simulation *simulation, struct ndt_error *err)
 {
+    const int on_foot = args.carrier == HANDHELD;
     static const double utm_m[3] = {389000.0, 4970000.0, 120.0};
     char map_path[4000], bag_path[4000];
     struct sim_lidar lidar = {.beams = (int)args.beams,
                               .columns = (int)args.columns,
-                              .rate_hz = args.rate_hz,
+                              .rate_hz = on_foot ? fmax(args.rate_hz, TURN_HZ) : args.rate_hz,
+                              .view_rad = args.view_deg * DEG,
                               .min_range_m = 0.9,
-                              .max_range_m = 100.0,
+                              .max_range_m = args.range_m,
                               .noise_m = args.noise_m,
                               .dropout = args.dropout,
                               .sensors = (int)args.sensors,
@@ -79,12 +101,21 @@ static enum ndt_status record(struct sim_drive *drive, struct sim_caster *caster
     struct sim_recording recording = {
         .map_path = map_path,
         .bag_path = bag_path,
-        .drive = drive,
-        .caster = caster,
+        .drive = &simulation->drive,
+        .caster = &simulation->caster,
         .lidar = &lidar,
-        .survey = {.spacing_m = args.spacing_m, .noise_m = 0.01, .range_m = 100.0, .seed = args.seed},
+        .survey = {.spacing_m = args.spacing_m,
+                   .noise_m = on_foot ? 0.02 : 0.01,
+                   .range_m = 100.0,
+                   .plan = args.world == HALL ? &simulation->foot.plan : NULL,
+                   .people = on_foot ? &simulation->foot.streaks : NULL,
+                   .seed = args.seed},
         .imu = args.imu,
+        .change = {.cut_out_m = args.cut_out_m, .twin_m = args.twin_m, .mirror = args.mirror},
+        .city = args.world == CITY ? &simulation->city : NULL,
         .odometry_hz = args.odometry ? ODOMETRY_HZ : 0.0,
+        .scan_hz = args.rate_hz,
+        .late_s = simulation->late_s,
         .stamp = (enum sim_stamp)args.stamp,
         .sweeps = (int)args.scans,
         .overwrite = args.force};
@@ -102,31 +133,67 @@ static enum ndt_status record(struct sim_drive *drive, struct sim_caster *caster
     return status;
 }
 
+/* Gaps begin after one scan in twenty, on average. */
+static enum ndt_status place_gaps(struct simulation *simulation, struct ndt_error *err)
+{
+    struct ndt_random random = ndt_random_stream(args.seed, 17, 0);
+    simulation->late_s = calloc(args.scans, sizeof(*simulation->late_s));
+    if (!simulation->late_s)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d scans", (int)args.scans);
+    for (uint64_t i = 1; i < args.scans && args.gap_s > 0.0; i++) {
+        const int begins = ndt_random_unit(&random) < 0.05;
+        const double gap_s = ndt_random_between(&random, 0.2, 1.0) * args.gap_s;
+        simulation->late_s[i] = simulation->late_s[i - 1] + (begins ? gap_s : 0.0);
+    }
+    simulation->duration_s = (double)args.scans / args.rate_hz + simulation->late_s[args.scans - 1];
+    return NDT_OK;
+}
+
+static enum ndt_status open_drive(struct simulation *simulation, struct ndt_error *err)
+{
+    if (args.carrier == HANDHELD)
+        return sim_foot_open(&simulation->foot, &simulation->drive, &simulation->world, &simulation->course,
+                             simulation->duration_s, args.seed, err);
+    return sim_drive_open(&simulation->drive, &simulation->course, &simulation->world.ground,
+                          simulation->duration_s, args.seed, err);
+}
+
+static enum ndt_status run_simulation(struct simulation *simulation, struct ndt_error *err)
+{
+    static const enum sim_place places[] = {[STREET] = SIM_STREET, [UTM] = SIM_STREET, [CORRIDOR] = SIM_CORRIDOR,
+                                            [TUNNEL] = SIM_TUNNEL, [HALL] = SIM_HALL,  [CITY] = SIM_STREET};
+    const enum sim_place place = places[args.world];
+    enum ndt_status status = place_gaps(simulation, err);
+    if (status != NDT_OK)
+        return status;
+    sim_course_init(&simulation->course, place, args.seed);
+    sim_scene_ground(&simulation->world.ground, place, args.seed);
+    status = open_drive(simulation, err);
+    if (status != NDT_OK)
+        return status;
+    sim_scene_build(&simulation->world, &simulation->course,
+                    sim_drive_length(&simulation->drive, simulation->duration_s), args.seed);
+    if (args.world == CITY)
+        sim_city_build(&simulation->city, &simulation->world, &simulation->course, args.extent_m, args.seed);
+    status = sim_world_finish(&simulation->world, err);
+    if (status == NDT_OK)
+        status = sim_caster_open(&simulation->caster, &simulation->world, err);
+    return status == NDT_OK ? record(simulation, err) : status;
+}
+
 static enum ndt_status simulate(struct ndt_error *err)
 {
-    const enum sim_place place = args.world == CORRIDOR ? SIM_CORRIDOR
-                                 : args.world == TUNNEL ? SIM_TUNNEL
-                                                        : SIM_STREET;
-    const double duration_s = (double)args.scans / args.rate_hz;
-    struct sim_course course;
-    struct sim_world world;
-    struct sim_drive drive = {0};
-    struct sim_caster caster = {0};
-    sim_world_init(&world);
-    sim_course_init(&course, place, args.seed);
-    sim_scene_ground(&world.ground, place, args.seed);
-    enum ndt_status status = sim_drive_open(&drive, &course, &world.ground, duration_s, args.seed, err);
-    if (status == NDT_OK) {
-        sim_scene_build(&world, &course, sim_drive_length(&drive, duration_s), args.seed);
-        status = sim_world_finish(&world, err);
-    }
-    if (status == NDT_OK)
-        status = sim_caster_open(&caster, &world, err);
-    if (status == NDT_OK)
-        status = record(&drive, &caster, err);
-    sim_caster_close(&caster);
-    sim_drive_close(&drive);
-    sim_world_free(&world);
+    struct simulation *simulation = calloc(1, sizeof(*simulation));
+    if (!simulation)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a simulation");
+    sim_world_init(&simulation->world);
+    const enum ndt_status status = run_simulation(simulation, err);
+    sim_caster_close(&simulation->caster);
+    sim_drive_close(&simulation->drive);
+    sim_foot_close(&simulation->foot);
+    sim_world_free(&simulation->world);
+    free(simulation->late_s);
+    free(simulation);
     return status;
 }
 
@@ -134,7 +201,7 @@ static enum ndt_status simulate(struct ndt_error *err)
 static enum ndt_status check_mounts(struct ndt_error *err)
 {
     const struct tool_reals *mount = &args.mount;
-    const int indoors = args.world == CORRIDOR;
+    const int indoors = args.world == CORRIDOR || args.world == HALL || args.carrier == HANDHELD;
     const double low_m[3] = {-5, indoors ? -0.9 : -1.8, indoors ? -0.7 : -1.5};
     const double high_m[3] = {5, indoors ? 0.9 : 1.8, indoors ? 1.5 : 3};
     if (mount->count != 0 && mount->count != 6 && mount->count != 6 * args.sensors)
@@ -151,15 +218,19 @@ static enum ndt_status check_mounts(struct ndt_error *err)
 static enum ndt_status check_args(struct ndt_error *err)
 {
     double elevation_rad[SIM_MAX_BEAMS];
+    if (isnan(args.rate_hz))
+        args.rate_hz = args.carrier == HANDHELD ? 2.0 : 10.0;
     const double duration_s = (double)args.scans / args.rate_hz;
+    if (args.world == HALL && args.carrier == VEHICLE)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--world: no vehicle fits into a hall; it needs --carrier handheld");
     if (!sim_lidar_elevations((int)args.beams, elevation_rad))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--beams: no LiDAR has %d beams; 16, 32 and 64 are known",
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--beams: no LiDAR has %d beams; 16, 32, 64 and 128 are known",
                         (int)args.beams);
     if (duration_s > 600.0 && (args.world == CORRIDOR || args.world == TUNNEL))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--scans: a %s is built for drives of up to 600 s, not %.0f s",
                         world_names[args.world], duration_s);
     if (isnan(args.spacing_m))
-        args.spacing_m = args.world == CORRIDOR ? 0.08 : 0.15;
+        args.spacing_m = args.world == CORRIDOR ? 0.08 : args.world == CITY ? 0.3 : 0.15;
     return check_mounts(err);
 }
 
@@ -186,24 +257,44 @@ static const struct tool_option options[] = {
     {"out", "DIR", TOOL_TEXT, &args.out, .required = 1, .help = "output folder; created if it does not exist"},
     {"world", "NAME", TOOL_CHOICE, &args.world, .choices = world_names,
      .help = "street (houses, trees, parked and moving cars, slopes, turns), utm (the same far from the origin, at "
-             "389000 4970000 120), corridor or tunnel (weakly constrained along their axis)"},
+             "389000 4970000 120), corridor or tunnel (weakly constrained along their axis), or hall (aisles, "
+             "racks, booths, machines, offices, "
+             "pillars, a gallery with stairs; for --carrier handheld), or city (the street among others, squares, "
+             "parks, "
+             "yards, parking lots, suburbs and towers, all different; map.pcd is a folder of tiles)"},
+    {"extent", "M", TOOL_REAL, &args.extent_m, 200, 5000, .help = "edge of a city's map, 200 to 5000 m"},
+    {"cut-out", "M", TOOL_REAL, &args.cut_out_m, 0, 1000,
+     .help = "leave out of the map what is within M metres of the drive; 0: nothing"},
+    {"twin", "M", TOOL_REAL, &args.twin_m, 0, 1000,
+     .help = "copy what is within M metres of the drive to another place of the map, turned; 0: no copy"},
+    {"mirror", NULL, TOOL_FLAG, &args.mirror, .help = "make the map the mirror image of the world"},
+    {"carrier", "NAME", TOOL_CHOICE, &args.carrier, .choices = carrier_names,
+     .help = "vehicle, or handheld: a person walks at 1.2 to 1.6 m/s, bobbing and tilting the sensor by up to 10 "
+             "degrees, stands at the start and now and then, and looks around, turning by up to 60 degrees between "
+             "scans at 2 Hz; other people walk around, also close by, and leave streaks in the map"},
     {"scans", "N", TOOL_COUNT, &args.scans, 1, 20000, .help = "number of sweeps, 1 to 20000"},
-    {"rate", "HZ", TOOL_REAL, &args.rate_hz, 1, 50, .help = "sweeps per second, 1 to 50"},
-    {"beams", "N", TOOL_COUNT, &args.beams, 16, 64, .help = "16, 32 or 64"},
-    {"columns", "N", TOOL_COUNT, &args.columns, 36, 4096, .help = "firings per sweep, 36 to 4096"},
+    {"rate", "HZ", TOOL_REAL, &args.rate_hz, 1, 50,
+     .help = "sweeps per second, 1 to 50 (default: 10, handheld 2); a handheld sweep takes 0.1 s at most"},
+    {"gaps", "S", TOOL_REAL, &args.gap_s, 0, 60,
+     .help = "leave gaps of up to S seconds between scans, at random moments; the carrier moves on"},
+    {"beams", "N", TOOL_COUNT, &args.beams, 16, 128, .help = "16, 32, 64 or 128"},
+    {"columns", "N", TOOL_COUNT, &args.columns, 36, 4096, .help = "firings per turn, 36 to 4096"},
+    {"view", "DEG", TOOL_REAL, &args.view_deg, 10, 360,
+     .help = "horizontal field of view, ahead, 10 to 360 degrees"},
+    {"range", "M", TOOL_REAL, &args.range_m, 5, 200, .help = "largest range, 5 to 200 m"},
     {"stamp", "WHERE", TOOL_CHOICE, &args.stamp, .choices = stamp_names,
      .help = "where in its scan a stamp lies: begin, middle or end; points and their absolute times stay the same"},
     {"mount", "LIST", TOOL_REALS, &args.mount, -360, 360,
      .help =
          "pose of the sensor on the vehicle: x,y,z,roll,pitch,yaw in metres and degrees, or six numbers for each "
-         "sensor (default: 0,0,0,0,0,0); the vehicle drives the same way"},
+         "sensor (default: 0,0,0,0,0,0); the vehicle drives the same path"},
     {"sensors", "N", TOOL_COUNT, &args.sensors, 1, SIM_MAX_SENSORS,
      .help = "divide the turn among N sensors, 1 to 4: a sweep becomes N scans, frames lidar_0 to lidar_N-1, each "
              "stamped by its own part of the sweep"},
     {"noise", "M", TOOL_REAL, &args.noise_m, 0, 1, .help = "standard deviation of a range, 0 to 1 m"},
     {"dropout", "P", TOOL_REAL, &args.dropout, 0, 0.95, .help = "fraction of the returns that is lost, 0 to 0.95"},
     {"map-spacing", "M", TOOL_REAL, &args.spacing_m, 0.05, 2,
-     .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08)"},
+     .help = "distance between points of the map, 0.05 to 2 m (default: 0.15, corridor 0.08, city 0.3)"},
     {"odometry", NULL, TOOL_FLAG, &args.odometry, .help = "add noisy odometry at 50 Hz"},
     {"imu", "HZ", TOOL_REAL, &args.imu.rate_hz, 0, 1000, .help = "add an IMU with HZ samples per second; 0: none"},
     {"gyro-bias", "B", TOOL_REAL, &args.imu.gyro_bias_radps, 0, 1,

@@ -10,6 +10,7 @@
 #include "ndt_io/bag.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
+#include "sim_tiles.h"
 #include "tool_options.h"
 
 static const int64_t BEGIN_NS = INT64_C(1700000000) * 1000000000; /* of the first sweep */
@@ -26,7 +27,7 @@ struct recorder {
 
 static int64_t middle_of(const struct sim_recording *recording, int sweep)
 {
-    return BEGIN_NS + llround((sweep + 0.5) / recording->lidar->rate_hz * 1e9);
+    return BEGIN_NS + llround((sweep + 0.5) / recording->scan_hz * 1e9 + 1e9 * recording->late_s[sweep]);
 }
 
 /* A place in the part of a sweep that one sensor sees, 0 = begin and 1 = end, after the middle of the sweep [us].
@@ -191,10 +192,11 @@ static enum ndt_status write_bag(struct sim_recording *recording, const char *pa
     return status;
 }
 
-static enum ndt_status write_map(struct sim_recording *recording, const char *path, struct ndt_error *err)
+/* Points on what the survey sees. */
+static enum ndt_status write_survey(struct sim_recording *recording, const char *path, double end_s,
+                                    struct ndt_error *err)
 {
     const struct sim_drive *drive = recording->drive;
-    const double end_s = time_of(middle_of(recording, recording->sweeps - 1));
     /* In a corridor or tunnel the map must reach as far as the sensor sees, or its ends bias the match. */
     const double margin_m = drive->course->place == SIM_STREET ? 30.0 : recording->lidar->max_range_m + 5.0;
     const double begin_m = sim_drive_length(drive, 0.0) - margin_m;
@@ -205,22 +207,48 @@ static enum ndt_status write_map(struct sim_recording *recording, const char *pa
     ndt_cloud_init(&cloud);
     enum ndt_status status =
         sim_survey_run(&recording->survey, drive, recording->caster, begin_m, end_m, &cloud, err);
+    if (status == NDT_OK)
+        status = sim_change_apply(&recording->change, &cloud, err);
     memcpy(cloud.origin_m, recording->origin_m, sizeof(cloud.origin_m));
     if (status == NDT_OK)
         status = ndt_pcd_write(&cloud, path, NDT_PCD_BINARY, err);
     recording->map_points = cloud.count;
-    recording->length_m = sim_drive_length(drive, end_s) - sim_drive_length(drive, 0.0);
     ndt_cloud_free(&cloud);
     return status;
 }
 
-static enum ndt_status refuse_existing(const char *path, int overwrite, struct ndt_error *err)
+static enum ndt_status write_tiles(struct sim_recording *recording, const char *path, struct ndt_error *err)
+{
+    const struct sim_survey *survey = &recording->survey;
+    struct sim_tiles tiles = {.sampler = {recording->city, survey->spacing_m, survey->noise_m, survey->seed},
+                              .change = &recording->change,
+                              .caster = recording->caster};
+    const enum ndt_status status = sim_tiles_write(&tiles, path, err);
+    recording->map_points = tiles.points;
+    return status;
+}
+
+static enum ndt_status write_map(struct sim_recording *recording, const char *path, struct ndt_error *err)
+{
+    const struct sim_drive *drive = recording->drive;
+    const double end_s = time_of(middle_of(recording, recording->sweeps - 1));
+    recording->length_m = sim_drive_length(drive, end_s) - sim_drive_length(drive, 0.0);
+    enum ndt_status status =
+        sim_change_open(&recording->change, drive, end_s, recording->city, recording->survey.seed, err);
+    if (status == NDT_OK)
+        status = recording->city ? write_tiles(recording, path, err) : write_survey(recording, path, end_s, err);
+    sim_change_close(&recording->change);
+    return status;
+}
+
+static enum ndt_status refuse_existing(const char *path, int is_folder, int overwrite, struct ndt_error *err)
 {
     struct stat info;
     if (stat(path, &info) != 0)
         return NDT_OK;
-    if (!S_ISREG(info.st_mode))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: exists and is not a plain file", path);
+    if (is_folder ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: exists and is not a %s", path,
+                        is_folder ? "folder" : "plain file");
     if (!overwrite)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: exists already; --force overwrites it", path);
     return NDT_OK;
@@ -241,21 +269,29 @@ enum ndt_status sim_record(struct sim_recording *recording, struct ndt_error *er
     const int bag_length = snprintf(bag_part, sizeof(bag_part), "%s.part", recording->bag_path);
     if (map_length >= (int)sizeof(map_part) || bag_length >= (int)sizeof(bag_part))
         return ndt_fail(err, NDT_ERR_LIMIT, "the path is longer than %zu bytes", sizeof(map_part) - 1);
-    enum ndt_status status = refuse_existing(recording->map_path, recording->overwrite, err);
+    enum ndt_status status =
+        refuse_existing(recording->map_path, recording->city != NULL, recording->overwrite, err);
     if (status == NDT_OK)
-        status = refuse_existing(recording->bag_path, recording->overwrite, err);
+        status = refuse_existing(recording->bag_path, 0, recording->overwrite, err);
     if (status != NDT_OK)
         return status;
     unlink(bag_part); /* left over from a run that was killed */
-    status = write_map(recording, map_part, err);
+    if (recording->city)
+        status = sim_tiles_remove(map_part, err);
+    if (status == NDT_OK)
+        status = write_map(recording, map_part, err);
     if (status == NDT_OK)
         status = write_bag(recording, bag_part, err);
+    if (status == NDT_OK && recording->city)
+        status = sim_tiles_remove(recording->map_path, err);
     if (status == NDT_OK)
         status = move(map_part, recording->map_path, err);
     if (status == NDT_OK)
         status = move(bag_part, recording->bag_path, err);
     if (status != NDT_OK) {
-        unlink(map_part);
+        struct ndt_error ignored;
+        if (!recording->city || sim_tiles_remove(map_part, &ignored) != NDT_OK)
+            unlink(map_part);
         unlink(bag_part);
     }
     return status;

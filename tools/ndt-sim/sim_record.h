@@ -8,7 +8,7 @@
 #ifndef SIM_RECORD_H
 #define SIM_RECORD_H
 
-#include "sim.h"
+#include "sim_change.h"
 
 /* Where the stamp lies within the points of a scan. */
 enum sim_stamp { SIM_STAMP_BEGIN, SIM_STAMP_MIDDLE, SIM_STAMP_END };
@@ -19,8 +19,12 @@ struct sim_recording {
     struct sim_caster *caster;
     const struct sim_lidar *lidar;
     struct sim_survey survey;
+    struct sim_change change;    /* of the map: sizes only */
+    const struct sim_city *city; /* borrowed: the map is a folder of tiles; NULL: one file */
     struct sim_imu imu;
-    double odometry_hz; /* 0: none */
+    double odometry_hz;   /* 0: none */
+    double scan_hz;       /* sweeps per second; one takes as long as a turn of the LiDAR */
+    const double *late_s; /* borrowed: of every sweep, the sum of the gaps before it */
     enum sim_stamp stamp;
     double origin_m[3]; /* of the local frame in the map frame, added to everything */
     int sweeps;

@@ -288,6 +288,6 @@ void sim_scene_build(struct sim_world *world, const struct sim_course *course, d
         build_street(world, course, seed);
     else if (course->place == SIM_CORRIDOR)
         build_corridor(world, length_m, seed);
-    else
+    else if (course->place == SIM_TUNNEL)
         build_tunnel(world, length_m, seed);
 }

@@ -164,6 +164,27 @@ enum ndt_status sim_world_finish(struct sim_world *world, struct ndt_error *err)
     return NDT_OK;
 }
 
+int sim_world_inside(const struct sim_world *world, const double point_m[3])
+{
+    const int x = (int)floor((point_m[0] - world->grid_min_m[0]) / world->cell_m);
+    const int y = (int)floor((point_m[1] - world->grid_min_m[1]) / world->cell_m);
+    if (x < 0 || y < 0 || x >= world->grid_dim[0] || y >= world->grid_dim[1])
+        return 0;
+    const size_t cell = (size_t)y * (size_t)world->grid_dim[0] + (size_t)x;
+    for (uint32_t i = world->cell_first[cell]; i < world->cell_first[cell + 1]; i++) {
+        const struct sim_solid *solid = &world->solids[world->cell_solids[i]];
+        const double dx = point_m[0] - solid->centre_m[0], dy = point_m[1] - solid->centre_m[1];
+        const double u = (solid->cos_yaw * dx + solid->sin_yaw * dy) / solid->half_m[0];
+        const double v = (solid->cos_yaw * dy - solid->sin_yaw * dx) / solid->half_m[1];
+        const double w = (point_m[2] - solid->centre_m[2]) / solid->half_m[2];
+        const double across = solid->shape == SIM_BOX ? fmax(u * u, v * v) : u * u + v * v;
+        const double up = solid->shape == SIM_ELLIPSOID ? across + w * w : fmax(across, w * w);
+        if (!(solid->free_path_m > 0.0) && up < 1.0)
+            return 1;
+    }
+    return 0;
+}
+
 /* ---- rays ---- */
 
 enum ndt_status sim_caster_open(struct sim_caster *caster, const struct sim_world *world, struct ndt_error *err)

@@ -253,6 +253,11 @@ NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, cons
                                                const struct ndt_align_item *items, size_t count,
                                                struct ndt_align_result *out, struct ndt_error *err);
 
+/** Allocates what a batch of so many items of so many points needs, so that ndt_align_batch does not. After
+ * ndt_aligner_create; again if the device of the backend is lost. */
+NDT_MUST_CHECK enum ndt_status ndt_aligner_reserve_batch(struct ndt_aligner *aligner, size_t items, size_t points,
+                                                         struct ndt_error *err);
+
 /** The iterations of the last ndt_align or ndt_align_raw; borrowed until the next call. */
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count);
 /** Repeats the evaluation at the start of iteration `iteration` of the trace and writes the intermediate values of

@@ -65,6 +65,18 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                                    struct ndtd_scan_record *record, struct ndt_error *err);
 
+/** Announces frames that wait: with batch.together the scans among them are preprocessed and aligned together now,
+ * and ndtd_pipeline_frame, called for each of the frames in this order, uses what was found.
+ *
+ * Each scan is aligned from the pose that is predicted from the state before the first of them. Its result counts
+ * if it has that prediction when its turn comes: then it has the bits of a scan that was not announced. It also
+ * counts if it has converged, and the prediction then lies within the basin of the finest level, is as near and as
+ * certain as was expected, and deskews the same to 5 cm. Otherwise it is deskewed with its real motion and aligned
+ * again. Scans after an initial pose are not aligned ahead; nor is any if the deadline (that of the first scan)
+ * could be missed, the state is not tracking, the backend has neither lanes nor solves, or preprocesses itself. The
+ * frames stay where they are until they are processed. */
+void ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count);
+
 /** Aligns the following scans to this map and acquires a reference to it; may be NULL (no map). On failure the
  * previous map stays. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_set_map(struct ndtd_pipeline *pipeline, struct ndt_map *map,

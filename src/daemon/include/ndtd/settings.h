@@ -65,6 +65,7 @@ struct ndtd_settings {
     double budget_s;                     /**< live.budget_ms: from the last byte of a scan to its result */
     int queue_depth;                     /**< live.queue_depth: largest number of waiting scans */
     int batch_max;                       /**< batch.max: frames taken from the queue at once */
+    int batch_together;                  /**< batch.together */
     int dynamic_map;                     /**< dynamic_map_loading.enable */
     double update_distance_m;            /**< dynamic_map_loading.*, see map_loader.h */
     double map_radius_m, lidar_radius_m; /**< dynamic_map_loading.* */

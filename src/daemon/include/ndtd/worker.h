@@ -3,9 +3,9 @@
  * result of every scan.
  *
  * Frames: all that wait are popped at once, up to batch.max scans, and processed one by one, in their order,
- * because the prediction for each scan needs the previous result. batch.max thus bounds how many scans leave the
- * queue early; scans are not aligned together, and the thread never waits for a batch to fill. Every scan that is
- * popped gets exactly one result.
+ * because the prediction for each scan needs the previous result. With batch.together the scans are aligned
+ * together beforehand (ndtd_pipeline_expect). The thread never waits for a batch to fill. Every scan that is popped
+ * gets exactly one result.
  *
  * Between frames the thread applies updates (the functions below) and new maps: an update requested before a scan
  * was sent is in force for that scan. A new map goes to a device in parts, one before each frame and one every
@@ -13,7 +13,7 @@
  *
  * Deadline: budget_s after the arrival of the last byte, less the recent duration of publishing. The clock bounds
  * the work and is used for timings, nothing else: if no deadline is hit, the results are bit-identical to those of
- * the replay.
+ * the replay, unless scans went together.
  *
  * Backend: chosen by the autotuner (autotuner.h), at the start when there is a map, otherwise with the first map,
  * and again when scans take longer. The thread changes the backend between scans.
