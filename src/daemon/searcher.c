@@ -16,6 +16,7 @@
 
 #include "ndt/clock.h"
 #include "ndtd/log.h"
+#include "ndtd/map_field.h"
 #include "ndtd/realtime.h"
 
 enum { NICENESS = 19 };
@@ -82,7 +83,7 @@ static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *m
     if (!searcher->search)
         status = ndt_search_create(&searcher->search, &searcher->config, err);
     if (status == NDT_OK && map)
-        status = ndt_field_build(&field, map, err);
+        status = ndtd_map_field(&field, map, err);
     if (status == NDT_OK)
         status = ndt_search_set_map(searcher->search, map, field, err);
     ndt_field_release(field);
