@@ -50,6 +50,14 @@ struct copy {
     unsigned char *out;
 };
 
+static void fill_cells(unsigned char *to, const void *fill, size_t cells, size_t size)
+{
+    if (size == 1)
+        memset(to, *(const unsigned char *)fill, cells);
+    for (size_t i = 0; size > 1 && i < cells; i++)
+        memcpy(to + i * size, fill, size);
+}
+
 static void copy_patch(const struct patch *patch, void *context)
 {
     const struct copy *copy = context;
@@ -64,8 +72,7 @@ static void copy_patch(const struct patch *patch, void *context)
                        (size_t)cell * size,
                    cells * size);
         } else {
-            for (size_t i = 0; i < cells; i++)
-                memcpy(to + i * size, copy->fill, size);
+            fill_cells(to, copy->fill, cells, size);
         }
     }
 }
@@ -101,25 +108,30 @@ struct allow {
     uint8_t *out;
 };
 
-static int is_allowed(const struct ndt_field_tile *tile, int is_any, int32_t y, int32_t x)
+static int is_allowed(const struct ndt_field_tile *tile, int is_any, int32_t cell)
 {
-    const int32_t cell = y * NDT_FIELD_TILE_M + x;
     return is_any ? tile->ground_cm[cell] != NDT_FIELD_NO_GROUND : tile->known[cell / 8] >> cell % 8 & 1;
 }
 
 static void allow_patch(const struct patch *patch, void *context)
 {
     const struct allow *allow = context;
-    for (int32_t y = patch->y0; y < patch->y1; y++)
-        for (int32_t x = patch->x0; x < patch->x1; x++) {
-            const int32_t tile_y = (patch->tile_y + y - patch->y0) * allow->scale;
-            const int32_t tile_x = (patch->tile_x + x - patch->x0) * allow->scale;
-            int is_good = 0;
-            for (int i = 0; patch->tile && i < allow->scale * allow->scale; i++)
-                is_good |=
-                    is_allowed(patch->tile, allow->is_any, tile_y + i / allow->scale, tile_x + i % allow->scale);
-            allow->out[y * patch->window->stride + x] = is_good ? 255 : 0;
+    const int32_t scale = allow->scale;
+    for (int32_t y = patch->y0; y < patch->y1; y++) {
+        uint8_t *to = allow->out + y * patch->window->stride;
+        const int32_t row = (patch->tile_y + y - patch->y0) * scale * NDT_FIELD_TILE_M;
+        if (!patch->tile) {
+            memset(to + patch->x0, 0, (size_t)(patch->x1 - patch->x0));
+            continue;
         }
+        for (int32_t x = patch->x0; x < patch->x1; x++) {
+            const int32_t cell = row + (patch->tile_x + x - patch->x0) * scale;
+            int is_good = is_allowed(patch->tile, allow->is_any, cell);
+            for (int i = 1; i < scale * scale; i++)
+                is_good |= is_allowed(patch->tile, allow->is_any, cell + i / 2 * NDT_FIELD_TILE_M + i % 2);
+            to[x] = is_good ? 255 : 0;
+        }
+    }
 }
 
 void ndt_window_allowed(const struct ndt_field *field, int level, int is_any, const struct ndt_window *window,

@@ -12,7 +12,8 @@ enum {
     STRIDE_MAX = (NDT_WINDOW_CELLS + 2 * HALO_MAX + 31) / 32 * 32,
     ROWS_MAX = NDT_WINDOW_CELLS + 2 * HALO_MAX,
     BLOCKS = NDT_WINDOW_BLOCKS * NDT_WINDOW_BLOCKS, /* of a window */
-    HYPOTHESES_PER_ITEM = 16                        /* where there are few windows */
+    MANY_WINDOWS = 32,
+    HYPOTHESES_PER_ITEM = 16 /* where there are few windows for several threads */
 };
 static const double PI = 3.14159265358979323846;
 
@@ -128,50 +129,91 @@ struct dense {
     size_t chunk, chunks; /* hypotheses of an item, items of a window */
 };
 
-/* Cells of the window where a sensor may be; returns their number. */
-static uint32_t set_allowed(const struct dense *dense, const struct ndt_dense_window *at, uint8_t *allowed)
+/* A window that is being scored. */
+struct scored {
+    uint8_t cells[ROWS_MAX * STRIDE_MAX + 32];
+    uint8_t allowed[NDT_WINDOW_CELLS * NDT_WINDOW_CELLS];
+    uint8_t blocks[NDT_WINDOW_BLOCKS]; /* per row of blocks: bit x is set where block x has an allowed cell */
+    uint32_t poses;                    /* allowed cells */
+    size_t first, last;                /* hypotheses */
+    uint8_t *peaks;
+    size_t histogram[NDT_SCORE_POINTS + 1];
+};
+
+/* The cells where a sensor may be. */
+static void set_allowed(const struct dense *dense, const struct ndt_dense_window *at, struct scored *scored)
 {
     const struct ndt_search *search = dense->search;
     const struct ndt_window window = {at->layer,        at->y,           at->x, NDT_WINDOW_CELLS,
                                       NDT_WINDOW_CELLS, NDT_WINDOW_CELLS};
-    uint32_t count = 0;
-    ndt_window_allowed(search->field, search->tier->level, search->is_any, &window, allowed);
-    for (int i = 0; i < NDT_WINDOW_CELLS * NDT_WINDOW_CELLS; i++) {
-        const double x = (at->x + i % NDT_WINDOW_CELLS) * dense->cell_m;
-        const double y = (at->y + i / NDT_WINDOW_CELLS) * dense->cell_m;
-        if (allowed[i] && !is_within(search, x, y, dense->cell_m))
-            allowed[i] = 0;
-        count += allowed[i] != 0;
-    }
-    return count;
+    const int has_circle = search->window && search->window->has_position;
+    ndt_window_allowed(search->field, search->tier->level, search->is_any, &window, scored->allowed);
+    scored->poses = 0;
+    memset(scored->blocks, 0, sizeof(scored->blocks));
+    for (int y = 0; y < NDT_WINDOW_CELLS; y++)
+        for (int x = 0; x < NDT_WINDOW_CELLS; x++) {
+            uint8_t *cell = &scored->allowed[y * NDT_WINDOW_CELLS + x];
+            if (has_circle && *cell &&
+                !is_within(search, (at->x + x) * dense->cell_m, (at->y + y) * dense->cell_m, dense->cell_m))
+                *cell = 0;
+            scored->poses += *cell & 1;
+            scored->blocks[y / NDT_BLOCK] |= (uint8_t)((*cell & 1) << x / NDT_BLOCK);
+        }
 }
 
-static int any_allowed(const uint8_t *allowed)
+/* The bits around the rows of blocks that have allowed cells; rows keep their places. */
+static void set_cells(const struct dense *dense, const struct ndt_dense_window *at, struct scored *scored)
 {
-    uint64_t words[NDT_UNIT_X / 8], all = 0;
-    for (int y = 0; y < NDT_UNIT_Y; y++) {
-        memcpy(words, allowed + y * NDT_WINDOW_CELLS, sizeof(words));
-        for (int i = 0; i < NDT_UNIT_X / 8; i++)
-            all |= words[i];
-    }
-    return all != 0;
+    int first = 0, last = NDT_WINDOW_BLOCKS;
+    while (first < last && !scored->blocks[first])
+        first++;
+    while (last > first && !scored->blocks[last - 1])
+        last--;
+    const struct ndt_window window = {.layer = at->layer,
+                                      .y = at->y + first * NDT_BLOCK - dense->halo,
+                                      .x = at->x - dense->halo,
+                                      .height = (last - first) * NDT_BLOCK + 2 * dense->halo,
+                                      .width = NDT_WINDOW_CELLS + 2 * dense->halo,
+                                      .stride = dense->stride};
+    if (last > first)
+        ndt_window_bits(dense->search->field, dense->search->tier->level, &window,
+                        scored->cells + first * NDT_BLOCK * dense->stride);
 }
 
-/* All hypotheses of an item at one unit of a window. */
-static void score_unit(const struct dense *dense, const uint8_t *cells, const uint8_t *allowed, size_t first,
-                       size_t last, uint8_t *peaks, size_t *histogram)
+/* All hypotheses of an item at the unit whose first block is (row, column); is_new: its blocks that count. */
+static void score_unit(const struct dense *dense, struct scored *scored, int row, int column, unsigned is_new)
 {
     struct ndt_search *search = dense->search;
-    uint8_t sums[NDT_UNIT_CELLS];
-    for (size_t h = first; h < last; h++) {
+    const int y = row * NDT_BLOCK, x = column * NDT_BLOCK;
+    const uint8_t *cells = scored->cells + (y + dense->halo) * dense->stride + x + dense->halo;
+    const uint8_t *allowed = scored->allowed + y * NDT_WINDOW_CELLS + x;
+    uint8_t sums[NDT_UNIT_CELLS], best[NDT_UNIT_BLOCKS];
+    for (size_t h = scored->first; h < scored->last; h++) {
         const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
         const struct ndt_score_points points = {(const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS,
                                                 marks->mask, marks->count};
-        uint8_t *out = peaks + h * BLOCKS;
-        search->score(cells, dense->stride, &points, allowed, NDT_WINDOW_CELLS, sums, out);
+        uint8_t *out = scored->peaks + h * BLOCKS + row * NDT_WINDOW_BLOCKS + column;
+        search->score(cells, dense->stride, &points, allowed, NDT_WINDOW_CELLS, sums, best);
         for (int b = 0; b < NDT_UNIT_BLOCKS; b++)
-            histogram[out[b]]++;
+            if (is_new >> b & 1) {
+                out[b] = best[b];
+                scored->histogram[best[b]]++;
+            }
     }
+}
+
+/* Units begin at the first block that is not scored yet, so that few cover a narrow street. */
+static void score_rows(const struct dense *dense, struct scored *scored)
+{
+    for (int row = 0; row < NDT_WINDOW_BLOCKS; row++)
+        for (unsigned left = scored->blocks[row]; left;) {
+            int column = __builtin_ctz(left);
+            if (column > NDT_WINDOW_BLOCKS - NDT_UNIT_BLOCKS)
+                column = NDT_WINDOW_BLOCKS - NDT_UNIT_BLOCKS;
+            const unsigned covered = ((1u << NDT_UNIT_BLOCKS) - 1) << column;
+            score_unit(dense, scored, row, column, (left & covered) >> column);
+            left &= ~covered;
+        }
 }
 
 static void score_window(void *context, size_t item)
@@ -179,32 +221,23 @@ static void score_window(void *context, size_t item)
     const struct dense *dense = context;
     struct ndt_search *search = dense->search;
     struct ndt_dense_window *at = (struct ndt_dense_window *)search->windows.items + item / dense->chunks;
-    const size_t first = item % dense->chunks * dense->chunk;
-    const size_t last =
-        first + dense->chunk < search->hypothesis_count ? first + dense->chunk : search->hypothesis_count;
-    uint8_t *peaks = (uint8_t *)search->peaks.items + item / dense->chunks * search->hypothesis_count * BLOCKS;
-    uint8_t cells[ROWS_MAX * STRIDE_MAX + 32], allowed[NDT_WINDOW_CELLS * NDT_WINDOW_CELLS];
-    size_t histogram[NDT_SCORE_POINTS + 1] = {0};
+    const size_t all = search->hypothesis_count, first = item % dense->chunks * dense->chunk;
+    struct scored scored;
     if (ndt_search_is_cancelled(search))
         return;
-    const int32_t side = NDT_WINDOW_CELLS + 2 * dense->halo;
-    const struct ndt_window window = {at->layer, at->y - dense->halo, at->x - dense->halo, side,
-                                      side,      dense->stride};
-    const uint32_t poses = set_allowed(dense, at, allowed);
+    scored.first = first;
+    scored.last = first + dense->chunk < all ? first + dense->chunk : all;
+    scored.peaks = (uint8_t *)search->peaks.items + item / dense->chunks * all * BLOCKS;
+    memset(scored.histogram, 0, sizeof(scored.histogram));
+    memset(scored.peaks + scored.first * BLOCKS, 0, (scored.last - scored.first) * BLOCKS);
+    set_allowed(dense, at, &scored);
+    set_cells(dense, at, &scored);
+    score_rows(dense, &scored);
     if (first == 0)
-        at->poses = poses;
-    memset(peaks + first * BLOCKS, 0, (last - first) * BLOCKS);
-    if (poses > 0)
-        ndt_window_bits(search->field, search->tier->level, &window, cells);
-    for (int y = 0; poses > 0 && y < NDT_WINDOW_CELLS; y += NDT_UNIT_Y)
-        for (int x = 0; x < NDT_WINDOW_CELLS; x += NDT_UNIT_X)
-            if (any_allowed(allowed + y * NDT_WINDOW_CELLS + x))
-                score_unit(dense, cells + (y + dense->halo) * dense->stride + x + dense->halo,
-                           allowed + y * NDT_WINDOW_CELLS + x, first, last,
-                           peaks + y / NDT_BLOCK * NDT_WINDOW_BLOCKS + x / NDT_BLOCK, histogram);
+        at->poses = scored.poses;
     for (int s = 1; s <= NDT_SCORE_POINTS; s++)
-        if (histogram[s])
-            __atomic_add_fetch(&search->histogram[s], histogram[s], __ATOMIC_RELAXED);
+        if (scored.histogram[s])
+            __atomic_add_fetch(&search->histogram[s], scored.histogram[s], __ATOMIC_RELAXED);
     ndt_search_advance(search);
 }
 
@@ -280,7 +313,11 @@ enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, str
     if (status != NDT_OK)
         return status;
     memset(search->histogram, 0, sizeof(search->histogram));
-    dense.chunk = search->windows.count >= 32 ? search->hypothesis_count : HYPOTHESES_PER_ITEM;
+    dense.chunk = ndt_pool_threads(search->pool) == 1 || search->windows.count >= MANY_WINDOWS
+                      ? search->hypothesis_count
+                      : HYPOTHESES_PER_ITEM;
+    if (dense.chunk == 0)
+        dense.chunk = 1;
     dense.chunks = (search->hypothesis_count + dense.chunk - 1) / dense.chunk;
     const size_t items = search->windows.count * dense.chunks;
     ndt_search_expect(search, (unsigned)items, 80);

@@ -26,14 +26,12 @@ struct refine {
 
 /* The best cell of each 8x8 of a unit. */
 static void add_best(const struct refine *refine, const struct ndt_block *block, int32_t row, double heading_rad,
-                     uint32_t sight, const uint8_t *sums, struct ndt_place *out)
+                     uint32_t sight, const uint8_t *sums, const uint8_t *peaks, struct ndt_place *out)
 {
     for (int b = 0; b < refine->side / NDT_BLOCK; b++) {
         int best = b * NDT_BLOCK;
-        for (int i = 0; i < NDT_BLOCK * NDT_BLOCK; i++) {
-            const int cell = i / NDT_BLOCK * NDT_UNIT_X + b * NDT_BLOCK + i % NDT_BLOCK;
-            best = sums[cell] > sums[best] ? cell : best;
-        }
+        while (sums[best] != peaks[b]) /* the first cell with the score of the best */
+            best += (best + 1) % NDT_BLOCK ? 1 : NDT_UNIT_X - NDT_BLOCK + 1;
         out[b] = (struct ndt_place){.layer = block->layer,
                                     .y = block->y * refine->scale + row + best / NDT_UNIT_X,
                                     .x = block->x * refine->scale + best % NDT_UNIT_X,
@@ -82,7 +80,7 @@ static void refine_block(void *context, size_t item)
         for (int32_t row = 0; row < refine->side; row += NDT_UNIT_Y) {
             const uint8_t *first = cells + (row + refine->halo) * refine->stride + refine->halo;
             search->score(first, refine->stride, &points, allowed, 0, sums, peaks);
-            add_best(refine, block, row, heading_rad, hypothesis->sight, sums, out);
+            add_best(refine, block, row, heading_rad, hypothesis->sight, sums, peaks, out);
             out += refine->side / NDT_BLOCK;
         }
     }
