@@ -11,7 +11,7 @@ enum {
     HALO_MAX = NDT_REACH_MAX_M + 2, /* cells of 1 m */
     STRIDE_MAX = (NDT_WINDOW_CELLS + 2 * HALO_MAX + 31) / 32 * 32,
     ROWS_MAX = NDT_WINDOW_CELLS + 2 * HALO_MAX,
-    BLOCKS = NDT_WINDOW_BLOCKS * NDT_WINDOW_BLOCKS, /* of a window */
+    BLOCKS = NDT_DENSE_PEAKS, /* of a window */
     MANY_WINDOWS = 32,
     HYPOTHESES_PER_ITEM = 16 /* where there are few windows for several threads */
 };
@@ -50,6 +50,13 @@ static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int
         }
     }
     return status;
+}
+
+static struct ndt_score_points points_of(const struct ndt_search *search, size_t h)
+{
+    const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
+    return (struct ndt_score_points){(const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS, marks->mask,
+                                     marks->count};
 }
 
 /* ---- windows ---- */
@@ -189,9 +196,7 @@ static void score_unit(const struct dense *dense, struct scored *scored, int row
     const uint8_t *allowed = scored->allowed + y * NDT_WINDOW_CELLS + x;
     uint8_t sums[NDT_UNIT_CELLS], best[NDT_UNIT_BLOCKS];
     for (size_t h = scored->first; h < scored->last; h++) {
-        const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
-        const struct ndt_score_points points = {(const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS,
-                                                marks->mask, marks->count};
+        const struct ndt_score_points points = points_of(search, h);
         uint8_t *out = scored->peaks + h * BLOCKS + row * NDT_WINDOW_BLOCKS + column;
         search->score(cells, dense->stride, &points, allowed, NDT_WINDOW_CELLS, sums, best);
         for (int b = 0; b < NDT_UNIT_BLOCKS; b++)
@@ -216,6 +221,13 @@ static void score_rows(const struct dense *dense, struct scored *scored)
         }
 }
 
+static void add_histogram(struct ndt_search *search, const size_t histogram[NDT_SCORE_POINTS + 1])
+{
+    for (int s = 1; s <= NDT_SCORE_POINTS; s++)
+        if (histogram[s])
+            __atomic_add_fetch(&search->histogram[s], histogram[s], __ATOMIC_RELAXED);
+}
+
 static void score_window(void *context, size_t item)
 {
     const struct dense *dense = context;
@@ -235,10 +247,36 @@ static void score_window(void *context, size_t item)
     score_rows(dense, &scored);
     if (first == 0)
         at->poses = scored.poses;
-    for (int s = 1; s <= NDT_SCORE_POINTS; s++)
-        if (scored.histogram[s])
-            __atomic_add_fetch(&search->histogram[s], scored.histogram[s], __ATOMIC_RELAXED);
+    add_histogram(search, scored.histogram);
     ndt_search_advance(search);
+}
+
+/* ---- scoring on an engine ---- */
+
+static void set_allowed_bits(void *context, size_t item)
+{
+    const struct dense *dense = context;
+    struct ndt_dense_window *at = (struct ndt_dense_window *)dense->search->windows.items + item;
+    uint64_t *rows = (uint64_t *)dense->search->allowed.items + item * NDT_WINDOW_CELLS;
+    struct scored scored;
+    set_allowed(dense, at, &scored);
+    at->poses = scored.poses;
+    for (int y = 0; y < NDT_WINDOW_CELLS; y++) {
+        rows[y] = 0;
+        for (int x = 0; x < NDT_WINDOW_CELLS; x++)
+            rows[y] |= (uint64_t)(scored.allowed[y * NDT_WINDOW_CELLS + x] & 1) << x;
+    }
+}
+
+static void count_peaks(void *context, size_t item)
+{
+    const struct dense *dense = context;
+    const size_t count = dense->search->hypothesis_count * BLOCKS;
+    const uint8_t *peaks = (const uint8_t *)dense->search->peaks.items + item * count;
+    size_t histogram[NDT_SCORE_POINTS + 1] = {0};
+    for (size_t i = 0; i < count; i++)
+        histogram[peaks[i]]++;
+    add_histogram(dense->search, histogram);
 }
 
 /* ---- the best blocks ---- */
@@ -298,32 +336,76 @@ static enum ndt_status select_blocks(struct ndt_search *search, struct ndt_error
     return NDT_OK;
 }
 
+/* ---- all of it ---- */
+
+static enum ndt_status score_in_threads(struct dense *dense, struct ndt_error *err)
+{
+    struct ndt_search *search = dense->search;
+    dense->stride = (NDT_WINDOW_CELLS + 2 * dense->halo + 31) / 32 * 32;
+    const enum ndt_status status = set_offsets(search, dense->cell_m, dense->stride, err);
+    if (status != NDT_OK)
+        return status;
+    dense->chunk = ndt_pool_threads(search->pool) == 1 || search->windows.count >= MANY_WINDOWS
+                       ? search->hypothesis_count
+                       : HYPOTHESES_PER_ITEM;
+    if (dense->chunk == 0)
+        dense->chunk = 1;
+    dense->chunks = (search->hypothesis_count + dense->chunk - 1) / dense->chunk;
+    const size_t items = search->windows.count * dense->chunks;
+    ndt_search_expect(search, (unsigned)items, 80);
+    ndt_pool_run(search->pool, score_window, dense, items);
+    return NDT_OK;
+}
+
+/* *is_done: 0 when the engine has failed. */
+static enum ndt_status score_on_engine(struct dense *dense, int *is_done, struct ndt_error *err)
+{
+    struct ndt_search *search = dense->search;
+    const size_t windows = search->windows.count, hypotheses = search->hypothesis_count;
+    dense->stride = search->config.engine->stride;
+    enum ndt_status status = set_offsets(search, dense->cell_m, dense->stride, err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->points, hypotheses, sizeof(struct ndt_score_points), err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->allowed, windows * NDT_WINDOW_CELLS, sizeof(uint64_t), err);
+    if (status != NDT_OK)
+        return status;
+    struct ndt_score_points *points = search->points.items;
+    for (size_t h = 0; h < hypotheses; h++)
+        points[h] = points_of(search, h);
+    ndt_pool_run(search->pool, set_allowed_bits, dense, windows);
+    struct ndt_dense_job job = {.level = search->tier->level,
+                                .halo = dense->halo,
+                                .window_count = windows,
+                                .windows = search->windows.items,
+                                .allowed = search->allowed.items,
+                                .hypothesis_count = hypotheses,
+                                .hypotheses = points,
+                                .peaks = search->peaks.items};
+    ndt_search_expect(search, (unsigned)windows, 80);
+    *is_done = ndt_search_engine_score(search, &job);
+    if (*is_done && !ndt_search_is_cancelled(search))
+        ndt_pool_run(search->pool, count_peaks, dense, windows);
+    return NDT_OK;
+}
+
 enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, struct ndt_error *err)
 {
     struct dense dense = {.search = search, .cell_m = ndt_field_cell_m(search->tier->level)};
+    int is_done = 0;
     dense.halo = (int32_t)ceil(search->view.reach_m / dense.cell_m) + 1;
-    dense.stride = (NDT_WINDOW_CELLS + 2 * dense.halo + 31) / 32 * 32;
     *poses = 0;
     set_hypotheses(search);
-    enum ndt_status status = set_offsets(search, dense.cell_m, dense.stride, err);
-    if (status == NDT_OK)
-        status = set_windows(search, err);
+    enum ndt_status status = set_windows(search, err);
     if (status == NDT_OK)
         status = ndt_list_resize(&search->peaks, search->windows.count * search->hypothesis_count * BLOCKS, 1, err);
-    if (status != NDT_OK)
-        return status;
     memset(search->histogram, 0, sizeof(search->histogram));
-    dense.chunk = ndt_pool_threads(search->pool) == 1 || search->windows.count >= MANY_WINDOWS
-                      ? search->hypothesis_count
-                      : HYPOTHESES_PER_ITEM;
-    if (dense.chunk == 0)
-        dense.chunk = 1;
-    dense.chunks = (search->hypothesis_count + dense.chunk - 1) / dense.chunk;
-    const size_t items = search->windows.count * dense.chunks;
-    ndt_search_expect(search, (unsigned)items, 80);
-    ndt_pool_run(search->pool, score_window, &dense, items);
-    if (ndt_search_is_cancelled(search))
-        return NDT_OK;
+    if (status == NDT_OK && ndt_search_engine_is_ready(search))
+        status = score_on_engine(&dense, &is_done, err);
+    if (status == NDT_OK && !is_done)
+        status = score_in_threads(&dense, err);
+    if (status != NDT_OK || ndt_search_is_cancelled(search))
+        return status;
     for (size_t i = 0; i < search->windows.count; i++)
         *poses +=
             (uint64_t)((const struct ndt_dense_window *)search->windows.items)[i].poses * search->hypothesis_count;
