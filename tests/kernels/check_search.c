@@ -27,7 +27,7 @@ static unsigned char random_byte(struct ndt_random *random, enum bits bits)
     const uint64_t r = ndt_random_next(random);
     if (bits != BITS_RANDOM)
         return bits == BITS_FULL ? 255 : 0;
-    return (unsigned char)(r & r >> 8 & (r >> 16 | r >> 24)); /* three of eight bits are set */
+    return (unsigned char)(r & r >> 8 & (r >> 16 | r >> 24)); /* three of 16 bits are set */
 }
 
 /* Tiles around the origin; some are left out. */
