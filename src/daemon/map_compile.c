@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ndt_io/compiled_map.h"
 #include "ndt_io/map_file.h"
+#include "ndtd/map_field.h"
 #include "ndt/clock.h"
 
 static const char EXTENSION[] = ".ndtmap";
@@ -63,7 +63,7 @@ enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const cha
     if (status != NDT_OK)
         return status;
     double built_us = ndt_clock_us();
-    status = ndt_map_save(map, path, err);
+    status = ndtd_map_save(map, path, err);
     if (status == NDT_OK) {
         report_map(report, map);
         fprintf(report, "%-10s %.1f ms, read and built\n%-10s %.1f ms\n", "loaded", (built_us - start_us) / 1000,

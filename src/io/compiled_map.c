@@ -76,7 +76,22 @@ static void describe_level(struct file_level *out, const struct ndt_map_level *l
     }
 }
 
-static void describe_map(struct file_header *out, const struct ndt_map *map)
+/* The end of the arrays, where an attachment begins; sizes were checked before. */
+static uint64_t arrays_end(const struct file_header *header)
+{
+    uint64_t end = (sizeof(*header) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    for (uint32_t i = 0; i < header->level_count; i++) {
+        uint64_t sizes[ARRAYS];
+        array_sizes(&header->levels[i], sizes);
+        for (int k = 0; k < ARRAYS; k++) {
+            const uint64_t array_end = header->levels[i].offset[k] + sizes[k];
+            end = array_end > end ? array_end : end;
+        }
+    }
+    return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static void describe_map(struct file_header *out, const struct ndt_map *map, size_t attached)
 {
     memset(out, 0, sizeof(*out));
     memcpy(out->magic, MAGIC, sizeof(out->magic));
@@ -92,10 +107,11 @@ static void describe_map(struct file_header *out, const struct ndt_map *map)
     uint64_t at = (sizeof(*out) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     for (size_t i = 0; i < map->level_count; i++)
         describe_level(&out->levels[i], &map->levels[i], &at);
-    out->file_bytes = at;
+    out->file_bytes = at + attached;
 }
 
-static void fill_image(unsigned char *image, const struct file_header *header, const struct ndt_map *map)
+static void fill_image(unsigned char *image, const struct file_header *header, const struct ndt_map *map,
+                       const void *attachment, size_t attached)
 {
     memcpy(image, header, sizeof(*header));
     for (size_t i = 0; i < map->level_count; i++) {
@@ -107,20 +123,28 @@ static void fill_image(unsigned char *image, const struct file_header *header, c
             if (sizes[k] > 0)
                 memcpy(image + header->levels[i].offset[k], arrays[k], sizes[k]);
     }
+    if (attached > 0)
+        memcpy(image + header->file_bytes - attached, attachment, attached);
     const uint64_t hash = ndt_hash64(image, header->file_bytes, 0);
     memcpy(image + offsetof(struct file_header, hash), &hash, sizeof(hash));
 }
 
 enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct ndt_error *err)
 {
+    return ndt_map_save_with(map, NULL, 0, path, err);
+}
+
+enum ndt_status ndt_map_save_with(const struct ndt_map *map, const void *attachment, size_t attached,
+                                  const char *path, struct ndt_error *err)
+{
     struct file_header header;
     struct ndt_output output;
-    describe_map(&header, map);
+    describe_map(&header, map, attached);
     unsigned char *image = calloc(1, header.file_bytes);
     if (!image)
         return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for a map file of %llu bytes", path,
                         (unsigned long long)header.file_bytes);
-    fill_image(image, &header, map);
+    fill_image(image, &header, map, attachment, attached);
     enum ndt_status status = ndt_output_open(&output, path, err);
     if (status == NDT_OK) {
         const size_t written = fwrite(image, 1, header.file_bytes, output.file);
@@ -140,6 +164,19 @@ static void unmap(struct ndt_map *map)
 {
     munmap(map->storage, map->storage_bytes);
     free(map);
+}
+
+size_t ndt_map_attachment(const struct ndt_map *map, const void **data)
+{
+    *data = NULL;
+    if (map->release != unmap)
+        return 0;
+    const struct file_header *header = map->storage;
+    const uint64_t end = arrays_end(header);
+    if (end >= header->file_bytes)
+        return 0;
+    *data = (const unsigned char *)map->storage + end;
+    return (size_t)(header->file_bytes - end);
 }
 
 static enum ndt_status map_whole_file(const char *path, void **out, size_t *size, struct ndt_error *err)

@@ -127,12 +127,14 @@ static size_t pick(size_t k, size_t n, size_t count)
     return (2 * k + 1) * count / (2 * n);
 }
 
+/* Evenly by azimuth; every second one first, so that the first half is even, too. */
 static void set_marks(const struct ndt_scan_view *view, const struct ndt_sight *sight, size_t count, size_t most,
                       struct ndt_marks *marks)
 {
     marks->count = (uint32_t)(count < most ? count : most);
     for (uint32_t k = 0; k < marks->count; k++) {
-        const size_t i = view->keys[pick(k, marks->count, count)] & UINT32_MAX;
+        const uint32_t half = (marks->count + 1) / 2, place = k < half ? 2 * k : 2 * (k - half) + 1;
+        const size_t i = view->keys[pick(place, marks->count, count)] & UINT32_MAX;
         marks->x_m[k] = view->level_m[0][i];
         marks->y_m[k] = view->level_m[1][i];
         marks->mask[k] = mask_of((double)view->level_m[2][i] + sight->height_m, view->has_ground ? 0 : GUESS_M);

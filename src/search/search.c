@@ -106,21 +106,6 @@ static enum ndt_status check_window(const struct ndt_search_window *window, stru
 
 /* ---- the object ---- */
 
-enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size, struct ndt_error *err)
-{
-    static const size_t MOST_BYTES = (size_t)4 << 30;
-    if (count > list->capacity) {
-        free(list->items);
-        *list = (struct ndt_list){0};
-        list->items = count <= MOST_BYTES / size ? malloc(count * size) : NULL;
-        if (!list->items)
-            return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a search: %zu items of %zu bytes", count, size);
-        list->capacity = count;
-    }
-    list->count = count;
-    return NDT_OK;
-}
-
 static enum ndt_status open_parts(struct ndt_search *search, struct ndt_error *err)
 {
     struct ndt_backend_config config;
@@ -179,7 +164,7 @@ void ndt_search_destroy(struct ndt_search *search)
     ndt_field_release(search->field);
     struct ndt_list *lists[] = {&search->windows,    &search->peaks,  &search->offsets, &search->blocks,
                                 &search->entries,    &search->places, &search->items,   &search->results,
-                                &search->candidates, &search->points, &search->allowed};
+                                &search->candidates, &search->points, &search->allowed, &search->peaks_again};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         free(lists[i]->items);
     free(search->hypotheses);
@@ -221,44 +206,6 @@ enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *ma
     search->fine = fine;
     ndt_search_engine_set_field(search);
     return NDT_OK;
-}
-
-/* ---- control ---- */
-
-void ndt_search_cancel(struct ndt_search_control *control)
-{
-    __atomic_store_n(&control->is_cancelled, 1, __ATOMIC_RELAXED);
-}
-
-unsigned ndt_search_progress(const struct ndt_search_control *control)
-{
-    return __atomic_load_n(&control->done_percent, __ATOMIC_RELAXED);
-}
-
-static void set_progress(struct ndt_search *search, unsigned percent)
-{
-    if (search->control)
-        __atomic_store_n(&search->control->done_percent, percent, __ATOMIC_RELAXED);
-}
-
-int ndt_search_is_cancelled(const struct ndt_search *search)
-{
-    return search->control && __atomic_load_n(&search->control->is_cancelled, __ATOMIC_RELAXED);
-}
-
-void ndt_search_expect(struct ndt_search *search, unsigned items, unsigned percent)
-{
-    search->done_from = search->done_to;
-    search->done_to = percent;
-    search->total = items ? items : 1;
-    __atomic_store_n(&search->done, 0, __ATOMIC_RELAXED);
-}
-
-void ndt_search_advance(struct ndt_search *search)
-{
-    const unsigned done = __atomic_add_fetch(&search->done, 1, __ATOMIC_RELAXED);
-    const unsigned span = search->done_to > search->done_from ? search->done_to - search->done_from : 0;
-    set_progress(search, search->done_from + (unsigned)((uint64_t)span * done / search->total));
 }
 
 /* ---- a run ---- */
@@ -347,7 +294,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     search->control = control;
     search->candidates.count = 0;
     search->done_to = 0;
-    set_progress(search, 0);
+    ndt_search_set_progress(search, 0);
     status = ndt_scan_view_set(&search->view, params, scan, up_in_sensor, err);
     result->times_us.prepare_us = ndt_clock_us() - start_us;
     if (status == NDT_OK) {
@@ -357,7 +304,7 @@ enum ndt_status ndt_search_run(struct ndt_search *search, const struct ndt_searc
     result->is_cancelled = ndt_search_is_cancelled(search);
     if (status != NDT_OK || result->is_cancelled)
         result->count = 0;
-    set_progress(search, 100);
+    ndt_search_set_progress(search, 100);
     result->times_us.total_us = ndt_clock_us() - start_us;
     return status;
 }

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ndt/clock.h"
-#include "ndt/linalg.h"
+#include "field_window.h"
 
 static const double PI = 3.14159265358979323846;
 /* The slope of the ground is taken from heights this far around; steeper than this it is not believed. */
@@ -147,6 +146,8 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
     const struct ndt_place *places = search->places.items;
     struct ndt_align_params params;
     size_t from[NDT_ALIGNMENTS_MAX];
+    if (search->places.count == 0)
+        return NDT_OK;
     enum ndt_status status =
         ndt_list_resize(&search->items, search->places.count, sizeof(struct ndt_align_item), err);
     if (status == NDT_OK)
@@ -170,6 +171,33 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
         out++;
     }
     return status;
+}
+
+/* Share of the points of the refinement that meet their bit at the candidate's pose. */
+static double count_bits(const struct ndt_search *search, const struct ndt_search_candidate *candidate)
+{
+    enum { LEVEL = 2 };
+    const struct ndt_marks *marks = &search->view.sights[candidate->sight].refine;
+    const double *level = search->view.R_level, cell_m = ndt_field_cell_m(LEVEL);
+    double R[9], heading_rad;
+    uint32_t met = 0;
+    ndt_pose_rotation(&candidate->T_map_sensor, R);
+    /* of the levelled x axis: R times the first row of R_level */
+    heading_rad = atan2(R[3] * level[0] + R[4] * level[1] + R[5] * level[2],
+                        R[0] * level[0] + R[1] * level[1] + R[2] * level[2]);
+    const double c = cos(heading_rad), s = sin(heading_rad), limit_m = 1e8;
+    for (uint32_t i = 0; i < marks->count; i++) {
+        const double x_m = (double)marks->x_m[i], y_m = (double)marks->y_m[i];
+        const double at[2] = {candidate->T_map_sensor.t_m[0] - search->field->origin_m[0] + c * x_m - s * y_m,
+                              candidate->T_map_sensor.t_m[1] - search->field->origin_m[1] + s * x_m + c * y_m};
+        const struct ndt_window cell = {
+            candidate->layer, (int32_t)floor(at[1] / cell_m), (int32_t)floor(at[0] / cell_m), 1, 1, 1};
+        uint8_t bits = 0;
+        if (fabs(at[0]) < limit_m && fabs(at[1]) < limit_m)
+            ndt_window_bits(search->field, LEVEL, &cell, &bits);
+        met += (bits & marks->mask[i]) != 0;
+    }
+    return marks->count ? (double)met / marks->count : 0;
 }
 
 /* ---- the result ---- */
@@ -256,6 +284,7 @@ enum ndt_status ndt_search_finish(struct ndt_search *search, struct ndt_search_r
     result->count = (uint32_t)count;
     result->margin_ng = result->margin_q = 0;
     for (size_t i = 0; i < count; i++) {
+        items[i].bits = count_bits(search, &items[i]);
         set_distance(&items[i], &items[0]);
         result->candidates[i] = items[i];
     }

@@ -1,4 +1,7 @@
-/* The dense score: every heading at every cell where a sensor may be, and the best blocks. */
+/* The dense score: every heading at every cell where a sensor may be, and the best blocks.
+ *
+ * Large searches take two passes: all blocks with every second point, then the best of them with all points. A
+ * block that is among the 100 best of a map with all points is among the best 3 % with half of them. */
 #include "search_state.h"
 
 #include <math.h>
@@ -12,6 +15,8 @@ enum {
     STRIDE_MAX = (NDT_WINDOW_CELLS + 2 * HALO_MAX + 31) / 32 * 32,
     ROWS_MAX = NDT_WINDOW_CELLS + 2 * HALO_MAX,
     BLOCKS = NDT_DENSE_PEAKS, /* of a window */
+    AGAIN_PART = 32,          /* of the blocks are scored again, */
+    AGAIN_BLOCKS = 16,        /* or K1 times this, if that is more */
     MANY_WINDOWS = 32,
     HYPOTHESES_PER_ITEM = 16 /* where there are few windows for several threads */
 };
@@ -52,11 +57,13 @@ static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int
     return status;
 }
 
-static struct ndt_score_points points_of(const struct ndt_search *search, size_t h)
+/* is_half: the first half of the points. */
+static struct ndt_score_points points_of(const struct ndt_search *search, size_t h, int is_half)
 {
     const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
-    return (struct ndt_score_points){(const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS, marks->mask,
-                                     marks->count};
+    return (struct ndt_score_points){.offset = (const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS,
+                                     .mask = marks->mask,
+                                     .count = is_half ? (marks->count + 1) / 2 : marks->count};
 }
 
 /* ---- windows ---- */
@@ -134,6 +141,10 @@ struct dense {
     double cell_m;
     int32_t halo, stride;
     size_t chunk, chunks; /* hypotheses of an item, items of a window */
+    enum { ONLY_PASS, FIRST_PASS, SECOND_PASS } pass;
+    uint8_t least;  /* second pass: of the blocks that are scored again */
+    int has_passes; /* two of them */
+    int on_engine;
 };
 
 /* A window that is being scored. */
@@ -187,16 +198,17 @@ static void set_cells(const struct dense *dense, const struct ndt_dense_window *
                         scored->cells + first * NDT_BLOCK * dense->stride);
 }
 
-/* All hypotheses of an item at the unit whose first block is (row, column); is_new: its blocks that count. */
-static void score_unit(const struct dense *dense, struct scored *scored, int row, int column, unsigned is_new)
+/* Hypotheses first .. last - 1 at the unit whose first block is (row, column); is_new: its blocks that count. */
+static void score_unit(const struct dense *dense, struct scored *scored, int row, int column, unsigned is_new,
+                       size_t first, size_t last)
 {
     struct ndt_search *search = dense->search;
     const int y = row * NDT_BLOCK, x = column * NDT_BLOCK;
     const uint8_t *cells = scored->cells + (y + dense->halo) * dense->stride + x + dense->halo;
     const uint8_t *allowed = scored->allowed + y * NDT_WINDOW_CELLS + x;
     uint8_t sums[NDT_UNIT_CELLS], best[NDT_UNIT_BLOCKS];
-    for (size_t h = scored->first; h < scored->last; h++) {
-        const struct ndt_score_points points = points_of(search, h);
+    for (size_t h = first; h < last; h++) {
+        const struct ndt_score_points points = points_of(search, h, dense->pass == FIRST_PASS);
         uint8_t *out = scored->peaks + h * BLOCKS + row * NDT_WINDOW_BLOCKS + column;
         search->score(cells, dense->stride, &points, allowed, NDT_WINDOW_CELLS, sums, best);
         for (int b = 0; b < NDT_UNIT_BLOCKS; b++)
@@ -207,17 +219,47 @@ static void score_unit(const struct dense *dense, struct scored *scored, int row
     }
 }
 
-/* Units begin at the first block that is not scored yet, so that few cover a narrow street. */
-static void score_rows(const struct dense *dense, struct scored *scored)
+/* Units begin at the first block that is left, so that few cover a narrow street. */
+static void score_row(const struct dense *dense, struct scored *scored, int row, unsigned left, size_t first,
+                      size_t last)
 {
+    while (left) {
+        int column = __builtin_ctz(left);
+        if (column > NDT_WINDOW_BLOCKS - NDT_UNIT_BLOCKS)
+            column = NDT_WINDOW_BLOCKS - NDT_UNIT_BLOCKS;
+        const unsigned covered = ((1u << NDT_UNIT_BLOCKS) - 1) << column;
+        score_unit(dense, scored, row, column, (left & covered) >> column, first, last);
+        left &= ~covered;
+    }
+}
+
+static void score_all(const struct dense *dense, struct scored *scored)
+{
+    memset(scored->peaks + scored->first * BLOCKS, 0, (scored->last - scored->first) * BLOCKS);
     for (int row = 0; row < NDT_WINDOW_BLOCKS; row++)
-        for (unsigned left = scored->blocks[row]; left;) {
-            int column = __builtin_ctz(left);
-            if (column > NDT_WINDOW_BLOCKS - NDT_UNIT_BLOCKS)
-                column = NDT_WINDOW_BLOCKS - NDT_UNIT_BLOCKS;
-            const unsigned covered = ((1u << NDT_UNIT_BLOCKS) - 1) << column;
-            score_unit(dense, scored, row, column, (left & covered) >> column);
-            left &= ~covered;
+        score_row(dense, scored, row, scored->blocks[row], scored->first, scored->last);
+}
+
+/* Whether a block of the item is scored again. */
+static int any_again(const struct dense *dense, const struct scored *scored)
+{
+    for (size_t i = scored->first * BLOCKS; i < scored->last * BLOCKS; i++)
+        if (scored->peaks[i] >= dense->least)
+            return 1;
+    return 0;
+}
+
+/* The other blocks no longer count. */
+static void score_again(const struct dense *dense, struct scored *scored)
+{
+    for (size_t h = scored->first; h < scored->last; h++)
+        for (int row = 0; row < NDT_WINDOW_BLOCKS; row++) {
+            uint8_t *peaks = scored->peaks + h * BLOCKS + row * NDT_WINDOW_BLOCKS;
+            unsigned left = 0;
+            for (int b = 0; b < NDT_WINDOW_BLOCKS; b++)
+                left |= (unsigned)(peaks[b] >= dense->least) << b;
+            memset(peaks, 0, NDT_WINDOW_BLOCKS);
+            score_row(dense, scored, row, left, h, h + 1);
         }
 }
 
@@ -241,12 +283,18 @@ static void score_window(void *context, size_t item)
     scored.last = first + dense->chunk < all ? first + dense->chunk : all;
     scored.peaks = (uint8_t *)search->peaks.items + item / dense->chunks * all * BLOCKS;
     memset(scored.histogram, 0, sizeof(scored.histogram));
-    memset(scored.peaks + scored.first * BLOCKS, 0, (scored.last - scored.first) * BLOCKS);
-    set_allowed(dense, at, &scored);
-    set_cells(dense, at, &scored);
-    score_rows(dense, &scored);
-    if (first == 0)
-        at->poses = scored.poses;
+    if (dense->pass != SECOND_PASS || any_again(dense, &scored)) {
+        set_allowed(dense, at, &scored);
+        set_cells(dense, at, &scored);
+        if (scored.first == 0)
+            at->poses = scored.poses;
+        if (dense->pass == SECOND_PASS)
+            score_again(dense, &scored);
+        else
+            score_all(dense, &scored);
+    } else {
+        memset(scored.peaks + scored.first * BLOCKS, 0, (scored.last - scored.first) * BLOCKS);
+    }
     add_histogram(search, scored.histogram);
     ndt_search_advance(search);
 }
@@ -268,15 +316,61 @@ static void set_allowed_bits(void *context, size_t item)
     }
 }
 
-static void count_peaks(void *context, size_t item)
+/* Into the histogram; after a second pass, only blocks that were good enough in the first one count. */
+static void count_window(void *context, size_t item)
 {
     const struct dense *dense = context;
     const size_t count = dense->search->hypothesis_count * BLOCKS;
-    const uint8_t *peaks = (const uint8_t *)dense->search->peaks.items + item * count;
+    uint8_t *peaks = (uint8_t *)dense->search->peaks.items + item * count;
+    const uint8_t *again = (const uint8_t *)dense->search->peaks_again.items + item * count;
     size_t histogram[NDT_SCORE_POINTS + 1] = {0};
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (dense->pass == SECOND_PASS)
+            peaks[i] = peaks[i] >= dense->least ? again[i] : 0;
         histogram[peaks[i]]++;
+    }
     add_histogram(dense->search, histogram);
+}
+
+static enum ndt_status open_engine_pass(struct dense *dense, struct ndt_error *err)
+{
+    struct ndt_search *search = dense->search;
+    dense->stride = search->config.engine->stride;
+    enum ndt_status status = set_offsets(search, dense->cell_m, dense->stride, err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->points, search->hypothesis_count, sizeof(struct ndt_score_points), err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->allowed, search->windows.count * NDT_WINDOW_CELLS, sizeof(uint64_t), err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->peaks_again, dense->has_passes ? search->peaks.count : 0, 1, err);
+    if (status == NDT_OK)
+        ndt_pool_run(search->pool, set_allowed_bits, dense, search->windows.count);
+    return status;
+}
+
+/* As run_pass; 0: the engine has failed. */
+static int run_engine_pass(struct dense *dense, unsigned percent)
+{
+    struct ndt_search *search = dense->search;
+    struct ndt_score_points *points = search->points.items;
+    for (size_t h = 0; h < search->hypothesis_count; h++)
+        points[h] = points_of(search, h, dense->pass == FIRST_PASS);
+    struct ndt_dense_job job = {.level = search->tier->level,
+                                .halo = dense->halo,
+                                .window_count = search->windows.count,
+                                .windows = search->windows.items,
+                                .allowed = search->allowed.items,
+                                .hypothesis_count = search->hypothesis_count,
+                                .hypotheses = points,
+                                .peaks =
+                                    dense->pass == SECOND_PASS ? search->peaks_again.items : search->peaks.items};
+    memset(search->histogram, 0, sizeof(search->histogram));
+    ndt_search_expect(search, (unsigned)search->windows.count, percent);
+    if (!ndt_search_engine_score(search, &job))
+        return 0;
+    if (!ndt_search_is_cancelled(search))
+        ndt_pool_run(search->pool, count_window, dense, search->windows.count);
+    return 1;
 }
 
 /* ---- the best blocks ---- */
@@ -336,74 +430,86 @@ static enum ndt_status select_blocks(struct ndt_search *search, struct ndt_error
     return NDT_OK;
 }
 
-/* ---- all of it ---- */
-
-static enum ndt_status score_in_threads(struct dense *dense, struct ndt_error *err)
+/* One pass over all windows; 0: the engine has failed. */
+static int run_pass(struct dense *dense, unsigned percent)
 {
     struct ndt_search *search = dense->search;
+    const size_t items = search->windows.count * dense->chunks;
+    if (dense->on_engine)
+        return run_engine_pass(dense, percent);
+    memset(search->histogram, 0, sizeof(search->histogram));
+    ndt_search_expect(search, (unsigned)items, percent);
+    ndt_pool_run(search->pool, score_window, dense, items);
+    return 1;
+}
+
+/* Blocks that are scored again after the first pass. */
+static size_t blocks_again(const struct ndt_search *search)
+{
+    return (size_t)AGAIN_BLOCKS * search->tier->blocks;
+}
+
+static int run_passes(struct dense *dense)
+{
+    const struct ndt_search *search = dense->search;
+    const size_t wanted = blocks_again(search);
+    size_t count, of_least, scored = 0;
+    dense->pass = dense->has_passes ? FIRST_PASS : ONLY_PASS;
+    if (!dense->has_passes)
+        return run_pass(dense, 80);
+    if (!run_pass(dense, 60))
+        return 0;
+    for (int s = 1; s <= NDT_SCORE_POINTS; s++)
+        scored += search->histogram[s];
+    dense->least = (uint8_t)find_threshold(search, scored / AGAIN_PART > wanted ? scored / AGAIN_PART : wanted,
+                                           &count, &of_least);
+    dense->pass = SECOND_PASS;
+    return run_pass(dense, 80);
+}
+
+static enum ndt_status open_pass(struct dense *dense, struct ndt_error *err)
+{
+    const struct ndt_search *search = dense->search;
     dense->stride = (NDT_WINDOW_CELLS + 2 * dense->halo + 31) / 32 * 32;
-    const enum ndt_status status = set_offsets(search, dense->cell_m, dense->stride, err);
-    if (status != NDT_OK)
-        return status;
     dense->chunk = ndt_pool_threads(search->pool) == 1 || search->windows.count >= MANY_WINDOWS
                        ? search->hypothesis_count
                        : HYPOTHESES_PER_ITEM;
     if (dense->chunk == 0)
         dense->chunk = 1;
     dense->chunks = (search->hypothesis_count + dense->chunk - 1) / dense->chunk;
-    const size_t items = search->windows.count * dense->chunks;
-    ndt_search_expect(search, (unsigned)items, 80);
-    ndt_pool_run(search->pool, score_window, dense, items);
-    return NDT_OK;
+    return set_offsets(dense->search, dense->cell_m, dense->stride, err);
 }
 
-/* *is_done: 0 when the engine has failed. */
-static enum ndt_status score_on_engine(struct dense *dense, int *is_done, struct ndt_error *err)
+/* On the engine, if there is one; where it fails, or without it, in the threads. */
+static enum ndt_status score_windows(struct dense *dense, struct ndt_error *err)
 {
     struct ndt_search *search = dense->search;
-    const size_t windows = search->windows.count, hypotheses = search->hypothesis_count;
-    dense->stride = search->config.engine->stride;
-    enum ndt_status status = set_offsets(search, dense->cell_m, dense->stride, err);
+    enum ndt_status status;
+    dense->has_passes = search->peaks.count / AGAIN_PART >= blocks_again(search);
+    dense->on_engine = ndt_search_engine_is_ready(search);
+    if (dense->on_engine) {
+        status = open_engine_pass(dense, err);
+        if (status != NDT_OK || run_passes(dense))
+            return status;
+    }
+    dense->on_engine = 0;
+    status = open_pass(dense, err);
     if (status == NDT_OK)
-        status = ndt_list_resize(&search->points, hypotheses, sizeof(struct ndt_score_points), err);
-    if (status == NDT_OK)
-        status = ndt_list_resize(&search->allowed, windows * NDT_WINDOW_CELLS, sizeof(uint64_t), err);
-    if (status != NDT_OK)
-        return status;
-    struct ndt_score_points *points = search->points.items;
-    for (size_t h = 0; h < hypotheses; h++)
-        points[h] = points_of(search, h);
-    ndt_pool_run(search->pool, set_allowed_bits, dense, windows);
-    struct ndt_dense_job job = {.level = search->tier->level,
-                                .halo = dense->halo,
-                                .window_count = windows,
-                                .windows = search->windows.items,
-                                .allowed = search->allowed.items,
-                                .hypothesis_count = hypotheses,
-                                .hypotheses = points,
-                                .peaks = search->peaks.items};
-    ndt_search_expect(search, (unsigned)windows, 80);
-    *is_done = ndt_search_engine_score(search, &job);
-    if (*is_done && !ndt_search_is_cancelled(search))
-        ndt_pool_run(search->pool, count_peaks, dense, windows);
-    return NDT_OK;
+        (void)run_passes(dense);
+    return status;
 }
 
 enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, struct ndt_error *err)
 {
     struct dense dense = {.search = search, .cell_m = ndt_field_cell_m(search->tier->level)};
-    int is_done = 0;
     dense.halo = (int32_t)ceil(search->view.reach_m / dense.cell_m) + 1;
     *poses = 0;
     set_hypotheses(search);
     enum ndt_status status = set_windows(search, err);
     if (status == NDT_OK)
         status = ndt_list_resize(&search->peaks, search->windows.count * search->hypothesis_count * BLOCKS, 1, err);
-    memset(search->histogram, 0, sizeof(search->histogram));
-    if (status == NDT_OK && ndt_search_engine_is_ready(search))
-        status = score_on_engine(&dense, &is_done, err);
-    if (status == NDT_OK && !is_done)
-        status = score_in_threads(&dense, err);
+    if (status == NDT_OK)
+        status = score_windows(&dense, err);
     if (status != NDT_OK || ndt_search_is_cancelled(search))
         return status;
     for (size_t i = 0; i < search->windows.count; i++)

@@ -70,6 +70,7 @@ struct ndt_search {
     struct ndt_list offsets;           /* int32_t: hypotheses x points */
     struct ndt_list points;            /* of struct ndt_score_points, for an engine, as the next */
     struct ndt_list allowed;           /* uint64_t: windows x rows */
+    struct ndt_list peaks_again;       /* as peaks, of a second pass */
     size_t histogram[NDT_SCORE_POINTS + 1];
     struct ndt_list blocks;         /* of struct ndt_block */
     struct ndt_list entries;        /* of struct ndt_place, of all blocks */
@@ -84,6 +85,8 @@ struct ndt_search {
 NDT_MUST_CHECK enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size,
                                                struct ndt_error *err);
 int ndt_search_is_cancelled(const struct ndt_search *search);
+/* Percent that the other thread sees. */
+void ndt_search_set_progress(struct ndt_search *search, unsigned percent);
 /* One more item is done; any thread. */
 void ndt_search_advance(struct ndt_search *search);
 /* Where the items of the next step lead. */

@@ -2,9 +2,10 @@
  * @brief Compiled maps (.ndtmap): the memory image of a finished map, opened by mmap in milliseconds.
  *
  * Little endian. A header with magic "NDTMAP\r\n", version, file size and a hash of the whole file, then the
- * arrays of every level at 64-byte aligned offsets. Opening checks magic, version, size, hash and every index in
- * the file, so damaged and malicious files are refused. The error for a file of another version names both
- * versions; compile the map again from the points. */
+ * arrays of every level at 64-byte aligned offsets, then, if there is one, an attachment: bytes that another
+ * library has computed from the map, such as its field (ndt_search/field.h). Files without one are read, too.
+ * Opening checks magic, version, size, hash and every index in the file, so damaged and malicious files are
+ * refused. The error for a file of another version names both versions; compile the map again from the points. */
 #ifndef NDT_IO_COMPILED_MAP_H
 #define NDT_IO_COMPILED_MAP_H
 
@@ -19,6 +20,12 @@ extern "C" {
 
 /** Writes a compiled map atomically (ndt_io/output_file.h). */
 NDT_MUST_CHECK enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct ndt_error *err);
+/** The same with `attached` bytes as attachment. */
+NDT_MUST_CHECK enum ndt_status ndt_map_save_with(const struct ndt_map *map, const void *attachment, size_t attached,
+                                                 const char *path, struct ndt_error *err);
+/** Bytes of the attachment of an opened compiled map, 0 without one; *data: 64-byte aligned, borrowed, as
+ * trustworthy as the file. Any other map has none. */
+size_t ndt_map_attachment(const struct ndt_map *map, const void **data);
 /** Opens a compiled map; the caller owns one reference. The file stays mapped, read-only, until the last reference
  * is released; do not overwrite it in place. */
 NDT_MUST_CHECK enum ndt_status ndt_map_open(struct ndt_map **out, const char *path, struct ndt_error *err);

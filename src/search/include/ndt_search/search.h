@@ -139,7 +139,7 @@ struct ndt_search_candidate {
     double inliers;                    /**< their share with a value above 0.1 */
     struct ndt_scores scores;          /**< of the alignment */
     double q;                          /**< scores.nvtl_normalized * scores.match_ratio */
-    double bits;                       /**< share of the points that met their bit before the alignment */
+    double bits;                       /**< share of the points that meet their bit at the pose */
     double best_m, best_deg;           /**< distance to the first candidate */
     int is_final;                      /**< 1: aligned with final_points */
     enum ndt_outcome outcome;          /**< of the alignment */

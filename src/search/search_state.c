@@ -1,0 +1,55 @@
+/* What the steps of a search share: lists, progress, cancellation. */
+#include "search_state.h"
+
+#include <stdlib.h>
+
+enum ndt_status ndt_list_resize(struct ndt_list *list, size_t count, size_t size, struct ndt_error *err)
+{
+    static const size_t MOST_BYTES = (size_t)4 << 30;
+    if (count > list->capacity) {
+        free(list->items);
+        *list = (struct ndt_list){0};
+        list->items = count <= MOST_BYTES / size ? malloc(count * size) : NULL;
+        if (!list->items)
+            return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a search: %zu items of %zu bytes", count, size);
+        list->capacity = count;
+    }
+    list->count = count;
+    return NDT_OK;
+}
+
+void ndt_search_cancel(struct ndt_search_control *control)
+{
+    __atomic_store_n(&control->is_cancelled, 1, __ATOMIC_RELAXED);
+}
+
+unsigned ndt_search_progress(const struct ndt_search_control *control)
+{
+    return __atomic_load_n(&control->done_percent, __ATOMIC_RELAXED);
+}
+
+void ndt_search_set_progress(struct ndt_search *search, unsigned percent)
+{
+    if (search->control)
+        __atomic_store_n(&search->control->done_percent, percent, __ATOMIC_RELAXED);
+}
+
+int ndt_search_is_cancelled(const struct ndt_search *search)
+{
+    return search->control && __atomic_load_n(&search->control->is_cancelled, __ATOMIC_RELAXED);
+}
+
+void ndt_search_expect(struct ndt_search *search, unsigned items, unsigned percent)
+{
+    search->done_from = search->done_to;
+    search->done_to = percent;
+    search->total = items ? items : 1;
+    __atomic_store_n(&search->done, 0, __ATOMIC_RELAXED);
+}
+
+void ndt_search_advance(struct ndt_search *search)
+{
+    const unsigned done = __atomic_add_fetch(&search->done, 1, __ATOMIC_RELAXED);
+    const unsigned span = search->done_to > search->done_from ? search->done_to - search->done_from : 0;
+    ndt_search_set_progress(search, search->done_from + (unsigned)((uint64_t)span * done / search->total));
+}

@@ -1,0 +1,367 @@
+/* Search for the place of a scan: found from nothing, with equal bits for any threads and variants, within windows,
+ * on floors, without ground; cancelled; refused. */
+#include <check.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search_world.h"
+
+#define DEG (3.14159265358979323846 / 180)
+
+static struct ndt_cloud world, scan;
+static struct ndt_map *map;
+static struct ndt_field *field;
+static struct ndt_search *search;
+static struct ndt_search_params params;
+static struct ndt_search_result result;
+static struct ndt_error err;
+
+static struct ndt_search *open_search(int threads, const char *isa)
+{
+    const struct ndt_search_config config = {.threads = threads, .isa = isa};
+    struct ndt_search *made;
+    ck_assert_msg(ndt_search_create(&made, &config, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndt_search_set_map(made, map, field, &err) == NDT_OK, "%s", err.text);
+    return made;
+}
+
+static void open_world(const struct world_wish *wish)
+{
+    world_make(wish, &world);
+    map = world_map(&world);
+    field = world_field(map);
+    search = open_search(2, NULL);
+    ndt_search_params_default(&params);
+}
+
+static void close_world(void)
+{
+    ndt_search_destroy(search);
+    ndt_field_release(field);
+    ndt_map_release(map);
+    ndt_cloud_free(&world);
+    ndt_cloud_free(&scan);
+}
+
+static struct ndt_pose pose_at(const struct world_wish *wish, double x, double y, double z, double yaw_deg)
+{
+    const double rpy[3] = {2 * DEG, -1 * DEG, yaw_deg * DEG};
+    const double t_m[3] = {wish->origin_m[0] + x, wish->origin_m[1] + y, wish->origin_m[2] + wish->slope * x + z};
+    return ndt_pose_from_rpy(t_m, rpy);
+}
+
+static void run(const double up[3], const struct ndt_search_window *window)
+{
+    ck_assert_msg(ndt_search_run(search, &params, &scan, up, window, NULL, &result, &err) == NDT_OK, "%s",
+                  err.text);
+}
+
+static int is_right(const struct ndt_pose *truth)
+{
+    const struct ndt_pose *found = &result.candidates[0].T_map_sensor;
+    return result.count > 0 && ndt_pose_distance_m(found, truth) < 0.3 &&
+           ndt_pose_angle_rad(found, truth) < 2 * DEG;
+}
+
+static const struct world_wish town = {.seed = 21, .size_m = 90, .boxes = 90, .origin_m = {4e5, 5.4e6, 120}};
+static const struct world_wish hill = {.seed = 22, .size_m = 70, .boxes = 60, .slope = 0.09};
+
+START_TEST(test_finds)
+{
+    const struct world_wish *wishes[] = {&town, &hill};
+    open_world(wishes[_i]);
+    int right = 0, count = 0;
+    for (int i = 0; i < 12; i++, count++) {
+        const struct ndt_pose truth = pose_at(wishes[_i], -50 + 9 * i, 40 - 7 * i, 1.8, 37 * i);
+        world_scan(&world, &truth, 3, -20, 20, &scan);
+        run(NULL, NULL);
+        right += is_right(&truth);
+        ck_assert_int_eq(result.view.has_ground, 1);
+        ck_assert_double_eq_tol(result.view.height_m, 1.8, 0.2);
+        ck_assert_double_le(result.candidates[0].inliers, 1);
+        ck_assert_double_lt(result.margin_ng, 1);
+        for (uint32_t k = 1; k < result.count; k++) {
+            ck_assert_double_le(result.candidates[k].ng, result.candidates[k - 1].ng);
+            ck_assert(result.candidates[k].best_m > params.distinct_m ||
+                      result.candidates[k].best_deg > params.distinct_deg);
+        }
+        ndt_cloud_free(&scan);
+    }
+    ck_assert_msg(right == count, "%d of %d", right, count);
+    close_world();
+}
+END_TEST
+
+/* Everything but the times. */
+static void run_plainly(struct ndt_search *with, struct ndt_search_result *out)
+{
+    ck_assert_msg(ndt_search_run(with, &params, &scan, NULL, NULL, NULL, out, &err) == NDT_OK, "%s", err.text);
+    memset(&out->times_us, 0, sizeof(out->times_us));
+    for (uint32_t i = 0; i < out->count; i++)
+        out->candidates[i].alignment.align_us = out->candidates[i].alignment.upload_us = 0;
+}
+
+START_TEST(test_equal_bits)
+{
+    static struct ndt_search_result expected;
+    char names[128], *rest = names;
+    open_world(&town);
+    const struct ndt_pose truth = pose_at(&town, 20, -31, 1.7, 200);
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    params.tier = _i ? NDT_SEARCH_THOROUGH : NDT_SEARCH_QUICK;
+    struct ndt_search *plain = open_search(1, "plain");
+    run_plainly(plain, &expected);
+    ndt_search_destroy(plain);
+    ck_assert_uint_gt(expected.count, 1);
+    ndt_search_variants(names, sizeof(names));
+    for (const char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+        for (int threads = 1; threads <= 4; threads += 3) {
+            struct ndt_search *other = open_search(threads, name);
+            run_plainly(other, &result);
+            run_plainly(other, &result); /* with the memory of the run before */
+            ck_assert_msg(memcmp(&result, &expected, sizeof(result)) == 0, "%s, %d threads", name, threads);
+            ndt_search_destroy(other);
+        }
+    params.seed = 2; /* another search for the ground may give other bits, but the same place */
+    run_plainly(search, &result);
+    ck_assert(is_right(&truth));
+    close_world();
+}
+END_TEST
+
+START_TEST(test_window)
+{
+    open_world(&town);
+    const struct ndt_pose truth = pose_at(&town, -24, 33, 1.7, 77);
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    struct ndt_search_window window = {.has_position = 1, .radius_m = 12};
+    memcpy(window.position_m, truth.t_m, sizeof(window.position_m));
+    window.position_m[0] += 9;
+    window.position_m[1] -= 6;
+    run(NULL, &window);
+    ck_assert(is_right(&truth));
+    ck_assert_int_eq(result.tier, NDT_SEARCH_WINDOW);
+    const uint64_t free_poses = result.poses;
+    window.has_heading = 1;
+    window.heading_rad = 60 * DEG;
+    window.heading_reach_rad = 25 * DEG;
+    run(NULL, &window);
+    ck_assert(is_right(&truth));
+    ck_assert_uint_lt(result.poses, free_poses / 5);
+    window.heading_rad = 250 * DEG; /* away from the truth */
+    run(NULL, &window);
+    ck_assert(!is_right(&truth));
+    window.has_heading = 0;
+    window.position_m[0] += 1e5; /* outside of the map */
+    run(NULL, &window);
+    ck_assert_uint_eq(result.count, 0);
+    close_world();
+}
+END_TEST
+
+/* A hole without ground around the truth: only a window reaches it. */
+START_TEST(test_hole)
+{
+    const struct world_wish wish = {.seed = 25, .size_m = 60, .boxes = 50, .hole_m = 8};
+    open_world(&wish);
+    const struct ndt_pose truth = pose_at(&wish, 0.5, -0.7, 1.7, 20);
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    struct ndt_search_window window = {.has_position = 1, .radius_m = 10};
+    memcpy(window.position_m, truth.t_m, sizeof(window.position_m));
+    run(NULL, &window);
+    ck_assert(is_right(&truth));
+    close_world();
+}
+END_TEST
+
+START_TEST(test_floors)
+{
+    const struct world_wish wish = {.seed = 31, .size_m = 60, .boxes = 50, .has_floor = 1};
+    open_world(&wish);
+    const struct ndt_pose above = pose_at(&wish, 6, -5, 4 + 1.5, 110), below = pose_at(&wish, 30, 25, 1.5, 110);
+    world_scan(&world, &above, 3, -1.9, 20, &scan); /* the floor hides what is below */
+    run(NULL, NULL);
+    ck_assert(is_right(&above));
+    ck_assert_int_eq(result.candidates[0].layer, 1);
+    struct ndt_search_window window = {.has_position = 1, .radius_m = 50, .has_height = 1, .height_reach_m = 2};
+    memcpy(window.position_m, above.t_m, sizeof(window.position_m));
+    run(NULL, &window);
+    ck_assert(is_right(&above));
+    window.position_m[2] = 1; /* of the lower one only */
+    run(NULL, &window);
+    for (uint32_t i = 0; i < result.count; i++)
+        ck_assert_int_eq(result.candidates[i].layer, 0);
+    ndt_cloud_free(&scan);
+    world_scan(&world, &below, 3, -20, 2, &scan);
+    run(NULL, NULL);
+    ck_assert(is_right(&below));
+    ck_assert_int_eq(result.candidates[0].layer, 0);
+    close_world();
+}
+END_TEST
+
+/* Nothing below the sensor is seen: the height is one of several, or known. */
+START_TEST(test_no_ground)
+{
+    open_world(&town);
+    const struct ndt_pose truth = pose_at(&town, -24, 33, 1.7, 77), level = ndt_pose_inverse(&truth);
+    double R[9];
+    world_scan(&world, &truth, 3, 0, 20, &scan);
+    ndt_pose_rotation(&level, R);
+    const double up[3] = {R[2], R[5], R[8]};
+    run(up, NULL);
+    ck_assert_int_eq(result.view.has_ground, 0);
+    ck_assert(is_right(&truth));
+    const uint64_t poses = result.poses;
+    params.known_height_m = 1.7;
+    run(up, NULL);
+    ck_assert(is_right(&truth));
+    ck_assert_uint_lt(result.poses, poses);
+    close_world();
+}
+END_TEST
+
+/* A sensor on its side: gravity tells. */
+START_TEST(test_up)
+{
+    open_world(&town);
+    const double rpy[3] = {85 * DEG, 0, 30 * DEG},
+                 t_m[3] = {town.origin_m[0] + 10, town.origin_m[1] - 20, town.origin_m[2] + 1.7};
+    const struct ndt_pose truth = ndt_pose_from_rpy(t_m, rpy), inverse = ndt_pose_inverse(&truth);
+    double R[9];
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    ndt_pose_rotation(&inverse, R);
+    const double up[3] = {R[2], R[5], R[8]};
+    run(up, NULL);
+    ck_assert(is_right(&truth));
+    close_world();
+}
+END_TEST
+
+/* ---- control ---- */
+
+static void *cancel_later(void *control)
+{
+    while (ndt_search_progress(control) == 0)
+        ;
+    ndt_search_cancel(control);
+    return NULL;
+}
+
+START_TEST(test_cancel)
+{
+    struct ndt_search_control control = {0};
+    pthread_t thread;
+    open_world(&town);
+    const struct ndt_pose truth = pose_at(&town, -24, 33, 1.7, 77);
+    world_scan(&world, &truth, 3, -20, 20, &scan);
+    ck_assert(ndt_search_run(search, &params, &scan, NULL, NULL, &control, &result, &err) == NDT_OK);
+    ck_assert_uint_eq(ndt_search_progress(&control), 100);
+    ck_assert_int_eq(result.is_cancelled, 0);
+    ndt_search_cancel(&control); /* before it starts */
+    ck_assert(ndt_search_run(search, &params, &scan, NULL, NULL, &control, &result, &err) == NDT_OK);
+    ck_assert_int_eq(result.is_cancelled, 1);
+    ck_assert_uint_eq(result.count, 0);
+    control = (struct ndt_search_control){0};
+    params.tier = NDT_SEARCH_THOROUGH;
+    params.tiers[NDT_SEARCH_THOROUGH].heading_deg = 0.5;
+    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_later, &control), 0);
+    ck_assert(ndt_search_run(search, &params, &scan, NULL, NULL, &control, &result, &err) == NDT_OK);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(result.is_cancelled, 1);
+    ndt_search_params_default(&params);
+    run(NULL, NULL); /* usable afterwards */
+    ck_assert(is_right(&truth));
+    close_world();
+}
+END_TEST
+
+/* ---- refused, or nothing found ---- */
+
+static void expect_refused(const struct ndt_search_window *window, const char *part)
+{
+    err.text[0] = '\0';
+    ck_assert_int_eq(ndt_search_run(search, &params, &scan, NULL, window, NULL, &result, &err), NDT_ERR_ARGUMENT);
+    ck_assert_msg(strstr(err.text, part) != NULL, "%s", err.text);
+    ndt_search_params_default(&params);
+}
+
+START_TEST(test_refused)
+{
+    const struct world_wish small = {.seed = 41, .size_m = 15, .boxes = 4},
+                            other = {.seed = 42, .size_m = 15, .boxes = 4};
+    struct ndt_search_window window = {.has_position = 1, .radius_m = -1};
+    open_world(&small);
+    world_scan(&world, &(struct ndt_pose){{0, 0, 1.5}, {0, 0, 0, 1}}, 2, -9, 9, &scan);
+    params.max_range_m = 61;
+    expect_refused(NULL, "max_range_m is 61");
+    params.dense_points = 251;
+    expect_refused(NULL, "dense_points");
+    params.tiers[1].heading_deg = 0;
+    expect_refused(NULL, "headings");
+    params.tiers[2].blocks = 0;
+    expect_refused(NULL, "blocks");
+    params.heights_m[3] = NAN;
+    expect_refused(NULL, "heights_m[3]");
+    expect_refused(&window, "radius");
+    window = (struct ndt_search_window){.has_position = 1, .position_m = {NAN, 0, 0}, .radius_m = 5};
+    expect_refused(&window, "not finite");
+    window = (struct ndt_search_window){.has_heading = 1, .heading_rad = INFINITY};
+    expect_refused(&window, "heading");
+    struct ndt_cloud elsewhere;
+    world_make(&other, &elsewhere);
+    struct ndt_map *another = world_map(&elsewhere);
+    ck_assert_int_eq(ndt_search_set_map(search, another, field, &err), NDT_ERR_ARGUMENT);
+    run(NULL, NULL); /* the previous map is still there */
+    ck_assert(ndt_search_set_map(search, NULL, NULL, &err) == NDT_OK);
+    ck_assert_int_eq(ndt_search_run(search, &params, &scan, NULL, NULL, NULL, &result, &err), NDT_ERR_UNSUPPORTED);
+    ndt_map_release(another);
+    ndt_cloud_free(&elsewhere);
+    close_world();
+}
+END_TEST
+
+START_TEST(test_poor_scans)
+{
+    const struct world_wish small = {.seed = 41, .size_m = 25, .boxes = 10};
+    open_world(&small);
+    ndt_cloud_init(&scan);
+    run(NULL, NULL); /* without points */
+    ck_assert_uint_eq(result.count, 0);
+    for (int i = 0; i < 100; i++)
+        world_point(&scan, i % 2 ? NAN : INFINITY, 1e30, -1e30);
+    run(NULL, NULL);
+    ck_assert_uint_eq(result.count, 0);
+    for (int i = 0; i < 3000; i++) /* a plane and nothing above it */
+        world_point(&scan, 0.4 * (i % 60) - 12, 0.4 * (i / 60) - 10, -1.5);
+    run(NULL, NULL);
+    ck_assert_uint_eq(result.count, 0);
+    ck_assert_int_eq(result.view.has_ground, 1);
+    close_world();
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("search");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_finds, 0, 2);
+    tcase_add_loop_test(tests, test_equal_bits, 0, 2);
+    tcase_add_test(tests, test_window);
+    tcase_add_test(tests, test_hole);
+    tcase_add_test(tests, test_floors);
+    tcase_add_test(tests, test_no_ground);
+    tcase_add_test(tests, test_up);
+    tcase_add_test(tests, test_cancel);
+    tcase_add_test(tests, test_refused);
+    tcase_add_test(tests, test_poor_scans);
+    Suite *suite = suite_create("search");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
