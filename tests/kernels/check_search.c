@@ -221,6 +221,12 @@ static enum ndt_status count_score(struct ndt_search_engine *one, const struct n
     return engine_ops->score(one, job, err);
 }
 
+/* Where much is searched the score runs twice. */
+static size_t expected_scores(const char *name)
+{
+    return strstr(name, "no_ground") ? 2 : 1;
+}
+
 static void check_whole(const char *name, int tier)
 {
     struct ndt_search_engine_ops counting = *engine_ops;
@@ -237,10 +243,11 @@ static void check_whole(const char *name, int tier)
     if (first && second && search_case_run(&one, first, (enum ndt_search_tier)tier, with_window, &plain) &&
         search_case_run(&one, second, (enum ndt_search_tier)tier, with_window, &device)) {
         const int same = search_case_same(&plain, &device, text, sizeof(text));
-        snprintf(what, sizeof(what), "%s: %u candidates, the first %.2f m off", name, device.count,
-                 ndt_pose_distance_m(&one.truth, &device.candidates[0].T_map_sensor));
-        check_expect(same && plain.count > 0 && scored > 0 && !ndt_search_engine_failure(second), what,
-                     same ? "" : text);
+        snprintf(what, sizeof(what), "%s: %zu scores, %u candidates, the first %.2f m off", name, scored,
+                 device.count, ndt_pose_distance_m(&one.truth, &device.candidates[0].T_map_sensor));
+        check_expect(same && plain.count > 0 && scored >= expected_scores(name) &&
+                         !ndt_search_engine_failure(second),
+                     what, same ? "" : text);
     }
     ndt_search_destroy(first);
     ndt_search_destroy(second);

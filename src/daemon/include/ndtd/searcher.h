@@ -22,7 +22,8 @@ struct ndtd_searcher;
 /** How searches run. */
 struct ndtd_searcher_config {
     int is_background;                        /**< 1: in a thread */
-    const struct ndt_backend_config *compute; /**< threads and CPU variant; borrowed during create */
+    const struct ndt_backend_config *compute; /**< threads, CPU variant, device; borrowed during create */
+    const char *backend;                      /**< its device scores as well, where it has one; same results */
 };
 /** Creates a searcher without a map. */
 NDT_MUST_CHECK enum ndt_status
