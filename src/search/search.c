@@ -238,11 +238,14 @@ static enum ndt_status run_tier(struct ndt_search *search, enum ndt_search_tier 
     return status;
 }
 
+/* Views narrower than this are never convincing. */
+static const double LEAST_COVERAGE = 0.5;
+
 /* Whether the thorough tier need not run: one wide view that stands out. Not a verification. */
 static int is_convincing(const struct ndt_search_result *result)
 {
     const struct ndt_search_candidate *best = &result->candidates[0];
-    return result->count > 0 && result->view.has_ground && best->scores.coverage >= 0.5 &&
+    return result->count > 0 && result->view.has_ground && best->scores.coverage >= LEAST_COVERAGE &&
            result->view.dense_points >= 120 && best->scores.match_ratio >= 0.92 && best->q >= 0.40 &&
            best->inliers >= 0.35 && best->ng * (1 - result->margin_ng) >= 0.07 && result->margin_q <= 0.90;
 }
@@ -265,9 +268,11 @@ static enum ndt_status run_tiers(struct ndt_search *search, struct ndt_search_re
     const struct ndt_search_params *params = search->params;
     enum ndt_search_tier tier = params->tier;
     const int is_auto = tier == NDT_SEARCH_AUTO;
-    if (is_auto)
-        tier = window && window->has_position && window->radius_m <= params->window_radius_m ? NDT_SEARCH_WINDOW
-                                                                                             : NDT_SEARCH_QUICK;
+    if (is_auto && window && window->has_position && window->radius_m <= params->window_radius_m)
+        tier = NDT_SEARCH_WINDOW;
+    else if (is_auto)
+        tier = result->view.has_ground && result->view.sectors >= LEAST_COVERAGE ? NDT_SEARCH_QUICK
+                                                                                 : NDT_SEARCH_THOROUGH;
     enum ndt_status status = run_tier(search, tier, result, err);
     if (status == NDT_OK && is_auto && tier == NDT_SEARCH_QUICK && !ndt_search_is_cancelled(search) &&
         !is_convincing(result))

@@ -144,6 +144,7 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
     }
     devices=cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident
     emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device
+    emulated dense --tiles 9 --rounds 1 --threads 1 --need-device
     for pipeline in staged fused resident; do
         says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){8}$"
     done
@@ -208,12 +209,31 @@ for option in --basin --overheads --batch --front --map-cost; do
 done
 expect 2 'such as of 16 tiles' tiles --tiles 15
 
+# Every scan is found without a pose, in the whole map and in a window, with equal figures for any threads and variant.
+search=(search --map "$map" --bag "$bag")
+expect 0 "" "${search[@]}" --csv "$dir/one.csv" --threads 1 --json "$dir/search.json"
+says '^ +12 +12 +12 +12 '
+is_json "$dir/search.json"
+[ "$(wc -l <"$dir/one.csv")" = 13 ] || fail "not 12 rows: $(cat "$dir/one.csv")"
+expect 0 "" "${search[@]}" --csv "$dir/two.csv" --threads 2 --set cpu.isa=baseline
+without_times() { cut -d, -f1-15,17- "$1"; }
+[ "$(without_times "$dir/one.csv")" = "$(without_times "$dir/two.csv")" ] || fail "threads or variants give other candidates"
+expect 0 "" "${search[@]}" --window 10 --heading 20 --deskew
+says '^ +12 +12 +12 +12 +0 '
+"$bin/ndtd" --compile-map "$dir/search.ndtmap" --map "$map" >/dev/null || fail "no compiled map"
+expect 0 "" search --map "$dir/search.ndtmap" --bag "$bag" --elsewhere
+says '^ +12 +0 +0 +0 '
+says ' 0$' # the field comes with the map
+expect 2 '--bag' search --map "$map"
+expect 2 '--view' "${search[@]}" --view 0
+expect 2 'tier' "${search[@]}" --tier slow
+
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive compare consistency confidence preprocess map tiles; do
+for command in align basin evaluations batch overheads drive dense compare consistency confidence search preprocess map tiles; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive compare consistency confidence preprocess map tiles; do
+for command in align basin evaluations batch overheads drive dense compare consistency confidence search preprocess map tiles; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'

@@ -114,6 +114,9 @@ static const struct tool_option all_options[] = {
      .help = "the position is known to M metres; the truth is anywhere within (0: not known)"},
     {"heading", "DEG", TOOL_REAL, &options.search.reach_deg, .min = 0, .max = 180,
      .help = "the heading is known to DEG (0: not known)"},
+    {"blocks", "N", TOOL_COUNT, &options.search.blocks, .max = 4096, .help = "blocks that are refined (0: of the tier)"},
+    {"alignments", "N", TOOL_COUNT, &options.search.alignments, .max = 256,
+     .help = "places that are aligned (0: of the tier)"},
     {"up", NULL, TOOL_FLAG, &options.search.has_up, .help = "the direction of gravity is known"},
     {"deskew", NULL, TOOL_FLAG, &options.search.is_deskewed, .help = "scans are deskewed with the true motion"},
     {"view", "DEG", TOOL_REAL, &options.search.view_deg, .min = 1, .max = 360, .help = "horizontal field of view"},
@@ -212,7 +215,7 @@ static const struct command {
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
-     "required:map required:bag scans=0 config set seed tier window heading up deskew view range keep tilt least-z "
+     "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z "
      "one:threads one:backend elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
     {"preprocess", "measures decoding and the steps of preprocessing, on synthetic or given scans", NULL,
      "points=13500,120000 scan bag scans config set seed rounds=101" OUTPUT, bench_preprocess, NO_MAP, "FILE"},

@@ -317,6 +317,11 @@ static enum ndt_status open_run(struct run *run, struct ndt_error *err)
     ndt_search_params_default(&run->params);
     run->params.tier = (enum ndt_search_tier)options->search.tier;
     run->params.seed = options->seed;
+    for (int i = 0; i < NDT_SEARCH_TIERS; i++) {
+        struct ndt_search_tier_params *tier = &run->params.tiers[i];
+        tier->blocks = options->search.blocks ? (uint32_t)options->search.blocks : tier->blocks;
+        tier->alignments = options->search.alignments ? (uint32_t)options->search.alignments : tier->alignments;
+    }
     enum ndt_status status = ndt_map_load(&run->map, options->map, &options->setup.map, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
