@@ -128,7 +128,8 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
         status = estimate_covariance(pipeline, job, err);
     ndtd_scan_assess(pipeline, job);
     ndtd_scan_doubt(pipeline, job);
-    if (!job->is_aligned || job->last != FIRST_PASS) /* a batch has none */
+    record->is_ahead = job->is_aligned && job->last == FIRST_PASS && !job->is_sought;
+    if (!record->is_ahead) /* a batch has none */
         record->trace = ndt_aligner_trace(pipeline->aligner, &record->trace_count);
     record->result.align_us += delay_us;
     record->upload_us = record->result.upload_us;

@@ -97,7 +97,7 @@ static struct ndtd_pipeline *lead_in(void)
 
 static int is_ahead(const struct ndtd_scan_record *record)
 {
-    return record->trace_count == 0 && record->result.evaluations > 0; /* a batch has no trace */
+    return record->is_ahead;
 }
 
 static int same_record(const struct ndtd_scan_record *a, const struct ndtd_scan_record *b)

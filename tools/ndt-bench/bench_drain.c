@@ -12,7 +12,7 @@
 #include "ndtd/pipeline.h"
 #include "ndtd/trajectory_error.h"
 
-enum { ALONE, TOGETHER, WAYS, MOST_SCANS = NDTD_QUEUE_MAX_DEPTH, MOST_FRAMES = 1024 };
+enum { ALONE, TOGETHER, MODES, MOST_SCANS = NDTD_QUEUE_MAX_DEPTH, MOST_FRAMES = 1024 };
 
 /* The frames that wait, with bytes of their own: the bag reuses its buffer. */
 struct group {
@@ -25,17 +25,17 @@ struct group {
 struct drain {
     struct ndt_bag_reader *bag;
     struct ndt_map *map;
-    struct ndtd_pipeline *pipelines[WAYS];
+    struct ndtd_pipeline *pipelines[MODES];
     struct group group;
     size_t waiting; /* scans per group */
     struct ndtd_trajectory_error *truth;
     /* Results. */
-    struct ndtd_scan_record records[WAYS][MOST_SCANS];
-    struct bench_samples took_ms[WAYS];
-    uint64_t launches[WAYS];
-    size_t groups, scans, ahead, converged[WAYS], other_outcomes, same_bits;
+    struct ndtd_scan_record records[MODES][MOST_SCANS];
+    struct bench_samples took_ms[MODES];
+    uint64_t launches[MODES];
+    size_t groups, scans, ahead, converged[MODES], other_outcomes, same_bits;
     double off_m, off_rad;
-    struct bench_samples error_m[WAYS]; /* against the truth, where the bag has one */
+    struct bench_samples error_m[MODES]; /* against the truth, where the bag has one */
 };
 
 static enum ndt_status add_frame(struct group *group, const struct ndt_bag_record *record, struct ndt_error *err)
@@ -71,24 +71,24 @@ static uint64_t count_launches(const struct ndtd_pipeline *pipeline)
     return counters.launches;
 }
 
-static enum ndt_status process(struct drain *drain, int way, struct ndt_error *err)
+static enum ndt_status process(struct drain *drain, int mode, struct ndt_error *err)
 {
     const struct group *group = &drain->group;
-    const uint64_t launches = count_launches(drain->pipelines[way]);
+    const uint64_t launches = count_launches(drain->pipelines[mode]);
     const double start_us = ndt_clock_us();
     size_t scans = 0;
-    if (way == TOGETHER)
-        ndtd_pipeline_expect(drain->pipelines[way], group->list, group->frames);
+    if (mode == TOGETHER)
+        ndtd_pipeline_expect(drain->pipelines[mode], group->list, group->frames);
     for (size_t i = 0; i < group->frames; i++) {
         struct ndtd_scan_record record;
-        const enum ndt_status status = ndtd_pipeline_frame(drain->pipelines[way], group->list[i], &record, err);
+        const enum ndt_status status = ndtd_pipeline_frame(drain->pipelines[mode], group->list[i], &record, err);
         if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE)
             return status;
         if (group->frame[i].type == NDT_MESSAGE_SCAN)
-            drain->records[way][scans++] = record;
+            drain->records[mode][scans++] = record;
     }
-    bench_samples_add(&drain->took_ms[way], (ndt_clock_us() - start_us) * 1e-3);
-    drain->launches[way] += count_launches(drain->pipelines[way]) - launches;
+    bench_samples_add(&drain->took_ms[mode], (ndt_clock_us() - start_us) * 1e-3);
+    drain->launches[mode] += count_launches(drain->pipelines[mode]) - launches;
     return NDT_OK;
 }
 
@@ -97,14 +97,14 @@ static void compare(struct drain *drain)
     for (size_t i = 0; i < drain->group.scans; i++) {
         const struct ndtd_scan_record *alone = &drain->records[ALONE][i], *together = &drain->records[TOGETHER][i];
         const struct ndt_pose *a = &alone->result.T_map_sensor, *b = &together->result.T_map_sensor;
-        for (int way = 0; way < WAYS; way++) {
-            const struct ndt_align_result *result = &drain->records[way][i].result;
+        for (int mode = 0; mode < MODES; mode++) {
+            const struct ndt_align_result *result = &drain->records[mode][i].result;
             struct ndt_pose truth;
-            drain->converged[way] += result->outcome == NDT_CONVERGED;
+            drain->converged[mode] += result->outcome == NDT_CONVERGED;
             if (ndtd_trajectory_error_truth_at(drain->truth, alone->stamp_ns, &truth, NULL))
-                bench_samples_add(&drain->error_m[way], ndt_pose_distance_m(&truth, &result->T_map_sensor));
+                bench_samples_add(&drain->error_m[mode], ndt_pose_distance_m(&truth, &result->T_map_sensor));
         }
-        drain->ahead += together->trace_count == 0 && together->result.evaluations > 0; /* a batch has no trace */
+        drain->ahead += together->is_ahead;
         drain->other_outcomes += alone->result.outcome != together->result.outcome;
         drain->same_bits += memcmp(a, b, sizeof(*a)) == 0;
         drain->off_m = fmax(drain->off_m, ndt_pose_distance_m(a, b));
@@ -117,8 +117,8 @@ static void compare(struct drain *drain)
 static enum ndt_status run_group(struct drain *drain, struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
-    for (size_t k = 0; k < WAYS && status == NDT_OK; k++)
-        status = process(drain, (int)((drain->groups + k) % WAYS), err);
+    for (size_t k = 0; k < MODES && status == NDT_OK; k++)
+        status = process(drain, (int)((drain->groups + k) % MODES), err);
     if (status == NDT_OK)
         compare(drain);
     drain->groups++;
@@ -165,8 +165,8 @@ static enum ndt_status open_pipelines(struct drain *drain, const struct ndtd_set
     struct ndtd_settings mine = *settings;
     mine.batch_together = 1;
     enum ndt_status status = ndtd_settings_snapshot_create(&snapshot, &mine, err);
-    for (int way = 0; way < WAYS && status == NDT_OK; way++)
-        status = ndtd_pipeline_create(&drain->pipelines[way], snapshot, drain->map, 0, err);
+    for (int mode = 0; mode < MODES && status == NDT_OK; mode++)
+        status = ndtd_pipeline_create(&drain->pipelines[mode], snapshot, drain->map, 0, err);
     ndtd_settings_snapshot_release(snapshot);
     return status;
 }
@@ -218,10 +218,10 @@ static enum ndt_status measure(struct drain *drain, const struct bench_options *
         status = follow(drain, err);
     if (status == NDT_OK)
         put_row(drain, report, table);
-    for (int way = 0; way < WAYS; way++)
-        ndtd_pipeline_destroy(drain->pipelines[way]);
-    bench_samples_free(drain->took_ms, WAYS);
-    bench_samples_free(drain->error_m, WAYS);
+    for (int mode = 0; mode < MODES; mode++)
+        ndtd_pipeline_destroy(drain->pipelines[mode]);
+    bench_samples_free(drain->took_ms, MODES);
+    bench_samples_free(drain->error_m, MODES);
     for (size_t i = 0; i < MOST_FRAMES; i++)
         free(drain->group.bytes[i]);
     return status;

@@ -42,6 +42,7 @@ struct ndtd_scan_record {
     int is_refused;         /**< the pose is that of an alignment that the estimator did not take */
     int has_guess;
     struct ndt_pose T_map_guess; /**< of the base at the stamp: where the alignment that counts began */
+    int is_ahead;                /**< aligned together with scans before it; see batch.together */
     int32_t hypotheses;          /**< guesses that were aligned */
     double decode_us;            /**< copying the points out of the message */
     double queue_us, preprocess_us, upload_us, align_us, publish_us;
