@@ -12,7 +12,7 @@
 
 #include "cuda_device.h"
 #include "kernels.h"
-#include "ndt_search/engine.h"
+#include "ndt/dense_score.h"
 
 #ifndef NDT_CUDA_NAME /* a test build has another one */
 #define NDT_CUDA_NAME "cuda"
@@ -21,8 +21,7 @@
 enum {
     SLICE_WINDOWS = 1024,
     SLICE_PAIRS = 16384, /* windows times hypotheses: 1 MiB of peaks, about a millisecond */
-    FIELD_LEVELS = 2,
-    FIELD_SLICE = 4096, /* tiles */
+    FIELD_SLICE = 4096,  /* tiles */
     ALIGNMENT = 256
 };
 _Static_assert((int)NDT_GPU_WINDOW == NDT_WINDOW_CELLS && (int)NDT_GPU_PEAKS == NDT_DENSE_PEAKS &&
@@ -50,11 +49,11 @@ _Static_assert(sizeof(struct ndt_gpu_search) <= ALIGNMENT, "the head of the memo
 struct field {
     char *memory;
     size_t capacity, count; /* tiles */
-    size_t cells[FIELD_LEVELS];
+    size_t cells[NDT_DENSE_LEVELS];
     int is_loaded;
 };
 
-struct ndt_search_engine {
+struct ndt_dense_engine {
     struct ndt_cuda_device device;
     struct ndt_cuda_facts facts;
     struct layout at;
@@ -62,13 +61,13 @@ struct ndt_search_engine {
     struct field field;
 };
 
-static const size_t level_bytes[FIELD_LEVELS] = {sizeof(((struct ndt_field_tile *)NULL)->bits_2m),
-                                                 sizeof(((struct ndt_field_tile *)NULL)->bits_1m)};
-static const int32_t level_edge_bits[FIELD_LEVELS] = {4, 5};
+static const size_t level_bytes[NDT_DENSE_LEVELS] = {NDT_DENSE_EDGE_2M * NDT_DENSE_EDGE_2M,
+                                                     NDT_DENSE_EDGE_1M *NDT_DENSE_EDGE_1M};
+static const int32_t level_edge_bits[NDT_DENSE_LEVELS] = {4, 5};
 
 /* ---- the field ---- */
 
-static enum ndt_status reserve(struct ndt_search_engine *engine, size_t count, struct ndt_error *err)
+static enum ndt_status reserve(struct ndt_dense_engine *engine, size_t count, struct ndt_error *err)
 {
     struct field *field = &engine->field;
     void *memory = NULL;
@@ -77,7 +76,7 @@ static enum ndt_status reserve(struct ndt_search_engine *engine, size_t count, s
         return NDT_OK;
     ndt_cuda_release(&engine->device, field->memory);
     *field = (struct field){0};
-    for (int level = 0; level < FIELD_LEVELS; level++) {
+    for (int level = 0; level < NDT_DENSE_LEVELS; level++) {
         bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         field->cells[level] = bytes;
         bytes += count * level_bytes[level];
@@ -89,7 +88,7 @@ static enum ndt_status reserve(struct ndt_search_engine *engine, size_t count, s
 }
 
 /* An array of `count` items from number `first` on, packed at `*staged`. */
-static enum ndt_status upload(struct ndt_search_engine *engine, size_t at, size_t first, size_t count, size_t size,
+static enum ndt_status upload(struct ndt_dense_engine *engine, size_t at, size_t first, size_t count, size_t size,
                               char **staged, struct ndt_error *err)
 {
     const char *from = *staged;
@@ -97,7 +96,7 @@ static enum ndt_status upload(struct ndt_search_engine *engine, size_t at, size_
     return ndt_cuda_upload(&engine->device, engine->field.memory + at + first * size, from, count * size, err);
 }
 
-static enum ndt_status upload_tiles(struct ndt_search_engine *engine, const struct ndt_field_tile *tiles,
+static enum ndt_status upload_tiles(struct ndt_dense_engine *engine, const struct ndt_dense_tile *tiles,
                                     size_t first, size_t count, struct ndt_error *err)
 {
     char *staged = engine->pinned;
@@ -105,10 +104,9 @@ static enum ndt_status upload_tiles(struct ndt_search_engine *engine, const stru
     for (size_t i = 0; i < count; i++)
         places[i] = (struct ndt_gpu_search_tile){tiles[i].layer, tiles[i].y, tiles[i].x};
     enum ndt_status status = upload(engine, 0, first, count, sizeof(*places), &staged, err);
-    for (int level = 0; status == NDT_OK && level < FIELD_LEVELS; level++) {
+    for (int level = 0; status == NDT_OK && level < NDT_DENSE_LEVELS; level++) {
         for (size_t i = 0; i < count; i++)
-            memcpy(staged + i * level_bytes[level], level == 0 ? tiles[i].bits_2m : tiles[i].bits_1m,
-                   level_bytes[level]);
+            memcpy(staged + i * level_bytes[level], tiles[i].bits[level], level_bytes[level]);
         status = upload(engine, engine->field.cells[level], first, count, level_bytes[level], &staged, err);
     }
     return status == NDT_OK ? ndt_cuda_wait(&engine->device, err) : status;
@@ -117,37 +115,35 @@ _Static_assert((size_t)FIELD_SLICE *(sizeof(struct ndt_gpu_search_tile) + 5 * 25
                    (size_t)NDT_DENSE_HYPOTHESES * NDT_DENSE_POINTS * sizeof(uint32_t),
                "tiles fit into the pinned memory");
 
-static enum ndt_status cuda_set_field(struct ndt_search_engine *engine, const struct ndt_field *field,
-                                      struct ndt_error *err)
+static enum ndt_status cuda_set_field(struct ndt_dense_engine *engine, const struct ndt_dense_tile *tiles,
+                                      size_t count, struct ndt_error *err)
 {
     engine->field.is_loaded = 0;
     ndt_cuda_guest_begin();
-    enum ndt_status status = reserve(engine, field->tile_count, err);
-    for (size_t i = 0; status == NDT_OK && i < field->tile_count; i += FIELD_SLICE) {
-        const size_t left = field->tile_count - i;
-        status = upload_tiles(engine, field->tiles + i, i, left < FIELD_SLICE ? left : FIELD_SLICE, err);
-    }
+    enum ndt_status status = reserve(engine, count, err);
+    for (size_t i = 0; status == NDT_OK && i < count; i += FIELD_SLICE)
+        status = upload_tiles(engine, tiles + i, i, count - i < FIELD_SLICE ? count - i : FIELD_SLICE, err);
     ndt_cuda_guest_end();
-    engine->field.count = field->tile_count;
+    engine->field.count = count;
     engine->field.is_loaded = status == NDT_OK;
     return status;
 }
 
 /* ---- a job ---- */
 
-static enum ndt_status check_job(const struct ndt_search_engine *engine, const struct ndt_dense_job *job,
+static enum ndt_status check_job(const struct ndt_dense_engine *engine, const struct ndt_dense_job *job,
                                  struct ndt_error *err)
 {
     if (!engine->field.is_loaded)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no field is on the device");
-    if (job->level < 0 || job->level >= FIELD_LEVELS || job->halo < 0 || job->halo > NDT_DENSE_HALO ||
+    if (job->level < 0 || job->level >= NDT_DENSE_LEVELS || job->halo < 0 || job->halo > NDT_DENSE_HALO ||
         job->hypothesis_count > NDT_DENSE_HYPOTHESES)
         return ndt_fail(err, NDT_ERR_LIMIT, "a search on level %d, %d cells around, with %zu hypotheses",
                         job->level, job->halo, job->hypothesis_count);
     return NDT_OK;
 }
 
-static enum ndt_status upload_points(struct ndt_search_engine *engine, const struct ndt_dense_job *job,
+static enum ndt_status upload_points(struct ndt_dense_engine *engine, const struct ndt_dense_job *job,
                                      struct ndt_error *err)
 {
     uint32_t *counts = (uint32_t *)(void *)(engine->pinned + engine->at.counts);
@@ -162,7 +158,7 @@ static enum ndt_status upload_points(struct ndt_search_engine *engine, const str
                            (size_t)((char *)points - (char *)counts), err);
 }
 
-static void fill_head(const struct ndt_search_engine *engine, const struct ndt_dense_job *job,
+static void fill_head(const struct ndt_dense_engine *engine, const struct ndt_dense_job *job,
                       struct ndt_gpu_search *out)
 {
     const struct field *field = &engine->field;
@@ -190,7 +186,7 @@ static void fill_windows(const struct ndt_dense_job *job, size_t first, size_t c
     }
 }
 
-static enum ndt_status score_slice(struct ndt_search_engine *engine, const struct ndt_dense_job *job, size_t first,
+static enum ndt_status score_slice(struct ndt_dense_engine *engine, const struct ndt_dense_job *job, size_t first,
                                    size_t count, struct ndt_error *err)
 {
     const struct layout *at = &engine->at;
@@ -215,7 +211,7 @@ static enum ndt_status score_slice(struct ndt_search_engine *engine, const struc
     return status;
 }
 
-static enum ndt_status score_slices(struct ndt_search_engine *engine, const struct ndt_dense_job *job,
+static enum ndt_status score_slices(struct ndt_dense_engine *engine, const struct ndt_dense_job *job,
                                     struct ndt_error *err)
 {
     const size_t pairs = SLICE_PAIRS / job->hypothesis_count, most = pairs < SLICE_WINDOWS ? pairs : SLICE_WINDOWS;
@@ -229,7 +225,7 @@ static enum ndt_status score_slices(struct ndt_search_engine *engine, const stru
     return status;
 }
 
-static enum ndt_status cuda_score(struct ndt_search_engine *engine, const struct ndt_dense_job *job,
+static enum ndt_status cuda_score(struct ndt_dense_engine *engine, const struct ndt_dense_job *job,
                                   struct ndt_error *err)
 {
     enum ndt_status status = check_job(engine, job, err);
@@ -243,7 +239,7 @@ static enum ndt_status cuda_score(struct ndt_search_engine *engine, const struct
 
 /* ---- open and close ---- */
 
-static void close_parts(struct ndt_search_engine *engine)
+static void close_parts(struct ndt_dense_engine *engine)
 {
     ndt_cuda_release(&engine->device, engine->field.memory);
     ndt_cuda_release(&engine->device, engine->memory);
@@ -251,7 +247,7 @@ static void close_parts(struct ndt_search_engine *engine)
     ndt_cuda_device_close(&engine->device);
 }
 
-static void cuda_close(struct ndt_search_engine *engine)
+static void cuda_close(struct ndt_dense_engine *engine)
 {
     if (!engine)
         return;
@@ -263,7 +259,7 @@ static void cuda_close(struct ndt_search_engine *engine)
 
 /* Launches the kernel once, on nothing: the first search does not have to load it, and a device that this build has
  * no code for is refused here. */
-static enum ndt_status warm_up(struct ndt_search_engine *engine, struct ndt_error *err)
+static enum ndt_status warm_up(struct ndt_dense_engine *engine, struct ndt_error *err)
 {
     static const uint64_t allowed[NDT_WINDOW_CELLS];
     const struct ndt_dense_window window = {0};
@@ -278,7 +274,7 @@ static enum ndt_status warm_up(struct ndt_search_engine *engine, struct ndt_erro
     return score_slices(engine, &nothing, err);
 }
 
-static enum ndt_status open_parts(struct ndt_search_engine *engine, int index, struct ndt_error *err)
+static enum ndt_status open_parts(struct ndt_dense_engine *engine, int index, struct ndt_error *err)
 {
     void *memory = NULL, *pinned = NULL;
     enum ndt_status status = ndt_cuda_facts(&engine->facts, index, err);
@@ -293,10 +289,10 @@ static enum ndt_status open_parts(struct ndt_search_engine *engine, int index, s
     return status == NDT_OK ? warm_up(engine, err) : status;
 }
 
-static enum ndt_status cuda_open(struct ndt_search_engine **out, int index, struct ndt_error *err)
+static enum ndt_status cuda_open(struct ndt_dense_engine **out, int index, struct ndt_error *err)
 {
     *out = NULL;
-    struct ndt_search_engine *engine = calloc(1, sizeof(*engine));
+    struct ndt_dense_engine *engine = calloc(1, sizeof(*engine));
     if (!engine)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a search on a device");
     engine->at = make_layout();
@@ -312,15 +308,15 @@ static enum ndt_status cuda_open(struct ndt_search_engine **out, int index, stru
     return status;
 }
 
-static void cuda_describe(const struct ndt_search_engine *engine, char *text, size_t size)
+static void cuda_describe(const struct ndt_dense_engine *engine, char *text, size_t size)
 {
     snprintf(text, size, "%s on %s", NDT_CUDA_NAME, engine->facts.name);
 }
 
-const struct ndt_search_engine_ops ndt_cuda_search_engine = {.name = NDT_CUDA_NAME,
-                                                             .stride = NDT_GPU_WINDOW_STRIDE,
-                                                             .open = cuda_open,
-                                                             .close = cuda_close,
-                                                             .set_field = cuda_set_field,
-                                                             .score = cuda_score,
-                                                             .describe = cuda_describe};
+const struct ndt_dense_ops ndt_cuda_search_engine = {.name = NDT_CUDA_NAME,
+                                                     .stride = NDT_GPU_WINDOW_STRIDE,
+                                                     .open = cuda_open,
+                                                     .close = cuda_close,
+                                                     .set_field = cuda_set_field,
+                                                     .score = cuda_score,
+                                                     .describe = cuda_describe};

@@ -54,7 +54,7 @@ enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
     return ndt_fail(err, NDT_ERR_ARGUMENT, "backend '%s' is not known; there are: %s", name, known);
 }
 
-const struct ndt_search_engine_ops *ndt_backend_search_engine(const char *name)
+const struct ndt_dense_ops *ndt_backend_search_engine(const char *name)
 {
 #ifdef NDT_HAVE_CUDA
     if (strcmp(name, ndt_cuda_backend.name) == 0)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "ndt/status.h"
-#include "ndt_search/engine.h"
+#include "ndt/dense_score.h"
 
 enum {
     NDT_UNIT_X = 32,

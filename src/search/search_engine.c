@@ -1,7 +1,10 @@
 /* The engine of a search, if it has one: its life, and what becomes of the search when it fails. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "search_state.h"
+
+_Static_assert((int)NDT_DENSE_TILE_M == NDT_FIELD_TILE_M, "tiles are those of the field");
 
 static void fail(struct ndt_search *search, const struct ndt_error *why)
 {
@@ -12,7 +15,7 @@ static void fail(struct ndt_search *search, const struct ndt_error *why)
 void ndt_search_engine_open(struct ndt_search *search)
 {
     struct ndt_error why = {""};
-    const struct ndt_search_engine_ops *ops = search->config.engine;
+    const struct ndt_dense_ops *ops = search->config.engine;
     if (ops && ops->open(&search->engine, search->config.device, &why) != NDT_OK)
         fail(search, &why);
 }
@@ -25,13 +28,28 @@ void ndt_search_engine_close(struct ndt_search *search)
     search->has_engine_field = 0;
 }
 
+static enum ndt_status copy_field(struct ndt_search *search, struct ndt_error *err)
+{
+    const struct ndt_field *field = search->field;
+    struct ndt_dense_tile *tiles = malloc((field->tile_count + 1) * sizeof(*tiles));
+    if (!tiles)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %u tiles", field->tile_count);
+    for (uint32_t i = 0; i < field->tile_count; i++) {
+        const struct ndt_field_tile *tile = &field->tiles[i];
+        tiles[i] = (struct ndt_dense_tile){tile->layer, tile->y, tile->x, {tile->bits_2m, tile->bits_1m}};
+    }
+    const enum ndt_status status = search->config.engine->set_field(search->engine, tiles, field->tile_count, err);
+    free(tiles);
+    return status;
+}
+
 void ndt_search_engine_set_field(struct ndt_search *search)
 {
     struct ndt_error why = {""};
     search->has_engine_field = 0;
     if (!search->engine || !search->field)
         return;
-    const enum ndt_status status = search->config.engine->set_field(search->engine, search->field, &why);
+    const enum ndt_status status = copy_field(search, &why);
     search->has_engine_field = status == NDT_OK;
     if (status == NDT_ERR_MEMORY) /* the next field may be smaller */
         search->engine_failure = why;

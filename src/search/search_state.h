@@ -53,9 +53,9 @@ struct ndt_search {
     struct ndt_field *field;
     const struct ndt_map_level *fine; /* the level of 1 m, for ng */
     struct ndt_scan_view view;
-    struct ndt_search_engine *engine; /* NULL: the pool scores */
-    int has_engine_field;             /* the engine has the field */
-    struct ndt_error engine_failure;  /* empty: none */
+    struct ndt_dense_engine *engine; /* NULL: the pool scores */
+    int has_engine_field;            /* the engine has the field */
+    struct ndt_error engine_failure; /* empty: none */
 
     /* The run. */
     const struct ndt_search_params *params;

@@ -80,7 +80,7 @@ fi
 
 # A kernel check that fails is reported, the results are written all the same, and the exit code is 1.
 mkdir "$dir/broken"
-for name in check_kernels check_solver check_device; do
+for name in check_kernels check_solver check_search check_device; do
     ln -s "$dir/programs/check_counters_emulated" "$dir/broken/${name}_emulated"
 done
 printf '#!/bin/sh\necho "FAIL: planted"\nexit 1\n' >"$dir/broken/check_counters_emulated"
@@ -109,12 +109,13 @@ stand_in_program() { # NAME PROGRAM MORE-WORDS: appended, so that they override
     # shellcheck disable=SC2016
     stand_in "$dir/gpu/$1" 'words=() more=""' \
         'for w; do case $w in cuda) w=cuda-emulated ;; *cuda:*) w=${w//cuda:/cuda-emulated:} ;; esac; words+=("$w"); done' \
-        "more='$3'" '[ "${words[0]}" != batch ] || more+=" --sizes 1,3"' \
+        "more='$3'" '[ "${words[0]}" != batch ] || more+=" --sizes 1,3"' '[ "${words[0]}" != dense ] || more="--tiles 9 --rounds 1"' \
         'case ${words[0]} in align | evaluations | batch | overheads) more+=" --rounds 2" ;; esac' "exec '$bin/$2' \"\${words[@]}\" \$more"
 }
 mkdir -p "$dir/gpu" "$dir/tools"
 stand_in_program check_kernels check_kernels_emulated '--largest 130 --oracle 33 --case sizes/'
 stand_in "$dir/gpu/check_counters" 'echo counted'
+stand_in_program check_search check_search_emulated ''
 stand_in_program ndt-bench ndt-bench_emulated '--points 130 --scans 2'
 stand_in_program ndtd ndtd_emulated ''
 [ ! -x "$bin/check_solver_emulated" ] || stand_in_program check_solver check_solver_emulated '--exact --quick --case limits/'
@@ -129,7 +130,7 @@ PATH=$dir/tools:$PATH "$root/tools/gpu-check" --quick --programs "$dir/gpu" --ou
     fail "with stand-ins: exit code $?: $(cat "$dir/stdout")"
 for name in check_kernels check_counters 'compute-sanitizer memcheck, fused' 'compute-sanitizer racecheck, staged' \
     'compute-sanitizer synccheck, fused' 'compute-sanitizer initcheck, fused' 'ndt-bench align' 'ndt-bench batch' \
-    'ndtd --replay'; do
+    'ndt-bench dense' 'ndtd --replay'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "with stand-ins '$name' is not ok: $(cat "$dir/stdout")"
 done
 grep -qE '^skipped +ncu .*not permitted here: ERR_NVGPUCTRPERM' "$dir/stdout" || fail "ncu: $(cat "$dir/stdout")"

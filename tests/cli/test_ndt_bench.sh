@@ -156,11 +156,15 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
     }
     devices=cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident
     emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device
-    emulated dense --tiles 9 --rounds 1 --threads 1 --need-device
     for pipeline in staged fused resident; do
         says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){8}$"
     done
     ! grep -q 'resident-' "$dir/stdout" || fail "evaluations of every resident pipeline: $(cat "$dir/stdout")"
+    emulated dense --tiles 9 --rounds 1 --threads 1 --need-device
+    [ "$(grep -cE '^(cpu|cuda-emulated) .* (quick|thorough) .* true$' "$dir/stdout")" = 4 ] || fail "other bits: $(cat "$dir/stdout")"
+    emulated search --map "$map" --bag "$bag" --scans 1 --tier quick --backend cpu --csv "$dir/cpu.csv"
+    emulated search --map "$map" --bag "$bag" --scans 1 --tier quick --backend cuda-emulated --csv "$dir/cuda.csv"
+    cmp -s <(cut -d, -f1-15,17- "$dir/cpu.csv") <(cut -d, -f1-15,17- "$dir/cuda.csv") || fail "a search on a device differs"
     emulated align "${common[@]}" --rounds 2 --points 200 --threads 1,2 --levels 2 --backend cpu,$devices,cuda-emulated:resident-graph
     [ "$(grep -c '^robust .*\(staged\|fused\|resident\)' "$dir/stdout")" = 4 ] || fail "no row per pipeline: $(cat "$dir/stdout")"
     [ "$(grep -c '^robust .*resident.* true$' "$dir/stdout")" = 2 ] || fail "other bits: $(cat "$dir/stdout")"

@@ -14,7 +14,7 @@
 #include "score.h"
 #include "search_cases.h"
 
-static const struct ndt_search_engine_ops *engine_ops;
+static const struct ndt_dense_ops *engine_ops;
 
 /* ---- random inputs ---- */
 
@@ -110,7 +110,7 @@ static void make_job(struct inputs *in, struct ndt_random *random, int level, in
 
 /* ---- the plain score ---- */
 
-static void score_plainly(const struct inputs *in, const struct ndt_search_engine_ops *ops, uint8_t *out)
+static void score_plainly(const struct inputs *in, const struct ndt_dense_ops *ops, uint8_t *out)
 {
     enum { ROWS = NDT_WINDOW_CELLS + 2 * NDT_DENSE_HALO };
     static uint8_t cells[ROWS * 256], allowed[NDT_WINDOW_CELLS * NDT_WINDOW_CELLS], sums[NDT_UNIT_CELLS];
@@ -138,7 +138,18 @@ static void score_plainly(const struct inputs *in, const struct ndt_search_engin
 
 /* ---- the dense score ---- */
 
-static struct ndt_search_engine *engine;
+static enum ndt_status set_field(struct ndt_dense_engine *one, const struct ndt_field *field, struct ndt_error *err)
+{
+    static struct ndt_dense_tile tiles[LAYERS * TILES * TILES];
+    for (uint32_t i = 0; i < field->tile_count; i++)
+        tiles[i] = (struct ndt_dense_tile){field->tiles[i].layer,
+                                           field->tiles[i].y,
+                                           field->tiles[i].x,
+                                           {field->tiles[i].bits_2m, field->tiles[i].bits_1m}};
+    return engine_ops->set_field(one, tiles, field->tile_count, err);
+}
+
+static struct ndt_dense_engine *engine;
 
 static void compare(struct inputs *in, const char *name)
 {
@@ -147,7 +158,7 @@ static void compare(struct inputs *in, const char *name)
     const size_t count = in->job.window_count * in->job.hypothesis_count * NDT_DENSE_PEAKS;
     size_t wrong = 0, first = 0;
     memset(in->peaks, 0xee, count);
-    enum ndt_status status = engine_ops->set_field(engine, in->field, &err);
+    enum ndt_status status = set_field(engine, in->field, &err);
     if (status == NDT_OK)
         status = engine_ops->score(engine, &in->job, &err);
     score_plainly(in, engine_ops, in->expected);
@@ -214,7 +225,7 @@ static void check_shape(const char *name, int number)
 
 static size_t scored;
 
-static enum ndt_status count_score(struct ndt_search_engine *one, const struct ndt_dense_job *job,
+static enum ndt_status count_score(struct ndt_dense_engine *one, const struct ndt_dense_job *job,
                                    struct ndt_error *err)
 {
     scored++;
@@ -224,13 +235,14 @@ static enum ndt_status count_score(struct ndt_search_engine *one, const struct n
 /* Where much is searched the score runs twice. */
 static size_t expected_scores(const char *name)
 {
-    return strstr(name, "no_ground") ? 2 : 1;
+    return strstr(name, "twice") ? 2 : 1;
 }
 
 static void check_whole(const char *name, int tier)
 {
-    struct ndt_search_engine_ops counting = *engine_ops;
-    const int has_ground = strstr(name, "no_ground") == NULL, with_window = tier == NDT_SEARCH_WINDOW;
+    struct ndt_dense_ops counting = *engine_ops;
+    const int has_ground = strstr(name, "no_ground") == NULL;
+    const uint32_t blocks = expected_scores(name) > 1 ? 4 : 0; /* so few are found in two passes */
     static struct ndt_search_result plain, device;
     struct search_case one;
     char text[300], what[300] = "";
@@ -240,8 +252,8 @@ static void check_whole(const char *name, int tier)
         return;
     struct ndt_search *first = search_case_open(&one, NULL, "plain");
     struct ndt_search *second = search_case_open(&one, &counting, "auto");
-    if (first && second && search_case_run(&one, first, (enum ndt_search_tier)tier, with_window, &plain) &&
-        search_case_run(&one, second, (enum ndt_search_tier)tier, with_window, &device)) {
+    if (first && second && search_case_run(&one, first, (enum ndt_search_tier)tier, blocks, &plain) &&
+        search_case_run(&one, second, (enum ndt_search_tier)tier, blocks, &device)) {
         const int same = search_case_same(&plain, &device, text, sizeof(text));
         snprintf(what, sizeof(what), "%s: %zu scores, %u candidates, the first %.2f m off", name, scored,
                  device.count, ndt_pose_distance_m(&one.truth, &device.candidates[0].T_map_sensor));
@@ -259,6 +271,8 @@ static const struct check_case whole[] = {
     {.name = "whole/thorough", .run_with = check_whole, .text = "whole/thorough", .value = NDT_SEARCH_THOROUGH},
     {.name = "whole/window", .run_with = check_whole, .text = "whole/window", .value = NDT_SEARCH_WINDOW},
     {.name = "whole/auto", .run_with = check_whole, .text = "whole/auto", .value = NDT_SEARCH_AUTO},
+    {.name = "whole/twice", .run_with = check_whole, .text = "whole/twice", .value = NDT_SEARCH_WINDOW},
+    {.name = "whole/quick_twice", .run_with = check_whole, .text = "whole/quick_twice", .value = NDT_SEARCH_QUICK},
     {.name = "whole/no_ground", .run_with = check_whole, .text = "whole/no_ground", .value = NDT_SEARCH_WINDOW},
 };
 enum { WHOLE = sizeof(whole) / sizeof(whole[0]) };
@@ -279,7 +293,7 @@ static void refuse(const char *name, int unused)
                                         {0, NDT_DENSE_HALO + 1, 1, &window, rows, 1, &points, peaks, NULL, NULL},
                                         {0, -1, 1, &window, rows, 1, &points, peaks, NULL, NULL}};
     (void)unused;
-    check_expect(engine_ops->set_field(engine, field, &err) == NDT_OK, name, err.text);
+    check_expect(set_field(engine, field, &err) == NDT_OK, name, err.text);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         check_expect(engine_ops->score(engine, &bad[i], &err) == NDT_ERR_LIMIT, name, err.text);
     check_expect(engine_ops->score(engine, &good, &err) == NDT_OK, name, "a good job after it");

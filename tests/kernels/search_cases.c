@@ -61,7 +61,7 @@ void search_case_free(struct search_case *one)
     ndt_cloud_free(&one->scan);
 }
 
-struct ndt_search *search_case_open(const struct search_case *one, const struct ndt_search_engine_ops *engine,
+struct ndt_search *search_case_open(const struct search_case *one, const struct ndt_dense_ops *engine,
                                     const char *isa)
 {
     const struct ndt_search_config config = {.threads = 1, .isa = isa, .engine = engine};
@@ -78,17 +78,20 @@ struct ndt_search *search_case_open(const struct search_case *one, const struct 
 }
 
 int search_case_run(const struct search_case *one, struct ndt_search *search, enum ndt_search_tier tier,
-                    int with_window, struct ndt_search_result *out)
+                    uint32_t blocks, struct ndt_search_result *out)
 {
     struct ndt_search_params params;
     struct ndt_search_window window = {.has_position = 1, .radius_m = 30, .has_heading = 1, .heading_rad = 2.2};
     struct ndt_error err = {""};
     ndt_search_params_default(&params);
     params.tier = tier;
+    if (blocks > 0)
+        params.tiers[tier].blocks = blocks;
     window.heading_reach_rad = 0.4;
     memcpy(window.position_m, one->truth.t_m, sizeof(window.position_m));
     window.position_m[0] += 11;
-    if (ndt_search_run(search, &params, &one->scan, NULL, with_window ? &window : NULL, NULL, out, &err) == NDT_OK)
+    if (ndt_search_run(search, &params, &one->scan, NULL, tier == NDT_SEARCH_WINDOW ? &window : NULL, NULL, out,
+                       &err) == NDT_OK)
         return 1;
     check_expect(0, "a search runs", err.text);
     return 0;

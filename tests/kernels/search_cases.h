@@ -17,11 +17,12 @@ int search_case_make(struct search_case *out, double length_m, int has_ground);
 void search_case_free(struct search_case *one);
 
 /** A search with the field of the case; engine: or NULL. NULL: a failure, which is reported. */
-struct ndt_search *search_case_open(const struct search_case *one, const struct ndt_search_engine_ops *engine,
+struct ndt_search *search_case_open(const struct search_case *one, const struct ndt_dense_ops *engine,
                                     const char *isa);
-/** Runs a tier. with_window: around the truth, with a heading. Returns 0 and reports it where it fails. */
+/** Runs a tier; NDT_SEARCH_WINDOW: around the truth, with a heading. blocks: that are refined, 0: as many as by
+ * default. Returns 0 and reports it where it fails. */
 int search_case_run(const struct search_case *one, struct ndt_search *search, enum ndt_search_tier tier,
-                    int with_window, struct ndt_search_result *out);
+                    uint32_t blocks, struct ndt_search_result *out);
 /** Whether all but times are the same bits; `text`: what differs. */
 int search_case_same(const struct ndt_search_result *a, const struct ndt_search_result *b, char *text, size_t size);
 

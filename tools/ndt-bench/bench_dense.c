@@ -17,7 +17,7 @@ enum { MOST_SCORERS = 16, MAP_POINTS = 400000, SCAN_POINTS = 20000, SCAN = 50 };
 struct scorer {
     char name[64];
     int threads;
-    const struct ndt_search_engine_ops *engine;
+    const struct ndt_dense_ops *engine;
     struct ndt_search *search; /* NULL: not available */
     struct ndt_error why;
     struct bench_samples dense_ms, total_ms;
@@ -108,7 +108,7 @@ static int is_wanted(const struct bench_options *options, const char *backend)
     return 0;
 }
 
-static void add_scorer(struct run *run, int threads, const struct ndt_search_engine_ops *engine)
+static void add_scorer(struct run *run, int threads, const struct ndt_dense_ops *engine)
 {
     struct scorer *scorer = &run->scorers[run->count];
     const struct ndt_search_config config = {.threads = threads,

@@ -90,8 +90,9 @@ static enum ndt_status parse_set(void *value, const char *text, struct ndt_error
 }
 
 static const char *const peers[] = {"pcl", NULL};
-static const char *const tiers[] = {"auto", "quick", "thorough", "window", NULL};
 #endif
+
+static const char *const tiers[] = {"auto", "quick", "thorough", "window", NULL};
 
 /* ---- options and sub-commands ---- */
 
@@ -200,7 +201,7 @@ static const struct command {
      bench_drive, NEEDS_SCANS, NULL},
     {"dense", "measures searches over large synthetic fields, on the CPU and on devices",
      "Tiles have an edge of 32 m. Every engine must have the bits of the CPU.",
-     "tiles=121,1024,4096 rounds=5 threads backend=all need-device" OUTPUT, bench_dense, NO_MAP, NULL},
+     "config set tiles=121,1024,4096 rounds=5 threads backend=all need-device" OUTPUT, bench_dense, NO_MAP, NULL},
 #ifndef NDT_BENCH_CORE
     {"confidence", "aligns from right and wrong starts, for the confidence of poses",
      "Every round starts each scan once. Starts are level: offsets are in the plane and about the vertical axis. A prior takes part in the search and "

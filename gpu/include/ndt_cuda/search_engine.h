@@ -1,5 +1,5 @@
 /** @file
- * @brief The dense score of a search on a CUDA device; see ndt_search/engine.h. */
+ * @brief The dense score of a search on a CUDA device; see ndt/dense_score.h. */
 #ifndef NDT_CUDA_SEARCH_ENGINE_H
 #define NDT_CUDA_SEARCH_ENGINE_H
 
@@ -8,7 +8,7 @@ extern "C" {
 #endif
 
 /** Calls no CUDA library before open. A guest of the device: see gpu/cuda_device.h. */
-extern const struct ndt_search_engine_ops ndt_cuda_search_engine;
+extern const struct ndt_dense_ops ndt_cuda_search_engine;
 
 #ifdef __cplusplus
 }

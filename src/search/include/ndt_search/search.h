@@ -36,7 +36,7 @@
 #include "ndt/cloud.h"
 #include "ndt/map.h"
 #include "ndt/pose.h"
-#include "ndt_search/engine.h"
+#include "ndt/dense_score.h"
 #include "ndt_search/field.h"
 
 #ifdef __cplusplus
@@ -96,9 +96,8 @@ struct ndt_search_config {
     int threads;     /**< 0: one per core, at most 4. Does not affect results */
     const char *isa; /**< as in struct ndt_backend_config; "plain": C without vectors, the reference */
     int pin_threads; /**< see struct ndt_backend_config */
-    const struct ndt_search_engine_ops
-        *engine; /**< scores step 2 on a device; NULL: the threads do. Same results */
-    int device;  /**< of the engine, from 0 */
+    const struct ndt_dense_ops *engine; /**< scores step 2 on a device; NULL: the threads do. Same results */
+    int device;                         /**< of the engine, from 0 */
 };
 
 /** A search: buffers, workers and a CPU aligner. */

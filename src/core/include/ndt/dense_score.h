@@ -1,5 +1,6 @@
 /** @file
- * @brief The dense score on a device: the table of operations that a search uses in place of its own threads.
+ * @brief The dense score of a search (ndt_search/search.h) on a device: the table of operations that the search
+ * uses in place of its own threads.
  *
  * The search prepares where and what is scored, and chooses among the peaks; an engine only counts. All are
  * integers: every engine gives the bits of the CPU. A search without an engine, or whose engine fails, scores on
@@ -7,14 +8,13 @@
  *
  * An engine is used by one thread at a time, that of the search. It allocates in open and for a field that is
  * larger than those before. */
-#ifndef NDT_SEARCH_ENGINE_H
-#define NDT_SEARCH_ENGINE_H
+#ifndef NDT_DENSE_SCORE_H
+#define NDT_DENSE_SCORE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "ndt/status.h"
-#include "ndt_search/field.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +34,16 @@ enum {
 struct ndt_dense_window {
     int32_t layer, y, x; /**< first cell, a multiple of NDT_WINDOW_CELLS */
     uint32_t poses;      /**< allowed cells */
+};
+
+enum { NDT_DENSE_LEVELS = 2, NDT_DENSE_TILE_M = 32 };
+/** Cells per edge of a tile: those of level 0 have 2 m, of level 1 1 m. */
+enum { NDT_DENSE_EDGE_2M = NDT_DENSE_TILE_M / 2, NDT_DENSE_EDGE_1M = NDT_DENSE_TILE_M };
+
+/** A tile of the field: a byte per cell, rows of equal y. Tiles are sorted by layer, y, x. */
+struct ndt_dense_tile {
+    int32_t layer, y, x;
+    const uint8_t *bits[NDT_DENSE_LEVELS];
 };
 
 /** Points of a hypothesis: a heading, at a height where the scan shows no ground. */
@@ -61,24 +71,24 @@ struct ndt_dense_job {
 };
 
 /** Defined by each engine. */
-struct ndt_search_engine;
+struct ndt_dense_engine;
 
 /** The operations of an engine. */
-struct ndt_search_engine_ops {
+struct ndt_dense_ops {
     const char *name;
     int32_t stride; /**< of the offsets */
     /** Opens device `index`; on failure *out is NULL. */
-    enum ndt_status (*open)(struct ndt_search_engine **out, int index, struct ndt_error *err);
+    enum ndt_status (*open)(struct ndt_dense_engine **out, int index, struct ndt_error *err);
     /** `engine` may be NULL. */
-    void (*close)(struct ndt_search_engine *engine);
-    /** Copies the bits of the field. NDT_ERR_MEMORY: it does not fit; the engine can be used with another one. */
-    enum ndt_status (*set_field)(struct ndt_search_engine *engine, const struct ndt_field *field,
+    void (*close)(struct ndt_dense_engine *engine);
+    /** Copies the tiles. NDT_ERR_MEMORY: it does not fit; the engine can be used with another one. */
+    enum ndt_status (*set_field)(struct ndt_dense_engine *engine, const struct ndt_dense_tile *tiles, size_t count,
                                  struct ndt_error *err);
     /** Scores. NDT_ERR_DEVICE: the device is lost; the engine can only be closed. */
-    enum ndt_status (*score)(struct ndt_search_engine *engine, const struct ndt_dense_job *job,
+    enum ndt_status (*score)(struct ndt_dense_engine *engine, const struct ndt_dense_job *job,
                              struct ndt_error *err);
     /** One line: the device. */
-    void (*describe)(const struct ndt_search_engine *engine, char *text, size_t size);
+    void (*describe)(const struct ndt_dense_engine *engine, char *text, size_t size);
 };
 
 #ifdef __cplusplus
