@@ -38,6 +38,15 @@ int ndtd_candidate_is_better(const struct ndtd_candidate *a, const struct ndtd_c
     return a->agreements != b->agreements ? a->agreements > b->agreements : a->fit > b->fit;
 }
 
+struct ndtd_candidate *ndtd_candidates_best(struct ndtd_candidates *candidates)
+{
+    struct ndtd_candidate *best = NULL;
+    for (size_t i = 0; i < candidates->count; i++)
+        if (!best || ndtd_candidate_is_better(&candidates->list[i], best))
+            best = &candidates->list[i];
+    return best;
+}
+
 void ndtd_candidates_add(struct ndtd_candidates *candidates, const struct ndtd_candidate *candidate)
 {
     struct ndtd_candidate *worst = &candidates->list[0];
@@ -69,6 +78,13 @@ void ndtd_candidates_prune(struct ndtd_candidates *candidates)
         if (is_kept[i])
             candidates->list[kept++] = candidates->list[i];
     candidates->count = kept;
+}
+
+void ndtd_candidate_forget(struct ndtd_candidate *candidate)
+{
+    candidate->agreements = candidate->contradictions = candidate->scans = 0;
+    candidate->is_clear = 0;
+    candidate->clarity = candidate->fit = 0;
 }
 
 double ndtd_candidates_second(const struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base)

@@ -34,8 +34,12 @@ void ndtd_candidate_follow(struct ndtd_candidate *candidate, const struct ndt_tr
                            double confidence);
 /* More agreements, then the better fit. */
 int ndtd_candidate_is_better(const struct ndtd_candidate *a, const struct ndtd_candidate *b);
+/* What searches and scans have told about it belongs to a map that is no longer in use. */
+void ndtd_candidate_forget(struct ndtd_candidate *candidate);
 /* The one at this pose (within 1 m and 5 deg), or NULL. */
 struct ndtd_candidate *ndtd_candidates_at(struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base);
+/* The best one, or NULL. */
+struct ndtd_candidate *ndtd_candidates_best(struct ndtd_candidates *candidates);
 /* Adds a place; in a full list it replaces the worst, if that is worse. */
 void ndtd_candidates_add(struct ndtd_candidates *candidates, const struct ndtd_candidate *candidate);
 /* Removes what does not fit any more, and all but the best of those that have met. */

@@ -61,8 +61,8 @@ static const struct flag flags[] = {
      OPTION_ROW("map.path")},
     {"--backend", "NAME", "backend.name", OPTION_ROW("backend.name")},
     {"--threads", "N", "cpu.threads", OPTION_ROW("cpu.threads")},
-    {"--initial-pose", "POSE", "initial_pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
-     OPTION_ROW("initial_pose")},
+    {"--initial-pose", "POSE", "initial_pose.pose: x,y,z,qx,qy,qz,qw; used instead of the bag's",
+     OPTION_ROW("initial_pose.pose")},
 
     {"--table", "FILE", "With --autotune: also write the table to this file (.csv or .json)", FILE_NAME(table),
      .only_for = NDTD_AUTOTUNE},

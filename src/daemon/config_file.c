@@ -161,8 +161,8 @@ static enum ndt_status read_value(struct config_reader *reader, const char *name
     if (event.type == YAML_SEQUENCE_START_EVENT) {
         status = read_list(reader, name);
     } else if (event.type == YAML_MAPPING_START_EVENT) {
-        status = ndtd_option_find(name) ? refuse(reader, "%s: an option, not a section", name)
-                                        : read_section(reader, name, depth + 1);
+        status = ndtd_option_find(name) && !is_section(name) ? refuse(reader, "%s: an option, not a section", name)
+                                                             : read_section(reader, name, depth + 1);
     } else {
         struct ndtd_value value = {.count = 1, .items = {scalar_text(&event)}};
         status = value.items[0] ? set_option(reader, name, &value) : refuse(reader, "%s: a zero byte", name);

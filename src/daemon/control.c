@@ -165,12 +165,10 @@ static void write_localisation(const struct ndtd_worker_status *worker, struct n
 }
 
 /* The operation `search` has the result. */
-static void write_search_progress(const struct ndtd_live *live, struct ndt_reply_writer *writer)
+static void write_search_progress(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndt_localize_report report = {0};
-    if (!live->search.report)
-        return;
-    live->search.report(live->search.context, &report);
+    ndtd_localizer_report(live->localizer, &report);
     report.has_result = 0;
     ndt_reply_search(writer, &report);
 }
@@ -246,34 +244,18 @@ static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request
     return NDT_OK;
 }
 
-static enum ndt_status check_search(const struct ndtd_live *live, struct ndt_error *err)
-{
-    return live->search.begin ? NDT_OK
-                              : ndt_fail(err, NDT_ERR_UNSUPPORTED, "a search for the pose is not available yet");
-}
-
 static enum ndt_status localize(struct ndtd_live *live, const struct ndt_request_message *request,
                                 struct ndt_error *err)
 {
-    const enum ndt_status status = check_search(live, err);
-    return status == NDT_OK ? live->search.begin(live->search.context, request, err) : status;
-}
-
-static enum ndt_status see_search(struct ndtd_live *live, const struct ndt_request_message *request,
-                                  struct ndt_error *err)
-{
-    (void)request;
-    return check_search(live, err);
+    return ndtd_localizer_begin(live->localizer, request, err);
 }
 
 static enum ndt_status cancel_search(struct ndtd_live *live, const struct ndt_request_message *request,
                                      struct ndt_error *err)
 {
-    const enum ndt_status status = check_search(live, err);
-    (void)request;
-    if (status == NDT_OK)
-        live->search.cancel(live->search.context);
-    return status;
+    (void)request, (void)err;
+    ndtd_localizer_cancel(live->localizer);
+    return NDT_OK;
 }
 
 static void write_search(struct ndtd_control *control, struct ndtd_live *live,
@@ -281,7 +263,7 @@ static void write_search(struct ndtd_control *control, struct ndtd_live *live,
 {
     struct ndt_localize_report report = {0};
     (void)control, (void)request;
-    live->search.report(live->search.context, &report);
+    ndtd_localizer_report(live->localizer, &report);
     ndt_reply_search(writer, &report);
 }
 
@@ -440,7 +422,7 @@ static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_STOP_RECORDING] = {stop_recording, NULL},
     [NDT_OP_TIMINGS] = {NULL, write_timings},
     [NDT_OP_LOCALIZE] = {localize, write_search},
-    [NDT_OP_SEARCH] = {see_search, write_search},
+    [NDT_OP_SEARCH] = {NULL, write_search},
     [NDT_OP_CANCEL_SEARCH] = {cancel_search, write_search},
     [NDT_OP_SHUTDOWN] = {shut_down, NULL},
 };

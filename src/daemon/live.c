@@ -171,6 +171,13 @@ static int handle_signal(struct ndtd_live *live, int signals)
     return 1;
 }
 
+/* Where nothing is searched for, tiles without a position are not needed. */
+static uint64_t search_limit_bytes(const struct ndtd_settings *settings)
+{
+    const int is_searched = settings->recovery.enable && settings->initial_pose_mode != NDTD_POSE_GIVEN;
+    return is_searched ? (uint64_t)settings->search_limit_mb * 1000000 : 0;
+}
+
 /* Waits for the first map; a signal ends the wait. */
 static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
@@ -179,14 +186,15 @@ static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_
                                                   .dynamic = settings->dynamic_map,
                                                   .update_distance_m = settings->update_distance_m,
                                                   .map_radius_m = settings->map_radius_m,
-                                                  .lidar_radius_m = settings->lidar_radius_m};
+                                                  .lidar_radius_m = settings->lidar_radius_m,
+                                                  .search_limit_bytes = search_limit_bytes(settings)};
     struct ndtd_map_loader_status loaded;
     enum ndt_status status = ndtd_map_loader_create(&live->loader, &config, err);
     if (status != NDT_OK || !*settings->map_path)
         return status;
     ndtd_notify_status("loading the map");
     ndtd_map_loader_load(live->loader, settings->map_path,
-                         settings->has_initial_pose ? settings->initial_pose : NULL);
+                         ndtd_settings_starts_at_pose(settings) ? settings->initial_pose : NULL);
     while (!live->stop_requested && !ndtd_map_loader_wait(live->loader, 0.05))
         while (handle_signal(live, signals))
             ;
@@ -204,6 +212,7 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
     const struct ndtd_worker_parts parts = {.settings = live->settings,
                                             .queue = live->queue,
                                             .loader = live->loader,
+                                            .localizer = live->localizer,
                                             .sink = {live, open_result_sender, send_result, close_result_sender}};
     const enum ndtd_receiver_kind kind =
         settings->scans_kind == NDTD_SCANS_PULL ? NDTD_RECEIVE_PULL : NDTD_RECEIVE_SUB;
@@ -221,6 +230,8 @@ static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_
     enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
     if (status == NDT_OK)
         status = open_sockets(live, err);
+    if (status == NDT_OK)
+        status = ndtd_localizer_create(&live->localizer, err);
     if (status == NDT_OK)
         status = load_map(live, signals, err);
     if (status == NDT_OK && !live->stop_requested)
@@ -240,6 +251,7 @@ static void close_all(struct ndtd_live *live)
         ndtd_publisher_close(live->publisher);
     if (live->loader)
         ndtd_map_loader_destroy(live->loader);
+    ndtd_localizer_destroy(live->localizer);
     ndtd_queue_destroy(live->queue);
     if (live->sockets)
         ndtd_sockets_close(live->sockets);

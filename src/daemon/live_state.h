@@ -4,24 +4,12 @@
 
 #include "ndtd/live.h"
 #include "ndtd/receiver.h"
-#include "ndt_proto/control_message.h"
 #include "ndtd/worker.h"
 
 enum { RESTART_NAMES = 512 };
 
 struct ndtd_endpoints {
     struct ndtd_endpoint scans, poses, control;
-};
-
-/* The search for the pose on request. None of the functions waits for the search. All NULL: there is none. */
-struct ndtd_localize_service {
-    void *context;
-    /* Begins a search. NDT_ERR_ARGUMENT, with the reason: one runs already, there is no map. */
-    enum ndt_status (*begin)(void *context, const struct ndt_request_message *request, struct ndt_error *err);
-    /* The search that runs, or the last one. */
-    void (*report)(void *context, struct ndt_localize_report *out);
-    /* Ends the search that runs, if any; its result is then `not accepted`. */
-    void (*cancel)(void *context);
 };
 
 struct ndtd_live {
@@ -41,7 +29,7 @@ struct ndtd_live {
     struct ndtd_worker *worker;
     struct ndtd_receiver *receiver;
     struct ndtd_control *control;
-    struct ndtd_localize_service search;
+    struct ndtd_localizer *localizer;
     /* Reads the configuration and publishes a new settings snapshot. */
     enum ndt_status (*reload)(struct ndtd_live *live, struct ndt_error *err);
 };

@@ -46,7 +46,7 @@ struct ndtd_map_loader {
     pthread_cond_t progress;
     struct request *first, *last;
     unsigned request_count;
-    uint64_t done; /* of `requested` */
+    _Atomic uint64_t done; /* of `requested`; read without the mutex too */
     struct ndtd_map_loader_status status;
 
     /* Used by the thread only. */
@@ -89,6 +89,14 @@ static int is_far(const struct ndtd_map_loader *loader, uint64_t position, uint6
     unpack_position(position, a_m);
     unpack_position(centre, b_m);
     return hypot(a_m[0] - b_m[0], a_m[1] - b_m[1]) >= loader->config.update_distance_m;
+}
+
+/* The position has become unknown since the tiles were chosen. */
+static int is_nowhere(const struct ndtd_map_loader *loader)
+{
+    const uint64_t centre = atomic_load(&loader->centre);
+    return atomic_load(&loader->position) == UNKNOWN_POSITION && centre != UNKNOWN_POSITION &&
+           centre != NOT_FOLLOWING;
 }
 
 /* ---- publication of maps ---- */
@@ -144,6 +152,23 @@ static void publish(struct ndtd_map_loader *loader, struct ndt_map *map)
 
 /* ---- processing of requests ---- */
 
+/* While the position is unknown: all tiles, if they are few enough, or no map. */
+static enum ndt_status load_everywhere(const struct ndtd_map_loader *loader, struct ndtd_map_source *source,
+                                       struct ndtd_map_change *change, struct ndt_error *err)
+{
+    const uint64_t bytes = ndtd_map_source_bytes(source);
+    if (bytes <= loader->config.search_limit_bytes)
+        return ndtd_map_source_all(source, change, err);
+    if (loader->config.search_limit_bytes > 0)
+        ndtd_log(
+            NDTD_LOG_WARNING,
+            "map: tiles of %.0f MB are above dynamic_map_loading.search_limit_mb, %.0f: without a pose or a GNSS "
+            "position there is no map to search in",
+            (double)bytes * 1e-6, (double)loader->config.search_limit_bytes * 1e-6);
+    change->changed = !loader->map;
+    return NDT_OK;
+}
+
 static enum ndt_status fill(struct ndtd_map_loader *loader, struct ndtd_map_source *source,
                             const struct request *request, struct ndtd_map_change *change, struct ndt_error *err)
 {
@@ -156,10 +181,8 @@ static enum ndt_status fill(struct ndtd_map_loader *loader, struct ndtd_map_sour
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: (%g, %g) is not a valid position for loading tiles",
                         request->path, request->near_m[0], request->near_m[1]);
     atomic_store(&loader->centre, position);
-    if (position == UNKNOWN_POSITION) { /* no map until the vehicle's position is known */
-        change->changed = 1;
-        return NDT_OK;
-    }
+    if (position == UNKNOWN_POSITION)
+        return load_everywhere(loader, source, change, err);
     unpack_position(position, position_m);
     return ndtd_map_source_near(source, position_m, 1, change, err);
 }
@@ -223,10 +246,12 @@ static enum ndt_status follow(struct ndtd_map_loader *loader, struct ndtd_map_ch
     const uint64_t position = atomic_load(&loader->position);
     double position_m[2];
     *change = (struct ndtd_map_change){0};
-    if (!is_far(loader, position, atomic_load(&loader->centre)))
+    if (!is_far(loader, position, atomic_load(&loader->centre)) && !is_nowhere(loader))
         return NDT_OK;
     /* Also set after a failure: the next attempt is due after update_distance_m, not with the next scan. */
     atomic_store(&loader->centre, position);
+    if (position == UNKNOWN_POSITION)
+        return load_everywhere(loader, loader->source, change, err);
     unpack_position(position, position_m);
     return ndtd_map_source_near(loader->source, position_m, 0, change, err);
 }
@@ -518,6 +543,17 @@ void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double positio
     sem_post(&loader->wake);
 }
 
+void ndtd_map_loader_lose(struct ndtd_map_loader *loader)
+{
+    if (loader->config.search_limit_bytes == 0)
+        return;
+    atomic_store(&loader->position, UNKNOWN_POSITION);
+    if (!is_nowhere(loader) || atomic_exchange(&loader->follow_due, 1))
+        return;
+    atomic_fetch_add(&loader->requested, 1);
+    sem_post(&loader->wake);
+}
+
 /* ---- results ---- */
 
 int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map)
@@ -530,6 +566,12 @@ int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map)
         return 0;
     *map = fresh;
     return 1;
+}
+
+int ndtd_map_loader_is_settled(const struct ndtd_map_loader *loader)
+{
+    const uint64_t requested = atomic_load(&loader->requested);
+    return atomic_load(&loader->done) >= requested && atomic_load(&loader->fresh) == &no_new_map;
 }
 
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s)

@@ -177,6 +177,16 @@ void ndtd_map_source_close(struct ndtd_map_source *source)
     free(source);
 }
 
+uint64_t ndtd_map_source_bytes(const struct ndtd_map_source *source)
+{
+    uint64_t bytes = 0;
+    struct stat info;
+    for (size_t i = 0; i < source->count; i++)
+        if (stat(source->tiles[i].path, &info) == 0 && info.st_size > 0)
+            bytes += (uint64_t)info.st_size;
+    return bytes;
+}
+
 int ndtd_map_source_follows(const struct ndtd_map_source *source)
 {
     return source->follows;
@@ -334,10 +344,22 @@ static int correct_origin(struct ndtd_map_source *source)
     return 1;
 }
 
+/* Taking a tile out reads it again: where most of a large map leaves, as after a search in all of it, new sums are
+ * cheaper. */
+static int begins_anew(const struct ndtd_map_source *source)
+{
+    size_t leaving = 0, staying = 0;
+    for (size_t i = 0; i < source->count; i++) {
+        leaving += source->tiles[i].in && !source->tiles[i].selected;
+        staying += source->tiles[i].in && source->tiles[i].selected;
+    }
+    return !source->sums || (leaving > 8 && leaving > 2 * staying);
+}
+
 /* Adds and removes tiles until the selected ones are in the map. */
 static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
-    if (!source->sums)
+    if (begins_anew(source))
         return make_sums(source, strict, err);
     for (size_t i = 0; i < source->count; i++)
         if (source->tiles[i].in && !source->tiles[i].selected && !exclude_tile(source, &source->tiles[i]))

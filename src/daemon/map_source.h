@@ -33,6 +33,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_map_source_open(struct ndtd_map_source **out
 void ndtd_map_source_close(struct ndtd_map_source *source);
 /* Whether the source follows the vehicle. */
 int ndtd_map_source_follows(const struct ndtd_map_source *source);
+/* Size of the files of all tiles. */
+uint64_t ndtd_map_source_bytes(const struct ndtd_map_source *source);
 
 /* changed: `map` replaces the previous map. The caller owns it; NULL when no tile is in. */
 struct ndtd_map_change {

@@ -59,6 +59,8 @@ static const struct ndt_label receivers[] = {{"sub", NDTD_SCANS_SUB}, {"pull", N
 static const struct ndt_label modes[] = {{"0600", NDTD_MODE_0600}, {"0660", NDTD_MODE_0660}, {NULL, 0}};
 static const struct ndt_label log_levels[] = {{"error", NDTD_LEVEL_ERROR}, {"warning", NDTD_LEVEL_WARNING},
                                               {"info", NDTD_LEVEL_INFO}, {"debug", NDTD_LEVEL_DEBUG}, {NULL, 0}};
+static const struct ndt_label pose_modes[] = {{"auto", NDTD_POSE_AUTO}, {"given", NDTD_POSE_GIVEN},
+                                              {"search", NDTD_POSE_SEARCH}, {NULL, 0}};
 static const struct ndt_label priors[] = {{"auto", NDTD_PRIOR_AUTO}, {"off", NDTD_PRIOR_OFF}, {NULL, 0}};
 /* Autoware's parameter is a number. */
 static const struct ndt_label pose_covariances[] = {{"posterior", NDT_POSE_COVARIANCE_POSTERIOR},
@@ -117,9 +119,12 @@ const struct ndtd_option ndtd_option_table[] = {
           "The prior map: compiled (.ndtmap), a cloud (.pcd, .ply, .bin), or a directory of tiles")},
     {INT("map.threads", map.threads, FIXED, 0, 64, "threads",
          "Threads that build the map; 0 = number of cores, at most 4. The map does not depend on it")},
-    {ROW(NDTD_POSE, "initial_pose", initial_pose, FIXED,
-         "Pose of the base in the map at the first scan, [x, y, z, qx, qy, qz, qw]; [] = comes as a message"),
-     .unit = "m", .size = sizeof(double), .count_offset = AT(has_initial_pose)},
+    {LABELS(NDTD_ENUM, "initial_pose.mode", initial_pose_mode, FIXED, pose_modes,
+            "auto = the first pose is the one that is given, and searched for where none is; given = wait for it; "
+            "search = search for it in any case")},
+    {ROW(NDTD_POSE, "initial_pose.pose", initial_pose, FIXED,
+         "Pose of the base in the map at the first scan, [x, y, z, qx, qy, qz, qw]; [] = none, or as a message"),
+     .unit = "m", .size = sizeof(double), .count_offset = AT(has_initial_pose), .former_name = "initial_pose"},
 
     {TRANSFORM("frames.T_base_sensor", frames.T_base_sensor,
                "Pose of the sensor in the base frame: x y z and qx qy qz qw or roll pitch yaw (Rz Ry Rx), or 16 "
@@ -322,6 +327,8 @@ const struct ndtd_option ndtd_option_table[] = {
     {REAL("dynamic_map_loading.map_radius", map_radius_m, FIXED, 1, 100000, "m",
           "Radius of the map around the sensor")},
     {REAL("dynamic_map_loading.lidar_radius", lidar_radius_m, FIXED, 0, 100000, "m", "Range of the LiDAR, added to map_radius")},
+    {NUMBER(NDTD_UINT32, "dynamic_map_loading.search_limit_mb", search_limit_mb, FIXED, 0, 1000000, "MB",
+            "While the position is unknown all tiles are loaded, to search in them, if their files are not larger; 0 = never")},
 
     {LABELS(NDTD_ENUM, "log.level", log_level, RELOAD, log_levels, "Messages of this severity or higher are logged")},
     {INT("rt.priority", rt_priority, TUNE, 0, 99, "", "SCHED_FIFO priority of the matching threads; 0 = off")},

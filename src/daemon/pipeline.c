@@ -30,6 +30,7 @@
 #include "ndt/linalg.h"
 #include "drain.h"
 #include "hypotheses.h"
+#include "scan_localize.h"
 #include "scan_match.h"
 
 /* Of the mean time that a scan takes. */
@@ -207,6 +208,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         ndtd_scan_refuse(record, NDT_REJECTED, why.text);
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
+    ndtd_scan_keep(pipeline, &job);
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
     return NDT_OK;
@@ -289,6 +291,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
 {
     memset(record, 0, sizeof(*record));
     pipeline->last_points = NULL;
+    pipeline->localize.has_scan = 0;
     return frame->type == NDT_MESSAGE_SCAN ? process_scan(pipeline, frame, record, err)
                                            : process_other(pipeline, frame, err);
 }

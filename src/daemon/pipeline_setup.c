@@ -11,7 +11,7 @@
 static void set_configured_pose(struct ndtd_pipeline *pipeline)
 {
     struct ndt_pose_message *start = &pipeline->start;
-    if (!pipeline->settings->has_initial_pose)
+    if (!ndtd_settings_starts_at_pose(pipeline->settings))
         return;
     memcpy(start->pose.t_m, pipeline->settings->initial_pose, sizeof(start->pose.t_m));
     memcpy(start->pose.q_xyzw, pipeline->settings->initial_pose + 3, sizeof(start->pose.q_xyzw));
@@ -33,7 +33,8 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
                                   struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
-    const struct ndtd_searcher_config searcher = {.is_background = is_live, .compute = &settings->compute};
+    const struct ndtd_searcher_config searcher = {
+        .is_background = is_live, .is_eager = settings->recovery.enable, .compute = &settings->compute};
     enum ndt_status status =
         ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)
@@ -42,7 +43,7 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
         status = ndt_preprocessor_create(&pipeline->preprocessor, err);
     if (status == NDT_OK)
         status = ndtd_scan_merge_create(&pipeline->merge, err);
-    if (status == NDT_OK && settings->recovery.enable)
+    if (status == NDT_OK && (settings->recovery.enable || is_live)) /* live also for requests */
         status = ndtd_searcher_create(&pipeline->recovery.searcher, &searcher, err);
     if (status == NDT_OK)
         status = ndtd_drain_create(&pipeline->drain, err);
@@ -82,6 +83,7 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     if (!pipeline)
         return;
     ndtd_searcher_destroy(pipeline->recovery.searcher);
+    free(pipeline->localize.scan);
     close_compute(pipeline->backend, pipeline->aligner);
     ndt_preprocessor_destroy(pipeline->preprocessor);
     ndtd_scan_merge_destroy(pipeline->merge);
@@ -92,8 +94,21 @@ void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline)
     free(pipeline);
 }
 
+/* Places that were found in another map have to be found again. */
+static void forget_places(struct ndtd_pipeline *pipeline, const struct ndt_map *next)
+{
+    const int is_same = pipeline->map && next && pipeline->map->id == next->id;
+    if (is_same)
+        return;
+    pipeline->recovery.others.count = pipeline->recovery.searches = 0;
+    pipeline->localize.places.count = 0;
+    pipeline->localize.scans = 0;
+    ndtd_candidate_forget(&pipeline->recovery.lead);
+}
+
 static void keep_map(struct ndtd_pipeline *pipeline, struct ndt_map *map)
 {
+    forget_places(pipeline, map);
     ndt_map_retain(map);
     ndt_map_release(pipeline->map);
     pipeline->map = map;
@@ -191,6 +206,20 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active)
 enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline)
 {
     return pipeline->state;
+}
+
+int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3])
+{
+    memcpy(position_m, pipeline->gnss.position_m, sizeof(pipeline->gnss.position_m));
+    return pipeline->has_gnss;
+}
+
+unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline)
+{
+    unsigned percent = 0;
+    if (pipeline->recovery.searcher)
+        (void)ndtd_searcher_progress(pipeline->recovery.searcher, &percent);
+    return percent;
 }
 
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline)

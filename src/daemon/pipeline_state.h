@@ -4,6 +4,7 @@
 
 #include "candidates.h"
 #include "hypotheses.h"
+#include "ndt_proto/control_message.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_merge.h"
 #include "ndtd/searcher.h"
@@ -24,6 +25,22 @@ struct ndtd_recovery {
     struct ndtd_candidate lead;     /* the place that the estimator follows */
     struct ndtd_candidates others;
     const struct ndtd_search_answer *answer; /* of this scan */
+};
+
+/* The search for the pose on request. */
+struct ndtd_localize {
+    int is_active;
+    int serial; /* of the request; that of its searches */
+    struct ndt_request_message request;
+    struct ndtd_candidates places;
+    int has_scan; /* `scan` was not looked at yet */
+    struct ndtd_localize_scan *scan;
+    int is_near;      /* a position was told */
+    int is_searching; /* the answer of the searcher is awaited */
+    uint64_t seq;     /* of the last scan that was searched */
+    int scans, empty; /* scans since the first place; searches without one */
+    double begun_us, started_us, silent_us, search_us;
+    struct ndt_localize_report report;
 };
 
 enum pass { FIRST_PASS, SECOND_PASS, PASS_COUNT };
@@ -59,6 +76,7 @@ struct ndtd_pipeline {
     struct ndtd_optima optima; /* of the scan */
     struct ndtd_many many;
     struct ndtd_recovery recovery;
+    struct ndtd_localize localize;
     struct ndtd_drain *drain; /* scans that wait, aligned ahead */
     double scan_us;           /* mean time that a scan takes */
 };

@@ -108,14 +108,29 @@ static enum ndt_status collect_truth(struct replay *replay, struct ndt_error *er
     return NDT_OK;
 }
 
+/* A start in the middle of the bag without a configured pose begins at the true one, if that is allowed. */
+static int wants_truth(const struct replay *replay)
+{
+    return replay->options->skip > 0 && !ndtd_settings_starts_at_pose(replay->settings) &&
+           replay->settings->initial_pose_mode != NDTD_POSE_SEARCH;
+}
+
+/* Without a pose at the start the first scans are searched for in the map. */
+static int is_searched(const struct replay *replay)
+{
+    return replay->settings->recovery.enable && replay->settings->initial_pose_mode != NDTD_POSE_GIVEN;
+}
+
 static enum ndt_status start_from_truth(struct replay *replay, int64_t stamp_ns, struct ndt_error *err)
 {
     struct ndt_pose_message start = {.stamp_ns = stamp_ns, .frame_id = "map", .has_pose = 1, .has_twist = 1};
     if (!ndtd_trajectory_error_truth_at(&replay->sinks.trajectory_error, stamp_ns, &start.pose, &start.twist))
-        return ndt_fail(err, NDT_ERR_ARGUMENT,
-                        "--skip %" PRIu64
-                        ": %s has no ground truth at the first replayed scan; give --initial-pose",
-                        replay->options->skip, replay->options->bag);
+        return is_searched(replay)
+                   ? NDT_OK
+                   : ndt_fail(err, NDT_ERR_ARGUMENT,
+                              "--skip %" PRIu64
+                              ": %s has no ground truth at the first replayed scan; give --initial-pose",
+                              replay->options->skip, replay->options->bag);
     ndtd_pipeline_set_initial_pose(replay->pipeline, &start);
     return NDT_OK;
 }
@@ -186,7 +201,7 @@ static enum ndt_status replay_scan(struct replay *replay, const struct ndt_bag_r
 {
     struct ndtd_frame frame = frame_of(record);
     struct ndtd_scan_record out;
-    const int starts_from_truth = replay->options->skip > 0 && !replay->settings->has_initial_pose;
+    const int starts_from_truth = wants_truth(replay);
     if (replay->scans_seen++ < replay->options->skip)
         return NDT_OK;
     replay->started = replay->started || !starts_from_truth;
@@ -221,7 +236,8 @@ static enum ndt_status replay_record(struct replay *replay, const struct ndt_bag
     case NDT_MESSAGE_TRUTH:
         return replay->truth_is_known ? NDT_OK : add_ground_truth(replay, record, err);
     case NDT_MESSAGE_INITIAL_POSE:
-        if (!replay->started && (replay->settings->has_initial_pose || replay->options->skip))
+        if (!replay->started && (ndtd_settings_starts_at_pose(replay->settings) || replay->options->skip ||
+                                 replay->settings->initial_pose_mode == NDTD_POSE_SEARCH))
             return NDT_OK;
         return replay_message(replay, record, err);
     case NDT_MESSAGE_ODOMETRY:
@@ -377,7 +393,7 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
         replay->sinks.config_hash = snapshot->hash;
     }
     ndtd_settings_snapshot_release(snapshot);
-    if (status == NDT_OK && replay->options->skip && !settings->has_initial_pose)
+    if (status == NDT_OK && wants_truth(replay))
         status = collect_truth(replay, err);
     return status;
 }

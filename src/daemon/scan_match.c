@@ -19,7 +19,7 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     if (!ndtd_scan_predict(pipeline, job)) {
         record->result.T_map_sensor = ndt_pose_identity();
         ndtd_scan_refuse(record, NDT_NO_GUESS, "no initial pose yet");
-        if (!ndtd_scan_can_recover(pipeline))
+        if (!ndtd_scan_can_recover(pipeline) && !pipeline->localize.is_active)
             return 0;
         ndtd_scan_predict_nothing(pipeline, job);
     }

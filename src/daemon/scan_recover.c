@@ -23,7 +23,9 @@ enum purpose { EVERYWHERE };
 
 int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)
 {
-    return pipeline->recovery.searcher && ndtd_scan_has_prior(pipeline);
+    const int is_wanted = pipeline->settings->recovery.enable &&
+                          (pipeline->track.has_pose || pipeline->settings->initial_pose_mode != NDTD_POSE_GIVEN);
+    return is_wanted && pipeline->recovery.searcher && ndtd_scan_has_prior(pipeline);
 }
 
 /* ---- following ---- */
@@ -63,10 +65,9 @@ static void follow_one(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job
                           ndtd_fit(result), fits ? confidence : 0);
 }
 
-static enum ndt_status follow_others(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
-                                     struct ndt_error *err)
+enum ndt_status ndtd_scan_follow_places(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
+                                        struct ndtd_candidates *others, struct ndt_error *err)
 {
-    struct ndtd_candidates *others = &pipeline->recovery.others;
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
     if (others->count == 0 || !ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
@@ -155,7 +156,7 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
 static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndtd_recovery *recovery = &pipeline->recovery;
-    const struct ndtd_search_answer *answer = ndtd_searcher_take(recovery->searcher);
+    const struct ndtd_search_answer *answer = ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     if (!answer || answer->status != NDT_OK || answer->result.count == 0)
         return;
     const struct ndt_search_result *result = &answer->result;
@@ -205,7 +206,7 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
                                           .stamp_ns = job->predicted.stamp_ns,
                                           .T_base_sensor = *job->T_base_sensor,
                                           .purpose = EVERYWHERE};
-    if (!ndtd_searcher_is_free(recovery->searcher))
+    if (pipeline->localize.is_active || !ndtd_searcher_is_free(recovery->searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
     set_window(pipeline, job, &request.window);
     recovery->searches++;
@@ -247,19 +248,10 @@ static enum ndt_status change_lead(struct ndtd_pipeline *pipeline, struct ndtd_s
     return status;
 }
 
-static struct ndtd_candidate *best_other(struct ndtd_candidates *others)
-{
-    struct ndtd_candidate *best = NULL;
-    for (size_t i = 0; i < others->count; i++)
-        if (!best || ndtd_candidate_is_better(&others->list[i], best))
-            best = &others->list[i];
-    return best;
-}
-
 static enum ndt_status choose_lead(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
     struct ndtd_recovery *recovery = &pipeline->recovery;
-    struct ndtd_candidate *other = best_other(&recovery->others);
+    struct ndtd_candidate *other = ndtd_candidates_best(&recovery->others);
     const struct ndtd_candidate *lead = &recovery->lead;
     if (!other || other->before.stamp_ns != job->predicted.stamp_ns)
         return NDT_OK;
@@ -330,13 +322,13 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
     recovery->answer = NULL;
     if (!recovery->is_active) {
         recovery->others.count = recovery->scans = recovery->searches = 0;
-        (void)ndtd_searcher_take(recovery->searcher);
+        (void)ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     }
     take_places(pipeline, job);
     follow_lead(pipeline, job);
     recovery->is_active = 1;
     recovery->scans++;
-    enum ndt_status status = follow_others(pipeline, job, err);
+    enum ndt_status status = ndtd_scan_follow_places(pipeline, job, &recovery->others, err);
     if (status == NDT_OK)
         status = start_search(pipeline, job, err);
     if (status != NDT_OK)

@@ -15,7 +15,7 @@ enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_sca
     if (scan->outcome == NDT_CONVERGED)
         return NDT_STATE_TRACKING;
     if (scan->outcome == NDT_LOST || scan->outcome == NDT_OFF_MAP || scan->deviation_m > scan->lost_deviation_m)
-        return NDT_STATE_LOST;
+        return scan->is_recovering ? NDT_STATE_RECOVERING : NDT_STATE_LOST;
     return before == NDT_STATE_TRACKING ? NDT_STATE_COASTING : before;
 }
 
@@ -43,7 +43,10 @@ int ndtd_scan_has_trusted_pose(const struct ndtd_scan_record *record)
 void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     struct ndtd_scan_record *record = job->record;
+    const struct ndtd_recovery *recovery = &pipeline->recovery;
+    const int has_places = recovery->others.count > 0 || recovery->lead.agreements > 0;
     const struct ndtd_scan_evidence scan = {.has_pose = pipeline->track.has_pose,
+                                            .is_recovering = recovery->is_active && has_places,
                                             .outcome = record->result.outcome,
                                             .deviation_m = ndt_track_position_deviation(&pipeline->track.state),
                                             .lost_deviation_m = pipeline->settings->track.lost_deviation_m};

@@ -3,29 +3,43 @@
 #define _GNU_SOURCE /* scheduling */
 #include "ndtd/searcher.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "ndt/clock.h"
 #include "ndtd/log.h"
+#include "ndtd/map_field.h"
 #include "ndtd/realtime.h"
+
+enum { NICENESS = 19 };
 
 enum phase { IDLE, WANTED, RUNNING, DONE };
 
+/* The matching thread never waits for this one: it uses the atomic members, and the others in the phases that are
+ * its own. */
 struct ndtd_searcher {
     struct ndt_search_config config;
-    int is_background;
+    int is_background, is_eager;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    /* Guarded by the lock. */
-    int quit;
-    struct ndt_map *map;
+    sem_t wake;
+    atomic_int quit;
     _Atomic int phase;
+    _Atomic(struct ndt_map *) fresh; /* a reference, set and not yet taken; &no_new_map: none */
+
+    /* Of the caller. */
+    int has_map;
+    uint64_t map_id;
 
     /* Of the thread, or of the caller without one. */
+    struct ndt_map *map; /* the last one taken */
     struct ndt_search *search;
     struct ndt_map *prepared; /* that `search` uses */
     int is_prepared;          /* 0 with `prepared`: its field could not be built */
@@ -36,6 +50,26 @@ struct ndtd_searcher {
     struct ndt_cloud scan;
     struct ndtd_search_answer answer;
 };
+
+static struct ndt_map no_new_map;
+
+static void replace_fresh(struct ndtd_searcher *searcher, struct ndt_map *replacement)
+{
+    struct ndt_map *untaken = atomic_exchange(&searcher->fresh, replacement);
+    if (untaken != &no_new_map)
+        ndt_map_release(untaken);
+}
+
+/* Returns 0 when no map was set since the last call. */
+static int take_fresh(struct ndtd_searcher *searcher)
+{
+    struct ndt_map *map = atomic_exchange(&searcher->fresh, &no_new_map);
+    if (map == &no_new_map)
+        return 0;
+    ndt_map_release(searcher->map);
+    searcher->map = map;
+    return 1;
+}
 
 /* Builds the field of a map; a failure is remembered, so that it is reported once. */
 static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *map, struct ndt_error *err)
@@ -49,7 +83,7 @@ static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *m
     if (!searcher->search)
         status = ndt_search_create(&searcher->search, &searcher->config, err);
     if (status == NDT_OK && map)
-        status = ndt_field_build(&field, map, err);
+        status = ndtd_map_field(&field, map, err);
     if (status == NDT_OK)
         status = ndt_search_set_map(searcher->search, map, field, err);
     ndt_field_release(field);
@@ -60,66 +94,89 @@ static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *m
     return status;
 }
 
-static void run(struct ndtd_searcher *searcher, struct ndt_map *map)
+static void run(struct ndtd_searcher *searcher)
 {
     struct ndtd_search_answer *answer = &searcher->answer;
     const struct ndtd_search_request *request = &answer->request;
+    const double start_us = ndt_clock_us();
+    (void)take_fresh(searcher);
     answer->why = (struct ndt_error){""};
-    answer->result.count = 0;
-    answer->status = prepare(searcher, map, &answer->why);
+    answer->result = (struct ndt_search_result){0};
+    answer->map_id = searcher->map ? searcher->map->id : 0;
+    answer->status = prepare(searcher, searcher->map, &answer->why);
     if (answer->status == NDT_OK)
         answer->status = ndt_search_run(searcher->search, &searcher->params, &searcher->scan,
                                         request->has_up ? request->up_in_sensor : NULL, &request->window,
                                         &searcher->control, &answer->result, &answer->why);
+    answer->search_us = ndt_clock_us() - start_us;
 }
 
-/* The map to work with, as a reference, and whether a search is wanted; waits for something to do. 0: quit. */
-static int wait_for_work(struct ndtd_searcher *searcher, struct ndt_map **map, int *is_wanted)
+/* ---- the thread ---- */
+
+static void sleep_until_woken(struct ndtd_searcher *searcher)
 {
-    pthread_mutex_lock(&searcher->lock);
-    while (!searcher->quit && searcher->phase != WANTED && searcher->map == searcher->prepared)
-        pthread_cond_wait(&searcher->changed, &searcher->lock);
-    *map = ndt_map_retain(searcher->map);
-    *is_wanted = searcher->phase == WANTED;
-    if (*is_wanted)
-        searcher->phase = RUNNING;
-    const int goes_on = !searcher->quit;
-    pthread_mutex_unlock(&searcher->lock);
-    return goes_on;
+    while (sem_wait(&searcher->wake) != 0 && errno == EINTR)
+        ;
 }
 
-static void *run_thread(void *argument)
+/* A field is built as soon as there is a map: the first search then takes no longer than the others. */
+static void prepare_ahead(struct ndtd_searcher *searcher)
 {
-    struct ndtd_searcher *searcher = argument;
-    struct ndt_map *map;
     struct ndt_error err = {""};
-    int is_wanted;
-    ndtd_thread_name("ndtd-search");
-    while (wait_for_work(searcher, &map, &is_wanted)) {
-        if (is_wanted) {
-            run(searcher, map);
-            atomic_store(&searcher->phase, DONE);
-        } else if (prepare(searcher, map, &err) != NDT_OK) {
-            ndtd_log(NDTD_LOG_WARNING, "no search over this map: %s", err.text);
+    if (!take_fresh(searcher) || (!searcher->is_eager && !searcher->search))
+        return;
+    if (prepare(searcher, searcher->map, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_WARNING, "no search over this map: %s", err.text);
+}
+
+/* The workers of the search inherit all of it. The cores are those of the process, not those of rt.cpus. */
+static void step_back(void)
+{
+    cpu_set_t cpus;
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
+    (void)!setpriority(PRIO_PROCESS, 0, NICENESS); /* on Linux of this thread only */
+    if (sched_getaffinity(getpid(), sizeof(cpus), &cpus) == 0)
+        (void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+}
+
+static void *run_thread(void *context)
+{
+    struct ndtd_searcher *searcher = context;
+    ndtd_thread_name("ndt-search");
+    step_back();
+    while (!atomic_load(&searcher->quit)) {
+        int wanted = WANTED;
+        sleep_until_woken(searcher);
+        if (atomic_load(&searcher->quit))
+            break;
+        if (!atomic_compare_exchange_strong(&searcher->phase, &wanted, RUNNING)) {
+            prepare_ahead(searcher);
+            continue;
         }
-        ndt_map_release(map);
+        run(searcher);
+        atomic_store(&searcher->phase, DONE);
     }
-    ndt_map_release(map);
     return NULL;
 }
 
-/* The thread that creates the searcher may have real-time priority; searching takes what is left. */
+/* Without the real-time class of its creator, and with all signals blocked: the main thread handles them. */
 static int start_thread(struct ndtd_searcher *searcher)
 {
     pthread_attr_t attributes;
     const struct sched_param normal = {0};
-    pthread_attr_init(&attributes);
+    sigset_t all, before;
+    int failure = pthread_attr_init(&attributes);
+    if (failure)
+        return failure;
     pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
-    pthread_attr_setschedpolicy(&attributes, SCHED_BATCH);
+    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
     pthread_attr_setschedparam(&attributes, &normal);
-    const int error = pthread_create(&searcher->thread, &attributes, run_thread, searcher);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    failure = pthread_create(&searcher->thread, &attributes, run_thread, searcher);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    return error;
+    return failure;
 }
 
 enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out, const struct ndtd_searcher_config *config,
@@ -130,15 +187,16 @@ enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out, const struct nd
     if (!searcher)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the searcher");
     searcher->config = (struct ndt_search_config){.threads = config->compute->threads, .isa = config->compute->isa};
+    searcher->is_eager = config->is_eager;
     ndt_search_params_default(&searcher->params);
     ndt_cloud_init(&searcher->scan);
-    pthread_mutex_init(&searcher->lock, NULL);
-    pthread_cond_init(&searcher->changed, NULL);
-    searcher->is_background = config->is_background;
-    if (searcher->is_background && start_thread(searcher) != 0) {
-        searcher->is_background = 0;
+    atomic_init(&searcher->fresh, &no_new_map);
+    sem_init(&searcher->wake, 0, 0);
+    const int failure = config->is_background ? start_thread(searcher) : 0;
+    searcher->is_background = config->is_background && !failure;
+    if (failure) {
         ndtd_searcher_destroy(searcher);
-        return ndt_fail(err, NDT_ERR_MEMORY, "the thread of the searcher cannot be started");
+        return ndt_fail(err, NDT_ERR_MEMORY, "the thread of the searcher cannot be started: %s", strerror(failure));
     }
     *out = searcher;
     return NDT_OK;
@@ -149,38 +207,44 @@ void ndtd_searcher_destroy(struct ndtd_searcher *searcher)
     if (!searcher)
         return;
     if (searcher->is_background) {
-        pthread_mutex_lock(&searcher->lock);
-        searcher->quit = 1;
-        pthread_cond_signal(&searcher->changed);
-        pthread_mutex_unlock(&searcher->lock);
+        atomic_store(&searcher->quit, 1);
         ndt_search_cancel(&searcher->control);
+        sem_post(&searcher->wake);
         pthread_join(searcher->thread, NULL);
     }
     ndt_search_destroy(searcher->search);
     ndt_map_release(searcher->prepared);
     ndt_map_release(searcher->map);
+    replace_fresh(searcher, NULL);
     ndt_cloud_free(&searcher->scan);
-    pthread_cond_destroy(&searcher->changed);
-    pthread_mutex_destroy(&searcher->lock);
+    sem_destroy(&searcher->wake);
     free(searcher);
 }
 
 void ndtd_searcher_set_map(struct ndtd_searcher *searcher, struct ndt_map *map)
 {
-    pthread_mutex_lock(&searcher->lock);
-    ndt_map_retain(map);
-    ndt_map_release(searcher->map);
-    searcher->map = map;
-    pthread_cond_signal(&searcher->changed);
-    pthread_mutex_unlock(&searcher->lock);
-    if (atomic_load(&searcher->phase) == RUNNING)
+    const uint64_t map_id = map ? map->id : 0;
+    const int is_other = map_id != searcher->map_id;
+    searcher->has_map = map != NULL;
+    searcher->map_id = map_id;
+    replace_fresh(searcher, ndt_map_retain(map));
+    if (is_other)
+        ndtd_searcher_cancel(searcher);
+    if (searcher->is_background)
+        sem_post(&searcher->wake);
+}
+
+void ndtd_searcher_cancel(struct ndtd_searcher *searcher)
+{
+    const int phase = atomic_load(&searcher->phase);
+    if (phase == WANTED || phase == RUNNING)
         ndt_search_cancel(&searcher->control);
 }
 
-int ndtd_searcher_is_free(const struct ndtd_searcher *searcher)
+int ndtd_searcher_is_free(const struct ndtd_searcher *searcher, enum ndtd_search_owner owner)
 {
     const int phase = atomic_load(&searcher->phase);
-    return searcher->map && (phase == IDLE || phase == DONE);
+    return searcher->has_map && (phase == IDLE || (phase == DONE && searcher->answer.request.owner == owner));
 }
 
 enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher, const struct ndtd_search_request *request,
@@ -193,22 +257,22 @@ enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher, const struct
     searcher->answer.request.scan = NULL;
     searcher->control = (struct ndt_search_control){0};
     if (!searcher->is_background) {
-        run(searcher, searcher->map);
+        run(searcher);
         atomic_store(&searcher->phase, DONE);
         return NDT_OK;
     }
-    pthread_mutex_lock(&searcher->lock);
-    searcher->phase = WANTED;
-    pthread_cond_signal(&searcher->changed);
-    pthread_mutex_unlock(&searcher->lock);
+    atomic_store(&searcher->phase, WANTED);
+    sem_post(&searcher->wake);
     return NDT_OK;
 }
 
-const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *searcher)
+const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *searcher, enum ndtd_search_owner owner)
 {
-    if (atomic_load(&searcher->phase) != DONE)
+    if (atomic_load(&searcher->phase) != DONE || searcher->answer.request.owner != owner)
         return NULL;
     atomic_store(&searcher->phase, IDLE);
+    if (searcher->answer.map_id != searcher->map_id)
+        searcher->answer.result = (struct ndt_search_result){.is_cancelled = 1};
     return &searcher->answer;
 }
 

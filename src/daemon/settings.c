@@ -16,6 +16,7 @@ static const struct ndtd_settings daemon_defaults = {
     .backend = "auto",
     .deskew_passes = 1,
     .initial_pose = {0, 0, 0, 0, 0, 0, 1},
+    .initial_pose_mode = NDTD_POSE_AUTO,
     .frames = {.T_base_sensor.q_xyzw[3] = 1, .T_base_imu.q_xyzw[3] = 1},
     .min_confidence = 0.8,
     .recovery = {.enable = 1, .agreement = 3, .radius_m = 60, .max_speed_mps = 40, .max_acceleration_mps2 = 5},
@@ -31,6 +32,7 @@ static const struct ndtd_settings daemon_defaults = {
     .update_distance_m = 20,
     .map_radius_m = 150,
     .lidar_radius_m = 100,
+    .search_limit_mb = 250,
     .log_level = NDTD_LEVEL_INFO,
 };
 
@@ -163,6 +165,11 @@ enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_
     if (status == NDT_OK)
         derive(settings);
     return status;
+}
+
+int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings)
+{
+    return settings->has_initial_pose && settings->initial_pose_mode != NDTD_POSE_SEARCH;
 }
 
 int ndtd_settings_threads(const struct ndtd_settings *settings)

@@ -26,6 +26,8 @@ static const double STATE_LINES_US = 60e6;
 /* Longest wait for a frame; then the thread checks for new maps and feeds the watchdog. While a map is uploaded to
  * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
+/* A pose that is lost for so long may be out of reach of the tiles around the last one. */
+static const double UNTRUSTED_S = 10;
 /* Time reserved for publishing: the longest recent duration, which decays with every scan, plus RESERVE_LEAST_US,
  * and at most this fraction of the budget, so that one slow publication does not shorten the time of many scans. */
 static const double RESERVE_DECAY = 0.8, RESERVE_LEAST_US = 300, RESERVE_MOST = 0.2;
@@ -66,6 +68,7 @@ struct ndtd_worker {
     struct ndt_map *next_map; /* a reference; NULL when the map is removed */
     int has_next_map;         /* `next_map` replaces `map` as soon as the device has it */
     uint64_t map_id, config_hash;
+    int64_t trusted_ns; /* stamp of the last scan with a trusted pose, or of the first scan */
     double publish_us, reserve_us;
     double fed_us, feed_every_us;
     double state_lines_us; /* since then state_lines changes of the state */
@@ -214,6 +217,7 @@ static void between_frames(struct ndtd_worker *worker)
 {
     apply_pending_updates(worker);
     change_map(worker);
+    ndtd_localizer_serve(worker->parts.localizer, worker->pipeline, worker->parts.loader, worker->has_next_map);
     feed_watchdog(worker);
 }
 
@@ -320,11 +324,33 @@ static double deadline_of(const struct ndtd_worker *worker, const struct ndtd_fr
     return frame->arrival_us + budget_us - fmin(worker->reserve_us + RESERVE_LEAST_US, RESERVE_MOST * budget_us);
 }
 
+/* The tiles follow a pose that is trusted or was given; without one they follow GNSS, and after a while without
+ * either all of them are needed. */
+static void load_map(struct ndtd_worker *worker, const struct ndtd_frame *frame,
+                     const struct ndtd_scan_record *record)
+{
+    const struct ndt_track *track = ndtd_pipeline_track(worker->pipeline);
+    const int is_trusted = ndtd_state_is_trusted(ndtd_pipeline_state(worker->pipeline));
+    double position_m[3];
+    if (!worker->parts.loader)
+        return;
+    if (track->has_pose && (frame->type == NDT_MESSAGE_INITIAL_POSE || (record && is_trusted)))
+        load_map_around(worker, &track->state.T_map_base);
+    else if (frame->type == NDT_MESSAGE_GNSS && !is_trusted && ndtd_pipeline_gnss(worker->pipeline, position_m))
+        ndtd_map_loader_follow(worker->parts.loader, position_m);
+    if (!record)
+        return;
+    if (is_trusted || worker->trusted_ns == 0)
+        worker->trusted_ns = record->stamp_ns;
+    else if (ndt_track_seconds(worker->trusted_ns, record->stamp_ns) > UNTRUSTED_S &&
+             !ndtd_pipeline_gnss(worker->pipeline, position_m))
+        ndtd_map_loader_lose(worker->parts.loader);
+}
+
 static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, uint32_t queue_depth)
 {
     struct ndtd_scan_record record;
     struct ndt_error err = {""};
-    const struct ndt_track *track = ndtd_pipeline_track(worker->pipeline);
     const int is_scan = frame->type == NDT_MESSAGE_SCAN;
     const double queue_us = ndt_clock_us() - frame->arrival_us;
     if (is_scan)
@@ -338,11 +364,12 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
     record.queue_us = queue_us;
     if (is_scan) {
         answer(worker, frame, &record, queue_depth);
+        if (ndtd_pipeline_follow_up(worker->pipeline, &err) != NDT_OK)
+            ndtd_log(NDTD_LOG_WARNING, "localize: scan %" PRIu64 " is of no use: %s", record.seq, err.text);
         ndtd_autotuner_leave(worker->tuner);
         watch_autotune(worker, &record);
     }
-    if ((is_scan || frame->type == NDT_MESSAGE_INITIAL_POSE) && track->has_pose)
-        load_map_around(worker, &track->state.T_map_base);
+    load_map(worker, frame, is_scan ? &record : NULL);
 }
 
 /* Scans that wait are aligned together ahead of their turn. */
@@ -383,8 +410,10 @@ static void run(struct ndtd_worker *worker)
             ndtd_queue_closed(worker->parts.queue); /* before pop: frames that wait are still processed */
         const size_t count = ndtd_queue_pop(worker->parts.queue, worker->has_next_map ? MAP_WAIT_US : WAIT_US,
                                             (unsigned)worker->settings->batch_max, frames, FRAMES_AT_ONCE);
-        if (count == 0)
+        if (count == 0) {
+            ndtd_pipeline_idle(worker->pipeline);
             between_frames(worker);
+        }
         if (count == 0 && closed)
             return;
         handle_frames(worker, frames, count);

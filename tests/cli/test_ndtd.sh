@@ -83,7 +83,7 @@ expect 0 "" --print-config --set ndt.levels=[3.0,1.5] --threads 2 --map "a b.pcd
 says '^  levels: \[3\.0, 1\.5\]$'
 says '^  threads: 2$'
 says '^  path: "a b\.pcd"$'
-says '^initial_pose: \[1\.0, 2\.0, 3\.0, 0\.0, 0\.0, 0\.0, 1\.0\]$'
+says '^  pose: \[1\.0, 2\.0, 3\.0, 0\.0, 0\.0, 0\.0, 1\.0\]$'
 for profile in "$config"/*.yaml; do
     expect 0 "" --check-config --config "$profile"
     says "^$profile: ok$"
@@ -112,7 +112,7 @@ expect 2 "--max-lost: '-1' is not a whole number" --replay a.bag --max-lost -1
 expect 2 '--max-lost goes with --replay only' --print-config --max-lost 1
 expect 2 "--threads: cpu.threads: 'x' is not a whole number" --threads x --print-config
 expect 2 '--threads: cpu.threads: 65 is outside 0 .. 64' --threads=65 --print-config
-expect 2 '--initial-pose: initial_pose: 2 values, but a pose has 7' --initial-pose 1,2 --print-config
+expect 2 '--initial-pose: initial_pose.pose: 2 values, but a pose has 7' --initial-pose 1,2 --print-config
 expect 2 "--set: 'ndt.levls' is not an option; did you mean .ndt.levels.\?" --set ndt.levls=1 --print-config
 expect 2 "--set: 'ndt.levels' is not KEY=VALUE" --set ndt.levels --print-config
 expect 2 "--set: ndt.variant: 'magic' is not one of robust, autoware" --set ndt.variant=magic --print-config

@@ -2,7 +2,8 @@
  * live_probe: a client of ndtd for the scripts in this folder. Sends scans of a bag, synthetic scans or malformed
  * frames, collects the results and prints statistics as `key value` lines. */
 /* clang-format off */
-/*   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
+/*   live_probe load     CONTROL PATH                               another map is requested
+ *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
  *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS     overload; memory of PID before and after; recovery
  *   live_probe hostile  SCANS POSES BAG COUNT SEED                 COUNT malformed frames before every scan of a bag;
  *                                                                  a PUSH socket, so that no frame is lost */
@@ -24,6 +25,7 @@
 #include "ndt/quantile.h"
 #include "ndt/random.h"
 #include "ndt_io/bag.h"
+#include "ndt_proto/control_message.h"
 #include "ndt_proto/message.h"
 
 #if defined(__has_feature)
@@ -397,9 +399,51 @@ static int overload(char **arguments)
     return 0;
 }
 
+/* Sends a request and waits for the reply; returns whether that contains some bytes. */
+static int ask(const struct ndt_request_message *request, const char *bytes)
+{
+    struct ndt_frame frame;
+    zmq_msg_t reply;
+    ndt_frame_init(&frame);
+    zmq_msg_init(&reply);
+    must(ndt_request_encode(&frame, request, &err) == NDT_OK, "request");
+    must(zmq_send(probe.out, frame.data, frame.size, 0) >= 0, "send");
+    must(zmq_msg_recv(&reply, probe.out, 0) > 0, "reply");
+    const char *at = zmq_msg_data(&reply), *end = at + zmq_msg_size(&reply);
+    const size_t length = strlen(bytes);
+    while (at + length <= end && memcmp(at, bytes, length) != 0)
+        at++;
+    const int found = at + length <= end;
+    zmq_msg_close(&reply);
+    ndt_frame_free(&frame);
+    return found;
+}
+
+/* Asks for another map and waits until it is loaded; returns the exit code. */
+static int load_map(const char *control, const char *path)
+{
+    const int wait_ms = 20000;
+    struct ndt_request_message request = {.id = 1, .op = NDT_OP_LOAD_MAP};
+    const struct ndt_request_message status = {.id = 2, .op = NDT_OP_STATUS};
+    snprintf(request.path, sizeof(request.path), "%s", path);
+    probe.context = zmq_ctx_new();
+    probe.out = zmq_socket(probe.context, ZMQ_DEALER);
+    zmq_setsockopt(probe.out, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
+    must(zmq_connect(probe.out, control) == 0, control);
+    const int is_taken = ask(&request, "\xa2ok\xc3");
+    while (is_taken && !ask(&status, "\xa4"
+                                     "busy\xc2"))
+        usleep(20000);
+    zmq_close(probe.out);
+    zmq_ctx_term(probe.context);
+    return is_taken ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
+    if (argc == 4 && strcmp(mode, "load") == 0)
+        return load_map(argv[2], argv[3]);
     signal(SIGTERM, on_signal);
     if ((argc == 6 || argc == 7) && strcmp(mode, "answers") == 0) {
         probe.daemon = argc == 7 ? argv[6] : NULL;

@@ -56,7 +56,7 @@ START_TEST(lists_in_both_styles)
     must_read("ndt:\n  levels:\n    - 3.0\n    - 1.5\n  neighbours: direct1\n");
     ck_assert_double_eq(settings.align.levels[1].leaf_m, 1.5);
     ck_assert_uint_eq(settings.neighbours_count, 1);
-    must_read("initial_pose: [1, 2, 3,\n   0, 0, 0, 1]\n");
+    must_read("initial_pose:\n  mode: search\n  pose: [1, 2, 3,\n   0, 0, 0, 1]\n");
     ck_assert_double_eq(settings.initial_pose[2], 3);
     must_read("initial_pose: []\n");
     ck_assert_int_eq(settings.has_initial_pose, 0);

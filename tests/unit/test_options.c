@@ -134,10 +134,10 @@ START_TEST(every_type_is_read)
     ck_assert_str_eq(settings.map_path, "some where/[map], 1.pcd");
     must_set("preprocess.crop_min_m", "-5, -6,-7");
     ck_assert_double_eq(settings.preprocess.crop_min_m[2], -7);
-    must_set("initial_pose", "[1, 2, 3, 0, 0, 0.6, 0.8]");
+    must_set("initial_pose.pose", "[1, 2, 3, 0, 0, 0.6, 0.8]");
     ck_assert_int_eq(settings.has_initial_pose, 1);
     ck_assert_double_eq_tol(settings.initial_pose[6], 0.8, 1e-15);
-    must_set("initial_pose", "[]");
+    must_set("initial_pose.pose", "[]");
     ck_assert_int_eq(settings.has_initial_pose, 0);
 }
 END_TEST
@@ -233,8 +233,8 @@ START_TEST(wrong_values_name_the_expected_value)
         strcat(many, ",1");
     must_refuse("ndt.levels", many, "more than 36");
     must_refuse("ndt.resolution", "4,2", "2 values");
-    must_refuse("initial_pose", "1,2,3", "a pose has 7");
-    must_refuse("initial_pose", "1,2,3,0,0,0,0", "length 0 instead of 1");
+    must_refuse("initial_pose.pose", "1,2,3", "a pose has 7");
+    must_refuse("initial_pose.pose", "1,2,3,0,0,0,0", "length 0 instead of 1");
     must_refuse("ndt.levls", "1", "did you mean 'ndt.levels'?");
     must_refuse("voxel_m", "1", "did you mean 'preprocess.voxel_m'?");
     must_refuse("qqqqqqqqqqqqqqqqqqq", "1", "is not an option");
@@ -320,7 +320,7 @@ START_TEST(printed_config_reads_back)
 {
     must_set("map.path", "a \"quoted\" \\ path: # [x]");
     must_set("ndt.levels", "[3.0, 1.5]");
-    must_set("initial_pose", "[1, 2, 3, 0, 0, 0.6, 0.8]");
+    must_set("initial_pose.pose", "[1, 2, 3, 0, 0, 0.6, 0.8]");
     must_set("preprocess.deskew", "time");
     ck_assert_int_eq(ndtd_settings_finish(&settings, &err), NDT_OK);
     char *text = print_config();

@@ -166,6 +166,7 @@ END_TEST
 
 START_TEST(every_scan_is_answered)
 {
+    settings.initial_pose_mode = NDTD_POSE_GIVEN;
     struct ndtd_pipeline *pipeline = open_pipeline(map);
     struct ndtd_scan_record record = feed(pipeline, 0);
     ck_assert_int_eq(record.result.outcome, NDT_NO_GUESS);

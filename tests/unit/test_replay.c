@@ -275,8 +275,9 @@ START_TEST(skip_without_ground_truth_needs_a_pose)
 {
     write_drive(1, 0);
     options.skip = 3;
+    settings.initial_pose_mode = NDTD_POSE_GIVEN;
     must_fail(NDT_ERR_ARGUMENT, "has no ground truth at the first replayed scan");
-    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose", "0.6,0,1.5,0,0,0,1", &err), NDT_OK);
+    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose.pose", "0.6,0,1.5,0,0,0,1", &err), NDT_OK);
     must_run();
     summary_must_hold("\"converged\": 9,");
     summary_must_hold("\"lost\": null,");
@@ -298,7 +299,7 @@ START_TEST(configured_pose_overrides_that_of_the_bag)
     write_pose(NDT_MESSAGE_INITIAL_POSE, T0, 500.0); /* off the map */
     write_scan(0);
     close_bag();
-    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose", "0,0,1.5,0,0,0,1", &err), NDT_OK);
+    ck_assert_int_eq(ndtd_option_set_text(&settings, "initial_pose.pose", "0,0,1.5,0,0,0,1", &err), NDT_OK);
     must_run();
     summary_must_hold("\"converged\": 1,");
 }
@@ -307,6 +308,7 @@ END_TEST
 START_TEST(scans_without_initial_pose_are_no_guess)
 {
     write_drive(0, 1);
+    settings.initial_pose_mode = NDTD_POSE_GIVEN;
     must_run();
     summary_must_hold("\"no_guess\": 12,");
     summary_must_hold("\"initialising\": 12,");

@@ -7,8 +7,8 @@
  * old one. Tiles outside the circle are not read. Memory is proportional to the tiles in the circle: the sums, the
  * new map, the old one, and maps that their users have not released yet.
  *
- * Threads: any thread may request and read the status; follow and take are for the matching thread; they neither
- * block nor lock. */
+ * Threads: any thread may request and read the status; follow, lose and take are for the matching thread; they
+ * neither block nor lock. */
 #ifndef NDTD_MAP_LOADER_H
 #define NDTD_MAP_LOADER_H
 
@@ -25,6 +25,8 @@ struct ndtd_map_loader_config {
     double update_distance_m; /**< default 20 */
     double map_radius_m;      /**< default 150 */
     double lidar_radius_m;    /**< default 100 */
+    /** Size of the files up to which all tiles are loaded while the position is unknown; 0: none are */
+    uint64_t search_limit_bytes;
 };
 
 /** Status of the loader. */
@@ -57,10 +59,14 @@ void ndtd_map_loader_add_tile(struct ndtd_map_loader *loader, const char *path);
 void ndtd_map_loader_remove_tile(struct ndtd_map_loader *loader, const char *path);
 /** Reports the position of the vehicle after each scan. */
 void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double position_m[2]);
+/** The position is not known any more: loads all tiles, within the limit, until the next position. */
+void ndtd_map_loader_lose(struct ndtd_map_loader *loader);
 
 /** Returns 1 and the newest map (a reference that the caller owns; NULL when unloaded) if it was not taken before,
  * else 0. */
 int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map);
+/** Whether all requests so far are processed and the newest map was taken; neither blocks nor locks. */
+int ndtd_map_loader_is_settled(const struct ndtd_map_loader *loader);
 /** Waits at most timeout_s until all requests so far are processed; returns 0 on timeout. */
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s);
 /** Copies the status. */

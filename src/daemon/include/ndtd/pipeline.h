@@ -13,6 +13,7 @@
 #include "ndtd/autotune.h"
 #include "ndtd/frame_queue.h"
 #include "ndtd/settings_snapshot.h"
+#include "ndt_proto/control_message.h"
 #include "ndt_proto/message.h"
 #include "ndt_track/track.h"
 
@@ -105,8 +106,27 @@ void ndtd_pipeline_set_active(struct ndtd_pipeline *pipeline, int active);
 /** Sets the pose of the estimator. A stamp of 0 means the stamp of the next scan. */
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start);
 
+/** @name Search for the pose on request
+ * The following scans are searched for in the map, around what the request tells; the places that are found follow
+ * them until one is believed or none can be. The estimator goes on as before; with hint.apply it takes over the
+ * pose that was believed. A request replaces the one before.
+ * @{ */
+void ndtd_pipeline_localize(struct ndtd_pipeline *pipeline, const struct ndt_request_message *request);
+/** After each scan, when it is answered: the scan is searched for, and places that were found follow it. */
+NDT_MUST_CHECK enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct ndt_error *err);
+void ndtd_pipeline_cancel_localize(struct ndtd_pipeline *pipeline);
+/** Copies the result; returns 0 while there is none. */
+int ndtd_pipeline_localize_report(const struct ndtd_pipeline *pipeline, struct ndt_localize_report *out);
+/** Percent of the search that runs, 0 to 100; thread-safe. */
+unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline);
+/** While no scan comes: a search that nothing confirms within a second ends without being believed. */
+void ndtd_pipeline_idle(struct ndtd_pipeline *pipeline);
+/** @} */
+
 /** The state after the last scan. */
 enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline);
+/** The newest GNSS position, of the antenna; returns 0 when there is none. */
+int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3]);
 /** The estimator; borrowed. */
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */

@@ -13,13 +13,15 @@ extern "C" {
 
 /** What a scan tells about the state. */
 struct ndtd_scan_evidence {
-    int has_pose; /**< the estimator has a pose */
+    int has_pose;      /**< the estimator has a pose */
+    int is_recovering; /**< it follows a place that a search has found and that is not believed yet */
     enum ndt_outcome outcome;
     double deviation_m;      /**< of the estimate's position, see ndt_track_position_deviation */
     double lost_deviation_m; /**< estimator.lost_deviation_m */
 };
 /** The state after a scan. Without a pose it is initialising; a scan that converged makes it tracking; one that is
- * off the map, or that leaves the position less certain than the limit, makes it lost. Any other scan turns
+ * off the map, or that leaves the position less certain than the limit, makes it lost, or recovering where a place
+ * was found that may be right. Any other scan turns
  * tracking into coasting and changes nothing else. */
 enum ndt_state ndtd_scan_state_next(enum ndt_state before, const struct ndtd_scan_evidence *scan);
 

@@ -3,11 +3,13 @@
  *
  * In the live daemon a thread of its own searches, at the lowest priority: no answer waits for it, and the next
  * scan picks up what it has found. In a replay the search runs where it is started, so that the result does not
- * depend on time. One search at a time.
+ * depend on time. One search at a time, for one of two owners.
  *
  * The field of a map (ndt_search/field.h) is built when the map is set: in the thread, or before the first search.
+ * A search whose map was replaced ends without a result.
  *
- * Threads: one thread at a time calls; ndtd_searcher_progress is thread-safe. */
+ * Threads: one thread at a time calls, and never waits; ndtd_searcher_progress is thread-safe. Source: searcher.c.
+ */
 #ifndef NDTD_SEARCHER_H
 #define NDTD_SEARCHER_H
 
@@ -22,6 +24,7 @@ struct ndtd_searcher;
 /** How searches run. */
 struct ndtd_searcher_config {
     int is_background;                        /**< 1: in a thread */
+    int is_eager;                             /**< 1: builds fields ahead of the first search */
     const struct ndt_backend_config *compute; /**< threads and CPU variant; borrowed during create */
 };
 /** Creates a searcher without a map. */
@@ -29,13 +32,18 @@ NDT_MUST_CHECK enum ndt_status
 ndtd_searcher_create(struct ndtd_searcher **out, const struct ndtd_searcher_config *config, struct ndt_error *err);
 /** Cancels a running search; `searcher` may be NULL. */
 void ndtd_searcher_destroy(struct ndtd_searcher *searcher);
-/** The following searches use this map; acquires a reference. NULL: none. A running search of the map before ends
- * without a result. */
+/** The following searches use this map; acquires a reference. NULL: none. Cancels a running search of another map;
+ * its answer, also one that was not taken yet, says is_cancelled. */
 void ndtd_searcher_set_map(struct ndtd_searcher *searcher, struct ndt_map *map);
+
+/** Who asks: each takes its own answers. */
+enum ndtd_search_owner { NDTD_SEARCH_RECOVERY, NDTD_SEARCH_LOCALIZE };
 
 /** What is searched. */
 struct ndtd_search_request {
+    enum ndtd_search_owner owner;
     const struct ndt_cloud *scan; /**< sensor frame; copied */
+    uint64_t seq;                 /**< the caller's */
     int64_t stamp_ns;             /**< the moment to which the points belong */
     struct ndt_pose T_base_sensor;
     int has_up;
@@ -43,22 +51,28 @@ struct ndtd_search_request {
     struct ndt_search_window window;
     int purpose; /**< the caller's */
 };
-/** Whether a search can be started: there is a map, and none is running. */
-int ndtd_searcher_is_free(const struct ndtd_searcher *searcher);
-/** Starts a search; without a background thread it is complete on return. A result that was not taken is lost. */
+/** Whether a search can be started: there is a map, none is running, and no answer waits for the other owner. */
+int ndtd_searcher_is_free(const struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
+/** Starts a search; without a background thread it is complete on return. An own answer that was not taken is
+ * lost. */
 NDT_MUST_CHECK enum ndt_status ndtd_searcher_start(struct ndtd_searcher *searcher,
                                                    const struct ndtd_search_request *request,
                                                    struct ndt_error *err);
+/** A running search ends within milliseconds, with is_cancelled in its answer. */
+void ndtd_searcher_cancel(struct ndtd_searcher *searcher);
 
 /** What was found. */
 struct ndtd_search_answer {
     struct ndtd_search_request request; /**< scan: NULL */
     enum ndt_status status;             /**< NDT_OK, or why there is no result */
     struct ndt_error why;
+    uint64_t map_id; /**< of the map that was searched */
+    double search_us;
     struct ndt_search_result result;
 };
-/** The answer of the last search, once; NULL while it runs. Borrowed until the next start. */
-const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *searcher);
+/** The answer of the last search, once, if it is of this owner; NULL while it runs. Borrowed until the next start.
+ */
+const struct ndtd_search_answer *ndtd_searcher_take(struct ndtd_searcher *searcher, enum ndtd_search_owner owner);
 /** Whether a search is running, and how far it is [0 .. 100]; thread-safe. */
 int ndtd_searcher_progress(const struct ndtd_searcher *searcher, unsigned *percent);
 

@@ -30,14 +30,15 @@ struct ndtd_settings {
     /** ndt.neighbours as configured, from coarse to fine */
     enum ndt_neighbours neighbours[NDT_MAX_LEVELS];
     size_t neighbours_count;
-    struct ndt_preprocess_params preprocess;           /**< preprocess.* */
-    int deskew_passes;                                 /**< preprocess.deskew_passes: 1 or 2 */
-    struct ndtd_frames frames;                         /**< frames.* */
-    int has_initial_pose;                              /**< initial_pose is not [] */
-    double initial_pose[7];                            /**< x y z qx qy qz qw */
-    enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;    /**< ndt.prior */
-    struct ndt_track_params track;                     /**< estimator.* */
-    struct ndt_pose_covariance_params pose_covariance; /**< covariance.* */
+    struct ndt_preprocess_params preprocess; /**< preprocess.* */
+    int deskew_passes;                       /**< preprocess.deskew_passes: 1 or 2 */
+    struct ndtd_frames frames;               /**< frames.* */
+    int has_initial_pose;                    /**< initial_pose.pose is not [] */
+    double initial_pose[7];                  /**< x y z qx qy qz qw */
+    enum { NDTD_POSE_AUTO, NDTD_POSE_GIVEN, NDTD_POSE_SEARCH } initial_pose_mode; /**< initial_pose.mode */
+    enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;                               /**< ndt.prior */
+    struct ndt_track_params track;                                                /**< estimator.* */
+    struct ndt_pose_covariance_params pose_covariance;                            /**< covariance.* */
     struct {
         int enable;                   /**< recovery.enable */
         int agreement;                /**< recovery.agreement */
@@ -68,6 +69,7 @@ struct ndtd_settings {
     int dynamic_map;                     /**< dynamic_map_loading.enable */
     double update_distance_m;            /**< dynamic_map_loading.*, see map_loader.h */
     double map_radius_m, lidar_radius_m; /**< dynamic_map_loading.* */
+    uint32_t search_limit_mb;            /**< dynamic_map_loading.search_limit_mb */
     enum { NDTD_LEVEL_ERROR, NDTD_LEVEL_WARNING, NDTD_LEVEL_INFO, NDTD_LEVEL_DEBUG } log_level;
     int rt_priority;                 /**< rt.priority: SCHED_FIFO of the matching thread; 0 = off */
     char rt_cpus[NDTD_CPU_LIST_MAX]; /**< rt.cpus, such as "0,2-3"; empty = any core */
@@ -79,6 +81,8 @@ void ndtd_settings_default(struct ndtd_settings *settings);
 /** Checks what concerns several options at once (order of levels and ranges, names of backends and cores), and
  * derives the map's leaves from ndt.levels and the neighbours per level from ndt.neighbours. */
 NDT_MUST_CHECK enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err);
+/** Whether the first scan starts at the configured pose. */
+int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings);
 /** Number of CPU threads that cpu.threads means on this machine. */
 int ndtd_settings_threads(const struct ndtd_settings *settings);
 

@@ -26,6 +26,7 @@
 
 #include "ndtd/autotuner.h"
 #include "ndtd/frame_queue.h"
+#include "ndtd/localizer.h"
 #include "ndtd/map_loader.h"
 #include "ndtd/scan_state.h"
 
@@ -49,6 +50,7 @@ struct ndtd_worker_parts {
     const struct ndtd_settings_snapshot *settings; /**< a reference is acquired */
     struct ndtd_queue *queue;                      /**< borrowed, as the others below */
     struct ndtd_map_loader *loader;                /**< may be NULL (`map` never changes) */
+    struct ndtd_localizer *localizer;              /**< may be NULL (no requests to localise) */
     struct ndt_map *map;                           /**< the first map; may be NULL (none yet) */
     struct ndtd_worker_sink sink;
 };

@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# recovery.sh BIN_DIR: the way to a pose, as a client sees it: a start without one, a kidnapping, a stall of the sender
+# and of the daemon, the request `localize`, a map exchanged and a daemon ended while a search runs, and
+# recovery.enable: false. Checked are states and answers, never how long anything takes: scans wait for the daemon.
+source "$(dirname "$0")/common.sh" "$1"
+simulate --scans 160
+cut() { # OUT SCANS [OPTION]...: without poses and odometry: only the scans tell where the vehicle is
+    "$bin/ndt-bag" cut "$work/drive/drive.bag" --without initial_pose,odometry --scans "$2" --out "$work/$1" \
+        --force "${@:3}" >/dev/null || exit 1
+}
+cut begin.bag 1-30
+cut later.bag 80-120
+cut stall.bag 121-130
+cut end.bag 131-160
+listen() { # the results so far are in $work/results
+    "$bin/ndt-echo" --endpoint "$poses" --format json >"$work/results" 2>/dev/null &
+    listener=$!
+    sleep 0.5
+}
+hush() {
+    sleep 0.3
+    kill "$listener" 2>/dev/null
+    wait "$listener" 2>/dev/null
+}
+send() { # BAG
+    "$bin/live_probe" answers "$scans" "$poses" "$work/$1" 20 "$daemon" >"$work/out" || failed=1
+}
+echo_localize() { # OPTION...
+    "$bin/ndt-echo" --localize --control "$control" --timeout 60 "$@" >"$work/answer" 2>"$work/refusal"
+}
+note_answer() {
+    echo "note $(head -c 160 "$work/answer") $(cat "$work/refusal")"
+}
+count() { # WORD FILE: lines that contain it
+    grep -c -- "$1" "$2"
+}
+last_state() {
+    tail -n 1 "$work/results" | grep -o '"state":"[a-z]*"'
+}
+ends() { # WHAT STATE: the state after the last scan
+    if [ "$(last_state)" = "\"state\":\"$2\"" ]; then
+        echo "ok   $1: $2"
+    else
+        echo "FAIL $1: $(last_state), expected $2: $(tail -n 3 "$work/ndtd.log")"
+        failed=1
+    fi
+}
+errors() { # WHAT: of converged poses against the truth, after the first
+    python3 - "$work/results" "$work/truth" <<'PY' >"$work/errors"
+import json, sys
+truth = {}
+for line in open(sys.argv[2]):
+    message = json.loads(line)
+    if message["type"] == "truth":
+        truth[message["stamp_ns"]] = message["pose"]
+wrong = 0
+for line in open(sys.argv[1]):
+    result = json.loads(line)
+    if result["outcome"] == "converged":
+        wrong += sum((a - b) ** 2 for a, b in zip(result["pose"][:3], truth[result["stamp_ns"]][:3])) > 1
+print("wrong", wrong)
+PY
+    check "$1: converged more than 1 m from the truth" "$(value wrong "$work/errors")" == 0
+}
+"$bin/ndt-bag" dump "$work/drive/drive.bag" --type truth >"$work/truth" || exit 1
+
+echo "-- a start without a pose, a kidnapping, stalls"
+start_daemon "${roomy[@]}"
+listen
+send begin.bag
+hush
+cp "$work/results" "$work/all"
+check "first scan without a pose" "$(head -n 1 "$work/results" | grep -c no_guess)" == 1
+ends "after a start without a pose" tracking
+listen
+send later.bag
+hush
+ends "after a kidnapping" tracking
+cat "$work/results" >>"$work/all"
+check "scans that were told as not tracked after it" "$(grep -vc '"state":"tracking"' "$work/results")" ">=" 1
+listen
+"$bin/ndt-send" --bag "$work/stall.bag" --endpoint "$scans" >/dev/null &
+sender=$!
+sleep 0.4
+kill -STOP "$sender"
+sleep 3
+kill -CONT "$sender"
+wait "$sender"
+kill -STOP "$daemon"
+sleep 2
+kill -CONT "$daemon"
+hush
+cat "$work/results" >>"$work/all"
+ends "after a stall" tracking
+listen
+echo_localize --search-only &
+asking=$!
+send end.bag
+wait "$asking"
+hush
+note_answer
+check "localize while tracking: accepted" "$(count '"accepted":true' "$work/answer")" == 1
+check "localize --search-only: applied" "$(count '"applied":false' "$work/answer")" == 1
+stop_daemon TERM
+check "exit code of SIGTERM" "$code" == 0
+mv "$work/all" "$work/results"
+errors "whole run"
+check "log lines of changes" "$(count ' state: ' "$work/ndtd.log")" ">=" 2
+
+echo "-- recovery.enable: false: nothing is searched, except on request"
+: >"$work/ndtd.log"
+start_daemon "${roomy[@]}" --set recovery.enable=false
+listen
+send begin.bag
+ends "without recovery" initialising
+echo_localize &
+asking=$!
+send later.bag
+wait "$asking"
+hush
+note_answer
+check "localize: accepted" "$(count '"accepted":true' "$work/answer")" == 1
+check "localize: applied" "$(count '"applied":true' "$work/answer")" == 1
+ends "after localize" tracking
+errors "localize"
+stop_daemon TERM
+
+echo "-- the map is exchanged while searches run, and the daemon ended during one"
+: >"$work/ndtd.log"
+"$bin/ndt-sim" --seed 9 --out "$work/other" --beams 16 --columns 900 --map-spacing 0.25 --scans 2 >/dev/null || exit 1
+start_daemon "${roomy[@]}" --set "map.path=$work/other/map.pcd"
+listen
+send begin.bag
+check "converged in another world" "$(count '"outcome":"converged"' "$work/results")" == 0
+"$bin/live_probe" load "$control" "$work/drive/map.pcd" || failed=1
+send later.bag
+ends "after the right map has come" tracking
+hush
+errors "the right map"
+"$bin/live_probe" load "$control" "$work/other/map.pcd" || failed=1
+listen
+send end.bag
+check "converged in another world, after the right one" "$(count '"outcome":"converged"' "$work/results")" "<=" 2
+hush
+stop_daemon TERM
+check "exit code of SIGTERM during a search" "$code" == 0
+
+echo "-- latency, without and with searches that run all the time"
+for searches in 0 1; do
+    start_daemon
+    : >"$work/answers"
+    while [ "$searches" = 1 ]; do
+        echo_localize --search-only && cat "$work/answer" >>"$work/answers"
+    done &
+    asking=$!
+    send drive/drive.bag
+    kill "$asking" 2>/dev/null
+    wait "$asking" 2>/dev/null
+    note_latency "$work/out"
+    echo "note $(wc -l <"$work/answers") searches accepted; stages p99 $(value stages_p99_ms "$work/out") ms"
+    check "answered" "$(value answered "$work/out")" == 160
+    stop_daemon TERM
+done
+exit $failed
