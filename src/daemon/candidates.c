@@ -83,8 +83,8 @@ void ndtd_candidates_prune(struct ndtd_candidates *candidates)
 void ndtd_candidate_forget(struct ndtd_candidate *candidate)
 {
     candidate->agreements = candidate->contradictions = candidate->scans = 0;
-    candidate->is_clear = 0;
-    candidate->clarity = candidate->fit = 0;
+    candidate->evidence = (struct ndt_evidence){0};
+    candidate->fit = 0;
 }
 
 double ndtd_candidates_second(const struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base)

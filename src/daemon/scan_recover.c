@@ -347,6 +347,7 @@ void ndtd_scan_doubt(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job 
     if (!job->is_unbelieved || result->outcome != NDT_CONVERGED)
         return;
     result->outcome = NDT_LOST;
-    snprintf(result->reason, sizeof(result->reason), "recovering: %u of %d searches agree, %zu other places",
-             lead->agreements, pipeline->settings->recovery.agreement, pipeline->recovery.others.count);
+    snprintf(result->reason, sizeof(result->reason),
+             "recovering: %u searches agree, probability %.3f, %zu other places", lead->agreements,
+             ndt_evidence_probability(&lead->evidence), pipeline->recovery.others.count);
 }

@@ -307,6 +307,8 @@ NDT_MUST_CHECK bench_command_fn bench_overheads;
 /** Each candidate follows the scans twice, every guess from the poses before. Both passes must have the same bits,
  * and must be within 1 mm and 0.01 deg of the first candidate. */
 NDT_MUST_CHECK bench_command_fn bench_drive;
+/** Searches over a field of --tiles tiles. Every engine must have the bits of the CPU. */
+NDT_MUST_CHECK bench_command_fn bench_dense;
 /* Not with NDT_BENCH_CORE: */
 NDT_MUST_CHECK bench_command_fn bench_compare;
 /** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */

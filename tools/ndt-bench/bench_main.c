@@ -198,6 +198,9 @@ static const struct command {
      "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend.",
      "map bag scans config set seed points backend=all threads one:levels one:neighbours need-device" OUTPUT,
      bench_drive, NEEDS_SCANS, NULL},
+    {"dense", "measures searches over large synthetic fields, on the CPU and on devices",
+     "Tiles have an edge of 32 m. Every engine must have the bits of the CPU.",
+     "tiles=121,1024,4096 rounds=5 threads backend=all need-device" OUTPUT, bench_dense, NO_MAP, NULL},
 #ifndef NDT_BENCH_CORE
     {"confidence", "aligns from right and wrong starts, for the confidence of poses",
      "Every round starts each scan once. Starts are level: offsets are in the plane and about the vertical axis. A prior takes part in the search and "
@@ -214,7 +217,7 @@ static const struct command {
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
      "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z steady "
-     "one:threads elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
+     "one:threads one:backend elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
     {"drain", "measures how long scans that wait take, together and one after the other",
      "The bag goes through the daemon's pipeline in groups of --sizes scans; backend and threads by --set. Poses of both ways are compared.",
      "required:map required:bag config set sizes=2,3,8" OUTPUT, bench_drain, OWN_INPUT, NULL},

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "bench.h"
 #include "ndt/clock.h"
 #include "ndt/random.h"
@@ -305,11 +306,29 @@ static void put_field(const struct run *run, struct bench_report *report)
     bench_number(table, "build_ms", 0, run->field_ms);
 }
 
+/* The engine of --backend has to work. */
+static enum ndt_status open_search(struct run *run, struct ndt_error *err)
+{
+    const struct bench_options *options = run->options;
+    const char *backend = options->backends.count ? options->backends.items[0] : "cpu";
+    const struct ndt_search_config config = {.threads =
+                                                 options->threads.count ? (int)options->threads.values[0] : 1,
+                                             .isa = options->setup.config.isa,
+                                             .engine = ndt_backend_search_engine(backend),
+                                             .device = options->setup.config.device};
+    if (!config.engine && strcmp(backend, "cpu") != 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--backend: '%s' has no engine for searches", backend);
+    enum ndt_status status = ndt_search_create(&run->search, &config, err);
+    if (status == NDT_OK)
+        status = ndt_search_set_map(run->search, run->map, run->field, err);
+    if (status == NDT_OK && ndt_search_engine_failure(run->search))
+        status = ndt_fail(err, NDT_ERR_DEVICE, "%s", ndt_search_engine_failure(run->search));
+    return status;
+}
+
 static enum ndt_status open_run(struct run *run, struct ndt_error *err)
 {
     const struct bench_options *options = run->options;
-    const struct ndt_search_config config = {
-        .threads = options->threads.count ? (int)options->threads.values[0] : 1, .isa = options->setup.config.isa};
     ndt_search_params_default(&run->params);
     run->params.tier = (enum ndt_search_tier)options->search.tier;
     run->params.seed = options->seed;
@@ -324,9 +343,7 @@ static enum ndt_status open_run(struct run *run, struct ndt_error *err)
         status = ndtd_map_field(&run->field, run->map, err);
     run->field_ms = (ndt_clock_us() - start_us) * 1e-3;
     if (status == NDT_OK)
-        status = ndt_search_create(&run->search, &config, err);
-    if (status == NDT_OK)
-        status = ndt_search_set_map(run->search, run->map, run->field, err);
+        status = open_search(run, err);
     if (status == NDT_OK)
         status = ndt_preprocessor_create(&run->pre, err);
     if (status == NDT_OK && options->csv)
