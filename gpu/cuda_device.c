@@ -1,10 +1,14 @@
 #include "cuda_device.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { OLDEST_MAJOR = 7, OLDEST_MINOR = 5, PORTABLE_CLUSTER = 8, FIRST_WITH_LOOPS = 12040 };
+
+static pthread_mutex_t guest_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned resets; /* of all devices; written with the lock */
 
 static enum ndt_status lost(struct ndt_cuda_device *device, struct ndt_error *err)
 {
@@ -25,11 +29,21 @@ static enum ndt_status check(struct ndt_cuda_device *device, cudaError_t code, c
     return lost(device, err);
 }
 
+/* Whether what was made on the device still exists. Only a guest can be surprised. */
+static int is_current(const struct ndt_cuda_device *device)
+{
+    return device->is_open && (!device->is_guest || device->resets == resets);
+}
+
 /* The first call of every function that may fail: NDT_ERR_DEVICE once the device is lost.
  * The current device is a property of the thread, and the thread that uses the backend may not be the one that
  * opened it. */
 static enum ndt_status enter(struct ndt_cuda_device *device, struct ndt_error *err)
 {
+    if (!device->is_lost && !is_current(device)) {
+        device->is_lost = 1;
+        (void)ndt_fail(&device->why, NDT_ERR_DEVICE, "CUDA device %d: was reset after a failure", device->index);
+    }
     if (device->is_lost)
         return lost(device, err);
     return check(device, cudaSetDevice(device->index), "cannot be used", err);
@@ -130,9 +144,9 @@ static void close_streams(struct ndt_cuda_device *device)
             (void)cudaStreamDestroy(device->streams[i]);
 }
 
-enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, struct ndt_error *err)
+static enum ndt_status open_device(struct ndt_cuda_device *device, int index, int is_guest, struct ndt_error *err)
 {
-    *device = (struct ndt_cuda_device){.index = index, .is_open = 1};
+    *device = (struct ndt_cuda_device){.index = index, .is_open = 1, .is_guest = is_guest, .resets = resets};
     enum ndt_status status = check(device, cudaSetDevice(index), "cannot be used", err);
     if (status == NDT_OK)
         status = open_streams(device, err);
@@ -141,18 +155,47 @@ enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, 
     return status;
 }
 
+enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, struct ndt_error *err)
+{
+    return open_device(device, index, 0, err);
+}
+
+static void reset(void)
+{
+    pthread_mutex_lock(&guest_lock);
+    (void)cudaDeviceReset();
+    (void)cudaGetLastError();
+    resets++;
+    pthread_mutex_unlock(&guest_lock);
+}
+
 /* Ignores the results of the calls: a lost device is reset, and only a reset makes it usable again. */
 void ndt_cuda_device_close(struct ndt_cuda_device *device)
 {
-    if (!device->is_open)
-        return;
-    (void)cudaSetDevice(device->index);
-    close_streams(device);
-    if (device->is_lost) {
-        (void)cudaDeviceReset();
-        (void)cudaGetLastError();
+    if (is_current(device)) {
+        (void)cudaSetDevice(device->index);
+        close_streams(device);
+        if (device->is_lost && !device->is_guest)
+            reset();
     }
     memset(device, 0, sizeof(*device));
+}
+
+/* ---- guests ---- */
+
+void ndt_cuda_guest_begin(void)
+{
+    pthread_mutex_lock(&guest_lock);
+}
+
+void ndt_cuda_guest_end(void)
+{
+    pthread_mutex_unlock(&guest_lock);
+}
+
+enum ndt_status ndt_cuda_device_visit(struct ndt_cuda_device *device, int index, struct ndt_error *err)
+{
+    return open_device(device, index, 1, err);
 }
 
 /* ---- memory, copies and launches ---- */
@@ -200,13 +243,13 @@ enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **
 
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory)
 {
-    if (memory && device->is_open)
+    if (memory && is_current(device))
         (void)cudaFree(memory);
 }
 
 void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory)
 {
-    if (memory && device->is_open)
+    if (memory && is_current(device))
         (void)cudaFreeHost(memory);
 }
 

@@ -8,7 +8,11 @@
  * beside it whose copies overlap with it: NDT_CUDA_COPY for later scans, NDT_CUDA_MAP for the next map. Functions
  * that name no stream use NDT_CUDA_MAIN. The first failing call marks the device as lost: from then on every
  * function returns NDT_ERR_DEVICE with that first reason, and closing it resets the device so that it can be opened
- * again. A failed allocation is NDT_ERR_MEMORY; the device is not lost. One owner, one thread. */
+ * again. A failed allocation is NDT_ERR_MEMORY; the device is not lost. One owner, one thread.
+ *
+ * A process may have a guest on the device beside the owner, in another thread. A guest never resets the device,
+ * and the owner resets it only between the calls of ndt_cuda_guest_begin and ndt_cuda_guest_end; a reset loses the
+ * device for the guest. */
 #ifndef NDT_CUDA_DEVICE_H
 #define NDT_CUDA_DEVICE_H
 
@@ -27,6 +31,8 @@ enum { NDT_CUDA_MARKS = 8 }; /**< the last ones are the map's: see cuda_map.h */
 struct ndt_cuda_device {
     int index;
     int is_open, is_lost;
+    int is_guest;
+    unsigned resets;      /**< of the device in this process, when it was opened */
     struct ndt_error why; /**< once it is lost */
     struct CUstream_st *streams[NDT_CUDA_STREAMS];
     struct CUevent_st *start, *stop; /**< around the kernels of an evaluation */
@@ -51,6 +57,13 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int in
 NDT_MUST_CHECK enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index,
                                                     struct ndt_error *err);
 void ndt_cuda_device_close(struct ndt_cuda_device *device); /**< zero-initialised or closed: no effect */
+
+/** Around everything that a guest does with the device, opening and closing included. */
+void ndt_cuda_guest_begin(void);
+void ndt_cuda_guest_end(void);
+/** As ndt_cuda_device_open, for a guest. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_device_visit(struct ndt_cuda_device *device, int index,
+                                                     struct ndt_error *err);
 
 /** Bytes that could be allocated now. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out,

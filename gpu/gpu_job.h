@@ -137,6 +137,42 @@ struct ndt_gpu_preprocess {
     struct ndt_gpu_preprocess_state *state;
 };
 
+/** search: a window has NDT_GPU_WINDOW^2 places; a block of a team scores NDT_GPU_HYPOTHESES at one window. */
+enum {
+    NDT_GPU_WINDOW = 64,
+    NDT_GPU_WINDOW_HALO = 62, /**< most cells between a place and its points */
+    NDT_GPU_WINDOW_ROWS = NDT_GPU_WINDOW + 2 * NDT_GPU_WINDOW_HALO,
+    NDT_GPU_WINDOW_STRIDE = 200,    /**< bytes of a row: eight rows are half of the banks of shared memory */
+    NDT_GPU_WINDOW_TILES = 13 * 13, /**< most tiles that a window and its surroundings touch */
+    NDT_GPU_PEAKS = 64,             /**< of a window and a hypothesis: one per 8x8 places */
+    NDT_GPU_SEARCH_POINTS = 250,    /**< most points of a hypothesis */
+    NDT_GPU_HYPOTHESES = 2 * NDT_GPU_GROUPS
+};
+
+struct ndt_gpu_search_tile {
+    int32_t layer, y, x;
+};
+
+struct ndt_gpu_search_window {
+    int32_t layer, y, x, unused;      /**< first cell */
+    uint64_t allowed[NDT_GPU_WINDOW]; /**< bit x of word y */
+};
+
+/** Argument of the kernel of the search, in device memory. */
+struct ndt_gpu_search {
+    const struct ndt_gpu_search_tile *tiles; /**< sorted by layer, y, x */
+    const uint32_t *cells;                   /**< of the level: four cells each, tile after tile */
+    uint32_t tile_count;
+    int32_t edge_bits; /**< a tile has 2^edge_bits cells per edge: 4 or 5 */
+    int32_t halo;
+    uint32_t hypothesis_count;
+    const uint32_t *counts; /**< points per hypothesis */
+    const uint32_t
+        *points; /**< NDT_GPU_SEARCH_POINTS per hypothesis: offset in the low half, signed, then the mask */
+    const struct ndt_gpu_search_window *windows;
+    uint8_t *peaks; /**< windows x hypotheses x NDT_GPU_PEAKS */
+};
+
 struct ndt_gpu_job {
     struct ndt_gpu_level level;
     const float *x_m, *y_m, *z_m;
@@ -161,6 +197,7 @@ struct ndt_gpu_job {
     /* resident */
     struct ndt_gpu_batch *batch; /**< `blocks` is per item then */
     const struct ndt_gpu_preprocess *preprocess;
+    const struct ndt_gpu_search *search;
     uint64_t loop; /**< cudaGraphConditionalHandle of the graph that runs the kernel, if there is one */
 };
 

@@ -35,6 +35,8 @@ const void *ndt_kernel_preprocess_list(void);
 const void *ndt_kernel_preprocess_sample(void); /* one thread per point of the scan */
 const void *ndt_kernel_preprocess_again(void);  /**< in place of all four: another motion */
 const void *ndt_kernel_preprocess_begin(void);  /**< before an alignment: job.batch, one thread per item */
+/** search: job.search -> its peaks. A team per window and NDT_GPU_HYPOTHESES hypotheses. */
+const void *ndt_kernel_search_score(void);
 /** Does nothing; measures the cost of a launch. */
 const void *ndt_kernel_empty(void);
 

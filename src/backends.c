@@ -5,6 +5,7 @@
 #include "ndt_cuda/pipelines.h"
 #ifdef NDT_HAVE_CUDA
 #include "ndt_cuda/cuda_backend.h"
+#include "ndt_cuda/search_engine.h"
 #endif
 
 /* One row per backend. "auto" selects the first that works, which is the CPU, so that a replay is bit-identical on
@@ -51,4 +52,14 @@ enum ndt_status ndt_backend_open(struct ndt_backend **out, const char *name,
         strncat(known, backends[i]->name, sizeof(known) - strlen(known) - 1);
     }
     return ndt_fail(err, NDT_ERR_ARGUMENT, "backend '%s' is not known; there are: %s", name, known);
+}
+
+const struct ndt_search_engine_ops *ndt_backend_search_engine(const char *name)
+{
+#ifdef NDT_HAVE_CUDA
+    if (strcmp(name, ndt_cuda_backend.name) == 0)
+        return &ndt_cuda_search_engine;
+#endif
+    (void)name;
+    return NULL;
 }

@@ -32,6 +32,10 @@ NDT_MUST_CHECK enum ndt_status ndt_backend_open_failover(struct ndt_backend **ou
                                                          const struct ndt_backend_config *config,
                                                          struct ndt_error *err);
 
+struct ndt_search_engine_ops;
+/** The engine of searches (ndt_search/engine.h) on the device of a backend; NULL: it has none, they use the CPU. */
+const struct ndt_search_engine_ops *ndt_backend_search_engine(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,8 +8,8 @@
 
 /* Scans over which the fit is averaged, and scans in a row without a fit after which a place is given up. */
 enum { FIT_SCANS = 5, MISSES_MOST = 3 };
-/* A second best place with more than this part of the fit leaves the choice open. */
-static const double RIVAL_RATIO = 0.85;
+/* A second place with more than this part of the fit leaves the choice open. */
+static const double RIVAL_RATIO = 0.95;
 
 void ndtd_candidate_follow(struct ndtd_candidate *candidate, const struct ndt_track_state *state, double fit,
                            double confidence)
@@ -83,8 +83,8 @@ void ndtd_candidates_prune(struct ndtd_candidates *candidates)
 void ndtd_candidate_forget(struct ndtd_candidate *candidate)
 {
     candidate->agreements = candidate->contradictions = candidate->scans = 0;
-    candidate->is_clear = 0;
-    candidate->clarity = candidate->fit = 0;
+    candidate->evidence = (struct ndt_evidence){0};
+    candidate->fit = 0;
 }
 
 double ndtd_candidates_second(const struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base)
@@ -96,20 +96,36 @@ double ndtd_candidates_second(const struct ndtd_candidates *candidates, const st
     return second;
 }
 
-int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit,
-                               const struct ndtd_belief *belief)
+void ndtd_candidate_weigh(struct ndtd_candidate *candidate, const struct ndt_search_result *result, uint32_t i,
+                          const struct ndt_pose *T_map_sensor, int is_all)
 {
-    if (candidate->confidence < belief->min_confidence || candidate->misses > 0 || candidate->contradictions > 0)
-        return 0;
-    return candidate->is_clear ||
-           (candidate->scans >= (uint32_t)belief->agreements &&
-            candidate->agreements >= (uint32_t)belief->agreements && second_fit < RIVAL_RATIO * candidate->fit);
+    struct ndt_evidence_features features;
+    candidate->is_weighed = 1;
+    ndt_evidence_of(result, i, &features);
+    if (features.points < NDT_EVIDENCE_LEAST)
+        return;
+    candidate->agreements += i == 0;
+    candidate->contradictions = i == 0 ? 0 : candidate->contradictions + 1;
+    /* A search around a place does not see its twins; it can only speak against it. */
+    if (is_all || i > 0)
+        ndt_evidence_add(&candidate->evidence, &features, T_map_sensor);
 }
 
-int ndtd_search_is_clear(const struct ndt_search_result *result)
+void ndtd_candidates_weigh_rest(struct ndtd_candidates *candidates, const struct ndt_search_result *result,
+                                const struct ndt_pose *T_base_sensor, int is_all)
 {
-    const struct ndt_search_candidate *best = &result->candidates[0];
-    return result->count > 0 && result->view.has_ground && result->view.above >= 120 &&
-           best->scores.coverage >= 0.5 && best->scores.match_ratio >= 0.92 && best->q >= 0.40 &&
-           best->inliers >= 0.35 && best->ng * (1 - result->margin_ng) >= 0.07 && result->margin_q <= 0.90;
+    for (size_t i = 0; i < candidates->count; i++) {
+        struct ndtd_candidate *candidate = &candidates->list[i];
+        const struct ndt_pose T_map_sensor = ndt_pose_compose(&candidate->state.T_map_base, T_base_sensor);
+        if (is_all && !candidate->is_weighed)
+            ndtd_candidate_weigh(candidate, result, result->count, &T_map_sensor, 1);
+        candidate->is_weighed = 0;
+    }
+}
+
+int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit, double min_confidence,
+                               int is_near)
+{
+    return candidate->confidence >= min_confidence && candidate->misses == 0 &&
+           second_fit < RIVAL_RATIO * candidate->fit && ndt_evidence_is_believed(&candidate->evidence, !is_near);
 }

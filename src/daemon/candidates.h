@@ -2,7 +2,7 @@
 #ifndef NDTD_CANDIDATES_H
 #define NDTD_CANDIDATES_H
 
-#include "ndt_search/search.h"
+#include "ndt_search/evidence.h"
 #include "ndt_track/track.h"
 
 enum { NDTD_CANDIDATES_MAX = 12 };
@@ -16,9 +16,9 @@ struct ndtd_candidate {
     double confidence;             /* of the last scan: it fits, and nothing is left open */
     uint32_t agreements;           /* searches that found it best, without looking there first */
     uint32_t contradictions;       /* searches that found another place best, since the last agreement */
+    struct ndt_evidence evidence;  /* of the searches over all that is possible */
+    int is_weighed;                /* by the last search */
     uint32_t misses;               /* scans in a row that do not fit */
-    int is_clear;                  /* one of them left no doubt */
-    double clarity;                /* best of its agreements: ng (1 - margin) */
     double moved_m;                /* how far it has been followed */
     double moved_rad;
 };
@@ -27,12 +27,6 @@ struct ndtd_candidate {
 struct ndtd_candidates {
     size_t count;
     struct ndtd_candidate list[NDTD_CANDIDATES_MAX];
-};
-
-/* What makes a place believed. */
-struct ndtd_belief {
-    int agreements;        /* recovery.agreement */
-    double min_confidence; /* score_estimation.min_confidence */
 };
 
 /* Takes in a scan that was aligned there. */
@@ -52,10 +46,17 @@ void ndtd_candidates_add(struct ndtd_candidates *candidates, const struct ndtd_c
 void ndtd_candidates_prune(struct ndtd_candidates *candidates);
 /* The best fit of a place that is distinct from this pose; 0: there is none. */
 double ndtd_candidates_second(const struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base);
-/* Whether the place is believed, with the fit of the second best. */
-int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit,
-                               const struct ndtd_belief *belief);
-/* Whether one search says enough. */
-int ndtd_search_is_clear(const struct ndt_search_result *result);
+/* What a search says about the place. i: its candidate; result->count or more: it was not found. T_map_sensor:
+ * where the sensor was. is_all: the search was over everything that is possible. */
+void ndtd_candidate_weigh(struct ndtd_candidate *candidate, const struct ndt_search_result *result, uint32_t i,
+                          const struct ndt_pose *T_map_sensor, int is_all);
+/* After the candidates of a search: the places that are not weighed yet were not found. */
+void ndtd_candidates_weigh_rest(struct ndtd_candidates *candidates, const struct ndt_search_result *result,
+                                const struct ndt_pose *T_base_sensor, int is_all);
+/* Whether the place is believed: the searches leave no other, the last scan fits (min_confidence), and no other
+ * place that is followed fits as well. is_near: it is where the vehicle can be for certain, within reach of the
+ * last verified pose. */
+int ndtd_candidate_is_believed(const struct ndtd_candidate *candidate, double second_fit, double min_confidence,
+                               int is_near);
 
 #endif

@@ -11,7 +11,7 @@ static const double FIT_WEIGHT = 25;
 /* Squared sigmas from the prediction beyond which nothing more speaks against an optimum. */
 static const double MOST_DISTANCE = 3;
 static const double DEG = 0.017453292519943295;
-/* Guesses closer than this lead to the same optimum: alignments from 3 m and 20 deg off all come home. */
+/* Guesses closer than this lead to the same optimum: alignments from 3 m and 20 deg off all succeed. */
 static const double SAME_M = 0.5, SAME_RAD = 0.1;
 /* Optima farther apart than this are different. */
 static const double DISTINCT_M = 1, DISTINCT_RAD = 5 * 0.017453292519943295;

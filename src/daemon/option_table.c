@@ -281,8 +281,6 @@ const struct ndtd_option ndtd_option_table[] = {
 
     {BOOL("recovery.enable", recovery.enable, FIXED,
           "Look for the pose when it is lost, and for the first one when none is given, with ndt.prior auto")},
-    {INT("recovery.agreement", recovery.agreement, RELOAD, 1, 100, "searches",
-         "Searches that must find the same place before it is believed, unless one alone leaves no doubt")},
     {REAL("recovery.radius_m", recovery.radius_m, RELOAD, 1, 10000, "m",
           "Around the last verified pose; beyond it the whole map is searched")},
     {REAL("recovery.max_speed_mps", recovery.max_speed_mps, RELOAD, 0.1, 1000, "m/s",

@@ -33,8 +33,10 @@ static enum ndt_status open_parts(struct ndtd_pipeline *pipeline, struct ndt_map
                                   struct ndt_error *err)
 {
     const struct ndtd_settings *settings = pipeline->settings;
-    const struct ndtd_searcher_config searcher = {
-        .is_background = is_live, .is_eager = settings->recovery.enable, .compute = &settings->compute};
+    const struct ndtd_searcher_config searcher = {.is_background = is_live,
+                                                  .is_eager = settings->recovery.enable,
+                                                  .compute = &settings->compute,
+                                                  .backend = settings->backend};
     enum ndt_status status =
         ndt_backend_open_failover(&pipeline->backend, settings->backend, &settings->compute, err);
     if (status == NDT_OK)

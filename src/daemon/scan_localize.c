@@ -15,12 +15,8 @@
 static const double SIGMAS = 3.5, LEAST_RADIUS_M = 20, LEAST_HEADING_RAD = 10 * 0.017453292519943295;
 /* Of a heading without a deviation. */
 static const double HEADING_REACH_RAD = 30 * 0.017453292519943295;
-/* A second best place with more than this part of the fit leaves it open which is right. */
-static const double RIVAL_RATIO = 0.85;
 /* Scans after the first place was found, and searches that find nothing, after which there is no answer. */
 enum { SCANS_MOST = 15, EMPTY_MOST = 3 };
-/* Around a position that was told fewer searches have to agree. */
-enum { AGREEMENT_NEAR = 2 };
 /* After this time without a scan a search ends with what it has. */
 static const double SILENCE_US = 1e6;
 
@@ -125,12 +121,18 @@ int ndtd_pipeline_localize_report(const struct ndtd_pipeline *pipeline, struct n
     return !pipeline->localize.is_active && out->has_result;
 }
 
+/* That the scan was taken there: what searches say, and how well the last scan fits. */
+static double probability_of(const struct ndtd_candidate *place)
+{
+    return fmin(place->confidence, ndt_evidence_probability(&place->evidence));
+}
+
 /* Probabilities of places that exclude each other sum up to 1 at most. */
 static double total_confidence(const struct ndtd_candidates *places)
 {
     double sum = 0;
     for (size_t i = 0; i < places->count; i++)
-        sum += places->list[i].confidence;
+        sum += probability_of(&places->list[i]);
     return fmax(1, sum);
 }
 
@@ -139,7 +141,8 @@ static struct ndt_localize_pose pose_of(const struct ndtd_pipeline *pipeline, co
 {
     struct ndt_track_state at_stamp;
     ndt_track_shift(&pipeline->track, &place->state, -reference_s, &at_stamp);
-    return (struct ndt_localize_pose){.T_map_base = at_stamp.T_map_base, .confidence = place->confidence / total};
+    return (struct ndt_localize_pose){.T_map_base = at_stamp.T_map_base,
+                                      .confidence = probability_of(place) / total};
 }
 
 /* The places, best first; `scan` names the moment. */
@@ -197,7 +200,6 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_search
     const struct ndt_search_result *result = &answer->result;
     const struct ndt_pose T_sensor_base = ndt_pose_inverse(&answer->request.T_base_sensor);
     localize->search_us += answer->search_us;
-    const int is_clear = ndtd_search_is_clear(result);
     localize->seq = answer->request.seq;
     for (uint32_t i = 0; i < result->count; i++) {
         struct ndtd_candidate fresh = {.fit = result->candidates[i].q, .scans = 1};
@@ -213,12 +215,11 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_search
             place = ndtd_are_distinct(&then.T_map_base, &found) ? NULL : &localize->places.list[k];
         }
         struct ndtd_candidate *target = place ? place : &fresh;
-        target->agreements += i == 0;
-        target->contradictions = i == 0 ? 0 : target->contradictions + (place != NULL);
-        target->is_clear |= i == 0 && is_clear;
+        ndtd_candidate_weigh(target, result, i, &result->candidates[i].T_map_sensor, 1);
         if (!place)
             ndtd_candidates_add(&localize->places, &fresh);
     }
+    ndtd_candidates_weigh_rest(&localize->places, result, &answer->request.T_base_sensor, 1);
 }
 
 static void take_answer(struct ndtd_pipeline *pipeline)
@@ -277,17 +278,14 @@ static void decide(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *j
     char why[128];
     if (!best)
         return;
-    const int agreement = localize->is_near && settings->recovery.agreement > AGREEMENT_NEAR
-                              ? AGREEMENT_NEAR
-                              : settings->recovery.agreement;
-    const struct ndtd_belief belief = {agreement, settings->min_confidence};
     const double second = second_fit(pipeline, job, best);
-    const int is_accepted = ndtd_candidate_is_believed(best, second, &belief) && second < RIVAL_RATIO * best->fit;
+    const int is_accepted = ndtd_candidate_is_believed(best, second, settings->min_confidence, localize->is_near);
     if (!is_accepted && ++localize->scans < SCANS_MOST)
         return;
     snprintf(why, sizeof(why),
-             "%u of %d searches agree, confidence %.3f, the second best place fits %.0f %% as well",
-             best->agreements, agreement, best->confidence, 100 * second / fmax(best->fit, 1e-9));
+             "%u searches agree, probability %.3f, confidence %.3f, the second best fits %.0f %% as well",
+             best->agreements, ndt_evidence_probability(&best->evidence), best->confidence,
+             100 * second / fmax(best->fit, 1e-9));
     report_places(pipeline, job->record->seq, job->record->stamp_ns, job->sweep.reference_s);
     conclude(pipeline, best, is_accepted, why);
 }

@@ -8,8 +8,6 @@
 
 /* The least radius that is searched: a pose that someone has set is off by so much at times. */
 static const double LEAST_RADIUS_M = 20;
-/* Around the place that is followed, as a test that does not know of it. */
-static const double LOCAL_RADIUS_M = 25;
 /* Places of one search that are followed. */
 enum { PLACES_PER_SEARCH = 5 };
 /* A place is followed in favour of the present one where it fits so much better. */
@@ -21,10 +19,7 @@ static const double LEAST_MARGIN = 1.0;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
-/* A second best optimum with more than this part of the fit leaves it open which is right. */
-static const double RIVAL_RATIO = 0.85;
-
-enum purpose { EVERYWHERE, AROUND_LEAD };
+enum purpose { EVERYWHERE };
 
 int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)
 {
@@ -176,7 +171,7 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
         if (pipeline->track.has_pose)
             ndt_track_shift(&pipeline->track, &recovery->lead.state, -age_s, &lead_then.state);
     }
-    for (uint32_t i = 0; i < result->count && i < PLACES_PER_SEARCH; i++) {
+    for (uint32_t i = 0; i < result->count; i++) {
         const struct ndt_pose found = ndt_pose_compose(&result->candidates[i].T_map_sensor, &T_sensor_base);
         const int is_lead = pipeline->track.has_pose && !ndtd_are_distinct(&lead_then.state.T_map_base, &found);
         struct ndtd_candidate *known = ndtd_candidates_at(&then, &found);
@@ -184,22 +179,23 @@ static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_j
                                            : known ? &recovery->others.list[known - then.list]
                                                    : NULL;
         struct ndtd_candidate fresh = {.fit = result->candidates[i].q, .scans = 1};
+        if (!candidate && i >= PLACES_PER_SEARCH)
+            continue;
         if (!candidate) {
             ndt_track_start_state(&pipeline->track, answer->request.stamp_ns, &found, NULL, NULL, &fresh.state);
             fresh.before = fresh.state;
             candidate = &fresh;
         }
-        if (i == 0 && result->margin_q < RIVAL_RATIO) {
-            candidate->agreements++;
-            candidate->contradictions = 0;
-            candidate->clarity = fmax(candidate->clarity, result->candidates[0].ng * (1 - result->margin_ng));
-            candidate->is_clear |= answer->request.purpose == EVERYWHERE && ndtd_search_is_clear(result);
-        } else if (i > 0 && candidate != &fresh && result->margin_q < RIVAL_RATIO) {
-            candidate->contradictions++;
-        }
+        ndtd_candidate_weigh(candidate, result, i, &result->candidates[i].T_map_sensor,
+                             answer->request.purpose == EVERYWHERE);
         if (candidate == &fresh)
             ndtd_candidates_add(&recovery->others, &fresh);
     }
+    if (pipeline->track.has_pose && answer->request.purpose == EVERYWHERE && !recovery->lead.is_weighed)
+        ndtd_candidate_weigh(&recovery->lead, result, result->count, &lead_then.state.T_map_base, 1);
+    recovery->lead.is_weighed = 0;
+    ndtd_candidates_weigh_rest(&recovery->others, result, &answer->request.T_base_sensor,
+                               answer->request.purpose == EVERYWHERE);
 }
 
 static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
@@ -213,13 +209,6 @@ static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct
     if (pipeline->localize.is_active || !ndtd_searcher_is_free(recovery->searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
     set_window(pipeline, job, &request.window);
-    const int is_whole = !request.window.has_position;
-    if (pipeline->track.has_pose && recovery->lead.fit > 0 && is_whole && recovery->searches % 4 != 0) {
-        request.purpose = AROUND_LEAD;
-        request.window.has_position = 1;
-        memcpy(request.window.position_m, recovery->lead.state.T_map_base.t_m, sizeof(request.window.position_m));
-        request.window.radius_m = LOCAL_RADIUS_M;
-    }
     recovery->searches++;
     return ndtd_searcher_start(recovery->searcher, &request, err);
 }
@@ -277,9 +266,10 @@ static int is_believed(const struct ndtd_pipeline *pipeline)
 {
     const struct ndtd_settings *settings = pipeline->settings;
     const struct ndtd_recovery *recovery = &pipeline->recovery;
-    const struct ndtd_belief belief = {settings->recovery.agreement, settings->min_confidence};
     const double second = ndtd_candidates_second(&recovery->others, &recovery->lead.state.T_map_base);
-    return pipeline->track.has_pose && ndtd_candidate_is_believed(&recovery->lead, second, &belief);
+    return pipeline->track.has_pose &&
+           ndtd_candidate_is_believed(&recovery->lead, second, settings->min_confidence,
+                                      pipeline->is_verified && is_likely(pipeline, &recovery->lead.state));
 }
 
 /* Whether the pose is where the vehicle can be after the last scan that was verified: what unverified scans told in
@@ -357,6 +347,7 @@ void ndtd_scan_doubt(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job 
     if (!job->is_unbelieved || result->outcome != NDT_CONVERGED)
         return;
     result->outcome = NDT_LOST;
-    snprintf(result->reason, sizeof(result->reason), "recovering: %u of %d searches agree, %zu other places",
-             lead->agreements, pipeline->settings->recovery.agreement, pipeline->recovery.others.count);
+    snprintf(result->reason, sizeof(result->reason),
+             "recovering: %u searches agree, probability %.3f, %zu other places", lead->agreements,
+             ndt_evidence_probability(&lead->evidence), pipeline->recovery.others.count);
 }

@@ -11,7 +11,7 @@ static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
  */
 static const double CLEARLY_BETTER = 1;
 /* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
-static const double TRUSTED_M = 1.0;
+static const double TRUSTED_M = 1.3;
 /* Times that a scan is deskewed anew while its motion is sought. */
 enum { MOTIONS_TRIED = 4 };
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "ndt/clock.h"
+#include "backends.h"
 #include "ndtd/log.h"
 #include "ndtd/map_field.h"
 #include "ndtd/realtime.h"
@@ -45,6 +46,7 @@ struct ndtd_searcher {
     int is_prepared;          /* 0 with `prepared`: its field could not be built */
     struct ndt_search_params params;
     struct ndt_search_control control;
+    int has_reported; /* that the engine has failed */
 
     /* The caller's while IDLE or DONE, otherwise of the thread. */
     struct ndt_cloud scan;
@@ -94,6 +96,15 @@ static enum ndt_status prepare(struct ndtd_searcher *searcher, struct ndt_map *m
     return status;
 }
 
+/* Once: the results are the same without the device. */
+static void report_engine(struct ndtd_searcher *searcher)
+{
+    const char *failure = searcher->search ? ndt_search_engine_failure(searcher->search) : NULL;
+    if (failure && !searcher->has_reported)
+        ndtd_log(NDTD_LOG_WARNING, "searches are scored on the CPU: %s", failure);
+    searcher->has_reported = failure != NULL;
+}
+
 static void run(struct ndtd_searcher *searcher)
 {
     struct ndtd_search_answer *answer = &searcher->answer;
@@ -109,6 +120,7 @@ static void run(struct ndtd_searcher *searcher)
                                         request->has_up ? request->up_in_sensor : NULL, &request->window,
                                         &searcher->control, &answer->result, &answer->why);
     answer->search_us = ndt_clock_us() - start_us;
+    report_engine(searcher);
 }
 
 /* ---- the thread ---- */
@@ -186,7 +198,10 @@ enum ndt_status ndtd_searcher_create(struct ndtd_searcher **out, const struct nd
     struct ndtd_searcher *searcher = calloc(1, sizeof(*searcher));
     if (!searcher)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the searcher");
-    searcher->config = (struct ndt_search_config){.threads = config->compute->threads, .isa = config->compute->isa};
+    searcher->config = (struct ndt_search_config){.threads = config->compute->threads,
+                                                  .isa = config->compute->isa,
+                                                  .engine = ndt_backend_search_engine(config->backend),
+                                                  .device = config->compute->device};
     searcher->is_eager = config->is_eager;
     ndt_search_params_default(&searcher->params);
     ndt_cloud_init(&searcher->scan);

@@ -19,7 +19,7 @@ static const struct ndtd_settings daemon_defaults = {
     .initial_pose_mode = NDTD_POSE_AUTO,
     .frames = {.T_base_sensor.q_xyzw[3] = 1, .T_base_imu.q_xyzw[3] = 1},
     .min_confidence = 0.8,
-    .recovery = {.enable = 1, .agreement = 3, .radius_m = 60, .max_speed_mps = 40, .max_acceleration_mps2 = 5},
+    .recovery = {.enable = 1, .radius_m = 60, .max_speed_mps = 40, .max_acceleration_mps2 = 5},
     .autotune = 1,
     .autotune_limit_s = 1.2,
     .recheck_s = 60,

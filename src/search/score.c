@@ -82,3 +82,11 @@ enum ndt_status ndt_score_choose(ndt_score_unit **out, const char *isa, struct n
     ndt_search_variants(names, sizeof(names));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "CPU variant '%s' does not run here; there are: auto,%s", isa, names);
 }
+
+const char *ndt_score_name(ndt_score_unit *unit)
+{
+    size_t i = 0;
+    while (i < VARIANTS - 1 && variants[i].unit != unit)
+        i++;
+    return variants[i].name;
+}

@@ -10,21 +10,14 @@
 #include <stdint.h>
 
 #include "ndt/status.h"
+#include "ndt_search/engine.h"
 
 enum {
     NDT_UNIT_X = 32,
     NDT_UNIT_Y = 8,
     NDT_UNIT_CELLS = NDT_UNIT_X * NDT_UNIT_Y,
-    NDT_BLOCK = 8, /* edge of a block, of which the best cell counts */
     NDT_UNIT_BLOCKS = NDT_UNIT_X / NDT_BLOCK,
     NDT_SCORE_POINTS = 255 /* sums are bytes */
-};
-
-/* Points of one heading. */
-struct ndt_score_points {
-    const int32_t *offset; /* y * stride + x */
-    const uint8_t *mask;
-    uint32_t count; /* up to NDT_SCORE_POINTS */
 };
 
 /* cells: the unit's first cell; everything that offsets lead to is readable. allowed: 255 where a sensor may be,
@@ -39,5 +32,8 @@ ndt_score_unit ndt_score_unit_plain, ndt_score_unit_baseline, ndt_score_unit_avx
 
 /* isa: "plain", the name of a CPU variant, "auto" or NULL: $NDT_CPU_ISA, else the best that runs here. */
 NDT_MUST_CHECK enum ndt_status ndt_score_choose(ndt_score_unit **out, const char *isa, struct ndt_error *err);
+
+/* Of a variant that was chosen. */
+const char *ndt_score_name(ndt_score_unit *unit);
 
 #endif

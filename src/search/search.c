@@ -126,6 +126,8 @@ static enum ndt_status open_parts(struct ndt_search *search, struct ndt_error *e
         status = ndt_aligner_create(&search->aligner, search->backend, err);
     if (status == NDT_OK)
         status = ndt_scan_view_open(&search->view, err);
+    if (status == NDT_OK)
+        ndt_search_engine_open(search);
     return status;
 }
 
@@ -153,15 +155,16 @@ void ndt_search_destroy(struct ndt_search *search)
 {
     if (!search)
         return;
+    ndt_search_engine_close(search);
     ndt_scan_view_close(&search->view);
     ndt_aligner_destroy(search->aligner);
     ndt_cpu_backend.close(search->backend);
     ndt_pool_destroy(search->pool);
     ndt_map_release(search->map);
     ndt_field_release(search->field);
-    struct ndt_list *lists[] = {&search->windows, &search->peaks,   &search->offsets,
-                                &search->blocks,  &search->entries, &search->places,
-                                &search->items,   &search->results, &search->candidates};
+    struct ndt_list *lists[] = {&search->windows,    &search->peaks,  &search->offsets, &search->blocks,
+                                &search->entries,    &search->places, &search->items,   &search->results,
+                                &search->candidates, &search->points, &search->allowed, &search->peaks_again};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         free(lists[i]->items);
     free(search->hypotheses);
@@ -201,6 +204,7 @@ enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *ma
     search->map = map;
     search->field = field;
     search->fine = fine;
+    ndt_search_engine_set_field(search);
     return NDT_OK;
 }
 

@@ -14,9 +14,9 @@ enum {
     HALO_MAX = NDT_REACH_MAX_M + 2, /* cells of 1 m */
     STRIDE_MAX = (NDT_WINDOW_CELLS + 2 * HALO_MAX + 31) / 32 * 32,
     ROWS_MAX = NDT_WINDOW_CELLS + 2 * HALO_MAX,
-    BLOCKS = NDT_WINDOW_BLOCKS * NDT_WINDOW_BLOCKS, /* of a window */
-    AGAIN_PART = 32,                                /* of the blocks are scored again, */
-    AGAIN_BLOCKS = 16,                              /* or K1 times this, if that is more */
+    BLOCKS = NDT_DENSE_PEAKS, /* of a window */
+    AGAIN_PART = 32,          /* of the blocks are scored again, */
+    AGAIN_BLOCKS = 16,        /* or K1 times this, if that is more */
     MANY_WINDOWS = 32,
     HYPOTHESES_PER_ITEM = 16 /* where there are few windows for several threads */
 };
@@ -55,6 +55,15 @@ static enum ndt_status set_offsets(struct ndt_search *search, double cell_m, int
         }
     }
     return status;
+}
+
+/* is_half: the first half of the points. */
+static struct ndt_score_points points_of(const struct ndt_search *search, size_t h, int is_half)
+{
+    const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
+    return (struct ndt_score_points){.offset = (const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS,
+                                     .mask = marks->mask,
+                                     .count = is_half ? (marks->count + 1) / 2 : marks->count};
 }
 
 /* ---- windows ---- */
@@ -133,7 +142,9 @@ struct dense {
     int32_t halo, stride;
     size_t chunk, chunks; /* hypotheses of an item, items of a window */
     enum { ONLY_PASS, FIRST_PASS, SECOND_PASS } pass;
-    uint8_t least; /* second pass: of the blocks that are scored again */
+    uint8_t least;  /* second pass: of the blocks that are scored again */
+    int has_passes; /* two of them */
+    int on_engine;
 };
 
 /* A window that is being scored. */
@@ -197,11 +208,7 @@ static void score_unit(const struct dense *dense, struct scored *scored, int row
     const uint8_t *allowed = scored->allowed + y * NDT_WINDOW_CELLS + x;
     uint8_t sums[NDT_UNIT_CELLS], best[NDT_UNIT_BLOCKS];
     for (size_t h = first; h < last; h++) {
-        const struct ndt_marks *marks = &search->view.sights[search->hypotheses[h].sight].dense;
-        const struct ndt_score_points points = {
-            .offset = (const int32_t *)search->offsets.items + h * NDT_SEARCH_POINTS,
-            .mask = marks->mask,
-            .count = dense->pass == FIRST_PASS ? (marks->count + 1) / 2 : marks->count};
+        const struct ndt_score_points points = points_of(search, h, dense->pass == FIRST_PASS);
         uint8_t *out = scored->peaks + h * BLOCKS + row * NDT_WINDOW_BLOCKS + column;
         search->score(cells, dense->stride, &points, allowed, NDT_WINDOW_CELLS, sums, best);
         for (int b = 0; b < NDT_UNIT_BLOCKS; b++)
@@ -256,6 +263,13 @@ static void score_again(const struct dense *dense, struct scored *scored)
         }
 }
 
+static void add_histogram(struct ndt_search *search, const size_t histogram[NDT_SCORE_POINTS + 1])
+{
+    for (int s = 1; s <= NDT_SCORE_POINTS; s++)
+        if (histogram[s])
+            __atomic_add_fetch(&search->histogram[s], histogram[s], __ATOMIC_RELAXED);
+}
+
 static void score_window(void *context, size_t item)
 {
     const struct dense *dense = context;
@@ -281,10 +295,82 @@ static void score_window(void *context, size_t item)
     } else {
         memset(scored.peaks + scored.first * BLOCKS, 0, (scored.last - scored.first) * BLOCKS);
     }
-    for (int s = 1; s <= NDT_SCORE_POINTS; s++)
-        if (scored.histogram[s])
-            __atomic_add_fetch(&search->histogram[s], scored.histogram[s], __ATOMIC_RELAXED);
+    add_histogram(search, scored.histogram);
     ndt_search_advance(search);
+}
+
+/* ---- scoring on an engine ---- */
+
+static void set_allowed_bits(void *context, size_t item)
+{
+    const struct dense *dense = context;
+    struct ndt_dense_window *at = (struct ndt_dense_window *)dense->search->windows.items + item;
+    uint64_t *rows = (uint64_t *)dense->search->allowed.items + item * NDT_WINDOW_CELLS;
+    struct scored scored;
+    set_allowed(dense, at, &scored);
+    at->poses = scored.poses;
+    for (int y = 0; y < NDT_WINDOW_CELLS; y++) {
+        rows[y] = 0;
+        for (int x = 0; x < NDT_WINDOW_CELLS; x++)
+            rows[y] |= (uint64_t)(scored.allowed[y * NDT_WINDOW_CELLS + x] & 1) << x;
+    }
+}
+
+/* Into the histogram; after a second pass, only blocks that were good enough in the first one count. */
+static void count_window(void *context, size_t item)
+{
+    const struct dense *dense = context;
+    const size_t count = dense->search->hypothesis_count * BLOCKS;
+    uint8_t *peaks = (uint8_t *)dense->search->peaks.items + item * count;
+    const uint8_t *again = (const uint8_t *)dense->search->peaks_again.items + item * count;
+    size_t histogram[NDT_SCORE_POINTS + 1] = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (dense->pass == SECOND_PASS)
+            peaks[i] = peaks[i] >= dense->least ? again[i] : 0;
+        histogram[peaks[i]]++;
+    }
+    add_histogram(dense->search, histogram);
+}
+
+static enum ndt_status open_engine_pass(struct dense *dense, struct ndt_error *err)
+{
+    struct ndt_search *search = dense->search;
+    dense->stride = search->config.engine->stride;
+    enum ndt_status status = set_offsets(search, dense->cell_m, dense->stride, err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->points, search->hypothesis_count, sizeof(struct ndt_score_points), err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->allowed, search->windows.count * NDT_WINDOW_CELLS, sizeof(uint64_t), err);
+    if (status == NDT_OK)
+        status = ndt_list_resize(&search->peaks_again, dense->has_passes ? search->peaks.count : 0, 1, err);
+    if (status == NDT_OK)
+        ndt_pool_run(search->pool, set_allowed_bits, dense, search->windows.count);
+    return status;
+}
+
+/* As run_pass; 0: the engine has failed. */
+static int run_engine_pass(struct dense *dense, unsigned percent)
+{
+    struct ndt_search *search = dense->search;
+    struct ndt_score_points *points = search->points.items;
+    for (size_t h = 0; h < search->hypothesis_count; h++)
+        points[h] = points_of(search, h, dense->pass == FIRST_PASS);
+    struct ndt_dense_job job = {.level = search->tier->level,
+                                .halo = dense->halo,
+                                .window_count = search->windows.count,
+                                .windows = search->windows.items,
+                                .allowed = search->allowed.items,
+                                .hypothesis_count = search->hypothesis_count,
+                                .hypotheses = points,
+                                .peaks =
+                                    dense->pass == SECOND_PASS ? search->peaks_again.items : search->peaks.items};
+    memset(search->histogram, 0, sizeof(search->histogram));
+    ndt_search_expect(search, (unsigned)search->windows.count, percent);
+    if (!ndt_search_engine_score(search, &job))
+        return 0;
+    if (!ndt_search_is_cancelled(search))
+        ndt_pool_run(search->pool, count_window, dense, search->windows.count);
+    return 1;
 }
 
 /* ---- the best blocks ---- */
@@ -344,60 +430,88 @@ static enum ndt_status select_blocks(struct ndt_search *search, struct ndt_error
     return NDT_OK;
 }
 
-/* One pass over all windows. */
-static void run_pass(struct dense *dense, unsigned percent)
+/* One pass over all windows; 0: the engine has failed. */
+static int run_pass(struct dense *dense, unsigned percent)
 {
     struct ndt_search *search = dense->search;
     const size_t items = search->windows.count * dense->chunks;
+    if (dense->on_engine)
+        return run_engine_pass(dense, percent);
     memset(search->histogram, 0, sizeof(search->histogram));
     ndt_search_expect(search, (unsigned)items, percent);
     ndt_pool_run(search->pool, score_window, dense, items);
+    return 1;
 }
 
-/* In two passes, where that pays. */
-static void run_passes(struct dense *dense)
+/* Blocks that are scored again after the first pass. */
+static size_t blocks_again(const struct ndt_search *search)
+{
+    return (size_t)AGAIN_BLOCKS * search->tier->blocks;
+}
+
+static int run_passes(struct dense *dense)
 {
     const struct ndt_search *search = dense->search;
-    const size_t most = search->peaks.count / AGAIN_PART, wanted = (size_t)AGAIN_BLOCKS * search->tier->blocks;
-    size_t count, of_least;
-    if (most < wanted) {
-        run_pass(dense, 80);
-        return;
-    }
-    dense->pass = FIRST_PASS;
-    run_pass(dense, 60);
-    size_t scored = 0;
+    const size_t wanted = blocks_again(search);
+    size_t count, of_least, scored = 0;
+    dense->pass = dense->has_passes ? FIRST_PASS : ONLY_PASS;
+    if (!dense->has_passes)
+        return run_pass(dense, 80);
+    if (!run_pass(dense, 60))
+        return 0;
     for (int s = 1; s <= NDT_SCORE_POINTS; s++)
         scored += search->histogram[s];
     dense->least = (uint8_t)find_threshold(search, scored / AGAIN_PART > wanted ? scored / AGAIN_PART : wanted,
                                            &count, &of_least);
     dense->pass = SECOND_PASS;
-    run_pass(dense, 80);
+    return run_pass(dense, 80);
+}
+
+static enum ndt_status open_pass(struct dense *dense, struct ndt_error *err)
+{
+    const struct ndt_search *search = dense->search;
+    dense->stride = (NDT_WINDOW_CELLS + 2 * dense->halo + 31) / 32 * 32;
+    dense->chunk = ndt_pool_threads(search->pool) == 1 || search->windows.count >= MANY_WINDOWS
+                       ? search->hypothesis_count
+                       : HYPOTHESES_PER_ITEM;
+    if (dense->chunk == 0)
+        dense->chunk = 1;
+    dense->chunks = (search->hypothesis_count + dense->chunk - 1) / dense->chunk;
+    return set_offsets(dense->search, dense->cell_m, dense->stride, err);
+}
+
+/* On the engine, if there is one; where it fails, or without it, in the threads. */
+static enum ndt_status score_windows(struct dense *dense, struct ndt_error *err)
+{
+    struct ndt_search *search = dense->search;
+    enum ndt_status status;
+    dense->has_passes = search->peaks.count / AGAIN_PART >= blocks_again(search);
+    dense->on_engine = ndt_search_engine_is_ready(search);
+    if (dense->on_engine) {
+        status = open_engine_pass(dense, err);
+        if (status != NDT_OK || run_passes(dense))
+            return status;
+    }
+    dense->on_engine = 0;
+    status = open_pass(dense, err);
+    if (status == NDT_OK)
+        (void)run_passes(dense);
+    return status;
 }
 
 enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, struct ndt_error *err)
 {
-    struct dense dense = {.search = search, .cell_m = ndt_field_cell_m(search->tier->level), .pass = ONLY_PASS};
+    struct dense dense = {.search = search, .cell_m = ndt_field_cell_m(search->tier->level)};
     dense.halo = (int32_t)ceil(search->view.reach_m / dense.cell_m) + 1;
-    dense.stride = (NDT_WINDOW_CELLS + 2 * dense.halo + 31) / 32 * 32;
     *poses = 0;
     set_hypotheses(search);
-    enum ndt_status status = set_offsets(search, dense.cell_m, dense.stride, err);
-    if (status == NDT_OK)
-        status = set_windows(search, err);
+    enum ndt_status status = set_windows(search, err);
     if (status == NDT_OK)
         status = ndt_list_resize(&search->peaks, search->windows.count * search->hypothesis_count * BLOCKS, 1, err);
-    if (status != NDT_OK)
+    if (status == NDT_OK)
+        status = score_windows(&dense, err);
+    if (status != NDT_OK || ndt_search_is_cancelled(search))
         return status;
-    dense.chunk = ndt_pool_threads(search->pool) == 1 || search->windows.count >= MANY_WINDOWS
-                      ? search->hypothesis_count
-                      : HYPOTHESES_PER_ITEM;
-    if (dense.chunk == 0)
-        dense.chunk = 1;
-    dense.chunks = (search->hypothesis_count + dense.chunk - 1) / dense.chunk;
-    run_passes(&dense);
-    if (ndt_search_is_cancelled(search))
-        return NDT_OK;
     for (size_t i = 0; i < search->windows.count; i++)
         *poses +=
             (uint64_t)((const struct ndt_dense_window *)search->windows.items)[i].poses * search->hypothesis_count;

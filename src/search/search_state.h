@@ -13,21 +13,13 @@ enum {
     NDT_HEADINGS_MAX = 720,
     NDT_BLOCKS_MAX = 4096,    /* K1 */
     NDT_ALIGNMENTS_MAX = 256, /* K2 */
-    NDT_REACH_MAX_M = 60,     /* of points */
-    NDT_WINDOW_CELLS = 64,    /* edge of a window of the dense score */
-    NDT_WINDOW_BLOCKS = NDT_WINDOW_CELLS / NDT_BLOCK
+    NDT_REACH_MAX_M = 60      /* of points */
 };
 
 /* A heading at a height: points as offsets. */
 struct ndt_hypothesis {
     uint32_t sight;
     double heading_rad;
-};
-
-/* NDT_WINDOW_CELLS^2 cells in which a sensor may be. */
-struct ndt_dense_window {
-    int32_t layer, y, x; /* first cell */
-    uint32_t poses;      /* allowed cells */
 };
 
 /* Eight by eight cells at one heading, with the score of the best. */
@@ -61,6 +53,9 @@ struct ndt_search {
     struct ndt_field *field;
     const struct ndt_map_level *fine; /* the level of 1 m, for ng */
     struct ndt_scan_view view;
+    struct ndt_search_engine *engine; /* NULL: the pool scores */
+    int has_engine_field;             /* the engine has the field */
+    struct ndt_error engine_failure;  /* empty: none */
 
     /* The run. */
     const struct ndt_search_params *params;
@@ -73,6 +68,9 @@ struct ndt_search {
     struct ndt_list windows;           /* of struct ndt_dense_window */
     struct ndt_list peaks;             /* bytes: windows x hypotheses x 64 blocks */
     struct ndt_list offsets;           /* int32_t: hypotheses x points */
+    struct ndt_list points;            /* of struct ndt_score_points, for an engine, as the next */
+    struct ndt_list allowed;           /* uint64_t: windows x rows */
+    struct ndt_list peaks_again;       /* as peaks, of a second pass */
     size_t histogram[NDT_SCORE_POINTS + 1];
     struct ndt_list blocks;         /* of struct ndt_block */
     struct ndt_list entries;        /* of struct ndt_place, of all blocks */
@@ -96,6 +94,16 @@ void ndt_search_expect(struct ndt_search *search, unsigned items, unsigned perce
 
 /* From the scan to search->blocks, best first; *poses: scored. */
 NDT_MUST_CHECK enum ndt_status ndt_search_dense(struct ndt_search *search, uint64_t *poses, struct ndt_error *err);
+/* search_engine.c: after a failure the search goes on without the engine, or without it for this field. */
+void ndt_search_engine_open(struct ndt_search *search);
+void ndt_search_engine_close(struct ndt_search *search);
+/* Once the field is set. */
+void ndt_search_engine_set_field(struct ndt_search *search);
+/* Whether ndt_search_engine_score may be called. */
+int ndt_search_engine_is_ready(const struct ndt_search *search);
+/* 1: the peaks are set, or the search is cancelled; 0: the engine has failed. Sets how to go on. */
+int ndt_search_engine_score(struct ndt_search *search, struct ndt_dense_job *job);
+
 /* From the blocks to search->places, best first. */
 NDT_MUST_CHECK enum ndt_status ndt_search_refine(struct ndt_search *search, struct ndt_error *err);
 /* Aligns the places and appends what they became to search->candidates. */

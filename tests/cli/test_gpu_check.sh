@@ -28,7 +28,7 @@ chmod +x "$dir/programs/check_counters_emulated"
     fail "exit code $?: $(cat "$dir/stdout" "$dir/stderr")"
 [ ! -s "$dir/stderr" ] || fail "stderr is not empty: $(cat "$dir/stderr")"
 for name in check_kernels check_counters 'ndt-bench drive' 'ndt-bench align' 'ndt-bench chain' 'ndt-bench evaluations' 'ndt-bench batch' \
-    'ndt-bench overheads' 'ndtd --replay'; do
+    'ndt-bench overheads' 'ndt-bench dense' check_search 'ndtd --replay'; do
     grep -qE "^ok +$name +[0-9]+ s" "$dir/stdout" || fail "'$name' is not ok: $(cat "$dir/stdout")"
 done
 result=$dir/bench/emulation-on-the-cpu

@@ -156,6 +156,7 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
     }
     devices=cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident
     emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device
+    emulated dense --tiles 9 --rounds 1 --threads 1 --need-device
     for pipeline in staged fused resident; do
         says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){8}$"
     done
@@ -241,10 +242,10 @@ expect 2 'tier' "${search[@]}" --tier slow
 
 expect 0 "" --help
 says '^Usage: ndt-bench'
-for command in align basin evaluations batch overheads drive compare consistency confidence drain search preprocess map tiles; do
+for command in align basin evaluations batch overheads drive dense compare consistency confidence drain search preprocess map tiles; do
     says "^  $command "
 done
-for command in align basin evaluations batch overheads drive compare consistency confidence drain search preprocess map tiles; do
+for command in align basin evaluations batch overheads drive dense compare consistency confidence drain search preprocess map tiles; do
     expect 0 "" "$command" --help
     says "^Usage: ndt-bench $command .*\[OPTION\]"
     says '^  --set KEY=VALUE +one option of ndtd'

@@ -71,7 +71,7 @@ struct bench_options {
         double view_deg, range_m, tilt_deg, least_m; /**< 360, 0: all, 0, -INFINITY */
         uint64_t blocks, alignments;                 /**< 0: those of the tier */
         uint64_t keep;                               /**< one of so many points */
-        int has_up, is_deskewed;
+        int has_up, is_deskewed, is_steady;
     } search;
     int is_elsewhere;                  /**< the map is of another place: no pose is right */
     const char *json, *markdown, *csv; /**< may be NULL */
@@ -173,6 +173,7 @@ struct bench_scans {
 /** A scan as it was recorded. */
 struct bench_raw_scan {
     uint64_t seq;
+    int64_t stamp_ns;
     struct ndt_cloud cloud;
     struct ndt_pose T_map_sensor; /**< truth at the stamp */
     struct ndt_twist twist;       /**< true motion at the stamp */
@@ -306,6 +307,8 @@ NDT_MUST_CHECK bench_command_fn bench_overheads;
 /** Each candidate follows the scans twice, every guess from the poses before. Both passes must have the same bits,
  * and must be within 1 mm and 0.01 deg of the first candidate. */
 NDT_MUST_CHECK bench_command_fn bench_drive;
+/** Searches over a field of --tiles tiles. Every engine must have the bits of the CPU. */
+NDT_MUST_CHECK bench_command_fn bench_dense;
 /* Not with NDT_BENCH_CORE: */
 NDT_MUST_CHECK bench_command_fn bench_compare;
 /** Replays --bag with --seeds seeds of the sample: NEES, coverage, innovations, acceptance. */

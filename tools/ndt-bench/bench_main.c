@@ -125,6 +125,7 @@ static const struct tool_option all_options[] = {
     {"tilt", "DEG", TOOL_REAL, &options.search.tilt_deg, .min = 0, .max = 90, .help = "the sensor is tilted, to any side"},
     {"least-z", "M", TOOL_REAL, &options.search.least_m, .min = -1000, .max = 1000,
      .help = "points below this height in the sensor frame are dropped"},
+    {"steady", NULL, TOOL_FLAG, &options.search.is_steady, .help = "--view and --tilt point the same way in every scan"},
     {"scans", "N", TOOL_COUNT, &options.scan_limit, .max = MOST_ROUNDS,
      .help = "number of scans of the street, or of the bag, evenly spread (0: all)"},
     {"seed", "N", TOOL_COUNT, &options.seed, .max = INFINITY, .help = "seed of the starts and of synthetic scans"},
@@ -197,6 +198,9 @@ static const struct command {
      "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend.",
      "map bag scans config set seed points backend=all threads one:levels one:neighbours need-device" OUTPUT,
      bench_drive, NEEDS_SCANS, NULL},
+    {"dense", "measures searches over large synthetic fields, on the CPU and on devices",
+     "Tiles have an edge of 32 m. Every engine must have the bits of the CPU.",
+     "tiles=121,1024,4096 rounds=5 threads backend=all need-device" OUTPUT, bench_dense, NO_MAP, NULL},
 #ifndef NDT_BENCH_CORE
     {"confidence", "aligns from right and wrong starts, for the confidence of poses",
      "Every round starts each scan once. Starts are level: offsets are in the plane and about the vertical axis. A prior takes part in the search and "
@@ -212,8 +216,8 @@ static const struct command {
      "required:map required:bag config set seeds" OUTPUT, bench_consistency, OWN_INPUT, NULL},
     {"search", "looks for every scan alone in the whole map, without a pose",
      "Every scan is turned to a random heading first. The truth is known from the bag.",
-     "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z "
-     "one:threads elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
+     "required:map required:bag scans=0 config set seed tier blocks alignments window heading up deskew view range keep tilt least-z steady "
+     "one:threads one:backend elsewhere csv" OUTPUT, bench_search, OWN_INPUT, NULL},
     {"drain", "measures how long scans that wait take, together and one after the other",
      "The bag goes through the daemon's pipeline in groups of --sizes scans; backend and threads by --set. Poses of both ways are compared.",
      "required:map required:bag config set sizes=2,3,8" OUTPUT, bench_drain, OWN_INPUT, NULL},

@@ -88,6 +88,7 @@ static enum ndt_status take_scan(void *context, const struct ndt_bag_record *rec
     if (kept == input->limit || number * input->limit / input->with_truth < kept)
         return NDT_OK;
     scan.seq = message.seq;
+    scan.stamp_ns = message.stamp_ns;
     input->out->scans[input->out->count++] = scan;
     return ndt_cloud_copy(&input->out->scans[kept].cloud, &input->cloud, err);
 }

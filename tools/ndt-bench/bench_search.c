@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "bench.h"
 #include "ndt/clock.h"
 #include "ndt/random.h"
@@ -33,6 +34,7 @@ struct run {
 /* One scan. */
 struct attempt {
     struct ndt_pose truth;
+    struct ndt_pose T_new_old; /* from the sensor of the recording to the disturbed one */
     double up[3];
     struct ndt_search_window window;
     struct ndt_search_result result;
@@ -73,7 +75,7 @@ static int is_kept(const struct bench_search_options *wish, const double p[3], d
 static void disturb(struct run *run, size_t number, struct attempt *attempt)
 {
     const struct bench_search_options *wish = &run->options->search;
-    struct ndt_random random = ndt_random_stream(run->options->seed, number, 0);
+    struct ndt_random random = ndt_random_stream(run->options->seed, wish->is_steady ? 0 : number, 0);
     const double middle_rad = ndt_random_between(&random, -180, 180) * BENCH_DEG;
     const double yaw_rad = ndt_random_between(&random, -180, 180) * BENCH_DEG;
     const double lean_rad = ndt_random_between(&random, -180, 180) * BENCH_DEG;
@@ -83,6 +85,7 @@ static void disturb(struct run *run, size_t number, struct attempt *attempt)
     const struct ndt_pose turn = ndt_pose_exp(&yaw, 1), tilt = ndt_pose_exp(&lean, 1);
     const struct ndt_pose T_new_old = ndt_pose_compose(&tilt, &turn), T_old_new = ndt_pose_inverse(&T_new_old);
     size_t kept = 0;
+    attempt->T_new_old = T_new_old;
     for (size_t i = 0; i < run->scan.count; i++) {
         const double p[3] = {(double)run->scan.x_m[i], (double)run->scan.y_m[i], (double)run->scan.z_m[i]};
         double moved[3];
@@ -133,14 +136,14 @@ static void number(FILE *file, double value)
 static void put_heading(FILE *file)
 {
     fputs("scan,tier,count,rank,right,has_ground,height_m,ground_ratio,points,above,dense_points,sectors,"
-          "margin_ng,margin_q,poses,total_ms",
+          "margin_ng,margin_q,poses,total_ms,t_s,tx,ty,tz,tqx,tqy,tqz,tqw",
           file);
     for (int i = 0; i < NDT_SEARCH_CANDIDATES; i++)
         fprintf(
             file,
             ",ng%d,inliers%d,match%d,nvtl_n%d,q%d,coverage%d,bits%d,layer%d,is_final%d,best_m%d,best_deg%d,x%d,y%d,"
-            "off_m%d,off_deg%d,right%d",
-            i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i);
+            "z%d,qx%d,qy%d,qz%d,qw%d,off_m%d,off_deg%d,right%d",
+            i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i);
     fputc('\n', file);
 }
 
@@ -149,7 +152,16 @@ static int is_right(const struct run *run, const struct attempt *attempt, uint32
     return !run->options->is_elsewhere && attempt->off_m[i] <= RIGHT_M && attempt->off_deg[i] <= RIGHT_DEG;
 }
 
-static void put_line(const struct run *run, size_t scan, const struct attempt *attempt)
+/* Of the sensor of the recording, about the origin of the map. */
+static void put_pose(const struct run *run, FILE *file, const struct attempt *attempt, const struct ndt_pose *pose)
+{
+    const struct ndt_pose T = ndt_pose_compose(pose, &attempt->T_new_old);
+    for (int k = 0; k < 3; k++)
+        fprintf(file, ",%.4f", T.t_m[k] - run->map->origin_m[k]);
+    fprintf(file, ",%.6f,%.6f,%.6f,%.6f", T.q_xyzw[0], T.q_xyzw[1], T.q_xyzw[2], T.q_xyzw[3]);
+}
+
+static void put_line(const struct run *run, size_t scan, int64_t stamp_ns, const struct attempt *attempt)
 {
     const struct ndt_search_result *result = &attempt->result;
     const struct ndt_search_view *view = &result->view;
@@ -164,6 +176,8 @@ static void put_line(const struct run *run, size_t scan, const struct attempt *a
     fprintf(file, "%zu,%s", scan, tier_names[result->tier]);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         number(file, values[i]);
+    fprintf(file, ",%.6f", (double)stamp_ns * 1e-9);
+    put_pose(run, file, attempt, &attempt->truth);
     for (uint32_t i = 0; i < NDT_SEARCH_CANDIDATES; i++) {
         const struct ndt_search_candidate *c = &result->candidates[i];
         const double features[] = {c->ng,
@@ -176,14 +190,16 @@ static void put_line(const struct run *run, size_t scan, const struct attempt *a
                                    c->layer,
                                    c->is_final,
                                    c->best_m,
-                                   c->best_deg,
-                                   c->T_map_sensor.t_m[0] - run->map->origin_m[0],
-                                   c->T_map_sensor.t_m[1] - run->map->origin_m[1],
-                                   attempt->off_m[i],
-                                   attempt->off_deg[i],
-                                   is_right(run, attempt, i)};
+                                   c->best_deg};
+        const double errors[] = {attempt->off_m[i], attempt->off_deg[i], is_right(run, attempt, i)};
         for (size_t k = 0; k < sizeof(features) / sizeof(features[0]); k++)
             number(file, i < result->count ? features[k] : NAN);
+        if (i < result->count)
+            put_pose(run, file, attempt, &c->T_map_sensor);
+        else
+            fputs(",,,,,,,", file);
+        for (size_t k = 0; k < sizeof(errors) / sizeof(errors[0]); k++)
+            number(file, i < result->count ? errors[k] : NAN);
     }
     fputc('\n', file);
 }
@@ -243,7 +259,7 @@ static enum ndt_status search_one(struct run *run, const struct bench_raw_scan *
     bench_samples_add(&run->cpu_ms, cpu_ms() - begin_ms);
     count(run, &attempt);
     if (run->csv.file)
-        put_line(run, scan, &attempt);
+        put_line(run, scan, raw->stamp_ns, &attempt);
     return NDT_OK;
 }
 
@@ -290,11 +306,29 @@ static void put_field(const struct run *run, struct bench_report *report)
     bench_number(table, "build_ms", 0, run->field_ms);
 }
 
+/* The engine of --backend has to work. */
+static enum ndt_status open_search(struct run *run, struct ndt_error *err)
+{
+    const struct bench_options *options = run->options;
+    const char *backend = options->backends.count ? options->backends.items[0] : "cpu";
+    const struct ndt_search_config config = {.threads =
+                                                 options->threads.count ? (int)options->threads.values[0] : 1,
+                                             .isa = options->setup.config.isa,
+                                             .engine = ndt_backend_search_engine(backend),
+                                             .device = options->setup.config.device};
+    if (!config.engine && strcmp(backend, "cpu") != 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--backend: '%s' has no engine for searches", backend);
+    enum ndt_status status = ndt_search_create(&run->search, &config, err);
+    if (status == NDT_OK)
+        status = ndt_search_set_map(run->search, run->map, run->field, err);
+    if (status == NDT_OK && ndt_search_engine_failure(run->search))
+        status = ndt_fail(err, NDT_ERR_DEVICE, "%s", ndt_search_engine_failure(run->search));
+    return status;
+}
+
 static enum ndt_status open_run(struct run *run, struct ndt_error *err)
 {
     const struct bench_options *options = run->options;
-    const struct ndt_search_config config = {
-        .threads = options->threads.count ? (int)options->threads.values[0] : 1, .isa = options->setup.config.isa};
     ndt_search_params_default(&run->params);
     run->params.tier = (enum ndt_search_tier)options->search.tier;
     run->params.seed = options->seed;
@@ -309,9 +343,7 @@ static enum ndt_status open_run(struct run *run, struct ndt_error *err)
         status = ndtd_map_field(&run->field, run->map, err);
     run->field_ms = (ndt_clock_us() - start_us) * 1e-3;
     if (status == NDT_OK)
-        status = ndt_search_create(&run->search, &config, err);
-    if (status == NDT_OK)
-        status = ndt_search_set_map(run->search, run->map, run->field, err);
+        status = open_search(run, err);
     if (status == NDT_OK)
         status = ndt_preprocessor_create(&run->pre, err);
     if (status == NDT_OK && options->csv)

@@ -5,6 +5,8 @@
  *
  * A stream is a queue whose items run only when the host has to wait for them: then in their order, and items of
  * other streams between them at random. */
+#define _GNU_SOURCE /* a recursive mutex */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,21 @@
 #include "emulated_device.h"
 #include "emulated_graph.h"
 #include "ndt/clock.h"
+
+/* One call at a time: a search may use the device in a thread of its own. Calls call one another. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static int begin_call(void)
+{
+    return pthread_mutex_lock(&lock);
+}
+
+static void end_call(const int *unused)
+{
+    (void)unused;
+    pthread_mutex_unlock(&lock);
+}
+#define ONE_AT_A_TIME __attribute__((cleanup(end_call), unused)) const int call = begin_call()
 
 enum { MOST_STREAMS = 32 };
 
@@ -157,6 +174,7 @@ static struct item *queue(cudaStream_t stream, enum kind kind)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
+    ONE_AT_A_TIME;
     (void)flags;
     for (int i = 0; i < MOST_STREAMS; i++) {
         if (streams[i].is_open)
@@ -170,6 +188,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
+    ONE_AT_A_TIME;
     run_until(stream, stream->queued);
     stream->is_open = 0;
     return result();
@@ -177,6 +196,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    ONE_AT_A_TIME;
     run_until(stream, stream->queued);
     return result();
 }
@@ -220,6 +240,7 @@ static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStrea
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
+    ONE_AT_A_TIME;
     if (bytes == 0)
         return result();
     return kind == cudaMemcpyHostToDevice ? copy_up(to, from, bytes, stream) : copy_down(to, from, bytes, stream);
@@ -227,6 +248,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
+    ONE_AT_A_TIME;
     if (emulated_memory_of(memory, bytes) != EMULATED_DEVICE)
         return cudaErrorInvalidValue;
     struct item *item = queue(stream, CLEAR);
@@ -240,6 +262,7 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments)
 {
+    ONE_AT_A_TIME;
     unsigned cluster = 1;
     for (unsigned i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
@@ -257,6 +280,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
+    ONE_AT_A_TIME;
     struct item *item = queue(stream, GRAPH);
     if (item) {
         item->graph = exec;
@@ -267,6 +291,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
+    ONE_AT_A_TIME;
     (void)exec;
     (void)stream;
     return result();
@@ -274,6 +299,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
+    ONE_AT_A_TIME;
     (void)flags;
     *event = calloc(1, sizeof(**event));
     return *event ? result() : cudaErrorMemoryAllocation;
@@ -281,11 +307,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 
 cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
+    ONE_AT_A_TIME;
     return cudaEventCreateWithFlags(event, 0);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    ONE_AT_A_TIME;
     if (event->stream)
         run_until(event->stream, event->position);
     free(event);
@@ -294,6 +322,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    ONE_AT_A_TIME;
     struct item *item = queue(stream, RECORD);
     if (item) {
         item->event = event;
@@ -305,6 +334,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
+    ONE_AT_A_TIME;
     (void)flags;
     if (!event->stream)
         return result();
@@ -318,6 +348,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    ONE_AT_A_TIME;
     if (event->stream)
         run_until(event->stream, event->position);
     return result();
@@ -326,6 +357,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 /* The device goes on while it is asked, so that who asks again and again gets there. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    ONE_AT_A_TIME;
     if (emulated_chance(2) == 0)
         run_any();
     if (!emulated_works() || !event->stream || event->stream->done >= event->position)
@@ -335,6 +367,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
 cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t stop)
 {
+    ONE_AT_A_TIME;
     if (!start->stream || !stop->stream)
         return cudaErrorInvalidValue;
     if (start->stream->done < start->position || stop->stream->done < stop->position)
@@ -345,6 +378,7 @@ cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t 
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
+    ONE_AT_A_TIME;
     const char *none = getenv("NDT_EMULATION_NO_DEVICE");
     *count = none && *none ? 0 : 1;
     return *count ? cudaSuccess : cudaErrorNoDevice;
@@ -352,6 +386,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)
 {
+    ONE_AT_A_TIME;
     memset(properties, 0, sizeof(*properties));
     if (index != 0)
         return cudaErrorInvalidDevice;
@@ -364,29 +399,34 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index)
 {
+    ONE_AT_A_TIME;
     *value = attribute == cudaDevAttrClusterLaunch && emulated_has_clusters();
     return index == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
+    ONE_AT_A_TIME;
     *version = emulated_has_loops() ? CUDART_VERSION : 12020;
     return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
+    ONE_AT_A_TIME;
     *version = CUDART_VERSION;
     return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int index)
 {
+    ONE_AT_A_TIME;
     return index == 0 ? result() : cudaErrorInvalidDevice;
 }
 
 cudaError_t cudaDeviceReset(void)
 {
+    ONE_AT_A_TIME;
     forget_all();
     emulated_reset();
     return cudaSuccess;
@@ -394,6 +434,7 @@ cudaError_t cudaDeviceReset(void)
 
 cudaError_t cudaGetLastError(void)
 {
+    ONE_AT_A_TIME;
     return cudaSuccess;
 }
 
@@ -423,6 +464,7 @@ const char *cudaGetErrorString(cudaError_t code)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
+    ONE_AT_A_TIME;
     *total_bytes = emulated_memory_bytes();
     *free_bytes = emulated_free_bytes();
     return result();
@@ -430,6 +472,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
+    ONE_AT_A_TIME;
     if (!emulated_works())
         return result();
     *out = bytes <= emulated_free_bytes() ? emulated_allocate(bytes, EMULATED_DEVICE) : NULL;
@@ -438,6 +481,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
+    ONE_AT_A_TIME;
     if (!emulated_works())
         return result();
     *out = emulated_allocate(bytes, EMULATED_PINNED);
@@ -447,6 +491,7 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 /* Freeing waits for everything, as it does on a device. */
 cudaError_t cudaFree(void *memory)
 {
+    ONE_AT_A_TIME;
     finish_all();
     if (memory)
         emulated_release(memory, EMULATED_DEVICE);
@@ -455,6 +500,7 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaFreeHost(void *memory)
 {
+    ONE_AT_A_TIME;
     finish_all();
     if (memory)
         emulated_release(memory, EMULATED_PINNED);

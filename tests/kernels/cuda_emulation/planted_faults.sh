@@ -44,6 +44,7 @@ run() { # PROGRAM CASES FAULT
     kernels) options=(--backend cuda-emulated --largest 257 --oracle 257 --case "$2") ;;
     kernels-*) options=(--backend cuda-emulated --oracle 129 --largest 1000 --pipeline "${1#kernels-}" --case "$2") ;;
     preprocess) options=(--quick) ;;
+    search) options=(--backend cuda-emulated --case "$2") ;;
     solver-*) options=(--backend cuda-emulated --exact --quick --pipeline "resident-${1#solver-}" --case "$2") ;;
     esac
     NDT_PLANTED_FAULT=$3 NDT_EMULATION_SEED=1 timeout 60 "$bin/check_${1%%-*}_planted" "${options[@]}" 2>&1
@@ -71,6 +72,7 @@ else
     untouched solver-block prior/
     untouched kernels-fused times/
     untouched preprocess ""
+    untouched search dense/
 fi
 
 # Removes the barrier before a comment.
@@ -193,6 +195,30 @@ fault preprocess "" "times far from the stamp are used" $math \
     's/ndt_preprocess_has_time(time_s) ? /@ || &/'
 fault preprocess "" "a point moves with the begin of its segment only" $math \
     's/plan->boundaries\[segment + 1\]/plan->boundaries[segment + !@]/'
+
+# The dense score of a search.
+search=gpu/kernels_search.cu
+fault search dense/quick "the last hypothesis is left out" $search 's/(hypothesis >= search/(hypothesis + @ >= search/'
+fault search dense/thorough "the later hypotheses of a team are left out" $search 's/i += NDT_GPU_GROUPS)/i += (1 + @) * NDT_GPU_GROUPS)/'
+fault search dense/quick "the last point is left out" $search 's/i < count; i++) {/i + @ < count; i++) {/'
+fault search dense/quick "the mask covers three of four places" $search 's/\* 0x01010101u/* (@ ? 0x010101u : 0x01010101u)/'
+fault search dense/quick "the highest band does not count" $search 's/0x7f7f7f7fu) | bytes)/0x7f7f7f7fu) | (@ ? 0 : bytes))/'
+fault search dense/full "sums of more than 127 points" $search 's/\(8 \* (i % 4)\)) & 255/\1) \& (@ ? 127 : 255)/'
+fault search dense/near "a point to the left is taken for one to the right" $search 's/at + (int16_t)(/at + (@ ? -1 : 1) * (int16_t)(/'
+fault search dense/near "cells are not shifted within a word" $search 's/shift = from % 4 \* 8/shift = @ ? 0 : from % 4 * 8/'
+fault search dense/quick "a missing tile is taken for the first" $search \
+    's/(int32_t)first : -1/(int32_t)first : (@ \&\& search->tile_count > 0) - 1/'
+fault search dense/no_tiles "a missing tile is full" $search 's/(size_t)cell\] : 0;/(size_t)cell] : 0u - @;/'
+fault search dense/quick "layers are mixed up" $search 's/if (a.layer != b.layer)/if (!@ \&\& a.layer != b.layer)/'
+fault search dense/quick "rows of tiles below the origin are rounded up" $search \
+    's/out.y >> search->edge_bits; /@ ? out.y \/ (1 << search->edge_bits) : &/'
+fault search dense/far "the last row of the surroundings is left out" $search 's/row < part.height;/row < part.height - @;/'
+fault search dense/far "the last words of a row are left out" $search 's/word < part.words;/word < part.words - @;/'
+fault search dense/far_2m "the last tile is left out" $search 's/i < count; i += (int32_t)blockDim/i < count - @; i += (int32_t)blockDim/'
+fault search dense/quick "allowed places of the neighbour" $search 's/(4 \* column) & 15/(4 * (column ^ @)) \& 15/'
+fault search dense/quick "the halves of other blocks are joined" $search 's/half, 1)/half, 1 + @)/'
+barrier search dense/quick "before the tiles are read" $search "the tiles are known"
+barrier search dense/quick "before the cells are read" $search "the cells are there"
 
 [ "$mode" = plant ] || echo "$count faults"
 exit "$failed"

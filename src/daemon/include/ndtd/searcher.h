@@ -25,7 +25,8 @@ struct ndtd_searcher;
 struct ndtd_searcher_config {
     int is_background;                        /**< 1: in a thread */
     int is_eager;                             /**< 1: builds fields ahead of the first search */
-    const struct ndt_backend_config *compute; /**< threads and CPU variant; borrowed during create */
+    const struct ndt_backend_config *compute; /**< threads, CPU variant, device; borrowed during create */
+    const char *backend;                      /**< its device scores as well, where it has one; same results */
 };
 /** Creates a searcher without a map. */
 NDT_MUST_CHECK enum ndt_status

@@ -41,7 +41,6 @@ struct ndtd_settings {
     struct ndt_pose_covariance_params pose_covariance;                            /**< covariance.* */
     struct {
         int enable;                   /**< recovery.enable */
-        int agreement;                /**< recovery.agreement */
         double radius_m;              /**< recovery.radius_m */
         double max_speed_mps;         /**< recovery.max_speed_mps */
         double max_acceleration_mps2; /**< recovery.max_acceleration_mps2 */

@@ -36,6 +36,7 @@
 #include "ndt/cloud.h"
 #include "ndt/map.h"
 #include "ndt/pose.h"
+#include "ndt_search/engine.h"
 #include "ndt_search/field.h"
 
 #ifdef __cplusplus
@@ -95,6 +96,9 @@ struct ndt_search_config {
     int threads;     /**< 0: one per core, at most 4. Does not affect results */
     const char *isa; /**< as in struct ndt_backend_config; "plain": C without vectors, the reference */
     int pin_threads; /**< see struct ndt_backend_config */
+    const struct ndt_search_engine_ops
+        *engine; /**< scores step 2 on a device; NULL: the threads do. Same results */
+    int device;  /**< of the engine, from 0 */
 };
 
 /** A search: buffers, workers and a CPU aligner. */
@@ -103,6 +107,11 @@ NDT_MUST_CHECK enum ndt_status ndt_search_create(struct ndt_search **out, const 
                                                  struct ndt_error *err);
 /** `search` may be NULL. */
 void ndt_search_destroy(struct ndt_search *search);
+/** Why the engine is not used: it could not be opened, was lost, or has no memory for the field; the threads took
+ * over. NULL: it is used, or there is none. */
+const char *ndt_search_engine_failure(const struct ndt_search *search);
+/** One line: what scores step 2. */
+void ndt_search_describe(const struct ndt_search *search, char *text, size_t size);
 /** Holds a reference to both until the next call. NDT_ERR_ARGUMENT: the field belongs to another map, or the map
  * has no level of 1 m. After a failure the previous map stays. NULL, NULL: none. */
 NDT_MUST_CHECK enum ndt_status ndt_search_set_map(struct ndt_search *search, struct ndt_map *map,

@@ -1,0 +1,10 @@
+/* Written by tools/evidence/fit_evidence.py from tools/evidence/features.csv.gz; see
+ * ndt_search/evidence.h. */
+#ifndef NDT_EVIDENCE_FIT_H
+#define NDT_EVIDENCE_FIT_H
+
+static const double FIT_ONE = -6.417;
+static const double FIT_SIGNIFICANCE = 2.415;
+static const double FIT_UNEXPLAINED = -15.421;
+
+#endif

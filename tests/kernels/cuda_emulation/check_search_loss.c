@@ -1,0 +1,155 @@
+/** @file
+ * @brief A search whose device fails, has too little memory or does not exist, beside a backend on the same device.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "check_harness.h"
+#include "cuda_runtime_api.h"
+#include "search_cases.h"
+
+static const char *const NAME = "cuda-emulated";
+static struct search_case in;
+static struct ndt_search_result expected;
+
+static struct ndt_search *open_search(void)
+{
+    return search_case_open(&in, ndt_backend_search_engine(NAME), NULL);
+}
+
+/* The result is that of the CPU; `reason`: part of the reported failure, NULL: there is none. */
+static void expect_result(struct ndt_search *search, const char *what, const char *reason)
+{
+    static struct ndt_search_result result;
+    char text[300] = "";
+    if (!search || !search_case_run(&in, search, NDT_SEARCH_QUICK, 0, &result))
+        return;
+    const char *failure = ndt_search_engine_failure(search);
+    const int same = search_case_same(&expected, &result, text, sizeof(text));
+    check_expect(same, what, same ? "" : text);
+    check_expect(reason ? failure && strstr(failure, reason) : !failure, "what it reports", failure ? failure : "");
+    ndt_search_describe(search, text, sizeof(text));
+    check_expect(strncmp(text, reason ? "cpu " : NAME, 4) == 0, "what scores", text);
+}
+
+static void is_lost(void)
+{
+    struct ndt_search *search = open_search();
+    expect_result(search, "a good search", NULL);
+    emulated_fail_launches(0, 1);
+    expect_result(search, "the device fails: the threads take over", "launch failure");
+    expect_result(search, "and the next search", "launch failure");
+    ndt_search_destroy(search);
+    emulated_fail_launches(0, 0);
+    (void)cudaDeviceReset();
+}
+
+static void has_no_memory(void)
+{
+    setenv("NDT_EMULATION_MEMORY", "5000000", 1);
+    struct ndt_search *search = open_search();
+    expect_result(search, "no memory for a search", "no ");
+    ndt_search_destroy(search);
+    setenv("NDT_EMULATION_MEMORY", "7376000", 1);
+    search = open_search();
+    expect_result(search, "no memory for the field", "the field of a map");
+    unsetenv("NDT_EMULATION_MEMORY");
+    struct ndt_error err = {""};
+    check_expect(ndt_search_set_map(search, in.map, in.field, &err) == NDT_OK, "the map again", err.text);
+    expect_result(search, "and now there is memory", NULL);
+    ndt_search_destroy(search);
+}
+
+static void has_no_device(void)
+{
+    setenv("NDT_EMULATION_NO_DEVICE", "1", 1);
+    struct ndt_search *search = open_search();
+    expect_result(search, "no device", "no CUDA device");
+    ndt_search_destroy(search);
+    unsetenv("NDT_EMULATION_NO_DEVICE");
+}
+
+/* ---- beside a backend ---- */
+
+static struct ndt_backend *open_backend(void)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    enum ndt_status status = ndt_backend_open_failover(&backend, NAME, &config, &err);
+    if (status == NDT_OK)
+        status = backend->ops->set_map(backend, in.map, &err);
+    if (status == NDT_OK)
+        status = backend->ops->set_scan(backend, &in.scan, &err);
+    check_expect(status == NDT_OK, "the backend opens", err.text);
+    return backend;
+}
+
+static void expect_evaluation(struct ndt_backend *backend, const char *what)
+{
+    const struct ndt_eval_request request = {.level = 0, .neighbours = NDT_DIRECT7};
+    struct ndt_eval sums;
+    struct ndt_error err = {""};
+    check_expect(backend->ops->eval(backend, &request, &sums, &err) == NDT_OK &&
+                     strcmp(backend->ops->name, NAME) == 0,
+                 what, err.text);
+}
+
+/* A reset by the backend takes what the search had on the device. */
+static void backend_is_lost(void)
+{
+    struct ndt_search *search = open_search();
+    struct ndt_backend *backend = open_backend();
+    if (search && backend) {
+        expect_evaluation(backend, "an evaluation");
+        expect_result(search, "a search beside a backend", NULL);
+        emulated_fail_launches(0, 1);
+        expect_evaluation(backend, "the device fails the backend, which opens it again");
+        expect_result(search, "the threads take over", "was reset");
+        expect_evaluation(backend, "the backend goes on");
+        ndt_search_destroy(search);
+        search = open_search();
+        expect_result(search, "a new search has the device again", NULL);
+    }
+    ndt_search_destroy(search);
+    if (backend)
+        backend->ops->close(backend);
+}
+
+/* A failure of the search leaves the reset to the backend. */
+static void search_is_lost(void)
+{
+    struct ndt_search *search = open_search();
+    struct ndt_backend *backend = open_backend();
+    if (search && backend) {
+        emulated_fail_launches(0, 1);
+        expect_result(search, "the device fails the search", "launch failure");
+        expect_evaluation(backend, "the backend opens the device again");
+    }
+    ndt_search_destroy(search);
+    if (backend)
+        expect_evaluation(backend, "and keeps it when the search ends");
+    if (backend)
+        backend->ops->close(backend);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct check_case cases[] = {
+        {.name = "lost", .run = is_lost},         {.name = "memory", .run = has_no_memory},
+        {.name = "device", .run = has_no_device}, {.name = "reset", .run = backend_is_lost},
+        {.name = "guest", .run = search_is_lost}, {.name = NULL}};
+    check_start(argc, argv, NULL);
+    if (!check.is_list) {
+        struct ndt_search *search = search_case_make(&in, 90, 1) ? search_case_open(&in, NULL, NULL) : NULL;
+        if (!search || !search_case_run(&in, search, NDT_SEARCH_QUICK, 0, &expected))
+            return CHECK_FAILED;
+        ndt_search_destroy(search);
+    }
+    const int code = check_run(cases);
+    search_case_free(&in);
+    return code;
+}

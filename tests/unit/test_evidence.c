@@ -1,0 +1,229 @@
+/* When a place is believed: what one search says, what views add, what guards refuse, and how the recovery weighs
+ * the places that it follows. The numbers are those of the fit; the tests hold for every sensible one. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/candidates.h"
+#include "ndt_search/evidence.h"
+
+static struct ndt_search_result result;
+
+/* A search with these shares of points that fit, best first. */
+static void set_search(uint32_t count, const double *inliers)
+{
+    memset(&result, 0, sizeof(result));
+    result.count = count;
+    result.view = (struct ndt_search_view){.dense_points = 150, .sectors = 0.9};
+    for (uint32_t i = 0; i < count; i++) {
+        result.candidates[i].inliers = inliers[i];
+        result.candidates[i].scores.match_ratio = 0.99;
+        result.candidates[i].T_map_sensor = ndt_pose_identity();
+        result.candidates[i].T_map_sensor.t_m[0] = 100.0 * i;
+    }
+}
+
+static struct ndt_pose pose_at(double x_m, double heading_deg)
+{
+    const struct ndt_twist turn = {.v_mps = {0}, .w_radps = {0, 0, heading_deg * 3.14159265358979323846 / 180}};
+    struct ndt_pose pose = ndt_pose_exp(&turn, 1);
+    pose.t_m[0] = x_m;
+    return pose;
+}
+
+/* Adds `count` searches of candidate i, from places step_m and turns turn_deg apart. */
+static struct ndt_evidence gathered(uint32_t i, int count, double step_m, double turn_deg)
+{
+    struct ndt_evidence evidence = {0};
+    struct ndt_evidence_features features;
+    ndt_evidence_of(&result, i, &features);
+    for (int k = 0; k < count; k++) {
+        const struct ndt_pose T = pose_at(k * step_m, k * turn_deg);
+        ndt_evidence_add(&evidence, &features, &T);
+    }
+    return evidence;
+}
+
+static int is_believed_after(uint32_t i, int count, double step_m, double turn_deg)
+{
+    const struct ndt_evidence evidence = gathered(i, count, step_m, turn_deg);
+    return ndt_evidence_is_believed(&evidence, 1);
+}
+
+static const double CLEAR[] = {0.75, 0.3, 0.28, 0.25}, TWINS[] = {0.75, 0.74, 0.28, 0.25},
+                    WRONG[] = {0.32, 0.28, 0.27, 0.25}, FAIR[] = {0.6, 0.43, 0.3, 0.25};
+
+START_TEST(clear_place_is_believed_at_the_first_search)
+{
+    set_search(4, CLEAR);
+    ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 1);
+    ck_assert_int_eq(is_believed_after(1, 1, 0, 0), 0);
+    result.view.dense_points = 20; /* says nothing */
+    ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
+    ck_assert_uint_eq(gathered(0, 5, 2, 0).searches, 0);
+    set_search(0, CLEAR);
+    ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
+}
+END_TEST
+
+/* However well it fits, however long it is followed. */
+START_TEST(twins_are_never_believed)
+{
+    set_search(4, TWINS);
+    for (int count = 1; count <= 200; count += 7)
+        for (uint32_t i = 0; i < 2; i++)
+            ck_assert_int_eq(is_believed_after(i, count, 2, 40), 0);
+    set_search(4, WRONG);
+    ck_assert_int_eq(is_believed_after(0, 1, 0, 0), 0);
+}
+END_TEST
+
+/* Standing still is one experiment; moving on makes more of them. A wide view does not change by turning. */
+START_TEST(only_new_views_add_evidence)
+{
+    set_search(4, FAIR);
+    const struct ndt_evidence once = gathered(0, 1, 0, 0), same = gathered(0, 100, 0.001, 0),
+                              turned = gathered(0, 100, 0, 30), moved = gathered(0, 4, 1.5, 0);
+    ck_assert(!ndt_evidence_is_believed(&once, 1));
+    ck_assert_double_eq_tol(ndt_evidence_significance(&same), ndt_evidence_significance(&once), 1e-9);
+    ck_assert_double_eq_tol(ndt_evidence_significance(&turned), ndt_evidence_significance(&once), 1e-9);
+    ck_assert_double_gt(ndt_evidence_significance(&moved), 1.5 * ndt_evidence_significance(&once));
+    ck_assert(ndt_evidence_is_believed(&moved, 1));
+    ck_assert_uint_eq(same.views, 1);
+    ck_assert_uint_eq(moved.views, 4);
+    result.view.sectors = 0.2;
+    ck_assert_uint_eq(gathered(0, 4, 0, 30).views, 4);
+}
+END_TEST
+
+START_TEST(narrow_views_need_motion_points_and_an_explanation)
+{
+    set_search(4, CLEAR);
+    result.view.sectors = 0.2;
+    ck_assert_int_eq(is_believed_after(0, 50, 0, 0), 0);
+    ck_assert_int_eq(is_believed_after(0, 2, 1.5, 0), 0);
+    ck_assert_int_eq(is_believed_after(0, NDT_EVIDENCE_VIEWS, 1.5, 0), 1);
+    const struct ndt_evidence once = gathered(0, 1, 0, 0);
+    ck_assert_int_eq(ndt_evidence_is_believed(&once, 0), 1);
+    result.candidates[0].scores.match_ratio = 0.94;
+    ck_assert_int_eq(is_believed_after(0, 10, 1.5, 0), 0);
+    set_search(4, CLEAR);
+    result.view.sectors = 0.2;
+    result.view.dense_points = NDT_EVIDENCE_POINTS - 1;
+    ck_assert_int_eq(is_believed_after(0, 10, 1.5, 0), 0);
+}
+END_TEST
+
+/* Being found is not enough, and having been found is not either. */
+START_TEST(contradictions_count_and_fade)
+{
+    struct ndt_evidence_features found, missing;
+    set_search(4, CLEAR);
+    struct ndt_evidence evidence = gathered(0, 3, 2, 0);
+    ndt_evidence_of(&result, 0, &found);
+    ndt_evidence_of(&result, 4, &missing);
+    ck_assert_double_lt(ndt_evidence_difference(&missing), -1);
+    double last = ndt_evidence_probability(&evidence);
+    for (int k = 3; k < 9; k++) {
+        const struct ndt_pose T = pose_at(2 * k, 0);
+        ndt_evidence_add(&evidence, &missing, &T);
+        ck_assert(!ndt_evidence_is_believed(&evidence, 1));
+        ck_assert_double_le(ndt_evidence_probability(&evidence), last);
+        last = ndt_evidence_probability(&evidence);
+    }
+    ck_assert_double_lt(last, 0.5);
+    for (int k = 9; k < 14; k++) {
+        const struct ndt_pose T = pose_at(2 * k, 0);
+        ndt_evidence_add(&evidence, &found, &T);
+    }
+    ck_assert(ndt_evidence_is_believed(&evidence, 1));
+}
+END_TEST
+
+/* z is a number of standard errors: it falls with the points and with the rival, and nothing makes it infinite. */
+START_TEST(difference_is_in_standard_errors)
+{
+    struct ndt_evidence_features f = {.inliers = 0.5, .rival_inliers = 0.3, .points = 100, .is_found = 1};
+    const double z = ndt_evidence_difference(&f);
+    ck_assert_double_eq_tol(z, 0.2 / sqrt((0.25 + 0.21 + 0.0025) / 100), 1e-12);
+    f.points = 400;
+    ck_assert_double_eq_tol(ndt_evidence_difference(&f), 2 * z, 0.02);
+    f.rival_inliers = 0.5;
+    ck_assert_double_eq(ndt_evidence_difference(&f), 0);
+    f = (struct ndt_evidence_features){.inliers = 1, .rival_inliers = 0, .points = 5, .is_found = 1};
+    ck_assert(isfinite(ndt_evidence_difference(&f)));
+    f.points = 0;
+    ck_assert_double_eq(ndt_evidence_difference(&f), 0);
+    f = (struct ndt_evidence_features){
+        .inliers = NAN, .points = 100, .is_found = 1, .match_ratio = NAN, .sectors = NAN};
+    struct ndt_evidence evidence = {0};
+    const struct ndt_pose T = ndt_pose_identity();
+    ndt_evidence_add(&evidence, &f, &T);
+    ck_assert(!ndt_evidence_is_believed(&evidence, 1));
+    ck_assert(ndt_evidence_probability(&evidence) >= 0);
+}
+END_TEST
+
+/* ---- the places that a recovery follows ---- */
+
+static struct ndtd_candidate place(double confidence, double fit)
+{
+    struct ndtd_candidate candidate = {.scans = 1, .fit = fit, .confidence = confidence};
+    candidate.state.T_map_base = ndt_pose_identity();
+    return candidate;
+}
+
+START_TEST(belief_needs_fit_evidence_and_no_rival)
+{
+    const struct ndt_pose T = ndt_pose_identity();
+    struct ndtd_candidate candidate = place(0.95, 0.6);
+    set_search(4, CLEAR);
+    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 1), 0);
+    ndtd_candidate_weigh(&candidate, &result, 0, &T, 1);
+    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 1);
+    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0.59, 0.8, 0), 0); /* a twin that is followed */
+    candidate.confidence = 0.7;
+    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 0);
+    candidate = place(0.95, 0.6);
+    ndtd_candidate_weigh(&candidate, &result, 0, &T, 0); /* a search around it sees no twins */
+    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 0);
+}
+END_TEST
+
+START_TEST(places_that_are_not_found_are_contradicted)
+{
+    const struct ndt_pose T = ndt_pose_identity();
+    struct ndtd_candidates places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
+    set_search(4, CLEAR);
+    ndtd_candidate_weigh(&places.list[0], &result, 0, &T, 1);
+    ndtd_candidates_weigh_rest(&places, &result, &T, 1);
+    ck_assert_uint_eq(places.list[0].evidence.searches, 1);
+    ck_assert_uint_eq(places.list[0].agreements, 1);
+    ck_assert_uint_eq(places.list[1].evidence.searches, 1);
+    ck_assert_uint_eq(places.list[1].contradictions, 1);
+    ck_assert_double_lt(ndt_evidence_significance(&places.list[1].evidence), 0);
+    ndtd_candidates_weigh_rest(&places, &result, &T, 1); /* the next search finds none of them */
+    ck_assert_int_eq(ndtd_candidate_is_believed(&places.list[0], 0, 0.8, 0), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("evidence");
+    TCase *tests = tcase_create("evidence");
+    tcase_add_test(tests, clear_place_is_believed_at_the_first_search);
+    tcase_add_test(tests, twins_are_never_believed);
+    tcase_add_test(tests, only_new_views_add_evidence);
+    tcase_add_test(tests, narrow_views_need_motion_points_and_an_explanation);
+    tcase_add_test(tests, contradictions_count_and_fade);
+    tcase_add_test(tests, difference_is_in_standard_errors);
+    tcase_add_test(tests, belief_needs_fit_evidence_and_no_rival);
+    tcase_add_test(tests, places_that_are_not_found_are_contradicted);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
