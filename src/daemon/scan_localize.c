@@ -279,7 +279,7 @@ static void decide(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *j
     if (!best)
         return;
     const double second = second_fit(pipeline, job, best);
-    const int is_accepted = ndtd_candidate_is_believed(best, second, settings->min_confidence, localize->is_near);
+    const int is_accepted = ndtd_candidate_is_believed(best, second, settings->min_confidence, 0);
     if (!is_accepted && ++localize->scans < SCANS_MOST)
         return;
     snprintf(why, sizeof(why),

@@ -104,7 +104,7 @@ static void compare(struct drain *drain)
             if (ndtd_trajectory_error_truth_at(drain->truth, alone->stamp_ns, &truth, NULL))
                 bench_samples_add(&drain->error_m[mode], ndt_pose_distance_m(&truth, &result->T_map_sensor));
         }
-        drain->ahead += together->is_ahead;
+        drain->ahead += together->is_ahead != 0;
         drain->other_outcomes += alone->result.outcome != together->result.outcome;
         drain->same_bits += memcmp(a, b, sizeof(*a)) == 0;
         drain->off_m = fmax(drain->off_m, ndt_pose_distance_m(a, b));
