@@ -193,6 +193,11 @@ void ndt_cuda_guest_end(void)
     pthread_mutex_unlock(&guest_lock);
 }
 
+enum ndt_status ndt_cuda_guest_check(struct ndt_cuda_device *device, struct ndt_error *err)
+{
+    return enter(device, err);
+}
+
 enum ndt_status ndt_cuda_device_visit(struct ndt_cuda_device *device, int index, struct ndt_error *err)
 {
     return open_device(device, index, 1, err);

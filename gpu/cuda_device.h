@@ -61,6 +61,8 @@ void ndt_cuda_device_close(struct ndt_cuda_device *device); /**< zero-initialise
 /** Around everything that a guest does with the device, opening and closing included. */
 void ndt_cuda_guest_begin(void);
 void ndt_cuda_guest_end(void);
+/** After ndt_cuda_guest_begin, before pinned memory is touched: NDT_ERR_DEVICE where a reset has freed it. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_guest_check(struct ndt_cuda_device *device, struct ndt_error *err);
 /** As ndt_cuda_device_open, for a guest. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_device_visit(struct ndt_cuda_device *device, int index,
                                                      struct ndt_error *err);

@@ -120,7 +120,9 @@ static enum ndt_status cuda_set_field(struct ndt_dense_engine *engine, const str
 {
     engine->field.is_loaded = 0;
     ndt_cuda_guest_begin();
-    enum ndt_status status = reserve(engine, count, err);
+    enum ndt_status status = ndt_cuda_guest_check(&engine->device, err);
+    if (status == NDT_OK)
+        status = reserve(engine, count, err);
     for (size_t i = 0; status == NDT_OK && i < count; i += FIELD_SLICE)
         status = upload_tiles(engine, tiles + i, i, count - i < FIELD_SLICE ? count - i : FIELD_SLICE, err);
     ndt_cuda_guest_end();
@@ -232,7 +234,9 @@ static enum ndt_status cuda_score(struct ndt_dense_engine *engine, const struct 
     if (status != NDT_OK || job->hypothesis_count == 0 || job->window_count == 0)
         return status;
     ndt_cuda_guest_begin();
-    status = score_slices(engine, job, err);
+    status = ndt_cuda_guest_check(&engine->device, err);
+    if (status == NDT_OK)
+        status = score_slices(engine, job, err);
     ndt_cuda_guest_end();
     return status;
 }

@@ -103,9 +103,13 @@ int emulated_has_loops(void)
     return !is_left_out("NDT_EMULATION_LOOPS");
 }
 
+int emulated_reset_frees;
+
 void emulated_reset(void)
 {
     device.failing = 0;
+    while (emulated_reset_frees && device.all.next != &device.all)
+        emulated_release((char *)device.all.next + HEADER_BYTES, device.all.next->kind);
 }
 
 size_t emulated_memory_bytes(void)

@@ -58,13 +58,15 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-    cudaStream_t stream; /* NULL: never recorded */
+    struct CUevent_st *next, **link; /* of all events, for a reset */
+    cudaStream_t stream;             /* NULL: never recorded */
     uint64_t position;
     double when_us;
 };
 
 static struct CUstream_st streams[MOST_STREAMS];
 static uint64_t last_position;
+static struct CUevent_st *events;
 
 static cudaError_t result(void)
 {
@@ -297,12 +299,27 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
     return result();
 }
 
+static void forget_event(struct CUevent_st *event)
+{
+    *event->link = event->next;
+    if (event->next)
+        event->next->link = event->link;
+    free(event);
+}
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     ONE_AT_A_TIME;
     (void)flags;
     *event = calloc(1, sizeof(**event));
-    return *event ? result() : cudaErrorMemoryAllocation;
+    if (!*event)
+        return cudaErrorMemoryAllocation;
+    (*event)->next = events;
+    (*event)->link = &events;
+    if (events)
+        events->link = &(*event)->next;
+    events = *event;
+    return result();
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event)
@@ -316,7 +333,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     ONE_AT_A_TIME;
     if (event->stream)
         run_until(event->stream, event->position);
-    free(event);
+    forget_event(event);
     return result();
 }
 
@@ -428,6 +445,10 @@ cudaError_t cudaDeviceReset(void)
 {
     ONE_AT_A_TIME;
     forget_all();
+    while (emulated_reset_frees && events)
+        forget_event(events);
+    for (int i = 0; emulated_reset_frees && i < MOST_STREAMS; i++)
+        streams[i].is_open = 0;
     emulated_reset();
     return cudaSuccess;
 }

@@ -147,6 +147,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 /* For tests of what happens when a device fails; see emulated_runtime.c for the environment variables. */
 void emulated_fail_launches(int after, int count); /* `count` launches fail, `after` good ones from now */
+extern int
+    emulated_reset_frees; /* 1: cudaDeviceReset frees everything, also what another owner has, as on a device */
 
 #ifdef __cplusplus
 }
