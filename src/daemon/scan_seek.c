@@ -12,6 +12,10 @@ static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
 static const double CLEARLY_BETTER = 1;
 /* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
 static const double TRUSTED_M = 1.3;
+/* Of the time that is left, for one list of guesses: places that are followed need some, too. */
+static const double TIME_PART = 0.3;
+/* Lost for more scans than these, guesses around a lost pose are left to the searches. */
+enum { LOST_SCANS = 3 };
 /* Times that a scan is deskewed anew while its motion is sought. */
 enum { MOTIONS_TRIED = 4 };
 
@@ -126,14 +130,17 @@ static int set_even_motion(const struct ndtd_pipeline *pipeline, struct ndtd_sca
 }
 
 /* A scan that contradicts the prediction was deskewed with a wrong motion. Tried are the motion that its alignment
- * suggests, again as long as the fit improves, and those that lead there from the scan before. */
+ * suggests, again as long as the fit improves, and those that lead there from the scan before. Odometry knows
+ * better. */
 static enum ndt_status seek_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
 {
     static const double PARTS[] = {0, 1};
     struct ndt_align_result *result = &job->record->result;
     enum ndt_status status = NDT_OK;
     int tries = 0;
-    if (pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF || !result->has_observation)
+    const int is_measured =
+        job->predicted.source == NDT_TRACK_ODOMETRY || job->predicted.source == NDT_TRACK_ODOMETRY_TWIST;
+    if (pipeline->settings->preprocess.deskew == NDT_DESKEW_OFF || !result->has_observation || is_measured)
         return NDT_OK;
     if (!job->is_updated)
         ndtd_scan_update(pipeline, job, job->last);
@@ -177,6 +184,7 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     double wide[36], best_score = ndtd_optimum_score(&record->result, &job->expected) + better;
     if (count == 0 || !ndtd_scan_has_time(pipeline, &params))
         return NDT_OK;
+    params.deadline_s *= TIME_PART;
     set_wide_prior(pipeline, job, wide);
     for (size_t i = 0; i < count; i++) {
         struct ndt_prior *prior = &pipeline->many.priors[i];
@@ -258,7 +266,8 @@ static enum ndt_status try_lists(struct ndtd_pipeline *pipeline, struct ndtd_sca
         return status;
     ndtd_hypotheses_near(&pipeline->hypotheses, &sources);
     status = try_list(pipeline, job, 0, err);
-    if (status != NDT_OK || (is_found(pipeline, job) && !is_gap))
+    const int is_lost = pipeline->recovery.is_active && pipeline->recovery.scans > LOST_SCANS;
+    if (status != NDT_OK || is_lost || (is_found(pipeline, job) && !is_gap))
         return status;
     ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, reach_m(pipeline, job), 24);
     return try_list(pipeline, job, 0, err);
