@@ -10,6 +10,9 @@ static const double TYPICAL_RANGE_M = 15, SECOND_PASS_M = 0.05;
 /* Where the scan may slide, as in a tunnel, a place elsewhere along it counts only if so much more speaks for it.
  */
 static const double CLEARLY_BETTER = 1;
+/* The same optimum from another guess ends elsewhere within the last step: it counts only if it fits clearly
+ * better. */
+static const double SAME_GAIN = 0.25;
 /* A prediction whose points are within this (three sigma) leaves one optimum on the finest level. */
 static const double TRUSTED_M = 1.3;
 /* Of the time that is left, for one list of guesses: places that are followed need some, too. */
@@ -171,6 +174,12 @@ static void set_wide_prior(const struct ndtd_pipeline *pipeline, const struct nd
     ndt_track_pose_covariance(&wide, job->T_base_sensor, covariance);
 }
 
+/* The prediction itself, with a wide prior: it corrects what the narrow one has held. */
+static int is_prediction(const struct ndtd_scan_job *job, const struct ndt_prior *guess)
+{
+    return memcmp(&guess->T_map_sensor, &job->expected.T_map_sensor, sizeof(guess->T_map_sensor)) == 0;
+}
+
 /* Aligns from all of pipeline->hypotheses; where more than `better` speaks for the best of them over the result, it
  * becomes the result. */
 static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, double better,
@@ -199,7 +208,10 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
         ndtd_optima_add(&pipeline->optima, &found[i], &job->expected);
         costs.iterations += found[i].iterations;
         costs.evaluations += found[i].evaluations;
-        if (score > best_score) {
+        const struct ndt_pose *kept = best ? &best->T_map_sensor : &record->result.T_map_sensor;
+        const int is_same =
+            !ndtd_are_distinct(kept, &found[i].T_map_sensor) && !is_prediction(job, &pipeline->many.priors[i]);
+        if (score > best_score + (is_same ? SAME_GAIN : 0)) {
             best_score = score;
             best = &found[i];
         }

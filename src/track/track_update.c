@@ -203,9 +203,14 @@ static void widen(double P[N * N], double distance)
         }
 }
 
-/* Where innovations are larger than expected, and again, the vehicle is more agile than assumed. */
+/* Where innovations are larger than expected, and again, the vehicle is more agile than assumed; where odometry
+ * predicted, they tell of the odometry. */
 static void follow_agility(double distance, struct ndt_track_state *out)
 {
+    if (out->source == NDT_TRACK_ODOMETRY || out->source == NDT_TRACK_ODOMETRY_TWIST) {
+        out->agility = 1;
+        return;
+    }
     const double found = fmin(out->agility * distance / EXPECTED_INNOVATION, MOST_AGILITY);
     out->agility = fmax(1, out->agility + AGILITY_GAIN * (found - out->agility));
 }
