@@ -298,5 +298,6 @@ enum ndt_status ndtd_scan_seek(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     const enum ndt_status status = try_lists(pipeline, job, err);
     job->margin =
         ndtd_optima_margin(&pipeline->optima, &result->T_map_sensor, ndtd_optimum_score(result, &job->expected));
+    job->record->margin = 1 - exp(-fmax(job->margin, 0)); /* of the odds */
     return status;
 }

@@ -56,7 +56,10 @@ void ndtd_scan_follow_state(struct ndtd_pipeline *pipeline, const struct ndtd_sc
     record->has_guess = record->hypotheses > 0;
     if (!record->has_guess)
         return;
-    ndt_track_shift(&pipeline->track, &job->predicted, -job->sweep.reference_s, &at_stamp);
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(job->T_base_sensor);
+    struct ndt_track_state guess = job->predicted;
+    guess.T_map_base = ndt_pose_compose(&job->prior.T_map_sensor, &T_sensor_base);
+    ndt_track_shift(&pipeline->track, &guess, -job->sweep.reference_s, &at_stamp);
     record->T_map_guess = at_stamp.T_map_base;
 }
 
