@@ -16,6 +16,9 @@ static const double BETTER_FIT = 1.1;
 static const double LIKELY_M = 3;
 /* Odds of a pose over the next best one, as a logarithm. */
 static const double LEAST_MARGIN = 1.0;
+/* Farther than this from a pose that was given, and not confirmed at once, a pose needs the evidence of searches.
+ */
+static const double TOLD_M = 3;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
 
@@ -298,6 +301,20 @@ static int is_near_verified(const struct ndtd_pipeline *pipeline, const struct n
     return !pipeline->recovery.is_active && job->is_sought;
 }
 
+/* Before any scan was verified: a pose that was given counts near itself, and one that a search has found never. */
+static int is_near_told(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+{
+    const struct ndt_track_state *told = &pipeline->told;
+    const double dt_s = fabs(ndt_track_seconds(told->stamp_ns, job->predicted.stamp_ns));
+    const double reach_m =
+        3 * ndt_track_position_deviation(told) + pipeline->settings->recovery.max_speed_mps * dt_s;
+    const double *a = told->T_map_base.t_m, *b = job->updated.T_map_base.t_m;
+    if (!pipeline->has_told)
+        return 0;
+    return !pipeline->recovery.is_active ||
+           hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]) <= fmin(reach_m, TOLD_M);
+}
+
 /* Confirmed near the last verified pose. */
 static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
@@ -307,7 +324,7 @@ static int is_tracking(const struct ndtd_pipeline *pipeline, const struct ndtd_s
         return 0;
     if (job->is_sought && job->margin < LEAST_MARGIN)
         return 0;
-    return !pipeline->is_verified || is_near_verified(pipeline, job);
+    return pipeline->is_verified ? is_near_verified(pipeline, job) : is_near_told(pipeline, job);
 }
 
 enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job, struct ndt_error *err)
