@@ -36,7 +36,7 @@ int ndt_layer_find(struct ndt_layer *layer, float x_m, float y_m, size_t *tile, 
         layer->last = (size_t)(found - tiles);
     }
     *tile = layer->last;
-    *cell = (size_t)((y & 31) * NDT_FIELD_TILE_M + (x & 31));
+    *cell = (size_t)(y & 31) * NDT_FIELD_TILE_M + (size_t)(x & 31);
     return 1;
 }
 
@@ -124,9 +124,9 @@ static enum ndt_status place_tiles(struct ndt_layer *layer, const struct ndt_sha
                                    struct ndt_layer *below, struct ndt_error *err)
 {
     struct keys *keys = calloc(1, sizeof(*keys));
-    enum ndt_status status = keys ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "no memory for a field");
-    if (status == NDT_OK && !below)
-        status = collect_keys(keys, shapes, err);
+    if (!keys)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a field");
+    enum ndt_status status = below ? NDT_OK : collect_keys(keys, shapes, err);
     if (status == NDT_OK)
         status = allocate(layer, below ? below->field.tile_count : keys->count, err);
     for (size_t i = 0; status == NDT_OK && i < layer->field.tile_count; i++) {
@@ -135,8 +135,7 @@ static enum ndt_status place_tiles(struct ndt_layer *layer, const struct ndt_sha
         tile->y = below ? below->field.tiles[i].y : (int32_t)(keys->items[i] >> 32) - (1 << 20);
         tile->x = below ? below->field.tiles[i].x : (int32_t)(uint32_t)keys->items[i] - (1 << 20);
     }
-    if (keys)
-        free(keys->items);
+    free(keys->items);
     free(keys);
     return status;
 }

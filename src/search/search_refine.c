@@ -142,7 +142,7 @@ enum ndt_status ndt_search_refine(struct ndt_search *search, struct ndt_error *e
     refine.side = NDT_BLOCK * refine.scale;
     refine.halo = (int32_t)ceil(search->view.reach_m / ndt_field_cell_m(LEVEL)) + 1;
     refine.stride = (NDT_UNIT_X + 2 * refine.halo + 31) / 32 * 32;
-    refine.entries = (size_t)(TURNS * (refine.side / NDT_BLOCK) * (refine.side / NDT_BLOCK));
+    refine.entries = (size_t)TURNS * (size_t)(refine.side / NDT_BLOCK) * (size_t)(refine.side / NDT_BLOCK);
     const enum ndt_status status =
         ndt_list_resize(&search->entries, search->blocks.count * refine.entries, sizeof(struct ndt_place), err);
     if (status != NDT_OK)

@@ -138,7 +138,7 @@ static void check_close(const struct ndtd_scan_record *together, const struct nd
 
 START_TEST(waiting_scans_go_together)
 {
-    struct ndtd_scan_record together[MOST_FRAMES], alone[MOST_FRAMES];
+    struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     if (_i & 1)
         must(ndtd_option_set_text(&drive.settings, "ndt.prior", "off", &err));
     for (size_t i = LEAD; i < LEAD + GROUP; i++) {
@@ -159,7 +159,7 @@ END_TEST
 /* Nothing counts but an equal guess: every scan has the bits that it has one after the other. */
 START_TEST(scans_outside_the_basin_are_aligned_again)
 {
-    struct ndtd_scan_record together[MOST_FRAMES], alone[MOST_FRAMES];
+    struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     drive.settings.align.basin = 1e-9;
     enqueue_scans(LEAD, 5);
     ck_assert_uint_eq(run_both(together, alone), 5);
@@ -174,7 +174,7 @@ END_TEST
 /* A wrong velocity carries the second prediction out of the basin and the first update corrects it. */
 START_TEST(a_wrong_prediction_is_noticed)
 {
-    struct ndtd_scan_record together[MOST_FRAMES], alone[MOST_FRAMES];
+    struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     enqueue_scans(LEAD, 2);
     enqueue_scans(LEAD + 5, 2); /* as if it stood still and jumped */
     for (size_t i = 2; i < 4; i++)
@@ -187,7 +187,7 @@ END_TEST
 
 START_TEST(an_initial_pose_ends_the_group)
 {
-    struct ndtd_scan_record together[MOST_FRAMES], alone[MOST_FRAMES];
+    struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
     enqueue_scans(LEAD, 2);
     struct ndt_frame again = {0};
     const struct ndt_pose_message pose = {.stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (LEAD + 2),
@@ -229,7 +229,7 @@ static void change(struct ndtd_pipeline *pipeline, int what)
 /* Whatever is changed before their turn: nothing of what was done ahead is used. */
 START_TEST(a_change_undoes_what_was_done_ahead)
 {
-    struct ndtd_scan_record together[GROUP], alone[GROUP];
+    struct ndtd_scan_record together[GROUP] = {0}, alone[GROUP] = {0};
     struct ndtd_pipeline *one = lead_in(), *other = lead_in();
     enqueue_scans(LEAD, GROUP);
     ndtd_pipeline_expect(other, waiting, queued);
@@ -249,7 +249,7 @@ END_TEST
 /* Without an option, without threads, without a pose, without time, or with a single scan nothing is done ahead. */
 START_TEST(nothing_is_done_ahead_where_it_does_not_pay)
 {
-    struct ndtd_scan_record together[GROUP];
+    struct ndtd_scan_record together[GROUP] = {0};
     drive.settings.batch_together = _i != 0;
     drive.settings.compute.threads = _i == 1 ? 1 : 2;
     struct ndtd_pipeline *pipeline = _i == 2 ? open_pipeline() : lead_in();
@@ -288,7 +288,7 @@ START_TEST(nothing_is_allocated_after_warm_up)
     struct ndtd_pipeline *pipeline = lead_in();
     unsigned long taken = 0;
     for (size_t group = 0; group < 2; group++) {
-        struct ndtd_scan_record record;
+        struct ndtd_scan_record record = {0};
         enum ndt_status status = NDT_OK;
         queued = 0;
         enqueue_scans(LEAD + group * GROUP, GROUP);

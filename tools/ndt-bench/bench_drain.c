@@ -245,7 +245,7 @@ enum ndt_status bench_drain(struct bench_source *source, struct bench_report *re
         bench_report_table(report, "drain",
                            "Scans that wait: decoded, preprocessed and aligned together, or one after the other; "
                            "medians per group. ahead: scans whose alignment ahead of their turn counts");
-    for (size_t i = 0; status == NDT_OK && i < options->sizes.count; i++) {
+    for (size_t i = 0; drain && status == NDT_OK && i < options->sizes.count; i++) {
         *drain = (struct drain){.bag = bag, .map = map, .truth = &truth, .waiting = options->sizes.values[i]};
         status = measure(drain, options, report, table, err);
     }
