@@ -14,23 +14,12 @@ static const double RIVAL_RATIO = 0.95;
 void ndtd_candidate_follow(struct ndtd_candidate *candidate, const struct ndt_track_state *state, double fit,
                            double confidence)
 {
-    const struct ndt_pose step = ndt_pose_between(&candidate->state.T_map_base, &state->T_map_base);
     const uint32_t scans = candidate->scans < FIT_SCANS ? candidate->scans + 1 : FIT_SCANS;
     candidate->fit += (fit - candidate->fit) / scans;
     candidate->confidence = confidence;
     candidate->scans++;
     candidate->misses = fit > 0 ? 0 : candidate->misses + 1;
-    candidate->moved_m += hypot(hypot(step.t_m[0], step.t_m[1]), step.t_m[2]);
-    candidate->moved_rad += ndt_pose_angle_rad(&candidate->state.T_map_base, &state->T_map_base);
     candidate->state = *state;
-}
-
-struct ndtd_candidate *ndtd_candidates_at(struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base)
-{
-    for (size_t i = 0; i < candidates->count; i++)
-        if (!ndtd_are_distinct(&candidates->list[i].state.T_map_base, T_map_base))
-            return &candidates->list[i];
-    return NULL;
 }
 
 int ndtd_candidate_is_better(const struct ndtd_candidate *a, const struct ndtd_candidate *b)
@@ -96,30 +85,67 @@ double ndtd_candidates_second(const struct ndtd_candidates *candidates, const st
     return second;
 }
 
-void ndtd_candidate_weigh(struct ndtd_candidate *candidate, const struct ndt_search_result *result, uint32_t i,
-                          const struct ndt_pose *T_map_sensor, int is_all)
+/* What a search says about a place. i: its candidate; result->count or more: it was not found. */
+static void weigh(struct ndtd_candidate *candidate, const struct ndt_search_result *result, uint32_t i,
+                  const struct ndt_pose *T_map_sensor)
 {
     struct ndt_evidence_features features;
-    candidate->is_weighed = 1;
     ndt_evidence_of(result, i, &features);
     if (features.points < NDT_EVIDENCE_LEAST)
         return;
     candidate->agreements += i == 0;
     candidate->contradictions = i == 0 ? 0 : candidate->contradictions + 1;
-    /* A search around a place does not see its twins; it can only speak against it. */
-    if (is_all || i > 0)
-        ndt_evidence_add(&candidate->evidence, &features, T_map_sensor);
+    ndt_evidence_add(&candidate->evidence, &features, T_map_sensor);
 }
 
-void ndtd_candidates_weigh_rest(struct ndtd_candidates *candidates, const struct ndt_search_result *result,
-                                const struct ndt_pose *T_base_sensor, int is_all)
+/* Where the sensor was at the moment of the search, if the place is right. */
+static struct ndt_pose sensor_then(const struct ndt_track *track, const struct ndtd_candidate *candidate,
+                                   const struct ndtd_found *found)
 {
-    for (size_t i = 0; i < candidates->count; i++) {
-        struct ndtd_candidate *candidate = &candidates->list[i];
-        const struct ndt_pose T_map_sensor = ndt_pose_compose(&candidate->state.T_map_base, T_base_sensor);
-        if (is_all && !candidate->is_weighed)
-            ndtd_candidate_weigh(candidate, result, result->count, &T_map_sensor, 1);
-        candidate->is_weighed = 0;
+    struct ndt_track_state then;
+    ndt_track_shift(track, &candidate->state, ndt_track_seconds(candidate->state.stamp_ns, found->stamp_ns), &then);
+    return ndt_pose_compose(&then.T_map_base, &found->T_base_sensor);
+}
+
+/* The candidate of the result at this pose; result->count: none. */
+static uint32_t index_at(const struct ndt_search_result *result, const struct ndt_pose *T_map_sensor)
+{
+    uint32_t i = 0;
+    while (i < result->count && ndtd_are_distinct(&result->candidates[i].T_map_sensor, T_map_sensor))
+        i++;
+    return i;
+}
+
+static void weigh_known(struct ndtd_candidate *candidate, const struct ndt_track *track,
+                        const struct ndtd_found *found, int is_known[NDT_SEARCH_CANDIDATES])
+{
+    const struct ndt_pose T_map_sensor = sensor_then(track, candidate, found);
+    const uint32_t i = index_at(found->result, &T_map_sensor);
+    weigh(candidate, found->result, i, &T_map_sensor);
+    if (i < found->result->count)
+        is_known[i] = 1;
+}
+
+void ndtd_candidates_take(struct ndtd_candidates *candidates, struct ndtd_candidate *lead,
+                          const struct ndt_track *track, const struct ndtd_found *found, uint32_t most)
+{
+    const struct ndt_search_result *result = found->result;
+    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&found->T_base_sensor);
+    int is_known[NDT_SEARCH_CANDIDATES] = {0};
+    if (lead)
+        weigh_known(lead, track, found, is_known);
+    for (size_t k = 0; k < candidates->count; k++)
+        weigh_known(&candidates->list[k], track, found, is_known);
+    for (uint32_t i = 0; i < result->count && i < most; i++) {
+        const struct ndt_pose *T_map_sensor = &result->candidates[i].T_map_sensor;
+        struct ndtd_candidate fresh = {.fit = result->candidates[i].q, .scans = 1};
+        const struct ndt_pose T_map_base = ndt_pose_compose(T_map_sensor, &T_sensor_base);
+        if (is_known[i])
+            continue;
+        ndt_track_start_state(track, found->stamp_ns, &T_map_base, NULL, NULL, &fresh.state);
+        fresh.before = fresh.state;
+        weigh(&fresh, result, i, T_map_sensor);
+        ndtd_candidates_add(candidates, &fresh);
     }
 }
 

@@ -17,10 +17,7 @@ struct ndtd_candidate {
     uint32_t agreements;           /* searches that found it best, without looking there first */
     uint32_t contradictions;       /* searches that found another place best, since the last agreement */
     struct ndt_evidence evidence;  /* of the searches over all that is possible */
-    int is_weighed;                /* by the last search */
     uint32_t misses;               /* scans in a row that do not fit */
-    double moved_m;                /* how far it has been followed */
-    double moved_rad;
 };
 
 /* The places, in no order. */
@@ -36,8 +33,6 @@ void ndtd_candidate_follow(struct ndtd_candidate *candidate, const struct ndt_tr
 int ndtd_candidate_is_better(const struct ndtd_candidate *a, const struct ndtd_candidate *b);
 /* What searches and scans have told about it belongs to a map that is no longer in use. */
 void ndtd_candidate_forget(struct ndtd_candidate *candidate);
-/* The one at this pose (within 1 m and 5 deg), or NULL. */
-struct ndtd_candidate *ndtd_candidates_at(struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base);
 /* The best one, or NULL. */
 struct ndtd_candidate *ndtd_candidates_best(struct ndtd_candidates *candidates);
 /* Adds a place; in a full list it replaces the worst, if that is worse. */
@@ -46,13 +41,16 @@ void ndtd_candidates_add(struct ndtd_candidates *candidates, const struct ndtd_c
 void ndtd_candidates_prune(struct ndtd_candidates *candidates);
 /* The best fit of a place that is distinct from this pose; 0: there is none. */
 double ndtd_candidates_second(const struct ndtd_candidates *candidates, const struct ndt_pose *T_map_base);
-/* What a search says about the place. i: its candidate; result->count or more: it was not found. T_map_sensor:
- * where the sensor was. is_all: the search was over everything that is possible. */
-void ndtd_candidate_weigh(struct ndtd_candidate *candidate, const struct ndt_search_result *result, uint32_t i,
-                          const struct ndt_pose *T_map_sensor, int is_all);
-/* After the candidates of a search: the places that are not weighed yet were not found. */
-void ndtd_candidates_weigh_rest(struct ndtd_candidates *candidates, const struct ndt_search_result *result,
-                                const struct ndt_pose *T_base_sensor, int is_all);
+/* The places of a search over everything that is possible. */
+struct ndtd_found {
+    const struct ndt_search_result *result;
+    int64_t stamp_ns; /* of the scan that was searched */
+    struct ndt_pose T_base_sensor;
+};
+/* Takes in the places of a search: those that are known, and the one that the estimator follows (lead; NULL: none),
+ * gain or lose; up to `most` others are added. */
+void ndtd_candidates_take(struct ndtd_candidates *candidates, struct ndtd_candidate *lead,
+                          const struct ndt_track *track, const struct ndtd_found *found, uint32_t most);
 /* Whether the place is believed: the searches leave no other, the last scan fits (min_confidence), and no other
  * place that is followed fits as well. is_near: it is where the vehicle can be for certain, within reach of the
  * last verified pose. */

@@ -24,7 +24,6 @@ struct ndtd_recovery {
     uint32_t searches;              /* since then, of all that is possible */
     struct ndtd_candidate lead;     /* the place that the estimator follows */
     struct ndtd_candidates others;
-    const struct ndtd_search_answer *answer; /* of this scan */
 };
 
 /* The search for the pose on request. */

@@ -191,6 +191,13 @@ enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan
     return ndt_align(pipeline->aligner, params, job->points, guess, result, err);
 }
 
+double ndtd_scan_reach_m(const struct ndtd_pipeline *pipeline, double speed_mps, double dt_s)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    return fmin(speed_mps * dt_s + 0.5 * settings->recovery.max_acceleration_mps2 * dt_s * dt_s,
+                settings->recovery.max_speed_mps * dt_s);
+}
+
 enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                      const struct ndt_align_params *params, size_t count, struct ndt_error *err)
 {
@@ -199,6 +206,8 @@ enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd
     enum ndt_status status = NDT_OK;
     if (job->preprocessed == ON_BACKEND) {
         status = ndtd_scan_preprocess_on_host(pipeline, job, err);
+        if (status == NDT_OK && job->last == SECOND_PASS)
+            status = ndtd_scan_preprocess_again(pipeline, job, err);
         job->record->preprocess_us += ndt_clock_us() - start_us;
     }
     if (status != NDT_OK)

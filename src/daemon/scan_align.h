@@ -60,6 +60,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_preprocess_again(struct ndtd_pipeline *
 NDT_MUST_CHECK enum ndt_status ndtd_scan_align(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                                enum pass pass, const struct ndt_align_params *params,
                                                const struct ndt_pose *guess, struct ndt_error *err);
+/* How far the vehicle can come in dt_s, by recovery.max_speed_mps and max_acceleration_mps2. */
+double ndtd_scan_reach_m(const struct ndtd_pipeline *pipeline, double speed_mps, double dt_s);
 /* Aligns the scan from the first `count` priors of pipeline->many at once; params->deadline_s holds for all.
  * Results in pipeline->many. */
 NDT_MUST_CHECK enum ndt_status ndtd_scan_align_many(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,

@@ -193,33 +193,13 @@ static void conclude(struct ndtd_pipeline *pipeline, const struct ndtd_candidate
 
 /* ---- scans ---- */
 
-/* Places of a search; those that are known gain or lose. */
 static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_search_answer *answer)
 {
     struct ndtd_localize *localize = &pipeline->localize;
-    const struct ndt_search_result *result = &answer->result;
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&answer->request.T_base_sensor);
+    const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor};
     localize->search_us += answer->search_us;
     localize->seq = answer->request.seq;
-    for (uint32_t i = 0; i < result->count; i++) {
-        struct ndtd_candidate fresh = {.fit = result->candidates[i].q, .scans = 1};
-        const struct ndt_pose found = ndt_pose_compose(&result->candidates[i].T_map_sensor, &T_sensor_base);
-        struct ndtd_candidate *place = NULL;
-        ndt_track_start_state(&pipeline->track, answer->request.stamp_ns, &found, NULL, NULL, &fresh.state);
-        fresh.before = fresh.state;
-        for (size_t k = 0; k < localize->places.count && !place; k++) {
-            struct ndt_track_state then;
-            const double age_s =
-                ndt_track_seconds(answer->request.stamp_ns, localize->places.list[k].state.stamp_ns);
-            ndt_track_shift(&pipeline->track, &localize->places.list[k].state, -age_s, &then);
-            place = ndtd_are_distinct(&then.T_map_base, &found) ? NULL : &localize->places.list[k];
-        }
-        struct ndtd_candidate *target = place ? place : &fresh;
-        ndtd_candidate_weigh(target, result, i, &result->candidates[i].T_map_sensor, 1);
-        if (!place)
-            ndtd_candidates_add(&localize->places, &fresh);
-    }
-    ndtd_candidates_weigh_rest(&localize->places, result, &answer->request.T_base_sensor, 1);
+    ndtd_candidates_take(&localize->places, NULL, &pipeline->track, &found, NDT_SEARCH_CANDIDATES);
 }
 
 static void take_answer(struct ndtd_pipeline *pipeline)

@@ -13,7 +13,7 @@ enum { PLACES_PER_SEARCH = 5 };
 /* A place is followed in favour of the present one where it fits so much better. */
 static const double BETTER_FIT = 1.1;
 /* Room for what a vehicle does beyond its speed so far. */
-static const double LIKELY_M = 3;
+static const double LIKELY_M = 3, LEAST_SPEED_MPS = 2;
 /* Odds of a pose over the next best one, as a logarithm. */
 static const double LEAST_MARGIN = 1.0;
 /* Farther than this from a pose that was given, and not confirmed at once, a pose needs the evidence of searches.
@@ -21,8 +21,6 @@ static const double LEAST_MARGIN = 1.0;
 static const double TOLD_M = 3;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
-
-enum purpose { EVERYWHERE };
 
 int ndtd_scan_can_recover(const struct ndtd_pipeline *pipeline)
 {
@@ -90,22 +88,24 @@ enum ndt_status ndtd_scan_follow_places(struct ndtd_pipeline *pipeline, struct n
 
 /* ---- searching ---- */
 
+/* Half as fast again as ever before. */
+static double likely_speed_mps(const struct ndtd_pipeline *pipeline)
+{
+    return fmax(1.5 * pipeline->fastest_mps, LEAST_SPEED_MPS);
+}
+
 /* How far the vehicle can have come since it was last seen. */
 static double reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
-    const struct ndtd_settings *settings = pipeline->settings;
-    const struct ndt_track_state *verified = &pipeline->verified;
-    const double dt_s = fabs(ndt_track_seconds(verified->stamp_ns, stamp_ns));
-    const double speed_mps = fmax(1.5 * pipeline->fastest_mps, 2);
-    return fmin(speed_mps * dt_s + 0.5 * settings->recovery.max_acceleration_mps2 * dt_s * dt_s,
-                settings->recovery.max_speed_mps * dt_s);
+    const double dt_s = fabs(ndt_track_seconds(pipeline->verified.stamp_ns, stamp_ns));
+    return ndtd_scan_reach_m(pipeline, likely_speed_mps(pipeline), dt_s);
 }
 
-/* How far it has probably come: no faster than half as fast again as ever before. */
+/* How far it has probably come. */
 static double likely_reach_m(const struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
     const double dt_s = fabs(ndt_track_seconds(pipeline->verified.stamp_ns, stamp_ns));
-    return LIKELY_M + fmax(1.5 * pipeline->fastest_mps, 2) * dt_s;
+    return LIKELY_M + likely_speed_mps(pipeline) * dt_s;
 }
 
 static int is_likely(const struct ndtd_pipeline *pipeline, const struct ndt_track_state *state)
@@ -155,60 +155,23 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
     }
 }
 
-/* The places that a search has found. The state of a place begins at the moment of the scan that was searched. */
-static void take_places(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+static void take_places(struct ndtd_pipeline *pipeline)
 {
     struct ndtd_recovery *recovery = &pipeline->recovery;
     const struct ndtd_search_answer *answer = ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     if (!answer || answer->status != NDT_OK || answer->result.count == 0)
         return;
-    const struct ndt_search_result *result = &answer->result;
-    const struct ndt_pose T_sensor_base = ndt_pose_inverse(&answer->request.T_base_sensor);
-    const double age_s = ndt_track_seconds(answer->request.stamp_ns, job->predicted.stamp_ns);
-    struct ndtd_candidates then = recovery->others; /* where the places were at that moment */
-    struct ndtd_candidate lead_then = recovery->lead;
-    recovery->answer = answer;
-    if (age_s != 0) {
-        for (size_t i = 0; i < then.count; i++)
-            ndt_track_shift(&pipeline->track, &recovery->others.list[i].state, -age_s, &then.list[i].state);
-        if (pipeline->track.has_pose)
-            ndt_track_shift(&pipeline->track, &recovery->lead.state, -age_s, &lead_then.state);
-    }
-    for (uint32_t i = 0; i < result->count; i++) {
-        const struct ndt_pose found = ndt_pose_compose(&result->candidates[i].T_map_sensor, &T_sensor_base);
-        const int is_lead = pipeline->track.has_pose && !ndtd_are_distinct(&lead_then.state.T_map_base, &found);
-        struct ndtd_candidate *known = ndtd_candidates_at(&then, &found);
-        struct ndtd_candidate *candidate = is_lead ? &recovery->lead
-                                           : known ? &recovery->others.list[known - then.list]
-                                                   : NULL;
-        struct ndtd_candidate fresh = {.fit = result->candidates[i].q, .scans = 1};
-        if (!candidate && i >= PLACES_PER_SEARCH)
-            continue;
-        if (!candidate) {
-            ndt_track_start_state(&pipeline->track, answer->request.stamp_ns, &found, NULL, NULL, &fresh.state);
-            fresh.before = fresh.state;
-            candidate = &fresh;
-        }
-        ndtd_candidate_weigh(candidate, result, i, &result->candidates[i].T_map_sensor,
-                             answer->request.purpose == EVERYWHERE);
-        if (candidate == &fresh)
-            ndtd_candidates_add(&recovery->others, &fresh);
-    }
-    if (pipeline->track.has_pose && answer->request.purpose == EVERYWHERE && !recovery->lead.is_weighed)
-        ndtd_candidate_weigh(&recovery->lead, result, result->count, &lead_then.state.T_map_base, 1);
-    recovery->lead.is_weighed = 0;
-    ndtd_candidates_weigh_rest(&recovery->others, result, &answer->request.T_base_sensor,
-                               answer->request.purpose == EVERYWHERE);
+    const struct ndtd_found found = {&answer->result, answer->request.stamp_ns, answer->request.T_base_sensor};
+    ndtd_candidates_take(&recovery->others, pipeline->track.has_pose ? &recovery->lead : NULL, &pipeline->track,
+                         &found, PLACES_PER_SEARCH);
 }
 
 static enum ndt_status start_search(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job,
                                     struct ndt_error *err)
 {
     struct ndtd_recovery *recovery = &pipeline->recovery;
-    struct ndtd_search_request request = {.scan = &pipeline->scan,
-                                          .stamp_ns = job->predicted.stamp_ns,
-                                          .T_base_sensor = *job->T_base_sensor,
-                                          .purpose = EVERYWHERE};
+    struct ndtd_search_request request = {
+        .scan = &pipeline->scan, .stamp_ns = job->predicted.stamp_ns, .T_base_sensor = *job->T_base_sensor};
     if (pipeline->localize.is_active || !ndtd_searcher_is_free(recovery->searcher, NDTD_SEARCH_RECOVERY))
         return NDT_OK;
     set_window(pipeline, job, &request.window);
@@ -336,12 +299,11 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
         recovery->is_active = 0;
         return NDT_OK;
     }
-    recovery->answer = NULL;
     if (!recovery->is_active) {
         recovery->others.count = recovery->scans = recovery->searches = 0;
         (void)ndtd_searcher_take(recovery->searcher, NDTD_SEARCH_RECOVERY);
     }
-    take_places(pipeline, job);
+    take_places(pipeline);
     follow_lead(pipeline, job);
     recovery->is_active = 1;
     recovery->scans++;
@@ -350,7 +312,7 @@ enum ndt_status ndtd_scan_recover(struct ndtd_pipeline *pipeline, struct ndtd_sc
         status = start_search(pipeline, job, err);
     if (status != NDT_OK)
         return status;
-    take_places(pipeline, job);
+    take_places(pipeline);
     status = choose_lead(pipeline, job, err);
     job->is_unbelieved = !is_believed(pipeline);
     recovery->is_active = job->is_unbelieved;

@@ -19,6 +19,9 @@ static const double TRUSTED_M = 1.3;
 static const double TIME_PART = 0.3;
 /* Lost for more scans than these, guesses around a lost pose are left to the searches. */
 enum { LOST_SCANS = 3 };
+/* Guesses all around, and how far they go. */
+enum { SPREAD_COUNT = 24 };
+static const double LEAST_SPREAD_M = 1, MOST_SPREAD_M = 20;
 /* Times that a scan is deskewed anew while its motion is sought. */
 enum { MOTIONS_TRIED = 4 };
 
@@ -101,6 +104,7 @@ static int try_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
     const struct ndt_track_state updated = job->updated;
     const struct ndt_twist used = job->twist[job->last];
     const enum pass last = job->last;
+    const struct ndt_cloud *points = job->points;
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
     if (!motion_differs(job) || !ndtd_scan_has_time(pipeline, &params))
         return 0;
@@ -112,7 +116,13 @@ static int try_motion(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
     set_costs(result, &costs);
     job->updated = updated;
     job->last = last;
-    job->twist[last] = used;
+    job->points = points;
+    if (last == SECOND_PASS) { /* its points were written over */
+        struct ndt_track_state kept = updated;
+        kept.twist = used;
+        ndtd_scan_set_motion(pipeline, job, SECOND_PASS, &kept);
+        *status = ndtd_scan_preprocess_again(pipeline, job, err);
+    }
     return 0;
 }
 
@@ -229,15 +239,13 @@ static enum ndt_status try_all(struct ndtd_pipeline *pipeline, struct ndtd_scan_
     return NDT_OK;
 }
 
-/* How far the vehicle can have come since the state before. */
-static double reach_m(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
+/* How far from the state before guesses are spread: farther away searches find the place. */
+static double spread_m(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
 {
     const struct ndt_track_state *before = &pipeline->track.state;
     const double dt_s = fabs(ndt_track_seconds(before->stamp_ns, job->predicted.stamp_ns));
-    const double speed =
-        sqrt(before->twist.v_mps[0] * before->twist.v_mps[0] + before->twist.v_mps[1] * before->twist.v_mps[1] +
-             before->twist.v_mps[2] * before->twist.v_mps[2]);
-    return fmin(speed * dt_s + 0.5 * 3.0 * dt_s * dt_s + 1.0, 20);
+    const double reach_m = ndtd_scan_reach_m(pipeline, ndtd_speed_mps(&before->twist), dt_s);
+    return fmin(reach_m + LEAST_SPREAD_M, MOST_SPREAD_M);
 }
 
 static int is_found(const struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *job)
@@ -281,7 +289,7 @@ static enum ndt_status try_lists(struct ndtd_pipeline *pipeline, struct ndtd_sca
     const int is_lost = pipeline->recovery.is_active && pipeline->recovery.scans > LOST_SCANS;
     if (status != NDT_OK || is_lost || (is_found(pipeline, job) && !is_gap))
         return status;
-    ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, reach_m(pipeline, job), 24);
+    ndtd_hypotheses_spread(&pipeline->hypotheses, &sources, spread_m(pipeline, job), SPREAD_COUNT);
     return try_list(pipeline, job, 0, err);
 }
 

@@ -174,37 +174,62 @@ static struct ndtd_candidate place(double confidence, double fit)
     return candidate;
 }
 
+/* Takes in `result`, of a scan at time 0. */
+static void take(struct ndtd_candidates *places, struct ndtd_candidate *lead)
+{
+    static struct ndt_track track;
+    struct ndt_track_params params;
+    const struct ndtd_found found = {.result = &result, .T_base_sensor = ndt_pose_identity()};
+    ndt_track_params_default(&params);
+    ndt_track_init(&track, &params);
+    ndtd_candidates_take(places, lead, &track, &found, NDT_SEARCH_CANDIDATES);
+}
+
 START_TEST(belief_needs_fit_evidence_and_no_rival)
 {
-    const struct ndt_pose T = ndt_pose_identity();
+    struct ndtd_candidates none = {0};
     struct ndtd_candidate candidate = place(0.95, 0.6);
     set_search(4, CLEAR);
     ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 1), 0);
-    ndtd_candidate_weigh(&candidate, &result, 0, &T, 1);
+    take(&none, &candidate);
     ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 1);
     ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0.59, 0.8, 0), 0); /* a twin that is followed */
     candidate.confidence = 0.7;
-    ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 0);
-    candidate = place(0.95, 0.6);
-    ndtd_candidate_weigh(&candidate, &result, 0, &T, 0); /* a search around it sees no twins */
     ck_assert_int_eq(ndtd_candidate_is_believed(&candidate, 0, 0.8, 0), 0);
 }
 END_TEST
 
 START_TEST(places_that_are_not_found_are_contradicted)
 {
-    const struct ndt_pose T = ndt_pose_identity();
     struct ndtd_candidates places = {.count = 2, .list = {place(0.95, 0.6), place(0.95, 0.5)}};
+    places.list[1].state.T_map_base.t_m[0] = 1000;
     set_search(4, CLEAR);
-    ndtd_candidate_weigh(&places.list[0], &result, 0, &T, 1);
-    ndtd_candidates_weigh_rest(&places, &result, &T, 1);
+    take(&places, NULL);
+    ck_assert_uint_eq(places.count, 2 + 4 - 1); /* the others of the search are new */
     ck_assert_uint_eq(places.list[0].evidence.searches, 1);
     ck_assert_uint_eq(places.list[0].agreements, 1);
     ck_assert_uint_eq(places.list[1].evidence.searches, 1);
     ck_assert_uint_eq(places.list[1].contradictions, 1);
     ck_assert_double_lt(ndt_evidence_significance(&places.list[1].evidence), 0);
-    ndtd_candidates_weigh_rest(&places, &result, &T, 1); /* the next search finds none of them */
+    places.list[0].state.T_map_base.t_m[0] = 2000; /* the next search does not find it there */
+    take(&places, NULL);
     ck_assert_int_eq(ndtd_candidate_is_believed(&places.list[0], 0, 0.8, 0), 0);
+}
+END_TEST
+
+/* A search of an earlier moment names the places where they were then. */
+START_TEST(places_are_met_where_they_were)
+{
+    struct ndtd_candidates places = {.count = 1, .list = {place(0.95, 0.6)}};
+    struct ndt_track_state *state = &places.list[0].state;
+    state->has_twist = 1;
+    state->twist.v_mps[0] = 10;
+    state->stamp_ns = 2000000000;
+    state->T_map_base.t_m[0] = 20; /* after 2 s from the origin */
+    set_search(1, CLEAR);
+    take(&places, NULL);
+    ck_assert_uint_eq(places.count, 1);
+    ck_assert_uint_eq(places.list[0].agreements, 1);
 }
 END_TEST
 
@@ -220,6 +245,7 @@ int main(void)
     tcase_add_test(tests, difference_is_in_standard_errors);
     tcase_add_test(tests, belief_needs_fit_evidence_and_no_rival);
     tcase_add_test(tests, places_that_are_not_found_are_contradicted);
+    tcase_add_test(tests, places_are_met_where_they_were);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
