@@ -307,6 +307,16 @@ const struct ndtd_option ndtd_option_table[] = {
     {TEXT(NDTD_PATH, "sockets.allowed_clients_file", allowed_clients_file, FIXED,
           "Public keys of the clients that may connect, one per line")},
 
+    {TEXT(NDTD_PATH, "recording.directory", recording.directory, FIXED,
+          "Where start_recording writes, by plain file names; empty = recordings in $STATE_DIRECTORY or in the working "
+          "directory")},
+    {NUMBER(NDTD_UINT32, "recording.queue_mb", recording.queue_mb, FIXED, 1, 100000, "MB",
+            "Frames that wait for the disk; those that do not fit are missing in the recording")},
+    {NUMBER(NDTD_UINT32, "recording.max_file_mb", recording.max_file_mb, FIXED, 0, 100000000, "MB",
+            "A recording ends before it is larger; 0 = no limit")},
+    {NUMBER(NDTD_UINT32, "recording.min_free_mb", recording.min_free_mb, FIXED, 0, 100000000, "MB",
+            "A recording ends when less than this is free on its disk; 0 = no limit")},
+
     {MILLISECONDS("live.budget_ms", budget_s, RELOAD, 1, 60000,
                   "Time from the last byte of a scan to its result; an alignment that would exceed it ends early "
                   "with the best pose so far")},

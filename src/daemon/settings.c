@@ -25,6 +25,7 @@ static const struct ndtd_settings daemon_defaults = {
     .recheck_s = 60,
     .high_water_mark = 64,
     .max_message_bytes = 64 << 20,
+    .recording = {.queue_mb = 64, .min_free_mb = 500},
     .budget_s = 0.1,
     .queue_depth = 3,
     .batch_max = 3,
