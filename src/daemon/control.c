@@ -260,6 +260,7 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "scans", worker.scans);
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
+    ndt_reply_uint(writer, "log_lines_lost", ndtd_log_lost());
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
     write_search_progress(live, writer);

@@ -4,13 +4,13 @@
 source "$(dirname "$0")/common.sh" "$1"
 sanitized && { echo "skipped: the sanitizer's library has to be the first one"; exit 77; }
 simulate --scans 40
-shim=$bin/libstalled_disk.so
+shim=$bin/libstalls.so
 gate=$work/gate
 ask() { # REQUEST [PATH]: the reply, by keys and values
-    "$bin/live_probe" ask "$control" "$@"
+    "$bin/live_ask" "$control" "$@"
 }
 preloaded() { # as start_daemon, with the shim
-    STALLED_DISK=$gate LD_PRELOAD=$shim start_daemon --set "recording.directory=$work/recordings" "${roomy[@]}" "$@"
+    STALL_DISK=$gate LD_PRELOAD=$shim start_daemon --set "recording.directory=$work/recordings" "${roomy[@]}" "$@"
 }
 
 # It stands still from the second frame on.
@@ -41,7 +41,7 @@ stop_daemon TERM
 check "exit code of SIGTERM" "$code" == 0
 
 # It takes 200 ms per write.
-export STALLED_DISK_MS=200
+export STALL_DISK_MS=200
 preloaded --record "$work/slow.bag"
 "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 "$daemon" >"$work/out" || failed=1
 check "answered with 200 ms per write" "$(value answered "$work/out")" == 40
@@ -50,5 +50,5 @@ note_latency "$work/out"
 stop_daemon TERM
 check "exit code of SIGTERM" "$code" == 0
 "$bin/ndt-bag" info "$work/slow.bag" >/dev/null || failed=1
-unset STALLED_DISK_MS
+unset STALL_DISK_MS
 exit $failed

@@ -3,7 +3,6 @@
  * frames, collects the results and prints statistics as `key value` lines. */
 /* clang-format off */
 /*   live_probe load     CONTROL PATH                               another map is requested
- *   live_probe ask      CONTROL OPERATION [PATH]                   one request; the reply as lines `map.key value`
  *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
  *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS     overload; memory of PID before and after; recovery
  *   live_probe hostile  SCANS POSES BAG COUNT SEED                 COUNT malformed frames before every scan of a bag;
