@@ -623,7 +623,7 @@ STORM_UNUSED const char *storm_step(struct storm *storm, struct storm_choices *c
 STORM_UNUSED const char *storm_recovers(struct storm *storm, int with_pose, int most)
 {
     char detail[160];
-    storm->now_ns += 10 * STORM_STEP_NS;
+    storm->now_ns += 30 * STORM_STEP_NS; /* a wrong position is used for a second */
     const char *failure = with_pose ? storm_good_pose(storm) : NULL;
     for (int i = 0; !failure && i < most; i++) {
         const struct ndt_pose *truth = &storm->truth[storm->at % STORM_SCANS];
