@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "ndtd/autotune.h"
 #include "ndtd/control.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/log.h"
@@ -108,6 +110,8 @@ enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt
         status = ndtd_endpoint_check(&endpoints.control, &security, err);
     if (status == NDT_OK)
         status = check_distinct(&endpoints, err);
+    if (status == NDT_OK)
+        status = ndtd_isolation_check(settings, err);
     return status == NDT_OK ? check_keys(&security, err) : status;
 }
 
@@ -115,14 +119,48 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
 {
     const struct ndtd_settings *settings = &live->settings->settings;
     const struct ndtd_security security = security_of(settings);
-    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
-    if (status == NDT_OK)
-        status = ndtd_sockets_open(&live->sockets, &security, err);
+    enum ndt_status status = ndtd_sockets_open(&live->sockets, &security, err);
     if (status == NDT_OK)
         status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, err);
     if (status == NDT_OK)
         status = ndtd_control_open(&live->control, live->sockets, &live->endpoints.control, err);
     return status;
+}
+
+/* The name of a file in the recording directory, which has to exist when files are restricted. */
+static enum ndt_status prepare_recordings(const struct ndtd_settings *settings, char *file, size_t size,
+                                          struct ndt_error *err)
+{
+    static const char name[] = "/new.bag";
+    enum ndt_status status =
+        ndtd_recording_directory(file, size - sizeof(name), settings->recording.directory, err);
+    if (status != NDT_OK)
+        return status;
+    (void)mkdir(file, 0750); /* a start of a recording says what is wrong */
+    strcat(file, name);
+    return NDT_OK;
+}
+
+/* The first step of every start: later ones begin threads. */
+static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &live->settings->settings;
+    const int keeps_autotune = settings->autotune && settings->autotune_cache != NDTD_CACHE_OFF;
+    char cache[NDTD_PATH_MAX] = "", recording[NDTD_PATH_MAX + 16] = "";
+    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
+    if (status != NDT_OK)
+        return status;
+    if (settings->isolation != NDTD_ISOLATION_OFF && keeps_autotune)
+        (void)!ndtd_autotune_cache_path(cache, sizeof(cache), 1, NULL); /* without a cache it measures again */
+    if (settings->isolation != NDTD_ISOLATION_OFF)
+        status = prepare_recordings(settings, recording, sizeof(recording), err);
+    if (status != NDT_OK)
+        return status;
+    const struct ndtd_isolation_paths paths = {
+        .config = live->options.config,
+        .written = {live->options.record, cache, recording},
+        .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address}};
+    return ndtd_isolation_restrict_files(&live->isolation, settings, &paths, err);
 }
 
 static void refresh_identity(struct ndtd_live *live)
@@ -289,7 +327,11 @@ static enum ndt_status record_from_start(struct ndtd_live *live, struct ndt_erro
 
 static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
+    enum ndt_status status = restrict_files(live, err);
+    ndtd_log_start();
+    ndtd_realtime_lock_memory(&live->settings->settings);
+    if (status == NDT_OK)
+        status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
     if (status == NDT_OK)
         status = open_sockets(live, err);
     if (status == NDT_OK)
@@ -360,6 +402,7 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
 {
     enum ndt_status status = open_all(live, signals, err);
     if (status == NDT_OK && !live->stop_requested) {
+        ndtd_isolation_restrict_calls(&live->isolation);
         report_ready(live);
         run(live, signals);
         ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans are waiting",
@@ -398,10 +441,8 @@ enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndt
     if (signals < 0)
         return ndt_fail(err, NDT_ERR_IO, "signalfd: %s", strerror(errno));
     ignore_write_signals();
-    ndtd_log_start();
     ndtd_watchdog_init(&live.watchdog);
     ndtd_log_set_level((enum ndtd_log_level)settings->log_level);
-    ndtd_realtime_lock_memory(settings);
     enum ndt_status status = ndtd_settings_snapshot_create(&live.settings, settings, err);
     if (status == NDT_OK)
         status = live_with_signals(&live, signals, err);

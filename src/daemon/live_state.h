@@ -2,6 +2,7 @@
 #ifndef NDTD_LIVE_STATE_H
 #define NDTD_LIVE_STATE_H
 
+#include "ndtd/isolation.h"
 #include "ndtd/live.h"
 #include "ndtd/receiver.h"
 #include "ndtd/throttle.h"
@@ -24,6 +25,7 @@ struct ndtd_live {
     struct ndtd_throttle reloads;
     char needs_restart[RESTART_NAMES]; /* options that the last reload could not change */
 
+    struct ndtd_isolation isolation;
     struct ndtd_endpoints endpoints;
     struct ndtd_sockets *sockets;
     struct ndtd_publisher *publisher;

@@ -49,7 +49,8 @@ static enum ndt_status reread(void *context, struct ndtd_settings *settings, str
 static int live(struct ndtd_command *command)
 {
     struct ndt_error err = {""};
-    const struct ndtd_live_options options = {.record = command->record, .reread = reread, .context = command};
+    const struct ndtd_live_options options = {
+        .record = command->record, .config = command->config, .reread = reread, .context = command};
     const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
     if (status != NDT_OK && !ndtd_log_is_read(1000))
         return EXIT_FAILED; /* nobody reads why */
