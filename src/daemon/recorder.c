@@ -119,7 +119,7 @@ static void clear_done(struct ndtd_recorder *recorder)
     }
 }
 
-/* A result that nobody took is forgotten. */
+/* A result that was not taken is forgotten. */
 static void begin_request(struct ndtd_recorder *recorder, enum ndtd_recorder_state state)
 {
     recorder->status.state = state;

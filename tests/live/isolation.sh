@@ -56,6 +56,7 @@ sleep 0.3
 check "reloads in the log" "$(grep -c 'configuration reloaded' "$work/ndtd.log")" == 2
 
 # A recording by request; the recorder's thread writes it.
+says "the end of --record" '^ok$' "$(request stop_recording)"
 says "start_recording" '^ok$' "$(request start_recording iso.bag)"
 "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
 says "stop_recording" '^ok$' "$(request stop_recording)"

@@ -1,4 +1,4 @@
-/* The recorder with a disk that stands still: nobody waits for it, what does not fit is counted, files are whole.
+/* The recorder with a disk that stands still: no thread waits for it, what does not fit is counted, files are whole.
  */
 #define _GNU_SOURCE /* syscall */
 #include <fcntl.h>
@@ -120,7 +120,7 @@ static void check_bag(const char *name, unsigned whole, unsigned count)
 }
 
 /* 1 frame is with the disk, 10 wait, 89 are missing; stop returns at once and is done when the disk has all. */
-START_TEST(nobody_waits_for_the_disk)
+START_TEST(no_thread_waits_for_the_disk)
 {
     enum ndt_status result;
     ck_assert_int_eq(start("a.bag"), NDT_OK);
@@ -234,7 +234,7 @@ START_TEST(limits_end_a_recording)
 }
 END_TEST
 
-/* A request whose result nobody takes, and a recorder that is destroyed while it records. */
+/* A request whose result is not taken, and a recorder that is destroyed while it records. */
 START_TEST(the_end_finishes_the_file)
 {
     ck_assert_int_eq(ndtd_recorder_start(recorder, "a.bag", &err), NDT_OK);
@@ -268,7 +268,7 @@ int main(void)
     TCase *all = tcase_create("recorder");
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_set_timeout(all, 20);
-    tcase_add_test(all, nobody_waits_for_the_disk);
+    tcase_add_test(all, no_thread_waits_for_the_disk);
     tcase_add_test(all, small_frames_are_bounded);
     tcase_add_test(all, a_full_disk_ends_a_recording);
     tcase_add_test(all, names_stay_in_the_directory);
