@@ -36,6 +36,8 @@
 
 /* Of the mean time that a scan takes. */
 static const double SCAN_US_GAIN = 0.2;
+/* Below, the time of a scan is not that of its points. */
+enum { LEAST_POINTS_TIMED = 5000 };
 
 /* ---- one scan ---- */
 
@@ -44,12 +46,31 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
 {
     const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
+    record->points_raw = frame->scan.points.count;
     if (!ndtd_drain_take_points(pipeline, frame, record)) {
-        status = ndt_scan_points(frame->data, frame->size, &frame->scan, &pipeline->scan, err);
+        const struct ndt_scan_header scan = ndtd_scan_thinned(pipeline, &frame->scan, 1);
+        status = ndt_scan_points(frame->data, frame->size, &scan, &pipeline->scan, err);
         record->decode_us = ndt_clock_us() - start_us;
     }
-    record->points_raw = pipeline->scan.count;
-    return status;
+    if (status != NDT_OK)
+        return status;
+    record->points_thinned = record->points_raw - pipeline->scan.count;
+    if (record->points_thinned > 0) {
+        pipeline->events.thinned++;
+        pipeline->events.thinned_points = record->points_raw;
+        pipeline->events.thinned_read = pipeline->scan.count;
+    }
+    return NDT_OK;
+}
+
+/* The time of a point follows slower scans at once and faster ones slowly. Small scans say nothing about it. */
+static void follow_point_time(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    const uint64_t points = record->points_raw - record->points_thinned;
+    const double point_us = (record->decode_us + record->preprocess_us) / (double)points;
+    if (points < LEAST_POINTS_TIMED)
+        return;
+    pipeline->point_us = fmax(point_us, pipeline->point_us + SCAN_US_GAIN * (point_us - pipeline->point_us));
 }
 
 /* Turns the covariance of the sensor, as an alignment without a prior gives it, into that of the base: both in the
@@ -246,6 +267,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
     ndtd_scan_keep(pipeline, &job);
+    follow_point_time(pipeline, record);
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
     return NDT_OK;
