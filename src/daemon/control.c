@@ -226,6 +226,11 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "scans", worker.scans);
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
+    ndt_reply_uint(writer, "scans_thinned", worker.events.thinned);
+    ndt_reply_uint(writer, "odometry_restarts", worker.events.odometry_restarts.count);
+    ndt_reply_uint(writer, "results_not_finite", worker.events.unsound);
+    ndt_reply_uint(writer, "estimates_not_finite", worker.events.reinitialised);
+    ndt_reply_uint(writer, "memory_released", worker.events.memory_released);
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
     write_search_progress(live, writer);

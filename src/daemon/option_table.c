@@ -226,6 +226,8 @@ const struct ndtd_option ndtd_option_table[] = {
     {REAL("covariance.covariance_estimation.scale_factor", align.covariance_scale, RELOAD, 0, 1e6, "",
           "Multiplies the covariances of laplace and multi_ndt")},
 
+    {NUMBER(NDTD_UINT32, "preprocess.max_points", max_points, RELOAD, 1000, 268435456, "points",
+            "Of a scan with more points only every k-th is read, k odd; live, fewer still where time would not suffice")},
     {REAL("preprocess.min_range_m", preprocess.min_range_m, RELOAD, 0, 1e6, "m", "Nearer points are dropped")},
     {REAL("preprocess.max_range_m", preprocess.max_range_m, RELOAD, 0, 1e6, "m", "Farther points are dropped")},
     {CORNER("preprocess.crop_min_m", preprocess.crop_min_m,
