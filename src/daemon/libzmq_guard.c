@@ -15,7 +15,9 @@
 
 #include "ndtd/log.h"
 
-enum { GATES = 16, HIGHEST_LISTENER = 4096, RESERVED_FILES = 32, PAUSE_NS = 1000000 };
+enum { GATES = 16, HIGHEST_LISTENER = 4096, PAUSE_NS = 1000000 };
+/* Descriptors that connections do not get, and about how many the daemon has open without any. */
+enum { RESERVED_FILES = 32, OWN_FILES = 64 };
 
 struct connection {
     int fd;
@@ -96,12 +98,25 @@ static void open_gate(int listener, const char *name, int limit)
     snprintf(gate->name, sizeof(gate->name), "%s", name);
 }
 
+static void check_file_limit(void)
+{
+    struct rlimit files;
+    rlim_t wanted = RESERVED_FILES + OWN_FILES;
+    for (int i = 0; i < GATES; i++)
+        if (gates[i].number)
+            wanted += (rlim_t)gates[i].limit;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < wanted)
+        ndtd_log(NDTD_LOG_WARNING, "%llu open files are allowed (ulimit -n), %llu are needed for all connections",
+                 (unsigned long long)files.rlim_cur, (unsigned long long)wanted);
+}
+
 void ndtd_guard_listeners(const char *name, int max_connections)
 {
     pthread_mutex_lock(&gates_lock);
     for (int fd = 0; fd < HIGHEST_LISTENER; fd++)
         if (is_listening(fd) && !find_gate(fd))
             open_gate(fd, name, max_connections);
+    check_file_limit();
     pthread_mutex_unlock(&gates_lock);
 }
 

@@ -19,8 +19,8 @@ enum { RESULTS_PER_TURN = 64, SUBSCRIPTIONS_PER_TURN = 16 };
 /* libzmq keeps every topic until its connection ends. A subscriber that is disconnected for too many connects again
  * and repeats those that it has. */
 enum { MOST_SUBSCRIPTIONS = 64 };
-/* libzmq takes in what waits in one go. A subscription is short; CURVE's handshake has up to 400 bytes. */
-enum { SUBSCRIPTIONS_WAITING = 8, SUBSCRIPTION_BYTES = 512 };
+/* libzmq takes in what waits in one go. A subscription is short; CURVE's handshake has up to 600 bytes. */
+enum { SUBSCRIPTIONS_WAITING = 8, SUBSCRIPTION_BYTES = 1024 };
 
 /* A connection that has sent something. */
 struct subscriber {

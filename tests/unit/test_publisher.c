@@ -346,6 +346,41 @@ START_TEST(test_subscribers_that_leave)
 }
 END_TEST
 
+/* The limit of received bytes leaves room for CURVE's handshake with the longest routing id. */
+START_TEST(test_curve)
+{
+    struct ndtd_publisher *secured;
+    struct ndtd_sockets *keyed;
+    struct ndtd_result_sender *sender;
+    struct ndtd_security security;
+    char server[41], server_secret[41], client[41], client_secret[41], id[255];
+    const struct ndtd_endpoint tcp = live_tcp();
+    zmq_curve_keypair(server, server_secret);
+    zmq_curve_keypair(client, client_secret);
+    memset(id, 'i', sizeof(id));
+    snprintf(security.server_secret_key_file, sizeof(security.server_secret_key_file), "%s",
+             temp_text("secret", server_secret));
+    snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s",
+             temp_text("clients", client));
+    chmod(security.server_secret_key_file, 0600);
+    ck_assert_msg(ndtd_sockets_open(&keyed, &security, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_publisher_open(&secured, keyed, &tcp, &err) == NDT_OK, "%s", err.text);
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, secured, &err), NDT_OK);
+    send_one(sender, 5);
+    void *subscriber = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_CURVE_SERVERKEY, server, sizeof(server)), 0);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_CURVE_PUBLICKEY, client, sizeof(client)), 0);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_CURVE_SECRETKEY, client_secret, sizeof(client_secret)), 0);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_ROUTING_ID, id, sizeof(id)), 0);
+    ck_assert_int_eq(zmq_connect(subscriber, tcp.address), 0);
+    ck_assert_int_eq(next_seq(subscriber), 5);
+    zmq_close(subscriber);
+    ndtd_result_sender_close(sender);
+    ndtd_publisher_close(secured);
+    ndtd_sockets_close(keyed);
+}
+END_TEST
+
 START_TEST(test_in_use)
 {
     struct ndtd_publisher *second;
@@ -369,6 +404,7 @@ int main(void)
     tcase_add_test(tests, test_restart);
     tcase_add_test(tests, test_flood_of_subscriptions);
     tcase_add_test(tests, test_subscribers_that_leave);
+    tcase_add_test(tests, test_curve);
     tcase_add_test(tests, test_in_use);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

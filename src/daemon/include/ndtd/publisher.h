@@ -18,7 +18,7 @@ extern "C" {
 
 struct ndtd_publisher;
 /** Binds the socket and starts the thread. `sockets` is borrowed. The endpoint's limits of received messages are
- * not used: 8 messages of 512 bytes wait per connection. */
+ * not used: 8 messages of 1024 bytes wait per connection. */
 NDT_MUST_CHECK enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, struct ndtd_sockets *sockets,
                                                    const struct ndtd_endpoint *endpoint, struct ndt_error *err);
 /** Sends what is queued, waiting at most a second, closes the socket and removes an ipc path. */
