@@ -1,5 +1,6 @@
 #include "ndtd/control.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -475,8 +476,11 @@ static int receive(void *socket, zmq_msg_t parts[PARTS])
 static void send_reply(struct ndtd_control *control, zmq_msg_t *identity, int delimiter)
 {
     const int flags = ZMQ_DONTWAIT;
-    if (zmq_msg_send(identity, control->socket, flags | ZMQ_SNDMORE) < 0)
-        return; /* the client has disconnected */
+    if (zmq_msg_send(identity, control->socket, flags | ZMQ_SNDMORE) < 0) {
+        if (errno == EAGAIN) /* otherwise the client has disconnected */
+            ndtd_log(NDTD_LOG_WARNING, "%s: a reply is lost: its client does not read", control->endpoint.address);
+        return;
+    }
     if (delimiter && zmq_send(control->socket, "", 0, flags | ZMQ_SNDMORE) < 0)
         return;
     (void)zmq_send(control->socket, control->reply.data, control->reply.size, flags);

@@ -61,6 +61,7 @@ struct ndtd_settings {
     enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /**< sockets.ipc_mode */
     int high_water_mark;                                 /**< sockets.high_water_mark */
     uint64_t max_message_bytes;                          /**< sockets.max_message_bytes */
+    int max_senders, max_connections;                    /**< sockets.max_senders, sockets.max_connections */
     char server_secret_key_file[NDTD_PATH_MAX], allowed_clients_file[NDTD_PATH_MAX];
     double budget_s;                     /**< live.budget_ms: from the last byte of a scan to its result */
     int queue_depth;                     /**< live.queue_depth: largest number of waiting scans */
