@@ -314,6 +314,16 @@ const struct ndtd_option ndtd_option_table[] = {
     {TEXT(NDTD_PATH, "sockets.allowed_clients_file", allowed_clients_file, FIXED,
           "Public keys of the clients that may connect, one per line")},
 
+    {TEXT(NDTD_PATH, "recording.directory", recording.directory, FIXED,
+          "Where start_recording writes, by plain file names; empty = recordings in $STATE_DIRECTORY or in the working "
+          "directory")},
+    {NUMBER(NDTD_UINT32, "recording.queue_mb", recording.queue_mb, FIXED, 1, 100000, "MB",
+            "Frames that wait for the disk; those that do not fit are missing in the recording")},
+    {NUMBER(NDTD_UINT32, "recording.max_file_mb", recording.max_file_mb, FIXED, 0, 100000000, "MB",
+            "A recording ends before it is larger; 0 = no limit")},
+    {NUMBER(NDTD_UINT32, "recording.min_free_mb", recording.min_free_mb, FIXED, 0, 100000000, "MB",
+            "A recording ends when less than this is free on its disk; 0 = no limit")},
+
     {LABELS(NDTD_ENUM, "security.isolation", isolation, FIXED, isolations,
             "The daemon gives up system calls (seccomp) and files (Landlock) that it does not need; excludes CUDA devices")},
     {TEXT(NDTD_STRING, "security.map_paths", map_paths, FIXED,

@@ -28,6 +28,7 @@ static const struct ndtd_settings daemon_defaults = {
     .max_senders = 16,
     .max_connections = 32,
     .max_message_bytes = 64 << 20,
+    .recording = {.queue_mb = 64, .min_free_mb = 500},
     .budget_s = 0.1,
     .queue_depth = 3,
     .batch_max = 3,
