@@ -504,7 +504,9 @@ static enum ndt_status read_scan(const uint8_t *data, size_t size, struct scan_w
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_SCAN, rows, ROW_COUNT, wire, err);
     if (status != NDT_OK)
         return status;
-    status = check_layout(&wire->points, err);
+    status = ndt_wire_check_stamp(wire->message.stamp_ns, err);
+    if (status == NDT_OK)
+        status = check_layout(&wire->points, err);
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "scan message");
 }
 

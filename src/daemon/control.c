@@ -288,7 +288,9 @@ static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request
                                 struct ndt_error *err)
 {
     struct ndtd_worker_status worker;
-    (void)err;
+    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status != NDT_OK)
+        return status;
     ndtd_worker_status(live->worker, &worker);
     ndtd_map_loader_load(live->loader, request->path, worker.has_pose ? worker.T_map_sensor.t_m : NULL);
     return NDT_OK;
@@ -305,9 +307,10 @@ static enum ndt_status unload_map(struct ndtd_live *live, const struct ndt_reque
 static enum ndt_status load_tile(struct ndtd_live *live, const struct ndt_request_message *request,
                                  struct ndt_error *err)
 {
-    (void)err;
-    ndtd_map_loader_add_tile(live->loader, request->path);
-    return NDT_OK;
+    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        ndtd_map_loader_add_tile(live->loader, request->path);
+    return status;
 }
 
 static enum ndt_status unload_tile(struct ndtd_live *live, const struct ndt_request_message *request,

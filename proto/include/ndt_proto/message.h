@@ -2,7 +2,8 @@
  * @brief The messages on the wire and in bags: one msgpack map each, described in SCHEMA.md.
  *
  * Decoders are pure functions: no state, no clock, no log. They refuse trailing bytes, wrong types, missing
- * fields, and depths and sizes beyond the limits below; the error names the field. Unknown keys are ignored. On
+ * fields, depths and sizes beyond the limits below, and numbers beyond those of ndt/limits.h; the error names the
+ * field. Unknown keys are ignored. On
  * failure a decoder leaves its outputs unchanged and an encoder leaves the frame empty. Encoders write keys in the
  * order of SCHEMA.md: equal messages have equal bytes. Names are printable ASCII because they reach logs and
  * terminals.
@@ -173,9 +174,6 @@ NDT_MUST_CHECK enum ndt_status ndt_pose_message_decode(const uint8_t *data, size
 NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_message_type type,
                                                        const struct ndt_pose_message *message,
                                                        struct ndt_error *err);
-
-#define NDT_IMU_MAX_RATE_RADPS        1e3 /**< largest component of an angular velocity */
-#define NDT_IMU_MAX_ACCELERATION_MPS2 1e4 /**< largest component of an acceleration */
 
 /** imu: one measurement of an inertial measurement unit, in its frame. */
 struct ndt_imu_message {

@@ -73,6 +73,8 @@ struct ndtd_settings {
     int rt_priority;                 /**< rt.priority: SCHED_FIFO of the matching thread; 0 = off */
     char rt_cpus[NDTD_CPU_LIST_MAX]; /**< rt.cpus, such as "0,2-3"; empty = any core */
     int rt_lock_memory;              /**< rt.lock_memory */
+    enum { NDTD_ISOLATION_OFF, NDTD_ISOLATION_ON } isolation; /**< security.isolation */
+    char map_paths[NDTD_PATH_MAX]; /**< security.map_paths: directories, separated by ':' */
 };
 
 /** The defaults of the core's *_default functions and those of the daemon. */
