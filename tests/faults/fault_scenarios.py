@@ -27,7 +27,7 @@ class Inputs:
     """A short drive with its map as points, compiled and as tiles; made once."""
 
     def __init__(self, bin_dir, folder):
-        self.bin, self.folder = pathlib.Path(bin_dir), pathlib.Path(folder)
+        self.bin, self.folder = pathlib.Path(bin_dir).resolve(), pathlib.Path(folder)
         self.ndtd = self.bin / "ndtd"
         subprocess.run([self.bin / "ndt-sim", "--seed", "3", "--out", folder, "--scans", "4", "--beams", "16", "--columns", "600",
                         "--range", "40", "--map-spacing", "0.3", "--odometry", "--force"], check=True, stdout=subprocess.DEVNULL)
@@ -117,7 +117,7 @@ class Command:
         page.arm()
         try:
             done = subprocess.run([inputs.ndtd, *self._arguments(inputs, folder)], env={**environment, "XDG_CACHE_HOME": str(folder)},
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S, preexec_fn=limit, restore_signals=False, check=False)
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S, preexec_fn=limit, check=False)
         except subprocess.TimeoutExpired:
             return "hang", f"no end within {LIMIT_S} s"
         finally:
@@ -190,7 +190,10 @@ class Daemon:
         self.sent, self.answers, self.asked = [], {}, 0
         self.config, self.log = self.folder / "ndtd.yaml", self.folder / "log"
         self.write_config(20000)
-        self._environment = {**page.environment(shim, sanitized), "XDG_CACHE_HOME": str(self.folder)}
+        self.recordings = self.folder / "recordings"
+        self.recordings.mkdir()
+        self._environment = {**page.environment(shim, sanitized), "XDG_CACHE_HOME": str(self.folder),
+                             "STATE_DIRECTORY": str(self.folder)}
         self.process, self.stamp_ns = None, 0
         self._sockets = []
 
@@ -204,7 +207,7 @@ class Daemon:
         """Whether it became ready."""
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([self.inputs.ndtd, "-c", self.config, "--initial-pose", ",".join(map(str, self.inputs.pose))],
-                                            stderr=log, stdout=log, env=self._environment)
+                                            stderr=log, stdout=log, env=self._environment, cwd=self.recordings)
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end and self.process.poll() is None:
             if b" ready " in self.log.read_bytes():
@@ -319,7 +322,7 @@ class Daemon:
         left = [p.name for p in self.folder.glob("*.tmp")] + [p.name for p in self.folder.glob("*.ipc") if not self.page.injected()]
         if left:
             raise Defect("leftover", f"exit code {code}, but these files remain: {left}")
-        for bag in self.folder.glob("*.bag"):
+        for bag in self.recordings.glob("*.bag"):
             self._check_bag(bag)
         if code != 0:
             return "refused", last_line(text)
@@ -396,13 +399,13 @@ def phase_scan(daemon):
 
 
 def phase_record(daemon):
-    daemon.request("start_recording", path=f"{daemon.folder}/live.bag")
+    daemon.request("start_recording", path="live.bag")
     daemon.scan(2)
     daemon.request("stop_recording")
 
 
 def phase_small_record(daemon):
-    daemon.request("start_recording", path=f"{daemon.folder}/live.bag")
+    daemon.request("start_recording", path="live.bag")
     daemon.scan(2, points=10)
     daemon.request("stop_recording")
 
