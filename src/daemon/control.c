@@ -1,5 +1,6 @@
 #include "ndtd/control.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,6 +261,11 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "scans", worker.scans);
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
+    ndt_reply_uint(writer, "scans_thinned", worker.events.thinned);
+    ndt_reply_uint(writer, "odometry_restarts", worker.events.odometry_restarts.count);
+    ndt_reply_uint(writer, "results_not_finite", worker.events.unsound);
+    ndt_reply_uint(writer, "estimates_not_finite", worker.events.reinitialised);
+    ndt_reply_uint(writer, "memory_released", worker.events.memory_released);
     ndt_reply_uint(writer, "log_lines_lost", ndtd_log_lost());
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
@@ -468,8 +474,11 @@ static const struct operation operations[NDT_OP_COUNT] = {
 static void send_reply(struct ndtd_control *control, struct address *to)
 {
     const int flags = ZMQ_DONTWAIT;
-    if (zmq_msg_send(&to->identity, control->socket, flags | ZMQ_SNDMORE) < 0)
-        return; /* the client has disconnected */
+    if (zmq_msg_send(&to->identity, control->socket, flags | ZMQ_SNDMORE) < 0) {
+        if (errno == EAGAIN) /* otherwise the client has disconnected */
+            ndtd_log(NDTD_LOG_WARNING, "%s: a reply is lost: its client does not read", control->endpoint.address);
+        return;
+    }
     if (to->delimiter && zmq_send(control->socket, "", 0, flags | ZMQ_SNDMORE) < 0)
         return;
     (void)zmq_send(control->socket, control->reply.data, control->reply.size, flags);

@@ -20,7 +20,9 @@
 #include "live_state.h"
 
 /* Longest wait of the main thread; requests and signals wake it at once. */
-enum { ROUND_MS = 200, LOADING_MS = 20, CONTROL_MAX_BYTES = 65536 };
+enum { ROUND_MS = 200, LOADING_MS = 20 };
+/* What waits per connection, see docs/operations.md: the receiver takes scans at once; a reply has up to 0.5 MB. */
+enum { SCANS_WAITING = 2, REQUESTS_WAITING = 8, REPLIES_WAITING = 8, REQUEST_BYTES = 65536 };
 /* Reloads of the configuration: a storm of requests or signals must not keep the daemon busy. */
 static const double RELOADS_AT_ONCE = 5, RELOADS_HZ = 1;
 
@@ -45,7 +47,9 @@ static void close_result_sender(void *context)
 static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct ndtd_settings *settings,
                                     const char *address, const char *name, int create, struct ndt_error *err)
 {
-    *endpoint = (struct ndtd_endpoint){.high_water_mark = settings->high_water_mark,
+    *endpoint = (struct ndtd_endpoint){.send_high_water_mark = settings->high_water_mark,
+                                       .receive_high_water_mark = SCANS_WAITING,
+                                       .max_connections = settings->max_connections,
                                        .max_message_bytes = (long long)settings->max_message_bytes,
                                        .ipc_mode = settings->ipc_mode == NDTD_MODE_0660 ? 0660 : 0600};
     return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, create, err);
@@ -60,7 +64,10 @@ static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct nd
         status = set_endpoint(&out->poses, settings, settings->poses_address, "poses", create, err);
     if (status == NDT_OK)
         status = set_endpoint(&out->control, settings, settings->control_address, "control", create, err);
-    out->control.max_message_bytes = CONTROL_MAX_BYTES;
+    out->scans.max_connections = settings->max_senders;
+    out->control.receive_high_water_mark = REQUESTS_WAITING;
+    out->control.send_high_water_mark = REPLIES_WAITING;
+    out->control.max_message_bytes = REQUEST_BYTES;
     return status;
 }
 

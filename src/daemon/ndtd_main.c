@@ -121,6 +121,7 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     struct ndt_error err = {""};
     struct ndtd_command command;
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file fails: output files stay whole or absent */
     enum ndt_status status = ndtd_command_parse(&command, argc, argv, &err);
     const int code = status == NDT_OK ? act(&command) : finish(status, &err);
     if (fflush(stdout) == 0 || code != EXIT_DONE)
