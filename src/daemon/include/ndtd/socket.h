@@ -22,7 +22,7 @@ extern "C" {
 
 /** Address and limits of a socket. */
 struct ndtd_endpoint {
-    /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
+    /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT */
     char address[NDTD_ENDPOINT_MAX];
     /** messages that wait per connection, before some are lost (sent) or the sender waits (received) */
     int send_high_water_mark, receive_high_water_mark;
