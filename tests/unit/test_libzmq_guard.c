@@ -1,6 +1,7 @@
 /* Clients of the sockets that made libzmq abort, or could keep what others need. */
 #include <netinet/tcp.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "live_peer.h"
@@ -113,6 +114,39 @@ START_TEST(test_connection_limit)
 }
 END_TEST
 
+static int tcp_connect(void)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    name.sin_port = htons((uint16_t)atoi(strrchr(endpoint.address, ':') + 1));
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+    return fd;
+}
+
+/* Also over tcp, for peers that have shown no key, and with two sockets, each with a limit of its own. */
+START_TEST(test_connection_limit_over_tcp)
+{
+    void *other;
+    int clients[3];
+    const struct ndtd_endpoint local = live_endpoint("ipc://%s", temp_path("s"));
+    ck_assert_int_eq(ndtd_socket_bind(&other, sockets, ZMQ_PULL, &local, &err), NDT_OK);
+    endpoint = live_tcp();
+    endpoint.max_connections = 2;
+    ck_assert_int_eq(ndtd_socket_bind(&bound, sockets, ZMQ_PULL, &endpoint, &err), NDT_OK);
+    live_int(bound, ZMQ_RCVTIMEO, LIVE_WAIT_MS);
+    for (int i = 0; i < 3; i++)
+        clients[i] = tcp_connect();
+    ck_assert(raw_is_closed(clients[2], 1000)); /* sooner than by the limit of the handshake */
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_ge(raw_open(temp_path("s"), "PUSH"), 0);
+    for (int i = 0; i < 3; i++)
+        close(clients[i]);
+    live_pause(20);
+    is_alive();
+    ndtd_socket_close(other, &local);
+}
+END_TEST
+
 /* More connections than descriptors: some are refused, the reserve stays, and nothing ends. */
 START_TEST(test_no_descriptors)
 {
@@ -201,6 +235,7 @@ int main(void)
     tcase_add_test(tests, test_client_leaves);
     tcase_add_test(tests, test_client_with_heartbeats_leaves);
     tcase_add_test(tests, test_connection_limit);
+    tcase_add_test(tests, test_connection_limit_over_tcp);
     tcase_add_test(tests, test_no_descriptors);
     tcase_add_test(tests, test_silent_peer);
     tcase_add_test(tests, test_keepalive);
