@@ -353,6 +353,18 @@ static void drop_fields(struct ndt_cloud *cloud, unsigned fields)
         cloud->time_s = NULL;
 }
 
+uint64_t ndt_scan_thin(struct ndt_scan_header *scan, uint64_t most)
+{
+    struct ndt_point_layout *points = &scan->points;
+    const uint64_t all = points->count;
+    if (most == 0 || all <= most)
+        return 0;
+    const uint64_t every = ((all + most - 1) / most) | 1;
+    points->count = (all + every - 1) / every;
+    points->step *= every;
+    return all - points->count;
+}
+
 enum ndt_status ndt_scan_points(const uint8_t *data, size_t size, const struct ndt_scan_header *scan,
                                 struct ndt_cloud *cloud, struct ndt_error *err)
 {

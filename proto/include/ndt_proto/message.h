@@ -109,7 +109,7 @@ struct ndt_point_layout {
     uint64_t count;      /**< points */
     uint64_t step;       /**< bytes of a record */
     size_t data_at;      /**< offset of the first record in the message [bytes] */
-    size_t data_size;    /**< count * step */
+    size_t data_size;    /**< of all records; count * step, unless the scan was thinned */
 };
 
 /** The decoded part of a scan before its points are copied. Valid for the message it was decoded from and for
@@ -130,6 +130,10 @@ NDT_MUST_CHECK enum ndt_status ndt_scan_header_decode(const uint8_t *data, size_
  * and an origin when float64 coordinates need one. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_points(const uint8_t *data, size_t size, const struct ndt_scan_header *scan,
                                                struct ndt_cloud *cloud, struct ndt_error *err);
+/** Keeps every k-th point with the least odd k that leaves `most` or fewer, so that the rings of a sensor, whose
+ * number is even, are all met. ndt_scan_points then reads the kept ones only. Returns how many points are left out.
+ */
+uint64_t ndt_scan_thin(struct ndt_scan_header *scan, uint64_t most);
 /** Decodes seq, stamp and frame and ignores the bytes after the last of the three: a damaged scan that
  * ndt_scan_header_decode refuses may still be answered. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_identify(const uint8_t *data, size_t size, struct ndt_scan_message *message,
