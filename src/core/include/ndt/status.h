@@ -30,7 +30,8 @@ enum ndt_status {
     NDT_ERR_DEVICE       /**< a backend failed while computing */
 };
 
-/** One line of text, always terminated; empty when nothing went wrong. */
+/** One line of text, always terminated; empty when nothing went wrong. Control characters, which it may quote from
+ * a file or a message, are '?'. */
 struct ndt_error {
     char text[512];
 };
