@@ -46,21 +46,21 @@ static int voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config
     for (int i = 0; i < 2; i++)
         lambda[i] = fmax(lambda[i], floor_m2);
     memset(out, 0, sizeof(*out));
-    double sum = 0;
+    int good = 1;
     for (int i = 0, at = 0; i < 3; i++)
         for (int j = i; j < 3; j++, at++) {
             double b = 0;
             for (int k = 0; k < 3; k++)
                 b += V[i * 3 + k] * V[j * 3 + k] / lambda[k];
             out->icov[at] = (float)b;
-            sum += out->icov[at] * 0.0f;
+            good &= fabsf(out->icov[at]) <= NDT_MAX_INVERSE_COVARIANCE; /* false for NaN */
         }
     for (int i = 0; i < 3; i++) {
         out->mean_m[i] = (float)(0.5 * leaf_m + m->s_m[i] / m->n);
         out->cell[i] = m->cell[i];
     }
     out->count = (uint32_t)m->n;
-    return sum == 0;
+    return good;
 }
 
 /* Voxels from moments, a block at a time; each block writes where its moments are, so rejected cells leave gaps,

@@ -7,7 +7,7 @@
 const char *ndt_status_name(enum ndt_status status)
 {
     static const char *const names[] = {"ok",     "end",   "argument",    "memory", "input/output",
-                                        "format", "limit", "unsupported", "device"};
+                                        "format", "limit", "unsupported", "device", "cancelled"};
     return (unsigned)status < sizeof(names) / sizeof(names[0]) ? names[status] : "unknown";
 }
 

@@ -226,6 +226,11 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "scans", worker.scans);
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
+    ndt_reply_uint(writer, "scans_thinned", worker.events.thinned);
+    ndt_reply_uint(writer, "odometry_restarts", worker.events.odometry_restarts.count);
+    ndt_reply_uint(writer, "results_not_finite", worker.events.unsound);
+    ndt_reply_uint(writer, "estimates_not_finite", worker.events.reinitialised);
+    ndt_reply_uint(writer, "memory_released", worker.events.memory_released);
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
     write_search_progress(live, writer);
@@ -288,7 +293,9 @@ static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request
                                 struct ndt_error *err)
 {
     struct ndtd_worker_status worker;
-    (void)err;
+    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status != NDT_OK)
+        return status;
     ndtd_worker_status(live->worker, &worker);
     ndtd_map_loader_load(live->loader, request->path, worker.has_pose ? worker.T_map_sensor.t_m : NULL);
     return NDT_OK;
@@ -305,9 +312,10 @@ static enum ndt_status unload_map(struct ndtd_live *live, const struct ndt_reque
 static enum ndt_status load_tile(struct ndtd_live *live, const struct ndt_request_message *request,
                                  struct ndt_error *err)
 {
-    (void)err;
-    ndtd_map_loader_add_tile(live->loader, request->path);
-    return NDT_OK;
+    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        ndtd_map_loader_add_tile(live->loader, request->path);
+    return status;
 }
 
 static enum ndt_status unload_tile(struct ndtd_live *live, const struct ndt_request_message *request,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "ndtd/autotune.h"
 #include "ndtd/control.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/log.h"
@@ -106,6 +107,8 @@ enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt
         status = ndtd_endpoint_check(&endpoints.control, &security, err);
     if (status == NDT_OK)
         status = check_distinct(&endpoints, err);
+    if (status == NDT_OK)
+        status = ndtd_isolation_check(settings, err);
     return status == NDT_OK ? check_keys(&security, err) : status;
 }
 
@@ -113,14 +116,30 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
 {
     const struct ndtd_settings *settings = &live->settings->settings;
     const struct ndtd_security security = security_of(settings);
-    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
-    if (status == NDT_OK)
-        status = ndtd_sockets_open(&live->sockets, &security, err);
+    enum ndt_status status = ndtd_sockets_open(&live->sockets, &security, err);
     if (status == NDT_OK)
         status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, err);
     if (status == NDT_OK)
         status = ndtd_control_open(&live->control, live->sockets, &live->endpoints.control, err);
     return status;
+}
+
+/* The first step of every start: later ones begin threads. */
+static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &live->settings->settings;
+    const int keeps_autotune = settings->autotune && settings->autotune_cache != NDTD_CACHE_OFF;
+    char cache[NDTD_PATH_MAX] = "";
+    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
+    if (status != NDT_OK)
+        return status;
+    if (settings->isolation != NDTD_ISOLATION_OFF && keeps_autotune)
+        (void)!ndtd_autotune_cache_path(cache, sizeof(cache), 1, NULL); /* without a cache it measures again */
+    const struct ndtd_isolation_paths paths = {
+        .config = live->options.config,
+        .written = {live->options.record, cache},
+        .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address}};
+    return ndtd_isolation_restrict_files(&live->isolation, settings, &paths, err);
 }
 
 static void refresh_identity(struct ndtd_live *live)
@@ -227,7 +246,9 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
 
 static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
+    enum ndt_status status = restrict_files(live, err);
+    if (status == NDT_OK)
+        status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
     if (status == NDT_OK)
         status = open_sockets(live, err);
     if (status == NDT_OK)
@@ -290,6 +311,7 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
 {
     enum ndt_status status = open_all(live, signals, err);
     if (status == NDT_OK && !live->stop_requested) {
+        ndtd_isolation_restrict_calls(&live->isolation);
         report_ready(live);
         run(live, signals);
         ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans are waiting",

@@ -2,6 +2,7 @@
 #ifndef NDTD_LIVE_STATE_H
 #define NDTD_LIVE_STATE_H
 
+#include "ndtd/isolation.h"
 #include "ndtd/live.h"
 #include "ndtd/receiver.h"
 #include "ndtd/worker.h"
@@ -20,6 +21,7 @@ struct ndtd_live {
     int reload_requested;              /* SIGHUP while the first map was loading */
     char needs_restart[RESTART_NAMES]; /* options that the last reload could not change */
 
+    struct ndtd_isolation isolation;
     struct ndtd_endpoints endpoints;
     struct ndtd_sockets *sockets;
     struct ndtd_publisher *publisher;

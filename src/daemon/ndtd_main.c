@@ -46,7 +46,8 @@ static enum ndt_status reread(void *context, struct ndtd_settings *settings, str
 static int live(struct ndtd_command *command)
 {
     struct ndt_error err = {""};
-    const struct ndtd_live_options options = {.record = command->record, .reread = reread, .context = command};
+    const struct ndtd_live_options options = {
+        .record = command->record, .config = command->config, .reread = reread, .context = command};
     const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
     return status != NDT_OK && !*err.text ? EXIT_FAILED
                                           : finish(status, &err); /* without a text it is in the log */

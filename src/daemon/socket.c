@@ -8,6 +8,7 @@
 #include <zmq.h>
 
 #include "ndtd/curve_keys.h"
+#include "ndtd/log.h"
 #include "socket_address.h"
 
 /* A peer that is silent for longer than the timeout is disconnected; libzmq then reconnects. */
@@ -37,6 +38,7 @@ const char *__tsan_default_suppressions(void)
 struct ndtd_sockets {
     void *context;
     int has_curve;
+    int has_warned; /* about tcp without keys */
     char secret_key[NDTD_KEY_TEXT + 1];
     struct ndtd_zap_handler *zap;
 };
@@ -283,6 +285,12 @@ enum ndt_status ndtd_socket_bind(void **out, struct ndtd_sockets *sockets, int t
         zmq_close(socket);
         return status;
     }
+    if (address.transport == NDTD_TCP && !sockets->has_curve && !sockets->has_warned++)
+        ndtd_log_always(
+            NDTD_LOG_WARNING,
+            "%s: every user of this machine can send and read: tcp without keys (sockets.server_secret_key_file); "
+            "ipc:// has a mode",
+            address.text);
     *out = socket;
     return NDT_OK;
 }

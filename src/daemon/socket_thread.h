@@ -12,9 +12,13 @@
 struct ndtd_socket_thread {
     pthread_t thread;
     int wake_fd;
+    void *(*run)(void *);
+    void *argument;
+    char name[16];
 };
 
-/* name: at most 15 bytes. Writes of the caller before the call are visible to `run`. */
+/* name: at most 15 bytes. *thread stays where it is until the thread has ended. Writes of the caller before the
+ * call are visible to `run`. */
 NDT_MUST_CHECK enum ndt_status ndtd_socket_thread_start(struct ndtd_socket_thread *thread, const char *name,
                                                         void *(*run)(void *), void *argument,
                                                         struct ndt_error *err);

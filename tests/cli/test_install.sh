@@ -41,7 +41,7 @@ has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done
-grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
+grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
 [ -z "$(find stage -name 'libndt_daemon*' -o -name ndtd -path '*include*')" ] || fail "private parts were installed"
 
@@ -50,7 +50,7 @@ mkdir -p other/etc/ndtd
 echo '# mine' >other/etc/ndtd/ndtd.yaml
 cmake --install "$build" --prefix "$work/other" >log 2>&1 || fail "cmake --install --prefix: $(tail -n 5 log)"
 grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "an existing configuration was overwritten"
-grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml\$" other/lib/systemd/system/ndtd.service ||
+grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml --set security.isolation=on\$" other/lib/systemd/system/ndtd.service ||
     fail "ExecStart for another prefix"
 
 # A consumer of all libraries: writes a cloud, builds a map from it, predicts a pose, encodes and decodes a message.

@@ -66,7 +66,7 @@ START_TEST(test_addresses)
         {"tcp://127.9.8.7:5555", NULL},
         {"tcp://localhost:5555", NULL},
         {"tcp://[::1]:5555", NULL},
-        {"inproc://x", NULL},
+        {"inproc://x", "is not the address"},
         {"", "is not the address"},
         {"/run/ndtd/scans", "is not the address"},
         {"udp://127.0.0.1:1", "is not the address"},

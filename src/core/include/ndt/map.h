@@ -32,6 +32,9 @@ extern "C" {
 
 /** Most levels of a map, and of an alignment. */
 #define NDT_MAX_LEVELS 6
+/** Largest element of an inverse covariance: products with the square of any distance in a map are finite. [1/m^2]
+ */
+#define NDT_MAX_INVERSE_COVARIANCE 1e30f
 /** Most threads that build a map. */
 #define NDT_BUILD_THREADS_MAX 64
 

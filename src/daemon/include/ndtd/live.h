@@ -20,6 +20,7 @@ extern "C" {
 /** Options that are not part of the configuration. */
 struct ndtd_live_options {
     const char *record; /**< bag to record from the start; may be NULL (disabled) */
+    const char *config; /**< configuration file, which the isolation leaves readable; may be NULL */
     /** Reads the configuration as at the start; may be NULL (reload is refused). */
     enum ndt_status (*reread)(void *context, struct ndtd_settings *settings, struct ndt_error *err);
     void *context;

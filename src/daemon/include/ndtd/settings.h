@@ -35,6 +35,7 @@ struct ndtd_settings {
     struct ndtd_frames frames;               /**< frames.* */
     int has_initial_pose;                    /**< initial_pose.pose is not [] */
     double initial_pose[7];                  /**< x y z qx qy qz qw */
+    uint32_t max_points; /**< preprocess.max_points: of scans with more only every k-th point is read */
     enum { NDTD_POSE_AUTO, NDTD_POSE_GIVEN, NDTD_POSE_SEARCH } initial_pose_mode; /**< initial_pose.mode */
     enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;                               /**< ndt.prior */
     struct ndt_track_params track;                                                /**< estimator.* */
@@ -73,6 +74,8 @@ struct ndtd_settings {
     int rt_priority;                 /**< rt.priority: SCHED_FIFO of the matching thread; 0 = off */
     char rt_cpus[NDTD_CPU_LIST_MAX]; /**< rt.cpus, such as "0,2-3"; empty = any core */
     int rt_lock_memory;              /**< rt.lock_memory */
+    enum { NDTD_ISOLATION_OFF, NDTD_ISOLATION_ON } isolation; /**< security.isolation */
+    char map_paths[NDTD_PATH_MAX]; /**< security.map_paths: directories, separated by ':' */
 };
 
 /** The defaults of the core's *_default functions and those of the daemon. */

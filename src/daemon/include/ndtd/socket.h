@@ -21,7 +21,7 @@ extern "C" {
 
 /** Address and limits of a socket. */
 struct ndtd_endpoint {
-    /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
+    /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT */
     char address[NDTD_ENDPOINT_MAX];
     int high_water_mark; /**< messages */
     long long max_message_bytes;
