@@ -10,6 +10,7 @@
 #include "ndt/random.h"
 #include "ndtd/autotune.h"
 #include "ndtd/log.h"
+#include "text_mutator.h"
 
 enum { MAP_ID = 7, HASH_CHARS = 16, KEY_AT = 17 };
 
@@ -72,7 +73,7 @@ static void fix_lines(char *text, size_t size, int with_key)
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
     struct ndt_random random = {seed};
-    const size_t mutated = LLVMFuzzerMutate(data, size, max_size);
+    const size_t mutated = text_mutate(data, size, max_size, &random);
     const uint64_t choice = ndt_random_next(&random) % 16;
     if (choice > 0)
         fix_lines((char *)data, mutated, choice > 1);

@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "fuzz_file.h"
 #include "ndt_io/cloud_file.h"
+#include "text_mutator.h"
 
 static struct fuzz_file file;
 static struct ndt_cloud reused;
@@ -35,4 +36,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sink = sum;
     (void)sink;
     return 0;
+}
+
+/* Headers, and the points of some files, are text. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    struct ndt_random random = {seed};
+    if (ndt_random_next(&random) % 2)
+        return LLVMFuzzerMutate(data, size, max_size);
+    return text_mutate(data, size, max_size, &random);
 }

@@ -5,6 +5,7 @@
 #include "ndt/hash.h"
 #include "ndtd/config_file.h"
 #include "ndtd/log.h"
+#include "text_mutator.h"
 
 static struct ndtd_settings first, second;
 static struct ndt_error err;
@@ -52,4 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == NDT_OK && ndtd_settings_finish(&first, &err) == NDT_OK && ndt_hash64(data, size, 0) % 8 == 0)
         check_round_trip();
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    struct ndt_random random = {seed};
+    return text_mutate(data, size, max_size, &random);
 }

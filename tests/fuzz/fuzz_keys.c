@@ -4,6 +4,7 @@
 #include "fuzz.h"
 #include "fuzz_file.h"
 #include "ndtd/curve_keys.h"
+#include "text_mutator.h"
 
 static struct fuzz_file file;
 
@@ -33,4 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_REQUIRE(ndtd_client_list_has(&clients, clients.keys[i]), "client %zu", i);
     ndtd_client_list_free(&clients);
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    struct ndt_random random = {seed};
+    return text_mutate(data, size, max_size, &random);
 }

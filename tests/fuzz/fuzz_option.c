@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "ndtd/log.h"
 #include "ndtd/options.h"
+#include "text_mutator.h"
 
 static struct ndtd_settings defaults, settings;
 
@@ -46,4 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ndtd_option_format(&settings, option, after, sizeof(after));
     FUZZ_REQUIRE(strcmp(before, after) == 0, "%s: %s, then %s", option->name, before, after);
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    struct ndt_random random = {seed};
+    return text_mutate(data, size, max_size, &random);
 }

@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "fuzz_file.h"
 #include "ndt_io/map_file.h"
+#include "text_mutator.h"
 
 static struct fuzz_file metadata, tiles[3];
 
@@ -38,4 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     ndt_tile_set_close(&set);
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    struct ndt_random random = {seed};
+    return text_mutate(data, size, max_size, &random);
 }

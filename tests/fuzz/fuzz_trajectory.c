@@ -6,6 +6,7 @@
 #include "fuzz_file.h"
 #include "ndt_io/trajectory.h"
 #include "ndtd/reference_trajectory.h"
+#include "text_mutator.h"
 
 static struct fuzz_file file;
 static struct ndt_error err;
@@ -81,4 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         read_reference();
     return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    struct ndt_random random = {seed};
+    if (size == 0 || ndt_random_next(&random) % 32 == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    return 1 + text_mutate(data + 1, size - 1, max_size - 1, &random); /* the reader stays */
 }
