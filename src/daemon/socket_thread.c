@@ -51,9 +51,14 @@ void ndtd_socket_thread_stop(struct ndtd_socket_thread *thread)
 
 int ndtd_socket_thread_wait(const struct ndtd_socket_thread *thread, void *socket)
 {
+    return ndtd_socket_thread_wait_for(thread, socket, -1);
+}
+
+int ndtd_socket_thread_wait_for(const struct ndtd_socket_thread *thread, void *socket, long timeout_ms)
+{
     zmq_pollitem_t items[] = {{.fd = thread->wake_fd, .events = ZMQ_POLLIN},
                               {.socket = socket, .events = ZMQ_POLLIN}};
-    while (zmq_poll(items, 2, -1) < 0)
+    while (zmq_poll(items, 2, timeout_ms) < 0)
         if (errno != EINTR)
             return 0;
     return !(items[0].revents & ZMQ_POLLIN);

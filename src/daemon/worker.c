@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "ndtd/log.h"
-#include "ndtd/notify.h"
 #include "ndtd/realtime.h"
 #include "ndtd/scan_result.h"
 #include "ndtd/settings_snapshot.h"
@@ -22,7 +21,7 @@
 #include "worker_log.h"
 
 enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
-/* Longest wait for a frame; then the thread checks for new maps and feeds the watchdog. While a map is uploaded to
+/* Longest wait for a frame; then the thread checks for new maps. While a map is uploaded to
  * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
 /* A pose that is lost for so long may be out of reach of the tiles around the last one. */
@@ -69,8 +68,8 @@ struct ndtd_worker {
     uint64_t map_id, config_hash;
     int64_t trusted_ns; /* stamp of the last scan with a trusted pose, or of the first scan */
     double publish_us, reserve_us;
-    double fed_us, feed_every_us;
     struct ndtd_worker_log log;
+    atomic_uint_fast64_t beats;
 };
 
 static void publish_state(struct ndtd_worker *worker)
@@ -202,21 +201,12 @@ static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_re
         ndtd_autotuner_start(worker->tuner, worker->map, points, &T_map_sensor);
 }
 
-static void feed_watchdog(struct ndtd_worker *worker)
-{
-    const double now_us = ndt_clock_us();
-    if (worker->feed_every_us <= 0 || now_us - worker->fed_us < worker->feed_every_us)
-        return;
-    worker->fed_us = now_us;
-    ndtd_notify_watchdog();
-}
-
 static void between_frames(struct ndtd_worker *worker)
 {
     apply_pending_updates(worker);
     change_map(worker);
     ndtd_localizer_serve(worker->parts.localizer, worker->pipeline, worker->parts.loader, worker->has_next_map);
-    feed_watchdog(worker);
+    atomic_fetch_add(&worker->beats, 1);
 }
 
 /* The state goes into the status, and a change of it into the log. */
@@ -506,7 +496,6 @@ enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const struct ndtd_wo
     worker->parts = *parts;
     use_settings(worker, parts->settings);
     worker->status.active = 1;
-    worker->feed_every_us = ndtd_notify_watchdog_interval_s() * 1e6 / 3;
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
         free_worker(worker);
         return ndt_fail(err, NDT_ERR_MEMORY, "the matching thread could not be started");
@@ -591,4 +580,9 @@ size_t ndtd_worker_timings(struct ndtd_worker *worker, struct ndtd_worker_timing
         out[i] = worker->ring[(worker->ring_count - count + i) % NDTD_TIMINGS_KEPT];
     pthread_mutex_unlock(&worker->lock);
     return count;
+}
+
+uint64_t ndtd_worker_beats(const struct ndtd_worker *worker)
+{
+    return atomic_load(&worker->beats);
 }

@@ -55,6 +55,13 @@ kill -HUP "$daemon"
 sleep 0.3
 check "reloads in the log" "$(grep -c 'configuration reloaded' "$work/ndtd.log")" == 2
 
+# A recording by request; the recorder's thread writes it.
+says "start_recording" '^ok$' "$(request start_recording iso.bag)"
+"$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
+says "stop_recording" '^ok$' "$(request stop_recording)"
+"$bin/ndt-bag" info "$work/recordings/iso.bag" >"$work/info" 2>&1
+check "scans in the requested recording" "$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2; exit}' "$work/info")" == 30
+
 # Files outside.
 if grep -q 'files are restricted' <<<"$line"; then
     for path in private/map.pcd shelf/link.pcd; do

@@ -61,7 +61,14 @@ struct ndtd_settings {
     enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /**< sockets.ipc_mode */
     int high_water_mark;                                 /**< sockets.high_water_mark */
     uint64_t max_message_bytes;                          /**< sockets.max_message_bytes */
+    int max_senders, max_connections;                    /**< sockets.max_senders, sockets.max_connections */
     char server_secret_key_file[NDTD_PATH_MAX], allowed_clients_file[NDTD_PATH_MAX];
+    struct {
+        char directory[NDTD_PATH_MAX]; /**< recording.directory; empty: the default, see recorder.h */
+        uint32_t queue_mb;             /**< recording.queue_mb */
+        uint32_t max_file_mb;          /**< recording.max_file_mb; 0 = no limit */
+        uint32_t min_free_mb;          /**< recording.min_free_mb */
+    } recording;
     double budget_s;                     /**< live.budget_ms: from the last byte of a scan to its result */
     int queue_depth;                     /**< live.queue_depth: largest number of waiting scans */
     int batch_max;                       /**< batch.max: frames taken from the queue at once */

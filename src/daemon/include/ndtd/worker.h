@@ -86,6 +86,8 @@ struct ndtd_worker_status {
 };
 /** Copies the status. */
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
+/** Grows before every frame, and every 50 ms without frames: a sign of life. Any thread. */
+uint64_t ndtd_worker_beats(const struct ndtd_worker *worker);
 /** The autotune result in use, with its measurements; its source is the default until there is one. */
 void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out);
 
