@@ -186,7 +186,7 @@ START_TEST(files_are_read_and_missing_ones_named)
     char directory[] = "/tmp/ndtd-test-XXXXXX", path[64];
     ck_assert_ptr_nonnull(mkdtemp(directory));
     ck_assert_int_eq(ndtd_config_read(&settings, directory, &err), NDT_ERR_ARGUMENT);
-    ck_assert_ptr_nonnull(strstr(err.text, "Is a directory"));
+    ck_assert_ptr_nonnull(strstr(err.text, "is a directory"));
     snprintf(path, sizeof(path), "%s/c.yaml", directory);
     ck_assert_int_eq(ndtd_config_read(&settings, path, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, path));
