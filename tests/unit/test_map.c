@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "map_build.h"
 #include "ndt/linalg.h"
 #include "ndt/map.h"
 #include "ndt_io/compiled_map.h"
@@ -427,6 +428,41 @@ START_TEST(a_wide_map_uses_the_hashed_index)
 }
 END_TEST
 
+/* 2047 voxels and the empty one, each at a corner of eight bricks of its own: the table has 16 slots per voxel,
+ * rounded up to a power of two, and is half full. */
+START_TEST(the_hashed_index_has_two_slots_per_brick)
+{
+    enum { VOXELS = 2047 };
+    struct ndt_moments *moments = calloc(VOXELS, sizeof(*moments));
+    struct ndt_pool *pool;
+    struct ndt_map_level level;
+    ck_assert_ptr_nonnull(moments);
+    for (int32_t i = 0; i < VOXELS; i++) {
+        const struct ndt_moments one = {
+            .cell = {1024 * (i % 16) - 8192, 1024 * (i / 16 % 16) - 8192, 1024 * (i / 256)},
+            .n = 10,
+            .q_m2 = {1, 0, 0, 1, 0, 1}};
+        moments[i] = one;
+    }
+    must(ndt_pool_create(&pool, 1, 0, 0, &err));
+    must(ndt_map_level_build(&level, &config, 1.0, moments, VOXELS, pool, &err));
+    ck_assert_uint_eq(level.voxel_count, VOXELS + 1);
+    ck_assert(level.hashed);
+    ck_assert_uint_eq(level.brick_slots, 16 * (VOXELS + 1));
+    ck_assert_uint_eq(level.brick_count, 8 * VOXELS + 1);
+    for (int32_t i = 0; i < VOXELS; i++)
+        for (int32_t side = -2; side <= 2; side++) {
+            const struct ndt_cell_ref ref = ndt_map_lookup(
+                &level, (int32_t[3]){moments[i].cell[0] + side, moments[i].cell[1], moments[i].cell[2]});
+            ck_assert_uint_eq(ref.n27, abs(side) <= 1);
+            ck_assert_uint_eq(ref.n1, side == 0);
+        }
+    ndt_map_level_free(&level);
+    ndt_pool_destroy(pool);
+    free(moments);
+}
+END_TEST
+
 /* The same surfaces at UTM coordinates give the same Gaussians. */
 START_TEST(utm_coordinates_keep_precision)
 {
@@ -495,6 +531,37 @@ START_TEST(invalid_input_is_refused_with_a_reason)
     ck_assert_uint_eq(ndt_map_lookup(&map->levels[0], (const int32_t[3]){0, 0, 0}).n27, 0);
     ndt_map_release(map);
     ndt_map_builder_destroy(builder);
+}
+END_TEST
+
+/* The limits of a configuration belong to it, but for the outlier ratio's; what lies behind them is refused. */
+START_TEST(limits_of_the_configuration)
+{
+    static const struct {
+        size_t offset;
+        double good, bad;
+        const char *reason;
+    } cases[] = {
+#define AT(member) offsetof(struct ndt_map_config, member)
+        {AT(leaf_m[0]), 0.1, 0.0999, "map leaf 0.0999 m is outside 0.1 .. 100 m"},
+        {AT(leaf_m[0]), 100, 100.1, "map leaf 100.1 m is outside 0.1 .. 100 m"},
+        {AT(min_eigenvalue_ratio), 1e-6, 0.9e-6, "smallest eigenvalue ratio 9e-07 is outside 1e-6 .. 1"},
+        {AT(min_eigenvalue_ratio), 1.0, 1.1, "smallest eigenvalue ratio 1.1 is outside 1e-6 .. 1"},
+        {AT(outlier_ratio), 0.001, 0, "outlier ratio 0 is outside 0 .. 1"},
+        {AT(outlier_ratio), 0.999, 1, "outlier ratio 1 is outside 0 .. 1"},
+        {AT(outlier_ratio), 0.5, NAN, "outlier ratio nan is outside 0 .. 1"},
+#undef AT
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ndt_map_builder *builder;
+        ndt_map_config_default(&config);
+        *(double *)((char *)&config + cases[i].offset) = cases[i].good;
+        must(ndt_map_builder_create(&builder, &config, &err));
+        ndt_map_builder_destroy(builder);
+        *(double *)((char *)&config + cases[i].offset) = cases[i].bad;
+        ck_assert_int_eq(ndt_map_builder_create(&builder, &config, &err), NDT_ERR_ARGUMENT);
+        ck_assert_str_eq(err.text, cases[i].reason);
+    }
 }
 END_TEST
 
@@ -608,9 +675,11 @@ int main(void)
     tcase_add_test(map, a_voxel_is_the_sample_mean_and_covariance);
     tcase_add_test(map, the_index_finds_what_brute_force_finds);
     tcase_add_test(map, a_wide_map_uses_the_hashed_index);
+    tcase_add_test(map, the_hashed_index_has_two_slots_per_brick);
     tcase_add_test(map, utm_coordinates_keep_precision);
     tcase_add_test(map, seeded_covariances_are_larger);
     tcase_add_test(map, invalid_input_is_refused_with_a_reason);
+    tcase_add_test(map, limits_of_the_configuration);
     tcase_add_test(file, compiled_map_equals_the_built_map);
     tcase_add_test(file, every_damaged_byte_is_detected);
     tcase_add_test(file, truncated_file_is_detected);
