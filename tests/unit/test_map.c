@@ -625,6 +625,38 @@ START_TEST(compiled_map_equals_the_built_map)
 }
 END_TEST
 
+/* A table of bricks with gaps survives the file. */
+START_TEST(compiled_wide_map_equals_the_built_map)
+{
+    struct ndt_cloud far;
+    struct ndt_map_builder *builder;
+    struct ndt_map *opened;
+    ndt_cloud_init(&far);
+    make_street(&far, 8, 20000, (double[3]){300000, -300000, 400});
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &half[0], &err));
+    must(ndt_map_builder_add(builder, &far, &err));
+    struct ndt_map *built = build(builder);
+    must(ndt_map_save(built, path, &err));
+    must(ndt_map_open(&opened, path, &err));
+    ck_assert_uint_eq(built->id, opened->id);
+    for (size_t i = 0; i < 3; i++) {
+        const struct ndt_map_level *a = &built->levels[i], *b = &opened->levels[i];
+        ck_assert_int_eq(a->hashed, b->hashed);
+        ck_assert_uint_eq(a->brick_slots, b->brick_slots);
+        ck_assert_mem_eq(a->bricks, b->bricks, a->brick_slots * sizeof(*a->bricks));
+        if (a->hashed)
+            ck_assert_mem_eq(a->brick_keys, b->brick_keys, a->brick_slots * sizeof(*a->brick_keys));
+        check_index(b);
+    }
+    ck_assert(opened->levels[2].hashed);
+    ndt_map_release(built);
+    ndt_map_release(opened);
+    ndt_map_builder_destroy(builder);
+    ndt_cloud_free(&far);
+}
+END_TEST
+
 START_TEST(every_damaged_byte_is_detected)
 {
     struct ndt_map *map;
@@ -681,6 +713,7 @@ int main(void)
     tcase_add_test(map, invalid_input_is_refused_with_a_reason);
     tcase_add_test(map, limits_of_the_configuration);
     tcase_add_test(file, compiled_map_equals_the_built_map);
+    tcase_add_test(file, compiled_wide_map_equals_the_built_map);
     tcase_add_test(file, every_damaged_byte_is_detected);
     tcase_add_test(file, truncated_file_is_detected);
     suite_add_tcase(suite, map);
