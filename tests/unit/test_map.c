@@ -399,11 +399,15 @@ static void check_index(const struct ndt_map_level *level)
 START_TEST(the_index_finds_what_brute_force_finds)
 {
     struct ndt_map *map;
+    size_t bytes = 0;
     must(ndt_map_from_cloud(&map, &config, &cloud, &err));
     for (size_t i = 0; i < map->level_count; i++) {
         ck_assert(!map->levels[i].hashed);
         check_index(&map->levels[i]);
+        bytes += map->levels[i].voxel_count * sizeof(struct ndt_voxel) + map->levels[i].brick_slots * 4 +
+                 map->levels[i].brick_count * 512 * sizeof(struct ndt_cell_ref) + map->levels[i].list_words * 4;
     }
+    ck_assert_uint_eq(map->bytes, bytes);
     ndt_map_release(map);
 }
 END_TEST
