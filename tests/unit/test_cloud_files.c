@@ -389,6 +389,7 @@ START_TEST(test_pcd_bad_headers)
         {"FIELDS x y z\nWIDTH 4294967296\nHEIGHT 4294967296\nPOINTS 0\nDATA binary\n", "is not POINTS 0"},
         {"FIELDS x y z\nWIDTH 1.5\nDATA ascii\n", "line 2: a count must be one integer"},
         {"FIELDS x y z\nWIDTH 1 2\nDATA ascii\n", "line 2: a count must be one integer"},
+        {"FIELDS x y z\nWIDTH 1\nHEIGHT one\nDATA ascii\n1 2 3\n", "line 3: a count must be one integer"},
         {"FIELDS x y z\nPOINTS -1\nDATA ascii\n", "line 2: a count must be one integer"},
         {"FIELDS x y z\nPOINTS 18446744073709551615\nDATA ascii\n", "line 2: a count must be one integer"},
         {"FIELDS x y z\nPOINTS 99999999999999999999\nDATA ascii\n", "line 2: a count must be one integer"},

@@ -410,11 +410,19 @@ START_TEST(truncated_bag_is_replayed_up_to_the_damage)
     fseek(file, 0, SEEK_END);
     const long size = ftell(file);
     fclose(file);
+    char warnings[600], expected[100];
+    snprintf(warnings, sizeof(warnings), "%s/warnings", directory);
     ck_assert_int_eq(truncate(bag_path, size / 2), 0);
+    ck_assert_ptr_nonnull(freopen(warnings, "w", stderr));
     must_run();
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
     char *scans = strstr(read_file(summary_path), "\"scans\": ");
     const int done = atoi(scans + strlen("\"scans\": "));
     ck_assert(done > 3 && done < SCANS);
+    snprintf(expected, sizeof(expected), "; replayed the %d scans before it\n", done);
+    ck_assert_ptr_nonnull(strstr(read_file(warnings), expected));
+    ck_assert_int_eq(count_lines(warnings, "ndtd: warning: "), 1);
+    unlink(warnings);
 }
 END_TEST
 
