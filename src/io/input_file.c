@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "input.h"
-
 static const char *kind_of(mode_t mode)
 {
     return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
@@ -56,29 +54,44 @@ enum ndt_status ndt_input_file_check(const char *path, int is_folder, struct ndt
     return status;
 }
 
+static enum ndt_status read_all(int fd, const char *path, char *text, size_t size, struct ndt_error *err)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t got = read(fd, text + done, size - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return ndt_fail(err, NDT_ERR_IO, "%s: cannot read at byte %zu: %s", path, done,
+                            got < 0 ? strerror(errno) : "the file has become shorter");
+        done += (size_t)got;
+    }
+    text[size] = '\0';
+    return NDT_OK;
+}
+
 enum ndt_status ndt_input_file_read(char **out, size_t *size, const char *path, size_t limit, struct ndt_error *err)
 {
-    struct ndt_input input;
+    uint64_t bytes;
+    int fd;
     *out = NULL;
     *size = 0;
-    enum ndt_status status = ndt_input_open(&input, path, err);
+    enum ndt_status status = ndt_input_file_open(&fd, &bytes, path, err);
     if (status != NDT_OK)
         return status;
-    char *text = input.size <= limit ? malloc((size_t)input.size + 1) : NULL;
-    if (input.size > limit)
+    char *text = bytes <= limit ? malloc((size_t)bytes + 1) : NULL;
+    if (bytes > limit)
         status = ndt_fail(err, NDT_ERR_LIMIT, "%s: %llu bytes, at most %zu are possible", path,
-                          (unsigned long long)input.size, limit);
+                          (unsigned long long)bytes, limit);
     else if (!text)
         status = ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
     else
-        status = ndt_input_read(&input, 0, text, (size_t)input.size, err);
-    ndt_input_close(&input);
-    if (status == NDT_OK && text) {
-        text[input.size] = '\0';
-        *out = text;
-        *size = (size_t)input.size;
-    } else {
+        status = read_all(fd, path, text, (size_t)bytes, err);
+    close(fd);
+    if (status != NDT_OK) {
         free(text);
+        return status;
     }
-    return status;
+    *out = text;
+    *size = (size_t)bytes;
+    return NDT_OK;
 }
