@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "input.h"
@@ -12,6 +13,12 @@
 static const char *kind_of(mode_t mode)
 {
     return S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+/* /dev/null is what people write for a configuration without a line; reading it never blocks. */
+static int is_file(const struct stat *info)
+{
+    return S_ISREG(info->st_mode) || (S_ISCHR(info->st_mode) && info->st_rdev == makedev(1, 3));
 }
 
 /* A socket cannot be opened at all; then its kind says more than the number of the error. */
@@ -31,7 +38,7 @@ enum ndt_status ndt_input_file_open(int *fd, uint64_t *size, const char *path, s
     if (*fd < 0)
         return fail_open(path, errno, err);
     const int failure = fstat(*fd, &info) == 0 ? 0 : errno;
-    if (failure == 0 && S_ISREG(info.st_mode)) {
+    if (failure == 0 && is_file(&info)) {
         if (size)
             *size = (uint64_t)info.st_size;
         return NDT_OK;

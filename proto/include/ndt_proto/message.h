@@ -57,6 +57,8 @@ struct ndt_frame {
 void ndt_frame_init(struct ndt_frame *frame);
 /** Frees the memory; allowed on an empty frame. */
 void ndt_frame_free(struct ndt_frame *frame);
+/** Messages of up to `size` bytes then need no further memory. NDT_ERR_MEMORY leaves the frame as it is. */
+NDT_MUST_CHECK enum ndt_status ndt_frame_reserve(struct ndt_frame *frame, size_t size, struct ndt_error *err);
 
 /** Reads only the keys "v" (version) and "type". */
 NDT_MUST_CHECK enum ndt_status ndt_message_peek(const uint8_t *data, size_t size, enum ndt_message_type *type,

@@ -52,6 +52,14 @@ static inline void ndt_progress_init(struct ndt_progress *progress,
     progress->next_report_us = (int64_t)ndt_clock_us() + progress->interval_us;
 }
 
+/** Zeros all counters for another call, which is reported from one interval on; what is cancelled stays so. */
+static inline void ndt_progress_begin(struct ndt_progress *progress)
+{
+    for (int i = 0; i < NDT_PROGRESS_ITEMS; i++)
+        __atomic_store_n(&progress->items[i], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&progress->next_report_us, (int64_t)ndt_clock_us() + progress->interval_us, __ATOMIC_RELAXED);
+}
+
 /** The call is to end. */
 static inline void ndt_progress_cancel(struct ndt_progress *progress)
 {
