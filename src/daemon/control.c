@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "ndt_io/map_file.h"
 #include "ndt_proto/control_message.h"
 #include "ndtd/timing_schema.h"
 #include "ndtd/log.h"
@@ -58,6 +59,21 @@ static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_text(writer, "poses", live->endpoints.poses.address);
 }
 
+static void write_progress(const struct ndtd_map_loader_progress *progress, struct ndt_reply_writer *writer)
+{
+    ndt_reply_open_map(writer, "loading");
+    ndt_reply_real(writer, "elapsed_s", progress->elapsed_s);
+    ndt_reply_uint(writer, "files", progress->tiles);
+    ndt_reply_uint(writer, "all_files", progress->all_tiles);
+    ndt_reply_uint(writer, "bytes", progress->bytes);
+    ndt_reply_uint(writer, "all_bytes", progress->all_bytes);
+    ndt_reply_uint(writer, "points", progress->points);
+    ndt_reply_uint(writer, "all_points", progress->all_points);
+    ndt_reply_uint(writer, "levels", progress->levels);
+    ndt_reply_uint(writer, "all_levels", progress->all_levels);
+    ndt_reply_close(writer);
+}
+
 static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndtd_map_loader_status map;
@@ -73,6 +89,8 @@ static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "tiles_known", map.tiles_known);
     ndt_reply_uint(writer, "loads", map.loads);
     ndt_reply_real(writer, "last_load_ms", map.last_load_ms);
+    if (map.progress.busy)
+        write_progress(&map.progress, writer);
     ndt_reply_close(writer);
 }
 
@@ -325,12 +343,15 @@ static enum ndt_status stop(struct ndtd_live *live, const struct ndt_request_mes
     return NDT_OK;
 }
 
-/* Asynchronous: the map loader's thread loads it, and `status` reports the result. */
+/* Asynchronous: the map loader's thread loads it, and `status` reports progress and result. A path that can be no
+ * map is refused at once. */
 static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request_message *request,
                                 struct ndt_error *err)
 {
     struct ndtd_worker_status worker;
-    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        status = ndt_map_path_check(request->path, err);
     if (status != NDT_OK)
         return status;
     ndtd_worker_status(live->worker, &worker);
@@ -349,7 +370,9 @@ static enum ndt_status unload_map(struct ndtd_live *live, const struct ndt_reque
 static enum ndt_status load_tile(struct ndtd_live *live, const struct ndt_request_message *request,
                                  struct ndt_error *err)
 {
-    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        status = ndt_map_path_check(request->path, err);
     if (status == NDT_OK)
         ndtd_map_loader_add_tile(live->loader, request->path);
     return status;

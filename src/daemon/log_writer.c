@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* pthread_clockjoin_np */
+#define _GNU_SOURCE /* pthread_clockjoin_np, pthread_setname_np */
 
 #include "log_writer.h"
 
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "ndtd/log.h"
-#include "ndtd/realtime.h"
 
 /* How long the lines that wait at the end may take. */
 enum { PATIENCE_S = 1 };
@@ -46,7 +45,7 @@ static int write_all(const char *line, size_t size)
     return done == (ssize_t)size;
 }
 
-/* Cancellable while it writes: at the end, when nobody reads. */
+/* Cancellable while it writes: at the end, without a reader. */
 static int write_patiently(const char *line, size_t size)
 {
     int state;
@@ -75,7 +74,7 @@ static void report_lost(void)
 {
     char line[NDTD_LOG_LINE_BYTES];
     const unsigned long long lines = unsaid;
-    const int size = snprintf(line, sizeof(line), "%s%llu lines of the log are lost: nobody read them\n",
+    const int size = snprintf(line, sizeof(line), "%s%llu lines of the log are lost: they were not read\n",
                               getenv("JOURNAL_STREAM") ? "<4>" : "ndtd: warning: ", lines);
     unsaid = 0;
     if (!write_unlocked(line, (size_t)size))
@@ -88,7 +87,7 @@ static void *run(void *unused)
     int state;
     (void)unused;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    ndtd_thread_name("ndt-log");
+    (void)pthread_setname_np(pthread_self(), "ndt-log");
     pthread_mutex_lock(&lock);
     while (count > 0 || !stopping) {
         if (count == 0) {

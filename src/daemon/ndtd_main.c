@@ -53,7 +53,7 @@ static int live(struct ndtd_command *command)
         .record = command->record, .config = command->config, .reread = reread, .context = command};
     const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
     if (status != NDT_OK && !ndtd_log_is_read(1000))
-        return EXIT_FAILED; /* nobody reads why */
+        return EXIT_FAILED; /* there is no reader */
     return status != NDT_OK && !*err.text ? EXIT_FAILED
                                           : finish(status, &err); /* without a text it is in the log */
 }

@@ -119,7 +119,7 @@ static void clear_done(struct ndtd_recorder *recorder)
     }
 }
 
-/* A result that nobody took is forgotten. */
+/* A result that was not taken is forgotten. */
 static void begin_request(struct ndtd_recorder *recorder, enum ndtd_recorder_state state)
 {
     recorder->status.state = state;
@@ -187,8 +187,8 @@ static void finish_file(struct ndtd_recorder *recorder, const struct ndt_error *
     if (status != NDT_OK) /* recordings begin on request: each end is said */
         ndtd_log_always(NDTD_LOG_ERROR, "the recording is stopped: %s", err.text);
     ndtd_log_always(end.missing ? NDTD_LOG_WARNING : NDTD_LOG_INFO,
-                    "recorded %s: %llu frames, %llu bytes, %llu frames are missing", end.file,
-                    (unsigned long long)end.frames, (unsigned long long)end.bytes, (unsigned long long)end.missing);
+                    "recorded %s: %llu frames (%llu bytes), %llu missing", end.file, (unsigned long long)end.frames,
+                    (unsigned long long)end.bytes, (unsigned long long)end.missing);
 }
 
 static enum ndt_status check_limits(struct ndtd_recorder *recorder, uint64_t bytes, struct ndt_error *err)

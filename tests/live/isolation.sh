@@ -27,7 +27,8 @@ load() { "$bin/live_probe" load "$control" "$1"; }
 state_of() { sed -n "s/^$1:\t*//p" /proc/"$daemon"/task/*/status | sort -u | tr '\n' ' '; }
 
 cd "$work" || exit 1 # recordings with a relative name
-start_daemon --set security.isolation=on --set security.map_paths="$outside/shelf" --record "$work/recordings/all.bag" "${roomy[@]}"
+start_daemon --set security.isolation=on --set security.map_paths="$outside/shelf" \
+    --set recording.directory="$outside/recordings" --record "$work/recordings/all.bag" "${roomy[@]}"
 line=$(grep 'isolation:' "$work/ndtd.log")
 echo "$line"
 check "log lines about the isolation" "$(grep -c 'isolation:' "$work/ndtd.log")" == 1
@@ -48,19 +49,20 @@ load "$work/drive/map.pcd" || { echo "FAIL: the map of map.path is refused"; fai
 "$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
 check "answered after map swaps" "$(value answered "$work/out")" == 30
 
+# Recordings by request, into a directory that the daemon makes.
+says "stop_recording" '^ok$' "$(request stop_recording)"
+says "start_recording" '^ok$' "$(request start_recording second.bag)"
+"$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
+says "stop_recording" '^ok$' "$(request stop_recording)"
+"$bin/ndt-bag" info "$outside/recordings/second.bag" >"$work/info" 2>&1
+check "scans in the second recording" "$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2; exit}' "$work/info")" == 30
+
 # A changed configuration, replaced as an editor does.
 sed 's/^map:/log: {level: debug}\nmap:/' "$work/ndtd.yaml" >"$work/new.yaml" && mv "$work/new.yaml" "$work/ndtd.yaml"
 says "reload" '^ok$' "$(request reload)"
 kill -HUP "$daemon"
 sleep 0.3
 check "reloads in the log" "$(grep -c 'configuration reloaded' "$work/ndtd.log")" == 2
-
-# A recording by request; the recorder's thread writes it.
-says "start_recording" '^ok$' "$(request start_recording iso.bag)"
-"$bin/live_probe" answers "$scans" "$poses" "$work/drive/drive.bag" 20 >"$work/out" || failed=1
-says "stop_recording" '^ok$' "$(request stop_recording)"
-"$bin/ndt-bag" info "$work/recordings/iso.bag" >"$work/info" 2>&1
-check "scans in the requested recording" "$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2; exit}' "$work/info")" == 30
 
 # Files outside.
 if grep -q 'files are restricted' <<<"$line"; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# log.sh BIN_DIR: standard error that nobody reads, and one whose reader goes. Nothing waits for it; what is lost is
+# log.sh BIN_DIR: standard error that is not read, and one whose reader goes. Nothing waits for it; what is lost is
 # counted, and said once there is a reader again.
 source "$(dirname "$0")/common.sh" "$1"
 simulate --scans 10
@@ -25,7 +25,7 @@ for i in $(seq 140); do # two lines each
 done
 ask status >"$work/status"
 check "unread: lines lost" "$(value log_lines_lost "$work/status")" ">=" 1
-timeout 1 cat <&9 >"$work/read" # somebody reads again
+timeout 1 cat <&9 >"$work/read" # there is a reader again
 for _ in $(seq 100); do
     ask unload_map >/dev/null
     timeout 0.2 cat <&9 >>"$work/read"
@@ -33,7 +33,7 @@ for _ in $(seq 100); do
 done
 check "read again: the first lines are there" "$(grep -ac ' ready ' "$work/read")" == 1
 check "read again: the loss is said" "$(grep -ac 'lines of the log are lost' "$work/read")" ">=" 1
-head -c 65536 /dev/zero >&9 & # full again, if nobody takes the rest
+head -c 65536 /dev/zero >&9 & # full again, if the rest is not read
 filler=$!
 sleep 0.2
 stop_daemon TERM

@@ -172,9 +172,10 @@ static unsigned read_lines(int fd, const char *text)
     return count;
 }
 
-/* Nobody reads: no call waits, the ring keeps the oldest lines, and their loss is said as soon as somebody reads.
+/* Without a reader no call waits, the ring keeps the oldest lines, and their loss is said as soon as somebody
+ * reads.
  */
-START_TEST(nobody_waits_for_a_reader)
+START_TEST(no_call_waits_for_a_reader)
 {
     const int reader = unread_pipe();
     ndtd_log_start();
@@ -195,7 +196,7 @@ START_TEST(the_loss_is_said)
     ndtd_log_start();
     for (int i = 0; i < 2 * NDTD_LOG_LINES; i++)
         ndtd_log_always(NDTD_LOG_INFO, "line %d", i);
-    ck_assert_uint_eq(read_lines(reader, "lines of the log are lost: nobody read them"), 1);
+    ck_assert_uint_eq(read_lines(reader, "lines of the log are lost: they were not read"), 1);
     ndtd_log_stop();
     close(reader);
 }
@@ -223,7 +224,7 @@ START_TEST(a_reader_that_goes_is_no_error)
     close(ends[0]);
     ndtd_log_start();
     for (int i = 0; i < 10; i++)
-        ndtd_log_always(NDTD_LOG_INFO, "to nobody");
+        ndtd_log_always(NDTD_LOG_INFO, "to no reader");
     ndtd_log_stop();
     ck_assert_uint_eq(ndtd_log_lost(), 10);
 }
@@ -258,7 +259,7 @@ int main(void)
     tcase_add_test(all, next_line_has_the_repeat_count);
     tcase_add_test(all, replies_to_requests_are_not_throttled);
     tcase_add_test(all, line_breaks_are_removed);
-    tcase_add_test(all, nobody_waits_for_a_reader);
+    tcase_add_test(all, no_call_waits_for_a_reader);
     tcase_add_test(all, the_loss_is_said);
     tcase_add_test(all, the_end_does_not_wait_for_a_reader);
     tcase_add_test(all, a_reader_that_goes_is_no_error);

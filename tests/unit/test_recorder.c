@@ -1,4 +1,5 @@
-/* The recorder with a disk that stands still: nobody waits for it, what does not fit is counted, files are whole.
+/* The recorder with a disk that stands still: no thread waits for it, what does not fit is counted, files are
+ * whole.
  */
 #define _GNU_SOURCE /* syscall */
 #include <fcntl.h>
@@ -18,10 +19,11 @@ static struct ndt_error err;
 
 /* The disk stands still while `halt` is 1: a write or fsync waits, and `halted` becomes 1. It fails while `fault`
  * is 1. */
-static atomic_int halt, halted, fault;
+static atomic_int halt, halted, fault, slow_ms;
 
 static void use_disk(void)
 {
+    live_pause(atomic_load(&slow_ms));
     while (atomic_load(&halt)) {
         atomic_store(&halted, 1);
         live_pause(1);
@@ -120,7 +122,7 @@ static void check_bag(const char *name, unsigned whole, unsigned count)
 }
 
 /* 1 frame is with the disk, 10 wait, 89 are missing; stop returns at once and is done when the disk has all. */
-START_TEST(nobody_waits_for_the_disk)
+START_TEST(no_thread_waits_for_the_disk)
 {
     enum ndt_status result;
     ck_assert_int_eq(start("a.bag"), NDT_OK);
@@ -169,9 +171,28 @@ START_TEST(small_frames_are_bounded)
 }
 END_TEST
 
+static void log_to_file(void)
+{
+    const int file = open(temp_path("stderr"), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    ck_assert_int_ge(dup2(file, STDERR_FILENO), 0);
+    close(file);
+}
+
+static int lines_of_log(const char *text)
+{
+    size_t size;
+    int count = 0;
+    char *log = (char *)temp_read(temp_path("stderr"), &size);
+    for (const char *at = log; at && (at = strstr(at, text)); at++)
+        count++;
+    free(log);
+    return count;
+}
+
 /* The second recording fails like the first: each says why, and none seems to run. */
 START_TEST(a_full_disk_ends_a_recording)
 {
+    log_to_file();
     for (unsigned i = 1; i <= 2; i++) {
         const char *name = i == 1 ? "a.bag" : "b.bag";
         atomic_store(&fault, 0);
@@ -190,6 +211,8 @@ START_TEST(a_full_disk_ends_a_recording)
     }
     ck_assert_int_eq(start("c.bag"), NDT_ERR_IO); /* its header does not fit */
     ck_assert(!temp_exists(in_directory("c.bag")));
+    live_until(lines_of_log("the recording is stopped") == 2);
+    live_until(lines_of_log(", 1 missing") == 2);
 }
 END_TEST
 
@@ -234,7 +257,7 @@ START_TEST(limits_end_a_recording)
 }
 END_TEST
 
-/* A request whose result nobody takes, and a recorder that is destroyed while it records. */
+/* A request whose result is not taken, and a recorder that is destroyed while it records. */
 START_TEST(the_end_finishes_the_file)
 {
     ck_assert_int_eq(ndtd_recorder_start(recorder, "a.bag", &err), NDT_OK);
@@ -244,6 +267,20 @@ START_TEST(the_end_finishes_the_file)
     ndtd_recorder_finish(recorder);
     check_bag("a.bag", 5, 5);
     ck_assert_int_eq(status().state, NDTD_RECORDER_IDLE);
+}
+END_TEST
+
+/* What a slow disk cannot take within five seconds is left out: 40 frames would take 12 s. */
+START_TEST(the_end_is_bounded)
+{
+    ck_assert_int_eq(start("a.bag"), NDT_OK);
+    atomic_store(&slow_ms, 300);
+    for (unsigned i = 1; i <= 40; i++)
+        push(i, 1000);
+    ndtd_recorder_finish(recorder);
+    ck_assert_uint_ge(status().missing, 1);
+    ck_assert_uint_eq(status().missing + status().frames, 40);
+    check_bag("a.bag", 40, (unsigned)status().frames);
 }
 END_TEST
 
@@ -268,12 +305,13 @@ int main(void)
     TCase *all = tcase_create("recorder");
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_set_timeout(all, 20);
-    tcase_add_test(all, nobody_waits_for_the_disk);
+    tcase_add_test(all, no_thread_waits_for_the_disk);
     tcase_add_test(all, small_frames_are_bounded);
     tcase_add_test(all, a_full_disk_ends_a_recording);
     tcase_add_test(all, names_stay_in_the_directory);
     tcase_add_test(all, limits_end_a_recording);
     tcase_add_test(all, the_end_finishes_the_file);
+    tcase_add_test(all, the_end_is_bounded);
     tcase_add_test(all, default_directory);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

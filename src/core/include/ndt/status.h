@@ -31,7 +31,8 @@ enum ndt_status {
     NDT_ERR_CANCELLED    /**< ended early because it was asked to (ndt/progress.h) */
 };
 
-/** One line of text, always terminated; empty when nothing went wrong. */
+/** One line of text, always terminated; empty when nothing went wrong. Control characters, which it may quote from
+ * a file or a message, are '?'. */
 struct ndt_error {
     char text[512];
 };

@@ -3,7 +3,7 @@
  * them (JOURNAL_STREAM).
  *
  * In the daemon (between ndtd_log_start and ndtd_log_stop) a thread "ndt-log" writes the lines, so that a reader
- * that stops reading, or a slow disk, delays nobody: NDTD_LOG_LINES lines wait for it at most, further ones are
+ * that stops reading, or a slow disk, delays no caller: NDTD_LOG_LINES lines wait for it at most, further ones are
  * lost, and their number is written once there is a reader again. Without the thread a line waits for its reader. A
  * reader that has gone is no error.
  *

@@ -1,6 +1,6 @@
 /** @file
- * @brief The recording of received frames: a thread "ndt-record" writes them, so that nobody else waits for the
- * disk.
+ * @brief The recording of received frames: a thread "ndt-record" writes them, so that no other thread waits
+ * for the disk.
  *
  * The receiver hands over every valid frame without waiting and without copying it: the queue holds references to
  * the messages. It is bounded in bytes (recording.queue_mb; a small frame counts as NDTD_RECORDER_SMALL, the memory

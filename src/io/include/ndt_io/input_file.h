@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/** Opens a regular file for reading, and never waits: a pipe, socket or device is refused with one line
- * (NDT_ERR_IO) instead of waited for. *fd: close-on-exec, owned by the caller, -1 after a failure. *size (may be
- * NULL): its bytes. Symbolic links are followed. Thread-safe. */
+/** Opens a regular file or /dev/null for reading, and never waits: a pipe, a socket or another device is refused
+ * with one line (NDT_ERR_IO) instead of waited for. *fd: close-on-exec, owned by the caller, -1 after a failure.
+ * *size (may be NULL): its bytes. Symbolic links are followed. Thread-safe. */
 NDT_MUST_CHECK enum ndt_status ndt_input_file_open(int *fd, uint64_t *size, const char *path,
                                                    struct ndt_error *err);
 /** Checks that ndt_input_file_open would open the file now. With is_folder, `path` may also be a directory that can
