@@ -6,14 +6,16 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "ndt_io/map_file.h"
 #include "ndt_proto/control_message.h"
 #include "ndtd/timing_schema.h"
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
 #include "ndt/clock.h"
 #include "live_state.h"
+#include "zmq_calls.h"
 
-enum { REQUESTS_AT_ONCE = 64, PARTS = 4 };
+enum { REQUESTS_AT_ONCE = 64, PARTS = 4, REPLY_BYTES = 16384 };
 
 /* Where a reply goes. */
 struct address {
@@ -57,6 +59,21 @@ static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_text(writer, "poses", live->endpoints.poses.address);
 }
 
+static void write_progress(const struct ndtd_map_loader_progress *progress, struct ndt_reply_writer *writer)
+{
+    ndt_reply_open_map(writer, "loading");
+    ndt_reply_real(writer, "elapsed_s", progress->elapsed_s);
+    ndt_reply_uint(writer, "files", progress->tiles);
+    ndt_reply_uint(writer, "all_files", progress->all_tiles);
+    ndt_reply_uint(writer, "bytes", progress->bytes);
+    ndt_reply_uint(writer, "all_bytes", progress->all_bytes);
+    ndt_reply_uint(writer, "points", progress->points);
+    ndt_reply_uint(writer, "all_points", progress->all_points);
+    ndt_reply_uint(writer, "levels", progress->levels);
+    ndt_reply_uint(writer, "all_levels", progress->all_levels);
+    ndt_reply_close(writer);
+}
+
 static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndtd_map_loader_status map;
@@ -72,6 +89,8 @@ static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "tiles_known", map.tiles_known);
     ndt_reply_uint(writer, "loads", map.loads);
     ndt_reply_real(writer, "last_load_ms", map.last_load_ms);
+    if (map.progress.busy)
+        write_progress(&map.progress, writer);
     ndt_reply_close(writer);
 }
 
@@ -324,12 +343,15 @@ static enum ndt_status stop(struct ndtd_live *live, const struct ndt_request_mes
     return NDT_OK;
 }
 
-/* Asynchronous: the map loader's thread loads it, and `status` reports the result. */
+/* Asynchronous: the map loader's thread loads it, and `status` reports progress and result. A path that can be no
+ * map is refused at once. */
 static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request_message *request,
                                 struct ndt_error *err)
 {
     struct ndtd_worker_status worker;
-    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        status = ndt_map_path_check(request->path, err);
     if (status != NDT_OK)
         return status;
     ndtd_worker_status(live->worker, &worker);
@@ -348,7 +370,9 @@ static enum ndt_status unload_map(struct ndtd_live *live, const struct ndt_reque
 static enum ndt_status load_tile(struct ndtd_live *live, const struct ndt_request_message *request,
                                  struct ndt_error *err)
 {
-    const enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        status = ndt_map_path_check(request->path, err);
     if (status == NDT_OK)
         ndtd_map_loader_add_tile(live->loader, request->path);
     return status;
@@ -473,15 +497,14 @@ static const struct operation operations[NDT_OP_COUNT] = {
 
 static void send_reply(struct ndtd_control *control, struct address *to)
 {
-    const int flags = ZMQ_DONTWAIT;
-    if (zmq_msg_send(&to->identity, control->socket, flags | ZMQ_SNDMORE) < 0) {
+    if (ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE) < 0) {
         if (errno == EAGAIN) /* otherwise the client has disconnected */
             ndtd_log(NDTD_LOG_WARNING, "%s: a reply is lost: its client does not read", control->endpoint.address);
         return;
     }
-    if (to->delimiter && zmq_send(control->socket, "", 0, flags | ZMQ_SNDMORE) < 0)
+    if (to->delimiter && ndtd_send(control->socket, "", 0, ZMQ_SNDMORE) < 0)
         return;
-    (void)zmq_send(control->socket, control->reply.data, control->reply.size, flags);
+    (void)ndtd_send(control->socket, control->reply.data, control->reply.size, 0);
 }
 
 static enum ndt_status act(struct ndtd_live *live, const struct operation *operation,
@@ -503,6 +526,17 @@ static void postpone(struct ndtd_control *control, uint64_t id)
     control->has_later = 1;
 }
 
+/* Where a reply cannot be finished the client is told why; for that there is memory. */
+static void finish_reply(struct ndtd_control *control, struct ndt_reply_writer *writer, uint64_t id)
+{
+    struct ndt_error err = {""};
+    if (ndt_reply_finish(writer, &err) == NDT_OK)
+        return;
+    ndtd_log(NDTD_LOG_ERROR, "a request could not be answered: %s", err.text);
+    ndt_reply_begin(writer, &control->reply, id, err.text);
+    (void)!ndt_reply_finish(writer, &err);
+}
+
 static void answer(struct ndtd_control *control, struct ndtd_live *live, const uint8_t *data, size_t size)
 {
     struct ndt_request_message request = {0};
@@ -520,8 +554,7 @@ static void answer(struct ndtd_control *control, struct ndtd_live *live, const u
     ndt_reply_begin(&writer, &control->reply, id, status == NDT_OK ? NULL : err.text);
     if (status == NDT_OK && operation && operation->write)
         operation->write(control, live, &request, &writer);
-    if (ndt_reply_finish(&writer, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_ERROR, "a request could not be answered: %s", err.text);
+    finish_reply(control, &writer, id);
     send_reply(control, &control->address);
 }
 
@@ -534,8 +567,7 @@ void ndtd_control_answer_later(struct ndtd_control *control, struct ndtd_live *l
         return;
     control->has_later = 0;
     ndt_reply_begin(&writer, &control->reply, control->later.id, status == NDT_OK ? NULL : err.text);
-    if (ndt_reply_finish(&writer, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_ERROR, "a request could not be answered: %s", err.text);
+    finish_reply(control, &writer, control->later.id);
     send_reply(control, &control->later);
 }
 
@@ -546,7 +578,7 @@ static int receive(void *socket, zmq_msg_t parts[PARTS])
     while (more) {
         zmq_msg_t extra, *part = count < PARTS ? &parts[count] : &extra;
         zmq_msg_init(part);
-        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) < 0) {
+        if (ndtd_recv(part, socket) < 0) {
             zmq_msg_close(part);
             return count;
         }
@@ -591,17 +623,19 @@ enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets
     *out = NULL;
     struct ndtd_control *control = calloc(1, sizeof(*control));
     struct ndtd_worker_timing *timings = calloc(NDTD_TIMINGS_KEPT, sizeof(*timings));
-    enum ndt_status status = control && timings
-                                 ? ndtd_socket_bind(&control->socket, sockets, ZMQ_ROUTER, endpoint, err)
-                                 : ndt_fail(err, NDT_ERR_MEMORY, "no memory for the control socket");
+    enum ndt_status status = control && timings ? ndt_frame_reserve(&control->reply, REPLY_BYTES, err)
+                                                : ndt_fail(err, NDT_ERR_MEMORY, "no memory for the control socket");
+    if (status == NDT_OK)
+        status = ndtd_socket_bind(&control->socket, sockets, ZMQ_ROUTER, endpoint, err);
     if (status != NDT_OK || !control) {
+        if (control)
+            ndt_frame_free(&control->reply);
         free(control);
         free(timings);
         return status;
     }
     control->endpoint = *endpoint;
     control->timings = timings;
-    ndt_frame_init(&control->reply);
     zmq_msg_init(&control->address.identity);
     zmq_msg_init(&control->later.identity);
     *out = control;

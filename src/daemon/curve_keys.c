@@ -13,6 +13,7 @@
 
 #include "ndtd/log.h"
 #include "socket_thread.h"
+#include "zmq_calls.h"
 
 enum { LINE_MAX_BYTES = 512 };
 
@@ -225,7 +226,7 @@ static int receive_request(void *socket, zmq_msg_t *parts)
         zmq_msg_t *part = count < PARTS ? &parts[count] : &extra;
         if (part == &extra)
             zmq_msg_init(&extra);
-        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) < 0)
+        if (ndtd_recv(part, socket) < 0)
             return -1;
         more = zmq_msg_more(part);
         if (part == &extra)
@@ -247,12 +248,12 @@ static int may_connect(const struct ndtd_zap_handler *handler, zmq_msg_t *parts,
 static void reply(void *socket, zmq_msg_t *request_id, int allowed, const char *user)
 {
     const char *code = allowed ? "200" : "400", *text = allowed ? "OK" : "not in the list of clients";
-    zmq_send_const(socket, "1.0", 3, ZMQ_SNDMORE);
-    zmq_send(socket, zmq_msg_data(request_id), zmq_msg_size(request_id), ZMQ_SNDMORE);
-    zmq_send(socket, code, 3, ZMQ_SNDMORE);
-    zmq_send(socket, text, strlen(text), ZMQ_SNDMORE);
-    zmq_send(socket, user, strlen(user), ZMQ_SNDMORE);
-    zmq_send(socket, "", 0, 0);
+    ndtd_send(socket, "1.0", 3, ZMQ_SNDMORE);
+    ndtd_send(socket, zmq_msg_data(request_id), zmq_msg_size(request_id), ZMQ_SNDMORE);
+    ndtd_send(socket, code, 3, ZMQ_SNDMORE);
+    ndtd_send(socket, text, strlen(text), ZMQ_SNDMORE);
+    ndtd_send(socket, user, strlen(user), ZMQ_SNDMORE);
+    ndtd_send(socket, "", 0, 0);
 }
 
 static void answer(const struct ndtd_zap_handler *handler)

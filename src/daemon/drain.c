@@ -72,6 +72,15 @@ void ndtd_drain_forget(struct ndtd_drain *drain)
     drain->current = NULL;
 }
 
+void ndtd_drain_release(struct ndtd_drain *drain)
+{
+    ndtd_drain_forget(drain);
+    for (int i = 0; i < MOST; i++) {
+        ndt_cloud_free(&drain->slots[i].scan);
+        ndt_preprocessor_release(drain->slots[i].preprocessor);
+    }
+}
+
 /* ---- ahead ---- */
 
 static size_t lanes_of(const struct ndt_backend *backend)

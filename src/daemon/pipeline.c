@@ -201,7 +201,7 @@ static enum ndt_status merge_sensors(struct ndtd_pipeline *pipeline, struct ndtd
 }
 
 /* An estimate that is not finite would silence the scans for ever. Functions of the estimator never store one; this
- * is for what nobody has thought of. */
+ * is for what was not thought of. */
 static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
     const struct ndt_track_restarts restarts = pipeline->track.odometry_restarts;
@@ -271,6 +271,34 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
     return NDT_OK;
+}
+
+static void release_memory(struct ndtd_pipeline *pipeline)
+{
+    ndt_cloud_free(&pipeline->scan);
+    ndt_preprocessor_release(pipeline->preprocessor);
+    ndtd_scan_merge_release(pipeline->merge);
+    ndtd_drain_release(pipeline->drain);
+    pipeline->last_points = NULL;
+    pipeline->localize.has_scan = 0;
+}
+
+/* Where memory does not suffice, the buffers of larger scans are given back and the scan is tried once more: one
+ * that is too large must not keep the memory of those that follow. */
+static enum ndt_status process_in_memory(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                         struct ndtd_scan_record *record, struct ndt_error *err)
+{
+    enum ndt_status status = process_scan(pipeline, frame, record, err);
+    if (status != NDT_ERR_MEMORY)
+        return status;
+    pipeline->events.memory_released++;
+    pipeline->events.memory_points = frame->scan.points.count;
+    release_memory(pipeline);
+    memset(record, 0, sizeof(*record));
+    status = process_scan(pipeline, frame, record, err);
+    if (status == NDT_ERR_MEMORY)
+        release_memory(pipeline);
+    return status;
 }
 
 /* ---- other frames ---- */
@@ -351,7 +379,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     memset(record, 0, sizeof(*record));
     pipeline->last_points = NULL;
     pipeline->localize.has_scan = 0;
-    const enum ndt_status status = frame->type == NDT_MESSAGE_SCAN ? process_scan(pipeline, frame, record, err)
+    const enum ndt_status status = frame->type == NDT_MESSAGE_SCAN ? process_in_memory(pipeline, frame, record, err)
                                                                    : process_other(pipeline, frame, err);
     if (frame->type == NDT_MESSAGE_SCAN && status == NDT_OK)
         make_sound(pipeline, record);

@@ -12,8 +12,9 @@
 #include "ndtd/log.h"
 #include "libzmq_guard.h"
 #include "socket_thread.h"
+#include "zmq_calls.h"
 
-enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000 };
+enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000, RESULT_BYTES = 4096 };
 /* Results go first; between two looks at them come so many subscriptions at most. */
 enum { RESULTS_PER_TURN = 64, SUBSCRIPTIONS_PER_TURN = 16 };
 /* libzmq keeps every topic until its connection ends. A subscriber that is disconnected for too many connects again
@@ -93,7 +94,7 @@ static void handle_subscriptions(struct ndtd_publisher *publisher, int limit)
     int count = 0;
     zmq_msg_t message;
     zmq_msg_init(&message);
-    for (; count < limit && zmq_msg_recv(&message, publisher->socket, ZMQ_DONTWAIT) >= 0; count++)
+    for (; count < limit && ndtd_recv(&message, publisher->socket) >= 0; count++)
         count_message(publisher, &message);
     zmq_msg_close(&message);
     for (int i = 0; count > 0 && i < publisher->endpoint.max_connections; i++)
@@ -106,7 +107,7 @@ static void handle_subscriptions(struct ndtd_publisher *publisher, int limit)
 static void publish(struct ndtd_publisher *publisher, zmq_msg_t *frame)
 {
     (void)zmq_setsockopt(publisher->socket, ZMQ_XPUB_WELCOME_MSG, zmq_msg_data(frame), zmq_msg_size(frame));
-    if (zmq_msg_send(frame, publisher->socket, ZMQ_DONTWAIT) >= 0)
+    if (ndtd_send_message(frame, publisher->socket, 0) >= 0)
         atomic_fetch_add(&publisher->published, 1);
 }
 
@@ -115,7 +116,7 @@ static void forward(struct ndtd_publisher *publisher, int limit)
 {
     zmq_msg_t frame;
     zmq_msg_init(&frame);
-    for (int i = 0; i < limit && zmq_msg_recv(&frame, publisher->inbox, ZMQ_DONTWAIT) >= 0; i++)
+    for (int i = 0; i < limit && ndtd_recv(&frame, publisher->inbox) >= 0; i++)
         publish(publisher, &frame);
     zmq_msg_close(&frame);
 }
@@ -224,6 +225,10 @@ enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct 
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a result sender");
     sender->publisher = publisher;
     ndt_frame_init(&sender->frame);
+    if (ndt_frame_reserve(&sender->frame, RESULT_BYTES, err) != NDT_OK) { /* answering needs no memory later */
+        ndtd_result_sender_close(sender);
+        return NDT_ERR_MEMORY;
+    }
     sender->socket = zmq_socket(publisher->context, ZMQ_PUSH);
     /* An in-process queue holds the sum of both marks, and a mark of 0 would mean unbounded. */
     if (sender->socket && set_int(sender->socket, ZMQ_SNDHWM, 1) && set_int(sender->socket, ZMQ_LINGER, 0) &&
@@ -242,7 +247,7 @@ enum ndt_status ndtd_result_send(struct ndtd_result_sender *sender, const struct
     enum ndt_status status = ndt_result_encode(&sender->frame, message, err);
     if (status != NDT_OK)
         return status;
-    if (zmq_send(sender->socket, sender->frame.data, sender->frame.size, ZMQ_DONTWAIT) >= 0)
+    if (ndtd_send(sender->socket, sender->frame.data, sender->frame.size, 0) >= 0)
         return NDT_OK;
     if (errno != EAGAIN)
         return ndt_fail(err, NDT_ERR_IO, "a result cannot be handed to the publisher: %s", zmq_strerror(errno));

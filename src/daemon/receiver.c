@@ -13,6 +13,7 @@
 #include "ndtd/log.h"
 #include "ndt/clock.h"
 #include "socket_thread.h"
+#include "zmq_calls.h"
 
 /* Taken at once, before the first of them is processed. */
 enum { FRAMES_PER_WAKE = 64, BYTES_PER_WAKE = 8 << 20 };
@@ -152,7 +153,7 @@ static void refuse_parts(struct ndtd_receiver *receiver, zmq_msg_t *message)
              receiver->endpoint.address);
     do
         atomic_fetch_add(&receiver->bytes, zmq_msg_size(message));
-    while (zmq_msg_more(message) && zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) >= 0);
+    while (zmq_msg_more(message) && ndtd_recv(message, receiver->socket) >= 0);
 }
 
 /* Takes what waits, so that all frames that a delay of this thread has held up share the moment from which they
@@ -165,7 +166,7 @@ static void take_waiting(struct ndtd_receiver *receiver, double arrival_us)
     batch->arrival_us = arrival_us;
     for (int i = 0; i < FRAMES_PER_WAKE && bytes < BYTES_PER_WAKE; i++) {
         zmq_msg_t *message = &batch->messages[batch->count];
-        if (zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) < 0) {
+        if (ndtd_recv(message, receiver->socket) < 0) {
             receiver->looked_us = ndt_clock_us();
             return;
         }
@@ -196,12 +197,7 @@ static int wait_for_frames(struct ndtd_receiver *receiver, double *arrival_us)
 static void *run(void *argument)
 {
     struct ndtd_receiver *receiver = argument;
-    struct ndt_error err = {""};
     double arrival_us;
-    if (ndtd_result_sender_open(&receiver->sender, receiver->publisher, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "the receiver stops: %s", err.text);
-        return NULL;
-    }
     for (int i = 0; i < FRAMES_PER_WAKE; i++)
         zmq_msg_init(&receiver->batch.messages[i]);
     receiver->looked_us = ndt_clock_us();
@@ -212,7 +208,6 @@ static void *run(void *argument)
     }
     for (int i = 0; i < FRAMES_PER_WAKE; i++)
         zmq_msg_close(&receiver->batch.messages[i]);
-    ndtd_result_sender_close(receiver->sender);
     return NULL;
 }
 
@@ -233,8 +228,11 @@ enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_socke
     enum ndt_status status =
         ndtd_socket_bind(&receiver->socket, sockets, kind == NDTD_RECEIVE_PULL ? ZMQ_PULL : ZMQ_SUB, endpoint, err);
     if (status == NDT_OK)
+        status = ndtd_result_sender_open(&receiver->sender, publisher, err);
+    if (status == NDT_OK)
         status = ndtd_socket_thread_start(&receiver->thread, "ndt-receive", run, receiver, err);
     if (status != NDT_OK) {
+        ndtd_result_sender_close(receiver->sender);
         ndtd_socket_close(receiver->socket, endpoint);
         free(receiver);
         return status;
@@ -248,6 +246,7 @@ void ndtd_receiver_close(struct ndtd_receiver *receiver)
     if (!receiver)
         return;
     ndtd_socket_thread_stop(&receiver->thread);
+    ndtd_result_sender_close(receiver->sender);
     ndtd_socket_close(receiver->socket, &receiver->endpoint);
     free(receiver);
 }

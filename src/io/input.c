@@ -209,3 +209,30 @@ enum ndt_status ndt_header_read(const struct ndt_header_syntax *syntax, const st
     ndt_line_reader_close(&reader);
     return status;
 }
+
+enum ndt_status ndt_input_file_read(char **out, size_t *size, const char *path, size_t limit, struct ndt_error *err)
+{
+    struct ndt_input input;
+    *out = NULL;
+    *size = 0;
+    enum ndt_status status = ndt_input_open(&input, path, err);
+    if (status != NDT_OK)
+        return status;
+    char *text = input.size <= limit ? malloc((size_t)input.size + 1) : NULL;
+    if (input.size > limit)
+        status = ndt_fail(err, NDT_ERR_LIMIT, "%s: %llu bytes, at most %zu are possible", path,
+                          (unsigned long long)input.size, limit);
+    else if (!text)
+        status = ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
+    else
+        status = ndt_input_read(&input, 0, text, (size_t)input.size, err);
+    ndt_input_close(&input);
+    if (status == NDT_OK && text) {
+        text[input.size] = '\0';
+        *out = text;
+        *size = (size_t)input.size;
+    } else {
+        free(text);
+    }
+    return status;
+}

@@ -2,13 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#include "input.h"
 
 static const char *kind_of(mode_t mode)
 {
@@ -60,32 +57,5 @@ enum ndt_status ndt_input_file_check(const char *path, int is_folder, struct ndt
     enum ndt_status status = ndt_input_file_open(&fd, NULL, path, err);
     if (status == NDT_OK)
         close(fd);
-    return status;
-}
-
-enum ndt_status ndt_input_file_read(char **out, size_t *size, const char *path, size_t limit, struct ndt_error *err)
-{
-    struct ndt_input input;
-    *out = NULL;
-    *size = 0;
-    enum ndt_status status = ndt_input_open(&input, path, err);
-    if (status != NDT_OK)
-        return status;
-    char *text = input.size <= limit ? malloc((size_t)input.size + 1) : NULL;
-    if (input.size > limit)
-        status = ndt_fail(err, NDT_ERR_LIMIT, "%s: %llu bytes, at most %zu are possible", path,
-                          (unsigned long long)input.size, limit);
-    else if (!text)
-        status = ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
-    else
-        status = ndt_input_read(&input, 0, text, (size_t)input.size, err);
-    ndt_input_close(&input);
-    if (status == NDT_OK && text) {
-        text[input.size] = '\0';
-        *out = text;
-        *size = (size_t)input.size;
-    } else {
-        free(text);
-    }
     return status;
 }

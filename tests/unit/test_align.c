@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "align_state.h"
 #include "ndt/align.h"
 #include "ndt/backend.h"
 #include "ndt/map.h"
@@ -106,6 +107,72 @@ static int same_pose(const struct ndt_pose *a, const struct ndt_pose *b)
 {
     return memcmp(a, b, sizeof(*a)) == 0;
 }
+
+/* The trace leads from the guess to the result: each pose lies a step from the one before. */
+START_TEST(the_trace_leads_to_the_result)
+{
+    struct ndt_random random = {5};
+    const struct ndt_pose truth = measure_scan(&STREET, 2, 0.4, 0.7);
+    const struct ndt_pose guess = world_perturb(&random, &truth, 0.4, 2 * DEG);
+    const struct ndt_align_result result = align(&guess);
+    const struct ndt_pose *before = &guess;
+    size_t rows;
+    const struct ndt_iteration *trace = ndt_aligner_trace(aligner, &rows);
+    ck_assert_uint_ge(rows, 3);
+    for (size_t i = 0; i < rows; i++) {
+        ck_assert_double_gt(trace[i].gradient_norm, 0);
+        ck_assert_double_eq_tol(ndt_pose_distance_m(before, &trace[i].T_map_sensor), trace[i].step_m, 1e-9);
+        ck_assert_double_eq_tol(ndt_pose_angle_rad(before, &trace[i].T_map_sensor), trace[i].step_rad,
+                                1e-3 * trace[i].step_rad + 1e-8);
+        before = &trace[i].T_map_sensor;
+    }
+    ck_assert_double_lt(ndt_pose_distance_m(before, &result.T_map_sensor), 1e-9);
+    ck_assert_double_lt(ndt_pose_angle_rad(before, &result.T_map_sensor), 1e-7);
+    ck_assert_double_lt(trace[rows - 1].gradient_norm, 0.1 * trace[0].gradient_norm);
+}
+END_TEST
+
+/* Sums over lanes: whole groups, rests, and points that are not finite, which do not count. */
+START_TEST(second_moments_are_means_of_products)
+{
+    for (size_t count = 0; count < 40; count++) {
+        double expected[6] = {0}, moments[6], n = 0;
+        ck_assert_int_eq(ndt_cloud_reserve(&scan, count + 1, 0, &err), NDT_OK);
+        scan.count = count;
+        for (size_t i = 0; i < count; i++) {
+            const double x[3] = {1 + (double)i, 2 - 3 * (double)i, 0.5 * (double)(i * i % 7)};
+            scan.x_m[i] = (float)x[0];
+            scan.y_m[i] = (float)x[1];
+            scan.z_m[i] = (float)x[2];
+            if (i % 9 == 4) {
+                scan.z_m[i] = i % 2 ? NAN : INFINITY;
+                continue;
+            }
+            for (int r = 0, at = 0; r < 3; r++)
+                for (int c = r; c < 3; c++)
+                    expected[at++] += x[r] * x[c];
+            n++;
+        }
+        ndt_second_moments(&scan, moments);
+        for (int i = 0; i < 6; i++)
+            ck_assert_double_eq(moments[i], n > 0 ? expected[i] / n : 0);
+    }
+}
+END_TEST
+
+START_TEST(a_dump_needs_an_iteration_and_a_backend_that_keeps_values)
+{
+    const struct ndt_pose truth = measure_scan(&STREET, 1, 0.5, 1.0);
+    const struct ndt_align_result result = align(&truth);
+    char reason[200];
+    ck_assert_int_eq(ndt_aligner_dump(aligner, (size_t)result.iterations, stdout, &err), NDT_ERR_LIMIT);
+    snprintf(reason, sizeof(reason), "iteration %d does not exist: the alignment had %d", result.iterations,
+             result.iterations);
+    ck_assert_str_eq(err.text, reason);
+    ck_assert_int_eq(ndt_aligner_dump(aligner, (size_t)result.iterations - 1, stdout, &err), NDT_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "backend cpu keeps no intermediate values");
+}
+END_TEST
 
 /* The number of 40 starts, off by up to the limits, that end within 5 cm and 0.3 deg of the true pose. */
 static int recovered(double shift_m, double turn_rad)
@@ -278,6 +345,79 @@ static struct ndt_prior make_prior(const struct ndt_pose *mean, double x_m, doub
     }
     return prior;
 }
+
+/* Levels of 4, 2 and 1 m reach half of it: three sigmas of the position, or of the rotation at 15 m. */
+START_TEST(a_prior_chooses_the_level)
+{
+    static const struct {
+        double position_m, rotation_rad;
+        int32_t level;
+    } cases[] = {{0.16, 1e-9, 2},  {0.17, 1e-9, 1},   {0.33, 1e-9, 1},  {0.34, 1e-9, 0},  {50, 1, 0},
+                 {1e-9, 0.011, 2}, {1e-9, 0.0112, 1}, {1e-9, 0.022, 1}, {1e-9, 0.0223, 0}};
+    const struct ndt_pose mean = {{10, 20, 30}, {0, 0, sqrt(0.5), sqrt(0.5)}};
+    const double origin_m[3] = {8, 16, 32};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct ndt_prior prior =
+            make_prior(&mean, cases[i].position_m, cases[i].position_m, cases[i].rotation_rad);
+        struct ndt_newton newton = {.R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .guess = {1, 2, 3}, .first_level = 7};
+        ck_assert_int_eq(ndt_solve_set_prior(&newton, &params, &prior, origin_m, &err), NDT_OK);
+        ck_assert_int_eq(newton.first_level, cases[i].level);
+        for (int k = 0; k < 3; k++)
+            ck_assert_double_eq(newton.prior_offset[k], mean.t_m[k] - origin_m[k] - newton.guess[k]);
+        ck_assert_double_eq_tol(newton.prior_offset[3], 0, 1e-12);
+        ck_assert_double_eq_tol(newton.prior_offset[4], 0, 1e-12);
+        ck_assert_double_eq_tol(newton.prior_offset[5], M_PI / 2, 1e-12);
+        params.choose_levels = 0;
+        newton.first_level = 7;
+        ck_assert_int_eq(ndt_solve_set_prior(&newton, &params, &prior, origin_m, &err), NDT_OK);
+        ck_assert_int_eq(newton.first_level, 7);
+        params.choose_levels = 1;
+    }
+    params.level_count = 1;
+    const struct ndt_prior prior = make_prior(&mean, 100, 100, 1);
+    struct ndt_newton newton = {.R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .first_level = 7};
+    ck_assert_int_eq(ndt_solve_set_prior(&newton, &params, &prior, origin_m, &err), NDT_OK);
+    ck_assert_int_eq(newton.first_level, 0);
+}
+END_TEST
+
+/* Along x 1/4, along y and z 1 of the sensor, which looks along y of the map. */
+START_TEST(the_information_of_a_prior_turns_into_the_map)
+{
+    const struct ndt_pose mean = {{0, 0, 0}, {0, 0, sqrt(0.5), sqrt(0.5)}};
+    struct ndt_prior prior = {.T_map_sensor = mean};
+    struct ndt_newton newton = {.R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+    for (int i = 0; i < 6; i++)
+        prior.covariance[7 * i] = i + 1;
+    prior.covariance[1] = prior.covariance[6] = 0.5;
+    ck_assert_int_eq(ndt_solve_set_prior(&newton, &params, &prior, ZERO_M, &err), NDT_OK);
+    /* the block of x and y is {1, 0.5; 0.5, 2}, its inverse {2, -0.5; -0.5, 1} / 1.75; x becomes y, y becomes -x */
+    const double w = params.prior_weight, diagonal[6] = {1 / 1.75, 2 / 1.75, 1 / 3., 1 / 5., 1 / 4., 1 / 6.};
+    for (int i = 0, at = 0; i < 6; i++)
+        for (int j = i; j < 6; j++, at++)
+            ck_assert_double_eq_tol(newton.prior[at],
+                                    i == j    ? w * diagonal[i]
+                                    : at == 1 ? w * 0.5 / 1.75
+                                              : 0,
+                                    1e-12 * w);
+}
+END_TEST
+
+START_TEST(the_cpu_describes_itself)
+{
+    char text[160], isa[160];
+    for (int threads = 1; threads <= 2; threads++) {
+        close_aligner();
+        open_aligner(&ndt_cpu_backend, threads, street_map);
+        backend->ops->describe(backend, text, sizeof(text));
+        ck_assert_int_eq(strncmp(text, "cpu ", 4), 0);
+        snprintf(isa, sizeof(isa), "%.*s", (int)strcspn(text, ",") - 4, text + 4);
+        ck_assert(!strcmp(isa, "baseline") || !strcmp(isa, "avx2") || !strcmp(isa, "avx512") ||
+                  !strcmp(isa, "neon"));
+        ck_assert_str_eq(strchr(text, ','), threads == 1 ? ", 1 thread" : ", 2 threads");
+    }
+}
+END_TEST
 
 /* The scan does not observe the axis: a prior decides there, wherever the search begins, and nowhere else. */
 START_TEST(corridor_keeps_the_prior_along_its_axis)
@@ -579,6 +719,12 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, recovers_from_wrong_starts);
     tcase_add_test(tcase, converged_result_is_complete);
+    tcase_add_test(tcase, a_prior_chooses_the_level);
+    tcase_add_test(tcase, the_information_of_a_prior_turns_into_the_map);
+    tcase_add_test(tcase, the_cpu_describes_itself);
+    tcase_add_test(tcase, the_trace_leads_to_the_result);
+    tcase_add_test(tcase, second_moments_are_means_of_products);
+    tcase_add_test(tcase, a_dump_needs_an_iteration_and_a_backend_that_keeps_values);
     tcase_add_test(tcase, bit_identical_for_any_number_of_threads);
     tcase_add_test(tcase, utm_origin_keeps_precision);
     tcase_add_test(tcase, off_the_map);

@@ -370,6 +370,81 @@ static struct ndtd_autotune_request a_request(void)
     return (struct ndtd_autotune_request){.settings = &drive.settings, .map = drive.map, .time_us = 60e6};
 }
 
+/* Of one voxel with a correlated Gaussian: nine tenths of the points are its draws, a tenth strays by up to 3 m. */
+START_TEST(points_are_drawn_from_the_gaussian)
+{
+    enum { POINTS = 20000 };
+    static const double most[3] = {1.0052, 2.3660, 6.2514}, share[3] = {0.2, 0.5, 0.9}; /* chi^2, three degrees */
+    struct ndt_map_config config;
+    struct ndt_cloud points, scan;
+    struct ndt_map *map;
+    struct ndt_pose truth;
+    struct ndt_random random = {4};
+    size_t within[3] = {0};
+    ndt_cloud_init(&points);
+    ndt_cloud_init(&scan);
+    ndt_map_config_default(&config);
+    config.level_count = 1;
+    config.leaf_m[0] = 4;
+    must(ndt_cloud_reserve(&points, 500, 0, &err));
+    for (points.count = 0; points.count < 500; points.count++) {
+        const double a = ndt_random_normal(&random), b = ndt_random_normal(&random), c = ndt_random_normal(&random);
+        points.x_m[points.count] = (float)(2 + 0.3 * a);
+        points.y_m[points.count] = (float)(2 + 0.2 * a + 0.15 * b);
+        points.z_m[points.count] = (float)(2 - 0.1 * a + 0.1 * b + 0.05 * c);
+    }
+    must(ndt_map_from_cloud(&map, &config, &points, &err));
+    ck_assert_uint_eq(map->levels[0].voxel_count, 2);
+    must(ndtd_probe_scan(&scan, &truth, map, (double[3]){0, 0, 0}, POINTS, &err));
+    ck_assert_double_eq(ndt_pose_distance_m(&truth, &(struct ndt_pose){{0, 0, 0}, {0, 0, 0, 1}}), 0);
+    const struct ndt_voxel *voxel = &map->levels[0].voxels[1];
+    for (size_t i = 0; i < POINTS; i++) {
+        const double d[3] = {scan.x_m[i] - (double)voxel->mean_m[0] - 4.0 * voxel->cell[0] - map->origin_m[0],
+                             scan.y_m[i] - (double)voxel->mean_m[1] - 4.0 * voxel->cell[1] - map->origin_m[1],
+                             scan.z_m[i] - (double)voxel->mean_m[2] - 4.0 * voxel->cell[2] - map->origin_m[2]};
+        const float *c = voxel->icov;
+        const double m2 = c[0] * d[0] * d[0] + c[3] * d[1] * d[1] + c[5] * d[2] * d[2] +
+                          2 * (c[1] * d[0] * d[1] + c[2] * d[0] * d[2] + c[4] * d[1] * d[2]);
+        for (int k = 0; k < 3; k++)
+            within[k] += m2 < most[k];
+    }
+    for (int k = 0; k < 3; k++)
+        ck_assert_double_eq_tol((double)within[k] / POINTS, 0.9 * share[k], 0.02);
+    ndt_map_release(map);
+    ndt_cloud_free(&points);
+    ndt_cloud_free(&scan);
+}
+END_TEST
+
+/* Two groups of voxels 500 m apart, a lonely one first: the larger one is measured. */
+START_TEST(a_dense_place_is_taken)
+{
+    struct ndt_map_config config;
+    struct ndt_cloud points, scan;
+    struct ndt_map *map;
+    struct ndt_pose truth;
+    struct ndt_random random = {4};
+    ndt_cloud_init(&points);
+    ndt_cloud_init(&scan);
+    ndt_map_config_default(&config);
+    must(ndt_cloud_reserve(&points, 4100, 0, &err));
+    for (size_t i = 0; i < 4100; i++, points.count++) {
+        const int is_lonely = i < 100;
+        points.x_m[i] = (float)(is_lonely ? -500 + ndt_random_unit(&random) : 20 * ndt_random_unit(&random));
+        points.y_m[i] = (float)(is_lonely ? ndt_random_unit(&random) : 20 * ndt_random_unit(&random));
+        points.z_m[i] = (float)(is_lonely ? -20 + ndt_random_unit(&random) : ndt_random_unit(&random));
+    }
+    must(ndt_map_from_cloud(&map, &config, &points, &err));
+    must(ndtd_probe_scan(&scan, &truth, map, NULL, 100, &err));
+    for (int i = 0; i < 2; i++)
+        ck_assert(truth.t_m[i] >= 0 && truth.t_m[i] <= 20);
+    ck_assert(truth.t_m[2] > 1.8 && truth.t_m[2] < 2.8); /* the sensor is above the ground */
+    ndt_map_release(map);
+    ndt_cloud_free(&points);
+    ndt_cloud_free(&scan);
+}
+END_TEST
+
 START_TEST(a_result_has_times_and_costs)
 {
     struct ndtd_autotune_request request = a_request();
@@ -578,6 +653,8 @@ int main(void)
     tcase_add_test(measured, a_drawn_scan_is_like_a_real_one);
     tcase_add_test(measured, a_result_has_times_and_costs);
     tcase_add_test(measured, disturbed_alignments_do_not_count);
+    tcase_add_test(measured, points_are_drawn_from_the_gaussian);
+    tcase_add_test(measured, a_dense_place_is_taken);
     tcase_add_test(measured, the_cache_serves_the_next_start);
     tcase_add_test(measured, it_measures_between_scans);
     tcase_add_test(measured, it_ends_when_told_to);

@@ -389,6 +389,7 @@ START_TEST(test_pcd_bad_headers)
         {"FIELDS x y z\nWIDTH 4294967296\nHEIGHT 4294967296\nPOINTS 0\nDATA binary\n", "is not POINTS 0"},
         {"FIELDS x y z\nWIDTH 1.5\nDATA ascii\n", "line 2: a count must be one integer"},
         {"FIELDS x y z\nWIDTH 1 2\nDATA ascii\n", "line 2: a count must be one integer"},
+        {"FIELDS x y z\nWIDTH 1\nHEIGHT one\nDATA ascii\n1 2 3\n", "line 3: a count must be one integer"},
         {"FIELDS x y z\nPOINTS -1\nDATA ascii\n", "line 2: a count must be one integer"},
         {"FIELDS x y z\nPOINTS 18446744073709551615\nDATA ascii\n", "line 2: a count must be one integer"},
         {"FIELDS x y z\nPOINTS 99999999999999999999\nDATA ascii\n", "line 2: a count must be one integer"},
@@ -535,9 +536,13 @@ START_TEST(test_origin)
     static const double near_m[] = {1700.0, -1600.0, 20.0, 2047.9, 0.1, 0.2};
     static const double far_m[] = {NAN, 1, 2, 431245.123, 3943245.871, 12.345, 431301.5, 3943000.25, 11.0};
     static const double edge_m[] = {1.0, 2.0, 3.0, 2048.5, 0.0, 0.0};
+    static const double limit_m[] = {1700.0, -1600.0, 20.0, 0.0, 0.0, -2048.0};
     write_doubles(near_m, 2);
     expect_origin(0, 0, 0);
     ck_assert_float_eq(cloud.x_m[0], 1700.0f);
+    write_doubles(limit_m, 2);
+    expect_origin(2048, -2048, 0);
+    ck_assert_float_eq(cloud.x_m[0], -348.0f);
     write_doubles(far_m, 3);
     expect_origin(431104.0, 3943424.0, 0.0);
     ck_assert(isnan(cloud.x_m[0]) && isnan(cloud.y_m[0]) && isnan(cloud.z_m[0]));

@@ -21,7 +21,7 @@ static struct ndt_error err;
 
 static void make_pipe(const char *path)
 {
-    ck_assert_int_eq(mkfifo(path, 0600), 0); /* nobody writes to it */
+    ck_assert_int_eq(mkfifo(path, 0600), 0); /* it has no writer */
 }
 
 static void make_socket(const char *path)

@@ -1,6 +1,7 @@
 /* Clients of the sockets that made libzmq abort, or could keep what others need. */
 #include <netinet/tcp.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "live_peer.h"
@@ -91,6 +92,18 @@ START_TEST(test_client_with_heartbeats_leaves)
 }
 END_TEST
 
+/* libzmq closes its side of a connection a little later than the client. */
+static int open_when_admitted(void)
+{
+    int fd = raw_open(temp_path("s"), "PUSH");
+    for (int i = 0; i < LIVE_WAIT_MS / 10 && fd < 0; i++) {
+        live_pause(10);
+        fd = raw_open(temp_path("s"), "PUSH");
+    }
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
 /* A client stays while others come and go; the one beyond the limit is closed. */
 START_TEST(test_connection_limit)
 {
@@ -98,18 +111,51 @@ START_TEST(test_connection_limit)
     bind_socket(1000, 3);
     for (int round = 0; round < 5; round++) {
         for (int i = 0; i < 3; i++)
-            ck_assert_int_ge(clients[i] = raw_open(temp_path("s"), "PUSH"), 0);
+            clients[i] = open_when_admitted();
         const int refused = raw_connect(temp_path("s"));
         ck_assert(raw_is_closed(refused, RAW_WAIT_MS));
         close(refused);
         for (int i = 0; i < 3; i++) {
             ck_assert(raw_write(clients[i], (const uint8_t *)"\0\5hello", 7));
             receives(1);
-            close(clients[i]);
         }
-        live_pause(20); /* libzmq has closed its side, too */
+        for (int i = 0; i < 3; i++)
+            close(clients[i]);
     }
     is_alive();
+}
+END_TEST
+
+static int tcp_connect(void)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    name.sin_port = htons((uint16_t)atoi(strrchr(endpoint.address, ':') + 1));
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+    return fd;
+}
+
+/* Also over tcp, for peers that have shown no key, and with two sockets, each with a limit of its own. */
+START_TEST(test_connection_limit_over_tcp)
+{
+    void *other;
+    int clients[3];
+    const struct ndtd_endpoint local = live_endpoint("ipc://%s", temp_path("s"));
+    ck_assert_int_eq(ndtd_socket_bind(&other, sockets, ZMQ_PULL, &local, &err), NDT_OK);
+    endpoint = live_tcp();
+    endpoint.max_connections = 2;
+    ck_assert_int_eq(ndtd_socket_bind(&bound, sockets, ZMQ_PULL, &endpoint, &err), NDT_OK);
+    live_int(bound, ZMQ_RCVTIMEO, LIVE_WAIT_MS);
+    for (int i = 0; i < 3; i++)
+        clients[i] = tcp_connect();
+    ck_assert(raw_is_closed(clients[2], 1000)); /* sooner than by the limit of the handshake */
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_ge(raw_open(temp_path("s"), "PUSH"), 0);
+    for (int i = 0; i < 3; i++)
+        close(clients[i]);
+    live_pause(20);
+    is_alive();
+    ndtd_socket_close(other, &local);
 }
 END_TEST
 
@@ -201,6 +247,7 @@ int main(void)
     tcase_add_test(tests, test_client_leaves);
     tcase_add_test(tests, test_client_with_heartbeats_leaves);
     tcase_add_test(tests, test_connection_limit);
+    tcase_add_test(tests, test_connection_limit_over_tcp);
     tcase_add_test(tests, test_no_descriptors);
     tcase_add_test(tests, test_silent_peer);
     tcase_add_test(tests, test_keepalive);

@@ -101,7 +101,58 @@ static void run_daemon(const char *record)
         status = ndtd_live(&settings, &options, &why);
     if (status != NDT_OK)
         fprintf(stderr, "daemon: %s\n", why.text);
+#ifdef NDT_MEASURES_COVERAGE
+    __gcov_dump(); /* _exit does not */
+#endif
     _exit(status == NDT_OK ? 0 : 3);
+}
+
+/* Appends what a MessagePack value is made of: {key,key{...},key[...]} for maps and arrays, nothing for other
+ * values. Returns what follows the value. */
+static const uint8_t *append_shape(const uint8_t *at, char *out, size_t capacity)
+{
+    const uint8_t tag = *at++;
+    const int is_map = tag >> 4 == 8 || tag == 0xde || tag == 0xdf;
+    const int is_array = tag >> 4 == 9 || tag == 0xdc || tag == 0xdd;
+    static const uint8_t sizes[32] = {[0x0a] = 4, [0x0b] = 8, [0x0c] = 1, [0x0d] = 2, [0x0e] = 4,
+                                      [0x0f] = 8, [0x10] = 1, [0x11] = 2, [0x12] = 4, [0x13] = 8};
+    size_t length = tag & 15;
+    if (tag == 0xd9 || tag == 0xda || tag == 0xdc || tag == 0xdd || tag == 0xde || tag == 0xdf) {
+        length = 0;
+        for (int i = tag == 0xd9 ? 1 : tag == 0xdd || tag == 0xdf ? 4 : 2; i > 0; i--)
+            length = length << 8 | *at++;
+    }
+    if (is_map || is_array) {
+        size_t used = strlen(out);
+        used += (size_t)snprintf(out + used, capacity - used, is_map ? "{" : "[");
+        for (size_t i = 0; i < length; i++) {
+            if (i > 0)
+                strcat(out, ",");
+            if (is_map) {
+                ck_assert_uint_eq(*at >> 5, 5); /* keys are short texts */
+                strncat(out, (const char *)at + 1, *at & 31);
+                at += 1 + (*at & 31);
+            }
+            at = append_shape(at, out, capacity);
+        }
+        strcat(out, is_map ? "}" : "]");
+        return at;
+    }
+    if (tag >> 5 == 5)
+        return at + (tag & 31);
+    if (tag == 0xd9 || tag == 0xda)
+        return at + length;
+    return at + (tag >= 0xc0 && tag < 0xe0 ? sizes[tag - 0xc0] : 0);
+}
+
+/* The reply begins so. */
+static void assert_shape(const struct ndt_frame *reply, const char *expected)
+{
+    static char shape[8192];
+    shape[0] = '\0';
+    ck_assert_ptr_eq(append_shape(reply->data, shape, sizeof(shape)), reply->data + reply->size);
+    shape[strlen(expected)] = '\0';
+    ck_assert_str_eq(shape, expected);
 }
 
 static void *open_socket(int type, const char *name)
@@ -328,6 +379,13 @@ START_TEST(missing_map_is_reported)
     start_daemon(0, PATIENT, NULL);
     send_frame(&drive.start);
     ck_assert_int_eq(localise(0).result.outcome, NDT_NO_MAP);
+    snprintf(load.path, sizeof(load.path), "%s/none.pcd", temp_dir);
+    send_request(&load, &reply);
+    ck_assert(!is_ok(&reply)); /* said at once, not only in the status */
+    load.op = NDT_OP_LOAD_TILE;
+    send_request(&load, &reply);
+    ck_assert(!is_ok(&reply));
+    load.op = NDT_OP_LOAD_MAP;
     snprintf(load.path, sizeof(load.path), "%s/map.pcd", temp_dir);
     send_request(&load, &reply);
     ck_assert(is_ok(&reply));
@@ -345,6 +403,24 @@ START_TEST(missing_map_is_reported)
 }
 END_TEST
 
+/* Sections and keys of the replies, in their order. */
+static const char timings_shape[] =
+    "{v,type,id,ok,timings[{seq,stamp_ns,iteration,evaluations,tx,ty,tz,qx,qy,qz,qw,outcome,points_raw,"
+    "points_used,transform_probability,nvtl,nvtl_normalized,match_ratio,coverage,state,hypotheses,margin,"
+    "confidence,innovation,reference_s,reference_tx,reference_ty,reference_tz,reference_qx,reference_qy,"
+    "reference_qz,reference_qw,vx,vy,vz,wx,wy,wz,oscillation,decode_us,queue_us,preprocess_us,upload_us,"
+    "align_us,publish_us,latency_us,queue_depth}";
+static const char status_shape[] =
+    "{v,type,id,ok,version,uptime_s,state,backend,config_hash,needs_restart,map_id,scans,frames_refused,"
+    "send_failures,pose[,,,,,,],localisation{state,changes,from,since_seq,since_stamp_ns,reason},"
+    "states{initialising,tracking,coasting,lost,recovering},search{search_id,running,percent,elapsed_ms},"
+    "outcomes{converged,iteration_limit,deadline,dropped,rejected,low_score,degenerate,no_map,no_guess,"
+    "off_map,lost,merged},latency_ms{scans,p50,p90,p99,max},map{path,busy,failed,error,map_id,points,"
+    "tiles_loaded,tiles_known,loads,last_load_ms},queue{depth,waiting,given,dropped,small_lost},"
+    "receiver{frames,scans,bytes,bad,recorded,record_failures,recording},publisher{published,lost,"
+    "subscribers},route{source,backend,pipeline,threads,batch,reason,meets_budget,budget_ms,points,"
+    "measured_s,";
+
 START_TEST(requests_are_answered)
 {
     struct ndt_frame reply = {0};
@@ -352,6 +428,7 @@ START_TEST(requests_are_answered)
     request_simple(NDT_OP_HELLO, &reply);
     ck_assert_uint_eq(number(&reply, "protocol"), NDT_PROTO_VERSION);
     ck_assert_ptr_nonnull(find(&reply, "start_recording"));
+    assert_shape(&reply, "{v,type,id,ok,name,version,protocol,operations[,,,,,,,,,,,,,,,,],scans,poses}");
     ck_assert_int_eq(localise(0).result.outcome, NDT_NO_GUESS);
     struct ndt_request_message pose = {.id = 5, .op = NDT_OP_INITIAL_POSE};
     pose.pose = (struct ndt_pose_message){.has_pose = 1, .pose = drive.truth[1], .frame_id = "map"};
@@ -367,6 +444,7 @@ START_TEST(requests_are_answered)
     request_simple(NDT_OP_TIMINGS, &reply);
     ck_assert_ptr_nonnull(find(&reply, "latency_us"));
     ck_assert_ptr_nonnull(find(&reply, "no_guess"));
+    assert_shape(&reply, timings_shape);
     request_simple(NDT_OP_LOCALIZE, &reply);
     ck_assert(is_ok(&reply));
     ck_assert_uint_eq(number(&reply, "search_id"), 1);
@@ -381,6 +459,9 @@ START_TEST(requests_are_answered)
     ck_assert_ptr_nonnull(find(&reply, "localising"));
     ck_assert_uint_eq(number(&reply, "changes"), 1); /* initialising -> tracking; a stop changes no state */
     ck_assert_uint_eq(number(&reply, "rejected"), 1);
+    assert_shape(&reply, status_shape);
+    ck_assert_uint_eq(number(&reply, "frames"), 4);
+    ck_assert_uint_eq(number(&reply, "published"), 4);
     request_simple(NDT_OP_SHUTDOWN, &reply);
     ck_assert(is_ok(&reply));
     ndt_frame_free(&reply);

@@ -172,7 +172,8 @@ static unsigned read_lines(int fd, const char *text)
     return count;
 }
 
-/* Without a reader no call waits, the ring keeps the oldest lines, and their loss is said as soon as somebody reads.
+/* Without a reader no call waits, the ring keeps the oldest lines, and their loss is said as soon as somebody
+ * reads.
  */
 START_TEST(no_call_waits_for_a_reader)
 {

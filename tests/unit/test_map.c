@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "map_build.h"
 #include "ndt/linalg.h"
 #include "ndt/map.h"
 #include "ndt_io/compiled_map.h"
@@ -398,11 +399,15 @@ static void check_index(const struct ndt_map_level *level)
 START_TEST(the_index_finds_what_brute_force_finds)
 {
     struct ndt_map *map;
+    size_t bytes = 0;
     must(ndt_map_from_cloud(&map, &config, &cloud, &err));
     for (size_t i = 0; i < map->level_count; i++) {
         ck_assert(!map->levels[i].hashed);
         check_index(&map->levels[i]);
+        bytes += map->levels[i].voxel_count * sizeof(struct ndt_voxel) + map->levels[i].brick_slots * 4 +
+                 map->levels[i].brick_count * 512 * sizeof(struct ndt_cell_ref) + map->levels[i].list_words * 4;
     }
+    ck_assert_uint_eq(map->bytes, bytes);
     ndt_map_release(map);
 }
 END_TEST
@@ -424,6 +429,41 @@ START_TEST(a_wide_map_uses_the_hashed_index)
     ndt_map_release(map);
     ndt_map_builder_destroy(builder);
     ndt_cloud_free(&far);
+}
+END_TEST
+
+/* 2047 voxels and the empty one, each at a corner of eight bricks of its own: the table has 16 slots per voxel,
+ * rounded up to a power of two, and is half full. */
+START_TEST(the_hashed_index_has_two_slots_per_brick)
+{
+    enum { VOXELS = 2047 };
+    struct ndt_moments *moments = calloc(VOXELS, sizeof(*moments));
+    struct ndt_pool *pool;
+    struct ndt_map_level level;
+    ck_assert_ptr_nonnull(moments);
+    for (int32_t i = 0; i < VOXELS; i++) {
+        const struct ndt_moments one = {
+            .cell = {1024 * (i % 16) - 8192, 1024 * (i / 16 % 16) - 8192, 1024 * (i / 256)},
+            .n = 10,
+            .q_m2 = {1, 0, 0, 1, 0, 1}};
+        moments[i] = one;
+    }
+    must(ndt_pool_create(&pool, 1, 0, 0, &err));
+    must(ndt_map_level_build(&level, &config, 1.0, moments, VOXELS, pool, &err));
+    ck_assert_uint_eq(level.voxel_count, VOXELS + 1);
+    ck_assert(level.hashed);
+    ck_assert_uint_eq(level.brick_slots, 16 * (VOXELS + 1));
+    ck_assert_uint_eq(level.brick_count, 8 * VOXELS + 1);
+    for (int32_t i = 0; i < VOXELS; i++)
+        for (int32_t side = -2; side <= 2; side++) {
+            const struct ndt_cell_ref ref = ndt_map_lookup(
+                &level, (int32_t[3]){moments[i].cell[0] + side, moments[i].cell[1], moments[i].cell[2]});
+            ck_assert_uint_eq(ref.n27, abs(side) <= 1);
+            ck_assert_uint_eq(ref.n1, side == 0);
+        }
+    ndt_map_level_free(&level);
+    ndt_pool_destroy(pool);
+    free(moments);
 }
 END_TEST
 
@@ -498,6 +538,37 @@ START_TEST(invalid_input_is_refused_with_a_reason)
 }
 END_TEST
 
+/* The limits of a configuration belong to it, but for the outlier ratio's; what lies behind them is refused. */
+START_TEST(limits_of_the_configuration)
+{
+    static const struct {
+        size_t offset;
+        double good, bad;
+        const char *reason;
+    } cases[] = {
+#define AT(member) offsetof(struct ndt_map_config, member)
+        {AT(leaf_m[0]), 0.1, 0.0999, "map leaf 0.0999 m is outside 0.1 .. 100 m"},
+        {AT(leaf_m[0]), 100, 100.1, "map leaf 100.1 m is outside 0.1 .. 100 m"},
+        {AT(min_eigenvalue_ratio), 1e-6, 0.9e-6, "smallest eigenvalue ratio 9e-07 is outside 1e-6 .. 1"},
+        {AT(min_eigenvalue_ratio), 1.0, 1.1, "smallest eigenvalue ratio 1.1 is outside 1e-6 .. 1"},
+        {AT(outlier_ratio), 0.001, 0, "outlier ratio 0 is outside 0 .. 1"},
+        {AT(outlier_ratio), 0.999, 1, "outlier ratio 1 is outside 0 .. 1"},
+        {AT(outlier_ratio), 0.5, NAN, "outlier ratio nan is outside 0 .. 1"},
+#undef AT
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ndt_map_builder *builder;
+        ndt_map_config_default(&config);
+        *(double *)((char *)&config + cases[i].offset) = cases[i].good;
+        must(ndt_map_builder_create(&builder, &config, &err));
+        ndt_map_builder_destroy(builder);
+        *(double *)((char *)&config + cases[i].offset) = cases[i].bad;
+        ck_assert_int_eq(ndt_map_builder_create(&builder, &config, &err), NDT_ERR_ARGUMENT);
+        ck_assert_str_eq(err.text, cases[i].reason);
+    }
+}
+END_TEST
+
 static char folder[] = "/tmp/ndt-map-XXXXXX";
 static char path[64];
 
@@ -558,6 +629,38 @@ START_TEST(compiled_map_equals_the_built_map)
 }
 END_TEST
 
+/* A table of bricks with gaps survives the file. */
+START_TEST(compiled_wide_map_equals_the_built_map)
+{
+    struct ndt_cloud far;
+    struct ndt_map_builder *builder;
+    struct ndt_map *opened;
+    ndt_cloud_init(&far);
+    make_street(&far, 8, 20000, (double[3]){300000, -300000, 400});
+    must(ndt_map_builder_create(&builder, &config, &err));
+    must(ndt_map_builder_add(builder, &half[0], &err));
+    must(ndt_map_builder_add(builder, &far, &err));
+    struct ndt_map *built = build(builder);
+    must(ndt_map_save(built, path, &err));
+    must(ndt_map_open(&opened, path, &err));
+    ck_assert_uint_eq(built->id, opened->id);
+    for (size_t i = 0; i < 3; i++) {
+        const struct ndt_map_level *a = &built->levels[i], *b = &opened->levels[i];
+        ck_assert_int_eq(a->hashed, b->hashed);
+        ck_assert_uint_eq(a->brick_slots, b->brick_slots);
+        ck_assert_mem_eq(a->bricks, b->bricks, a->brick_slots * sizeof(*a->bricks));
+        if (a->hashed)
+            ck_assert_mem_eq(a->brick_keys, b->brick_keys, a->brick_slots * sizeof(*a->brick_keys));
+        check_index(b);
+    }
+    ck_assert(opened->levels[2].hashed);
+    ndt_map_release(built);
+    ndt_map_release(opened);
+    ndt_map_builder_destroy(builder);
+    ndt_cloud_free(&far);
+}
+END_TEST
+
 START_TEST(every_damaged_byte_is_detected)
 {
     struct ndt_map *map;
@@ -608,10 +711,13 @@ int main(void)
     tcase_add_test(map, a_voxel_is_the_sample_mean_and_covariance);
     tcase_add_test(map, the_index_finds_what_brute_force_finds);
     tcase_add_test(map, a_wide_map_uses_the_hashed_index);
+    tcase_add_test(map, the_hashed_index_has_two_slots_per_brick);
     tcase_add_test(map, utm_coordinates_keep_precision);
     tcase_add_test(map, seeded_covariances_are_larger);
     tcase_add_test(map, invalid_input_is_refused_with_a_reason);
+    tcase_add_test(map, limits_of_the_configuration);
     tcase_add_test(file, compiled_map_equals_the_built_map);
+    tcase_add_test(file, compiled_wide_map_equals_the_built_map);
     tcase_add_test(file, every_damaged_byte_is_detected);
     tcase_add_test(file, truncated_file_is_detected);
     suite_add_tcase(suite, map);

@@ -206,6 +206,23 @@ START_TEST(isa_survives_a_copy)
 }
 END_TEST
 
+/* The longest text is accepted, one byte more is not. */
+START_TEST(long_texts_are_refused)
+{
+    static char text[70000];
+    size_t most = 0;
+    memset(text, '1', sizeof(text) - 1);
+    ck_assert_int_eq(ndtd_option_set_text(&settings, "cpu.threads", text, &err), NDT_ERR_ARGUMENT);
+    ck_assert_int_eq(sscanf(err.text, "cpu.threads: text of 69999 bytes, at most %zu are allowed", &most), 1);
+    text[most + 1] = '\0';
+    ck_assert_int_eq(ndtd_option_set_text(&settings, "cpu.threads", text, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "bytes, at most"));
+    text[most] = '\0';
+    ck_assert_int_eq(ndtd_option_set_text(&settings, "cpu.threads", text, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_null(strstr(err.text, "bytes, at most"));
+}
+END_TEST
+
 START_TEST(wrong_values_name_the_expected_value)
 {
     must_refuse("cpu.threads", "two", "cpu.threads: 'two' is not a whole number");
@@ -373,6 +390,7 @@ int main(void)
     tcase_add_test(tests, names_of_enums_become_their_values);
     tcase_add_test(tests, map_and_neighbours_follow_the_levels);
     tcase_add_test(tests, isa_survives_a_copy);
+    tcase_add_test(tests, long_texts_are_refused);
     tcase_add_test(tests, wrong_values_name_the_expected_value);
     tcase_add_test(tests, a_refused_list_changes_nothing);
     tcase_add_test(tests, contradicting_options_are_refused);

@@ -96,6 +96,51 @@ START_TEST(items_help_each_other)
 }
 END_TEST
 
+/* Every item waits until all threads have one: a pool whose threads do not take part waits in vain. */
+static _Atomic int arrived, met;
+
+static void meet(void *context, size_t item)
+{
+    (void)context, (void)item;
+    atomic_fetch_add(&arrived, 1);
+    for (int i = 0; i < 20000 && atomic_load(&arrived) < 3; i++)
+        nap(1000);
+    atomic_fetch_add(&met, atomic_load(&arrived) == 3);
+}
+
+START_TEST(all_threads_take_part)
+{
+    struct ndt_pool *pool;
+    struct ndt_error err;
+    ck_assert_int_eq(ndt_pool_create(&pool, 3, 10, 0, &err), NDT_OK);
+    ndt_pool_run(pool, meet, NULL, 3);
+    ck_assert_int_eq(met, 3);
+    ndt_pool_destroy(pool);
+}
+END_TEST
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Without a job the threads take no processor time. */
+START_TEST(idle_threads_sleep)
+{
+    struct ndt_pool *pool;
+    struct ndt_error err;
+    ck_assert_int_eq(ndt_pool_create(&pool, 4, 100, 0, &err), NDT_OK);
+    ndt_pool_run(pool, mark, NULL, 10);
+    nap(20000);
+    const double before_s = cpu_seconds();
+    nap(400000);
+    ck_assert_double_lt(cpu_seconds() - before_s, 0.1);
+    ndt_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(nonsense_is_refused)
 {
     struct ndt_pool *pool;
@@ -114,6 +159,8 @@ int main(void)
     tcase_add_test(all, every_item_is_processed_once);
     tcase_add_test(all, workers_wake_from_sleep);
     tcase_add_test(all, items_help_each_other);
+    tcase_add_test(all, all_threads_take_part);
+    tcase_add_test(all, idle_threads_sleep);
     tcase_add_test(all, nonsense_is_refused);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

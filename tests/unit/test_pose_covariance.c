@@ -215,6 +215,33 @@ START_TEST(scores_weigh_the_offsets)
     ck_assert_double_eq_tol(base[14], 0, 1e-9);
     ck_assert_int_eq(result.evaluations, before.evaluations + 6);
 
+    /* otherwise by exp(nvtl / temperature): here of scores that are measured one by one */
+    struct ndt_align_params score_only = align;
+    double weights = 1, expected[2] = {0};
+    params.temperature = 0.7;
+    score_only.levels[0] = align.levels[align.level_count - 1];
+    score_only.level_count = 1;
+    score_only.max_iterations = 0;
+    for (size_t i = 0; i < params.offset_x_count; i++) {
+        struct ndt_align_result at;
+        const struct ndt_pose T_sensor_base = ndt_pose_inverse(&mount);
+        const struct ndt_pose offset = {{params.offset_x_m[i], params.offset_y_m[i], 0}, {0, 0, 0, 1}};
+        struct ndt_pose guess = ndt_pose_compose(&before.T_map_sensor, &T_sensor_base);
+        guess = ndt_pose_compose(&guess, &offset);
+        guess = ndt_pose_compose(&guess, &mount);
+        must(ndt_align(aligner, &score_only, &scan, &guess, &at, &err));
+        const double weight = exp((at.scores.nvtl - before.scores.nvtl) / params.temperature);
+        weights += weight;
+        expected[0] += weight * params.offset_x_m[i] * params.offset_x_m[i];
+        expected[1] += weight * params.offset_y_m[i] * params.offset_y_m[i];
+    }
+    ck_assert_double_lt(weights, 6); /* the scores differ */
+    result = before;
+    estimate(NDT_POSE_COVARIANCE_MULTI_NDT_SCORE, &result);
+    in_base(&result, base);
+    ck_assert_double_eq_tol(base[0], expected[0] / weights, 1e-6);
+    ck_assert_double_eq_tol(base[7], expected[1] / weights, 1e-6);
+
     result = before;
     params.temperature = 0.05; /* the pose has the best score by far */
     estimate(NDT_POSE_COVARIANCE_MULTI_NDT_SCORE, &result);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ndt/preprocess.h"
+#include "ndt/preprocess_plan.h"
 
 static struct ndt_error err;
 static struct ndt_cloud raw;
@@ -369,6 +370,62 @@ START_TEST(time_mode_without_times_is_an_error)
 }
 END_TEST
 
+/* ---- plans for devices ---- */
+
+static void assert_translation(const struct ndt_preprocess_plan *plan, int boundary, double x_m)
+{
+    static const float turn[3][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
+    ck_assert_mem_eq(plan->boundaries[boundary], turn, sizeof(turn));
+    ck_assert_float_eq_tol(plan->boundaries[boundary][3][0], (float)x_m, 1e-6f);
+    ck_assert_float_eq(plan->boundaries[boundary][3][1], 0);
+    ck_assert_float_eq(plan->boundaries[boundary][3][2], 0);
+}
+
+START_TEST(a_plan_says_what_the_host_does)
+{
+    const struct ndt_sweep_motion motion = {.twist = {.v_mps = {10, 0, 0}}},
+                                  faster = {.twist = {.v_mps = {14, 0, 0}}};
+    const struct ndt_sweep turn = {.reference_s = 0.25, .begin_s = -0.064, .end_s = 0.064};
+    struct ndt_preprocess_plan plan;
+    params.deskew = NDT_DESKEW_TIME;
+    params.min_range_m = 2;
+    params.max_range_m = 50;
+    params.voxel_m = 0.5;
+    params.sample_count = 321;
+    params.sweep_s = 0.125;
+    for (int i = 0; i < 3; i++) {
+        params.crop_min_m[i] = -10 - i;
+        params.crop_max_m[i] = 20 + i;
+    }
+    ndt_preprocess_plan_set(&plan, &params, &turn, 3, &motion);
+    ck_assert_int_eq(plan.deskew, NDT_DESKEW_TIME);
+    ck_assert(plan.filtered == 1 && plan.wanted == 321 && plan.voxel_m == 0.5f && plan.sweep_s == 0.125f);
+    for (int i = 0; i < 3; i++)
+        ck_assert(plan.low_m[i] == -10.0f - (float)i && plan.high_m[i] == 20.0f + (float)i);
+    ck_assert(plan.near_m2 == 4 && plan.far_m2 == 2500);
+    ck_assert(plan.possible_low_m2 < 4 && plan.certain_low_m2 > 4 && plan.possible_low_m2 > 3.9999f &&
+              plan.certain_low_m2 < 4.0001f);
+    ck_assert(plan.certain_high_m2 < 2500 && plan.possible_high_m2 > 2500 && plan.certain_high_m2 > 2499.9f &&
+              plan.possible_high_m2 < 2500.1f);
+    ck_assert_float_eq(plan.reference_us, 250000);
+    ck_assert(plan.times.begin_s == -0.064 && plan.times.length_s == 0.128);
+    ck_assert_float_eq(plan.start_s, -0.064f);
+    ck_assert_float_eq(plan.segments_per_s, 500);
+    for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++)
+        assert_translation(&plan, i, 10 * (-0.064 + 0.002 * i));
+    ndt_preprocess_plan_set_motion(&plan, &turn, &motion, &faster);
+    for (int i = 0; i < NDT_PREPROCESS_BOUNDARIES; i++)
+        assert_translation(&plan, i, 4 * (-0.064 + 0.002 * i));
+    const uint64_t seed = plan.seed;
+    params.deskew = NDT_DESKEW_OFF;
+    params.voxel_m = 0;
+    ndt_preprocess_plan_set(&plan, &params, &turn, 4, &motion);
+    ck_assert(plan.deskew == NDT_DESKEW_OFF && !plan.filtered && plan.seed != seed && plan.start_s == 0);
+    ndt_preprocess_plan_set_motion(&plan, &turn, &motion, &faster); /* nothing to correct */
+    ck_assert_float_eq(plan.boundaries[1][0][0], 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("preprocess");
@@ -386,6 +443,7 @@ int main(void)
     tcase_add_test(points, poses_undo_a_turn_that_no_twist_does);
     tcase_add_test(points, impossible_times_are_dropped);
     tcase_add_test(points, time_mode_without_times_is_an_error);
+    tcase_add_test(points, a_plan_says_what_the_host_does);
     suite_add_tcase(suite, points);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

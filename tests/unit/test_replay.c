@@ -410,11 +410,19 @@ START_TEST(truncated_bag_is_replayed_up_to_the_damage)
     fseek(file, 0, SEEK_END);
     const long size = ftell(file);
     fclose(file);
+    char warnings[600], expected[100];
+    snprintf(warnings, sizeof(warnings), "%s/warnings", directory);
     ck_assert_int_eq(truncate(bag_path, size / 2), 0);
+    ck_assert_ptr_nonnull(freopen(warnings, "w", stderr));
     must_run();
+    ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
     char *scans = strstr(read_file(summary_path), "\"scans\": ");
     const int done = atoi(scans + strlen("\"scans\": "));
     ck_assert(done > 3 && done < SCANS);
+    snprintf(expected, sizeof(expected), "; replayed the %d scans before it\n", done);
+    ck_assert_ptr_nonnull(strstr(read_file(warnings), expected));
+    ck_assert_int_eq(count_lines(warnings, "ndtd: warning: "), 1);
+    unlink(warnings);
 }
 END_TEST
 
@@ -449,6 +457,25 @@ START_TEST(wrong_maps_and_targets_leave_no_files)
 }
 END_TEST
 
+/* Of a scan, of an iteration, of a backend: what does not exist ends the run. */
+START_TEST(dumps_that_cannot_be)
+{
+    char path[600];
+    write_drive(1, 1);
+    snprintf(path, sizeof(path), "%s/dump.csv", directory);
+    options.dump = path;
+    options.dump_scan = 103;
+    options.dump_iteration = 500;
+    must_fail(NDT_ERR_ARGUMENT, "--dump-iteration 500: scan 103 has ");
+    ck_assert_str_eq(err.text + strlen(err.text) - strlen(" iterations"), " iterations");
+    options.dump_iteration = 0;
+    must_fail(NDT_ERR_UNSUPPORTED, "backend cpu keeps no intermediate values");
+    options.dump_scan = 99;
+    must_fail(NDT_ERR_ARGUMENT, "99");
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
 START_TEST(a_stopped_run_writes_nothing)
 {
     write_drive(1, 1);
@@ -477,6 +504,7 @@ int main(void)
     tcase_add_test(tests, truncated_bag_is_replayed_up_to_the_damage);
     tcase_add_test(tests, bags_without_scans_fail);
     tcase_add_test(tests, wrong_maps_and_targets_leave_no_files);
+    tcase_add_test(tests, dumps_that_cannot_be);
     tcase_add_test(tests, a_stopped_run_writes_nothing);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

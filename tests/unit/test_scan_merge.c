@@ -123,6 +123,19 @@ START_TEST(incomplete_sets_are_dropped_and_counted)
 }
 END_TEST
 
+/* A whole sweep apart is not too far. */
+START_TEST(a_sweep_apart_is_one_set)
+{
+    set("preprocess.sweep_s", "0.125");
+    must(ndtd_settings_finish(&settings, &err));
+    ck_assert_int_eq(add_line("left", 0), 0);
+    ck_assert_int_eq(add_line("right", 0.125), 1);
+    ck_assert_int_eq(add_line("left", 1), 0);
+    ck_assert_int_eq(add_line("right", 1.126), 0);
+    assert_counters(1, 1);
+}
+END_TEST
+
 START_TEST(three_sensors_need_three_scans)
 {
     set("frames.sensors", "a 0 0 0 0 0 0, b 0 1 0 0 0 0, c 0 2 0 0 0 0");
@@ -292,6 +305,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, two_sensors_become_one_scan);
     tcase_add_test(tests, incomplete_sets_are_dropped_and_counted);
+    tcase_add_test(tests, a_sweep_apart_is_one_set);
     tcase_add_test(tests, three_sensors_need_three_scans);
     tcase_add_test(tests, halves_are_the_whole);
     tcase_add_test(tests, ranges_are_those_of_each_sensor);

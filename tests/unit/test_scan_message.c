@@ -297,6 +297,36 @@ START_TEST(origin_only_where_float_is_too_coarse)
 }
 END_TEST
 
+/* One far axis is enough, wherever it stands in the record. */
+START_TEST(any_axis_moves_the_origin)
+{
+    double xyz[6] = {1, 2, 3, 4, 5, 6};
+    xyz[_i] += 5e6;
+    xyz[3 + _i] += 5e6;
+    decode_doubles(xyz, 2);
+    for (int axis = 0; axis < 3; axis++)
+        ck_assert_double_eq(cloud.origin_m[axis], axis == _i ? 1024.0 * 4883 : 0);
+    const float *const columns[3] = {cloud.x_m, cloud.y_m, cloud.z_m};
+    for (int axis = 0; axis < 3; axis++)
+        for (int i = 0; i < 2; i++)
+            ck_assert_double_eq(cloud.origin_m[axis] + columns[axis][i], xyz[3 * i + axis]);
+}
+END_TEST
+
+/* Positions up to 1e8 m are on Earth, from 2048 m on the origin moves. */
+START_TEST(limits_of_the_origin)
+{
+    decode_doubles((const double[3]){2048, 0, 0}, 1);
+    ck_assert_double_eq(cloud.origin_m[0], 2048);
+    decode_doubles((const double[3]){nextafter(2048, 0), 0, 0}, 1);
+    ck_assert_double_eq(cloud.origin_m[0], 0);
+    decode_doubles((const double[3]){0, -1e8, 0}, 1);
+    ck_assert_double_eq(cloud.origin_m[1], -1024.0 * 97656);
+    decode_doubles((const double[3]){0, nextafter(-1e8, -2e8), 0}, 1);
+    ck_assert_double_eq(cloud.origin_m[1], 0);
+}
+END_TEST
+
 /* ---- reuse ---- */
 
 START_TEST(stale_arrays_do_not_survive)
@@ -389,6 +419,8 @@ int main(void)
     tcase_add_test(tcase, absolute_times);
     tcase_add_test(tcase, the_first_time_field_is_taken);
     tcase_add_test(tcase, origin_only_where_float_is_too_coarse);
+    tcase_add_loop_test(tcase, any_axis_moves_the_origin, 0, 3);
+    tcase_add_test(tcase, limits_of_the_origin);
     tcase_add_test(tcase, stale_arrays_do_not_survive);
     tcase_add_test(tcase, failure_changes_nothing);
     tcase_add_test(tcase, no_allocation_after_warm_up);

@@ -90,6 +90,11 @@ START_TEST(test_addresses)
         {"tcp://127.0.0.1:x", "is not a port"},
         {"tcp://::1:5555", "needs brackets"},
         {"tcp://[::g]:5555", "is not an IPv6 address"},
+        {"tcp://[abc]:5555", "'abc' is not an IPv6 address"},
+        {"tcp://[::1:5555", "needs brackets"},
+        {"tcp://127.0.0.1:1", NULL},
+        {"tcp://127.0.0.1:65535", NULL},
+        {"tcp://126.255.255.255:5555", "without keys"},
         {"tcp://127.0.0.1:5555\n", "non-printable byte"},
         {"tcp://*:5555", "without keys"},
         {"tcp://0.0.0.0:5555", "without keys"},
@@ -107,6 +112,12 @@ START_TEST(test_addresses)
         ck_assert_msg(status == (cases[i].words ? NDT_ERR_ARGUMENT : NDT_OK), "%s: %s", cases[i].address, err.text);
         if (cases[i].words)
             says(cases[i].words);
+    }
+    for (int length = 107; length <= 108; length++) { /* of a path, without the NUL */
+        struct ndtd_endpoint endpoint = live_endpoint("%s", "ipc:///");
+        memset(endpoint.address + 7, 'x', (size_t)length - 1);
+        endpoint.address[6 + length] = '\0';
+        ck_assert_int_eq(ndtd_endpoint_check(&endpoint, NULL, &err) == NDT_OK, length == 107);
     }
 }
 END_TEST
@@ -389,6 +400,26 @@ START_TEST(test_key_files)
 }
 END_TEST
 
+START_TEST(test_number_of_clients)
+{
+    struct ndtd_client_list list;
+    char reason[64];
+    FILE *file = fopen(temp_path("many"), "w");
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < NDTD_MAX_CLIENTS; i++)
+        fputs(KEY_A "\n", file);
+    fflush(file);
+    ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("many"), &err), NDT_OK);
+    ck_assert_uint_eq(list.count, NDTD_MAX_CLIENTS);
+    ndtd_client_list_free(&list);
+    fputs(KEY_B "\n", file);
+    fclose(file);
+    ck_assert_int_eq(ndtd_client_list_read(&list, temp_path("many"), &err), NDT_ERR_LIMIT);
+    snprintf(reason, sizeof(reason), "many:%d: more than %d keys", NDTD_MAX_CLIENTS + 1, NDTD_MAX_CLIENTS);
+    says(reason);
+}
+END_TEST
+
 struct pair {
     char public[NDTD_KEY_TEXT + 1], secret[NDTD_KEY_TEXT + 1];
 };
@@ -428,6 +459,9 @@ START_TEST(test_curve)
     chmod(security.server_secret_key_file, 0600);
     ck_assert_int_eq(ndtd_sockets_open(&secured, &security, &err), NDT_ERR_ARGUMENT);
     says("the list of clients is missing");
+    snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s", temp_path("nosuch"));
+    ck_assert_int_eq(ndtd_sockets_open(&secured, &security, &err), NDT_ERR_IO);
+    says("nosuch: cannot be opened");
     snprintf(list, sizeof(list), "# may connect\n%s\n", friend.public);
     snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s",
              temp_text("clients", list));
@@ -470,6 +504,7 @@ int main(void)
     tcase_add_test(tests, test_oversize);
     tcase_add_test(tests, test_make_keys);
     tcase_add_test(tests, test_key_files);
+    tcase_add_test(tests, test_number_of_clients);
     tcase_add_test(tests, test_curve);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -232,7 +232,10 @@ START_TEST(test_maps_that_cannot_be)
     expect_load_fails(temp_text("a.ndtmap", "not a map"), &config, "");
     put_cloud("b.pcd", 0.0f, 10);
     bad.level_count = 0;
-    expect_load_fails(temp_path("b.pcd"), &bad, "");
+    expect_load_fails(temp_path("b.pcd"), &bad, "b.pcd: 0 map levels; the range is 1 to ");
+    bad = config;
+    bad.leaf_m[0] = 0.01;
+    expect_load_fails(temp_path("b.pcd"), &bad, "b.pcd: map leaf 0.01 m is outside");
 }
 END_TEST
 

@@ -102,6 +102,22 @@ START_TEST(single_and_repeated_ground_truth)
 }
 END_TEST
 
+/* A metre and five degrees are not lost; a truth that is 20 s away does not count, however far the stamps reach. */
+START_TEST(limits_of_what_is_lost)
+{
+    struct ndt_pose pose;
+    truth(T0, 0.0);
+    truth(T0 + STEP, 0.0);
+    result(T0, 1.0);
+    result(T0 + STEP, nextafter(1.0, 2.0));
+    ck_assert_int_eq(ndtd_trajectory_error_compute(&error, &errors, NULL), NDT_OK);
+    ck_assert_uint_eq(errors.compared, 2);
+    ck_assert_uint_eq(errors.lost, 1);
+    truth(INT64_MIN, 0.0);
+    ck_assert_int_eq(ndtd_trajectory_error_truth_at(&error, T0 - 1, &pose, NULL), 0);
+}
+END_TEST
+
 START_TEST(lost_scans_are_counted)
 {
     truth(T0, 0.0);
@@ -177,6 +193,7 @@ int main(void)
     tcase_add_test(tests, ground_truth_is_interpolated_over_short_gaps_only);
     tcase_add_test(tests, motion_at_the_last_ground_truth_uses_the_previous_one);
     tcase_add_test(tests, single_and_repeated_ground_truth);
+    tcase_add_test(tests, limits_of_what_is_lost);
     tcase_add_test(tests, lost_scans_are_counted);
     tcase_add_test(tests, quantiles_interpolate);
     tcase_add_test(tests, hash_depends_on_every_bit_and_the_order);

@@ -21,6 +21,7 @@ foreach(flag -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -pie)
     target_link_options(ndt_flags INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${flag}>)
   endif()
 endforeach()
-# Without optimisation the library cannot tell the sizes of objects. Compilers before gcc 12 take 3 for 2.
+# Without optimisation the library cannot tell the sizes of objects. Level 3 would also follow sizes that are known only
+# at run time, and costs 15 to 40 % of the kernels: vectors are loaded and stored by memcpy.
 target_compile_options(ndt_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
-  $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+  $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)

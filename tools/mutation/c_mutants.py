@@ -18,7 +18,7 @@ ASSIGN = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 KEYWORDS = set("if else for while do switch case default return break continue goto sizeof".split())
 
 Token = collections.namedtuple("Token", "kind text begin end")
-Mutant = collections.namedtuple("Mutant", "file line column kind begin end text")
+Mutant = collections.namedtuple("Mutant", "file line column kind begin end text in_function")
 
 
 def tokens_of(text):
@@ -46,6 +46,8 @@ class Source:
         self.file, self.text, self.found = file, text, []
         self.tokens = tokens_of(text)
         self.other, self.inside = partners(self.tokens)
+        self.functions = [(t.begin, self.tokens[self.other[i]].end) for i, t in enumerate(self.tokens)
+                          if t.text == "{" and self.inside[i] is None and self.at(i - 1) == ")"]
 
     def at(self, i):
         return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
@@ -53,7 +55,8 @@ class Source:
     def add(self, kind, begin, end, text):
         line = self.text.count("\n", 0, begin) + 1
         column = begin - (self.text.rfind("\n", 0, begin) + 1) + 1
-        self.found.append(Mutant(self.file, line, column, kind, begin, end, text))
+        in_function = any(first < begin < last for first, last in self.functions)
+        self.found.append(Mutant(self.file, line, column, kind, begin, end, text, in_function))
 
     def spaced(self, token):  # the style writes binary operators between spaces, others without
         return self.text[token.begin - 1].isspace() and self.text[token.end : token.end + 1].isspace()

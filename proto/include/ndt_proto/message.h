@@ -10,8 +10,8 @@
  *
  * Errors: NDT_ERR_FORMAT (malformed), NDT_ERR_LIMIT (too large), NDT_ERR_UNSUPPORTED (version or type),
  * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY. Threads: functions may run at the
- * same time on different objects. Source: message.c (version, type), scan_message.c, pose_message.c (poses,
- * GNSS, IMU), result_message.c. */
+ * same time on different objects. Source: message.c (version, type), wire_check.c (limits), scan_message.c,
+ * pose_message.c (poses, GNSS, IMU), result_message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
 
@@ -57,6 +57,8 @@ struct ndt_frame {
 void ndt_frame_init(struct ndt_frame *frame);
 /** Frees the memory; allowed on an empty frame. */
 void ndt_frame_free(struct ndt_frame *frame);
+/** Messages of up to `size` bytes then need no further memory. NDT_ERR_MEMORY leaves the frame as it is. */
+NDT_MUST_CHECK enum ndt_status ndt_frame_reserve(struct ndt_frame *frame, size_t size, struct ndt_error *err);
 
 /** Reads only the keys "v" (version) and "type". */
 NDT_MUST_CHECK enum ndt_status ndt_message_peek(const uint8_t *data, size_t size, enum ndt_message_type *type,

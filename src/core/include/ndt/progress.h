@@ -3,7 +3,7 @@
  *
  * The thread that makes the call and its helpers count what is done; any other thread reads the counters and may
  * cancel the call, which then fails with NDT_ERR_CANCELLED within some tenths of a second. Every function takes
- * NULL for a call that nobody watches. Threads: all functions but ndt_progress_init may be called by any thread; no
+ * NULL for a call without. Threads: all functions but ndt_progress_init may be called by any thread; no
  * locks. Determinism: no result depends on it. */
 #ifndef NDT_PROGRESS_H
 #define NDT_PROGRESS_H
@@ -50,6 +50,14 @@ static inline void ndt_progress_init(struct ndt_progress *progress,
     progress->context = context;
     progress->interval_us = (int64_t)(interval_s * 1e6);
     progress->next_report_us = (int64_t)ndt_clock_us() + progress->interval_us;
+}
+
+/** Zeros all counters for another call, which is reported from one interval on; what is cancelled stays so. */
+static inline void ndt_progress_begin(struct ndt_progress *progress)
+{
+    for (int i = 0; i < NDT_PROGRESS_ITEMS; i++)
+        __atomic_store_n(&progress->items[i], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&progress->next_report_us, (int64_t)ndt_clock_us() + progress->interval_us, __ATOMIC_RELAXED);
 }
 
 /** The call is to end. */

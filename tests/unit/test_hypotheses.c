@@ -1,0 +1,324 @@
+/* Where else the vehicle may be: the guesses and their order, optima, places that are followed. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "candidates.h"
+#include "hypotheses.h"
+
+static const double DEG = M_PI / 180;
+static struct ndtd_hypotheses list;
+static struct ndt_track_state before, predicted, verified;
+static struct ndtd_hypothesis_sources sources;
+
+static struct ndt_pose pose_at(double x_m, double y_m, double z_m, double yaw_rad)
+{
+    return ndt_pose_from_rpy((double[3]){x_m, y_m, z_m}, (double[3]){0, 0, yaw_rad});
+}
+
+static double yaw_of(const struct ndt_pose *pose)
+{
+    return 2 * atan2(pose->q_xyzw[2], pose->q_xyzw[3]);
+}
+
+static void assert_pose(const struct ndt_pose *pose, double x_m, double y_m, double z_m, double yaw_rad)
+{
+    ck_assert_double_eq_tol(pose->t_m[0], x_m, 1e-9);
+    ck_assert_double_eq_tol(pose->t_m[1], y_m, 1e-9);
+    ck_assert_double_eq_tol(pose->t_m[2], z_m, 1e-9);
+    ck_assert_double_eq_tol(remainder(yaw_of(pose) - yaw_rad, 2 * M_PI), 0, 1e-9);
+}
+
+static void setup(void)
+{
+    before = (struct ndt_track_state){.stamp_ns = 1000000000, .T_map_base = pose_at(10, 20, 3, 0)};
+    predicted = (struct ndt_track_state){.stamp_ns = 1500000000, .T_map_base = pose_at(14, 20, 3, 0.5)};
+    verified = (struct ndt_track_state){.T_map_base = pose_at(7, 8, 9, -1)};
+    sources = (struct ndtd_hypothesis_sources){.before = &before, .predicted = &predicted};
+}
+
+/* ---- guesses ---- */
+
+START_TEST(the_obvious_come_in_order)
+{
+    ndtd_hypotheses_obvious(&list, &sources);
+    ck_assert_uint_eq(list.count, 2);
+    assert_pose(&list.T_map_base[0], 14, 20, 3, 0.5);
+    assert_pose(&list.T_map_base[1], 10, 20, 3, 0);
+    before.has_twist = 1;
+    before.twist = (struct ndt_twist){.v_mps = {0, 4, 2}};
+    sources.verified = &verified;
+    ndtd_hypotheses_obvious(&list, &sources);
+    ck_assert_uint_eq(list.count, 4);
+    assert_pose(&list.T_map_base[2], 10, 22, 4, 0); /* half a second later */
+    assert_pose(&list.T_map_base[3], 7, 8, 9, -1);
+}
+END_TEST
+
+/* Guesses nearer than 0.5 m and 0.1 rad lead to the same optimum; what is not finite leads nowhere. */
+START_TEST(near_guesses_are_one)
+{
+    sources.verified = &verified;
+    verified.T_map_base = pose_at(10, 20, 3.499, 0.099);
+    ndtd_hypotheses_obvious(&list, &sources);
+    ck_assert_uint_eq(list.count, 2);
+    verified.T_map_base = pose_at(10, 20, 3.501, 0.099);
+    ndtd_hypotheses_obvious(&list, &sources);
+    ck_assert_uint_eq(list.count, 3);
+    verified.T_map_base = pose_at(10, 20, 3.499, 0.101);
+    ndtd_hypotheses_obvious(&list, &sources);
+    ck_assert_uint_eq(list.count, 3);
+    verified.T_map_base.t_m[1] = NAN;
+    ndtd_hypotheses_obvious(&list, &sources);
+    ck_assert_uint_eq(list.count, 2);
+}
+END_TEST
+
+/* Eight turns of the prediction, eight of the state before, then a step to each side in the axes of the prediction.
+ */
+START_TEST(turns_and_steps_near_the_prediction)
+{
+    static const double turns_deg[] = {10, -10, 20, -20, 35, -35, 50, -50};
+    static const struct {
+        double variance_m2, step_m;
+    } cases[] = {{0, 1}, {1.44, 2.4}, {100, 3}};
+    for (size_t c = 0; c < 3; c++) {
+        predicted.P[0] = cases[c].variance_m2;
+        ndtd_hypotheses_near(&list, &sources);
+        ck_assert_uint_eq(list.count, 20);
+        for (size_t i = 0; i < 8; i++) {
+            assert_pose(&list.T_map_base[i], 14, 20, 3, 0.5 + turns_deg[i] * DEG);
+            assert_pose(&list.T_map_base[8 + i], 10, 20, 3, turns_deg[i] * DEG);
+        }
+        const double ahead[2] = {cases[c].step_m * cos(0.5), cases[c].step_m * sin(0.5)};
+        assert_pose(&list.T_map_base[16], 14 + ahead[0], 20 + ahead[1], 3, 0.5);
+        assert_pose(&list.T_map_base[17], 14 - ahead[0], 20 - ahead[1], 3, 0.5);
+        assert_pose(&list.T_map_base[18], 14 - ahead[1], 20 + ahead[0], 3, 0.5);
+        assert_pose(&list.T_map_base[19], 14 + ahead[1], 20 - ahead[0], 3, 0.5);
+    }
+}
+END_TEST
+
+/* Nine turns, then a disc: 1/2, 1/4, 3/4 of its area, bearings by thirds, headings by fifths of 120 deg. */
+START_TEST(spread_over_a_disc)
+{
+    static const double turns_deg[] = {25, -25, 50, -50, 80, -80, 120, -120, 180};
+    static const double area[] = {1 / 2., 1 / 4., 3 / 4., 1 / 8.}, bearing[] = {1 / 3., 2 / 3., 1 / 9., 4 / 9.};
+    static const double heading[] = {1 / 5., 2 / 5., 3 / 5., 4 / 5.};
+    ndtd_hypotheses_spread(&list, &sources, 40, 13);
+    ck_assert_uint_eq(list.count, 13);
+    for (size_t i = 0; i < 9; i++)
+        assert_pose(&list.T_map_base[i], 10, 20, 3, turns_deg[i] * DEG);
+    for (size_t i = 0; i < 4; i++) {
+        const double r_m = 40 * sqrt(area[i]), angle_rad = 2 * M_PI * bearing[i];
+        assert_pose(&list.T_map_base[9 + i], 10 + r_m * cos(angle_rad), 20 + r_m * sin(angle_rad), 3,
+                    (heading[i] - 0.5) * 120 * DEG);
+    }
+    ndtd_hypotheses_spread(&list, &sources, 40, 4);
+    ck_assert_uint_eq(list.count, 4);
+    ndtd_hypotheses_spread(&list, &sources, 0, 64); /* no room: what is the same is left out, and the loop ends */
+    ck_assert_uint_ge(list.count, 9);
+    ck_assert_uint_le(list.count, 30);
+    ndtd_hypotheses_spread(&list, &sources, 1000, 1000);
+    ck_assert_uint_eq(list.count, NDTD_HYPOTHESES_MAX);
+}
+END_TEST
+
+/* ---- optima ---- */
+
+START_TEST(speeds_and_distances)
+{
+    ck_assert_double_eq(ndtd_speed_mps(&(struct ndt_twist){.v_mps = {2, -3, 6}}), 7);
+    const struct ndt_pose here = pose_at(0, 0, 0, 0);
+    struct ndt_pose there = pose_at(0, 0, 1, 0);
+    ck_assert(!ndtd_are_distinct(&here, &there));
+    there.t_m[0] = 0.1;
+    ck_assert(ndtd_are_distinct(&here, &there));
+    there = pose_at(0, 0, 0, 4.99 * DEG);
+    ck_assert(!ndtd_are_distinct(&here, &there));
+    there = pose_at(0, 0, 0, -5.01 * DEG);
+    ck_assert(ndtd_are_distinct(&here, &there));
+}
+END_TEST
+
+static struct ndt_align_result result_of(enum ndt_outcome outcome, double nvtl, double ratio)
+{
+    struct ndt_align_result result = {.outcome = outcome, .T_map_sensor = pose_at(1, 2, 3, 0)};
+    result.scores.nvtl_normalized = nvtl;
+    result.scores.match_ratio = ratio;
+    return result;
+}
+
+START_TEST(fit_of_every_outcome)
+{
+    for (int outcome = 0; outcome < NDT_OUTCOME_COUNT; outcome++) {
+        const struct ndt_align_result result = result_of((enum ndt_outcome)outcome, 0.5, 0.75);
+        const int is_optimum = outcome == NDT_CONVERGED || outcome == NDT_ITERATION_LIMIT ||
+                               outcome == NDT_DEADLINE || outcome == NDT_LOW_SCORE;
+        ck_assert_double_eq(ndtd_fit(&result), is_optimum ? 0.375 : 0);
+        ck_assert_double_eq(ndtd_optimum_score(&result, NULL), is_optimum ? 25 * 0.375 : -INFINITY);
+    }
+}
+END_TEST
+
+/* 25 times the fit less half the squared distance in sigmas, at most 3 of them. */
+START_TEST(score_of_an_optimum)
+{
+    struct ndt_align_result result = result_of(NDT_CONVERGED, 0.5, 0.8);
+    struct ndt_prior prior = {.T_map_sensor = pose_at(1, 2, 3, 0)};
+    for (int i = 0; i < 6; i++)
+        prior.covariance[7 * i] = i < 3 ? 0.25 : 0.01;
+    ck_assert_double_eq(ndtd_optimum_score(&result, &prior), 10);
+    result.T_map_sensor = pose_at(1, 2.5, 3.25, 0);
+    ck_assert_double_eq_tol(ndtd_optimum_score(&result, &prior), 10 - 0.5 * 1.25, 1e-12);
+    result.T_map_sensor = pose_at(1, 2, 3, 0.1);
+    ck_assert_double_eq_tol(ndtd_optimum_score(&result, &prior), 9.5, 1e-9);
+    result.T_map_sensor = pose_at(1, 12, 3, 0);
+    ck_assert_double_eq(ndtd_optimum_score(&result, &prior), 8.5);
+    memset(prior.covariance, 0, sizeof(prior.covariance)); /* not invertible: far away */
+    ck_assert_double_eq(ndtd_optimum_score(&result, &prior), 8.5);
+}
+END_TEST
+
+START_TEST(margin_over_the_best_distinct_optimum)
+{
+    struct ndtd_optima optima = {0};
+    struct ndt_align_result result = result_of(NDT_CONVERGED, 0.4, 1);
+    const struct ndt_pose here = pose_at(1, 2, 3, 0);
+    ndtd_optima_add(&optima, &result, NULL);
+    ck_assert_uint_eq(optima.count, 1);
+    ck_assert_double_eq(optima.score[0], 10);
+    ck_assert(isinf(ndtd_optima_margin(&optima, &here, 10)));
+    for (int i = 0; i < 2; i++) {
+        result = result_of(NDT_CONVERGED, i == 0 ? 0.32 : 0.2, 1);
+        result.T_map_sensor.t_m[0] += 2 + i;
+        ndtd_optima_add(&optima, &result, NULL);
+    }
+    ck_assert_double_eq_tol(ndtd_optima_margin(&optima, &here, 10), 2, 1e-12);
+    result = result_of(NDT_DEGENERATE, 1, 1);
+    ndtd_optima_add(&optima, &result, NULL);
+    ck_assert_uint_eq(optima.count, 3);
+    result = result_of(NDT_CONVERGED, 1, 1);
+    for (int i = 0; i < NDTD_OPTIMA_MAX; i++)
+        ndtd_optima_add(&optima, &result, NULL);
+    ck_assert_uint_eq(optima.count, NDTD_OPTIMA_MAX);
+}
+END_TEST
+
+/* ---- places ---- */
+
+static struct ndtd_candidates places;
+
+static void add_place(double x_m, double fit, uint32_t agreements)
+{
+    struct ndtd_candidate place = {.fit = fit, .agreements = agreements};
+    place.state.T_map_base = pose_at(x_m, 0, 0, 0);
+    ndtd_candidates_add(&places, &place);
+}
+
+/* The mean of the first five fits, then a fifth of each new one; three scans without a fit. */
+START_TEST(a_place_is_followed)
+{
+    struct ndtd_candidate place = {0};
+    for (int i = 1; i <= 5; i++)
+        ndtd_candidate_follow(&place, &verified, 0.1 * i, 0.9);
+    ck_assert_double_eq_tol(place.fit, 0.3, 1e-12);
+    ndtd_candidate_follow(&place, &verified, 0.8, 0.7);
+    ck_assert_double_eq_tol(place.fit, 0.4, 1e-12);
+    ck_assert_double_eq(place.confidence, 0.7);
+    ck_assert_uint_eq(place.scans, 6);
+    ck_assert_uint_eq(place.misses, 0);
+    assert_pose(&place.state.T_map_base, 7, 8, 9, -1);
+    ndtd_candidate_follow(&place, &verified, 0, 0);
+    ndtd_candidate_follow(&place, &verified, 0, 0);
+    ck_assert_uint_eq(place.misses, 2);
+    ndtd_candidate_follow(&place, &verified, 0.1, 0);
+    ck_assert_uint_eq(place.misses, 0);
+    place.agreements = place.contradictions = 3;
+    place.evidence.unexplained_sum = 1;
+    ndtd_candidate_forget(&place);
+    const struct ndt_evidence none = {0};
+    ck_assert(place.agreements == 0 && place.contradictions == 0 && place.scans == 0 && place.fit == 0);
+    ck_assert_mem_eq(&place.evidence, &none, sizeof(none));
+}
+END_TEST
+
+START_TEST(the_best_place_has_the_most_agreements)
+{
+    memset(&places, 0, sizeof(places));
+    ck_assert_ptr_null(ndtd_candidates_best(&places));
+    add_place(0, 0.9, 1);
+    add_place(10, 0.2, 2);
+    add_place(20, 0.3, 2);
+    ck_assert_ptr_eq(ndtd_candidates_best(&places), &places.list[2]);
+    const struct ndt_pose second = pose_at(0.9, 0, 0, 0), far = pose_at(5, 0, 0, 0), last = pose_at(20, 0, 0, 0);
+    ck_assert_double_eq(ndtd_candidates_second(&places, &second), 0.3);
+    ck_assert_double_eq(ndtd_candidates_second(&places, &far), 0.9);
+    ck_assert_double_eq(ndtd_candidates_second(&places, &last), 0.9);
+    places.count = 1;
+    ck_assert_double_eq(ndtd_candidates_second(&places, &second), 0);
+}
+END_TEST
+
+START_TEST(a_full_list_loses_the_worst)
+{
+    memset(&places, 0, sizeof(places));
+    for (int i = 0; i < NDTD_CANDIDATES_MAX; i++)
+        add_place(10 * i, i == 4 ? 0.1 : 0.5, i == 7 ? 1 : 2);
+    ck_assert_uint_eq(places.count, NDTD_CANDIDATES_MAX);
+    add_place(200, 0.4, 1); /* worse than number 7, the only one with one agreement */
+    ck_assert_double_eq(places.list[7].state.T_map_base.t_m[0], 70);
+    add_place(300, 0.6, 1);
+    ck_assert_double_eq(places.list[7].state.T_map_base.t_m[0], 300);
+    add_place(400, 0.3, 2);
+    ck_assert_double_eq(places.list[7].state.T_map_base.t_m[0], 400);
+    add_place(500, 0.2, 2);
+    ck_assert_double_eq(places.list[4].state.T_map_base.t_m[0], 500);
+    ck_assert_uint_eq(places.count, NDTD_CANDIDATES_MAX);
+}
+END_TEST
+
+START_TEST(places_that_met_are_one)
+{
+    memset(&places, 0, sizeof(places));
+    add_place(0, 0.5, 1);
+    add_place(0.9, 0.6, 1); /* the better one of two */
+    add_place(10, 0.5, 1);
+    add_place(10.5, 0.5, 1); /* as good: the first one stays */
+    add_place(20, 0.5, 1);
+    add_place(30, 0.5, 1);
+    places.list[4].misses = 3;
+    places.list[5].misses = 2;
+    ndtd_candidates_prune(&places);
+    ck_assert_uint_eq(places.count, 3);
+    ck_assert_double_eq(places.list[0].state.T_map_base.t_m[0], 0.9);
+    ck_assert_double_eq(places.list[1].state.T_map_base.t_m[0], 10);
+    ck_assert_double_eq(places.list[2].state.T_map_base.t_m[0], 30);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("hypotheses");
+    TCase *tcase = tcase_create("hypotheses");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, the_obvious_come_in_order);
+    tcase_add_test(tcase, near_guesses_are_one);
+    tcase_add_test(tcase, turns_and_steps_near_the_prediction);
+    tcase_add_test(tcase, spread_over_a_disc);
+    tcase_add_test(tcase, speeds_and_distances);
+    tcase_add_test(tcase, fit_of_every_outcome);
+    tcase_add_test(tcase, score_of_an_optimum);
+    tcase_add_test(tcase, margin_over_the_best_distinct_optimum);
+    tcase_add_test(tcase, a_place_is_followed);
+    tcase_add_test(tcase, the_best_place_has_the_most_agreements);
+    tcase_add_test(tcase, a_full_list_loses_the_worst);
+    tcase_add_test(tcase, places_that_met_are_one);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
