@@ -132,6 +132,34 @@ START_TEST(the_trace_leads_to_the_result)
 }
 END_TEST
 
+/* Without measurements costs are as expected; measured ones follow the expected ratio, unless nothing is expected.
+ */
+START_TEST(costs_follow_the_size_of_the_scan)
+{
+    const struct ndt_align_costs costs = {.levels = {{.point_us = 2}, {.fixed_us = 30, .point_us = 0.5}},
+                                          .assess = {.fixed_us = 7}};
+    struct ndt_align_costs seen;
+    ndt_aligner_set_costs(aligner, &costs);
+    ndt_expect_costs(aligner, 100);
+    ndt_aligner_costs(aligner, &seen);
+    ck_assert_double_eq(seen.levels[0].fixed_us, 200);
+    ck_assert_double_eq(seen.levels[1].fixed_us, 80);
+    ck_assert_double_eq(seen.levels[2].fixed_us, 0);
+    ck_assert_double_eq(seen.assess.fixed_us, 7);
+    aligner->level_us[0] = 300;
+    aligner->level_us[1] = 40;
+    ndt_expect_costs(aligner, 50);
+    ndt_aligner_costs(aligner, &seen);
+    ck_assert_double_eq(seen.levels[0].fixed_us, 150);
+    ck_assert_double_eq_tol(seen.levels[1].fixed_us, 40 * 55 / 80., 1e-9);
+    ck_assert_double_eq(seen.assess.fixed_us, 7);
+    ndt_expect_costs(aligner, 0);
+    ndt_aligner_costs(aligner, &seen);
+    ck_assert_double_eq(seen.levels[0].fixed_us, 150); /* nothing is expected of no points */
+    ck_assert_double_eq_tol(seen.levels[1].fixed_us, 40 * 30 / 80., 1e-9);
+}
+END_TEST
+
 /* On a plane that is full of voxels. */
 static double coverage_of(const struct ndt_map *map, const double *angles_deg, size_t count)
 {
@@ -774,6 +802,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, recovers_from_wrong_starts);
     tcase_add_test(tcase, converged_result_is_complete);
+    tcase_add_test(tcase, costs_follow_the_size_of_the_scan);
     tcase_add_test(tcase, coverage_counts_sectors);
     tcase_add_test(tcase, a_prior_chooses_the_level);
     tcase_add_test(tcase, the_information_of_a_prior_turns_into_the_map);
