@@ -152,6 +152,17 @@ static enum ndt_status read_uint32(struct ndt_wire_reader *reader, void *value)
     return status;
 }
 
+static enum ndt_status read_stamp(struct ndt_wire_reader *reader, void *value)
+{
+    int64_t stamp_ns;
+    enum ndt_status status = ndt_wire_read_int(reader, &stamp_ns);
+    if (status == NDT_OK)
+        status = ndt_wire_check_stamp(stamp_ns, reader->err);
+    if (status == NDT_OK)
+        *(int64_t *)value = stamp_ns;
+    return status;
+}
+
 static enum ndt_status read_value(struct ndt_wire_reader *reader, const struct ndt_wire_field *row, void *message)
 {
     char *value = (char *)message + row->offset;
@@ -160,6 +171,8 @@ static enum ndt_status read_value(struct ndt_wire_reader *reader, const struct n
         return ndt_wire_read_uint(reader, UINT64_MAX, (uint64_t *)(void *)value);
     case NDT_WIRE_INT64:
         return ndt_wire_read_int(reader, (int64_t *)(void *)value);
+    case NDT_WIRE_STAMP:
+        return read_stamp(reader, value);
     case NDT_WIRE_UINT32:
         return read_uint32(reader, value);
     case NDT_WIRE_COUNT:
@@ -318,6 +331,13 @@ static void write_count(struct ndt_wire_writer *writer, int32_t count)
     ndt_wire_put_int(writer, count);
 }
 
+static void write_stamp(struct ndt_wire_writer *writer, int64_t stamp_ns)
+{
+    if (writer->status == NDT_OK && ndt_wire_check_stamp(stamp_ns, writer->err) != NDT_OK)
+        writer->status = NDT_ERR_ARGUMENT;
+    ndt_wire_put_int(writer, stamp_ns);
+}
+
 static void write_value(struct ndt_wire_writer *writer, const struct ndt_wire_field *row, const void *message)
 {
     const void *value = (const char *)message + row->offset;
@@ -327,6 +347,9 @@ static void write_value(struct ndt_wire_writer *writer, const struct ndt_wire_fi
         break;
     case NDT_WIRE_INT64:
         ndt_wire_put_int(writer, *(const int64_t *)value);
+        break;
+    case NDT_WIRE_STAMP:
+        write_stamp(writer, *(const int64_t *)value);
         break;
     case NDT_WIRE_UINT32:
         ndt_wire_put_uint(writer, *(const uint32_t *)value);

@@ -4,9 +4,31 @@
 
 #include <math.h>
 
+#include "ndt/limits.h"
+
 /* The structs have the layout of the arrays on the wire: x y z qx qy qz qw, and vx vy vz wx wy wz. */
 _Static_assert(sizeof(struct ndt_pose) == 7 * sizeof(double), "a pose is seven doubles");
 _Static_assert(sizeof(struct ndt_twist) == 6 * sizeof(double), "a twist is six doubles");
+
+enum ndt_status ndt_wire_check_sizes(const char *key, const double *values, size_t count, double limit,
+                                     struct ndt_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return ndt_fail(err, NDT_ERR_FORMAT, "field '%s': number %zu is not finite", key, i);
+        else if (fabs(values[i]) > limit)
+            return ndt_fail(err, NDT_ERR_LIMIT, "field '%s': number %zu is %.6g, the limit is %.6g", key, i,
+                            values[i], limit);
+    return NDT_OK;
+}
+
+enum ndt_status ndt_wire_check_stamp(int64_t stamp_ns, struct ndt_error *err)
+{
+    if (stamp_ns > NDT_LIMIT_STAMP_NS || stamp_ns < -NDT_LIMIT_STAMP_NS)
+        return ndt_fail(err, NDT_ERR_LIMIT, "stamp %lld ns is beyond the limit of %lld ns", (long long)stamp_ns,
+                        (long long)NDT_LIMIT_STAMP_NS);
+    return NDT_OK;
+}
 
 enum ndt_status ndt_wire_check_pose(const char *key, struct ndt_pose *pose, struct ndt_error *err)
 {
@@ -18,12 +40,24 @@ enum ndt_status ndt_wire_check_pose(const char *key, struct ndt_pose *pose, stru
     if (fabs(square - 1.0) > 1e-12)
         for (int i = 0; i < 4; i++)
             pose->q_xyzw[i] /= length;
-    return NDT_OK;
+    return ndt_wire_check_sizes(key, pose->t_m, 3, NDT_LIMIT_POSITION_M, err);
+}
+
+enum ndt_status ndt_wire_check_motion(struct ndt_pose_message *message, int uses_covariance, struct ndt_error *err)
+{
+    enum ndt_status status = message->has_pose ? ndt_wire_check_pose("pose", &message->pose, err) : NDT_OK;
+    if (status == NDT_OK && message->has_twist)
+        status = ndt_wire_check_sizes("twist", message->twist.v_mps, 3, NDT_LIMIT_SPEED_MPS, err);
+    if (status == NDT_OK && message->has_twist)
+        status = ndt_wire_check_sizes("twist", message->twist.w_radps, 3, NDT_LIMIT_TURN_RADPS, err);
+    if (status == NDT_OK && message->has_covariance && uses_covariance)
+        status = ndt_wire_check_sizes("covariance", message->covariance, 36, NDT_LIMIT_VARIANCE, err);
+    return status;
 }
 
 #define AT(member) offsetof(struct ndt_pose_message, member)
 static const struct ndt_wire_field pose_rows[] = {
-    {"stamp_ns", NDT_WIRE_INT64, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"stamp_ns", NDT_WIRE_STAMP, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
     {"frame_id", NDT_WIRE_NAME, AT(frame_id), NDT_PROTO_MAX_NAME + 1, NDT_WIRE_REQUIRED, NULL, NULL},
     {"pose", NDT_WIRE_NUMBERS, AT(pose), 7, AT(has_pose), NULL, NULL},
     {"twist", NDT_WIRE_NUMBERS, AT(twist), 6, AT(has_twist), NULL, NULL},
@@ -59,8 +93,8 @@ enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum n
     if (status != NDT_OK)
         return status;
     status = check_parts(type, &found, err);
-    if (status == NDT_OK && found.has_pose)
-        status = ndt_wire_check_pose("pose", &found.pose, err);
+    if (status == NDT_OK)
+        status = ndt_wire_check_motion(&found, type == NDT_MESSAGE_INITIAL_POSE, err);
     if (status != NDT_OK)
         return ndt_fail_prefix(err, status, "%s message", ndt_message_name(type));
     *message = found;
@@ -74,9 +108,9 @@ enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_messag
     enum ndt_status status = check_type(type, err);
     if (status == NDT_OK)
         status = check_parts(type, message, err);
-    struct ndt_pose pose = message->pose;
-    if (status == NDT_OK && message->has_pose)
-        status = ndt_wire_check_pose("pose", &pose, err);
+    struct ndt_pose_message checked = *message; /* the quaternion is sent as it is */
+    if (status == NDT_OK)
+        status = ndt_wire_check_motion(&checked, type == NDT_MESSAGE_INITIAL_POSE, err);
     if (status != NDT_OK)
         return ndt_fail_prefix(err, NDT_ERR_ARGUMENT, "%s message", ndt_message_name(type));
     return ndt_wire_encode(frame, type, pose_rows, POSE_ROWS, message, err);
@@ -86,7 +120,7 @@ enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_messag
 
 #define AT(member) offsetof(struct ndt_gnss_message, member)
 static const struct ndt_wire_field gnss_rows[] = {
-    {"stamp_ns", NDT_WIRE_INT64, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"stamp_ns", NDT_WIRE_STAMP, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
     {"frame_id", NDT_WIRE_NAME, AT(frame_id), NDT_PROTO_MAX_NAME + 1, NDT_WIRE_REQUIRED, NULL, NULL},
     {"position", NDT_WIRE_NUMBERS, AT(position_m), 3, NDT_WIRE_REQUIRED, NULL, NULL},
     {"deviation", NDT_WIRE_NUMBERS, AT(deviation_m), 3, AT(has_deviation), NULL, NULL},
@@ -95,14 +129,16 @@ static const struct ndt_wire_field gnss_rows[] = {
 enum { GNSS_ROWS = sizeof(gnss_rows) / sizeof(gnss_rows[0]) };
 
 /* Zero would mean that the position is exact; an unknown deviation is absent. */
-static enum ndt_status check_deviation(const struct ndt_gnss_message *message, enum ndt_status status,
-                                       struct ndt_error *err)
+static enum ndt_status check_gnss(const struct ndt_gnss_message *message, struct ndt_error *err)
 {
-    for (int i = 0; message->has_deviation && i < 3; i++)
+    enum ndt_status status = ndt_wire_check_sizes("position", message->position_m, 3, NDT_LIMIT_POSITION_M, err);
+    for (int i = 0; status == NDT_OK && message->has_deviation && i < 3; i++)
         if (!(message->deviation_m[i] > 0))
-            return ndt_fail(err, status, "gnss message: field 'deviation': number %d is %.6g, not above 0", i,
-                            message->deviation_m[i]);
-    return NDT_OK;
+            status = ndt_fail(err, NDT_ERR_FORMAT, "field 'deviation': number %d is %.6g, not above 0", i,
+                              message->deviation_m[i]);
+    if (status == NDT_OK && message->has_deviation)
+        status = ndt_wire_check_sizes("deviation", message->deviation_m, 3, NDT_LIMIT_DEVIATION_M, err);
+    return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "gnss message");
 }
 
 enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gnss_message *message,
@@ -111,7 +147,7 @@ enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gns
     struct ndt_gnss_message found = {0};
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_GNSS, gnss_rows, GNSS_ROWS, &found, err);
     if (status == NDT_OK)
-        status = check_deviation(&found, NDT_ERR_FORMAT, err);
+        status = check_gnss(&found, err);
     if (status == NDT_OK)
         *message = found;
     return status;
@@ -121,15 +157,16 @@ enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_m
                                 struct ndt_error *err)
 {
     frame->size = 0;
-    const enum ndt_status status = check_deviation(message, NDT_ERR_ARGUMENT, err);
-    return status == NDT_OK ? ndt_wire_encode(frame, NDT_MESSAGE_GNSS, gnss_rows, GNSS_ROWS, message, err) : status;
+    return check_gnss(message, err) == NDT_OK
+               ? ndt_wire_encode(frame, NDT_MESSAGE_GNSS, gnss_rows, GNSS_ROWS, message, err)
+               : NDT_ERR_ARGUMENT;
 }
 
 /* ---- imu ---- */
 
 #define AT(member) offsetof(struct ndt_imu_message, member)
 static const struct ndt_wire_field imu_rows[] = {
-    {"stamp_ns", NDT_WIRE_INT64, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
+    {"stamp_ns", NDT_WIRE_STAMP, AT(stamp_ns), 0, NDT_WIRE_REQUIRED, NULL, NULL},
     {"frame_id", NDT_WIRE_NAME, AT(frame_id), NDT_PROTO_MAX_NAME + 1, NDT_WIRE_REQUIRED, NULL, NULL},
     {"angular_velocity", NDT_WIRE_NUMBERS, AT(angular_velocity_radps), 3, NDT_WIRE_REQUIRED, NULL, NULL},
     {"linear_acceleration", NDT_WIRE_NUMBERS, AT(linear_acceleration_mps2), 3, AT(has_acceleration), NULL, NULL},
@@ -141,42 +178,29 @@ static const struct ndt_wire_field imu_rows[] = {
 #undef AT
 enum { IMU_ROWS = sizeof(imu_rows) / sizeof(imu_rows[0]) };
 
-static enum ndt_status check_size(const char *key, const double values[3], double limit, enum ndt_status status,
-                                  struct ndt_error *err)
-{
-    for (int i = 0; i < 3; i++)
-        if (!(fabs(values[i]) <= limit))
-            return ndt_fail(err, status, "imu message: field '%s': number %d is %.6g, the limit is %.6g", key, i,
-                            values[i], limit);
-    return NDT_OK;
-}
-
 /* Zeros and the -1 of ROS mean unknown there; here an unknown covariance is absent. */
-static enum ndt_status check_variances(const char *key, const double covariance[9], enum ndt_status status,
-                                       struct ndt_error *err)
+static enum ndt_status check_variances(const char *key, const double covariance[9], struct ndt_error *err)
 {
     for (int i = 0; i < 9; i += 4)
         if (!(covariance[i] > 0))
-            return ndt_fail(err, status, "imu message: field '%s': number %d is %.6g, not above 0", key, i,
+            return ndt_fail(err, NDT_ERR_FORMAT, "field '%s': number %d is %.6g, not above 0", key, i,
                             covariance[i]);
     return NDT_OK;
 }
 
 /* Absent arrays are not looked at: an encoder may leave anything in them. */
-static enum ndt_status check_imu(const struct ndt_imu_message *message, enum ndt_status too_large,
-                                 enum ndt_status invalid, struct ndt_error *err)
+static enum ndt_status check_imu(const struct ndt_imu_message *message, struct ndt_error *err)
 {
     enum ndt_status status =
-        check_size("angular_velocity", message->angular_velocity_radps, NDT_IMU_MAX_RATE_RADPS, too_large, err);
+        ndt_wire_check_sizes("angular_velocity", message->angular_velocity_radps, 3, NDT_LIMIT_RATE_RADPS, err);
     if (status == NDT_OK && message->has_acceleration)
-        status = check_size("linear_acceleration", message->linear_acceleration_mps2, NDT_IMU_MAX_ACCELERATION_MPS2,
-                            too_large, err);
+        status = ndt_wire_check_sizes("linear_acceleration", message->linear_acceleration_mps2, 3,
+                                      NDT_LIMIT_ACCELERATION_MPS2, err);
     if (status == NDT_OK && message->has_angular_velocity_covariance)
-        status = check_variances("angular_velocity_covariance", message->angular_velocity_covariance, invalid, err);
+        status = check_variances("angular_velocity_covariance", message->angular_velocity_covariance, err);
     if (status == NDT_OK && message->has_linear_acceleration_covariance)
-        status = check_variances("linear_acceleration_covariance", message->linear_acceleration_covariance, invalid,
-                                 err);
-    return status;
+        status = check_variances("linear_acceleration_covariance", message->linear_acceleration_covariance, err);
+    return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "imu message");
 }
 
 enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, struct ndt_imu_message *message,
@@ -185,7 +209,7 @@ enum ndt_status ndt_imu_decode(const uint8_t *data, size_t size, struct ndt_imu_
     struct ndt_imu_message found = {0};
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_IMU, imu_rows, IMU_ROWS, &found, err);
     if (status == NDT_OK)
-        status = check_imu(&found, NDT_ERR_LIMIT, NDT_ERR_FORMAT, err);
+        status = check_imu(&found, err);
     if (status == NDT_OK)
         *message = found;
     return status;
@@ -195,6 +219,7 @@ enum ndt_status ndt_imu_encode(struct ndt_frame *frame, const struct ndt_imu_mes
                                struct ndt_error *err)
 {
     frame->size = 0;
-    const enum ndt_status status = check_imu(message, NDT_ERR_ARGUMENT, NDT_ERR_ARGUMENT, err);
-    return status == NDT_OK ? ndt_wire_encode(frame, NDT_MESSAGE_IMU, imu_rows, IMU_ROWS, message, err) : status;
+    return check_imu(message, err) == NDT_OK
+               ? ndt_wire_encode(frame, NDT_MESSAGE_IMU, imu_rows, IMU_ROWS, message, err)
+               : NDT_ERR_ARGUMENT;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ndt/limits.h"
 #include "wire.h"
 
 enum { DEFAULT_TIMINGS = 100 };
@@ -77,7 +78,7 @@ static const struct ndt_wire_field rows[] = {
     {"op", NDT_WIRE_CUSTOM, 0, 0, NDT_WIRE_REQUIRED, read_operation, write_operation},
     {"path", NDT_WIRE_NAME, AT(path), SIZE(path), HAS(has_path), NULL, NULL},
     {"count", NDT_WIRE_UINT32, AT(count), 0, HAS(has_count), NULL, NULL},
-    {"stamp_ns", NDT_WIRE_INT64, AT(pose.stamp_ns), 0, HAS(has_stamp), NULL, NULL},
+    {"stamp_ns", NDT_WIRE_STAMP, AT(pose.stamp_ns), 0, HAS(has_stamp), NULL, NULL},
     {"frame_id", NDT_WIRE_NAME, AT(pose.frame_id), SIZE(pose.frame_id), HAS(has_frame), NULL, NULL},
     {"pose", NDT_WIRE_NUMBERS, AT(pose.pose), 7, AT(pose.has_pose), NULL, NULL},
     {"twist", NDT_WIRE_NUMBERS, AT(pose.twist), 6, AT(pose.has_twist), NULL, NULL},
@@ -132,7 +133,7 @@ static enum ndt_status check_pose(struct request_wire *wire, struct ndt_error *e
 {
     if (!wire->message.pose.has_pose)
         return ndt_fail(err, NDT_ERR_FORMAT, "field 'pose' is missing");
-    return ndt_wire_check_pose("pose", &wire->message.pose.pose, err);
+    return ndt_wire_check_motion(&wire->message.pose, 1, err);
 }
 
 /* A deviation belongs to a value. */
@@ -147,6 +148,13 @@ static enum ndt_status check_hint(struct request_wire *wire, struct ndt_error *e
         if (!(hint->deviation_m[i] > 0))
             return ndt_fail(err, NDT_ERR_FORMAT, "field 'deviation': number %d is %.6g, not above 0", i,
                             hint->deviation_m[i]);
+    enum ndt_status status = NDT_OK;
+    if (hint->has_position)
+        status = ndt_wire_check_sizes("position", hint->position_m, 3, NDT_LIMIT_POSITION_M, err);
+    if (status == NDT_OK && hint->has_deviation)
+        status = ndt_wire_check_sizes("deviation", hint->deviation_m, 3, NDT_LIMIT_DEVIATION_M, err);
+    if (status != NDT_OK)
+        return status;
     if (hint->has_heading && !isfinite(hint->heading_rad))
         return ndt_fail(err, NDT_ERR_FORMAT, "field 'heading': it is not finite");
     if (hint->has_heading_deviation && !(hint->heading_deviation_rad > 0 && isfinite(hint->heading_deviation_rad)))

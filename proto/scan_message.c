@@ -353,6 +353,18 @@ static void drop_fields(struct ndt_cloud *cloud, unsigned fields)
         cloud->time_s = NULL;
 }
 
+uint64_t ndt_scan_thin(struct ndt_scan_header *scan, uint64_t most)
+{
+    struct ndt_point_layout *points = &scan->points;
+    const uint64_t all = points->count;
+    if (most == 0 || all <= most)
+        return 0;
+    const uint64_t every = ((all + most - 1) / most) | 1;
+    points->count = (all + every - 1) / every;
+    points->step *= every;
+    return all - points->count;
+}
+
 enum ndt_status ndt_scan_points(const uint8_t *data, size_t size, const struct ndt_scan_header *scan,
                                 struct ndt_cloud *cloud, struct ndt_error *err)
 {
@@ -504,7 +516,9 @@ static enum ndt_status read_scan(const uint8_t *data, size_t size, struct scan_w
     enum ndt_status status = ndt_wire_decode(data, size, NDT_MESSAGE_SCAN, rows, ROW_COUNT, wire, err);
     if (status != NDT_OK)
         return status;
-    status = check_layout(&wire->points, err);
+    status = ndt_wire_check_stamp(wire->message.stamp_ns, err);
+    if (status == NDT_OK)
+        status = check_layout(&wire->points, err);
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "scan message");
 }
 

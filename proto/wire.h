@@ -97,6 +97,7 @@ uint8_t *ndt_wire_put_blob(struct ndt_wire_writer *writer, size_t size);
 enum ndt_wire_type {
     NDT_WIRE_UINT64,
     NDT_WIRE_INT64,
+    NDT_WIRE_STAMP, /* int64_t within NDT_LIMIT_STAMP_NS */
     NDT_WIRE_UINT32,
     NDT_WIRE_COUNT,   /* int32_t or int, 0 or more */
     NDT_WIRE_NUMBER,  /* double; may be NaN (a score that does not exist) */
@@ -138,8 +139,17 @@ NDT_MUST_CHECK enum ndt_status ndt_wire_encode(struct ndt_frame *frame, enum ndt
                                                const struct ndt_wire_field *rows, size_t row_count,
                                                const void *message, struct ndt_error *err);
 
-/* Accepts a quaternion whose length is within 1 % of 1 and normalises it. `key` is that of the pose, for the error.
- */
+/* NDT_ERR_LIMIT, naming the field and the number: one of them is larger than the limit, or NaN. */
+NDT_MUST_CHECK enum ndt_status ndt_wire_check_sizes(const char *key, const double *values, size_t count,
+                                                    double limit, struct ndt_error *err);
+/* The same for a stamp; see NDT_LIMIT_STAMP_NS. */
+NDT_MUST_CHECK enum ndt_status ndt_wire_check_stamp(int64_t stamp_ns, struct ndt_error *err);
+/* Accepts a position within NDT_LIMIT_POSITION_M and a quaternion whose length is within 1 % of 1, and normalises
+ * that. `key` is that of the pose, for the error. */
 NDT_MUST_CHECK enum ndt_status ndt_wire_check_pose(const char *key, struct ndt_pose *pose, struct ndt_error *err);
+/* Pose, twist and covariance of a message, where present. The covariance of odometry and truth is not used: any
+ * finite one is accepted. */
+NDT_MUST_CHECK enum ndt_status ndt_wire_check_motion(struct ndt_pose_message *message, int uses_covariance,
+                                                     struct ndt_error *err);
 
 #endif

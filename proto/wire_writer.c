@@ -19,6 +19,18 @@ void ndt_frame_free(struct ndt_frame *frame)
     ndt_frame_init(frame);
 }
 
+enum ndt_status ndt_frame_reserve(struct ndt_frame *frame, size_t size, struct ndt_error *err)
+{
+    if (size <= frame->capacity)
+        return NDT_OK;
+    uint8_t *grown = realloc(frame->data, size);
+    if (!grown)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a message of %zu bytes", size);
+    frame->data = grown;
+    frame->capacity = size;
+    return NDT_OK;
+}
+
 /* `more` bytes at the end of the frame, or NULL with the reason in the writer. */
 static uint8_t *extend(struct ndt_wire_writer *writer, size_t more)
 {
@@ -31,15 +43,9 @@ static uint8_t *extend(struct ndt_wire_writer *writer, size_t more)
     const size_t needed = frame->size + more;
     if (needed > frame->capacity) {
         const size_t doubled = frame->capacity ? 2 * frame->capacity : FIRST_CAPACITY;
-        const size_t capacity = needed > doubled ? needed : doubled;
-        uint8_t *grown = realloc(frame->data, capacity);
-        if (!grown) {
-            writer->status =
-                ndt_fail(writer->err, NDT_ERR_MEMORY, "no memory for a message of %zu bytes", capacity);
+        writer->status = ndt_frame_reserve(frame, needed > doubled ? needed : doubled, writer->err);
+        if (writer->status != NDT_OK)
             return NULL;
-        }
-        frame->data = grown;
-        frame->capacity = capacity;
     }
     uint8_t *end = frame->data + frame->size;
     frame->size = needed;

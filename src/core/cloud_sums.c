@@ -70,6 +70,7 @@ struct sum_job {
     const struct ndt_cloud *cloud;
     const double *origin_m;
     struct cell_scale scale;
+    struct ndt_progress *progress;
     struct ndt_sum_table tables[NDT_BUILD_THREADS_MAX];
     uint64_t points[NDT_BUILD_THREADS_MAX]; /* finite ones */
     _Atomic size_t next;                    /* first point that no thread has taken */
@@ -117,10 +118,11 @@ static void sum_thread(void *context, size_t thread)
     struct sum_job *job = context;
     for (;;) {
         const size_t from = atomic_fetch_add(&job->next, POINTS_AT_ONCE);
-        if (from >= job->cloud->count)
+        if (from >= job->cloud->count || !ndt_progress_step(job->progress))
             return;
-        const size_t left = job->cloud->count - from;
-        sum_points(job, thread, from, from + (left < POINTS_AT_ONCE ? left : POINTS_AT_ONCE));
+        const size_t left = job->cloud->count - from, count = left < POINTS_AT_ONCE ? left : POINTS_AT_ONCE;
+        sum_points(job, thread, from, from + count);
+        ndt_progress_add(job->progress, NDT_PROGRESS_POINTS, count);
     }
 }
 
@@ -143,21 +145,27 @@ static enum ndt_status check_points(const struct sum_job *job, struct ndt_error 
 static enum ndt_status gather(struct sum_job *job, int threads, struct ndt_error *err)
 {
     for (int t = 1; t < threads; t++) {
-        enum ndt_status status = ndt_sum_table_can_add(&job->tables[0], &job->tables[t], err);
+        enum ndt_status status = ndt_progress_check(job->progress, err);
+        if (status == NDT_OK)
+            status = ndt_sum_table_can_add(&job->tables[0], &job->tables[t], err);
         if (status != NDT_OK)
             return status;
         ndt_sum_table_add(&job->tables[0], &job->tables[t]);
         job->points[0] += job->points[t];
     }
-    return NDT_OK;
+    return ndt_progress_check(job->progress, err);
 }
 
 enum ndt_status ndt_cloud_sums(struct ndt_sum_table *out, uint64_t *points, const struct ndt_cloud *cloud,
                                const double origin_m[3], double leaf_m, struct ndt_pool *pool,
-                               struct ndt_error *err)
+                               struct ndt_progress *progress, struct ndt_error *err)
 {
     const int threads = ndt_pool_threads(pool);
-    struct sum_job job = {.cloud = cloud, .origin_m = origin_m, .scale = scale_of(leaf_m), .first_bad = SIZE_MAX};
+    struct sum_job job = {.cloud = cloud,
+                          .origin_m = origin_m,
+                          .scale = scale_of(leaf_m),
+                          .progress = progress,
+                          .first_bad = SIZE_MAX};
     for (int t = 0; t < threads; t++)
         job.tables[t].leaf_m = leaf_m;
     ndt_pool_run(pool, sum_thread, &job, (size_t)threads);

@@ -38,7 +38,7 @@ static void symmetrize(int n, double *A)
 /* A^T (A^T S)^T */
 void ndt_congruence(int k, int m, const double *A, const double *S, double *out)
 {
-    double AS[NDT_DENSE_MAX * NDT_DENSE_MAX], SA[NDT_DENSE_MAX * NDT_DENSE_MAX];
+    double AS[NDT_DENSE_MAX * NDT_DENSE_MAX], SA[NDT_DENSE_MAX * NDT_DENSE_MAX] = {0};
     ndt_multiply_transposed(k, m, k, A, S, AS);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < k; j++)

@@ -214,13 +214,17 @@ static enum ndt_status build_levels(struct ndt_map *map, const struct ndt_map_bu
 {
     struct moment_list list = {0};
     enum ndt_status status = NDT_OK;
+    ndt_progress_set(builder->progress, NDT_PROGRESS_ALL_LEVELS, map->level_count);
     for (size_t i = map->level_count; status == NDT_OK && i-- > 0;) {
-        status = next_moments(&list, builder, i, err);
+        status = ndt_progress_check(builder->progress, err);
+        if (status == NDT_OK)
+            status = next_moments(&list, builder, i, err);
         if (status == NDT_OK)
             status = ndt_map_level_build(&map->levels[i], &builder->config, builder->config.leaf_m[i], list.items,
-                                         list.count, pool, err);
+                                         list.count, pool, builder->progress, err);
         if (status == NDT_OK)
             map->bytes += level_bytes(&map->levels[i]);
+        ndt_progress_add(builder->progress, NDT_PROGRESS_LEVELS, status == NDT_OK);
     }
     free(list.items);
     return status;

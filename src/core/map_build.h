@@ -13,6 +13,7 @@
 #include "ndt/cloud.h"
 #include "ndt/map.h"
 #include "ndt/pool.h"
+#include "ndt/progress.h"
 
 /* ---- sum_table.c: the additive sums of the cells of one size, as integers (see ndt/map.h) ----
  *
@@ -93,7 +94,8 @@ int ndt_cloud_point(const struct ndt_cloud *cloud, size_t i, const double origin
  * frees `out`, also after a failure. */
 NDT_MUST_CHECK enum ndt_status ndt_cloud_sums(struct ndt_sum_table *out, uint64_t *points,
                                               const struct ndt_cloud *cloud, const double origin_m[3],
-                                              double leaf_m, struct ndt_pool *pool, struct ndt_error *err);
+                                              double leaf_m, struct ndt_pool *pool, struct ndt_progress *progress,
+                                              struct ndt_error *err);
 
 /* ---- map_builder.c ---- */
 
@@ -102,7 +104,8 @@ struct ndt_map_builder {
     int has_origin;
     double origin_m[3];
     uint64_t points;
-    int inexact[3]; /* per axis: 1 where rounding to this origin or another one may have cost bits */
+    struct ndt_progress *progress; /* of the calls, or NULL */
+    int inexact[3];                /* per axis: 1 where rounding to this origin or another one may have cost bits */
     /* 0: level i has sums of its own (table); 1: it is merged from the next finer level, 2x2x2 cells into one. */
     int derived[NDT_MAX_LEVELS];
     struct ndt_sum_table tables[NDT_MAX_LEVELS];
@@ -127,7 +130,8 @@ struct ndt_moments {
  * the pool. The arrays are owned by the level and freed with ndt_map_level_free. */
 NDT_MUST_CHECK enum ndt_status ndt_map_level_build(struct ndt_map_level *out, const struct ndt_map_config *config,
                                                    double leaf_m, const struct ndt_moments *moments, size_t count,
-                                                   struct ndt_pool *pool, struct ndt_error *err);
+                                                   struct ndt_pool *pool, struct ndt_progress *progress,
+                                                   struct ndt_error *err);
 void ndt_map_level_free(struct ndt_map_level *level);
 
 /* ---- map_lists.c: the neighbour lists of a level (see ndt/map.h), brick by brick ---- */
@@ -150,6 +154,7 @@ struct ndt_brick_plan {
  * brick depend on its own voxels alone, so the threads of the pool share the bricks, and the result does not depend
  * on their number. After a failure the caller frees the level. */
 NDT_MUST_CHECK enum ndt_status ndt_map_lists_build(struct ndt_map_level *level, struct ndt_brick_plan *plan,
-                                                   struct ndt_pool *pool, struct ndt_error *err);
+                                                   struct ndt_pool *pool, struct ndt_progress *progress,
+                                                   struct ndt_error *err);
 
 #endif

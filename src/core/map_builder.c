@@ -99,6 +99,11 @@ enum ndt_status ndt_map_builder_pool(const struct ndt_map_builder *builder, size
     return ndt_pool_create(out, 1, 0, 0, err);
 }
 
+void ndt_map_builder_watch(struct ndt_map_builder *builder, struct ndt_progress *progress)
+{
+    builder->progress = progress;
+}
+
 uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder)
 {
     return builder->points;
@@ -142,8 +147,8 @@ static enum ndt_status prepare(struct ndt_map_builder *builder, const struct ndt
         struct ndt_sum_table *table = &change->tables[i];
         if (builder->derived[i])
             continue;
-        status =
-            ndt_cloud_sums(table, &change->points, cloud, builder->origin_m, builder->config.leaf_m[i], pool, err);
+        status = ndt_cloud_sums(table, &change->points, cloud, builder->origin_m, builder->config.leaf_m[i], pool,
+                                builder->progress, err);
         if (status == NDT_OK)
             status = sign > 0 ? ndt_sum_table_can_add(&builder->tables[i], table, err)
                               : ndt_sum_table_can_remove(&builder->tables[i], table, err);

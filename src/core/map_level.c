@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Voxels that a thread computes at a time. */
-enum { VOXEL_BLOCK = 256 };
+enum { VOXEL_BLOCK = 256, VISITS_AT_ONCE = 16384 };
 #define DENSE_BRICKS_MAX ((int64_t)4 << 20)
 
 /* Magnusson 2009, eq. 6.8: constants of the mixture of a Gaussian and a uniform background. */
@@ -46,21 +46,21 @@ static int voxel_from_moments(struct ndt_voxel *out, const struct ndt_map_config
     for (int i = 0; i < 2; i++)
         lambda[i] = fmax(lambda[i], floor_m2);
     memset(out, 0, sizeof(*out));
-    double sum = 0;
+    int good = 1;
     for (int i = 0, at = 0; i < 3; i++)
         for (int j = i; j < 3; j++, at++) {
             double b = 0;
             for (int k = 0; k < 3; k++)
                 b += V[i * 3 + k] * V[j * 3 + k] / lambda[k];
             out->icov[at] = (float)b;
-            sum += out->icov[at] * 0.0f;
+            good &= fabsf(out->icov[at]) <= NDT_MAX_INVERSE_COVARIANCE; /* false for NaN */
         }
     for (int i = 0; i < 3; i++) {
         out->mean_m[i] = (float)(0.5 * leaf_m + m->s_m[i] / m->n);
         out->cell[i] = m->cell[i];
     }
     out->count = (uint32_t)m->n;
-    return sum == 0;
+    return good;
 }
 
 /* Voxels from moments, a block at a time; each block writes where its moments are, so rejected cells leave gaps,
@@ -72,6 +72,7 @@ struct voxel_job {
     size_t count;
     struct ndt_voxel *voxels;
     uint32_t *made; /* per block */
+    struct ndt_progress *progress;
 };
 
 static void make_block(void *context, size_t block)
@@ -80,7 +81,7 @@ static void make_block(void *context, size_t block)
     const size_t first = block * VOXEL_BLOCK;
     const size_t last = first + VOXEL_BLOCK < job->count ? first + VOXEL_BLOCK : job->count;
     uint32_t made = 0;
-    for (size_t i = first; i < last; i++)
+    for (size_t i = first; i < last && !ndt_progress_is_cancelled(job->progress); i++)
         made +=
             (uint32_t)voxel_from_moments(&job->voxels[first + made], job->config, job->leaf_m, &job->moments[i]);
     job->made[block] = made;
@@ -100,7 +101,7 @@ static uint32_t close_gaps(const struct voxel_job *job, size_t blocks)
 
 static enum ndt_status make_voxels(struct ndt_map_level *level, const struct ndt_map_config *config,
                                    const struct ndt_moments *moments, size_t count, struct ndt_pool *pool,
-                                   struct ndt_error *err)
+                                   struct ndt_progress *progress, struct ndt_error *err)
 {
     const size_t blocks = (count + VOXEL_BLOCK - 1) / VOXEL_BLOCK;
     struct ndt_voxel *voxels = aligned_alloc(64, (count + 1) * sizeof(*voxels));
@@ -110,12 +111,12 @@ static enum ndt_status make_voxels(struct ndt_map_level *level, const struct ndt
         free(made);
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu voxels of %g m", count, level->leaf_m);
     }
-    struct voxel_job job = {config, level->leaf_m, moments, count, voxels + 1, made};
+    struct voxel_job job = {config, level->leaf_m, moments, count, voxels + 1, made, progress};
     memset(voxels, 0, sizeof(*voxels));
     ndt_pool_run(pool, make_block, &job, blocks);
     level->voxel_count = 1 + close_gaps(&job, blocks);
     free(made);
-    return NDT_OK;
+    return ndt_progress_check(progress, err);
 }
 
 /* Slot of a brick in the table, or -1 when it lies outside the box around all bricks. */
@@ -197,9 +198,12 @@ typedef void visit_brick(struct ndt_map_level *level, struct ndt_brick_plan *pla
                          uint32_t voxel);
 
 /* Visits, for every voxel, each brick that its 3x3x3 surroundings touch once. */
-static void visit_bricks(struct ndt_map_level *level, struct ndt_brick_plan *plan, visit_brick *visit)
+static enum ndt_status visit_bricks(struct ndt_map_level *level, struct ndt_brick_plan *plan, visit_brick *visit,
+                                    struct ndt_progress *progress, struct ndt_error *err)
 {
     for (uint32_t v = 1; v < level->voxel_count; v++) {
+        if (v % VISITS_AT_ONCE == 0 && !ndt_progress_step(progress))
+            break;
         int32_t low[3];
         int both = 0; /* bits of the axes along which two bricks are touched */
         for (int i = 0; i < 3; i++) {
@@ -211,6 +215,7 @@ static void visit_bricks(struct ndt_map_level *level, struct ndt_brick_plan *pla
                 visit(level, plan,
                       (int32_t[3]){low[0] + (corner & 1), low[1] + (corner >> 1 & 1), low[2] + (corner >> 2)}, v);
     }
+    return ndt_progress_check(progress, err);
 }
 
 /* Brick 0 stays the empty one. */
@@ -244,32 +249,37 @@ static void list_voxel(struct ndt_map_level *level, struct ndt_brick_plan *plan,
     plan->voxels[seen->first + seen->count++] = voxel;
 }
 
-static enum ndt_status fill_plan(struct ndt_map_level *level, struct ndt_brick_plan *plan, struct ndt_error *err)
+static enum ndt_status fill_plan(struct ndt_map_level *level, struct ndt_brick_plan *plan,
+                                 struct ndt_progress *progress, struct ndt_error *err)
 {
     size_t total = 0;
     plan->bricks = calloc(level->brick_count, sizeof(*plan->bricks));
-    if (plan->bricks)
-        visit_bricks(level, plan, count_voxel);
-    for (uint32_t b = 0; plan->bricks && b < level->brick_count; b++) {
+    if (!plan->bricks)
+        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %u bricks", level->brick_count);
+    enum ndt_status status = visit_bricks(level, plan, count_voxel, progress, err);
+    for (uint32_t b = 0; b < level->brick_count; b++) {
         plan->bricks[b].first = total;
         total += plan->bricks[b].count;
         plan->bricks[b].count = 0;
     }
+    if (status != NDT_OK)
+        return status;
     plan->voxels = malloc((total + 1) * sizeof(*plan->voxels));
-    if (!plan->bricks || !plan->voxels)
+    if (!plan->voxels)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %u bricks", level->brick_count);
-    visit_bricks(level, plan, list_voxel);
-    return NDT_OK;
+    return visit_bricks(level, plan, list_voxel, progress, err);
 }
 
-static enum ndt_status make_lists(struct ndt_map_level *level, struct ndt_pool *pool, struct ndt_error *err)
+static enum ndt_status make_lists(struct ndt_map_level *level, struct ndt_pool *pool, struct ndt_progress *progress,
+                                  struct ndt_error *err)
 {
     struct ndt_brick_plan plan = {0};
     level->brick_count = 1;
-    visit_bricks(level, &plan, number_brick);
-    enum ndt_status status = fill_plan(level, &plan, err);
+    enum ndt_status status = visit_bricks(level, &plan, number_brick, progress, err);
     if (status == NDT_OK)
-        status = ndt_map_lists_build(level, &plan, pool, err);
+        status = fill_plan(level, &plan, progress, err);
+    if (status == NDT_OK)
+        status = ndt_map_lists_build(level, &plan, pool, progress, err);
     free(plan.bricks);
     free(plan.voxels);
     return status;
@@ -277,16 +287,16 @@ static enum ndt_status make_lists(struct ndt_map_level *level, struct ndt_pool *
 
 enum ndt_status ndt_map_level_build(struct ndt_map_level *out, const struct ndt_map_config *config, double leaf_m,
                                     const struct ndt_moments *moments, size_t count, struct ndt_pool *pool,
-                                    struct ndt_error *err)
+                                    struct ndt_progress *progress, struct ndt_error *err)
 {
     memset(out, 0, sizeof(*out));
     out->leaf_m = leaf_m;
     set_constants(out, config->outlier_ratio);
-    enum ndt_status status = make_voxels(out, config, moments, count, pool, err);
+    enum ndt_status status = make_voxels(out, config, moments, count, pool, progress, err);
     if (status == NDT_OK)
         status = plan_bricks(out, err);
     if (status == NDT_OK)
-        status = make_lists(out, pool, err);
+        status = make_lists(out, pool, progress, err);
     if (status != NDT_OK)
         ndt_map_level_free(out);
     return status;

@@ -21,6 +21,7 @@ static inline enum kind kind_of(int32_t dx, int32_t dy, int32_t dz)
 struct list_job {
     struct ndt_map_level *level;
     struct ndt_brick_plan *plan;
+    struct ndt_progress *progress;
 };
 
 /* A voxel relative to a brick: its cell counted from the brick's lowest one, and per axis its mean relative to the
@@ -76,6 +77,8 @@ static void count_brick(void *context, size_t number)
     const struct list_job *job = context;
     struct ndt_brick *brick = &job->plan->bricks[number];
     struct ndt_cell_ref *cells = cells_of(job, number);
+    if (ndt_progress_is_cancelled(job->progress))
+        return;
     for (size_t i = 0; i < brick->count; i++) {
         const int32_t *cell = job->level->voxels[job->plan->voxels[brick->first + i]].cell;
         count_around(cells,
@@ -149,6 +152,8 @@ static void fill_brick(void *context, size_t number)
     const struct ndt_brick *brick = &job->plan->bricks[number];
     struct ndt_cell_ref *cells = cells_of(job, number);
     uint8_t filled[NDT_BRICK_CELLS][3] = {0};
+    if (!ndt_progress_step(job->progress))
+        return;
     place_lists(job->level, cells, brick->words);
     for (size_t i = 0; i < brick->count; i++) {
         const uint32_t v = job->plan->voxels[brick->first + i];
@@ -182,15 +187,17 @@ static enum ndt_status allocate_lists(struct ndt_map_level *level, struct ndt_br
 }
 
 enum ndt_status ndt_map_lists_build(struct ndt_map_level *level, struct ndt_brick_plan *plan, struct ndt_pool *pool,
-                                    struct ndt_error *err)
+                                    struct ndt_progress *progress, struct ndt_error *err)
 {
-    struct list_job job = {level, plan};
+    struct list_job job = {level, plan, progress};
     level->cells = calloc((size_t)level->brick_count * NDT_BRICK_CELLS, sizeof(struct ndt_cell_ref));
     if (!level->cells)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %u bricks", level->brick_count);
     ndt_pool_run(pool, count_brick, &job, level->brick_count);
-    enum ndt_status status = allocate_lists(level, plan, err);
+    enum ndt_status status = ndt_progress_check(progress, err);
+    if (status == NDT_OK)
+        status = allocate_lists(level, plan, err);
     if (status == NDT_OK)
         ndt_pool_run(pool, fill_brick, &job, level->brick_count);
-    return status;
+    return status == NDT_OK ? ndt_progress_check(progress, err) : status;
 }

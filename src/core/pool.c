@@ -17,6 +17,7 @@ struct ndt_pool {
     double spin_us;
     pthread_t ids[MAX_THREADS];
     int core_of[MAX_THREADS]; /* of each worker; -1 = not pinned */
+    atomic_uint named;        /* workers that have a name */
     int caller_core;
     struct ndt_pool_job job;     /* the current one */
     _Atomic unsigned generation; /* raised when it can be joined */
@@ -114,6 +115,10 @@ static void wait_for_job(struct ndt_pool *pool, unsigned seen)
 static void *worker(void *argument)
 {
     struct ndt_pool *pool = argument;
+    char name[16];
+    snprintf(name, sizeof(name), "ndt-work-%u", (1 + atomic_fetch_add(&pool->named, 1)) & 255);
+    (void)pthread_setname_np(pthread_self(),
+                             name); /* others' names are files, which a sandbox may forbid to write */
     for (unsigned seen = 0;;) {
         wait_for_job(pool, seen);
         seen = atomic_load_explicit(&pool->generation, memory_order_acquire);
@@ -192,9 +197,6 @@ static enum ndt_status start_workers(struct ndt_pool *pool, int pin, struct ndt_
     for (int i = 1; i < pool->threads; i++) {
         if (pthread_create(&pool->ids[pool->workers], NULL, worker, pool) != 0)
             return ndt_fail(err, NDT_ERR_MEMORY, "worker thread %d of %d could not be started", i, pool->threads);
-        char name[16];
-        snprintf(name, sizeof(name), "ndt-work-%d", i & 255);
-        (void)pthread_setname_np(pool->ids[pool->workers], name);
         pool->core_of[pool->workers++] = -1;
     }
     if (pin)

@@ -49,15 +49,22 @@ enum ndt_status ndt_preprocessor_create(struct ndt_preprocessor **out, struct nd
     return *out ? NDT_OK : ndt_fail(err, NDT_ERR_MEMORY, "no memory for a preprocessor");
 }
 
-void ndt_preprocessor_destroy(struct ndt_preprocessor *pre)
+void ndt_preprocessor_release(struct ndt_preprocessor *pre)
 {
-    if (!pre)
-        return;
     ndt_cloud_free(&pre->moved);
     ndt_cloud_free(&pre->sampled);
     ndt_cloud_free(&pre->again);
     ndt_voxel_filter_free(&pre->filter);
     free(pre->picks);
+    pre->picks = NULL;
+    pre->pick_capacity = 0;
+}
+
+void ndt_preprocessor_destroy(struct ndt_preprocessor *pre)
+{
+    if (!pre)
+        return;
+    ndt_preprocessor_release(pre);
     free(pre);
 }
 

@@ -103,7 +103,6 @@ static inline wide_i place_time(wide_f time_s, const struct ndt_filter_times *ti
 
 static inline void put_keys(uint64_t *key, const wide_i cell[3])
 {
-    typedef uint32_t wide_u __attribute__((vector_size(sizeof(uint32_t) * WIDE)));
     typedef uint64_t wide_key __attribute__((vector_size(sizeof(uint64_t) * WIDE)));
     const wide_key k = __builtin_convertvector((wide_u)cell[0], wide_key) |
                        __builtin_convertvector((wide_u)cell[1], wide_key) << 21 |

@@ -3,8 +3,6 @@
  *
  * A line is "HASH KEY VALUES", where HASH covers KEY and VALUES. */
 #define _GNU_SOURCE /* CPU sets */
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -16,6 +14,7 @@
 
 #include "ndt/clock.h"
 #include "ndt/hash.h"
+#include "ndt_io/input_file.h"
 #include "ndt_io/output_file.h"
 #include "ndtd/autotune.h"
 #include "ndtd/log.h"
@@ -129,20 +128,18 @@ struct entry {
 /* Reads the undamaged entries of a file. Returns their number; *text holds the lines and has to be freed. */
 static size_t read_entries(const char *path, char **text, struct entry entries[MAX_ENTRIES])
 {
-    struct stat info;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
-    size_t count = 0;
-    char *line = NULL, *rest = NULL;
+    struct ndt_error err;
+    size_t count = 0, size;
+    char *line = NULL, *rest;
     *text = NULL;
-    if (fd < 0) {
-        if (errno != ENOENT)
-            ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: %s", path, strerror(errno));
+    if (access(path, F_OK) != 0)
+        return 0;
+    if (ndt_input_file_read(text, &size, path, MAX_FILE_BYTES, &err) != NDT_OK) {
+        ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: %.400s", path, err.text);
         return 0;
     }
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MAX_FILE_BYTES)
-        *text = rest = calloc(1, (size_t)info.st_size + 1);
-    if (rest && read(fd, rest, (size_t)info.st_size) == info.st_size)
-        line = strsep(&rest, "\n");
+    rest = *text;
+    line = strsep(&rest, "\n");
     const int is_cache = line && strcmp(line, FIRST_LINE) == 0;
     while (is_cache && count < MAX_ENTRIES && (line = strsep(&rest, "\n")) && *line) {
         uint64_t hash;
@@ -155,7 +152,6 @@ static size_t read_entries(const char *path, char **text, struct entry entries[M
     }
     if (!is_cache)
         ndtd_log(NDTD_LOG_WARNING, "autotune: %.300s is ignored: damaged, or of another version", path);
-    close(fd);
     return count;
 }
 

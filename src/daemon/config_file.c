@@ -1,13 +1,11 @@
 #include "ndtd/config_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <yaml.h>
+
+#include "ndt_io/input_file.h"
 
 enum { NAME_MAX_BYTES = 200, LIST_BYTES = 2048 };
 
@@ -241,27 +239,15 @@ enum ndt_status ndtd_config_parse(struct ndtd_settings *settings, const char *na
 
 enum ndt_status ndtd_config_read(struct ndtd_settings *settings, const char *path, struct ndt_error *err)
 {
-    /* Reading a pipe would block until somebody writes to it. */
-    struct stat info;
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: cannot be opened: %s", path, strerror(errno));
-    FILE *file =
-        fstat(fd, &info) == 0 && !S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode) ? fdopen(fd, "rb") : NULL;
-    if (!file) {
-        close(fd);
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: is a pipe, not a file", path);
-    }
-    char *text = malloc(NDTD_CONFIG_MAX_BYTES + 1);
-    enum ndt_status status;
-    if (!text) {
-        status = ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
-    } else {
-        size_t size = fread(text, 1, NDTD_CONFIG_MAX_BYTES + 1, file);
-        status = ferror(file) ? ndt_fail(err, NDT_ERR_ARGUMENT, "%s: cannot be read: %s", path, strerror(errno))
-                              : ndtd_config_parse(settings, path, text, size, err);
-    }
+    char *text = NULL;
+    size_t size = 0;
+    if (strcmp(path, "/dev/null") == 0) /* the one device that is a file: an empty one */
+        return ndtd_config_parse(settings, path, "", 0, err);
+    enum ndt_status status = ndt_input_file_read(&text, &size, path, NDTD_CONFIG_MAX_BYTES, err);
+    if (status == NDT_OK)
+        status = ndtd_config_parse(settings, path, text, size, err);
+    else if (status != NDT_ERR_MEMORY)
+        status = NDT_ERR_ARGUMENT; /* a wrong path is wrong usage */
     free(text);
-    fclose(file);
     return status;
 }

@@ -1,28 +1,43 @@
 #include "ndtd/control.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
 
+#include "ndt_io/map_file.h"
 #include "ndt_proto/control_message.h"
 #include "ndtd/timing_schema.h"
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
 #include "ndt/clock.h"
 #include "live_state.h"
+#include "zmq_calls.h"
 
-enum { REQUESTS_AT_ONCE = 64, PARTS = 4 };
+enum { REQUESTS_AT_ONCE = 64, PARTS = 4, REPLY_BYTES = 16384 };
+
+/* Where a reply goes. */
+struct address {
+    zmq_msg_t identity;
+    int delimiter;
+    uint64_t id;
+};
 
 struct ndtd_control {
     void *socket;
     struct ndtd_endpoint endpoint;
     struct ndt_frame reply;
     struct ndtd_worker_timing *timings; /* NDTD_TIMINGS_KEPT */
+    struct address address;             /* of the request that is being answered */
+    struct address later;               /* of the client that waits for the recorder */
+    int has_later;
 };
 
 /* An operation acts, which may fail, then writes the content of its reply. Either may be NULL. */
 struct operation {
+    int early; /* possible while the first map loads */
+    int later; /* the reply follows when the recorder is done; other requests are answered meanwhile */
     enum ndt_status (*act)(struct ndtd_live *live, const struct ndt_request_message *request,
                            struct ndt_error *err);
     void (*write)(struct ndtd_control *control, struct ndtd_live *live, const struct ndt_request_message *request,
@@ -44,6 +59,21 @@ static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_text(writer, "poses", live->endpoints.poses.address);
 }
 
+static void write_progress(const struct ndtd_map_loader_progress *progress, struct ndt_reply_writer *writer)
+{
+    ndt_reply_open_map(writer, "loading");
+    ndt_reply_real(writer, "elapsed_s", progress->elapsed_s);
+    ndt_reply_uint(writer, "files", progress->tiles);
+    ndt_reply_uint(writer, "all_files", progress->all_tiles);
+    ndt_reply_uint(writer, "bytes", progress->bytes);
+    ndt_reply_uint(writer, "all_bytes", progress->all_bytes);
+    ndt_reply_uint(writer, "points", progress->points);
+    ndt_reply_uint(writer, "all_points", progress->all_points);
+    ndt_reply_uint(writer, "levels", progress->levels);
+    ndt_reply_uint(writer, "all_levels", progress->all_levels);
+    ndt_reply_close(writer);
+}
+
 static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndtd_map_loader_status map;
@@ -59,13 +89,33 @@ static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "tiles_known", map.tiles_known);
     ndt_reply_uint(writer, "loads", map.loads);
     ndt_reply_real(writer, "last_load_ms", map.last_load_ms);
+    if (map.progress.busy)
+        write_progress(&map.progress, writer);
+    ndt_reply_close(writer);
+}
+
+static void write_recorder(const struct ndtd_recorder_status *recorder, struct ndt_reply_writer *writer)
+{
+    ndt_reply_open_map(writer, "recorder");
+    ndt_reply_text(writer, "state", ndtd_recorder_state_name(recorder->state));
+    ndt_reply_text(writer, "file", recorder->file);
+    ndt_reply_uint(writer, "frames", recorder->frames);
+    ndt_reply_uint(writer, "bytes", recorder->bytes);
+    ndt_reply_uint(writer, "missing", recorder->missing);
+    ndt_reply_uint(writer, "waiting", recorder->waiting);
+    ndt_reply_uint(writer, "waiting_bytes", recorder->waiting_bytes);
+    ndt_reply_uint(writer, "dropped", recorder->dropped);
+    ndt_reply_text(writer, "error", recorder->error);
     ndt_reply_close(writer);
 }
 
 static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     const struct ndtd_queue_counters queue = ndtd_queue_counters(live->queue);
-    const struct ndtd_receiver_counters in = ndtd_receiver_counters(live->receiver);
+    const struct ndtd_receiver_counters in =
+        live->receiver ? ndtd_receiver_counters(live->receiver) : (struct ndtd_receiver_counters){0};
+    struct ndtd_recorder_status recorder;
+    ndtd_recorder_status(live->recorder, &recorder);
     const struct ndtd_publisher_counters out = ndtd_publisher_counters(live->publisher);
     ndt_reply_open_map(writer, "queue");
     ndt_reply_uint(writer, "depth", queue.depth);
@@ -79,10 +129,11 @@ static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
     ndt_reply_uint(writer, "scans", in.scans);
     ndt_reply_uint(writer, "bytes", in.bytes);
     ndt_reply_uint(writer, "bad", in.bad);
-    ndt_reply_uint(writer, "recorded", in.recorded);
-    ndt_reply_uint(writer, "record_failures", in.record_failures);
-    ndt_reply_bool(writer, "recording", in.is_recording);
+    ndt_reply_uint(writer, "recorded", recorder.recorded);
+    ndt_reply_uint(writer, "record_failures", recorder.failures);
+    ndt_reply_bool(writer, "recording", recorder.state == NDTD_RECORDER_RUNNING);
     ndt_reply_close(writer);
+    write_recorder(&recorder, writer);
     ndt_reply_open_map(writer, "publisher");
     ndt_reply_uint(writer, "published", out.published);
     ndt_reply_uint(writer, "lost", out.lost);
@@ -113,8 +164,9 @@ static void write_candidates(const struct ndtd_autotune_result *tuned, struct nd
 static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     const double budget_us = live->settings->settings.budget_s * 1e6; /* may have changed since the measurement */
-    struct ndtd_autotune_result tuned;
-    ndtd_worker_autotune_result(live->worker, &tuned);
+    struct ndtd_autotune_result tuned = {0};
+    if (live->worker)
+        ndtd_worker_autotune_result(live->worker, &tuned);
     ndt_reply_open_map(writer, "route");
     ndt_reply_text(writer, "source", ndtd_autotune_source_name(tuned.source));
     if (tuned.row_count > 0 && tuned.choice.row >= 0) {
@@ -177,7 +229,7 @@ static void write_search_progress(struct ndtd_live *live, struct ndt_reply_write
 static void write_latency(struct ndtd_control *control, struct ndtd_live *live, struct ndt_reply_writer *writer)
 {
     struct ndtd_samples latency = {0};
-    const size_t count = ndtd_worker_timings(live->worker, control->timings, NDTD_TIMINGS_KEPT);
+    const size_t count = live->worker ? ndtd_worker_timings(live->worker, control->timings, NDTD_TIMINGS_KEPT) : 0;
     for (size_t i = 0; i < count; i++)
         if (ndtd_samples_add(&latency, control->timings[i].latency_us * 1e-3, NULL) != NDT_OK)
             break;
@@ -210,15 +262,17 @@ static const char *state_name(const struct ndtd_worker_status *worker)
     return worker->map_id == 0 ? "no_map" : worker->has_pose ? "localising" : "no_guess";
 }
 
+/* While the first map loads there is neither worker nor receiver: their counters are 0. */
 static void write_status(struct ndtd_control *control, struct ndtd_live *live,
                          const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
-    struct ndtd_worker_status worker;
+    struct ndtd_worker_status worker = {0};
     (void)request;
-    ndtd_worker_status(live->worker, &worker);
+    if (live->worker)
+        ndtd_worker_status(live->worker, &worker);
     ndt_reply_text(writer, "version", NDT_VERSION);
     ndt_reply_real(writer, "uptime_s", (ndt_clock_us() - live->start_us) * 1e-6);
-    ndt_reply_text(writer, "state", state_name(&worker));
+    ndt_reply_text(writer, "state", live->receiver ? state_name(&worker) : "loading");
     ndt_reply_text(writer, "backend", worker.backend);
     ndt_reply_uint(writer, "config_hash", live->settings->hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);
@@ -226,6 +280,12 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "scans", worker.scans);
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
     ndt_reply_uint(writer, "send_failures", worker.send_failures);
+    ndt_reply_uint(writer, "scans_thinned", worker.events.thinned);
+    ndt_reply_uint(writer, "odometry_restarts", worker.events.odometry_restarts.count);
+    ndt_reply_uint(writer, "results_not_finite", worker.events.unsound);
+    ndt_reply_uint(writer, "estimates_not_finite", worker.events.reinitialised);
+    ndt_reply_uint(writer, "memory_released", worker.events.memory_released);
+    ndt_reply_uint(writer, "log_lines_lost", ndtd_log_lost());
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
     write_search_progress(live, writer);
@@ -283,12 +343,17 @@ static enum ndt_status stop(struct ndtd_live *live, const struct ndt_request_mes
     return NDT_OK;
 }
 
-/* Asynchronous: the map loader's thread loads it, and `status` reports the result. */
+/* Asynchronous: the map loader's thread loads it, and `status` reports progress and result. A path that can be no
+ * map is refused at once. */
 static enum ndt_status load_map(struct ndtd_live *live, const struct ndt_request_message *request,
                                 struct ndt_error *err)
 {
     struct ndtd_worker_status worker;
-    (void)err;
+    enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        status = ndt_map_path_check(request->path, err);
+    if (status != NDT_OK)
+        return status;
     ndtd_worker_status(live->worker, &worker);
     ndtd_map_loader_load(live->loader, request->path, worker.has_pose ? worker.T_map_sensor.t_m : NULL);
     return NDT_OK;
@@ -305,9 +370,12 @@ static enum ndt_status unload_map(struct ndtd_live *live, const struct ndt_reque
 static enum ndt_status load_tile(struct ndtd_live *live, const struct ndt_request_message *request,
                                  struct ndt_error *err)
 {
-    (void)err;
-    ndtd_map_loader_add_tile(live->loader, request->path);
-    return NDT_OK;
+    enum ndt_status status = ndtd_isolation_check_map(&live->isolation, request->path, err);
+    if (status == NDT_OK)
+        status = ndt_map_path_check(request->path, err);
+    if (status == NDT_OK)
+        ndtd_map_loader_add_tile(live->loader, request->path);
+    return status;
 }
 
 static enum ndt_status unload_tile(struct ndtd_live *live, const struct ndt_request_message *request,
@@ -336,14 +404,14 @@ static void write_reload(struct ndtd_control *control, struct ndtd_live *live,
 static enum ndt_status start_recording(struct ndtd_live *live, const struct ndt_request_message *request,
                                        struct ndt_error *err)
 {
-    return ndtd_receiver_record(live->receiver, request->path, err);
+    return ndtd_recorder_start(live->recorder, request->path, err);
 }
 
 static enum ndt_status stop_recording(struct ndtd_live *live, const struct ndt_request_message *request,
                                       struct ndt_error *err)
 {
     (void)request;
-    return ndtd_receiver_stop_recording(live->receiver, err);
+    return ndtd_recorder_stop(live->recorder, err);
 }
 
 /* One cell of a row, by the type of its column. */
@@ -408,26 +476,67 @@ static enum ndt_status shut_down(struct ndtd_live *live, const struct ndt_reques
 }
 
 static const struct operation operations[NDT_OP_COUNT] = {
-    [NDT_OP_HELLO] = {NULL, write_hello},
-    [NDT_OP_STATUS] = {NULL, write_status},
-    [NDT_OP_INITIAL_POSE] = {set_pose, NULL},
-    [NDT_OP_START] = {start, NULL},
-    [NDT_OP_STOP] = {stop, NULL},
-    [NDT_OP_LOAD_MAP] = {load_map, NULL},
-    [NDT_OP_UNLOAD_MAP] = {unload_map, NULL},
-    [NDT_OP_LOAD_TILE] = {load_tile, NULL},
-    [NDT_OP_UNLOAD_TILE] = {unload_tile, NULL},
-    [NDT_OP_RELOAD] = {reload, write_reload},
-    [NDT_OP_START_RECORDING] = {start_recording, NULL},
-    [NDT_OP_STOP_RECORDING] = {stop_recording, NULL},
-    [NDT_OP_TIMINGS] = {NULL, write_timings},
-    [NDT_OP_LOCALIZE] = {localize, write_search},
-    [NDT_OP_SEARCH] = {NULL, write_search},
-    [NDT_OP_CANCEL_SEARCH] = {cancel_search, write_search},
-    [NDT_OP_SHUTDOWN] = {shut_down, NULL},
+    [NDT_OP_HELLO] = {.early = 1, .write = write_hello},
+    [NDT_OP_STATUS] = {.early = 1, .write = write_status},
+    [NDT_OP_INITIAL_POSE] = {.act = set_pose},
+    [NDT_OP_START] = {.act = start},
+    [NDT_OP_STOP] = {.act = stop},
+    [NDT_OP_LOAD_MAP] = {.act = load_map},
+    [NDT_OP_UNLOAD_MAP] = {.act = unload_map},
+    [NDT_OP_LOAD_TILE] = {.act = load_tile},
+    [NDT_OP_UNLOAD_TILE] = {.act = unload_tile},
+    [NDT_OP_RELOAD] = {.act = reload, .write = write_reload},
+    [NDT_OP_START_RECORDING] = {.later = 1, .act = start_recording},
+    [NDT_OP_STOP_RECORDING] = {.later = 1, .act = stop_recording},
+    [NDT_OP_TIMINGS] = {.write = write_timings},
+    [NDT_OP_LOCALIZE] = {.act = localize, .write = write_search},
+    [NDT_OP_SEARCH] = {.write = write_search},
+    [NDT_OP_CANCEL_SEARCH] = {.act = cancel_search, .write = write_search},
+    [NDT_OP_SHUTDOWN] = {.early = 1, .act = shut_down},
 };
 
-/* Leaves the encoded reply in control->reply, empty only when memory is exhausted. */
+static void send_reply(struct ndtd_control *control, struct address *to)
+{
+    if (ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE) < 0) {
+        if (errno == EAGAIN) /* otherwise the client has disconnected */
+            ndtd_log(NDTD_LOG_WARNING, "%s: a reply is lost: its client does not read", control->endpoint.address);
+        return;
+    }
+    if (to->delimiter && ndtd_send(control->socket, "", 0, ZMQ_SNDMORE) < 0)
+        return;
+    (void)ndtd_send(control->socket, control->reply.data, control->reply.size, 0);
+}
+
+static enum ndt_status act(struct ndtd_live *live, const struct operation *operation,
+                           const struct ndt_request_message *request, struct ndt_error *err)
+{
+    if (!operation->early && !live->receiver)
+        return ndt_fail(err, NDT_ERR_ARGUMENT,
+                        "%s: the map is loading; hello, status and shutdown are possible now",
+                        ndt_operation_name(request->op));
+    return operation->act ? operation->act(live, request, err) : NDT_OK;
+}
+
+/* The client's reply follows from answer_later. */
+static void postpone(struct ndtd_control *control, uint64_t id)
+{
+    control->later.id = id;
+    control->later.delimiter = control->address.delimiter;
+    zmq_msg_move(&control->later.identity, &control->address.identity);
+    control->has_later = 1;
+}
+
+/* Where a reply cannot be finished the client is told why; for that there is memory. */
+static void finish_reply(struct ndtd_control *control, struct ndt_reply_writer *writer, uint64_t id)
+{
+    struct ndt_error err = {""};
+    if (ndt_reply_finish(writer, &err) == NDT_OK)
+        return;
+    ndtd_log(NDTD_LOG_ERROR, "a request could not be answered: %s", err.text);
+    ndt_reply_begin(writer, &control->reply, id, err.text);
+    (void)!ndt_reply_finish(writer, &err);
+}
+
 static void answer(struct ndtd_control *control, struct ndtd_live *live, const uint8_t *data, size_t size)
 {
     struct ndt_request_message request = {0};
@@ -436,13 +545,30 @@ static void answer(struct ndtd_control *control, struct ndtd_live *live, const u
     uint64_t id = 0;
     enum ndt_status status = ndt_request_decode(data, size, &request, &id, &err);
     const struct operation *operation = status == NDT_OK ? &operations[request.op] : NULL;
-    if (operation && operation->act)
-        status = operation->act(live, &request, &err);
+    if (operation)
+        status = act(live, operation, &request, &err);
+    if (status == NDT_OK && operation && operation->later) {
+        postpone(control, id);
+        return;
+    }
     ndt_reply_begin(&writer, &control->reply, id, status == NDT_OK ? NULL : err.text);
     if (status == NDT_OK && operation && operation->write)
         operation->write(control, live, &request, &writer);
-    if (ndt_reply_finish(&writer, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_ERROR, "a request could not be answered: %s", err.text);
+    finish_reply(control, &writer, id);
+    send_reply(control, &control->address);
+}
+
+void ndtd_control_answer_later(struct ndtd_control *control, struct ndtd_live *live)
+{
+    struct ndt_reply_writer writer = {0};
+    struct ndt_error err = {""};
+    enum ndt_status status;
+    if (!ndtd_recorder_done(live->recorder, &status, &err) || !control->has_later)
+        return;
+    control->has_later = 0;
+    ndt_reply_begin(&writer, &control->reply, control->later.id, status == NDT_OK ? NULL : err.text);
+    finish_reply(control, &writer, control->later.id);
+    send_reply(control, &control->later);
 }
 
 /* Receives all parts of one message and keeps the first PARTS. Returns their number; 0: no message. */
@@ -452,7 +578,7 @@ static int receive(void *socket, zmq_msg_t parts[PARTS])
     while (more) {
         zmq_msg_t extra, *part = count < PARTS ? &parts[count] : &extra;
         zmq_msg_init(part);
-        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) < 0) {
+        if (ndtd_recv(part, socket) < 0) {
             zmq_msg_close(part);
             return count;
         }
@@ -464,16 +590,6 @@ static int receive(void *socket, zmq_msg_t parts[PARTS])
     return count;
 }
 
-static void send_reply(struct ndtd_control *control, zmq_msg_t *identity, int delimiter)
-{
-    const int flags = ZMQ_DONTWAIT;
-    if (zmq_msg_send(identity, control->socket, flags | ZMQ_SNDMORE) < 0)
-        return; /* the client has disconnected */
-    if (delimiter && zmq_send(control->socket, "", 0, flags | ZMQ_SNDMORE) < 0)
-        return;
-    (void)zmq_send(control->socket, control->reply.data, control->reply.size, flags);
-}
-
 /* Returns 0 when no request is waiting. */
 static int serve_one(struct ndtd_control *control, struct ndtd_live *live)
 {
@@ -483,11 +599,12 @@ static int serve_one(struct ndtd_control *control, struct ndtd_live *live)
         return 0;
     const int delimiter = count > 2 && zmq_msg_size(&parts[1]) == 0;
     zmq_msg_t *body = &parts[delimiter ? 2 : 1];
+    zmq_msg_move(&control->address.identity, &parts[0]);
+    control->address.delimiter = delimiter;
     if (count == (delimiter ? 3 : 2))
         answer(control, live, zmq_msg_data(body), zmq_msg_size(body));
     else
         answer(control, live, NULL, 0); /* answered as an empty request */
-    send_reply(control, &parts[0], delimiter);
     for (int i = 0; i < count && i < PARTS; i++)
         zmq_msg_close(&parts[i]);
     return 1;
@@ -497,6 +614,7 @@ void ndtd_control_serve(struct ndtd_control *control, struct ndtd_live *live)
 {
     for (int i = 0; i < REQUESTS_AT_ONCE && serve_one(control, live); i++)
         ;
+    ndtd_control_answer_later(control, live);
 }
 
 enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets *sockets,
@@ -505,17 +623,21 @@ enum ndt_status ndtd_control_open(struct ndtd_control **out, struct ndtd_sockets
     *out = NULL;
     struct ndtd_control *control = calloc(1, sizeof(*control));
     struct ndtd_worker_timing *timings = calloc(NDTD_TIMINGS_KEPT, sizeof(*timings));
-    enum ndt_status status = control && timings
-                                 ? ndtd_socket_bind(&control->socket, sockets, ZMQ_ROUTER, endpoint, err)
-                                 : ndt_fail(err, NDT_ERR_MEMORY, "no memory for the control socket");
+    enum ndt_status status = control && timings ? ndt_frame_reserve(&control->reply, REPLY_BYTES, err)
+                                                : ndt_fail(err, NDT_ERR_MEMORY, "no memory for the control socket");
+    if (status == NDT_OK)
+        status = ndtd_socket_bind(&control->socket, sockets, ZMQ_ROUTER, endpoint, err);
     if (status != NDT_OK || !control) {
+        if (control)
+            ndt_frame_free(&control->reply);
         free(control);
         free(timings);
         return status;
     }
     control->endpoint = *endpoint;
     control->timings = timings;
-    ndt_frame_init(&control->reply);
+    zmq_msg_init(&control->address.identity);
+    zmq_msg_init(&control->later.identity);
     *out = control;
     return NDT_OK;
 }
@@ -525,6 +647,8 @@ void ndtd_control_close(struct ndtd_control *control)
     if (!control)
         return;
     ndtd_socket_close(control->socket, &control->endpoint);
+    zmq_msg_close(&control->address.identity);
+    zmq_msg_close(&control->later.identity);
     ndt_frame_free(&control->reply);
     free(control->timings);
     free(control);

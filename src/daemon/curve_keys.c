@@ -13,6 +13,7 @@
 
 #include "ndtd/log.h"
 #include "socket_thread.h"
+#include "zmq_calls.h"
 
 enum { LINE_MAX_BYTES = 512 };
 
@@ -105,19 +106,42 @@ static enum ndt_status store_single_key(void *list, const char *key, struct ndt_
     return NDT_OK;
 }
 
+/* Who could replace a list of clients decides who may connect; who could read a secret key is the server. The group
+ * may read one, so that it can belong to an administrator. */
+static enum ndt_status check_access(const char *path, const struct stat *info, int secret, struct ndt_error *err)
+{
+    const unsigned mode = (unsigned)(info->st_mode & 07777);
+    const unsigned long owner = info->st_uid;
+    if (!S_ISREG(info->st_mode))
+        return ndt_fail(err, NDT_ERR_IO, "%s: is not a regular file", path);
+    if (info->st_uid != geteuid() && info->st_uid != 0)
+        return ndt_fail(err, NDT_ERR_IO, "%s: owner %lu, mode %04o: belongs to another user; chown it", path, owner,
+                        mode);
+    if (secret && (mode & (S_IRWXO | S_IWGRP | S_IXGRP)))
+        return ndt_fail(err, NDT_ERR_IO,
+                        "%s: owner %lu, mode %04o: other users have access to this secret key; chmod 600 it", path,
+                        owner, mode);
+    if (mode & S_IWOTH)
+        return ndt_fail(err, NDT_ERR_IO, "%s: owner %lu, mode %04o: every user can write to it; chmod 644 it", path,
+                        owner, mode);
+    return NDT_OK;
+}
+
 static enum ndt_status open_keys(const char *path, int secret, FILE **file, struct ndt_error *err)
 {
     struct stat info;
-    *file = fopen(path, "re");
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
+    *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (!*file && fd >= 0)
+        close(fd);
     if (!*file)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    const int known = fstat(fileno(*file), &info) == 0;
-    if (known && S_ISREG(info.st_mode) && !(secret && (info.st_mode & S_IRWXO)))
-        return NDT_OK;
-    fclose(*file);
-    if (known && S_ISREG(info.st_mode))
-        return ndt_fail(err, NDT_ERR_IO, "%s: other users can read this secret key; chmod 600 it", path);
-    return ndt_fail(err, NDT_ERR_IO, "%s: is not a regular file", path);
+    const enum ndt_status status = fstat(fileno(*file), &info) == 0
+                                       ? check_access(path, &info, secret, err)
+                                       : ndt_fail(err, NDT_ERR_IO, "%s: %s", path, strerror(errno));
+    if (status != NDT_OK)
+        fclose(*file);
+    return status;
 }
 
 enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TEXT + 1], struct ndt_error *err)
@@ -202,7 +226,7 @@ static int receive_request(void *socket, zmq_msg_t *parts)
         zmq_msg_t *part = count < PARTS ? &parts[count] : &extra;
         if (part == &extra)
             zmq_msg_init(&extra);
-        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) < 0)
+        if (ndtd_recv(part, socket) < 0)
             return -1;
         more = zmq_msg_more(part);
         if (part == &extra)
@@ -224,12 +248,12 @@ static int may_connect(const struct ndtd_zap_handler *handler, zmq_msg_t *parts,
 static void reply(void *socket, zmq_msg_t *request_id, int allowed, const char *user)
 {
     const char *code = allowed ? "200" : "400", *text = allowed ? "OK" : "not in the list of clients";
-    zmq_send_const(socket, "1.0", 3, ZMQ_SNDMORE);
-    zmq_send(socket, zmq_msg_data(request_id), zmq_msg_size(request_id), ZMQ_SNDMORE);
-    zmq_send(socket, code, 3, ZMQ_SNDMORE);
-    zmq_send(socket, text, strlen(text), ZMQ_SNDMORE);
-    zmq_send(socket, user, strlen(user), ZMQ_SNDMORE);
-    zmq_send(socket, "", 0, 0);
+    ndtd_send(socket, "1.0", 3, ZMQ_SNDMORE);
+    ndtd_send(socket, zmq_msg_data(request_id), zmq_msg_size(request_id), ZMQ_SNDMORE);
+    ndtd_send(socket, code, 3, ZMQ_SNDMORE);
+    ndtd_send(socket, text, strlen(text), ZMQ_SNDMORE);
+    ndtd_send(socket, user, strlen(user), ZMQ_SNDMORE);
+    ndtd_send(socket, "", 0, 0);
 }
 
 static void answer(const struct ndtd_zap_handler *handler)

@@ -22,6 +22,7 @@ static const double TIME_MARGIN = 2;
 /* One scan. */
 struct slot {
     const struct ndtd_frame *frame; /* NULL: free */
+    struct ndt_scan_header header;  /* with the points that are read */
     enum ndt_status status;         /* of the last step */
     struct ndtd_scan_record record; /* costs only */
     struct ndtd_scan_job job;
@@ -71,6 +72,15 @@ void ndtd_drain_forget(struct ndtd_drain *drain)
     drain->current = NULL;
 }
 
+void ndtd_drain_release(struct ndtd_drain *drain)
+{
+    ndtd_drain_forget(drain);
+    for (int i = 0; i < MOST; i++) {
+        ndt_cloud_free(&drain->slots[i].scan);
+        ndt_preprocessor_release(drain->slots[i].preprocessor);
+    }
+}
+
 /* ---- ahead ---- */
 
 static size_t lanes_of(const struct ndt_backend *backend)
@@ -102,7 +112,7 @@ static void decode(struct slot *slot)
 {
     const struct ndtd_frame *frame = slot->frame;
     const double start_us = ndt_clock_us();
-    slot->status = ndt_scan_points(frame->data, frame->size, &frame->scan, &slot->scan, NULL);
+    slot->status = ndt_scan_points(frame->data, frame->size, &slot->header, &slot->scan, NULL);
     slot->record.decode_us = ndt_clock_us() - start_us;
     if (slot->status == NDT_OK)
         slot->status = ndt_preprocess_sweep(&slot->job.preprocess, &slot->scan, &slot->job.sweep, NULL);
@@ -162,6 +172,8 @@ size_t ndtd_drain_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const
         ndtd_drain_forget(drain);
         return 0;
     }
+    for (size_t i = 0; i < drain->count; i++)
+        drain->slots[i].header = ndtd_scan_thinned(pipeline, &drain->slots[i].frame->scan, drain->count);
     drain->kept = pipeline->track;
     each_slot(pipeline, decode);
     return together;

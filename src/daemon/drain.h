@@ -12,6 +12,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_drain_create(struct ndtd_drain **out, struct
 void ndtd_drain_destroy(struct ndtd_drain *drain);
 /* After a change of the estimator, the map, the backend or the settings: what was done ahead does not count. */
 void ndtd_drain_forget(struct ndtd_drain *drain);
+/* The same, and gives the memory of the largest scans back. */
+void ndtd_drain_release(struct ndtd_drain *drain);
 
 /* Decodes the scans among `frames`, up to one that cannot go together with the first. Returns how many frames from
  * the first on go together: 0 when that does not pay. Then each of them is predicted or, if it is no scan,

@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "ndtd/autotune.h"
 #include "ndtd/control.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/log.h"
@@ -18,7 +20,11 @@
 #include "live_state.h"
 
 /* Longest wait of the main thread; requests and signals wake it at once. */
-enum { ROUND_MS = 200, CONTROL_MAX_BYTES = 65536 };
+enum { ROUND_MS = 200, LOADING_MS = 20 };
+/* What waits per connection, see docs/operations.md: the receiver takes scans at once; a reply has up to 0.5 MB. */
+enum { SCANS_WAITING = 2, REQUESTS_WAITING = 8, REPLIES_WAITING = 8, REQUEST_BYTES = 65536 };
+/* Reloads of the configuration: a storm of requests or signals must not keep the daemon busy. */
+static const double RELOADS_AT_ONCE = 5, RELOADS_HZ = 1;
 
 static enum ndt_status open_result_sender(void *context, struct ndt_error *err)
 {
@@ -41,7 +47,9 @@ static void close_result_sender(void *context)
 static enum ndt_status set_endpoint(struct ndtd_endpoint *endpoint, const struct ndtd_settings *settings,
                                     const char *address, const char *name, int create, struct ndt_error *err)
 {
-    *endpoint = (struct ndtd_endpoint){.high_water_mark = settings->high_water_mark,
+    *endpoint = (struct ndtd_endpoint){.send_high_water_mark = settings->high_water_mark,
+                                       .receive_high_water_mark = SCANS_WAITING,
+                                       .max_connections = settings->max_connections,
                                        .max_message_bytes = (long long)settings->max_message_bytes,
                                        .ipc_mode = settings->ipc_mode == NDTD_MODE_0660 ? 0660 : 0600};
     return ndtd_default_address(endpoint->address, sizeof(endpoint->address), address, name, create, err);
@@ -56,7 +64,10 @@ static enum ndt_status set_endpoints(struct ndtd_endpoints *out, const struct nd
         status = set_endpoint(&out->poses, settings, settings->poses_address, "poses", create, err);
     if (status == NDT_OK)
         status = set_endpoint(&out->control, settings, settings->control_address, "control", create, err);
-    out->control.max_message_bytes = CONTROL_MAX_BYTES;
+    out->scans.max_connections = settings->max_senders;
+    out->control.receive_high_water_mark = REQUESTS_WAITING;
+    out->control.send_high_water_mark = REPLIES_WAITING;
+    out->control.max_message_bytes = REQUEST_BYTES;
     return status;
 }
 
@@ -106,6 +117,8 @@ enum ndt_status ndtd_live_check(const struct ndtd_settings *settings, struct ndt
         status = ndtd_endpoint_check(&endpoints.control, &security, err);
     if (status == NDT_OK)
         status = check_distinct(&endpoints, err);
+    if (status == NDT_OK)
+        status = ndtd_isolation_check(settings, err);
     return status == NDT_OK ? check_keys(&security, err) : status;
 }
 
@@ -113,9 +126,7 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
 {
     const struct ndtd_settings *settings = &live->settings->settings;
     const struct ndtd_security security = security_of(settings);
-    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
-    if (status == NDT_OK)
-        status = ndtd_sockets_open(&live->sockets, &security, err);
+    enum ndt_status status = ndtd_sockets_open(&live->sockets, &security, err);
     if (status == NDT_OK)
         status = ndtd_publisher_open(&live->publisher, live->sockets, &live->endpoints.poses, err);
     if (status == NDT_OK)
@@ -123,11 +134,52 @@ static enum ndt_status open_sockets(struct ndtd_live *live, struct ndt_error *er
     return status;
 }
 
+/* The name of a file in the recording directory, which has to exist when files are restricted. */
+static enum ndt_status prepare_recordings(const struct ndtd_settings *settings, char *file, size_t size,
+                                          struct ndt_error *err)
+{
+    static const char name[] = "/new.bag";
+    enum ndt_status status =
+        ndtd_recording_directory(file, size - sizeof(name), settings->recording.directory, err);
+    if (status != NDT_OK)
+        return status;
+    (void)mkdir(file, 0750); /* a start of a recording says what is wrong */
+    strcat(file, name);
+    return NDT_OK;
+}
+
+/* The first step of every start: later ones begin threads. */
+static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &live->settings->settings;
+    const int keeps_autotune = settings->autotune && settings->autotune_cache != NDTD_CACHE_OFF;
+    char cache[NDTD_PATH_MAX] = "", recording[NDTD_PATH_MAX + 16] = "";
+    enum ndt_status status = set_endpoints(&live->endpoints, settings, 1, err);
+    if (status != NDT_OK)
+        return status;
+    if (settings->isolation != NDTD_ISOLATION_OFF && keeps_autotune)
+        (void)!ndtd_autotune_cache_path(cache, sizeof(cache), 1, NULL); /* without a cache it measures again */
+    if (settings->isolation != NDTD_ISOLATION_OFF)
+        status = prepare_recordings(settings, recording, sizeof(recording), err);
+    if (status != NDT_OK)
+        return status;
+    const struct ndtd_isolation_paths paths = {
+        .config = live->options.config,
+        .written = {live->options.record, cache, recording},
+        .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address}};
+    return ndtd_isolation_restrict_files(&live->isolation, settings, &paths, err);
+}
+
 static void refresh_identity(struct ndtd_live *live)
 {
     struct ndtd_worker_status worker;
     ndtd_worker_status(live->worker, &worker);
     ndtd_receiver_set_identity(live->receiver, worker.map_id, live->settings->hash);
+}
+
+static int may_reload(struct ndtd_live *live)
+{
+    return ndtd_throttle_take(&live->reloads, RELOADS_AT_ONCE, RELOADS_HZ, ndt_clock_us());
 }
 
 static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
@@ -155,19 +207,52 @@ static enum ndt_status reload(struct ndtd_live *live, struct ndt_error *err)
     return NDT_OK;
 }
 
+static enum ndt_status reload_on_request(struct ndtd_live *live, struct ndt_error *err)
+{
+    return may_reload(live) ? reload(live, err)
+                            : ndt_fail(err, NDT_ERR_LIMIT,
+                                       "the configuration was read %.0f times within %.0f s: try again in a second",
+                                       RELOADS_AT_ONCE, RELOADS_AT_ONCE / RELOADS_HZ);
+}
+
+/* Signals that came too fast, or while the map was loading, are one reload. */
+static void reload_on_signal(struct ndtd_live *live)
+{
+    struct ndt_error err = {""};
+    if (!live->reload_requested || !may_reload(live))
+        return;
+    live->reload_requested = 0;
+    if (reload(live, &err) != NDT_OK)
+        ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* reload has logged why */
+}
+
 /* Handles one pending signal; returns 0 if none is pending. */
 static int handle_signal(struct ndtd_live *live, int signals)
 {
     struct signalfd_siginfo info;
-    struct ndt_error err = {""};
     if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return 0;
-    if (info.ssi_signo != SIGHUP)
+    if (info.ssi_signo == SIGHUP)
+        live->reload_requested = 1;
+    else
         live->stop_requested = 1;
-    else if (!live->receiver)
-        live->reload_requested = 1; /* still loading the map: as soon as there is something to reload */
-    else if (reload(live, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_DEBUG, "SIGHUP changed nothing"); /* reload has logged why */
+    return 1;
+}
+
+/* Waits at most wait_ms for requests, signals or the recorder, and handles them. Returns 0 if that is impossible.
+ */
+static int serve(struct ndtd_live *live, int signals, long wait_ms)
+{
+    zmq_pollitem_t items[] = {{.socket = ndtd_control_socket(live->control), .events = ZMQ_POLLIN},
+                              {.fd = signals, .events = ZMQ_POLLIN},
+                              {.fd = ndtd_recorder_fd(live->recorder), .events = ZMQ_POLLIN}};
+    if (zmq_poll(items, 3, wait_ms) < 0 && errno != EINTR) {
+        ndtd_log(NDTD_LOG_ERROR, "poll failed: %s; shutting down", zmq_strerror(errno));
+        return 0;
+    }
+    while (handle_signal(live, signals))
+        ;
+    ndtd_control_serve(live->control, live);
     return 1;
 }
 
@@ -178,7 +263,7 @@ static uint64_t search_limit_bytes(const struct ndtd_settings *settings)
     return is_searched ? (uint64_t)settings->search_limit_mb * 1000000 : 0;
 }
 
-/* Waits for the first map; a signal ends the wait. */
+/* Waits for the first map, and answers requests meanwhile; a signal ends the wait. */
 static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
     const struct ndtd_settings *settings = &live->settings->settings;
@@ -195,9 +280,13 @@ static enum ndt_status load_map(struct ndtd_live *live, int signals, struct ndt_
     ndtd_notify_status("loading the map");
     ndtd_map_loader_load(live->loader, settings->map_path,
                          ndtd_settings_starts_at_pose(settings) ? settings->initial_pose : NULL);
-    while (!live->stop_requested && !ndtd_map_loader_wait(live->loader, 0.05))
-        while (handle_signal(live, signals))
-            ;
+    while (!live->stop_requested && !ndtd_map_loader_wait(live->loader, 0))
+        if (!serve(live, signals, LOADING_MS))
+            return NDT_ERR_IO;
+    if (live->stop_requested) {
+        ndtd_log_always(NDTD_LOG_INFO, "map %s: stopped while it was loading", settings->map_path);
+        return NDT_OK;
+    }
     ndtd_map_loader_status(live->loader, &loaded);
     if (loaded.failed) /* the loader has logged why */
         return NDT_ERR_IO;
@@ -219,36 +308,67 @@ static enum ndt_status start_threads(struct ndtd_live *live, struct ndt_error *e
     enum ndt_status status = ndtd_worker_start(&live->worker, &parts, err);
     if (status == NDT_OK)
         status = ndtd_receiver_open(&live->receiver, live->sockets, &live->endpoints.scans, kind, live->queue,
-                                    live->publisher, err);
-    if (status == NDT_OK && live->options.record)
-        status = ndtd_receiver_record(live->receiver, live->options.record, err);
+                                    live->publisher, live->recorder, err);
     return status;
+}
+
+static enum ndt_status open_recorder(struct ndtd_live *live, struct ndt_error *err)
+{
+    const struct ndtd_settings *settings = &live->settings->settings;
+    struct ndtd_recorder_config config = {.queue_bytes = settings->recording.queue_mb * (uint64_t)1000000,
+                                          .max_file_bytes = settings->recording.max_file_mb * (uint64_t)1000000,
+                                          .min_free_bytes = settings->recording.min_free_mb * (uint64_t)1000000};
+    enum ndt_status status =
+        ndtd_recording_directory(config.directory, sizeof(config.directory), settings->recording.directory, err);
+    return status == NDT_OK ? ndtd_recorder_create(&live->recorder, &config, err) : status;
+}
+
+/* Before the first frame is received. */
+static enum ndt_status record_from_start(struct ndtd_live *live, struct ndt_error *err)
+{
+    if (!live->options.record)
+        return NDT_OK;
+    const enum ndt_status status = ndtd_recorder_start_at(live->recorder, live->options.record, err);
+    return status == NDT_OK ? ndtd_recorder_wait(live->recorder, err) : status;
 }
 
 static enum ndt_status open_all(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
-    enum ndt_status status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
+    enum ndt_status status = restrict_files(live, err);
+    ndtd_log_start();
+    ndtd_realtime_lock_memory(&live->settings->settings);
+    if (status == NDT_OK)
+        status = ndtd_queue_create(&live->queue, (unsigned)live->settings->settings.queue_depth, err);
     if (status == NDT_OK)
         status = open_sockets(live, err);
     if (status == NDT_OK)
         status = ndtd_localizer_create(&live->localizer, err);
     if (status == NDT_OK)
+        status = open_recorder(live, err);
+    if (status == NDT_OK)
         status = load_map(live, signals, err);
+    if (status == NDT_OK && !live->stop_requested)
+        status = record_from_start(live, err);
     if (status == NDT_OK && !live->stop_requested)
         status = start_threads(live, err);
     return status;
 }
 
-/* Stops in the order of the data flow, so that every received frame is answered and published. */
+/* Stops in the order of the data flow, so that every received frame is answered and published; then what the disk
+ * is behind with. */
 static void close_all(struct ndtd_live *live)
 {
     ndtd_notify_stopping();
     if (live->receiver)
         ndtd_receiver_close(live->receiver);
     ndtd_worker_stop(live->worker);
-    ndtd_control_close(live->control);
     if (live->publisher)
         ndtd_publisher_close(live->publisher);
+    ndtd_recorder_finish(live->recorder);
+    if (live->control && live->recorder)
+        ndtd_control_answer_later(live->control, live);
+    ndtd_control_close(live->control);
+    ndtd_recorder_destroy(live->recorder);
     if (live->loader)
         ndtd_map_loader_destroy(live->loader);
     ndtd_localizer_destroy(live->localizer);
@@ -257,20 +377,21 @@ static void close_all(struct ndtd_live *live)
         ndtd_sockets_close(live->sockets);
 }
 
+static void watch(struct ndtd_live *live)
+{
+    const struct ndtd_beats beats[] = {{"ndt-receive", ndtd_receiver_beats(live->receiver)},
+                                       {"ndt-match", ndtd_worker_beats(live->worker)}};
+    ndtd_watchdog_turn(&live->watchdog, beats, sizeof(beats) / sizeof(beats[0]));
+}
+
 static void run(struct ndtd_live *live, int signals)
 {
-    zmq_pollitem_t items[] = {{.socket = ndtd_control_socket(live->control), .events = ZMQ_POLLIN},
-                              {.fd = signals, .events = ZMQ_POLLIN}};
-    while (!live->stop_requested) {
+    const long round_ms = ndtd_watchdog_round_ms(&live->watchdog, ROUND_MS);
+    do {
         refresh_identity(live);
-        if (zmq_poll(items, 2, ROUND_MS) < 0 && errno != EINTR) {
-            ndtd_log(NDTD_LOG_ERROR, "poll failed: %s; shutting down", zmq_strerror(errno));
-            return;
-        }
-        while (handle_signal(live, signals))
-            ;
-        ndtd_control_serve(live->control, live);
-    }
+        reload_on_signal(live);
+        watch(live);
+    } while (!live->stop_requested && serve(live, signals, round_ms) && !live->stop_requested);
 }
 
 static void report_ready(struct ndtd_live *live)
@@ -282,14 +403,13 @@ static void report_ready(struct ndtd_live *live)
                     *live->settings->settings.map_path ? "" : "; no map");
     ndtd_notify_status("localising");
     ndtd_notify_ready();
-    if (live->reload_requested)
-        (void)!reload(live, &(struct ndt_error){""}); /* logs the result */
 }
 
 static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, struct ndt_error *err)
 {
     enum ndt_status status = open_all(live, signals, err);
     if (status == NDT_OK && !live->stop_requested) {
+        ndtd_isolation_restrict_calls(&live->isolation);
         report_ready(live);
         run(live, signals);
         ndtd_log_always(NDTD_LOG_INFO, "shutting down; %u scans are waiting",
@@ -299,10 +419,25 @@ static enum ndt_status live_with_signals(struct ndtd_live *live, int signals, st
     return status;
 }
 
+/* A write to a pipe without a reader, or beyond the limit of a file, fails: it does not end the process. */
+static void ignore_write_signals(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* A signal that came during the shutdown, such as one more SIGHUP, does not change the exit status. */
+static void ignore_late_signals(void)
+{
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+}
+
 enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndtd_live_options *options,
                           struct ndt_error *err)
 {
-    struct ndtd_live live = {.options = *options, .start_us = ndt_clock_us(), .reload = reload};
+    struct ndtd_live live = {.options = *options, .start_us = ndt_clock_us(), .reload = reload_on_request};
     sigset_t wanted, before;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGTERM);
@@ -312,13 +447,16 @@ enum ndt_status ndtd_live(const struct ndtd_settings *settings, const struct ndt
     const int signals = signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals < 0)
         return ndt_fail(err, NDT_ERR_IO, "signalfd: %s", strerror(errno));
+    ignore_write_signals();
+    ndtd_watchdog_init(&live.watchdog);
     ndtd_log_set_level((enum ndtd_log_level)settings->log_level);
-    ndtd_realtime_lock_memory(settings);
     enum ndt_status status = ndtd_settings_snapshot_create(&live.settings, settings, err);
     if (status == NDT_OK)
         status = live_with_signals(&live, signals, err);
     ndtd_settings_snapshot_release(live.settings);
     close(signals);
+    ndtd_log_stop();
+    ignore_late_signals();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }

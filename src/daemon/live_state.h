@@ -2,8 +2,11 @@
 #ifndef NDTD_LIVE_STATE_H
 #define NDTD_LIVE_STATE_H
 
+#include "ndtd/isolation.h"
 #include "ndtd/live.h"
 #include "ndtd/receiver.h"
+#include "ndtd/throttle.h"
+#include "ndtd/watchdog.h"
 #include "ndtd/worker.h"
 
 enum { RESTART_NAMES = 512 };
@@ -16,10 +19,13 @@ struct ndtd_live {
     const struct ndtd_settings_snapshot *settings; /* in force */
     struct ndtd_live_options options;
     double start_us;
+    struct ndtd_watchdog watchdog;
     int stop_requested;
-    int reload_requested;              /* SIGHUP while the first map was loading */
+    int reload_requested; /* SIGHUP: as soon as the throttle lets it, and the first map is loaded */
+    struct ndtd_throttle reloads;
     char needs_restart[RESTART_NAMES]; /* options that the last reload could not change */
 
+    struct ndtd_isolation isolation;
     struct ndtd_endpoints endpoints;
     struct ndtd_sockets *sockets;
     struct ndtd_publisher *publisher;
@@ -27,6 +33,7 @@ struct ndtd_live {
     struct ndtd_queue *queue;
     struct ndtd_map_loader *loader;
     struct ndtd_worker *worker;
+    struct ndtd_recorder *recorder;
     struct ndtd_receiver *receiver;
     struct ndtd_control *control;
     struct ndtd_localizer *localizer;

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "log_writer.h"
 #include "ndt/clock.h"
 
-enum { KINDS = 64, LINE_MAX_BYTES = 1024 };
+enum { KINDS = 64 };
 
 /* Recent formats; when all entries are used, the least recently written one is replaced. */
 struct kind {
@@ -87,7 +87,7 @@ static size_t put_prefix(char *line, size_t size, enum ndtd_log_level level)
 /* One write per line, so that lines of different threads do not mix. */
 static void write_line(enum ndtd_log_level level, uint64_t repeats, const char *format, va_list arguments)
 {
-    char line[LINE_MAX_BYTES];
+    char line[NDTD_LOG_LINE_BYTES];
     const size_t room = sizeof(line) - 64;
     size_t used = put_prefix(line, sizeof(line), level);
     const int more = vsnprintf(line + used, room - used, format, arguments);
@@ -101,8 +101,7 @@ static void write_line(enum ndtd_log_level level, uint64_t repeats, const char *
         used += (size_t)snprintf(line + used, sizeof(line) - used, " (repeated %llu more times)",
                                  (unsigned long long)repeats);
     line[used++] = '\n';
-    ssize_t ignored = write(STDERR_FILENO, line, used);
-    (void)ignored; /* there is no other output */
+    ndtd_log_put(line, used);
 }
 
 void ndtd_log(enum ndtd_log_level level, const char *format, ...)

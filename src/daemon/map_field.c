@@ -1,6 +1,7 @@
 #include "ndtd/map_field.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ndt_io/compiled_map.h"
 
@@ -9,7 +10,7 @@ enum ndt_status ndtd_map_field(struct ndt_field **out, const struct ndt_map *map
     const void *data;
     const size_t size = ndt_map_attachment(map, &data);
     if (size > 0 && ndt_field_decode(out, data, size, NULL) == NDT_OK) {
-        if ((*out)->map_id == map->id)
+        if ((*out)->map_id == map->id && memcmp((*out)->origin_m, map->origin_m, sizeof(map->origin_m)) == 0)
             return NDT_OK;
         ndt_field_release(*out);
     }

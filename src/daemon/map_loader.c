@@ -2,6 +2,7 @@
 #include "ndtd/map_loader.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -19,6 +20,7 @@
 
 /* Requests come from clients: further ones are refused when MAX_REQUESTS are waiting. */
 enum { MAX_REQUESTS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
+static const double REPORT_S = 3;
 
 enum request_kind { REQUEST_LOAD, REQUEST_ADD, REQUEST_REMOVE };
 
@@ -36,6 +38,9 @@ struct ndtd_map_loader {
     pthread_t thread;
     sem_t wake;
     atomic_int quit;
+    struct ndt_progress work; /* of the current request; cancelled together with `quit` */
+    _Atomic double start_us;  /* of the current request */
+    atomic_int is_working;
     _Atomic(struct ndt_map *) fresh; /* published and not yet taken; &no_new_map: none */
     /* Positions, packed (see pack_position). `centre`: position of the last choice of tiles. */
     _Atomic uint64_t position, centre;
@@ -201,7 +206,7 @@ static enum ndt_status load(struct ndtd_map_loader *loader, const struct request
 {
     struct ndtd_map_source *source;
     const uint64_t centre = atomic_load(&loader->centre);
-    enum ndt_status status = ndtd_map_source_open(&source, request->path, &loader->config, &loader->quit, err);
+    enum ndt_status status = ndtd_map_source_open(&source, request->path, &loader->config, &loader->work, err);
     if (status != NDT_OK)
         return status;
     status = fill(loader, source, request, change, err);
@@ -219,7 +224,7 @@ static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct 
 {
     struct ndtd_map_source *source = loader->source;
     if (!source) {
-        enum ndt_status status = ndtd_map_source_open(&source, NULL, &loader->config, &loader->quit, err);
+        enum ndt_status status = ndtd_map_source_open(&source, NULL, &loader->config, &loader->work, err);
         if (status != NDT_OK)
             return status;
         adopt(loader, source);
@@ -274,12 +279,55 @@ static void note_source(struct ndtd_map_loader_status *status, const struct ndtd
     status->sums_bytes = counts.sums_bytes;
 }
 
+/* ---- progress ---- */
+
+static void read_progress(const struct ndtd_map_loader *loader, struct ndtd_map_loader_progress *out)
+{
+    const struct ndt_progress *work = &loader->work;
+    *out = (struct ndtd_map_loader_progress){
+        .busy = atomic_load(&loader->is_working),
+        .elapsed_s = (ndt_clock_us() - atomic_load(&loader->start_us)) * 1e-6,
+        .tiles = ndt_progress_get(work, NDT_PROGRESS_TILES),
+        .all_tiles = ndt_progress_get(work, NDT_PROGRESS_ALL_TILES),
+        .bytes = ndt_progress_get(work, NDT_PROGRESS_BYTES),
+        .all_bytes = ndt_progress_get(work, NDT_PROGRESS_ALL_BYTES),
+        .points = ndt_progress_get(work, NDT_PROGRESS_POINTS),
+        .all_points = ndt_progress_get(work, NDT_PROGRESS_ALL_POINTS),
+        .levels = ndt_progress_get(work, NDT_PROGRESS_LEVELS),
+        .all_levels = ndt_progress_get(work, NDT_PROGRESS_ALL_LEVELS),
+    };
+}
+
+static void report(void *context, const struct ndt_progress *work)
+{
+    struct ndtd_map_loader_progress now;
+    (void)work;
+    read_progress(context, &now);
+    ndtd_log_always(
+        NDTD_LOG_INFO,
+        "map: loading for %.0f s: file %llu of %llu (%.0f of %.0f MB), %.1f of %.1f million points summed, "
+        "%llu of %llu levels",
+        now.elapsed_s, (unsigned long long)now.tiles + (now.tiles < now.all_tiles),
+        (unsigned long long)now.all_tiles, (double)now.bytes * 1e-6, (double)now.all_bytes * 1e-6,
+        (double)now.points * 1e-6, (double)now.all_points * 1e-6, (unsigned long long)now.levels,
+        (unsigned long long)now.all_levels);
+}
+
+static void begin(struct ndtd_map_loader *loader, double start_us)
+{
+    ndt_progress_begin(&loader->work);
+    atomic_store(&loader->start_us, start_us);
+    atomic_store(&loader->is_working, 1);
+}
+
 /* start_us: start of processing. */
 static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change *change, enum ndt_status result,
                    const struct ndt_error *err, double start_us)
 {
     struct ndtd_map_loader_status *status = &loader->status;
-    if (result != NDT_OK && !atomic_load(&loader->quit))
+    atomic_store(&loader->is_working, 0);
+    malloc_trim(0); /* what it was read into and built from is larger than the map, and the C library keeps some */
+    if (result != NDT_OK && result != NDT_ERR_CANCELLED)
         ndtd_log(NDTD_LOG_ERROR, "map: %s", err->text);
     if (change->changed)
         publish(loader, change->map);
@@ -325,6 +373,7 @@ static void process_all(struct ndtd_map_loader *loader)
         struct ndt_error err = {""};
         const double start_us = ndt_clock_us();
         if (!atomic_load(&loader->quit)) {
+            begin(loader, start_us);
             enum ndt_status result = process(loader, request, &change, &err);
             finish(loader, &change, result, &err, start_us);
         }
@@ -333,9 +382,11 @@ static void process_all(struct ndtd_map_loader *loader)
     if (atomic_exchange(&loader->follow_due, 0) && !atomic_load(&loader->quit)) {
         struct ndt_error err = {""};
         const double start_us = ndt_clock_us();
+        begin(loader, start_us);
         enum ndt_status result = follow(loader, &change, &err);
         if (result != NDT_OK || change.changed)
             finish(loader, &change, result, &err, start_us);
+        atomic_store(&loader->is_working, 0);
     }
     pthread_mutex_lock(&loader->mutex);
     loader->done = requested;
@@ -443,6 +494,7 @@ enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **out, const struc
     if (!loader)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the map loader");
     loader->config = *config;
+    ndt_progress_init(&loader->work, report, loader, REPORT_S);
     atomic_init(&loader->fresh, &no_new_map);
     atomic_init(&loader->position, UNKNOWN_POSITION);
     atomic_init(&loader->centre, NOT_FOLLOWING);
@@ -461,6 +513,7 @@ void ndtd_map_loader_destroy(struct ndtd_map_loader *loader)
     if (!loader)
         return;
     atomic_store(&loader->quit, 1);
+    ndt_progress_cancel(&loader->work);
     sem_post(&loader->wake);
     pthread_join(loader->thread, NULL);
     free_loader(loader);
@@ -593,10 +646,16 @@ int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s)
     return done;
 }
 
+void ndtd_map_loader_progress(const struct ndtd_map_loader *loader, struct ndtd_map_loader_progress *out)
+{
+    read_progress(loader, out);
+}
+
 void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_loader_status *out)
 {
     pthread_mutex_lock(&loader->mutex);
     *out = loader->status;
+    read_progress(loader, &out->progress);
     out->busy = loader->done < atomic_load(&loader->requested);
     pthread_mutex_unlock(&loader->mutex);
 }

@@ -25,7 +25,7 @@ struct tile {
 
 struct ndtd_map_source {
     struct ndtd_map_loader_config config;
-    const atomic_int *quit;
+    struct ndt_progress *progress;
     char *compiled; /* path of a compiled map, which has no tiles; or NULL */
     int follows, keep_sums;
     struct tile *tiles; /* sorted by path */
@@ -139,7 +139,7 @@ static enum ndt_status list_path(struct ndtd_map_source *source, const char *pat
 }
 
 enum ndt_status ndtd_map_source_open(struct ndtd_map_source **out, const char *path,
-                                     const struct ndtd_map_loader_config *config, const atomic_int *quit,
+                                     const struct ndtd_map_loader_config *config, struct ndt_progress *progress,
                                      struct ndt_error *err)
 {
     *out = NULL;
@@ -147,7 +147,7 @@ enum ndt_status ndtd_map_source_open(struct ndtd_map_source **out, const char *p
     if (!source)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a map");
     source->config = *config;
-    source->quit = quit;
+    source->progress = progress;
     ndt_cloud_init(&source->cloud);
     enum ndt_status status = list_path(source, path, err);
     source->keep_sums = source->follows;
@@ -217,10 +217,8 @@ static uint64_t hash_points(const struct ndt_cloud *cloud)
 
 static enum ndt_status read_tile(struct ndtd_map_source *source, const struct tile *tile, struct ndt_error *err)
 {
-    if (atomic_load(source->quit))
-        return ndt_fail(err, NDT_ERR_IO, "%s: not read, the loader is stopping", tile->path);
     source->reads++;
-    return ndt_cloud_read(&source->cloud, tile->path, err);
+    return ndt_cloud_read_with(&source->cloud, tile->path, source->progress, err);
 }
 
 /* The builder derives the origin of a map from its first finite point: build a map of that point to get it. */
@@ -246,7 +244,10 @@ static enum ndt_status find_origin(const struct ndtd_map_source *source, struct 
 static enum ndt_status new_sums(struct ndtd_map_source *source, struct ndt_error *err)
 {
     drop_sums(source);
-    return ndt_map_builder_create(&source->sums, &source->config.map, err);
+    enum ndt_status status = ndt_map_builder_create(&source->sums, &source->config.map, err);
+    if (status == NDT_OK)
+        ndt_map_builder_watch(source->sums, source->progress);
+    return status;
 }
 
 /* A builder keeps the origin of its first points even when adding them failed. */
@@ -301,6 +302,8 @@ static enum ndt_status include_selected(struct ndtd_map_source *source, int stri
         if (!tile->selected || tile->in)
             continue;
         enum ndt_status status = include_tile(source, tile, first == NDT_OK ? err : NULL);
+        if (status == NDT_ERR_CANCELLED)
+            return status;
         if (first == NDT_OK)
             first = status;
         if (!source->sums)
@@ -356,9 +359,20 @@ static int begins_anew(const struct ndtd_map_source *source)
     return !source->sums || (leaving > 8 && leaving > 2 * staying);
 }
 
+/* For the progress: the files that will be read, at least. */
+static void count_changes(const struct ndtd_map_source *source)
+{
+    uint64_t changes = 0;
+    const int all = begins_anew(source);
+    for (size_t i = 0; i < source->count; i++)
+        changes += all ? source->tiles[i].selected != 0 : source->tiles[i].selected != source->tiles[i].in;
+    ndt_progress_set(source->progress, NDT_PROGRESS_ALL_TILES, changes);
+}
+
 /* Adds and removes tiles until the selected ones are in the map. */
 static enum ndt_status change_tiles(struct ndtd_map_source *source, int strict, struct ndt_error *err)
 {
+    count_changes(source);
     if (begins_anew(source))
         return make_sums(source, strict, err);
     for (size_t i = 0; i < source->count; i++)
@@ -391,8 +405,6 @@ static int any_selected(const struct ndtd_map_source *source)
 
 static enum ndt_status build(struct ndtd_map_source *source, struct ndtd_map_change *out, struct ndt_error *err)
 {
-    if (atomic_load(source->quit))
-        return ndt_fail(err, NDT_ERR_IO, "no map was built, the loader is stopping");
     if (!any_in(source)) {
         out->changed = 1;
         source->stale = 0;
@@ -429,6 +441,7 @@ static enum ndt_status update_strictly(struct ndtd_map_source *source, struct nd
     for (size_t i = 0; i < source->count; i++)
         source->tiles[i].was = source->tiles[i].in;
     enum ndt_status status = change_tiles(source, 1, err);
+    ndt_cloud_free(&source->cloud);
     if (status == NDT_OK)
         status = build(source, out, err);
     if (status != NDT_OK)
@@ -443,7 +456,8 @@ static enum ndt_status update_leniently(struct ndtd_map_source *source, struct n
                                         struct ndt_error *err)
 {
     enum ndt_status status = change_tiles(source, 0, err);
-    if (!source->sums || !source->stale || !any_in(source))
+    ndt_cloud_free(&source->cloud);
+    if (!source->sums || !source->stale || !any_in(source) || status == NDT_ERR_CANCELLED)
         return status;
     enum ndt_status built = build(source, out, status == NDT_OK ? err : NULL);
     return status == NDT_OK ? built : status;
@@ -452,7 +466,8 @@ static enum ndt_status update_leniently(struct ndtd_map_source *source, struct n
 static enum ndt_status open_compiled(struct ndtd_map_source *source, struct ndtd_map_change *out,
                                      struct ndt_error *err)
 {
-    enum ndt_status status = ndt_map_load(&out->map, source->compiled, &source->config.map, err);
+    enum ndt_status status =
+        ndt_map_load_with(&out->map, source->compiled, &source->config.map, source->progress, err);
     out->changed = status == NDT_OK;
     return status;
 }

@@ -11,25 +11,24 @@
  * builds a map from all occupied cells. Only when the first tile requires another origin (about once per
  * kilometre) are all tiles read again.
  *
- * Memory: points are not kept. The sums (about 100 bytes per occupied cell of the levels that are not derived, at
- * most twice that; cells that become empty are freed) are kept only where another change is likely: while
- * following, and after the first tile from a client. A tile is removed by reading it again; if its points have
- * changed (by hash) or it cannot be read, the sums are rebuilt from the remaining tiles. */
+ * Memory: points are not kept, nor the memory that they were read into. The sums (about 100 bytes per occupied cell
+ * of the levels that are not derived, at most twice that; cells that become empty are freed) are kept only where
+ * another change is likely: while following, and after the first tile from a client. A tile is removed by reading
+ * it again; if its points have changed (by hash) or it cannot be read, the sums are rebuilt from the remaining
+ * tiles. */
 #ifndef NDTD_MAP_SOURCE_H
 #define NDTD_MAP_SOURCE_H
-
-#include <stdatomic.h>
 
 #include "ndtd/map_loader.h"
 
 struct ndtd_map_source;
 
 /* Lists the contents of `path` (NULL: an empty source for tiles from clients); reads no points. A compiled map is
- * opened by the first ndtd_map_source_all. `quit` is borrowed: when it becomes nonzero, work ends with an error
- * after the current file. */
+ * opened by the first ndtd_map_source_all. `progress` is borrowed: it counts the work, and when it is cancelled,
+ * work ends with NDT_ERR_CANCELLED and changes nothing. */
 NDT_MUST_CHECK enum ndt_status ndtd_map_source_open(struct ndtd_map_source **out, const char *path,
                                                     const struct ndtd_map_loader_config *config,
-                                                    const atomic_int *quit, struct ndt_error *err);
+                                                    struct ndt_progress *progress, struct ndt_error *err);
 void ndtd_map_source_close(struct ndtd_map_source *source);
 /* Whether the source follows the vehicle. */
 int ndtd_map_source_follows(const struct ndtd_map_source *source);

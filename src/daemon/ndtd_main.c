@@ -1,13 +1,16 @@
 /** @file
  * @brief The program ndtd: dispatches to the library and maps its status to an exit code. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "ndtd/timing_schema.h"
 #include "ndtd/command_line.h"
 #include "ndtd/backend_benchmark.h"
 #include "ndtd/curve_keys.h"
 #include "ndtd/live.h"
+#include "ndtd/log.h"
 #include "ndtd/map_compile.h"
 #include "ndtd/options.h"
 
@@ -46,8 +49,11 @@ static enum ndt_status reread(void *context, struct ndtd_settings *settings, str
 static int live(struct ndtd_command *command)
 {
     struct ndt_error err = {""};
-    const struct ndtd_live_options options = {.record = command->record, .reread = reread, .context = command};
+    const struct ndtd_live_options options = {
+        .record = command->record, .config = command->config, .reread = reread, .context = command};
     const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
+    if (status != NDT_OK && !ndtd_log_is_read(1000))
+        return EXIT_FAILED; /* there is no reader */
     return status != NDT_OK && !*err.text ? EXIT_FAILED
                                           : finish(status, &err); /* without a text it is in the log */
 }
@@ -100,10 +106,22 @@ static int act(struct ndtd_command *command)
     return EXIT_DONE;
 }
 
+/* Standard input, output and error are open, so that no file or socket takes their numbers. */
+static int open_streams(void)
+{
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= 2)
+        ;
+    return fd < 0 || close(fd) == 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (!open_streams())
+        return EXIT_FAILED;
     struct ndt_error err = {""};
     struct ndtd_command command;
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file fails: output files stay whole or absent */
     enum ndt_status status = ndtd_command_parse(&command, argc, argv, &err);
     const int code = status == NDT_OK ? act(&command) : finish(status, &err);
     if (fflush(stdout) == 0 || code != EXIT_DONE)

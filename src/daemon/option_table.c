@@ -57,6 +57,7 @@ static const struct ndt_label isas[] = {{"auto", 0}, {"baseline", 0}, {"avx2", 0
 static const struct ndt_label device_preprocessing[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {NULL, 0}};
 static const struct ndt_label receivers[] = {{"sub", NDTD_SCANS_SUB}, {"pull", NDTD_SCANS_PULL}, {NULL, 0}};
 static const struct ndt_label modes[] = {{"0600", NDTD_MODE_0600}, {"0660", NDTD_MODE_0660}, {NULL, 0}};
+static const struct ndt_label isolations[] = {{"off", NDTD_ISOLATION_OFF}, {"on", NDTD_ISOLATION_ON}, {NULL, 0}};
 static const struct ndt_label log_levels[] = {{"error", NDTD_LEVEL_ERROR}, {"warning", NDTD_LEVEL_WARNING},
                                               {"info", NDTD_LEVEL_INFO}, {"debug", NDTD_LEVEL_DEBUG}, {NULL, 0}};
 static const struct ndt_label pose_modes[] = {{"auto", NDTD_POSE_AUTO}, {"given", NDTD_POSE_GIVEN},
@@ -225,6 +226,8 @@ const struct ndtd_option ndtd_option_table[] = {
     {REAL("covariance.covariance_estimation.scale_factor", align.covariance_scale, RELOAD, 0, 1e6, "",
           "Multiplies the covariances of laplace and multi_ndt")},
 
+    {NUMBER(NDTD_UINT32, "preprocess.max_points", max_points, RELOAD, 1000, 268435456, "points",
+            "Of a scan with more points only every k-th is read, k odd; live, fewer still where time would not suffice")},
     {REAL("preprocess.min_range_m", preprocess.min_range_m, RELOAD, 0, 1e6, "m", "Nearer points are dropped")},
     {REAL("preprocess.max_range_m", preprocess.max_range_m, RELOAD, 0, 1e6, "m", "Farther points are dropped")},
     {CORNER("preprocess.crop_min_m", preprocess.crop_min_m,
@@ -299,13 +302,33 @@ const struct ndtd_option ndtd_option_table[] = {
     {LABELS(NDTD_ENUM, "sockets.ipc_mode", ipc_mode, FIXED, modes,
             "Permissions of ipc sockets: the user only, or the group too")},
     {INT("sockets.high_water_mark", high_water_mark, FIXED, 1, 100000, "messages",
-         "Messages that a socket queues per peer before it drops some")},
+         "Results that wait for a subscriber before it loses some")},
+    {INT("sockets.max_senders", max_senders, FIXED, 1, 1024, "connections",
+         "Connections to the input of scans; further ones are closed at once")},
+    {INT("sockets.max_connections", max_connections, FIXED, 1, 1024, "connections",
+         "Connections to the output of results, and to the requests; further ones are closed at once")},
     {NUMBER(NDTD_UINT64, "sockets.max_message_bytes", max_message_bytes, FIXED, 1024, 268435456, "bytes",
             "A longer message closes the connection that sent it")},
     {TEXT(NDTD_PATH, "sockets.server_secret_key_file", server_secret_key_file, FIXED,
           "CURVE secret key, as written by ndtd --make-keys; required for tcp beyond this machine")},
     {TEXT(NDTD_PATH, "sockets.allowed_clients_file", allowed_clients_file, FIXED,
           "Public keys of the clients that may connect, one per line")},
+
+    {TEXT(NDTD_PATH, "recording.directory", recording.directory, FIXED,
+          "Where start_recording writes, by plain file names; empty = recordings in $STATE_DIRECTORY or in the working "
+          "directory")},
+    {NUMBER(NDTD_UINT32, "recording.queue_mb", recording.queue_mb, FIXED, 1, 100000, "MB",
+            "Frames that wait for the disk; those that do not fit are missing in the recording")},
+    {NUMBER(NDTD_UINT32, "recording.max_file_mb", recording.max_file_mb, FIXED, 0, 100000000, "MB",
+            "A recording ends before it is larger; 0 = no limit")},
+    {NUMBER(NDTD_UINT32, "recording.min_free_mb", recording.min_free_mb, FIXED, 0, 100000000, "MB",
+            "A recording ends when less than this is free on its disk; 0 = no limit")},
+
+    {LABELS(NDTD_ENUM, "security.isolation", isolation, FIXED, isolations,
+            "The daemon gives up system calls (seccomp) and files (Landlock) that it does not need; excludes CUDA devices")},
+    {TEXT(NDTD_STRING, "security.map_paths", map_paths, FIXED,
+          "With isolation: directories that may be read for load_map and load_tile besides that of map.path, "
+          "separated by ':'")},
 
     {MILLISECONDS("live.budget_ms", budget_s, RELOAD, 1, 60000,
                   "Time from the last byte of a scan to its result; an alignment that would exceed it ends early "

@@ -30,11 +30,14 @@
 #include "ndt/linalg.h"
 #include "drain.h"
 #include "hypotheses.h"
+#include "ndtd/scan_result.h"
 #include "scan_localize.h"
 #include "scan_match.h"
 
 /* Of the mean time that a scan takes. */
 static const double SCAN_US_GAIN = 0.2;
+/* Below, the time of a scan is not that of its points. */
+enum { LEAST_POINTS_TIMED = 5000 };
 
 /* ---- one scan ---- */
 
@@ -43,12 +46,31 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
 {
     const double start_us = ndt_clock_us();
     enum ndt_status status = NDT_OK;
+    record->points_raw = frame->scan.points.count;
     if (!ndtd_drain_take_points(pipeline, frame, record)) {
-        status = ndt_scan_points(frame->data, frame->size, &frame->scan, &pipeline->scan, err);
+        const struct ndt_scan_header scan = ndtd_scan_thinned(pipeline, &frame->scan, 1);
+        status = ndt_scan_points(frame->data, frame->size, &scan, &pipeline->scan, err);
         record->decode_us = ndt_clock_us() - start_us;
     }
-    record->points_raw = pipeline->scan.count;
-    return status;
+    if (status != NDT_OK)
+        return status;
+    record->points_thinned = record->points_raw - pipeline->scan.count;
+    if (record->points_thinned > 0) {
+        pipeline->events.thinned++;
+        pipeline->events.thinned_points = record->points_raw;
+        pipeline->events.thinned_read = pipeline->scan.count;
+    }
+    return NDT_OK;
+}
+
+/* The time of a point follows slower scans at once and faster ones slowly. Small scans say nothing about it. */
+static void follow_point_time(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    const uint64_t points = record->points_raw - record->points_thinned;
+    const double point_us = (record->decode_us + record->preprocess_us) / (double)points;
+    if (points < LEAST_POINTS_TIMED)
+        return;
+    pipeline->point_us = fmax(point_us, pipeline->point_us + SCAN_US_GAIN * (point_us - pipeline->point_us));
 }
 
 /* Turns the covariance of the sensor, as an alignment without a prior gives it, into that of the base: both in the
@@ -125,7 +147,8 @@ static void conclude(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
         if (job->record->result.outcome == NDT_CONVERGED) {
             pipeline->verified = job->updated;
             pipeline->is_verified = 1;
-            pipeline->fastest_mps = fmax(pipeline->fastest_mps, ndtd_speed_mps(&job->updated.twist));
+            pipeline->fastest_mps = fmax(pipeline->fastest_mps, fmin(ndtd_speed_mps(&job->updated.twist),
+                                                                     pipeline->settings->recovery.max_speed_mps));
             pipeline->has_told = 0;
         }
     } else {
@@ -150,9 +173,12 @@ static void answer_merged(const struct ndtd_pipeline *pipeline, struct ndtd_scan
 
 static void set_pose_at(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start, int64_t stamp_ns)
 {
+    pipeline->has_start = 0;
+    if (!ndt_pose_is_finite(&start->pose))
+        return;
     ndt_track_reset(&pipeline->track, stamp_ns, &start->pose, start->has_twist ? &start->twist : NULL,
                     start->has_covariance ? start->covariance : NULL);
-    pipeline->has_start = pipeline->is_verified = pipeline->recovery.is_active = 0;
+    pipeline->is_verified = pipeline->recovery.is_active = 0;
     pipeline->has_told = 1;
     pipeline->told = pipeline->track.state;
     ndtd_drain_forget(pipeline->drain);
@@ -172,6 +198,38 @@ static enum ndt_status merge_sensors(struct ndtd_pipeline *pipeline, struct ndtd
     job->T_base_sensor = &in_base;
     job->preprocess = ndtd_scan_merge_params(&pipeline->settings->preprocess);
     return NDT_OK;
+}
+
+/* An estimate that is not finite would silence the scans for ever. Functions of the estimator never store one; this
+ * is for what nobody has thought of. */
+static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
+{
+    const struct ndt_track_restarts restarts = pipeline->track.odometry_restarts;
+    const struct ndt_track_state *from = pipeline->is_verified ? &pipeline->verified : &pipeline->told;
+    const int has_pose = (pipeline->is_verified || pipeline->has_told) && ndt_track_state_is_plausible(from);
+    ndt_track_init(&pipeline->track, &pipeline->settings->track);
+    pipeline->track.odometry_restarts = restarts;
+    if (has_pose)
+        ndt_track_reset(&pipeline->track, stamp_ns, &from->T_map_base, NULL, NULL);
+    pipeline->is_verified = pipeline->recovery.is_active = 0;
+    pipeline->has_told = has_pose;
+    pipeline->told = pipeline->track.state;
+    pipeline->state = NDT_STATE_INITIALISING;
+    ndtd_drain_forget(pipeline->drain);
+    pipeline->events.reinitialised++;
+}
+
+/* What leaves the pipeline, and what stays in it, is finite. */
+static void make_sound(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *record)
+{
+    if (pipeline->track.has_pose && !ndt_track_state_is_plausible(&pipeline->track.state)) {
+        reinitialise(pipeline, record->stamp_ns);
+        record->state = pipeline->state;
+    }
+    if (ndtd_scan_record_is_sound(record))
+        return;
+    pipeline->events.unsound++;
+    ndtd_scan_record_reject(record, "the result is not finite");
 }
 
 static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
@@ -209,9 +267,38 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
     ndtd_scan_keep(pipeline, &job);
+    follow_point_time(pipeline, record);
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
     return NDT_OK;
+}
+
+static void release_memory(struct ndtd_pipeline *pipeline)
+{
+    ndt_cloud_free(&pipeline->scan);
+    ndt_preprocessor_release(pipeline->preprocessor);
+    ndtd_scan_merge_release(pipeline->merge);
+    ndtd_drain_release(pipeline->drain);
+    pipeline->last_points = NULL;
+    pipeline->localize.has_scan = 0;
+}
+
+/* Where memory does not suffice, the buffers of larger scans are given back and the scan is tried once more: one
+ * that is too large must not keep the memory of those that follow. */
+static enum ndt_status process_in_memory(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                         struct ndtd_scan_record *record, struct ndt_error *err)
+{
+    enum ndt_status status = process_scan(pipeline, frame, record, err);
+    if (status != NDT_ERR_MEMORY)
+        return status;
+    pipeline->events.memory_released++;
+    pipeline->events.memory_points = frame->scan.points.count;
+    release_memory(pipeline);
+    memset(record, 0, sizeof(*record));
+    status = process_scan(pipeline, frame, record, err);
+    if (status == NDT_ERR_MEMORY)
+        release_memory(pipeline);
+    return status;
 }
 
 /* ---- other frames ---- */
@@ -292,8 +379,12 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     memset(record, 0, sizeof(*record));
     pipeline->last_points = NULL;
     pipeline->localize.has_scan = 0;
-    return frame->type == NDT_MESSAGE_SCAN ? process_scan(pipeline, frame, record, err)
-                                           : process_other(pipeline, frame, err);
+    const enum ndt_status status = frame->type == NDT_MESSAGE_SCAN ? process_in_memory(pipeline, frame, record, err)
+                                                                   : process_other(pipeline, frame, err);
+    if (frame->type == NDT_MESSAGE_SCAN && status == NDT_OK)
+        make_sound(pipeline, record);
+    pipeline->events.odometry_restarts = pipeline->track.odometry_restarts;
+    return status;
 }
 
 void ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)

@@ -224,6 +224,11 @@ unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline)
     return percent;
 }
 
+const struct ndtd_pipeline_events *ndtd_pipeline_events(const struct ndtd_pipeline *pipeline)
+{
+    return &pipeline->events;
+}
+
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline)
 {
     return &pipeline->track;

@@ -78,6 +78,8 @@ struct ndtd_pipeline {
     struct ndtd_localize localize;
     struct ndtd_drain *drain; /* scans that wait, aligned ahead */
     double scan_us;           /* mean time that a scan takes */
+    double point_us;          /* mean time that a point takes until it is preprocessed */
+    struct ndtd_pipeline_events events;
 };
 
 #endif

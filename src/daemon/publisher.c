@@ -10,17 +10,29 @@
 #include <zmq.h>
 
 #include "ndtd/log.h"
+#include "libzmq_guard.h"
 #include "socket_thread.h"
+#include "zmq_calls.h"
 
-/* zmq.h defines it for draft builds only; libzmq 4.3 implements it in all builds. */
-#ifndef ZMQ_XPUB_MANUAL_LAST_VALUE
-#define ZMQ_XPUB_MANUAL_LAST_VALUE 98
-#endif
+enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000, RESULT_BYTES = 4096 };
+/* Results go first; between two looks at them come so many subscriptions at most. */
+enum { RESULTS_PER_TURN = 64, SUBSCRIPTIONS_PER_TURN = 16 };
+/* libzmq keeps every topic until its connection ends. A subscriber that is disconnected for too many connects again
+ * and repeats those that it has. */
+enum { MOST_SUBSCRIPTIONS = 64 };
+/* libzmq takes in what waits in one go. A subscription is short; CURVE's handshake has up to 600 bytes. */
+enum { SUBSCRIPTIONS_WAITING = 8, SUBSCRIPTION_BYTES = 1024 };
 
-enum { INBOX_FRAMES = 1000, CLOSE_LINGER_MS = 1000 };
+/* A connection that has sent something. */
+struct subscriber {
+    int fd;
+    unsigned long number; /* ndtd_guard_socket_number(); 0: unused */
+    unsigned messages;
+};
 
-/* Manual subscriptions: the publisher is notified of every subscriber, even when its topic is known already, and
- * can send to the newest alone. */
+/* libzmq keeps the topics of subscribers apart from those that choose the receivers (ZMQ_XPUB_MANUAL), of which
+ * there are none, and sends to those that no topic chooses (ZMQ_INVERT_MATCHING): to all, from the end of the
+ * handshake on. It sends the last result to a connection first (ZMQ_XPUB_WELCOME_MSG). */
 struct ndtd_publisher {
     void *context;
     struct ndtd_endpoint endpoint;
@@ -28,9 +40,7 @@ struct ndtd_publisher {
     void *inbox;  /* PULL, in-process */
     void *socket; /* XPUB */
     struct ndtd_socket_thread thread;
-    zmq_msg_t last; /* the frame for late subscribers; owned by the thread */
-    int has_last;
-    int can_send_to_newest; /* whether this libzmq has ZMQ_XPUB_MANUAL_LAST_VALUE */
+    struct subscriber *seen; /* endpoint.max_connections; owned by the thread */
     atomic_uint_fast64_t published, lost;
     atomic_uint subscribers;
 };
@@ -46,76 +56,69 @@ static int set_int(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
 }
 
-/* Without the option every subscriber gets the last frame again and recognises it by its seq. */
-static void send_last(struct ndtd_publisher *publisher)
+static int is_open(const struct subscriber *subscriber)
 {
-    zmq_msg_t copy;
-    const int newest_only = publisher->can_send_to_newest;
-    if (newest_only)
-        set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 1);
-    zmq_msg_init(&copy);
-    if (zmq_msg_copy(&copy, &publisher->last) != 0 || zmq_msg_send(&copy, publisher->socket, ZMQ_DONTWAIT) < 0)
-        zmq_msg_close(&copy);
-    if (newest_only) { /* switching it off also ends the manual mode */
-        set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 0);
-        set_int(publisher->socket, ZMQ_XPUB_MANUAL, 1);
-    }
+    return subscriber->number && ndtd_guard_socket_number(subscriber->fd) == subscriber->number;
 }
 
-/* A message of 1 and a topic is a subscription, of 0 and a topic the end of one; others are ignored. A connection
- * that has subscribed stays subscribed to everything until it ends; it filters on the client side. */
-static void handle_subscription(struct ndtd_publisher *publisher, const uint8_t *data, size_t size)
+/* The entry of a connection. A new one takes that of a connection that has ended, or has sent the least. */
+static struct subscriber *find_subscriber(struct ndtd_publisher *publisher, int fd, unsigned long number)
 {
-    if (size == 0 || data[0] > 1)
-        return;
-    if (data[0] == 0) {
-        if (atomic_load(&publisher->subscribers) > 0)
-            atomic_fetch_sub(&publisher->subscribers, 1);
-        return;
-    }
-    atomic_fetch_add(&publisher->subscribers, 1);
-    if (zmq_setsockopt(publisher->socket, ZMQ_SUBSCRIBE, "", 0) == 0 && publisher->has_last)
-        send_last(publisher);
+    struct subscriber *seen = publisher->seen, *replaced = seen;
+    for (int i = 0; i < publisher->endpoint.max_connections; i++)
+        if (seen[i].fd == fd && seen[i].number == number)
+            return &seen[i];
+    for (int i = 0; i < publisher->endpoint.max_connections && is_open(replaced); i++)
+        if (!is_open(&seen[i]) || seen[i].messages < replaced->messages)
+            replaced = &seen[i];
+    *replaced = (struct subscriber){.fd = fd, .number = number};
+    return replaced;
 }
 
-static int handle_subscriptions(struct ndtd_publisher *publisher)
+/* A message of 1 and a topic is a subscription, of 0 and a topic the end of one; a connection gets everything until
+ * it ends, and filters on the client side. The messages are counted only. */
+static void count_message(struct ndtd_publisher *publisher, zmq_msg_t *message)
 {
+    const int fd = zmq_msg_get(message, ZMQ_SRCFD); /* -1: libzmq's own, about topics of a connection that ended */
+    const unsigned long number = ndtd_guard_socket_number(fd);
+    if (!number || ++find_subscriber(publisher, fd, number)->messages <= MOST_SUBSCRIPTIONS)
+        return;
+    ndtd_guard_end_connection(fd);
+    ndtd_log(NDTD_LOG_WARNING, "%s: a subscriber is disconnected: more than %d subscriptions",
+             publisher->endpoint.address, MOST_SUBSCRIPTIONS);
+}
+
+static void handle_subscriptions(struct ndtd_publisher *publisher, int limit)
+{
+    unsigned open = 0;
     int count = 0;
     zmq_msg_t message;
     zmq_msg_init(&message);
-    while (zmq_msg_recv(&message, publisher->socket, ZMQ_DONTWAIT) >= 0) {
-        handle_subscription(publisher, zmq_msg_data(&message), zmq_msg_size(&message));
-        count++;
-    }
+    for (; count < limit && ndtd_recv(&message, publisher->socket) >= 0; count++)
+        count_message(publisher, &message);
     zmq_msg_close(&message);
-    return count;
+    for (int i = 0; count > 0 && i < publisher->endpoint.max_connections; i++)
+        open += is_open(&publisher->seen[i]) != 0;
+    if (count > 0)
+        atomic_store(&publisher->subscribers, open);
 }
 
 /* XPUB never blocks: a subscriber that is behind loses the message. */
 static void publish(struct ndtd_publisher *publisher, zmq_msg_t *frame)
 {
-    zmq_msg_t copy;
-    zmq_msg_init(&copy);
-    if (zmq_msg_copy(&copy, frame) != 0 || zmq_msg_send(&copy, publisher->socket, ZMQ_DONTWAIT) < 0)
-        zmq_msg_close(&copy);
-    else
+    (void)zmq_setsockopt(publisher->socket, ZMQ_XPUB_WELCOME_MSG, zmq_msg_data(frame), zmq_msg_size(frame));
+    if (ndtd_send_message(frame, publisher->socket, 0) >= 0)
         atomic_fetch_add(&publisher->published, 1);
-    zmq_msg_move(&publisher->last, frame);
-    publisher->has_last = 1;
 }
 
-/* Publishes at most `limit` frames of the inbox and returns their number. */
-static int forward(struct ndtd_publisher *publisher, int limit)
+/* Publishes at most `limit` frames of the inbox. */
+static void forward(struct ndtd_publisher *publisher, int limit)
 {
-    int count = 0;
     zmq_msg_t frame;
     zmq_msg_init(&frame);
-    while (count < limit && zmq_msg_recv(&frame, publisher->inbox, ZMQ_DONTWAIT) >= 0) {
+    for (int i = 0; i < limit && ndtd_recv(&frame, publisher->inbox) >= 0; i++)
         publish(publisher, &frame);
-        count++;
-    }
     zmq_msg_close(&frame);
-    return count;
 }
 
 static void *run(void *argument)
@@ -127,10 +130,9 @@ static void *run(void *argument)
     while (!(items[0].revents & ZMQ_POLLIN)) {
         if (zmq_poll(items, 3, -1) < 0 && errno != EINTR)
             break;
-        handle_subscriptions(publisher);
-        forward(publisher, INBOX_FRAMES);
+        forward(publisher, RESULTS_PER_TURN);
+        handle_subscriptions(publisher, SUBSCRIPTIONS_PER_TURN);
     }
-    handle_subscriptions(publisher);
     forward(publisher, 2 * INBOX_FRAMES);
     return NULL;
 }
@@ -153,9 +155,7 @@ static enum ndt_status open_socket(struct ndtd_publisher *publisher, struct ndtd
     enum ndt_status status = ndtd_socket_bind(&publisher->socket, sockets, ZMQ_XPUB, &publisher->endpoint, err);
     if (status != NDT_OK)
         return status;
-    publisher->can_send_to_newest = set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 1) &&
-                                    set_int(publisher->socket, ZMQ_XPUB_MANUAL_LAST_VALUE, 0);
-    if (!set_int(publisher->socket, ZMQ_XPUB_MANUAL, 1) ||
+    if (!set_int(publisher->socket, ZMQ_XPUB_MANUAL, 1) || !set_int(publisher->socket, ZMQ_INVERT_MATCHING, 1) ||
         !set_int(publisher->socket, ZMQ_LINGER, CLOSE_LINGER_MS)) /* close waits for the last results */
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: libzmq is too old: %s", publisher->endpoint.address,
                         zmq_strerror(errno));
@@ -170,19 +170,25 @@ static void destroy(struct ndtd_publisher *publisher)
         zmq_unbind(publisher->inbox, publisher->inbox_address);
         zmq_close(publisher->inbox);
     }
-    zmq_msg_close(&publisher->last);
+    free(publisher->seen);
     free(publisher);
 }
 
 enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, struct ndtd_sockets *sockets,
                                     const struct ndtd_endpoint *endpoint, struct ndt_error *err)
 {
+    const size_t connections = endpoint->max_connections > 0 ? (size_t)endpoint->max_connections : 1;
     struct ndtd_publisher *publisher = calloc(1, sizeof(*publisher));
-    if (!publisher)
+    if (publisher)
+        publisher->seen = calloc(connections, sizeof(*publisher->seen));
+    if (!publisher || !publisher->seen) {
+        free(publisher);
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the publisher");
+    }
     publisher->context = ndtd_sockets_context(sockets);
     publisher->endpoint = *endpoint;
-    zmq_msg_init(&publisher->last);
+    publisher->endpoint.receive_high_water_mark = SUBSCRIPTIONS_WAITING;
+    publisher->endpoint.max_message_bytes = SUBSCRIPTION_BYTES;
     enum ndt_status status = open_inbox(publisher, err);
     if (status == NDT_OK)
         status = open_socket(publisher, sockets, err);
@@ -219,6 +225,10 @@ enum ndt_status ndtd_result_sender_open(struct ndtd_result_sender **out, struct 
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a result sender");
     sender->publisher = publisher;
     ndt_frame_init(&sender->frame);
+    if (ndt_frame_reserve(&sender->frame, RESULT_BYTES, err) != NDT_OK) { /* answering needs no memory later */
+        ndtd_result_sender_close(sender);
+        return NDT_ERR_MEMORY;
+    }
     sender->socket = zmq_socket(publisher->context, ZMQ_PUSH);
     /* An in-process queue holds the sum of both marks, and a mark of 0 would mean unbounded. */
     if (sender->socket && set_int(sender->socket, ZMQ_SNDHWM, 1) && set_int(sender->socket, ZMQ_LINGER, 0) &&
@@ -237,7 +247,7 @@ enum ndt_status ndtd_result_send(struct ndtd_result_sender *sender, const struct
     enum ndt_status status = ndt_result_encode(&sender->frame, message, err);
     if (status != NDT_OK)
         return status;
-    if (zmq_send(sender->socket, sender->frame.data, sender->frame.size, ZMQ_DONTWAIT) >= 0)
+    if (ndtd_send(sender->socket, sender->frame.data, sender->frame.size, 0) >= 0)
         return NDT_OK;
     if (errno != EAGAIN)
         return ndt_fail(err, NDT_ERR_IO, "a result cannot be handed to the publisher: %s", zmq_strerror(errno));

@@ -1,23 +1,31 @@
 /** @file
- * @brief The receiver's thread: one frame from the socket to the queue is receive, decode_header, record, enqueue.
- */
+ * @brief The receiver's thread: take_waiting takes frames from the socket; decode_header, record and enqueue bring
+ * each into the queue. */
 #include "ndtd/receiver.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <zmq.h>
 
-#include "ndt_io/bag.h"
 #include "ndtd/log.h"
 #include "ndt/clock.h"
 #include "socket_thread.h"
+#include "zmq_calls.h"
 
-enum { FRAMES_PER_WAKE = 64 };
+/* Taken at once, before the first of them is processed. */
+enum { FRAMES_PER_WAKE = 64, BYTES_PER_WAKE = 8 << 20 };
+/* The thread wakes at least so often, as a sign of life. */
+enum { IDLE_MS = 250 };
+
+/* Frames that were waiting in the socket. */
+struct batch {
+    zmq_msg_t messages[FRAMES_PER_WAKE];
+    double arrival_us; /* of all */
+    int count;
+};
 
 struct ndtd_receiver {
     void *socket;
@@ -26,13 +34,11 @@ struct ndtd_receiver {
     struct ndtd_publisher *publisher;
     struct ndtd_result_sender *sender; /* owned by the thread */
     struct ndtd_socket_thread thread;
-    /* The recording. The lock is held for pointer moves only: the thread sets bag_writing and releases the lock
-     * while it writes; detach_bag waits for the end of that write. */
-    pthread_mutex_t bag_lock;
-    pthread_cond_t bag_idle;
-    struct ndt_bag_writer *bag; /* NULL while nothing is recorded */
-    int bag_writing;
-    atomic_uint_fast64_t frames, scans, bytes, bad, recorded, record_failures;
+    struct ndtd_recorder *recorder; /* borrowed; may be NULL */
+    struct batch batch;             /* used by the thread only */
+    double looked_us;               /* when the thread last looked for frames */
+    atomic_uint_fast64_t beats;
+    atomic_uint_fast64_t frames, scans, bytes, bad;
     atomic_uint_fast64_t map_id, config_hash;
 };
 
@@ -57,73 +63,6 @@ static void answer(struct ndtd_receiver *receiver, const struct ndtd_frame *scan
              reason);
     if (ndtd_result_send(receiver->sender, &message, &err) != NDT_OK)
         ndtd_log(NDTD_LOG_ERROR, "scan %llu could not be answered: %s", (unsigned long long)message.seq, err.text);
-}
-
-/* ---- recording ---- */
-
-/* The receive time in bags is informative only. */
-static int64_t wall_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static struct ndt_bag_writer *borrow_bag(struct ndtd_receiver *receiver)
-{
-    pthread_mutex_lock(&receiver->bag_lock);
-    struct ndt_bag_writer *bag = receiver->bag;
-    receiver->bag_writing = bag != NULL;
-    pthread_mutex_unlock(&receiver->bag_lock);
-    return bag;
-}
-
-static void return_bag(struct ndtd_receiver *receiver, int is_broken)
-{
-    pthread_mutex_lock(&receiver->bag_lock);
-    receiver->bag_writing = 0;
-    if (is_broken)
-        receiver->bag = NULL;
-    pthread_cond_broadcast(&receiver->bag_idle);
-    pthread_mutex_unlock(&receiver->bag_lock);
-}
-
-static struct ndt_bag_writer *detach_bag(struct ndtd_receiver *receiver)
-{
-    pthread_mutex_lock(&receiver->bag_lock);
-    while (receiver->bag_writing)
-        pthread_cond_wait(&receiver->bag_idle, &receiver->bag_lock);
-    struct ndt_bag_writer *bag = receiver->bag;
-    receiver->bag = NULL;
-    pthread_mutex_unlock(&receiver->bag_lock);
-    return bag;
-}
-
-static void end_recording(struct ndtd_receiver *receiver, struct ndt_bag_writer *bag, const char *reason)
-{
-    struct ndt_error err = {""};
-    atomic_fetch_add(&receiver->record_failures, 1);
-    ndtd_log(NDTD_LOG_ERROR, "the recording is stopped: %s", reason);
-    if (ndt_bag_finish(bag, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_DEBUG, "the recording was closed with: %s", err.text);
-}
-
-static void record(struct ndtd_receiver *receiver, const struct ndtd_frame *frame)
-{
-    struct ndt_error err = {""};
-    struct ndt_bag_writer *bag = borrow_bag(receiver);
-    const struct ndt_bag_record line = {.type = (uint32_t)frame->type,
-                                        .length = (uint32_t)frame->size,
-                                        .receive_time_ns = wall_clock_ns(),
-                                        .payload = frame->data};
-    if (!bag)
-        return;
-    const int good = ndt_bag_write(bag, &line, &err) == NDT_OK;
-    return_bag(receiver, !good);
-    if (good)
-        atomic_fetch_add(&receiver->recorded, 1);
-    else
-        end_recording(receiver, bag, err.text);
 }
 
 /* ---- frames ---- */
@@ -193,51 +132,82 @@ static void enqueue(struct ndtd_receiver *receiver, const struct ndtd_frame *fra
 static void process_frame(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
     struct ndtd_frame frame = {
-        .data = zmq_msg_data(message), .size = zmq_msg_size(message), .arrival_us = ndt_clock_us()};
+        .data = zmq_msg_data(message), .size = zmq_msg_size(message), .arrival_us = receiver->batch.arrival_us};
     atomic_fetch_add(&receiver->frames, 1);
     atomic_fetch_add(&receiver->bytes, frame.size);
     if (!decode_header(receiver, &frame)) {
         atomic_fetch_add(&receiver->bad, 1);
         return;
     }
-    record(receiver, &frame);
+    if (receiver->recorder)
+        ndtd_recorder_push(receiver->recorder, (uint32_t)frame.type, message);
     enqueue(receiver, &frame, message);
 }
 
-/* Returns 0 when no message waits. A message of several parts counts as one malformed frame. */
-static int receive(struct ndtd_receiver *receiver, zmq_msg_t *message)
+/* A message of several parts counts as one malformed frame. */
+static void refuse_parts(struct ndtd_receiver *receiver, zmq_msg_t *message)
 {
-    if (zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) < 0)
-        return 0;
-    if (!zmq_msg_more(message)) {
-        process_frame(receiver, message);
-        return 1;
-    }
     atomic_fetch_add(&receiver->frames, 1);
     atomic_fetch_add(&receiver->bad, 1);
     ndtd_log(NDTD_LOG_WARNING, "%s: a message of several parts; one part is one message",
              receiver->endpoint.address);
     do
         atomic_fetch_add(&receiver->bytes, zmq_msg_size(message));
-    while (zmq_msg_more(message) && zmq_msg_recv(message, receiver->socket, ZMQ_DONTWAIT) >= 0);
+    while (zmq_msg_more(message) && ndtd_recv(message, receiver->socket) >= 0);
+}
+
+/* Takes what waits, so that all frames that a delay of this thread has held up share the moment from which they
+ * waited, and not only the first. */
+static void take_waiting(struct ndtd_receiver *receiver, double arrival_us)
+{
+    struct batch *batch = &receiver->batch;
+    size_t bytes = 0;
+    batch->count = 0;
+    batch->arrival_us = arrival_us;
+    for (int i = 0; i < FRAMES_PER_WAKE && bytes < BYTES_PER_WAKE; i++) {
+        zmq_msg_t *message = &batch->messages[batch->count];
+        if (ndtd_recv(message, receiver->socket) < 0) {
+            receiver->looked_us = ndt_clock_us();
+            return;
+        }
+        if (zmq_msg_more(message)) {
+            refuse_parts(receiver, message);
+            continue;
+        }
+        bytes += zmq_msg_size(message);
+        batch->count++;
+    }
+}
+
+/* Waits for frames or the end (returns 0). A frame that is there already has come since the last look. */
+static int wait_for_frames(struct ndtd_receiver *receiver, double *arrival_us)
+{
+    int events = 0;
+    size_t size = sizeof(events);
+    const double looked_us = receiver->looked_us;
+    const int is_ready = zmq_getsockopt(receiver->socket, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN);
+    if (!ndtd_socket_thread_wait_for(&receiver->thread, receiver->socket, IDLE_MS))
+        return 0;
+    receiver->looked_us = ndt_clock_us();
+    *arrival_us = is_ready ? looked_us : receiver->looked_us;
+    atomic_fetch_add(&receiver->beats, 1);
     return 1;
 }
 
 static void *run(void *argument)
 {
     struct ndtd_receiver *receiver = argument;
-    struct ndt_error err = {""};
-    zmq_msg_t message;
-    if (ndtd_result_sender_open(&receiver->sender, receiver->publisher, &err) != NDT_OK) {
-        ndtd_log(NDTD_LOG_ERROR, "the receiver stops: %s", err.text);
-        return NULL;
+    double arrival_us;
+    for (int i = 0; i < FRAMES_PER_WAKE; i++)
+        zmq_msg_init(&receiver->batch.messages[i]);
+    receiver->looked_us = ndt_clock_us();
+    while (wait_for_frames(receiver, &arrival_us)) {
+        take_waiting(receiver, arrival_us);
+        for (int i = 0; i < receiver->batch.count; i++)
+            process_frame(receiver, &receiver->batch.messages[i]);
     }
-    zmq_msg_init(&message);
-    while (ndtd_socket_thread_wait(&receiver->thread, receiver->socket))
-        for (int i = 0; i < FRAMES_PER_WAKE && receive(receiver, &message); i++) {
-        }
-    zmq_msg_close(&message);
-    ndtd_result_sender_close(receiver->sender);
+    for (int i = 0; i < FRAMES_PER_WAKE; i++)
+        zmq_msg_close(&receiver->batch.messages[i]);
     return NULL;
 }
 
@@ -246,7 +216,7 @@ static void *run(void *argument)
 enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_sockets *sockets,
                                    const struct ndtd_endpoint *endpoint, enum ndtd_receiver_kind kind,
                                    struct ndtd_queue *queue, struct ndtd_publisher *publisher,
-                                   struct ndt_error *err)
+                                   struct ndtd_recorder *recorder, struct ndt_error *err)
 {
     struct ndtd_receiver *receiver = calloc(1, sizeof(*receiver));
     if (!receiver)
@@ -254,16 +224,16 @@ enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_socke
     receiver->endpoint = *endpoint;
     receiver->queue = queue;
     receiver->publisher = publisher;
-    pthread_mutex_init(&receiver->bag_lock, NULL);
-    pthread_cond_init(&receiver->bag_idle, NULL);
+    receiver->recorder = recorder;
     enum ndt_status status =
         ndtd_socket_bind(&receiver->socket, sockets, kind == NDTD_RECEIVE_PULL ? ZMQ_PULL : ZMQ_SUB, endpoint, err);
     if (status == NDT_OK)
+        status = ndtd_result_sender_open(&receiver->sender, publisher, err);
+    if (status == NDT_OK)
         status = ndtd_socket_thread_start(&receiver->thread, "ndt-receive", run, receiver, err);
     if (status != NDT_OK) {
+        ndtd_result_sender_close(receiver->sender);
         ndtd_socket_close(receiver->socket, endpoint);
-        pthread_cond_destroy(&receiver->bag_idle);
-        pthread_mutex_destroy(&receiver->bag_lock);
         free(receiver);
         return status;
     }
@@ -273,39 +243,12 @@ enum ndt_status ndtd_receiver_open(struct ndtd_receiver **out, struct ndtd_socke
 
 void ndtd_receiver_close(struct ndtd_receiver *receiver)
 {
-    struct ndt_error err = {""};
     if (!receiver)
         return;
     ndtd_socket_thread_stop(&receiver->thread);
+    ndtd_result_sender_close(receiver->sender);
     ndtd_socket_close(receiver->socket, &receiver->endpoint);
-    if (receiver->bag && ndt_bag_finish(receiver->bag, &err) != NDT_OK)
-        ndtd_log(NDTD_LOG_ERROR, "the recording could not be finished: %s", err.text);
-    pthread_cond_destroy(&receiver->bag_idle);
-    pthread_mutex_destroy(&receiver->bag_lock);
     free(receiver);
-}
-
-enum ndt_status ndtd_receiver_record(struct ndtd_receiver *receiver, const char *path, struct ndt_error *err)
-{
-    struct ndt_bag_writer *bag;
-    enum ndt_status status = ndt_bag_create(&bag, path, 0, err);
-    if (status != NDT_OK)
-        return status;
-    pthread_mutex_lock(&receiver->bag_lock);
-    const int busy = receiver->bag != NULL;
-    if (!busy)
-        receiver->bag = bag;
-    pthread_mutex_unlock(&receiver->bag_lock);
-    if (!busy)
-        return NDT_OK;
-    ndt_bag_discard(bag);
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a recording is running; stop it first", path);
-}
-
-enum ndt_status ndtd_receiver_stop_recording(struct ndtd_receiver *receiver, struct ndt_error *err)
-{
-    struct ndt_bag_writer *bag = detach_bag(receiver);
-    return bag ? ndt_bag_finish(bag, err) : ndt_fail(err, NDT_ERR_ARGUMENT, "nothing is being recorded");
 }
 
 void ndtd_receiver_set_identity(struct ndtd_receiver *receiver, uint64_t map_id, uint64_t config_hash)
@@ -314,16 +257,15 @@ void ndtd_receiver_set_identity(struct ndtd_receiver *receiver, uint64_t map_id,
     atomic_store(&receiver->config_hash, config_hash);
 }
 
-struct ndtd_receiver_counters ndtd_receiver_counters(struct ndtd_receiver *receiver)
+struct ndtd_receiver_counters ndtd_receiver_counters(const struct ndtd_receiver *receiver)
 {
-    pthread_mutex_lock(&receiver->bag_lock);
-    const int is_recording = receiver->bag != NULL;
-    pthread_mutex_unlock(&receiver->bag_lock);
     return (struct ndtd_receiver_counters){.frames = atomic_load(&receiver->frames),
                                            .scans = atomic_load(&receiver->scans),
                                            .bytes = atomic_load(&receiver->bytes),
-                                           .bad = atomic_load(&receiver->bad),
-                                           .recorded = atomic_load(&receiver->recorded),
-                                           .record_failures = atomic_load(&receiver->record_failures),
-                                           .is_recording = is_recording};
+                                           .bad = atomic_load(&receiver->bad)};
+}
+
+uint64_t ndtd_receiver_beats(const struct ndtd_receiver *receiver)
+{
+    return atomic_load(&receiver->beats);
 }

@@ -1,13 +1,12 @@
 #include "ndtd/reference_trajectory.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "ndt/hash.h"
+#include "ndt_io/input_file.h"
 
 static const double EXACT_M = 1e-9, EXACT_DEG = 1e-7;
 static const double DEG_PER_RAD = 180.0 / 3.14159265358979323846;
@@ -44,31 +43,6 @@ uint64_t ndtd_trajectory_hash(uint64_t hash, uint64_t seq, int64_t stamp_ns, enu
 }
 
 /* ---- file ---- */
-
-static enum ndt_status read_text(char **out, const char *path, struct ndt_error *err)
-{
-    FILE *file = fopen(path, "rb");
-    struct stat info;
-    if (!file || fstat(fileno(file), &info) != 0) {
-        enum ndt_status status = ndt_fail(err, NDT_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-        if (file)
-            fclose(file);
-        return status;
-    }
-    enum ndt_status status = NDT_OK;
-    size_t size = S_ISREG(info.st_mode) ? (size_t)info.st_size : 0;
-    if (!S_ISREG(info.st_mode))
-        status = ndt_fail(err, NDT_ERR_IO, "%s: not a regular file", path);
-    else if (size > NDTD_REFERENCE_TRAJECTORY_MAX_BYTES)
-        status = ndt_fail(err, NDT_ERR_LIMIT, "%s: %zu bytes, at most %zu are possible", path, size,
-                          NDTD_REFERENCE_TRAJECTORY_MAX_BYTES);
-    else if (!(*out = calloc(1, size + 1)))
-        status = ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
-    else if (fread(*out, 1, size, file) != size)
-        status = ndt_fail(err, NDT_ERR_IO, "%s: cannot be read", path);
-    fclose(file);
-    return status;
-}
 
 /* Exactly 16 hexadecimal digits, after quotes, colons and white space. */
 static int parse_hash(const char *text, uint64_t *hash)
@@ -141,7 +115,8 @@ enum ndt_status ndtd_reference_trajectory_read(struct ndtd_reference_trajectory 
 {
     *out = (struct ndtd_reference_trajectory){0};
     char *text = NULL;
-    enum ndt_status status = read_text(&text, path, err);
+    size_t size;
+    enum ndt_status status = ndt_input_file_read(&text, &size, path, NDTD_REFERENCE_TRAJECTORY_MAX_BYTES, err);
     if (status == NDT_OK)
         status = parse(out, text, path, err);
     free(text);

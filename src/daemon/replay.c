@@ -329,10 +329,23 @@ static void describe(struct replay *replay, double replay_us)
         summary->peak_memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
 }
 
+static void warn_events(const struct replay *replay)
+{
+    struct ndtd_pipeline_events none = {0};
+    char text[NDTD_EVENT_BYTES], line[NDTD_EVENT_BYTES + 32];
+    const char *format;
+    for (size_t kind = 0;
+         (format = ndtd_pipeline_event(ndtd_pipeline_events(replay->pipeline), &none, &kind, text)) != NULL;) {
+        snprintf(line, sizeof(line), format, text);
+        fprintf(stderr, "ndtd: warning: %s\n", line);
+    }
+}
+
 static void warn(const struct replay *replay)
 {
     const struct ndtd_summary *summary = &replay->sinks.summary;
     warn_malformed(replay);
+    warn_events(replay);
     if (replay->bag_is_damaged)
         fprintf(stderr, "ndtd: warning: %s; replayed the %" PRIu64 " scans before it\n", replay->damage,
                 summary->scans);

@@ -7,15 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CANDIDATES = 4, PATH_BYTES = 200 };
+#include "ndtd/log.h"
 
-/* The list of the header, in order of preference; returns its length. */
+enum { CANDIDATES = 3, PATH_BYTES = 200 };
+
+/* The list of the header without its first entry, in order of preference; returns its length. */
 static int candidates(char paths[CANDIDATES][PATH_BYTES])
 {
-    const char *systemd = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
+    const char *user = getenv("XDG_RUNTIME_DIR");
     int count = 0;
-    if (systemd && *systemd) /* may be a list separated by ':' */
-        snprintf(paths[count++], PATH_BYTES, "%.*s", (int)strcspn(systemd, ":"), systemd);
     snprintf(paths[count++], PATH_BYTES, "/run/ndtd");
     if (user && *user)
         snprintf(paths[count++], PATH_BYTES, "%s/ndtd", user);
@@ -23,10 +23,16 @@ static int candidates(char paths[CANDIDATES][PATH_BYTES])
     return count;
 }
 
-static int is_directory(const char *path)
+/* create: creates the last component only. Returns 0, or an errno. */
+static int try_directory(const char *path, int create)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    const int failure = create && mkdir(path, 0700) != 0 ? errno : 0;
+    if (stat(path, &info) != 0)
+        return failure ? failure : errno;
+    if (!S_ISDIR(info.st_mode))
+        return ENOTDIR;
+    return access(path, create ? W_OK | X_OK : X_OK) == 0 ? 0 : errno;
 }
 
 /* In /tmp another user may have created the directory first. */
@@ -38,25 +44,42 @@ static enum ndt_status create_private(const char *path, struct ndt_error *err)
     if (lstat(path, &info) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(info.st_mode) || info.st_uid != getuid() || (info.st_mode & 022) != 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: is not a directory that only this user may write to", path);
+        return ndt_fail(err, NDT_ERR_IO,
+                        "%s: owner %lu, mode %04o: is not a directory that only this user may write to", path,
+                        (unsigned long)info.st_uid, (unsigned)(info.st_mode & 07777));
     return NDT_OK;
+}
+
+/* A directory that is given is used, or refused: never another one. */
+static enum ndt_status given_directory(char *path, size_t size, const char *list, int create, struct ndt_error *err)
+{
+    const size_t length = strcspn(list, ":");
+    if (length >= size)
+        return ndt_fail(err, NDT_ERR_LIMIT, "$RUNTIME_DIRECTORY: %.100s...: the path is too long", list);
+    snprintf(path, size, "%.*s", (int)length, list);
+    const int failure = create ? try_directory(path, 1) : 0;
+    return failure
+               ? ndt_fail(err, NDT_ERR_IO, "$RUNTIME_DIRECTORY: %s: cannot be used: %s", path, strerror(failure))
+               : NDT_OK;
 }
 
 enum ndt_status ndtd_runtime_dir(char *path, size_t size, int create, struct ndt_error *err)
 {
     char paths[CANDIDATES][PATH_BYTES];
-    const int count = candidates(paths);
-    int chosen = count - 1;
-    for (int i = 0; i < chosen; i++) {
-        if (create) /* creates the last component only */
-            (void)mkdir(paths[i], 0700);
-        if (is_directory(paths[i]) && (!create || access(paths[i], W_OK) == 0))
-            chosen = i;
-    }
+    const char *systemd = getenv("RUNTIME_DIRECTORY"); /* may be a list separated by ':' */
+    if (systemd && *systemd)
+        return given_directory(path, size, systemd, create, err);
+    const int last = candidates(paths) - 1;
+    int chosen = 0, failure = 0;
+    while (chosen < last && (failure = try_directory(paths[chosen], create)) != 0)
+        chosen++;
+    if (create && chosen == last && last > 1)
+        ndtd_log(NDTD_LOG_WARNING, "$XDG_RUNTIME_DIR: %s: cannot be used: %s; the sockets are in %s",
+                 paths[last - 1], strerror(failure), paths[last]);
     if (strlen(paths[chosen]) >= size)
         return ndt_fail(err, NDT_ERR_LIMIT, "%s: the path is too long", paths[chosen]);
     strcpy(path, paths[chosen]);
-    return create && chosen == count - 1 ? create_private(path, err) : NDT_OK;
+    return chosen == last ? create_private(path, err) : NDT_OK;
 }
 
 enum ndt_status ndtd_default_address(char *out, size_t size, const char *address, const char *name, int create,

@@ -7,8 +7,23 @@
 #include "ndt/linalg.h"
 #include "scan_align.h"
 
+/* Points of a scan that are read however late it is, and the part of the time for reading and preprocessing. */
+static const double LEAST_POINTS = 10000, READ_PART = 0.5;
 /* A GNSS position is used for scans at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
+
+struct ndt_scan_header ndtd_scan_thinned(const struct ndtd_pipeline *pipeline, const struct ndt_scan_header *scan,
+                                         size_t together)
+{
+    struct ndt_scan_header thinned = *scan;
+    double most = pipeline->settings->max_points;
+    if (pipeline->deadline_us > 0 && pipeline->point_us > 0) {
+        const double left_us = READ_PART * (pipeline->deadline_us - ndt_clock_us());
+        most = fmin(most, fmax(LEAST_POINTS, left_us / (pipeline->point_us * (double)together)));
+    }
+    (void)ndt_scan_thin(&thinned, (uint64_t)most);
+    return thinned;
+}
 
 /* Sets the outcome of a scan without an alignment; the pose stays the prediction. */
 void ndtd_scan_refuse(struct ndtd_scan_record *record, enum ndt_outcome outcome, const char *reason)

@@ -31,6 +31,10 @@ struct ndtd_scan_job {
     int is_preprocessed, is_aligned; /* ahead of its turn, see drain.h; is_aligned: the first pass is made */
 };
 
+/* The header of a scan with as many points as it may have: preprocess.max_points, and with a deadline those that
+ * `together` such scans can preprocess within half of the time that is left. */
+struct ndt_scan_header ndtd_scan_thinned(const struct ndtd_pipeline *pipeline, const struct ndt_scan_header *scan,
+                                         size_t together);
 /* Otherwise the prediction is where the search starts, and the estimator takes the pose that is found. */
 int ndtd_scan_has_prior(const struct ndtd_pipeline *pipeline);
 /* Sets the outcome of a scan without an alignment; the pose stays the prediction. */

@@ -27,8 +27,10 @@ void ndtd_scan_update(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
     }
     ndt_track_update_from(&pipeline->track, job->before ? job->before : &pipeline->track.state, &job->predicted,
                           &measurement, &job->updated, &job->record->innovation, &job->record->weakest);
-    job->is_updated = 1;
-    job->record->has_innovation = measurement.observation != NULL;
+    job->is_updated = ndt_track_state_is_plausible(&job->updated);
+    job->record->has_innovation = measurement.observation != NULL && job->is_updated;
+    if (!job->is_updated)
+        ndtd_scan_refuse(job->record, NDT_LOST, "the estimate that follows from it is not plausible");
 }
 
 /* For the autotuner. */

@@ -32,6 +32,12 @@ void ndtd_scan_merge_reset(struct ndtd_scan_merge *merge)
     merge->points.count = 0;
 }
 
+void ndtd_scan_merge_release(struct ndtd_scan_merge *merge)
+{
+    ndtd_scan_merge_reset(merge);
+    ndt_cloud_free(&merge->points);
+}
+
 struct ndtd_scan_merge_counters ndtd_scan_merge_counters(const struct ndtd_scan_merge *merge)
 {
     return merge->counters;

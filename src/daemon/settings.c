@@ -15,6 +15,7 @@
 static const struct ndtd_settings daemon_defaults = {
     .backend = "auto",
     .deskew_passes = 1,
+    .max_points = 262144,
     .initial_pose = {0, 0, 0, 0, 0, 0, 1},
     .initial_pose_mode = NDTD_POSE_AUTO,
     .frames = {.T_base_sensor.q_xyzw[3] = 1, .T_base_imu.q_xyzw[3] = 1},
@@ -24,7 +25,10 @@ static const struct ndtd_settings daemon_defaults = {
     .autotune_limit_s = 1.2,
     .recheck_s = 60,
     .high_water_mark = 64,
+    .max_senders = 16,
+    .max_connections = 32,
     .max_message_bytes = 64 << 20,
+    .recording = {.queue_mb = 64, .min_free_mb = 500},
     .budget_s = 0.1,
     .queue_depth = 3,
     .batch_max = 3,

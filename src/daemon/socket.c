@@ -8,11 +8,16 @@
 #include <zmq.h>
 
 #include "ndtd/curve_keys.h"
+#include "ndtd/log.h"
+#include "libzmq_guard.h"
 #include "socket_address.h"
 
-/* A peer that is silent for longer than the timeout is disconnected; libzmq then reconnects. */
 enum { PLENTY_OF_FILES = 65536 };
-enum { HEARTBEAT_MS = 2000, HEARTBEAT_TIMEOUT_MS = 6000 };
+/* A peer that does not prove in time that it speaks ZMTP, and has a key, is disconnected. */
+enum { HANDSHAKE_MS = 2000 };
+/* A tcp peer that does not answer is disconnected after 4 + 4 * 1 s, also while messages are under way. ZeroMQ's
+ * heartbeats are not used: libzmq 4.3 aborts when one is due on a connection that has just ended. */
+enum { KEEPALIVE_IDLE_S = 4, KEEPALIVE_INTERVAL_S = 1, KEEPALIVE_PROBES = 4, UNANSWERED_MS = 8000 };
 
 /* zmq.h defines it for draft builds only; every libzmq 4.3 accepts it. */
 #ifndef ZMQ_ZAP_ENFORCE_DOMAIN
@@ -37,6 +42,7 @@ const char *__tsan_default_suppressions(void)
 struct ndtd_sockets {
     void *context;
     int has_curve;
+    int has_warned; /* about tcp without keys */
     char secret_key[NDTD_KEY_TEXT + 1];
     struct ndtd_zap_handler *zap;
 };
@@ -73,7 +79,6 @@ static enum ndt_status open_curve(struct ndtd_sockets *sockets, const struct ndt
     return status;
 }
 
-/* libzmq 4.3 aborts the process when an ipc connection arrives and no file descriptor is free. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -126,9 +131,15 @@ void *ndtd_sockets_context(struct ndtd_sockets *sockets)
 
 static enum ndt_status check_limits(const struct ndtd_endpoint *endpoint, struct ndt_error *err)
 {
-    if (endpoint->high_water_mark <= 0)
+    const int mark = endpoint->send_high_water_mark < endpoint->receive_high_water_mark
+                         ? endpoint->send_high_water_mark
+                         : endpoint->receive_high_water_mark;
+    if (mark <= 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a high-water mark of %d messages is not positive",
-                        endpoint->address, endpoint->high_water_mark);
+                        endpoint->address, mark);
+    if (endpoint->max_connections <= 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a limit of %d connections is not positive", endpoint->address,
+                        endpoint->max_connections);
     if (endpoint->max_message_bytes <= 0)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: a message limit of %lld bytes is not positive",
                         endpoint->address, endpoint->max_message_bytes);
@@ -163,6 +174,15 @@ enum ndt_status ndtd_endpoint_check(const struct ndtd_endpoint *endpoint, const 
     return status == NDT_OK ? check_reach(&address, has_curve, err) : status;
 }
 
+/* Nothing is lost silently: a ROUTER reports the peer that does not read its replies. */
+static int set_type(void *socket, int type)
+{
+    const int yes = 1;
+    if (type == ZMQ_SUB)
+        return zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) == 0;
+    return type != ZMQ_ROUTER || zmq_setsockopt(socket, ZMQ_ROUTER_MANDATORY, &yes, sizeof(yes)) == 0;
+}
+
 static enum ndt_status set_options(void *socket, int type, const struct ndtd_socket_address *address,
                                    const struct ndtd_endpoint *endpoint, struct ndt_error *err)
 {
@@ -171,18 +191,20 @@ static enum ndt_status set_options(void *socket, int type, const struct ndtd_soc
         int option, value;
     } values[] = {
         {ZMQ_LINGER, 0},
-        {ZMQ_SNDHWM, endpoint->high_water_mark},
-        {ZMQ_RCVHWM, endpoint->high_water_mark},
-        {ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS},
-        {ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS},
-        {ZMQ_HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS},
+        {ZMQ_SNDHWM, endpoint->send_high_water_mark},
+        {ZMQ_RCVHWM, endpoint->receive_high_water_mark},
+        {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
+        {ZMQ_TCP_KEEPALIVE, 1},
+        {ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S},
+        {ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S},
+        {ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES},
+        {ZMQ_TCP_MAXRT, UNANSWERED_MS},
         {ZMQ_IPV6, address->is_ipv6},
     };
     int failed = zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) != 0;
     for (size_t i = 0; !failed && i < sizeof(values) / sizeof(values[0]); i++)
         failed = zmq_setsockopt(socket, values[i].option, &values[i].value, sizeof(values[i].value)) != 0;
-    if (!failed && type == ZMQ_SUB)
-        failed = zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) != 0;
+    failed = failed || !set_type(socket, type);
     return failed
                ? ndt_fail(err, NDT_ERR_IO, "%s: cannot set socket options: %s", address->text, zmq_strerror(errno))
                : NDT_OK;
@@ -283,6 +305,13 @@ enum ndt_status ndtd_socket_bind(void **out, struct ndtd_sockets *sockets, int t
         zmq_close(socket);
         return status;
     }
+    if (address.transport == NDTD_TCP && !sockets->has_curve && !sockets->has_warned++)
+        ndtd_log_always(
+            NDTD_LOG_WARNING,
+            "%s: every user of this machine can send and read: tcp without keys (sockets.server_secret_key_file); "
+            "ipc:// has a mode",
+            address.text);
+    ndtd_guard_listeners(address.text, endpoint->max_connections);
     *out = socket;
     return NDT_OK;
 }

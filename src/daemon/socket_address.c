@@ -116,12 +116,8 @@ enum ndt_status ndtd_socket_address_parse(struct ndtd_socket_address *out, const
         return parse_ipc(out, rest, err);
     if ((rest = after(text, "tcp://")) != NULL)
         return parse_tcp(out, rest, err);
-    if ((rest = after(text, "inproc://")) == NULL || !*rest)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is not the address of a socket: ipc://PATH or tcp://HOST:PORT",
-                        text);
-    out->transport = NDTD_INPROC;
-    out->is_loopback = 1;
-    return NDT_OK;
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "'%s' is not the address of a socket: ipc://PATH or tcp://HOST:PORT",
+                    text);
 }
 
 /* ---- paths of ipc sockets ---- */

@@ -6,7 +6,7 @@
 
 #define NDTD_IPC_PATH_MAX 107 /* size of sun_path less the final zero */
 
-enum ndtd_transport { NDTD_IPC, NDTD_IPC_ABSTRACT, NDTD_TCP, NDTD_INPROC };
+enum ndtd_transport { NDTD_IPC, NDTD_IPC_ABSTRACT, NDTD_TCP };
 
 struct ndtd_socket_address {
     enum ndtd_transport transport;

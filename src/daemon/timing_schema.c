@@ -46,6 +46,8 @@ static const struct ndtd_timing_column columns[] = {
     {"qw", "", "", REAL, STEP(T_map_sensor.q_xyzw[3]), SCAN(result.T_map_sensor.q_xyzw[3])},
     {"outcome", "", "outcome of the scan", NDTD_CELL_OUTCOME, NONE, SCAN(result.outcome)},
     {"points_raw", "points", "points of the scan", NDTD_CELL_U64, NONE, SCAN(points_raw)},
+    {"points_thinned", "points", "of points_raw: not read, see preprocess.max_points", NDTD_CELL_U64, NONE,
+     SCAN(points_thinned)},
     {"points_used", "points", "points that were matched", NDTD_CELL_U64, NONE, SCAN(points_used)},
     {"transform_probability", "", "score per point", REAL, NONE, SCAN(result.scores.transform_probability)},
     {"nvtl", "", "mean score of the nearest voxels", REAL, NONE, SCAN(result.scores.nvtl)},

@@ -14,16 +14,14 @@
 #include <string.h>
 
 #include "ndtd/log.h"
-#include "ndtd/notify.h"
 #include "ndtd/realtime.h"
 #include "ndtd/scan_result.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndt/clock.h"
+#include "worker_log.h"
 
-enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000, STATE_LINES = 20 };
-/* At most STATE_LINES changes of the state are logged in this time: a state that flickers does not fill the log. */
-static const double STATE_LINES_US = 60e6;
-/* Longest wait for a frame; then the thread checks for new maps and feeds the watchdog. While a map is uploaded to
+enum { FRAMES_AT_ONCE = 64, LINE_BYTES = 2000 };
+/* Longest wait for a frame; then the thread checks for new maps. While a map is uploaded to
  * a device, each round uploads a part. */
 static const double WAIT_US = 50e3, MAP_WAIT_US = 1e3;
 /* A pose that is lost for so long may be out of reach of the tiles around the last one. */
@@ -70,9 +68,8 @@ struct ndtd_worker {
     uint64_t map_id, config_hash;
     int64_t trusted_ns; /* stamp of the last scan with a trusted pose, or of the first scan */
     double publish_us, reserve_us;
-    double fed_us, feed_every_us;
-    double state_lines_us; /* since then state_lines changes of the state */
-    unsigned state_lines;
+    struct ndtd_worker_log log;
+    atomic_uint_fast64_t beats;
 };
 
 static void publish_state(struct ndtd_worker *worker)
@@ -204,37 +201,12 @@ static void watch_autotune(struct ndtd_worker *worker, const struct ndtd_scan_re
         ndtd_autotuner_start(worker->tuner, worker->map, points, &T_map_sensor);
 }
 
-static void feed_watchdog(struct ndtd_worker *worker)
-{
-    const double now_us = ndt_clock_us();
-    if (worker->feed_every_us <= 0 || now_us - worker->fed_us < worker->feed_every_us)
-        return;
-    worker->fed_us = now_us;
-    ndtd_notify_watchdog();
-}
-
 static void between_frames(struct ndtd_worker *worker)
 {
     apply_pending_updates(worker);
     change_map(worker);
     ndtd_localizer_serve(worker->parts.localizer, worker->pipeline, worker->parts.loader, worker->has_next_map);
-    feed_watchdog(worker);
-}
-
-static void log_state(struct ndtd_worker *worker, const struct ndtd_state_change *change)
-{
-    char line[LINE_BYTES];
-    const double now_us = ndt_clock_us();
-    const unsigned held_back = worker->state_lines > STATE_LINES ? worker->state_lines - STATE_LINES : 0;
-    if (now_us - worker->state_lines_us >= STATE_LINES_US) {
-        if (held_back)
-            ndtd_log_always(NDTD_LOG_WARNING, "state: %u more changes within a minute", held_back);
-        worker->state_lines_us = now_us;
-        worker->state_lines = 0;
-    }
-    if (worker->state_lines++ < STATE_LINES)
-        ndtd_log_always(ndtd_state_is_trusted(change->to) ? NDTD_LOG_INFO : NDTD_LOG_WARNING, "%s",
-                        ndtd_state_change_line(change, line, sizeof(line)));
+    atomic_fetch_add(&worker->beats, 1);
 }
 
 /* The state goes into the status, and a change of it into the log. */
@@ -247,7 +219,7 @@ static void report_state(struct ndtd_worker *worker, const struct ndtd_scan_reco
     const struct ndtd_state_change change = worker->status.state_change;
     pthread_mutex_unlock(&worker->lock);
     if (is_changed)
-        log_state(worker, &change);
+        ndtd_worker_log_state(&worker->log, &change);
 }
 
 static void fill_message(struct ndtd_worker *worker, const struct ndtd_scan_record *record, uint32_t queue_depth)
@@ -276,13 +248,26 @@ static void keep_timing(struct ndtd_worker *worker, const struct ndtd_scan_recor
     pthread_mutex_unlock(&worker->lock);
 }
 
+static enum ndt_status send(struct ndtd_worker *worker, const struct ndtd_scan_record *record, uint32_t queue_depth,
+                            struct ndt_error *err)
+{
+    fill_message(worker, record, queue_depth);
+    return worker->parts.sink.send(worker->parts.sink.context, &worker->message, err);
+}
+
+/* A result that cannot be encoded is replaced by one that can: no scan goes unanswered. */
 static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, struct ndtd_scan_record *record,
                    uint32_t queue_depth)
 {
     struct ndt_error err = {""};
     const double start_us = ndt_clock_us();
-    fill_message(worker, record, queue_depth);
-    if (worker->parts.sink.send(worker->parts.sink.context, &worker->message, &err) != NDT_OK) {
+    enum ndt_status status = send(worker, record, queue_depth, &err);
+    if (status == NDT_ERR_ARGUMENT) {
+        ndtd_log(NDTD_LOG_ERROR, "scan %" PRIu64 " is rejected: %s", record->seq, err.text);
+        ndtd_scan_record_reject(record, err.text);
+        status = send(worker, record, queue_depth, &err);
+    }
+    if (status != NDT_OK) {
         ndtd_log(NDTD_LOG_ERROR, "the result of scan %" PRIu64 " could not be published: %s", record->seq,
                  err.text);
         pthread_mutex_lock(&worker->lock);
@@ -301,13 +286,9 @@ static void answer(struct ndtd_worker *worker, const struct ndtd_frame *frame, s
 static void refuse_scan(const struct ndtd_worker *worker, const struct ndtd_frame *frame, const char *why,
                         struct ndtd_scan_record *record)
 {
-    *record = (struct ndtd_scan_record){.seq = frame->scan.seq,
-                                        .stamp_ns = frame->scan.stamp_ns,
-                                        .confidence = NAN,
-                                        .margin = NAN,
-                                        .state = ndtd_pipeline_state(worker->pipeline)};
-    record->result.outcome = NDT_REJECTED;
-    snprintf(record->result.reason, sizeof(record->result.reason), "%.95s", why);
+    *record = (struct ndtd_scan_record){
+        .seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns, .state = ndtd_pipeline_state(worker->pipeline)};
+    ndtd_scan_record_reject(record, why);
 }
 
 static void refuse_frame(struct ndtd_worker *worker, const struct ndtd_frame *frame, const char *why)
@@ -347,6 +328,16 @@ static void load_map(struct ndtd_worker *worker, const struct ndtd_frame *frame,
         ndtd_map_loader_lose(worker->parts.loader);
 }
 
+/* What has happened in the pipeline goes into the log and the status. */
+static void report_events(struct ndtd_worker *worker)
+{
+    const struct ndtd_pipeline_events *now = ndtd_pipeline_events(worker->pipeline);
+    ndtd_worker_log_events(&worker->log, now);
+    pthread_mutex_lock(&worker->lock);
+    worker->status.events = *now;
+    pthread_mutex_unlock(&worker->lock);
+}
+
 static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, uint32_t queue_depth)
 {
     struct ndtd_scan_record record;
@@ -370,6 +361,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
         watch_autotune(worker, &record);
     }
     load_map(worker, frame, is_scan ? &record : NULL);
+    report_events(worker);
 }
 
 /* Scans that wait are aligned together ahead of their turn. */
@@ -504,7 +496,6 @@ enum ndt_status ndtd_worker_start(struct ndtd_worker **out, const struct ndtd_wo
     worker->parts = *parts;
     use_settings(worker, parts->settings);
     worker->status.active = 1;
-    worker->feed_every_us = ndtd_notify_watchdog_interval_s() * 1e6 / 3;
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
         free_worker(worker);
         return ndt_fail(err, NDT_ERR_MEMORY, "the matching thread could not be started");
@@ -589,4 +580,9 @@ size_t ndtd_worker_timings(struct ndtd_worker *worker, struct ndtd_worker_timing
         out[i] = worker->ring[(worker->ring_count - count + i) % NDTD_TIMINGS_KEPT];
     pthread_mutex_unlock(&worker->lock);
     return count;
+}
+
+uint64_t ndtd_worker_beats(const struct ndtd_worker *worker)
+{
+    return atomic_load(&worker->beats);
 }

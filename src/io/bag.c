@@ -379,6 +379,13 @@ static enum ndt_status seek_to_end(struct ndt_bag_writer *writer, struct ndt_err
     return status == NDT_OK ? set_end(writer, end, err) : status;
 }
 
+static enum ndt_status lock_file(const struct ndt_bag_writer *writer, struct ndt_error *err)
+{
+    if (flock(writer->fd, LOCK_EX | LOCK_NB) != 0)
+        return ndt_fail(err, NDT_ERR_IO, "%s: is being written by another process", writer->path);
+    return NDT_OK;
+}
+
 static enum ndt_status open_file(struct ndt_bag_writer *writer, int append, struct ndt_error *err)
 {
     const int flags = O_RDWR | O_CLOEXEC;
@@ -390,9 +397,7 @@ static enum ndt_status open_file(struct ndt_bag_writer *writer, int append, stru
         return ndt_fail(err, NDT_ERR_IO, "%s: exists already and is not overwritten", writer->path);
     if (writer->fd < 0)
         return fail_errno(writer, "open it for writing", err);
-    if (flock(writer->fd, LOCK_EX | LOCK_NB) != 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: is being written by another process", writer->path);
-    return NDT_OK;
+    return lock_file(writer, err);
 }
 
 static void destroy(struct ndt_bag_writer *writer)
@@ -422,6 +427,29 @@ enum ndt_status ndt_bag_create(struct ndt_bag_writer **out, const char *path, in
         return status;
     }
     writer->start = writer->offset;
+    *out = writer;
+    return NDT_OK;
+}
+
+enum ndt_status ndt_bag_create_in(struct ndt_bag_writer **out, int fd, const char *path, struct ndt_error *err)
+{
+    *out = NULL;
+    struct ndt_bag_writer *writer = calloc(1, sizeof(*writer));
+    if (!writer) {
+        close(fd);
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
+    }
+    writer->fd = fd;
+    writer->path = strdup(path);
+    enum ndt_status status =
+        writer->path ? lock_file(writer, err) : ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
+    if (status == NDT_OK)
+        status = write_file_head(writer, err);
+    if (status != NDT_OK) {
+        destroy(writer);
+        return status;
+    }
+    writer->is_new = 1;
     *out = writer;
     return NDT_OK;
 }

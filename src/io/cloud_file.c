@@ -79,13 +79,24 @@ static enum ndt_status read_input(struct ndt_cloud *out, const struct ndt_input 
 
 enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char *path, struct ndt_error *err)
 {
+    return ndt_cloud_read_with(out, path, NULL, err);
+}
+
+enum ndt_status ndt_cloud_read_with(struct ndt_cloud *out, const char *path, struct ndt_progress *progress,
+                                    struct ndt_error *err)
+{
     struct ndt_input input;
     enum ndt_status status = ndt_input_open(&input, path, err);
     if (status != NDT_OK)
         return status;
+    input.progress = progress;
+    ndt_progress_set(progress, NDT_PROGRESS_BYTES, 0);
+    ndt_progress_set(progress, NDT_PROGRESS_ALL_BYTES, input.size);
     status = read_input(out, &input, err);
     if (status != NDT_OK)
         out->count = 0;
+    ndt_progress_add(progress, NDT_PROGRESS_ALL_POINTS, out->count);
+    ndt_progress_add(progress, NDT_PROGRESS_TILES, status == NDT_OK);
     ndt_input_close(&input);
     return status;
 }

@@ -125,7 +125,7 @@ static int sink_again(struct cloud_sink *sink)
 
 /* ---- the points ---- */
 
-enum { BATCH = 512, CHUNK_SIZE = 262144 };
+enum { BATCH = 512, CHUNK_SIZE = 262144, POINTS_AT_ONCE = 1 << 20 };
 
 /* Some points between the file and the sink. */
 struct batch {
@@ -197,12 +197,26 @@ static void put_batch(const struct ndt_cloud_body *body, const uint8_t *data, si
     put_time(&slots[NDT_SLOT_TIME], data + skip * slots[NDT_SLOT_TIME].stride, at, count, batch, sink);
 }
 
-static void put_points(const struct ndt_cloud_body *body, const uint8_t *data, size_t at, size_t count,
+/* The first of the points is `skip` points behind `data`. */
+static void put_points(const struct ndt_cloud_body *body, const uint8_t *data, size_t skip, size_t at, size_t count,
                        struct cloud_sink *sink)
 {
     struct batch batch;
     for (size_t done = 0; done < count; done += BATCH)
-        put_batch(body, data, done, at + done, count - done < BATCH ? count - done : BATCH, &batch, sink);
+        put_batch(body, data, skip + done, at + done, count - done < BATCH ? count - done : BATCH, &batch, sink);
+}
+
+static enum ndt_status put_memory(const struct ndt_cloud_body *body, const uint8_t *data, struct cloud_sink *sink,
+                                  struct ndt_error *err)
+{
+    const size_t total = sink->cloud->count;
+    for (size_t at = 0; at < total; at += POINTS_AT_ONCE) {
+        enum ndt_status status = ndt_progress_check(body->input->progress, err);
+        if (status != NDT_OK)
+            return status;
+        put_points(body, data, at, at, total - at < POINTS_AT_ONCE ? total - at : POINTS_AT_ONCE, sink);
+    }
+    return NDT_OK;
 }
 
 enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body *body, const uint8_t *data,
@@ -215,9 +229,9 @@ enum ndt_status ndt_body_read_memory(const struct ndt_cloud_body *body, const ui
     if (status != NDT_OK)
         return status;
     do
-        put_points(body, data, 0, cloud->count, &sink);
-    while (sink_again(&sink));
-    return NDT_OK;
+        status = put_memory(body, data, &sink, err);
+    while (status == NDT_OK && sink_again(&sink));
+    return status;
 }
 
 static enum ndt_status read_chunks(const struct ndt_cloud_body *body, uint8_t *chunk, struct cloud_sink *sink,
@@ -231,7 +245,7 @@ static enum ndt_status read_chunks(const struct ndt_cloud_body *body, uint8_t *c
             ndt_input_read(body->input, body->offset + at * body->size, chunk, count * body->size, err);
         if (status != NDT_OK)
             return status;
-        put_points(body, chunk, at, count, sink);
+        put_points(body, chunk, 0, at, count, sink);
     }
     return NDT_OK;
 }

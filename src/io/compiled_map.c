@@ -1,52 +1,23 @@
+#define _GNU_SOURCE /* madvise */
 #include "ndt_io/compiled_map.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <math.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "compiled_map_file.h"
+#include "input.h"
 #include "ndt/hash.h"
 #include "ndt_io/output_file.h"
 
 static const char MAGIC[8] = "NDTMAP\r\n";
-enum { BRICK_CELLS = 512, ARRAYS = 5, ALIGNMENT = 64 };
-
-struct file_level {
-    double leaf_m, d1, d2, d3;
-    int32_t brick_min[3], brick_dim[3];
-    uint32_t hashed, voxel_count, brick_slots, brick_count;
-    uint64_t list_words;
-    uint64_t offset[ARRAYS]; /* voxels, bricks, brick_keys, cells, lists */
-};
-
-struct file_header {
-    char magic[8];
-    uint32_t version;
-    uint32_t level_count;
-    uint64_t file_bytes;
-    uint64_t hash; /* of the whole file with this field zero */
-    double origin_m[3];
-    uint64_t id, points;
-    uint32_t min_points, covariance;
-    double min_eigenvalue_ratio, outlier_ratio;
-    struct file_level levels[NDT_MAX_LEVELS];
-};
-
-/* Sizes of a level's arrays in bytes, in the order of file_level.offset; counts were checked before. */
-static void array_sizes(const struct file_level *level, uint64_t sizes[ARRAYS])
-{
-    sizes[0] = (uint64_t)level->voxel_count * sizeof(struct ndt_voxel);
-    sizes[1] = (uint64_t)level->brick_slots * sizeof(uint32_t);
-    sizes[2] = level->hashed ? (uint64_t)level->brick_slots * sizeof(uint64_t) : 0;
-    sizes[3] = (uint64_t)level->brick_count * BRICK_CELLS * sizeof(struct ndt_cell_ref);
-    sizes[4] = level->list_words * sizeof(uint32_t);
-}
-
-static void level_arrays(const struct ndt_map_level *level, const void *arrays[ARRAYS])
+enum { HASH_AT = offsetof(struct ndt_file_header, hash) };
+#define HUGE_PAGE ((size_t)2 << 20)
+#define READ_SIZE ((size_t)2 << 20) /* small enough to be hashed from the cache; a multiple of 32 */
+static void level_arrays(const struct ndt_map_level *level, const void *arrays[NDT_FILE_ARRAYS])
 {
     arrays[0] = level->voxels;
     arrays[1] = level->bricks;
@@ -55,9 +26,9 @@ static void level_arrays(const struct ndt_map_level *level, const void *arrays[A
     arrays[4] = level->lists;
 }
 
-static void describe_level(struct file_level *out, const struct ndt_map_level *level, uint64_t *at)
+static void describe_level(struct ndt_file_level *out, const struct ndt_map_level *level, uint64_t *at)
 {
-    uint64_t sizes[ARRAYS];
+    uint64_t sizes[NDT_FILE_ARRAYS];
     out->leaf_m = level->leaf_m;
     out->d1 = level->d1;
     out->d2 = level->d2;
@@ -69,29 +40,29 @@ static void describe_level(struct file_level *out, const struct ndt_map_level *l
     out->brick_slots = level->brick_slots;
     out->brick_count = level->brick_count;
     out->list_words = level->list_words;
-    array_sizes(out, sizes);
-    for (int i = 0; i < ARRAYS; i++) {
+    ndt_file_array_sizes(out, sizes);
+    for (int i = 0; i < NDT_FILE_ARRAYS; i++) {
         out->offset[i] = *at;
-        *at += (sizes[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        *at += (sizes[i] + NDT_FILE_ALIGNMENT - 1) / NDT_FILE_ALIGNMENT * NDT_FILE_ALIGNMENT;
     }
 }
 
 /* The end of the arrays, where an attachment begins; sizes were checked before. */
-static uint64_t arrays_end(const struct file_header *header)
+static uint64_t arrays_end(const struct ndt_file_header *header)
 {
-    uint64_t end = (sizeof(*header) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    uint64_t end = (sizeof(*header) + NDT_FILE_ALIGNMENT - 1) / NDT_FILE_ALIGNMENT * NDT_FILE_ALIGNMENT;
     for (uint32_t i = 0; i < header->level_count; i++) {
-        uint64_t sizes[ARRAYS];
-        array_sizes(&header->levels[i], sizes);
-        for (int k = 0; k < ARRAYS; k++) {
+        uint64_t sizes[NDT_FILE_ARRAYS];
+        ndt_file_array_sizes(&header->levels[i], sizes);
+        for (int k = 0; k < NDT_FILE_ARRAYS; k++) {
             const uint64_t array_end = header->levels[i].offset[k] + sizes[k];
             end = array_end > end ? array_end : end;
         }
     }
-    return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (end + NDT_FILE_ALIGNMENT - 1) / NDT_FILE_ALIGNMENT * NDT_FILE_ALIGNMENT;
 }
 
-static void describe_map(struct file_header *out, const struct ndt_map *map, size_t attached)
+static void describe_map(struct ndt_file_header *out, const struct ndt_map *map, size_t attached)
 {
     memset(out, 0, sizeof(*out));
     memcpy(out->magic, MAGIC, sizeof(out->magic));
@@ -104,29 +75,29 @@ static void describe_map(struct file_header *out, const struct ndt_map *map, siz
     out->covariance = map->config.covariance;
     out->min_eigenvalue_ratio = map->config.min_eigenvalue_ratio;
     out->outlier_ratio = map->config.outlier_ratio;
-    uint64_t at = (sizeof(*out) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    uint64_t at = (sizeof(*out) + NDT_FILE_ALIGNMENT - 1) / NDT_FILE_ALIGNMENT * NDT_FILE_ALIGNMENT;
     for (size_t i = 0; i < map->level_count; i++)
         describe_level(&out->levels[i], &map->levels[i], &at);
     out->file_bytes = at + attached;
 }
 
-static void fill_image(unsigned char *image, const struct file_header *header, const struct ndt_map *map,
+static void fill_image(unsigned char *image, const struct ndt_file_header *header, const struct ndt_map *map,
                        const void *attachment, size_t attached)
 {
     memcpy(image, header, sizeof(*header));
     for (size_t i = 0; i < map->level_count; i++) {
-        uint64_t sizes[ARRAYS];
-        const void *arrays[ARRAYS];
-        array_sizes(&header->levels[i], sizes);
+        uint64_t sizes[NDT_FILE_ARRAYS];
+        const void *arrays[NDT_FILE_ARRAYS];
+        ndt_file_array_sizes(&header->levels[i], sizes);
         level_arrays(&map->levels[i], arrays);
-        for (int k = 0; k < ARRAYS; k++)
+        for (int k = 0; k < NDT_FILE_ARRAYS; k++)
             if (sizes[k] > 0)
                 memcpy(image + header->levels[i].offset[k], arrays[k], sizes[k]);
     }
     if (attached > 0)
         memcpy(image + header->file_bytes - attached, attachment, attached);
     const uint64_t hash = ndt_hash64(image, header->file_bytes, 0);
-    memcpy(image + offsetof(struct file_header, hash), &hash, sizeof(hash));
+    memcpy(image + HASH_AT, &hash, sizeof(hash));
 }
 
 enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct ndt_error *err)
@@ -137,7 +108,7 @@ enum ndt_status ndt_map_save(const struct ndt_map *map, const char *path, struct
 enum ndt_status ndt_map_save_with(const struct ndt_map *map, const void *attachment, size_t attached,
                                   const char *path, struct ndt_error *err)
 {
-    struct file_header header;
+    struct ndt_file_header header;
     struct ndt_output output;
     describe_map(&header, map, attached);
     unsigned char *image = calloc(1, header.file_bytes);
@@ -160,18 +131,19 @@ enum ndt_status ndt_map_save_with(const struct ndt_map *map, const void *attachm
     return status;
 }
 
-static void unmap(struct ndt_map *map)
+static void release_storage(struct ndt_map *map)
 {
-    munmap(map->storage, map->storage_bytes);
+    if (map->storage)
+        munmap(map->storage, map->storage_bytes);
     free(map);
 }
 
 size_t ndt_map_attachment(const struct ndt_map *map, const void **data)
 {
     *data = NULL;
-    if (map->release != unmap)
+    if (map->release != release_storage)
         return 0;
-    const struct file_header *header = map->storage;
+    const struct ndt_file_header *header = map->storage;
     const uint64_t end = arrays_end(header);
     if (end >= header->file_bytes)
         return 0;
@@ -179,30 +151,9 @@ size_t ndt_map_attachment(const struct ndt_map *map, const void **data)
     return (size_t)(header->file_bytes - end);
 }
 
-static enum ndt_status map_whole_file(const char *path, void **out, size_t *size, struct ndt_error *err)
-{
-    struct stat info;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        enum ndt_status status = ndt_fail(err, NDT_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    *size = (size_t)info.st_size;
-    if (!S_ISREG(info.st_mode) || *size < sizeof(struct file_header)) {
-        close(fd);
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a compiled map: %zu bytes, the header alone has %zu", path,
-                        *size, sizeof(struct file_header));
-    }
-    *out = mmap(NULL, *size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    close(fd);
-    if (*out == MAP_FAILED)
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be mapped: %s", path, strerror(errno));
-    return NDT_OK;
-}
+/* ---- opening: the whole file is copied, so that no later change of it reaches the map ---- */
 
-static enum ndt_status check_header(const char *path, const struct file_header *header, size_t size,
+static enum ndt_status check_header(const char *path, const struct ndt_file_header *header, uint64_t size,
                                     struct ndt_error *err)
 {
     if (memcmp(header->magic, MAGIC, sizeof(MAGIC)) != 0)
@@ -211,90 +162,78 @@ static enum ndt_status check_header(const char *path, const struct file_header *
         return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: version %u; this program reads version %d: compile it again",
                         path, header->version, NDT_COMPILED_MAP_VERSION);
     if (header->file_bytes != size)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: %zu bytes long, but the header says %llu", path, size,
-                        (unsigned long long)header->file_bytes);
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: %" PRIu64 " bytes long, but the header says %" PRIu64, path, size,
+                        header->file_bytes);
     if (header->level_count < 1 || header->level_count > NDT_MAX_LEVELS)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: %u levels; the range is 1 to %d", path, header->level_count,
                         NDT_MAX_LEVELS);
+    const char *fault = ndt_file_header_fault(header, size);
+    return fault ? ndt_fail(err, NDT_ERR_FORMAT, "%s: not a valid map: %s", path, fault) : NDT_OK;
+}
+
+static size_t allocated(size_t size)
+{
+    return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+/* Memory of its own for the map, in huge pages where the kernel has them: they save evaluations most of their
+ * misses of the address translation, and the opening most of its page faults. */
+static void *allocate(size_t size)
+{
+    const size_t whole = allocated(size);
+    char *base = mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    const size_t before = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
+    if (before > 0)
+        munmap(base, before);
+    munmap(base + before + whole, HUGE_PAGE - before);
+    if (size >= HUGE_PAGE)
+        (void)madvise(base + before, whole, MADV_HUGEPAGE);
+    return base + before;
+}
+
+/* A file larger than the memory would not end in an error but in the kernel ending a process. */
+static enum ndt_status check_memory(const struct ndt_input *input, struct ndt_error *err)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+    if (input->size < memory)
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_LIMIT, "%s: %" PRIu64 " bytes; this machine has %" PRIu64 " bytes of memory",
+                    input->path, input->size, memory);
+}
+
+/* Reads the file into `image` and checks its hash, which was computed with its own field zero. */
+static enum ndt_status read_image(const struct ndt_input *input, unsigned char *image,
+                                  struct ndt_progress *progress, struct ndt_error *err)
+{
+    struct ndt_hash_state hash;
+    uint64_t stored = 0;
+    ndt_hash_begin(&hash, 0);
+    ndt_progress_set(progress, NDT_PROGRESS_ALL_BYTES, input->size);
+    for (uint64_t at = 0; at < input->size; at += READ_SIZE) {
+        const size_t size = input->size - at < READ_SIZE ? (size_t)(input->size - at) : READ_SIZE;
+        enum ndt_status status = ndt_progress_check(progress, err);
+        if (status == NDT_OK)
+            status = ndt_input_read(input, at, image + at, size, err);
+        if (status != NDT_OK)
+            return status;
+        if (at == 0) {
+            memcpy(&stored, image + HASH_AT, sizeof(stored));
+            memset(image + HASH_AT, 0, sizeof(stored));
+        }
+        ndt_hash_add(&hash, image + at, size);
+        ndt_progress_set(progress, NDT_PROGRESS_BYTES, at + size);
+    }
+    const uint64_t found = ndt_hash_end(&hash);
+    if (found != stored)
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: damaged: hash is %016" PRIx64 ", the header says %016" PRIx64,
+                        input->path, found, stored);
     return NDT_OK;
 }
 
-/* The hash was computed with its own field zero; the mapping is private, so the field can be zeroed temporarily
- * without changing the file. */
-static enum ndt_status check_hash(const char *path, unsigned char *image, size_t size, struct ndt_error *err)
-{
-    struct file_header *header = (struct file_header *)image;
-    const uint64_t stored = header->hash;
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (mprotect(image, page < size ? page : size, PROT_READ | PROT_WRITE) != 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot be checked: %s", path, strerror(errno));
-    header->hash = 0;
-    const uint64_t hash = ndt_hash64(image, size, 0);
-    header->hash = stored;
-    if (hash != stored)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: damaged: hash is %016llx, the header says %016llx", path,
-                        (unsigned long long)hash, (unsigned long long)stored);
-    return NDT_OK;
-}
-
-static int array_fits(uint64_t offset, uint64_t size, uint64_t file_bytes)
-{
-    return offset % ALIGNMENT == 0 && offset >= sizeof(struct file_header) && offset <= file_bytes &&
-           size <= file_bytes - offset;
-}
-
-static int sizes_fit(const struct file_level *level, uint64_t file_bytes)
-{
-    uint64_t sizes[ARRAYS], slots = 1;
-    if (level->hashed > 1 || level->voxel_count < 1 || level->brick_count < 1 || level->brick_slots < 1 ||
-        level->list_words < 32 || level->list_words > file_bytes)
-        return 0;
-    if (!(level->leaf_m >= 0.1 && level->leaf_m <= 100.0) || !isfinite(level->d1 + level->d2 + level->d3))
-        return 0;
-    for (int i = 0; i < 3; i++) {
-        if (level->brick_dim[i] < 0 || level->brick_dim[i] > 1 << 20 || abs(level->brick_min[i]) > 1 << 20)
-            return 0;
-        slots = slots > UINT32_MAX ? slots : slots * (uint64_t)level->brick_dim[i];
-    }
-    if (level->hashed ? (level->brick_slots & (level->brick_slots - 1)) != 0 : slots > level->brick_slots)
-        return 0;
-    array_sizes(level, sizes);
-    for (int i = 0; i < ARRAYS; i++)
-        if (!array_fits(level->offset[i], sizes[i], file_bytes))
-            return 0;
-    return 1;
-}
-
-static int cell_fits(const struct ndt_map_level *level, const struct ndt_cell_ref *ref)
-{
-    const uint64_t first = (uint64_t)ref->offset * 8;
-    return ref->n1 <= ref->n7 && ref->n7 <= ref->n27 && ref->n27 <= 27 && ref->n27 <= ref->padded &&
-           ref->padded <= 32 && ref->padded % 8 == 0 && first + 4u * ref->padded <= level->list_words;
-}
-
-/* Every index in the level points into the level. Lists are checked where cells refer to them. */
-static int indexes_fit(const struct ndt_map_level *level)
-{
-    int good = 1, free_slots = !level->hashed;
-    for (uint32_t i = 0; i < level->brick_slots; i++) {
-        good &= level->bricks[i] < level->brick_count;
-        free_slots |= level->hashed && level->brick_keys[i] == 0; /* a full table would never end a search */
-    }
-    for (size_t i = 0; good && i < (size_t)level->brick_count * BRICK_CELLS; i++) {
-        const struct ndt_cell_ref *ref = &level->cells[i];
-        if (ref->padded == 0 && ref->n27 == 0 && ref->offset == 0)
-            continue;
-        good &= cell_fits(level, ref);
-        for (uint32_t k = 0; good && k < ref->padded; k++)
-            good &= level->lists[(size_t)ref->offset * 8 + 3u * ref->padded + k] < level->voxel_count;
-    }
-    for (uint32_t v = 0; v < level->voxel_count; v++)
-        for (int k = 0; k < 3; k++)
-            good &= abs(level->voxels[v].cell[k]) <= 1 << 20;
-    return good && free_slots;
-}
-
-static void attach_level(struct ndt_map_level *out, const struct file_level *level, const unsigned char *image)
+static void attach_level(struct ndt_map_level *out, const struct ndt_file_level *level, const unsigned char *image)
 {
     out->leaf_m = level->leaf_m;
     out->d1 = level->d1;
@@ -314,7 +253,7 @@ static void attach_level(struct ndt_map_level *out, const struct file_level *lev
     out->lists = (const uint32_t *)(image + level->offset[4]);
 }
 
-static void attach_header(struct ndt_map *map, const struct file_header *header)
+static void attach_header(struct ndt_map *map, const struct ndt_file_header *header)
 {
     memcpy(map->origin_m, header->origin_m, sizeof(map->origin_m));
     map->id = header->id;
@@ -326,48 +265,79 @@ static void attach_header(struct ndt_map *map, const struct file_header *header)
     map->config.min_eigenvalue_ratio = header->min_eigenvalue_ratio;
     map->config.outlier_ratio = header->outlier_ratio;
     map->references = 1;
-    map->release = unmap;
+    map->release = release_storage;
     map->bytes = header->file_bytes;
 }
 
-static enum ndt_status attach(struct ndt_map *map, const char *path, unsigned char *image, size_t size,
-                              struct ndt_error *err)
+static enum ndt_status attach(struct ndt_map *map, const char *path, const unsigned char *image,
+                              struct ndt_progress *progress, struct ndt_error *err)
 {
-    const struct file_header *header = (const struct file_header *)image;
-    enum ndt_status status = check_header(path, header, size, err);
-    if (status == NDT_OK)
-        status = check_hash(path, image, size, err);
-    if (status != NDT_OK)
-        return status;
+    const struct ndt_file_header *header = (const struct ndt_file_header *)image;
     attach_header(map, header);
+    ndt_progress_set(progress, NDT_PROGRESS_ALL_LEVELS, map->level_count);
     for (size_t i = 0; i < map->level_count; i++) {
-        if (!sizes_fit(&header->levels[i], size))
-            return ndt_fail(err, NDT_ERR_FORMAT, "%s: level %zu: sizes contradict each other or the file", path, i);
+        const char *fault = NULL;
         attach_level(&map->levels[i], &header->levels[i], image);
         map->config.leaf_m[i] = map->levels[i].leaf_m;
-        if (!indexes_fit(&map->levels[i]))
-            return ndt_fail(err, NDT_ERR_FORMAT, "%s: level %zu: an index points outside of the file", path, i);
+        enum ndt_status status = ndt_file_level_check(&map->levels[i], progress, &fault, err);
+        if (status != NDT_OK)
+            return ndt_fail_prefix(err, status, "%s", path);
+        if (fault)
+            return ndt_fail(err, NDT_ERR_FORMAT, "%s: level %zu: not a valid map: %s", path, i, fault);
+        ndt_progress_add(progress, NDT_PROGRESS_LEVELS, 1);
     }
     return NDT_OK;
+}
+
+/* The header is checked before memory for the file is taken, and again as a part of the file: it may have changed.
+ */
+static enum ndt_status copy_file(struct ndt_map *map, const struct ndt_input *input, struct ndt_progress *progress,
+                                 struct ndt_error *err)
+{
+    struct ndt_file_header header;
+    if (input->size < sizeof(header))
+        return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a compiled map: %" PRIu64 " bytes, the header alone has %zu",
+                        input->path, input->size, sizeof(header));
+    enum ndt_status status = ndt_input_read(input, 0, &header, sizeof(header), err);
+    if (status == NDT_OK)
+        status = check_header(input->path, &header, input->size, err);
+    if (status == NDT_OK)
+        status = check_memory(input, err);
+    if (status != NDT_OK)
+        return status;
+    map->storage_bytes = allocated((size_t)input->size);
+    map->storage = allocate((size_t)input->size);
+    if (!map->storage)
+        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory for %" PRIu64 " bytes", input->path, input->size);
+    status = read_image(input, map->storage, progress, err);
+    if (status == NDT_OK)
+        status = check_header(input->path, map->storage, input->size, err);
+    if (status == NDT_OK)
+        status = attach(map, input->path, map->storage, progress, err);
+    return status;
+}
+
+enum ndt_status ndt_map_open_with(struct ndt_map **out, const char *path, struct ndt_progress *progress,
+                                  struct ndt_error *err)
+{
+    struct ndt_input input;
+    *out = NULL;
+    enum ndt_status status = ndt_input_open(&input, path, err);
+    if (status != NDT_OK)
+        return status;
+    struct ndt_map *map = calloc(1, sizeof(*map));
+    status = map ? copy_file(map, &input, progress, err) : ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
+    ndt_input_close(&input);
+    if (status == NDT_OK && map) {
+        (void)mprotect(map->storage, map->storage_bytes, PROT_READ);
+        *out = map;
+    } else if (map) {
+        release_storage(map);
+    }
+    return status;
 }
 
 enum ndt_status ndt_map_open(struct ndt_map **out, const char *path, struct ndt_error *err)
 {
-    void *image = NULL;
-    size_t size = 0;
-    *out = NULL;
-    enum ndt_status status = map_whole_file(path, &image, &size, err);
-    if (status != NDT_OK)
-        return status;
-    struct ndt_map *map = calloc(1, sizeof(*map));
-    status = map ? attach(map, path, image, size, err) : ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", path);
-    if (status != NDT_OK || !map) {
-        munmap(image, size);
-        free(map);
-        return status;
-    }
-    map->storage = image;
-    map->storage_bytes = size;
-    *out = map;
-    return NDT_OK;
+    return ndt_map_open_with(out, path, NULL, err);
 }

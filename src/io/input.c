@@ -1,30 +1,18 @@
 #include "input.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "ndt_io/input_file.h"
 #include "number_text.h"
 
 enum ndt_status ndt_input_open(struct ndt_input *out, const char *path, struct ndt_error *err)
 {
-    struct stat info;
-    /* O_NONBLOCK: a pipe without a writer must be refused, not waited for. */
-    out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    out->path = path;
-    if (out->fd < 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode)) {
-        out->size = (uint64_t)info.st_size;
-        return NDT_OK;
-    }
-    ndt_input_close(out);
-    return ndt_fail(err, NDT_ERR_IO, "%s: is %s, not a file", path,
-                    S_ISDIR(info.st_mode) ? "a directory" : "a pipe or device");
+    *out = (struct ndt_input){.path = path};
+    return ndt_input_file_open(&out->fd, &out->size, path, err);
 }
 
 void ndt_input_close(struct ndt_input *input)
@@ -34,12 +22,19 @@ void ndt_input_close(struct ndt_input *input)
     input->fd = -1;
 }
 
+/* At a time: some milliseconds, after which the reading can be cancelled. */
+#define READ_SIZE ((size_t)8 << 20)
+
 enum ndt_status ndt_input_read(const struct ndt_input *input, uint64_t offset, void *buffer, size_t size,
                                struct ndt_error *err)
 {
     size_t done = 0;
     while (done < size) {
-        const ssize_t got = pread(input->fd, (char *)buffer + done, size - done, (off_t)(offset + done));
+        enum ndt_status status = ndt_progress_check(input->progress, err);
+        if (status != NDT_OK)
+            return ndt_fail_prefix(err, status, "%s", input->path);
+        const size_t part = size - done < READ_SIZE ? size - done : READ_SIZE;
+        const ssize_t got = pread(input->fd, (char *)buffer + done, part, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -49,6 +44,7 @@ enum ndt_status ndt_input_read(const struct ndt_input *input, uint64_t offset, v
             return ndt_fail(err, NDT_ERR_FORMAT, "%s: ends at byte %" PRIu64 ", %zu bytes too early", input->path,
                             offset + done, size - done);
         done += (size_t)got;
+        ndt_progress_set(input->progress, NDT_PROGRESS_BYTES, offset + done);
     }
     return NDT_OK;
 }
@@ -211,5 +207,32 @@ enum ndt_status ndt_header_read(const struct ndt_header_syntax *syntax, const st
     *offset = reader.offset;
     *line_count = reader.number;
     ndt_line_reader_close(&reader);
+    return status;
+}
+
+enum ndt_status ndt_input_file_read(char **out, size_t *size, const char *path, size_t limit, struct ndt_error *err)
+{
+    struct ndt_input input;
+    *out = NULL;
+    *size = 0;
+    enum ndt_status status = ndt_input_open(&input, path, err);
+    if (status != NDT_OK)
+        return status;
+    char *text = input.size <= limit ? malloc((size_t)input.size + 1) : NULL;
+    if (input.size > limit)
+        status = ndt_fail(err, NDT_ERR_LIMIT, "%s: %llu bytes, at most %zu are possible", path,
+                          (unsigned long long)input.size, limit);
+    else if (!text)
+        status = ndt_fail(err, NDT_ERR_MEMORY, "%s: out of memory", path);
+    else
+        status = ndt_input_read(&input, 0, text, (size_t)input.size, err);
+    ndt_input_close(&input);
+    if (status == NDT_OK && text) {
+        text[input.size] = '\0';
+        *out = text;
+        *size = (size_t)input.size;
+    } else {
+        free(text);
+    }
     return status;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ndt/progress.h"
 #include "ndt/status.h"
 
 /* ---- a regular file, read at stated offsets ----
@@ -13,14 +14,16 @@
 
 struct ndt_input {
     int fd;
-    const char *path; /* borrowed */
-    uint64_t size;    /* bytes, as found when it was opened */
+    const char *path;              /* borrowed */
+    uint64_t size;                 /* bytes, as found when it was opened */
+    struct ndt_progress *progress; /* of the call that reads, or NULL; borrowed. Opening sets NULL */
 };
 
-/* NDT_ERR_IO if the file cannot be opened or is a directory, pipe or device. */
+/* As ndt_input_file_open. */
 NDT_MUST_CHECK enum ndt_status ndt_input_open(struct ndt_input *out, const char *path, struct ndt_error *err);
 void ndt_input_close(struct ndt_input *input);
-/* Reads exactly `size` bytes at `offset`; NDT_ERR_FORMAT, with the offset, if the file ends before. */
+/* Reads exactly `size` bytes at `offset`; NDT_ERR_FORMAT, with the offset, if the file ends before.
+ * NDT_ERR_CANCELLED. */
 NDT_MUST_CHECK enum ndt_status ndt_input_read(const struct ndt_input *input, uint64_t offset, void *buffer,
                                               size_t size, struct ndt_error *err);
 

@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 
 #include "ndt/names.h"
+#include "cloud_reader.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/compiled_map.h"
+#include "ndt_io/input_file.h"
 
 static int is_compiled(const char *path)
 {
@@ -19,9 +21,9 @@ static int is_compiled(const char *path)
 
 /* Adds one cloud file to the builder; `cloud` is scratch memory that is reused. */
 static enum ndt_status add_file(struct ndt_map_builder *builder, struct ndt_cloud *cloud, const char *path,
-                                struct ndt_error *err)
+                                struct ndt_progress *progress, struct ndt_error *err)
 {
-    enum ndt_status status = ndt_cloud_read(cloud, path, err);
+    enum ndt_status status = ndt_cloud_read_with(cloud, path, progress, err);
     if (status != NDT_OK)
         return status;
     status = ndt_map_builder_add(builder, cloud, err);
@@ -29,25 +31,27 @@ static enum ndt_status add_file(struct ndt_map_builder *builder, struct ndt_clou
 }
 
 static enum ndt_status add_directory(struct ndt_map_builder *builder, struct ndt_cloud *cloud, const char *path,
-                                     struct ndt_error *err)
+                                     struct ndt_progress *progress, struct ndt_error *err)
 {
     struct ndt_tile_set set;
     enum ndt_status status = ndt_tile_set_open(&set, path, err);
+    ndt_progress_set(progress, NDT_PROGRESS_ALL_TILES, set.count);
     for (size_t i = 0; status == NDT_OK && i < set.count; i++)
-        status = add_file(builder, cloud, set.tiles[i].path, err);
+        status = add_file(builder, cloud, set.tiles[i].path, progress, err);
     ndt_tile_set_close(&set);
     return status;
 }
 
-static enum ndt_status add_path(struct ndt_map_builder *builder, const char *path, struct ndt_error *err)
+static enum ndt_status add_path(struct ndt_map_builder *builder, const char *path, struct ndt_progress *progress,
+                                struct ndt_error *err)
 {
     struct stat info;
     struct ndt_cloud cloud;
     ndt_cloud_init(&cloud);
     if (stat(path, &info) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    enum ndt_status status =
-        S_ISDIR(info.st_mode) ? add_directory(builder, &cloud, path, err) : add_file(builder, &cloud, path, err);
+    enum ndt_status status = S_ISDIR(info.st_mode) ? add_directory(builder, &cloud, path, progress, err)
+                                                   : add_file(builder, &cloud, path, progress, err);
     ndt_cloud_free(&cloud);
     if (status == NDT_OK && ndt_map_builder_points(builder) == 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no finite point to build a map from", path);
@@ -55,13 +59,14 @@ static enum ndt_status add_path(struct ndt_map_builder *builder, const char *pat
 }
 
 static enum ndt_status build(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
-                             struct ndt_error *err)
+                             struct ndt_progress *progress, struct ndt_error *err)
 {
     struct ndt_map_builder *builder;
     enum ndt_status status = ndt_map_builder_create(&builder, config, err);
     if (status != NDT_OK)
         return ndt_fail_prefix(err, status, "%s", path);
-    status = add_path(builder, path, err);
+    ndt_map_builder_watch(builder, progress);
+    status = add_path(builder, path, progress, err);
     if (status == NDT_OK) {
         status = ndt_map_build(out, builder, err);
         if (status != NDT_OK)
@@ -100,10 +105,10 @@ static enum ndt_status check_rules(const struct ndt_map *map, const char *path, 
 }
 
 static enum ndt_status open_compiled(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
-                                     struct ndt_error *err)
+                                     struct ndt_progress *progress, struct ndt_error *err)
 {
     struct ndt_map *map;
-    enum ndt_status status = ndt_map_open(&map, path, err);
+    enum ndt_status status = ndt_map_open_with(&map, path, progress, err);
     if (status != NDT_OK)
         return status;
     status = check_rules(map, path, config, err);
@@ -117,6 +122,26 @@ static enum ndt_status open_compiled(struct ndt_map **out, const char *path, con
 enum ndt_status ndt_map_load(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
                              struct ndt_error *err)
 {
+    return ndt_map_load_with(out, path, config, NULL, err);
+}
+
+enum ndt_status ndt_map_load_with(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
+                                  struct ndt_progress *progress, struct ndt_error *err)
+{
     *out = NULL;
-    return is_compiled(path) ? open_compiled(out, path, config, err) : build(out, path, config, err);
+    return is_compiled(path) ? open_compiled(out, path, config, progress, err)
+                             : build(out, path, config, progress, err);
+}
+
+enum ndt_status ndt_map_path_check(const char *path, struct ndt_error *err)
+{
+    struct stat info;
+    char list[64];
+    enum ndt_status status = ndt_input_file_check(path, 1, err);
+    if (status != NDT_OK || is_compiled(path) || ndt_cloud_format_find(path))
+        return status;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: neither a map nor a point cloud; extensions: .ndtmap%s", path,
+                    ndt_cloud_format_list(list, sizeof(list)));
 }

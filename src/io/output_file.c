@@ -62,8 +62,13 @@ static FILE *open_stream(const struct ndt_output *out)
     const int fd = out->temporary ? open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)
                                   : open(out->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!file && fd >= 0)
+    if (!file && fd >= 0) {
+        const int failure = errno;
         close(fd);
+        if (out->temporary)
+            unlink(out->temporary);
+        errno = failure;
+    }
     return file;
 }
 

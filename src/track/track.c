@@ -14,6 +14,8 @@ static const double TINY = 1e-6;
 static const double LONGEST_GAP_S = 10;
 /* In metres, radians and per second: no deviation says anything beyond. */
 static const double MOST_DEVIATION = 1e3;
+/* Odometry and gyros that are this wrong are broken: what was learned of them is forgotten. */
+static const double MOST_SCALE = 0.5, MOST_BIAS_RADPS = 1;
 
 void ndt_track_params_default(struct ndt_track_params *params)
 {
@@ -45,6 +47,18 @@ void ndt_track_init(struct ndt_track *track, const struct ndt_track_params *para
     memset(track, 0, sizeof(*track));
     track->params = *params;
     track->state.T_map_base = ndt_pose_identity();
+}
+
+/* ---- plausibility ---- */
+
+int ndt_track_state_is_plausible(const struct ndt_track_state *state)
+{
+    double sum = state->scale * 0 + state->agility * 0;
+    for (int i = 0; i < N * N; i++)
+        sum += state->P[i] * 0;
+    for (int i = 0; i < 3; i++)
+        sum += state->bias_radps[i] * 0;
+    return sum == 0 && ndt_track_is_plausible(&state->T_map_base, &state->twist);
 }
 
 /* ---- covariance ---- */
@@ -187,7 +201,11 @@ void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, cons
 void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt_pose *T_map_base,
                      const struct ndt_twist *twist, const double covariance[36])
 {
-    ndt_track_start_state(track, stamp_ns, T_map_base, twist, covariance, &track->state);
+    struct ndt_track_state start;
+    ndt_track_start_state(track, stamp_ns, T_map_base, twist, covariance, &start);
+    if (!ndt_track_state_is_plausible(&start))
+        return;
+    track->state = start;
     track->has_pose = 1;
     track->is_measured = 0;
     track->fixed_ns = stamp_ns;
@@ -195,6 +213,8 @@ void ndt_track_reset(struct ndt_track *track, int64_t stamp_ns, const struct ndt
 
 void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state)
 {
+    if (!ndt_track_state_is_plausible(state))
+        return;
     track->state = *state;
     track->has_pose = 1;
     track->is_measured = 1;
@@ -403,12 +423,34 @@ static void predict(const struct ndt_track *track, const struct ndt_track_state 
     add_stamp_noise(track, out);
 }
 
+static void bound_parameters(const struct ndt_track *track, struct ndt_track_state *state)
+{
+    int is_bounded = fabs(state->scale) <= MOST_SCALE;
+    for (int i = 0; i < 3; i++)
+        is_bounded = is_bounded && fabs(state->bias_radps[i]) <= MOST_BIAS_RADPS;
+    if (is_bounded)
+        return;
+    state->scale = 0;
+    memset(state->bias_radps, 0, sizeof(state->bias_radps));
+    set_variance(state->P, AT_SCALE, 1, track->params.scale_deviation);
+    set_variance(state->P, AT_BIAS, 3,
+                 state->bias_of_gyro ? track->params.gyro_bias_radps : track->params.odometry_bias_radps);
+}
+
 void ndt_track_predict_from(const struct ndt_track *track, const struct ndt_track_state *before, int64_t stamp_ns,
                             struct ndt_track_state *out)
 {
     *out = *before;
     out->stamp_ns = stamp_ns;
+    bound_parameters(track, out);
     predict(track, before, stamp_ns, out);
+    bound_covariance(track, out);
+    if (ndt_track_state_is_plausible(out))
+        return;
+    *out = *before;
+    out->stamp_ns = stamp_ns;
+    bound_parameters(track, out);
+    predict_across_gap(track, INFINITY, out);
     bound_covariance(track, out);
 }
 
@@ -469,6 +511,11 @@ void ndt_track_shift(const struct ndt_track *track, const struct ndt_track_state
         out->twist = state->twist;
     }
     out->source = state->source;
+    if (ndt_track_state_is_plausible(out))
+        return;
+    const int64_t stamp_ns = out->stamp_ns;
+    *out = *state;
+    out->stamp_ns = stamp_ns;
 }
 
 /* ---- the state ---- */
@@ -481,7 +528,7 @@ static int is_late(const struct ndt_track *track, int64_t stamp_ns)
 
 void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *updated)
 {
-    if (!track->has_pose || is_late(track, updated->stamp_ns))
+    if (!track->has_pose || is_late(track, updated->stamp_ns) || !ndt_track_state_is_plausible(updated))
         return;
     if (track->is_measured && updated->stamp_ns == track->state.stamp_ns)
         return;
@@ -494,7 +541,7 @@ void ndt_track_commit(struct ndt_track *track, const struct ndt_track_state *upd
 /* Nothing confirms a velocity for longer than max_prediction_s: it must not carry the pose off the map. */
 void ndt_track_coast(struct ndt_track *track, const struct ndt_track_state *predicted)
 {
-    if (!track->has_pose || is_late(track, predicted->stamp_ns))
+    if (!track->has_pose || is_late(track, predicted->stamp_ns) || !ndt_track_state_is_plausible(predicted))
         return;
     if (track->is_measured && predicted->stamp_ns == track->state.stamp_ns)
         return;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ndt/limits.h"
 #include "track_internal.h"
 
 /* Samples at most this much older than a stamp are extrapolated with their last rate. */
@@ -9,8 +10,15 @@ static const double REACH_S = 0.3;
 /* A longer hole between two samples of the gyro is not integrated over. */
 static const double GYRO_GAP_S = 0.2;
 static const double GRAVITY_MPS2 = 9.81;
-/* Odometry that differs from its own velocity by more than this distance and this acceleration jumps. */
-static const double JUMP_M = 1.0, JUMP_MPS2 = 20.0;
+/* Odometry that differs from its own velocity by more than this distance and this acceleration jumps, and so does
+ * one that turns so. Nothing accelerates so for longer than JUMP_S. */
+static const double JUMP_M = 1.0, JUMP_MPS2 = 20.0, JUMP_RAD = 0.35, JUMP_RADPS2 = 50.0, JUMP_S = 1.0;
+/* Where the velocity is not known either, a faster motion is a jump. */
+static const double FASTEST_MPS = 100.0;
+/* After this pause a pose so near the origin of the odometry is where a source begins that was restarted. */
+static const double PAUSE_S = 0.3, ORIGIN_M = 1.0, ORIGIN_RAD = 0.2;
+/* Twists are not integrated over a longer pause. */
+static const double TWIST_GAP_S = 10.0;
 
 double ndt_track_seconds(int64_t from_ns, int64_t to_ns)
 {
@@ -46,20 +54,75 @@ int ndt_track_is_plausible(const struct ndt_pose *pose, const struct ndt_twist *
 {
     int plausible = !pose || ndt_pose_is_finite(pose);
     for (int i = 0; i < 3; i++) {
-        plausible = plausible && (!pose || fabs(pose->t_m[i]) <= 1e9);
-        plausible = plausible && (!twist || (fabs(twist->v_mps[i]) <= 1e3 && fabs(twist->w_radps[i]) <= 1e2));
+        plausible = plausible && (!pose || fabs(pose->t_m[i]) <= NDT_LIMIT_POSITION_M);
+        plausible = plausible && (!twist || (fabs(twist->v_mps[i]) <= NDT_LIMIT_SPEED_MPS &&
+                                             fabs(twist->w_radps[i]) <= NDT_LIMIT_TURN_RADPS));
     }
     return plausible;
 }
 
-/* Whether odometry went elsewhere than its velocity and any acceleration of a vehicle could take it: its source
- * began anew. */
-static int has_jumped(const struct ndt_twist *seen, const struct ndt_twist *expected, double dt_s)
+/* How far a motion may be from the expected one after dt_s. */
+static double allowance(double at_once, double per_s2, double dt_s)
 {
-    double off2 = 0;
-    for (int i = 0; i < 3; i++)
-        off2 += (seen->v_mps[i] - expected->v_mps[i]) * (seen->v_mps[i] - expected->v_mps[i]);
-    return !(sqrt(off2) * dt_s <= JUMP_M + 0.5 * JUMP_MPS2 * dt_s * dt_s);
+    return at_once + 0.5 * per_s2 * dt_s * fmin(dt_s, JUMP_S);
+}
+
+static int is_at_origin(const struct ndt_pose *pose)
+{
+    const struct ndt_pose origin = ndt_pose_identity();
+    return ndt_pose_distance_m(&origin, pose) <= ORIGIN_M && ndt_pose_angle_rad(&origin, pose) <= ORIGIN_RAD;
+}
+
+/* Whether odometry went elsewhere than its velocity and any acceleration of a vehicle could take it: its source
+ * began anew. seen: the mean twist since the last sample. */
+static int has_jumped(const struct ndt_track_odometry_sample *last, const struct ndt_track_odometry_sample *sample,
+                      const struct ndt_twist *seen, double dt_s)
+{
+    const struct ndt_twist *expected = sample->has_twist ? &sample->twist : &last->twist;
+    double move2 = 0, turn2 = 0;
+    if (!sample->has_twist && !last->has_twist)
+        return !(ndt_pose_distance_m(&last->T_odom_base, &sample->T_odom_base) <= JUMP_M + FASTEST_MPS * dt_s);
+    for (int i = 0; i < 3; i++) {
+        move2 += (seen->v_mps[i] - expected->v_mps[i]) * (seen->v_mps[i] - expected->v_mps[i]);
+        turn2 += (seen->w_radps[i] - expected->w_radps[i]) * (seen->w_radps[i] - expected->w_radps[i]);
+    }
+    const double off_m = sqrt(move2) * dt_s, off_rad = sqrt(turn2) * dt_s;
+    const int is_back = dt_s > PAUSE_S && !is_at_origin(&last->T_odom_base) && is_at_origin(&sample->T_odom_base);
+    return !(off_m <= (is_back ? JUMP_M : allowance(JUMP_M, JUMP_MPS2, dt_s)) &&
+             off_rad <= (is_back ? JUMP_RAD : allowance(JUMP_RAD, JUMP_RADPS2, dt_s)));
+}
+
+static void note_restart(struct ndt_track *track, const struct ndt_track_odometry_sample *last,
+                         const struct ndt_track_odometry_sample *sample)
+{
+    track->odometry_restarts =
+        (struct ndt_track_restarts){.count = track->odometry_restarts.count + 1,
+                                    .stamp_ns = sample->stamp_ns,
+                                    .moved_m = ndt_pose_distance_m(&last->T_odom_base, &sample->T_odom_base),
+                                    .turned_rad = ndt_pose_angle_rad(&last->T_odom_base, &sample->T_odom_base),
+                                    .gap_s = ndt_track_seconds(last->stamp_ns, sample->stamp_ns)};
+}
+
+/* What a sample lacks, from the one before. Returns 0 where the sample does not go on from there. */
+static int complete(struct ndt_track *track, const struct ndt_track_odometry_sample *last,
+                    struct ndt_track_odometry_sample *sample)
+{
+    const double dt_s = ndt_track_seconds(last->stamp_ns, sample->stamp_ns);
+    if (!sample->has_pose) {
+        const struct ndt_pose step = ndt_pose_exp(&sample->twist, dt_s);
+        sample->T_odom_base = ndt_pose_compose(&last->T_odom_base, &step);
+        return dt_s <= TWIST_GAP_S && ndt_track_is_plausible(&sample->T_odom_base, NULL);
+    }
+    const struct ndt_pose step = ndt_pose_between(&last->T_odom_base, &sample->T_odom_base);
+    const struct ndt_twist seen = ndt_pose_log(&step, dt_s);
+    const int jumps = has_jumped(last, sample, &seen, dt_s);
+    if (jumps)
+        note_restart(track, last, sample);
+    if (sample->has_twist)
+        return !jumps;
+    sample->twist = jumps || !ndt_track_is_plausible(NULL, &seen) ? last->twist : seen;
+    sample->has_twist = !jumps; /* otherwise it is expected to go on as before, but not known */
+    return !jumps;
 }
 
 /* Every stored sample has a pose: twists without one are integrated. */
@@ -73,24 +136,13 @@ void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry
         return;
     if (!is_newer(track, last->stamp_ns, sample.stamp_ns, &ring->count))
         return;
+    if (ring->count > 0 && !complete(track, last, &sample))
+        ring->count = 0;
     if (ring->count == 0) {
         if (!sample.has_pose)
             sample.T_odom_base = ndt_pose_identity();
         if (!sample.has_twist)
             sample.twist = (struct ndt_twist){0};
-    } else if (!sample.has_pose) {
-        const struct ndt_pose step =
-            ndt_pose_exp(&sample.twist, ndt_track_seconds(last->stamp_ns, sample.stamp_ns));
-        sample.T_odom_base = ndt_pose_compose(&last->T_odom_base, &step);
-    } else {
-        const double dt_s = ndt_track_seconds(last->stamp_ns, sample.stamp_ns);
-        const struct ndt_pose step = ndt_pose_between(&last->T_odom_base, &sample.T_odom_base);
-        const struct ndt_twist seen = ndt_pose_log(&step, dt_s);
-        const int jumps = has_jumped(&seen, sample.has_twist ? &sample.twist : &last->twist, dt_s);
-        if (jumps)
-            ring->count = 0;
-        if (!sample.has_twist)
-            sample.twist = ndt_track_is_plausible(NULL, &seen) ? seen : (struct ndt_twist){0};
     }
     ring->samples[ring->head] = sample;
     ring->head = (ring->head + 1) % NDT_TRACK_SAMPLES;

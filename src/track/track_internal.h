@@ -15,7 +15,7 @@ struct ndt_track_motion {
     int has_pose;           /* odometry with poses, not integrated twists */
 };
 
-/* Whether a twist or a pose can be of this world: finite, below 1000 m/s, 100 rad/s and 1e9 m. */
+/* Whether a twist or a pose can be of this world: finite, and within ndt/limits.h. */
 int ndt_track_is_plausible(const struct ndt_pose *pose, const struct ndt_twist *twist);
 /* 1 when odometry reaches both stamps. */
 int ndt_track_odometry_between(const struct ndt_track *track, int64_t from_ns, int64_t to_ns,

@@ -15,6 +15,8 @@ static const double EXPECTED_INNOVATION = 6;
 static const double AGILITY_GAIN = 0.2, MOST_AGILITY = 50;
 /* A position is used for predictions at most this much older or newer. */
 static const double GNSS_REACH_S = 1.0;
+/* No antenna is known better. */
+static const double GNSS_LEAST_M = 1e-3;
 /* Chi-square with 3 degrees of freedom, 99.9 %. */
 static const double GNSS_GATE = 16.27;
 
@@ -290,7 +292,8 @@ int ndt_track_use_gnss(struct ndt_track *track, struct ndt_track_state *predicte
         const double *a = gnss->antenna_m, *r = R + 3 * k;
         const double H[6] = {
             r[0], r[1], r[2], r[2] * a[1] - r[1] * a[2], r[0] * a[2] - r[2] * a[0], r[1] * a[0] - r[0] * a[1]};
-        const double sigma = hypot(gnss->deviation_m[k], track->params.acceleration_noise * dt_s * dt_s / 2);
+        const double later_m = track->params.acceleration_noise * dt_s * dt_s / 2;
+        const double sigma = fmax(hypot(gnss->deviation_m[k], later_m), GNSS_LEAST_M);
         const double z = gnss->position_m[k] + drift[k] - antenna[k];
         if (!(gnss->deviation_m[k] > 0) || !isfinite(sigma))
             continue;

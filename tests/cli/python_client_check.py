@@ -61,6 +61,58 @@ def points_of(scan):
     return np.column_stack([records[name] for name in ("x", "y", "z", "intensity")]), records["time"]
 
 
+# ---- the folder of the sockets ----
+
+
+def endpoint_as_user(prepare):
+    """What default_endpoint returns or raises for a user without privileges, after prepare(folder) by this one."""
+    user = os.getuid() or 12345
+    folder = f"/tmp/ndtd-{user}"
+    prepare(folder)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.getuid() == 0:
+            os.setuid(user)
+        try:
+            said = default_endpoint("scans")
+        except OSError as reason:
+            said = f"{type(reason).__name__}: {reason}"
+        os.write(writer, said.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        said = file.read()
+    mode = os.lstat(folder).st_mode & 0o777 if os.path.isdir(folder) else None
+    os.unlink(folder) if os.path.islink(folder) else os.path.isdir(folder) and os.rmdir(folder)
+    return said, mode, f"ipc://{folder}/scans.ipc"
+
+
+def check_private_folder():
+    """In /tmp any user can make the folder first: one of others is refused, and a missing one is made."""
+    user = os.getuid() or 12345
+    os.environ.pop("RUNTIME_DIRECTORY", None)
+    os.environ.pop("XDG_RUNTIME_DIR", None)
+    if os.path.lexists(f"/tmp/ndtd-{user}") or os.path.exists("/run/ndtd/scans.ipc"):
+        print("a daemon runs here: its folder is left alone")
+        return
+    said, mode, endpoint = endpoint_as_user(lambda folder: None)
+    assert (said, mode) == (endpoint, 0o700), (said, mode)
+
+    def open_to_all(folder):
+        os.mkdir(folder)
+        os.chown(folder, user, -1)
+        os.chmod(folder, 0o777)
+
+    refused = [open_to_all, lambda folder: os.symlink(WORK, folder)]
+    if os.getuid() == 0:
+        refused.append(lambda folder: os.mkdir(folder, 0o700))  # of root
+    for prepare in refused:
+        said, _, _ = endpoint_as_user(prepare)
+        assert said.startswith("PermissionError: ") and f"/tmp/ndtd-{user}" in said, said
+
+
 # ---- codec: the C decoders read what the client sends ----
 
 
@@ -97,6 +149,7 @@ def check_codec():
     check_dump([json.loads(line) for line in dump.stdout.splitlines()])
     subprocess.run([f"{BIN}/ndt-bag", "check", f"{WORK}/sent.bag"], check=True, stdout=subprocess.DEVNULL)
     check_estimate()
+    check_private_folder()
     os.environ["RUNTIME_DIRECTORY"] = f"{WORK}/runtime"
     os.mkdir(f"{WORK}/runtime")
     open(f"{WORK}/runtime/scans.ipc", "w", encoding="ascii").close()

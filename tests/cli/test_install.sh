@@ -41,7 +41,7 @@ has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done
-grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
+grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
 [ -z "$(find stage -name 'libndt_daemon*' -o -name ndtd -path '*include*')" ] || fail "private parts were installed"
 
@@ -50,7 +50,7 @@ mkdir -p other/etc/ndtd
 echo '# mine' >other/etc/ndtd/ndtd.yaml
 cmake --install "$build" --prefix "$work/other" >log 2>&1 || fail "cmake --install --prefix: $(tail -n 5 log)"
 grep -qx '# mine' other/etc/ndtd/ndtd.yaml || fail "an existing configuration was overwritten"
-grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml\$" other/lib/systemd/system/ndtd.service ||
+grep -q "^ExecStart=$work/other/bin/ndtd -c $work/other/etc/ndtd/ndtd.yaml --set security.isolation=on\$" other/lib/systemd/system/ndtd.service ||
     fail "ExecStart for another prefix"
 
 # A consumer of all libraries: writes a cloud, builds a map from it, predicts a pose, encodes and decodes a message.
@@ -166,7 +166,8 @@ done >bad-headers
 if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null; then
     if cpack -G DEB --config "$build/CPackConfig.cmake" -B "$work/packages" >log 2>&1; then
         deb=$(echo packages/ndtd_"$version"_*.deb)
-        dpkg-deb --contents "$deb" | awk '{print $6}' >contents
+        dpkg-deb --contents "$deb" >listing
+        awk '{print $6}' listing >contents
         for path in usr/bin/ndtd usr/bin/ndt-bag etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service \
             usr/include/ndt/map.h usr/share/doc/ndtd/LICENSE; do
             grep -qx "./$path" contents || fail "$path is not in the package"
@@ -182,6 +183,34 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && com
         [ "$(dpkg-deb --field "$deb" Maintainer)" = "ndtd developers <ndtd@localhost>" ] || fail "another maintainer"
         mkdir unpacked && dpkg-deb --extract "$deb" unpacked && unpacked/usr/bin/ndtd --version >/dev/null ||
             fail "ndtd of the package does not run"
+        for path in usr/lib/sysusers.d/ndtd.conf usr/share/doc/ndtd/{copyright,changelog.gz}; do
+            grep -qx "./$path" contents || fail "$path is not in the package"
+        done
+        grep -q 'Apache-2.0' unpacked/usr/share/doc/ndtd/copyright || fail "the copyright file names no licence"
+        grep -qx 'u ndtd - .*' unpacked/usr/lib/sysusers.d/ndtd.conf || fail "the package creates no user"
+        grep -qx -- '-rw-r--r-- root/root .* ./usr/lib/systemd/system/ndtd.service' listing ||
+            fail "mode or owner of the unit: $(grep ndtd.service listing)"
+        for script in postinst prerm postrm; do
+            if [ -x "control/$script" ]; then sh -n "control/$script" || fail "$script"; else fail "no $script in the package"; fi
+        done
+        # Scripts on a machine without systemd, with programs that write down how they are called.
+        mkdir fakes
+        for program in useradd getent systemd-sysusers; do
+            printf '#!/bin/sh\necho "%s $*" >>%s/calls\nexit 1\n' "$program" "$work" >"fakes/$program"
+        done
+        chmod +x fakes/*
+        sed -i 's/exit 1/exit 0/' fakes/systemd-sysusers fakes/useradd
+        PATH=$work/fakes:$PATH control/postinst configure "" || fail "postinst configure"
+        grep -qx 'systemd-sysusers ndtd.conf' calls || fail "postinst does not create the user: $(cat calls)"
+        control/prerm upgrade 1 || fail "prerm upgrade"
+        control/postrm upgrade 1 || fail "postrm upgrade"
+        # Known: the address of the maintainer is none, and libraries are in /usr/lib of one architecture.
+        if command -v lintian >/dev/null; then
+            lintian --allow-root --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog,pkg-config-unavailable-for-cross-compilation "$deb" >tags 2>&1
+            grep -qE '^[EW]:' tags && fail "lintian: $(grep -E '^[EW]:' tags)"
+        else
+            echo "no lintian here: left out"
+        fi
         echo "$(basename "$deb"): $(du -k "$deb" | cut -f1) KiB, Depends: $depends"
     else
         fail "cpack: $(tail -n 10 log)"

@@ -229,6 +229,7 @@ expect 2 'such as of 16 tiles' tiles --tiles 15
 search=(search --map "$map" --bag "$bag")
 expect 0 "" "${search[@]}" --csv "$dir/one.csv" --threads 1 --json "$dir/search.json"
 says '^ +12 +12 +12 +12 '
+says ' built$'
 is_json "$dir/search.json"
 [ "$(wc -l <"$dir/one.csv")" = 13 ] || fail "not 12 rows: $(cat "$dir/one.csv")"
 expect 0 "" "${search[@]}" --csv "$dir/two.csv" --threads 2 --set cpu.isa=baseline
@@ -239,7 +240,7 @@ says '^ +12 +12 +12 +12 +0 '
 "$bin/ndtd" --compile-map "$dir/search.ndtmap" --map "$map" >/dev/null || fail "no compiled map"
 expect 0 "" search --map "$dir/search.ndtmap" --bag "$bag" --elsewhere
 says '^ +12 +0 +0 +0 '
-says ' 0$' # the field comes with the map
+says ' stored$' # the field comes with the map
 expect 2 '--bag' search --map "$map"
 expect 2 '--view' "${search[@]}" --view 0
 expect 2 'tier' "${search[@]}" --tier slow

@@ -123,8 +123,8 @@ expect 2 "backend.name: 'gpu' is not one of auto, cpu" --backend gpu --print-con
 printf 'ndt:\n  levels: [1.0\n' >broken.yaml
 printf 'ndt:\n  trans_epsilon: 0.01\n  stepsize: 0.1\n' >unknown.yaml
 printf 'ndt:\n  levels: [1.0, 2.0]\n' >order.yaml
-expect 2 'missing.yaml: cannot be opened: No such file' --check-config --config missing.yaml
-expect 2 'cannot be read: Is a directory' --check-config --config .
+expect 2 'missing.yaml: cannot open: No such file' --check-config --config missing.yaml
+expect 2 'is a directory, not a file' --check-config --config .
 expect 2 'broken.yaml:[23]: not YAML: ' --check-config --config broken.yaml
 expect 2 "unknown.yaml:3: 'ndt.stepsize' is not an option; did you mean 'ndt.step_size'\?" --check-config --config unknown.yaml
 expect 2 'order.yaml: ndt.levels: 2 m after 1 m' --check-config --config order.yaml

@@ -64,7 +64,7 @@ sockets:
 YAML
 
 # Errors at start.
-refuse 2 'missing.yaml: cannot be opened' -c missing.yaml
+refuse 2 'missing.yaml: cannot open' -c missing.yaml
 refuse 3 'missing.pcd' -c ndtd.yaml --map missing.pcd
 refuse 2 '--record goes with the daemon only' --replay x.bag --record y.bag
 refuse 2 '--out goes with --replay only' -c ndtd.yaml --out x

@@ -17,7 +17,7 @@ fail() {
 
 # systemd-analyze checks the path of the program: use that of the build.
 sed "s#^ExecStart=[^ ]*#ExecStart=$bin/ndtd#" "$unit" >ndtd.service
-grep -q "^ExecStart=$bin/ndtd -c /etc/ndtd/ndtd.yaml\$" ndtd.service || fail "another ExecStart: $(grep ExecStart= "$unit")"
+grep -q "^ExecStart=$bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on\$" ndtd.service || fail "another ExecStart: $(grep ExecStart= "$unit")"
 export SYSTEMD_LOG_LEVEL=warning SYSTEMD_UNIT_PATH="$work:"
 
 # Ignores lines about other units of this machine.
@@ -43,7 +43,11 @@ grep -q ProtectHouse ours && grep -q soon ours || fail "two mistakes were not de
 if systemd-analyze security --offline=yes --no-pager ndtd.service >report 2>/dev/null; then
     level=$(sed -n 's/.*exposure level[^:]*: \([0-9]*\)\.\([0-9]*\).*/\1\2/p' report)
     echo "exposure level: ${level:0:${#level}-1}.${level: -1}"
-    [ "${level:-99}" -le 25 ] || fail "exposure: $(tail -n 1 report)"
+    [ "${level:-99}" -le 12 ] || fail "exposure: $(tail -n 1 report)"
 fi
+for line in TimeoutStopSec=10 WatchdogSec=10; do
+    grep -qx "$line" "$unit" || fail "$line is missing"
+done
+grep -q '^# *MemoryMax=' "$unit" || fail "MemoryMax is not explained"
 [ "$failures" = 0 ] && echo "systemd unit: all good"
 exit $((failures > 0))

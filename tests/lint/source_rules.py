@@ -46,7 +46,7 @@ def include_edges(files):
 
 def symbol_edges(build, stems):
     """An object that uses a symbol needs the file that defines it. A symbol that several files define (main, stand-ins
-    of tests) belongs to the one of the same target."""
+    of tests) belongs to the one of the same target; one that a test defines, to that test."""
     objects = []  # existing ones: a partial build gives a partial graph
     for folder, _, names in os.walk(build):
         objects += [os.path.join(folder, n) for n in names if n.endswith(".o") and stem(n) in stems]
@@ -62,7 +62,8 @@ def symbol_edges(build, stems):
             else:
                 defined[symbol].add((target, stem(path)))
     for target, user, symbol in used:
-        owners = {name for _, name in defined[symbol]}
+        tests = os.path.join(build, "tests", "")
+        owners = {name for where, name in defined[symbol] if where == target or not where.startswith(tests)}
         if len(owners) > 1:
             owners = {name for where, name in defined[symbol] if where == target}
         if len(owners) == 1 and user not in owners:

@@ -15,13 +15,17 @@ simulate() {
         >/dev/null || exit 1
 }
 
-# start_daemon OPTIONS...: with the drive's map; returns when it answers on its control socket.
-start_daemon() {
+write_config() {
     cat >"$work/ndtd.yaml" <<YAML
 map: {path: $work/drive/map.pcd}
 preprocess: {deskew: time}
 sockets: {scans: "$scans", poses: "$poses", control: "$control"}
 YAML
+}
+
+# start_daemon OPTIONS...: with the drive's map; returns when it answers on its control socket.
+start_daemon() {
+    write_config
     "$bin/ndtd" -c "$work/ndtd.yaml" "$@" 2>>"$work/ndtd.log" &
     daemon=$!
     for _ in $(seq 300); do

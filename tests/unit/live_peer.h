@@ -46,7 +46,11 @@ __attribute__((unused)) static void *live_connect(void *context, int type, const
 
 __attribute__((unused)) static struct ndtd_endpoint live_endpoint(const char *format, const char *where)
 {
-    struct ndtd_endpoint endpoint = {.high_water_mark = 1000, .max_message_bytes = 1000000, .ipc_mode = 0600};
+    struct ndtd_endpoint endpoint = {.send_high_water_mark = 1000,
+                                     .receive_high_water_mark = 1000,
+                                     .max_message_bytes = 1000000,
+                                     .max_connections = 64,
+                                     .ipc_mode = 0600};
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(endpoint.address, sizeof(endpoint.address), format, where);

@@ -113,6 +113,15 @@ START_TEST(wrong_values_name_the_line)
 }
 END_TEST
 
+/* Names and values are quoted as they are, but an error is one line: it goes to the log. */
+START_TEST(errors_are_one_line_whatever_they_quote)
+{
+    must_refuse("cpu:\n  threads: \"4\\nndtd: started\\e[2J\"\n", "a.yaml:2: cpu.threads");
+    must_refuse("\"cpu\\nx\": 4\n", "a.yaml:1: 'cpu?x' is not an option");
+    ck_assert_ptr_null(strchr(err.text, '\033'));
+}
+END_TEST
+
 START_TEST(options_given_twice_are_refused)
 {
     must_refuse("ndt:\n  max_iterations: 3\n  max_iterations: 4\n",
@@ -177,7 +186,7 @@ START_TEST(files_are_read_and_missing_ones_named)
     char directory[] = "/tmp/ndtd-test-XXXXXX", path[64];
     ck_assert_ptr_nonnull(mkdtemp(directory));
     ck_assert_int_eq(ndtd_config_read(&settings, directory, &err), NDT_ERR_ARGUMENT);
-    ck_assert_ptr_nonnull(strstr(err.text, "Is a directory"));
+    ck_assert_ptr_nonnull(strstr(err.text, "is a directory"));
     snprintf(path, sizeof(path), "%s/c.yaml", directory);
     ck_assert_int_eq(ndtd_config_read(&settings, path, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, path));
@@ -217,6 +226,7 @@ int main(void)
     tcase_add_test(tests, strings_are_read_verbatim);
     tcase_add_test(tests, unknown_names_suggest_the_nearest);
     tcase_add_test(tests, wrong_values_name_the_line);
+    tcase_add_test(tests, errors_are_one_line_whatever_they_quote);
     tcase_add_test(tests, options_given_twice_are_refused);
     tcase_add_test(tests, unsupported_yaml_is_refused);
     tcase_add_test(tests, depth_and_size_are_bounded);

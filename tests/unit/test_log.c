@@ -2,6 +2,7 @@
  * @brief Tests of the log: levels, journal prefixes, one line per message, throttling. */
 #include <check.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -132,6 +133,121 @@ START_TEST(line_breaks_are_removed)
 }
 END_TEST
 
+/* Fills a pipe that replaces standard error; returns the end to read from. */
+static int unread_pipe(void)
+{
+    int ends[2];
+    char byte = 'x';
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], &byte, 1) == 1)
+        ;
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, 0), 0);
+    ck_assert_int_ge(dup2(ends[1], STDERR_FILENO), 0);
+    close(ends[1]);
+    return ends[0];
+}
+
+/* What can be read until the pipe is empty for a while; counts the lines with a text. */
+static unsigned read_lines(int fd, const char *text)
+{
+    unsigned count = 0;
+    char line[2000];
+    size_t used = 0;
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    for (int idle = 0; idle < 100;) {
+        if (read(fd, &line[used], 1) != 1) {
+            usleep(2000);
+            idle++;
+            continue;
+        }
+        idle = 0;
+        if (line[used] == '\n' || used + 2 == sizeof(line)) {
+            line[used] = '\0';
+            count += strstr(line, text) != NULL;
+            used = 0;
+        } else if (line[used] != 'x')
+            used++;
+    }
+    return count;
+}
+
+/* Without a reader no call waits, the ring keeps the oldest lines, and their loss is said as soon as somebody
+ * reads.
+ */
+START_TEST(no_call_waits_for_a_reader)
+{
+    const int reader = unread_pipe();
+    ndtd_log_start();
+    for (int i = 0; i < 2 * NDTD_LOG_LINES; i++)
+        ndtd_log_always(NDTD_LOG_INFO, "line %d", i);
+    const unsigned long long lost = ndtd_log_lost();
+    ck_assert_uint_ge(lost, NDTD_LOG_LINES - 1);
+    ck_assert_uint_le(lost, NDTD_LOG_LINES);
+    ck_assert_uint_eq(read_lines(reader, "line "), 2 * NDTD_LOG_LINES - lost);
+    ndtd_log_stop();
+    close(reader);
+}
+END_TEST
+
+START_TEST(the_loss_is_said)
+{
+    const int reader = unread_pipe();
+    ndtd_log_start();
+    for (int i = 0; i < 2 * NDTD_LOG_LINES; i++)
+        ndtd_log_always(NDTD_LOG_INFO, "line %d", i);
+    ck_assert_uint_eq(read_lines(reader, "lines of the log are lost: they were not read"), 1);
+    ndtd_log_stop();
+    close(reader);
+}
+END_TEST
+
+/* The end waits a second for a reader, not for ever. */
+START_TEST(the_end_does_not_wait_for_a_reader)
+{
+    const int reader = unread_pipe();
+    ndtd_log_start();
+    ndtd_log_always(NDTD_LOG_INFO, "never read");
+    ndtd_log_stop();
+    ck_assert(!ndtd_log_is_read(0));
+    close(reader);
+}
+END_TEST
+
+START_TEST(a_reader_that_goes_is_no_error)
+{
+    int ends[2];
+    signal(SIGPIPE, SIG_IGN);
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_ge(dup2(ends[1], STDERR_FILENO), 0);
+    close(ends[1]);
+    close(ends[0]);
+    ndtd_log_start();
+    for (int i = 0; i < 10; i++)
+        ndtd_log_always(NDTD_LOG_INFO, "to no reader");
+    ndtd_log_stop();
+    ck_assert_uint_eq(ndtd_log_lost(), 10);
+}
+END_TEST
+
+/* Lines are in order, and the last ones are written at the end. */
+START_TEST(the_thread_writes_every_line)
+{
+    setenv("JOURNAL_STREAM", "8:1234", 1);
+    ndtd_log_start();
+    for (int i = 0; i < 100; i++)
+        ndtd_log_always(NDTD_LOG_INFO, "%d", i);
+    ndtd_log_stop();
+    ndtd_log_always(NDTD_LOG_INFO, "100");
+    char *text = written(), *at = text;
+    for (int i = 0; i <= 100; i++) {
+        ck_assert_ptr_nonnull(at = strstr(at, "<6>"));
+        ck_assert_int_eq(atoi(at += 3), i);
+    }
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log");
@@ -143,6 +259,11 @@ int main(void)
     tcase_add_test(all, next_line_has_the_repeat_count);
     tcase_add_test(all, replies_to_requests_are_not_throttled);
     tcase_add_test(all, line_breaks_are_removed);
+    tcase_add_test(all, no_call_waits_for_a_reader);
+    tcase_add_test(all, the_loss_is_said);
+    tcase_add_test(all, the_end_does_not_wait_for_a_reader);
+    tcase_add_test(all, a_reader_that_goes_is_no_error);
+    tcase_add_test(all, the_thread_writes_every_line);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -686,7 +686,7 @@ START_TEST(truncated_file_is_detected)
         ck_assert_int_eq(ndt_map_open(&map, path, &err), NDT_ERR_FORMAT);
     }
     ck_assert_int_eq(ndt_map_open(&map, "/nonexistent.ndtmap", &err), NDT_ERR_IO);
-    ck_assert_int_eq(ndt_map_open(&map, folder, &err), NDT_ERR_FORMAT);
+    ck_assert_int_eq(ndt_map_open(&map, folder, &err), NDT_ERR_IO);
 }
 END_TEST
 

@@ -3,9 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "allocation_counter.h"
+#include "ndt/clock.h"
 #include "ndtd/pipeline.h"
+#include "ndtd/scan_result.h"
 #include "street_world.h"
 
 enum { SCANS = 12 };
@@ -370,6 +373,133 @@ START_TEST(without_prior_the_alignment_has_the_covariance)
 }
 END_TEST
 
+/* ---- memory ---- */
+
+static size_t address_space_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    ck_assert(file && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    return pages * 4096;
+}
+
+/* Scans of which some carry times and intensities, as those of another sensor. */
+static void make_scan(struct ndt_frame *frame, size_t i, size_t points, int has_fields)
+{
+    const struct world world = {WORLD_STREET, 5, 120, 0.02};
+    const struct ndt_scan_message message = {.seq = i, .stamp_ns = stamp_ns(i), .frame_id = "lidar"};
+    struct ndt_cloud cloud;
+    ndt_cloud_init(&cloud);
+    must(world_scan(&cloud, &world, 100 + i, points, &truth[i], 40, &err));
+    if (has_fields) {
+        must(ndt_cloud_reserve(&cloud, points, NDT_CLOUD_TIME | NDT_CLOUD_INTENSITY, &err));
+        memset(cloud.time_s, 0, points * sizeof(float));
+        memset(cloud.intensity, 0, points * sizeof(float));
+    }
+    must(ndt_scan_encode(frame, &message, &cloud, &err));
+    ndt_cloud_free(&cloud);
+}
+
+/* A scan for which memory does not suffice is the only one that is lost. */
+START_TEST(one_scan_that_is_too_large_costs_no_other)
+{
+    enum { LARGE = 3000000, LEFT_BYTES = 100000000 };
+    struct ndtd_scan_record record;
+    struct rlimit limit;
+    if (!COUNTS_ALLOCATIONS) /* a sanitizer maps more than any limit */
+        return;
+    settings.max_points = 268435456;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    make_scan(&frames[1], 1, LARGE, 0);
+    make_scan(&frames[2], 2, 9000, 1);
+    feed_start(pipeline);
+    feed(pipeline, 0);
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = address_space_bytes() + LEFT_BYTES;
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    const struct ndtd_frame large = frame_of(NDT_MESSAGE_SCAN, &frames[1]);
+    ck_assert_int_eq(ndtd_pipeline_frame(pipeline, &large, &record, &err), NDT_ERR_MEMORY);
+    ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->memory_released, 1);
+    limit.rlim_cur = address_space_bytes() + LEFT_BYTES / 10; /* others have taken theirs */
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    for (size_t i = 2; i < 6; i++) {
+        record = feed(pipeline, i);
+        ck_assert_msg(record.result.outcome == NDT_CONVERGED, "scan %zu: %s", i, record.result.reason);
+    }
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* ---- large scans ---- */
+
+/* The same result whenever it runs: no clock chooses the points of a replay. */
+START_TEST(large_scans_are_thinned)
+{
+    struct ndt_pose poses[2];
+    settings.max_points = 4000;
+    for (int run = 0; run < 2; run++) {
+        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        feed_start(pipeline);
+        feed(pipeline, 0);
+        const struct ndtd_scan_record record = feed(pipeline, 1);
+        ck_assert_uint_eq(record.points_raw, 9000);
+        ck_assert_uint_eq(record.points_thinned, 6000); /* every third: an odd stride meets all rings */
+        ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+        ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[1]), 0.05);
+        ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->thinned, 2);
+        poses[run] = record.result.T_map_sensor;
+        ndtd_pipeline_destroy(pipeline);
+    }
+    ck_assert_mem_eq(&poses[0], &poses[1], sizeof(poses[0]));
+}
+END_TEST
+
+/* With a deadline the points are as many as can be preprocessed in time. */
+START_TEST(points_follow_the_time_that_is_left)
+{
+    struct ndtd_scan_record record;
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    make_scan(&frames[1], 1, 200000, 0);
+    make_scan(&frames[2], 2, 200000, 0);
+    feed_start(pipeline);
+    feed(pipeline, 0);
+    record = feed(pipeline, 1);
+    ck_assert_uint_eq(record.points_thinned, 0);
+    const double took_us = record.decode_us + record.preprocess_us;
+    ndtd_pipeline_set_deadline(pipeline,
+                               ndt_clock_us() + 0.5 * took_us); /* half of it for a quarter of the points */
+    record = feed(pipeline, 2);
+    ck_assert_uint_ge(record.points_thinned, 100000);
+    ck_assert_uint_ge(record.points_raw - record.points_thinned, 2000);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* ---- numbers that are not finite ---- */
+
+/* What no function of the estimator does: the estimate itself is spoilt. */
+START_TEST(an_estimate_that_is_not_finite_begins_anew)
+{
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    feed(pipeline, 0);
+    feed(pipeline, 1);
+    struct ndt_track *track = (struct ndt_track *)ndtd_pipeline_track(pipeline);
+    track->state.T_map_base.t_m[0] = NAN;
+    track->state.P[0] = INFINITY;
+    struct ndtd_scan_record record = feed(pipeline, 2);
+    ck_assert_int_ne(record.result.outcome, NDT_CONVERGED);
+    ck_assert(ndtd_scan_record_is_sound(&record) && *record.result.reason);
+    ck_assert_uint_eq(ndtd_pipeline_events(pipeline)->reinitialised, 1);
+    for (size_t i = 3; i < 6; i++)
+        record = feed(pipeline, i);
+    ck_assert_int_eq(record.state, NDT_STATE_TRACKING);
+    ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[5]), 0.1);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pipeline");
@@ -388,6 +518,10 @@ int main(void)
     tcase_add_test(all, confidence_decides_what_converged_means);
     tcase_add_test(all, kinds_of_covariance_change_nothing_else);
     tcase_add_test(all, without_prior_the_alignment_has_the_covariance);
+    tcase_add_test(all, one_scan_that_is_too_large_costs_no_other);
+    tcase_add_test(all, large_scans_are_thinned);
+    tcase_add_test(all, points_follow_the_time_that_is_left);
+    tcase_add_test(all, an_estimate_that_is_not_finite_begins_anew);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

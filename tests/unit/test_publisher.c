@@ -1,8 +1,10 @@
 /* The poses socket: results, the last one for late subscribers, slow subscribers do not delay the others. */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "live_peer.h"
 #include "ndtd/publisher.h"
+#include "raw_peer.h"
 #include "temp_dir.h"
 
 static struct ndtd_sockets *sockets;
@@ -127,12 +129,16 @@ START_TEST(test_topics)
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
     ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_SUBSCRIBE, "topic", 5), 0);
-    live_until(ndtd_publisher_counters(publisher).subscribers == 2);
-    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_UNSUBSCRIBE, "topic", 5), 0);
     live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_UNSUBSCRIBE, "topic", 5), 0);
     send_one(sender, 7);
     ck_assert_int_eq(next_seq(subscriber), 7);
+    live_pause(50);
+    ck_assert_uint_eq(ndtd_publisher_counters(publisher).subscribers, 1);
+    send_one(sender, 8);
+    ck_assert_int_eq(next_seq(subscriber), 8);
     zmq_close(subscriber);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 0);
     ndtd_result_sender_close(sender);
 }
 END_TEST
@@ -144,7 +150,7 @@ START_TEST(test_slow_subscriber)
     ndtd_publisher_close(publisher);
     /* libzmq learns up to a millisecond late what a subscriber has read: the queue has to hold what the quick one
      * reads meanwhile, and less than 2000 results together with the buffers of the connection. */
-    endpoint.high_water_mark = 200;
+    endpoint.send_high_water_mark = 200;
     ck_assert_msg(ndtd_publisher_open(&publisher, sockets, &endpoint, &err) == NDT_OK, "%s", err.text);
     ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
     void *slow = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
@@ -247,6 +253,134 @@ START_TEST(test_restart)
 }
 END_TEST
 
+static atomic_int flooding;
+static char poses_path[512];
+
+/* Subscribes to more and more topics, until the connection is closed; then again with a new one. */
+static void *flood(void *unused)
+{
+    static const uint8_t name[] = "\tSUBSCRIBE";
+    uint8_t out[2048];
+    unsigned topic = 0;
+    (void)unused;
+    while (atomic_load(&flooding)) {
+        const int fd = raw_open(poses_path, "SUB");
+        for (int good = fd >= 0; good && atomic_load(&flooding);) {
+            size_t size = 0;
+            for (int i = 0; i < 64; i++, topic++) {
+                memcpy(out + size, (uint8_t[]){4, 20}, 2);
+                memcpy(out + size + 2, name, 10);
+                for (size_t k = 0; k < 10; k++) /* the topics share nothing */
+                    out[size + 12 + k] = (uint8_t)((topic * 2654435761u) >> (k % 4 * 8));
+                size += 22;
+            }
+            good = raw_write(fd, out, size);
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+static long resident_kib(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%*d %ld", &pages), 1);
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Four connections flood the socket with subscriptions: the results come through, and memory stays. */
+START_TEST(test_flood_of_subscriptions)
+{
+    enum { FLOODERS = 4 };
+    pthread_t threads[FLOODERS];
+    struct ndtd_result_sender *sender;
+    long last = 0;
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
+    void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    snprintf(poses_path, sizeof(poses_path), "%s", temp_path("poses"));
+    const long before_kib = resident_kib();
+    atomic_store(&flooding, 1);
+    for (int i = 0; i < FLOODERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, flood, NULL), 0);
+    for (uint64_t seq = 1; seq <= 100; seq++) {
+        send_one(sender, seq);
+        last = next_seq(subscriber);
+        if (last != (long)seq)
+            break;
+        live_pause(10);
+    }
+    const long grown_kib = resident_kib() - before_kib;
+    atomic_store(&flooding, 0);
+    for (int i = 0; i < FLOODERS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(last, 100);
+    ck_assert_int_lt(grown_kib, 64 * 1024);
+    ck_assert_uint_eq(ndtd_publisher_counters(publisher).lost, 0);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    zmq_close(subscriber);
+    ndtd_result_sender_close(sender);
+}
+END_TEST
+
+/* Subscribers that leave at once: nothing of them stays. */
+START_TEST(test_subscribers_that_leave)
+{
+    struct ndtd_result_sender *sender;
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, publisher, &err), NDT_OK);
+    void *subscriber = live_connect(context, ZMQ_SUB, endpoint.address);
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    for (uint64_t seq = 1; seq <= 300; seq++) {
+        const int fd = raw_open(temp_path("poses"), "SUB");
+        ck_assert(fd >= 0 && raw_write(fd, (const uint8_t *)"\4\12\tSUBSCRIBE\0\1\1", 15));
+        close(fd);
+        send_one(sender, seq);
+        ck_assert_int_eq(next_seq(subscriber), (long)seq);
+    }
+    live_until(ndtd_publisher_counters(publisher).subscribers == 1);
+    zmq_close(subscriber);
+    ndtd_result_sender_close(sender);
+}
+END_TEST
+
+/* The limit of received bytes leaves room for CURVE's handshake with the longest routing id. */
+START_TEST(test_curve)
+{
+    struct ndtd_publisher *secured;
+    struct ndtd_sockets *keyed;
+    struct ndtd_result_sender *sender;
+    struct ndtd_security security;
+    char server[41], server_secret[41], client[41], client_secret[41], id[255];
+    const struct ndtd_endpoint tcp = live_tcp();
+    zmq_curve_keypair(server, server_secret);
+    zmq_curve_keypair(client, client_secret);
+    memset(id, 'i', sizeof(id));
+    snprintf(security.server_secret_key_file, sizeof(security.server_secret_key_file), "%s",
+             temp_text("secret", server_secret));
+    snprintf(security.allowed_clients_file, sizeof(security.allowed_clients_file), "%s",
+             temp_text("clients", client));
+    chmod(security.server_secret_key_file, 0600);
+    ck_assert_msg(ndtd_sockets_open(&keyed, &security, &err) == NDT_OK, "%s", err.text);
+    ck_assert_msg(ndtd_publisher_open(&secured, keyed, &tcp, &err) == NDT_OK, "%s", err.text);
+    ck_assert_int_eq(ndtd_result_sender_open(&sender, secured, &err), NDT_OK);
+    send_one(sender, 5);
+    void *subscriber = live_socket(context, ZMQ_SUB, LIVE_WAIT_MS);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_CURVE_SERVERKEY, server, sizeof(server)), 0);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_CURVE_PUBLICKEY, client, sizeof(client)), 0);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_CURVE_SECRETKEY, client_secret, sizeof(client_secret)), 0);
+    ck_assert_int_eq(zmq_setsockopt(subscriber, ZMQ_ROUTING_ID, id, sizeof(id)), 0);
+    ck_assert_int_eq(zmq_connect(subscriber, tcp.address), 0);
+    ck_assert_int_eq(next_seq(subscriber), 5);
+    zmq_close(subscriber);
+    ndtd_result_sender_close(sender);
+    ndtd_publisher_close(secured);
+    ndtd_sockets_close(keyed);
+}
+END_TEST
+
 START_TEST(test_in_use)
 {
     struct ndtd_publisher *second;
@@ -268,6 +402,9 @@ int main(void)
     tcase_add_test(tests, test_two_senders);
     tcase_add_test(tests, test_close_sends);
     tcase_add_test(tests, test_restart);
+    tcase_add_test(tests, test_flood_of_subscriptions);
+    tcase_add_test(tests, test_subscribers_that_leave);
+    tcase_add_test(tests, test_curve);
     tcase_add_test(tests, test_in_use);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,5 +1,9 @@
 /* The scans socket: frames into the queue, answers to scans that are refused or dropped, recordings. */
+#define _GNU_SOURCE /* RTLD_NEXT, pthread_getname_np */
+#include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "live_peer.h"
@@ -10,11 +14,32 @@
 static struct ndtd_sockets *sockets;
 static struct ndtd_publisher *publisher;
 static struct ndtd_queue *queue;
+static struct ndtd_recorder *recorder;
 static struct ndtd_receiver *receiver;
 static struct ndtd_endpoint scans, poses;
 static void *context, *sender, *subscriber; /* the clients */
 static struct ndt_frame frame;
 static struct ndt_error err;
+
+/* While `hold` is 1, the receiver's thread stands still after a frame. */
+static atomic_int hold, held;
+
+int held_recv(zmq_msg_t *message, void *socket, int flags) __asm__("zmq_msg_recv");
+
+int held_recv(zmq_msg_t *message, void *socket, int flags)
+{
+    static int (*library)(zmq_msg_t *, void *, int);
+    char name[16] = "";
+    if (!library)
+        *(void **)&library = dlsym(RTLD_NEXT, "zmq_msg_recv");
+    const int size = library(message, socket, flags);
+    (void)pthread_getname_np(pthread_self(), name, sizeof(name));
+    while (size >= 0 && strcmp(name, "ndt-receive") == 0 && atomic_load(&hold)) {
+        atomic_store(&held, 1);
+        live_pause(1);
+    }
+    return size;
+}
 
 static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
 {
@@ -25,7 +50,10 @@ static void set_up_as(enum ndtd_receiver_kind kind, int sender_type)
     ck_assert_int_eq(ndtd_sockets_open(&sockets, NULL, &err), NDT_OK);
     ck_assert_int_eq(ndtd_publisher_open(&publisher, sockets, &poses, &err), NDT_OK);
     ck_assert_int_eq(ndtd_queue_create(&queue, 3, &err), NDT_OK);
-    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, kind, queue, publisher, &err), NDT_OK);
+    const struct ndtd_recorder_config config = {.queue_bytes = 64000000};
+    ck_assert_int_eq(ndtd_recorder_create(&recorder, &config, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, kind, queue, publisher, recorder, &err),
+                     NDT_OK);
     ndtd_receiver_set_identity(receiver, 77, 99);
     context = zmq_ctx_new();
     subscriber = live_connect(context, ZMQ_SUB, poses.address);
@@ -48,6 +76,7 @@ static void tear_down(void)
     zmq_close(subscriber);
     zmq_ctx_term(context);
     ndtd_receiver_close(receiver);
+    ndtd_recorder_destroy(recorder);
     ndtd_publisher_close(publisher);
     ndtd_sockets_close(sockets);
     ndtd_queue_destroy(queue);
@@ -105,6 +134,25 @@ static void wait_for_frames(uint64_t count)
     live_until(ndtd_receiver_counters(receiver).frames == count);
 }
 
+static struct ndtd_recorder_status recorder_status(void)
+{
+    struct ndtd_recorder_status status;
+    ndtd_recorder_status(recorder, &status);
+    return status;
+}
+
+static enum ndt_status start_recording(const char *path)
+{
+    const enum ndt_status status = ndtd_recorder_start_at(recorder, path, &err);
+    return status == NDT_OK ? ndtd_recorder_wait(recorder, &err) : status;
+}
+
+static enum ndt_status stop_recording(void)
+{
+    const enum ndt_status status = ndtd_recorder_stop(recorder, &err);
+    return status == NDT_OK ? ndtd_recorder_wait(recorder, &err) : status;
+}
+
 /* Pops everything, one scan per call; returns the number of frames. The bytes of the copies are invalid. */
 static size_t drain(struct ndtd_frame *copies, size_t max)
 {
@@ -121,7 +169,6 @@ static size_t drain(struct ndtd_frame *copies, size_t max)
 START_TEST(test_frames_arrive)
 {
     struct ndtd_frame got[8];
-    const double before_us = ndt_clock_us();
     send_odometry(5);
     send_scan(1);
     send_imu(6);
@@ -138,13 +185,12 @@ START_TEST(test_frames_arrive)
     ck_assert_int_eq(got[2].type, NDT_MESSAGE_IMU);
     ck_assert_uint_eq(got[3].scan.seq, 2);
     for (int i = 0; i < 4; i++)
-        ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : before_us) &&
-                  got[i].arrival_us <= ndt_clock_us());
+        ck_assert(got[i].arrival_us >= (i ? got[i - 1].arrival_us : 0) && got[i].arrival_us <= ndt_clock_us());
     const struct ndtd_receiver_counters counters = ndtd_receiver_counters(receiver);
     ck_assert_uint_eq(counters.scans, 2);
     ck_assert_uint_eq(counters.bad, 0);
     ck_assert_uint_gt(counters.bytes, 100);
-    ck_assert_uint_eq(counters.recorded, 0);
+    ck_assert_uint_eq(recorder_status().recorded, 0);
 }
 END_TEST
 
@@ -239,21 +285,21 @@ START_TEST(test_recording)
     struct ndt_bag_record record;
     send_scan(1); /* before */
     wait_for_frames(1);
-    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_OK);
-    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("b.bag"), &err), NDT_ERR_ARGUMENT);
+    ck_assert_int_eq(start_recording(temp_path("a.bag")), NDT_OK);
+    ck_assert_int_eq(start_recording(temp_path("b.bag")), NDT_ERR_ARGUMENT);
     ck_assert(!temp_exists(temp_path("b.bag")));
-    ck_assert(ndtd_receiver_counters(receiver).is_recording);
+    ck_assert((recorder_status().state == NDTD_RECORDER_RUNNING));
     send_odometry(5);
     send_bytes("x", 1, 0);
     send_scan(2);
     wait_for_frames(4);
-    live_until(ndtd_receiver_counters(receiver).recorded == 2);
-    ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_OK);
-    ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_ERR_ARGUMENT);
-    ck_assert(!ndtd_receiver_counters(receiver).is_recording);
+    live_until(recorder_status().recorded == 2);
+    ck_assert_int_eq(stop_recording(), NDT_OK);
+    ck_assert_int_eq(stop_recording(), NDT_ERR_ARGUMENT);
+    ck_assert(!(recorder_status().state == NDTD_RECORDER_RUNNING));
     send_scan(3); /* after */
     wait_for_frames(5);
-    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_ERR_IO);
+    ck_assert_int_eq(start_recording(temp_path("a.bag")), NDT_ERR_IO);
     ck_assert_int_eq(ndt_bag_open(&reader, temp_path("a.bag"), &err), NDT_OK);
     ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
     ck_assert_uint_eq(record.type, NDT_MESSAGE_ODOMETRY);
@@ -273,29 +319,30 @@ START_TEST(test_recording_fails)
 {
     const struct rlimit tiny = {.rlim_cur = 256, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG instead */
-    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_OK);
+    ck_assert_int_eq(start_recording(temp_path("a.bag")), NDT_OK);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &tiny), 0);
     for (uint64_t seq = 1; seq <= 8; seq++)
         send_scan(seq);
     wait_for_frames(8);
-    live_until(ndtd_receiver_counters(receiver).record_failures == 1);
-    live_until(!ndtd_receiver_counters(receiver).is_recording);
-    ck_assert_int_eq(ndtd_receiver_stop_recording(receiver, &err), NDT_ERR_ARGUMENT);
-    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("b.bag"), &err), NDT_OK);
-    ck_assert(ndtd_receiver_counters(receiver).is_recording);
+    live_until(recorder_status().failures == 1);
+    live_until(!(recorder_status().state == NDTD_RECORDER_RUNNING));
+    ck_assert_int_eq(stop_recording(), NDT_ERR_ARGUMENT);
+    ck_assert_int_eq(start_recording(temp_path("b.bag")), NDT_OK);
+    ck_assert((recorder_status().state == NDTD_RECORDER_RUNNING));
 }
 END_TEST
 
-/* Closing the receiver finishes the bag. */
+/* Finishing the recorder finishes the bag, with what waits. */
 START_TEST(test_close_while_recording)
 {
     struct ndt_bag_reader *reader;
     struct ndt_bag_record record;
-    ck_assert_int_eq(ndtd_receiver_record(receiver, temp_path("a.bag"), &err), NDT_OK);
+    ck_assert_int_eq(start_recording(temp_path("a.bag")), NDT_OK);
     send_scan(1);
-    live_until(ndtd_receiver_counters(receiver).recorded == 1);
+    wait_for_frames(1);
     ndtd_receiver_close(receiver);
     receiver = NULL;
+    ndtd_recorder_finish(recorder);
     ck_assert_int_eq(ndt_bag_open(&reader, temp_path("a.bag"), &err), NDT_OK);
     ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
     ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_END);
@@ -315,12 +362,34 @@ START_TEST(test_restarts)
     ndtd_receiver_close(receiver);
     ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1); /* unsubscribed */
     ck_assert_int_eq(subscription, 0);
-    ck_assert_int_eq(ndtd_receiver_open(&receiver, sockets, &scans, NDTD_RECEIVE_SUB, queue, publisher, &err),
-                     NDT_OK);
+    ck_assert_int_eq(
+        ndtd_receiver_open(&receiver, sockets, &scans, NDTD_RECEIVE_SUB, queue, publisher, recorder, &err), NDT_OK);
     ck_assert_int_eq(zmq_recv(sender, &subscription, 1, 0), 1);
     ck_assert_int_eq(subscription, 1);
     send_scan(2);
     wait_for_frames(1);
+}
+END_TEST
+
+/* The thread is held up after the first scan; those that come meanwhile have waited since then. */
+START_TEST(test_delay_of_the_thread)
+{
+    struct ndtd_frame got[8];
+    atomic_store(&hold, 1);
+    send_scan(1);
+    live_until(atomic_load(&held));
+    const double sent_us = ndt_clock_us();
+    send_scan(2);
+    send_scan(3);
+    live_pause(100);
+    const double released_us = ndt_clock_us();
+    atomic_store(&hold, 0);
+    wait_for_frames(3);
+    live_until(ndtd_queue_counters(queue).scans_waiting == 3);
+    ck_assert_uint_eq(drain(got, 8), 3);
+    for (int i = 0; i < 3; i++)
+        ck_assert_msg(got[i].arrival_us <= (i ? sent_us : released_us), "scan %d: %.1f ms of its wait are missing",
+                      i + 1, (got[i].arrival_us - sent_us) * 1e-3);
 }
 END_TEST
 
@@ -355,6 +424,7 @@ int main(void)
     tcase_add_test(tests, test_recording_fails);
     tcase_add_test(tests, test_close_while_recording);
     tcase_add_test(tests, test_restarts);
+    tcase_add_test(tests, test_delay_of_the_thread);
     tcase_add_checked_fixture(pull, set_up_pull, tear_down);
     tcase_set_timeout(pull, 60);
     tcase_add_test(pull, test_pull);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "ndtd/realtime.h"
 #include "ndtd/runtime_dir.h"
@@ -12,6 +13,7 @@
 
 static struct ndt_error err;
 static char path[256];
+enum { USER = 12345 };
 
 static void setup(void)
 {
@@ -57,6 +59,91 @@ START_TEST(user_directory_is_created)
 }
 END_TEST
 
+/* What was named is used, or refused. */
+START_TEST(a_runtime_directory_that_cannot_be_used_is_an_error)
+{
+    char file[600];
+    snprintf(file, sizeof(file), "%s/below", temp_text("file", "x"));
+    setenv("RUNTIME_DIRECTORY", file, 1);
+    ck_assert_int_eq(ndtd_runtime_dir(path, sizeof(path), 1, &err), NDT_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "RUNTIME_DIRECTORY"));
+    ck_assert_ptr_nonnull(strstr(err.text, "Not a directory"));
+    ck_assert_int_eq(ndtd_runtime_dir(path, sizeof(path), 0, &err), NDT_OK); /* the daemon may not run yet */
+    ck_assert_str_eq(path, file);
+}
+END_TEST
+
+/* Calls ndtd_runtime_dir in another process, as a user without privileges; returns its status and log. */
+static enum ndt_status as_user(int create, char said[1024])
+{
+    int pipes[2], ended = -1;
+    ck_assert_int_eq(pipe(pipes), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(pipes[1], STDERR_FILENO);
+        if (getuid() == 0 && setuid(USER) != 0)
+            _exit(99);
+        _exit((int)ndtd_runtime_dir(path, sizeof(path), create, &err));
+    }
+    close(pipes[1]);
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    const ssize_t size = read(pipes[0], said, 1023);
+    said[size > 0 ? size : 0] = '\0';
+    close(pipes[0]);
+    ck_assert(WIFEXITED(ended) && WEXITSTATUS(ended) != 99);
+    return (enum ndt_status)WEXITSTATUS(ended);
+}
+
+/* The last directory of the list. */
+static char *home(void)
+{
+    static char name[64];
+    snprintf(name, sizeof(name), "/tmp/ndtd-%u", getuid() == 0 ? USER : getuid());
+    return name;
+}
+
+START_TEST(a_user_directory_that_cannot_be_used_is_said)
+{
+    char said[1024];
+    if (access("/run/ndtd", F_OK) == 0 && getuid() != 0 && access("/run/ndtd", W_OK) == 0)
+        return;
+    setenv("XDG_RUNTIME_DIR", "/proc", 1);
+    ck_assert_int_eq(as_user(1, said), NDT_OK);
+    rmdir(home());
+    ck_assert_msg(strstr(said, "XDG_RUNTIME_DIR") && strstr(said, "/proc/ndtd"), "it says '%s'", said);
+}
+END_TEST
+
+/* In /tmp any user can make the directory first. */
+START_TEST(tools_refuse_a_directory_of_others)
+{
+    char said[1024];
+    struct stat info;
+    if ((stat("/run/ndtd", &info) == 0 && (info.st_mode & S_IXOTH)) || lstat(home(), &info) == 0)
+        return; /* a daemon runs here */
+    ck_assert_int_eq(mkdir(home(), 0700), 0);
+    ck_assert_int_eq(chmod(home(), 0777), 0);
+    const enum ndt_status foreign = as_user(0, said);
+    ck_assert_int_eq(chown(home(), getuid() == 0 ? USER : getuid(), (gid_t)-1), 0);
+    const enum ndt_status writable = as_user(0, said);
+    ck_assert_int_eq(chmod(home(), 0700), 0);
+    const enum ndt_status good = as_user(0, said);
+    ck_assert_int_eq(rmdir(home()), 0);
+    ck_assert_int_eq(symlink(temp_dir, home()), 0);
+    const enum ndt_status link = as_user(0, said);
+    ck_assert_int_eq(unlink(home()), 0);
+    const enum ndt_status missing = as_user(0, said);
+    const int taken = lstat(home(), &info) == 0;
+    (void)rmdir(home());
+    ck_assert_int_eq(foreign, NDT_ERR_IO);
+    ck_assert_int_eq(writable, NDT_ERR_IO);
+    ck_assert_int_eq(good, NDT_OK);
+    ck_assert_int_eq(link, NDT_ERR_IO);
+    ck_assert_int_eq(missing, NDT_OK);
+    ck_assert_msg(taken && (info.st_mode & 0777) == 0700, "others can make the directory before the daemon");
+}
+END_TEST
+
 static const char *cores(const char *text)
 {
     static char out[64];
@@ -90,6 +177,9 @@ int main(void)
     tcase_add_test(all, systemd_directory_has_priority);
     tcase_add_test(all, path_too_long_is_an_error);
     tcase_add_test(all, user_directory_is_created);
+    tcase_add_test(all, a_runtime_directory_that_cannot_be_used_is_an_error);
+    tcase_add_test(all, a_user_directory_that_cannot_be_used_is_said);
+    tcase_add_test(all, tools_refuse_a_directory_of_others);
     tcase_add_test(all, lists_of_cores);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -386,6 +386,129 @@ START_TEST(shift_carries_the_pose)
 }
 END_TEST
 
+/* ---- odometry that is not what it was ---- */
+
+static struct ndt_pose planar(double x_m, double y_m, double yaw_rad)
+{
+    return ndt_pose_from_rpy((double[3]){x_m, y_m, 0}, (double[3]){0, 0, yaw_rad});
+}
+
+static void give_odometry(double at_s, const struct ndt_pose *pose, const struct ndt_twist *twist)
+{
+    struct ndt_track_odometry_sample sample = {
+        .stamp_ns = after(at_s), .has_pose = pose != NULL, .has_twist = twist != NULL};
+    if (pose)
+        sample.T_odom_base = *pose;
+    if (twist)
+        sample.twist = *twist;
+    ndt_track_odometry(&track, &sample);
+}
+
+/* A source that begins anew at zero, after `pause_s`, while the vehicle stands at `last`: the prediction stays. */
+static void source_restarts(const struct ndt_pose *last, double pause_s, int has_twist)
+{
+    const struct ndt_pose origin = planar(0, 0, 0);
+    const struct ndt_twist still = {{0, 0, 0}, {0, 0, 0}};
+    struct ndt_track_state out;
+    const double begin_s = 0.5 + pause_s;
+    restart();
+    for (int i = -5; i <= 10; i++)
+        give_odometry(0.05 * i, last, has_twist ? &still : NULL);
+    for (int i = 0; i <= 10; i++)
+        give_odometry(begin_s + 0.05 * i, &origin, has_twist ? &still : NULL);
+    ck_assert(ndt_track_predict(&track, after(begin_s + 0.5), &out));
+    const struct ndt_pose start = start_pose();
+    const double moved_m = ndt_pose_distance_m(&start, &out.T_map_base);
+    const double turned_rad = ndt_pose_angle_rad(&start, &out.T_map_base);
+    ck_assert_msg(moved_m <= 0.1 && turned_rad <= 0.01,
+                  "odometry at %.3g %.3g m, pause %g s, %s twist: the prediction is thrown by %.3g m and %.3g rad",
+                  last->t_m[0], last->t_m[1], pause_s, has_twist ? "with" : "without", moved_m, turned_rad);
+#ifndef BEFORE
+    ck_assert_uint_eq(track.odometry_restarts.count, 1);
+    ck_assert_double_le(fabs(track.odometry_restarts.moved_m - ndt_pose_distance_m(last, &origin)), 1e-9);
+    ck_assert_double_le(fabs(track.odometry_restarts.gap_s - pause_s), 1e-6);
+#endif
+}
+
+START_TEST(odometry_that_restarts_at_zero_throws_nothing)
+{
+    const struct ndt_pose places[] = {planar(300, -120, 0), planar(30, 0, 1), planar(0.5, 0, 1.5), planar(0, 0, 3)};
+    const double pauses_s[] = {0.05, 0.5, 2, 5};
+    const int k = _i % 4;
+    for (int i = 0; i < 4; i++)
+        source_restarts(&places[k], pauses_s[i], _i / 4);
+}
+END_TEST
+
+/* A drive with turns, braking and late samples is no jump. */
+START_TEST(odometry_of_a_drive_goes_on)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        struct ndt_pose pose = planar(5, 3, 0);
+        double at_s = 0;
+        restart();
+        for (int i = 0; i < 400; i++) {
+            const double speed_mps = 12 + 12 * sin(0.05 * i), turn_radps = 1.5 * sin(0.11 * i);
+            const struct ndt_twist twist = {{speed_mps, 0, 0}, {0, 0, turn_radps}};
+            const double dt_s = i % 50 == 49 ? 0.6 : 0.05;
+            const struct ndt_pose step = ndt_pose_exp(&twist, dt_s);
+            pose = ndt_pose_compose(&pose, &step);
+            at_s += dt_s;
+            give_odometry(at_s, kind == 1 ? NULL : &pose, kind == 2 ? NULL : &twist);
+        }
+        ck_assert_uint_ge(track.odometry.count, 399);
+    }
+}
+END_TEST
+
+/* Numbers at the limits, in any order, never leave the estimator with a state that is not of this world. */
+START_TEST(no_input_makes_a_state_that_is_not_plausible)
+{
+    static const double numbers[] = {0, 1e8, -1e8, 1e3, -1e3, 1e2, -1e2, 1e-300, 1e300, -1e300, NAN, INFINITY, 1};
+    struct ndt_random random = {7};
+    restart();
+    for (int i = 0; i < 20000; i++) {
+        double v[6];
+        struct ndt_track_state out;
+        for (int k = 0; k < 6; k++)
+            v[k] = numbers[ndt_random_next(&random) % 13];
+        const struct ndt_twist twist = {{v[0], v[1], v[2]}, {v[3], v[4], v[5]}};
+        const struct ndt_pose pose = {.t_m = {v[3], v[1], v[5]}, .q_xyzw = {0, 0, 0, 1}};
+        const struct ndt_track_imu_sample imu = {.stamp_ns = after(0.01 * i),
+                                                 .angular_velocity_radps = {v[2], v[3], v[4]},
+                                                 .has_acceleration = 1,
+                                                 .acceleration_mps2 = {v[0], v[1], v[2]}};
+        const struct ndt_track_gnss_sample gnss = {.stamp_ns = after(0.01 * i),
+                                                   .position_m = {v[0], v[1], v[2]},
+                                                   .deviation_m = {fabs(v[3]), fabs(v[4]), fabs(v[5])}};
+        switch (ndt_random_next(&random) % 5) {
+        case 0:
+            ndt_track_reset(&track, after(0.01 * i), &pose, i % 3 ? &twist : NULL, NULL);
+            break;
+        case 1:
+            give_odometry(0.01 * i + (i % 97 ? 0 : 3e9), i % 3 ? &pose : NULL, i % 3 != 1 ? &twist : NULL);
+            break;
+        case 2:
+            ndt_track_imu(&track, &imu);
+            break;
+        case 3:
+            ndt_track_gnss(&track, &gnss);
+            break;
+        default:
+            if (!ndt_track_predict(&track, after(0.01 * i + (i % 89 ? 0.1 : 1e9)), &out))
+                break;
+            (void)ndt_track_use_gnss(&track, &out);
+            ndt_track_coast(&track, &out);
+        }
+        int finite = ndt_pose_is_finite(&track.state.T_map_base);
+        for (int k = 0; k < N * N; k++)
+            finite &= isfinite(track.state.P[k]) != 0;
+        ck_assert_msg(finite && fabs(track.state.T_map_base.t_m[0]) <= 1e8, "step %d: the state is not plausible",
+                      i);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("track_sensors");
@@ -407,6 +530,9 @@ int main(void)
     tcase_add_test(all, covariance_in_the_map_against_samples);
     tcase_add_test(all, position_deviation_is_along_the_worst_axis);
     tcase_add_test(all, shift_carries_the_pose);
+    tcase_add_loop_test(all, odometry_that_restarts_at_zero_throws_nothing, 0, 8);
+    tcase_add_test(all, odometry_of_a_drive_goes_on);
+    tcase_add_test(all, no_input_makes_a_state_that_is_not_plausible);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

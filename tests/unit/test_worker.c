@@ -1,6 +1,7 @@
 /* The matching thread: every scan is answered once, with the results of the pipeline; deadlines, updates, malformed
  * frames, timings, allocations. */
 #include <check.h>
+#include <errno.h>
 #include <math.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -268,6 +269,95 @@ START_TEST(damaged_scan_is_rejected_and_changes_nothing)
 }
 END_TEST
 
+/* As the publisher: a result that cannot be encoded is not sent. */
+static enum ndt_status keep_encoded(void *context, const struct ndt_result_message *result, struct ndt_error *why)
+{
+    struct ndt_frame encoded;
+    ndt_frame_init(&encoded);
+    const enum ndt_status status = ndt_result_encode(&encoded, result, why);
+    ndt_frame_free(&encoded);
+    return status == NDT_OK ? keep(context, result, why) : status;
+}
+
+/* The first result is spoilt on its way to the encoder. */
+static enum ndt_status spoil_first(void *context, const struct ndt_result_message *result, struct ndt_error *why)
+{
+    static int calls;
+    struct ndt_result_message spoilt = *result;
+    if (calls++ == 0)
+        spoilt.result.T_map_sensor.t_m[1] = NAN;
+    return keep_encoded(context, &spoilt, why);
+}
+
+static void start_with(enum ndt_status (*send)(void *, const struct ndt_result_message *, struct ndt_error *))
+{
+    const struct ndtd_worker_parts parts = {
+        .settings = street_drive_snapshot(), .queue = queue, .map = drive.map, .sink = {.send = send}};
+    must(ndtd_worker_start(&worker, &parts, &err));
+}
+
+static const struct ndt_result_message *must_answer(size_t i, const char *after)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    push_scan(i);
+    while (sem_timedwait(&answered, &until) != 0)
+        ck_assert_msg(errno == EINTR, "scan %zu is not answered after %s", i, after);
+    ck_assert_uint_eq(answers[answer_count - 1].seq, i);
+    return &answers[answer_count - 1];
+}
+
+/* An initial pose or odometry with numbers of 1e300: an encoder refuses them, bytes do not. */
+static void make_absurd(struct ndt_frame *frame, enum ndt_message_type type, size_t i)
+{
+    static const uint8_t absurd[9] = {0xcb, 0x7e, 0x37, 0xe4, 0x3c, 0x88, 0x00, 0x75, 0x9c};
+    static const uint8_t plain[9] = {0xcb, 0x40, 0x1d}; /* 7.25 */
+    const struct ndt_pose_message message = {.stamp_ns = DRIVE_START_NS + DRIVE_STEP_NS * (int64_t)i,
+                                             .frame_id = "map",
+                                             .has_pose = 1,
+                                             .pose = {.t_m = {7.25, 0, 0}, .q_xyzw = {0, 0, 0, 1}},
+                                             .has_twist = 1,
+                                             .twist = {{7.25, 0, 0}, {0, 0, 0}}};
+    ndt_frame_init(frame);
+    must(ndt_pose_message_encode(frame, type, &message, &err));
+    for (size_t at = 0; at + sizeof(plain) <= frame->size; at++)
+        if (memcmp(frame->data + at, plain, sizeof(plain)) == 0)
+            memcpy(frame->data + at, absurd, sizeof(absurd));
+}
+
+START_TEST(no_message_silences_the_daemon)
+{
+    static const enum ndt_message_type types[] = {NDT_MESSAGE_INITIAL_POSE, NDT_MESSAGE_ODOMETRY};
+    start_with(keep_encoded);
+    push_start();
+    must_answer(0, "the initial pose");
+    for (size_t k = 0; k < 2; k++) {
+        struct ndt_frame absurd;
+        make_absurd(&absurd, types[k], 2 * k + 1);
+        const struct ndtd_frame frame = frame_of(types[k], &absurd);
+        must(push(&frame));
+        for (size_t i = 2 * k + 1; i < 2 * k + 3; i++) {
+            const struct ndt_result_message *got = must_answer(i, ndt_message_name(types[k]));
+            ck_assert_int_eq(got->result.outcome, NDT_CONVERGED);
+            ck_assert_double_lt(ndt_pose_distance_m(&got->result.T_map_sensor, &drive.truth[i]), 0.1);
+        }
+        ndt_frame_free(&absurd);
+    }
+}
+END_TEST
+
+START_TEST(a_result_that_cannot_be_encoded_is_rejected)
+{
+    start_with(spoil_first);
+    push_start();
+    const struct ndt_result_message *got = must_answer(0, "a result that is not finite");
+    ck_assert_int_eq(got->result.outcome, NDT_REJECTED);
+    ck_assert_ptr_nonnull(strstr(got->result.reason, "not finite"));
+    ck_assert_int_eq(must_answer(1, "that")->result.outcome, NDT_CONVERGED);
+}
+END_TEST
+
 START_TEST(no_map_and_no_guess_are_reported)
 {
     start(NULL);
@@ -371,6 +461,8 @@ int main(void)
     tcase_add_test(all, interrupted_pose_is_no_worse_than_the_guess);
     tcase_add_test(all, inactive_worker_rejects_scans);
     tcase_add_test(all, damaged_scan_is_rejected_and_changes_nothing);
+    tcase_add_test(all, no_message_silences_the_daemon);
+    tcase_add_test(all, a_result_that_cannot_be_encoded_is_rejected);
     tcase_add_test(all, no_map_and_no_guess_are_reported);
     tcase_add_test(all, initial_pose_without_stamp_applies_to_the_next_scan);
     tcase_add_test(all, settings_change_between_scans);

@@ -1,4 +1,4 @@
-# Rules of `cmake --install` (programs are installed where they are built), and the .deb of `cpack -G DEB`.
+# Rules of `cmake --install` (programs are installed where they are built); package.cmake has the .deb.
 #
 # The libraries are static: a program that links one links its dependencies too (pkg-config --static; the CMake package
 # names them in ndtdConfig.cmake). Both locate the libraries relative to themselves, so the tree can be moved.
@@ -95,31 +95,4 @@ install(CODE [[
   file(WRITE "${unit}" "${text}")
   file(INSTALL DESTINATION "${prefix}/lib/systemd/system" TYPE FILE FILES "${unit}")]])
 
-set(CPACK_GENERATOR TGZ)
-set(CPACK_PACKAGE_NAME ndtd)
-set(CPACK_PACKAGE_VENDOR "ndtd developers")
-set(CPACK_PACKAGE_CONTACT "ndtd developers <ndtd@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
-set(CPACK_PACKAGE_DESCRIPTION "Matches LiDAR scans against a point cloud map (Normal Distributions Transform) and
-gives a pose, a covariance and scores for every scan, over ZeroMQ or from a
-recorded drive. With tools for recordings, static libraries and their headers.")
-set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
-set(CPACK_STRIP_FILES ON)
-set(CPACK_SET_DESTDIR ON) # for /etc
-set(CPACK_INSTALL_PREFIX /usr)
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libyaml-dev, liblzf-dev, libmsgpack-dev | libmsgpack-c-dev")
-file(WRITE ${PROJECT_BINARY_DIR}/conffiles "/etc/ndtd/ndtd.yaml\n")
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/conffiles)
-# The package of the daemon must not depend on PCL, which only the comparison in ndt-bench uses.
-if(NDT_PCL_FOUND)
-  file(WRITE ${PROJECT_BINARY_DIR}/leave_out.cmake
-    "file(GLOB files \"\${CPACK_TEMPORARY_DIRECTORY}/usr/*/ndt-bench\"
-  \"\${CPACK_TEMPORARY_DIRECTORY}/usr/share/*/*/ndt-bench*\")
-file(REMOVE \${files})\n")
-  set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_BINARY_DIR}/leave_out.cmake)
-  message(STATUS "cpack: leaves out ndt-bench, which is linked with PCL; configure with NDT_PEER_PCL=OFF to have it")
-endif()
-include(CPack)
+include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)

@@ -71,7 +71,7 @@ enum ndt_status live_open(struct live_connection *out, int type, const char *add
 {
     enum ndt_status status = NDT_OK;
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is reported as an error of stdout */
+    sigaction(SIGPIPE, &ignore, NULL); /* a connection that ends; for stdout see tool_main */
     out->context = zmq_ctx_new();
     out->socket = out->context ? zmq_socket(out->context, type) : NULL;
     if (!out->socket)

@@ -5,10 +5,12 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ndtd/nearest_name.h"
 
@@ -424,6 +426,20 @@ static const struct tool_command *find_command(const struct tool_command *progra
     return NULL;
 }
 
+/* errno of the write that failed may be overwritten by now. */
+static int has_no_reader(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+/* As a program that does not handle the signal: `ndt-echo | head` is no error to report. */
+static void end_by_pipe(void)
+{
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+}
+
 static enum ndt_status run_program(const struct tool_command *program, int argc, char **argv, struct ndt_error *err)
 {
     const struct tool_command *command = program;
@@ -450,7 +466,10 @@ static enum ndt_status run_program(const struct tool_command *program, int argc,
         status = command->run(err);
     else
         return ndt_fail(err, NDT_ERR_ARGUMENT, "a command is missing; %s --help lists them", program->name);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == NDT_OK)
+    const int is_written = fflush(stdout) == 0 && !ferror(stdout);
+    if (!is_written && has_no_reader())
+        end_by_pipe();
+    if (!is_written && status == NDT_OK)
         status = ndt_fail(err, NDT_ERR_IO, "standard output: %s", strerror(errno));
     return status;
 }

@@ -15,10 +15,12 @@ import csv
 import gzip
 import math
 import os
-import re
 import sys
 
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+import fit_header  # noqa: E402
 
 GATE, TYPICAL_SLACK_M, LEAST_SLACK_M, MOST_SLACK_M = 22.5, 0.1, 0.05, 10.0
 RIGHT_M, HELD = 0.5, 0.5
@@ -148,24 +150,6 @@ def reliability(data, p):
             print(f"| {low:g} to {min(high, 1):g} | {mask.sum()} | {p[mask].mean():.3f} | {data['right'][mask].mean():.3f} |")
 
 
-def write_header(path, numbers):
-    with open(path, "w", encoding="ascii") as file:
-        file.write("/* Written by tools/confidence/fit_confidence.py from tools/confidence/features.csv.gz; see\n"
-                   " * ndt_track/confidence.h. */\n#ifndef NDT_CONFIDENCE_FIT_H\n#define NDT_CONFIDENCE_FIT_H\n\n")
-        for name, number in zip(NAMES, numbers):
-            file.write(f"static const double FIT_{name} = {number:.3f};\n")
-        file.write("\n#endif\n")
-
-
-def verify(path, numbers):
-    """The header has these numbers; the last digit may depend on the machine."""
-    with open(path, encoding="ascii") as file:
-        written = {name: float(number) for name, number in re.findall(r"FIT_(\w+) = ([-\d.]+);", file.read())}
-    wrong = [name for name, number in zip(NAMES, numbers) if abs(written.get(name, math.inf) - number) > 0.01]
-    if wrong or len(written) != len(NAMES):
-        sys.exit(f"{path}: not the numbers of the fit: {' '.join(wrong)}")
-
-
 def write_rows(path, numbers, data, count=24):
     """Rows for the unit test: spread over the confidence."""
     p = predict(numbers, data)
@@ -210,7 +194,7 @@ def main():
     for name, number in zip(NAMES, numbers):
         print(f"{name:12} {number:9.3f}")
     if args.verify:
-        verify(args.verify, numbers)
+        fit_header.verify(args.verify, NAMES, numbers)
         return
     left_out = cross_validate(data)
     report("Fitted to the other drives", data, left_out)
@@ -220,7 +204,7 @@ def main():
         report("Not fitted", check, predict(numbers, check))
         reliability(check, predict(numbers, check))
     if args.header:
-        write_header(args.header, numbers)
+        fit_header.write(args.header, "confidence", NAMES, numbers)
     if args.rows:
         write_rows(args.rows, numbers, data)
     if args.table:

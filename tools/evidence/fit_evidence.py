@@ -22,6 +22,9 @@ import sys
 
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+import fit_header  # noqa: E402
+
 STEP_M, TURN_DEG, LEAST, NARROW, VIEWS, POINTS, UNEXPLAINED, BELIEVED = 1.0, 25.0, 30, 0.5, 3, 100, 0.03, 0.99
 MOST, NOT_FOUND, FADES = 8.0, -1.0, 0.8
 RIGHT_M, RIGHT_DEG, MISSES, FOLLOWED, EVERY = 1.0, 5.0, 3, 40, 3
@@ -212,24 +215,6 @@ def report(data, p):
             print("believed wrong:", *key)
 
 
-def write_header(path, numbers):
-    with open(path, "w", encoding="ascii") as file:
-        file.write("/* Written by tools/evidence/fit_evidence.py from tools/evidence/features.csv.gz; see\n"
-                   " * ndt_search/evidence.h. */\n#ifndef NDT_EVIDENCE_FIT_H\n#define NDT_EVIDENCE_FIT_H\n\n")
-        for name, number in zip(NAMES, numbers):
-            file.write(f"static const double FIT_{name} = {number:.3f};\n")
-        file.write("\n#endif\n")
-
-
-def verify(path, numbers):
-    """The header has these numbers; the last digit may depend on the machine."""
-    with open(path, encoding="ascii") as file:
-        written = {name: float(number) for name, number in re.findall(r"FIT_(\w+) = ([-\d.]+);", file.read())}
-    wrong = [name for name, number in zip(NAMES, numbers) if not abs(written.get(name, math.inf) - number) <= 0.01]
-    if wrong or len(written) != len(NAMES):
-        sys.exit(f"{path}: not the numbers of the fit: {' '.join(wrong)}")
-
-
 def write_table(path, data, thin):
     """The first row of every place and every thin-th of the others."""
     with gzip.GzipFile(path, "wb", mtime=0) as binary:
@@ -255,7 +240,7 @@ def main():
     for name, number in zip(NAMES, numbers):
         print(f"{name:14} {number:9.3f}")
     if args.verify:
-        verify(args.verify, numbers)
+        fit_header.verify(args.verify, NAMES, numbers)
         return
     print("\n# Fitted to the other families of drives")
     report(data, cross_validate(data))
@@ -264,7 +249,7 @@ def main():
         print("\n# Not fitted")
         report(check, sigmoid(design(check) @ numbers))
     if args.header:
-        write_header(args.header, numbers)
+        fit_header.write(args.header, "evidence", NAMES, numbers)
     if args.table:
         write_table(args.table, data, args.thin)
 

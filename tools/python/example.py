@@ -8,6 +8,7 @@ without it a synthetic room is published.
 Exit status 0 when the result converged, 1 otherwise.
 """
 import argparse
+import signal
 import sys
 import time
 
@@ -88,6 +89,7 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends it without a word
     try:
         sys.exit(main())
     except TimeoutError as reason:

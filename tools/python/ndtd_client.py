@@ -11,6 +11,7 @@ Metres, seconds, radians; stamps in int64 nanoseconds; poses x y z qx qy qz qw. 
 """
 import itertools
 import os
+import stat
 import time
 
 import msgpack
@@ -27,12 +28,30 @@ class RequestError(Exception):
 
 
 def default_endpoint(name):
-    """The default endpoint of the socket NAME: the first existing one of the daemon's folders, else the last one."""
-    folders = [os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0], "/run/ndtd"]
-    if os.environ.get("XDG_RUNTIME_DIR"):
-        folders.append(os.path.join(os.environ["XDG_RUNTIME_DIR"], "ndtd"))
-    paths = [f"{folder}/{name}.ipc" for folder in folders + [f"/tmp/ndtd-{os.getuid()}"] if folder]
-    return "ipc://" + next(filter(os.path.exists, paths), paths[-1])
+    """The default endpoint of the socket NAME: in $RUNTIME_DIRECTORY, else the first existing one of the daemon's folders, else /tmp/ndtd-UID.
+
+    PermissionError when others own /tmp/ndtd-UID or may write to it; a missing one is made, before others can."""
+    folders = [os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0]]
+    if not folders[0]:
+        folders = ["/run/ndtd"]
+        if os.environ.get("XDG_RUNTIME_DIR"):
+            folders.append(os.path.join(os.environ["XDG_RUNTIME_DIR"], "ndtd"))
+        folders.append(f"/tmp/ndtd-{os.getuid()}")
+    folder = next((path for path in folders if os.path.exists(f"{path}/{name}.ipc")), folders[-1])
+    if folder == f"/tmp/ndtd-{os.getuid()}":
+        _make_private(folder)
+    return f"ipc://{folder}/{name}.ipc"
+
+
+def _make_private(folder):
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    info = os.lstat(folder)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
+        raise PermissionError(f"{folder}: owner {info.st_uid}, mode {info.st_mode & 0o7777:04o}: "
+                              "is not a directory that only this user may write to")
 
 
 class Client:

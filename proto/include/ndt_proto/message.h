@@ -2,7 +2,8 @@
  * @brief The messages on the wire and in bags: one msgpack map each, described in SCHEMA.md.
  *
  * Decoders are pure functions: no state, no clock, no log. They refuse trailing bytes, wrong types, missing
- * fields, and depths and sizes beyond the limits below; the error names the field. Unknown keys are ignored. On
+ * fields, depths and sizes beyond the limits below, and numbers beyond those of ndt/limits.h; the error names the
+ * field. Unknown keys are ignored. On
  * failure a decoder leaves its outputs unchanged and an encoder leaves the frame empty. Encoders write keys in the
  * order of SCHEMA.md: equal messages have equal bytes. Names are printable ASCII because they reach logs and
  * terminals.
@@ -56,6 +57,8 @@ struct ndt_frame {
 void ndt_frame_init(struct ndt_frame *frame);
 /** Frees the memory; allowed on an empty frame. */
 void ndt_frame_free(struct ndt_frame *frame);
+/** Messages of up to `size` bytes then need no further memory. NDT_ERR_MEMORY leaves the frame as it is. */
+NDT_MUST_CHECK enum ndt_status ndt_frame_reserve(struct ndt_frame *frame, size_t size, struct ndt_error *err);
 
 /** Reads only the keys "v" (version) and "type". */
 NDT_MUST_CHECK enum ndt_status ndt_message_peek(const uint8_t *data, size_t size, enum ndt_message_type *type,
@@ -108,7 +111,7 @@ struct ndt_point_layout {
     uint64_t count;      /**< points */
     uint64_t step;       /**< bytes of a record */
     size_t data_at;      /**< offset of the first record in the message [bytes] */
-    size_t data_size;    /**< count * step */
+    size_t data_size;    /**< of all records; count * step, unless the scan was thinned */
 };
 
 /** The decoded part of a scan before its points are copied. Valid for the message it was decoded from and for
@@ -129,6 +132,10 @@ NDT_MUST_CHECK enum ndt_status ndt_scan_header_decode(const uint8_t *data, size_
  * and an origin when float64 coordinates need one. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_points(const uint8_t *data, size_t size, const struct ndt_scan_header *scan,
                                                struct ndt_cloud *cloud, struct ndt_error *err);
+/** Keeps every k-th point with the least odd k that leaves `most` or fewer, so that the rings of a sensor, whose
+ * number is even, are all met. ndt_scan_points then reads the kept ones only. Returns how many points are left out.
+ */
+uint64_t ndt_scan_thin(struct ndt_scan_header *scan, uint64_t most);
 /** Decodes seq, stamp and frame and ignores the bytes after the last of the three: a damaged scan that
  * ndt_scan_header_decode refuses may still be answered. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_identify(const uint8_t *data, size_t size, struct ndt_scan_message *message,
@@ -173,9 +180,6 @@ NDT_MUST_CHECK enum ndt_status ndt_pose_message_decode(const uint8_t *data, size
 NDT_MUST_CHECK enum ndt_status ndt_pose_message_encode(struct ndt_frame *frame, enum ndt_message_type type,
                                                        const struct ndt_pose_message *message,
                                                        struct ndt_error *err);
-
-#define NDT_IMU_MAX_RATE_RADPS        1e3 /**< largest component of an angular velocity */
-#define NDT_IMU_MAX_ACCELERATION_MPS2 1e4 /**< largest component of an acceleration */
 
 /** imu: one measurement of an inertial measurement unit, in its frame. */
 struct ndt_imu_message {

@@ -50,24 +50,25 @@ static inline void locate(const struct ndt_wide_job *job, struct chunk *c, size_
     const wide_f x[3] = {wide_load(job->x_m + first + i), wide_load(job->y_m + first + i),
                          wide_load(job->z_m + first + i)};
     const float leaf_m = (float)level->leaf_m, per_leaf = (float)(1.0 / level->leaf_m);
-    wide_i valid = wide_set_i(-1), slot = wide_set_i(0), inner = wide_set_i(0);
+    wide_i valid = wide_set_i(-1), inner = wide_set_i(0);
+    wide_u slot = {0}; /* wraps around far off the map, where it is masked */
     wide_f y[3], near_m[3];
     move_points(job, x, y, near_m);
     for (int k = 2; k >= 0; k--) {
         const wide_i usable = (near_m[k] < wide_set(1e6f)) & (near_m[k] > wide_set(-1e6f)); /* false for NaN */
         const wide_f near = (wide_f)((wide_i)near_m[k] & usable);
         const wide_i steps = wide_floor(near * per_leaf);
-        const wide_i cell = steps + job->near_cell[k];
+        const wide_i cell = (wide_i)((wide_u)steps + (uint32_t)job->near_cell[k]);
         wide_i brick = cell >> 3;
         wide_store(&c->inside_m[k][i], wide_fma(-wide_to_float(steps), wide_set(leaf_m), near));
         wide_store_i(&c->cell[k][i], cell);
         inner = (inner << 3) | (cell & 7);
-        brick -= level->brick_min[k];
+        brick = (wide_i)((wide_u)brick - (uint32_t)level->brick_min[k]);
         valid &= (brick >= 0) & (brick < level->brick_dim[k]);
-        slot = slot * level->brick_dim[k] + brick;
+        slot = slot * (uint32_t)level->brick_dim[k] + (wide_u)brick;
         valid &= usable;
     }
-    wide_store_i(&c->slot[i], (level->hashed ? valid ^ -1 : (slot & valid) | ~valid));
+    wide_store_i(&c->slot[i], (level->hashed ? valid ^ -1 : ((wide_i)slot & valid) | ~valid));
     wide_store_i(&c->inner[i], inner);
 }
 

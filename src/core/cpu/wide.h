@@ -28,6 +28,8 @@ enum { WIDE = 4 };
 typedef float wide_f __attribute__((vector_size(sizeof(float) * WIDE)));
 typedef float quad_f __attribute__((vector_size(16)));
 typedef int32_t wide_i __attribute__((vector_size(sizeof(int32_t) * WIDE)));
+/* For sums that may wrap around in lanes that are not used. */
+typedef uint32_t wide_u __attribute__((vector_size(sizeof(uint32_t) * WIDE)));
 
 static inline wide_f wide_set(float value)
 {

@@ -33,12 +33,26 @@ static inline uint64_t ndt_hash_load(const unsigned char *p, size_t size)
     return word;
 }
 
-/** The hash of `size` bytes at `data`. */
-static inline uint64_t ndt_hash64(const void *data, size_t size, uint64_t seed)
+/** A hash of bytes that come in parts. */
+struct ndt_hash_state {
+    uint64_t lane[4];
+    uint64_t size; /* of all parts so far */
+};
+
+static inline void ndt_hash_begin(struct ndt_hash_state *state, uint64_t seed)
+{
+    for (size_t i = 0; i < 4; i++)
+        state->lane[i] = seed + i;
+    state->size = 0;
+}
+
+/** The size of every part but the last is a multiple of 32. */
+static inline void ndt_hash_add(struct ndt_hash_state *state, const void *data, size_t size)
 {
     const unsigned char *p = (const unsigned char *)data;
-    uint64_t lane[4] = {seed, seed + 1, seed + 2, seed + 3};
+    uint64_t lane[4];
     size_t left = size;
+    memcpy(lane, state->lane, sizeof(lane));
     for (; left >= 32; left -= 32, p += 32)
         for (size_t i = 0; i < 4; i++)
             lane[i] = ndt_hash_mix(lane[i], ndt_hash_load(p + 8 * i, 8));
@@ -48,10 +62,26 @@ static inline uint64_t ndt_hash64(const void *data, size_t size, uint64_t seed)
         p += part;
         left -= part;
     }
-    uint64_t h = size;
+    memcpy(state->lane, lane, sizeof(lane));
+    state->size += size;
+}
+
+/** The hash of all parts. */
+static inline uint64_t ndt_hash_end(const struct ndt_hash_state *state)
+{
+    uint64_t h = state->size;
     for (size_t i = 0; i < 4; i++)
-        h = ndt_hash_mix(h, ndt_hash_finish(lane[i]));
+        h = ndt_hash_mix(h, ndt_hash_finish(state->lane[i]));
     return ndt_hash_finish(h);
+}
+
+/** The hash of `size` bytes at `data`. */
+static inline uint64_t ndt_hash64(const void *data, size_t size, uint64_t seed)
+{
+    struct ndt_hash_state state;
+    ndt_hash_begin(&state, seed);
+    ndt_hash_add(&state, data, size);
+    return ndt_hash_end(&state);
 }
 
 #endif

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "ndt/cloud.h"
+#include "ndt/progress.h"
 #include "ndt/status.h"
 
 #ifdef __cplusplus
@@ -32,6 +33,9 @@ extern "C" {
 
 /** Most levels of a map, and of an alignment. */
 #define NDT_MAX_LEVELS 6
+/** Largest element of an inverse covariance: products with the square of any distance in a map are finite. [1/m^2]
+ */
+#define NDT_MAX_INVERSE_COVARIANCE 1e30f
 /** Most threads that build a map. */
 #define NDT_BUILD_THREADS_MAX 64
 
@@ -80,6 +84,10 @@ NDT_MUST_CHECK enum ndt_status ndt_map_builder_add(struct ndt_map_builder *build
  * added) nothing was removed. */
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *builder,
                                                       const struct ndt_cloud *cloud, struct ndt_error *err);
+/** Makes further calls with this builder count what they do in `progress` and end with NDT_ERR_CANCELLED, as if
+ * they had failed, when it is cancelled. NULL: nobody watches. Borrowed until the next call of this function or
+ * destroy. */
+void ndt_map_builder_watch(struct ndt_map_builder *builder, struct ndt_progress *progress);
 /** Points added and not removed. */
 uint64_t ndt_map_builder_points(const struct ndt_map_builder *builder);
 /** Moves the origin without the points: the sums become bit-identical to those of a builder that had this origin

@@ -11,8 +11,8 @@
  * time within NDT_PREPROCESS_TIME_LIMIT_S of the stamp is dropped.
  *
  * Determinism: the points and their order depend only on the input, the parameters and the seed. One owner, one
- * thread. Memory: allocates only when a scan is larger than any before. The raw cloud is read in whole vectors, up
- * to the padding that every cloud has. */
+ * thread. Memory: allocates only when a scan is larger than any before, or than any since the last release. The raw
+ * cloud is read in whole vectors, up to the padding that every cloud has. */
 #ifndef NDT_PREPROCESS_H
 #define NDT_PREPROCESS_H
 
@@ -87,6 +87,10 @@ struct ndt_preprocessor;
 NDT_MUST_CHECK enum ndt_status ndt_preprocessor_create(struct ndt_preprocessor **out, struct ndt_error *err);
 /** `pre` may be NULL. */
 void ndt_preprocessor_destroy(struct ndt_preprocessor *pre);
+
+/** Gives the memory of the largest scan back; the next scan allocates what it needs. What ndt_preprocess returned
+ * is gone. */
+void ndt_preprocessor_release(struct ndt_preprocessor *pre);
 
 /** Preprocesses `raw`.
  *

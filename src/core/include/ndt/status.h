@@ -27,10 +27,12 @@ enum ndt_status {
     NDT_ERR_FORMAT,      /**< malformed input */
     NDT_ERR_LIMIT,       /**< well-formed, but beyond a stated limit */
     NDT_ERR_UNSUPPORTED, /**< known, but not available here (CPU variant, device, field type) */
-    NDT_ERR_DEVICE       /**< a backend failed while computing */
+    NDT_ERR_DEVICE,      /**< a backend failed while computing */
+    NDT_ERR_CANCELLED    /**< ended early because it was asked to (ndt/progress.h) */
 };
 
-/** One line of text, always terminated; empty when nothing went wrong. */
+/** One line of text, always terminated; empty when nothing went wrong. Control characters, which it may quote from
+ * a file or a message, are '?'. */
 struct ndt_error {
     char text[512];
 };

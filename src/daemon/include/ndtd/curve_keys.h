@@ -23,8 +23,8 @@ extern "C" {
  * neither file remains. */
 NDT_MUST_CHECK enum ndt_status ndtd_make_keys(const char *prefix, struct ndt_error *err);
 
-/** Reads the only key of a file. secret: the file must not be accessible to others. Comments as in a client list.
- */
+/** Reads the only key of a file. Comments as in a client list. The file belongs to this user or to root; others may
+ * not write to it, and of a secret key only its group may read it. Otherwise the line names owner and mode. */
 NDT_MUST_CHECK enum ndt_status ndtd_key_read(const char *path, int secret, char key[NDTD_KEY_TEXT + 1],
                                              struct ndt_error *err);
 
@@ -35,7 +35,7 @@ struct ndtd_client_list {
 };
 /** Reads one public key per line, optionally followed by '#' and a comment; lines that start with '#' and are not a
  * key are comments ('#' may be the first character of a key). Errors name file and line; a list without keys is an
- * error, because no client could connect. */
+ * error, because no client could connect. Owner and mode as for a public key. */
 NDT_MUST_CHECK enum ndt_status ndtd_client_list_read(struct ndtd_client_list *out, const char *path,
                                                      struct ndt_error *err);
 /** Frees the keys; allowed on an empty list. */

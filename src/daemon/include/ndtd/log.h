@@ -2,6 +2,11 @@
  * @brief Log lines on standard error, with a level, and with the prefixes of sd-daemon(3) when the journal reads
  * them (JOURNAL_STREAM).
  *
+ * In the daemon (between ndtd_log_start and ndtd_log_stop) a thread "ndt-log" writes the lines, so that a reader
+ * that stops reading, or a slow disk, delays no caller: NDTD_LOG_LINES lines wait for it at most, further ones are
+ * lost, and their number is written once there is a reader again. Without the thread a line waits for its reader. A
+ * reader that has gone is no error.
+ *
  * Repeated lines (same format string) are throttled: the first is written, later ones within a minute are counted,
  * and the count is appended to the next. Thread-safe. The wall clock is used for the time stamps of the lines only.
  */
@@ -14,6 +19,8 @@
 extern "C" {
 #endif
 
+#define NDTD_LOG_LINES 256 /**< lines that may wait */
+
 /** Severity of a line. */
 enum ndtd_log_level { NDTD_LOG_ERROR, NDTD_LOG_WARNING, NDTD_LOG_INFO, NDTD_LOG_DEBUG };
 
@@ -23,6 +30,14 @@ void ndtd_log_set_level(enum ndtd_log_level level);
 void ndtd_log(enum ndtd_log_level level, const char *format, ...) NDT_PRINTF(2, 3);
 /** As ndtd_log, not throttled: for the effects of user actions such as a reload or a map request. */
 void ndtd_log_always(enum ndtd_log_level level, const char *format, ...) NDT_PRINTF(2, 3);
+/** Starts the thread; without it (no memory) lines are written by their callers. The caller ignores SIGPIPE. */
+void ndtd_log_start(void);
+/** Writes what waits, for at most a second, and ends the thread. */
+void ndtd_log_stop(void);
+/** Lines that were lost since the start. Any thread. */
+unsigned long long ndtd_log_lost(void);
+/** Whether standard error takes a line; waits at most wait_ms for that. */
+int ndtd_log_is_read(int wait_ms);
 /** Throttling interval; default 60 s. For tests. */
 void ndtd_log_set_interval(double interval_s);
 

@@ -29,6 +29,16 @@ struct ndtd_map_loader_config {
     uint64_t search_limit_bytes;
 };
 
+/** How far the work on the current request is. A total of 0 is not known. */
+struct ndtd_map_loader_progress {
+    int busy;                    /**< 0: no request is worked on; the other members are those of the last one */
+    double elapsed_s;            /**< since the work on the request began */
+    uint64_t tiles, all_tiles;   /**< files read, of those to be read */
+    uint64_t bytes, all_bytes;   /**< of the current file */
+    uint64_t points, all_points; /**< points in the sums, of those read so far */
+    uint64_t levels, all_levels; /**< levels of the map that are built, or checked in a compiled map */
+};
+
 /** Status of the loader. */
 struct ndtd_map_loader_status {
     char path[1024]; /**< of the last requested map; empty = none */
@@ -40,6 +50,7 @@ struct ndtd_map_loader_status {
     uint64_t tile_reads; /**< files read since this directory was opened; adding or removing a tile reads one */
     size_t sums_bytes;   /**< memory of the sums from which the next map is built */
     double last_load_ms;
+    struct ndtd_map_loader_progress progress;
 };
 
 struct ndtd_map_loader;
@@ -47,7 +58,8 @@ struct ndtd_map_loader;
 NDT_MUST_CHECK enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **out,
                                                       const struct ndtd_map_loader_config *config,
                                                       struct ndt_error *err);
-/** Ends the thread and frees everything; `loader` may be NULL. */
+/** Ends the thread and frees everything; `loader` may be NULL. A request that is worked on ends within some tenths
+ * of a second, whatever the size of the map. */
 void ndtd_map_loader_destroy(struct ndtd_map_loader *loader);
 
 /** Requests; they return at once and are processed in order. `path` is a file or a directory; NULL unloads. near_m
@@ -69,6 +81,8 @@ int ndtd_map_loader_take(struct ndtd_map_loader *loader, struct ndt_map **map);
 int ndtd_map_loader_is_settled(const struct ndtd_map_loader *loader);
 /** Waits at most timeout_s until all requests so far are processed; returns 0 on timeout. */
 int ndtd_map_loader_wait(struct ndtd_map_loader *loader, double timeout_s);
+/** How far the work is; any thread, neither blocks nor locks. */
+void ndtd_map_loader_progress(const struct ndtd_map_loader *loader, struct ndtd_map_loader_progress *out);
 /** Copies the status. */
 void ndtd_map_loader_status(struct ndtd_map_loader *loader, struct ndtd_map_loader_status *out);
 

@@ -12,6 +12,7 @@
 
 #include "ndtd/autotune.h"
 #include "ndtd/frame_queue.h"
+#include "ndtd/pipeline_events.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndt_proto/control_message.h"
 #include "ndt_proto/message.h"
@@ -26,6 +27,7 @@ struct ndtd_scan_record {
     uint64_t seq;
     int64_t stamp_ns;
     uint64_t points_raw, points_used;
+    uint64_t points_thinned; /**< of points_raw: not read, see preprocess.max_points */
     /** T_map_sensor is T_map_base at the stamp, the covariance that of the estimate, in the axes of the map */
     struct ndt_align_result result;
     double reference_s;              /**< the reference moment of the sweep, relative to the stamp */
@@ -61,8 +63,12 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out,
 void ndtd_pipeline_destroy(struct ndtd_pipeline *pipeline);
 /** Processes one frame; frames other than scan, initial pose, odometry, IMU and GNSS are ignored. For a scan, whose
  * header has been decoded into frame->scan, `record` then holds the result; a scan that cannot be matched has the
- * outcome rejected and the reason. A frame that cannot be decoded is an error (NDT_ERR_FORMAT, LIMIT or
- * UNSUPPORTED) and changes nothing. NDT_ERR_MEMORY and NDT_ERR_DEVICE: no further scan can be computed. */
+ * outcome rejected and the reason; so has one whose result is not finite. A frame that cannot be decoded is an
+ * error (NDT_ERR_FORMAT, LIMIT or UNSUPPORTED) and changes nothing. NDT_ERR_MEMORY: not for this scan, even after
+ * buffers were given back; a smaller one may fit. NDT_ERR_DEVICE: no further scan can be computed.
+ *
+ * Of a scan with more than preprocess.max_points points every k-th is read, and with a deadline of as many as can
+ * be preprocessed in time. */
 NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                                    struct ndtd_scan_record *record, struct ndt_error *err);
 
@@ -128,6 +134,8 @@ void ndtd_pipeline_idle(struct ndtd_pipeline *pipeline);
 enum ndt_state ndtd_pipeline_state(const struct ndtd_pipeline *pipeline);
 /** The newest GNSS position, of the antenna; returns 0 when there is none. */
 int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3]);
+/** What went wrong so far; borrowed. */
+const struct ndtd_pipeline_events *ndtd_pipeline_events(const struct ndtd_pipeline *pipeline);
 /** The estimator; borrowed. */
 const struct ndt_track *ndtd_pipeline_track(const struct ndtd_pipeline *pipeline);
 /** Writes the backend's intermediate values at one iteration of the last scan's trace; see ndt_aligner_dump. */

@@ -3,8 +3,9 @@
  *
  * The publisher's thread owns the socket. Result senders pass results to it over in-process sockets, so that the
  * matching thread (results) and the receiver (dropped and rejected scans) publish without holding a lock during
- * I/O. There are no topics: every subscriber receives every result. A slow subscriber loses messages beyond the
- * high-water mark and does not delay the others. Source: publisher.c. */
+ * I/O. There are no topics: every connection receives every result, the newest one at once. A slow subscriber
+ * loses messages beyond the high-water mark and does not delay the others. A connection that sends more than 64
+ * messages (subscriptions) is ended. Source: publisher.c. */
 #ifndef NDTD_PUBLISHER_H
 #define NDTD_PUBLISHER_H
 
@@ -16,7 +17,8 @@ extern "C" {
 #endif
 
 struct ndtd_publisher;
-/** Binds the socket and starts the thread. `sockets` is borrowed. */
+/** Binds the socket and starts the thread. `sockets` is borrowed. The endpoint's limits of received messages are
+ * not used: 8 messages of 1024 bytes wait per connection. */
 NDT_MUST_CHECK enum ndt_status ndtd_publisher_open(struct ndtd_publisher **out, struct ndtd_sockets *sockets,
                                                    const struct ndtd_endpoint *endpoint, struct ndt_error *err);
 /** Sends what is queued, waiting at most a second, closes the socket and removes an ipc path. */
@@ -37,7 +39,7 @@ void ndtd_result_sender_close(struct ndtd_result_sender *sender);
 /** Counters since the start. */
 struct ndtd_publisher_counters {
     uint64_t published, lost; /**< lost: the in-process queue was full */
-    unsigned subscribers;
+    unsigned subscribers;     /**< connections that have subscribed */
 };
 /** Copies the counters; any thread. */
 struct ndtd_publisher_counters ndtd_publisher_counters(const struct ndtd_publisher *publisher);

@@ -42,6 +42,8 @@ NDT_MUST_CHECK enum ndt_status ndtd_scan_merge_add(struct ndtd_scan_merge *merge
                                                    int *is_complete, struct ndt_error *err);
 /** Drops the held scans without counting them: after frames.* or the recording has changed. */
 void ndtd_scan_merge_reset(struct ndtd_scan_merge *merge);
+/** The same, and gives the memory of the largest scans back. */
+void ndtd_scan_merge_release(struct ndtd_scan_merge *merge);
 /** The parameters for a merged scan: those given, without the limits of range, which ndtd_scan_merge_add applied.
  */
 struct ndt_preprocess_params ndtd_scan_merge_params(const struct ndt_preprocess_params *params);

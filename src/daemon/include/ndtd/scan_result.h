@@ -13,6 +13,11 @@ extern "C" {
  * absent.
  */
 void ndtd_scan_result(const struct ndtd_scan_record *record, struct ndt_result_message *message);
+/** Whether pose, covariance, twist and guess are finite and within ndt/limits.h, where they are known. Other
+ * results cannot be sent. */
+int ndtd_scan_record_is_sound(const struct ndtd_scan_record *record);
+/** Replaces the result by the outcome `rejected` and nothing else; seq, stamp, state, counts and times stay. */
+void ndtd_scan_record_reject(struct ndtd_scan_record *record, const char *reason);
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,7 @@ struct ndtd_settings {
     struct ndtd_frames frames;               /**< frames.* */
     int has_initial_pose;                    /**< initial_pose.pose is not [] */
     double initial_pose[7];                  /**< x y z qx qy qz qw */
+    uint32_t max_points; /**< preprocess.max_points: of scans with more only every k-th point is read */
     enum { NDTD_POSE_AUTO, NDTD_POSE_GIVEN, NDTD_POSE_SEARCH } initial_pose_mode; /**< initial_pose.mode */
     enum { NDTD_PRIOR_AUTO, NDTD_PRIOR_OFF } prior;                               /**< ndt.prior */
     struct ndt_track_params track;                                                /**< estimator.* */
@@ -60,7 +61,14 @@ struct ndtd_settings {
     enum { NDTD_MODE_0600, NDTD_MODE_0660 } ipc_mode;    /**< sockets.ipc_mode */
     int high_water_mark;                                 /**< sockets.high_water_mark */
     uint64_t max_message_bytes;                          /**< sockets.max_message_bytes */
+    int max_senders, max_connections;                    /**< sockets.max_senders, sockets.max_connections */
     char server_secret_key_file[NDTD_PATH_MAX], allowed_clients_file[NDTD_PATH_MAX];
+    struct {
+        char directory[NDTD_PATH_MAX]; /**< recording.directory; empty: the default, see recorder.h */
+        uint32_t queue_mb;             /**< recording.queue_mb */
+        uint32_t max_file_mb;          /**< recording.max_file_mb; 0 = no limit */
+        uint32_t min_free_mb;          /**< recording.min_free_mb */
+    } recording;
     double budget_s;                     /**< live.budget_ms: from the last byte of a scan to its result */
     int queue_depth;                     /**< live.queue_depth: largest number of waiting scans */
     int batch_max;                       /**< batch.max: frames taken from the queue at once */
@@ -73,6 +81,8 @@ struct ndtd_settings {
     int rt_priority;                 /**< rt.priority: SCHED_FIFO of the matching thread; 0 = off */
     char rt_cpus[NDTD_CPU_LIST_MAX]; /**< rt.cpus, such as "0,2-3"; empty = any core */
     int rt_lock_memory;              /**< rt.lock_memory */
+    enum { NDTD_ISOLATION_OFF, NDTD_ISOLATION_ON } isolation; /**< security.isolation */
+    char map_paths[NDTD_PATH_MAX]; /**< security.map_paths: directories, separated by ':' */
 };
 
 /** The defaults of the core's *_default functions and those of the daemon. */

@@ -1,13 +1,14 @@
 /** @file
  * @brief ZeroMQ sockets with bounded queues, without linger, and protected where other machines can reach them.
  *
- * One context per process. Every socket has ZMQ_LINGER 0, high-water marks, ZMQ_MAXMSGSIZE and heartbeats. ipc
+ * One context per process. Every socket has ZMQ_LINGER 0, high-water marks, ZMQ_MAXMSGSIZE, a limit of connections
+ * and two seconds for the handshake; a tcp peer that is gone is disconnected after about 8 s (keepalive). ipc
  * paths have their mode before the first client can connect and are removed at close; a path or port in use is an
  * error. tcp endpoints that other machines can reach need CURVE keys and a list of allowed clients, else
  * NDT_ERR_ARGUMENT.
  *
- * libzmq 4.3 aborts the process when an ipc connection arrives and no file descriptor is free (assertion in
- * ipc_listener.cpp; tcp is not affected): the limit of open files has to be far above the number of clients. */
+ * The soft limit of open files is raised to the hard one, at most to 65536. The last 32 descriptors (a quarter,
+ * where there are fewer than 128) are not given to connections: files can be opened under any number of clients. */
 #ifndef NDTD_SOCKET_H
 #define NDTD_SOCKET_H
 
@@ -21,11 +22,13 @@ extern "C" {
 
 /** Address and limits of a socket. */
 struct ndtd_endpoint {
-    /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT, inproc://NAME for tests */
+    /** ipc://PATH, ipc://\@NAME (abstract), tcp://HOST:PORT */
     char address[NDTD_ENDPOINT_MAX];
-    int high_water_mark; /**< messages */
-    long long max_message_bytes;
-    unsigned ipc_mode; /**< 0600 or 0660 */
+    /** messages that wait per connection, before some are lost (sent) or the sender waits (received) */
+    int send_high_water_mark, receive_high_water_mark;
+    long long max_message_bytes; /**< of received messages; a peer that sends more is disconnected */
+    int max_connections;         /**< further ones are closed at once */
+    unsigned ipc_mode;           /**< 0600 or 0660 */
 };
 
 /** CURVE keys of the server and its clients. */

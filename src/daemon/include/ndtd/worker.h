@@ -79,12 +79,15 @@ struct ndtd_worker_status {
     uint64_t state_changes;
     struct ndtd_state_change state_change; /**< the last one */
     uint64_t scans, frames_refused, send_failures;
+    struct ndtd_pipeline_events events;
     int has_pose; /**< whether the estimator has a pose */
     struct ndt_pose T_map_sensor;
     char backend[160];
 };
 /** Copies the status. */
 void ndtd_worker_status(struct ndtd_worker *worker, struct ndtd_worker_status *out);
+/** Grows before every frame, and every 50 ms without frames: a sign of life. Any thread. */
+uint64_t ndtd_worker_beats(const struct ndtd_worker *worker);
 /** The autotune result in use, with its measurements; its source is the default until there is one. */
 void ndtd_worker_autotune_result(struct ndtd_worker *worker, struct ndtd_autotune_result *out);
 

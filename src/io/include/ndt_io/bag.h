@@ -56,6 +56,10 @@ struct ndt_bag_writer;
  * second one is refused. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_create(struct ndt_bag_writer **out, const char *path, int append,
                                               struct ndt_error *err);
+/** Creates a bag in a new and empty file that is open for reading and writing; `path` names it in errors. The
+ * writer owns fd, which is closed on failure too; the file stays then. */
+NDT_MUST_CHECK enum ndt_status ndt_bag_create_in(struct ndt_bag_writer **out, int fd, const char *path,
+                                                 struct ndt_error *err);
 /** Writes a record. After a failure the file holds the records before it, and the writer refuses all further ones.
  */
 NDT_MUST_CHECK enum ndt_status ndt_bag_write(struct ndt_bag_writer *writer, const struct ndt_bag_record *record,

@@ -13,6 +13,7 @@
 #define NDT_IO_CLOUD_FILE_H
 
 #include "ndt/cloud.h"
+#include "ndt/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,10 @@ extern "C" {
  * `out` is initialised; its memory is reused and only grows. Optional arrays that the file lacks are zero. After a
  * failure it holds no points. */
 NDT_MUST_CHECK enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char *path, struct ndt_error *err);
+
+/** The same; `progress` (may be NULL) counts bytes, points and the file. NDT_ERR_CANCELLED. */
+NDT_MUST_CHECK enum ndt_status ndt_cloud_read_with(struct ndt_cloud *out, const char *path,
+                                                   struct ndt_progress *progress, struct ndt_error *err);
 
 /** The kinds of PCD data. */
 enum ndt_pcd_data { NDT_PCD_ASCII, NDT_PCD_BINARY, NDT_PCD_COMPRESSED };

@@ -34,6 +34,13 @@ void ndt_tile_set_close(struct ndt_tile_set *set);
  * `config` names and must have been built with the same rules (NDT_ERR_ARGUMENT with the value that differs). */
 NDT_MUST_CHECK enum ndt_status ndt_map_load(struct ndt_map **out, const char *path,
                                             const struct ndt_map_config *config, struct ndt_error *err);
+/** The same; `progress` (may be NULL) counts files, bytes, points and levels. NDT_ERR_CANCELLED. */
+NDT_MUST_CHECK enum ndt_status ndt_map_load_with(struct ndt_map **out, const char *path,
+                                                 const struct ndt_map_config *config, struct ndt_progress *progress,
+                                                 struct ndt_error *err);
+/** Checks in no time whether there is something at `path` that could be a map: a readable file with the extension
+ * of one, or a directory. What is in it is seen when it is loaded. */
+NDT_MUST_CHECK enum ndt_status ndt_map_path_check(const char *path, struct ndt_error *err);
 
 #ifdef __cplusplus
 }

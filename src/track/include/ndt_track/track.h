@@ -101,7 +101,8 @@ struct ndt_track_state {
     double P[NDT_TRACK_STATES * NDT_TRACK_STATES];
 };
 
-/** Odometry of the base: a pose in a frame of its own, a twist in the base frame, or both. */
+/** Odometry of the base: a pose in a frame of its own, a twist in the base frame, or both. The twist of a sample
+ * without one is that since the sample before. */
 struct ndt_track_odometry_sample {
     int64_t stamp_ns;
     int has_pose, has_twist;
@@ -125,10 +126,19 @@ struct ndt_track_gnss_sample {
     double antenna_m[3];   /**< in the base frame */
 };
 
-/** The estimator. The members are internal but for params and has_pose. */
+/** Odometry that began anew: a jump of its pose. */
+struct ndt_track_restarts {
+    uint64_t count;
+    int64_t stamp_ns;           /**< of the last one, and what the pose did there: */
+    double moved_m, turned_rad; /**< since the sample before */
+    double gap_s;               /**< that was so much older */
+};
+
+/** The estimator. The members are internal but for params, has_pose and odometry_restarts. */
 struct ndt_track {
     struct ndt_track_params params;
     int has_pose;
+    struct ndt_track_restarts odometry_restarts;
     struct ndt_track_state state;
     int64_t fixed_ns; /**< stamp of the last reset or measurement */
     int is_measured;  /**< the state contains a scan of its stamp */
@@ -143,6 +153,10 @@ struct ndt_track {
     int has_gnss; /**< a sample that was not used yet */
     struct ndt_track_gnss_sample gnss;
 };
+
+/** Whether a state can be of this world: finite, and within ndt/limits.h. Only such states are ever stored: others
+ * are ignored by the functions below, and predictions that would end there keep the pose that they began with. */
+int ndt_track_state_is_plausible(const struct ndt_track_state *state);
 
 /** Clears everything. */
 void ndt_track_init(struct ndt_track *track, const struct ndt_track_params *params);
@@ -159,10 +173,12 @@ void ndt_track_start_state(const struct ndt_track *track, int64_t stamp_ns, cons
 void ndt_track_adopt(struct ndt_track *track, const struct ndt_track_state *state);
 
 /** @name Inputs
- * Samples that are not finite, or faster than 1000 m/s or 100 rad/s, are ignored. Odometry that jumps away from its
- * own velocity begins anew. Samples that are not newer than the last one are ignored, unless they are more than
- * max_prediction_s older: then time restarted and they replace all others. Samples of the GNSS are measurements of
- * the next prediction.
+ * Samples that are not finite, or faster than 1000 m/s or 100 rad/s, are ignored. Odometry that goes or turns
+ * farther than its velocity and any acceleration of a vehicle could take it, or is back at its origin after a
+ * pause, begins anew: its samples so far say nothing about those that follow. See struct ndt_track_restarts.
+ * Samples that are not newer than the last one are ignored, unless they are more than max_prediction_s older: then
+ * time restarted and they replace all others. Samples of the GNSS are measurements of the next prediction. The
+ * limits are those of ndt/limits.h.
  * @{ */
 void ndt_track_odometry(struct ndt_track *track, const struct ndt_track_odometry_sample *sample);
 void ndt_track_imu(struct ndt_track *track, const struct ndt_track_imu_sample *sample);

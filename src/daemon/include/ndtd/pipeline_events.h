@@ -1,0 +1,41 @@
+/** @file
+ * @brief What went wrong on the way of frames through the pipeline without ending it: counted, and told in one line
+ * each. Plain data; pure functions. */
+#ifndef NDTD_PIPELINE_EVENTS_H
+#define NDTD_PIPELINE_EVENTS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ndt_track/track.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Counts since the pipeline was created. */
+struct ndtd_pipeline_events {
+    struct ndt_track_restarts odometry_restarts;
+    uint64_t thinned;                      /**< scans of which only a part of the points was read */
+    uint64_t thinned_points, thinned_read; /**< of the last of them: points, and those that were read */
+    uint64_t unsound;                      /**< results that were not finite: the scans are answered `rejected` */
+    uint64_t reinitialised;                /**< estimates that were not finite: the estimator began anew */
+    uint64_t memory_released;              /**< scans for which memory did not suffice: buffers were given back */
+    uint64_t memory_points;                /**< of the last of them */
+};
+
+enum { NDTD_EVENT_BYTES = 200 };
+
+/** The events that happened since `told`, one per call:
+ *
+ *     for (size_t kind = 0; (format = ndtd_pipeline_event(now, &told, &kind, text)) != NULL;)
+ *         ndtd_log(NDTD_LOG_WARNING, format, text);
+ *
+ * Returns a format of its own for each kind, with one %s for `text`; NULL after the last, `told` is then `now`. */
+const char *ndtd_pipeline_event(const struct ndtd_pipeline_events *now, struct ndtd_pipeline_events *told,
+                                size_t *kind, char text[NDTD_EVENT_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,211 @@
+#include "ndtd/isolation.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "landlock.h"
+#include "ndtd/log.h"
+#include "socket_address.h"
+#include "syscall_filter.h"
+
+/* What the C library and libzmq read while the daemon runs: libraries that are loaded late, names of users for
+ * sockets that filter by group, numbers of cores, the mode of overcommit. autotune reads cpuinfo. */
+static const char *const system_files[] = {
+    "/usr/lib",       "/usr/lib32",       "/usr/lib64",          "/usr/local/lib", "/lib",
+    "/lib64",         "/etc/ld.so.cache", "/etc/nsswitch.conf",  "/etc/passwd",    "/etc/group",
+    "/etc/protocols", "/etc/localtime",   "/usr/share/zoneinfo", "/proc/self",     "/proc/cpuinfo",
+    "/proc/meminfo",  "/proc/sys/vm",     "/sys/devices/system", "/dev/urandom",
+};
+
+int ndtd_isolation_allows_backend(const struct ndtd_settings *settings, const char *name)
+{
+    return settings->isolation == NDTD_ISOLATION_OFF || strcmp(name, "cuda") != 0;
+}
+
+/* Calls `take` for every part of a list with ':'. */
+static enum ndt_status for_each_path(const char *list, void *context,
+                                     enum ndt_status (*take)(void *, const char *, struct ndt_error *),
+                                     struct ndt_error *err)
+{
+    enum ndt_status status = NDT_OK;
+    while (status == NDT_OK && *list) {
+        char path[NDTD_PATH_MAX];
+        const size_t length = strcspn(list, ":");
+        snprintf(path, sizeof(path), "%.*s", (int)length, list);
+        if (length > 0)
+            status = take(context, path, err);
+        list += length + (list[length] == ':');
+    }
+    return status;
+}
+
+static enum ndt_status check_directory(void *context, const char *path, struct ndt_error *err)
+{
+    struct stat info;
+    (void)context;
+    const int failure = stat(path, &info) == 0 ? ENOTDIR : errno;
+    if (failure == ENOTDIR && S_ISDIR(info.st_mode))
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "security.map_paths: '%.200s': %s", path, strerror(failure));
+}
+
+enum ndt_status ndtd_isolation_check(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    if (settings->isolation == NDTD_ISOLATION_OFF)
+        return NDT_OK;
+    if (!ndtd_isolation_allows_backend(settings, settings->backend))
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "backend.name: %s needs devices that security.isolation: on leaves no way to; switch it off",
+            settings->backend);
+    return for_each_path(settings->map_paths, NULL, check_directory, err);
+}
+
+/* ---- files ---- */
+
+static enum ndt_status allow_read(void *rules, const char *path, struct ndt_error *err)
+{
+    return *path ? ndtd_landlock_allow(*(const int *)rules, path, NDTD_LANDLOCK_READ, err) : NDT_OK;
+}
+
+/* The directory that contains the file behind `path`, so that a file that replaces it can be used, too. A
+ * directory, or anything else that is no regular file, stands for itself. */
+static void containing(const char *path, char out[PATH_MAX])
+{
+    struct stat info;
+    const int exists = stat(path, &info) == 0;
+    if (!exists || !realpath(path, out))
+        snprintf(out, PATH_MAX, "%s", path);
+    if (!exists || S_ISREG(info.st_mode)) {
+        char copy[PATH_MAX];
+        snprintf(copy, sizeof(copy), "%s", out);
+        snprintf(out, PATH_MAX, "%s", dirname(copy));
+    }
+}
+
+static enum ndt_status allow_containing(int rules, const char *path, enum ndtd_landlock_use use,
+                                        struct ndt_error *err)
+{
+    char folder[PATH_MAX];
+    if (!path || !*path)
+        return NDT_OK;
+    containing(path, folder);
+    return ndtd_landlock_allow(rules, folder, use, err);
+}
+
+static enum ndt_status allow_socket(int rules, const char *text, struct ndt_error *err)
+{
+    struct ndtd_socket_address address;
+    if (!text || ndtd_socket_address_parse(&address, text, NULL) != NDT_OK || address.transport != NDTD_IPC)
+        return NDT_OK;
+    return ndtd_landlock_allow(rules, dirname(address.path), NDTD_LANDLOCK_SOCKETS, err);
+}
+
+static enum ndt_status allow_all(int rules, const struct ndtd_settings *settings,
+                                 const struct ndtd_isolation_paths *paths, struct ndt_error *err)
+{
+    enum ndt_status status = ndtd_landlock_allow(rules, "/dev/null", NDTD_LANDLOCK_DEVICE, err);
+    for (size_t i = 0; status == NDT_OK && i < sizeof(system_files) / sizeof(system_files[0]); i++)
+        status = allow_read(&rules, system_files[i], err);
+    if (status == NDT_OK)
+        status = allow_read(&rules, settings->server_secret_key_file, err);
+    if (status == NDT_OK)
+        status = allow_read(&rules, settings->allowed_clients_file, err);
+    if (status == NDT_OK)
+        status = allow_containing(rules, paths->config, NDTD_LANDLOCK_READ, err);
+    if (status == NDT_OK)
+        status = allow_containing(rules, settings->map_path, NDTD_LANDLOCK_READ, err);
+    if (status == NDT_OK)
+        status = for_each_path(settings->map_paths, &rules, allow_read, err);
+    for (int i = 0; status == NDT_OK && i < NDTD_ISOLATION_PATHS; i++)
+        status = allow_containing(rules, paths->written[i], NDTD_LANDLOCK_WRITE, err);
+    for (int i = 0; status == NDT_OK && i < NDTD_ISOLATION_PATHS; i++)
+        status = allow_socket(rules, paths->sockets[i], err);
+    return status;
+}
+
+static unsigned count_threads(void)
+{
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks)
+        return 1;
+    for (const struct dirent *task = readdir(tasks); task; task = readdir(tasks))
+        count += task->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+enum ndt_status ndtd_isolation_restrict_files(struct ndtd_isolation *isolation,
+                                              const struct ndtd_settings *settings,
+                                              const struct ndtd_isolation_paths *paths, struct ndt_error *err)
+{
+    const char *manager = getenv("NOTIFY_SOCKET");
+    *isolation = (struct ndtd_isolation){.is_on = settings->isolation != NDTD_ISOLATION_OFF};
+    enum ndt_status status = ndtd_isolation_check(settings, err);
+    if (status != NDT_OK || !isolation->is_on || ndtd_landlock_version() == 0)
+        return status;
+    isolation->thread_count = count_threads();
+    const int rules = ndtd_landlock_open(manager && *manager == '@');
+    if (rules < 0)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "security.isolation: Landlock cannot be used: %s",
+                        strerror(errno));
+    status = allow_all(rules, settings, paths, err);
+    if (status != NDT_OK) {
+        close(rules);
+        return status;
+    }
+    status = ndtd_landlock_enforce(rules, err);
+    if (status == NDT_OK)
+        isolation->landlock_version = ndtd_landlock_version();
+    return status;
+}
+
+/* ---- system calls ---- */
+
+void ndtd_isolation_restrict_calls(const struct ndtd_isolation *isolation)
+{
+    struct ndt_error why = {""};
+    char files[160], calls[sizeof(why.text) + 80];
+    unsigned allowed;
+    if (!isolation->is_on)
+        return;
+    const int is_filtered = ndtd_syscall_filter_enforce(&allowed, &why) == NDT_OK;
+    const int has_all_threads = isolation->thread_count <= 1;
+    if (isolation->landlock_version == 0)
+        snprintf(files, sizeof(files),
+                 "files are not restricted: this kernel has no Landlock, or it is switched off");
+    else
+        snprintf(files, sizeof(files), "files are restricted (Landlock %d)%s", isolation->landlock_version,
+                 has_all_threads ? "" : ", not for threads that ran before");
+    if (is_filtered)
+        snprintf(calls, sizeof(calls), "system calls are restricted (seccomp, %u are left)", allowed);
+    else
+        snprintf(calls, sizeof(calls), "system calls are not restricted: %s", why.text);
+    const int is_whole = is_filtered && isolation->landlock_version > 0 && has_all_threads;
+    ndtd_log_always(is_whole ? NDTD_LOG_INFO : NDTD_LOG_WARNING, "isolation: %s; %s", files, calls);
+}
+
+/* ---- requests ---- */
+
+enum ndt_status ndtd_isolation_check_map(const struct ndtd_isolation *isolation, const char *path,
+                                         struct ndt_error *err)
+{
+    if (isolation->landlock_version == 0)
+        return NDT_OK;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || errno != EACCES)
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_ARGUMENT,
+                    "%.200s: may not be read: security.isolation leaves the directory of map.path and those of "
+                    "security.map_paths",
+                    path);
+}

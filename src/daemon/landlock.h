@@ -1,0 +1,26 @@
+/* Landlock: the paths that this thread, and threads that it starts, may use. Private to isolation.c. See
+ * landlock(7). */
+#ifndef NDTD_LANDLOCK_H
+#define NDTD_LANDLOCK_H
+
+#include "ndt/status.h"
+
+enum ndtd_landlock_use {
+    NDTD_LANDLOCK_READ,    /* files and directories: read */
+    NDTD_LANDLOCK_WRITE,   /* a directory: its files are read, written, made, renamed and removed */
+    NDTD_LANDLOCK_SOCKETS, /* a directory: sockets are made and removed in it */
+    NDTD_LANDLOCK_DEVICE   /* a device: read and written */
+};
+
+/* The version of the kernel's Landlock; 0: it has none, or it is switched off. */
+int ndtd_landlock_version(void);
+/* keep_abstract_sockets: connections to abstract unix sockets of other processes stay possible. Returns a ruleset,
+ * or -1. */
+int ndtd_landlock_open(int keep_abstract_sockets);
+/* Everything below `path`. A path that does not exist is skipped: it stays forbidden. */
+NDT_MUST_CHECK enum ndt_status ndtd_landlock_allow(int rules, const char *path, enum ndtd_landlock_use use,
+                                                   struct ndt_error *err);
+/* Forbids everything else from now on; closes `rules`. */
+NDT_MUST_CHECK enum ndt_status ndtd_landlock_enforce(int rules, struct ndt_error *err);
+
+#endif

@@ -1,0 +1,167 @@
+#define _GNU_SOURCE /* pthread_clockjoin_np, pthread_setname_np */
+
+#include "log_writer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ndtd/log.h"
+
+/* How long the lines that wait at the end may take. */
+enum { PATIENCE_S = 1 };
+
+static struct {
+    char text[NDTD_LOG_LINE_BYTES];
+    size_t size;
+} ring[NDTD_LOG_LINES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_t thread;
+static size_t head, count;
+static int has_thread, stopping;
+static unsigned long long lost, unsaid; /* unsaid: of these, not reported yet */
+
+int ndtd_log_is_read(int wait_ms)
+{
+    struct pollfd item = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&item, 1, wait_ms) > 0;
+}
+
+/* One write per line, so that lines of different threads do not mix. A descriptor that somebody else has made
+ * non-blocking is waited for. */
+static int write_all(const char *line, size_t size)
+{
+    ssize_t done;
+    while ((done = write(STDERR_FILENO, line, size)) < 0 && (errno == EINTR || errno == EAGAIN))
+        if (errno == EAGAIN)
+            (void)ndtd_log_is_read(-1);
+    return done == (ssize_t)size;
+}
+
+/* Cancellable while it writes: at the end, without a reader. */
+static int write_patiently(const char *line, size_t size)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    const int good = write_all(line, size);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return good;
+}
+
+static void lose(unsigned long long lines)
+{
+    lost += lines;
+    unsaid += lines;
+}
+
+/* Called with the lock held, which it releases while it writes. Returns whether the line was written. */
+static int write_unlocked(const char *line, size_t size)
+{
+    pthread_mutex_unlock(&lock);
+    const int good = write_patiently(line, size);
+    pthread_mutex_lock(&lock);
+    return good;
+}
+
+static void report_lost(void)
+{
+    char line[NDTD_LOG_LINE_BYTES];
+    const unsigned long long lines = unsaid;
+    const int size = snprintf(line, sizeof(line), "%s%llu lines of the log are lost: they were not read\n",
+                              getenv("JOURNAL_STREAM") ? "<4>" : "ndtd: warning: ", lines);
+    unsaid = 0;
+    if (!write_unlocked(line, (size_t)size))
+        unsaid += lines;
+}
+
+static void *run(void *unused)
+{
+    char line[NDTD_LOG_LINE_BYTES];
+    int state;
+    (void)unused;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    (void)pthread_setname_np(pthread_self(), "ndt-log");
+    pthread_mutex_lock(&lock);
+    while (count > 0 || !stopping) {
+        if (count == 0) {
+            pthread_cond_wait(&changed, &lock);
+            continue;
+        }
+        const size_t size = ring[head].size;
+        memcpy(line, ring[head].text, size);
+        head = (head + 1) % NDTD_LOG_LINES;
+        count--;
+        if (!write_unlocked(line, size))
+            lose(1);
+        else if (unsaid > 0 && count == 0)
+            report_lost();
+    }
+    pthread_mutex_unlock(&lock);
+    return unused;
+}
+
+void ndtd_log_put(const char *line, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    const int is_direct = !has_thread;
+    if (!is_direct && count < NDTD_LOG_LINES) {
+        const size_t at = (head + count++) % NDTD_LOG_LINES;
+        memcpy(ring[at].text, line, size);
+        ring[at].size = size;
+        pthread_cond_signal(&changed);
+    } else if (!is_direct)
+        lose(1);
+    pthread_mutex_unlock(&lock);
+    if (is_direct)
+        (void)write_all(line, size); /* there is no other output */
+}
+
+void ndtd_log_start(void)
+{
+    pthread_mutex_lock(&lock);
+    stopping = 0;
+    has_thread = has_thread || pthread_create(&thread, NULL, run, NULL) == 0;
+    pthread_mutex_unlock(&lock);
+}
+
+/* A write that hangs is cancelled; one that cannot be (a dead disk) is left behind. */
+void ndtd_log_stop(void)
+{
+    struct timespec until;
+    pthread_mutex_lock(&lock);
+    const int had_thread = has_thread;
+    stopping = 1;
+    if (had_thread)
+        pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+    if (!had_thread)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PATIENCE_S;
+    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+        pthread_cancel(thread);
+        until.tv_sec += PATIENCE_S;
+        if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0)
+            pthread_detach(thread);
+    }
+    pthread_mutex_lock(&lock);
+    lose(count);
+    head = count = 0;
+    has_thread = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+unsigned long long ndtd_log_lost(void)
+{
+    pthread_mutex_lock(&lock);
+    const unsigned long long lines = lost;
+    pthread_mutex_unlock(&lock);
+    return lines;
+}

@@ -1,0 +1,71 @@
+#include "ndtd/pipeline_events.h"
+
+#include <inttypes.h>
+
+static const double DEG = 0.017453292519943295;
+
+/* Whether it happened since `told`; its text. */
+static int odometry_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                          char text[NDTD_EVENT_BYTES])
+{
+    const struct ndt_track_restarts *jump = &now->odometry_restarts;
+    snprintf(text, NDTD_EVENT_BYTES,
+             "it begins anew (%" PRIu64 " so far): its pose jumped by %.3g m and %.3g deg within %.3g s",
+             jump->count, jump->moved_m, jump->turned_rad / DEG, jump->gap_s);
+    return jump->count != told->odometry_restarts.count;
+}
+
+static int thinned_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                         char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "they are thinned (%" PRIu64 " so far), the last from %" PRIu64 " to %" PRIu64
+             " points, see preprocess.max_points",
+             now->thinned, now->thinned_points, now->thinned_read);
+    return now->thinned != told->thinned;
+}
+
+static int unsound_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                         char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "it was not finite (%" PRIu64 " so far), the scan is rejected", now->unsound);
+    return now->unsound != told->unsound;
+}
+
+static int reinitialised_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                               char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "it was not finite (%" PRIu64 " so far) and begins anew", now->reinitialised);
+    return now->reinitialised != told->reinitialised;
+}
+
+static int memory_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                        char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "it did not suffice for a scan of %" PRIu64 " points (%" PRIu64 " so far), buffers were given back",
+             now->memory_points, now->memory_released);
+    return now->memory_released != told->memory_released;
+}
+
+static const struct {
+    const char *format; /* one per kind: the log throttles by format */
+    int (*happened)(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                    char text[NDTD_EVENT_BYTES]);
+} kinds[] = {{"odometry: %s", odometry_event},
+             {"large scans: %s", thinned_event},
+             {"result: %s", unsound_event},
+             {"estimate: %s", reinitialised_event},
+             {"memory: %s", memory_event}};
+
+const char *ndtd_pipeline_event(const struct ndtd_pipeline_events *now, struct ndtd_pipeline_events *told,
+                                size_t *kind, char text[NDTD_EVENT_BYTES])
+{
+    while (*kind < sizeof(kinds) / sizeof(kinds[0])) {
+        const size_t i = (*kind)++;
+        if (kinds[i].happened(now, told, text))
+            return kinds[i].format;
+    }
+    *told = *now;
+    return NULL;
+}

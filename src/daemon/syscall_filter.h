@@ -1,0 +1,12 @@
+/* seccomp: the system calls that the daemon may use after its start. Private to isolation.c. See seccomp(2). */
+#ifndef NDTD_SYSCALL_FILTER_H
+#define NDTD_SYSCALL_FILTER_H
+
+#include "ndt/status.h"
+
+/* For every thread of the process, and those to come. *allowed: number of system calls on the list. Others fail
+ * with EPERM; those of an attacker (execve, ptrace, mount ...) end the process with SIGSYS. NDT_ERR_UNSUPPORTED:
+ * the kernel has no filters, or refuses this one. */
+NDT_MUST_CHECK enum ndt_status ndtd_syscall_filter_enforce(unsigned *allowed, struct ndt_error *err);
+
+#endif

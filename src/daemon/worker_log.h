@@ -1,0 +1,20 @@
+/* Private: what the worker says about the scans it has answered. */
+#ifndef NDTD_WORKER_LOG_H
+#define NDTD_WORKER_LOG_H
+
+#include "ndtd/pipeline_events.h"
+#include "ndtd/scan_state.h"
+
+/* What is in the log already. All zero: nothing. */
+struct ndtd_worker_log {
+    double state_lines_us; /* since then state_lines changes of the state */
+    unsigned state_lines;
+    struct ndtd_pipeline_events told;
+};
+
+/* One line for a change of the state, and at most twenty a minute. */
+void ndtd_worker_log_state(struct ndtd_worker_log *log, const struct ndtd_state_change *change);
+/* One line for each kind of event that happened since the last call. */
+void ndtd_worker_log_events(struct ndtd_worker_log *log, const struct ndtd_pipeline_events *now);
+
+#endif

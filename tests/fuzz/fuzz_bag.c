@@ -1,0 +1,105 @@
+/* Bags: read to the end or the damage, twice; what can be appended to holds its records and the new one. The
+ * mutator makes the checksums of the records right again. */
+#include <string.h>
+
+#include "fuzz.h"
+#include "fuzz_file.h"
+#include "ndt/random.h"
+#include "ndt_io/bag.h"
+
+enum { FILE_HEAD = 16, RECORD_HEAD = 16, CRC = 4 };
+
+static struct fuzz_file file;
+static struct ndt_error err;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    fuzz_file_open(&file, "fuzz.bag");
+    return 0;
+}
+
+struct contents {
+    uint64_t records, bytes, end;
+    uint32_t crc; /* of all payloads */
+};
+
+static struct contents read_all(struct ndt_bag_reader *reader)
+{
+    struct contents found = {0};
+    struct ndt_bag_record record;
+    enum ndt_status status;
+    while ((status = ndt_bag_next(reader, &record, &err)) == NDT_OK) {
+        found.records++;
+        found.bytes += record.length;
+        found.crc = ndt_crc32c(found.crc, record.payload, record.length);
+    }
+    FUZZ_REQUIRE(ndt_bag_next(reader, &record, &err) == status, "the end is not the end");
+    found.end = ndt_bag_offset(reader);
+    FUZZ_REQUIRE(found.end <= ndt_bag_size(reader), "beyond the file");
+    return found;
+}
+
+static struct contents open_and_read(void)
+{
+    struct ndt_bag_reader *reader;
+    FUZZ_REQUIRE(ndt_bag_open(&reader, file.path, &err) == NDT_OK, "%s", err.text);
+    const struct contents found = read_all(reader);
+    ndt_bag_close(reader);
+    return found;
+}
+
+static void append(const struct contents *before, int had_records)
+{
+    static const uint8_t payload[3] = {1, 2, 3};
+    const struct ndt_bag_record record = {.type = 9, .length = 3, .receive_time_ns = -1, .payload = payload};
+    struct ndt_bag_writer *writer;
+    if (ndt_bag_create(&writer, file.path, 1, &err) != NDT_OK)
+        return;
+    FUZZ_REQUIRE(ndt_bag_write(writer, &record, &err) == NDT_OK, "%s", err.text);
+    FUZZ_REQUIRE(ndt_bag_finish(writer, &err) == NDT_OK, "%s", err.text);
+    const struct contents after = open_and_read();
+    const uint32_t crc = ndt_crc32c(before->crc, payload, sizeof(payload));
+    FUZZ_REQUIRE(after.records == before->records + 1, "%d: a record is missing", had_records);
+    FUZZ_REQUIRE(after.bytes == before->bytes + sizeof(payload) && after.crc == crc, "other contents");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ndt_bag_reader *reader;
+    struct contents found = {0};
+    fuzz_file_write(&file, data, size);
+    const enum ndt_status status = ndt_bag_open(&reader, file.path, &err);
+    if (status == NDT_OK) {
+        found = read_all(reader);
+        ndt_bag_rewind(reader);
+        const struct contents again = read_all(reader);
+        FUZZ_REQUIRE(again.records == found.records && again.crc == found.crc, "other records after a rewind");
+        ndt_bag_close(reader);
+    }
+    append(&found, status == NDT_OK);
+    return 0;
+}
+
+static void fix_checksums(uint8_t *data, size_t size)
+{
+    for (size_t at = FILE_HEAD; at < size && size - at >= RECORD_HEAD + CRC;) {
+        uint32_t length;
+        memcpy(&length, data + at + 4, sizeof(length));
+        if (length > size - at - RECORD_HEAD - CRC)
+            return;
+        const uint32_t crc = ndt_crc32c(0, data + at, RECORD_HEAD + length);
+        memcpy(data + at + RECORD_HEAD + length, &crc, sizeof(crc));
+        at += RECORD_HEAD + length + CRC;
+    }
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    struct ndt_random random = {seed};
+    const size_t mutated = LLVMFuzzerMutate(data, size, max_size);
+    if (ndt_random_next(&random) % 8 != 0)
+        fix_checksums(data, mutated);
+    return mutated;
+}

@@ -1,0 +1,17 @@
+/* Mutations of compiled maps (ndt_io/compiled_map.h): sizes, offsets, references of cells, lists, voxels and the
+ * attached field get other values; sizes and hashes are made right again, so that the file is not refused for them.
+ */
+#ifndef MAP_MUTATOR_H
+#define MAP_MUTATOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ndt/random.h"
+
+/* One to four mutations in place; returns the new size, at most max_size. */
+size_t map_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random);
+/* Makes the sizes and hashes of the file and of its attachment right. */
+void map_fix(uint8_t *data, size_t size);
+
+#endif
