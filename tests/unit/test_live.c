@@ -379,6 +379,13 @@ START_TEST(missing_map_is_reported)
     start_daemon(0, PATIENT, NULL);
     send_frame(&drive.start);
     ck_assert_int_eq(localise(0).result.outcome, NDT_NO_MAP);
+    snprintf(load.path, sizeof(load.path), "%s/none.pcd", temp_dir);
+    send_request(&load, &reply);
+    ck_assert(!is_ok(&reply)); /* said at once, not only in the status */
+    load.op = NDT_OP_LOAD_TILE;
+    send_request(&load, &reply);
+    ck_assert(!is_ok(&reply));
+    load.op = NDT_OP_LOAD_MAP;
     snprintf(load.path, sizeof(load.path), "%s/map.pcd", temp_dir);
     send_request(&load, &reply);
     ck_assert(is_ok(&reply));
