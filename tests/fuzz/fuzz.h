@@ -13,8 +13,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2, size_t size2,
-                                 uint8_t *out, size_t max_size, unsigned int seed);
 /* Of libFuzzer: its own mutations. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
