@@ -495,9 +495,22 @@ static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_SHUTDOWN] = {.early = 1, .act = shut_down},
 };
 
+/* Sends the part of a reply that names its client. libzmq notes at most once per millisecond what clients have
+ * read: when the queue of one seems full, it is made to look. */
+static int send_identity(struct ndtd_control *control, struct address *to)
+{
+    int events;
+    size_t size = sizeof(events);
+    const int result = ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE);
+    if (result >= 0 || errno != EAGAIN)
+        return result;
+    (void)zmq_getsockopt(control->socket, ZMQ_EVENTS, &events, &size);
+    return ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE);
+}
+
 static void send_reply(struct ndtd_control *control, struct address *to)
 {
-    if (ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE) < 0) {
+    if (send_identity(control, to) < 0) {
         if (errno == EAGAIN) /* otherwise the client has disconnected */
             ndtd_log(NDTD_LOG_WARNING, "%s: a reply is lost: its client does not read", control->endpoint.address);
         return;

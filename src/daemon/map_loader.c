@@ -535,13 +535,16 @@ static struct request *make_request(enum request_kind kind, const char *path, co
     return request;
 }
 
-static void refuse(struct ndtd_map_loader_status *status, const char *path)
+static void refuse(struct ndtd_map_loader *loader, const char *path)
 {
     struct ndt_error err;
     ndt_fail(&err, NDT_ERR_LIMIT, "%.400s: refused, memory is exhausted or %d requests are waiting",
              path ? path : "unload", MAX_REQUESTS);
-    status->failed = 1;
-    memcpy(status->error, err.text, sizeof(status->error));
+    pthread_mutex_lock(&loader->mutex);
+    loader->status.failed = 1;
+    memcpy(loader->status.error, err.text, sizeof(loader->status.error));
+    pthread_mutex_unlock(&loader->mutex);
+    ndtd_log(NDTD_LOG_ERROR, "map: %s", err.text);
 }
 
 static void enqueue(struct ndtd_map_loader *loader, enum request_kind kind, const char *path,
@@ -550,8 +553,8 @@ static void enqueue(struct ndtd_map_loader *loader, enum request_kind kind, cons
     struct request *request = make_request(kind, path, near_m);
     pthread_mutex_lock(&loader->mutex);
     if (!request || loader->request_count == MAX_REQUESTS) {
-        refuse(&loader->status, path);
         pthread_mutex_unlock(&loader->mutex);
+        refuse(loader, path);
         if (request)
             free_request(request);
         return;

@@ -39,8 +39,12 @@ expect 0 "1/1 $file:39:18:arith not compiled *" --only $file:39:arith
 expect 0 '  \+ return value - 1;' --list --only $file:19:arith
 expect 0 '6 mutants: 2 killed, 2 survived, 1 equivalent, 1 not compiled; score 50.0 %' --report
 expect 1 '6 mutants: .* score 50.0 %' --report --least 51
-echo "$file | return 2 * value; /* tested with 0 only */ | return (2 + 1) * value; /* tested with 0 only */ | a reason" \
-    >"$work/named"
+cat >"$work/named" <<'EOF'
+# Mutants that change nothing.
+src/mutated.c: the reason
+  - return 2 * value; /* tested with 0 only */
+  + return (2 + 1) * value; /* tested with 0 only */
+EOF
 expect 0 '6 mutants: 2 killed, 1 survived, 2 equivalent, 1 not compiled; score 66.7 %' --report --equivalent "$work/named"
 expect 0 '2 mutants: 0 killed, 2 survived, 0 equivalent, 0 not compiled; score 0.0 %' --again survived
 expect 0 '4/4 .*' --seed 1 --count 4

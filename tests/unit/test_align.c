@@ -132,6 +132,89 @@ START_TEST(the_trace_leads_to_the_result)
 }
 END_TEST
 
+/* Without measurements costs are as expected; measured ones follow the expected ratio, unless nothing is expected.
+ */
+START_TEST(costs_follow_the_size_of_the_scan)
+{
+    const struct ndt_align_costs costs = {.levels = {{.point_us = 2}, {.fixed_us = 30, .point_us = 0.5}},
+                                          .assess = {.fixed_us = 7}};
+    struct ndt_align_costs seen;
+    ndt_aligner_set_costs(aligner, &costs);
+    ndt_expect_costs(aligner, 100);
+    ndt_aligner_costs(aligner, &seen);
+    ck_assert_double_eq(seen.levels[0].fixed_us, 200);
+    ck_assert_double_eq(seen.levels[1].fixed_us, 80);
+    ck_assert_double_eq(seen.levels[2].fixed_us, 0);
+    ck_assert_double_eq(seen.assess.fixed_us, 7);
+    aligner->level_us[0] = 300;
+    aligner->level_us[1] = 40;
+    ndt_expect_costs(aligner, 50);
+    ndt_aligner_costs(aligner, &seen);
+    ck_assert_double_eq(seen.levels[0].fixed_us, 150);
+    ck_assert_double_eq_tol(seen.levels[1].fixed_us, 40 * 55 / 80., 1e-9);
+    ck_assert_double_eq(seen.assess.fixed_us, 7);
+    ndt_expect_costs(aligner, 0);
+    ndt_aligner_costs(aligner, &seen);
+    ck_assert_double_eq(seen.levels[0].fixed_us, 150); /* nothing is expected of no points */
+    ck_assert_double_eq_tol(seen.levels[1].fixed_us, 40 * 30 / 80., 1e-9);
+}
+END_TEST
+
+/* On a plane that is full of voxels. */
+static double coverage_of(const struct ndt_map *map, const double *angles_deg, size_t count)
+{
+    struct ndt_newton newton = {.level = 0, .p = {0, 0, 0.5, 0, 0, 0}};
+    ck_assert_int_eq(ndt_cloud_reserve(&scan, count + 1, 0, &err), NDT_OK);
+    for (scan.count = 0; scan.count < count; scan.count++) {
+        const double angle_rad = angles_deg[scan.count] * DEG;
+        scan.x_m[scan.count] = (float)(10 * cos(angle_rad));
+        scan.y_m[scan.count] = (float)(10 * sin(angle_rad));
+        scan.z_m[scan.count] = 0;
+    }
+    return ndt_solve_coverage(map, &scan, &newton);
+}
+
+START_TEST(coverage_counts_sectors)
+{
+    const double none_m[3] = {0};
+    double all_deg[32];
+    struct ndt_cloud plane;
+    struct ndt_map_config config;
+    struct ndt_map *map;
+    struct ndt_random random = {3};
+    ndt_cloud_init(&plane);
+    ndt_map_config_default(&config);
+    config.level_count = 1;
+    config.leaf_m[0] = 2;
+    ck_assert_int_eq(ndt_cloud_reserve(&plane, 40000, 0, &err), NDT_OK);
+    memcpy(plane.origin_m, none_m, sizeof(none_m));
+    for (plane.count = 0; plane.count < 40000; plane.count++) {
+        plane.x_m[plane.count] = (float)ndt_random_between(&random, -16, 16);
+        plane.y_m[plane.count] = (float)ndt_random_between(&random, -16, 16);
+        plane.z_m[plane.count] = (float)ndt_random_between(&random, 0.4, 0.6);
+    }
+    ck_assert_int_eq(ndt_map_from_cloud(&map, &config, &plane, &err), NDT_OK);
+    ck_assert_double_eq(map->origin_m[0], 0);
+    for (int i = 0; i < 32; i++) {
+        const double edge_deg = 11.25 * i;
+        const double across_deg[2] = {edge_deg - 0.3, edge_deg + 0.3},
+                     within_deg[2] = {edge_deg + 0.3, edge_deg + 10.9};
+        ck_assert_double_eq(coverage_of(map, across_deg, 2), 2 / 32.);
+        ck_assert_double_eq(coverage_of(map, within_deg, 2), 1 / 32.);
+        all_deg[i] = edge_deg + 5;
+        ck_assert_double_eq(coverage_of(map, all_deg, (size_t)i + 1), (i + 1) / 32.);
+    }
+    scan.z_m[4] = 50; /* off the map */
+    scan.x_m[7] = NAN;
+    scan.x_m[8] = 3e38f;
+    scan.y_m[8] = 1.1e38f; /* too far for a cell number, in the sector of number 1 */
+    struct ndt_newton newton = {.p = {0, 0, 0.5}};
+    ck_assert_double_eq(ndt_solve_coverage(map, &scan, &newton), 29 / 32.);
+    ndt_map_release(map);
+    ndt_cloud_free(&plane);
+}
+END_TEST
+
 /* Sums over lanes: whole groups, rests, and points that are not finite, which do not count. */
 START_TEST(second_moments_are_means_of_products)
 {
@@ -719,6 +802,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, recovers_from_wrong_starts);
     tcase_add_test(tcase, converged_result_is_complete);
+    tcase_add_test(tcase, costs_follow_the_size_of_the_scan);
+    tcase_add_test(tcase, coverage_counts_sectors);
     tcase_add_test(tcase, a_prior_chooses_the_level);
     tcase_add_test(tcase, the_information_of_a_prior_turns_into_the_map);
     tcase_add_test(tcase, the_cpu_describes_itself);

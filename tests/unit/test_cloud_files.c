@@ -358,6 +358,24 @@ START_TEST(test_pcd_missing_lines)
 }
 END_TEST
 
+/* Numbers of up to 399 characters. */
+START_TEST(test_long_numbers)
+{
+    char text[1024], number[401];
+    for (int length = 399; length <= 400; length++) {
+        snprintf(number, sizeof(number), "1.5%0*d", length - 3, 0);
+        ck_assert_uint_eq(strlen(number), (size_t)length);
+        number[length - 1] = '1'; /* too many digits for the fast way */
+        snprintf(text, sizeof(text), "FIELDS x y z\nPOINTS 1\nDATA ascii\n%s 2 3\n", number);
+        if (length == 399) {
+            read_ok(temp_text("long.pcd", text));
+            ck_assert_float_eq(cloud.x_m[0], 1.5f);
+        } else
+            expect_refused(temp_text("long.pcd", text), "line 4");
+    }
+}
+END_TEST
+
 START_TEST(test_pcd_bad_headers)
 {
     static const struct bad_header {
@@ -884,6 +902,7 @@ static TCase *pcd_tests(void)
     tcase_add_loop_test(tests, test_pcd_ascii_types, 0, types);
     tcase_add_loop_test(tests, test_pcd_compressed_types, 0, types);
     tcase_add_test(tests, test_pcd_missing_lines);
+    tcase_add_test(tests, test_long_numbers);
     tcase_add_test(tests, test_pcd_bad_headers);
     tcase_add_test(tests, test_pcd_bad_lines);
     tcase_add_test(tests, test_too_many_fields);

@@ -152,6 +152,12 @@ START_TEST(waiting_scans_go_together)
         ck_assert(is_ahead(&together[i]));
         ck_assert(!is_ahead(&alone[i]));
         check_close(&together[i], &alone[i], LEAD + i);
+        const double times_us[] = {together[i].decode_us, together[i].preprocess_us, together[i].upload_us,
+                                   together[i].align_us,  alone[i].decode_us,        alone[i].preprocess_us,
+                                   alone[i].upload_us,    alone[i].align_us};
+        for (size_t k = 0; k < sizeof(times_us) / sizeof(times_us[0]); k++) /* durations, not times of day */
+            ck_assert(times_us[k] >= 0 && times_us[k] < 60e6);
+        ck_assert_double_gt(together[i].preprocess_us, 0);
     }
 }
 END_TEST

@@ -469,6 +469,18 @@ START_TEST(requests_are_answered)
 }
 END_TEST
 
+/* A client that asks again at once, more often than libzmq looks for what its peers have read. */
+START_TEST(every_request_in_a_row_is_answered)
+{
+    struct ndt_frame reply = {0};
+    start_daemon(0, "", NULL);
+    for (int i = 0; i < 20000; i++)
+        request_simple(NDT_OP_START, &reply); /* fails where there is no reply */
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
+}
+END_TEST
+
 START_TEST(bad_requests_are_answered_with_an_error)
 {
     struct ndt_frame reply = {0};
@@ -697,6 +709,7 @@ int main(void)
     tcase_add_test(all, shutdown_answers_waiting_scans);
     tcase_add_test(all, missing_map_is_reported);
     tcase_add_test(all, requests_are_answered);
+    tcase_add_test(all, every_request_in_a_row_is_answered);
     tcase_add_test(all, bad_requests_are_answered_with_an_error);
     tcase_add_test(all, configuration_is_reloaded);
     tcase_add_test(all, a_reload_reaches_every_part);

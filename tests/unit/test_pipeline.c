@@ -231,7 +231,7 @@ END_TEST
  * carried back, by the predicted 8 m/s. */
 START_TEST(a_refused_alignment_is_carried_to_the_stamp)
 {
-    struct ndt_pose poses[2];
+    struct ndt_pose poses[2], guesses[2];
     settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
     settings.align.score_threshold = 1;
     for (int begin = 0; begin < 2; begin++) {
@@ -242,8 +242,11 @@ START_TEST(a_refused_alignment_is_carried_to_the_stamp)
         ck_assert_int_eq(record.result.outcome, NDT_LOW_SCORE);
         ck_assert_double_eq_tol(record.reference_s, begin ? 0.05 : 0, 1e-9);
         poses[begin] = record.result.T_map_sensor;
+        ck_assert_int_eq(record.has_guess, 1);
+        guesses[begin] = record.T_map_guess;
         ndtd_pipeline_destroy(pipeline);
     }
+    ck_assert_double_lt(ndt_pose_distance_m(&guesses[0], &guesses[1]), 0.01); /* both at the stamp */
     ck_assert_double_eq_tol(ndt_pose_distance_m(&poses[0], &poses[1]), 8 * 0.05, 0.1);
 }
 END_TEST

@@ -231,6 +231,11 @@ START_TEST(drive_is_localised_and_all_files_are_written)
     ck_assert_int_eq(count_lines(timing_path, "scan,"), SCANS);
     ck_assert_int_ge(count_lines(timing_path, "iteration,"), SCANS);
     ck_assert_int_eq(count_lines(timing_path, "row,seq,stamp_ns,"), 1);
+    unsigned long long bytes = 0;
+    ck_assert_int_eq(
+        sscanf(strstr(read_file(summary_path), "peak_memory_bytes"), "peak_memory_bytes\": %llu", &bytes), 1);
+    ck_assert_uint_gt(bytes, 1000000);
+    ck_assert_uint_lt(bytes, 100000000000);
     double median = 1;
     ck_assert_int_eq(sscanf(strstr(read_file(summary_path), "translation_error_m"),
                             "translation_error_m\": {\"median\": %lf", &median),
