@@ -11,11 +11,6 @@
 /* Of the attached field, as in src/search/field_codec.c. */
 enum { FIELD_HASH = 16, FIELD_HASHED_FROM = 24, FIELD_HEADER = 64 };
 
-static size_t below(struct ndt_random *random, size_t count)
-{
-    return count ? (size_t)(ndt_random_next(random) % count) : 0;
-}
-
 /* ---- hashes ---- */
 
 static void fix_field(uint8_t *data, size_t size)
@@ -49,16 +44,16 @@ static struct ndt_file_level level_of(const uint8_t *data, struct ndt_random *ra
     struct ndt_file_header header;
     memcpy(&header, data, sizeof(header));
     const size_t count = header.level_count < NDT_MAX_LEVELS ? header.level_count : NDT_MAX_LEVELS;
-    return header.levels[below(random, count)];
+    return header.levels[fuzz_below(random, count)];
 }
 
 /* Some item of an array of the level: its offset, or that of the header where the array is not in the file. */
 static size_t place_in(const struct ndt_file_level *level, int array, size_t count, size_t item_bytes, size_t size,
                        struct ndt_random *random)
 {
-    const uint64_t at = level->offset[array] + (uint64_t)below(random, count) * item_bytes;
+    const uint64_t at = level->offset[array] + (uint64_t)fuzz_below(random, count) * item_bytes;
     return at < size && size - at >= item_bytes ? (size_t)at
-                                                : below(random, sizeof(struct ndt_file_header) / 4) * 4;
+                                                : fuzz_below(random, sizeof(struct ndt_file_header) / 4) * 4;
 }
 
 static int is_empty(const uint8_t *at)
@@ -73,7 +68,7 @@ static size_t place_of_cell(const struct ndt_file_level *level, const uint8_t *d
 {
     const size_t bytes = sizeof(struct ndt_cell_ref), count = (size_t)level->brick_count * NDT_FILE_BRICK_CELLS;
     size_t at = place_in(level, NDT_FILE_CELLS, count, bytes, size, random);
-    if (below(random, 2))
+    if (fuzz_below(random, 2))
         for (size_t left = 2 * NDT_FILE_BRICK_CELLS; left > 0 && at + 2 * bytes <= size && is_empty(data + at);
              left--)
             at += bytes;
@@ -83,22 +78,22 @@ static size_t place_of_cell(const struct ndt_file_level *level, const uint8_t *d
 static size_t place(const uint8_t *data, size_t size, struct ndt_random *random)
 {
     const struct ndt_file_level level = level_of(data, random);
-    switch (below(random, 8)) {
+    switch (fuzz_below(random, 8)) {
     case 0:
     case 1:
-        return below(random, sizeof(struct ndt_file_header) / 4) * 4;
+        return fuzz_below(random, sizeof(struct ndt_file_header) / 4) * 4;
     case 2:
         return place_in(&level, NDT_FILE_VOXELS, level.voxel_count, sizeof(struct ndt_voxel), size, random) +
-               4 * below(random, 16);
+               4 * fuzz_below(random, 16);
     case 3:
-        return place_in(&level, NDT_FILE_BRICKS + (int)below(random, 2), level.brick_slots, 4, size, random);
+        return place_in(&level, NDT_FILE_BRICKS + (int)fuzz_below(random, 2), level.brick_slots, 4, size, random);
     case 4:
     case 5:
-        return place_of_cell(&level, data, size, random) + 4 * below(random, 2);
+        return place_of_cell(&level, data, size, random) + 4 * fuzz_below(random, 2);
     case 6:
         return place_in(&level, NDT_FILE_LISTS, (size_t)level.list_words, 4, size, random);
     default: /* the field, if there is one, is at the end */
-        return size - size / 4 + below(random, size / 16) * 4;
+        return size - size / 4 + fuzz_below(random, size / 16) * 4;
     }
 }
 
@@ -112,10 +107,10 @@ static void put_limit(uint8_t *at, size_t left, struct ndt_random *random)
         0xfffffff8, 0x1b1b0701, 0x20010101, 0x7fc00000, 0x7f800000, 0x4e6e6b28, 0xbf800000, 0x00000100};
     static const double reals[] = {0, 0.1, 1, 2, 100, -1, 1e-300, 1e300, 1e9, NAN, INFINITY, 0.0999, 1048576};
     static const uint8_t counts[] = {0, 1, 7, 8, 16, 24, 27, 28, 32, 40, 255};
-    const uint32_t word = words[below(random, sizeof(words) / sizeof(words[0]))];
-    const double real = reals[below(random, sizeof(reals) / sizeof(reals[0]))];
+    const uint32_t word = words[fuzz_below(random, sizeof(words) / sizeof(words[0]))];
+    const double real = reals[fuzz_below(random, sizeof(reals) / sizeof(reals[0]))];
     const float single = (float)real;
-    switch (below(random, 6)) {
+    switch (fuzz_below(random, 6)) {
     case 0:
     case 1:
         memcpy(at, &word, left < 4 ? left : 4);
@@ -128,8 +123,8 @@ static void put_limit(uint8_t *at, size_t left, struct ndt_random *random)
         break;
     case 4: /* counts of a reference */
         for (size_t i = 0; i < 4 && i < left; i++)
-            if (below(random, 2))
-                at[i] = counts[below(random, sizeof(counts))];
+            if (fuzz_below(random, 2))
+                at[i] = counts[fuzz_below(random, sizeof(counts))];
         break;
     default:
         (void)LLVMFuzzerMutate(at, left < 8 ? left : 8, left < 8 ? left : 8);
@@ -144,7 +139,7 @@ static void put_gaussian(uint8_t *at, struct ndt_random *random)
     memcpy(&voxel, at, sizeof(voxel));
     memset(voxel.icov, 0, sizeof(voxel.icov));
     for (size_t i = 0; i < 3; i++)
-        voxel.icov[i == 0 ? 0 : 2 * i + (i == 1)] = sizes[below(random, sizeof(sizes) / sizeof(sizes[0]))];
+        voxel.icov[i == 0 ? 0 : 2 * i + (i == 1)] = sizes[fuzz_below(random, sizeof(sizes) / sizeof(sizes[0]))];
     memcpy(at, &voxel, sizeof(voxel));
 }
 
@@ -153,10 +148,10 @@ static void put_reference(uint8_t *at, struct ndt_random *random)
 {
     struct ndt_cell_ref ref;
     memcpy(&ref, at, sizeof(ref));
-    if (below(random, 4) == 0)
+    if (fuzz_below(random, 4) == 0)
         memset(&ref, 0, sizeof(ref));
-    ref.n7 = (uint8_t)below(random, ref.n27 + 1u);
-    ref.n1 = (uint8_t)below(random, ref.n7 + 1u);
+    ref.n7 = (uint8_t)fuzz_below(random, ref.n27 + 1u);
+    ref.n1 = (uint8_t)fuzz_below(random, ref.n7 + 1u);
     memcpy(at, &ref, sizeof(ref));
 }
 
@@ -167,10 +162,10 @@ static void mutate_gently(uint8_t *data, size_t size, struct ndt_random *random)
     static const size_t members[] = {offsetof(struct ndt_file_header, id), offsetof(struct ndt_file_header, points),
                                      offsetof(struct ndt_file_header, min_points)};
     const struct ndt_file_level level = level_of(data, random);
-    const size_t which = below(random, 3);
+    const size_t which = fuzz_below(random, 3);
     double real;
     size_t at;
-    switch (below(random, 5)) {
+    switch (fuzz_below(random, 5)) {
     case 0:
         at = place_in(&level, NDT_FILE_VOXELS, level.voxel_count, sizeof(struct ndt_voxel), size, random);
         if (at >= level.offset[NDT_FILE_VOXELS] + sizeof(struct ndt_voxel)) /* not the null voxel */
@@ -183,12 +178,12 @@ static void mutate_gently(uint8_t *data, size_t size, struct ndt_random *random)
         break;
     case 2:
         at = offsetof(struct ndt_file_header, origin_m) + 8 * which;
-        real = origins_m[below(random, 6)];
+        real = origins_m[fuzz_below(random, 6)];
         memcpy(data + at, &real, sizeof(real));
         break;
     case 3: /* d1 is negative, d2 positive */
         at = offsetof(struct ndt_file_header, levels) + offsetof(struct ndt_file_level, d1) + 8 * which;
-        real = (which == 0 ? -1 : 1) * sizes[below(random, 5)];
+        real = (which == 0 ? -1 : 1) * sizes[fuzz_below(random, 5)];
         memcpy(data + at, &real, sizeof(real));
         break;
     default:
@@ -200,7 +195,7 @@ static void mutate_gently(uint8_t *data, size_t size, struct ndt_random *random)
 /* Bytes of the field behind its header; most of them may be anything. */
 static void mutate_field(uint8_t *data, size_t size, struct ndt_random *random)
 {
-    const size_t begin = size - size / 3, at = begin + below(random, size - begin);
+    const size_t begin = size - size / 3, at = begin + fuzz_below(random, size - begin);
     const size_t count = size - at < 16 ? size - at : 16;
     (void)LLVMFuzzerMutate(data + at, count, count);
 }
@@ -226,7 +221,7 @@ void map_keep(const uint8_t *data, size_t size)
 /* Replaces the file by one that opens; returns its size, or the old one where there is none. */
 static size_t take_kept(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random)
 {
-    const size_t from = below(random, kept_count < KEPT ? kept_count : KEPT);
+    const size_t from = fuzz_below(random, kept_count < KEPT ? kept_count : KEPT);
     if (kept_count == 0 || kept[from].size > max_size)
         return size;
     memcpy(data, kept[from].data, kept[from].size);
@@ -235,14 +230,14 @@ static size_t take_kept(uint8_t *data, size_t size, size_t max_size, struct ndt_
 
 size_t map_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random)
 {
-    if (size < sizeof(struct ndt_file_header) || below(random, 32) == 0)
+    if (size < sizeof(struct ndt_file_header) || fuzz_below(random, 32) == 0)
         size = LLVMFuzzerMutate(data, size, max_size);
     if (size < sizeof(struct ndt_file_header))
         return size;
-    const size_t kind = below(random, 4);
-    if (kind < 2 || below(random, 2))
+    const size_t kind = fuzz_below(random, 4);
+    if (kind < 2 || fuzz_below(random, 2))
         size = take_kept(data, size, max_size, random);
-    for (size_t left = 1 + below(random, 4); left > 0; left--) {
+    for (size_t left = 1 + fuzz_below(random, 4); left > 0; left--) {
         const size_t at = place(data, size, random);
         if (kind == 0)
             mutate_field(data, size, random);
@@ -251,7 +246,7 @@ size_t map_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random
         else if (at < size)
             put_limit(data + at, size - at, random);
     }
-    if (below(random, 16))
+    if (fuzz_below(random, 16))
         map_fix(data, size);
     return size;
 }
