@@ -449,7 +449,7 @@ START_TEST(the_hashed_index_has_two_slots_per_brick)
         moments[i] = one;
     }
     must(ndt_pool_create(&pool, 1, 0, 0, &err));
-    must(ndt_map_level_build(&level, &config, 1.0, moments, VOXELS, pool, &err));
+    must(ndt_map_level_build(&level, &config, 1.0, moments, VOXELS, pool, NULL, &err));
     ck_assert_uint_eq(level.voxel_count, VOXELS + 1);
     ck_assert(level.hashed);
     ck_assert_uint_eq(level.brick_slots, 16 * (VOXELS + 1));
