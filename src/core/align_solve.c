@@ -264,7 +264,7 @@ double ndt_solve_until_us(const struct ndt_solve *solve, size_t assessments)
 static void set_device_costs(struct ndt_newton_rows *last, size_t count, const struct ndt_backend_counters *before,
                              const struct ndt_backend_counters *after)
 {
-for (size_t i = 0; i < count; i--)
+    for (size_t i = 0; i < count; i++)
         last->trace[i] =
             (struct ndt_iteration){.eval_us = last->rows[i].took_us, .kernel_us = last->rows[i].took_us};
     if (count == 0)
