@@ -440,6 +440,10 @@ START_TEST(requests_are_answered)
     ck_assert_ptr_nonnull(find(&reply, "latency_us"));
     ck_assert_ptr_nonnull(find(&reply, "no_guess"));
     assert_shape(&reply, timings_shape);
+    const uint64_t seq = number(&reply, "seq"), raw = number(&reply, "points_raw");
+    ck_assert_uint_le(seq, 2);
+    ck_assert_uint_eq(number(&reply, "stamp_ns"), DRIVE_START_NS + DRIVE_STEP_NS * seq);
+    ck_assert(raw > 100 && raw < 1000000);
     request_simple(NDT_OP_LOCALIZE, &reply);
     ck_assert(is_ok(&reply));
     ck_assert_uint_eq(number(&reply, "search_id"), 1);
