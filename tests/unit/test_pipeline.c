@@ -490,6 +490,27 @@ START_TEST(the_first_scan_is_thinned)
 }
 END_TEST
 
+/* Sensors that are merged share the time: 40 ms would do for the scan of one. */
+START_TEST(merged_scans_share_the_time)
+{
+    struct ndtd_frames *frame_settings = &settings.frames;
+    frame_settings->merge_sensors = 1;
+    frame_settings->sensor_count = 2;
+    strcpy(frame_settings->sensors[0].frame_id, "lidar");
+    strcpy(frame_settings->sensors[1].frame_id, "other");
+    for (int i = 0; i < 2; i++)
+        frame_settings->sensors[i].T_base_sensor = ndt_pose_identity();
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    make_scan(&frames[0], 0, 200000, 0);
+    feed_start(pipeline);
+    ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() + 40000);
+    const struct ndtd_scan_record record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_MERGED);
+    ck_assert_uint_ge(record.points_thinned, 100000);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
 /* A scan that comes too late is answered with the prediction, unread, and costs no other anything. */
 START_TEST(nothing_is_read_after_the_deadline)
 {
@@ -557,6 +578,7 @@ int main(void)
     tcase_add_test(all, large_scans_are_thinned);
     tcase_add_test(all, points_follow_the_time_that_is_left);
     tcase_add_test(all, the_first_scan_is_thinned);
+    tcase_add_test(all, merged_scans_share_the_time);
     tcase_add_test(all, nothing_is_read_after_the_deadline);
     tcase_add_test(all, an_estimate_that_is_not_finite_begins_anew);
     suite_add_tcase(suite, all);
