@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ndt/clock.h"
+
 /* ---- the list of point fields ---- */
 
 /* Drivers use many names for time; the first field in the message that has one of them is used. */
@@ -320,9 +322,13 @@ static void copy_float_xyz(const struct blob *blob, struct ndt_cloud *cloud, siz
     }
 }
 
-static void copy_points(const struct blob *blob, int64_t stamp_ns, struct ndt_cloud *cloud)
+/* Returns 0 when the deadline has passed. */
+static int copy_points(const struct blob *blob, int64_t stamp_ns, double deadline_us, struct ndt_cloud *cloud)
 {
-    enum { BLOCK = 256 }; /* points: a block of records stays in the L1 cache while its columns are copied */
+    enum {
+        BLOCK = 256 /* points: a block of records stays in the L1 cache while its columns are copied */,
+        CLOCK_POINTS = 32 * BLOCK
+    };
     float *const dst[NDT_POINT_PARTS] = {cloud->x_m, cloud->y_m, cloud->z_m, cloud->intensity, cloud->time_s};
     struct column columns[NDT_POINT_PARTS];
     for (int part = 0; part < NDT_POINT_PARTS; part++)
@@ -336,11 +342,14 @@ static void copy_points(const struct blob *blob, int64_t stamp_ns, struct ndt_cl
     const int first_column = has_doubles(blob) ? NDT_POINT_X : NDT_POINT_INTENSITY;
     for (size_t from = 0; from < blob->layout->count; from += BLOCK) {
         const size_t to = from + BLOCK < blob->layout->count ? from + BLOCK : blob->layout->count;
+        if (deadline_us > 0 && from % CLOCK_POINTS == 0 && ndt_clock_us() >= deadline_us)
+            return 0;
         if (first_column != NDT_POINT_X)
             copy_float_xyz(blob, cloud, from, to);
         for (int part = first_column; part < NDT_POINT_PARTS; part++)
             copy_column(&columns[part], blob->layout->step, from, to);
     }
+    return 1;
 }
 
 /* A reused cloud may have arrays that this scan does not fill; their old values must not be used. */
@@ -366,7 +375,7 @@ uint64_t ndt_scan_thin(struct ndt_scan_header *scan, uint64_t most)
 }
 
 enum ndt_status ndt_scan_points(const uint8_t *data, size_t size, const struct ndt_scan_header *scan,
-                                struct ndt_cloud *cloud, struct ndt_error *err)
+                                double deadline_us, struct ndt_cloud *cloud, struct ndt_error *err)
 {
     const struct ndt_point_layout *layout = &scan->points;
     unsigned fields = 0;
@@ -383,7 +392,9 @@ enum ndt_status ndt_scan_points(const uint8_t *data, size_t size, const struct n
     const struct blob blob = {layout, data + layout->data_at};
     drop_fields(cloud, fields);
     choose_origin(&blob, cloud->origin_m);
-    copy_points(&blob, scan->stamp_ns, cloud);
+    cloud->count = 0;
+    if (!copy_points(&blob, scan->stamp_ns, deadline_us, cloud))
+        return ndt_fail(err, NDT_ERR_CANCELLED, "no time left to read it: the pose is the prediction");
     cloud->count = (size_t)layout->count;
     return NDT_OK;
 }
@@ -543,7 +554,7 @@ enum ndt_status ndt_scan_decode(const uint8_t *data, size_t size, struct ndt_sca
     if (status != NDT_OK)
         return status;
     const struct ndt_scan_header scan = {.stamp_ns = wire.message.stamp_ns, .points = wire.points};
-    status = ndt_scan_points(data, size, &scan, cloud, err);
+    status = ndt_scan_points(data, size, &scan, 0, cloud, err);
     if (status == NDT_OK)
         *message = wire.message;
     return status;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ndt/clock.h"
 #include "ndt/preprocess_plan.h"
 #include "preprocess_steps.h"
 
@@ -93,26 +94,41 @@ static void next_block(const struct ndt_preprocessor *pre, const struct ndt_clou
         ndt_deskew_apply(&pre->deskewing, block, block);
 }
 
-static void filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
+/* Asked before every block; looks at the clock every CLOCK_BLOCKS blocks. */
+static int is_late(const struct ndt_preprocessor *pre, size_t at)
+{
+    enum { CLOCK_BLOCKS = 16 };
+    const double deadline_us = pre->crop.params->deadline_us;
+    return deadline_us > 0 && at % (CLOCK_BLOCKS * NDT_BLOCK_POINTS) == 0 && ndt_clock_us() >= deadline_us;
+}
+
+/* Returns 0 when the deadline has passed; so does move_all. */
+static int filter_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
     ndt_voxel_filter_start(&pre->filter, pre->crop.params->voxel_m, pre->sweep.begin_s, pre->sweep.end_s);
     struct block_room room;
     struct ndt_point_block block = block_in(&room);
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
+        if (is_late(pre, at))
+            return 0;
         next_block(pre, raw, at, &block);
         ndt_voxel_filter_add(&pre->filter, &block);
     }
+    return 1;
 }
 
-static void move_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
+static int move_all(struct ndt_preprocessor *pre, const struct ndt_cloud *raw)
 {
     struct ndt_cloud *moved = &pre->moved;
     moved->count = 0;
     for (size_t at = 0; at < raw->count; at += NDT_BLOCK_POINTS) {
+        if (is_late(pre, at))
+            return 0;
         struct ndt_point_block block = block_of(moved, moved->count);
         next_block(pre, raw, at, &block);
         moved->count += block.count;
     }
+    return 1;
 }
 
 /* Chooses exactly `wanted` of `count`, in their order, spread over the whole sweep. */
@@ -190,10 +206,8 @@ enum ndt_status ndt_preprocess(struct ndt_preprocessor *pre, const struct ndt_pr
     pre->sweep = *sweep;
     if (pre->deskew != NDT_DESKEW_OFF)
         ndt_deskew_set(&pre->deskewing, &pre->motion, &pre->sweep);
-    if (params->voxel_m > 0)
-        filter_all(pre, raw);
-    else
-        move_all(pre, raw);
+    if (!(params->voxel_m > 0 ? filter_all(pre, raw) : move_all(pre, raw)))
+        return ndt_fail(err, NDT_ERR_CANCELLED, "no time left to preprocess it: the pose is the prediction");
     sample(pre, ndt_sample_seed(params->seed, sequence));
     *out = &pre->sampled;
     return NDT_OK;

@@ -112,7 +112,8 @@ static void decode(struct slot *slot)
 {
     const struct ndtd_frame *frame = slot->frame;
     const double start_us = ndt_clock_us();
-    slot->status = ndt_scan_points(frame->data, frame->size, &slot->header, &slot->scan, NULL);
+    slot->status = ndt_scan_points(frame->data, frame->size, &slot->header, slot->job.preprocess.deadline_us,
+                                   &slot->scan, NULL);
     slot->record.decode_us = ndt_clock_us() - start_us;
     if (slot->status == NDT_OK)
         slot->status = ndt_preprocess_sweep(&slot->job.preprocess, &slot->scan, &slot->job.sweep, NULL);
@@ -135,6 +136,7 @@ static void open_slot(const struct ndtd_pipeline *pipeline, struct slot *slot, c
         .record = &slot->record,
         .preprocess = pipeline->settings->preprocess,
         .T_base_sensor = ndtd_frames_extrinsics(&pipeline->settings->frames, frame->scan.frame_id)};
+    slot->job.preprocess.deadline_us = pipeline->deadline_us;
 }
 
 /* Whether scans can go together at all: several of them work at once, nothing but the prediction changes from one

@@ -41,6 +41,21 @@ enum { LEAST_POINTS_TIMED = 5000 };
 
 /* ---- one scan ---- */
 
+/* Scans whose points are preprocessed with those of this one. */
+static size_t sensors_together(const struct ndtd_pipeline *pipeline)
+{
+    const struct ndtd_frames *frames = &pipeline->settings->frames;
+    return frames->merge_sensors ? frames->sensor_count : 1;
+}
+
+/* The deadline has passed `us` after the first of the points was read: each takes longer than that. Twice as long,
+ * and the next scan has a quarter of the points where all of the time went into these. */
+static void read_fewer(struct ndtd_pipeline *pipeline, double us, uint64_t points)
+{
+    if (points >= LEAST_POINTS_TIMED)
+        pipeline->point_us = fmax(pipeline->point_us, 2 * us / (double)points);
+}
+
 static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                      struct ndtd_scan_record *record, struct ndt_error *err)
 {
@@ -48,11 +63,13 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
     enum ndt_status status = NDT_OK;
     record->points_raw = frame->scan.points.count;
     if (!ndtd_drain_take_points(pipeline, frame, record)) {
-        const struct ndt_scan_header scan = ndtd_scan_thinned(pipeline, &frame->scan, 1);
-        status = ndt_scan_points(frame->data, frame->size, &scan, &pipeline->scan, err);
+        const struct ndt_scan_header scan = ndtd_scan_thinned(pipeline, &frame->scan, sensors_together(pipeline));
+        status = ndt_scan_points(frame->data, frame->size, &scan, pipeline->deadline_us, &pipeline->scan, err);
         record->decode_us = ndt_clock_us() - start_us;
+        if (status == NDT_ERR_CANCELLED) /* goes on without points: it is answered with the prediction */
+            read_fewer(pipeline, record->decode_us, scan.points.count);
     }
-    if (status != NDT_OK)
+    if (status != NDT_OK && status != NDT_ERR_CANCELLED)
         return status;
     record->points_thinned = record->points_raw - pipeline->scan.count;
     if (record->points_thinned > 0) {
@@ -66,10 +83,11 @@ static enum ndt_status decode_points(struct ndtd_pipeline *pipeline, const struc
 /* The time of a point follows slower scans at once and faster ones slowly. Small scans say nothing about it. */
 static void follow_point_time(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
 {
-    const uint64_t points = record->points_raw - record->points_thinned;
-    const double point_us = (record->decode_us + record->preprocess_us) / (double)points;
-    if (points < LEAST_POINTS_TIMED)
+    const double points = (double)(record->points_raw - record->points_thinned),
+                 together = (double)pipeline->scan.count; /* with those of other sensors */
+    if (points < LEAST_POINTS_TIMED || together < points)
         return;
+    const double point_us = record->decode_us / points + record->preprocess_us / together;
     pipeline->point_us = fmax(point_us, pipeline->point_us + SCAN_US_GAIN * (point_us - pipeline->point_us));
 }
 
@@ -256,6 +274,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         return status;
     if (pipeline->has_start)
         set_pose_at(pipeline, &pipeline->start, record->stamp_ns);
+    job.preprocess.deadline_us = pipeline->deadline_us;
     status = ndtd_scan_match(pipeline, &job, &why);
     if (status == NDT_ERR_MEMORY || status == NDT_ERR_DEVICE) { /* the next scan would fail as well */
         if (err)
@@ -263,11 +282,14 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         return status;
     }
     if (status != NDT_OK)
-        ndtd_scan_refuse(record, NDT_REJECTED, why.text);
+        ndtd_scan_refuse(record, status == NDT_ERR_CANCELLED ? NDT_DEADLINE : NDT_REJECTED, why.text);
     conclude(pipeline, &job);
     ndtd_scan_follow_state(pipeline, &job);
     ndtd_scan_keep(pipeline, &job);
-    follow_point_time(pipeline, record);
+    if (status == NDT_ERR_CANCELLED)
+        read_fewer(pipeline, record->decode_us + record->preprocess_us, pipeline->scan.count);
+    else
+        follow_point_time(pipeline, record);
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
     return NDT_OK;

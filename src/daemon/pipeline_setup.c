@@ -7,6 +7,9 @@
 #include "ndtd/autotune.h"
 #include "pipeline_state.h"
 
+/* That a point takes until it is preprocessed, before any was measured: as on a busy core. */
+static const double FIRST_POINT_US = 0.08;
+
 /* A configured initial pose is valid for the first scan, whatever its stamp. */
 static void set_configured_pose(struct ndtd_pipeline *pipeline)
 {
@@ -62,6 +65,7 @@ enum ndt_status ndtd_pipeline_create(struct ndtd_pipeline **out, const struct nd
     if (!pipeline)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the pipeline");
     ndtd_pipeline_apply_settings(pipeline, snapshot);
+    pipeline->point_us = FIRST_POINT_US;
     ndt_cloud_init(&pipeline->scan);
     ndt_track_init(&pipeline->track, &pipeline->settings->track);
     set_configured_pose(pipeline);
@@ -173,6 +177,7 @@ enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline
         return status;
     ndt_aligner_set_costs(pipeline->aligner, &tuned->costs);
     pipeline->evaluation_us = ndtd_autotune_evaluation_us(tuned, tuned->points);
+    pipeline->evaluation_points = tuned->points;
     return NDT_OK;
 }
 

@@ -60,7 +60,8 @@ struct ndtd_pipeline {
     enum ndt_state state; /* after the last scan */
     double deadline_us;   /* 0 = none */
     double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */
-    int has_start;        /* `start` gets the stamp of the next scan */
+    size_t evaluation_points; /* that it is for; 0: not known */
+    int has_start;            /* `start` gets the stamp of the next scan */
     struct ndt_pose_message start;
     int has_gnss;
     struct ndt_gnss_message gnss;        /* the newest */

@@ -17,7 +17,7 @@ struct ndt_scan_header ndtd_scan_thinned(const struct ndtd_pipeline *pipeline, c
 {
     struct ndt_scan_header thinned = *scan;
     double most = pipeline->settings->max_points;
-    if (pipeline->deadline_us > 0 && pipeline->point_us > 0) {
+    if (pipeline->deadline_us > 0) {
         const double left_us = READ_PART * (pipeline->deadline_us - ndt_clock_us());
         most = fmin(most, fmax(LEAST_POINTS, left_us / (pipeline->point_us * (double)together)));
     }

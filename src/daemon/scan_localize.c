@@ -280,6 +280,7 @@ void ndtd_scan_keep(struct ndtd_pipeline *pipeline, const struct ndtd_scan_job *
     localize->scan->job = *job;
     localize->scan->record = *job->record;
     localize->scan->job.record = &localize->scan->record;
+    localize->scan->job.preprocess.deadline_us = 0; /* its answer is due, the search is not */
 }
 
 enum ndt_status ndtd_pipeline_follow_up(struct ndtd_pipeline *pipeline, struct ndt_error *err)

@@ -44,6 +44,15 @@ static double delay(const struct ndtd_pipeline *pipeline)
     return ndt_clock_us() - start_us;
 }
 
+/* For as many points as there are now. */
+static void scale_evaluation(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record)
+{
+    if (pipeline->evaluation_points == 0 || record->points_used == 0)
+        return;
+    pipeline->evaluation_us *= (double)record->points_used / (double)pipeline->evaluation_points;
+    pipeline->evaluation_points = record->points_used;
+}
+
 static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job,
                                   const struct ndt_align_params *params, struct ndt_error *err)
 {
@@ -53,8 +62,10 @@ static enum ndt_status first_pass(struct ndtd_pipeline *pipeline, struct ndtd_sc
         ndtd_scan_align(pipeline, job, FIRST_PASS, params, &job->prior.T_map_sensor, err);
     if (job->preprocessed == ON_BACKEND)
         record->points_used = result->points;
-    if (result->evaluations > 0)
+    if (result->evaluations > 0) {
         pipeline->evaluation_us = result->align_us / result->evaluations;
+        pipeline->evaluation_points = record->points_used;
+    }
     ndtd_scan_keep_points(pipeline, job);
     if (status == NDT_OK && ndtd_scan_is_trusted(result->outcome))
         ndtd_scan_update(pipeline, job, FIRST_PASS);
@@ -80,6 +91,10 @@ static enum ndt_status estimate_covariance(struct ndtd_pipeline *pipeline, struc
         status = ndtd_scan_preprocess_on_host(pipeline, job, err);
         if (status == NDT_OK && job->last == SECOND_PASS)
             status = ndtd_scan_preprocess_again(pipeline, job, err);
+        if (status == NDT_ERR_CANCELLED) {
+            how.kind = NDT_POSE_COVARIANCE_FIXED;
+            status = NDT_OK;
+        }
     }
     const struct ndt_aligned_pose pose = {&params, job->points, job->T_base_sensor};
     if (status == NDT_OK)
@@ -109,6 +124,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     if (status != NDT_OK)
         return status;
     const double delay_us = delay(pipeline);
+    scale_evaluation(pipeline, record);
     struct ndt_align_params params = ndtd_scan_params(pipeline, job);
     if (!ndtd_scan_has_time(pipeline, &params)) {
         ndtd_scan_refuse(record, NDT_DEADLINE, "no time left to align it: the pose is the prediction");

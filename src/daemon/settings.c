@@ -15,7 +15,7 @@
 static const struct ndtd_settings daemon_defaults = {
     .backend = "auto",
     .deskew_passes = 1,
-    .max_points = 262144,
+    .max_points = 1048576,
     .initial_pose = {0, 0, 0, 0, 0, 0, 1},
     .initial_pose_mode = NDTD_POSE_AUTO,
     .frames = {.T_base_sensor.q_xyzw[3] = 1, .T_base_imu.q_xyzw[3] = 1},

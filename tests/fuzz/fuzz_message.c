@@ -102,7 +102,7 @@ static void check_scan(const uint8_t *data, size_t size)
     struct ndt_scan_message identity;
     if (ndt_scan_header_decode(data, size, &header, &err) != NDT_OK)
         return;
-    FUZZ_REQUIRE(ndt_scan_points(data, size, &header, &cloud, &err) == NDT_OK, "%s", err.text);
+    FUZZ_REQUIRE(ndt_scan_points(data, size, &header, 0, &cloud, &err) == NDT_OK, "%s", err.text);
     FUZZ_REQUIRE(ndt_scan_identify(data, size, &identity, &err) == NDT_OK, "%s", err.text);
     FUZZ_REQUIRE(identity.seq == header.seq && identity.stamp_ns == header.stamp_ns, "another scan");
 }

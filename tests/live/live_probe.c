@@ -5,6 +5,8 @@
 /*   live_probe load     CONTROL PATH                               another map is requested
  *   live_probe request  CONTROL OPERATION [PATH]                   one request; prints `ok` or its error
  *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
+ *   live_probe dense    SCANS POSES BAG RATE_HZ POINTS             the same with so many points in every scan: those of the
+ *                                                                  bag, repeated
  *   live_probe overload SCANS POSES PID POINTS RATE_HZ SECONDS     overload; memory of PID before and after; recovery
  *   live_probe hostile  SCANS POSES BAG COUNT SEED                 COUNT malformed frames before every scan of a bag;
  *                                                                  a PUSH socket, so that no frame is lost */
@@ -52,6 +54,7 @@ struct probe {
     double latency_us[MAX_SCANS];
     double running_us[MAX_SCANS]; /* latency less the scheduling delay */
     double stages_us[MAX_SCANS];  /* all stages, as the daemon reports them */
+    double work_us[MAX_SCANS];    /* the same without the wait in its queue */
     unsigned answers[MAX_SCANS];
     uint8_t outcome[MAX_SCANS]; /* enum ndt_outcome of the latest answer */
     unsigned sent, answered, twice, unknown;
@@ -63,6 +66,7 @@ struct probe {
     uint64_t first_seq;
     int64_t last_stamp_ns;
     const char *daemon; /* its process id; may be NULL (not measured) */
+    size_t points;      /* of every scan; 0: those of the bag */
     int hostile;
     unsigned refused; /* hostile mode: malformed frames with readable seq are answered too */
 };
@@ -172,6 +176,7 @@ static void note_result(const struct ndt_result_message *m)
     probe.running_us[probe.answered] = latency_us > waited_us ? latency_us - waited_us : 0;
     probe.stages_us[probe.answered] =
         m->queue_us + m->decode_us + m->preprocess_us + m->upload_us + m->result.align_us;
+    probe.work_us[probe.answered] = probe.stages_us[probe.answered] - m->queue_us;
     if (probe.has_truth[at]) {
         const double error_m = ndt_pose_distance_m(&probe.truth[at], &m->result.T_map_sensor);
         probe.error_max_m = error_m > probe.error_max_m ? error_m : probe.error_max_m;
@@ -207,9 +212,38 @@ static void send_frame(const void *data, size_t size)
     must(zmq_send(probe.out, data, size, probe.hostile ? 0 : ZMQ_DONTWAIT) >= 0, "send");
 }
 
+/* The scan with as many points as asked for: every point several times in a row, as a denser sensor meets it. */
+static void make_dense(const struct ndt_bag_record *record, struct ndt_frame *frame)
+{
+    struct ndt_scan_message header;
+    struct ndt_cloud from, to;
+    ndt_cloud_init(&from);
+    ndt_cloud_init(&to);
+    must(ndt_scan_decode(record->payload, record->length, &header, &from, &err) == NDT_OK, "scan in the bag");
+    must(ndt_cloud_reserve(&to, probe.points, from.fields, &err) == NDT_OK, "cloud");
+    for (size_t i = 0; i < probe.points; i++) {
+        const size_t at = i * from.count / probe.points;
+        to.x_m[i] = from.x_m[at];
+        to.y_m[i] = from.y_m[at];
+        to.z_m[i] = from.z_m[at];
+        if (from.intensity)
+            to.intensity[i] = from.intensity[at];
+        if (from.time_s)
+            to.time_s[i] = from.time_s[at];
+    }
+    to.count = from.count > 0 ? probe.points : 0;
+    must(ndt_scan_encode(frame, &header, &to, &err) == NDT_OK, "scan");
+    ndt_cloud_free(&from);
+    ndt_cloud_free(&to);
+}
+
 static void send_scan(const struct ndt_bag_record *record)
 {
     struct ndt_scan_message header;
+    struct ndt_frame dense;
+    ndt_frame_init(&dense);
+    if (probe.points > 0)
+        make_dense(record, &dense);
     must(ndt_scan_identify(record->payload, record->length, &header, &err) == NDT_OK, "scan in the bag");
     if (probe.sent == 0)
         probe.first_seq = header.seq;
@@ -221,7 +255,8 @@ static void send_scan(const struct ndt_bag_record *record)
     probe.delay_us[at] = scheduling_delay_us();
     probe.sent_us[at] = ndt_clock_us();
     probe.sent++;
-    send_frame(record->payload, record->length);
+    send_frame(probe.points > 0 ? dense.data : record->payload, probe.points > 0 ? dense.size : record->length);
+    ndt_frame_free(&dense);
 }
 
 static double quantile_ms(double *values_us, double q)
@@ -237,12 +272,16 @@ static void report(void)
         if (probe.outcomes[i])
             printf("%s %u\n", ndt_outcome_name((enum ndt_outcome)i), probe.outcomes[i]);
     printf("error_max_m %.4f\n", probe.error_max_m);
+    if (probe.points > 0)
+        printf("latency_first_ms %.3f\n", probe.latency_us[0] / 1000);
     printf("latency_p50_ms %.3f\n", quantile_ms(probe.latency_us, 0.5));
     printf("latency_p99_ms %.3f\n", quantile_ms(probe.latency_us, 0.99));
     printf("latency_max_ms %.3f\n", quantile_ms(probe.latency_us, 1));
     printf("running_p50_ms %.3f\n", quantile_ms(probe.running_us, 0.5));
     printf("running_p99_ms %.3f\n", quantile_ms(probe.running_us, 0.99));
     printf("stages_p99_ms %.3f\n", quantile_ms(probe.stages_us, 0.99));
+    printf("work_max_ms %.3f\n", quantile_ms(probe.work_us, 1));
+    printf("stages_max_ms %.3f\n", quantile_ms(probe.stages_us, 1));
 }
 
 static void send_malformed(struct ndt_random *random, const struct ndt_bag_record *good);
@@ -480,6 +519,10 @@ int main(int argc, char **argv)
         probe.daemon = argc == 7 ? argv[6] : NULL;
         connect_both(ZMQ_XPUB, argv[2], argv[3]);
         play(argv[4], strtod(argv[5], NULL), 0, 0);
+    } else if (argc == 7 && strcmp(mode, "dense") == 0) {
+        probe.points = strtoull(argv[6], NULL, 10);
+        connect_both(ZMQ_XPUB, argv[2], argv[3]);
+        play(argv[4], strtod(argv[5], NULL), 0, 0);
     } else if (argc == 8 && strcmp(mode, "overload") == 0) {
         connect_both(ZMQ_XPUB, argv[2], argv[3]);
         (void)overload(argv + 4);
@@ -488,7 +531,7 @@ int main(int argc, char **argv)
         connect_both(ZMQ_PUSH, argv[2], argv[3]);
         play(argv[4], 20, (uint32_t)strtoul(argv[5], NULL, 10), strtoull(argv[6], NULL, 10));
     } else {
-        fprintf(stderr, "usage: live_probe answers|overload|hostile SCANS POSES ... (see live_probe.c)\n");
+        fprintf(stderr, "usage: live_probe answers|dense|overload|hostile SCANS POSES ... (see live_probe.c)\n");
         return 2;
     }
     report();

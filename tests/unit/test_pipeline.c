@@ -471,7 +471,63 @@ START_TEST(points_follow_the_time_that_is_left)
                                ndt_clock_us() + 0.5 * took_us); /* half of it for a quarter of the points */
     record = feed(pipeline, 2);
     ck_assert_uint_ge(record.points_thinned, 100000);
-    ck_assert_uint_ge(record.points_raw - record.points_thinned, 2000);
+    if (record.result.outcome != NDT_DEADLINE)
+        ck_assert_uint_ge(record.points_raw - record.points_thinned, 2000);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* Before any scan was measured: 10000 points are read however little time there is, and no more of it in 1 ms. */
+START_TEST(the_first_scan_is_thinned)
+{
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    make_scan(&frames[0], 0, 200000, 0);
+    feed_start(pipeline);
+    ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() + 1000);
+    const struct ndtd_scan_record record = feed(pipeline, 0);
+    ck_assert_uint_le(record.points_raw - record.points_thinned, 10000);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* Sensors that are merged share the time: 40 ms would do for the scan of one. */
+START_TEST(merged_scans_share_the_time)
+{
+    struct ndtd_frames *frame_settings = &settings.frames;
+    frame_settings->merge_sensors = 1;
+    frame_settings->sensor_count = 2;
+    strcpy(frame_settings->sensors[0].frame_id, "lidar");
+    strcpy(frame_settings->sensors[1].frame_id, "other");
+    for (int i = 0; i < 2; i++)
+        frame_settings->sensors[i].T_base_sensor = ndt_pose_identity();
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    make_scan(&frames[0], 0, 200000, 0);
+    feed_start(pipeline);
+    ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() + 40000);
+    const struct ndtd_scan_record record = feed(pipeline, 0);
+    ck_assert_int_eq(record.result.outcome, NDT_MERGED);
+    ck_assert_uint_ge(record.points_thinned, 100000);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* A scan that comes too late is answered with the prediction, unread, and costs no other anything. */
+START_TEST(nothing_is_read_after_the_deadline)
+{
+    struct ndtd_pipeline *pipeline = open_pipeline(map);
+    feed_start(pipeline);
+    feed(pipeline, 0);
+    feed(pipeline, 1);
+    ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() - 1);
+    struct ndtd_scan_record record = feed(pipeline, 2);
+    ck_assert_int_eq(record.result.outcome, NDT_DEADLINE);
+    ck_assert_uint_eq(record.points_thinned, record.points_raw);
+    ck_assert(ndtd_scan_record_is_sound(&record));
+    ck_assert_double_le(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[2]), 1);
+    ndtd_pipeline_set_deadline(pipeline, ndt_clock_us() + 60e6);
+    record = feed(pipeline, 3);
+    ck_assert_int_eq(record.result.outcome, NDT_CONVERGED);
+    ck_assert_uint_eq(record.points_thinned, 0);
     ndtd_pipeline_destroy(pipeline);
 }
 END_TEST
@@ -521,6 +577,9 @@ int main(void)
     tcase_add_test(all, one_scan_that_is_too_large_costs_no_other);
     tcase_add_test(all, large_scans_are_thinned);
     tcase_add_test(all, points_follow_the_time_that_is_left);
+    tcase_add_test(all, the_first_scan_is_thinned);
+    tcase_add_test(all, merged_scans_share_the_time);
+    tcase_add_test(all, nothing_is_read_after_the_deadline);
     tcase_add_test(all, an_estimate_that_is_not_finite_begins_anew);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

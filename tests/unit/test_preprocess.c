@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ndt/clock.h"
 #include "ndt/preprocess.h"
 #include "ndt/preprocess_plan.h"
 
@@ -370,6 +371,32 @@ START_TEST(time_mode_without_times_is_an_error)
 }
 END_TEST
 
+/* ---- the deadline ---- */
+
+/* Filtered or not: what is not ready by then is given up, and a later deadline changes no bit. */
+START_TEST(a_deadline_ends_it_or_changes_nothing)
+{
+    for (int i = 0; i < 20000; i++)
+        add(5 + 0.01 * (i % 1000), 0.1 * (i % 77), 0.05 * (i % 31), 0);
+    for (int is_filtered = 0; is_filtered < 2; is_filtered++) {
+        float x_m[1500];
+        params.voxel_m = is_filtered ? 0.5 : 0;
+        params.deadline_us = 0;
+        run(7, NULL);
+        const size_t count = out->count;
+        ck_assert_uint_le(count, 1500);
+        memcpy(x_m, out->x_m, count * sizeof(float));
+        params.deadline_us = ndt_clock_us() - 1;
+        ck_assert_int_eq(ndt_preprocess(pre, &params, &raw, &sweep, 7, NULL, &out, &err), NDT_ERR_CANCELLED);
+        ck_assert_ptr_nonnull(strstr(err.text, "no time left"));
+        params.deadline_us = ndt_clock_us() + 600e6;
+        run(7, NULL);
+        ck_assert_uint_eq(out->count, count);
+        ck_assert_mem_eq(out->x_m, x_m, count * sizeof(float));
+    }
+}
+END_TEST
+
 /* ---- plans for devices ---- */
 
 static void assert_translation(const struct ndt_preprocess_plan *plan, int boundary, double x_m)
@@ -443,6 +470,7 @@ int main(void)
     tcase_add_test(points, poses_undo_a_turn_that_no_twist_does);
     tcase_add_test(points, impossible_times_are_dropped);
     tcase_add_test(points, time_mode_without_times_is_an_error);
+    tcase_add_test(points, a_deadline_ends_it_or_changes_nothing);
     tcase_add_test(points, a_plan_says_what_the_host_does);
     suite_add_tcase(suite, points);
     SRunner *runner = srunner_create(suite);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "allocation_counter.h"
+#include "ndt/clock.h"
 #include "ndt_proto/message.h"
 
 #define STAMP_NS INT64_C(1700000000250000000)
@@ -367,6 +368,28 @@ static void fill_cloud(struct ndt_cloud *points, size_t count)
     }
 }
 
+/* What is not read by then is given up, and a later deadline changes nothing. */
+START_TEST(a_deadline_ends_it_or_changes_nothing)
+{
+    enum { POINTS = 20000 };
+    struct ndt_scan_header header;
+    struct ndt_cloud points;
+    ndt_cloud_init(&points);
+    fill_cloud(&points, POINTS);
+    ck_assert_int_eq(ndt_scan_encode(&frame, &message, &points, &error), NDT_OK);
+    ck_assert_int_eq(ndt_scan_header_decode(frame.data, frame.size, &header, &error), NDT_OK);
+    ck_assert_int_eq(ndt_scan_points(frame.data, frame.size, &header, ndt_clock_us() - 1, &cloud, &error),
+                     NDT_ERR_CANCELLED);
+    ck_assert_uint_eq(cloud.count, 0);
+    ck_assert_int_eq(ndt_scan_points(frame.data, frame.size, &header, ndt_clock_us() + 600e6, &cloud, &error),
+                     NDT_OK);
+    ck_assert_uint_eq(cloud.count, POINTS);
+    ck_assert_mem_eq(cloud.x_m, points.x_m, POINTS * sizeof(float));
+    ck_assert_mem_eq(cloud.time_s, points.time_s, POINTS * sizeof(float));
+    ndt_cloud_free(&points);
+}
+END_TEST
+
 START_TEST(no_allocation_after_warm_up)
 {
     struct ndt_cloud sent;
@@ -423,6 +446,7 @@ int main(void)
     tcase_add_test(tcase, limits_of_the_origin);
     tcase_add_test(tcase, stale_arrays_do_not_survive);
     tcase_add_test(tcase, failure_changes_nothing);
+    tcase_add_test(tcase, a_deadline_ends_it_or_changes_nothing);
     tcase_add_test(tcase, no_allocation_after_warm_up);
     tcase_add_test(tcase, a_scan_beyond_the_frame_limit_is_refused);
     suite_add_tcase(suite, tcase);

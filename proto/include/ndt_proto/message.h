@@ -129,9 +129,10 @@ NDT_MUST_CHECK enum ndt_status ndt_scan_header_decode(const uint8_t *data, size_
                                                       struct ndt_scan_header *scan, struct ndt_error *err);
 /** Copies the points of a message into `cloud`, according to its header. The cloud is reused: no allocation once it
  * has held as many points with the same fields. Afterwards it has exactly the optional arrays that the scan has,
- * and an origin when float64 coordinates need one. */
+ * and an origin when float64 coordinates need one. deadline_us: when it gives up, by ndt_clock_us(), with
+ * NDT_ERR_CANCELLED and a cloud of no points; 0: never. */
 NDT_MUST_CHECK enum ndt_status ndt_scan_points(const uint8_t *data, size_t size, const struct ndt_scan_header *scan,
-                                               struct ndt_cloud *cloud, struct ndt_error *err);
+                                               double deadline_us, struct ndt_cloud *cloud, struct ndt_error *err);
 /** Keeps every k-th point with the least odd k that leaves `most` or fewer, so that the rings of a sensor, whose
  * number is even, are all met. ndt_scan_points then reads the kept ones only. Returns how many points are left out.
  */

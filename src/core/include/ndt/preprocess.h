@@ -52,6 +52,7 @@ struct ndt_preprocess_params {
     enum ndt_deskew_mode deskew; /**< [NDT_DESKEW_OFF] */
     double sweep_s;              /**< duration of a sweep, for the azimuth modes [0.1] */
     enum ndt_sweep_stamp sweep_stamp; /**< for the azimuth modes [NDT_STAMP_MIDDLE] */
+    double deadline_us; /**< when ndt_preprocess gives up, by ndt_clock_us(); 0: never, the same bits always [0] */
 };
 /** Sets the defaults. */
 void ndt_preprocess_params_default(struct ndt_preprocess_params *params);

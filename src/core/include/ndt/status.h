@@ -28,7 +28,7 @@ enum ndt_status {
     NDT_ERR_LIMIT,       /**< well-formed, but beyond a stated limit */
     NDT_ERR_UNSUPPORTED, /**< known, but not available here (CPU variant, device, field type) */
     NDT_ERR_DEVICE,      /**< a backend failed while computing */
-    NDT_ERR_CANCELLED    /**< ended early because it was asked to (ndt/progress.h) */
+    NDT_ERR_CANCELLED    /**< ended early because it was asked to (ndt/progress.h) or its deadline passed */
 };
 
 /** One line of text, always terminated; empty when nothing went wrong. Control characters, which it may quote from
