@@ -303,7 +303,6 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
 {
     *command =
         (struct ndtd_command){.action = NDTD_NO_ACTION, .argc = argc, .argv = argv, .replay.max_lost = UINT64_MAX};
-    ndtd_settings_default(&command->settings);
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             command->action = NDTD_HELP;

@@ -637,8 +637,13 @@ START_TEST(test_limits)
     struct ndtd_map_loader_status status = settle();
     expect_failure(&status, "is not a valid position", 0);
     load("tiles", NULL); /* more requests than fit, while the thread processes the first: refused with an error */
-    for (int i = 0; i < 4000; i++)
+    int refused = 0;
+    for (int i = 0; i < 4000; i++) {
         ndtd_map_loader_add_tile(loader, temp_path(tile_name(0, 0)));
+        ndtd_map_loader_status(loader, &status);
+        refused += strstr(status.error, "requests are waiting") != NULL;
+    }
+    ck_assert_int_gt(refused, 0);
     ck_assert_int_eq(ndtd_map_loader_wait(loader, PATIENCE_S), 1);
 }
 END_TEST

@@ -220,6 +220,8 @@ START_TEST(a_wrong_prediction_that_is_sure_of_itself_is_overcome)
     const struct ndtd_frame message = frame_of(NDT_MESSAGE_INITIAL_POSE, &frame);
     must(ndtd_pipeline_frame(pipeline, &message, &record, &err));
     record = feed(pipeline, 0);
+    ck_assert_int_gt(record.result.iterations, 1); /* of everything that was tried */
+    ck_assert_int_gt(record.result.evaluations, record.result.iterations);
     ck_assert_double_gt(record.innovation, settings.track.gate);
     ck_assert_double_lt(ndt_pose_distance_m(&record.result.T_map_sensor, &truth[0]), 0.05);
     ndt_frame_free(&frame);

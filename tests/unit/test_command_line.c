@@ -1,0 +1,201 @@
+/* Command lines of ndtd: every flag reaches its member, every mistake is named. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ndtd/command_line.h"
+#include "temp_dir.h"
+
+static struct ndtd_command command;
+static struct ndt_error err;
+
+/* The words of `line`, separated by blanks; `line` is kept until the next call. */
+static enum ndt_status parse(const char *line)
+{
+    static char text[4096], *words[64];
+    int count = 0;
+    snprintf(text, sizeof(text), "ndtd %s", line);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        words[count++] = word;
+    words[count] = NULL;
+    err.text[0] = '\0';
+    return ndtd_command_parse(&command, count, words, &err);
+}
+
+static void must_parse(const char *line)
+{
+    ck_assert_msg(parse(line) == NDT_OK, "%s: %s", line, err.text);
+}
+
+START_TEST(every_action)
+{
+    static const struct {
+        const char *line;
+        enum ndtd_action action;
+    } cases[] = {
+        {"--replay a.bag --map m.pcd", NDTD_REPLAY},
+        {"--compile-map o.ndtmap --map m.pcd", NDTD_COMPILE_MAP},
+        {"--autotune --map m.pcd", NDTD_AUTOTUNE},
+        {"--calibrate --map m.pcd", NDTD_AUTOTUNE},
+        {"--make-keys server", NDTD_MAKE_KEYS},
+        {"--print-config", NDTD_PRINT_CONFIG},
+        {"--check-config", NDTD_CHECK_CONFIG},
+        {"--list-backends", NDTD_LIST_BACKENDS},
+        {"--help", NDTD_HELP},
+        {"-h", NDTD_HELP},
+        {"--nonsense --help", NDTD_HELP},
+        {"--help-options", NDTD_HELP_OPTIONS},
+        {"--version", NDTD_SHOW_VERSION},
+        {"--map m.pcd", NDTD_LIVE},
+        {"--set map.path=m.pcd", NDTD_LIVE},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        must_parse(cases[i].line);
+        ck_assert_msg(command.action == cases[i].action, "%s", cases[i].line);
+    }
+}
+END_TEST
+
+START_TEST(every_flag_of_a_replay)
+{
+    must_parse(
+        "--replay=a.bag --map m.pcd --skip 3 --limit=40 --out o.tum --out-all --timing t.csv --results r.jsonl "
+        "--summary s.json --expect e.tum --max-lost 7 --dump-derivatives d.csv --dump-scan 5 "
+        "--dump-iteration 18446744073709551615 --threads 3 --backend cpu --initial-pose 1,2,3,0,0,0,1 "
+        "--set ndt.max_iterations=17 --set live.queue_depth=7");
+    ck_assert_str_eq(command.replay.bag, "a.bag");
+    ck_assert_str_eq(command.action_flag, "--replay");
+    ck_assert_str_eq(command.settings.map_path, "m.pcd");
+    ck_assert_uint_eq(command.replay.skip, 3);
+    ck_assert_uint_eq(command.replay.limit, 40);
+    ck_assert_str_eq(command.replay.files.poses, "o.tum");
+    ck_assert_int_eq(command.replay.files.keeps_untrusted, 1);
+    ck_assert_str_eq(command.replay.files.timing, "t.csv");
+    ck_assert_str_eq(command.replay.files.results, "r.jsonl");
+    ck_assert_str_eq(command.replay.files.summary, "s.json");
+    ck_assert_str_eq(command.replay.files.expect, "e.tum");
+    ck_assert_uint_eq(command.replay.max_lost, 7);
+    ck_assert_str_eq(command.replay.dump, "d.csv");
+    ck_assert_uint_eq(command.replay.dump_scan, 5);
+    ck_assert_uint_eq(command.replay.dump_iteration, UINT64_MAX);
+    ck_assert_int_eq(command.settings.compute.threads, 3);
+    ck_assert_int_eq(command.settings.align.max_iterations, 17);
+    ck_assert_int_eq((int)command.settings.queue_depth, 7);
+    must_parse("--replay a.bag --map m.pcd");
+    ck_assert_uint_eq(command.replay.max_lost, UINT64_MAX);
+    ck_assert(command.replay.skip == 0 && command.replay.limit == 0 && !command.replay.files.poses);
+    must_parse("--map m.pcd --record r.bag");
+    ck_assert_str_eq(command.record, "r.bag");
+    must_parse("--autotune --map m.pcd --table t.csv");
+    ck_assert_str_eq(command.table, "t.csv");
+    must_parse("--list-backends -v");
+    ck_assert_int_eq(command.verbose, 1);
+    must_parse("--make-keys a/b");
+    ck_assert_str_eq(command.key_prefix, "a/b");
+    must_parse("--compile-map=o.ndtmap --map m");
+    ck_assert_str_eq(command.compiled, "o.ndtmap");
+}
+END_TEST
+
+/* The command line wins over the file, wherever it stands. */
+START_TEST(flags_win_over_the_file)
+{
+    char line[1200];
+    temp_text("c.yaml", "ndt: {max_iterations: 11}\nlive: {queue_depth: 4}\n");
+    snprintf(line, sizeof(line), "--set ndt.max_iterations=12 -c %s", temp_path("c.yaml"));
+    must_parse(line);
+    ck_assert_int_eq(command.action, NDTD_LIVE);
+    ck_assert_int_eq(command.settings.align.max_iterations, 12);
+    ck_assert_int_eq((int)command.settings.queue_depth, 4);
+    struct ndtd_settings again;
+    temp_text("c.yaml", "live: {queue_depth: 5}\n");
+    ck_assert_int_eq(ndtd_command_settings(&command, &again, &err), NDT_OK);
+    ck_assert_int_eq(again.align.max_iterations, 12);
+    ck_assert_int_eq((int)again.queue_depth, 5);
+    temp_text("c.yaml", "live: {queue_depth: none}\n");
+    ck_assert_int_eq(parse(line), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "c.yaml:1: "));
+}
+END_TEST
+
+START_TEST(mistakes_are_named)
+{
+    static const struct {
+        const char *line, *reason;
+    } cases[] = {
+        {"", "nothing to do: give --map FILE|DIR or -c FILE to run the daemon"},
+        {"--threads 2", "nothing to do"},
+        {"a.bag", "'a.bag' is not expected here; a bag is given as --replay BAG"},
+        {"--repaly a.bag", "--repaly is not known; did you mean '--replay'?"},
+        {"--replay", "--replay needs BAG"},
+        {"--replay=", "--replay needs BAG"},
+        {"--version=1", "--version takes no value"},
+        {"--replay a.bag --print-config", "--replay and --print-config cannot be combined"},
+        {"--replay a.bag --skip 1 --skip 1", "--skip is given twice"},
+        {"--replay a.bag --skip -1", "--skip: '-1' is not a whole number"},
+        {"--replay a.bag --skip 1x", "--skip: '1x' is not a whole number"},
+        {"--replay a.bag --skip 18446744073709551616", "is not a whole number"},
+        {"--replay a.bag --limit 0", "--limit: at least one scan is required"},
+        {"--replay a.bag --out-all", "--out-all goes with --out only"},
+        {"--replay a.bag --timing t.txt", "--timing t.txt: the name has to end in .csv or .jsonl"},
+        {"--replay a.bag --out x --summary x", "x: one file for two outputs"},
+        {"--replay a.bag --results x --summary x", "x: one file for two outputs"},
+        {"--replay a.bag --dump-scan 1", "--dump-scan and --dump-iteration go with --dump-derivatives only"},
+        {"--replay a.bag --dump-iteration 1", "go with --dump-derivatives only"},
+        {"--map m --skip 1", "--skip goes with --replay only"},
+        {"--map m --out x", "--out goes with --replay only"},
+        {"--map m -v", "-v goes with --list-backends only"},
+        {"--map m --table x", "--table goes with --autotune only"},
+        {"--replay a.bag --record r.bag", "--record goes with the daemon only"},
+        {"--map m --set x", "--set: 'x' is not KEY=VALUE"},
+        {"--map m --set =x", "--set: '=x' is not KEY=VALUE"},
+        {"--map m --set ndt.max_iteration=3", "did you mean 'ndt.max_iterations'?"},
+        {"--map m --threads many", "--threads: cpu.threads: 'many' is not a whole number"},
+        {"--map m --config /nonexistent.yaml", "/nonexistent.yaml"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_msg(parse(cases[i].line) != NDT_OK, "%s", cases[i].line);
+        ck_assert_msg(strstr(err.text, cases[i].reason) != NULL, "%s: %s", cases[i].line, err.text);
+    }
+    must_parse("--replay a.bag --map m --out /dev/null --summary /dev/null");
+}
+END_TEST
+
+START_TEST(help_lists_every_flag)
+{
+    static char text[16384];
+    FILE *file = fmemopen(text, sizeof(text), "w");
+    ck_assert_ptr_nonnull(file);
+    ndtd_command_help(file);
+    fclose(file);
+    static const char *const lines[] = {
+        "Usage: ndtd --map FILE|DIR ", "\n  --replay BAG               Localise the scans",
+        "\n  --print-config             Print every option", "\n  --max-lost N               Exit with status 1",
+        "\nExit status: 0 done, 1 differs from --expect"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        ck_assert_msg(strstr(text, lines[i]) != NULL, "no '%s'", lines[i]);
+    int flags = 0;
+    for (const char *at = text; (at = strstr(at, "\n  -")); at++)
+        flags++;
+    ck_assert_int_ge(flags, 31);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("command_line");
+    TCase *tcase = tcase_create("command_line");
+    tcase_add_checked_fixture(tcase, temp_dir_make, temp_dir_remove);
+    tcase_add_test(tcase, every_action);
+    tcase_add_test(tcase, every_flag_of_a_replay);
+    tcase_add_test(tcase, flags_win_over_the_file);
+    tcase_add_test(tcase, mistakes_are_named);
+    tcase_add_test(tcase, help_lists_every_flag);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
