@@ -12,6 +12,7 @@
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
 #include "ndt/clock.h"
+#include "libzmq_guard.h"
 #include "live_state.h"
 #include "zmq_calls.h"
 
@@ -286,6 +287,7 @@ static void write_status(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_uint(writer, "estimates_not_finite", worker.events.reinitialised);
     ndt_reply_uint(writer, "memory_released", worker.events.memory_released);
     ndt_reply_uint(writer, "log_lines_lost", ndtd_log_lost());
+    ndt_reply_uint(writer, "connections_refused", ndtd_guard_refused());
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
     write_search_progress(live, writer);
