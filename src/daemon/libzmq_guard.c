@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -35,6 +36,7 @@ struct gate {
 
 static struct gate gates[GATES];
 static pthread_mutex_t gates_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_ullong refused;
 
 static void pause_shortly(void)
 {
@@ -120,6 +122,11 @@ void ndtd_guard_listeners(const char *name, int max_connections)
     pthread_mutex_unlock(&gates_lock);
 }
 
+unsigned long long ndtd_guard_refused(void)
+{
+    return atomic_load(&refused);
+}
+
 static void forget_ended(struct gate *gate)
 {
     int kept = 0;
@@ -161,6 +168,7 @@ static const struct gate *pass_gate(int listener, int *fd)
     pthread_mutex_lock(&gates_lock);
     struct gate *gate = find_gate(listener);
     if (gate && *fd >= 0 && !is_admitted(gate, *fd)) {
+        atomic_fetch_add(&refused, 1);
         close(*fd);
         *fd = -1;
         errno = ECONNABORTED;

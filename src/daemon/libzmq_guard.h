@@ -20,6 +20,9 @@
  * zmq_bind. `name` is for log lines and is copied. */
 void ndtd_guard_listeners(const char *name, int max_connections);
 
+/** Connections that these limits have refused since the start, in total; from any thread. */
+unsigned long long ndtd_guard_refused(void);
+
 /** Ends a connection of this process from any thread: libzmq finds it closed by the peer. */
 void ndtd_guard_end_connection(int fd);
 

@@ -4,6 +4,7 @@
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
 #include "ndt/clock.h"
+#include "libzmq_guard.h"
 #include "live_state.h"
 
 static void write_progress(const struct ndtd_map_loader_progress *progress, struct ndt_reply_writer *writer)
@@ -232,6 +233,7 @@ void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *t
     ndt_reply_uint(writer, "estimates_not_finite", worker.events.reinitialised);
     ndt_reply_uint(writer, "memory_released", worker.events.memory_released);
     ndt_reply_uint(writer, "log_lines_lost", ndtd_log_lost());
+    ndt_reply_uint(writer, "connections_refused", ndtd_guard_refused());
     write_pose(&worker, writer);
     write_localisation(&worker, writer);
     write_search_progress(live, writer);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "daemon/libzmq_guard.h"
 #include "live_peer.h"
 #include "raw_peer.h"
 #include "temp_dir.h"
@@ -123,6 +124,24 @@ START_TEST(test_connection_limit)
             close(clients[i]);
     }
     is_alive();
+}
+END_TEST
+
+/* A client of libzmq beyond the limit connects again until there is a place. */
+START_TEST(test_refused_client_gets_in_later)
+{
+    bind_socket(1000, 1);
+    const unsigned long long before = ndtd_guard_refused();
+    const int first = open_when_admitted();
+    void *second = live_connect(context, ZMQ_PUSH, endpoint.address);
+    for (int i = 0; i < 500 && ndtd_guard_refused() < before + 2; i++)
+        live_pause(10);
+    ck_assert_uint_ge(ndtd_guard_refused(), before + 2);
+    ck_assert_int_lt(zmq_send(second, "hello", 5, ZMQ_DONTWAIT), 0);
+    close(first);
+    ck_assert_int_eq(zmq_send(second, "hello", 5, 0), 5);
+    receives(1);
+    zmq_close(second);
 }
 END_TEST
 
@@ -247,6 +266,7 @@ int main(void)
     tcase_add_test(tests, test_client_leaves);
     tcase_add_test(tests, test_client_with_heartbeats_leaves);
     tcase_add_test(tests, test_connection_limit);
+    tcase_add_test(tests, test_refused_client_gets_in_later);
     tcase_add_test(tests, test_connection_limit_over_tcp);
     tcase_add_test(tests, test_no_descriptors);
     tcase_add_test(tests, test_silent_peer);
