@@ -132,6 +132,37 @@ START_TEST(the_trace_leads_to_the_result)
 }
 END_TEST
 
+static int same_result(const struct ndt_align_result *a, const struct ndt_align_result *b)
+{
+    return same_pose(&a->T_map_sensor, &b->T_map_sensor) && a->iterations == b->iterations &&
+           a->evaluations == b->evaluations && memcmp(&a->scores, &b->scores, sizeof(a->scores)) == 0 &&
+           memcmp(a->covariance, b->covariance, sizeof(a->covariance)) == 0;
+}
+
+/* What follows the points of a scan in memory does not count: those of a larger scan before, in this case. */
+START_TEST(points_of_an_earlier_scan_do_not_count)
+{
+    const struct ndt_pose truth = measure_scan(&STREET, 4, 0.5, 0.3);
+    struct ndt_align_result after[40], fresh;
+    const size_t all = scan.count;
+    params.max_iterations = 1;
+    for (size_t k = 0; k < 40; k++) {
+        scan.count = all;
+        (void)align(&truth);
+        scan.count = k + 1;
+        after[k] = align(&truth);
+    }
+    for (size_t k = 0; k < 40; k++) {
+        close_aligner();
+        open_aligner(&ndt_cpu_backend, 1, street_map);
+        scan.count = k + 1;
+        fresh = align(&truth);
+        ck_assert_msg(same_result(&fresh, &after[k]), "%zu points", k + 1);
+        ck_assert_double_le(fresh.scores.match_ratio, 1);
+    }
+}
+END_TEST
+
 /* Without measurements costs are as expected; measured ones follow the expected ratio, unless nothing is expected.
  */
 START_TEST(costs_follow_the_size_of_the_scan)
@@ -531,13 +562,6 @@ START_TEST(corridor_keeps_the_prior_along_its_axis)
 }
 END_TEST
 
-static int same_result(const struct ndt_align_result *a, const struct ndt_align_result *b)
-{
-    return same_pose(&a->T_map_sensor, &b->T_map_sensor) && a->iterations == b->iterations &&
-           a->evaluations == b->evaluations && memcmp(&a->scores, &b->scores, sizeof(a->scores)) == 0 &&
-           memcmp(a->covariance, b->covariance, sizeof(a->covariance)) == 0;
-}
-
 /* A prior of hardly any information changes hardly anything, a strict one decides; the step rule of Autoware knows
  * no prior. */
 START_TEST(vague_priors_change_nothing)
@@ -802,6 +826,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, recovers_from_wrong_starts);
     tcase_add_test(tcase, converged_result_is_complete);
+    tcase_add_test(tcase, points_of_an_earlier_scan_do_not_count);
     tcase_add_test(tcase, costs_follow_the_size_of_the_scan);
     tcase_add_test(tcase, coverage_counts_sectors);
     tcase_add_test(tcase, a_prior_chooses_the_level);

@@ -406,19 +406,21 @@ END_TEST
 /* Sections and keys of the replies, in their order. */
 static const char timings_shape[] =
     "{v,type,id,ok,timings[{seq,stamp_ns,iteration,evaluations,tx,ty,tz,qx,qy,qz,qw,outcome,points_raw,"
-    "points_used,transform_probability,nvtl,nvtl_normalized,match_ratio,coverage,state,hypotheses,margin,"
-    "confidence,innovation,reference_s,reference_tx,reference_ty,reference_tz,reference_qx,reference_qy,"
-    "reference_qz,reference_qw,vx,vy,vz,wx,wy,wz,oscillation,decode_us,queue_us,preprocess_us,upload_us,"
-    "align_us,publish_us,latency_us,queue_depth}";
+    "points_thinned,points_used,transform_probability,nvtl,nvtl_normalized,match_ratio,coverage,state,"
+    "hypotheses,margin,confidence,innovation,reference_s,reference_tx,reference_ty,reference_tz,"
+    "reference_qx,reference_qy,reference_qz,reference_qw,vx,vy,vz,wx,wy,wz,oscillation,decode_us,"
+    "queue_us,preprocess_us,upload_us,align_us,publish_us,latency_us,queue_depth}";
 static const char status_shape[] =
     "{v,type,id,ok,version,uptime_s,state,backend,config_hash,needs_restart,map_id,scans,frames_refused,"
-    "send_failures,pose[,,,,,,],localisation{state,changes,from,since_seq,since_stamp_ns,reason},"
-    "states{initialising,tracking,coasting,lost,recovering},search{search_id,running,percent,elapsed_ms},"
-    "outcomes{converged,iteration_limit,deadline,dropped,rejected,low_score,degenerate,no_map,no_guess,"
-    "off_map,lost,merged},latency_ms{scans,p50,p90,p99,max},map{path,busy,failed,error,map_id,points,"
-    "tiles_loaded,tiles_known,loads,last_load_ms},queue{depth,waiting,given,dropped,small_lost},"
-    "receiver{frames,scans,bytes,bad,recorded,record_failures,recording},publisher{published,lost,"
-    "subscribers},route{source,backend,pipeline,threads,batch,reason,meets_budget,budget_ms,points,"
+    "send_failures,scans_thinned,odometry_restarts,results_not_finite,estimates_not_finite,"
+    "memory_released,log_lines_lost,pose[,,,,,,],localisation{state,changes,from,since_seq,"
+    "since_stamp_ns,reason},states{initialising,tracking,coasting,lost,recovering},search{search_id,"
+    "running,percent,elapsed_ms},outcomes{converged,iteration_limit,deadline,dropped,rejected,low_score,"
+    "degenerate,no_map,no_guess,off_map,lost,merged},latency_ms{scans,p50,p90,p99,max},map{path,busy,"
+    "failed,error,map_id,points,tiles_loaded,tiles_known,loads,last_load_ms},queue{depth,waiting,given,"
+    "dropped,small_lost},receiver{frames,scans,bytes,bad,recorded,record_failures,recording},"
+    "recorder{state,file,frames,bytes,missing,waiting,waiting_bytes,dropped,error},publisher{published,"
+    "lost,subscribers},route{source,backend,pipeline,threads,batch,reason,meets_budget,budget_ms,points,"
     "measured_s,";
 
 START_TEST(requests_are_answered)
@@ -445,6 +447,10 @@ START_TEST(requests_are_answered)
     ck_assert_ptr_nonnull(find(&reply, "latency_us"));
     ck_assert_ptr_nonnull(find(&reply, "no_guess"));
     assert_shape(&reply, timings_shape);
+    const uint64_t seq = number(&reply, "seq"), raw = number(&reply, "points_raw");
+    ck_assert_uint_le(seq, 2);
+    ck_assert_uint_eq(number(&reply, "stamp_ns"), DRIVE_START_NS + DRIVE_STEP_NS * seq);
+    ck_assert(raw > 100 && raw < 1000000);
     request_simple(NDT_OP_LOCALIZE, &reply);
     ck_assert(is_ok(&reply));
     ck_assert_uint_eq(number(&reply, "search_id"), 1);
