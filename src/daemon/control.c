@@ -1,7 +1,6 @@
 #include "ndtd/control.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
@@ -10,9 +9,9 @@
 #include "ndt_proto/control_message.h"
 #include "ndtd/timing_schema.h"
 #include "ndtd/log.h"
-#include "ndtd/samples.h"
 #include "ndt/clock.h"
 #include "live_state.h"
+#include "live_status.h"
 #include "zmq_calls.h"
 
 enum { REQUESTS_AT_ONCE = 64, PARTS = 4, REPLY_BYTES = 16384 };
@@ -59,241 +58,11 @@ static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
     ndt_reply_text(writer, "poses", live->endpoints.poses.address);
 }
 
-static void write_progress(const struct ndtd_map_loader_progress *progress, struct ndt_reply_writer *writer)
-{
-    ndt_reply_open_map(writer, "loading");
-    ndt_reply_real(writer, "elapsed_s", progress->elapsed_s);
-    ndt_reply_uint(writer, "files", progress->tiles);
-    ndt_reply_uint(writer, "all_files", progress->all_tiles);
-    ndt_reply_uint(writer, "bytes", progress->bytes);
-    ndt_reply_uint(writer, "all_bytes", progress->all_bytes);
-    ndt_reply_uint(writer, "points", progress->points);
-    ndt_reply_uint(writer, "all_points", progress->all_points);
-    ndt_reply_uint(writer, "levels", progress->levels);
-    ndt_reply_uint(writer, "all_levels", progress->all_levels);
-    ndt_reply_close(writer);
-}
-
-static void write_map(struct ndtd_live *live, struct ndt_reply_writer *writer)
-{
-    struct ndtd_map_loader_status map;
-    ndtd_map_loader_status(live->loader, &map);
-    ndt_reply_open_map(writer, "map");
-    ndt_reply_text(writer, "path", map.path);
-    ndt_reply_bool(writer, "busy", map.busy);
-    ndt_reply_bool(writer, "failed", map.failed);
-    ndt_reply_text(writer, "error", map.error);
-    ndt_reply_uint(writer, "map_id", map.map_id);
-    ndt_reply_uint(writer, "points", map.points);
-    ndt_reply_uint(writer, "tiles_loaded", map.tiles_loaded);
-    ndt_reply_uint(writer, "tiles_known", map.tiles_known);
-    ndt_reply_uint(writer, "loads", map.loads);
-    ndt_reply_real(writer, "last_load_ms", map.last_load_ms);
-    if (map.progress.busy)
-        write_progress(&map.progress, writer);
-    ndt_reply_close(writer);
-}
-
-static void write_recorder(const struct ndtd_recorder_status *recorder, struct ndt_reply_writer *writer)
-{
-    ndt_reply_open_map(writer, "recorder");
-    ndt_reply_text(writer, "state", ndtd_recorder_state_name(recorder->state));
-    ndt_reply_text(writer, "file", recorder->file);
-    ndt_reply_uint(writer, "frames", recorder->frames);
-    ndt_reply_uint(writer, "bytes", recorder->bytes);
-    ndt_reply_uint(writer, "missing", recorder->missing);
-    ndt_reply_uint(writer, "waiting", recorder->waiting);
-    ndt_reply_uint(writer, "waiting_bytes", recorder->waiting_bytes);
-    ndt_reply_uint(writer, "dropped", recorder->dropped);
-    ndt_reply_text(writer, "error", recorder->error);
-    ndt_reply_close(writer);
-}
-
-static void write_flow(struct ndtd_live *live, struct ndt_reply_writer *writer)
-{
-    const struct ndtd_queue_counters queue = ndtd_queue_counters(live->queue);
-    const struct ndtd_receiver_counters in =
-        live->receiver ? ndtd_receiver_counters(live->receiver) : (struct ndtd_receiver_counters){0};
-    struct ndtd_recorder_status recorder;
-    ndtd_recorder_status(live->recorder, &recorder);
-    const struct ndtd_publisher_counters out = ndtd_publisher_counters(live->publisher);
-    ndt_reply_open_map(writer, "queue");
-    ndt_reply_uint(writer, "depth", queue.depth);
-    ndt_reply_uint(writer, "waiting", queue.scans_waiting);
-    ndt_reply_uint(writer, "given", queue.given);
-    ndt_reply_uint(writer, "dropped", queue.dropped);
-    ndt_reply_uint(writer, "small_lost", queue.small_lost);
-    ndt_reply_close(writer);
-    ndt_reply_open_map(writer, "receiver");
-    ndt_reply_uint(writer, "frames", in.frames);
-    ndt_reply_uint(writer, "scans", in.scans);
-    ndt_reply_uint(writer, "bytes", in.bytes);
-    ndt_reply_uint(writer, "bad", in.bad);
-    ndt_reply_uint(writer, "recorded", recorder.recorded);
-    ndt_reply_uint(writer, "record_failures", recorder.failures);
-    ndt_reply_bool(writer, "recording", recorder.state == NDTD_RECORDER_RUNNING);
-    ndt_reply_close(writer);
-    write_recorder(&recorder, writer);
-    ndt_reply_open_map(writer, "publisher");
-    ndt_reply_uint(writer, "published", out.published);
-    ndt_reply_uint(writer, "lost", out.lost);
-    ndt_reply_uint(writer, "subscribers", out.subscribers);
-    ndt_reply_close(writer);
-}
-
-static void write_candidates(const struct ndtd_autotune_result *tuned, struct ndt_reply_writer *writer)
-{
-    char name[80];
-    ndt_reply_open_array(writer, "measured");
-    for (size_t i = 0; i < tuned->row_count; i++) {
-        const struct ndtd_autotune_row *row = &tuned->rows[i];
-        ndt_reply_open_map(writer, NULL);
-        ndt_reply_text(writer, "way", ndtd_backend_candidate_name(&row->candidate, name, sizeof(name)));
-        if (row->samples > 0) {
-            ndt_reply_real(writer, "p50_ms", row->p50_us * 1e-3);
-            ndt_reply_real(writer, "p95_ms", row->p95_us * 1e-3);
-            ndt_reply_uint(writer, "samples", row->samples);
-        } else
-            ndt_reply_text(writer, "not_here", row->why);
-        ndt_reply_close(writer);
-    }
-    ndt_reply_close(writer);
-}
-
-/* The backend in use and the measurements behind the choice. The key is part of the wire format. */
-static void write_autotune(struct ndtd_live *live, struct ndt_reply_writer *writer)
-{
-    const double budget_us = live->settings->settings.budget_s * 1e6; /* may have changed since the measurement */
-    struct ndtd_autotune_result tuned = {0};
-    if (live->worker)
-        ndtd_worker_autotune_result(live->worker, &tuned);
-    ndt_reply_open_map(writer, "route");
-    ndt_reply_text(writer, "source", ndtd_autotune_source_name(tuned.source));
-    if (tuned.row_count > 0 && tuned.choice.row >= 0) {
-        const struct ndtd_backend_candidate *candidate = &tuned.rows[tuned.choice.row].candidate;
-        ndt_reply_text(writer, "backend", candidate->backend);
-        ndt_reply_text(writer, "pipeline", candidate->pipeline);
-        ndt_reply_uint(writer, "threads", (uint64_t)candidate->threads);
-        ndt_reply_uint(writer, "batch", 1);
-        ndt_reply_text(writer, "reason", tuned.choice.reason);
-        ndt_reply_bool(writer, "meets_budget", tuned.rows[tuned.choice.row].p95_us <= budget_us);
-        ndt_reply_real(writer, "budget_ms", budget_us * 1e-3);
-        ndt_reply_uint(writer, "points", tuned.points);
-        ndt_reply_int(writer, "measured_s", tuned.measured_s);
-        write_candidates(&tuned, writer);
-    }
-    ndt_reply_close(writer);
-}
-
-/* The queue counts dropped scans; they do not reach the worker. */
-static void write_outcomes(const struct ndtd_worker_status *worker, uint64_t dropped,
-                           struct ndt_reply_writer *writer)
-{
-    ndt_reply_open_map(writer, "outcomes");
-    for (int i = 0; i < NDT_OUTCOME_COUNT; i++)
-        ndt_reply_uint(writer, ndt_outcome_name((enum ndt_outcome)i),
-                       worker->outcomes[i] + (i == NDT_DROPPED ? dropped : 0));
-    ndt_reply_close(writer);
-}
-
-/* The state after the newest scan and the change that led to it, if there was one; the scans that ended in each. */
-static void write_localisation(const struct ndtd_worker_status *worker, struct ndt_reply_writer *writer)
-{
-    const struct ndtd_state_change *change = &worker->state_change;
-    ndt_reply_open_map(writer, "localisation");
-    ndt_reply_text(writer, "state", ndt_state_name(change->to));
-    ndt_reply_uint(writer, "changes", worker->state_changes);
-    if (worker->state_changes > 0) {
-        ndt_reply_text(writer, "from", ndt_state_name(change->from));
-        ndt_reply_uint(writer, "since_seq", change->seq);
-        ndt_reply_int(writer, "since_stamp_ns", change->stamp_ns);
-        ndt_reply_text(writer, "reason", change->reason);
-    }
-    ndt_reply_close(writer);
-    ndt_reply_open_map(writer, "states");
-    for (int i = 0; i < NDT_STATE_COUNT; i++)
-        ndt_reply_uint(writer, ndt_state_name((enum ndt_state)i), worker->states[i]);
-    ndt_reply_close(writer);
-}
-
-/* The operation `search` has the result. */
-static void write_search_progress(struct ndtd_live *live, struct ndt_reply_writer *writer)
-{
-    struct ndt_localize_report report = {0};
-    ndtd_localizer_report(live->localizer, &report);
-    report.has_result = 0;
-    ndt_reply_search(writer, &report);
-}
-
-/* Over the last NDTD_TIMINGS_KEPT scans. */
-static void write_latency(struct ndtd_control *control, struct ndtd_live *live, struct ndt_reply_writer *writer)
-{
-    struct ndtd_samples latency = {0};
-    const size_t count = live->worker ? ndtd_worker_timings(live->worker, control->timings, NDTD_TIMINGS_KEPT) : 0;
-    for (size_t i = 0; i < count; i++)
-        if (ndtd_samples_add(&latency, control->timings[i].latency_us * 1e-3, NULL) != NDT_OK)
-            break;
-    ndt_reply_open_map(writer, "latency_ms");
-    ndt_reply_uint(writer, "scans", latency.count);
-    ndt_reply_real(writer, "p50", ndtd_samples_quantile(&latency, 0.5));
-    ndt_reply_real(writer, "p90", ndtd_samples_quantile(&latency, 0.9));
-    ndt_reply_real(writer, "p99", ndtd_samples_quantile(&latency, 0.99));
-    ndt_reply_real(writer, "max", ndtd_samples_quantile(&latency, 1));
-    ndt_reply_close(writer);
-    ndtd_samples_free(&latency);
-}
-
-static void write_pose(const struct ndtd_worker_status *worker, struct ndt_reply_writer *writer)
-{
-    if (!worker->has_pose)
-        return;
-    ndt_reply_open_array(writer, "pose");
-    for (int i = 0; i < 3; i++)
-        ndt_reply_real(writer, NULL, worker->T_map_sensor.t_m[i]);
-    for (int i = 0; i < 4; i++)
-        ndt_reply_real(writer, NULL, worker->T_map_sensor.q_xyzw[i]);
-    ndt_reply_close(writer);
-}
-
-static const char *state_name(const struct ndtd_worker_status *worker)
-{
-    if (!worker->active)
-        return "stopped";
-    return worker->map_id == 0 ? "no_map" : worker->has_pose ? "localising" : "no_guess";
-}
-
-/* While the first map loads there is neither worker nor receiver: their counters are 0. */
 static void write_status(struct ndtd_control *control, struct ndtd_live *live,
                          const struct ndt_request_message *request, struct ndt_reply_writer *writer)
 {
-    struct ndtd_worker_status worker = {0};
     (void)request;
-    if (live->worker)
-        ndtd_worker_status(live->worker, &worker);
-    ndt_reply_text(writer, "version", NDT_VERSION);
-    ndt_reply_real(writer, "uptime_s", (ndt_clock_us() - live->start_us) * 1e-6);
-    ndt_reply_text(writer, "state", live->receiver ? state_name(&worker) : "loading");
-    ndt_reply_text(writer, "backend", worker.backend);
-    ndt_reply_uint(writer, "config_hash", live->settings->hash);
-    ndt_reply_text(writer, "needs_restart", live->needs_restart);
-    ndt_reply_uint(writer, "map_id", worker.map_id);
-    ndt_reply_uint(writer, "scans", worker.scans);
-    ndt_reply_uint(writer, "frames_refused", worker.frames_refused);
-    ndt_reply_uint(writer, "send_failures", worker.send_failures);
-    ndt_reply_uint(writer, "scans_thinned", worker.events.thinned);
-    ndt_reply_uint(writer, "odometry_restarts", worker.events.odometry_restarts.count);
-    ndt_reply_uint(writer, "results_not_finite", worker.events.unsound);
-    ndt_reply_uint(writer, "estimates_not_finite", worker.events.reinitialised);
-    ndt_reply_uint(writer, "memory_released", worker.events.memory_released);
-    ndt_reply_uint(writer, "log_lines_lost", ndtd_log_lost());
-    write_pose(&worker, writer);
-    write_localisation(&worker, writer);
-    write_search_progress(live, writer);
-    write_outcomes(&worker, ndtd_queue_counters(live->queue).dropped, writer);
-    write_latency(control, live, writer);
-    write_map(live, writer);
-    write_flow(live, writer);
-    write_autotune(live, writer);
+    ndtd_live_write_status(live, control->timings, writer);
 }
 
 static enum ndt_status set_pose(struct ndtd_live *live, const struct ndt_request_message *request,
@@ -495,9 +264,22 @@ static const struct operation operations[NDT_OP_COUNT] = {
     [NDT_OP_SHUTDOWN] = {.early = 1, .act = shut_down},
 };
 
+/* Sends the part of a reply that names its client. libzmq notes at most once per millisecond what clients have
+ * read: when the queue of one seems full, it is made to look. */
+static int send_identity(struct ndtd_control *control, struct address *to)
+{
+    int events;
+    size_t size = sizeof(events);
+    const int result = ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE);
+    if (result >= 0 || errno != EAGAIN)
+        return result;
+    (void)zmq_getsockopt(control->socket, ZMQ_EVENTS, &events, &size);
+    return ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE);
+}
+
 static void send_reply(struct ndtd_control *control, struct address *to)
 {
-    if (ndtd_send_message(&to->identity, control->socket, ZMQ_SNDMORE) < 0) {
+    if (send_identity(control, to) < 0) {
         if (errno == EAGAIN) /* otherwise the client has disconnected */
             ndtd_log(NDTD_LOG_WARNING, "%s: a reply is lost: its client does not read", control->endpoint.address);
         return;

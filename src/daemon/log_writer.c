@@ -1,10 +1,11 @@
-#define _GNU_SOURCE /* pthread_clockjoin_np, pthread_setname_np */
+#define _GNU_SOURCE /* pthread_setname_np */
 
 #include "log_writer.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
 static size_t head, count;
 static int has_thread, stopping;
+static atomic_int has_ended;
 static unsigned long long lost, unsaid; /* unsaid: of these, not reported yet */
 
 int ndtd_log_is_read(int wait_ms)
@@ -81,13 +83,15 @@ static void report_lost(void)
         unsaid += lines;
 }
 
-static void *run(void *unused)
+static void end(void *unused)
+{
+    (void)unused;
+    atomic_store(&has_ended, 1);
+}
+
+static void write_lines(void)
 {
     char line[NDTD_LOG_LINE_BYTES];
-    int state;
-    (void)unused;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    (void)pthread_setname_np(pthread_self(), "ndt-log");
     pthread_mutex_lock(&lock);
     while (count > 0 || !stopping) {
         if (count == 0) {
@@ -104,6 +108,16 @@ static void *run(void *unused)
             report_lost();
     }
     pthread_mutex_unlock(&lock);
+}
+
+static void *run(void *unused)
+{
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    (void)pthread_setname_np(pthread_self(), "ndt-log");
+    pthread_cleanup_push(end, NULL);
+    write_lines();
+    pthread_cleanup_pop(1);
     return unused;
 }
 
@@ -127,14 +141,24 @@ void ndtd_log_start(void)
 {
     pthread_mutex_lock(&lock);
     stopping = 0;
+    if (!has_thread)
+        atomic_store(&has_ended, 0);
     has_thread = has_thread || pthread_create(&thread, NULL, run, NULL) == 0;
     pthread_mutex_unlock(&lock);
+}
+
+/* Whether the thread ends within PATIENCE_S. */
+static int await_end(void)
+{
+    const struct timespec step = {.tv_nsec = 2000000};
+    for (int i = 0; i < PATIENCE_S * 500 && !atomic_load(&has_ended); i++)
+        nanosleep(&step, NULL);
+    return atomic_load(&has_ended);
 }
 
 /* A write that hangs is cancelled; one that cannot be (a dead disk) is left behind. */
 void ndtd_log_stop(void)
 {
-    struct timespec until;
     pthread_mutex_lock(&lock);
     const int had_thread = has_thread;
     stopping = 1;
@@ -143,14 +167,12 @@ void ndtd_log_stop(void)
     pthread_mutex_unlock(&lock);
     if (!had_thread)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += PATIENCE_S;
-    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    if (!await_end())
         pthread_cancel(thread);
-        until.tv_sec += PATIENCE_S;
-        if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0)
-            pthread_detach(thread);
-    }
+    if (await_end())
+        pthread_join(thread, NULL);
+    else
+        pthread_detach(thread);
     pthread_mutex_lock(&lock);
     lose(count);
     head = count = 0;

@@ -14,23 +14,15 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "map_request.h"
 #include "map_source.h"
 #include "ndtd/log.h"
 #include "ndt/clock.h"
+#include "packed_position.h"
 
 /* Requests come from clients: further ones are refused when MAX_REQUESTS are waiting. */
 enum { MAX_REQUESTS = 1024, MAX_HELD = 8, CHECK_HELD_MS = 100, NICENESS = 10 };
 static const double REPORT_S = 3;
-
-enum request_kind { REQUEST_LOAD, REQUEST_ADD, REQUEST_REMOVE };
-
-struct request {
-    enum request_kind kind;
-    char *path; /* NULL: unload */
-    int has_near;
-    double near_m[2];
-    struct request *next;
-};
 
 /* The matching thread uses the atomic members only; it takes no lock and does not wait. */
 struct ndtd_map_loader {
@@ -49,7 +41,7 @@ struct ndtd_map_loader {
 
     pthread_mutex_t mutex; /* guards the members below; not held while maps are read or built */
     pthread_cond_t progress;
-    struct request *first, *last;
+    struct ndtd_map_request *first, *last;
     unsigned request_count;
     _Atomic uint64_t done; /* of `requested`; read without the mutex too */
     struct ndtd_map_loader_status status;
@@ -62,46 +54,12 @@ struct ndtd_map_loader {
 
 static struct ndt_map no_new_map;
 
-/* ---- positions as one word ---- */
-
-/* Whole centimetres, +-21 000 km: precise enough to choose tiles, and one atomic word. */
-#define UNKNOWN_POSITION ((uint64_t)0x80000000u << 32)     /* position unknown */
-#define NOT_FOLLOWING    ((uint64_t)0x80000000u << 32 | 1) /* centre only: the map does not depend on the position */
-
-static int pack_position(const double position_m[2], uint64_t *out)
-{
-    const double limit_m = 2.0e7;
-    if (!(fabs(position_m[0]) < limit_m && fabs(position_m[1]) < limit_m))
-        return 0;
-    *out = (uint64_t)(uint32_t)(int32_t)lround(100 * position_m[0]) << 32 |
-           (uint32_t)(int32_t)lround(100 * position_m[1]);
-    return 1;
-}
-
-static void unpack_position(uint64_t packed, double position_m[2])
-{
-    position_m[0] = 0.01 * (int32_t)(uint32_t)(packed >> 32);
-    position_m[1] = 0.01 * (int32_t)(uint32_t)packed;
-}
-
-static int is_far(const struct ndtd_map_loader *loader, uint64_t position, uint64_t centre)
-{
-    double a_m[2], b_m[2];
-    if (position == UNKNOWN_POSITION || centre == NOT_FOLLOWING)
-        return 0;
-    if (centre == UNKNOWN_POSITION)
-        return 1;
-    unpack_position(position, a_m);
-    unpack_position(centre, b_m);
-    return hypot(a_m[0] - b_m[0], a_m[1] - b_m[1]) >= loader->config.update_distance_m;
-}
-
 /* The position has become unknown since the tiles were chosen. */
 static int is_nowhere(const struct ndtd_map_loader *loader)
 {
     const uint64_t centre = atomic_load(&loader->centre);
-    return atomic_load(&loader->position) == UNKNOWN_POSITION && centre != UNKNOWN_POSITION &&
-           centre != NOT_FOLLOWING;
+    return atomic_load(&loader->position) == NDTD_UNKNOWN_POSITION && centre != NDTD_UNKNOWN_POSITION &&
+           centre != NDTD_NOT_FOLLOWING;
 }
 
 /* ---- publication of maps ---- */
@@ -175,20 +133,21 @@ static enum ndt_status load_everywhere(const struct ndtd_map_loader *loader, str
 }
 
 static enum ndt_status fill(struct ndtd_map_loader *loader, struct ndtd_map_source *source,
-                            const struct request *request, struct ndtd_map_change *change, struct ndt_error *err)
+                            const struct ndtd_map_request *request, struct ndtd_map_change *change,
+                            struct ndt_error *err)
 {
     uint64_t position = atomic_load(&loader->position);
     double position_m[2];
     if (!ndtd_map_source_follows(source))
         return ndtd_map_source_all(source, change, err);
-    atomic_store(&loader->centre, UNKNOWN_POSITION);
-    if (request->has_near && !pack_position(request->near_m, &position))
+    atomic_store(&loader->centre, NDTD_UNKNOWN_POSITION);
+    if (request->has_near && !ndtd_pack_position(request->near_m, &position))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: (%g, %g) is not a valid position for loading tiles",
                         request->path, request->near_m[0], request->near_m[1]);
     atomic_store(&loader->centre, position);
-    if (position == UNKNOWN_POSITION)
+    if (position == NDTD_UNKNOWN_POSITION)
         return load_everywhere(loader, source, change, err);
-    unpack_position(position, position_m);
+    ndtd_unpack_position(position, position_m);
     return ndtd_map_source_near(source, position_m, 1, change, err);
 }
 
@@ -197,11 +156,11 @@ static void adopt(struct ndtd_map_loader *loader, struct ndtd_map_source *source
     ndtd_map_source_close(loader->source);
     loader->source = source;
     if (!source || !ndtd_map_source_follows(source))
-        atomic_store(&loader->centre, NOT_FOLLOWING);
+        atomic_store(&loader->centre, NDTD_NOT_FOLLOWING);
 }
 
 /* A directory without a tile near the position is kept when there is no other map: the position may change. */
-static enum ndt_status load(struct ndtd_map_loader *loader, const struct request *request,
+static enum ndt_status load(struct ndtd_map_loader *loader, const struct ndtd_map_request *request,
                             struct ndtd_map_change *change, struct ndt_error *err)
 {
     struct ndtd_map_source *source;
@@ -219,7 +178,7 @@ static enum ndt_status load(struct ndtd_map_loader *loader, const struct request
     return status;
 }
 
-static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct request *request,
+static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct ndtd_map_request *request,
                                    struct ndtd_map_change *change, struct ndt_error *err)
 {
     struct ndtd_map_source *source = loader->source;
@@ -229,15 +188,15 @@ static enum ndt_status change_tile(struct ndtd_map_loader *loader, const struct 
             return status;
         adopt(loader, source);
     }
-    return request->kind == REQUEST_ADD ? ndtd_map_source_add(source, request->path, change, err)
-                                        : ndtd_map_source_remove(source, request->path, change, err);
+    return request->kind == NDTD_MAP_ADD_TILE ? ndtd_map_source_add(source, request->path, change, err)
+                                              : ndtd_map_source_remove(source, request->path, change, err);
 }
 
-static enum ndt_status process(struct ndtd_map_loader *loader, const struct request *request,
+static enum ndt_status process(struct ndtd_map_loader *loader, const struct ndtd_map_request *request,
                                struct ndtd_map_change *change, struct ndt_error *err)
 {
     *change = (struct ndtd_map_change){0};
-    if (request->kind != REQUEST_LOAD)
+    if (request->kind != NDTD_MAP_LOAD)
         return change_tile(loader, request, change, err);
     if (request->path)
         return load(loader, request, change, err);
@@ -251,13 +210,14 @@ static enum ndt_status follow(struct ndtd_map_loader *loader, struct ndtd_map_ch
     const uint64_t position = atomic_load(&loader->position);
     double position_m[2];
     *change = (struct ndtd_map_change){0};
-    if (!is_far(loader, position, atomic_load(&loader->centre)) && !is_nowhere(loader))
+    if (!ndtd_is_far(position, atomic_load(&loader->centre), loader->config.update_distance_m) &&
+        !is_nowhere(loader))
         return NDT_OK;
     /* Also set after a failure: the next attempt is due after update_distance_m, not with the next scan. */
     atomic_store(&loader->centre, position);
-    if (position == UNKNOWN_POSITION)
+    if (position == NDTD_UNKNOWN_POSITION)
         return load_everywhere(loader, loader->source, change, err);
-    unpack_position(position, position_m);
+    ndtd_unpack_position(position, position_m);
     return ndtd_map_source_near(loader->source, position_m, 0, change, err);
 }
 
@@ -343,10 +303,10 @@ static void finish(struct ndtd_map_loader *loader, const struct ndtd_map_change 
 
 /* ---- the thread ---- */
 
-static struct request *next_request(struct ndtd_map_loader *loader)
+static struct ndtd_map_request *next_request(struct ndtd_map_loader *loader)
 {
     pthread_mutex_lock(&loader->mutex);
-    struct request *request = loader->first;
+    struct ndtd_map_request *request = loader->first;
     if (request) {
         loader->first = request->next;
         loader->request_count--;
@@ -357,19 +317,13 @@ static struct request *next_request(struct ndtd_map_loader *loader)
     return request;
 }
 
-static void free_request(struct request *request)
-{
-    free(request->path);
-    free(request);
-}
-
 /* `requested` is read first: requests that arrive during this round may be processed too, but count in the next
  * one. */
 static void process_all(struct ndtd_map_loader *loader)
 {
     struct ndtd_map_change change;
     const uint64_t requested = atomic_load(&loader->requested);
-    for (struct request *request = next_request(loader); request; request = next_request(loader)) {
+    for (struct ndtd_map_request *request = next_request(loader); request; request = next_request(loader)) {
         struct ndt_error err = {""};
         const double start_us = ndt_clock_us();
         if (!atomic_load(&loader->quit)) {
@@ -377,7 +331,7 @@ static void process_all(struct ndtd_map_loader *loader)
             enum ndt_status result = process(loader, request, &change, &err);
             finish(loader, &change, result, &err, start_us);
         }
-        free_request(request);
+        ndtd_map_request_free(request);
     }
     if (atomic_exchange(&loader->follow_due, 0) && !atomic_load(&loader->quit)) {
         struct ndt_error err = {""};
@@ -468,9 +422,9 @@ static void init_locks(struct ndtd_map_loader *loader)
 
 static void free_loader(struct ndtd_map_loader *loader)
 {
-    for (struct request *request = loader->first, *next; request; request = next) {
+    for (struct ndtd_map_request *request = loader->first, *next; request; request = next) {
         next = request->next;
-        free_request(request);
+        ndtd_map_request_free(request);
     }
     replace_fresh(loader, NULL);
     ndt_map_release(loader->map);
@@ -496,8 +450,8 @@ enum ndt_status ndtd_map_loader_create(struct ndtd_map_loader **out, const struc
     loader->config = *config;
     ndt_progress_init(&loader->work, report, loader, REPORT_S);
     atomic_init(&loader->fresh, &no_new_map);
-    atomic_init(&loader->position, UNKNOWN_POSITION);
-    atomic_init(&loader->centre, NOT_FOLLOWING);
+    atomic_init(&loader->position, NDTD_UNKNOWN_POSITION);
+    atomic_init(&loader->centre, NDTD_NOT_FOLLOWING);
     init_locks(loader);
     const int failure = start_thread(loader);
     if (failure) {
@@ -521,39 +475,28 @@ void ndtd_map_loader_destroy(struct ndtd_map_loader *loader)
 
 /* ---- requests ---- */
 
-static struct request *make_request(enum request_kind kind, const char *path, const double near_m[2])
-{
-    struct request *request = calloc(1, sizeof(*request));
-    char *copy = path && request ? strdup(path) : NULL;
-    if (!request || (path && !copy)) {
-        free(request);
-        return NULL;
-    }
-    *request = (struct request){.kind = kind, .path = copy, .has_near = near_m != NULL};
-    if (near_m)
-        memcpy(request->near_m, near_m, sizeof(request->near_m));
-    return request;
-}
-
-static void refuse(struct ndtd_map_loader_status *status, const char *path)
+static void refuse(struct ndtd_map_loader *loader, const char *path)
 {
     struct ndt_error err;
     ndt_fail(&err, NDT_ERR_LIMIT, "%.400s: refused, memory is exhausted or %d requests are waiting",
              path ? path : "unload", MAX_REQUESTS);
-    status->failed = 1;
-    memcpy(status->error, err.text, sizeof(status->error));
+    pthread_mutex_lock(&loader->mutex);
+    loader->status.failed = 1;
+    memcpy(loader->status.error, err.text, sizeof(loader->status.error));
+    pthread_mutex_unlock(&loader->mutex);
+    ndtd_log(NDTD_LOG_ERROR, "map: %s", err.text);
 }
 
-static void enqueue(struct ndtd_map_loader *loader, enum request_kind kind, const char *path,
+static void enqueue(struct ndtd_map_loader *loader, enum ndtd_map_request_kind kind, const char *path,
                     const double near_m[2])
 {
-    struct request *request = make_request(kind, path, near_m);
+    struct ndtd_map_request *request = ndtd_map_request_create(kind, path, near_m);
     pthread_mutex_lock(&loader->mutex);
     if (!request || loader->request_count == MAX_REQUESTS) {
-        refuse(&loader->status, path);
         pthread_mutex_unlock(&loader->mutex);
+        refuse(loader, path);
         if (request)
-            free_request(request);
+            ndtd_map_request_free(request);
         return;
     }
     if (loader->last)
@@ -562,7 +505,7 @@ static void enqueue(struct ndtd_map_loader *loader, enum request_kind kind, cons
         loader->first = request;
     loader->last = request;
     loader->request_count++;
-    if (kind == REQUEST_LOAD)
+    if (kind == NDTD_MAP_LOAD)
         snprintf(loader->status.path, sizeof(loader->status.path), "%s", path ? path : "");
     atomic_fetch_add(&loader->requested, 1);
     pthread_mutex_unlock(&loader->mutex);
@@ -571,26 +514,27 @@ static void enqueue(struct ndtd_map_loader *loader, enum request_kind kind, cons
 
 void ndtd_map_loader_load(struct ndtd_map_loader *loader, const char *path, const double near_m[2])
 {
-    enqueue(loader, REQUEST_LOAD, path, near_m);
+    enqueue(loader, NDTD_MAP_LOAD, path, near_m);
 }
 
 void ndtd_map_loader_add_tile(struct ndtd_map_loader *loader, const char *path)
 {
-    enqueue(loader, REQUEST_ADD, path, NULL);
+    enqueue(loader, NDTD_MAP_ADD_TILE, path, NULL);
 }
 
 void ndtd_map_loader_remove_tile(struct ndtd_map_loader *loader, const char *path)
 {
-    enqueue(loader, REQUEST_REMOVE, path, NULL);
+    enqueue(loader, NDTD_MAP_REMOVE_TILE, path, NULL);
 }
 
 void ndtd_map_loader_follow(struct ndtd_map_loader *loader, const double position_m[2])
 {
     uint64_t position;
-    if (!pack_position(position_m, &position))
+    if (!ndtd_pack_position(position_m, &position))
         return;
     atomic_store(&loader->position, position);
-    if (!is_far(loader, position, atomic_load(&loader->centre)) || atomic_exchange(&loader->follow_due, 1))
+    if (!ndtd_is_far(position, atomic_load(&loader->centre), loader->config.update_distance_m) ||
+        atomic_exchange(&loader->follow_due, 1))
         return;
     atomic_fetch_add(&loader->requested, 1);
     sem_post(&loader->wake);
@@ -600,7 +544,7 @@ void ndtd_map_loader_lose(struct ndtd_map_loader *loader)
 {
     if (loader->config.search_limit_bytes == 0)
         return;
-    atomic_store(&loader->position, UNKNOWN_POSITION);
+    atomic_store(&loader->position, NDTD_UNKNOWN_POSITION);
     if (!is_nowhere(loader) || atomic_exchange(&loader->follow_due, 1))
         return;
     atomic_fetch_add(&loader->requested, 1);

@@ -201,7 +201,7 @@ static enum ndt_status merge_sensors(struct ndtd_pipeline *pipeline, struct ndtd
 }
 
 /* An estimate that is not finite would silence the scans for ever. Functions of the estimator never store one; this
- * is for what nobody has thought of. */
+ * is for what was not thought of. */
 static void reinitialise(struct ndtd_pipeline *pipeline, int64_t stamp_ns)
 {
     const struct ndt_track_restarts restarts = pipeline->track.odometry_restarts;

@@ -219,7 +219,7 @@ __attribute__((constructor)) static void open_page(void)
     find((void **)&next, #name)
 #define CALLER __builtin_return_address(0)
 
-static __thread int finding __attribute__((tls_model("initial-exec")));
+static __thread volatile int finding __attribute__((tls_model("initial-exec")));
 
 static void find(void **function, const char *name)
 {
@@ -305,9 +305,10 @@ void *realloc(void *old, size_t size)
 
 void free(void *at)
 {
+    if (finding || is_boot(at)) /* dlsym frees the text of an earlier error */
+        return;
     NEXT(free);
-    if (!is_boot(at))
-        next(at);
+    next(at);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)

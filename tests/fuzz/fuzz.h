@@ -9,14 +9,32 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "ndt/random.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2, size_t size2,
-                                 uint8_t *out, size_t max_size, unsigned int seed);
 /* Of libFuzzer: its own mutations. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+
+/* For mutators: 0 .. count - 1, and 0 for a count of 0. */
+static inline size_t fuzz_below(struct ndt_random *random, size_t count)
+{
+    return count ? (size_t)(ndt_random_next(random) % count) : 0;
+}
+
+/* Bytes [at, end) become `count` others; returns the new size, or the old one where the new one is too large. */
+static inline size_t fuzz_replace(uint8_t *data, size_t size, size_t max_size, size_t at, size_t end,
+                                  const uint8_t *bytes, size_t count)
+{
+    if (size - (end - at) + count > max_size)
+        return size;
+    memmove(data + at + count, data + end, size - end);
+    memcpy(data + at, bytes, count);
+    return size - (end - at) + count;
+}
 
 /* An oracle: what must hold for every input. */
 #define FUZZ_REQUIRE(condition, ...)                                                                               \

@@ -107,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_file_write(&file, data, size);
     if (ndt_map_open(&map, file.path, &err) != NDT_OK)
         return 0;
+    map_keep(data, size);
     for (size_t b = 0; b < backend_count; b++)
         FUZZ_REQUIRE(backends[b]->ops->set_map(backends[b], map, &err) == NDT_OK, "%s", err.text);
     evaluate(map);

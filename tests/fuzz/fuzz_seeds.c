@@ -164,6 +164,8 @@ struct text_seed {
 static const struct text_seed texts[] = {
     {"pipeline", "steps", "ACCCDDEEFFGGHHIIJJKKLLMMCCCC"},
     {"pipeline", "drive", "@D@@@@@@"},
+    {"build", "points",
+     "\1\2\4\1aabbccaabbccddaabbaabbddccbbaaabbacccbacaabbccaabbaaaaaaaaaabbbbccccddddcdcdcdaabbaa"},
     {"pipeline", "late", "BD@\377@\376@@"},
     {"trajectory", "tum", "T# stamp\n1317042272.349000 1 2 3 0 0 0 1\n-0.5 1e3 -2.25 0 0.5 -0.5 0.5 -0.5\n"},
     {"trajectory", "kitti", "K1 0 0 5 0 1 0 -6 0 0 1 7\n0 -1 0 1 1 0 0 2 0 0 1 3 # turned\n"},

@@ -79,11 +79,6 @@ static size_t list_items(struct item_list *list, const uint8_t *data, size_t siz
 
 /* ---- new items ---- */
 
-static size_t below(struct ndt_random *random, size_t count)
-{
-    return count ? (size_t)(ndt_random_next(random) % count) : 0;
-}
-
 static size_t put_number(uint8_t *out, uint8_t head, uint64_t value, size_t bytes)
 {
     out[0] = head;
@@ -96,15 +91,15 @@ static size_t put_real(uint8_t *out, struct ndt_random *random)
 {
     static const double limits[] = {0,    -0.0,  1,     -1,   0.5,     1e-300, 5e-324, 1e300, -1e300,
                                     1e18, 1e308, 1e154, 1e19, -9.3e18, 3e38,   1e4,    1e3,   1e6};
-    double value = limits[below(random, sizeof(limits) / sizeof(limits[0]))];
+    double value = limits[fuzz_below(random, sizeof(limits) / sizeof(limits[0]))];
     uint64_t bits;
-    if (below(random, 4) == 0)
+    if (fuzz_below(random, 4) == 0)
         value = ndt_random_normal(random) * 100;
     memcpy(&bits, &value, sizeof(bits));
-    if (below(random, 8) == 0) /* NaN of either sign, infinities */
-        bits = (uint64_t)(0x7ff0 | below(random, 2) << 15 | below(random, 2) << 3) << 48;
-    if (below(random, 4) == 0)
-        return put_number(out, 0xca, below(random, 2) ? 0x7fc00000u : (uint64_t)(bits >> 29), 4);
+    if (fuzz_below(random, 8) == 0) /* NaN of either sign, infinities */
+        bits = (uint64_t)(0x7ff0 | fuzz_below(random, 2) << 15 | fuzz_below(random, 2) << 3) << 48;
+    if (fuzz_below(random, 4) == 0)
+        return put_number(out, 0xca, fuzz_below(random, 2) ? 0x7fc00000u : (uint64_t)(bits >> 29), 4);
     return put_number(out, 0xcb, bits, 8);
 }
 
@@ -128,9 +123,9 @@ static size_t put_whole(uint8_t *out, struct ndt_random *random)
                                       INT64_MAX,
                                       (uint64_t)INT64_MIN,
                                       UINT64_MAX};
-    const uint64_t value = limits[below(random, sizeof(limits) / sizeof(limits[0]))];
-    const size_t log = below(random, 4);
-    return put_number(out, (uint8_t)((below(random, 2) ? 0xcc : 0xd0) + log), value, (size_t)1 << log);
+    const uint64_t value = limits[fuzz_below(random, sizeof(limits) / sizeof(limits[0]))];
+    const size_t log = fuzz_below(random, 4);
+    return put_number(out, (uint8_t)((fuzz_below(random, 2) ? 0xcc : 0xd0) + log), value, (size_t)1 << log);
 }
 
 static size_t put_text(uint8_t *out, struct ndt_random *random)
@@ -138,9 +133,9 @@ static size_t put_text(uint8_t *out, struct ndt_random *random)
     static const char *const words[] = {"",        "map",      "lidar",    "v",       "type",     "scan",
                                         "pose",    "x",        "time",     "request", "localize", "reply",
                                         "start\n", "\xff\xfe", "stamp_ns", "odometry"};
-    const char *word = words[below(random, sizeof(words) / sizeof(words[0]))];
-    const size_t length = below(random, 8) ? strlen(word) : below(random, 300);
-    const size_t head = put_number(out, below(random, 4) ? 0xda : 0xc5, length, 2);
+    const char *word = words[fuzz_below(random, sizeof(words) / sizeof(words[0]))];
+    const size_t length = fuzz_below(random, 8) ? strlen(word) : fuzz_below(random, 300);
+    const size_t head = put_number(out, fuzz_below(random, 4) ? 0xda : 0xc5, length, 2);
     memset(out + head, 'a', length);
     if (strlen(word) <= length)
         memcpy(out + head, word, strlen(word));
@@ -149,8 +144,8 @@ static size_t put_text(uint8_t *out, struct ndt_random *random)
 
 static size_t put_nest(uint8_t *out, struct ndt_random *random)
 {
-    const size_t depth = 1 + below(random, 40);
-    const int is_map = below(random, 2) == 0;
+    const size_t depth = 1 + fuzz_below(random, 40);
+    const int is_map = fuzz_below(random, 2) == 0;
     size_t at = 0;
     for (size_t i = 0; i < depth; i++) {
         out[at++] = is_map ? 0x81 : 0x91;
@@ -164,7 +159,7 @@ static size_t put_nest(uint8_t *out, struct ndt_random *random)
 /* Any item; `out` has room for MAX_NEW bytes. */
 static size_t put_item(uint8_t *out, struct ndt_random *random)
 {
-    switch (below(random, 8)) {
+    switch (fuzz_below(random, 8)) {
     case 0:
     case 1:
         return put_real(out, random);
@@ -176,26 +171,15 @@ static size_t put_item(uint8_t *out, struct ndt_random *random)
     case 5:
         return put_nest(out, random);
     case 6:
-        out[0] = (uint8_t)(0xc0 + below(random, 4)); /* nil, the unused one, false, true */
+        out[0] = (uint8_t)(0xc0 + fuzz_below(random, 4)); /* nil, the unused one, false, true */
         return 1;
     default:
-        out[0] = (uint8_t)(below(random, 2) ? 0x90 : 0x80);
+        out[0] = (uint8_t)(fuzz_below(random, 2) ? 0x90 : 0x80);
         return 1;
     }
 }
 
 /* ---- mutations ---- */
-
-/* Bytes [at, end) become `count` others; returns the new size, or the old one where that is too large. */
-static size_t replace(uint8_t *data, size_t size, size_t max_size, size_t at, size_t end, const uint8_t *bytes,
-                      size_t count)
-{
-    if (size - (end - at) + count > max_size)
-        return size;
-    memmove(data + at + count, data + end, size - end);
-    memcpy(data + at, bytes, count);
-    return size - (end - at) + count;
-}
 
 /* The count of the map or array at `at`, where it is in one byte, follows a pair or an item. */
 static void adjust_count(uint8_t *head, int by)
@@ -214,21 +198,21 @@ static size_t mutate_pair(uint8_t *data, size_t size, size_t max_size, const str
     const struct item *key = &list->items[index];
     const size_t end = index + 1 < list->count ? list->items[index + 1].end : size;
     const size_t bytes = end - key->at;
-    const int honest = below(random, 4) != 0;
+    const int honest = fuzz_below(random, 4) != 0;
     if (!key->is_key || bytes > sizeof(copy))
         return size;
     memcpy(copy, data + key->at, bytes);
-    if (below(random, 2)) {
-        const size_t removed = replace(data, size, max_size, key->at, end, copy, 0);
+    if (fuzz_below(random, 2)) {
+        const size_t removed = fuzz_replace(data, size, max_size, key->at, end, copy, 0);
         if (honest)
             adjust_count(data, -1);
-        if (below(random, 2))
+        if (fuzz_below(random, 2))
             return removed;
         if (honest)
             adjust_count(data, 1);
-        return replace(data, removed, max_size, removed, removed, copy, bytes); /* to the end */
+        return fuzz_replace(data, removed, max_size, removed, removed, copy, bytes); /* to the end */
     }
-    const size_t repeated = replace(data, size, max_size, key->at, key->at, copy, bytes);
+    const size_t repeated = fuzz_replace(data, size, max_size, key->at, key->at, copy, bytes);
     if (repeated > size && honest)
         adjust_count(data, 1);
     return repeated;
@@ -241,21 +225,21 @@ static size_t mutate_once(uint8_t *data, size_t size, size_t max_size, struct nd
     list.count = 0;
     (void)list_items(&list, data, size, 0, 0, 0);
     if (list.count == 0)
-        return replace(data, size, max_size, 0, size, fresh, put_item(fresh, random));
-    const size_t index = below(random, list.count);
+        return fuzz_replace(data, size, max_size, 0, size, fresh, put_item(fresh, random));
+    const size_t index = fuzz_below(random, list.count);
     const struct item item = list.items[index];
-    switch (below(random, 8)) {
+    switch (fuzz_below(random, 8)) {
     case 0:
     case 1:
     case 2: /* another value */
-        return replace(data, size, max_size, item.at, item.end, fresh, put_item(fresh, random));
+        return fuzz_replace(data, size, max_size, item.at, item.end, fresh, put_item(fresh, random));
     case 3: /* one more item */
-        return replace(data, size, max_size, item.at, item.at, fresh, put_item(fresh, random));
+        return fuzz_replace(data, size, max_size, item.at, item.at, fresh, put_item(fresh, random));
     case 4:
     case 5:
         return mutate_pair(data, size, max_size, &list, index, random);
     case 6: /* a head that lies */
-        data[item.at] = (uint8_t)(data[item.at] + 1 - 2 * (int)below(random, 2));
+        data[item.at] = (uint8_t)(data[item.at] + 1 - 2 * (int)fuzz_below(random, 2));
         return size;
     default: /* the bytes of a text, a number or a blob */
         if (item.end > item.body)
@@ -266,7 +250,7 @@ static size_t mutate_once(uint8_t *data, size_t size, size_t max_size, struct nd
 
 size_t msgpack_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random)
 {
-    for (size_t left = 1 + below(random, 4); left > 0; left--)
+    for (size_t left = 1 + fuzz_below(random, 4); left > 0; left--)
         size = mutate_once(data, size, max_size, random);
     return size;
 }

@@ -10,11 +10,6 @@ struct span {
     size_t at, end;
 };
 
-static size_t below(struct ndt_random *random, size_t count)
-{
-    return count ? (size_t)(ndt_random_next(random) % count) : 0;
-}
-
 static int is_word(uint8_t byte)
 {
     return byte > ' ' && !strchr(":,[]{}='\"#", byte);
@@ -30,7 +25,7 @@ static struct span find_word(const uint8_t *data, size_t size, struct ndt_random
 {
     struct span word = {0, 0};
     for (int left = 8; left > 0; left--) {
-        word.at = below(random, size);
+        word.at = fuzz_below(random, size);
         while (word.at < size && !is_word(data[word.at]))
             word.at++;
         while (word.at > 0 && word.at < size && is_word(data[word.at - 1]))
@@ -47,23 +42,13 @@ static struct span find_word(const uint8_t *data, size_t size, struct ndt_random
 static struct span find_line(const uint8_t *data, size_t size, struct ndt_random *random)
 {
     struct span line;
-    line.at = below(random, size);
+    line.at = fuzz_below(random, size);
     while (line.at > 0 && data[line.at - 1] != '\n')
         line.at--;
     line.end = line.at;
     while (line.end < size && data[line.end++] != '\n')
         ;
     return line;
-}
-
-static size_t replace(uint8_t *data, size_t size, size_t max_size, struct span old, const uint8_t *bytes,
-                      size_t count)
-{
-    if (size - (old.end - old.at) + count > max_size)
-        return size;
-    memmove(data + old.at + count, data + old.end, size - old.end);
-    memcpy(data + old.at, bytes, count);
-    return size - (old.end - old.at) + count;
 }
 
 static size_t put_limit(uint8_t *out, struct ndt_random *random)
@@ -129,12 +114,12 @@ static size_t put_limit(uint8_t *out, struct ndt_random *random)
                                         "cpu",
                                         "x",
                                         "%s%n"};
-    if (below(random, 16) == 0) {
-        const size_t size = 1 + below(random, MAX_WORD - 1);
+    if (fuzz_below(random, 16) == 0) {
+        const size_t size = 1 + fuzz_below(random, MAX_WORD - 1);
         memset(out, '1', size);
         return size;
     }
-    const char *word = words[below(random, sizeof(words) / sizeof(words[0]))];
+    const char *word = words[fuzz_below(random, sizeof(words) / sizeof(words[0]))];
     memcpy(out, word, strlen(word));
     return strlen(word);
 }
@@ -144,13 +129,13 @@ static size_t mutate_word(uint8_t *data, size_t size, size_t max_size, struct nd
     uint8_t word[MAX_WORD];
     const struct span old = find_word(data, size, random);
     size_t count = old.end - old.at;
-    if (count > MAX_WORD / 2 || below(random, 2)) {
+    if (count > MAX_WORD / 2 || fuzz_below(random, 2)) {
         count = put_limit(word, random);
     } else {
         memcpy(word, data + old.at, count);
         count = LLVMFuzzerMutate(word, count, sizeof(word));
     }
-    return replace(data, size, max_size, old, word, count);
+    return fuzz_replace(data, size, max_size, old.at, old.end, word, count);
 }
 
 /* A word or a line goes somewhere else, too, or away. */
@@ -163,17 +148,17 @@ static size_t move_span(uint8_t *data, size_t size, size_t max_size, int is_line
     if (count > sizeof(copy))
         return size;
     memcpy(copy, data + from.at, count);
-    if (below(random, 3) == 0)
-        return replace(data, size, max_size, from, copy, 0);
-    if (is_line && below(random, 2))
+    if (fuzz_below(random, 3) == 0)
+        return fuzz_replace(data, size, max_size, from.at, from.end, copy, 0);
+    if (is_line && fuzz_below(random, 2))
         to.end = to.at; /* before the line, not in place of it */
-    return replace(data, size, max_size, to, copy, count);
+    return fuzz_replace(data, size, max_size, to.at, to.end, copy, count);
 }
 
 size_t text_mutate(uint8_t *data, size_t size, size_t max_size, struct ndt_random *random)
 {
-    for (size_t left = 1 + below(random, 4); left > 0; left--) {
-        const size_t choice = below(random, 16);
+    for (size_t left = 1 + fuzz_below(random, 4); left > 0; left--) {
+        const size_t choice = fuzz_below(random, 16);
         if (size == 0 || choice == 0)
             size = LLVMFuzzerMutate(data, size, max_size);
         else if (choice < 10)

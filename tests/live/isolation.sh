@@ -80,6 +80,22 @@ check "exit code of SIGTERM" "$code" == 0
 "$bin/ndt-bag" info "$work/recordings/all.bag" >"$work/info" 2>&1
 check "scans in the recording" "$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2; exit}' "$work/info")" == 60
 
+# Tiles that come into reach are read while the daemon runs.
+"$bin/ndt-sim" --seed 3 --world city --extent 300 --out "$work/city" --beams 16 --columns 600 --map-spacing 0.4 \
+    --scans 30 --force >/dev/null || failed=1
+start_daemon --set security.isolation=on --map "$work/city/map.pcd" "${roomy[@]}" --set dynamic_map_loading.map_radius=20 \
+    --set dynamic_map_loading.lidar_radius=20 --set dynamic_map_loading.update_distance=2
+"$bin/live_probe" answers "$scans" "$poses" "$work/city/drive.bag" 10 >"$work/out" || failed=1
+check "answered over tiles" "$(value answered "$work/out")" == 30
+loads=0
+for _ in $(seq 20); do # the loader is slower than the drive on a busy machine
+    "$bin/ndt-top" --once --interval 0.5 --endpoint "$poses" --control "$control" >"$work/top" 2>&1
+    loads=$(sed -n 's/^map .* loads \([0-9]*\).*/\1/p' "$work/top")
+    [ "${loads:-0}" -ge 2 ] && break
+done
+check "loads of tiles" "${loads:-0}" ">=" 2
+stop_daemon TERM
+
 # What cannot be isolated is refused at the start.
 refuse() { # PATTERN OPTIONS...
     local pattern=$1

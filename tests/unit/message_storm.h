@@ -1,4 +1,4 @@
-/* A storm of messages: sequences of messages that decode, or nearly, with numbers that nobody expects, mixed with
+/* A storm of messages: sequences of messages that decode, or nearly, with numbers that are not expected, mixed with
  * good scans of a street. Drives a pipeline as receiver and worker do, and checks after every frame what must
  * always hold. The choices come from a seed or from bytes (a fuzzer's), so that a failure can be repeated.
  *

@@ -212,7 +212,8 @@ START_TEST(test_files_that_are_not_bags)
     expect_open_fails(temp_text("t.bin", "this is a text, not a bag"), "not a bag");
     expect_open_fails(temp_path("missing.bin"), "No such file");
     expect_open_fails(temp_dir, "is a directory");
-    ck_assert_int_eq(ndt_bag_open(&reader, "/dev/null", NULL), NDT_ERR_IO);
+    ck_assert_int_eq(ndt_bag_open(&reader, "/dev/null", NULL), NDT_ERR_FORMAT); /* an empty file */
+    ck_assert_int_eq(ndt_bag_open(&reader, "/dev/zero", NULL), NDT_ERR_IO);
 }
 END_TEST
 

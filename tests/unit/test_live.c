@@ -379,6 +379,13 @@ START_TEST(missing_map_is_reported)
     start_daemon(0, PATIENT, NULL);
     send_frame(&drive.start);
     ck_assert_int_eq(localise(0).result.outcome, NDT_NO_MAP);
+    snprintf(load.path, sizeof(load.path), "%s/none.pcd", temp_dir);
+    send_request(&load, &reply);
+    ck_assert(!is_ok(&reply)); /* said at once, not only in the status */
+    load.op = NDT_OP_LOAD_TILE;
+    send_request(&load, &reply);
+    ck_assert(!is_ok(&reply));
+    load.op = NDT_OP_LOAD_MAP;
     snprintf(load.path, sizeof(load.path), "%s/map.pcd", temp_dir);
     send_request(&load, &reply);
     ck_assert(is_ok(&reply));
@@ -465,6 +472,18 @@ START_TEST(requests_are_answered)
     ck_assert(is_ok(&reply));
     ndt_frame_free(&reply);
     ck_assert_int_eq(end_daemon(0), 0);
+}
+END_TEST
+
+/* A client that asks again at once, more often than libzmq looks for what its peers have read. */
+START_TEST(every_request_in_a_row_is_answered)
+{
+    struct ndt_frame reply = {0};
+    start_daemon(0, "", NULL);
+    for (int i = 0; i < 20000; i++)
+        request_simple(NDT_OP_START, &reply); /* fails where there is no reply */
+    ndt_frame_free(&reply);
+    ck_assert_int_eq(end_daemon(SIGTERM), 0);
 }
 END_TEST
 
@@ -696,6 +715,7 @@ int main(void)
     tcase_add_test(all, shutdown_answers_waiting_scans);
     tcase_add_test(all, missing_map_is_reported);
     tcase_add_test(all, requests_are_answered);
+    tcase_add_test(all, every_request_in_a_row_is_answered);
     tcase_add_test(all, bad_requests_are_answered_with_an_error);
     tcase_add_test(all, configuration_is_reloaded);
     tcase_add_test(all, a_reload_reaches_every_part);

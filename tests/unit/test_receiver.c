@@ -28,10 +28,9 @@ int held_recv(zmq_msg_t *message, void *socket, int flags) __asm__("zmq_msg_recv
 
 int held_recv(zmq_msg_t *message, void *socket, int flags)
 {
-    static int (*library)(zmq_msg_t *, void *, int);
+    int (*library)(zmq_msg_t *, void *, int);
     char name[16] = "";
-    if (!library)
-        *(void **)&library = dlsym(RTLD_NEXT, "zmq_msg_recv");
+    *(void **)&library = dlsym(RTLD_NEXT, "zmq_msg_recv");
     const int size = library(message, socket, flags);
     (void)pthread_getname_np(pthread_self(), name, sizeof(name));
     while (size >= 0 && strcmp(name, "ndt-receive") == 0 && atomic_load(&hold)) {

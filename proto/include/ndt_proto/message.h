@@ -10,8 +10,8 @@
  *
  * Errors: NDT_ERR_FORMAT (malformed), NDT_ERR_LIMIT (too large), NDT_ERR_UNSUPPORTED (version or type),
  * NDT_ERR_ARGUMENT (an encoder was given an invalid message), NDT_ERR_MEMORY. Threads: functions may run at the
- * same time on different objects. Source: message.c (version, type), scan_message.c, pose_message.c (poses,
- * GNSS, IMU), result_message.c. */
+ * same time on different objects. Source: message.c (version, type), wire_check.c (limits), scan_message.c,
+ * pose_message.c (poses, GNSS, IMU), result_message.c. */
 #ifndef NDT_PROTO_MESSAGE_H
 #define NDT_PROTO_MESSAGE_H
 

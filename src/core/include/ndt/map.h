@@ -85,7 +85,7 @@ NDT_MUST_CHECK enum ndt_status ndt_map_builder_add(struct ndt_map_builder *build
 NDT_MUST_CHECK enum ndt_status ndt_map_builder_remove(struct ndt_map_builder *builder,
                                                       const struct ndt_cloud *cloud, struct ndt_error *err);
 /** Makes further calls with this builder count what they do in `progress` and end with NDT_ERR_CANCELLED, as if
- * they had failed, when it is cancelled. NULL: nobody watches. Borrowed until the next call of this function or
+ * they had failed, when it is cancelled. NULL: no progress. Borrowed until the next call of this function or
  * destroy. */
 void ndt_map_builder_watch(struct ndt_map_builder *builder, struct ndt_progress *progress);
 /** Points added and not removed. */

@@ -3,7 +3,7 @@
  *
  * The thread that makes the call and its helpers count what is done; any other thread reads the counters and may
  * cancel the call, which then fails with NDT_ERR_CANCELLED within some tenths of a second. Every function takes
- * NULL for a call that no one watches. Threads: all functions but ndt_progress_init may be called by any thread; no
+ * NULL for a call without. Threads: all functions but ndt_progress_init may be called by any thread; no
  * locks. Determinism: no result depends on it. */
 #ifndef NDT_PROGRESS_H
 #define NDT_PROGRESS_H
