@@ -16,7 +16,7 @@
 #include "ndtd/log.h"
 
 /* How long the lines that wait at the end may take. */
-enum { PATIENCE_S = 1 };
+enum { PATIENCE_S = 1, ROUND_MS = 100 };
 
 static struct {
     char text[NDTD_LOG_LINE_BYTES];
@@ -27,7 +27,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
 static size_t head, count;
 static int has_thread, stopping;
-static atomic_int has_ended;
+static atomic_int has_ended, gives_up;
 static unsigned long long lost, unsaid; /* unsaid: of these, not reported yet */
 
 int ndtd_log_is_read(int wait_ms)
@@ -47,14 +47,14 @@ static int write_all(const char *line, size_t size)
     return done == (ssize_t)size;
 }
 
-/* Cancellable while it writes: at the end, without a reader. */
+/* Waits until the line fits, or ndtd_log_stop() has no patience left. A thread that is cancelled would do without,
+ * but the address sanitizer does not know that its stack is free. */
 static int write_patiently(const char *line, size_t size)
 {
-    int state;
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-    const int good = write_all(line, size);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    return good;
+    while (!ndtd_log_is_read(atomic_load(&gives_up) ? 0 : ROUND_MS))
+        if (atomic_load(&gives_up))
+            return 0;
+    return write_all(line, size);
 }
 
 static void lose(unsigned long long lines)
@@ -83,12 +83,6 @@ static void report_lost(void)
         unsaid += lines;
 }
 
-static void end(void *unused)
-{
-    (void)unused;
-    atomic_store(&has_ended, 1);
-}
-
 static void write_lines(void)
 {
     char line[NDTD_LOG_LINE_BYTES];
@@ -112,12 +106,9 @@ static void write_lines(void)
 
 static void *run(void *unused)
 {
-    int state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     (void)pthread_setname_np(pthread_self(), "ndt-log");
-    pthread_cleanup_push(end, NULL);
     write_lines();
-    pthread_cleanup_pop(1);
+    atomic_store(&has_ended, 1);
     return unused;
 }
 
@@ -141,8 +132,10 @@ void ndtd_log_start(void)
 {
     pthread_mutex_lock(&lock);
     stopping = 0;
-    if (!has_thread)
+    if (!has_thread) {
         atomic_store(&has_ended, 0);
+        atomic_store(&gives_up, 0);
+    }
     has_thread = has_thread || pthread_create(&thread, NULL, run, NULL) == 0;
     pthread_mutex_unlock(&lock);
 }
@@ -156,7 +149,7 @@ static int await_end(void)
     return atomic_load(&has_ended);
 }
 
-/* A write that hangs is cancelled; one that cannot be (a dead disk) is left behind. */
+/* A line without a reader is lost; a write that hangs (a dead disk) is left behind. */
 void ndtd_log_stop(void)
 {
     pthread_mutex_lock(&lock);
@@ -168,7 +161,7 @@ void ndtd_log_stop(void)
     if (!had_thread)
         return;
     if (!await_end())
-        pthread_cancel(thread);
+        atomic_store(&gives_up, 1);
     if (await_end())
         pthread_join(thread, NULL);
     else

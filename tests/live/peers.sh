@@ -24,6 +24,7 @@ grown_mb() { # FILE
 
 start_daemon "${roomy[@]}"
 timeout 60 "$bin/peer_storm" leave "$scans" 4 >"$work/leave"
+check "clients that sent and left" "$(value clients "$work/leave")" ">=" 1
 alive "after $(value clients "$work/leave") clients that sent and left"
 
 # Before the memory of the daemon is at its highest.
