@@ -452,7 +452,7 @@ int main(void)
     Suite *suite = suite_create("worker");
     TCase *all = tcase_create("worker");
     tcase_add_checked_fixture(all, setup, teardown);
-    tcase_set_timeout(all, 120);
+    tcase_set_timeout(all, 600);
     tcase_add_test(all, results_equal_those_of_the_pipeline);
     tcase_add_loop_test(all, waiting_scans_are_answered_at_stop, 0, 2);
     tcase_add_test(all, late_scan_is_answered_with_the_prediction);
