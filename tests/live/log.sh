@@ -11,6 +11,9 @@ drive() {
     check "$1: scans answered" "$(value answered "$work/out")" == 10
 }
 
+# A sanitizer would wait for the reader of its report.
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:log_path=$work/sanitizer" TSAN_OPTIONS="${TSAN_OPTIONS:-}:log_path=$work/sanitizer"
+
 # The pipe is full before the daemon starts.
 mkfifo "$work/unread"
 exec 9<>"$work/unread"
@@ -63,4 +66,5 @@ drive closed
 stop_daemon TERM
 check "closed: exit code of SIGTERM" "$code" == 0
 "$bin/ndt-bag" info "$work/a.bag" >"$work/info" 2>&1 || { echo "FAIL: $(cat "$work/info")"; failed=1; }
+cat "$work"/sanitizer.* 2>/dev/null && failed=1
 exit $failed
