@@ -123,8 +123,8 @@ static const uint8_t *append_shape(const uint8_t *at, char *out, size_t capacity
             length = length << 8 | *at++;
     }
     if (is_map || is_array) {
-        size_t used = strlen(out);
-        used += (size_t)snprintf(out + used, capacity - used, is_map ? "{" : "[");
+        const size_t used = strlen(out);
+        snprintf(out + used, capacity - used, is_map ? "{" : "[");
         for (size_t i = 0; i < length; i++) {
             if (i > 0)
                 strcat(out, ",");
