@@ -28,7 +28,8 @@ static int fails(const char *name)
     if (!failing.name || strcmp(failing.name, name) != 0 || failing.count <= 0 || failing.skip-- > 0)
         return 0;
     failing.count--;
-    errno = failing.error;
+    if (failing.error)
+        errno = failing.error;
     return 1;
 }
 
@@ -161,6 +162,7 @@ END_TEST
 START_TEST(metadata_without_memory)
 {
     struct ndt_tile_set set;
+    int without_memory = 0;
     put_cloud("A.pcd");
     temp_text("pointcloud_map_metadata.yaml", "x_resolution: 20\ny_resolution: 20\nA.pcd: [0, 0]\n");
     for (int skip = 0, was_whole = 0; !was_whole; skip++) {
@@ -168,10 +170,11 @@ START_TEST(metadata_without_memory)
         const enum ndt_status status = ndt_tile_set_open(&set, temp_dir, &err);
         was_whole = failing.count > 0;
         ck_assert_int_eq(status == NDT_OK, was_whole);
+        without_memory += status == NDT_ERR_MEMORY;
         ck_assert_uint_eq(set.count, (size_t)was_whole);
         ndt_tile_set_close(&set);
-        ck_assert(skip > 0 || !was_whole);
     }
+    ck_assert_int_eq(without_memory, 3); /* the keys; libyaml, whose calls come first, gives no reason */
 }
 END_TEST
 
