@@ -68,6 +68,7 @@ static struct machine {
     const struct recorded_case *recorded;
     double open_us;               /* of row 0 */
     size_t fails_at[4], taken[4]; /* the alignment that fails, from 1; 0: none */
+    const char *why;              /* of failures; NULL: a memory access */
     size_t unlucky_row;           /* its first turn takes ten times as long; 0: none */
 } machine;
 
@@ -79,7 +80,8 @@ static enum ndt_status machine_align(void *context, size_t row, size_t number, d
     if (machine.taken[row] == 0 && row == 0)
         machine.now_us += machine.open_us;
     if (++machine.taken[row] == machine.fails_at[row])
-        return ndt_fail(why, NDT_ERR_DEVICE, "an illegal memory access was encountered");
+        return ndt_fail(why, NDT_ERR_DEVICE, "%s",
+                        machine.why ? machine.why : "an illegal memory access was encountered");
     *us = candidate->p50_us * noise[number % 10];
     *us *= candidate->is_disturbed && number % 5 == 4 ? 4 : 1;
     *us *= row && row == machine.unlucky_row && machine.taken[row] <= 6 ? 10 : 1;
@@ -134,6 +136,12 @@ START_TEST(rows_are_sampled_in_turns)
         ck_assert_uint_eq(rows[2].samples, 0);
         ck_assert_str_eq(rows[2].why, "an illegal memory access was encountered");
     }
+    char reason[2 * NDTD_AUTOTUNE_REASON]; /* a long reason is cut where the row ends */
+    memset(reason, 'x', sizeof(reason));
+    reason[sizeof(reason) - 1] = '\0';
+    machine = (struct machine){.fails_at = {[2] = 1}, .why = reason};
+    run_machine(&cases[THREE], 60e6);
+    ck_assert_uint_eq(strlen(rows[2].why), NDTD_AUTOTUNE_REASON - 1);
     machine = (struct machine){0}; /* the time limit: 21, 11.5 and 6 ms in 1 s */
     ck_assert_int_eq(run_machine(&cases[SLOW], 1000e3).row, 2);
     ck_assert_double_lt(machine.now_us, 1000e3 + 25e3);

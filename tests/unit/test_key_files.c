@@ -89,6 +89,60 @@ START_TEST(a_fifo_does_not_block)
 }
 END_TEST
 
+/* Sends a request for admission as libzmq does and receives the code of the reply. */
+static void ask_for_admission(void *socket, const char *mechanism, const void *credentials, size_t size,
+                              char code[4])
+{
+    const char *parts[] = {"1.0", "1", "", "peer", "", mechanism};
+    int more = 1;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        ck_assert_int_ge(zmq_send(socket, parts[i], strlen(parts[i]), ZMQ_SNDMORE), 0);
+    ck_assert_int_ge(zmq_send(socket, credentials, size, 0), 0);
+    for (int part = 0; more; part++) {
+        char text[256];
+        size_t option_size = sizeof(more);
+        const int got = zmq_recv(socket, text, sizeof(text), 0);
+        ck_assert_int_ge(got, 0);
+        if (part == 2)
+            snprintf(code, 4, "%.*s", got, text);
+        ck_assert_int_eq(zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &option_size), 0);
+    }
+}
+
+START_TEST(keys_of_the_list_are_admitted)
+{
+    char public[NDTD_KEY_TEXT + 1], secret[NDTD_KEY_TEXT + 1], code[4] = "";
+    uint8_t bytes[2][NDTD_KEY_BYTES];
+    struct ndtd_client_list list = {0};
+    struct ndtd_zap_handler *handler;
+    void *context = zmq_ctx_new(), *socket = zmq_socket(context, ZMQ_REQ);
+    for (size_t i = 0; i < 2; i++) {
+        zmq_curve_keypair(public, secret);
+        zmq_z85_decode(bytes[i], public);
+        if (i == 0)
+            snprintf(path, sizeof(path), "%s", temp_text("clients", public));
+    }
+    ck_assert_int_eq(ndtd_client_list_read(&list, path, &err), NDT_OK);
+    ck_assert_int_eq(ndtd_zap_start(&handler, context, &list, &err), NDT_OK);
+    ck_assert_int_eq(zmq_connect(socket, "inproc://zeromq.zap.01"), 0);
+    const struct {
+        const char *mechanism, *code;
+        size_t key, size;
+    } cases[] = {{"CURVE", "200", 0, NDTD_KEY_BYTES},
+                 {"CURVE", "400", 1, NDTD_KEY_BYTES},
+                 {"CURVE", "400", 0, NDTD_KEY_BYTES - 1},
+                 {"NULL", "400", 0, NDTD_KEY_BYTES},
+                 {"PLAIN", "400", 0, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ask_for_admission(socket, cases[i].mechanism, bytes[cases[i].key], cases[i].size, code);
+        ck_assert_msg(strcmp(code, cases[i].code) == 0, "request %zu: %s instead of %s", i, code, cases[i].code);
+    }
+    zmq_close(socket);
+    ndtd_zap_stop(handler);
+    zmq_ctx_term(context);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("key_files");
@@ -98,6 +152,7 @@ int main(void)
     tcase_add_test(all, lists_are_not_writable_for_all);
     tcase_add_test(all, files_of_others_are_refused);
     tcase_add_test(all, a_fifo_does_not_block);
+    tcase_add_test(all, keys_of_the_list_are_admitted);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

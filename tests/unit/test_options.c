@@ -299,6 +299,22 @@ START_TEST(contradicting_options_are_refused)
 }
 END_TEST
 
+/* A text that is too short ends early, and with a zero. */
+START_TEST(lists_are_cut_to_the_text)
+{
+    const struct ndtd_option *option = ndtd_option_find("frames.T_base_sensor");
+    char whole[512], text[512];
+    ck_assert_ptr_eq(ndtd_option_format(&settings, option, whole, sizeof(whole)), whole);
+    for (size_t size = 1; size <= strlen(whole); size++) {
+        memset(text, '#', sizeof(text));
+        ck_assert_ptr_eq(ndtd_option_format(&settings, option, text, size), text);
+        ck_assert_uint_eq(strlen(text), size - 1);
+        ck_assert_int_eq(strncmp(text, whole, size - 1), 0);
+        ck_assert_int_eq(text[size], '#');
+    }
+}
+END_TEST
+
 /* Values without a short form in degrees or in binary are restored bit-identically. */
 START_TEST(printed_values_read_back_bit_equal)
 {
@@ -395,6 +411,7 @@ int main(void)
     tcase_add_test(tests, a_refused_list_changes_nothing);
     tcase_add_test(tests, contradicting_options_are_refused);
     tcase_add_test(tests, printed_values_read_back_bit_equal);
+    tcase_add_test(tests, lists_are_cut_to_the_text);
     tcase_add_test(tests, printed_config_reads_back);
     tcase_add_test(tests, config_file_in_the_tree_equals_print_config);
     tcase_add_test(tests, edit_distances);

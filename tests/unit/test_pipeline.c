@@ -167,6 +167,24 @@ START_TEST(two_passes_are_deterministic)
 }
 END_TEST
 
+/* The first scan is aligned as with one pass, and then once more. */
+START_TEST(costs_of_both_passes_are_added)
+{
+    struct ndtd_scan_record records[2];
+    settings.preprocess.deskew = NDT_DESKEW_AZIMUTH_CW;
+    settings.prior = NDTD_PRIOR_OFF; /* with a prior the second pass depends on the motion */
+    for (int passes = 1; passes <= 2; passes++) {
+        settings.deskew_passes = passes;
+        struct ndtd_pipeline *pipeline = open_pipeline(map);
+        feed_start(pipeline);
+        records[passes - 1] = feed(pipeline, 0);
+        ndtd_pipeline_destroy(pipeline);
+    }
+    ck_assert_int_gt(records[1].result.iterations, records[0].result.iterations);
+    ck_assert_int_gt(records[1].result.evaluations, records[0].result.evaluations);
+}
+END_TEST
+
 START_TEST(every_scan_is_answered)
 {
     settings.initial_pose_mode = NDTD_POSE_GIVEN;
@@ -567,6 +585,7 @@ int main(void)
     tcase_add_test(all, drive_is_tracked);
     tcase_add_test(all, the_trajectory_is_bit_equal);
     tcase_add_test(all, two_passes_are_deterministic);
+    tcase_add_test(all, costs_of_both_passes_are_added);
     tcase_add_test(all, every_scan_is_answered);
     tcase_add_test(all, scan_off_the_map_is_reported);
     tcase_add_test(all, a_wrong_prediction_that_is_sure_of_itself_is_overcome);

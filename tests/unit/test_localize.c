@@ -1,0 +1,112 @@
+/** @file
+ * @brief Tests of the search for the pose on request: which places its hints admit, and its report. */
+#include <math.h>
+
+#include "ndt_proto/control_message.h"
+#include "ndtd/pipeline.h"
+#include "street_drive.h"
+
+static struct ndt_localize_report report;
+
+/* Searches until there is a result. */
+static void localize(const struct ndt_request_message *request)
+{
+    struct ndtd_pipeline *pipeline;
+    int has_result = 0;
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
+    ndtd_pipeline_localize(pipeline, request);
+    for (size_t i = 0; i < DRIVE_SCANS && !has_result; i++) {
+        struct ndtd_scan_record record;
+        struct ndtd_frame frame = {
+            .type = NDT_MESSAGE_SCAN, .data = drive.scans[i].data, .size = drive.scans[i].size};
+        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
+        must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+        must(ndtd_pipeline_follow_up(pipeline, &err));
+        has_result = ndtd_pipeline_localize_report(pipeline, &report);
+    }
+    if (!has_result)
+        ndtd_pipeline_cancel_localize(pipeline);
+    ndtd_pipeline_localize_report(pipeline, &report);
+    ndtd_pipeline_destroy(pipeline);
+}
+
+static struct ndt_request_message near_start(double heading_rad)
+{
+    struct ndt_request_message request = {.op = NDT_OP_LOCALIZE};
+    request.hint.has_position = request.hint.has_heading = request.hint.has_heading_deviation = 1;
+    memcpy(request.hint.position_m, drive.truth[0].t_m, sizeof(request.hint.position_m));
+    request.hint.heading_rad = heading_rad;
+    request.hint.heading_deviation_rad = 0.02;
+    return request;
+}
+
+static void is_found(const struct ndt_pose *T_base_sensor)
+{
+    ck_assert_msg(report.has_pose, "nothing was found: %s", report.reason);
+    ck_assert_uint_lt(report.seq, DRIVE_SCANS);
+    const struct ndt_pose found = ndt_pose_compose(&report.best.T_map_base, T_base_sensor);
+    ck_assert_double_le(ndt_pose_distance_m(&found, &drive.truth[report.seq]), 0.3);
+    ck_assert_double_le(ndt_pose_angle_rad(&found, &drive.truth[report.seq]), 0.02);
+}
+
+START_TEST(a_heading_is_an_angle)
+{
+    const struct ndt_pose same = {.q_xyzw = {0, 0, 0, 1}};
+    for (int turn = -1; turn <= 1; turn++) {
+        const struct ndt_request_message request = near_start(2 * M_PI * turn);
+        localize(&request);
+        is_found(&same);
+    }
+}
+END_TEST
+
+START_TEST(a_heading_excludes_others)
+{
+    const struct ndt_request_message request = near_start(M_PI / 2);
+    localize(&request);
+    const double off_m = ndt_pose_distance_m(&report.best.T_map_base, &drive.truth[report.seq % DRIVE_SCANS]);
+    ck_assert(!report.has_pose || off_m > 1 ||
+              ndt_pose_angle_rad(&report.best.T_map_base, &drive.truth[report.seq % DRIVE_SCANS]) > 0.5);
+}
+END_TEST
+
+/* The window around a pose of the base holds a sensor that is far from it. */
+START_TEST(the_sensor_is_far_from_the_base)
+{
+    const struct ndt_pose T_base_sensor = {.t_m = {32, 0, 0}, .q_xyzw = {0, 0, 0, 1}};
+    struct ndt_request_message request = {.op = NDT_OP_LOCALIZE};
+    must(ndtd_option_set_text(&drive.settings, "frames.T_base_sensor", "[32, 0, 0, 0, 0, 0, 1]", &err));
+    request.pose = (struct ndt_pose_message){.has_pose = 1, .pose = drive.truth[0]};
+    request.pose.pose.t_m[0] -= 32;
+    localize(&request);
+    is_found(&T_base_sensor);
+}
+END_TEST
+
+START_TEST(times_sum_up)
+{
+    const struct ndt_request_message request = near_start(0);
+    localize(&request);
+    ck_assert_double_gt(report.search_ms, 0);
+    ck_assert_double_gt(report.verification_ms, 0);
+    ck_assert_double_eq_tol(report.queue_ms + report.search_ms + report.verification_ms, report.elapsed_ms, 1e-6);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("localize");
+    TCase *all = tcase_create("localize");
+    tcase_set_timeout(all, 120);
+    tcase_add_checked_fixture(all, street_drive_make, street_drive_free);
+    tcase_add_test(all, a_heading_is_an_angle);
+    tcase_add_test(all, a_heading_excludes_others);
+    tcase_add_test(all, the_sensor_is_far_from_the_base);
+    tcase_add_test(all, times_sum_up);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
