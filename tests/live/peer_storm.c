@@ -16,24 +16,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "zmq_races.h"
+
 #include "ndt/clock.h"
 #include "ndt/random.h"
 #include "ndt_proto/control_message.h"
 #include "raw_peer.h"
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ /* as gcc calls it */
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-/* As in src/daemon/socket.c: libzmq is not built with the sanitizer. */
-__attribute__((weak)) const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\n";
-}
-#endif
 
 enum { LEAVERS = 8, REQUESTS = 100, HOARD_MOST = 64 };
 

@@ -11,6 +11,7 @@
 #include "ndt_io/bag.h"
 #include "ndtd/recorder.h"
 #include "temp_dir.h"
+#include "zmq_races.h"
 
 enum { FRAME_BYTES = 100000, QUEUE_BYTES = 1000000 };
 
