@@ -24,21 +24,6 @@ enum { KEEPALIVE_IDLE_S = 4, KEEPALIVE_INTERVAL_S = 1, KEEPALIVE_PROBES = 4, UNA
 #define ZMQ_ZAP_ENFORCE_DOMAIN 93
 #endif
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ /* as gcc calls it */
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-/* libzmq and libsodium are not built with the sanitizer, so that passing memory between threads is reported as a
- * race: intercepted calls from them are suppressed. The sanitizer's runtime looks this function up by its name. */
-__attribute__((weak)) const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\n";
-}
-#endif
-
 struct ndtd_sockets {
     void *context;
     int has_curve;

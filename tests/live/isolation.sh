@@ -22,7 +22,9 @@ says() { # WHAT PATTERN TEXT
         failed=1
     fi
 }
-request() { "$bin/live_probe" request "$control" "$@" 2>&1; }
+request() { # ok, or the error
+    "$bin/live_ask" "$control" "$@" 2>&1 | sed -n 's/^ok 1$/ok/p; s/^error //p'
+}
 load() { "$bin/live_probe" load "$control" "$1"; }
 state_of() { sed -n "s/^$1:\t*//p" /proc/"$daemon"/task/*/status | sort -u | tr '\n' ' '; }
 

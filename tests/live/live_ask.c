@@ -9,20 +9,6 @@
 
 #include "ndt_proto/control_message.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ /* as gcc calls it */
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-/* As in src/daemon/socket.c: libzmq is not built with the sanitizer. */
-__attribute__((weak)) const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\n";
-}
-#endif
-
 enum { WAIT_MS = 20000 };
 
 static int is_ok;

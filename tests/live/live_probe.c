@@ -3,7 +3,6 @@
  * frames, collects the results and prints statistics as `key value` lines. */
 /* clang-format off */
 /*   live_probe load     CONTROL PATH                               another map is requested
- *   live_probe request  CONTROL OPERATION [PATH]                   one request; prints `ok` or its error
  *   live_probe answers  SCANS POSES BAG RATE_HZ [PID]              is every scan answered exactly once?
  *   live_probe dense    SCANS POSES BAG RATE_HZ POINTS             the same with so many points in every scan: those of the
  *                                                                  bag, repeated
@@ -30,20 +29,6 @@
 #include "ndt_io/bag.h"
 #include "ndt_proto/control_message.h"
 #include "ndt_proto/message.h"
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ /* as gcc calls it */
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-/* As in src/daemon/socket.c: libzmq is not built with the sanitizer. */
-__attribute__((weak)) const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\n";
-}
-#endif
 
 enum { MAX_SCANS = 65536, MOST_OPEN = 2 };
 
@@ -479,41 +464,11 @@ static int load_map(const char *control, const char *path)
     return is_taken ? 0 : 1;
 }
 
-/* Prints how a request ends; returns the exit code. */
-static int request_once(const char *control, const char *operation, const char *path)
-{
-    const int wait_ms = 20000;
-    struct ndt_request_message request = {.id = 1};
-    struct ndt_reply_message reply;
-    struct ndt_frame frame;
-    static uint8_t bytes[1 << 16];
-    while (request.op < NDT_OP_COUNT && strcmp(ndt_operation_name(request.op), operation) != 0)
-        request.op++;
-    snprintf(request.path, sizeof(request.path), "%s", path);
-    probe.context = zmq_ctx_new();
-    probe.out = zmq_socket(probe.context, ZMQ_DEALER);
-    zmq_setsockopt(probe.out, ZMQ_RCVTIMEO, &wait_ms, sizeof(wait_ms));
-    must(zmq_connect(probe.out, control) == 0, control);
-    ndt_frame_init(&frame);
-    must(ndt_request_encode(&frame, &request, &err) == NDT_OK, "request");
-    must(zmq_send(probe.out, frame.data, frame.size, 0) >= 0, "send");
-    const int size = zmq_recv(probe.out, bytes, sizeof(bytes), 0);
-    must(size > 0 && size <= (int)sizeof(bytes), "reply");
-    must(ndt_reply_decode(bytes, (size_t)size, &reply, &err) == NDT_OK, "decode");
-    printf("%s\n", reply.ok ? "ok" : reply.error);
-    ndt_frame_free(&frame);
-    zmq_close(probe.out);
-    zmq_ctx_term(probe.context);
-    return !reply.ok;
-}
-
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     if (argc == 4 && strcmp(mode, "load") == 0)
         return load_map(argv[2], argv[3]);
-    if ((argc == 4 || argc == 5) && strcmp(mode, "request") == 0)
-        return request_once(argv[2], argv[3], argc == 5 ? argv[4] : "");
     signal(SIGTERM, on_signal);
     if ((argc == 6 || argc == 7) && strcmp(mode, "answers") == 0) {
         probe.daemon = argc == 7 ? argv[6] : NULL;

@@ -16,8 +16,6 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "zmq_races.h"
-
 #include "ndt/clock.h"
 #include "ndt/random.h"
 #include "ndt_proto/control_message.h"

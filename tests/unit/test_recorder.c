@@ -11,7 +11,6 @@
 #include "ndt_io/bag.h"
 #include "ndtd/recorder.h"
 #include "temp_dir.h"
-#include "zmq_races.h"
 
 enum { FRAME_BYTES = 100000, QUEUE_BYTES = 1000000 };
 

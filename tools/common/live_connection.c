@@ -7,20 +7,6 @@
 
 #include "ndtd/curve_keys.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ /* the macro of gcc */
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-/* libzmq is not built with the sanitizer (see also src/daemon/socket.c). */
-__attribute__((weak)) const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\n";
-}
-#endif
-
 enum { SEND_FRAMES = 4, MAX_RECEIVED_BYTES = 16777216, RECONNECT_MS = 100, RECONNECT_MAX_MS = 1000 };
 
 static enum ndt_status set_keys(void *socket, const struct live_keys *keys, struct ndt_error *err)
