@@ -255,18 +255,6 @@ static nb::object pose_numbers(const ndt_pose &pose)
     return make_array({7}, numbers);
 }
 
-static nb::dict scores(const Result &self)
-{
-    const ndt_scores &of = self.result.scores;
-    nb::dict out;
-    out["transform_probability"] = of.transform_probability;
-    out["nvtl"] = of.nvtl;
-    out["nvtl_normalized"] = of.nvtl_normalized;
-    out["match_ratio"] = of.match_ratio;
-    out["coverage"] = of.coverage;
-    return out;
-}
-
 static nb::list trace(const Result &self)
 {
     nb::list out;
@@ -322,7 +310,7 @@ static void bind_result(nb::module_ &module)
                      "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2] in the axes of the map, rotations at the sensor; None: the score has no maximum there, or a prior took part.")
         .def_prop_ro("confidence", [](const Result &self) { return self.confidence; },
                      "Probability in [0, 1] that the pose is within 0.5 m and 3 deg, by the scan alone; NaN: no point met a voxel.")
-        .def_prop_ro("scores", &scores, "dict: transform_probability, nvtl, nvtl_normalized, match_ratio, coverage.")
+        .def_prop_ro("scores", [](const Result &self) { return make_scores(self.result.scores); }, "dict: transform_probability, nvtl, nvtl_normalized, match_ratio, coverage.")
         .def_prop_ro("weak_axes", &weak_axes,
                      "ndarray (0 to 3, 6): directions that the scan hardly observes, in the order of the covariance.")
         .def_prop_ro("iterations", [](const Result &self) { return self.result.iterations; })

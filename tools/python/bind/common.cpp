@@ -216,4 +216,15 @@ nb::object make_matrix(const ndt_pose &pose)
     return make_array({4, 4}, m);
 }
 
+nb::dict make_scores(const ndt_scores &scores)
+{
+    nb::dict out;
+    out["transform_probability"] = scores.transform_probability;
+    out["nvtl"] = scores.nvtl;
+    out["nvtl_normalized"] = scores.nvtl_normalized;
+    out["match_ratio"] = scores.match_ratio;
+    out["coverage"] = scores.coverage;
+    return out;
+}
+
 } // namespace ndt_python

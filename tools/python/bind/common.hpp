@@ -48,9 +48,12 @@ void read_numbers(double *out, size_t count, nb::handle numbers, const char *wha
 nb::object make_array(const std::vector<size_t> &shape, const double *values);
 nb::object make_points(const ndt_cloud &cloud);
 nb::object make_matrix(const ndt_pose &pose);
+nb::dict make_scores(const ndt_scores &scores);
 
 void bind_map(nb::module_ &module);
 void bind_align(nb::module_ &module);
 void bind_preprocess(nb::module_ &module);
+void bind_localize(nb::module_ &module);
+void bind_replay(nb::module_ &module);
 
 } // namespace ndt_python

@@ -6,4 +6,6 @@ NB_MODULE(_core, module)
     ndt_python::bind_map(module);
     ndt_python::bind_align(module);
     ndt_python::bind_preprocess(module);
+    ndt_python::bind_localize(module);
+    ndt_python::bind_replay(module);
 }

@@ -7,9 +7,13 @@
     result = ndtd.align(target, scan, guess)          # guess: 4 x 4, T_map_sensor
     print(result.outcome, result.pose, result.covariance)
 
+    for scan in ndtd.Replay("drive.bag", "map.pcd"):  # as ndtd --replay, bit for bit
+        print(scan.stamp_ns, scan.state, scan.pose)
+
 Metres, seconds, radians; frames as in ROS (x forward, y left, z up); T_map_sensor takes points of the sensor to the map.
 """
-from ._align import align, align_batch
-from ._core import Aligner, Map, Result, preprocess
+from ._align import align, align_batch, localize
+from ._core import Aligner, Candidate, Map, Replay, Result, Scan, Search, preprocess
 
-__all__ = ["Aligner", "Map", "Result", "align", "align_batch", "preprocess"]
+__all__ = ["Aligner", "Candidate", "Map", "Replay", "Result", "Scan", "Search", "align", "align_batch", "localize",
+           "preprocess"]
