@@ -109,20 +109,32 @@ void read_points(ndt_cloud &out, nb::handle points, Origin origin, const char *w
     out.count = count;
 }
 
-void read_times(ndt_cloud &out, nb::handle times, const char *what)
+// One number per point into the optional array that `field` names.
+static void read_column(ndt_cloud &out, unsigned field, nb::handle values, const char *what)
 {
-    const auto array = to_array(times, what);
+    const auto array = to_array(values, what);
     if (array.ndim() != 1 || array.shape(0) != out.count)
-        throw nb::value_error((std::string(what) + ": one time per point is wanted, (" + std::to_string(out.count) +
+        throw nb::value_error((std::string(what) + ": one number per point is wanted, (" + std::to_string(out.count) +
                                ",), not " + shape_text(array)).c_str());
     ndt_error error;
-    check(ndt_cloud_reserve(&out, out.count, NDT_CLOUD_TIME, &error), error);
+    check(ndt_cloud_reserve(&out, out.count, field, &error), error);
+    float *to = field == NDT_CLOUD_TIME ? out.time_s : out.intensity;
     if (array.dtype() == nb::dtype<float>())
-        copy_floats(static_cast<const float *>(array.data()), array.stride(0), out.count, out.time_s);
+        copy_floats(static_cast<const float *>(array.data()), array.stride(0), out.count, to);
     else if (array.dtype() == nb::dtype<double>())
-        copy_column(static_cast<const double *>(array.data()), array.stride(0), out.count, 0, out.time_s);
+        copy_column(static_cast<const double *>(array.data()), array.stride(0), out.count, 0, to);
     else
         throw nb::type_error((std::string(what) + ": float32 or float64 is wanted").c_str());
+}
+
+void read_times(ndt_cloud &out, nb::handle times, const char *what)
+{
+    read_column(out, NDT_CLOUD_TIME, times, what);
+}
+
+void read_intensity(ndt_cloud &out, nb::handle values, const char *what)
+{
+    read_column(out, NDT_CLOUD_INTENSITY, values, what);
 }
 
 void read_numbers(double *out, size_t count, nb::handle numbers, const char *what)
@@ -205,6 +217,15 @@ nb::object make_points(const ndt_cloud &cloud)
         data[3 * i + 2] = cloud.z_m[i];
     }
     return to_numpy(std::move(data), {cloud.count, 3});
+}
+
+nb::object make_column(const float *values, size_t count)
+{
+    if (!values)
+        return nb::none();
+    auto data = std::make_unique<float[]>(count);
+    std::memcpy(data.get(), values, count * sizeof(float));
+    return to_numpy(std::move(data), {count});
 }
 
 nb::object make_matrix(const ndt_pose &pose)

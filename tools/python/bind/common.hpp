@@ -40,6 +40,7 @@ enum class Origin { None, Near }; // Near: doubles far from zero keep their digi
 void read_points(ndt_cloud &out, nb::handle points, Origin origin, const char *what);
 // N times [s] into the points that were read.
 void read_times(ndt_cloud &out, nb::handle times, const char *what);
+void read_intensity(ndt_cloud &out, nb::handle values, const char *what);
 // 4 x 4, or seven numbers x y z qx qy qz qw. ValueError unless it is a rigid transform.
 ndt_pose read_pose(nb::handle pose, const char *what);
 // `count` numbers of any shape; ValueError otherwise.
@@ -47,6 +48,7 @@ void read_numbers(double *out, size_t count, nb::handle numbers, const char *wha
 
 nb::object make_array(const std::vector<size_t> &shape, const double *values);
 nb::object make_points(const ndt_cloud &cloud);
+nb::object make_column(const float *values, size_t count); // None for NULL
 nb::object make_matrix(const ndt_pose &pose);
 nb::dict make_scores(const ndt_scores &scores);
 
@@ -55,5 +57,6 @@ void bind_align(nb::module_ &module);
 void bind_preprocess(nb::module_ &module);
 void bind_localize(nb::module_ &module);
 void bind_replay(nb::module_ &module);
+void bind_bag(nb::module_ &module);
 
 } // namespace ndt_python

@@ -8,4 +8,5 @@ NB_MODULE(_core, module)
     ndt_python::bind_preprocess(module);
     ndt_python::bind_localize(module);
     ndt_python::bind_replay(module);
+    ndt_python::bind_bag(module);
 }

@@ -13,7 +13,8 @@
 Metres, seconds, radians; frames as in ROS (x forward, y left, z up); T_map_sensor takes points of the sensor to the map.
 """
 from ._align import align, align_batch, localize
-from ._core import Aligner, Candidate, Map, Replay, Result, Scan, Search, preprocess
+from ._core import (Aligner, BagReader, BagWriter, Candidate, Map, Record, Replay, Result, Scan, Search, decode_scan,
+                    preprocess)
 
-__all__ = ["Aligner", "Candidate", "Map", "Replay", "Result", "Scan", "Search", "align", "align_batch", "localize",
-           "preprocess"]
+__all__ = ["Aligner", "BagReader", "BagWriter", "Candidate", "Map", "Record", "Replay", "Result", "Scan", "Search",
+           "align", "align_batch", "decode_scan", "localize", "preprocess"]
