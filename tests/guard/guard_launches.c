@@ -1,5 +1,5 @@
 /** @file
- * @brief guard_launches CASE FOLDER: records launches of kernels on the emulated device, for the interpreter of
+ * @brief guard_launches CASE FOLDER [POINTS]: records launches of kernels on the emulated device, for the interpreter of
  * tools/sass-guard: with the arguments and all memory of the device before and after.
  *
  * The backend's own host code prepares the inputs, so they follow every change of it. Linked with
@@ -232,13 +232,16 @@ static enum ndt_status run(const struct guard_launch_case *item, struct ndt_erro
 int main(int argc, char **argv)
 {
     struct ndt_error err = {""};
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
     record.folder = argv[2];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (strcmp(cases[i].name, argv[1]) != 0)
             continue;
-        if (run(&cases[i], &err) != NDT_OK)
+        struct guard_launch_case item = cases[i];
+        if (argc == 4)
+            item.points = strtoul(argv[3], NULL, 10);
+        if (run(&item, &err) != NDT_OK)
             stop(err.text);
         printf("launches %d\n", record.launches);
         return record.launches > 0 ? 0 : 1;

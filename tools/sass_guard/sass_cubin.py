@@ -36,7 +36,7 @@ class Kernel:
         self.name = name
         self.instructions = []  # in their order; number i is at 16 * i
         self.functions = {}     # name -> (first address, size)
-        self.registers = self.stack = self.shared = 0
+        self.registers = self.stack = self.shared = self.spills = 0  # bytes but for registers
 
     def function(self, fragment):
         """Address range of the one function whose name holds `fragment`, or None."""
@@ -128,3 +128,10 @@ class Cubin:
                 kernel = self.kernels.get(owner[len(".text."):])
                 if kernel and symbol["name"] != kernel.name:
                     kernel.functions[symbol["name"]] = (symbol["value"], symbol["size"])
+
+    def set_spills(self, log):
+        """From the messages of ptxas -v: bytes stored and loaded."""
+        for name, stores, loads in re.findall(r"Function properties for (\S+)\s*\n.*?(\d+) bytes spill stores, "
+                                              r"(\d+) bytes spill loads", log):
+            if name in self.kernels:
+                self.kernels[name].spills = int(stores) + int(loads)

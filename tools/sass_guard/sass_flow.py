@@ -237,6 +237,8 @@ def special_value(warp, name):
     block = warp.block
     if name == "SR_TID.X":
         return np.arange(LANES, dtype=U64) + U64(warp.number * LANES)
+    if name == "SR_CLOCKLO":
+        warp.marks.append(dict(warp.counts))
     if name == "SR_GLOBALTIMERLO":
         return np.full(LANES, int(warp.t / warp.block.machine.cycles_per_ns), U64)
     values = {"SR_CTAID.X": block.index, "SR_CgaCtaId": block.rank, "SR_CLOCKLO": int(warp.t), "SR_SWINHI":

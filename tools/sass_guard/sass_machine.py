@@ -13,7 +13,7 @@ import sass_float  # noqa: F401  (instructions)
 from sass_flow import lanes_of, number_of
 from sass_integer import MAKERS
 from sass_lanes import LANES, Registers, predicate
-from sass_memory import EXTERNAL, LOCAL_WINDOW, SHARED_WINDOW, Fault, Global
+from sass_memory import EXTERNAL, LOCAL_WINDOW, MODULE, SHARED_WINDOW, Fault, Global
 
 # Cycles until the result is there, for what has a scoreboard. FP64 of consumer chips has one as well.
 LATENCY = {"shared": 29, "local": 38, "l1": 38, "l2": 270, "atomic": 300, "store": 12, "MUFU": 22, "F2I": 22,
@@ -23,6 +23,7 @@ BRANCH_CYCLES = 6  # of a branch that is taken
 FP64 = ("DFMA", "DADD", "DMUL", "DSETP")
 PARAMETERS_AT = {"90": 0x210}
 EARLIER_PARAMETERS_AT = 0x160
+IS_CLUSTER_AT, CLUSTER_SIZE_AT = 0x140, 0x188  # in bank 0, from compute capability 9.0
 QUANTUM = 32  # instructions of a warp before another one has its turn
 SHARED_AT = {"90": 0x400}  # below lies what the system keeps
 
@@ -38,7 +39,7 @@ class Warp(Registers):
         self.pc, self.lanes, self.alive = 0, lanes, lanes
         self.ready, self.waiting = [], []  # (pc, lanes); (what for, pc, lanes)
         self.at_barrier = 0
-        self.counts = {}
+        self.counts, self.marks = {}, []  # marks: counts at each reading of the clock
 
     def count(self, name, much):
         self.counts[name] = self.counts.get(name, 0) + much
@@ -235,7 +236,8 @@ class Machine:
         self.stack_top = (self.kernel.stack + 512) // 16 * 16
         self.conditions, self.functions, self.skipped = [], {}, 0
         self.cycles_per_ns, self.instructions, self.by_pc = 1.5, 0, {}
-        self.calls, self.watch = [], {}
+        self.watch = {}  # address -> function of machine, warp and instruction
+        self.atomic_result = self.atomic_at = None  # what atomics of global memory return instead of the old value
         self._make_banks(parameters)
 
     def _make_banks(self, parameters):
@@ -256,7 +258,7 @@ class Machine:
             number = self.functions.setdefault(symbol["name"], len(self.functions))
             return EXTERNAL + number
         section = self.cubin.sections[symbol["section"]]
-        base = 0x7D0000000000 + symbol["section"] * 0x1000000
+        base = MODULE + symbol["section"] * 0x1000000
         if not any(r.base == base for r in self.memory.regions):
             self.memory.add(base, self.cubin.content(section["name"]) or bytes(section["size"]))
         return base + symbol["value"]
@@ -288,8 +290,10 @@ class Machine:
     def launch(self, blocks, threads, cluster=1, only=None):
         """Runs the blocks one after the other, clusters together. only: these blocks."""
         struct.pack_into("<IIIIII", self.banks[0], 0, threads, 1, 1, blocks, 1, 1)
-        if cluster > 1 or self.cubin.arch == "90":
-            struct.pack_into("<III", self.banks[0], 0x180, cluster, 1, cluster)
+        if cluster > 1:
+            struct.pack_into("<I", self.banks[0], IS_CLUSTER_AT, 1)
+        if int(self.cubin.arch) >= 90:
+            struct.pack_into("<I", self.banks[0], CLUSTER_SIZE_AT, cluster)
         for ins in self.kernel.instructions:  # constants differ between launches
             ins.handler = None
         done = []

@@ -7,10 +7,11 @@ import numpy as np
 from sass_integer import makes, writer
 from sass_lanes import (F64, LANES, U32, U64, address, bits, is_predicate, is_uniform, plain, predicate, register)
 
-SHARED_WINDOW, LOCAL_WINDOW, WINDOW = 0x7F0200000000, 0x7F0300000000, 1 << 32
+# Beyond what a process has on the host: recorded allocations keep their addresses.
+SHARED_WINDOW, LOCAL_WINDOW, WINDOW = 0xF00200000000, 0xF00300000000, 1 << 32
 SECTOR, LINE = 32, 128
 CYCLES_PER_LINE = 2  # beyond the first of an access
-EXTERNAL = 0x7E0000000000  # functions that the driver would provide
+EXTERNAL, MODULE = 0xF00000000000, 0xF00100000000  # functions that the driver would provide; data of the cubin
 
 
 class Fault(Exception):
@@ -228,6 +229,9 @@ def atomic(machine, ins):
             kind = space if space != "generic" else space_of(int(at[lane]))
             data, first = locate(warp, kind, int(at[lane]), size, ins.pc)
             out[lane] = int.from_bytes(data[first:first + size].tobytes(), "little")
+            if warp.block.machine.atomic_result is not None and kind == "G":  # see RowSums
+                out[lane] = warp.block.machine.atomic_result
+                warp.block.machine.atomic_at = warp.t
             result = combined(name, int(out[lane]), int(values[lane]), size, int(swaps[lane]))
             data[first:first + size] = np.frombuffer(result.to_bytes(size, "little"), np.uint8)
             warp.pending = max(warp.pending, warp.latency["shared" if kind == "S" else "atomic"])
