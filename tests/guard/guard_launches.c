@@ -83,13 +83,21 @@ static void write_memory(const char *suffix)
         stop("the memory could not be written");
 }
 
+static void write_hex(FILE *file, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        fprintf(file, "%02x", ((const unsigned char *)data)[i]);
+}
+
 static void write_launch(const struct emulated_launch *launch, const char *kernel)
 {
     FILE *file = open_file("launch");
     fprintf(file, "%s %u %u %u\n", kernel, launch->grid.x, launch->block.x, launch->cluster);
-    const unsigned char *bytes = (const unsigned char *)&launch->job;
-    for (size_t i = 0; i < sizeof(launch->job); i++)
-        fprintf(file, "%02x", bytes[i]);
+    write_hex(file, &launch->job, sizeof(launch->job));
+#ifdef NDT_GUARD_SINGLE /* the tree has kernels with a second argument */
+    if (launch->has_single)
+        write_hex(file, &launch->single, sizeof(launch->single));
+#endif
     fprintf(file, "\n");
     size_t offset = 0;
     for (int i = 0; i < record.allocations; i++) {

@@ -7,6 +7,10 @@ function(ndt_guard_launches)
     $<TARGET_OBJECTS:ndt_emulated_kernels>)
   target_include_directories(guard_launches PRIVATE ${emulation} ${emulation}/include ${emulation}/..
     ${CMAKE_SOURCE_DIR}/gpu ${CMAKE_SOURCE_DIR}/gpu/include ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/core)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/gpu/gpu_job.h single REGEX "^struct ndt_gpu_single")
+  if(single) # an argument that earlier trees do not have
+    target_compile_definitions(guard_launches PRIVATE NDT_GUARD_SINGLE)
+  endif()
   target_link_libraries(guard_launches PRIVATE ndt_core_private ndt_flags ${CMAKE_DL_LIBS} m)
   target_link_options(guard_launches PRIVATE LINKER:--wrap=emulated_run,--wrap=emulated_allocate
     LINKER:--wrap=emulated_release)

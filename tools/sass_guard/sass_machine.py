@@ -10,6 +10,7 @@ import struct
 import numpy as np
 
 import sass_float  # noqa: F401  (instructions)
+import sass_transactions  # noqa: F401
 from sass_flow import lanes_of, number_of
 from sass_integer import MAKERS
 from sass_lanes import LANES, Registers, predicate
@@ -18,7 +19,7 @@ from sass_memory import EXTERNAL, LOCAL_WINDOW, MODULE, SHARED_WINDOW, Fault, Gl
 # Cycles until the result is there, for what has a scoreboard. FP64 of consumer chips has one as well.
 LATENCY = {"shared": 29, "local": 38, "l1": 38, "l2": 270, "atomic": 300, "store": 12, "MUFU": 22, "F2I": 22,
            "I2F": 22, "F2F": 22, "FRND": 22, "S2R": 25, "S2UR": 25, "LDC": 30, "ULDC": 30, "R2UR": 12, "SHFL": 25,
-           "fp64": 45, "fence": 500, "fence of the block": 20, "barrier": 20, "cluster": 190, "other": 20}
+           "fp64": 45, "fence": 500, "fence of the block": 20, "barrier": 20, "cluster": 190, "remote": 190, "other": 20}
 BRANCH_CYCLES = 6  # of a branch that is taken
 FP64 = ("DFMA", "DADD", "DMUL", "DSETP")
 PARAMETERS_AT = {"90": 0x210}
@@ -165,7 +166,7 @@ class Block:
         self.cluster.blocks.append(self)
         self.shared = np.full(machine.shared_bytes, 0xFF, np.uint8)  # a device does not clear it either
         self.l1 = set()
-        self.barriers = {}
+        self.barriers, self.byte_barriers = {}, {}
         self.changed = False
         self.warps = []
         for number in range((threads + LANES - 1) // LANES):
@@ -271,6 +272,11 @@ class Machine:
         if names.get(number) != "cudaGraphSetConditional":
             raise Fault("a call of %s" % names.get(number, hex(number)))
         self.conditions.append((int(warp.pair(4)[lane]), int(warp.R[6][lane])))
+
+    @staticmethod
+    def barrier_count(word):
+        """Arrivals that a barrier in shared memory waits for, from the word that begins it."""
+        return 0x100000 - (word >> 1 & 0xFFFFF)
 
     def prepare(self, ins):
         maker = MAKERS.get(ins.base)
