@@ -231,7 +231,10 @@ START_TEST(the_log_line_has_all_rows)
     ck_assert_uint_eq(strlen(ndtd_autotune_line(&tuned, small, sizeof(small))), sizeof(small) - 1);
     tuned.together = 2;
     ck_assert_ptr_nonnull(
-        strstr(ndtd_autotune_line(&tuned, text, sizeof(text)), "of 2, 2 of the scans that wait at once (measured"));
+        strstr(ndtd_autotune_line(&tuned, text, sizeof(text)), "of 2, up to 2 waiting scans together (measured"));
+    tuned.together = 1;
+    ck_assert_ptr_nonnull(strstr(ndtd_autotune_line(&tuned, text, sizeof(text)),
+                                 "of 2, waiting scans one after the other (measured"));
     memset(&tuned, 0, sizeof(tuned));
     ck_assert_str_eq(ndtd_autotune_line(&tuned, text, sizeof(text)), "not measured: the default");
 }
