@@ -114,12 +114,16 @@ enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt
 
 static enum ndt_status open_streams(struct ndt_cuda_device *device, struct ndt_error *err)
 {
-    enum ndt_status status = NDT_OK;
+    unsigned flags = 0;
+    enum ndt_status status = check(device, cudaGetDeviceFlags(&flags), "flags", err);
+    /* An event has a way to wait of its own. */
+    const int is_blocking = (flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync;
+    const unsigned mark_flags = cudaEventDisableTiming | (is_blocking ? cudaEventBlockingSync : 0);
     for (int i = 0; status == NDT_OK && i < NDT_CUDA_STREAMS; i++)
         status =
             check(device, cudaStreamCreateWithFlags(&device->streams[i], cudaStreamNonBlocking), "stream", err);
     for (int i = 0; status == NDT_OK && i < NDT_CUDA_MARKS; i++)
-        status = check(device, cudaEventCreateWithFlags(&device->marks[i], cudaEventDisableTiming), "event", err);
+        status = check(device, cudaEventCreateWithFlags(&device->marks[i], mark_flags), "event", err);
     if (status == NDT_OK)
         status = check(device, cudaEventCreate(&device->start), "event", err);
     if (status == NDT_OK)
@@ -153,6 +157,28 @@ static enum ndt_status open_device(struct ndt_cuda_device *device, int index, in
     if (status != NDT_OK)
         ndt_cuda_device_close(device);
     return status;
+}
+
+/* The flags belong to the primary context of the device, which all backends and guests of the process share.
+ * cudaInitDevice makes it with them, cudaSetDevice would without ("will also immediately initialize the runtime
+ * state on the primary context"). Newer runtimes overwrite the flags of a context in use, older ones refuse. */
+enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, struct ndt_error *err)
+{
+    static const unsigned flags[] = {[NDT_WAIT_AUTO] = cudaDeviceScheduleAuto,
+                                     [NDT_WAIT_SPIN] = cudaDeviceScheduleSpin,
+                                     [NDT_WAIT_YIELD] = cudaDeviceScheduleYield,
+                                     [NDT_WAIT_BLOCK] = cudaDeviceScheduleBlockingSync};
+    *taken = 1;
+    if (wait == NDT_WAIT_AUTO)
+        return NDT_OK;
+    const cudaError_t code = cudaInitDevice(index, flags[wait], cudaInitDeviceFlagsAreValid);
+    if (code == cudaSuccess)
+        return NDT_OK;
+    (void)cudaGetLastError();
+    *taken = 0;
+    if (code == cudaErrorSetOnActiveProcess)
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: cannot be used: %s", index, cudaGetErrorString(code));
 }
 
 enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, struct ndt_error *err)
@@ -243,7 +269,22 @@ enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **
     *out = NULL;
     bytes = bytes ? bytes : 1;
     enum ndt_status status = enter(device, err);
-    return status == NDT_OK ? check_allocated(device, cudaMallocHost(out, bytes), bytes, what, err) : status;
+    if (status != NDT_OK)
+        return status;
+    return check_allocated(device, cudaHostAlloc(out, bytes, cudaHostAllocMapped), bytes, what, err);
+}
+
+/* "On a device that does not support mapped, pinned memory" the call fails (CUDA runtime API,
+ * cudaHostGetDevicePointer), and the address may differ from that of the host. No fence is needed in the kernels:
+ * "the application must synchronize memory accesses using streams or events" (CUDA programming guide, mapped
+ * memory), which ndt_cuda_wait does. */
+void *ndt_cuda_mapped(struct ndt_cuda_device *device, void *pinned)
+{
+    void *address = NULL;
+    if (enter(device, NULL) == NDT_OK && cudaHostGetDevicePointer(&address, pinned, 0) == cudaSuccess)
+        return address;
+    (void)cudaGetLastError(); /* otherwise the next launch reports it again */
+    return NULL;
 }
 
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory)
@@ -377,6 +418,8 @@ enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *
 
 enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err)
 {
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
@@ -385,6 +428,8 @@ enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_
 
 enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err)
 {
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
@@ -394,6 +439,8 @@ enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_e
 enum ndt_status ndt_cuda_add_kernel_time(struct ndt_cuda_device *device, struct ndt_error *err)
 {
     float took_ms = 0;
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;

@@ -4,6 +4,7 @@
  * NDT_EMULATION_SEED=N: the seed of all random choices (1).
  * NDT_EMULATION_MEMORY=BYTES: its memory (1 GiB).
  * NDT_EMULATION_CLUSTERS=0: no thread-block clusters. NDT_EMULATION_LOOPS=0: no conditional nodes in graphs.
+ * NDT_EMULATION_MAPPED=0: kernels cannot write memory of the host.
  * NDT_EMULATION_FAIL=AFTER,COUNT: after AFTER good launches COUNT fail, and then all calls until the device is
  * reset. A launch fails when it runs, not when it is queued; a graph is one launch. */
 #include "emulated_device.h"
@@ -101,6 +102,11 @@ int emulated_has_clusters(void)
 int emulated_has_loops(void)
 {
     return !is_left_out("NDT_EMULATION_LOOPS");
+}
+
+int emulated_can_map(void)
+{
+    return !is_left_out("NDT_EMULATION_MAPPED");
 }
 
 int emulated_reset_frees;

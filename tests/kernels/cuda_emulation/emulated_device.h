@@ -14,6 +14,8 @@ void emulated_set_seed(unsigned seed);
 /* Whether the device knows clusters, and loops in graphs. */
 int emulated_has_clusters(void);
 int emulated_has_loops(void);
+/* Whether kernels can write pinned memory. */
+int emulated_can_map(void);
 
 /* A launch begins: counts towards the failures that were asked for. Whether the device works. */
 int emulated_begins(void);

@@ -435,9 +435,38 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
+int emulated_keeps_flags;
+static struct {
+    int is_made;
+    unsigned flags;
+} context;
+
+cudaError_t cudaInitDevice(int index, unsigned device_flags, unsigned flags)
+{
+    ONE_AT_A_TIME;
+    const unsigned ways = device_flags & cudaDeviceScheduleMask;
+    if (index != 0)
+        return cudaErrorInvalidDevice;
+    if (flags != cudaInitDeviceFlagsAreValid || device_flags != ways || (ways & (ways - 1)) != 0)
+        return cudaErrorInvalidValue;
+    if (emulated_keeps_flags && context.is_made)
+        return cudaErrorSetOnActiveProcess;
+    context.is_made = 1;
+    context.flags = device_flags;
+    return result();
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned *flags)
+{
+    ONE_AT_A_TIME;
+    *flags = context.flags;
+    return result();
+}
+
 cudaError_t cudaSetDevice(int index)
 {
     ONE_AT_A_TIME;
+    context.is_made |= index == 0;
     return index == 0 ? result() : cudaErrorInvalidDevice;
 }
 
@@ -450,6 +479,8 @@ cudaError_t cudaDeviceReset(void)
     for (int i = 0; emulated_reset_frees && i < MOST_STREAMS; i++)
         streams[i].is_open = 0;
     emulated_reset();
+    context.is_made = 0;
+    context.flags = 0;
     return cudaSuccess;
 }
 
@@ -468,6 +499,8 @@ const char *cudaGetErrorString(cudaError_t code)
         return "invalid argument";
     case cudaErrorInvalidConfiguration:
         return "invalid configuration argument";
+    case cudaErrorSetOnActiveProcess:
+        return "cannot set while device is active in this process";
     case cudaErrorNotReady:
         return "device not ready";
     case cudaErrorNotSupported:
@@ -500,13 +533,26 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-cudaError_t cudaMallocHost(void **out, size_t bytes)
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     ONE_AT_A_TIME;
     if (!emulated_works())
         return result();
+    if (flags != cudaHostAllocMapped)
+        return cudaErrorInvalidValue;
     *out = emulated_allocate(bytes, EMULATED_PINNED);
     return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaHostGetDevicePointer(void **out, void *pinned, unsigned flags)
+{
+    ONE_AT_A_TIME;
+    if (!emulated_works())
+        return result();
+    if (flags != 0 || emulated_memory_of(pinned, 1) != EMULATED_PINNED)
+        return cudaErrorInvalidValue;
+    *out = pinned;
+    return emulated_can_map() ? cudaSuccess : cudaErrorNotSupported;
 }
 
 /* Freeing waits for everything, as it does on a device. */

@@ -44,11 +44,20 @@ typedef enum cudaError {
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorNotReady = 600,
+    cudaErrorSetOnActiveProcess = 708,
     cudaErrorLaunchFailure = 719,
     cudaErrorNotSupported = 801
 } cudaError_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum { cudaStreamNonBlocking = 1, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
+enum { cudaHostAllocMapped = 2, cudaInitDeviceFlagsAreValid = 1 };
+enum {
+    cudaDeviceScheduleAuto = 0,
+    cudaDeviceScheduleSpin = 1,
+    cudaDeviceScheduleYield = 2,
+    cudaDeviceScheduleBlockingSync = 4,
+    cudaDeviceScheduleMask = 7
+};
 enum cudaDeviceAttr { cudaDevAttrClusterLaunch = 120 };
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
@@ -110,13 +119,16 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
+cudaError_t cudaGetDeviceFlags(unsigned *flags);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t code);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaMalloc(void **out, size_t bytes);
-cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);
+cudaError_t cudaHostGetDevicePointer(void **out, void *pinned, unsigned flags);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
@@ -147,6 +159,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 /* For tests of what happens when a device fails; see emulated_runtime.c for the environment variables. */
 void emulated_fail_launches(int after, int count); /* `count` launches fail, `after` good ones from now */
+extern int emulated_keeps_flags; /* 1: a device in use refuses other flags, as with older runtimes; 0: takes them */
 extern int
     emulated_reset_frees; /* 1: cudaDeviceReset frees everything, also what another owner has, as on a device */
 
