@@ -143,7 +143,6 @@ int main(int argc, char **argv)
         {.name = "device", .run = has_no_device}, {.name = "reset", .run = backend_is_lost},
         {.name = "guest", .run = search_is_lost}, {.name = NULL}};
     check_start(argc, argv, NULL);
-    emulated_reset_frees = 1;
     if (!check.is_list) {
         struct ndt_search *search = search_case_make(&in, 90, 1) ? search_case_open(&in, NULL, NULL) : NULL;
         if (!search || !search_case_run(&in, search, NDT_SEARCH_QUICK, 0, &expected))
