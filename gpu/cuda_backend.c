@@ -18,6 +18,7 @@
 #include "cuda_plan.h"
 #include "cuda_preprocess.h"
 #include "cuda_resident.h"
+#include "cuda_scores.h"
 #include "kernels.h"
 #include "ndt_cuda/pipelines.h"
 
@@ -154,6 +155,17 @@ static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, 
     return status == NDT_OK ? cuda->pipeline->launch(&cuda->device, &cuda->job, err) : status;
 }
 
+static struct ndt_cuda_scores borrow_for_scores(struct cuda_backend *cuda)
+{
+    return (struct ndt_cuda_scores){.device = &cuda->device,
+                                    .plan = &cuda->plan,
+                                    .memory = cuda->memory,
+                                    .pinned = cuda->pinned,
+                                    .map = cuda->map,
+                                    .on_device = &cuda->on_device,
+                                    .scans = &cuda->resident};
+}
+
 /* Launches every kernel once without points, so that the first evaluation does not have to load it and a device
  * that this build has no code for is refused here. */
 static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
@@ -161,6 +173,9 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     cuda->job.blocks = 1;
     enum ndt_status status = launch(cuda, 1, err);
     cuda->job.blocks = 0;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    if (status == NDT_OK)
+        status = ndt_cuda_scores_warm_up(&scores, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(&cuda->device, err);
     if (status != NDT_OK || cuda->pipeline->shape == NDT_CUDA_HOST)
@@ -483,6 +498,17 @@ static enum ndt_status cuda_inform(struct ndt_backend *backend, const struct ndt
     return status;
 }
 
+static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                        struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    const enum ndt_status status = ndt_cuda_score_poses(&scores, request, out, done, err);
+    if (*done > 0) /* it has waited */
+        cuda->scans_queued = 0;
+    return status;
+}
+
 static size_t cuda_solve_limit(const struct ndt_backend *backend)
 {
     return ((const struct cuda_backend *)backend)->pipeline->shape == NDT_CUDA_HOST ? 0 : NDT_CUDA_ITEMS;
@@ -612,6 +638,7 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .set_scan = cuda_set_scan,
     .eval = cuda_eval,
     .inform = cuda_inform,
+    .score_poses = cuda_score_poses,
     .counters = cuda_counters,
     .describe = cuda_describe,
     .pipelines = pipeline_names,
