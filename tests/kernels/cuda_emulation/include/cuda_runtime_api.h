@@ -185,6 +185,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 void emulated_fail_launches(int after, int count); /* `count` launches fail, `after` good ones from now; sticky */
 void emulated_fail_launches_with(int after, int count, cudaError_t code);
 void emulated_fail_calls(const char *call, int after, int count, cudaError_t code); /* the same of a function */
+extern int emulated_allows_overwriting; /* 1: pinned memory may be written while a queued copy reads it */
 
 #ifdef __cplusplus
 }
