@@ -230,7 +230,7 @@ static void check_sticky(const char *unused, int order)
         close_user(&b);
     } else if (order == 1) {
         close_user(&a);
-        expect(open_user(&a) == NDT_OK && works(&a), "whoever is closed first", &a.err);
+        expect(open_user(&a) == NDT_OK && works(&a), "also by a lost one that is closed", &a.err);
         close_user(&b);
         expect(works(&a), "a late close changes nothing", &a.err);
         close_user(&a);
@@ -246,7 +246,7 @@ static void check_sticky(const char *unused, int order)
     close_user(&a);
 }
 
-/* A fault that nobody waited for, found by the close: the next one gets a device that works. */
+/* A fault whose end no call waited for, found by the close: the next one gets a device that works. */
 static void check_late(void)
 {
     struct user a, b;

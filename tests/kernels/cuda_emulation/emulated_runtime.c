@@ -404,14 +404,6 @@ cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t 
     return cudaSuccess;
 }
 
-void emulated_check_handle(const void *handle, enum emulated_handle state, const char *what)
-{
-    if (!handle || state == EMULATED_CLOSED)
-        emulated_misuse(what, handle ? "is used that was closed" : "is used that was not opened");
-    if (state == EMULATED_RESET)
-        emulated_misuse(what, "is used that a reset of the device has closed");
-}
-
 void emulated_streams_reset(void)
 {
     forget_all();
