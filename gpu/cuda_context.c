@@ -23,7 +23,7 @@ void ndt_cuda_context_reset_if_corrupt(int index)
     if (!is_corrupt(atomic_load(&context->epoch)))
         return;
     pthread_mutex_lock(&reset_lock);
-    if (is_corrupt(atomic_load(&context->epoch))) { /* nobody else was faster */
+    if (is_corrupt(atomic_load(&context->epoch))) { /* no other thread was faster */
         while (atomic_load(&context->inside) > 0)
             nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
         (void)cudaSetDevice(index);

@@ -12,7 +12,8 @@
  * does so before reading `inside`. Both are sequentially consistent: either the call sees the new epoch and does
  * not happen, or the reset sees the call and waits for its end, which comes at once, because a corrupt context
  * fails the calls of all threads.
- * - a corrupt device is reset by whoever next closes or opens an instance, frees pinned memory or asks for facts.
+ * - a corrupt device is reset by the next thread that opens or closes an instance, frees pinned memory or asks for
+ *   facts.
  *   One lock serves the resets only; no call of the runtime but the reset is made under it.
  *
  * A failure is sticky when cudaDeviceSynchronize still fails after cudaGetLastError has cleared it, twice: that is

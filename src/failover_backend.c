@@ -87,7 +87,7 @@ static void warn(struct failover_backend *failover, const char *what, const char
     fprintf(stderr, "ndtd: warning: backend %s: %s; %s\n", failover->first->name, why, what);
 }
 
-/* After NDT_ERR_DEVICE: the same backend again, then the CPU. */
+/* After the loss of a device: the same backend again, then the CPU. */
 static enum ndt_status recover(struct failover_backend *failover, const struct ndt_error *why,
                                struct ndt_error *err)
 {
@@ -117,11 +117,18 @@ struct attempt {
     struct ndt_error why;
 };
 
+/* A device without memory for its work is of no more use than one that failed; for the CPU it is an answer. */
+static int is_lost(const struct attempt *call)
+{
+    return call->status == NDT_ERR_DEVICE ||
+           (call->status == NDT_ERR_MEMORY && call->failover->inner->ops != &ndt_cpu_backend);
+}
+
 /* Whether to make the call now. Replaces the backend when the device is lost. */
 static int next(struct attempt *call)
 {
     struct failover_backend *failover = call->failover;
-    if (call->made > 0 && call->status != NDT_ERR_DEVICE)
+    if (call->made > 0 && !is_lost(call))
         return 0;
     if (call->made > 0 || !failover->inner) {
         struct ndt_error cause = call->why;

@@ -57,6 +57,14 @@ void emulated_misuse(const char *what, const char *why)
     abort();
 }
 
+void emulated_check_handle(const void *handle, enum emulated_handle state, const char *what)
+{
+    if (!handle || state == EMULATED_CLOSED)
+        emulated_misuse(what, handle ? "is used that was closed" : "is used that was not opened");
+    if (state == EMULATED_RESET)
+        emulated_misuse(what, "is used that a reset of the device has closed");
+}
+
 /* ---- failures that a test asks for ---- */
 
 void emulated_fail_launches_with(int after, int count, cudaError_t code)

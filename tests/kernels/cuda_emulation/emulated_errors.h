@@ -38,4 +38,9 @@ int emulated_begins(void);
 /* A message about a call that a program must never make, and the end of the program. */
 void emulated_misuse(const char *what, const char *why) __attribute__((noreturn));
 
+/* Whether a handle may be used. */
+enum emulated_handle { EMULATED_CLOSED, EMULATED_OPEN, EMULATED_RESET };
+/* Ends the program unless it may. what: "a stream". */
+void emulated_check_handle(const void *handle, enum emulated_handle state, const char *what);
+
 #endif

@@ -6,7 +6,6 @@
 #include "emulated_errors.h"
 #include "emulated_graph.h"
 #include "emulated_kernels.h"
-#include "emulated_stream.h"
 
 enum { MOST_ROUNDS = 100000 };
 

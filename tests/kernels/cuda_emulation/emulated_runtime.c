@@ -25,6 +25,7 @@ struct item {
     void *to;
     const void *from; /* pinned or on the device: read when the copy runs */
     void *staged;     /* what lay in pageable memory when it was queued */
+    void *seen;       /* what lay in pinned memory then: it must not change until the copy has run */
     size_t bytes;
     int value;
     struct emulated_launch *launch;
@@ -54,6 +55,7 @@ struct CUevent_st {
 static struct CUstream_st *streams;
 static struct CUevent_st *events;
 static uint64_t last_position;
+int emulated_allows_overwriting;
 
 static void check_stream(const struct CUstream_st *stream)
 {
@@ -74,6 +76,7 @@ static void forget(struct CUstream_st *stream)
         emulated_graph_hold(item->graph, -1);
     free(item->launch);
     free(item->staged);
+    free(item->seen);
     free(item);
 }
 
@@ -88,6 +91,8 @@ static void run(const struct item *item)
 {
     switch (item->kind) {
     case COPY:
+        if (item->seen && !emulated_allows_overwriting && memcmp(item->seen, item->from, item->bytes) != 0)
+            emulated_misuse("pinned memory is written", "while a queued copy reads it");
         memcpy(item->to, item->staged ? item->staged : item->from, item->bytes);
         break;
     case CLEAR:
@@ -206,9 +211,10 @@ static cudaError_t copy_up(void *to, const void *from, size_t bytes, cudaStream_
     item->to = to;
     item->from = from;
     item->bytes = bytes;
-    item->staged = source == EMULATED_PAGEABLE ? malloc(bytes) : NULL;
-    if (item->staged)
-        memcpy(item->staged, from, bytes);
+    void *copy = malloc(bytes);
+    if (copy)
+        memcpy(copy, from, bytes);
+    *(source == EMULATED_PAGEABLE ? &item->staged : &item->seen) = copy;
     return cudaSuccess;
 }
 
@@ -396,14 +402,6 @@ cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t 
         return emulated_note(cudaErrorNotReady);
     *took_ms = (float)((stop->when_us - start->when_us) * 1e-3);
     return cudaSuccess;
-}
-
-void emulated_check_handle(const void *handle, enum emulated_handle state, const char *what)
-{
-    if (!handle || state == EMULATED_CLOSED)
-        emulated_misuse(what, handle ? "is used that was closed" : "is used that was not opened");
-    if (state == EMULATED_RESET)
-        emulated_misuse(what, "is used that a reset of the device has closed");
 }
 
 void emulated_streams_reset(void)
