@@ -4,11 +4,11 @@
  * cuda_device.c is the only file that calls the CUDA runtime, so that every copy, byte, launch,
  * synchronisation and allocation is counted, and every call checked.
  *
- * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and two
- * beside it whose copies overlap with it: NDT_CUDA_COPY for later scans, NDT_CUDA_MAP for the next map. Functions
- * that name no stream use NDT_CUDA_MAIN. The first failing call marks the device as lost: from then on every
- * function returns NDT_ERR_DEVICE with that first reason, and closing it resets the device so that it can be opened
- * again. A failed allocation is NDT_ERR_MEMORY; the device is not lost. One owner, one thread.
+ * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and
+ * NDT_CUDA_MAP for the upload of the next map, which overlaps with it. Functions that name no stream use
+ * NDT_CUDA_MAIN. The first failing call marks the device as lost: from then on every function returns
+ * NDT_ERR_DEVICE with that first reason, and closing it resets the device so that it can be opened again. A failed
+ * allocation is NDT_ERR_MEMORY; the device is not lost. One owner, one thread.
  *
  * A process may have a guest on the device beside the owner, in another thread. A guest never resets the device,
  * and the owner resets it only between the calls of ndt_cuda_guest_begin and ndt_cuda_guest_end; a reset loses the
@@ -25,8 +25,8 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
 
-enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_COPY, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
-enum { NDT_CUDA_MARKS = 8 }; /**< the last ones are the map's: see cuda_map.h */
+enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
+enum { NDT_CUDA_MARKS = 4 }; /**< the map's: see cuda_map.h */
 
 struct ndt_cuda_device {
     int index;
