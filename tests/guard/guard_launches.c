@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "align_state.h"
 #include "backends.h"
 #include "emulated_device.h"
 #include "emulated_grid.h"

@@ -24,7 +24,7 @@ def find_tool(name):
         places += glob.glob(os.path.join(folder, "nvidia", "*", "bin"))
     found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(places))
     if not found:
-        raise Missing("%s is neither in a CUDA toolkit nor from PyPI (tools/install-deps counts names the packages)" % name)
+        raise Missing("%s is neither in a CUDA toolkit nor from PyPI (tools/sass_guard/requirements.txt)" % name)
     return found
 
 
@@ -61,17 +61,29 @@ class Builder:
             for pair, cubin in zip(wanted, pool.map(lambda x: self._compile(*x), wanted)):
                 self.cubins[pair] = cubin
 
+    def _newest(self):
+        files = [x for pattern in ("gpu/*", "src/core/include/ndt/*") for x in glob.glob(os.path.join(self.tree, pattern))]
+        return max(os.path.getmtime(x) for x in files + glob.glob(os.path.join(GUARD, "*.cu")))
+
     def _compile(self, name, arch):
         source, out = self.source(name), os.path.join(self.folder, "%s.%s.cubin" % (name, arch))
+        log = out + ".log"
+        if not os.path.exists(log) or os.path.getmtime(log) < self._newest():
+            self._run_nvcc(source, arch, out, log)
+        cubin = Cubin(out, self.tools.cuobjdump, arch)
+        with open(log, encoding="utf-8") as file:
+            cubin.set_spills(file.read())
+        return cubin
+
+    def _run_nvcc(self, source, arch, out, log):
         command = [self.tools.nvcc, "-O3", "-std=c++17", *own_flags(source), "-lineinfo", "-Xptxas", "-v", "-gencode",
                    "arch=compute_%s,code=sm_%s" % (arch, arch), "-I" + os.path.join(self.tree, "gpu"),
                    "-I" + os.path.join(self.tree, "src", "core", "include"), "-cubin", "-o", out, source]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError("nvcc cannot compile %s for sm_%s:\n%s" % (source, arch, done.stderr))
-        cubin = Cubin(out, self.tools.cuobjdump, arch)
-        cubin.set_spills(done.stderr + done.stdout)
-        return cubin
+        with open(log, "w", encoding="utf-8") as file:
+            file.write(done.stderr + done.stdout)
 
     def get(self, name, arch):
         self.compile([(name, arch)])

@@ -69,7 +69,8 @@ def leave_function(machine, ins):
 
 @makes("LEPC")
 def own_address(machine, ins):
-    put, value = writer(ins.operands[0], 2), int(ins.operands[1], 16)
+    put = writer(ins.operands[0], 2)
+    value = int(ins.operands[1], 16) if len(ins.operands) > 1 else ins.pc
     return lambda warp, mask: put(warp, np.full(LANES, value, U64), mask)
 
 

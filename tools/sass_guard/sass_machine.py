@@ -282,7 +282,10 @@ class Machine:
         maker = MAKERS.get(ins.base)
         if not maker:
             raise NotImplementedError("%04x: %s" % (ins.pc, ins.text))
-        ins.handler = maker(self, ins)
+        try:
+            ins.handler = maker(self, ins)
+        except (IndexError, ValueError, KeyError, AttributeError, StopIteration) as error:
+            raise NotImplementedError("%04x: %s" % (ins.pc, ins.text)) from error
         ins.guard = predicate(ins.predicate) if ins.predicate else None
         ins.latency = self.latency["fp64"] if ins.base in FP64 else self.latency.get(ins.base, self.latency["other"])
         return ins.handler
