@@ -2,8 +2,9 @@
  * @brief The CUDA backend: the part that all pipelines share.
  *
  * Memory is allocated at open and for a map that is larger than those before (twice with set_map_async: for the map
- * in use and for the next), and at no other time. Per evaluation: 24 bytes up, the pipeline's kernels, one row of
- * sums down, one synchronisation. For the information: one kernel more, NDT_GPU_PLANES rows down. */
+ * in use and for the next), and at no other time. Per evaluation: the pipeline's kernels, launched with 24 bytes,
+ * one row of sums that the last of them writes into memory of the host, one synchronisation, no copy. For the
+ * information: one kernel more, NDT_GPU_PLANES rows. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>
@@ -36,6 +37,7 @@ struct cuda_backend {
     size_t local_bytes; /* that the driver reserves for stacks */
     char *memory;       /* of the device, see the plan */
     char *pinned;
+    int has_mapped_sums; /* kernels write them into pinned memory; else they are downloaded */
     struct ndt_map *map;
     struct ndt_cuda_map on_device;
     struct ndt_cuda_map_upload upload;
@@ -85,8 +87,10 @@ static void place_buffers(struct cuda_backend *cuda)
     job->x_m = scan;
     job->y_m = scan + plan->stride;
     job->z_m = scan + 2 * plan->stride;
-    job->angles = (const float *)(void *)(cuda->memory + plan->angles);
-    job->sums = (double *)(void *)(cuda->memory + plan->sums);
+    job->sums = ndt_cuda_mapped(&cuda->device, cuda->pinned + plan->pinned_sums);
+    cuda->has_mapped_sums = job->sums != NULL;
+    if (!cuda->has_mapped_sums)
+        job->sums = (double *)(void *)(cuda->memory + plan->sums);
     job->ticket = (uint32_t *)(void *)(cuda->memory + plan->ticket);
     job->block_sums = (double *)(void *)(cuda->memory + plan->block_sums);
     cuda->upload.pinned = cuda->pinned + plan->pinned_staging;
@@ -175,6 +179,18 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     return ndt_cuda_preprocess_open(&cuda->preprocess, err);
 }
 
+static enum ndt_status choose_wait(const struct ndt_backend_config *config, struct ndt_error *err)
+{
+    int taken;
+    const enum ndt_status status = ndt_cuda_choose_wait(config->device, config->wait, &taken, err);
+    if (status == NDT_OK && !taken)
+        fprintf(
+            stderr,
+            "ndtd: warning: backend %s: the device is in use in this process already; cuda.wait has no effect\n",
+            NDT_CUDA_NAME);
+    return status;
+}
+
 static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_backend_config *config,
                                  struct ndt_error *err)
 {
@@ -188,8 +204,11 @@ static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_back
     if (status == NDT_OK)
         status = ndt_cuda_facts(&cuda->facts, config->device, err);
     if (status == NDT_OK)
+        status = choose_wait(config, err);
+    if (status == NDT_OK)
         status = ndt_cuda_device_open(&cuda->device, config->device, err);
     if (status == NDT_OK) {
+        cuda->device.has_clock = config->kernel_times;
         ndt_cuda_plan_make(&cuda->plan, cuda->pipeline, config->max_points, config->preprocess == 1);
         status = ndt_cuda_local_bytes(&cuda->local_bytes, &cuda->device, &cuda->facts, cuda->pipeline,
                                       cuda->plan.preprocess_slots > 0, err);
@@ -376,7 +395,6 @@ static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct n
 static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request *request)
 {
     struct ndt_gpu_job *job = &cuda->job;
-    float *angles = (float *)(void *)(cuda->pinned + cuda->plan.pinned_angles);
     const double leaf_m = cuda->map->levels[request->level].leaf_m;
     job->level = cuda->on_device.levels[request->level];
     job->neighbours = (int32_t)request->neighbours;
@@ -385,27 +403,26 @@ static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request
         const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
         job->near_cell[i] = (int32_t)near;
         job->t_m[i] = (float)(request->p[i] - near * leaf_m);
-        angles[2 * i] = (float)sin(request->p[3 + i]);
-        angles[2 * i + 1] = (float)cos(request->p[3 + i]);
+        job->angles[2 * i] = (float)sin(request->p[3 + i]);
+        job->angles[2 * i + 1] = (float)cos(request->p[3 + i]);
     }
 }
 
 /* Queues one evaluation and waits for its sums. */
 static enum ndt_status run(struct cuda_backend *cuda, int wants_information, struct ndt_error *err)
 {
-    const size_t numbers = wants_information ? NDT_GPU_PLANES * NDT_GPU_ROW : NDT_GPU_SUMS;
+    const size_t bytes = (wants_information ? NDT_GPU_PLANES * NDT_GPU_ROW : NDT_GPU_SUMS) * sizeof(double);
     struct ndt_cuda_device *device = &cuda->device;
-    enum ndt_status status = ndt_cuda_upload(device, cuda->memory + cuda->plan.angles,
-                                             cuda->pinned + cuda->plan.pinned_angles, 6 * sizeof(float), err);
-    if (status == NDT_OK)
-        status = ndt_cuda_clock_start(device, err);
+    enum ndt_status status = ndt_cuda_clock_start(device, err);
     if (status == NDT_OK)
         status = launch(cuda, wants_information, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(device, err);
-    if (status == NDT_OK)
-        status = ndt_cuda_download(device, cuda->pinned + cuda->plan.pinned_sums, cuda->job.sums,
-                                   numbers * sizeof(double), err);
+    device->counters.h2d_bytes += sizeof(cuda->job.angles);
+    if (cuda->has_mapped_sums)
+        device->counters.d2h_bytes += bytes;
+    else if (status == NDT_OK)
+        status = ndt_cuda_download(device, cuda->pinned + cuda->plan.pinned_sums, cuda->job.sums, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     if (status != NDT_OK)
@@ -566,9 +583,8 @@ static enum ndt_status cuda_overheads(struct ndt_backend *backend, int rounds, s
                                       struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    const struct ndt_cuda_copies copies = {.device_angles = cuda->memory + cuda->plan.angles,
-                                           .pinned_angles = cuda->pinned + cuda->plan.pinned_angles,
-                                           .pinned_sums = cuda->pinned + cuda->plan.pinned_sums};
+    const struct ndt_cuda_copies copies = {.device = cuda->memory + cuda->plan.sums,
+                                           .pinned = cuda->pinned + cuda->plan.pinned_sums};
     return ndt_cuda_overheads(&cuda->device, &cuda->job, &copies, rounds, out, err);
 }
 

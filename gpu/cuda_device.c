@@ -154,11 +154,15 @@ enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt
 
 static cudaError_t open_streams(struct ndt_cuda_device *device)
 {
-    cudaError_t code = cudaSuccess;
+    unsigned flags = 0;
+    cudaError_t code = cudaGetDeviceFlags(&flags);
+    /* An event has a way to wait of its own. */
+    const int is_blocking = (flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync;
+    const unsigned mark_flags = cudaEventDisableTiming | (is_blocking ? cudaEventBlockingSync : 0);
     for (int i = 0; code == cudaSuccess && i < NDT_CUDA_STREAMS; i++)
         code = cudaStreamCreateWithFlags(&device->streams[i], cudaStreamNonBlocking);
     for (int i = 0; code == cudaSuccess && i < NDT_CUDA_MARKS; i++)
-        code = cudaEventCreateWithFlags(&device->marks[i], cudaEventDisableTiming);
+        code = cudaEventCreateWithFlags(&device->marks[i], mark_flags);
     if (code == cudaSuccess)
         code = cudaEventCreate(&device->start);
     return code == cudaSuccess ? cudaEventCreate(&device->stop) : code;
@@ -195,6 +199,30 @@ enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, 
     if (status != NDT_OK)
         ndt_cuda_device_close(device);
     return status;
+}
+
+/* The flags belong to the primary context of the device, which all instances of the process share. cudaInitDevice
+ * makes it with them, cudaSetDevice would without ("will also immediately initialize the runtime state on the
+ * primary context"). Newer runtimes overwrite the flags of a context in use, older ones refuse. */
+enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, struct ndt_error *err)
+{
+    static const unsigned flags[] = {[NDT_WAIT_AUTO] = cudaDeviceScheduleAuto,
+                                     [NDT_WAIT_SPIN] = cudaDeviceScheduleSpin,
+                                     [NDT_WAIT_YIELD] = cudaDeviceScheduleYield,
+                                     [NDT_WAIT_BLOCK] = cudaDeviceScheduleBlockingSync};
+    *taken = 1;
+    enum ndt_status status = check_index(index, err);
+    if (status != NDT_OK || wait == NDT_WAIT_AUTO)
+        return status;
+    (void)ndt_cuda_context_join(index);
+    const cudaError_t code = cudaInitDevice(index, flags[wait], cudaInitDeviceFlagsAreValid);
+    if (code != cudaSuccess)
+        (void)cudaGetLastError();
+    ndt_cuda_context_leave(index);
+    *taken = code == cudaSuccess;
+    if (*taken || code == cudaErrorSetOnActiveProcess)
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: cannot be used: %s", index, cudaGetErrorString(code));
 }
 
 /* Inside: ends the work of the instance, and notes when the device is found corrupt. */
@@ -268,13 +296,30 @@ enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **
         return status;
     bytes = (bytes / PAGE_BYTES + 1) * PAGE_BYTES;
     void *memory = aligned_alloc(PAGE_BYTES, bytes);
-    const cudaError_t code = memory ? cudaHostRegister(memory, bytes, cudaHostRegisterDefault) //
+    const cudaError_t code = memory ? cudaHostRegister(memory, bytes, cudaHostRegisterMapped) //
                                     : cudaErrorMemoryAllocation;
     if (code == cudaSuccess)
         *out = memory;
     else
         free(memory);
     return finish_allocation(device, code, bytes, what, err);
+}
+
+/* "On a device that does not support mapped, pinned memory" the call fails (CUDA runtime API,
+ * cudaHostGetDevicePointer), and the address may differ from that of the host. No fence is needed in the kernels:
+ * "the application must synchronize memory accesses using streams or events" (CUDA programming guide, mapped
+ * memory), which ndt_cuda_wait does. */
+void *ndt_cuda_mapped(struct ndt_cuda_device *device, void *pinned)
+{
+    void *address = NULL;
+    if (enter(device, NULL) != NDT_OK)
+        return NULL;
+    if (cudaHostGetDevicePointer(&address, pinned, 0) != cudaSuccess) {
+        (void)cudaGetLastError(); /* otherwise the next launch reports it again */
+        address = NULL;
+    }
+    leave(device);
+    return address;
 }
 
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory)
@@ -430,6 +475,8 @@ enum ndt_status ndt_cuda_settle(struct ndt_cuda_device *device, enum ndt_cuda_st
 
 enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err)
 {
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
@@ -438,6 +485,8 @@ enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_
 
 enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err)
 {
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
@@ -447,6 +496,8 @@ enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_e
 enum ndt_status ndt_cuda_add_kernel_time(struct ndt_cuda_device *device, struct ndt_error *err)
 {
     float took_ms = 0;
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;

@@ -38,6 +38,7 @@ struct ndt_cuda_device {
     struct ndt_error why; /**< once it is lost */
     struct CUstream_st *streams[NDT_CUDA_STREAMS];
     struct CUevent_st *start, *stop; /**< around the kernels of an evaluation */
+    int has_clock; /**< 1: the functions of the clock measure; set by the owner, 0 after opening */
     struct CUevent_st *marks[NDT_CUDA_MARKS];
     struct ndt_backend_counters counters;
 };
@@ -57,6 +58,10 @@ struct ndt_cuda_facts {
 /** NDT_ERR_UNSUPPORTED and one line with the reason: no driver, no device, too old. Creates no context. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt_error *err);
 
+/** How the host waits for this device, in the whole process. Call it before ndt_cuda_device_open; NDT_WAIT_AUTO
+ * changes nothing. *taken 0: the device is in use already and waits in the way that was chosen then. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken,
+                                                    struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index,
                                                     struct ndt_error *err);
 /** Zero-initialised or closed: no effect. Resets a device whose context is corrupt. */
@@ -75,6 +80,10 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device,
                                                  const char *what, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes,
                                                         const char *what, struct ndt_error *err);
+/** The address by which kernels write pinned memory; NULL: the device cannot. What they write is there after
+ * ndt_cuda_wait.
+ */
+void *ndt_cuda_mapped(struct ndt_cuda_device *device, void *pinned);
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory);
 void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory);
 
@@ -125,7 +134,8 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *dev
 /** Waits for the mark; counts as a synchronisation. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, struct ndt_error *err);
 
-/** Call before the first and after the last kernel of an evaluation. */
+/** Call before the first and after the last kernel of an evaluation. Without device->has_clock no event is
+ * recorded, and the counters stay. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err);
 /** Waits for everything queued on NDT_CUDA_MAIN. */

@@ -78,10 +78,9 @@ static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_
                                const struct ndt_cuda_copies *copies, double took_us[KINDS], struct ndt_error *err)
 {
     double start_us = ndt_clock_us();
-    enum ndt_status status =
-        ndt_cuda_upload(device, copies->device_angles, copies->pinned_angles, 6 * sizeof(float), err);
+    enum ndt_status status = ndt_cuda_upload(device, copies->device, copies->pinned, sizeof(job->angles), err);
     if (status == NDT_OK)
-        status = ndt_cuda_download(device, copies->pinned_sums, job->sums, NDT_GPU_SUMS * sizeof(double), err);
+        status = ndt_cuda_download(device, copies->pinned, copies->device, NDT_GPU_SUMS * sizeof(double), err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     took_us[COPIES] = ndt_clock_us() - start_us;

@@ -36,7 +36,6 @@ void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipelin
     out->stride = (max_points + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK * NDT_GPU_BLOCK;
     const size_t scan_bytes = 4 * out->stride * sizeof(float); /* x y z time */
     const size_t row_bytes = NDT_GPU_ROW * sizeof(double), planes_bytes = NDT_GPU_PLANES * row_bytes;
-    out->angles = reserve(&out->device_bytes, 6 * sizeof(float));
     out->sums = reserve(&out->device_bytes, planes_bytes);
     out->ticket = reserve(&out->device_bytes, sizeof(uint32_t));
     out->scan = reserve(&out->device_bytes, scan_bytes);
@@ -47,7 +46,6 @@ void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipelin
         out->batch_bytes =
             head_bytes + NDT_CUDA_ITEMS * (planes_bytes + NDT_CUDA_TRACE * sizeof(struct ndt_newton_row));
     out->batch = reserve(&out->device_bytes, out->batch_bytes);
-    out->pinned_angles = reserve(&out->pinned_bytes, 6 * sizeof(float));
     out->pinned_sums = reserve(&out->pinned_bytes, planes_bytes);
     out->pinned_batch = reserve(&out->pinned_bytes, out->batch_bytes ? head_bytes : 0);
     out->pinned_results = reserve(&out->pinned_bytes, out->batch_bytes);

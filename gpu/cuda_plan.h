@@ -24,7 +24,7 @@ enum {
 struct ndt_cuda_plan {
     size_t max_points;
     size_t stride; /**< points, padded, of a column of a buffer */
-    size_t angles, sums, ticket, scan, block_sums, buffers;
+    size_t sums, ticket, scan, block_sums, buffers;
     size_t batch; /**< struct ndt_gpu_batch, its items, their information and their rows */
     size_t batch_bytes;
     size_t preprocess,
@@ -32,7 +32,7 @@ struct ndt_cuda_plan {
     size_t preprocess_bytes, preprocess_slots;
     size_t keys, slots, cell_of, cell_sums, cell_sizes, block_cells, firsts, sampled;
     size_t device_bytes;
-    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
+    size_t pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
     size_t pinned_staging;    /**< NDT_CUDA_STAGING buffers in a row */
     size_t pinned_preprocess; /**< the same, pinned */
     size_t pinned_bytes;

@@ -181,12 +181,12 @@ struct ndt_gpu_job {
     /* x' = R x + near_cell * leaf + t_m: floats hold only numbers near the sensor */
     int32_t near_cell[3];
     float t_m[3];
-    const float *angles; /**< sx cx sy cy sz cz: the 24 bytes */
-    double *block_sums;  /**< a row per block; of the information a plane after the other */
-    uint32_t *ticket;    /**< blocks that are done; zero between launches */
-    double *sums;        /**< NDT_GPU_SUMS; of the information NDT_GPU_PLANES rows */
-    uint32_t blocks;     /**< rows in block_sums */
-    uint32_t times_at;   /**< floats from x_m to the times of the points; 0: all are zero */
+    float angles[6];    /**< sx cx sy cy sz cz: the 24 bytes that go up with an evaluation */
+    double *block_sums; /**< a row per block; of the information a plane after the other */
+    uint32_t *ticket;   /**< blocks that are done; zero between launches */
+    double *sums;    /**< NDT_GPU_SUMS; of the information NDT_GPU_PLANES rows; may be mapped memory of the host */
+    uint32_t blocks; /**< rows in block_sums */
+    uint32_t times_at; /**< floats from x_m to the times of the points; 0: all are zero */
     /* staged */
     uint64_t stride;
     float *moved_m; /**< 3: x' relative to the corner of near_cell */

@@ -120,6 +120,7 @@ static enum ndt_status make_graph(struct user *user)
 
 static enum ndt_status take_time(struct user *user)
 {
+    user->device.has_clock = 1;
     enum ndt_status status = ndt_cuda_clock_start(&user->device, &user->err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(&user->device, &user->err);

@@ -324,13 +324,13 @@ static void keeps_scans(void)
     check_expect(queued && backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
                      backend->ops->set_scan(backend, &in.scan, NULL) == NDT_OK && evaluates(backend, &wanted),
                  "scans that are queued arrive as they were", "");
-    emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
+    emulated_fail_launches_with(0, 1, cudaErrorMemoryAllocation);
     check_expect(evaluate(backend, &wanted, NULL) == NDT_ERR_MEMORY &&
                      backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
                      backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
                      backend->ops->set_scan(backend, &in.scan, NULL) == NDT_OK &&
                      evaluate(backend, &wanted, NULL) == NDT_OK,
-                 "also after an evaluation that had no memory for its last copy", "");
+                 "also after an evaluation that had no memory for a launch", "");
     backend->ops->close(backend);
 }
 

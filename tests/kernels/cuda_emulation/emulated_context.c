@@ -59,9 +59,38 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
+int emulated_keeps_flags;
+static struct {
+    int is_made;
+    unsigned flags;
+} context;
+
+cudaError_t cudaInitDevice(int index, unsigned device_flags, unsigned flags)
+{
+    EMULATED_CALL;
+    const unsigned ways = device_flags & cudaDeviceScheduleMask;
+    if (index != 0)
+        return emulated_note(cudaErrorInvalidDevice);
+    if (flags != cudaInitDeviceFlagsAreValid || device_flags != ways || (ways & (ways - 1)) != 0)
+        return emulated_note(cudaErrorInvalidValue);
+    if (emulated_keeps_flags && context.is_made)
+        return emulated_note(cudaErrorSetOnActiveProcess);
+    context.is_made = 1;
+    context.flags = device_flags;
+    return emulated_result();
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned *flags)
+{
+    EMULATED_CONTEXT_CALL;
+    *flags = context.flags;
+    return emulated_result();
+}
+
 cudaError_t cudaSetDevice(int index)
 {
     EMULATED_CONTEXT_CALL;
+    context.is_made |= index == 0;
     return emulated_note(index == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
@@ -81,6 +110,8 @@ cudaError_t cudaDeviceReset(void)
     emulated_graphs_reset();
     emulated_kernels_reset();
     emulated_memory_reset();
+    context.is_made = 0;
+    context.flags = 0;
     emulated_repair();
     return cudaSuccess;
 }
@@ -138,8 +169,9 @@ cudaError_t cudaHostGetDevicePointer(void **on_device, void *memory, unsigned fl
 {
     EMULATED_CONTEXT_CALL;
     *on_device = memory;
-    const int is_good = flags == 0 && emulated_memory_of(memory, 1) == EMULATED_PINNED;
-    return emulated_note(is_good ? cudaSuccess : cudaErrorInvalidValue);
+    if (flags != 0 || emulated_memory_of(memory, 1) != EMULATED_PINNED)
+        return emulated_note(cudaErrorInvalidValue);
+    return emulated_note(emulated_can_map() ? cudaSuccess : cudaErrorNotSupported);
 }
 
 /* Freeing waits for everything, as it does on a device. */

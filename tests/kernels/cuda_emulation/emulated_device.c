@@ -2,7 +2,8 @@
  * @brief The emulated device: its abilities and random choices.
  *
  * NDT_EMULATION_SEED=N: the seed of all random choices (1).
- * NDT_EMULATION_CLUSTERS=0: no thread-block clusters. NDT_EMULATION_LOOPS=0: no conditional nodes in graphs. */
+ * NDT_EMULATION_CLUSTERS=0: no thread-block clusters. NDT_EMULATION_LOOPS=0: no conditional nodes in graphs.
+ * NDT_EMULATION_MAPPED=0: kernels cannot write memory of the host. */
 #include "emulated_device.h"
 
 #include <stdlib.h>
@@ -43,4 +44,9 @@ int emulated_has_clusters(void)
 int emulated_has_loops(void)
 {
     return !is_left_out("NDT_EMULATION_LOOPS");
+}
+
+int emulated_can_map(void)
+{
+    return !is_left_out("NDT_EMULATION_MAPPED");
 }

@@ -15,5 +15,7 @@ void emulated_set_seed(unsigned seed);
 /* Whether the device knows clusters, and loops in graphs. */
 int emulated_has_clusters(void);
 int emulated_has_loops(void);
+/* Whether kernels can write pinned memory. */
+int emulated_can_map(void);
 
 #endif

@@ -191,6 +191,8 @@ const char *cudaGetErrorString(cudaError_t code)
         return "invalid copy direction for memcpy";
     case cudaErrorInvalidResourceHandle:
         return "invalid resource handle";
+    case cudaErrorSetOnActiveProcess:
+        return "cannot set while device is active in this process";
     case cudaErrorNotReady:
         return "device not ready";
     case cudaErrorNotSupported:

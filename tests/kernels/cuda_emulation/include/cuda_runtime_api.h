@@ -50,6 +50,7 @@ typedef enum cudaError {
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchOutOfResources = 701,
+    cudaErrorSetOnActiveProcess = 708,
     cudaErrorHostMemoryAlreadyRegistered = 712,
     cudaErrorHostMemoryNotRegistered = 713,
     cudaErrorLaunchFailure = 719,
@@ -65,6 +66,14 @@ enum {
     cudaHostAllocWriteCombined = 4
 };
 enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };
+enum {
+    cudaDeviceScheduleAuto = 0,
+    cudaDeviceScheduleSpin = 1,
+    cudaDeviceScheduleYield = 2,
+    cudaDeviceScheduleBlockingSync = 4,
+    cudaDeviceScheduleMask = 7
+};
+enum { cudaInitDeviceFlagsAreValid = 1 };
 enum cudaDeviceAttr { cudaDevAttrClusterLaunch = 120 };
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
@@ -130,6 +139,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags);
+cudaError_t cudaGetDeviceFlags(unsigned *flags);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaDeviceSynchronize(void);
@@ -186,6 +197,7 @@ void emulated_fail_launches(int after, int count); /* `count` launches fail, `af
 void emulated_fail_launches_with(int after, int count, cudaError_t code);
 void emulated_fail_calls(const char *call, int after, int count, cudaError_t code); /* the same of a function */
 extern int emulated_allows_overwriting; /* 1: pinned memory may be written while a queued copy reads it */
+extern int emulated_keeps_flags; /* 1: a device in use refuses other flags, as with older runtimes; 0: takes them */
 
 #ifdef __cplusplus
 }
