@@ -18,6 +18,7 @@
 #include "cuda_plan.h"
 #include "cuda_preprocess.h"
 #include "cuda_resident.h"
+#include "cuda_scores.h"
 #include "kernels.h"
 #include "ndt_cuda/pipelines.h"
 
@@ -48,6 +49,7 @@ struct cuda_backend {
         int is_used;
         uint64_t queued_at; /* device.waits */
     } scans[NDT_CUDA_POOL];
+    size_t scan_bytes; /* of the last upload */
     struct ndt_cuda_resident resident;
     struct ndt_cuda_preprocess preprocess;
 };
@@ -154,6 +156,17 @@ static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, 
     return status == NDT_OK ? cuda->pipeline->launch(&cuda->device, &cuda->job, err) : status;
 }
 
+static struct ndt_cuda_scores borrow_for_scores(struct cuda_backend *cuda)
+{
+    return (struct ndt_cuda_scores){.device = &cuda->device,
+                                    .plan = &cuda->plan,
+                                    .memory = cuda->memory,
+                                    .pinned = cuda->pinned,
+                                    .map = cuda->map,
+                                    .on_device = &cuda->on_device,
+                                    .scans = &cuda->resident};
+}
+
 /* Launches every kernel once without points, so that the first evaluation does not have to load it and a device
  * that this build has no code for is refused here. */
 static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
@@ -161,6 +174,9 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     cuda->job.blocks = 1;
     enum ndt_status status = launch(cuda, 1, err);
     cuda->job.blocks = 0;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    if (status == NDT_OK)
+        status = ndt_cuda_scores_warm_up(&scores, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(&cuda->device, err);
     if (status != NDT_OK || cuda->pipeline->shape == NDT_CUDA_HOST)
@@ -380,9 +396,8 @@ static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct 
     for (size_t i = 0; i < count; i++)
         pack_scan(scans[i], &cuda->resident.scans[i], buffer,
                   cuda->resident.times_at > 0 ? buffer + cuda->resident.times_at : NULL);
-    const size_t columns = cuda->resident.times_at > 0 ? 4 : 3;
-    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, columns * floats * sizeof(float),
-                           err);
+    cuda->scan_bytes = (cuda->resident.times_at > 0 ? 4 : 3) * floats * sizeof(float);
+    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, cuda->scan_bytes, err);
 }
 
 static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
@@ -481,6 +496,14 @@ static enum ndt_status cuda_inform(struct ndt_backend *backend, const struct ndt
     if (planes)
         ndt_cuda_read_information(out, planes);
     return status;
+}
+
+static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                        struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    return ndt_cuda_score_poses(&scores, request, out, done, err);
 }
 
 static size_t cuda_solve_limit(const struct ndt_backend *backend)
@@ -583,8 +606,12 @@ static enum ndt_status cuda_overheads(struct ndt_backend *backend, int rounds, s
                                       struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    const unsigned last_scan = (cuda->next_scan + NDT_CUDA_POOL - 1) % NDT_CUDA_POOL;
     const struct ndt_cuda_copies copies = {.device = cuda->memory + cuda->plan.sums,
-                                           .pinned = cuda->pinned + cuda->plan.pinned_sums};
+                                           .pinned = cuda->pinned + cuda->plan.pinned_sums,
+                                           .scan = cuda->memory + cuda->plan.scan,
+                                           .staged = cuda->pinned + cuda->plan.pinned_scans[last_scan],
+                                           .scan_bytes = cuda->job.count > 0 ? cuda->scan_bytes : 0};
     return ndt_cuda_overheads(&cuda->device, &cuda->job, &copies, rounds, out, err);
 }
 
@@ -612,6 +639,7 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .set_scan = cuda_set_scan,
     .eval = cuda_eval,
     .inform = cuda_inform,
+    .score_poses = cuda_score_poses,
     .counters = cuda_counters,
     .describe = cuda_describe,
     .pipelines = pipeline_names,

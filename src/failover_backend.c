@@ -220,6 +220,18 @@ static enum ndt_status failover_inform(struct ndt_backend *backend, const struct
     return finish(&call, err);
 }
 
+/* After set_scans the scans are not kept: the caller sets them again. */
+static enum ndt_status failover_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                            struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct failover_backend *failover = (struct failover_backend *)backend;
+    struct attempt call = {.failover = failover, .repeats = failover->has_scan};
+    *done = 0;
+    while (next(&call))
+        call.status = failover->inner->ops->score_poses(failover->inner, request, out, done, &call.why);
+    return finish(&call, err);
+}
+
 static size_t failover_solve_limit(const struct ndt_backend *backend)
 {
     const struct ndt_backend *inner = ((const struct failover_backend *)backend)->inner;
@@ -333,6 +345,7 @@ static const struct ndt_backend_ops failover_ops = {
     .set_scan = failover_set_scan,
     .eval = failover_eval,
     .inform = failover_inform,
+    .score_poses = failover_score_poses,
     .counters = failover_counters,
     .describe = failover_describe,
     .dump = failover_dump,
@@ -371,6 +384,8 @@ static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backe
         failover->ops.set_map_async = NULL;
     if (!ops->inform)
         failover->ops.inform = NULL;
+    if (!ops->score_poses)
+        failover->ops.score_poses = NULL;
     failover->base.ops = &failover->ops;
     ndt_cloud_init(&failover->scan);
     *backend = &failover->base;
