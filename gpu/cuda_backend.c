@@ -503,7 +503,7 @@ static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struc
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
     struct ndt_cuda_scores scores = borrow_for_scores(cuda);
-    return ndt_cuda_score_poses(&scores, request, out, done, err);
+    return ndt_cuda_settle(&cuda->device, NDT_CUDA_MAIN, ndt_cuda_score_poses(&scores, request, out, done, err));
 }
 
 static size_t cuda_solve_limit(const struct ndt_backend *backend)

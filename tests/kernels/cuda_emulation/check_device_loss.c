@@ -369,6 +369,26 @@ static void keeps_batches(void)
     backend->ops->close(backend);
 }
 
+static enum ndt_status score(struct ndt_backend *backend, double x_m, struct ndt_pose_score *out)
+{
+    const struct ndt_score_pose pose = {.R = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .t_m = {x_m, 0.4, 2.1}};
+    const struct ndt_score_request request = {.level = 1, .neighbours = NDT_DIRECT7, .count = 1, .poses = &pose};
+    size_t done;
+    return backend->ops->score_poses(backend, &request, out, &done, NULL);
+}
+
+static void keeps_poses(void)
+{
+    struct ndt_backend *backend = open_plain("fused", 0);
+    struct ndt_pose_score wanted, again;
+    check_expect(score(backend, 20, &wanted) == NDT_OK, "the score of a pose", "");
+    emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
+    check_expect(score(backend, 21, &again) == NDT_ERR_MEMORY, "one without memory for its last copy", "");
+    check_expect(score(backend, 20, &again) == NDT_OK && memcmp(&again, &wanted, sizeof(again)) == 0,
+                 "and the next one, of its own pose", "");
+    backend->ops->close(backend);
+}
+
 /* ---- memory ---- */
 
 /* Every kernel has a stack: 100 bytes for each of 16384 threads. */
@@ -425,6 +445,7 @@ int main(int argc, char **argv)
         {.name = "pinned/scans", .run = keeps_scans},
         {.name = "pinned/raw_scans", .run = keeps_raw_scans},
         {.name = "pinned/batches", .run = keeps_batches},
+        {.name = "pinned/poses", .run = keeps_poses},
         {.name = "stacks", .run = counts_stacks},
         {.name = "uncounted", .run = tries_before_it_refuses},
         {.name = NULL},
