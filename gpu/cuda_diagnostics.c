@@ -135,7 +135,8 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
     if (!all_us)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", rounds);
     void *pageable = all_us + KINDS * count;
-    memcpy(pageable, copies->staged, copies->scan_bytes);
+    if (copies->scan_bytes > 0)
+        memcpy(pageable, copies->staged, copies->scan_bytes);
     enum ndt_status status =
         measure(device, job, copies, pageable, one_us, err); /* the first round is slow and not counted */
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
