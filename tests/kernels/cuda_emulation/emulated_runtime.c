@@ -280,6 +280,21 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
     return result();
 }
 
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    ONE_AT_A_TIME;
+    if (!kernel || attribute != cudaFuncAttributeNonPortableClusterSizeAllowed || (value != 0 && value != 1))
+        return cudaErrorInvalidValue;
+    return result();
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
+{
+    ONE_AT_A_TIME;
+    *clusters = kernel && config->numAttrs == 1 && config->attrs[0].val.clusterDim.x <= EMULATED_MOST_CLUSTER;
+    return result();
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     ONE_AT_A_TIME;
