@@ -128,7 +128,7 @@ enum { FEW_POINTS = 250, BATCH = 3, MANY = 12, KEPT_ROWS = 40, CONTROL_BYTES = 2
 /* Launches of a solve of one item or a batch; 0: as many as its iterations need. Each has one wait, one copy up and
  * one down; a team needs no copies for one item, which is an argument of its kernel and comes back in memory of the
  * host. */
-static const struct solve_expectation {
+static const struct solve_demand {
     const char *pipeline;
     uint64_t launches;
     int has_teams;
@@ -197,7 +197,7 @@ static int solve(struct ndt_backend *backend, const struct inputs *in, size_t co
     return status == NDT_OK || check_fail("%s", err.text);
 }
 
-static int compare_solve(const char *who, const struct solve_cost *cost, const struct solve_expectation *wanted,
+static int compare_solve(const char *who, const struct solve_cost *cost, const struct solve_demand *wanted,
                          size_t count, int wants_information)
 {
     const uint64_t launched = wanted->launches ? wanted->launches : cost->solve.synchronisations;
@@ -225,7 +225,7 @@ static int compare_scans(const char *who, const struct solve_cost *cost, size_t 
 
 /* `count` alignments at once: with few and many iterations, few and many points, the scan given before or anew. */
 static int check_solver(struct ndt_backend *backend, const struct inputs *in, const char *who, size_t count,
-                        const struct solve_expectation *wanted)
+                        const struct solve_demand *wanted)
 {
     static const struct kind kinds[] = {
         {SCAN_POINTS, MANY, 1, 0}, {SCAN_POINTS, MANY, 0, 0}, {SCAN_POINTS, 2, 0, 0},   {SCAN_POINTS, MANY, 1, 0},

@@ -23,8 +23,8 @@
  * writes that other blocks see late (fences, caches), work that runs earlier than it must, alignment faults,
  * launches that need more registers, shared memory or processors than a device has, speed.
  *
- * Kernels have one argument, a struct ndt_gpu_job by value, or a struct ndt_gpu_single as a second one; the array of
- * arguments ends with NULL where it has one. */
+ * Kernels have one argument, a struct ndt_gpu_job by value, or a struct ndt_gpu_single as a second one; the array
+ * of arguments ends with NULL where it has one. */
 #ifndef EMULATED_CUDA_RUNTIME_API_H
 #define EMULATED_CUDA_RUNTIME_API_H
 
