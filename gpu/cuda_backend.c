@@ -12,11 +12,13 @@
 #include <string.h>
 
 #include "cuda_diagnostics.h"
+#include "cuda_local.h"
 #include "cuda_map.h"
 #include "cuda_pipeline.h"
 #include "cuda_plan.h"
 #include "cuda_preprocess.h"
 #include "cuda_resident.h"
+#include "cuda_scores.h"
 #include "kernels.h"
 #include "ndt_cuda/pipelines.h"
 
@@ -33,7 +35,8 @@ struct cuda_backend {
     struct ndt_cuda_device device;
     struct ndt_cuda_facts facts;
     struct ndt_cuda_plan plan;
-    char *memory; /* of the device, see the plan */
+    size_t local_bytes; /* that the driver reserves for stacks */
+    char *memory;       /* of the device, see the plan */
     char *pinned;
     int has_mapped_sums; /* kernels write them into pinned memory; else they are downloaded */
     struct ndt_map *map;
@@ -41,8 +44,11 @@ struct cuda_backend {
     struct ndt_cuda_map_upload upload;
     int has_warned; /* that two maps do not fit */
     struct ndt_gpu_job job;
-    unsigned scans_queued; /* since the last wait */
-    unsigned next_scan;    /* of the pool of pinned buffers */
+    unsigned next_scan; /* of the pool of pinned buffers */
+    struct {
+        int is_used;
+        uint64_t queued_at; /* device.waits */
+    } scans[NDT_CUDA_POOL];
     struct ndt_cuda_resident resident;
     struct ndt_cuda_preprocess preprocess;
 };
@@ -92,20 +98,32 @@ static void place_buffers(struct cuda_backend *cuda)
     cuda->pipeline->place(job, (float *)(void *)(cuda->memory + plan->buffers));
 }
 
+/* After NDT_ERR_MEMORY. What is free is asked only now: on devices that share the memory of the host it is too
+ * little, and an allocation may succeed nevertheless. */
+static enum ndt_status refuse(struct cuda_backend *cuda, struct ndt_error *err)
+{
+    const struct ndt_cuda_plan *plan = &cuda->plan;
+    const size_t local = cuda->local_bytes;
+    size_t free_bytes;
+    enum ndt_status status = ndt_cuda_free_bytes(&cuda->device, &free_bytes, err);
+    if (status != NDT_OK)
+        return status;
+    return ndt_fail(err, NDT_ERR_MEMORY,
+                    "backend.max_points %zu with cuda.pipeline %s needs %zu bytes, and %zu for the stacks of its "
+                    "kernels; %s has %zu free, enough for %zu points",
+                    plan->max_points, cuda->pipeline->name, plan->device_bytes, local, cuda->facts.name, free_bytes,
+                    free_bytes > local
+                        ? ndt_cuda_points_that_fit(cuda->pipeline, free_bytes - local, plan->preprocess_slots > 0)
+                        : 0);
+}
+
 static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err)
 {
     const struct ndt_cuda_plan *plan = &cuda->plan;
-    size_t free_bytes;
     void *memory = NULL, *pinned = NULL;
-    enum ndt_status status = ndt_cuda_free_bytes(&cuda->device, &free_bytes, err);
-    if (status == NDT_OK && plan->device_bytes > free_bytes)
-        return ndt_fail(err, NDT_ERR_MEMORY,
-                        "backend.max_points %zu with cuda.pipeline %s needs %zu bytes; %s has %zu free, enough for "
-                        "%zu points",
-                        plan->max_points, cuda->pipeline->name, plan->device_bytes, cuda->facts.name, free_bytes,
-                        ndt_cuda_points_that_fit(cuda->pipeline, free_bytes, plan->preprocess_slots > 0));
-    if (status == NDT_OK)
-        status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
+    enum ndt_status status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
+    if (status == NDT_ERR_MEMORY)
+        return refuse(cuda, err);
     cuda->memory = memory;
     if (status == NDT_OK)
         status = ndt_cuda_allocate_pinned(&cuda->device, &pinned, plan->pinned_bytes, "staging scans", err);
@@ -115,6 +133,16 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
     if (status == NDT_OK)
         place_buffers(cuda);
     return status;
+}
+
+/* The first launch of a kernel makes the driver reserve its stacks, for which there may be no memory left. */
+static enum ndt_status refuse_if_full(struct cuda_backend *cuda, enum ndt_status status, struct ndt_error *err)
+{
+    if (status != NDT_ERR_MEMORY)
+        return status;
+    ndt_cuda_release(&cuda->device, cuda->memory);
+    cuda->memory = NULL;
+    return refuse(cuda, err);
 }
 
 /* The kernels between job.angles and the rows of job.sums. Those of an evaluation come last, so that its sums have
@@ -127,6 +155,17 @@ static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, 
     return status == NDT_OK ? cuda->pipeline->launch(&cuda->device, &cuda->job, err) : status;
 }
 
+static struct ndt_cuda_scores borrow_for_scores(struct cuda_backend *cuda)
+{
+    return (struct ndt_cuda_scores){.device = &cuda->device,
+                                    .plan = &cuda->plan,
+                                    .memory = cuda->memory,
+                                    .pinned = cuda->pinned,
+                                    .map = cuda->map,
+                                    .on_device = &cuda->on_device,
+                                    .scans = &cuda->resident};
+}
+
 /* Launches every kernel once without points, so that the first evaluation does not have to load it and a device
  * that this build has no code for is refused here. */
 static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
@@ -134,6 +173,9 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     cuda->job.blocks = 1;
     enum ndt_status status = launch(cuda, 1, err);
     cuda->job.blocks = 0;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    if (status == NDT_OK)
+        status = ndt_cuda_scores_warm_up(&scores, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(&cuda->device, err);
     if (status != NDT_OK || cuda->pipeline->shape == NDT_CUDA_HOST)
@@ -183,10 +225,13 @@ static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_back
     if (status == NDT_OK) {
         cuda->device.has_clock = config->kernel_times;
         ndt_cuda_plan_make(&cuda->plan, cuda->pipeline, config->max_points, config->preprocess == 1);
-        status = allocate(cuda, err);
+        status = ndt_cuda_local_bytes(&cuda->local_bytes, &cuda->device, &cuda->facts, cuda->pipeline,
+                                      cuda->plan.preprocess_slots > 0, err);
     }
     if (status == NDT_OK)
-        status = warm_up(cuda, err);
+        status = allocate(cuda, err);
+    if (status == NDT_OK)
+        status = refuse_if_full(cuda, warm_up(cuda, err), err);
     if (status == NDT_OK)
         *out = &cuda->base;
     else
@@ -217,7 +262,8 @@ static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map 
     }
     if (status == NDT_OK)
         use_map(cuda, map);
-    else if (!cuda->on_device.is_loaded) /* the previous map was freed */
+    else if (!cuda->on_device.is_loaded && cuda->map && /* the previous map made room, in vain */
+             ndt_cuda_map_load(&cuda->on_device, &cuda->device, cuda->map, NULL) != NDT_OK)
         use_map(cuda, NULL);
     return status;
 }
@@ -258,15 +304,17 @@ static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct nd
 /* Returns a pinned buffer that no copy reads any more. */
 static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struct ndt_error *err)
 {
+    const unsigned next = cuda->next_scan;
     enum ndt_status status = NDT_OK;
-    if (cuda->scans_queued == NDT_CUDA_POOL) {
+    if (cuda->scans[next].is_used && !ndt_cuda_has_waited(&cuda->device, cuda->scans[next].queued_at))
         status = ndt_cuda_wait(&cuda->device, err);
-        cuda->scans_queued = 0;
-    }
-    *out = (float *)(void *)(cuda->pinned + cuda->plan.pinned_scans[cuda->next_scan]);
-    cuda->next_scan = (cuda->next_scan + 1) % NDT_CUDA_POOL;
-    cuda->scans_queued++;
-    return status;
+    if (status != NDT_OK)
+        return status;
+    *out = (float *)(void *)(cuda->pinned + cuda->plan.pinned_scans[next]);
+    cuda->scans[next].is_used = 1;
+    cuda->scans[next].queued_at = cuda->device.waits;
+    cuda->next_scan = (next + 1) % NDT_CUDA_POOL;
+    return NDT_OK;
 }
 
 /* Sets the position of each scan: columns x y z of whole blocks, packed, so that the copy is as short as possible.
@@ -384,8 +432,9 @@ static enum ndt_status run(struct cuda_backend *cuda, int wants_information, str
         status = ndt_cuda_download(device, cuda->pinned + cuda->plan.pinned_sums, cuda->job.sums, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    cuda->scans_queued = 0;
-    return status == NDT_OK ? ndt_cuda_add_kernel_time(device, err) : status;
+    if (status != NDT_OK)
+        return ndt_cuda_settle(device, NDT_CUDA_MAIN, status);
+    return ndt_cuda_add_kernel_time(device, err);
 }
 
 static enum ndt_status check_request(const struct cuda_backend *cuda, const struct ndt_eval_request *request,
@@ -441,6 +490,14 @@ static enum ndt_status cuda_inform(struct ndt_backend *backend, const struct ndt
     return status;
 }
 
+static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                        struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    return ndt_cuda_score_poses(&scores, request, out, done, err);
+}
+
 static size_t cuda_solve_limit(const struct ndt_backend *backend)
 {
     return ((const struct cuda_backend *)backend)->pipeline->shape == NDT_CUDA_HOST ? 0 : NDT_CUDA_ITEMS;
@@ -477,9 +534,7 @@ static enum ndt_status cuda_solve(struct ndt_backend *backend, const struct ndt_
     enum ndt_status status = check_solve(cuda, rules, items, count, err);
     if (status == NDT_OK)
         status = ndt_cuda_resident_solve(&cuda->resident, &cuda->on_device, rules, items, count, until_us, err);
-    cuda->scans_queued = 0; /* it has waited */
-    cuda->preprocess.is_queued = 0;
-    return status;
+    return ndt_cuda_settle(&cuda->device, NDT_CUDA_MAIN, status);
 }
 
 static size_t cuda_preprocess_limit(const struct ndt_backend *backend)
@@ -572,6 +627,7 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .set_scan = cuda_set_scan,
     .eval = cuda_eval,
     .inform = cuda_inform,
+    .score_poses = cuda_score_poses,
     .counters = cuda_counters,
     .describe = cuda_describe,
     .pipelines = pipeline_names,

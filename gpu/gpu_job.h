@@ -10,6 +10,7 @@
 #include "ndt/preprocess_plan.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
+#include "ndt/score_types.h"
 
 /** Threads of a block, one point each. Sums leave the block as doubles, one row of NDT_GPU_ROW per block, and are
  * added in the order of the blocks, so the result depends on neither the device nor its load. */
@@ -192,6 +193,17 @@ struct ndt_gpu_search {
     uint8_t *peaks; /**< windows x hypotheses x NDT_GPU_PEAKS */
 };
 
+/** scores: points of a scan that one block scores at one pose. */
+enum { NDT_GPU_SCORE_POINTS = 8 * NDT_GPU_BLOCK };
+
+/** Argument of the kernel of scores, in device memory in front of the poses. */
+struct ndt_gpu_scores {
+    struct ndt_score_scale scale;
+    const struct ndt_packed_pose *poses;
+    struct ndt_score_sums *sums; /**< `parts` per pose: of NDT_GPU_SCORE_POINTS points each */
+    uint32_t parts, unused;
+};
+
 struct ndt_gpu_job {
     struct ndt_gpu_level level;
     const float *x_m, *y_m, *z_m;
@@ -217,6 +229,7 @@ struct ndt_gpu_job {
     struct ndt_gpu_batch *batch; /**< `blocks` is per item then */
     const struct ndt_gpu_preprocess *preprocess;
     const struct ndt_gpu_search *search;
+    const struct ndt_gpu_scores *scores;
     uint64_t loop; /**< cudaGraphConditionalHandle of the graph that runs the kernel, if there is one */
 };
 

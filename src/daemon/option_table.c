@@ -340,9 +340,9 @@ const struct ndtd_option ndtd_option_table[] = {
                   "with the best pose so far")},
     {INT("live.queue_depth", queue_depth, FIXED, 1, 8, "scans",
          "Largest number of waiting scans; another one drops the oldest")},
-    {INT("batch.max", batch_max, FIXED, 1, 8, "scans",
+    {INT("batch.max", batch_max, TUNE, 1, 8, "scans",
          "Scans taken from the queue at once; they are no longer dropped for newer ones")},
-    {BOOL("batch.together", batch_together, RELOAD,
+    {BOOL("batch.together", batch_together, RELOAD_TUNE,
           "Preprocess and align the scans that were taken at once together, each from its predicted pose, and again "
           "where the prediction was wrong; needs two threads of the CPU, or cuda.preprocess: off. Their poses then "
           "differ from those of a replay by millimetres")},

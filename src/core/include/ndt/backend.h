@@ -20,6 +20,7 @@
 #include "ndt/eval.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
+#include "ndt/pose_scores.h"
 #include "ndt/preprocess_plan.h"
 #include "ndt/status.h"
 
@@ -149,6 +150,17 @@ struct ndt_backend_ops {
      * the device was lost and replaced; query solve_limit again. */
     enum ndt_status (*solve)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
                              struct ndt_solve_item *items, size_t count, double until_us, struct ndt_error *err);
+    /** @} */
+
+    /** @name Optional: one scan at many poses
+     * @{ */
+    /** Scores one of the scans that are set at each pose; the bits of ndt_score_poses_plain on every backend, see
+     * ndt/pose_scores.h. Thousands of poses per call are divided into parts that take about a millisecond or one
+     * launch; between them request->goes_on is asked. *done: poses that were scored, from the first on; the other
+     * results are zero. After `preprocess` the scan has no points, as for `eval`. Allocates nothing. NULL: not
+     * available. */
+    enum ndt_status (*score_poses)(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                   struct ndt_pose_score *out, size_t *done, struct ndt_error *err);
     /** @} */
 
     /** @name Optional: several scans at the same time, for backends that do not solve
