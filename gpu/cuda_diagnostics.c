@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "cuda_local.h"
 #include "cuda_plan.h"
 #include "cuda_resident.h"
 #include "kernels.h"
@@ -77,10 +78,9 @@ static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_
                                const struct ndt_cuda_copies *copies, double took_us[KINDS], struct ndt_error *err)
 {
     double start_us = ndt_clock_us();
-    enum ndt_status status =
-        ndt_cuda_upload(device, copies->device_angles, copies->pinned_angles, 6 * sizeof(float), err);
+    enum ndt_status status = ndt_cuda_upload(device, copies->device, copies->pinned, sizeof(job->angles), err);
     if (status == NDT_OK)
-        status = ndt_cuda_download(device, copies->pinned_sums, job->sums, NDT_GPU_SUMS * sizeof(double), err);
+        status = ndt_cuda_download(device, copies->pinned, copies->device, NDT_GPU_SUMS * sizeof(double), err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     took_us[COPIES] = ndt_clock_us() - start_us;
@@ -146,6 +146,32 @@ static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_
     return used;
 }
 
+/* The stacks of the kernels on this device, for each pipeline: only a context knows them. */
+static size_t print_stacks(const struct ndt_cuda_facts *facts, const struct ndt_backend_config *config, char *text,
+                           size_t size)
+{
+    struct ndt_cuda_device device;
+    struct ndt_error why = {""};
+    size_t used = (size_t)snprintf(text, size, "the driver reserves for the stacks of the kernels:");
+    enum ndt_status status = ndt_cuda_device_open(&device, config->device, &why);
+    for (const struct ndt_cuda_pipeline *pipeline = ndt_cuda_pipelines;
+         status == NDT_OK && pipeline->name && used < size; pipeline++) {
+        size_t bytes = 0;
+        if (pipeline->shape > NDT_CUDA_AUTOMATIC)
+            continue;
+        status = ndt_cuda_local_bytes(&bytes, &device, facts, pipeline, config->preprocess == 1, &why);
+        if (status == NDT_OK)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s %.1f MiB %s",
+                                 pipeline == ndt_cuda_pipelines ? "" : ",", (double)bytes / MIB, pipeline->name);
+    }
+    ndt_cuda_device_close(&device);
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "%s%s\n",
+                                 status == NDT_OK ? "" : " not known: ", status == NDT_OK ? "" : why.text);
+    return used;
+}
+
 void ndt_cuda_describe_plan(const struct ndt_backend_config *config, char *text, size_t size)
 {
     struct ndt_cuda_facts facts;
@@ -170,6 +196,8 @@ void ndt_cuda_describe_plan(const struct ndt_backend_config *config, char *text,
             config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
             ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("fused", NULL), (size_t)facts.bytes, 0),
             ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("staged", NULL), (size_t)facts.bytes, 0));
+    if (used < size && is_here)
+        used += print_stacks(&facts, config, text + used, size - used);
     if (used < size && is_here)
         used += print_shapes(&facts, text + used, size - used);
     if (used < size)

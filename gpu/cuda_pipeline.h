@@ -1,8 +1,8 @@
 /** @file
  * @brief The pipelines of the CUDA backend.
  *
- * All pipelines share the map, the scan, the 24 bytes up and the sums down; each
- * adds buffers and kernels of its own. */
+ * All pipelines share the map, the scan, the 24 bytes of a launch and the sums; each adds buffers and kernels of
+ * its own. */
 #ifndef NDT_CUDA_PIPELINE_H
 #define NDT_CUDA_PIPELINE_H
 

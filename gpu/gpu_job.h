@@ -10,6 +10,7 @@
 #include "ndt/preprocess_plan.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
+#include "ndt/score_types.h"
 
 /** Threads of a block, one point each. Sums leave the block as doubles, one row of NDT_GPU_ROW per block, and are
  * added in the order of the blocks, so the result depends on neither the device nor its load. */
@@ -173,6 +174,17 @@ struct ndt_gpu_search {
     uint8_t *peaks; /**< windows x hypotheses x NDT_GPU_PEAKS */
 };
 
+/** scores: points of a scan that one block scores at one pose. */
+enum { NDT_GPU_SCORE_POINTS = 8 * NDT_GPU_BLOCK };
+
+/** Argument of the kernel of scores, in device memory in front of the poses. */
+struct ndt_gpu_scores {
+    struct ndt_score_scale scale;
+    const struct ndt_packed_pose *poses;
+    struct ndt_score_sums *sums; /**< `parts` per pose: of NDT_GPU_SCORE_POINTS points each */
+    uint32_t parts, unused;
+};
+
 struct ndt_gpu_job {
     struct ndt_gpu_level level;
     const float *x_m, *y_m, *z_m;
@@ -181,12 +193,12 @@ struct ndt_gpu_job {
     /* x' = R x + near_cell * leaf + t_m: floats hold only numbers near the sensor */
     int32_t near_cell[3];
     float t_m[3];
-    const float *angles; /**< sx cx sy cy sz cz: the 24 bytes */
-    double *block_sums;  /**< a row per block; of the information a plane after the other */
-    uint32_t *ticket;    /**< blocks that are done; zero between launches */
-    double *sums;        /**< NDT_GPU_SUMS; of the information NDT_GPU_PLANES rows */
-    uint32_t blocks;     /**< rows in block_sums */
-    uint32_t times_at;   /**< floats from x_m to the times of the points; 0: all are zero */
+    float angles[6];    /**< sx cx sy cy sz cz: the 24 bytes that go up with an evaluation */
+    double *block_sums; /**< a row per block; of the information a plane after the other */
+    uint32_t *ticket;   /**< blocks that are done; zero between launches */
+    double *sums;    /**< NDT_GPU_SUMS; of the information NDT_GPU_PLANES rows; may be mapped memory of the host */
+    uint32_t blocks; /**< rows in block_sums */
+    uint32_t times_at; /**< floats from x_m to the times of the points; 0: all are zero */
     /* staged */
     uint64_t stride;
     float *moved_m; /**< 3: x' relative to the corner of near_cell */
@@ -198,6 +210,7 @@ struct ndt_gpu_job {
     struct ndt_gpu_batch *batch; /**< `blocks` is per item then */
     const struct ndt_gpu_preprocess *preprocess;
     const struct ndt_gpu_search *search;
+    const struct ndt_gpu_scores *scores;
     uint64_t loop; /**< cudaGraphConditionalHandle of the graph that runs the kernel, if there is one */
 };
 

@@ -37,6 +37,8 @@ const void *ndt_kernel_preprocess_again(void);  /**< in place of all four: anoth
 const void *ndt_kernel_preprocess_begin(void);  /**< before an alignment: job.batch, one thread per item */
 /** search: job.search -> its peaks. A team per window and NDT_GPU_HYPOTHESES hypotheses. */
 const void *ndt_kernel_search_score(void);
+/** scores: job.scores -> its sums; the points and level of the job. A block per pose and part. */
+const void *ndt_kernel_score_poses(void);
 /** Does nothing; measures the cost of a launch. */
 const void *ndt_kernel_empty(void);
 

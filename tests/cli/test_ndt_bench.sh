@@ -155,7 +155,9 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
         "$bin/ndt-bench_emulated" "$@" >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated $*: $(cat "$dir/stdout" "$dir/stderr")"
     }
     devices=cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident
-    emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device
+    emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device --wait spin
+    says '^robust .* cuda-emulated fused +200 +false( +[0-9.]+){4} +-( +[0-9.]+){3}$'
+    emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device --kernel-times
     for pipeline in staged fused resident; do
         says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){8}$"
     done

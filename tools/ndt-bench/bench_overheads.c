@@ -59,7 +59,7 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
             candidate, candidate->backend->ops->eval(candidate->backend, &request, &tally->sums, &candidate->why));
         took_us = ndt_clock_us() - start_us;
         bench_candidate_counters(candidate, &after);
-        kernel_us = after.kernel_us - before.kernel_us;
+        kernel_us = bench_candidate_kernel_us(candidate, &before, &after);
     }
     if (!is_counted || !bench_candidate_works(candidate) || tally->is_left_out)
         return NDT_OK;
