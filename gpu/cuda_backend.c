@@ -49,6 +49,7 @@ struct cuda_backend {
         int is_used;
         uint64_t queued_at; /* device.waits */
     } scans[NDT_CUDA_POOL];
+    size_t scan_bytes; /* of the last upload */
     struct ndt_cuda_resident resident;
     struct ndt_cuda_preprocess preprocess;
 };
@@ -395,9 +396,8 @@ static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct 
     for (size_t i = 0; i < count; i++)
         pack_scan(scans[i], &cuda->resident.scans[i], buffer,
                   cuda->resident.times_at > 0 ? buffer + cuda->resident.times_at : NULL);
-    const size_t columns = cuda->resident.times_at > 0 ? 4 : 3;
-    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, columns * floats * sizeof(float),
-                           err);
+    cuda->scan_bytes = (cuda->resident.times_at > 0 ? 4 : 3) * floats * sizeof(float);
+    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, cuda->scan_bytes, err);
 }
 
 static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
@@ -503,10 +503,7 @@ static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struc
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
     struct ndt_cuda_scores scores = borrow_for_scores(cuda);
-    const enum ndt_status status = ndt_cuda_score_poses(&scores, request, out, done, err);
-    if (*done > 0) /* it has waited */
-        cuda->scans_queued = 0;
-    return status;
+    return ndt_cuda_score_poses(&scores, request, out, done, err);
 }
 
 static size_t cuda_solve_limit(const struct ndt_backend *backend)
@@ -609,8 +606,12 @@ static enum ndt_status cuda_overheads(struct ndt_backend *backend, int rounds, s
                                       struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    const unsigned last_scan = (cuda->next_scan + NDT_CUDA_POOL - 1) % NDT_CUDA_POOL;
     const struct ndt_cuda_copies copies = {.device = cuda->memory + cuda->plan.sums,
-                                           .pinned = cuda->pinned + cuda->plan.pinned_sums};
+                                           .pinned = cuda->pinned + cuda->plan.pinned_sums,
+                                           .scan = cuda->memory + cuda->plan.scan,
+                                           .staged = cuda->pinned + cuda->plan.pinned_scans[last_scan],
+                                           .scan_bytes = cuda->job.count > 0 ? cuda->scan_bytes : 0};
     return ndt_cuda_overheads(&cuda->device, &cuda->job, &copies, rounds, out, err);
 }
 

@@ -4,9 +4,9 @@
  * cuda_device.c is the only file that calls the CUDA runtime (the reset is in cuda_context.c), so that every copy,
  * byte, launch, synchronisation and allocation is counted, and every call checked.
  *
- * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and two
- * beside it whose copies overlap with it: NDT_CUDA_COPY for later scans, NDT_CUDA_MAP for the next map. Functions
- * that name no stream use NDT_CUDA_MAIN.
+ * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and
+ * NDT_CUDA_MAP for the upload of the next map, which overlaps with it. Functions that name no stream use
+ * NDT_CUDA_MAIN.
  *
  * Errors: a call that runs out of memory, whichever it is, returns NDT_ERR_MEMORY, and the instance goes on. Every
  * other failure loses the instance: from then on its functions return NDT_ERR_DEVICE with that first reason. A
@@ -27,8 +27,8 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
 
-enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_COPY, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
-enum { NDT_CUDA_MARKS = 8 }; /**< the last ones are the map's: see cuda_map.h */
+enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
+enum { NDT_CUDA_MARKS = 4 }; /**< the map's: see cuda_map.h */
 
 struct ndt_cuda_device {
     int index;

@@ -15,9 +15,11 @@
 NDT_MUST_CHECK enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                              FILE *file, struct ndt_error *err);
 
-/** Buffers to measure copies with: 24 bytes up, the sums down. */
+/** Buffers to measure copies with. */
 struct ndt_cuda_copies {
-    void *device, *pinned;
+    void *device, *pinned; /**< 24 bytes up and the sums down; pinned: two rows of sums */
+    void *scan, *staged;   /**< the scan on the device, and the pinned buffer that it came from */
+    size_t scan_bytes;     /**< 0: there is none */
 };
 
 /** Medians over `rounds` (1 to 1000); see ndt_backend_ops.overheads. */

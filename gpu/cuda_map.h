@@ -33,7 +33,7 @@ void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *d
 
 /** An upload beside the map in use. Its bytes go through a small pool of pinned buffers on NDT_CUDA_MAP; repeated
  * calls continue the upload and never wait for it. The buffers are small because uploads of all streams run one
- * after the other: the 24 bytes of an evaluation may wait for queued ones. The memory of the previous map is kept
+ * after the other: that of a scan may wait for queued ones. The memory of the previous map is kept
  * for the next one. */
 
 /** Marks of the buffers. */

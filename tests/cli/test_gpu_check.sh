@@ -58,7 +58,7 @@ for name in ("staged", "fused", "resident"):
 overheads = {row["backend"]: row for row in result["overheads"]["overheads"]}
 assert [name for name in overheads if "cpu" in name], overheads
 for name in ("staged", "fused", "resident"):
-    for key in ("evaluation_us", "kernel_us", "copies_us", "launch_us", "synchronise_us"):
+    for key in ("evaluation_us", "kernel_us", "copies_us", "launch_us", "synchronise_us", "stage_us", "upload_us", "pageable_us"):
         assert overheads["cuda-emulated " + name][key] > 0, overheads
 aligns = {(row["backend"], row["levels"]): row for row in result["align"]["align"] + result["chain"]["align"]}
 assert {levels for _, levels in aligns} == {"2", "4-2-1"}, aligns

@@ -274,6 +274,8 @@ static int check_overheads(struct ndt_backend *backend, const char *who)
         return check_fail("%s: overheads: %s", who, err.text);
     printf("     %s: copies %.2f us, an empty launch %.2f us (%.2f us to queue it), an idle wait %.2f us\n", who,
            cost.copies_us, cost.launch_us, cost.queue_us, cost.synchronise_us);
+    printf("     %s: the scan into pinned memory %.2f us, to the device %.2f us, straight to it %.2f us\n", who,
+           cost.stage_us, cost.upload_us, cost.pageable_us);
     return cost.launch_us >= cost.queue_us || check_fail("%s: a launch takes less time than queueing it", who);
 }
 

@@ -91,6 +91,9 @@ static void put_row(struct bench_candidate *candidate, struct tally *tally, size
         bench_number(table, "copies_us", 2, cost.copies_us);
         bench_number(table, "launch_us", 2, cost.launch_us);
         bench_number(table, "synchronise_us", 2, cost.synchronise_us);
+        bench_number(table, "stage_us", 2, cost.stage_us);
+        bench_number(table, "upload_us", 2, cost.upload_us);
+        bench_number(table, "pageable_us", 2, cost.pageable_us);
     }
 }
 

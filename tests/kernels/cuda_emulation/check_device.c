@@ -190,14 +190,14 @@ static void check_together(void)
     close_bench(&b, "a block together");
 }
 
-/* What a kernel on the main stream sees of an upload on the copy stream. */
+/* What a kernel on the main stream sees of an upload on another stream. */
 static double seen(unsigned seed, int with_mark)
 {
     struct bench b;
     open_bench(&b, seed);
     fill(&b, 5);
-    upload_numbers(&b, NDT_CUDA_COPY);
-    call(&b, ndt_cuda_set_mark(&b.device, 2, NDT_CUDA_COPY, &b.err));
+    upload_numbers(&b, NDT_CUDA_MAP);
+    call(&b, ndt_cuda_set_mark(&b.device, 2, NDT_CUDA_MAP, &b.err));
     if (with_mark)
         call(&b, ndt_cuda_follow_mark(&b.device, NDT_CUDA_MAIN, 2, &b.err));
     take_numbers(&b);
@@ -284,8 +284,8 @@ static void check_marks(void)
         open_bench(&b, seed);
         if (seed == 1)
             expect(is_reached(&b, 3) == 1, "a mark that was never set is reached");
-        upload_numbers(&b, NDT_CUDA_COPY);
-        call(&b, ndt_cuda_set_mark(&b.device, 3, NDT_CUDA_COPY, &b.err));
+        upload_numbers(&b, NDT_CUDA_MAP);
+        call(&b, ndt_cuda_set_mark(&b.device, 3, NDT_CUDA_MAP, &b.err));
         early += is_reached(&b, 3);
         while (b.first_status == NDT_OK && !is_reached(&b, 3))
             polls++;
@@ -300,8 +300,8 @@ static void check_mark_again(void)
     struct bench b;
     open_bench(&b, 7);
     fill(&b, 1);
-    upload_numbers(&b, NDT_CUDA_COPY);
-    call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_COPY, &b.err));
+    upload_numbers(&b, NDT_CUDA_MAP);
+    call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_MAP, &b.err));
     take_numbers(&b);
     download(&b, 1);
     call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_MAIN, &b.err)); /* the last one counts */
@@ -384,10 +384,10 @@ static void check_failure(void)
     call(&b, ndt_cuda_graph_make(&b.device, &graph, kernel_count_up(), 1, 32, 0, &b.job, &b.err));
     emulated_fail_launches(0, 1);
     call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
-    upload_numbers(&b, NDT_CUDA_COPY);
+    upload_numbers(&b, NDT_CUDA_MAP);
     download(&b, 1);
     expect(ndt_cuda_wait(&b.device, NULL) == NDT_ERR_DEVICE && isnan(b.results[0]), "a failed graph");
-    expect(ndt_cuda_set_mark(&b.device, 0, NDT_CUDA_COPY, NULL) == NDT_ERR_DEVICE, "loses all streams");
+    expect(ndt_cuda_set_mark(&b.device, 0, NDT_CUDA_MAP, NULL) == NDT_ERR_DEVICE, "loses all streams");
     ndt_cuda_graph_free(&b.device, &graph);
     close_bench(&b, "a failed graph");
     emulated_fail_launches(0, 0);

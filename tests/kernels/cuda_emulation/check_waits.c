@@ -1,6 +1,6 @@
 /** @file
  * @brief How the host gets results and waits for them, on the emulated device: memory that kernels write, devices
- * that cannot, and the ways to wait of cuda.wait. */
+ * that cannot, and the modes to wait of cuda.wait. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,20 +61,20 @@ static unsigned flags_now(void)
 }
 
 /* The context is that of the process: forgotten by a reset only. */
-static void check_ways(void)
+static void check_modes(void)
 {
     static const struct {
         enum ndt_wait wait;
         unsigned flags;
-    } ways[] = {{NDT_WAIT_SPIN, cudaDeviceScheduleSpin},
-                {NDT_WAIT_YIELD, cudaDeviceScheduleYield},
-                {NDT_WAIT_BLOCK, cudaDeviceScheduleBlockingSync}};
+    } modes[] = {{NDT_WAIT_SPIN, cudaDeviceScheduleSpin},
+                 {NDT_WAIT_YIELD, cudaDeviceScheduleYield},
+                 {NDT_WAIT_BLOCK, cudaDeviceScheduleBlockingSync}};
     struct ndt_error err = {""};
     int taken = 0;
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         (void)cudaDeviceReset();
-        expect(ndt_cuda_choose_wait(0, ways[i].wait, &taken, &err) == NDT_OK && taken &&
-                   flags_now() == ways[i].flags,
+        expect(ndt_cuda_choose_wait(0, modes[i].wait, &taken, &err) == NDT_OK && taken &&
+                   flags_now() == modes[i].flags,
                "a way to wait becomes that of the context");
     }
     expect(ndt_cuda_choose_wait(0, NDT_WAIT_AUTO, &taken, &err) == NDT_OK && taken &&
@@ -121,8 +121,8 @@ int main(int argc, char **argv)
     check_start(argc, argv, NULL);
     if (check_begin("mapped"))
         check_mapped();
-    if (check_begin("ways"))
-        check_ways();
+    if (check_begin("modes"))
+        check_modes();
     if (check_begin("backend"))
         check_backend();
     return check_finish(1);

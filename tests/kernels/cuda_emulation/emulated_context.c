@@ -68,10 +68,10 @@ static struct {
 cudaError_t cudaInitDevice(int index, unsigned device_flags, unsigned flags)
 {
     EMULATED_CALL;
-    const unsigned ways = device_flags & cudaDeviceScheduleMask;
+    const unsigned modes = device_flags & cudaDeviceScheduleMask;
     if (index != 0)
         return emulated_note(cudaErrorInvalidDevice);
-    if (flags != cudaInitDeviceFlagsAreValid || device_flags != ways || (ways & (ways - 1)) != 0)
+    if (flags != cudaInitDeviceFlagsAreValid || device_flags != modes || (modes & (modes - 1)) != 0)
         return emulated_note(cudaErrorInvalidValue);
     if (emulated_keeps_flags && context.is_made)
         return emulated_note(cudaErrorSetOnActiveProcess);

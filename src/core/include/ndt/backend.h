@@ -65,6 +65,9 @@ struct ndt_overheads {
     double launch_us;      /**< one empty kernel, launched and waited for */
     double queue_us;       /**< the part of it that the host spends to queue the kernel */
     double synchronise_us; /**< a wait when there is nothing to wait for */
+    double stage_us;       /**< the scan, from memory of the program into pinned memory; without a wait */
+    double upload_us;      /**< the scan, from there to the device */
+    double pageable_us;    /**< instead of both: straight from memory of the program */
 };
 
 /** One solve of a call of ndt_backend_ops.solve. */
