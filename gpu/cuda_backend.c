@@ -503,10 +503,7 @@ static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struc
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
     struct ndt_cuda_scores scores = borrow_for_scores(cuda);
-    const enum ndt_status status = ndt_cuda_score_poses(&scores, request, out, done, err);
-    if (*done > 0) /* it has waited */
-        cuda->scans_queued = 0;
-    return status;
+    return ndt_cuda_score_poses(&scores, request, out, done, err);
 }
 
 static size_t cuda_solve_limit(const struct ndt_backend *backend)
