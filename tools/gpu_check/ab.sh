@@ -32,6 +32,7 @@ in_turns() {
             # shellcheck disable=SC2086
             timeout -k 5 "$(left)" ${words%% *} "$what" "$@" ${words#* } --json "$out" >/dev/null || return 1
         done
+        [ -s "$work/ab-$pair-this.json" ] && [ -s "$work/ab-$pair-other.json" ] || { echo "no figures"; return 77; }
         files+=("$work/ab-$pair-this.json" "$work/ab-$pair-other.json")
     done
     local rows
@@ -78,4 +79,5 @@ write_ab() {
         awk -f "$root/tools/gpu_check/settings.awk" -v least="${settings_points:-1500}" -v open="$no_verdict" "$work/batch.json" \
             "$work/overheads.json"
     fi
+    echo
 }
