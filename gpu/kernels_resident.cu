@@ -25,14 +25,33 @@ static __device__ inline unsigned groups_of_team()
     return blockDim.x / (unsigned)NDT_GPU_BLOCK;
 }
 
+/* Copies by all threads of the block of what the host or an earlier kernel wrote. */
+template <class T> static __device__ inline void copy_argument(T *to, const T &from)
+{
+    static_assert(sizeof(T) % sizeof(uint32_t) == 0 && alignof(T) >= alignof(uint32_t), "words");
+    for (unsigned i = threadIdx.x; i < sizeof(T) / sizeof(uint32_t); i += blockDim.x)
+        ((uint32_t *)(void *)to)[i] = ((const uint32_t *)(const void *)&from)[i];
+}
+
+/* The batch: in device memory, or the second argument. */
+static __device__ inline void copy_batch(struct ndt_gpu_batch *to, const struct ndt_gpu_job &job,
+                                         const struct ndt_gpu_single &single)
+{
+    if (job.batch)
+        copy_argument(to, *job.batch);
+    else
+        copy_argument(to, single.batch);
+}
+
 /* Copies batch and item. Every thread of the block has to call it. */
 static __device__ inline void begin_team(struct team_share *share, const struct ndt_gpu_job &job,
                                          const struct ndt_gpu_single &single, uint32_t number)
 {
-    const struct ndt_gpu_batch *batch = job.batch ? job.batch : &single.batch;
-    const struct ndt_gpu_item *item = job.batch ? batch->items + number : &single.item;
-    copy_words(&share->batch, batch, sizeof(share->batch));
-    copy_words(&share->item, item, sizeof(share->item));
+    copy_batch(&share->batch, job, single);
+    if (job.batch)
+        copy_argument(&share->item, job.batch->items[number]);
+    else
+        copy_argument(&share->item, single.item);
     __syncthreads(); /* the item is there */
     if (threadIdx.x == 0)
         begin_view(&share->pass, &share->batch, &share->item);
@@ -274,8 +293,11 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK)
     ndt_resident_inform(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
     __shared__ struct pass_block share;
-    const struct ndt_gpu_batch *batch = job.batch ? job.batch : &single.batch;
+    __shared__ struct ndt_gpu_batch arguments;
+    const struct ndt_gpu_batch *batch = &arguments;
     const uint32_t number = blockIdx.x / job.blocks, row = blockIdx.x % job.blocks;
+    copy_batch(&arguments, job, single);
+    __syncthreads(); /* the batch is there */
     struct ndt_gpu_item *item = batch->items + number;
     if (row >= item->blocks)
         return;
