@@ -33,25 +33,17 @@ template <class T> static __device__ inline void copy_argument(T *to, const T &f
         ((uint32_t *)(void *)to)[i] = ((const uint32_t *)(const void *)&from)[i];
 }
 
-/* The batch: in device memory, or the second argument. */
-static __device__ inline void copy_batch(struct ndt_gpu_batch *to, const struct ndt_gpu_job &job,
-                                         const struct ndt_gpu_single &single)
-{
-    if (job.batch)
-        copy_argument(to, *job.batch);
-    else
-        copy_argument(to, single.batch);
-}
-
 /* Copies batch and item. Every thread of the block has to call it. */
 static __device__ inline void begin_team(struct team_share *share, const struct ndt_gpu_job &job,
                                          const struct ndt_gpu_single &single, uint32_t number)
 {
-    copy_batch(&share->batch, job, single);
-    if (job.batch)
+    if (job.batch) {
+        copy_argument(&share->batch, *job.batch);
         copy_argument(&share->item, job.batch->items[number]);
-    else
+    } else {
+        copy_argument(&share->batch, single.batch);
         copy_argument(&share->item, single.item);
+    }
     __syncthreads(); /* the item is there */
     if (threadIdx.x == 0)
         begin_view(&share->pass, &share->batch, &share->item);
@@ -296,7 +288,10 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK)
     __shared__ struct ndt_gpu_batch arguments;
     const struct ndt_gpu_batch *batch = &arguments;
     const uint32_t number = blockIdx.x / job.blocks, row = blockIdx.x % job.blocks;
-    copy_batch(&arguments, job, single);
+    if (job.batch)
+        copy_argument(&arguments, *job.batch);
+    else
+        copy_argument(&arguments, single.batch);
     __syncthreads(); /* the batch is there */
     struct ndt_gpu_item *item = batch->items + number;
     if (row >= item->blocks)
