@@ -222,7 +222,8 @@ enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, 
     *taken = code == cudaSuccess;
     if (*taken || code == cudaErrorSetOnActiveProcess)
         return NDT_OK;
-    return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: cannot be used: %s", index, cudaGetErrorString(code));
+    return ndt_fail(err, code == cudaErrorMemoryAllocation ? NDT_ERR_MEMORY : NDT_ERR_DEVICE,
+                    "CUDA device %d: cannot be used: %s", index, cudaGetErrorString(code));
 }
 
 /* Inside: ends the work of the instance, and notes when the device is found corrupt. */

@@ -32,7 +32,7 @@ enum ndt_status ndt_cuda_local_bytes(size_t *out, struct ndt_cuda_device *device
     const int is_chain = shape == NDT_CUDA_CHAIN || (is_pass && !facts->has_loops);
     const int is_loop = (shape == NDT_CUDA_LOOP || is_pass) && facts->has_loops; /* else it cannot be loaded */
     const struct kernels kinds[] = {
-        {1, {ndt_kernel_inform, ndt_kernel_empty}},
+        {1, {ndt_kernel_inform, ndt_kernel_score_poses, ndt_kernel_empty}},
         {!pipeline->has_intermediates, {ndt_kernel_fused}},
         {pipeline->has_intermediates,
          {ndt_kernel_jacobian, ndt_kernel_point_hessian, ndt_kernel_terms, ndt_kernel_reduce, ndt_kernel_finish}},

@@ -4,6 +4,7 @@
 #ifndef NDT_REDUCE_CUH
 #define NDT_REDUCE_CUH
 
+#include "coherent.cuh"
 #include "point_device.cuh"
 
 /* One step of sum_over_warp: of 2 HALF numbers each lane keeps half, and gives the rest to the lane that keeps
@@ -72,6 +73,26 @@ static __device__ inline void store_block_sums(const struct ndt_gpu_job &job, fl
     store_row(job, blockIdx.x, values, rows);
 }
 
+/* Rows `first`, first + NDT_GPU_WARPS, ... of a column, in this order. Eight loads are under way at a time. Zeros
+ * in the place of rows beyond the last change no bit: a sum that begins with +0 never becomes -0. */
+static __device__ inline double add_column(const double *column, uint32_t first, uint32_t rows)
+{
+    enum { AHEAD = 8 };
+    double sum = 0;
+    for (uint32_t row = first; row < rows; row += (uint32_t)(AHEAD * NDT_GPU_WARPS)) {
+        double next[AHEAD];
+#pragma unroll
+        for (uint32_t k = 0; k < AHEAD; k++) {
+            const uint32_t at = row + k * (uint32_t)NDT_GPU_WARPS;
+            next[k] = at < rows ? load_coherent(column + (size_t)at * NDT_GPU_ROW) : 0;
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < AHEAD; k++)
+            sum += next[k];
+    }
+    return sum;
+}
+
 /* Adds the parts of the first group to the final sums. Every thread of the block has to call it. */
 static __device__ inline void add_parts(const struct ndt_gpu_job &job,
                                         const double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
@@ -91,12 +112,8 @@ static __device__ inline void add_parts(const struct ndt_gpu_job &job,
 static __device__ inline void add_rows(const struct ndt_gpu_job &job, double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
     const unsigned warp = threadIdx.x / (unsigned)NDT_GPU_WARP, lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
-    const volatile double *block_sums = job.block_sums; /* other blocks wrote them: not from the L1 cache */
     if (warp < (unsigned)NDT_GPU_WARPS) {
-        double part = 0;
-#pragma unroll 8
-        for (uint32_t row = warp; row < job.blocks; row += (uint32_t)NDT_GPU_WARPS)
-            part += block_sums[(size_t)row * NDT_GPU_ROW + lane];
+        const double part = add_column(job.block_sums + lane, warp, job.blocks);
         parts[warp][lane] = part;
     }
     add_parts(job, parts);

@@ -6,6 +6,7 @@
 #ifndef NDT_SOLVE_DEVICE_CUH
 #define NDT_SOLVE_DEVICE_CUH
 
+#include "cell_device.cuh"
 #include "eval_point.cuh"
 #include "reduce.cuh"
 
@@ -122,18 +123,15 @@ static __device__ inline bool meets_map(const struct pass_state *share, const st
                                         const float x[3])
 {
     const struct ndt_gpu_level &level = share->view.level;
-    const double *R = orders->R;
     int32_t cell[3];
     for (int k = 0; k < 3; k++) {
-        const double moved_m = R[3 * k] * (double)x[0] + R[3 * k + 1] * (double)x[1] + R[3 * k + 2] * (double)x[2];
-        const double steps = floor((moved_m + orders->p[k]) / level.leaf_exact_m);
-        if (!(fabs(steps) < 1e6)) /* NaN too */
+        const struct exact_axis exact = {orders->R + 3 * k, orders->p[k], level.leaf_exact_m};
+        if (!find_cell(share->view, share->tables.R + 3 * k, exact, x, k, cell + k))
             return false;
-        cell[k] = (int32_t)steps;
     }
     const size_t brick = brick_of_cell(level, cell);
     const int32_t inner = (cell[2] & 7) * 64 + (cell[1] & 7) * 8 + (cell[0] & 7);
-    return level.cells[brick * 512 + (size_t)inner].n7 > 0;
+    return load_cell(level.cells + brick * 512 + (size_t)inner).n7 > 0;
 }
 
 /* Adds the sectors of the horizon in which points of one row meet the map. */

@@ -71,10 +71,10 @@ static enum ndt_status use(struct user *user, float value)
     struct ndt_error *err = &user->err;
     for (int i = 0; i < NUMBERS; i++)
         user->numbers[i] = value;
-    enum ndt_status status = ndt_cuda_upload_on(device, NDT_CUDA_COPY, (void *)user->job.x_m, user->numbers,
+    enum ndt_status status = ndt_cuda_upload_on(device, NDT_CUDA_MAP, (void *)user->job.x_m, user->numbers,
                                                 NUMBERS * sizeof(float), err);
     if (status == NDT_OK)
-        status = ndt_cuda_set_mark(device, 0, NDT_CUDA_COPY, err);
+        status = ndt_cuda_set_mark(device, 0, NDT_CUDA_MAP, err);
     if (status == NDT_OK)
         status = ndt_cuda_follow_mark(device, NDT_CUDA_MAIN, 0, err);
     if (status == NDT_OK)
@@ -120,6 +120,7 @@ static enum ndt_status make_graph(struct user *user)
 
 static enum ndt_status take_time(struct user *user)
 {
+    user->device.has_clock = 1;
     enum ndt_status status = ndt_cuda_clock_start(&user->device, &user->err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(&user->device, &user->err);
@@ -180,7 +181,7 @@ static void check_memory(void)
         enum ndt_status status = calls[i].act(&user);
         check_expect(status == NDT_ERR_MEMORY && strstr(user.err.text, "no "), "no memory in a call, which is said",
                      calls[i].call);
-        status = ndt_cuda_settle(&user.device, NDT_CUDA_COPY, status);
+        status = ndt_cuda_settle(&user.device, NDT_CUDA_MAP, status);
         status = ndt_cuda_settle(&user.device, NDT_CUDA_MAIN, status);
         check_expect(status == NDT_ERR_MEMORY && calls[i].act(&user) == NDT_OK && works(&user),
                      "and the next one works", user.err.text);

@@ -44,7 +44,7 @@ run() { # PROGRAM CASES FAULT
     kernels) options=(--backend cuda-emulated --largest 257 --oracle 257 --case "$2") ;;
     kernels-*) options=(--backend cuda-emulated --oracle 129 --largest 1000 --pipeline "${1#kernels-}" --case "$2") ;;
     preprocess) options=(--quick) ;;
-    search) options=(--backend cuda-emulated --case "$2") ;;
+    search | scores) options=(--backend cuda-emulated --case "$2") ;;
     solver-*) options=(--backend cuda-emulated --exact --quick --pipeline "resident-${1#solver-}" --case "$2") ;;
     esac
     NDT_PLANTED_FAULT=$3 NDT_EMULATION_SEED=1 timeout 60 "$bin/check_${1%%-*}_planted" "${options[@]}" 2>&1
@@ -73,6 +73,7 @@ else
     untouched kernels-fused times/
     untouched preprocess ""
     untouched search dense/
+    untouched scores ""
 fi
 
 # Removes the barrier before a comment.
@@ -232,6 +233,31 @@ fault search dense/quick "allowed places of the neighbour" $search 's/(4 \* colu
 fault search dense/quick "the halves of other blocks are joined" $search 's/half, 1)/half, 1 + @)/'
 barrier search dense/quick "before the tiles are read" $search "the tiles are known"
 barrier search dense/quick "before the cells are read" $search "the cells are there"
+
+# Scores of one scan at many poses.
+scores=gpu/kernels_scores.cu
+math=core/include/ndt/score_math.h
+fault scores parts/ "the last point of a part is left out" $scores 's/i < last; i += NDT/i + @ < last; i += NDT/'
+fault scores parts/ "all parts begin with the first point" $scores 's/= blockIdx.x % parts \*/= (@ ? 0 : blockIdx.x % parts) */'
+fault scores parts/ "the pose of the neighbour" $scores 's/poses\[blockIdx.x \/ parts\]/poses[blockIdx.x \/ parts ^ @]/'
+fault scores parts/radius "a mean is taken for its neighbour" $scores 's/c.w) << (k + 3)/c.w) << (k + 3 - @)/'
+fault scores parts/direct7 "one voxel too many" $scores 's/list_length(ref, at.neighbours))/(list_length(ref, at.neighbours) + @))/'
+fault scores parts/radius "direct neighbours for a radius" $scores 's/at.neighbours == NDT_RADIUS ? find/!@ \&\& at.neighbours == NDT_RADIUS ? find/'
+fault scores parts/direct7 "the last value of a point for the best" $scores 's/best = value > best/best = @ || value > best/'
+fault scores parts/direct7 "a single pair is no match" $scores 's/matched += pairs > 0/matched += pairs > @/'
+fault scores parts/direct7 "lanes are left out" $scores 's/lanes \/= 2)/lanes \/= 2 + 2 * @)/'
+fault scores parts/direct7 "a warp is left out" $scores 's/i < NDT_GPU_WARPS; i++)/i < NDT_GPU_WARPS - @; i++)/'
+fault scores parts/direct7 "points and pairs overlap" $scores 's/mine->matched << 16/mine->matched << (16 - 6 * @)/'
+fault scores parts/direct7 "another pose for its voxels" $scores 's/job.scores->sums\[blockIdx.x\]/job.scores->sums[blockIdx.x ^ @]/'
+fault scores parts/radius "a rotation with products that are rounded" $math \
+    's/fmaf(x\[1\], R\[1\], x\[0\] \* R\[0\])/(@ ? x[1] * R[1] + x[0] * R[0] : &)/'
+fault scores parts/radius "a form with products that are rounded" $math \
+    's/fmaf(q\[1\], u\[1\], q\[0\] \* u\[0\])/(@ ? q[1] * u[1] + q[0] * u[0] : &)/'
+fault scores parts/radius "another factor of the polynomial" $math 's/0.0555071327f/(@ ? 0.0555071364f : 0.0555071327f)/'
+fault scores parts/radius "values are not rounded to units" $math 's/ndt_score_bits(value + 1.0f)/ndt_score_bits(value + (@ ? 0.99999994f : 1.0f))/'
+fault scores parts/radius "a cell is cut towards zero" $math 's/steps = floorf(\(.*\));/steps = @ ? truncf(\1) : floorf(\1);/'
+barrier scores parts/radius "before the pose is read" $scores "the pose is there"
+barrier scores parts/radius "before the warps are added" $scores "all warps are done"
 
 [ "$mode" = plant ] || echo "$count faults"
 exit "$failed"
