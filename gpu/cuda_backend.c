@@ -18,6 +18,7 @@
 #include "cuda_plan.h"
 #include "cuda_preprocess.h"
 #include "cuda_resident.h"
+#include "cuda_scans.h"
 #include "cuda_scores.h"
 #include "kernels.h"
 #include "ndt_cuda/pipelines.h"
@@ -44,12 +45,7 @@ struct cuda_backend {
     struct ndt_cuda_map_upload upload;
     int has_warned; /* that two maps do not fit */
     struct ndt_gpu_job job;
-    unsigned next_scan; /* of the pool of pinned buffers */
-    struct {
-        int is_used;
-        uint64_t queued_at; /* device.waits */
-    } scans[NDT_CUDA_POOL];
-    size_t scan_bytes; /* of the last upload */
+    struct ndt_cuda_scans scans;
     struct ndt_cuda_resident resident;
     struct ndt_cuda_preprocess preprocess;
 };
@@ -96,6 +92,7 @@ static void place_buffers(struct cuda_backend *cuda)
     job->ticket = (uint32_t *)(void *)(cuda->memory + plan->ticket);
     job->block_sums = (double *)(void *)(cuda->memory + plan->block_sums);
     cuda->upload.pinned = cuda->pinned + plan->pinned_staging;
+    cuda->scans.pinned = cuda->pinned;
     cuda->pipeline->place(job, (float *)(void *)(cuda->memory + plan->buffers));
 }
 
@@ -302,102 +299,27 @@ static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct nd
     return status;
 }
 
-/* Returns a pinned buffer that no copy reads any more. */
-static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struct ndt_error *err)
-{
-    const unsigned next = cuda->next_scan;
-    enum ndt_status status = NDT_OK;
-    if (cuda->scans[next].is_used && !ndt_cuda_has_waited(&cuda->device, cuda->scans[next].queued_at))
-        status = ndt_cuda_wait(&cuda->device, err);
-    if (status != NDT_OK)
-        return status;
-    *out = (float *)(void *)(cuda->pinned + cuda->plan.pinned_scans[next]);
-    cuda->scans[next].is_used = 1;
-    cuda->scans[next].queued_at = cuda->device.waits;
-    cuda->next_scan = (next + 1) % NDT_CUDA_POOL;
-    return NDT_OK;
-}
-
-/* Sets the position of each scan: columns x y z of whole blocks, packed, so that the copy is as short as possible.
- * *floats: of all columns of one kind. */
-static enum ndt_status place_scans(struct cuda_backend *cuda, const struct ndt_cloud *const *scans, size_t count,
-                                   size_t *floats, struct ndt_error *err)
-{
-    size_t points = 0, blocks = 0;
-    if (count > NDT_CUDA_ITEMS)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%zu scans at once; the limit is %d", count, NDT_CUDA_ITEMS);
-    for (size_t i = 0; i < count; i++) {
-        struct ndt_cuda_scan *scan = &cuda->resident.scans[i];
-        points += scans[i]->count;
-        if (points > cuda->plan.max_points)
-            break;
-        scan->at = (uint32_t)(3 * blocks * NDT_GPU_BLOCK);
-        scan->count = (uint32_t)scans[i]->count;
-        scan->blocks = scan->count ? ndt_cuda_blocks(scan->count) : 1;
-        blocks += scan->blocks;
-    }
-    if (points > cuda->plan.max_points || blocks * NDT_GPU_BLOCK > cuda->plan.stride)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%s of %zu points; the limit is backend.max_points, %zu",
-                        count == 1 ? "a scan" : "scans", points, cuda->plan.max_points);
-    cuda->resident.scan_count = count;
-    *floats = blocks * NDT_GPU_BLOCK;
-    return NDT_OK;
-}
-
-static int have_times(const struct ndt_cloud *const *scans, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (scans[i]->time_s)
-            return 1;
-    return 0;
-}
-
-/* times: of all scans, behind their points; NULL: none has any. */
-static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *place, float *buffer, float *times)
-{
-    const size_t column = (size_t)place->blocks * NDT_GPU_BLOCK, bytes = scan->count * sizeof(float);
-    memset(buffer + place->at, 0, 3 * column * sizeof(float));
-    if (times)
-        memset(times + place->at / 3, 0, column * sizeof(float));
-    if (bytes == 0)
-        return;
-    memcpy(buffer + place->at, scan->x_m, bytes);
-    memcpy(buffer + place->at + column, scan->y_m, bytes);
-    memcpy(buffer + place->at + 2 * column, scan->z_m, bytes);
-    if (times && scan->time_s)
-        memcpy(times + place->at / 3, scan->time_s, bytes);
-}
-
 static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
                                       size_t count, struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    size_t floats = 0;
-    float *buffer;
-    cuda->resident.scan_count = 0;
+    struct ndt_gpu_job *job = &cuda->job;
     cuda->resident.preprocess = NULL;
-    cuda->job.count = cuda->job.blocks = 0;
-    enum ndt_status status = place_scans(cuda, scans, count, &floats, err);
+    job->count = job->blocks = 0;
+    enum ndt_status status = ndt_cuda_scans_place(&cuda->resident, &cuda->plan, scans, count, err);
     if (status != NDT_OK || count == 0)
         return status;
-    cuda->job.count = (uint32_t)scans[0]->count;
-    cuda->job.blocks = ndt_cuda_blocks(scans[0]->count);
-    cuda->job.y_m = cuda->job.x_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
-    cuda->job.z_m = cuda->job.y_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
-    cuda->resident.times_at = have_times(scans, count) ? 3 * floats : 0;
-    cuda->job.times_at = (uint32_t)cuda->resident.times_at;
+    job->count = (uint32_t)scans[0]->count;
+    job->blocks = ndt_cuda_blocks(scans[0]->count);
+    job->y_m = job->x_m + (size_t)job->blocks * NDT_GPU_BLOCK;
+    job->z_m = job->y_m + (size_t)job->blocks * NDT_GPU_BLOCK;
+    job->times_at = (uint32_t)cuda->resident.times_at;
     if (cuda->pipeline->shape != NDT_CUDA_HOST)
         status = ndt_cuda_resident_prepare(&cuda->resident, err);
     if (status != NDT_OK || (count == 1 && scans[0]->count == 0))
         return status;
-    status = next_buffer(cuda, &buffer, err);
-    if (status != NDT_OK)
-        return status;
-    for (size_t i = 0; i < count; i++)
-        pack_scan(scans[i], &cuda->resident.scans[i], buffer,
-                  cuda->resident.times_at > 0 ? buffer + cuda->resident.times_at : NULL);
-    cuda->scan_bytes = (cuda->resident.times_at > 0 ? 4 : 3) * floats * sizeof(float);
-    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, cuda->scan_bytes, err);
+    return ndt_cuda_scans_upload(&cuda->scans, &cuda->device, &cuda->plan, cuda->memory + cuda->plan.scan,
+                                 &cuda->resident, scans, err);
 }
 
 static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
@@ -406,21 +328,13 @@ static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct n
     return cuda_set_scans(backend, &scan, 1, err);
 }
 
-/* Splits the pose into a whole cell and the rest, as the CPU backend does. */
 static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request *request)
 {
     struct ndt_gpu_job *job = &cuda->job;
     const double leaf_m = cuda->map->levels[request->level].leaf_m;
     job->level = cuda->on_device.levels[request->level];
     job->neighbours = (int32_t)request->neighbours;
-    for (int i = 0; i < 3; i++) {
-        const double cell = floor(request->p[i] / leaf_m);
-        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
-        job->near_cell[i] = (int32_t)near;
-        job->t_m[i] = (float)(request->p[i] - near * leaf_m);
-        job->angles[2 * i] = (float)sin(request->p[3 + i]);
-        job->angles[2 * i + 1] = (float)cos(request->p[3 + i]);
-    }
+    ndt_cuda_split_pose(request->p, leaf_m, job->near_cell, job->t_m, job->angles);
 }
 
 /* Queues one evaluation and waits for its sums. */
@@ -503,7 +417,8 @@ static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struc
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
     struct ndt_cuda_scores scores = borrow_for_scores(cuda);
-    return ndt_cuda_settle(&cuda->device, NDT_CUDA_MAIN, ndt_cuda_score_poses(&scores, request, out, done, err));
+    const enum ndt_status status = ndt_cuda_score_poses(&scores, request, out, done, err);
+    return ndt_cuda_settle(&cuda->device, NDT_CUDA_MAIN, status);
 }
 
 static size_t cuda_solve_limit(const struct ndt_backend *backend)
@@ -606,12 +521,13 @@ static enum ndt_status cuda_overheads(struct ndt_backend *backend, int rounds, s
                                       struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    const unsigned last_scan = (cuda->next_scan + NDT_CUDA_POOL - 1) % NDT_CUDA_POOL;
+    char *const sums = cuda->pinned + cuda->plan.pinned_sums;
     const struct ndt_cuda_copies copies = {.device = cuda->memory + cuda->plan.sums,
-                                           .pinned = cuda->pinned + cuda->plan.pinned_sums,
+                                           .up = sums + NDT_GPU_ROW * sizeof(double),
+                                           .down = sums,
                                            .scan = cuda->memory + cuda->plan.scan,
-                                           .staged = cuda->pinned + cuda->plan.pinned_scans[last_scan],
-                                           .scan_bytes = cuda->job.count > 0 ? cuda->scan_bytes : 0};
+                                           .staged = cuda->scans.last,
+                                           .scan_bytes = cuda->job.count > 0 ? cuda->scans.last_bytes : 0};
     return ndt_cuda_overheads(&cuda->device, &cuda->job, &copies, rounds, out, err);
 }
 

@@ -6,6 +6,7 @@
 #include "cuda_local.h"
 #include "cuda_plan.h"
 #include "cuda_resident.h"
+#include "cuda_shape.h"
 #include "kernels.h"
 #include "ndt/clock.h"
 #include "ndt/quantile.h"
@@ -103,12 +104,10 @@ static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_
                                const struct ndt_cuda_copies *copies, const void *pageable, double took_us[KINDS],
                                struct ndt_error *err)
 {
-    double *const sums = copies->pinned;
-    const void *angles = sums + NDT_GPU_ROW; /* a queued copy reads them: not where the sums arrive */
     double start_us = ndt_clock_us();
-    enum ndt_status status = ndt_cuda_upload(device, copies->device, angles, sizeof(job->angles), err);
+    enum ndt_status status = ndt_cuda_upload(device, copies->device, copies->up, sizeof(job->angles), err);
     if (status == NDT_OK)
-        status = ndt_cuda_download(device, sums, copies->device, NDT_GPU_SUMS * sizeof(double), err);
+        status = ndt_cuda_download(device, copies->down, copies->device, NDT_GPU_SUMS * sizeof(double), err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     took_us[COPIES] = ndt_clock_us() - start_us;
@@ -137,7 +136,8 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
     if (!all_us)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", rounds);
     void *pageable = all_us + KINDS * count;
-    memcpy(pageable, copies->staged, copies->scan_bytes);
+    if (copies->scan_bytes > 0)
+        memcpy(pageable, copies->staged, copies->scan_bytes);
     enum ndt_status status =
         measure(device, job, copies, pageable, one_us, err); /* the first round is slow and not counted */
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
@@ -173,7 +173,8 @@ static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
         used += (size_t)snprintf(
             text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
-            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))));
+            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, (unsigned)facts->largest_cluster, sizes[i].items,
+                                                      ndt_cuda_blocks(sizes[i].points))));
     if (used < size)
         used += (size_t)snprintf(text + used, size - used, "\n");
     return used;

@@ -17,9 +17,11 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, con
 
 /** Buffers to measure copies with. */
 struct ndt_cuda_copies {
-    void *device, *pinned; /**< 24 bytes up and the sums down; pinned: two rows of sums */
-    void *scan, *staged;   /**< the scan on the device, and the pinned buffer that it came from */
-    size_t scan_bytes;     /**< 0: there is none */
+    void *device;   /**< 24 bytes up, the sums down */
+    const void *up; /**< pinned, as the next two */
+    void *down;
+    void *scan, *staged; /**< the scan on the device, and the pinned buffer that it came from */
+    size_t scan_bytes;   /**< 0: there is none */
 };
 
 /** Medians over `rounds` (1 to 1000); see ndt_backend_ops.overheads. */

@@ -311,8 +311,9 @@ static void refuse_a_solve(struct ndt_backend *backend)
 }
 
 /* The emulation ends the program when memory is written that a queued copy reads. */
-static void keeps_scans(void)
+static void keeps_scans(int can_map)
 {
+    setenv("NDT_EMULATION_MAPPED", can_map ? "1" : "0", 1);
     struct ndt_backend *backend = open_plain("resident-block", 0);
     struct ndt_cloud half = in.scan;
     struct ndt_eval wanted;
@@ -324,14 +325,25 @@ static void keeps_scans(void)
     check_expect(queued && backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
                      backend->ops->set_scan(backend, &in.scan, NULL) == NDT_OK && evaluates(backend, &wanted),
                  "scans that are queued arrive as they were", "");
-    emulated_fail_launches_with(0, 1, cudaErrorMemoryAllocation);
+    emulated_fail_calls(can_map ? "cudaLaunchKernelExC" : "cudaMemcpyAsync", 0, 1, cudaErrorMemoryAllocation);
     check_expect(evaluate(backend, &wanted, NULL) == NDT_ERR_MEMORY &&
                      backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
                      backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
                      backend->ops->set_scan(backend, &in.scan, NULL) == NDT_OK &&
                      evaluate(backend, &wanted, NULL) == NDT_OK,
-                 "also after an evaluation that had no memory for a launch", "");
+                 "also after an evaluation that had no memory for its last call", "");
     backend->ops->close(backend);
+    unsetenv("NDT_EMULATION_MAPPED");
+}
+
+static void keeps_scans_mapped(void)
+{
+    keeps_scans(1);
+}
+
+static void keeps_scans_unmapped(void)
+{
+    keeps_scans(0);
 }
 
 static void keeps_raw_scans(void)
@@ -444,7 +456,8 @@ int main(int argc, char **argv)
         {.name = "others/refused", .run_with = others_live_on, .value = cudaErrorInvalidConfiguration},
         {.name = "others/no_memory", .run_with = others_live_on, .value = cudaErrorMemoryAllocation},
         {.name = "others/threads", .run = two_at_once},
-        {.name = "pinned/scans", .run = keeps_scans},
+        {.name = "pinned/scans", .run = keeps_scans_mapped},
+        {.name = "pinned/unmapped", .run = keeps_scans_unmapped},
         {.name = "pinned/raw_scans", .run = keeps_raw_scans},
         {.name = "pinned/batches", .run = keeps_batches},
         {.name = "pinned/poses", .run = keeps_poses},

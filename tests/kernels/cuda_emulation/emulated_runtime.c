@@ -298,6 +298,24 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
     return emulated_result();
 }
 
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    EMULATED_CONTEXT_CALL;
+    if (!kernel || attribute != cudaFuncAttributeNonPortableClusterSizeAllowed || (value != 0 && value != 1))
+        return emulated_note(cudaErrorInvalidValue);
+    return emulated_result();
+}
+
+/* There is room for one cluster of the most blocks that the emulation runs. */
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
+{
+    EMULATED_CONTEXT_CALL;
+    if (!kernel || config->numAttrs != 1 || !emulated_has_clusters())
+        return emulated_note(cudaErrorInvalidValue);
+    *clusters = config->attrs[0].val.clusterDim.x <= EMULATED_MOST_CLUSTER;
+    return emulated_result();
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     EMULATED_CONTEXT_CALL;

@@ -36,7 +36,8 @@
  * writes that other blocks see late (fences, caches), work that runs earlier than it must, alignment faults,
  * launches that need more registers, shared memory or processors than a device has, speed.
  *
- * Kernels have one argument, a struct ndt_gpu_job by value. */
+ * Kernels have one argument, a struct ndt_gpu_job by value, or a struct ndt_gpu_single as a second one; the array
+ * of arguments ends with NULL where it has one. */
 #ifndef EMULATED_CUDA_RUNTIME_API_H
 #define EMULATED_CUDA_RUNTIME_API_H
 
@@ -185,6 +186,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t stop);
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments);
+enum cudaFuncAttribute { cudaFuncAttributeNonPortableClusterSizeAllowed = 13 };
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config);
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
