@@ -328,21 +328,13 @@ static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct n
     return cuda_set_scans(backend, &scan, 1, err);
 }
 
-/* Splits the pose into a whole cell and the rest, as the CPU backend does. */
 static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request *request)
 {
     struct ndt_gpu_job *job = &cuda->job;
     const double leaf_m = cuda->map->levels[request->level].leaf_m;
     job->level = cuda->on_device.levels[request->level];
     job->neighbours = (int32_t)request->neighbours;
-    for (int i = 0; i < 3; i++) {
-        const double cell = floor(request->p[i] / leaf_m);
-        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
-        job->near_cell[i] = (int32_t)near;
-        job->t_m[i] = (float)(request->p[i] - near * leaf_m);
-        job->angles[2 * i] = (float)sin(request->p[3 + i]);
-        job->angles[2 * i + 1] = (float)cos(request->p[3 + i]);
-    }
+    ndt_cuda_split_pose(request->p, leaf_m, job->near_cell, job->t_m, job->angles);
 }
 
 /* Queues one evaluation and waits for its sums. */

@@ -395,11 +395,20 @@ enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void 
                                      unsigned threads, unsigned cluster, const struct ndt_gpu_job *job,
                                      struct ndt_error *err)
 {
+    return ndt_cuda_launch_single(device, kernel, blocks, threads, cluster, job, NULL, err);
+}
+
+enum ndt_status ndt_cuda_launch_single(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
+                                       unsigned threads, unsigned cluster, const struct ndt_gpu_job *job,
+                                       const struct ndt_gpu_single *single, struct ndt_error *err)
+{
+    /* "4 KB" of arguments on every device (programming guide, "__global__ Function Parameters") */
+    _Static_assert(sizeof(struct ndt_gpu_job) + sizeof(struct ndt_gpu_single) <= 4096, "arguments of a kernel");
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
     struct ndt_gpu_job copy = *job;
-    void *arguments[] = {&copy};
+    void *arguments[] = {&copy, (void *)(uintptr_t)single};
     cudaLaunchAttribute team = {.id = cudaLaunchAttributeClusterDimension};
     team.val.clusterDim.x = cluster;
     team.val.clusterDim.y = team.val.clusterDim.z = 1;
@@ -410,6 +419,28 @@ enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void 
                                        .numAttrs = cluster > 1}; /* older devices reject the attribute */
     device->counters.launches++;
     return finish(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
+}
+
+/* More than eight blocks are not portable: the kernel has to allow them, and a device may have no room (programming
+ * guide, "Thread Block Clusters"). A device that refuses goes on with eight. */
+enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel, unsigned threads,
+                                         unsigned *out, struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    int clusters = 0;
+    cudaLaunchAttribute team = {.id = cudaLaunchAttributeClusterDimension};
+    team.val.clusterDim.x = NDT_GPU_CLUSTER;
+    team.val.clusterDim.y = team.val.clusterDim.z = 1;
+    const cudaLaunchConfig_t config = {
+        .gridDim = {NDT_GPU_CLUSTER, 1, 1}, .blockDim = {threads, 1, 1}, .attrs = &team, .numAttrs = 1};
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+        cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0)
+        *out = NDT_GPU_CLUSTER;
+    else
+        (void)cudaGetLastError(); /* otherwise the next launch reports it again */
+    return NDT_OK;
 }
 
 /* ---- streams and marks ---- */
@@ -532,7 +563,7 @@ struct shape {
 
 static cudaError_t append_kernel(cudaGraph_t graph, cudaGraphNode_t *last, struct shape *shape)
 {
-    void *arguments[] = {&shape->job};
+    void *arguments[] = {&shape->job, NULL};
     struct cudaGraphNodeParams params = {.type = cudaGraphNodeTypeKernel};
     params.kernel.func = (void *)shape->kernel;
     params.kernel.gridDim = (dim3){shape->blocks, 1, 1};

@@ -103,6 +103,16 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *devi
                                                     unsigned blocks, unsigned threads, unsigned cluster,
                                                     const struct ndt_gpu_job *job, struct ndt_error *err);
 
+/** The same for a kernel with a second argument; NULL: it has none. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_launch_single(struct ndt_cuda_device *device, const void *kernel,
+                                                      unsigned blocks, unsigned threads, unsigned cluster,
+                                                      const struct ndt_gpu_job *job,
+                                                      const struct ndt_gpu_single *single, struct ndt_error *err);
+/** The most blocks of `threads` that may form a cluster with this kernel: NDT_GPU_CLUSTER where the device has room
+ * for such a cluster, otherwise *out is left as it is. Loads the kernel. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel,
+                                                        unsigned threads, unsigned *out, struct ndt_error *err);
+
 /** A graph that is made once and launched often; its kernels read everything that varies from device memory. It
  * launches one kernel `length` times in a row or, with length 0, until the kernel calls
  * cudaGraphSetConditional(job.loop, 0); every launch begins with 1. Making a graph allocates. */

@@ -6,6 +6,7 @@
 #include "cuda_local.h"
 #include "cuda_plan.h"
 #include "cuda_resident.h"
+#include "cuda_shape.h"
 #include "kernels.h"
 #include "ndt/clock.h"
 #include "ndt/quantile.h"
@@ -172,7 +173,8 @@ static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
         used += (size_t)snprintf(
             text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
-            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))));
+            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, (unsigned)facts->largest_cluster, sizes[i].items,
+                                                      ndt_cuda_blocks(sizes[i].points))));
     if (used < size)
         used += (size_t)snprintf(text + used, size - used, "\n");
     return used;

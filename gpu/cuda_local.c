@@ -28,16 +28,19 @@ enum ndt_status ndt_cuda_local_bytes(size_t *out, struct ndt_cuda_device *device
 {
     const enum ndt_cuda_shape shape = pipeline->shape;
     const int is_any = shape == NDT_CUDA_AUTOMATIC, is_resident = shape != NDT_CUDA_HOST;
-    const int is_pass = shape == NDT_CUDA_LOOP || shape == NDT_CUDA_CHAIN;
+    const int is_pass = is_any || shape == NDT_CUDA_CLUSTER; /* that of a cluster for large scans only */
+    const int is_chain = shape == NDT_CUDA_CHAIN || (is_pass && !facts->has_loops);
+    const int is_loop = (shape == NDT_CUDA_LOOP || is_pass) && facts->has_loops; /* else it cannot be loaded */
     const struct kernels kinds[] = {
-        {1, {ndt_kernel_inform, ndt_kernel_empty}},
+        {1, {ndt_kernel_inform, ndt_kernel_score_poses, ndt_kernel_empty}},
         {!pipeline->has_intermediates, {ndt_kernel_fused}},
         {pipeline->has_intermediates,
          {ndt_kernel_jacobian, ndt_kernel_point_hessian, ndt_kernel_terms, ndt_kernel_reduce, ndt_kernel_finish}},
         {is_resident, {ndt_kernel_resident_inform}},
         {is_any || shape == NDT_CUDA_BLOCK, {ndt_kernel_resident_block}},
         {(is_any || shape == NDT_CUDA_CLUSTER) && facts->largest_cluster > 1, {ndt_kernel_resident_cluster}},
-        {is_any || is_pass, {ndt_kernel_resident_pass}},
+        {is_chain, {ndt_kernel_resident_pass}},
+        {is_loop, {ndt_kernel_resident_loop}},
         {is_resident && has_preprocess,
          {ndt_kernel_preprocess_place, ndt_kernel_preprocess_add, ndt_kernel_preprocess_list,
           ndt_kernel_preprocess_sample, ndt_kernel_preprocess_again}},

@@ -16,9 +16,14 @@
  * added in the order of the blocks, so the result depends on neither the device nor its load. */
 enum { NDT_GPU_BLOCK = 128, NDT_GPU_WARP = 32, NDT_GPU_WARPS = NDT_GPU_BLOCK / NDT_GPU_WARP, NDT_GPU_ROW = 32 };
 
-/** resident, one team per alignment: threads of a block, which process NDT_GPU_GROUPS blocks of points at a time.
- */
-enum { NDT_GPU_GROUPS = 4, NDT_GPU_TEAM = NDT_GPU_GROUPS * NDT_GPU_BLOCK };
+/** Teams of resident and search: a block has up to NDT_GPU_GROUPS groups of NDT_GPU_BLOCK threads. A cluster keeps
+ * the rows of an alignment in the shared memory of one of its blocks. */
+enum {
+    NDT_GPU_GROUPS = 4,
+    NDT_GPU_TEAM = NDT_GPU_GROUPS * NDT_GPU_BLOCK,
+    NDT_GPU_CLUSTER_ROWS = 80, /**< most rows of an alignment */
+    NDT_GPU_CLUSTER = 16       /**< most blocks of a cluster */
+};
 
 /** Order within a row: that of struct ndt_eval; the last number is unused. */
 enum {
@@ -57,13 +62,18 @@ struct ndt_gpu_level {
 
 enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_COVERAGE, NDT_GPU_FINISHED };
 
-/** What the blocks of an item do in a pass. */
+/** What the blocks of an item do in a pass. Who gives the orders also prepares the pose for all of them. */
 struct ndt_gpu_orders {
     double p[6];
     int32_t level, neighbours;
-    int32_t stage; /**< enum ndt_gpu_stage */
-    int32_t first; /**< 1: the points have to be rotated by R0 */
+    int32_t stage;        /**< enum ndt_gpu_stage */
+    int32_t first;        /**< 1: the points have to be rotated by R0 */
+    int32_t near_cell[3]; /**< as in struct ndt_gpu_job, and the same for t_m and angles */
+    float t_m[3];
+    float angles[6];
+    double R[9]; /**< of p, for NDT_GPU_COVERAGE only */
 };
+enum { NDT_GPU_ORDER_WORDS = sizeof(struct ndt_gpu_orders) / sizeof(uint64_t) };
 
 /** One alignment. The host sets it before the first launch (newton begun, stage EVALUATE); then the device owns it.
  */
@@ -102,8 +112,17 @@ struct ndt_gpu_batch {
     double *block_sums;
     double *information; /**< NDT_GPU_PLANES rows per item */
     struct ndt_gpu_item *items;
+    struct ndt_gpu_item
+        *results; /**< pinned memory of the host for the items of a team; NULL: the host copies them */
     struct ndt_newton_row *rows; /**< item i: from i * row_capacity */
     struct ndt_gpu_level levels[NDT_MAX_LEVELS];
+};
+
+/** A batch of one item as the second argument of the kernels of teams and of the information, which use it where
+ * job.batch is NULL. */
+struct ndt_gpu_single {
+    struct ndt_gpu_batch batch;
+    struct ndt_gpu_item item;
 };
 
 /** preprocessing: the resulting scan, for the alignments that follow. */

@@ -33,6 +33,8 @@ static void add_counters(struct ndt_backend_counters *into, const struct ndt_bac
     into->launches += from->launches;
     into->synchronisations += from->synchronisations;
     into->allocations += from->allocations;
+    into->graphs += from->graphs;
+    into->graph_bytes += from->graph_bytes;
     into->kernel_us += from->kernel_us;
 }
 

@@ -308,6 +308,8 @@ NDT_MUST_CHECK bench_command_fn bench_align;
 NDT_MUST_CHECK bench_command_fn bench_evaluations;
 NDT_MUST_CHECK bench_command_fn bench_batch;
 NDT_MUST_CHECK bench_command_fn bench_overheads;
+/** One scan at --sizes poses. Every backend must have the bits of the plain C. */
+NDT_MUST_CHECK bench_command_fn bench_poses;
 /** Each candidate follows the scans twice, every guess from the poses before. Both passes must have the same bits,
  * and must be within 1 mm and 0.01 deg of the first candidate. */
 NDT_MUST_CHECK bench_command_fn bench_drive;

@@ -202,6 +202,11 @@ static const struct command {
      "The finest level is evaluated.",
      INPUT "rounds=101 points=756,1500,5000,20000,100000 backend=all threads one:levels neighbours " DEVICE OUTPUT,
      bench_overheads, NEEDS_SCANS, "FILE"},
+    {"poses", "scores one scan at many poses, and compares with one evaluation per pose",
+     "Every backend must have the bits of the plain C.",
+     INPUT "rounds=20 sizes=64,1024,4096 points=300,756,1500 backend=all threads one:offsets=2/20 one:levels "
+           "one:neighbours " DEVICE OUTPUT,
+     bench_poses, NEEDS_SCANS, "FILE"},
     {"drive", "follows a drive twice on every backend and compares the poses",
      "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend.",
      "map bag scans config set seed points backend=all threads one:levels one:neighbours " DEVICE OUTPUT,

@@ -359,25 +359,52 @@ static void keeps_raw_scans(void)
     backend->ops->close(backend);
 }
 
-static enum ndt_status solve(struct ndt_backend *backend, double x_m, struct ndt_solve_item *item)
+/* Two alignments: a single one is an argument of its launch, and nothing is copied. */
+static enum ndt_status solve(struct ndt_backend *backend, double x_m, struct ndt_solve_item items[2])
 {
     const struct ndt_newton_rules rules = {.level_count = 1, .level = {1}, .max_iterations = 5};
-    *item = (struct ndt_solve_item){.scan = 0};
-    item->newton.p[0] = x_m;
-    item->newton.p[2] = 2.1;
-    return backend->ops->solve(backend, &rules, item, 1, 0, NULL);
+    for (int i = 0; i < 2; i++) {
+        items[i] = (struct ndt_solve_item){.scan = 0};
+        items[i].newton.p[0] = x_m + 0.1 * i;
+        items[i].newton.p[2] = 2.1;
+    }
+    return backend->ops->solve(backend, &rules, items, 2, 0, NULL);
 }
 
+/* On a device that copies results down. */
 static void keeps_batches(void)
 {
+    setenv("NDT_EMULATION_MAPPED", "0", 1);
     struct ndt_backend *backend = open_plain("resident-block", 0);
-    struct ndt_solve_item wanted, item;
-    check_expect(solve(backend, 20, &wanted) == NDT_OK, "an alignment", "");
+    struct ndt_solve_item wanted[2], items[2];
+    check_expect(solve(backend, 20, wanted) == NDT_OK, "two alignments", "");
     emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
-    check_expect(solve(backend, 21, &item) == NDT_ERR_MEMORY, "one without memory for its last copy", "");
-    check_expect(solve(backend, 20, &item) == NDT_OK &&
-                     memcmp(&item.newton, &wanted.newton, sizeof(item.newton)) == 0,
-                 "and the next one, from its own guess", "");
+    check_expect(solve(backend, 21, items) == NDT_ERR_MEMORY, "two without memory for their last copy", "");
+    check_expect(solve(backend, 20, items) == NDT_OK &&
+                     memcmp(&items[0].newton, &wanted[0].newton, sizeof(items[0].newton)) == 0 &&
+                     memcmp(&items[1].newton, &wanted[1].newton, sizeof(items[1].newton)) == 0,
+                 "and the next ones, from their own guesses", "");
+    backend->ops->close(backend);
+    unsetenv("NDT_EMULATION_MAPPED");
+}
+
+static enum ndt_status score(struct ndt_backend *backend, double x_m, struct ndt_pose_score *out)
+{
+    const struct ndt_score_pose pose = {.R = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .t_m = {x_m, 0.4, 2.1}};
+    const struct ndt_score_request request = {.level = 1, .neighbours = NDT_DIRECT7, .count = 1, .poses = &pose};
+    size_t done;
+    return backend->ops->score_poses(backend, &request, out, &done, NULL);
+}
+
+static void keeps_poses(void)
+{
+    struct ndt_backend *backend = open_plain("fused", 0);
+    struct ndt_pose_score wanted, again;
+    check_expect(score(backend, 20, &wanted) == NDT_OK, "the score of a pose", "");
+    emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
+    check_expect(score(backend, 21, &again) == NDT_ERR_MEMORY, "one without memory for its last copy", "");
+    check_expect(score(backend, 20, &again) == NDT_OK && memcmp(&again, &wanted, sizeof(again)) == 0,
+                 "and the next one, of its own pose", "");
     backend->ops->close(backend);
 }
 
@@ -438,6 +465,7 @@ int main(int argc, char **argv)
         {.name = "pinned/unmapped", .run = keeps_scans_unmapped},
         {.name = "pinned/raw_scans", .run = keeps_raw_scans},
         {.name = "pinned/batches", .run = keeps_batches},
+        {.name = "pinned/poses", .run = keeps_poses},
         {.name = "stacks", .run = counts_stacks},
         {.name = "uncounted", .run = tries_before_it_refuses},
         {.name = NULL},

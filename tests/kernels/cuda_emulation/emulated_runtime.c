@@ -218,6 +218,17 @@ static cudaError_t copy_up(void *to, const void *from, size_t bytes, cudaStream_
     return cudaSuccess;
 }
 
+/* Whether a queued copy reads this pinned memory. */
+static int is_read(const void *memory, size_t bytes)
+{
+    const uintptr_t at = (uintptr_t)memory;
+    for (const struct CUstream_st *stream = streams; stream; stream = stream->next)
+        for (const struct item *item = stream->first; item; item = item->next)
+            if (item->seen && (uintptr_t)item->from < at + bytes && at < (uintptr_t)item->from + item->bytes)
+                return 1;
+    return 0;
+}
+
 /* Overwrites the target with NaN until the copy has run. */
 static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStream_t stream)
 {
@@ -231,7 +242,8 @@ static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStrea
     item->to = to;
     item->from = from;
     item->bytes = bytes;
-    memset(to, 0xff, bytes);
+    if (!is_read(to, bytes))
+        memset(to, 0xff, bytes);
     if (target == EMULATED_PAGEABLE)
         run_until(stream, stream->queued);
     return emulated_result();
@@ -283,6 +295,24 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
     struct item *item = queue(config->stream, LAUNCH);
     if (item && (item->launch = malloc(sizeof(launch))))
         *item->launch = launch;
+    return emulated_result();
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    EMULATED_CONTEXT_CALL;
+    if (!kernel || attribute != cudaFuncAttributeNonPortableClusterSizeAllowed || (value != 0 && value != 1))
+        return emulated_note(cudaErrorInvalidValue);
+    return emulated_result();
+}
+
+/* There is room for one cluster of the most blocks that the emulation runs. */
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
+{
+    EMULATED_CONTEXT_CALL;
+    if (!kernel || config->numAttrs != 1 || !emulated_has_clusters())
+        return emulated_note(cudaErrorInvalidValue);
+    *clusters = config->attrs[0].val.clusterDim.x <= EMULATED_MOST_CLUSTER;
     return emulated_result();
 }
 

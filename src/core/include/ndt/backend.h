@@ -56,7 +56,9 @@ struct ndt_backend_counters {
     uint64_t evaluations;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
     uint64_t h2d_copies, d2h_copies;
-    double kernel_us; /**< time on the device, with config.kernel_times; on the CPU the wall time of eval */
+    uint64_t graphs;      /**< of launches, made so far */
+    uint64_t graph_bytes; /**< memory of those that exist now, measured or estimated */
+    double kernel_us;     /**< time on the device, with config.kernel_times; on the CPU the wall time of eval */
 };
 
 /** Cost of an evaluation on a device without its work: medians [us], each including the wait for it. */

@@ -18,6 +18,7 @@
 #define __global__
 #define __device__
 #define __host__
+#define __grid_constant__
 #define __forceinline__ inline
 #define __noinline__    __attribute__((noinline))
 /* One block runs at a time, and its shared memory is put in place for that: see emulated_grid.c. */

@@ -13,17 +13,31 @@
  *
  * Streams are queues whose items run as late as possible: when the host waits for them, frees memory, or (one item
  * at a time) queries a mark. The streams then alternate at random; only the order within a stream and events
- * constrain them. Copies read pinned memory when they run, so a buffer that is overwritten too early arrives with
- * the wrong content; pageable memory is read at once, and downloads to it are synchronous, both as in the real
- * runtime. Pinned memory is NaN while a download to it is queued. A copy beyond an allocation is refused.
+ * constrain them. Copies read pinned memory when they run; pageable memory is read at once, and downloads to it are
+ * synchronous, both as in the real runtime. Pinned memory is NaN while a download to it is queued. A copy beyond an
+ * allocation is refused.
  *
  * Graphs are chains of kernels and of while nodes; two nodes without an order stop the program.
+ *
+ * What a program must never do ends it with a message: a handle that was closed, or that a reset has closed; memory
+ * from before a reset that is copied or freed; a reset while another thread is inside a call; pinned memory that is
+ * written while a queued copy reads it. cudaDeviceReset takes everything, whatever thread has made it; what it
+ * frees stays allocated, filled with NaN, so that no address comes back (ASan reports every access).
+ *
+ * Errors are those of the runtime: some stay until the reset and fail all calls of all threads (a fault in a
+ * kernel, known when it runs), others fail one call (no memory, a launch that is refused). The last error belongs
+ * to a thread. Tests choose what fails and how: emulated_errors.c. Flags and kinds of copies that gpu/ has no
+ * reason to use are refused; so are launches beyond the launch bounds of a kernel (emulated_bounds.h), and launches
+ * without memory for the stacks of all threads (emulated_kernels.c). One mutex lets one call in at a time.
+ *
+ * CUDART_VERSION is 12040; a program may be compiled with 13000, where the functions differ.
  *
  * The emulation cannot detect: races between two accesses with no barrier, shuffle or atomic between them in time,
  * writes that other blocks see late (fences, caches), work that runs earlier than it must, alignment faults,
  * launches that need more registers, shared memory or processors than a device has, speed.
  *
- * Kernels have one argument, a struct ndt_gpu_job by value. */
+ * Kernels have one argument, a struct ndt_gpu_job by value, or a struct ndt_gpu_single as a second one; the array
+ * of arguments ends with NULL where it has one. */
 #ifndef EMULATED_CUDA_RUNTIME_API_H
 #define EMULATED_CUDA_RUNTIME_API_H
 
@@ -172,6 +186,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t stop);
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments);
+enum cudaFuncAttribute { cudaFuncAttributeNonPortableClusterSizeAllowed = 13 };
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config);
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
