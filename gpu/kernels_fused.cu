@@ -41,7 +41,7 @@ struct inform_share {
     double parts[NDT_GPU_WARPS][NDT_GPU_ROW];
 };
 
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_inform(const struct ndt_gpu_job job)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_inform(const struct ndt_gpu_job job)
 {
     __shared__ struct inform_share share;
     const struct planes first = {job.block_sums, job.sums};

@@ -58,7 +58,7 @@ for name in ("staged", "fused", "resident"):
 overheads = {row["backend"]: row for row in result["overheads"]["overheads"]}
 assert [name for name in overheads if "cpu" in name], overheads
 for name in ("staged", "fused", "resident"):
-    for key in ("evaluation_us", "kernel_us", "copies_us", "launch_us", "synchronise_us"):
+    for key in ("evaluation_us", "kernel_us", "copies_us", "launch_us", "synchronise_us", "stage_us", "upload_us", "pageable_us"):
         assert overheads["cuda-emulated " + name][key] > 0, overheads
 aligns = {(row["backend"], row["levels"]): row for row in result["align"]["align"] + result["chain"]["align"]}
 assert {levels for _, levels in aligns} == {"2", "4-2-1"}, aligns
@@ -66,9 +66,10 @@ for (name, levels), row in aligns.items():
     if "resident" in name:
         assert row["hash"] == aligns["cuda-emulated fused", levels]["hash"], row
         assert row["same_bits"] is True and "wanted" not in row, row
-    assert row["upload_us"] > 0 and row["kernel_us"] > 0 and row["success_percent"] > 0, row
+    assert row["upload_us"] > 0 and row["success_percent"] > 0, row
+    assert row["kernel_us"] is None if "cuda" in name else row["kernel_us"] > 0, row
 for row in result["evaluations"]["evaluations"]:
-    assert row["per_evaluation_us"] != 0 and "once_us" in row and "kernel_per_evaluation_us" in row, row
+    assert row["per_evaluation_us"] != 0 and "once_us" in row and row["kernel_per_evaluation_us"] is not None, row
 batches = result["batch"]["batch"]
 assert {row["items"] for row in batches} == {1, 3} and {row["of"] for row in batches} == {"guesses", "scans"}
 for row in batches:

@@ -58,7 +58,8 @@ static unsigned thread_count, current, cluster;
 static int yield_to;         /* another block should run now */
 static unsigned long yields; /* in a row: of all threads, since one last reached a barrier or its end */
 static void (*running)(struct ndt_gpu_job);
-static struct ndt_gpu_job job_now;
+static void (*running_single)(struct ndt_gpu_job, struct ndt_gpu_single); /* NULL: one argument */
+static const struct emulated_launch *launch_now;
 
 /* Bounds of the section that holds all shared memory; there may be none. */
 extern char __start_emulated_shared[] __attribute__((weak));
@@ -90,7 +91,10 @@ static void leave(int for_good)
 
 static void start_of_fiber(void)
 {
-    running(job_now);
+    if (running_single)
+        running_single(launch_now->job, launch_now->single);
+    else
+        running(launch_now->job);
     active->states[current] = DONE;
     yields = 0;
     leave(1);
@@ -454,14 +458,21 @@ cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel
         grid.x == 0 || grid.y != 1 || grid.z != 1 || team_size == 0 || team_size > EMULATED_MOST_CLUSTER ||
         grid.x % team_size != 0 || (team_size > 1 && !emulated_has_clusters()))
         return cudaErrorInvalidConfiguration;
-    *out = (struct emulated_launch){kernel, grid, block, team_size, *(const struct ndt_gpu_job *)arguments[0]};
+    *out = (struct emulated_launch){
+        .kernel = kernel, .grid = grid, .block = block, .cluster = team_size, .has_single = arguments[1] != NULL};
+    out->job = *(const struct ndt_gpu_job *)arguments[0];
+    if (out->has_single)
+        out->single = *(const struct ndt_gpu_single *)arguments[1];
     return cudaSuccess;
 }
 
 void emulated_run(const struct emulated_launch *launch)
 {
     memcpy(&running, &launch->kernel, sizeof(running)); /* ISO C knows no cast from object to function pointer */
-    job_now = launch->job;
+    running_single = NULL;
+    if (launch->has_single)
+        memcpy(&running_single, &launch->kernel, sizeof(running_single));
+    launch_now = launch;
     thread_count = launch->block.x;
     cluster = launch->cluster;
     emulated_grid_now = (struct emulated_grid){{0, 0, 0}, {0, 0, 0}, launch->block, launch->grid, cluster};

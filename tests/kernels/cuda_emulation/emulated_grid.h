@@ -62,6 +62,8 @@ struct emulated_launch {
     dim3 grid, block;
     unsigned cluster;
     struct ndt_gpu_job job;
+    int has_single; /* a kernel with a second argument */
+    struct ndt_gpu_single single;
 };
 /* cudaErrorInvalidConfiguration where the device does not support the shape. */
 cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,

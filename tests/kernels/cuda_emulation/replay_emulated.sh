@@ -52,6 +52,17 @@ for pipeline in fused staged; do
         }' "$work/$pipeline.csv" || failed=1
 done
 
+# How results come and how threads wait change no bit.
+first=$(replay cuda-emulated "$work/again.tum" --set cuda.pipeline=fused)
+for way in NDT_EMULATION_MAPPED=0 wait=spin wait=block; do
+    case $way in
+    wait=*) again=$(replay cuda-emulated "$work/again.tum" --set cuda.pipeline=fused --set "cuda.$way") ;;
+    *) again=$(export "${way?}" && replay cuda-emulated "$work/again.tum" --set cuda.pipeline=fused) ;;
+    esac
+    [ "$again" = "$first" ] && [ ! -s "$work/err" ] && echo "ok   fused, $way: the same hash" ||
+        fail "fused, $way: hash ${again:-none}, else $first: $(cat "$work/err")"
+done
+
 # Solves on the device: every shape gives the same trajectory; per solve two launches, the second for the information,
 # and one upload, download and wait.
 resident=

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cuda_runtime_api.h"
+#include "emulated_bounds.h"
 #include "emulated_graph.h"
 #include "emulated_remote.h"
 #include "ndt/clock.h"
@@ -17,9 +18,9 @@
 #define __global__
 #define __device__
 #define __host__
+#define __grid_constant__
 #define __forceinline__ inline
 #define __noinline__    __attribute__((noinline))
-#define __launch_bounds__(...)
 /* One block runs at a time, and its shared memory is put in place for that: see emulated_grid.c. */
 #define __shared__ static __attribute__((section("emulated_shared")))
 

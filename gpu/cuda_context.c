@@ -1,0 +1,81 @@
+#include "cuda_context.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum { POLL_NS = 50000 };
+
+static struct context {
+    atomic_uint epoch, inside;
+} contexts[NDT_CUDA_MOST_DEVICES];
+static pthread_mutex_t reset_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int is_corrupt(unsigned epoch)
+{
+    return epoch % 2 == 1;
+}
+
+void ndt_cuda_context_reset_if_corrupt(int index)
+{
+    struct context *context = &contexts[index];
+    if (!is_corrupt(atomic_load(&context->epoch)))
+        return;
+    pthread_mutex_lock(&reset_lock);
+    if (is_corrupt(atomic_load(&context->epoch))) { /* no other thread was faster */
+        while (atomic_load(&context->inside) > 0)
+            nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+        (void)cudaSetDevice(index);
+        (void)cudaDeviceReset();
+        (void)cudaGetLastError();
+        atomic_fetch_add(&context->epoch, 1);
+    }
+    pthread_mutex_unlock(&reset_lock);
+}
+
+unsigned ndt_cuda_context_join(int index)
+{
+    for (;;) {
+        ndt_cuda_context_reset_if_corrupt(index);
+        const unsigned epoch = atomic_load(&contexts[index].epoch);
+        if (!is_corrupt(epoch) && ndt_cuda_context_enter(index, epoch))
+            return epoch;
+    }
+}
+
+int ndt_cuda_context_enter(int index, unsigned epoch)
+{
+    atomic_fetch_add(&contexts[index].inside, 1);
+    if (atomic_load(&contexts[index].epoch) == epoch)
+        return 1;
+    ndt_cuda_context_leave(index);
+    return 0;
+}
+
+void ndt_cuda_context_leave(int index)
+{
+    atomic_fetch_sub(&contexts[index].inside, 1);
+}
+
+/* An error that is sticky is returned by every later call. */
+static int is_sticky(void)
+{
+    cudaError_t code = cudaSuccess;
+    for (int i = 0; i < 2; i++) {
+        (void)cudaGetLastError();
+        code = cudaDeviceSynchronize();
+        if (code == cudaSuccess || code == cudaErrorMemoryAllocation)
+            return 0;
+    }
+    return 1;
+}
+
+void ndt_cuda_context_inspect(int index, unsigned epoch, int code)
+{
+    if (code == cudaSuccess)
+        return;
+    if (code != cudaErrorMemoryAllocation && is_sticky())
+        (void)atomic_compare_exchange_strong(&contexts[index].epoch, &epoch, epoch + 1);
+    (void)cudaGetLastError();
+}
