@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Part of tools/gpu-check: two builds, or two ways of one, measured in turns. Pairs of runs differ by what else happens on
 # the machine less than two runs far apart.
+# shellcheck disable=SC2034,SC2154 # variables of gpu-check
 
 # bench_of NUMBER WHAT: builds `WHAT` and leaves the path of its ndt-bench in other_bench. A revision, a folder with sources, or
 # one with programs.
