@@ -359,13 +359,13 @@ static void keeps_raw_scans(void)
     backend->ops->close(backend);
 }
 
-/* Two alignments: a single one needs no copy. */
+/* Two alignments: a single one is an argument of its launch, and nothing is copied. */
 static enum ndt_status solve(struct ndt_backend *backend, double x_m, struct ndt_solve_item items[2])
 {
     const struct ndt_newton_rules rules = {.level_count = 1, .level = {1}, .max_iterations = 5};
     for (int i = 0; i < 2; i++) {
         items[i] = (struct ndt_solve_item){.scan = 0};
-        items[i].newton = (struct ndt_newton){.guess = {x_m + i, 0.4, 2.1},
+        items[i].newton = (struct ndt_newton){.guess = {x_m + 0.1 * i, 0.4, 2.1},
                                               .R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1},
                                               .rotation_scale_m = {10, 0, 0, 0, 10, 0, 0, 0, 10},
                                               .inverse_rotation_scale = {0.1, 0, 0, 0, 0.1, 0, 0, 0, 0.1}};
@@ -373,18 +373,21 @@ static enum ndt_status solve(struct ndt_backend *backend, double x_m, struct ndt
     return backend->ops->solve(backend, &rules, items, 2, 0, NULL);
 }
 
+/* On a device that copies results down. */
 static void keeps_batches(void)
 {
+    setenv("NDT_EMULATION_MAPPED", "0", 1);
     struct ndt_backend *backend = open_plain("resident-block", 0);
     struct ndt_solve_item wanted[2], items[2];
     check_expect(solve(backend, 20, wanted) == NDT_OK, "two alignments", "");
     emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
     check_expect(solve(backend, 21, items) == NDT_ERR_MEMORY, "two without memory for their last copy", "");
-    emulated_fail_calls(NULL, 0, 0, cudaSuccess);
     check_expect(solve(backend, 20, items) == NDT_OK &&
-                     memcmp(&items[1].newton, &wanted[1].newton, sizeof(wanted[1].newton)) == 0,
+                     memcmp(&items[0].newton, &wanted[0].newton, sizeof(items[0].newton)) == 0 &&
+                     memcmp(&items[1].newton, &wanted[1].newton, sizeof(items[1].newton)) == 0,
                  "and the next ones, from their own guesses", "");
     backend->ops->close(backend);
+    unsetenv("NDT_EMULATION_MAPPED");
 }
 
 static enum ndt_status score(struct ndt_backend *backend, double x_m, struct ndt_pose_score *out)
