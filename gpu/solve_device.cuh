@@ -47,8 +47,7 @@ static __device__ inline void copy_words(void *to, const void *from, unsigned by
         uint32_t next[4];
 #pragma unroll
         for (unsigned k = 0; k < 4; k++)
-            if (first + k * blockDim.x < bytes / 4)
-                next[k] = source[first + k * blockDim.x];
+            next[k] = first + k * blockDim.x < bytes / 4 ? source[first + k * blockDim.x] : 0;
 #pragma unroll
         for (unsigned k = 0; k < 4; k++)
             if (first + k * blockDim.x < bytes / 4)
