@@ -25,14 +25,25 @@ static __device__ inline unsigned groups_of_team()
     return blockDim.x / (unsigned)NDT_GPU_BLOCK;
 }
 
+/* Copies by all threads of the block of what the host or an earlier kernel wrote. */
+template <class T> static __device__ inline void copy_argument(T *to, const T &from)
+{
+    static_assert(sizeof(T) % sizeof(uint32_t) == 0 && alignof(T) >= alignof(uint32_t), "words");
+    for (unsigned i = threadIdx.x; i < sizeof(T) / sizeof(uint32_t); i += blockDim.x)
+        ((uint32_t *)(void *)to)[i] = ((const uint32_t *)(const void *)&from)[i];
+}
+
 /* Copies batch and item. Every thread of the block has to call it. */
 static __device__ inline void begin_team(struct team_share *share, const struct ndt_gpu_job &job,
                                          const struct ndt_gpu_single &single, uint32_t number)
 {
-    const struct ndt_gpu_batch *batch = job.batch ? job.batch : &single.batch;
-    const struct ndt_gpu_item *item = job.batch ? batch->items + number : &single.item;
-    copy_words(&share->batch, batch, sizeof(share->batch));
-    copy_words(&share->item, item, sizeof(share->item));
+    if (job.batch) {
+        copy_argument(&share->batch, *job.batch);
+        copy_argument(&share->item, job.batch->items[number]);
+    } else {
+        copy_argument(&share->batch, single.batch);
+        copy_argument(&share->item, single.item);
+    }
     __syncthreads(); /* the item is there */
     if (threadIdx.x == 0)
         begin_view(&share->pass, &share->batch, &share->item);
@@ -60,14 +71,8 @@ static __device__ inline struct step_data data_of_team(struct team_share *share,
                                                        uint32_t seen)
 {
     const struct ndt_gpu_batch *batch = &share->batch;
-    return {&batch->rules,
-            &share->item,
-            &share->item.newton,
-            &share->item.orders,
-            batch->rows + (size_t)number * (size_t)batch->row_capacity,
-            batch->row_capacity,
-            seen,
-            batch->control.give_up && pass + 1 >= batch->control.pass_limit};
+    return {&batch->rules,       &share->item, batch->rows + (size_t)number * (size_t)batch->row_capacity,
+            batch->row_capacity, seen,         batch->control.give_up && pass + 1 >= batch->control.pass_limit};
 }
 
 /* ---- a block per item ---- */
@@ -105,7 +110,8 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM, 2)
             add_rows(share.pass.view, share.pass.parts);
         const uint32_t seen = share.pass.seen;
         __syncthreads(); /* the sums are there */
-        step_and_prepare(&share.pass, &share.batch, data_of_team(&share, number, pass, seen));
+        step_and_prepare(&share.pass, &share.batch, &share.item.newton, &share.item.orders,
+                         data_of_team(&share, number, pass, seen));
     }
     end_team(&share, number);
 }
@@ -200,7 +206,8 @@ static __device__ inline void lead_cluster(const struct cluster_team &team, int3
         for (unsigned i = 0; i < team.size; i++)
             seen |= (uint32_t)team.exchange->seen[i];
     __syncthreads(); /* the sums are there */
-    step_and_prepare(&share->pass, &share->batch, data_of_team(share, team.number, pass, seen));
+    step_and_prepare(&share->pass, &share->batch, &share->item.newton, &share->item.orders,
+                     data_of_team(share, team.number, pass, seen));
     const uint64_t *words = (const uint64_t *)(const void *)&share->item.orders;
     uint64_t *orders = team.exchange->orders[(pass + 1) & 1];
     for (unsigned i = threadIdx.x; i < team.size * NDT_GPU_ORDER_WORDS; i += blockDim.x) {
@@ -261,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM)
 /* ---- pass ---- */
 
 /* job.blocks: blocks of the grid per item, at least as many as each has. */
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_pass(const struct ndt_gpu_job job)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_resident_pass(const struct ndt_gpu_job job)
 {
     __shared__ struct pass_block share;
     (void)run_pass(job, &share);
@@ -270,12 +277,18 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_pass(co
 /* ---- information ---- */
 
 /* job.blocks: as for a pass. The orders of a finished item name its answer. */
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4)
     ndt_resident_inform(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
     __shared__ struct pass_block share;
-    const struct ndt_gpu_batch *batch = job.batch ? job.batch : &single.batch;
+    __shared__ struct ndt_gpu_batch arguments;
+    const struct ndt_gpu_batch *batch = &arguments;
     const uint32_t number = blockIdx.x / job.blocks, row = blockIdx.x % job.blocks;
+    if (job.batch)
+        copy_argument(&arguments, *job.batch);
+    else
+        copy_argument(&arguments, single.batch);
+    __syncthreads(); /* the batch is there */
     struct ndt_gpu_item *item = batch->items + number;
     if (row >= item->blocks)
         return;

@@ -39,15 +39,10 @@ static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_
     copy_words(&share->newton, &item->newton, sizeof(share->newton));
     __syncthreads(); /* sums and newton are there */
     const volatile uint32_t *seen = &item->seen;
-    const struct step_data data = {&batch->rules,
-                                   item,
-                                   &share->newton,
-                                   &share->orders,
-                                   batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity,
-                                   batch->row_capacity,
-                                   *seen,
-                                   last};
-    step_and_prepare(&share->pass, batch, data);
+    const struct step_data data = {
+        &batch->rules,       item,  batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity,
+        batch->row_capacity, *seen, last};
+    step_and_prepare(&share->pass, batch, &share->newton, &share->orders, data);
     copy_words(&item->newton, &share->newton, sizeof(share->newton));
     copy_words(&item->orders, &share->orders, sizeof(share->orders));
     if (threadIdx.x == 0)
