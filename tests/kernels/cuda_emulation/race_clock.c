@@ -79,9 +79,10 @@ uint32_t race_clock_of(const struct race_clock *clock, uint32_t lane)
     return clock && lane >= clock->first && lane < clock->end ? clock->at[lane - clock->first] : 0;
 }
 
-int race_knows(uint32_t lane, uint32_t other, uint32_t epoch)
+int race_knows(uint32_t lane, uint32_t other, uint32_t epoch, int is_shared)
 {
-    return lane == other || race_clock_of(lanes[lane].seen, other) >= epoch;
+    return lane == other || race_clock_of(lanes[lane].seen, other) >= epoch ||
+           (is_shared && race_clock_of(lanes[lane].local, other) >= epoch);
 }
 
 /* ---- joins: any number of calls of join and join_entry, then finish ---- */
@@ -160,12 +161,13 @@ void race_meet(const uint32_t *which, unsigned count)
 {
     const struct race_clock *fenced = join_all(which, count, offsetof(struct race_lane, fenced));
     const struct race_clock *pending = join_all(which, count, offsetof(struct race_lane, pending));
+    const struct race_clock *local = join_all(which, count, offsetof(struct race_lane, local));
     join(join_all(which, count, offsetof(struct race_lane, seen)));
     for (unsigned i = 0; i < count; i++)
         join_entry(which[i], lanes[which[i]].epoch);
     const struct race_clock *seen = finish();
     for (unsigned i = 0; i < count; i++)
-        lanes[which[i]] = (struct race_lane){lanes[which[i]].epoch + 1, seen, fenced, pending};
+        lanes[which[i]] = (struct race_lane){lanes[which[i]].epoch + 1, seen, fenced, pending, local};
 }
 
 void race_fence(uint32_t lane)
@@ -193,13 +195,14 @@ const struct race_clock *race_arrive(uint32_t lane, const struct race_clock *bef
 {
     join(before);
     join(lanes[lane].seen);
+    join(lanes[lane].local);
     join_entry(lane, lanes[lane].epoch++);
     return finish();
 }
 
 void race_acquire(uint32_t lane, const struct race_clock *clock)
 {
-    lanes[lane].seen = join_two(lanes[lane].seen, clock);
+    lanes[lane].local = join_two(lanes[lane].local, clock);
 }
 
 const struct race_clock *race_complete(uint32_t lane, const struct race_clock *clock)

@@ -94,7 +94,7 @@ static void check_groups(const struct access *a, const struct race_cell *cell)
             continue;
         for (uint32_t left = group->lanes; left; left &= left - 1) {
             const uint32_t other = group->warp * 32 + (uint32_t)__builtin_ctz(left);
-            if (race_knows(a->lane, other, group->epoch))
+            if (race_knows(a->lane, other, group->epoch, cell->is_shared))
                 continue;
             report(a, group->kind & RACE_STORED ? about_store(a, other) : "no order with the load of", other,
                    group->site);
@@ -112,7 +112,7 @@ static int knows_observer(uint32_t lane, const struct race_cell *cell)
         if (group->kind != RACE_STRONG)
             continue;
         for (uint32_t left = group->lanes; left; left &= left - 1)
-            if (race_knows(lane, group->warp * 32 + (uint32_t)__builtin_ctz(left), group->epoch))
+            if (race_knows(lane, group->warp * 32 + (uint32_t)__builtin_ctz(left), group->epoch, cell->is_shared))
                 return 1;
     }
     return 0;
@@ -120,7 +120,7 @@ static int knows_observer(uint32_t lane, const struct race_cell *cell)
 
 static int is_ordered(const struct access *a, const struct race_cell *cell)
 {
-    return cell->epoch == 0 || race_knows(a->lane, cell->lane, cell->epoch) ||
+    return cell->epoch == 0 || race_knows(a->lane, cell->lane, cell->epoch, cell->is_shared) ||
            (cell->is_strong && knows_observer(a->lane, cell));
 }
 
@@ -151,7 +151,7 @@ static void note_store(const struct access *a, struct race_cell *cell, uint32_t 
     const uint32_t writer = a->is_sent ? a->owner : a->lane;
     unsigned kept = 0;
     for (unsigned i = 0; i < cell->group_count; i++)
-        if ((a->kind & RACE_STRONG) && !race_knows_group(a->lane, &cell->groups[i]))
+        if ((a->kind & RACE_STRONG) && !race_knows_group(a->lane, &cell->groups[i], cell->is_shared))
             cell->groups[kept++] = cell->groups[i];
     cell->group_count = (uint16_t)kept;
     if (!is_ordered(a, cell) && !a->is_atomic) /* an atomic observes the last store */
@@ -209,8 +209,8 @@ static void restore(void)
  * anything that it knows of has seen it ("coherence"). */
 static int may_be_older(const struct race_cell *cell, uint32_t lane)
 {
-    return !cell->is_split && cell->epoch != 0 && cell->is_strong && !race_knows(lane, cell->lane, cell->epoch) &&
-           !knows_observer(lane, cell);
+    return !cell->is_split && cell->epoch != 0 && cell->is_strong &&
+           !race_knows(lane, cell->lane, cell->epoch, cell->is_shared) && !knows_observer(lane, cell);
 }
 
 /* A strong load that is not ordered after the last store finds that or what was there before; 1 for the latter. */
@@ -329,7 +329,16 @@ static uint32_t spare_lane(uint32_t owner, unsigned barrier)
     return owner * stride + threads + barrier % RACE_SPARE;
 }
 
-/* st.async is a weak store that only the barrier of its bytes orders, also for the lane that sends it. */
+/* Of a spare lane: `seen` is what arrived at its barrier in this phase, `fenced` what the phase before hands over.
+ */
+static void on_arrive(uint32_t owner, unsigned barrier)
+{
+    struct race_lane *spare = race_lane(spare_lane(owner, barrier));
+    spare->seen = race_arrive(lane_now(), spare->seen);
+}
+
+/* st.async is a weak store that only the barrier of its bytes orders, also for the lane that sends it. Counting the
+ * bytes there "has .release semantics at the .cluster scope" (PTX ISA, st.async). */
 static void on_sent(const void *at, unsigned bytes, uint32_t owner, unsigned barrier)
 {
     restore();
@@ -338,14 +347,7 @@ static void on_sent(const void *at, unsigned bytes, uint32_t owner, unsigned bar
     a.is_sent = 1;
     a.owner = spare_lane(owner, barrier);
     visit_all(a, owner);
-}
-
-/* Of a spare lane: `seen` is what arrived at its barrier in this phase, `fenced` what the phase before hands over.
- */
-static void on_arrive(uint32_t owner, unsigned barrier)
-{
-    struct race_lane *spare = race_lane(spare_lane(owner, barrier));
-    spare->seen = race_arrive(lane_now(), spare->seen);
+    on_arrive(owner, barrier);
 }
 
 static void on_complete(uint32_t owner, unsigned barrier)

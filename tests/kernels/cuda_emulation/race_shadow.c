@@ -61,7 +61,9 @@ static struct race_cell *shared_cell(uintptr_t at, uint32_t block)
         if (last_slot == slots + SLOTS)
             abort();
     }
-    return &last_slot->cells[(at - (shared_at & ~(uintptr_t)3)) / 4];
+    struct race_cell *cell = &last_slot->cells[(at - (shared_at & ~(uintptr_t)3)) / 4];
+    cell->is_shared = 1;
+    return cell;
 }
 
 static struct page *find_page(uintptr_t number)
@@ -110,10 +112,10 @@ void race_split(struct race_cell *cell)
     cell->is_split = 1;
 }
 
-int race_knows_group(uint32_t lane, const struct race_group *group)
+int race_knows_group(uint32_t lane, const struct race_group *group, int is_shared)
 {
     for (uint32_t left = group->lanes; left; left &= left - 1)
-        if (!race_knows(lane, group->warp * WARP + (uint32_t)__builtin_ctz(left), group->epoch))
+        if (!race_knows(lane, group->warp * WARP + (uint32_t)__builtin_ctz(left), group->epoch, is_shared))
             return 0;
     return 1;
 }
@@ -124,7 +126,8 @@ static void drop_known(struct race_cell *cell, uint32_t lane, unsigned kind)
     uint16_t kept = 0;
     for (unsigned i = 0; i < cell->group_count; i++) {
         const struct race_group group = cell->groups[i];
-        if ((group.kind & RACE_STORED) || (kind & ~group.kind & RACE_STRONG) || !race_knows_group(lane, &group))
+        if ((group.kind & RACE_STORED) || (kind & ~group.kind & RACE_STRONG) ||
+            !race_knows_group(lane, &group, cell->is_shared))
             cell->groups[kept++] = group;
     }
     cell->group_count = kept;

@@ -21,7 +21,7 @@ struct race_group {
 struct race_cell {
     uint32_t lane, epoch; /* of the last write; epoch 0: none in this launch */
     uint32_t site, old;   /* where that was, and the value before it */
-    uint8_t is_strong, is_constant, is_split;
+    uint8_t is_strong, is_constant, is_split, is_shared;
     uint16_t group_count, group_capacity;
     struct race_group *groups;
     const struct race_clock *handed;     /* by the last strong write, and by the atomics before it */
@@ -39,7 +39,7 @@ int race_is_shared(uintptr_t at);
 /* From now on the cell has one for each byte. */
 void race_split(struct race_cell *cell);
 /* Whether all of the group happened before the next access of the lane. */
-int race_knows_group(uint32_t lane, const struct race_group *group);
+int race_knows_group(uint32_t lane, const struct race_group *group, int is_shared);
 void race_add(struct race_cell *cell, uint32_t lane, uint32_t epoch, unsigned kind, uint32_t site);
 
 #endif
