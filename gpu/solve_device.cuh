@@ -38,13 +38,21 @@ struct pass_state {
 };
 
 /* Copies by all threads of the block. The source was written by other blocks: volatile, so not from the L1 cache.
- */
+ * Four loads are under way at a time. */
 static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
 {
     volatile uint32_t *words = (volatile uint32_t *)to;
     const volatile uint32_t *source = (const volatile uint32_t *)from;
-    for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x)
-        words[i] = source[i];
+    for (unsigned first = threadIdx.x; first < bytes / 4; first += 4 * blockDim.x) {
+        uint32_t next[4];
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            next[k] = first + k * blockDim.x < bytes / 4 ? source[first + k * blockDim.x] : 0;
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            if (first + k * blockDim.x < bytes / 4)
+                words[first + k * blockDim.x] = next[k];
+    }
 }
 
 /* What the view of an item keeps through all passes. One thread. */
