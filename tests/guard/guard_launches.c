@@ -173,7 +173,7 @@ static const struct guard_launch_case cases[] = {
     {"block_0", "resident-block", "ndt_resident_", 0, 1, 1, 0},
     {"block_100", "resident-block", "ndt_resident_", 100, 1, 1, 0},
     {"cluster_0", "resident-cluster", "ndt_resident_", 0, 1, 1, 0},
-    {"cluster_1000", "resident-cluster", "ndt_resident_", 1000, 1, 1, 0},
+    {"cluster_260", "resident-cluster", "ndt_resident_", 260, 1, 1, 0},
     {"graph_0", "resident-graph", "ndt_resident_", 0, 1, 1, 0},
     {"graph_100", "resident-graph", "ndt_resident_", 100, MOST_LAUNCHES, 1, 0},
     {"chain_0", "resident-chain", "ndt_resident_", 0, 1, 1, 0},

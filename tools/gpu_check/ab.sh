@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Part of tools/gpu-check: two builds, or two ways of one, measured in turns. Pairs of runs differ by what else happens on
 # the machine less than two runs far apart.
+# shellcheck disable=SC2034,SC2154 # variables of gpu-check
 
 # bench_of NUMBER WHAT: builds `WHAT` and leaves the path of its ndt-bench in other_bench. A revision, a folder with sources, or
 # one with programs.
@@ -32,6 +33,7 @@ in_turns() {
             # shellcheck disable=SC2086
             timeout -k 5 "$(left)" ${words%% *} "$what" "$@" ${words#* } --json "$out" >/dev/null || return 1
         done
+        [ -s "$work/ab-$pair-this.json" ] && [ -s "$work/ab-$pair-other.json" ] || { echo "no figures"; return 77; }
         files+=("$work/ab-$pair-this.json" "$work/ab-$pair-other.json")
     done
     local rows
@@ -78,4 +80,5 @@ write_ab() {
         awk -f "$root/tools/gpu_check/settings.awk" -v least="${settings_points:-1500}" -v open="$no_verdict" "$work/batch.json" \
             "$work/overheads.json"
     fi
+    echo
 }
