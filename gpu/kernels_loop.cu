@@ -18,7 +18,7 @@ static __device__ inline void end_idle_loop(struct ndt_gpu_batch *batch, uint64_
 }
 
 /* job.blocks: blocks of the grid per item, at least as many as each has. */
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_loop(const struct ndt_gpu_job job)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_resident_loop(const struct ndt_gpu_job job)
 {
     __shared__ struct pass_block share;
     end_idle_loop(job.batch, job.loop);

@@ -243,7 +243,7 @@ static __device__ inline void run_cluster(const struct cluster_team &team)
         end_team(share, team.number);
 }
 
-extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_CLUSTER_TEAM)
     ndt_resident_cluster(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
 #if defined(EMULATED_CUDA_RUNTIME_H) || defined(NDT_HAS_CLUSTERS)
@@ -272,7 +272,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM)
 /* ---- pass ---- */
 
 /* job.blocks: blocks of the grid per item, at least as many as each has. */
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_resident_pass(const struct ndt_gpu_job job)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_resident_pass(const struct ndt_gpu_job job)
 {
     __shared__ struct pass_block share;
     (void)run_pass(job, &share);
