@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { POLL_NS = 50000 };
+enum { POLL_NS = 1000000, PATIENCE_POLLS = 1000 }; /* a second, or little more */
 
 static struct context {
     atomic_uint epoch, inside;
@@ -17,31 +17,39 @@ static int is_corrupt(unsigned epoch)
     return epoch % 2 == 1;
 }
 
-void ndt_cuda_context_reset_if_corrupt(int index)
+static void reset(int index)
+{
+    struct context *context = &contexts[index];
+    for (int i = 0; i < PATIENCE_POLLS && atomic_load(&context->inside) > 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    if (atomic_load(&context->inside) > 0)
+        return;
+    (void)cudaSetDevice(index);
+    (void)cudaDeviceReset();
+    (void)cudaGetLastError();
+    atomic_fetch_add(&context->epoch, 1);
+}
+
+int ndt_cuda_context_reset_if_corrupt(int index)
 {
     struct context *context = &contexts[index];
     if (!is_corrupt(atomic_load(&context->epoch)))
-        return;
+        return 1;
     pthread_mutex_lock(&reset_lock);
-    if (is_corrupt(atomic_load(&context->epoch))) { /* no other thread was faster */
-        while (atomic_load(&context->inside) > 0)
-            nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
-        (void)cudaSetDevice(index);
-        (void)cudaDeviceReset();
-        (void)cudaGetLastError();
-        atomic_fetch_add(&context->epoch, 1);
-    }
+    if (is_corrupt(atomic_load(&context->epoch))) /* no other thread was faster */
+        reset(index);
     pthread_mutex_unlock(&reset_lock);
+    return !is_corrupt(atomic_load(&context->epoch));
 }
 
-unsigned ndt_cuda_context_join(int index)
+int ndt_cuda_context_join(int index, unsigned *epoch)
 {
-    for (;;) {
-        ndt_cuda_context_reset_if_corrupt(index);
-        const unsigned epoch = atomic_load(&contexts[index].epoch);
-        if (!is_corrupt(epoch) && ndt_cuda_context_enter(index, epoch))
-            return epoch;
+    while (ndt_cuda_context_reset_if_corrupt(index)) {
+        *epoch = atomic_load(&contexts[index].epoch);
+        if (!is_corrupt(*epoch) && ndt_cuda_context_enter(index, *epoch))
+            return 1;
     }
+    return 0;
 }
 
 int ndt_cuda_context_enter(int index, unsigned epoch)

@@ -24,11 +24,13 @@
 
 enum { NDT_CUDA_MOST_DEVICES = 64 };
 
-/** Resets the device if it is corrupt, after waiting for the threads inside a call. */
-void ndt_cuda_context_reset_if_corrupt(int index);
-/** The thread is inside a call from now on, in the epoch that is returned. Resets as above. */
-unsigned ndt_cuda_context_join(int index);
-/** The same in this epoch; 0: it has ended, and the thread is not inside. */
+/** Resets the device if it is corrupt, after waiting for the threads inside a call. 0: it is still corrupt, because
+ * one of them has not left within a second. */
+int ndt_cuda_context_reset_if_corrupt(int index);
+/** The thread is inside a call from now on, in this epoch. Resets as above; 0: in vain, and the thread is not
+ * inside. */
+int ndt_cuda_context_join(int index, unsigned *epoch);
+/** The same in an epoch that is known; 0: it has ended, and the thread is not inside. */
 int ndt_cuda_context_enter(int index, unsigned epoch);
 void ndt_cuda_context_leave(int index);
 /** Inside a call in this epoch, with the result of the runtime (cudaError_t): ends the epoch if it is sticky. */

@@ -138,13 +138,24 @@ static enum ndt_status check_index(int index, struct ndt_error *err)
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no CUDA device %d; the limit is %d", index, NDT_CUDA_MOST_DEVICES);
 }
 
+static enum ndt_status join(int index, unsigned *epoch, struct ndt_error *err)
+{
+    if (ndt_cuda_context_join(index, epoch))
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: has failed, and a call of another thread does not end",
+                    index);
+}
+
 enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt_error *err)
 {
+    unsigned epoch;
     memset(out, 0, sizeof(*out));
     enum ndt_status status = check_index(index, err);
     if (status != NDT_OK)
         return status;
-    (void)ndt_cuda_context_join(index); /* these calls, too, would return an error that is sticky */
+    status = join(index, &epoch, err); /* these calls, too, would return an error that is sticky */
+    if (status != NDT_OK)
+        return status;
     status = find_facts(out, index, err);
     ndt_cuda_context_leave(index);
     return status;
@@ -191,7 +202,11 @@ enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, 
     enum ndt_status status = check_index(index, err);
     if (status != NDT_OK)
         return status;
-    *device = (struct ndt_cuda_device){.index = index, .is_open = 1, .epoch = ndt_cuda_context_join(index)};
+    unsigned epoch;
+    status = join(index, &epoch, err);
+    if (status != NDT_OK)
+        return status;
+    *device = (struct ndt_cuda_device){.index = index, .is_open = 1, .epoch = epoch};
     cudaError_t code = cudaSetDevice(index);
     if (code == cudaSuccess)
         code = open_streams(device);
@@ -214,7 +229,10 @@ enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, 
     enum ndt_status status = check_index(index, err);
     if (status != NDT_OK || wait == NDT_WAIT_AUTO)
         return status;
-    (void)ndt_cuda_context_join(index);
+    unsigned epoch;
+    status = join(index, &epoch, err);
+    if (status != NDT_OK)
+        return status;
     const cudaError_t code = cudaInitDevice(index, flags[wait], cudaInitDeviceFlagsAreValid);
     if (code != cudaSuccess)
         (void)cudaGetLastError();
@@ -243,7 +261,7 @@ void ndt_cuda_device_close(struct ndt_cuda_device *device)
         leave(device);
     }
     if (device->is_open)
-        ndt_cuda_context_reset_if_corrupt(device->index);
+        (void)ndt_cuda_context_reset_if_corrupt(device->index);
     memset(device, 0, sizeof(*device));
 }
 
@@ -340,10 +358,10 @@ void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory)
         end_work(device);
         inspect(device, cudaHostUnregister(memory));
         leave(device);
-    } else {
-        ndt_cuda_context_reset_if_corrupt(device->index); /* after a reset nothing is registered */
+    } else if (!ndt_cuda_context_reset_if_corrupt(device->index)) {
+        return; /* the device may still write it: it is not freed at all */
     }
-    free(memory);
+    free(memory); /* after a reset nothing is registered */
 }
 
 enum ndt_status ndt_cuda_upload(struct ndt_cuda_device *device, void *to, const void *from, size_t bytes,
@@ -439,8 +457,8 @@ enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const v
         cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0)
         *out = NDT_GPU_CLUSTER;
     else
-        (void)cudaGetLastError(); /* otherwise the next launch reports it again */
-    return NDT_OK;
+        (void)cudaGetLastError(); /* a device that cannot is no failure */
+    return finish(device, cudaSuccess, "clusters", err);
 }
 
 /* ---- streams and marks ---- */

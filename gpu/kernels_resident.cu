@@ -71,14 +71,8 @@ static __device__ inline struct step_data data_of_team(struct team_share *share,
                                                        uint32_t seen)
 {
     const struct ndt_gpu_batch *batch = &share->batch;
-    return {&batch->rules,
-            &share->item,
-            &share->item.newton,
-            &share->item.orders,
-            batch->rows + (size_t)number * (size_t)batch->row_capacity,
-            batch->row_capacity,
-            seen,
-            batch->control.give_up && pass + 1 >= batch->control.pass_limit};
+    return {&batch->rules,       &share->item, batch->rows + (size_t)number * (size_t)batch->row_capacity,
+            batch->row_capacity, seen,         batch->control.give_up && pass + 1 >= batch->control.pass_limit};
 }
 
 /* ---- a block per item ---- */
@@ -116,7 +110,8 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM, 2)
             add_rows(share.pass.view, share.pass.parts);
         const uint32_t seen = share.pass.seen;
         __syncthreads(); /* the sums are there */
-        step_and_prepare(&share.pass, &share.batch, data_of_team(&share, number, pass, seen));
+        step_and_prepare(&share.pass, &share.batch, &share.item.newton, &share.item.orders,
+                         data_of_team(&share, number, pass, seen));
     }
     end_team(&share, number);
 }
@@ -211,7 +206,8 @@ static __device__ inline void lead_cluster(const struct cluster_team &team, int3
         for (unsigned i = 0; i < team.size; i++)
             seen |= (uint32_t)team.exchange->seen[i];
     __syncthreads(); /* the sums are there */
-    step_and_prepare(&share->pass, &share->batch, data_of_team(share, team.number, pass, seen));
+    step_and_prepare(&share->pass, &share->batch, &share->item.newton, &share->item.orders,
+                     data_of_team(share, team.number, pass, seen));
     const uint64_t *words = (const uint64_t *)(const void *)&share->item.orders;
     uint64_t *orders = team.exchange->orders[(pass + 1) & 1];
     for (unsigned i = threadIdx.x; i < team.size * NDT_GPU_ORDER_WORDS; i += blockDim.x) {
@@ -281,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_resident_pass
 /* ---- information ---- */
 
 /* job.blocks: as for a pass. The orders of a finished item name its answer. */
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4)
     ndt_resident_inform(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
     __shared__ struct pass_block share;

@@ -22,29 +22,55 @@ struct thread_sums {
     uint32_t score, nearest, matched, pairs;
 };
 
-/* Bit k: voxel k of the list has its mean within the radius. Padding is farther away than any radius. */
+/* Which entries of a list have their mean within the radius, as bits. Padding is farther away than any radius.
+ * Sixteen entries are loaded at a time. */
 static __device__ inline uint32_t find_within(const struct ndt_score_scale *scale, const uint32_t *list,
                                               uint32_t padded, const float inside_m[3])
 {
-    const float4 *x = (const float4 *)(const void *)list, *y = x + padded / 4, *z = y + padded / 4;
+    const float *means = (const float *)(const void *)list;
+    struct entries next = load_entries(means, padded);
     uint32_t hits = 0;
-    for (uint32_t k = 0; k < padded; k += 4, x++, y++, z++) {
-        const float4 a = *x, b = *y, c = *z;
-        hits |= (uint32_t)ndt_score_is_within(scale, inside_m, a.x, b.x, c.x) << k;
-        hits |= (uint32_t)ndt_score_is_within(scale, inside_m, a.y, b.y, c.y) << (k + 1);
-        hits |= (uint32_t)ndt_score_is_within(scale, inside_m, a.z, b.z, c.z) << (k + 2);
-        hits |= (uint32_t)ndt_score_is_within(scale, inside_m, a.w, b.w, c.w) << (k + 3);
+    for (uint32_t k = 0; k < padded; k += 8) {
+        const struct entries here = next;
+        next = load_entries(k + 8 < padded ? means + k + 8 : means, padded);
+#pragma unroll
+        for (uint32_t i = 0; i < 8; i++)
+            hits |= (uint32_t)ndt_score_is_within(scale, inside_m, here.mean_m[0][i], here.mean_m[1][i],
+                                                  here.mean_m[2][i])
+                    << (k + i);
     }
     return hits;
 }
 
-static __device__ inline uint32_t score_voxel(const struct score_place &at, const float near_m[3], uint32_t id)
+static __device__ inline uint32_t score_voxel(const struct score_place &at, const float near_m[3],
+                                              const struct voxel_words &voxel)
 {
-    const float4 *words = (const float4 *)(const void *)(at.level->voxels + id);
-    const float4 a = words[0], b = words[1], c = words[2];
+    const float4 &a = voxel.a, &b = voxel.b, &c = voxel.c;
     const float mean_m[3] = {a.x, a.y, a.z}, icov[6] = {a.w, b.x, b.y, b.z, b.w, c.x};
     const int32_t cell[3] = {__float_as_int(c.y), __float_as_int(c.z), __float_as_int(c.w)};
     return ndt_score_pair(at.pose, at.scale, near_m, mean_m, icov, cell);
+}
+
+/* Adds the voxels of the entries in `hits`, at least one. The record of the next voxel and the number of the one
+ * after it are loaded meanwhile. */
+static __device__ inline void score_hits(const struct score_place &at, const float near_m[3], const uint32_t *ids,
+                                         uint32_t hits, struct thread_sums *sums)
+{
+    const uint32_t pairs = (uint32_t)__popc(hits);
+    struct voxel_words voxel = load_voxel(*at.level, take_voxel(ids, &hits));
+    uint32_t next_id = take_voxel(ids, &hits), best = 0;
+#pragma unroll 2
+    for (uint32_t k = 0; k < pairs; k++) {
+        const struct voxel_words next = load_voxel(*at.level, next_id);
+        next_id = take_voxel(ids, &hits);
+        const uint32_t value = score_voxel(at, near_m, voxel);
+        sums->score += value;
+        best = value > best ? value : best;
+        voxel = next;
+    }
+    sums->nearest += best;
+    sums->matched++;
+    sums->pairs += pairs;
 }
 
 static __device__ inline void score_point(const struct score_place &at, const float x[3], struct thread_sums *sums)
@@ -56,21 +82,13 @@ static __device__ inline void score_point(const struct score_place &at, const fl
         return;
     const size_t brick = brick_of_cell(*at.level, cell);
     const int32_t inner = (cell[2] & 7) * 64 + (cell[1] & 7) * 8 + (cell[0] & 7);
-    const struct ndt_cell_ref ref = at.level->cells[brick * 512 + (size_t)inner];
-    const uint32_t *list = at.level->lists + (size_t)ref.offset * 8, *ids = list + 3u * ref.padded;
-    uint32_t hits = at.neighbours == NDT_RADIUS ? find_within(at.scale, list, ref.padded, inside_m)
-                                                : (1u << list_length(ref, at.neighbours)) - 1;
-    const uint32_t pairs = (uint32_t)__popc(hits);
-    uint32_t best = 0;
-    for (; hits != 0; hits &= hits - 1) {
-        const int k = __popc(~hits & (hits - 1)); /* of the lowest bit */
-        const uint32_t value = score_voxel(at, near_m, ids[k]);
-        sums->score += value;
-        best = value > best ? value : best;
-    }
-    sums->nearest += best;
-    sums->matched += pairs > 0;
-    sums->pairs += pairs;
+    const struct ndt_cell_ref ref = load_cell(at.level->cells + brick * 512 + (size_t)inner);
+    const uint32_t *list = at.level->lists + (size_t)ref.offset * 8;
+    uint32_t hits = (1u << list_length(ref, at.neighbours)) - 1;
+    if (hits != 0 && at.neighbours == NDT_RADIUS)
+        hits = find_within(at.scale, list, ref.padded, inside_m);
+    if (hits != 0)
+        score_hits(at, near_m, list + 3u * ref.padded, hits, sums);
 }
 
 /* Adds the sums of a warp; points and pairs share a word: at most 256 and 6912 of them. */

@@ -39,15 +39,10 @@ static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_
     copy_words(&share->newton, &item->newton, sizeof(share->newton));
     __syncthreads(); /* sums and newton are there */
     const volatile uint32_t *seen = &item->seen;
-    const struct step_data data = {&batch->rules,
-                                   item,
-                                   &share->newton,
-                                   &share->orders,
-                                   batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity,
-                                   batch->row_capacity,
-                                   *seen,
-                                   last};
-    step_and_prepare(&share->pass, batch, data);
+    const struct step_data data = {
+        &batch->rules,       item,  batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity,
+        batch->row_capacity, *seen, last};
+    step_and_prepare(&share->pass, batch, &share->newton, &share->orders, data);
     copy_words(&item->newton, &share->newton, sizeof(share->newton));
     copy_words(&item->orders, &share->orders, sizeof(share->orders));
     if (threadIdx.x == 0)
@@ -58,21 +53,21 @@ static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_
  * pass follows in this launch of the graph. */
 static __device__ inline bool count_item(struct ndt_gpu_batch *batch, uint32_t active, bool finished)
 {
-    struct ndt_gpu_control *control = &batch->control;
+    volatile struct ndt_gpu_control *control = &batch->control; /* blocks without rows may read it only now */
     if (finished)
-        (void)atomicAdd(&control->finished, 1u);
+        (void)atomicAdd(&batch->control.finished, 1u);
     __threadfence(); /* counted before the ticket */
-    if (atomicAdd(&control->ticket, 1u) != active - 1)
+    if (atomicAdd(&batch->control.ticket, 1u) != active - 1)
         return false;
     __threadfence();
-    const volatile uint32_t *finished_now = &control->finished;
-    control->active = active - *finished_now;
+    const uint32_t left = active - control->finished;
+    const int32_t passes = control->passes + 1, limit = control->pass_limit;
+    control->active = left;
     control->finished = 0;
     control->ticket = 0;
-    control->passes++;
-    const bool more =
-        control->passes < control->pass_limit || (control->give_up && control->passes == control->pass_limit);
-    return control->active == 0 || !more;
+    control->passes = passes;
+    const bool more = passes < limit || (control->give_up && passes == limit);
+    return left == 0 || !more;
 }
 
 /* Row `row` of an item in a pass. Returns whether it was the last one of the pass and no other follows; in one

@@ -38,13 +38,21 @@ struct pass_state {
 };
 
 /* Copies by all threads of the block. The source was written by other blocks: volatile, so not from the L1 cache.
- */
+ * Four loads are under way at a time. */
 static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
 {
     volatile uint32_t *words = (volatile uint32_t *)to;
     const volatile uint32_t *source = (const volatile uint32_t *)from;
-    for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x)
-        words[i] = source[i];
+    for (unsigned first = threadIdx.x; first < bytes / 4; first += 4 * blockDim.x) {
+        uint32_t next[4];
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            next[k] = first + k * blockDim.x < bytes / 4 ? source[first + k * blockDim.x] : 0;
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            if (first + k * blockDim.x < bytes / 4)
+                words[first + k * blockDim.x] = next[k];
+    }
 }
 
 /* What the view of an item keeps through all passes. One thread. */
@@ -203,25 +211,25 @@ static __device__ inline void time_rows(int32_t row_capacity, struct ndt_gpu_ite
     item->clock_us = now_us;
 }
 
-/* What a step reads and writes. `newton` and `orders` are those of the item, or copies of them. */
+/* What a step reads and writes besides the state of newton and the orders. */
 struct step_data {
     const struct ndt_newton_rules *rules;
     struct ndt_gpu_item *item;
-    struct ndt_newton *newton;
-    struct ndt_gpu_orders *orders;
     struct ndt_newton_row *rows;
     int32_t row_capacity;
     uint32_t seen;
     int32_t last; /* 1: no evaluation may follow */
 };
 
-/* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. */
-NDT_APART void step(const struct step_data &data, const double *sums)
+/* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. newton and orders,
+ * those of the item or copies of them, are arguments of their own: the compiler sees then that they lie in shared
+ * memory. */
+NDT_APART void step(struct ndt_newton *newton, struct ndt_gpu_orders *orders, const double *sums,
+                    const struct step_data &data)
 {
-    struct ndt_newton *newton = data.newton;
-    if (data.orders->stage == NDT_GPU_COVERAGE) {
+    if (orders->stage == NDT_GPU_COVERAGE) {
         data.item->coverage = (double)__popc(data.seen) / 32;
-        data.orders->stage = NDT_GPU_FINISHED;
+        orders->stage = NDT_GPU_FINISHED;
         return;
     }
     const int32_t closed = newton->rows_closed;
@@ -229,20 +237,20 @@ NDT_APART void step(const struct step_data &data, const double *sums)
     if (data.last && newton->wants_eval)
         newton_give_up(newton, data.rows, data.row_capacity);
     time_rows(data.row_capacity, data.item, data.rows, closed, newton->rows_closed);
-    give_orders(data.orders, newton);
+    give_orders(orders, newton);
 }
 
 /* A step, and the orders for the next pass. Every thread of the block has to call it with the same data; `orders`
  * are shared memory. */
 static __device__ inline void step_and_prepare(struct pass_state *share, const struct ndt_gpu_batch *batch,
+                                               struct ndt_newton *newton, struct ndt_gpu_orders *orders,
                                                const struct step_data &data)
 {
-    struct ndt_gpu_orders *orders = data.orders;
     if (threadIdx.x == 0)
-        step(data, share->sums);
+        step(newton, orders, share->sums, data);
     __syncthreads(); /* the next pose is known */
     const int32_t stage = orders->stage;
-    const bool moves = stage != NDT_GPU_FINISHED || data.newton->stop == NDT_STOP_OFF_MAP; /* off the map: back */
+    const bool moves = stage != NDT_GPU_FINISHED || newton->stop == NDT_STOP_OFF_MAP; /* off the map: back */
     if (threadIdx.x < 3 && moves) {
         const int k = (int)threadIdx.x;
         split_axis(orders, share->turns + 2 * k, batch->levels[orders->level].leaf_exact_m, k);

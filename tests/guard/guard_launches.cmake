@@ -12,8 +12,9 @@ function(ndt_guard_launches)
     target_compile_definitions(guard_launches PRIVATE NDT_GUARD_SINGLE)
   endif()
   target_link_libraries(guard_launches PRIVATE ndt_core_private ndt_flags ${CMAKE_DL_LIBS} m)
-  target_link_options(guard_launches PRIVATE LINKER:--wrap=emulated_run,--wrap=emulated_allocate
-    LINKER:--wrap=emulated_release)
+  foreach(name run allocate release register unregister)
+    target_link_options(guard_launches PRIVATE LINKER:--wrap=emulated_${name})
+  endforeach()
   set_target_properties(guard_launches PROPERTIES LINKER_LANGUAGE CXX ENABLE_EXPORTS ON)
 endfunction()
 

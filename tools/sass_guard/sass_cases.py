@@ -222,4 +222,5 @@ def all_cases(builder, program):
         "pass_cluster": Alignment(launches, "cluster_0", "cluster: a pass without points", ("90",)),
         "pass_graph": Alignment(launches, "graph_0", "graph: a pass without points"),
         "alignment": Alignment(launches, "block_100", "block: an alignment of 100 points"),
+        "alignment_cluster": Alignment(launches, "cluster_260", "cluster: an alignment of 260 points", ("90",)),
     }

@@ -234,6 +234,10 @@ def reduce_lanes(machine, ins):
     return run
 
 
+LANE_MASKS = {"SR_EQMASK": lambda i: 1 << i, "SR_LTMASK": lambda i: (1 << i) - 1, "SR_LEMASK": lambda i: (2 << i) - 1,
+              "SR_GTMASK": lambda i: ~((2 << i) - 1), "SR_GEMASK": lambda i: ~((1 << i) - 1)}
+
+
 def special_value(warp, name):
     block = warp.block
     if name == "SR_TID.X":
@@ -247,6 +251,8 @@ def special_value(warp, name):
               "SR_CgaSize": block.cluster.size, "SR_VIRTUALSMID": block.index, "SR_NTID": block.threads}
     if name == "SR_LANEID":
         return np.arange(LANES, dtype=U64)
+    if name in LANE_MASKS:
+        return np.array([LANE_MASKS[name](i) & 0xFFFFFFFF for i in range(LANES)], U64)
     if name not in values:
         raise NotImplementedError(name)
     return np.full(LANES, values[name], U64)

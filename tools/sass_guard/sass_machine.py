@@ -14,7 +14,7 @@ import sass_transactions  # noqa: F401
 from sass_flow import lanes_of, number_of
 from sass_integer import MAKERS
 from sass_lanes import LANES, Registers, predicate
-from sass_memory import EXTERNAL, LOCAL_WINDOW, MODULE, SHARED_WINDOW, Fault, Global
+from sass_memory import BANK, EXTERNAL, LOCAL_WINDOW, MODULE, SHARED_WINDOW, Fault, Global
 
 # Cycles until the result is there, for what has a scoreboard. FP64 of consumer chips has one as well.
 LATENCY = {"shared": 29, "local": 38, "l1": 38, "l2": 270, "atomic": 300, "store": 12, "MUFU": 22, "F2I": 22,
@@ -24,6 +24,7 @@ BRANCH_CYCLES = 6  # of a branch that is taken
 FP64 = ("DFMA", "DADD", "DMUL", "DSETP")
 PARAMETERS_AT = {"90": 0x210}
 EARLIER_PARAMETERS_AT = 0x160
+BANK_AT, ARGUMENTS_AT = 0x40, 0x198  # in bank 0: where it, or the arguments, can be read as memory
 IS_CLUSTER_AT, CLUSTER_SIZE_AT = 0x140, 0x188  # in bank 0, from compute capability 9.0
 QUANTUM = 32  # instructions of a warp before another one has its turn
 SHARED_AT = {"90": 0x400}  # below lies what the system keeps
@@ -247,6 +248,9 @@ class Machine:
         bank = self.banks[0]
         bank[at:at + len(parameters)] = parameters
         struct.pack_into("<QQI", bank, 0x18, SHARED_WINDOW, LOCAL_WINDOW, self.stack_top)
+        struct.pack_into("<Q", bank, BANK_AT, BANK)
+        if int(self.cubin.arch) >= 90:
+            struct.pack_into("<Q", bank, ARGUMENTS_AT, BANK + at)
         for k in (2, 3, 4):
             for name in (".nv.constant%d" % k, ".nv.constant%d.%s" % (k, self.kernel.name)):
                 content = self.cubin.content(name)
@@ -303,6 +307,7 @@ class Machine:
             struct.pack_into("<I", self.banks[0], IS_CLUSTER_AT, 1)
         if int(self.cubin.arch) >= 90:
             struct.pack_into("<I", self.banks[0], CLUSTER_SIZE_AT, cluster)
+        self.memory.replace(BANK, self.banks[0])
         for ins in self.kernel.instructions:  # constants differ between launches
             ins.handler = None
         done = []

@@ -12,6 +12,7 @@ SHARED_WINDOW, LOCAL_WINDOW, WINDOW = 0xF00200000000, 0xF00300000000, 1 << 32
 SECTOR, LINE = 32, 128
 CYCLES_PER_LINE = 2  # beyond the first of an access
 EXTERNAL, MODULE = 0xF00000000000, 0xF00100000000  # functions that the driver would provide; data of the cubin
+BANK = 0xF00400000000  # the constants of bank 0, with the arguments of the kernel
 
 
 class Fault(Exception):
@@ -36,6 +37,10 @@ class Global:
         region = Region(base, data)
         self.regions.append(region)
         return region
+
+    def replace(self, base, data):
+        self.regions = [x for x in self.regions if x.base != base]
+        return self.add(base, data)
 
     def find(self, at, size):
         for region in self.regions:
@@ -83,11 +88,11 @@ def gather(warp, space, at, lanes, size, pc):
     count = max(size // 4, 1)
     out = np.zeros((count, LANES), U32)
     if space == "L":
-        if size < 4:
-            raise NotImplementedError("bytes of local memory")
         for lane in lanes:
             first = local_words(warp, int(at[lane]), size, pc)
             out[:, lane] = warp.local[first:first + count, lane]
+            if size < 4:
+                out[0, lane] = int(out[0, lane]) >> 8 * (int(at[lane]) & 3) & (1 << 8 * size) - 1
         return out
     data, first = locate(warp, space, int(at[lanes[0]]), size, pc)
     if space == "G" and size >= 4 and len(lanes) > 1:  # all in one allocation: at once
@@ -109,7 +114,12 @@ def scatter(warp, space, at, lanes, size, values, pc):
     for lane in lanes:
         if space == "L":
             first = local_words(warp, int(at[lane]), size, pc)
-            warp.local[first:first + count, lane] = values[:, lane]
+            if size < 4:
+                shift, ones = 8 * (int(at[lane]) & 3), (1 << 8 * size) - 1
+                old = int(warp.local[first, lane]) & ~(ones << shift)
+                warp.local[first, lane] = old | (int(values[0, lane]) & ones) << shift
+            else:
+                warp.local[first:first + count, lane] = values[:, lane]
             continue
         data, first = locate(warp, space, int(at[lane]), size, pc)
         raw = np.ascontiguousarray(values[:, lane]).tobytes()

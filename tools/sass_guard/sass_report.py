@@ -53,10 +53,11 @@ def number(text):
 
 def loads_in_flight(body):
     """Most loads of doubles from global memory that are under way when an addition needs the first of them; None:
-    no addition of what was loaded."""
+    no addition of what was loaded. Generic loads count where they pass by the L1 cache, as those of rows have to."""
     pending, most = set(), None
     for ins in body:
-        if ins.base in ("LDG", "LD") and "64" in ins.flags or ins.base in ("LDG", "LD") and "128" in ins.flags:
+        is_global = ins.base == "LDG" or ins.base == "LD" and "STRONG" in ins.flags
+        if is_global and ("64" in ins.flags or "128" in ins.flags):
             pending.add(number(ins.operands[0]))
         elif ins.base == "DADD":
             used = {number(x) for x in ins.operands[1:]} & pending

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check_harness.h"
+#include "cuda_context.h"
 #include "cuda_device.h"
 #include "cuda_runtime_api.h"
 #include "device_kernels.h"
@@ -263,6 +264,23 @@ static void check_late(void)
     close_user(&a);
 }
 
+/* A call of another thread that does not come back: no reset beside it, and the device is refused until it does. */
+static void check_stuck(void)
+{
+    struct user a, b;
+    unsigned epoch;
+    open_two(&a, &b);
+    close_user(&b);
+    expect(ndt_cuda_context_join(0, &epoch), "a thread inside a call", NULL);
+    emulated_fail_launches(0, 1);
+    expect(use(&a, 5) == NDT_ERR_DEVICE, "a fault", NULL);
+    expect(open_user(&b) == NDT_ERR_DEVICE && strstr(b.err.text, "does not end"), "the device is refused", &b.err);
+    ndt_cuda_context_leave(0);
+    close_user(&a);
+    expect(open_user(&b) == NDT_OK && works(&b), "until the call has ended", &b.err);
+    close_user(&b);
+}
+
 /* ---- threads ---- */
 
 static atomic_int wrong, finished;
@@ -323,6 +341,7 @@ int main(int argc, char **argv)
         {.name = "sticky/second", .run_with = check_sticky, .value = 1},
         {.name = "sticky/third", .run_with = check_sticky, .value = 2},
         {.name = "late", .run = check_late},
+        {.name = "stuck", .run = check_stuck},
         {.name = "threads", .run = check_threads},
         {.name = NULL},
     };

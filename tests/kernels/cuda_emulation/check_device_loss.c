@@ -365,8 +365,10 @@ static enum ndt_status solve(struct ndt_backend *backend, double x_m, struct ndt
     const struct ndt_newton_rules rules = {.level_count = 1, .level = {1}, .max_iterations = 5};
     for (int i = 0; i < 2; i++) {
         items[i] = (struct ndt_solve_item){.scan = 0};
-        items[i].newton.p[0] = x_m + 0.1 * i;
-        items[i].newton.p[2] = 2.1;
+        items[i].newton = (struct ndt_newton){.guess = {x_m + 0.1 * i, 0.4, 2.1},
+                                              .R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                              .rotation_scale_m = {10, 0, 0, 0, 10, 0, 0, 0, 10},
+                                              .inverse_rotation_scale = {0.1, 0, 0, 0, 0.1, 0, 0, 0, 0.1}};
     }
     return backend->ops->solve(backend, &rules, items, 2, 0, NULL);
 }

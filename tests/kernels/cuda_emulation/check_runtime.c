@@ -38,7 +38,7 @@ static int works(cudaError_t code)
 
 static cudaError_t add_node(cudaGraph_t graph)
 {
-    void *arguments[] = {&all.job};
+    void *arguments[] = {&all.job, NULL};
     struct cudaGraphNodeParams params = {.type = cudaGraphNodeTypeKernel};
     cudaGraphNode_t node;
     params.kernel.func = (void *)kernel_take();
@@ -67,7 +67,7 @@ static void make_all(void)
 
 static cudaError_t launch(const void *kernel, unsigned blocks, unsigned threads)
 {
-    void *arguments[] = {&all.job};
+    void *arguments[] = {&all.job, NULL};
     const cudaLaunchConfig_t config = {
         .gridDim = {blocks, 1, 1}, .blockDim = {threads, 1, 1}, .stream = all.stream};
     return cudaLaunchKernelExC(&config, kernel, arguments);

@@ -67,8 +67,8 @@ static void check_modes(void)
         enum ndt_wait wait;
         unsigned flags;
     } modes[] = {{NDT_WAIT_SPIN, cudaDeviceScheduleSpin},
-                {NDT_WAIT_YIELD, cudaDeviceScheduleYield},
-                {NDT_WAIT_BLOCK, cudaDeviceScheduleBlockingSync}};
+                 {NDT_WAIT_YIELD, cudaDeviceScheduleYield},
+                 {NDT_WAIT_BLOCK, cudaDeviceScheduleBlockingSync}};
     struct ndt_error err = {""};
     int taken = 0;
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {

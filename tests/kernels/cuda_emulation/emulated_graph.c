@@ -7,7 +7,7 @@
 #include "emulated_graph.h"
 #include "emulated_kernels.h"
 
-enum { MOST_ROUNDS = 100000 };
+enum { MOST_ROUNDS = 2000 };
 
 struct CUgraphNode_st {
     struct CUgraphNode_st *next, *before; /* in the graph; the one it follows */
