@@ -162,7 +162,7 @@ struct guard_launch_case {
     int most;      /* launches to record */
     int is_solve;  /* a whole alignment; else one evaluation */
     int is_inform; /* the information at a pose */
-    int is_scores; /* the scores of a few poses */
+    int is_scores; /* the scores of two poses */
 };
 
 static const struct guard_launch_case cases[] = {
@@ -177,7 +177,7 @@ static const struct guard_launch_case cases[] = {
     {"cluster_260", "resident-cluster", "ndt_resident_", 260, 1, 1, 0, 0},
     {"graph_0", "resident-graph", "ndt_resident_", 0, 1, 1, 0, 0},
 #ifdef NDT_GUARD_SCORES
-    {"scores_200", "fused", "ndt_score_", 200, 1, 0, 0, 1},
+    {"scores_256", "fused", "ndt_score_", 256, 1, 0, 0, 1},
 #endif
 };
 
@@ -245,7 +245,7 @@ static enum ndt_status solve(struct ndt_backend *backend, const struct inputs *i
 #ifdef NDT_GUARD_SCORES /* the tree has them */
 static enum ndt_status score(struct ndt_backend *backend, const struct inputs *in, struct ndt_error *err)
 {
-    enum { POSES = 6 };
+    enum { POSES = 2 };
     struct ndt_score_pose poses[POSES] = {0};
     struct ndt_pose_score out[POSES];
     size_t done;
