@@ -239,7 +239,7 @@ static __device__ inline void run_cluster(const struct cluster_team &team)
         end_team(share, team.number);
 }
 
-extern "C" __global__ void __launch_bounds__(NDT_GPU_TEAM)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_CLUSTER_TEAM)
     ndt_resident_cluster(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
 #if defined(EMULATED_CUDA_RUNTIME_H) || defined(NDT_HAS_CLUSTERS)

@@ -218,7 +218,7 @@ struct step_data {
     struct ndt_newton_row *rows;
     int32_t row_capacity;
     uint32_t seen;
-    bool last; /* no evaluation may follow */
+    int32_t last; /* 1: no evaluation may follow */
 };
 
 /* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. newton and orders,
