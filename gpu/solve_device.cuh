@@ -41,7 +41,7 @@ struct pass_state {
  * Four loads are under way at a time. */
 static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
 {
-    volatile uint32_t *words = (volatile uint32_t *)to;
+    uint32_t *words = (uint32_t *)to;
     const volatile uint32_t *source = (const volatile uint32_t *)from;
     for (unsigned first = threadIdx.x; first < bytes / 4; first += 4 * blockDim.x) {
         uint32_t next[4];

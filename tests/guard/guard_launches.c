@@ -162,21 +162,23 @@ struct guard_launch_case {
     int most;      /* launches to record */
     int is_solve;  /* a whole alignment; else one evaluation */
     int is_inform; /* the information at a pose */
+    int is_scores; /* scores at two poses */
 };
 
 static const struct guard_launch_case cases[] = {
-    {"evaluate_256", "fused", "ndt_fused", 256, 1, 0, 0},
-    {"evaluate_20000", "fused", "ndt_fused", 20000, 1, 0, 0},
-    {"evaluate_100000", "fused", "ndt_fused", 100000, 1, 0, 0},
-    {"inform_256", "fused", "ndt_inform", 256, 1, 0, 1},
-    {"staged_256", "staged", "ndt_", 256, 5, 0, 0},
-    {"block_0", "resident-block", "ndt_resident_", 0, 1, 1, 0},
-    {"block_100", "resident-block", "ndt_resident_", 100, 1, 1, 0},
-    {"cluster_0", "resident-cluster", "ndt_resident_", 0, 1, 1, 0},
-    {"cluster_260", "resident-cluster", "ndt_resident_", 260, 1, 1, 0},
-    {"graph_0", "resident-graph", "ndt_resident_", 0, 1, 1, 0},
-    {"graph_100", "resident-graph", "ndt_resident_", 100, MOST_LAUNCHES, 1, 0},
-    {"chain_0", "resident-chain", "ndt_resident_", 0, 1, 1, 0},
+    {"evaluate_256", "fused", "ndt_fused", 256, 1, 0, 0, 0},
+    {"evaluate_20000", "fused", "ndt_fused", 20000, 1, 0, 0, 0},
+    {"evaluate_100000", "fused", "ndt_fused", 100000, 1, 0, 0, 0},
+    {"inform_256", "fused", "ndt_inform", 256, 1, 0, 1, 0},
+    {"staged_256", "staged", "ndt_", 256, 5, 0, 0, 0},
+    {"block_0", "resident-block", "ndt_resident_", 0, 1, 1, 0, 0},
+    {"block_100", "resident-block", "ndt_resident_", 100, 1, 1, 0, 0},
+    {"cluster_0", "resident-cluster", "ndt_resident_", 0, 1, 1, 0, 0},
+    {"cluster_260", "resident-cluster", "ndt_resident_", 260, 1, 1, 0, 0},
+    {"graph_0", "resident-graph", "ndt_resident_", 0, 1, 1, 0, 0},
+    {"graph_100", "resident-graph", "ndt_resident_", 100, MOST_LAUNCHES, 1, 0, 0},
+    {"chain_0", "resident-chain", "ndt_resident_", 0, 1, 1, 0, 0},
+    {"scores_256", "fused", "ndt_score_poses", 256, 1, 0, 0, 1},
 };
 
 struct inputs {
@@ -214,6 +216,18 @@ static enum ndt_status evaluate(struct ndt_backend *backend, const struct inputs
         return status;
     return is_inform ? backend->ops->inform(backend, &request, &out, err)
                      : backend->ops->eval(backend, &request, &out.eval, err);
+}
+
+static enum ndt_status score(struct ndt_backend *backend, const struct inputs *in, struct ndt_error *err)
+{
+    const struct ndt_score_pose poses[2] = {{{1, -0.02, 0, 0.02, 1, 0, 0, 0, 1}, {20.0, 0.1, 2.0}},
+                                            {{1, 0.1, 0, -0.1, 1, 0, 0, 0, 1}, {19.0, 1.1, 2.1}}};
+    const struct ndt_score_request request = {
+        .level = (int)in->map->level_count - 1, .neighbours = NDT_RADIUS, .count = 2, .poses = poses};
+    struct ndt_pose_score out[2];
+    size_t done;
+    const enum ndt_status status = backend->ops->set_scan(backend, &in->scan, err);
+    return status == NDT_OK ? backend->ops->score_poses(backend, &request, out, &done, err) : status;
 }
 
 static enum ndt_status solve(struct ndt_backend *backend, const struct inputs *in, struct ndt_error *err)
@@ -257,7 +271,9 @@ static enum ndt_status run(const struct guard_launch_case *item, struct ndt_erro
     record.kernel = item->kernel;
     record.most = item->most;
     if (status == NDT_OK)
-        status = item->is_solve ? solve(backend, &in, err) : evaluate(backend, &in, item->is_inform, err);
+        status = item->is_solve    ? solve(backend, &in, err)
+                 : item->is_scores ? score(backend, &in, err)
+                                   : evaluate(backend, &in, item->is_inform, err);
     record.kernel = NULL;
     if (backend)
         backend->ops->close(backend);

@@ -157,6 +157,26 @@ def per_warp(counts):
     return {k: v if k in ("cycles", "warps") else round(v / warps) for k, v in counts.items()}
 
 
+class Scores:
+    """Scores of 256 points at two poses: the bits of the emulated device, which are those of the plain C."""
+
+    def __init__(self, launches):
+        self.launches = launches
+
+    def run(self, arch):
+        _, recorded = self.launches.record("scores_256")
+        launch = recorded[0]
+        memory = launch.memory("before")
+        machine = self.launches.machine(launch, arch, memory)
+        counts = counts_of(machine.launch(launch.blocks, launch.threads, launch.cluster))
+        with open(launch.path + ".after", "rb") as file:
+            after = file.read()
+        for base, size, offset in launch.allocations:
+            if memory.read(base, size) != after[offset:offset + size]:
+                raise Wrong("scores on sm_%s: the bits are not those of the host" % arch)
+        return {"scores of 256 points at a pose": per_warp(counts)}
+
+
 class RowSums:
     """The last block of a grid: what it takes from its ticket on, when it adds the rows of all blocks."""
 
@@ -216,6 +236,7 @@ def all_cases(builder, program):
     return {
         "newton": Newton(builder),
         "evaluation": Evaluation(launches),
+        "scores": Scores(launches),
         "rows_20000": RowSums(launches, 20000),
         "rows_100000": RowSums(launches, 100000),
         "pass_block": Alignment(launches, "block_0", "block: a pass without points"),

@@ -26,8 +26,6 @@ struct warp {
     uint64_t offered[2][WARP];
 };
 
-/* What a planted fault leaves out. */
-enum { LEAVES_OUT_NEXT = 1, MEETS_NOBODY = 2 };
 
 /* A running block. Several run at a time, as on a device: one may see the incomplete work of another. */
 struct block {
@@ -35,7 +33,7 @@ struct block {
     int is_running, waits_for_cluster;
     struct emulated_fiber *fibers;
     unsigned char states[EMULATED_MOST_THREADS]; /* enum state */
-    unsigned char faults[EMULATED_MOST_THREADS];
+    unsigned char leaves_out[EMULATED_MOST_THREADS]; /* the next barrier, fence or atomic: a planted fault */
     struct warp warps[MOST_WARPS];
     unsigned ready[EMULATED_MOST_THREADS], ready_count;
     unsigned brought, all_brought; /* to the barrier that is filling up, and to the last one */
@@ -110,20 +108,20 @@ static void wait_as(enum state state)
 void emulated_leave_out(int is_left_out)
 {
     if (is_left_out)
-        active->faults[current] |= LEAVES_OUT_NEXT;
+        active->leaves_out[current] = 1;
 }
 
 static int is_left_out(void)
 {
-    const int is_it = active->faults[current] & LEAVES_OUT_NEXT;
-    active->faults[current] &= (unsigned char)~LEAVES_OUT_NEXT;
+    const int is_it = active->leaves_out[current];
+    active->leaves_out[current] = 0;
     return is_it;
 }
 
 unsigned emulated_barrier(int brought)
 {
     if (is_left_out())
-        active->faults[current] |= MEETS_NOBODY;
+        return brought != 0;
     active->brought += brought != 0;
     wait_as(AT_BARRIER);
     return active->all_brought;
@@ -273,7 +271,7 @@ static void start_block(struct block *block, unsigned index)
     block->waits_for_cluster = 0;
     block->ready_count = block->brought = 0;
     memset(block->warps, 0, sizeof(block->warps));
-    memset(block->faults, 0, sizeof(block->faults));
+    memset(block->leaves_out, 0, sizeof(block->leaves_out));
     if (shared_bytes())
         memset(__start_emulated_shared, 0xff, shared_bytes());
     if (emulated_watch)
@@ -299,9 +297,7 @@ static unsigned open_all(struct block *block, enum state state, uint32_t *lanes)
     for (unsigned i = 0; i < thread_count; i++) {
         if (block->states[i] != state)
             continue;
-        if (!(block->faults[i] & MEETS_NOBODY))
-            lanes[count++] = lane_of(block, i);
-        block->faults[i] = 0;
+        lanes[count++] = lane_of(block, i);
         make_ready(i);
     }
     return count;

@@ -39,8 +39,7 @@ void emulated_yield(void);
 /* Another thread may run now. */
 void emulated_pause(void);
 
-/* A planted fault leaves out the next barrier, fence or atomic of this thread: its call follows at once. A barrier
- * that returns a value still waits, but orders nothing. */
+/* A planted fault leaves out the next barrier, fence or atomic of this thread: its call follows at once. */
 void emulated_leave_out(int is_left_out);
 
 /* Accesses of the emulation on behalf of a kernel, for a race detector, before they happen. */

@@ -23,18 +23,19 @@ if [ "$mode" = plant ]; then
     exit 0
 fi
 
-bin=$2 failed=0 caught=0
+bin=$2 failed=0 planted=0 caught=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# NAME ARGUMENTS...: the smallest cases that reach all kernels.
-programs=(kernels chain graph cluster block preprocess search)
-arguments() {
-    local solver=(--backend cuda-emulated --exact --quick --pipeline "resident-$1" --case)
+# The smallest cases that reach all kernels, the quick ones first. `many`: alignments that end in the same pass.
+programs=(search kernels chain graph cluster block preprocess many)
+arguments() { # PROGRAM
+    local solver=(check_solver_raced --backend cuda-emulated --exact --quick --pipeline "resident-$1" --case)
     case $1 in
     kernels) echo check_kernels_raced --backend cuda-emulated --largest 257 --oracle 129 --case sizes/257/direct7 ;;
-    cluster) echo check_solver_raced "${solver[@]}" rows/700 ;;
-    chain | graph | block) echo check_solver_raced "${solver[@]}" batch/3 ;;
+    cluster) echo "${solver[@]}" rows/700/421/direct7 ;;
+    chain | graph | block) echo "${solver[@]}" batch/3 ;;
+    many) echo "${solver[@]/resident-many/resident-chain}" batch/8 ;;
     preprocess) echo check_preprocess_raced --case rounds ;;
     search) echo check_search_raced --backend cuda-emulated --case dense/near ;;
     esac
@@ -46,30 +47,36 @@ run() { # PROGRAM SEED: its output; fails if it does
     NDT_EMULATION_SEED=$2 timeout 120 "$bin/${command[0]}" "${command[@]:1}" 2>&1
 }
 
-# Without a fault; notes what each program reaches.
+# Without a fault; notes what the program reaches.
 untouched() { # PROGRAM
-    local out seed
-    for seed in 1 2; do
-        if ! out=$(NDT_RACE_REACHED=$work/$1.reached NDT_RACE_SITES=$work/$1.sites NDT_RACE_COUNTS=$work/counts run "$1" "$seed"); then
-            echo "FAIL: the untouched kernels do not pass in $1, seed $seed:"
-            grep -m3 -E 'emulation:|^FAIL|reproduce' <<<"$out"
-            failed=1
-        fi
-    done
+    local out
     touch "$work/$1.sites" "$work/$1.reached"
-    sort -u -o "$work/$1.sites" "$work/$1.sites"
+    out=$(NDT_RACE_REACHED=$work/$1.reached NDT_RACE_SITES=$work/$1.sites NDT_RACE_COUNTS=$work/counts run "$1" 1) && return
+    echo "FAIL: the untouched kernels do not pass in $1:"
+    grep -m3 -E 'emulation:|^FAIL|reproduce' <<<"$out"
+    failed=1
 }
 
-# Runs the program with a fault, in several orders if need be; prints what it noticed.
+# Runs the program with a fault, in a few orders if need be; prints what it noticed.
 detects() { # PROGRAM
     local out seed
-    for seed in 1 2 3 4; do
-        if ! out=$(run "$1" "$seed"); then
-            grep -m1 -oE 'race: .*|emulation: .*|^FAIL.*|CRASH.*' <<<"$out" || echo 'the program ended'
-            return 0
-        fi
+    for seed in 1 2 3; do
+        out=$(run "$1" "$seed") && continue
+        grep -m1 -oE 'race: .*|emulation: .*|^FAIL.*|CRASH.*' <<<"$out" || echo 'the program ended'
+        return 0
     done
     return 1
+}
+
+report() { # WHAT WHERE PROGRAM: the outcome of a fault
+    planted=$((planted + 1))
+    if [ -n "$3" ]; then
+        caught=$((caught + 1))
+        echo "ok   without $1 at $2: $3: $what"
+    else
+        echo "FAIL without $1 at $2: nothing notices it"
+        failed=1
+    fi
 }
 
 for program in "${programs[@]}"; do
@@ -77,37 +84,31 @@ for program in "${programs[@]}"; do
 done
 [ "$failed" = 0 ] || exit 1
 
-# The calls.
 while read -r number place call; do
-    found=0 reached=0
+    by=
     for program in "${programs[@]}"; do
         grep -qx "$number" "$work/$program.reached" || continue
-        reached=1
-        if what=$(NDT_RACE_FAULT=$number detects "$program"); then
-            echo "ok   without $call at $place: $program: $what"
-            found=1
-            break
-        fi
+        what=$(NDT_RACE_FAULT=$number detects "$program") && by=$program && break
     done
-    caught=$((caught + found))
-    [ "$found" = 1 ] || { echo "FAIL without $call at $place: $([ "$reached" = 1 ] && echo 'nothing notices it' || echo 'no case reaches it')"; failed=1; }
+    report "$call" "$place" "$by"
 done <"$copy/faults"
 
-# The lines with volatile accesses.
+# Lines with volatile accesses: "FILE:LINE PROGRAM PLACES".
 for program in "${programs[@]}"; do
     read -ra command < <(arguments "$program")
-    while read -r site; do
-        echo "$(addr2line -s -e "$bin/${command[0]}" "$site" | sed 's/ .*//') $site"
-    done <"$work/$program.sites" | sort >"$work/$program.lines"
-    while read -r line; do
-        sites=$(awk -v line="$line" '$1 == line { printf "%s,", $2 }' "$work/$program.lines")
-        if what=$(NDT_RACE_WEAK=$sites detects "$program"); then
-            echo "$line" >>"$work/volatile_caught"
-            echo "ok   without volatile at $line: $program: $what"
-        else
-            echo "$line" >>"$work/volatile_missed"
-        fi
-    done < <(awk '{ print $1 }' "$work/$program.lines" | sort -u | { [ -f "$work/volatile_caught" ] && grep -vxFf "$work/volatile_caught" || cat; })
+    sort -u "$work/$program.sites" | while read -r site; do
+        echo "$(addr2line -s -e "$bin/${command[0]}" "$site" | sed 's/ .*//') $program $site"
+    done
+done | awk '{ at[$1 " " $2] = at[$1 " " $2] $3 "," } END { for (i in at) print i, at[i] }' | sort >"$work/lines"
+for line in $(cut -d' ' -f1 "$work/lines" | uniq); do
+    by=
+    while read -r _ program sites; do
+        what=$(NDT_RACE_WEAK=$sites detects "$program") && by=$program && break
+    done < <(grep -F "$line " "$work/lines")
+    report volatile "$line" "$by"
 done
-awk '{ for (i = 1; i < NF; i += 2) sum[$i] += $(i + 1) } END { for (i in sum) printf "%s %d  ", i, sum[i]; print "" }' "$work/counts"
+
+awk '{ for (i = 1; i < NF; i += 2) sum[$i] += $(i + 1) }
+    END { print sum["loads"] + sum["stores"] + sum["atomics"], "accesses checked in", sum["launches"], "launches" }' "$work/counts"
+echo "$planted faults planted, $caught caught"
 exit "$failed"
