@@ -216,7 +216,7 @@ static __device__ inline void lead_cluster(const struct cluster_team &team, int3
     }
 }
 
-static __device__ inline void run_cluster(const struct cluster_team &team)
+[[maybe_unused]] static __device__ inline void run_cluster(const struct cluster_team &team)
 {
     struct team_share *share = team.share;
     const struct ndt_gpu_orders *orders = orders_of(team, 0);
