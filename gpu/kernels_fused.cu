@@ -11,7 +11,7 @@ static __device__ inline bool is_last_block(const struct ndt_gpu_job &job)
     __shared__ uint32_t place;
     if (owns_sums())
         __threadfence(); /* the row of this block is visible before the block is counted */
-    __syncthreads(); /* every thread's part of the row is written */
+    __syncthreads();     /* every thread's part of the row is written */
     if (threadIdx.x == 0)
         place = atomicAdd(job.ticket, 1u);
     __syncthreads(); /* place is known */
