@@ -388,7 +388,7 @@ static enum ndt_status explore(struct ndt_cuda_resident *resident, struct ndt_er
     resident->largest_cluster = (unsigned)resident->facts->largest_cluster;
     if (resident->largest_cluster < 2)
         return NDT_OK;
-    return ndt_cuda_largest_cluster(resident->device, ndt_kernel_resident_cluster(), NDT_GPU_TEAM,
+    return ndt_cuda_largest_cluster(resident->device, ndt_kernel_resident_cluster(), NDT_GPU_CLUSTER_TEAM,
                                     &resident->largest_cluster, err);
 }
 

@@ -47,10 +47,10 @@ struct ndt_cuda_team ndt_cuda_cluster_team(const struct ndt_cuda_facts *facts, u
                                            size_t items, unsigned blocks)
 {
     unsigned size = (unsigned)facts->largest_cluster;
-    if (blocks > size * NDT_GPU_GROUPS) /* more than every device allows: only where it saves a round */
+    if (blocks > size * NDT_GPU_CLUSTER_GROUPS) /* more than every device allows: only where it saves a round */
         size = largest_cluster;
     while (size > 2 && size * items > processors_of(facts))
         size /= 2;
-    const unsigned rounds = divide_up(blocks, size * NDT_GPU_GROUPS);
+    const unsigned rounds = divide_up(blocks, size * NDT_GPU_CLUSTER_GROUPS);
     return (struct ndt_cuda_team){size, divide_up(blocks, size * rounds) * NDT_GPU_BLOCK};
 }

@@ -21,8 +21,10 @@ enum { NDT_GPU_BLOCK = 128, NDT_GPU_WARP = 32, NDT_GPU_WARPS = NDT_GPU_BLOCK / N
 enum {
     NDT_GPU_GROUPS = 4,
     NDT_GPU_TEAM = NDT_GPU_GROUPS * NDT_GPU_BLOCK,
-    NDT_GPU_CLUSTER_ROWS = 80, /**< most rows of an alignment */
-    NDT_GPU_CLUSTER = 16       /**< most blocks of a cluster */
+    NDT_GPU_CLUSTER = 16,       /**< most blocks of a cluster */
+    NDT_GPU_CLUSTER_GROUPS = 3, /**< in a block of it: with four, a thread would have too few registers */
+    NDT_GPU_CLUSTER_TEAM = NDT_GPU_CLUSTER_GROUPS * NDT_GPU_BLOCK,
+    NDT_GPU_CLUSTER_ROWS = 80 /**< most rows of an alignment */
 };
 
 /** Order within a row: that of struct ndt_eval; the last number is unused. */

@@ -23,8 +23,8 @@ const void *ndt_kernel_fused(void);
 /** The information of the scan: points -> NDT_GPU_PLANES rows of sums, launched like `fused`. */
 const void *ndt_kernel_inform(void);
 /** resident: job.batch -> its items. See kernels_resident.cu. Blocks of teams have a multiple of NDT_GPU_BLOCK
- * threads, NDT_GPU_TEAM at most; those kernels and the one of the information have a struct ndt_gpu_single as
- * second argument. */
+ * threads, NDT_GPU_TEAM or NDT_GPU_CLUSTER_TEAM at most; those kernels and the one of the information have a struct
+ * ndt_gpu_single as second argument. */
 const void *ndt_kernel_resident_block(void);   /* one block per item */
 const void *ndt_kernel_resident_cluster(void); /**< one cluster per item, of NDT_GPU_CLUSTER_ROWS rows at most */
 const void *ndt_kernel_resident_pass(void);    /* one pass of all items, job.blocks blocks each */

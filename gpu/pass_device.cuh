@@ -26,7 +26,7 @@ static __device__ inline bool is_last_of_item(struct ndt_gpu_item *item, struct 
     if (threadIdx.x == 0)
         share->place = atomicAdd(&item->ticket, 1u);
     __syncthreads(); /* place is known */
-    return share->place == item->blocks - 1;
+    return share->place == share->pass.view.blocks - 1;
 }
 
 /* The last block of an item: the Newton step, and the orders for the next pass. */

@@ -41,7 +41,7 @@ struct pass_state {
  * Four loads are under way at a time. */
 static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
 {
-    volatile uint32_t *words = (volatile uint32_t *)to;
+    uint32_t *words = (uint32_t *)to;
     const volatile uint32_t *source = (const volatile uint32_t *)from;
     for (unsigned first = threadIdx.x; first < bytes / 4; first += 4 * blockDim.x) {
         uint32_t next[4];
@@ -218,7 +218,7 @@ struct step_data {
     struct ndt_newton_row *rows;
     int32_t row_capacity;
     uint32_t seen;
-    bool last; /* no evaluation may follow */
+    int32_t last; /* 1: no evaluation may follow */
 };
 
 /* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. newton and orders,

@@ -1,6 +1,7 @@
 """Finds the tools and compiles: kernels to cubins, and the program that records launches."""
 import glob
 import os
+import re
 import shutil
 import site
 import subprocess
@@ -38,7 +39,7 @@ class Tools:
 
 
 def own_flags(source):
-    return ["-fmad=false"] if source.endswith("kernels_preprocess.cu") else []  # as in gpu/CMakeLists.txt
+    return ["-fmad=false"] if re.search(r"kernels_(preprocess|scores)\.cu$", source) else []  # as in gpu/CMakeLists.txt
 
 
 class Builder:

@@ -26,6 +26,7 @@ PARAMETERS_AT = {"90": 0x210}
 EARLIER_PARAMETERS_AT = 0x160
 BANK_AT, ARGUMENTS_AT = 0x40, 0x198  # in bank 0: where it, or the arguments, can be read as memory
 IS_CLUSTER_AT, CLUSTER_SIZE_AT = 0x140, 0x188  # in bank 0, from compute capability 9.0
+profile = None  # a dictionary: cycles of the first warp of each block by kernel, address and instruction
 QUANTUM = 32  # instructions of a warp before another one has its turn
 SHARED_AT = {"90": 0x400}  # below lies what the system keeps
 
@@ -136,7 +137,7 @@ class Warp(Registers):
 
     def step(self, ins):
         handler = ins.handler or self.block.machine.prepare(ins)
-        wait = ins.wait_mask
+        wait, first = ins.wait_mask, self.t
         for i in range(6):
             if wait >> i & 1 and self.scoreboard[i] > self.t:
                 self.t = self.scoreboard[i]
@@ -157,6 +158,9 @@ class Warp(Registers):
             ready = self.t + self.latency["store"]
             self.scoreboard[ins.read_bar] = max(self.scoreboard[ins.read_bar], ready)
         self.t += ins.stall or 1
+        if profile is not None and self.number == 0:
+            key = machine.kernel.name, ins.pc, ins.text
+            profile[key] = profile.get(key, 0) + self.t - first
         self.pc = self.next
 
 

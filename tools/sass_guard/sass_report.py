@@ -135,15 +135,20 @@ def subjects(rows, measure):
     return sorted({key[1] for key in rows if key[2] == measure})
 
 
-def markdown(before, after, archs, measures=("cycles", "instructions")):
-    """One line per case and measure, a column per architecture: before -> after."""
+# What the table shows: measures, and the subjects of which.
+SHOWN = (("cycles", "."), ("instructions", "^evaluation"), ("global loads", "^evaluation"), ("L1 emptied", "^cluster: an"),
+         ("stack", "^ndt_resident_(block|pass|loop|cluster)"), ("registers", "^ndt_(fused|inform|resident)"))
+
+
+def markdown(before, after, archs):
+    """One line per case or kernel and measure, a column per architecture: before -> after."""
     lines = ["| | " + " | ".join("sm_" + a for a in archs) + " |", "|---|" + "---|" * len(archs)]
-    for measure in measures:
+    for measure, pattern in SHOWN:
         for subject in sorted(set(subjects(before, measure)) | set(subjects(after or before, measure))):
             cells = [cell(before.get((a, subject, measure)), after and after.get((a, subject, measure)), after)
                      for a in archs]
-            if any(c != "-" for c in cells):
-                lines.append("| %s, %s | %s |" % (subject, measure, " | ".join(cells)))
+            if re.search(pattern, subject) and any(c != "-" for c in cells):
+                lines.append("| %s: %s | %s |" % (subject.replace(": ", ", "), measure, " | ".join(cells)))
     return "\n".join(lines)
 
 

@@ -225,6 +225,7 @@ static void check_bounds(void)
     expect(works(launch(kernel_bounded(), 1, NDT_GPU_BLOCK)), "as many threads as the launch bound");
     expect(is(launch(kernel_bounded(), 1, NDT_GPU_BLOCK + 32), cudaErrorInvalidConfiguration), "more are refused");
     expect(is(launch(kernel_take(), 1, 1056), cudaErrorInvalidConfiguration), "and more than a device has");
+    expect(is(launch(kernel_take(), 1u << 31, 32), cudaErrorInvalidConfiguration), "more blocks than a grid has");
     expect(works(cudaFuncGetAttributes(&bounded, kernel_bounded())) &&
                bounded.maxThreadsPerBlock == NDT_GPU_BLOCK &&
                works(cudaFuncGetAttributes(&free_of_bounds, kernel_take())) &&

@@ -29,7 +29,7 @@ static const struct choice {
     {"Hopper", &hopper, 16, 1, 100, NDT_CUDA_BLOCK, 0, 0},
     {"Hopper", &hopper, 16, 1, 756, NDT_CUDA_CLUSTER, 8, 128},
     {"Hopper", &hopper, 16, 1, 1500, NDT_CUDA_CLUSTER, 8, 256},
-    {"Hopper", &hopper, 16, 1, 4096, NDT_CUDA_CLUSTER, 8, 512},
+    {"Hopper", &hopper, 16, 1, 3072, NDT_CUDA_CLUSTER, 8, 384},
     {"Hopper", &hopper, 16, 1, 5000, NDT_CUDA_CLUSTER, 16, 384},
     {"Hopper", &hopper, 16, 1, 10240, NDT_CUDA_CLUSTER, 16, 384},
     {"Hopper", &hopper, 16, 1, 10241, NDT_CUDA_LOOP, 0, 0},

@@ -115,7 +115,7 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle,
 
 static cudaError_t make_kernel(struct CUgraphNode_st *node, const struct cudaKernelNodeParamsV2 *params)
 {
-    const cudaError_t code = emulated_admit(params->func, params->blockDim.x);
+    const cudaError_t code = emulated_admit(params->func, params->gridDim, params->blockDim);
     return code != cudaSuccess ? code
                                : emulated_launch_make(&node->launch, params->func, params->gridDim,
                                                       params->blockDim, 1, params->kernelParams);

@@ -42,10 +42,10 @@ static size_t stack_bytes(void)
     return text ? (size_t)strtoull(text, NULL, 10) : 0;
 }
 
-cudaError_t emulated_admit(const void *kernel, unsigned threads)
+cudaError_t emulated_admit(const void *kernel, dim3 grid, dim3 block)
 {
     const size_t bytes = stack_bytes() * EMULATED_PROCESSORS * EMULATED_PROCESSOR_THREADS;
-    if (threads > (unsigned)most_threads(kernel))
+    if (grid.x > INT32_MAX || block.x > (unsigned)most_threads(kernel))
         return cudaErrorInvalidConfiguration;
     if (bytes > reserved_bytes && !emulated_take_bytes(bytes - reserved_bytes))
         return cudaErrorMemoryAllocation;

@@ -287,7 +287,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
     if (code == cudaSuccess)
         code = emulated_launch_make(&launch, kernel, config->gridDim, config->blockDim, cluster, arguments);
     if (code == cudaSuccess)
-        code = emulated_admit(kernel, config->blockDim.x);
+        code = emulated_admit(kernel, config->gridDim, config->blockDim);
     if (code == cudaSuccess)
         code = emulated_queues();
     if (code != cudaSuccess)
