@@ -83,7 +83,7 @@ static __device__ inline uint32_t place_point(const struct ndt_gpu_preprocess *w
         return i;
     if (!ndt_preprocess_place(plan, p_m, time_s, &key, parts))
         return NO_CELL;
-    *(volatile word *)&work->keys[i] = key;
+    work->keys[i] = key;
     __threadfence(); /* the key is there before the slot names it */
     return find_slot(work, key, i);
 }

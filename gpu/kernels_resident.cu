@@ -216,7 +216,7 @@ static __device__ inline void lead_cluster(const struct cluster_team &team, int3
     }
 }
 
-static __device__ inline void run_cluster(const struct cluster_team &team)
+[[maybe_unused]] static __device__ inline void run_cluster(const struct cluster_team &team)
 {
     struct team_share *share = team.share;
     const struct ndt_gpu_orders *orders = orders_of(team, 0);
@@ -239,6 +239,9 @@ static __device__ inline void run_cluster(const struct cluster_team &team)
         end_team(share, team.number);
 }
 
+/* "The user also needs to ensure that all distributed shared memory operations happen before the exit of a thread
+ * block" (programming guide, "Distributed Shared Memory"): a block waits for every word that is sent to it, rows or
+ * orders, and blocks without rows are sent none. So no barrier is needed at the end. */
 extern "C" __global__ void __launch_bounds__(NDT_GPU_CLUSTER_TEAM)
     ndt_resident_cluster(const struct ndt_gpu_job job, const __grid_constant__ struct ndt_gpu_single single)
 {
@@ -258,7 +261,6 @@ extern "C" __global__ void __launch_bounds__(NDT_GPU_CLUSTER_TEAM)
     cluster_barrier(); /* every block runs, and its barriers count */
     if (team.rank < team.size)
         run_cluster(team);
-    cluster_barrier(); /* no block ends while another writes to it */
 #else
     (void)job;
     (void)single;

@@ -38,10 +38,12 @@ static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_
         add_rows(share->pass.view, share->pass.parts);
     copy_words(&share->newton, &item->newton, sizeof(share->newton));
     __syncthreads(); /* sums and newton are there */
-    const volatile uint32_t *seen = &item->seen;
-    const struct step_data data = {
-        &batch->rules,       item,  batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity,
-        batch->row_capacity, *seen, last};
+    const struct step_data data = {&batch->rules,
+                                   item,
+                                   batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity,
+                                   batch->row_capacity,
+                                   load_coherent(&item->seen),
+                                   last};
     step_and_prepare(&share->pass, batch, &share->newton, &share->orders, data);
     copy_words(&item->newton, &share->newton, sizeof(share->newton));
     copy_words(&item->orders, &share->orders, sizeof(share->orders));
@@ -53,21 +55,20 @@ static __device__ inline void step_item(struct ndt_gpu_batch *batch, struct ndt_
  * pass follows in this launch of the graph. */
 static __device__ inline bool count_item(struct ndt_gpu_batch *batch, uint32_t active, bool finished)
 {
-    volatile struct ndt_gpu_control *control = &batch->control; /* blocks without rows may read it only now */
+    struct ndt_gpu_control *control = &batch->control;
     if (finished)
-        (void)atomicAdd(&batch->control.finished, 1u);
+        (void)atomicAdd(&control->finished, 1u);
     __threadfence(); /* counted before the ticket */
-    if (atomicAdd(&batch->control.ticket, 1u) != active - 1)
+    if (atomicAdd(&control->ticket, 1u) != active - 1)
         return false;
     __threadfence();
-    const uint32_t left = active - control->finished;
+    const uint32_t left = active - load_coherent(&control->finished);
     const int32_t passes = control->passes + 1, limit = control->pass_limit;
-    control->active = left;
     control->finished = 0;
     control->ticket = 0;
-    control->passes = passes;
-    const bool more = passes < limit || (control->give_up && passes == limit);
-    return left == 0 || !more;
+    *(volatile uint32_t *)&control->active = left; /* volatile both: blocks without rows may read them only now */
+    *(volatile int32_t *)&control->passes = passes;
+    return left == 0 || !(passes < limit || (control->give_up && passes == limit));
 }
 
 /* Row `row` of an item in a pass. Returns whether it was the last one of the pass and no other follows; in one
@@ -112,7 +113,8 @@ static __device__ inline bool run_pass(const struct ndt_gpu_job &job, struct pas
     const volatile struct ndt_gpu_control *control = &batch->control;
     const uint32_t active = control->active; /* read before any block counts: it changes afterwards */
     const int32_t passes = control->passes;
-    if (number >= (uint32_t)batch->item_count || row >= batch->items[number].blocks || passes > control->pass_limit)
+    if (number >= (uint32_t)batch->item_count || row >= batch->items[number].blocks ||
+        passes > batch->control.pass_limit)
         return false;
     return pass_row(batch, number, row, active, passes, share);
 }

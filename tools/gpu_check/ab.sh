@@ -67,6 +67,9 @@ ways() {
     step "wait: spin against block" 120 in_turns "cuda.wait: block -> spin" align "$core/ndt-bench$suffix --wait spin" \
         "$core/ndt-bench$suffix --wait block" --backend "$backend:fused,$backend:resident" --need-device --levels 2 \
         --scans "$scans" --points "${ways_points:-756,5000}" --rounds "$((rounds / 5 > 2 ? rounds / 5 : 2))"
+    [ $emulated = 1 ] || step "kernel times: off against on" 120 in_turns "events around kernels: on -> off" align \
+        "$core/ndt-bench " "$core/ndt-bench --kernel-times" --backend cuda:fused,cuda:resident --need-device --levels 2 \
+        --scans "$scans" --points 756,5000 --rounds "$((rounds / 5 > 2 ? rounds / 5 : 2))"
 }
 
 write_ab() {

@@ -230,6 +230,41 @@ class Alignment:
             raise Wrong("%s: no answer in the memory of the device" % self.text)
 
 
+class WholeLaunches:
+    """Launches from their beginning to their end; afterwards the memory is that of the emulated device: bit for bit, or
+    sums in float within a tolerance, whose exponentials differ in the last bits."""
+
+    def __init__(self, launches, name, text, tolerance=0.0):
+        self.launches, self.name, self.text, self.tolerance = launches, name, text, tolerance
+
+    def run(self, arch):
+        _, recorded = self.launches.record(self.name)
+        cycles = 0
+        for launch in recorded:
+            memory = launch.memory("before")
+            machine = self.launches.machine(launch, arch, memory)
+            cycles += counts_of(machine.launch(launch.blocks, launch.threads, launch.cluster))["cycles"]
+            self._compare(arch, launch, memory)
+        return {self.text: {"cycles": cycles}}
+
+    def _compare(self, arch, launch, memory):
+        expected = launch.memory("after")
+        for base, size, _ in launch.allocations:
+            whole = size // 8 * 8
+            a, b = (np.frombuffer(m.read(base, whole), np.uint64) for m in (memory, expected))
+            for i in np.flatnonzero(a != b):
+                if not self._near(a[i:i + 1], b[i:i + 1]):
+                    raise Wrong("%s, %s on sm_%s: byte %d of an allocation of %d is %016x, on the emulated device %016x"
+                                % (self.text, launch.kernel, arch, 8 * i, size, a[i], b[i]))
+
+    def _near(self, a, b):
+        for kind in (np.float64, np.float32):
+            x, y = a.view(kind).astype(np.float64), b.view(kind).astype(np.float64)
+            if np.all(np.abs(x - y) <= self.tolerance * (np.abs(x) + np.abs(y) + 100)):
+                return self.tolerance > 0
+        return False
+
+
 def all_cases(builder, program):
     """Name -> case. program: guard_launches, or a function that builds it."""
     launches = Launches(builder, program)
@@ -242,6 +277,9 @@ def all_cases(builder, program):
         "pass_block": Alignment(launches, "block_0", "block: a pass without points"),
         "pass_cluster": Alignment(launches, "cluster_0", "cluster: a pass without points", ("90",)),
         "pass_graph": Alignment(launches, "graph_0", "graph: a pass without points"),
+        "evaluation_sums": WholeLaunches(launches, "evaluate_256", "an evaluation of 256 points, two blocks", 1e-4),
+        "inform_sums": WholeLaunches(launches, "inform_256", "the information of 256 points, two blocks", 1e-4),
+        "staged": WholeLaunches(launches, "staged_256", "staged: an evaluation of 256 points, two blocks", 1e-4),
         "alignment": Alignment(launches, "block_100", "block: an alignment of 100 points"),
         "alignment_cluster": Alignment(launches, "cluster_260", "cluster: an alignment of 260 points", ("90",)),
     }

@@ -26,13 +26,12 @@ struct warp {
     uint64_t offered[2][WARP];
 };
 
-
 /* A running block. Several run at a time, as on a device: one may see the incomplete work of another. */
 struct block {
     unsigned index, team;
     int is_running, waits_for_cluster;
     struct emulated_fiber *fibers;
-    unsigned char states[EMULATED_MOST_THREADS]; /* enum state */
+    unsigned char states[EMULATED_MOST_THREADS];     /* enum state */
     unsigned char leaves_out[EMULATED_MOST_THREADS]; /* the next barrier, fence or atomic: a planted fault */
     struct warp warps[MOST_WARPS];
     unsigned ready[EMULATED_MOST_THREADS], ready_count;
@@ -111,7 +110,7 @@ void emulated_leave_out(int is_left_out)
         active->leaves_out[current] = 1;
 }
 
-static int is_left_out(void)
+int emulated_is_left_out(void)
 {
     const int is_it = active->leaves_out[current];
     active->leaves_out[current] = 0;
@@ -120,7 +119,7 @@ static int is_left_out(void)
 
 unsigned emulated_barrier(int brought)
 {
-    if (is_left_out())
+    if (emulated_is_left_out())
         return brought != 0;
     active->brought += brought != 0;
     wait_as(AT_BARRIER);
@@ -129,13 +128,13 @@ unsigned emulated_barrier(int brought)
 
 void emulated_plain_barrier(void)
 {
-    if (!is_left_out())
+    if (!emulated_is_left_out())
         wait_as(AT_BARRIER);
 }
 
 void emulated_cluster_barrier(void)
 {
-    if (!is_left_out())
+    if (!emulated_is_left_out())
         wait_as(AT_CLUSTER_BARRIER);
 }
 
@@ -184,13 +183,13 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
 
 void emulated_warp_barrier(unsigned mask)
 {
-    if (!is_left_out())
+    if (!emulated_is_left_out())
         (void)exchange(mask, 0, 1);
 }
 
 void emulated_fence(void)
 {
-    if (!is_left_out() && emulated_watch)
+    if (!emulated_is_left_out() && emulated_watch)
         emulated_watch->fence();
 }
 
@@ -224,7 +223,7 @@ void emulated_constant(const void *at, unsigned bytes)
 
 int emulated_atomic_begins(const void *at, unsigned bytes)
 {
-    if (!is_left_out()) {
+    if (!emulated_is_left_out()) {
         if (emulated_watch)
             emulated_watch->leave();
         return 1;

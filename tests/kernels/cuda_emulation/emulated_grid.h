@@ -41,6 +41,7 @@ void emulated_pause(void);
 
 /* A planted fault leaves out the next barrier, fence or atomic of this thread: its call follows at once. */
 void emulated_leave_out(int is_left_out);
+int emulated_is_left_out(void); /* the next one is now */
 
 /* Accesses of the emulation on behalf of a kernel, for a race detector, before they happen. */
 void emulated_plain(const void *at, unsigned bytes, int writes);

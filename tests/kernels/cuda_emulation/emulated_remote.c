@@ -67,6 +67,8 @@ void emulated_mbarrier_init(uint64_t *barrier, unsigned count)
                                   .is_open = 1};
     if (count == 0 || count >= MOST_COUNT || (uintptr_t)barrier % sizeof(*barrier) != 0)
         emulated_stop("a barrier that the emulation does not know");
+    if (emulated_is_left_out())
+        return;
     emulated_plain(barrier, sizeof(*barrier), 1);
     memcpy(barrier, &first, sizeof(first));
 }
@@ -74,6 +76,8 @@ void emulated_mbarrier_init(uint64_t *barrier, unsigned count)
 void emulated_mbarrier_expect(uint64_t *barrier, unsigned bytes)
 {
     const uint32_t block = emulated_grid_now.block.x;
+    if (emulated_is_left_out())
+        return;
     emulated_plain(barrier, sizeof(*barrier), 0); /* it is known to be initialised */
     arrive(open_barrier(barrier, block), block, bytes);
 }
@@ -81,6 +85,8 @@ void emulated_mbarrier_expect(uint64_t *barrier, unsigned bytes)
 void emulated_mbarrier_arrive(uint64_t *barrier, unsigned rank)
 {
     const uint32_t block = emulated_block_of_rank(rank);
+    if (emulated_is_left_out())
+        return;
     if (emulated_watch)
         emulated_watch->remote(barrier, sizeof(*barrier), block, 0);
     arrive(open_barrier(barrier, block), block, 0);
@@ -102,7 +108,7 @@ int emulated_mbarrier_test(uint64_t *barrier, unsigned parity)
 
 void emulated_mbarrier_wait(uint64_t *barrier, unsigned parity)
 {
-    while (!emulated_mbarrier_test(barrier, parity))
+    while (!emulated_is_left_out() && !emulated_mbarrier_test(barrier, parity))
         ;
 }
 

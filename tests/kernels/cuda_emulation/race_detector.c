@@ -49,8 +49,8 @@ static const char *space(const struct access *a)
 static void report(const struct access *a, const char *what, uint32_t lane, uint32_t site)
 {
     char line[512], here[128], there[128];
-    race_place_name(a->site, here, sizeof(here));
-    race_place_name(site, there, sizeof(there));
+    race_place_name(a->site, here, sizeof(here), !race_reported);
+    race_place_name(site, there, sizeof(there), !race_reported);
     snprintf(line, sizeof(line),
              "CUDA emulation: race: a %s %s of %u bytes of %s memory by block %u, thread %u (%s): %s block %u, "
              "thread %u (%s)",
@@ -75,7 +75,7 @@ static const char *about_store(const struct access *a, uint32_t lane)
 {
     if (a->writes)
         return "no order with the store of";
-    if (a->kind == RACE_WEAK && lane / stride != a->lane / stride && !race_is_shared(a->at))
+    if (a->kind == RACE_WEAK && a->site != 0 && lane / stride != a->lane / stride && !race_is_shared(a->at))
         return "may be served from the L1 cache, no order with the store of";
     return "no order with the store of";
 }

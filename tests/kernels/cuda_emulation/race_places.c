@@ -22,7 +22,7 @@ uint32_t race_place(const void *code)
     return code ? (uint32_t)((const char *)code - __executable_start) - 1 : 0; /* within the call */
 }
 
-void race_place_name(uint32_t place, char *out, size_t bytes)
+void race_place_name(uint32_t place, char *out, size_t bytes, int with_line)
 {
     char command[128];
     snprintf(out, bytes, "0x%x", place);
@@ -30,6 +30,8 @@ void race_place_name(uint32_t place, char *out, size_t bytes)
         snprintf(out, bytes, "a call of the device library");
         return;
     }
+    if (!with_line)
+        return;
     snprintf(command, sizeof(command), "addr2line -s -e /proc/%d/exe 0x%x 2>/dev/null", (int)getpid(), place);
     FILE *pipe = popen(command, "r");
     if (!pipe)

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 uint32_t race_place(const void *code); /* 0: not known */
-void race_place_name(uint32_t place, char *out, size_t bytes);
+/* File and line, which takes a while, or else only the offset. */
+void race_place_name(uint32_t place, char *out, size_t bytes, int with_line);
 /* Whether volatile accesses there count as such; notes the place. */
 int race_counts_as_volatile(uint32_t place);
 /* The places noted so far, to the file of NDT_RACE_SITES. */
