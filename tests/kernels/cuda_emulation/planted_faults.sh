@@ -73,7 +73,7 @@ else
     untouched kernels-fused times/
     untouched preprocess ""
     untouched search dense/
-    untouched scores ""
+    untouched scores parts/
 fi
 
 # Removes the barrier before a comment.
