@@ -147,7 +147,8 @@ def markdown(before, after, archs):
         for subject in sorted(set(subjects(before, measure)) | set(subjects(after or before, measure))):
             cells = [cell(before.get((a, subject, measure)), after and after.get((a, subject, measure)), after)
                      for a in archs]
-            if re.search(pattern, subject) and any(c != "-" for c in cells):
+            is_same = after and all(before.get((a, subject, measure)) == after.get((a, subject, measure)) for a in archs)
+            if re.search(pattern, subject) and any(c != "-" for c in cells) and not is_same:
                 lines.append("| %s: %s | %s |" % (subject.replace(": ", ", "), measure, " | ".join(cells)))
     return "\n".join(lines)
 
