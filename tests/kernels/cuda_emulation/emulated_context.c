@@ -2,6 +2,7 @@
  * @brief Calls of the runtime that concern the device as a whole: its properties, its memory, its reset.
  *
  * NDT_EMULATION_NO_DEVICE=1: there is no device.
+ * NDT_EMULATION_PROCESSORS=N: its multiprocessors (8); with few, clusters are small.
  * NDT_EMULATION_UNCOUNTED=BYTES: cudaMemGetInfo counts so many bytes too few as free, as it may where device and
  * host share their memory. */
 #include <stdlib.h>
@@ -24,6 +25,12 @@ cudaError_t cudaGetDeviceCount(int *count)
     return emulated_note(*count ? cudaSuccess : cudaErrorNoDevice);
 }
 
+static int processors(void)
+{
+    const char *text = getenv("NDT_EMULATION_PROCESSORS");
+    return text ? (int)strtol(text, NULL, 10) : EMULATED_PROCESSORS;
+}
+
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)
 {
     EMULATED_CALL;
@@ -33,7 +40,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index
     strcpy(properties->name, "emulation on the CPU");
     properties->totalGlobalMem = emulated_memory_bytes();
     properties->major = emulated_has_clusters() ? 9 : 8;
-    properties->multiProcessorCount = EMULATED_PROCESSORS;
+    properties->multiProcessorCount = processors();
     properties->maxThreadsPerMultiProcessor = EMULATED_PROCESSOR_THREADS;
     return cudaSuccess;
 }

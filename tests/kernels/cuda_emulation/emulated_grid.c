@@ -6,7 +6,6 @@
 
 #include "emulated_device.h"
 #include "emulated_fiber.h"
-#include "emulated_remote.h"
 #include "emulated_watch.h"
 
 enum {
@@ -46,6 +45,7 @@ struct team {
 
 struct emulated_grid emulated_grid_now;
 const struct emulated_watch *emulated_watch;
+void (*emulated_after_step)(void);
 
 static struct emulated_fiber fibers[MOST_FIBERS];
 static struct block blocks[MOST_BLOCKS];
@@ -403,7 +403,8 @@ static void run_teams(unsigned count, unsigned resident)
         for (unsigned left = 1u << emulated_chance(14);
              block->is_running && !block->waits_for_cluster && left > 0 && !yield_to; left--) {
             step_block(block);
-            emulated_deliver();
+            if (emulated_after_step)
+                emulated_after_step();
             ended += team->running == 0;
         }
     }

@@ -56,6 +56,9 @@ uint32_t emulated_block_of_rank(unsigned rank);
 /* What `at` in the shared memory of the running block is in that of another one; NULL once that has ended. */
 void *emulated_shared_of(const void *at, uint32_t block);
 
+/* The scheduler calls it after each step of a thread; NULL: nothing. */
+extern void (*emulated_after_step)(void);
+
 /* A queued launch of a kernel, by a stream or a graph. */
 struct emulated_launch {
     const void *kernel;

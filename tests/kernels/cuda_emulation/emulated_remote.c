@@ -112,6 +112,23 @@ void emulated_mbarrier_wait(uint64_t *barrier, unsigned parity)
         ;
 }
 
+/* One of those on their way arrives, any of them, or none yet. */
+static void deliver(void)
+{
+    if (sent_count == 0 || emulated_chance(4) != 0)
+        return;
+    const unsigned pick = emulated_chance(sent_count);
+    const struct sent item = sent[pick];
+    sent[pick] = sent[--sent_count];
+    void *there = emulated_shared_of(item.at, item.block);
+    if (!there)
+        emulated_stop("a store arrives in a block that has ended");
+    memcpy(there, item.value, item.bytes);
+    struct barrier *barrier = open_barrier(item.barrier, item.block);
+    barrier->bytes -= (int32_t)item.bytes;
+    complete(barrier, item.block);
+}
+
 void emulated_remote_store(void *at, unsigned rank, uint64_t *barrier, const void *value, unsigned bytes)
 {
     const uint32_t block = emulated_block_of_rank(rank);
@@ -122,6 +139,7 @@ void emulated_remote_store(void *at, unsigned rank, uint64_t *barrier, const voi
         emulated_watch->remote(barrier, sizeof(*barrier), block, 0);
         emulated_watch->sent(at, bytes, block, there->number);
     }
+    emulated_after_step = deliver;
     struct sent *item = &sent[sent_count++];
     *item = (struct sent){.block = block, .bytes = bytes, .at = at, .barrier = barrier};
     memcpy(item->value, value, bytes);
@@ -147,21 +165,4 @@ void emulated_remote_read(void *out, const void *at, unsigned rank, unsigned byt
     if (!there)
         emulated_stop("a load from a block that has ended");
     memcpy(out, there, bytes);
-}
-
-/* One of those on their way, in any order. */
-void emulated_deliver(void)
-{
-    if (sent_count == 0 || emulated_chance(4) != 0)
-        return;
-    const unsigned pick = emulated_chance(sent_count);
-    const struct sent item = sent[pick];
-    sent[pick] = sent[--sent_count];
-    void *there = emulated_shared_of(item.at, item.block);
-    if (!there)
-        emulated_stop("a store arrives in a block that has ended");
-    memcpy(there, item.value, item.bytes);
-    struct barrier *barrier = open_barrier(item.barrier, item.block);
-    barrier->bytes -= (int32_t)item.bytes;
-    complete(barrier, item.block);
 }

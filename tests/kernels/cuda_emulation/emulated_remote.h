@@ -30,9 +30,6 @@ void emulated_remote_store(void *at, unsigned rank, uint64_t *barrier, const voi
 void emulated_remote_write(void *at, unsigned rank, const void *value, unsigned bytes);
 void emulated_remote_read(void *out, const void *at, unsigned rank, unsigned bytes);
 
-/* The scheduler's: something that was sent arrives, or not yet. */
-void emulated_deliver(void);
-
 #ifdef __cplusplus
 }
 #endif
