@@ -4,7 +4,7 @@ import re
 import numpy as np
 
 from sass_integer import flag_writer, makes, writer
-from sass_lanes import LANES, U32, U64, bits, is_predicate, is_uniform, plain, predicate, register
+from sass_lanes import LANES, U32, U64, bits, is_predicate, predicate, register
 from sass_memory import EXTERNAL, SHARED_WINDOW, Fault
 
 BITS = {}
@@ -264,6 +264,3 @@ def special(machine, ins):
     put, name = writer(ins.operands[0], words), ins.operands[1]
     return lambda warp, mask: put(warp, special_value(warp, name) if words == 2 else
                                   special_value(warp, name).astype(U32), mask)
-
-
-__all__ = ["lanes_of", "number_of", "is_uniform", "plain"]

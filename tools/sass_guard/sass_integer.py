@@ -4,8 +4,7 @@ import struct
 
 import numpy as np
 
-from sass_lanes import (F32, HIGH, I32, I64, LANES, U32, U64, bits, immediate, is_predicate, is_uniform, predicate,
-                        register)
+from sass_lanes import HIGH, I32, I64, LANES, U32, U64, bits, is_predicate, is_uniform, predicate, register
 
 MAKERS = {}
 
@@ -356,6 +355,3 @@ def p2r(machine, ins):
 @makes("NOP", "YIELD", "ERRBAR", "CGAERRBAR", "ENDCOLLECTIVE", "DEPBAR", "PREEXIT", "ACQBULK")
 def nothing(machine, ins):
     return lambda r, mask: None
-
-
-__all__ = ["MAKERS", "makes", "writer", "flag_writer", "set_flags", "F32", "immediate"]

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from sass_integer import makes, writer
-from sass_lanes import (F64, LANES, U32, U64, address, bits, is_predicate, is_uniform, plain, predicate, register)
+from sass_lanes import LANES, U32, U64, address, bits, is_predicate, register
 
 # Beyond what a process has on the host: recorded allocations keep their addresses.
 SHARED_WINDOW, LOCAL_WINDOW, WINDOW = 0xF00200000000, 0xF00300000000, 1 << 32
@@ -303,6 +303,3 @@ def fence(machine, ins):
         warp.pending = warp.latency[scope]
         warp.count("fences", 1)
     return run
-
-
-__all__ = ["Global", "Fault", "SHARED_WINDOW", "LOCAL_WINDOW", "EXTERNAL", "F64", "is_uniform", "plain", "predicate"]
