@@ -157,7 +157,7 @@ static enum ndt_status score_items(struct ndt_search *search, const struct ndt_a
 {
     struct ndt_pose poses[NDT_ALIGNMENTS_MAX];
     struct ndt_pose_score out[NDT_ALIGNMENTS_MAX];
-    size_t number[NDT_ALIGNMENTS_MAX], done;
+    size_t number[NDT_ALIGNMENTS_MAX] = {0}, done = 0;
     enum ndt_status status = NDT_OK;
     for (size_t s = 0; status == NDT_OK && s < NDT_SEARCH_HEIGHTS; s++) {
         struct ndt_score_job job = {.leaf_m = level->leaf_m,
@@ -173,8 +173,9 @@ static enum ndt_status score_items(struct ndt_search *search, const struct ndt_a
             }
         if (job.count > 0)
             status = ndt_aligner_score(search->aligner, &job, out, &done, err);
-        for (size_t k = 0; status == NDT_OK && k < job.count; k++)
-            scores[number[k]] = out[k].nearest_score / (double)job.scan->count;
+        for (size_t k = 0; status == NDT_OK && k < job.count;
+             k++) /* cancelled: those that were not scored are last */
+            scores[number[k]] = k < done ? out[k].nearest_score / (double)job.scan->count : 0;
     }
     return status;
 }

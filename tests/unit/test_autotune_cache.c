@@ -180,7 +180,7 @@ START_TEST(foreign_files_are_ignored)
 {
     static char large[1200 * 1024];
     static const char *const texts[] = {
-        "",          "hello", "ndtd-autotune 2\n0123\tabc\n", "ndtd-autotune 3\n\n \n", "ndtd-autotune 3\n\0route",
+        "",          "hello", "ndtd-autotune 3\n0123\tabc\n", "ndtd-autotune 4\n\n \n", "ndtd-autotune 4\n\0route",
         "\x7f\x45LF"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         (void)temp_write("ndtd/autotune", texts[i], strlen(texts[i]) + (i == 4 ? 7 : 0));

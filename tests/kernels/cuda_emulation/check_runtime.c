@@ -108,7 +108,7 @@ static void uses_event(void)
 static void launches_graph(void)
 {
     reset();
-    const cudaGraphExec_t exec = all.exec;
+    cudaGraphExec_t exec = all.exec;
     make_all();
     (void)cudaGraphLaunch(exec, all.stream);
 }
@@ -232,7 +232,7 @@ static void check_bounds(void)
                free_of_bounds.maxThreadsPerBlock == 1024 && bounded.localSizeBytes == 0,
            "as the attributes say");
     setenv("NDT_EMULATION_STACK", "1000", 1);
-    size_t before, after, later, total;
+    size_t before = 0, after = 0, later = 0, total = 0;
     expect(works(cudaFuncGetAttributes(&bounded, kernel_bounded())) && bounded.localSizeBytes == 1000, "a stack");
     (void)cudaMemGetInfo(&before, &total);
     expect(works(launch(kernel_bounded(), 1, 32)) && works(cudaMemGetInfo(&after, &total)) &&

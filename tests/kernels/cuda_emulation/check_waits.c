@@ -29,6 +29,8 @@ static void check_mapped(void)
                ndt_cuda_allocate(&device, &memory, THREADS * sizeof(float), "numbers", &err) == NDT_OK &&
                ndt_cuda_allocate_pinned(&device, &pinned, 2 * THREADS * sizeof(double), "numbers", &err) == NDT_OK,
            "a device with memory");
+    if (!pinned)
+        return;
     double *const results = pinned;
     float *const numbers = (float *)(void *)(results + THREADS);
     const struct ndt_gpu_job job = {.count = THREADS, .x_m = memory, .sums = ndt_cuda_mapped(&device, results)};

@@ -457,7 +457,7 @@ cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel
     *out = (struct emulated_launch){
         .kernel = kernel, .grid = grid, .block = block, .cluster = team_size, .has_single = arguments[1] != NULL};
     out->job = *(const struct ndt_gpu_job *)arguments[0];
-    if (out->has_single)
+    if (arguments[1])
         out->single = *(const struct ndt_gpu_single *)arguments[1];
     return cudaSuccess;
 }
