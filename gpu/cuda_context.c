@@ -52,6 +52,17 @@ int ndt_cuda_context_join(int index, unsigned *epoch)
     return 0;
 }
 
+enum ndt_status ndt_cuda_context_open(int index, unsigned *epoch, struct ndt_error *err)
+{
+    if (index < 0 || index >= NDT_CUDA_MOST_DEVICES)
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no CUDA device %d; the limit is %d", index,
+                        NDT_CUDA_MOST_DEVICES);
+    if (ndt_cuda_context_join(index, epoch))
+        return NDT_OK;
+    return ndt_fail(err, NDT_ERR_DEVICE, "CUDA device %d: has failed, and a call of another thread does not end",
+                    index);
+}
+
 int ndt_cuda_context_enter(int index, unsigned epoch)
 {
     atomic_fetch_add(&contexts[index].inside, 1);

@@ -22,6 +22,8 @@
 #ifndef NDT_CUDA_CONTEXT_H
 #define NDT_CUDA_CONTEXT_H
 
+#include "ndt/status.h"
+
 enum { NDT_CUDA_MOST_DEVICES = 64 };
 
 /** Resets the device if it is corrupt, after waiting for the threads inside a call. 0: it is still corrupt, because
@@ -30,6 +32,9 @@ int ndt_cuda_context_reset_if_corrupt(int index);
 /** The thread is inside a call from now on, in this epoch. Resets as above; 0: in vain, and the thread is not
  * inside. */
 int ndt_cuda_context_join(int index, unsigned *epoch);
+/** The same for a number that the caller did not check: NDT_ERR_UNSUPPORTED beyond the limit, NDT_ERR_DEVICE in
+ * vain. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_context_open(int index, unsigned *epoch, struct ndt_error *err);
 /** The same in an epoch that is known; 0: it has ended, and the thread is not inside. */
 int ndt_cuda_context_enter(int index, unsigned epoch);
 void ndt_cuda_context_leave(int index);

@@ -1,8 +1,8 @@
 /** @file
  * @brief One CUDA device.
  *
- * cuda_device.c is the only file that calls the CUDA runtime (the reset is in cuda_context.c), so that every copy,
- * byte, launch, synchronisation and allocation is counted, and every call checked.
+ * cuda_device.c is the only file that calls the CUDA runtime (facts and the reset have their own), so that every
+ * copy, byte, launch, synchronisation and allocation is counted, and every call checked.
  *
  * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and
  * NDT_CUDA_MAP for the upload of the next map, which overlaps with it. Functions that name no stream use
