@@ -188,20 +188,12 @@ struct inputs {
 
 static enum ndt_status make_inputs(struct inputs *in, size_t points, struct ndt_error *err)
 {
-    static const double zero[3];
     const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
-    struct ndt_map_config config;
-    struct ndt_cloud cloud;
     const struct ndt_pose pose = world_pose(&world, 0.5, 0.0);
-    ndt_map_config_default(&config);
-    ndt_cloud_init(&cloud);
-    enum ndt_status status = world_map(&cloud, &world, 40000, zero, err);
-    if (status == NDT_OK)
-        status = ndt_map_from_cloud(&in->map, &config, &cloud, err);
+    enum ndt_status status = world_build_map(&in->map, &world, 40000, err);
     if (status == NDT_OK)
         status = world_scan(&in->scan, &world, 1, points > 0 ? points : 1, &pose, 20.0, err);
     in->scan.count = points;
-    ndt_cloud_free(&cloud);
     return status;
 }
 

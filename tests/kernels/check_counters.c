@@ -46,16 +46,9 @@ static int expect(const char *who, const char *what, uint64_t is, uint64_t wante
 
 static enum ndt_status make_inputs(struct inputs *in, struct ndt_error *err)
 {
-    static const double zero[3];
     const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
-    struct ndt_map_config config;
-    struct ndt_cloud cloud;
     const struct ndt_pose pose = world_pose(&world, 0.5, 0.0);
-    ndt_map_config_default(&config);
-    ndt_cloud_init(&cloud);
-    enum ndt_status status = world_map(&cloud, &world, 20000, zero, err);
-    if (status == NDT_OK)
-        status = ndt_map_from_cloud(&in->map, &config, &cloud, err);
+    enum ndt_status status = world_build_map(&in->map, &world, 20000, err);
     if (status == NDT_OK)
         status = world_scan(&in->scan, &world, 1, SCAN_POINTS, &pose, 20.0, err);
     if (status == NDT_OK)
@@ -64,7 +57,6 @@ static enum ndt_status make_inputs(struct inputs *in, struct ndt_error *err)
         status = ndt_cloud_reserve(&in->timed, SCAN_POINTS, NDT_CLOUD_TIME, err);
     for (size_t i = 0; status == NDT_OK && i < SCAN_POINTS; i++)
         in->timed.time_s[i] = 0.1f * (float)i / SCAN_POINTS - 0.05f;
-    ndt_cloud_free(&cloud);
     return status;
 }
 

@@ -28,19 +28,12 @@ static struct ndt_backend *backend;
 
 static int make_inputs(struct ndt_error *err)
 {
-    static const double zero[3];
     static const size_t points[SCANS] = {60, 2500, 1025};
     const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
     const struct ndt_pose truth = world_pose(&world, 0.5, 0.3);
     struct ndt_random random = {5};
-    struct ndt_map_config config;
-    struct ndt_cloud cloud;
-    ndt_map_config_default(&config);
-    ndt_cloud_init(&cloud);
     ndt_cloud_init(&in.empty);
-    int good = world_map(&cloud, &world, 20000, zero, err) == NDT_OK &&
-               ndt_map_from_cloud(&in.map, &config, &cloud, err) == NDT_OK;
-    ndt_cloud_free(&cloud);
+    int good = world_build_map(&in.map, &world, 20000, err) == NDT_OK;
     for (size_t i = 0; good && i < SCANS; i++) {
         ndt_cloud_init(&in.scans[i]);
         good = world_scan(&in.scans[i], &world, i + 1, points[i], &truth, 20.0, err) == NDT_OK;

@@ -4,22 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ndt/pose.h"
 #include "ndt/random.h"
 
-/* As the CPU backend rotates by p. */
 static void pose_of(const double p[6], struct ndt_score_pose *out)
 {
-    const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]), sc = sin(p[5]), cc = cos(p[5]);
-    const double R[9] = {cb * cc,
-                         -cb * sc,
-                         sb,
-                         ca * sc + sa * sb * cc,
-                         ca * cc - sa * sb * sc,
-                         -sa * cb,
-                         sa * sc - ca * sb * cc,
-                         sa * cc + ca * sb * sc,
-                         ca * cb};
-    memcpy(out->R, R, sizeof(R));
+    const struct ndt_pose pose = ndt_pose_from_euler(p);
+    ndt_pose_rotation(&pose, out->R);
     memcpy(out->t_m, p, sizeof(out->t_m));
 }
 

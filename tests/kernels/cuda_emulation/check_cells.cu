@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cell_device.cuh"
+#include "ndt/pose.h"
 #include "ndt/random.h"
 
 struct tried {
@@ -16,18 +17,10 @@ static void set_pose(struct tried *t, const double angles[3])
 {
     const double sa = sin(angles[0]), ca = cos(angles[0]), sb = sin(angles[1]), cb = cos(angles[1]);
     const double sc = sin(angles[2]), cc = cos(angles[2]);
-    const double R[9] = {cb * cc,
-                         -cb * sc,
-                         sb,
-                         ca * sc + sa * sb * cc,
-                         ca * cc - sa * sb * sc,
-                         -sa * cb,
-                         sa * sc - ca * sb * cc,
-                         sa * cc + ca * sb * sc,
-                         ca * cb};
     const float turns[6] = {(float)sa, (float)ca, (float)sb, (float)cb, (float)sc, (float)cc};
-    for (int i = 0; i < 9; i++)
-        t->R[i] = R[i];
+    const double p[6] = {0, 0, 0, angles[0], angles[1], angles[2]};
+    const struct ndt_pose pose = ndt_pose_from_euler(p);
+    ndt_pose_rotation(&pose, t->R);
     make_tables(turns, &t->tables);
 }
 

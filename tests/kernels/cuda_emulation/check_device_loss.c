@@ -19,17 +19,10 @@ static struct {
 
 static int make_inputs(void)
 {
-    static const double zero[3];
     const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
     const struct ndt_pose pose = world_pose(&world, 0.5, 0.0);
-    struct ndt_map_config config;
-    struct ndt_cloud cloud;
-    ndt_map_config_default(&config);
-    ndt_cloud_init(&cloud);
-    const int good = world_map(&cloud, &world, 20000, zero, NULL) == NDT_OK &&
-                     ndt_map_from_cloud(&in.map, &config, &cloud, NULL) == NDT_OK &&
+    const int good = world_build_map(&in.map, &world, 20000, NULL) == NDT_OK &&
                      world_scan(&in.scan, &world, 1, 300, &pose, 20.0, NULL) == NDT_OK;
-    ndt_cloud_free(&cloud);
     in.request = (struct ndt_eval_request){.level = 1, .neighbours = NDT_DIRECT7, .p = {20, 0.4, 2.1, 0, 0, 0}};
     return good;
 }
