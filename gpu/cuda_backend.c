@@ -2,8 +2,9 @@
  * @brief The CUDA backend: the part that all pipelines share.
  *
  * Memory is allocated at open and for a map that is larger than those before (twice with set_map_async: for the map
- * in use and for the next), and at no other time. Per evaluation: 24 bytes up, the pipeline's kernels, one row of
- * sums down, one synchronisation. For the information: one kernel more, NDT_GPU_PLANES rows down. */
+ * in use and for the next), and at no other time. Per evaluation: the pipeline's kernels, launched with 24 bytes,
+ * one row of sums that the last of them writes into memory of the host, one synchronisation, no copy. For the
+ * information: one kernel more, NDT_GPU_PLANES rows. */
 #include "ndt_cuda/cuda_backend.h"
 
 #include <math.h>
@@ -11,11 +12,14 @@
 #include <string.h>
 
 #include "cuda_diagnostics.h"
+#include "cuda_local.h"
 #include "cuda_map.h"
 #include "cuda_pipeline.h"
 #include "cuda_plan.h"
 #include "cuda_preprocess.h"
 #include "cuda_resident.h"
+#include "cuda_scans.h"
+#include "cuda_scores.h"
 #include "kernels.h"
 #include "ndt_cuda/pipelines.h"
 
@@ -32,15 +36,16 @@ struct cuda_backend {
     struct ndt_cuda_device device;
     struct ndt_cuda_facts facts;
     struct ndt_cuda_plan plan;
-    char *memory; /* of the device, see the plan */
+    size_t local_bytes; /* that the driver reserves for stacks */
+    char *memory;       /* of the device, see the plan */
     char *pinned;
+    int has_mapped_sums; /* kernels write them into pinned memory; else they are downloaded */
     struct ndt_map *map;
     struct ndt_cuda_map on_device;
     struct ndt_cuda_map_upload upload;
     int has_warned; /* that two maps do not fit */
     struct ndt_gpu_job job;
-    unsigned scans_queued; /* since the last wait */
-    unsigned next_scan;    /* of the pool of pinned buffers */
+    struct ndt_cuda_scans scans;
     struct ndt_cuda_resident resident;
     struct ndt_cuda_preprocess preprocess;
 };
@@ -80,28 +85,43 @@ static void place_buffers(struct cuda_backend *cuda)
     job->x_m = scan;
     job->y_m = scan + plan->stride;
     job->z_m = scan + 2 * plan->stride;
-    job->angles = (const float *)(void *)(cuda->memory + plan->angles);
-    job->sums = (double *)(void *)(cuda->memory + plan->sums);
+    job->sums = ndt_cuda_mapped(&cuda->device, cuda->pinned + plan->pinned_sums);
+    cuda->has_mapped_sums = job->sums != NULL;
+    if (!cuda->has_mapped_sums)
+        job->sums = (double *)(void *)(cuda->memory + plan->sums);
     job->ticket = (uint32_t *)(void *)(cuda->memory + plan->ticket);
     job->block_sums = (double *)(void *)(cuda->memory + plan->block_sums);
     cuda->upload.pinned = cuda->pinned + plan->pinned_staging;
+    cuda->scans.pinned = cuda->pinned;
     cuda->pipeline->place(job, (float *)(void *)(cuda->memory + plan->buffers));
+}
+
+/* After NDT_ERR_MEMORY. What is free is asked only now: on devices that share the memory of the host it is too
+ * little, and an allocation may succeed nevertheless. */
+static enum ndt_status refuse(struct cuda_backend *cuda, struct ndt_error *err)
+{
+    const struct ndt_cuda_plan *plan = &cuda->plan;
+    const size_t local = cuda->local_bytes;
+    size_t free_bytes;
+    enum ndt_status status = ndt_cuda_free_bytes(&cuda->device, &free_bytes, err);
+    if (status != NDT_OK)
+        return status;
+    return ndt_fail(err, NDT_ERR_MEMORY,
+                    "backend.max_points %zu with cuda.pipeline %s needs %zu bytes, and %zu for the stacks of its "
+                    "kernels; %s has %zu free, enough for %zu points",
+                    plan->max_points, cuda->pipeline->name, plan->device_bytes, local, cuda->facts.name, free_bytes,
+                    free_bytes > local
+                        ? ndt_cuda_points_that_fit(cuda->pipeline, free_bytes - local, plan->preprocess_slots > 0)
+                        : 0);
 }
 
 static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err)
 {
     const struct ndt_cuda_plan *plan = &cuda->plan;
-    size_t free_bytes;
     void *memory = NULL, *pinned = NULL;
-    enum ndt_status status = ndt_cuda_free_bytes(&cuda->device, &free_bytes, err);
-    if (status == NDT_OK && plan->device_bytes > free_bytes)
-        return ndt_fail(err, NDT_ERR_MEMORY,
-                        "backend.max_points %zu with cuda.pipeline %s needs %zu bytes; %s has %zu free, enough for "
-                        "%zu points",
-                        plan->max_points, cuda->pipeline->name, plan->device_bytes, cuda->facts.name, free_bytes,
-                        ndt_cuda_points_that_fit(cuda->pipeline, free_bytes, plan->preprocess_slots > 0));
-    if (status == NDT_OK)
-        status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
+    enum ndt_status status = ndt_cuda_allocate(&cuda->device, &memory, plan->device_bytes, "scans and sums", err);
+    if (status == NDT_ERR_MEMORY)
+        return refuse(cuda, err);
     cuda->memory = memory;
     if (status == NDT_OK)
         status = ndt_cuda_allocate_pinned(&cuda->device, &pinned, plan->pinned_bytes, "staging scans", err);
@@ -111,6 +131,16 @@ static enum ndt_status allocate(struct cuda_backend *cuda, struct ndt_error *err
     if (status == NDT_OK)
         place_buffers(cuda);
     return status;
+}
+
+/* The first launch of a kernel makes the driver reserve its stacks, for which there may be no memory left. */
+static enum ndt_status refuse_if_full(struct cuda_backend *cuda, enum ndt_status status, struct ndt_error *err)
+{
+    if (status != NDT_ERR_MEMORY)
+        return status;
+    ndt_cuda_release(&cuda->device, cuda->memory);
+    cuda->memory = NULL;
+    return refuse(cuda, err);
 }
 
 /* The kernels between job.angles and the rows of job.sums. Those of an evaluation come last, so that its sums have
@@ -123,6 +153,17 @@ static enum ndt_status launch(struct cuda_backend *cuda, int wants_information, 
     return status == NDT_OK ? cuda->pipeline->launch(&cuda->device, &cuda->job, err) : status;
 }
 
+static struct ndt_cuda_scores borrow_for_scores(struct cuda_backend *cuda)
+{
+    return (struct ndt_cuda_scores){.device = &cuda->device,
+                                    .plan = &cuda->plan,
+                                    .memory = cuda->memory,
+                                    .pinned = cuda->pinned,
+                                    .map = cuda->map,
+                                    .on_device = &cuda->on_device,
+                                    .scans = &cuda->resident};
+}
+
 /* Launches every kernel once without points, so that the first evaluation does not have to load it and a device
  * that this build has no code for is refused here. */
 static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
@@ -130,6 +171,9 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     cuda->job.blocks = 1;
     enum ndt_status status = launch(cuda, 1, err);
     cuda->job.blocks = 0;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    if (status == NDT_OK)
+        status = ndt_cuda_scores_warm_up(&scores, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(&cuda->device, err);
     if (status != NDT_OK || cuda->pipeline->shape == NDT_CUDA_HOST)
@@ -148,6 +192,18 @@ static enum ndt_status warm_up(struct cuda_backend *cuda, struct ndt_error *err)
     return ndt_cuda_preprocess_open(&cuda->preprocess, err);
 }
 
+static enum ndt_status choose_wait(const struct ndt_backend_config *config, struct ndt_error *err)
+{
+    int taken;
+    const enum ndt_status status = ndt_cuda_choose_wait(config->device, config->wait, &taken, err);
+    if (status == NDT_OK && !taken)
+        fprintf(
+            stderr,
+            "ndtd: warning: backend %s: the device is in use in this process already; cuda.wait has no effect\n",
+            NDT_CUDA_NAME);
+    return status;
+}
+
 static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_backend_config *config,
                                  struct ndt_error *err)
 {
@@ -161,13 +217,19 @@ static enum ndt_status cuda_open(struct ndt_backend **out, const struct ndt_back
     if (status == NDT_OK)
         status = ndt_cuda_facts(&cuda->facts, config->device, err);
     if (status == NDT_OK)
+        status = choose_wait(config, err);
+    if (status == NDT_OK)
         status = ndt_cuda_device_open(&cuda->device, config->device, err);
     if (status == NDT_OK) {
+        cuda->device.has_clock = config->kernel_times;
         ndt_cuda_plan_make(&cuda->plan, cuda->pipeline, config->max_points, config->preprocess == 1);
-        status = allocate(cuda, err);
+        status = ndt_cuda_local_bytes(&cuda->local_bytes, &cuda->device, &cuda->facts, cuda->pipeline,
+                                      cuda->plan.preprocess_slots > 0, err);
     }
     if (status == NDT_OK)
-        status = warm_up(cuda, err);
+        status = allocate(cuda, err);
+    if (status == NDT_OK)
+        status = refuse_if_full(cuda, warm_up(cuda, err), err);
     if (status == NDT_OK)
         *out = &cuda->base;
     else
@@ -198,7 +260,8 @@ static enum ndt_status cuda_set_map(struct ndt_backend *backend, struct ndt_map 
     }
     if (status == NDT_OK)
         use_map(cuda, map);
-    else if (!cuda->on_device.is_loaded) /* the previous map was freed */
+    else if (!cuda->on_device.is_loaded && cuda->map && /* the previous map made room, in vain */
+             ndt_cuda_map_load(&cuda->on_device, &cuda->device, cuda->map, NULL) != NDT_OK)
         use_map(cuda, NULL);
     return status;
 }
@@ -236,101 +299,27 @@ static enum ndt_status cuda_set_map_async(struct ndt_backend *backend, struct nd
     return status;
 }
 
-/* Returns a pinned buffer that no copy reads any more. */
-static enum ndt_status next_buffer(struct cuda_backend *cuda, float **out, struct ndt_error *err)
-{
-    enum ndt_status status = NDT_OK;
-    if (cuda->scans_queued == NDT_CUDA_POOL) {
-        status = ndt_cuda_wait(&cuda->device, err);
-        cuda->scans_queued = 0;
-    }
-    *out = (float *)(void *)(cuda->pinned + cuda->plan.pinned_scans[cuda->next_scan]);
-    cuda->next_scan = (cuda->next_scan + 1) % NDT_CUDA_POOL;
-    cuda->scans_queued++;
-    return status;
-}
-
-/* Sets the position of each scan: columns x y z of whole blocks, packed, so that the copy is as short as possible.
- * *floats: of all columns of one kind. */
-static enum ndt_status place_scans(struct cuda_backend *cuda, const struct ndt_cloud *const *scans, size_t count,
-                                   size_t *floats, struct ndt_error *err)
-{
-    size_t points = 0, blocks = 0;
-    if (count > NDT_CUDA_ITEMS)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%zu scans at once; the limit is %d", count, NDT_CUDA_ITEMS);
-    for (size_t i = 0; i < count; i++) {
-        struct ndt_cuda_scan *scan = &cuda->resident.scans[i];
-        points += scans[i]->count;
-        if (points > cuda->plan.max_points)
-            break;
-        scan->at = (uint32_t)(3 * blocks * NDT_GPU_BLOCK);
-        scan->count = (uint32_t)scans[i]->count;
-        scan->blocks = scan->count ? ndt_cuda_blocks(scan->count) : 1;
-        blocks += scan->blocks;
-    }
-    if (points > cuda->plan.max_points || blocks * NDT_GPU_BLOCK > cuda->plan.stride)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%s of %zu points; the limit is backend.max_points, %zu",
-                        count == 1 ? "a scan" : "scans", points, cuda->plan.max_points);
-    cuda->resident.scan_count = count;
-    *floats = blocks * NDT_GPU_BLOCK;
-    return NDT_OK;
-}
-
-static int have_times(const struct ndt_cloud *const *scans, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (scans[i]->time_s)
-            return 1;
-    return 0;
-}
-
-/* times: of all scans, behind their points; NULL: none has any. */
-static void pack_scan(const struct ndt_cloud *scan, const struct ndt_cuda_scan *place, float *buffer, float *times)
-{
-    const size_t column = (size_t)place->blocks * NDT_GPU_BLOCK, bytes = scan->count * sizeof(float);
-    memset(buffer + place->at, 0, 3 * column * sizeof(float));
-    if (times)
-        memset(times + place->at / 3, 0, column * sizeof(float));
-    if (bytes == 0)
-        return;
-    memcpy(buffer + place->at, scan->x_m, bytes);
-    memcpy(buffer + place->at + column, scan->y_m, bytes);
-    memcpy(buffer + place->at + 2 * column, scan->z_m, bytes);
-    if (times && scan->time_s)
-        memcpy(times + place->at / 3, scan->time_s, bytes);
-}
-
 static enum ndt_status cuda_set_scans(struct ndt_backend *backend, const struct ndt_cloud *const *scans,
                                       size_t count, struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    size_t floats = 0;
-    float *buffer;
-    cuda->resident.scan_count = 0;
+    struct ndt_gpu_job *job = &cuda->job;
     cuda->resident.preprocess = NULL;
-    cuda->job.count = cuda->job.blocks = 0;
-    enum ndt_status status = place_scans(cuda, scans, count, &floats, err);
+    job->count = job->blocks = 0;
+    enum ndt_status status = ndt_cuda_scans_place(&cuda->resident, &cuda->plan, scans, count, err);
     if (status != NDT_OK || count == 0)
         return status;
-    cuda->job.count = (uint32_t)scans[0]->count;
-    cuda->job.blocks = ndt_cuda_blocks(scans[0]->count);
-    cuda->job.y_m = cuda->job.x_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
-    cuda->job.z_m = cuda->job.y_m + (size_t)cuda->job.blocks * NDT_GPU_BLOCK;
-    cuda->resident.times_at = have_times(scans, count) ? 3 * floats : 0;
-    cuda->job.times_at = (uint32_t)cuda->resident.times_at;
+    job->count = (uint32_t)scans[0]->count;
+    job->blocks = ndt_cuda_blocks(scans[0]->count);
+    job->y_m = job->x_m + (size_t)job->blocks * NDT_GPU_BLOCK;
+    job->z_m = job->y_m + (size_t)job->blocks * NDT_GPU_BLOCK;
+    job->times_at = (uint32_t)cuda->resident.times_at;
     if (cuda->pipeline->shape != NDT_CUDA_HOST)
         status = ndt_cuda_resident_prepare(&cuda->resident, err);
     if (status != NDT_OK || (count == 1 && scans[0]->count == 0))
         return status;
-    status = next_buffer(cuda, &buffer, err);
-    if (status != NDT_OK)
-        return status;
-    for (size_t i = 0; i < count; i++)
-        pack_scan(scans[i], &cuda->resident.scans[i], buffer,
-                  cuda->resident.times_at > 0 ? buffer + cuda->resident.times_at : NULL);
-    const size_t columns = cuda->resident.times_at > 0 ? 4 : 3;
-    return ndt_cuda_upload(&cuda->device, cuda->memory + cuda->plan.scan, buffer, columns * floats * sizeof(float),
-                           err);
+    return ndt_cuda_scans_upload(&cuda->scans, &cuda->device, &cuda->plan, cuda->memory + cuda->plan.scan,
+                                 &cuda->resident, scans, err);
 }
 
 static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct ndt_cloud *scan,
@@ -339,44 +328,35 @@ static enum ndt_status cuda_set_scan(struct ndt_backend *backend, const struct n
     return cuda_set_scans(backend, &scan, 1, err);
 }
 
-/* Splits the pose into a whole cell and the rest, as the CPU backend does. */
 static void prepare_job(struct cuda_backend *cuda, const struct ndt_eval_request *request)
 {
     struct ndt_gpu_job *job = &cuda->job;
-    float *angles = (float *)(void *)(cuda->pinned + cuda->plan.pinned_angles);
     const double leaf_m = cuda->map->levels[request->level].leaf_m;
     job->level = cuda->on_device.levels[request->level];
     job->neighbours = (int32_t)request->neighbours;
-    for (int i = 0; i < 3; i++) {
-        const double cell = floor(request->p[i] / leaf_m);
-        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
-        job->near_cell[i] = (int32_t)near;
-        job->t_m[i] = (float)(request->p[i] - near * leaf_m);
-        angles[2 * i] = (float)sin(request->p[3 + i]);
-        angles[2 * i + 1] = (float)cos(request->p[3 + i]);
-    }
+    ndt_cuda_split_pose(request->p, leaf_m, job->near_cell, job->t_m, job->angles);
 }
 
 /* Queues one evaluation and waits for its sums. */
 static enum ndt_status run(struct cuda_backend *cuda, int wants_information, struct ndt_error *err)
 {
-    const size_t numbers = wants_information ? NDT_GPU_PLANES * NDT_GPU_ROW : NDT_GPU_SUMS;
+    const size_t bytes = (wants_information ? NDT_GPU_PLANES * NDT_GPU_ROW : NDT_GPU_SUMS) * sizeof(double);
     struct ndt_cuda_device *device = &cuda->device;
-    enum ndt_status status = ndt_cuda_upload(device, cuda->memory + cuda->plan.angles,
-                                             cuda->pinned + cuda->plan.pinned_angles, 6 * sizeof(float), err);
-    if (status == NDT_OK)
-        status = ndt_cuda_clock_start(device, err);
+    enum ndt_status status = ndt_cuda_clock_start(device, err);
     if (status == NDT_OK)
         status = launch(cuda, wants_information, err);
     if (status == NDT_OK)
         status = ndt_cuda_clock_stop(device, err);
-    if (status == NDT_OK)
-        status = ndt_cuda_download(device, cuda->pinned + cuda->plan.pinned_sums, cuda->job.sums,
-                                   numbers * sizeof(double), err);
+    device->counters.h2d_bytes += sizeof(cuda->job.angles);
+    if (cuda->has_mapped_sums)
+        device->counters.d2h_bytes += bytes;
+    else if (status == NDT_OK)
+        status = ndt_cuda_download(device, cuda->pinned + cuda->plan.pinned_sums, cuda->job.sums, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
-    cuda->scans_queued = 0;
-    return status == NDT_OK ? ndt_cuda_add_kernel_time(device, err) : status;
+    if (status != NDT_OK)
+        return ndt_cuda_settle(device, NDT_CUDA_MAIN, status);
+    return ndt_cuda_add_kernel_time(device, err);
 }
 
 static enum ndt_status check_request(const struct cuda_backend *cuda, const struct ndt_eval_request *request,
@@ -432,6 +412,15 @@ static enum ndt_status cuda_inform(struct ndt_backend *backend, const struct ndt
     return status;
 }
 
+static enum ndt_status cuda_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                        struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct cuda_backend *cuda = (struct cuda_backend *)backend;
+    struct ndt_cuda_scores scores = borrow_for_scores(cuda);
+    const enum ndt_status status = ndt_cuda_score_poses(&scores, request, out, done, err);
+    return ndt_cuda_settle(&cuda->device, NDT_CUDA_MAIN, status);
+}
+
 static size_t cuda_solve_limit(const struct ndt_backend *backend)
 {
     return ((const struct cuda_backend *)backend)->pipeline->shape == NDT_CUDA_HOST ? 0 : NDT_CUDA_ITEMS;
@@ -468,9 +457,7 @@ static enum ndt_status cuda_solve(struct ndt_backend *backend, const struct ndt_
     enum ndt_status status = check_solve(cuda, rules, items, count, err);
     if (status == NDT_OK)
         status = ndt_cuda_resident_solve(&cuda->resident, &cuda->on_device, rules, items, count, until_us, err);
-    cuda->scans_queued = 0; /* it has waited */
-    cuda->preprocess.is_queued = 0;
-    return status;
+    return ndt_cuda_settle(&cuda->device, NDT_CUDA_MAIN, status);
 }
 
 static size_t cuda_preprocess_limit(const struct ndt_backend *backend)
@@ -534,9 +521,13 @@ static enum ndt_status cuda_overheads(struct ndt_backend *backend, int rounds, s
                                       struct ndt_error *err)
 {
     struct cuda_backend *cuda = (struct cuda_backend *)backend;
-    const struct ndt_cuda_copies copies = {.device_angles = cuda->memory + cuda->plan.angles,
-                                           .pinned_angles = cuda->pinned + cuda->plan.pinned_angles,
-                                           .pinned_sums = cuda->pinned + cuda->plan.pinned_sums};
+    char *const sums = cuda->pinned + cuda->plan.pinned_sums;
+    const struct ndt_cuda_copies copies = {.device = cuda->memory + cuda->plan.sums,
+                                           .up = sums + NDT_GPU_ROW * sizeof(double),
+                                           .down = sums,
+                                           .scan = cuda->memory + cuda->plan.scan,
+                                           .staged = cuda->scans.last,
+                                           .scan_bytes = cuda->job.count > 0 ? cuda->scans.last_bytes : 0};
     return ndt_cuda_overheads(&cuda->device, &cuda->job, &copies, rounds, out, err);
 }
 
@@ -564,6 +555,7 @@ const struct ndt_backend_ops ndt_cuda_backend = {
     .set_scan = cuda_set_scan,
     .eval = cuda_eval,
     .inform = cuda_inform,
+    .score_poses = cuda_score_poses,
     .counters = cuda_counters,
     .describe = cuda_describe,
     .pipelines = pipeline_names,

@@ -1,130 +1,86 @@
 #include "cuda_device.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_MAJOR = 7, OLDEST_MINOR = 5, PORTABLE_CLUSTER = 8, FIRST_WITH_LOOPS = 12040 };
+#include "cuda_context.h"
 
-static pthread_mutex_t guest_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned resets; /* of all devices; written with the lock */
+enum { PAGE_BYTES = 4096 };
 
-static enum ndt_status lost(struct ndt_cuda_device *device, struct ndt_error *err)
+/* ---- calls ---- */
+
+static void leave(const struct ndt_cuda_device *device)
+{
+    ndt_cuda_context_leave(device->index);
+}
+
+/* Whether what was made by this instance still exists; then the thread is inside a call until it leaves. */
+static int is_inside(const struct ndt_cuda_device *device)
+{
+    return device->is_open && ndt_cuda_context_enter(device->index, device->epoch);
+}
+
+static void inspect(const struct ndt_cuda_device *device, cudaError_t code)
+{
+    ndt_cuda_context_inspect(device->index, device->epoch, code);
+}
+
+static enum ndt_status lost(const struct ndt_cuda_device *device, struct ndt_error *err)
 {
     if (err)
         *err = device->why;
     return NDT_ERR_DEVICE;
 }
 
-/* Checks the result of a call of the runtime: NDT_OK, or marks the device as lost. */
-static enum ndt_status check(struct ndt_cuda_device *device, cudaError_t code, const char *what,
-                             struct ndt_error *err)
+/* The end of every function that began with `enter`: checks the result of the runtime. */
+static enum ndt_status finish(struct ndt_cuda_device *device, cudaError_t code, const char *what,
+                              struct ndt_error *err)
 {
+    inspect(device, code);
+    leave(device);
     if (code == cudaSuccess)
         return NDT_OK;
+    if (code == cudaErrorMemoryAllocation)
+        return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no memory for %s", device->index, what);
     device->is_lost = 1;
     (void)ndt_fail(&device->why, NDT_ERR_DEVICE, "CUDA device %d: %s: %s", device->index, what,
                    cudaGetErrorString(code));
     return lost(device, err);
 }
 
-/* Whether what was made on the device still exists. Only a guest can be surprised. */
-static int is_current(const struct ndt_cuda_device *device)
-{
-    return device->is_open && (!device->is_guest || device->resets == resets);
-}
-
-/* The first call of every function that may fail: NDT_ERR_DEVICE once the device is lost.
- * The current device is a property of the thread, and the thread that uses the backend may not be the one that
- * opened it. */
+/* The begin of every function that may fail; after NDT_OK it ends with `finish`. The current device is a property
+ * of the thread, and the thread that uses the backend may not be the one that opened it. */
 static enum ndt_status enter(struct ndt_cuda_device *device, struct ndt_error *err)
 {
-    if (!device->is_lost && !is_current(device)) {
+    if (!device->is_lost && !is_inside(device)) {
         device->is_lost = 1;
-        (void)ndt_fail(&device->why, NDT_ERR_DEVICE, "CUDA device %d: was reset after a failure", device->index);
+        (void)ndt_fail(&device->why, NDT_ERR_DEVICE, "CUDA device %d: was reset after a failure in another use",
+                       device->index);
+    } else if (!device->is_lost) {
+        const cudaError_t code = cudaSetDevice(device->index);
+        return code == cudaSuccess ? NDT_OK : finish(device, code, "using it", err);
     }
-    if (device->is_lost)
-        return lost(device, err);
-    return check(device, cudaSetDevice(device->index), "cannot be used", err);
+    return lost(device, err);
 }
 
-static enum ndt_status no_driver(struct ndt_error *err, cudaError_t code)
-{
-    int driver = 0, runtime = 0;
-    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no NVIDIA driver");
-    (void)cudaRuntimeGetVersion(&runtime);
-    if (code == cudaErrorInsufficientDriver)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
-                        "the NVIDIA driver is too old: it knows CUDA %d.%d, this build needs %d.%d", driver / 1000,
-                        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    if (code == cudaErrorNoDevice)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "an NVIDIA driver, but no CUDA device");
-    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s", cudaGetErrorString(code));
-}
+/* ---- instances ---- */
 
-/* Eight blocks wherever clusters exist, except on partitions of a device with fewer processors. */
-static int largest_cluster(int index, const struct ndt_cuda_facts *facts)
+static cudaError_t open_streams(struct ndt_cuda_device *device)
 {
-    int has_clusters = 0, blocks = PORTABLE_CLUSTER;
-    if (cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, index) != cudaSuccess || !has_clusters ||
-        facts->major < 9)
-        return 1;
-    while (blocks > 1 && blocks > facts->processors)
-        blocks /= 2;
-    return blocks;
-}
-
-static void describe(struct ndt_cuda_facts *out, const struct cudaDeviceProp *properties)
-{
-    (void)cudaDriverGetVersion(&out->driver);
-    (void)cudaRuntimeGetVersion(&out->runtime);
-    snprintf(out->name, sizeof(out->name), "%.*s", (int)sizeof(out->name) - 1, properties->name);
-    out->major = properties->major;
-    out->minor = properties->minor;
-    out->processors = properties->multiProcessorCount;
-    out->bytes = properties->totalGlobalMem;
-    out->has_loops = out->driver >= FIRST_WITH_LOOPS && out->runtime >= FIRST_WITH_LOOPS;
-}
-
-enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt_error *err)
-{
-    struct cudaDeviceProp properties;
-    int count = 0;
-    memset(out, 0, sizeof(*out));
-    cudaError_t code = cudaGetDeviceCount(&count);
-    if (code == cudaSuccess && count == 0)
-        code = cudaErrorNoDevice;
-    if (code != cudaSuccess)
-        return no_driver(err, code);
-    if (index >= count)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "no CUDA device %d; there %s %d", index,
-                        count == 1 ? "is" : "are", count);
-    code = cudaGetDeviceProperties(&properties, index);
-    if (code != cudaSuccess)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "CUDA device %d: %s", index, cudaGetErrorString(code));
-    describe(out, &properties);
-    out->largest_cluster = largest_cluster(index, out);
-    if (out->major < OLDEST_MAJOR || (out->major == OLDEST_MAJOR && out->minor < OLDEST_MINOR))
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s is too old: compute capability %d.%d, %d.%d is needed",
-                        out->name, out->major, out->minor, OLDEST_MAJOR, OLDEST_MINOR);
-    return NDT_OK;
-}
-
-static enum ndt_status open_streams(struct ndt_cuda_device *device, struct ndt_error *err)
-{
-    enum ndt_status status = NDT_OK;
-    for (int i = 0; status == NDT_OK && i < NDT_CUDA_STREAMS; i++)
-        status =
-            check(device, cudaStreamCreateWithFlags(&device->streams[i], cudaStreamNonBlocking), "stream", err);
-    for (int i = 0; status == NDT_OK && i < NDT_CUDA_MARKS; i++)
-        status = check(device, cudaEventCreateWithFlags(&device->marks[i], cudaEventDisableTiming), "event", err);
-    if (status == NDT_OK)
-        status = check(device, cudaEventCreate(&device->start), "event", err);
-    if (status == NDT_OK)
-        status = check(device, cudaEventCreate(&device->stop), "event", err);
-    return status;
+    unsigned flags = 0;
+    cudaError_t code = cudaGetDeviceFlags(&flags);
+    /* An event has a way to wait of its own. */
+    const int is_blocking = (flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync;
+    const unsigned mark_flags = cudaEventDisableTiming | (is_blocking ? cudaEventBlockingSync : 0);
+    for (int i = 0; code == cudaSuccess && i < NDT_CUDA_STREAMS; i++)
+        code = cudaStreamCreateWithFlags(&device->streams[i], cudaStreamNonBlocking);
+    for (int i = 0; code == cudaSuccess && i < NDT_CUDA_MARKS; i++)
+        code = cudaEventCreateWithFlags(&device->marks[i], mark_flags);
+    if (code == cudaSuccess)
+        code = cudaEventCreate(&device->start);
+    return code == cudaSuccess ? cudaEventCreate(&device->stop) : code;
 }
 
 static void destroy_event(struct CUevent_st *event)
@@ -144,63 +100,69 @@ static void close_streams(struct ndt_cuda_device *device)
             (void)cudaStreamDestroy(device->streams[i]);
 }
 
-static enum ndt_status open_device(struct ndt_cuda_device *device, int index, int is_guest, struct ndt_error *err)
+enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, struct ndt_error *err)
 {
-    *device = (struct ndt_cuda_device){.index = index, .is_open = 1, .is_guest = is_guest, .resets = resets};
-    enum ndt_status status = check(device, cudaSetDevice(index), "cannot be used", err);
-    if (status == NDT_OK)
-        status = open_streams(device, err);
+    unsigned epoch;
+    memset(device, 0, sizeof(*device));
+    enum ndt_status status = ndt_cuda_context_open(index, &epoch, err);
+    if (status != NDT_OK)
+        return status;
+    *device = (struct ndt_cuda_device){.index = index, .is_open = 1, .epoch = epoch};
+    cudaError_t code = cudaSetDevice(index);
+    if (code == cudaSuccess)
+        code = open_streams(device);
+    status = finish(device, code, "opening it", err);
     if (status != NDT_OK)
         ndt_cuda_device_close(device);
     return status;
 }
 
-enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index, struct ndt_error *err)
+/* The flags belong to the primary context of the device, which all instances of the process share. cudaInitDevice
+ * makes it with them, cudaSetDevice would without ("will also immediately initialize the runtime state on the
+ * primary context"). Newer runtimes overwrite the flags of a context in use, older ones refuse. */
+enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken, struct ndt_error *err)
 {
-    return open_device(device, index, 0, err);
+    static const unsigned flags[] = {[NDT_WAIT_AUTO] = cudaDeviceScheduleAuto,
+                                     [NDT_WAIT_SPIN] = cudaDeviceScheduleSpin,
+                                     [NDT_WAIT_YIELD] = cudaDeviceScheduleYield,
+                                     [NDT_WAIT_BLOCK] = cudaDeviceScheduleBlockingSync};
+    *taken = 1;
+    if (wait == NDT_WAIT_AUTO)
+        return NDT_OK;
+    unsigned epoch;
+    enum ndt_status status = ndt_cuda_context_open(index, &epoch, err);
+    if (status != NDT_OK)
+        return status;
+    const cudaError_t code = cudaInitDevice(index, flags[wait], cudaInitDeviceFlagsAreValid);
+    if (code != cudaSuccess)
+        (void)cudaGetLastError();
+    ndt_cuda_context_leave(index);
+    *taken = code == cudaSuccess;
+    if (*taken || code == cudaErrorSetOnActiveProcess)
+        return NDT_OK;
+    return ndt_fail(err, code == cudaErrorMemoryAllocation ? NDT_ERR_MEMORY : NDT_ERR_DEVICE,
+                    "CUDA device %d: cannot be used: %s", index, cudaGetErrorString(code));
 }
 
-static void reset(void)
+/* Inside: ends the work of the instance, and notes when the device is found corrupt. */
+static void end_work(const struct ndt_cuda_device *device)
 {
-    pthread_mutex_lock(&guest_lock);
-    (void)cudaDeviceReset();
-    (void)cudaGetLastError();
-    resets++;
-    pthread_mutex_unlock(&guest_lock);
+    (void)cudaSetDevice(device->index);
+    for (int i = 0; i < NDT_CUDA_STREAMS; i++)
+        if (device->streams[i])
+            inspect(device, cudaStreamSynchronize(device->streams[i]));
 }
 
-/* Ignores the results of the calls: a lost device is reset, and only a reset makes it usable again. */
 void ndt_cuda_device_close(struct ndt_cuda_device *device)
 {
-    if (is_current(device)) {
-        (void)cudaSetDevice(device->index);
+    if (is_inside(device)) {
+        end_work(device);
         close_streams(device);
-        if (device->is_lost && !device->is_guest)
-            reset();
+        leave(device);
     }
+    if (device->is_open)
+        (void)ndt_cuda_context_reset_if_corrupt(device->index);
     memset(device, 0, sizeof(*device));
-}
-
-/* ---- guests ---- */
-
-void ndt_cuda_guest_begin(void)
-{
-    pthread_mutex_lock(&guest_lock);
-}
-
-void ndt_cuda_guest_end(void)
-{
-    pthread_mutex_unlock(&guest_lock);
-}
-
-enum ndt_status ndt_cuda_guest_check(struct ndt_cuda_device *device, struct ndt_error *err)
-{
-    return enter(device, err);
-}
-
-enum ndt_status ndt_cuda_device_visit(struct ndt_cuda_device *device, int index, struct ndt_error *err)
-{
-    return open_device(device, index, 1, err);
 }
 
 /* ---- memory, copies and launches ---- */
@@ -210,22 +172,28 @@ enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out,
     size_t total;
     *out = 0;
     enum ndt_status status = enter(device, err);
-    return status == NDT_OK ? check(device, cudaMemGetInfo(out, &total), "free memory", err) : status;
+    return status == NDT_OK ? finish(device, cudaMemGetInfo(out, &total), "free memory", err) : status;
 }
 
-/* Checks and counts a call that allocates `bytes` (0: only the runtime knows); after NDT_ERR_MEMORY the device is
- * not lost. */
-static enum ndt_status check_allocated(struct ndt_cuda_device *device, cudaError_t code, size_t bytes,
-                                       const char *what, struct ndt_error *err)
+enum ndt_status ndt_cuda_stack_bytes(struct ndt_cuda_device *device, const void *kernel, size_t *out,
+                                     struct ndt_error *err)
 {
-    if (code == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError(); /* otherwise the next launch reports it again */
-        if (bytes == 0)
-            return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no memory for %s", device->index, what);
-        return ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no %zu bytes for %s", device->index, bytes, what);
-    }
-    device->counters.allocations += code == cudaSuccess;
-    return check(device, code, what, err);
+    struct cudaFuncAttributes attributes = {.localSizeBytes = 0};
+    enum ndt_status status = enter(device, err);
+    if (status == NDT_OK)
+        status = finish(device, cudaFuncGetAttributes(&attributes, kernel), "properties of a kernel", err);
+    *out = attributes.localSizeBytes;
+    return status;
+}
+
+static enum ndt_status finish_allocation(struct ndt_cuda_device *device, cudaError_t code, size_t bytes,
+                                         const char *what, struct ndt_error *err)
+{
+    enum ndt_status status = finish(device, code, what, err);
+    device->counters.allocations += status == NDT_OK;
+    return status != NDT_ERR_MEMORY
+               ? status
+               : ndt_fail(err, NDT_ERR_MEMORY, "CUDA device %d: no %zu bytes for %s", device->index, bytes, what);
 }
 
 enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, size_t bytes, const char *what,
@@ -234,28 +202,66 @@ enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, si
     *out = NULL;
     bytes = bytes ? bytes : 1;
     enum ndt_status status = enter(device, err);
-    return status == NDT_OK ? check_allocated(device, cudaMalloc(out, bytes), bytes, what, err) : status;
+    return status == NDT_OK ? finish_allocation(device, cudaMalloc(out, bytes), bytes, what, err) : status;
 }
 
+/* Not cudaMallocHost, whose memory a reset frees while the owner of another instance may be writing to it. */
 enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes, const char *what,
                                          struct ndt_error *err)
 {
     *out = NULL;
-    bytes = bytes ? bytes : 1;
     enum ndt_status status = enter(device, err);
-    return status == NDT_OK ? check_allocated(device, cudaMallocHost(out, bytes), bytes, what, err) : status;
+    if (status != NDT_OK)
+        return status;
+    bytes = (bytes / PAGE_BYTES + 1) * PAGE_BYTES;
+    void *memory = aligned_alloc(PAGE_BYTES, bytes);
+    const cudaError_t code = memory ? cudaHostRegister(memory, bytes, cudaHostRegisterMapped) //
+                                    : cudaErrorMemoryAllocation;
+    if (code == cudaSuccess)
+        *out = memory;
+    else
+        free(memory);
+    return finish_allocation(device, code, bytes, what, err);
+}
+
+/* "On a device that does not support mapped, pinned memory" the call fails (CUDA runtime API,
+ * cudaHostGetDevicePointer), and the address may differ from that of the host. No fence is needed in the kernels:
+ * "the application must synchronize memory accesses using streams or events" (CUDA programming guide, mapped
+ * memory), which ndt_cuda_wait does. */
+void *ndt_cuda_mapped(struct ndt_cuda_device *device, void *pinned)
+{
+    void *address = NULL;
+    if (enter(device, NULL) != NDT_OK)
+        return NULL;
+    if (cudaHostGetDevicePointer(&address, pinned, 0) != cudaSuccess) {
+        (void)cudaGetLastError(); /* otherwise the next launch reports it again */
+        address = NULL;
+    }
+    leave(device);
+    return address;
 }
 
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory)
 {
-    if (memory && is_current(device))
-        (void)cudaFree(memory);
+    if (!memory || !is_inside(device))
+        return;
+    end_work(device);
+    inspect(device, cudaFree(memory));
+    leave(device);
 }
 
 void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory)
 {
-    if (memory && is_current(device))
-        (void)cudaFreeHost(memory);
+    if (!memory)
+        return;
+    if (is_inside(device)) {
+        end_work(device);
+        inspect(device, cudaHostUnregister(memory));
+        leave(device);
+    } else if (!ndt_cuda_context_reset_if_corrupt(device->index)) {
+        return; /* the device may still write it: it is not freed at all */
+    }
+    free(memory); /* after a reset nothing is registered */
 }
 
 enum ndt_status ndt_cuda_upload(struct ndt_cuda_device *device, void *to, const void *from, size_t bytes,
@@ -272,8 +278,8 @@ enum ndt_status ndt_cuda_upload_on(struct ndt_cuda_device *device, enum ndt_cuda
         return status;
     device->counters.h2d_bytes += bytes;
     device->counters.h2d_copies++;
-    return check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->streams[stream]),
-                 "upload", err);
+    return finish(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->streams[stream]),
+                  "upload", err);
 }
 
 enum ndt_status ndt_cuda_download(struct ndt_cuda_device *device, void *to, const void *from, size_t bytes,
@@ -284,8 +290,8 @@ enum ndt_status ndt_cuda_download(struct ndt_cuda_device *device, void *to, cons
         return status;
     device->counters.d2h_bytes += bytes;
     device->counters.d2h_copies++;
-    return check(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->streams[NDT_CUDA_MAIN]),
-                 "download", err);
+    return finish(device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->streams[NDT_CUDA_MAIN]),
+                  "download", err);
 }
 
 enum ndt_status ndt_cuda_clear(struct ndt_cuda_device *device, void *memory, size_t bytes, struct ndt_error *err)
@@ -293,7 +299,8 @@ enum ndt_status ndt_cuda_clear(struct ndt_cuda_device *device, void *memory, siz
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
-    return check(device, cudaMemsetAsync(memory, 0, bytes, device->streams[NDT_CUDA_MAIN]), "clearing memory", err);
+    return finish(device, cudaMemsetAsync(memory, 0, bytes, device->streams[NDT_CUDA_MAIN]), "clearing memory",
+                  err);
 }
 
 enum ndt_status ndt_cuda_launch(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
@@ -306,11 +313,20 @@ enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void 
                                      unsigned threads, unsigned cluster, const struct ndt_gpu_job *job,
                                      struct ndt_error *err)
 {
+    return ndt_cuda_launch_single(device, kernel, blocks, threads, cluster, job, NULL, err);
+}
+
+enum ndt_status ndt_cuda_launch_single(struct ndt_cuda_device *device, const void *kernel, unsigned blocks,
+                                       unsigned threads, unsigned cluster, const struct ndt_gpu_job *job,
+                                       const struct ndt_gpu_single *single, struct ndt_error *err)
+{
+    /* "4 KB" of arguments on every device (programming guide, "__global__ Function Parameters") */
+    _Static_assert(sizeof(struct ndt_gpu_job) + sizeof(struct ndt_gpu_single) <= 4096, "arguments of a kernel");
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
     struct ndt_gpu_job copy = *job;
-    void *arguments[] = {&copy};
+    void *arguments[] = {&copy, (void *)(uintptr_t)single};
     cudaLaunchAttribute team = {.id = cudaLaunchAttributeClusterDimension};
     team.val.clusterDim.x = cluster;
     team.val.clusterDim.y = team.val.clusterDim.z = 1;
@@ -320,7 +336,29 @@ enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void 
                                        .attrs = &team,
                                        .numAttrs = cluster > 1}; /* older devices reject the attribute */
     device->counters.launches++;
-    return check(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
+    return finish(device, cudaLaunchKernelExC(&config, kernel, arguments), "launch", err);
+}
+
+/* More than eight blocks are not portable: the kernel has to allow them, and a device may have no room (programming
+ * guide, "Thread Block Clusters"). A device that refuses goes on with eight. */
+enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel, unsigned threads,
+                                         unsigned *out, struct ndt_error *err)
+{
+    enum ndt_status status = enter(device, err);
+    if (status != NDT_OK)
+        return status;
+    int clusters = 0;
+    cudaLaunchAttribute team = {.id = cudaLaunchAttributeClusterDimension};
+    team.val.clusterDim.x = NDT_GPU_CLUSTER;
+    team.val.clusterDim.y = team.val.clusterDim.z = 1;
+    const cudaLaunchConfig_t config = {
+        .gridDim = {NDT_GPU_CLUSTER, 1, 1}, .blockDim = {threads, 1, 1}, .attrs = &team, .numAttrs = 1};
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+        cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0)
+        *out = NDT_GPU_CLUSTER;
+    else
+        (void)cudaGetLastError(); /* a device that cannot is no failure */
+    return finish(device, cudaSuccess, "clusters", err);
 }
 
 /* ---- streams and marks ---- */
@@ -331,7 +369,7 @@ enum ndt_status ndt_cuda_set_mark(struct ndt_cuda_device *device, int mark, enum
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
-    return check(device, cudaEventRecord(device->marks[mark], device->streams[stream]), "mark", err);
+    return finish(device, cudaEventRecord(device->marks[mark], device->streams[stream]), "mark", err);
 }
 
 enum ndt_status ndt_cuda_follow_mark(struct ndt_cuda_device *device, enum ndt_cuda_stream stream, int mark,
@@ -340,7 +378,7 @@ enum ndt_status ndt_cuda_follow_mark(struct ndt_cuda_device *device, enum ndt_cu
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
-    return check(device, cudaStreamWaitEvent(device->streams[stream], device->marks[mark], 0), "mark", err);
+    return finish(device, cudaStreamWaitEvent(device->streams[stream], device->marks[mark], 0), "mark", err);
 }
 
 enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, int *out, struct ndt_error *err)
@@ -351,10 +389,9 @@ enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *device, int mark, 
         return status;
     const cudaError_t code = cudaEventQuery(device->marks[mark]);
     *out = code == cudaSuccess;
-    if (code != cudaErrorNotReady)
-        return check(device, code, "running", err);
-    (void)cudaGetLastError(); /* "not ready" is no failure: the next launch must not report it */
-    return NDT_OK;
+    if (code == cudaErrorNotReady)
+        (void)cudaGetLastError(); /* no failure */
+    return finish(device, code == cudaErrorNotReady ? cudaSuccess : code, "running", err);
 }
 
 enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, struct ndt_error *err)
@@ -363,7 +400,7 @@ enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, str
     if (status != NDT_OK)
         return status;
     device->counters.synchronisations++;
-    return check(device, cudaEventSynchronize(device->marks[mark]), "running", err);
+    return finish(device, cudaEventSynchronize(device->marks[mark]), "running", err);
 }
 
 enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err)
@@ -372,32 +409,49 @@ enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *
     if (status != NDT_OK)
         return status;
     device->counters.synchronisations++;
-    return check(device, cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]), "running", err);
+    status = finish(device, cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]), "running", err);
+    device->waits += status == NDT_OK;
+    return status;
+}
+
+enum ndt_status ndt_cuda_settle(struct ndt_cuda_device *device, enum ndt_cuda_stream stream, enum ndt_status status)
+{
+    if (status == NDT_OK || enter(device, NULL) != NDT_OK)
+        return status;
+    const enum ndt_status waited = finish(device, cudaStreamSynchronize(device->streams[stream]), "running", NULL);
+    device->waits += waited == NDT_OK && stream == NDT_CUDA_MAIN;
+    return status;
 }
 
 enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err)
 {
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
-    return check(device, cudaEventRecord(device->start, device->streams[NDT_CUDA_MAIN]), "event", err);
+    return finish(device, cudaEventRecord(device->start, device->streams[NDT_CUDA_MAIN]), "event", err);
 }
 
 enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err)
 {
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
-    return check(device, cudaEventRecord(device->stop, device->streams[NDT_CUDA_MAIN]), "event", err);
+    return finish(device, cudaEventRecord(device->stop, device->streams[NDT_CUDA_MAIN]), "event", err);
 }
 
 enum ndt_status ndt_cuda_add_kernel_time(struct ndt_cuda_device *device, struct ndt_error *err)
 {
     float took_ms = 0;
+    if (!device->has_clock)
+        return NDT_OK;
     enum ndt_status status = enter(device, err);
     if (status != NDT_OK)
         return status;
-    status = check(device, cudaEventElapsedTime(&took_ms, device->start, device->stop), "event", err);
+    status = finish(device, cudaEventElapsedTime(&took_ms, device->start, device->stop), "event", err);
     device->counters.kernel_us += (double)took_ms * 1e3;
     return status;
 }
@@ -427,7 +481,7 @@ struct shape {
 
 static cudaError_t append_kernel(cudaGraph_t graph, cudaGraphNode_t *last, struct shape *shape)
 {
-    void *arguments[] = {&shape->job};
+    void *arguments[] = {&shape->job, NULL};
     struct cudaGraphNodeParams params = {.type = cudaGraphNodeTypeKernel};
     params.kernel.func = (void *)shape->kernel;
     params.kernel.gridDim = (dim3){shape->blocks, 1, 1};
@@ -480,7 +534,8 @@ enum ndt_status ndt_cuda_graph_make(struct ndt_cuda_device *device, struct ndt_c
         code = cudaGraphUpload(out->exec, device->streams[NDT_CUDA_MAIN]);
     if (graph)
         (void)cudaGraphDestroy(graph);
-    status = check_allocated(device, code, 0, "a graph", err);
+    status = finish(device, code, "a graph", err);
+    device->counters.allocations += status == NDT_OK;
     if (status != NDT_OK)
         ndt_cuda_graph_free(device, out);
     return status;
@@ -493,14 +548,15 @@ enum ndt_status ndt_cuda_graph_launch(struct ndt_cuda_device *device, const stru
     if (status != NDT_OK)
         return status;
     device->counters.launches++;
-    return check(device, cudaGraphLaunch(graph->exec, device->streams[NDT_CUDA_MAIN]), "launch of a graph", err);
+    return finish(device, cudaGraphLaunch(graph->exec, device->streams[NDT_CUDA_MAIN]), "launch of a graph", err);
 }
 
 void ndt_cuda_graph_free(struct ndt_cuda_device *device, struct ndt_cuda_graph *graph)
 {
-    if (graph->exec && device->is_open) {
-        (void)cudaStreamSynchronize(device->streams[NDT_CUDA_MAIN]); /* it may still run */
-        (void)cudaGraphExecDestroy(graph->exec);
+    if (graph->exec && is_inside(device)) {
+        end_work(device); /* it may still run */
+        inspect(device, cudaGraphExecDestroy(graph->exec));
+        leave(device);
     }
     graph->exec = NULL;
 }

@@ -1,18 +1,20 @@
 /** @file
  * @brief One CUDA device.
  *
- * cuda_device.c is the only file that calls the CUDA runtime, so that every copy, byte, launch,
- * synchronisation and allocation is counted, and every call checked.
+ * cuda_device.c is the only file that calls the CUDA runtime (facts and the reset have their own), so that every
+ * copy, byte, launch, synchronisation and allocation is counted, and every call checked.
  *
- * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and two
- * beside it whose copies overlap with it: NDT_CUDA_COPY for later scans, NDT_CUDA_MAP for the next map. Functions
- * that name no stream use NDT_CUDA_MAIN. The first failing call marks the device as lost: from then on every
- * function returns NDT_ERR_DEVICE with that first reason, and closing it resets the device so that it can be opened
- * again. A failed allocation is NDT_ERR_MEMORY; the device is not lost. One owner, one thread.
+ * Work is queued on streams: NDT_CUDA_MAIN for everything that belongs to an evaluation or an alignment, and
+ * NDT_CUDA_MAP for the upload of the next map, which overlaps with it. Functions that name no stream use
+ * NDT_CUDA_MAIN.
  *
- * A process may have a guest on the device beside the owner, in another thread. A guest never resets the device,
- * and the owner resets it only between the calls of ndt_cuda_guest_begin and ndt_cuda_guest_end; a reset loses the
- * device for the guest. */
+ * Errors: a call that runs out of memory, whichever it is, returns NDT_ERR_MEMORY, and the instance goes on. Every
+ * other failure loses the instance: from then on its functions return NDT_ERR_DEVICE with that first reason. A
+ * failure that corrupts the context loses all instances of the process, and the device is reset: see
+ * cuda_context.h.
+ *
+ * An instance has one owner and is used by one thread at a time; instances on one device do not hinder each other.
+ * Pinned memory is the process's own, registered with the device: the host may touch it after a reset. */
 #ifndef NDT_CUDA_DEVICE_H
 #define NDT_CUDA_DEVICE_H
 
@@ -25,17 +27,18 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
 
-enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_COPY, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
-enum { NDT_CUDA_MARKS = 8 }; /**< the last ones are the map's: see cuda_map.h */
+enum ndt_cuda_stream { NDT_CUDA_MAIN, NDT_CUDA_MAP, NDT_CUDA_STREAMS };
+enum { NDT_CUDA_MARKS = 4 }; /**< the map's: see cuda_map.h */
 
 struct ndt_cuda_device {
     int index;
     int is_open, is_lost;
-    int is_guest;
-    unsigned resets;      /**< of the device in this process, when it was opened */
+    unsigned epoch;       /**< in which it was opened */
+    uint64_t waits;       /**< that succeeded, of NDT_CUDA_MAIN: see ndt_cuda_has_waited */
     struct ndt_error why; /**< once it is lost */
     struct CUstream_st *streams[NDT_CUDA_STREAMS];
     struct CUevent_st *start, *stop; /**< around the kernels of an evaluation */
+    int has_clock; /**< 1: the functions of the clock measure; set by the owner, 0 after opening */
     struct CUevent_st *marks[NDT_CUDA_MARKS];
     struct ndt_backend_counters counters;
 };
@@ -46,6 +49,7 @@ struct ndt_cuda_facts {
     int major, minor;         /**< compute capability */
     int driver, runtime;      /**< as CUDA numbers its versions: 13000 is 13.0 */
     int processors;           /**< multiprocessors */
+    int threads;              /**< that can be resident on all of them together */
     int largest_cluster;      /**< blocks that may form a cluster: 8 where there are clusters, else 1 */
     int has_loops;            /**< graphs with conditional nodes: driver and this build's toolkit know them */
     unsigned long long bytes; /**< of memory, all of it */
@@ -54,27 +58,32 @@ struct ndt_cuda_facts {
 /** NDT_ERR_UNSUPPORTED and one line with the reason: no driver, no device, too old. Creates no context. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_facts(struct ndt_cuda_facts *out, int index, struct ndt_error *err);
 
+/** How the host waits for this device, in the whole process. Call it before ndt_cuda_device_open; NDT_WAIT_AUTO
+ * changes nothing. *taken 0: the device is in use already and waits in the way that was chosen then. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_choose_wait(int index, enum ndt_wait wait, int *taken,
+                                                    struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_device_open(struct ndt_cuda_device *device, int index,
                                                     struct ndt_error *err);
-void ndt_cuda_device_close(struct ndt_cuda_device *device); /**< zero-initialised or closed: no effect */
+/** Zero-initialised or closed: no effect. Resets a device whose context is corrupt. */
+void ndt_cuda_device_close(struct ndt_cuda_device *device);
 
-/** Around everything that a guest does with the device, opening and closing included. */
-void ndt_cuda_guest_begin(void);
-void ndt_cuda_guest_end(void);
-/** After ndt_cuda_guest_begin, before pinned memory is touched: NDT_ERR_DEVICE where a reset has freed it. */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_guest_check(struct ndt_cuda_device *device, struct ndt_error *err);
-/** As ndt_cuda_device_open, for a guest. */
-NDT_MUST_CHECK enum ndt_status ndt_cuda_device_visit(struct ndt_cuda_device *device, int index,
-                                                     struct ndt_error *err);
-
-/** Bytes that could be allocated now. */
+/** Bytes that could be allocated now; too few on devices that share the memory of the host, where pages that can be
+ * reclaimed do not count: for messages, not for decisions. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_free_bytes(struct ndt_cuda_device *device, size_t *out,
                                                    struct ndt_error *err);
-/** Aligned to 256 bytes, not cleared. `what` appears in the error. Releasing NULL has no effect. */
+/** Bytes of local memory that a thread of the kernel has: its stack and spilled registers. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_stack_bytes(struct ndt_cuda_device *device, const void *kernel, size_t *out,
+                                                    struct ndt_error *err);
+/** Aligned to 256 bytes, not cleared. `what` appears in the error. Releasing NULL has no effect; releasing anything
+ * else first waits for all streams of the instance. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate(struct ndt_cuda_device *device, void **out, size_t bytes,
                                                  const char *what, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_allocate_pinned(struct ndt_cuda_device *device, void **out, size_t bytes,
                                                         const char *what, struct ndt_error *err);
+/** The address by which kernels write pinned memory; NULL: the device cannot. What they write is there after
+ * ndt_cuda_wait.
+ */
+void *ndt_cuda_mapped(struct ndt_cuda_device *device, void *pinned);
 void ndt_cuda_release(struct ndt_cuda_device *device, void *memory);
 void ndt_cuda_release_pinned(struct ndt_cuda_device *device, void *memory);
 
@@ -93,6 +102,16 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_launch(struct ndt_cuda_device *device, c
 NDT_MUST_CHECK enum ndt_status ndt_cuda_launch_team(struct ndt_cuda_device *device, const void *kernel,
                                                     unsigned blocks, unsigned threads, unsigned cluster,
                                                     const struct ndt_gpu_job *job, struct ndt_error *err);
+
+/** The same for a kernel with a second argument; NULL: it has none. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_launch_single(struct ndt_cuda_device *device, const void *kernel,
+                                                      unsigned blocks, unsigned threads, unsigned cluster,
+                                                      const struct ndt_gpu_job *job,
+                                                      const struct ndt_gpu_single *single, struct ndt_error *err);
+/** The most blocks of `threads` that may form a cluster with this kernel: NDT_GPU_CLUSTER where the device has room
+ * for such a cluster, otherwise *out is left as it is. Loads the kernel. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_largest_cluster(struct ndt_cuda_device *device, const void *kernel,
+                                                        unsigned threads, unsigned *out, struct ndt_error *err);
 
 /** A graph that is made once and launched often; its kernels read everything that varies from device memory. It
  * launches one kernel `length` times in a row or, with length 0, until the kernel calls
@@ -125,11 +144,24 @@ NDT_MUST_CHECK enum ndt_status ndt_cuda_mark_reached(struct ndt_cuda_device *dev
 /** Waits for the mark; counts as a synchronisation. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_wait_mark(struct ndt_cuda_device *device, int mark, struct ndt_error *err);
 
-/** Call before the first and after the last kernel of an evaluation. */
+/** Call before the first and after the last kernel of an evaluation. Without device->has_clock no event is
+ * recorded, and the counters stay. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_start(struct ndt_cuda_device *device, struct ndt_error *err);
 NDT_MUST_CHECK enum ndt_status ndt_cuda_clock_stop(struct ndt_cuda_device *device, struct ndt_error *err);
 /** Waits for everything queued on NDT_CUDA_MAIN. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_wait(struct ndt_cuda_device *device, struct ndt_error *err);
+/** The end of a sequence of calls that has failed with `status`: waits for what it has queued on `stream`, so that
+ * the pinned memory of the sequence can be written again. Nothing after NDT_OK and on a lost device. Returns
+ * `status`. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_settle(struct ndt_cuda_device *device, enum ndt_cuda_stream stream,
+                                               enum ndt_status status);
+
+/** Whether the device is done with what was queued on NDT_CUDA_MAIN when device->waits was `queued_at`. Pinned
+ * memory is written again only then, or after a mark. */
+static inline int ndt_cuda_has_waited(const struct ndt_cuda_device *device, uint64_t queued_at)
+{
+    return device->waits != queued_at;
+}
 /** Adds the time between start and stop to the counters; call after ndt_cuda_wait. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_add_kernel_time(struct ndt_cuda_device *device, struct ndt_error *err);
 

@@ -1,9 +1,12 @@
 #include "cuda_diagnostics.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "cuda_local.h"
 #include "cuda_plan.h"
 #include "cuda_resident.h"
+#include "cuda_shape.h"
 #include "kernels.h"
 #include "ndt/clock.h"
 #include "ndt/quantile.h"
@@ -70,17 +73,41 @@ enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_g
 
 /* ---- overheads ---- */
 
-enum { COPIES, LAUNCH, QUEUE, SYNCHRONISE, KINDS, MOST_ROUNDS = 1000 };
+enum { COPIES, LAUNCH, QUEUE, SYNCHRONISE, STAGE, UPLOAD, PAGEABLE, KINDS, MOST_ROUNDS = 1000 };
+
+/* Uploads the scan that is there already, so that it stays. `pageable` has its bytes. */
+static enum ndt_status measure_upload(struct ndt_cuda_device *device, const struct ndt_cuda_copies *copies,
+                                      const void *pageable, double took_us[KINDS], struct ndt_error *err)
+{
+    took_us[STAGE] = took_us[UPLOAD] = took_us[PAGEABLE] = 0;
+    if (copies->scan_bytes == 0)
+        return NDT_OK;
+    double start_us = ndt_clock_us();
+    memcpy(copies->staged, pageable, copies->scan_bytes);
+    took_us[STAGE] = ndt_clock_us() - start_us;
+    start_us = ndt_clock_us();
+    enum ndt_status status = ndt_cuda_upload(device, copies->scan, copies->staged, copies->scan_bytes, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_wait(device, err);
+    took_us[UPLOAD] = ndt_clock_us() - start_us;
+    start_us = ndt_clock_us();
+    if (status == NDT_OK)
+        status = ndt_cuda_upload(device, copies->scan, pageable, copies->scan_bytes, err);
+    if (status == NDT_OK)
+        status = ndt_cuda_wait(device, err);
+    took_us[PAGEABLE] = ndt_clock_us() - start_us;
+    return status;
+}
 
 /* One round of all measurements; each starts and ends with an idle device. */
 static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
-                               const struct ndt_cuda_copies *copies, double took_us[KINDS], struct ndt_error *err)
+                               const struct ndt_cuda_copies *copies, const void *pageable, double took_us[KINDS],
+                               struct ndt_error *err)
 {
     double start_us = ndt_clock_us();
-    enum ndt_status status =
-        ndt_cuda_upload(device, copies->device_angles, copies->pinned_angles, 6 * sizeof(float), err);
+    enum ndt_status status = ndt_cuda_upload(device, copies->device, copies->up, sizeof(job->angles), err);
     if (status == NDT_OK)
-        status = ndt_cuda_download(device, copies->pinned_sums, job->sums, NDT_GPU_SUMS * sizeof(double), err);
+        status = ndt_cuda_download(device, copies->down, copies->device, NDT_GPU_SUMS * sizeof(double), err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     took_us[COPIES] = ndt_clock_us() - start_us;
@@ -95,7 +122,7 @@ static enum ndt_status measure(struct ndt_cuda_device *device, const struct ndt_
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
     took_us[SYNCHRONISE] = ndt_clock_us() - start_us;
-    return status;
+    return status == NDT_OK ? measure_upload(device, copies, pageable, took_us, err) : status;
 }
 
 enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
@@ -105,13 +132,16 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
     if (rounds < 1 || rounds > MOST_ROUNDS)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%d rounds; 1 to %d are possible", rounds, MOST_ROUNDS);
     const size_t count = (size_t)rounds;
-    double *all_us = malloc(KINDS * count * sizeof(double)), one_us[KINDS];
+    double *all_us = malloc(KINDS * count * sizeof(double) + copies->scan_bytes), one_us[KINDS];
     if (!all_us)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %d rounds", rounds);
+    void *pageable = all_us + KINDS * count;
+    if (copies->scan_bytes > 0)
+        memcpy(pageable, copies->staged, copies->scan_bytes);
     enum ndt_status status =
-        measure(device, job, copies, one_us, err); /* the first round is slow and not counted */
+        measure(device, job, copies, pageable, one_us, err); /* the first round is slow and not counted */
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
-        status = measure(device, job, copies, one_us, err);
+        status = measure(device, job, copies, pageable, one_us, err);
         for (size_t k = 0; k < KINDS; k++)
             all_us[k * count + i] = one_us[k];
     }
@@ -121,7 +151,10 @@ enum ndt_status ndt_cuda_overheads(struct ndt_cuda_device *device, const struct 
         *out = (struct ndt_overheads){.copies_us = one_us[COPIES],
                                       .launch_us = one_us[LAUNCH],
                                       .queue_us = one_us[QUEUE],
-                                      .synchronise_us = one_us[SYNCHRONISE]};
+                                      .synchronise_us = one_us[SYNCHRONISE],
+                                      .stage_us = one_us[STAGE],
+                                      .upload_us = one_us[UPLOAD],
+                                      .pageable_us = one_us[PAGEABLE]};
     free(all_us);
     return status;
 }
@@ -140,9 +173,36 @@ static size_t print_shapes(const struct ndt_cuda_facts *facts, char *text, size_
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && used < size; i++)
         used += (size_t)snprintf(
             text + used, size - used, "%s %zu x %zu points %s", i ? "," : "", sizes[i].items, sizes[i].points,
-            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, sizes[i].items, ndt_cuda_blocks(sizes[i].points))));
+            ndt_cuda_shape_name(ndt_cuda_choose_shape(facts, (unsigned)facts->largest_cluster, sizes[i].items,
+                                                      ndt_cuda_blocks(sizes[i].points))));
     if (used < size)
         used += (size_t)snprintf(text + used, size - used, "\n");
+    return used;
+}
+
+/* The stacks of the kernels on this device, for each pipeline: only a context knows them. */
+static size_t print_stacks(const struct ndt_cuda_facts *facts, const struct ndt_backend_config *config, char *text,
+                           size_t size)
+{
+    struct ndt_cuda_device device;
+    struct ndt_error why = {""};
+    size_t used = (size_t)snprintf(text, size, "the driver reserves for the stacks of the kernels:");
+    enum ndt_status status = ndt_cuda_device_open(&device, config->device, &why);
+    for (const struct ndt_cuda_pipeline *pipeline = ndt_cuda_pipelines;
+         status == NDT_OK && pipeline->name && used < size; pipeline++) {
+        size_t bytes = 0;
+        if (pipeline->shape > NDT_CUDA_AUTOMATIC)
+            continue;
+        status = ndt_cuda_local_bytes(&bytes, &device, facts, pipeline, config->preprocess == 1, &why);
+        if (status == NDT_OK)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s %.1f MiB %s",
+                                 pipeline == ndt_cuda_pipelines ? "" : ",", (double)bytes / MIB, pipeline->name);
+    }
+    ndt_cuda_device_close(&device);
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, "%s%s\n",
+                                 status == NDT_OK ? "" : " not known: ", status == NDT_OK ? "" : why.text);
     return used;
 }
 
@@ -170,6 +230,8 @@ void ndt_cuda_describe_plan(const struct ndt_backend_config *config, char *text,
             config->device, facts.name, facts.major, facts.minor, (double)facts.bytes / MIB,
             ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("fused", NULL), (size_t)facts.bytes, 0),
             ndt_cuda_points_that_fit(ndt_cuda_pipeline_find("staged", NULL), (size_t)facts.bytes, 0));
+    if (used < size && is_here)
+        used += print_stacks(&facts, config, text + used, size - used);
     if (used < size && is_here)
         used += print_shapes(&facts, text + used, size - used);
     if (used < size)

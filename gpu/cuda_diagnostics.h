@@ -15,11 +15,13 @@
 NDT_MUST_CHECK enum ndt_status ndt_cuda_dump(struct ndt_cuda_device *device, const struct ndt_gpu_job *job,
                                              FILE *file, struct ndt_error *err);
 
-/** The buffers that an evaluation copies. */
+/** Buffers to measure copies with. */
 struct ndt_cuda_copies {
-    void *device_angles;
-    const void *pinned_angles;
-    void *pinned_sums;
+    void *device;   /**< 24 bytes up, the sums down */
+    const void *up; /**< pinned, as the next two */
+    void *down;
+    void *scan, *staged; /**< the scan on the device, and the pinned buffer that it came from */
+    size_t scan_bytes;   /**< 0: there is none */
 };
 
 /** Medians over `rounds` (1 to 1000); see ndt_backend_ops.overheads. */

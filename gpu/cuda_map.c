@@ -1,5 +1,6 @@
 #include "cuda_map.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- synchronous upload ---- */
@@ -10,27 +11,30 @@ void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *d
     memset(on_device, 0, sizeof(*on_device));
 }
 
-/* Frees the old memory first: both at once may not fit. */
-enum ndt_status ndt_cuda_map_reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
-                                     const struct ndt_map *map, size_t bytes, struct ndt_error *err)
+static enum ndt_status refuse(struct ndt_cuda_device *device, const struct ndt_map *map, size_t bytes,
+                              struct ndt_error *err)
 {
     size_t free_bytes;
-    if (bytes <= on_device->capacity)
-        return NDT_OK;
     enum ndt_status status = ndt_cuda_free_bytes(device, &free_bytes, err);
     if (status != NDT_OK)
         return status;
-    free_bytes += on_device->capacity;
-    if (bytes > free_bytes)
-        return ndt_fail(
-            err, NDT_ERR_LIMIT,
-            "a map of %zu bytes with %zu levels; CUDA device %d has %zu bytes free, so about %.0f %% of "
-            "it would fit",
-            bytes, map->level_count, device->index, free_bytes, 100.0 * (double)free_bytes / (double)bytes);
+    return ndt_fail(
+        err, NDT_ERR_LIMIT,
+        "a map of %zu bytes with %zu levels; CUDA device %d has %zu bytes free, so about %.0f %% of it would fit",
+        bytes, map->level_count, device->index, free_bytes, fmin(99.0, 100.0 * (double)free_bytes / (double)bytes));
+}
+
+/* Frees the old memory first: both at once may not fit. Tries, because what counts as free is too little on devices
+ * that share the memory of the host. */
+enum ndt_status ndt_cuda_map_reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
+                                     const struct ndt_map *map, size_t bytes, struct ndt_error *err)
+{
+    if (bytes <= on_device->capacity)
+        return NDT_OK;
     ndt_cuda_map_free(on_device, device);
-    status = ndt_cuda_allocate(device, &on_device->memory, bytes, "the map", err);
+    enum ndt_status status = ndt_cuda_allocate(device, &on_device->memory, bytes, "the map", err);
     on_device->capacity = status == NDT_OK ? bytes : 0;
-    return status;
+    return status == NDT_ERR_MEMORY ? refuse(device, map, bytes, err) : status;
 }
 
 static void describe_level(struct ndt_gpu_level *out, const struct ndt_map_level *level, const char *memory,
@@ -157,10 +161,12 @@ static enum ndt_status fill_next(struct ndt_cuda_map_upload *upload, struct ndt_
                                                 (char *)upload->target.memory + upload->staged, buffer, bytes, err);
     if (status == NDT_OK)
         status = ndt_cuda_set_mark(device, NDT_CUDA_FIRST_MAP_MARK + (int)upload->next, NDT_CUDA_MAP, err);
+    if (status != NDT_OK) /* no mark guards the buffer */
+        return ndt_cuda_settle(device, NDT_CUDA_MAP, status);
     upload->staged += bytes;
     upload->last = upload->next;
     upload->next = (upload->next + 1) % NDT_CUDA_STAGING;
-    return status;
+    return NDT_OK;
 }
 
 /* Fills each free buffer at most once; buffers become free in their order. */

@@ -18,11 +18,12 @@ struct ndt_cuda_map {
     struct ndt_gpu_level levels[NDT_MAX_LEVELS];
 };
 
-/** Uploads the levels and waits, once per map id. A map that does not fit, even after the current one is
- * freed, is refused with NDT_ERR_LIMIT and the number of bytes that would fit, and the current one stays. */
+/** Uploads the levels and waits, once per map id. The current map is freed when both do not fit. A map that does
+ * not fit even then is refused with NDT_ERR_LIMIT and the number of bytes that would fit: then none is loaded. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_map_load(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
                                                  const struct ndt_map *map, struct ndt_error *err);
-/** Allocates memory for `bytes`: NDT_ERR_LIMIT as above. Discards the current map when it needs more memory. */
+/** Allocates memory for `bytes`: NDT_ERR_LIMIT as above. Discards the current map when it needs more memory, also
+ * if there is none. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_map_reserve(struct ndt_cuda_map *on_device, struct ndt_cuda_device *device,
                                                     const struct ndt_map *map, size_t bytes, struct ndt_error *err);
 /** Sets `levels`, the argument of the kernels, once the bytes are at the offsets of the plan. */
@@ -32,7 +33,7 @@ void ndt_cuda_map_free(struct ndt_cuda_map *on_device, struct ndt_cuda_device *d
 
 /** An upload beside the map in use. Its bytes go through a small pool of pinned buffers on NDT_CUDA_MAP; repeated
  * calls continue the upload and never wait for it. The buffers are small because uploads of all streams run one
- * after the other: the 24 bytes of an evaluation may wait for queued ones. The memory of the previous map is kept
+ * after the other: that of a scan may wait for queued ones. The memory of the previous map is kept
  * for the next one. */
 
 /** Marks of the buffers. */

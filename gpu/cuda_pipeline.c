@@ -1,5 +1,6 @@
 #include "cuda_pipeline.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels.h"
@@ -65,6 +66,18 @@ const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct 
     }
     (void)ndt_fail(err, NDT_ERR_ARGUMENT, "CUDA pipeline '%s' is not known; there are: %s", name, known);
     return NULL;
+}
+
+void ndt_cuda_split_pose(const double p[6], double leaf_m, int32_t near_cell[3], float t_m[3], float angles[6])
+{
+    for (int i = 0; i < 3; i++) {
+        const double cell = floor(p[i] / leaf_m);
+        const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
+        near_cell[i] = (int32_t)near;
+        t_m[i] = (float)(p[i] - near * leaf_m);
+        angles[2 * i] = (float)sin(p[3 + i]);
+        angles[2 * i + 1] = (float)cos(p[3 + i]);
+    }
 }
 
 void ndt_cuda_read_information(struct ndt_information *out, const double *planes)

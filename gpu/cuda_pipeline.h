@@ -1,8 +1,8 @@
 /** @file
  * @brief The pipelines of the CUDA backend.
  *
- * All pipelines share the map, the scan, the 24 bytes up and the sums down; each
- * adds buffers and kernels of its own. */
+ * All pipelines share the map, the scan, the 24 bytes of a launch and the sums; each adds buffers and kernels of
+ * its own. */
 #ifndef NDT_CUDA_PIPELINE_H
 #define NDT_CUDA_PIPELINE_H
 
@@ -37,6 +37,10 @@ extern const struct ndt_cuda_pipeline ndt_cuda_pipelines[];
 const struct ndt_cuda_pipeline *ndt_cuda_pipeline_find(const char *name, struct ndt_error *err);
 /** "block" for NDT_CUDA_BLOCK, and so on. */
 const char *ndt_cuda_shape_name(enum ndt_cuda_shape shape);
+
+/** What kernels need of a pose p: the whole cell near_cell of its position, the rest t_m, and the sines and cosines
+ * of its angles, as in struct ndt_gpu_job. The CPU backend splits a pose in the same way. */
+void ndt_cuda_split_pose(const double p[6], double leaf_m, int32_t near_cell[3], float t_m[3], float angles[6]);
 
 /** Unpacks NDT_GPU_PLANES rows of sums. */
 void ndt_cuda_read_information(struct ndt_information *out, const double *planes);

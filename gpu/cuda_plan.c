@@ -8,6 +8,17 @@ static size_t reserve(size_t *total, size_t bytes)
     return at;
 }
 
+/* Of the device and pinned. */
+static void plan_scores(struct ndt_cuda_plan *out)
+{
+    const size_t poses = NDT_CUDA_SCORES_HEAD + NDT_CUDA_POSES * sizeof(struct ndt_packed_pose);
+    const size_t sums = NDT_CUDA_SCORE_PARTS * sizeof(struct ndt_score_sums);
+    out->scores = reserve(&out->device_bytes, poses);
+    out->score_sums = reserve(&out->device_bytes, sums);
+    out->pinned_scores = reserve(&out->pinned_bytes, poses);
+    out->pinned_score_sums = reserve(&out->pinned_bytes, sums);
+}
+
 /* Preprocessing: 16 bytes per raw point for itself, 16 to 32 for the table, 64 for its cell, 16 sampled. */
 static void plan_preprocess(struct ndt_cuda_plan *out)
 {
@@ -36,7 +47,6 @@ void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipelin
     out->stride = (max_points + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK * NDT_GPU_BLOCK;
     const size_t scan_bytes = 4 * out->stride * sizeof(float); /* x y z time */
     const size_t row_bytes = NDT_GPU_ROW * sizeof(double), planes_bytes = NDT_GPU_PLANES * row_bytes;
-    out->angles = reserve(&out->device_bytes, 6 * sizeof(float));
     out->sums = reserve(&out->device_bytes, planes_bytes);
     out->ticket = reserve(&out->device_bytes, sizeof(uint32_t));
     out->scan = reserve(&out->device_bytes, scan_bytes);
@@ -47,13 +57,13 @@ void ndt_cuda_plan_make(struct ndt_cuda_plan *out, const struct ndt_cuda_pipelin
         out->batch_bytes =
             head_bytes + NDT_CUDA_ITEMS * (planes_bytes + NDT_CUDA_TRACE * sizeof(struct ndt_newton_row));
     out->batch = reserve(&out->device_bytes, out->batch_bytes);
-    out->pinned_angles = reserve(&out->pinned_bytes, 6 * sizeof(float));
     out->pinned_sums = reserve(&out->pinned_bytes, planes_bytes);
     out->pinned_batch = reserve(&out->pinned_bytes, out->batch_bytes ? head_bytes : 0);
     out->pinned_results = reserve(&out->pinned_bytes, out->batch_bytes);
     for (int i = 0; i < NDT_CUDA_POOL; i++)
         out->pinned_scans[i] = reserve(&out->pinned_bytes, scan_bytes);
     out->pinned_staging = reserve(&out->pinned_bytes, (size_t)NDT_CUDA_STAGING * NDT_CUDA_STAGING_BYTES);
+    plan_scores(out);
     if (has_preprocess && pipeline->shape != NDT_CUDA_HOST)
         plan_preprocess(out);
 }

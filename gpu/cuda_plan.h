@@ -20,19 +20,24 @@ enum {
         (sizeof(struct ndt_gpu_preprocess) + NDT_CUDA_ALIGNMENT - 1) / NDT_CUDA_ALIGNMENT * NDT_CUDA_ALIGNMENT
 };
 
+/** Scores: poses per launch, parts of all their scans, and bytes in front of the poses. */
+enum { NDT_CUDA_POSES = 4096, NDT_CUDA_SCORE_PARTS = 8192, NDT_CUDA_SCORES_HEAD = NDT_CUDA_ALIGNMENT };
+
 /** Offsets into the one device allocation and the one pinned allocation, in bytes. */
 struct ndt_cuda_plan {
     size_t max_points;
     size_t stride; /**< points, padded, of a column of a buffer */
-    size_t angles, sums, ticket, scan, block_sums, buffers;
+    size_t sums, ticket, scan, block_sums, buffers;
     size_t batch; /**< struct ndt_gpu_batch, its items, their information and their rows */
     size_t batch_bytes;
+    size_t scores, score_sums; /**< struct ndt_gpu_scores and behind it poses; their sums */
     size_t preprocess,
         preprocess_state; /**< struct ndt_gpu_preprocess and behind it the raw scan; with preprocessing only */
     size_t preprocess_bytes, preprocess_slots;
     size_t keys, slots, cell_of, cell_sums, cell_sizes, block_cells, firsts, sampled;
     size_t device_bytes;
-    size_t pinned_angles, pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
+    size_t pinned_sums, pinned_scans[NDT_CUDA_POOL], pinned_batch, pinned_results;
+    size_t pinned_scores, pinned_score_sums;
     size_t pinned_staging;    /**< NDT_CUDA_STAGING buffers in a row */
     size_t pinned_preprocess; /**< the same, pinned */
     size_t pinned_bytes;

@@ -12,9 +12,8 @@ static struct ndt_gpu_preprocess *header(const struct ndt_cuda_preprocess *prepr
 /* Waits before the pinned buffer is written again; a solve waits anyway. */
 static enum ndt_status wait_for_buffer(struct ndt_cuda_preprocess *preprocess, struct ndt_error *err)
 {
-    enum ndt_status status = preprocess->is_queued ? ndt_cuda_wait(preprocess->device, err) : NDT_OK;
-    preprocess->is_queued = 0;
-    return status;
+    const int is_free = !preprocess->is_queued || ndt_cuda_has_waited(preprocess->device, preprocess->queued_at);
+    return is_free ? NDT_OK : ndt_cuda_wait(preprocess->device, err);
 }
 
 /* The number of slots that keeps the table half empty. */
@@ -105,6 +104,7 @@ enum ndt_status ndt_cuda_preprocess_load(struct ndt_cuda_preprocess *preprocess,
     write_points((float *)(void *)((char *)head + NDT_CUDA_PREPROCESS_HEAD), column, raw, columns);
     preprocess->most = plan->wanted > 0 && plan->wanted < raw->count ? plan->wanted : raw->count;
     preprocess->is_queued = 1;
+    preprocess->queued_at = preprocess->device->waits;
     status = ndt_cuda_upload(preprocess->device, preprocess->memory + preprocess->layout->preprocess, head,
                              NDT_CUDA_PREPROCESS_HEAD + columns * column * sizeof(float), err);
     if (status == NDT_OK)
@@ -124,6 +124,7 @@ enum ndt_status ndt_cuda_preprocess_again(struct ndt_cuda_preprocess *preprocess
         return status;
     head->plan = *plan;
     preprocess->is_queued = 1;
+    preprocess->queued_at = preprocess->device->waits;
     status = ndt_cuda_upload(preprocess->device, preprocess->memory + preprocess->layout->preprocess, head,
                              sizeof(head->plan), err);
     return status == NDT_OK ? ndt_cuda_launch(preprocess->device, ndt_kernel_preprocess_again(),

@@ -15,7 +15,8 @@ struct ndt_cuda_preprocess {
     char *memory, *pinned;  /**< as laid out */
     struct ndt_gpu_job job; /**< job.preprocess: on the device */
     uint32_t round;
-    int is_queued;  /**< a copy may still read the pinned buffer */
+    int is_queued; /**< copies read the pinned buffer since queued_at (device->waits) */
+    uint64_t queued_at;
     size_t most;    /**< upper bound of the points of the last scan after preprocessing */
     int has_sample; /**< ndt_cuda_preprocess_again is possible */
 };

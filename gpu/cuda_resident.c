@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cuda_shape.h"
 #include "kernels.h"
 #include "ndt/clock.h"
 
@@ -12,32 +13,6 @@ static const double COST_MARGIN = 1.5, REST_US = 50;
 /* More than any alignment makes. */
 enum { NO_LIMIT = 1 << 20 };
 
-/* ---- shape ---- */
-
-unsigned ndt_cuda_cluster_size(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks)
-{
-    const unsigned processors = facts->processors > 0 ? (unsigned)facts->processors : 1;
-    unsigned size = 2;
-    while (size < (unsigned)facts->largest_cluster && size * NDT_GPU_GROUPS < blocks &&
-           size * 2 * items <= processors)
-        size *= 2;
-    return size;
-}
-
-/* A heuristic until it is measured on more devices: clusters where they exist and the items leave processors idle;
- * a single block where that keeps the device busy or is enough; else the whole device per pass. */
-enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks)
-{
-    const int is_small = blocks <= NDT_GPU_GROUPS, is_many = items * 2 > (size_t)facts->processors;
-    if (is_small || is_many)
-        return NDT_CUDA_BLOCK;
-    if (facts->largest_cluster > 1)
-        return NDT_CUDA_CLUSTER;
-    if (blocks <= 4 * NDT_GPU_GROUPS)
-        return NDT_CUDA_BLOCK;
-    return facts->has_loops ? NDT_CUDA_LOOP : NDT_CUDA_CHAIN;
-}
-
 /* ---- the batch ---- */
 
 /* A launch: items first .. first + count - 1 of the call. */
@@ -45,6 +20,8 @@ struct launch {
     struct ndt_solve_item *items;
     size_t count;
     unsigned blocks; /* of the largest item */
+    enum ndt_cuda_shape shape;
+    int is_direct; /* no copies: see cuda_resident.h */
     int32_t row_capacity;
     int wants_rows, wants_information;
     struct ndt_gpu_batch *batch;    /* pinned, to upload */
@@ -83,6 +60,11 @@ static const float *times_of(const struct ndt_cuda_resident *resident)
     return resident->times_at > 0 ? scan + resident->times_at : NULL;
 }
 
+static enum ndt_cuda_shape shape_for(const struct ndt_cuda_resident *resident, size_t count, unsigned blocks)
+{
+    return ndt_cuda_shape_for(resident->shape, resident->facts, resident->largest_cluster, count, blocks);
+}
+
 /* Limits the items by the memory for rows and rotated points. */
 static struct launch cut_launch(const struct ndt_cuda_resident *resident, const struct ndt_newton_rules *rules,
                                 struct ndt_solve_item *items, size_t count)
@@ -97,6 +79,9 @@ static struct launch cut_launch(const struct ndt_cuda_resident *resident, const 
         launch.blocks = scan->blocks > launch.blocks ? scan->blocks : launch.blocks;
         launch.wants_rows |= items[launch.count].row_capacity > 0;
     }
+    launch.shape = shape_for(resident, launch.count, launch.blocks);
+    launch.is_direct = launch.count == 1 && resident->mapped && !resident->preprocess &&
+                       (launch.shape == NDT_CUDA_BLOCK || launch.shape == NDT_CUDA_CLUSTER);
     launch.row_capacity = NDT_CUDA_TRACE;
     launch.batch = (struct ndt_gpu_batch *)(void *)(resident->pinned + resident->plan->pinned_batch);
     launch.gpu_items = (struct ndt_gpu_item *)(void *)(launch.batch + 1);
@@ -104,8 +89,9 @@ static struct launch cut_launch(const struct ndt_cuda_resident *resident, const 
     return launch;
 }
 
-static void write_item(const struct ndt_cuda_resident *resident, const struct ndt_newton_rules *rules,
-                       const struct ndt_solve_item *item, uint32_t row_at, struct ndt_gpu_item *out)
+static void write_item(const struct ndt_cuda_resident *resident, const struct ndt_cuda_map *on_device,
+                       const struct ndt_newton_rules *rules, const struct ndt_solve_item *item, uint32_t row_at,
+                       struct ndt_gpu_item *out)
 {
     const struct ndt_cuda_scan *scan = &resident->scans[item->scan];
     memset(out, 0, sizeof(*out));
@@ -116,6 +102,8 @@ static void write_item(const struct ndt_cuda_resident *resident, const struct nd
     out->orders.neighbours = out->newton.neighbours;
     out->orders.stage = NDT_GPU_EVALUATE;
     out->orders.first = 1;
+    ndt_cuda_split_pose(out->orders.p, on_device->levels[out->orders.level].leaf_exact_m, out->orders.near_cell,
+                        out->orders.t_m, out->orders.angles);
     out->count = scan->count;
     out->blocks = scan->blocks;
     out->scan_at = scan->at;
@@ -127,7 +115,7 @@ static void write_batch(const struct ndt_cuda_resident *resident, const struct n
                         const struct ndt_newton_rules *rules, const struct launch *launch)
 {
     uint32_t row_at = 0;
-    struct ndt_gpu_item *items = device_items(resident);
+    struct ndt_gpu_item *items = device_items(resident), *back = launch->is_direct ? resident->mapped : items;
     *launch->batch = (struct ndt_gpu_batch){
         .item_count = (int32_t)launch->count,
         .row_capacity = launch->row_capacity,
@@ -136,90 +124,78 @@ static void write_batch(const struct ndt_cuda_resident *resident, const struct n
         .times_s = times_of(resident),
         .turned = (float *)(void *)(resident->memory + resident->plan->buffers),
         .block_sums = (double *)(void *)(resident->memory + resident->plan->block_sums),
-        .information = information_of(items, launch),
+        .information = information_of(back, launch),
         .items = items,
-        .rows = rows_of(items, launch),
+        .results = launch->is_direct ? back : NULL,
+        .rows = rows_of(back, launch),
     };
     memcpy(launch->batch->levels, on_device->levels, sizeof(launch->batch->levels));
     for (size_t i = 0; i < launch->count; i++) {
-        write_item(resident, rules, &launch->items[i], row_at, &launch->gpu_items[i]);
+        write_item(resident, on_device, rules, &launch->items[i], row_at, &launch->gpu_items[i]);
         row_at += launch->gpu_items[i].blocks;
     }
 }
 
 /* ---- launching ---- */
 
-static unsigned round_up_to_power(unsigned n)
+static enum ndt_status find_graph(struct ndt_cuda_resident *resident, enum ndt_cuda_shape shape, size_t count,
+                                  unsigned blocks, struct ndt_cuda_graph **out, struct ndt_error *err)
 {
-    unsigned power = 1;
-    while (power < n)
-        power *= 2;
-    return power;
+    const int is_chain = shape == NDT_CUDA_CHAIN;
+    const struct ndt_cuda_graph_size size = {.kernel =
+                                                 is_chain ? ndt_kernel_resident_pass() : ndt_kernel_resident_loop(),
+                                             .items = (unsigned)count,
+                                             .blocks = blocks,
+                                             .length = is_chain ? NDT_CUDA_CHAIN_LENGTH : 0};
+    return ndt_cuda_graphs_find(&resident->graphs, resident->device, &size, &resident->job, out, err);
 }
 
-/* The graph for this size; makes it when it is new. */
-static enum ndt_status find_graph(struct ndt_cuda_resident *resident, size_t count, unsigned most_blocks,
-                                  unsigned length, struct ndt_cuda_graph **out, struct ndt_error *err)
+static enum ndt_status prepare_for(struct ndt_cuda_resident *resident, size_t count, unsigned blocks,
+                                   struct ndt_error *err)
 {
-    const unsigned items = round_up_to_power((unsigned)count), blocks = round_up_to_power(most_blocks);
-    struct ndt_cuda_cached_graph *oldest = &resident->graphs[0];
-    for (int i = 0; i < NDT_CUDA_GRAPHS; i++) {
-        struct ndt_cuda_cached_graph *cached = &resident->graphs[i];
-        if (cached->graph.exec && cached->items == items && cached->blocks == blocks) {
-            cached->used = resident->launches;
-            *out = &cached->graph;
-            return NDT_OK;
-        }
-        if (cached->used < oldest->used)
-            oldest = cached;
-    }
-    ndt_cuda_graph_free(resident->device, &oldest->graph);
-    *oldest = (struct ndt_cuda_cached_graph){.items = items, .blocks = blocks, .used = resident->launches};
-    *out = &oldest->graph;
-    struct ndt_gpu_job job = resident->job;
-    job.blocks = blocks;
-    return ndt_cuda_graph_make(resident->device, &oldest->graph, ndt_kernel_resident_pass(), items * blocks,
-                               NDT_GPU_BLOCK, length, &job, err);
-}
-
-static enum ndt_cuda_shape shape_for(const struct ndt_cuda_resident *resident, size_t count, unsigned blocks)
-{
-    return resident->shape == NDT_CUDA_AUTOMATIC ? ndt_cuda_choose_shape(resident->facts, count, blocks)
-                                                 : resident->shape;
-}
-
-static unsigned graph_length(enum ndt_cuda_shape shape)
-{
-    return shape == NDT_CUDA_CHAIN ? NDT_CUDA_CHAIN_LENGTH : 0;
+    struct ndt_cuda_graph *graph;
+    const enum ndt_cuda_shape shape = shape_for(resident, count, blocks);
+    if (shape != NDT_CUDA_LOOP && shape != NDT_CUDA_CHAIN)
+        return NDT_OK;
+    return find_graph(resident, shape, count, blocks, &graph, err);
 }
 
 enum ndt_status ndt_cuda_resident_prepare(struct ndt_cuda_resident *resident, struct ndt_error *err)
 {
-    struct ndt_cuda_graph *graph;
     unsigned blocks = 1;
     for (size_t i = 0; i < resident->scan_count; i++)
         blocks = resident->scans[i].blocks > blocks ? resident->scans[i].blocks : blocks;
-    const enum ndt_cuda_shape shape = shape_for(resident, resident->scan_count, blocks);
-    if (shape != NDT_CUDA_LOOP && shape != NDT_CUDA_CHAIN)
-        return NDT_OK;
-    return find_graph(resident, resident->scan_count, blocks, graph_length(shape), &graph, err);
+    const enum ndt_status status = prepare_for(resident, resident->scan_count, blocks, err);
+    if (status != NDT_OK || resident->recent_items <= resident->scan_count)
+        return status;
+    return prepare_for(resident, resident->recent_items, blocks,
+                       err); /* several guesses for a scan, as last time */
+}
+
+/* A kernel of a team, or that of the information: it knows the batch as its argument or by its address. */
+static enum ndt_status launch_kernel(struct ndt_cuda_resident *resident, const struct launch *launch,
+                                     const void *kernel, unsigned blocks, const struct ndt_cuda_team *team,
+                                     struct ndt_error *err)
+{
+    struct ndt_gpu_job job = resident->job;
+    job.batch = launch->is_direct ? NULL : job.batch;
+    job.blocks = launch->blocks;
+    return ndt_cuda_launch_single(resident->device, kernel, blocks, team->threads, team->size, &job,
+                                  &resident->single, err);
 }
 
 static enum ndt_status start(struct ndt_cuda_resident *resident, const struct launch *launch, struct ndt_error *err)
 {
-    const enum ndt_cuda_shape shape = shape_for(resident, launch->count, launch->blocks);
     const unsigned count = (unsigned)launch->count;
+    struct ndt_cuda_team team = {1, NDT_GPU_TEAM};
     struct ndt_cuda_graph *graph;
-    resident->launches++;
-    if (shape == NDT_CUDA_BLOCK)
-        return ndt_cuda_launch_team(resident->device, ndt_kernel_resident_block(), count, NDT_GPU_TEAM, 1,
-                                    &resident->job, err);
-    if (shape == NDT_CUDA_CLUSTER) {
-        const unsigned size = ndt_cuda_cluster_size(resident->facts, launch->count, launch->blocks);
-        return ndt_cuda_launch_team(resident->device, ndt_kernel_resident_cluster(), count * size, NDT_GPU_TEAM,
-                                    size, &resident->job, err);
+    if (launch->shape == NDT_CUDA_BLOCK)
+        return launch_kernel(resident, launch, ndt_kernel_resident_block(), count, &team, err);
+    if (launch->shape == NDT_CUDA_CLUSTER) {
+        team = ndt_cuda_cluster_team(resident->facts, resident->largest_cluster, launch->count, launch->blocks);
+        return launch_kernel(resident, launch, ndt_kernel_resident_cluster(), count * team.size, &team, err);
     }
-    enum ndt_status status = find_graph(resident, launch->count, launch->blocks, graph_length(shape), &graph, err);
+    enum ndt_status status = find_graph(resident, launch->shape, launch->count, launch->blocks, &graph, err);
     return status == NDT_OK ? ndt_cuda_graph_launch(resident->device, graph, err) : status;
 }
 
@@ -228,8 +204,7 @@ static void set_limit(const struct ndt_cuda_resident *resident, const struct lau
                       double until_us)
 {
     struct ndt_gpu_control *control = &launch->batch->control;
-    const int is_chain = shape_for(resident, launch->count, launch->blocks) == NDT_CUDA_CHAIN;
-    const int most = is_chain ? NDT_CUDA_CHAIN_LENGTH - 1 : NO_LIMIT;
+    const int most = launch->shape == NDT_CUDA_CHAIN ? NDT_CUDA_CHAIN_LENGTH - 1 : NO_LIMIT;
     *control = (struct ndt_gpu_control){.pass_limit = most, .active = (uint32_t)launch->count};
     for (size_t i = 0; !is_first && i < launch->count; i++)
         control->active -= launch->results[i].orders.stage == NDT_GPU_FINISHED;
@@ -263,10 +238,34 @@ static enum ndt_status begin(struct ndt_cuda_resident *resident, const struct la
 static enum ndt_status inform(struct ndt_cuda_resident *resident, const struct launch *launch,
                               struct ndt_error *err)
 {
-    struct ndt_gpu_job job = resident->job;
-    job.blocks = launch->blocks;
-    return ndt_cuda_launch(resident->device, ndt_kernel_resident_inform(), (unsigned)launch->count * launch->blocks,
-                           &job, err);
+    const struct ndt_cuda_team block = {1, NDT_GPU_BLOCK};
+    return launch_kernel(resident, launch, ndt_kernel_resident_inform(), (unsigned)launch->count * launch->blocks,
+                         &block, err);
+}
+
+/* The kernels of a launch. */
+static enum ndt_status run_kernels(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
+                                   struct ndt_error *err)
+{
+    enum ndt_status status = ndt_cuda_clock_start(resident->device, err);
+    if (status == NDT_OK && resident->preprocess && is_first)
+        status = begin(resident, launch, err);
+    if (status == NDT_OK)
+        status = start(resident, launch, err);
+    if (status == NDT_OK && launch->wants_information)
+        status = inform(resident, launch, err);
+    return status == NDT_OK ? ndt_cuda_clock_stop(resident->device, err) : status;
+}
+
+/* The alignment goes up as an argument, in the state in which the launch before left it, and comes back by itself.
+ */
+static void pass_directly(struct ndt_cuda_resident *resident, const struct launch *launch, int is_first,
+                          size_t back)
+{
+    resident->single.batch = *launch->batch;
+    resident->single.item = is_first ? launch->gpu_items[0] : launch->results[0];
+    resident->device->counters.h2d_bytes += sizeof(resident->single);
+    resident->device->counters.d2h_bytes += back;
 }
 
 /* One upload, one launch and one more for the information, one download, one wait. Later launches upload the
@@ -279,18 +278,14 @@ static enum ndt_status run_once(struct ndt_cuda_resident *resident, const struct
                                   : sizeof(struct ndt_gpu_control);
     const size_t row_count = launch->wants_rows ? launch->count * (size_t)launch->row_capacity : 0;
     const size_t back = (size_t)((char *)(rows_of(launch->results, launch) + row_count) - (char *)launch->results);
-    enum ndt_status status = ndt_cuda_upload(device, device_batch(resident), launch->batch, bytes, err);
+    enum ndt_status status = NDT_OK;
+    if (launch->is_direct)
+        pass_directly(resident, launch, is_first, back);
+    else
+        status = ndt_cuda_upload(device, device_batch(resident), launch->batch, bytes, err);
     if (status == NDT_OK)
-        status = ndt_cuda_clock_start(device, err);
-    if (status == NDT_OK && resident->preprocess && is_first)
-        status = begin(resident, launch, err);
-    if (status == NDT_OK)
-        status = start(resident, launch, err);
-    if (status == NDT_OK && launch->wants_information)
-        status = inform(resident, launch, err);
-    if (status == NDT_OK)
-        status = ndt_cuda_clock_stop(device, err);
-    if (status == NDT_OK)
+        status = run_kernels(resident, launch, is_first, err);
+    if (status == NDT_OK && !launch->is_direct)
         status = ndt_cuda_download(device, launch->results, device_items(resident), back, err);
     if (status == NDT_OK)
         status = ndt_cuda_wait(device, err);
@@ -355,6 +350,7 @@ enum ndt_status ndt_cuda_resident_solve(struct ndt_cuda_resident *resident, cons
                                         const struct ndt_newton_rules *rules, struct ndt_solve_item *items,
                                         size_t count, double until_us, struct ndt_error *err)
 {
+    resident->recent_items = count;
     for (size_t done = 0; done < count;) {
         const struct launch launch = cut_launch(resident, rules, items + done, count - done);
         write_batch(resident, on_device, rules, &launch);
@@ -375,16 +371,28 @@ static enum ndt_status warm_up(struct ndt_cuda_resident *resident, enum ndt_cuda
     const struct ndt_newton_rules rules = {.level_count = 1, .wants_information = 1};
     struct ndt_solve_item item = {.scan = 0};
     resident->scans[0] = (struct ndt_cuda_scan){.blocks = 1};
+    resident->shape = shape;
     const struct launch launch = cut_launch(resident, &rules, &item, 1);
+    resident->shape = wanted;
     write_batch(resident, &no_map, &rules, &launch);
     launch.gpu_items[0].orders.stage = NDT_GPU_FINISHED;
     launch.batch->control = (struct ndt_gpu_control){.pass_limit = 0};
-    resident->shape = shape;
-    enum ndt_status status = run_once(resident, &launch, 1, err);
-    resident->shape = wanted;
-    return status;
+    return run_once(resident, &launch, 1, err);
 }
 
+/* What this device can do beyond its facts. */
+static enum ndt_status explore(struct ndt_cuda_resident *resident, struct ndt_error *err)
+{
+    resident->job.batch = device_batch(resident);
+    resident->mapped = ndt_cuda_mapped(resident->device, resident->pinned + resident->plan->pinned_results);
+    resident->largest_cluster = (unsigned)resident->facts->largest_cluster;
+    if (resident->largest_cluster < 2)
+        return NDT_OK;
+    return ndt_cuda_largest_cluster(resident->device, ndt_kernel_resident_cluster(), NDT_GPU_CLUSTER_TEAM,
+                                    &resident->largest_cluster, err);
+}
+
+/* Kernels are loaded with their first launch. That of the loop is left alone where the driver cannot load it. */
 enum ndt_status ndt_cuda_resident_warm_up(struct ndt_cuda_resident *resident, struct ndt_error *err)
 {
     const struct ndt_cuda_facts *facts = resident->facts;
@@ -396,18 +404,18 @@ enum ndt_status ndt_cuda_resident_warm_up(struct ndt_cuda_resident *resident, st
     if (resident->shape == NDT_CUDA_LOOP && !facts->has_loops)
         return ndt_fail(err, NDT_ERR_UNSUPPORTED,
                         "cuda.pipeline resident-graph: graphs that loop need a driver for CUDA 12.4");
-    resident->job.batch = device_batch(resident);
+    enum ndt_status status = explore(resident, err);
     if (!automatic)
-        return warm_up(resident, resident->shape, err);
-    enum ndt_status status = warm_up(resident, NDT_CUDA_BLOCK, err);
+        return status == NDT_OK ? warm_up(resident, resident->shape, err) : status;
+    if (status == NDT_OK)
+        status = warm_up(resident, NDT_CUDA_BLOCK, err);
     if (status == NDT_OK && has_clusters)
-        return warm_up(resident, NDT_CUDA_CLUSTER, err);
+        status = warm_up(resident, NDT_CUDA_CLUSTER, err);
     return status == NDT_OK ? warm_up(resident, facts->has_loops ? NDT_CUDA_LOOP : NDT_CUDA_CHAIN, err) : status;
 }
 
 void ndt_cuda_resident_close(struct ndt_cuda_resident *resident)
 {
-    for (int i = 0; i < NDT_CUDA_GRAPHS; i++)
-        if (resident->device)
-            ndt_cuda_graph_free(resident->device, &resident->graphs[i].graph);
+    if (resident->device)
+        ndt_cuda_graphs_free(&resident->graphs, resident->device);
 }

@@ -1,29 +1,21 @@
 /** @file
  * @brief The host side of the resident pipelines: whole alignments on the device.
  *
- * One upload of all alignments, one launch (of
- * a kernel or a graph), one download, one wait. A deadline limits the evaluations of a launch, by their recent
- * duration. */
+ * One upload of all alignments, one launch (of a kernel or a graph), one download, one wait. A single alignment by
+ * a team needs neither copy: it goes up as an argument of the kernel, which writes the result into memory of the
+ * host. A deadline limits the evaluations of a launch, by their recent duration. */
 #ifndef NDT_CUDA_RESIDENT_H
 #define NDT_CUDA_RESIDENT_H
 
 #include "cuda_device.h"
+#include "cuda_graphs.h"
 #include "cuda_map.h"
 #include "cuda_pipeline.h"
 #include "cuda_plan.h"
 
-enum { NDT_CUDA_GRAPHS = 8 };
-
 /** Position of a scan: floats into the memory of the scans. */
 struct ndt_cuda_scan {
     uint32_t at, count, blocks;
-};
-
-/** A graph for launches of up to `items` of up to `blocks` each; the least recently used one is replaced. */
-struct ndt_cuda_cached_graph {
-    struct ndt_cuda_graph graph;
-    unsigned items, blocks;
-    uint64_t used; /**< when, by launches */
 };
 
 struct ndt_cuda_resident {
@@ -38,17 +30,15 @@ struct ndt_cuda_resident {
     struct ndt_cuda_scan scans[NDT_CUDA_ITEMS];
     size_t scan_count;
     size_t times_at; /**< floats into the memory of the scans, to the times of all points; 0: all are zero */
-    struct ndt_cuda_cached_graph graphs[NDT_CUDA_GRAPHS];
-    uint64_t launches;
+    struct ndt_cuda_graphs graphs;
+    size_t recent_items;          /**< of the last solve */
+    unsigned largest_cluster;     /**< blocks that may form one here; 1: no clusters */
+    struct ndt_gpu_item *mapped;  /**< the pinned results, for kernels; NULL: the device cannot write them */
+    struct ndt_gpu_single single; /**< argument of the launch */
     /* Recent duration of one evaluation of a launch, and its number of blocks: for deadlines only. */
     double pass_us;
     unsigned pass_blocks;
 };
-
-/** The shape that NDT_CUDA_AUTOMATIC stands for with `items` of at most `blocks` each. */
-enum ndt_cuda_shape ndt_cuda_choose_shape(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks);
-/** Blocks per cluster, at least 2, for such a batch. */
-unsigned ndt_cuda_cluster_size(const struct ndt_cuda_facts *facts, size_t items, unsigned blocks);
 
 /** Solves `count` alignments in the map on_device; see ndt_backend_ops.solve. */
 NDT_MUST_CHECK enum ndt_status ndt_cuda_resident_solve(struct ndt_cuda_resident *resident,

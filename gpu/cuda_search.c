@@ -109,7 +109,10 @@ static enum ndt_status upload_tiles(struct ndt_dense_engine *engine, const struc
             memcpy(staged + i * level_bytes[level], tiles[i].bits[level], level_bytes[level]);
         status = upload(engine, engine->field.cells[level], first, count, level_bytes[level], &staged, err);
     }
-    return status == NDT_OK ? ndt_cuda_wait(&engine->device, err) : status;
+    if (status == NDT_OK)
+        status = ndt_cuda_wait(&engine->device, err);
+    return ndt_cuda_settle(&engine->device, NDT_CUDA_MAIN,
+                           status); /* the next field is staged in the same memory */
 }
 _Static_assert((size_t)FIELD_SLICE *(sizeof(struct ndt_gpu_search_tile) + 5 * 256) + 3 * ALIGNMENT <=
                    (size_t)NDT_DENSE_HYPOTHESES * NDT_DENSE_POINTS * sizeof(uint32_t),
@@ -119,13 +122,9 @@ static enum ndt_status cuda_set_field(struct ndt_dense_engine *engine, const str
                                       size_t count, struct ndt_error *err)
 {
     engine->field.is_loaded = 0;
-    ndt_cuda_guest_begin();
-    enum ndt_status status = ndt_cuda_guest_check(&engine->device, err);
-    if (status == NDT_OK)
-        status = reserve(engine, count, err);
+    enum ndt_status status = reserve(engine, count, err);
     for (size_t i = 0; status == NDT_OK && i < count; i += FIELD_SLICE)
         status = upload_tiles(engine, tiles + i, i, count - i < FIELD_SLICE ? count - i : FIELD_SLICE, err);
-    ndt_cuda_guest_end();
     engine->field.count = count;
     engine->field.is_loaded = status == NDT_OK;
     return status;
@@ -224,7 +223,7 @@ static enum ndt_status score_slices(struct ndt_dense_engine *engine, const struc
         if (status == NDT_OK && job->goes_on && !job->goes_on(job->context, first + count))
             break;
     }
-    return status;
+    return ndt_cuda_settle(&engine->device, NDT_CUDA_MAIN, status);
 }
 
 static enum ndt_status cuda_score(struct ndt_dense_engine *engine, const struct ndt_dense_job *job,
@@ -233,12 +232,7 @@ static enum ndt_status cuda_score(struct ndt_dense_engine *engine, const struct 
     enum ndt_status status = check_job(engine, job, err);
     if (status != NDT_OK || job->hypothesis_count == 0 || job->window_count == 0)
         return status;
-    ndt_cuda_guest_begin();
-    status = ndt_cuda_guest_check(&engine->device, err);
-    if (status == NDT_OK)
-        status = score_slices(engine, job, err);
-    ndt_cuda_guest_end();
-    return status;
+    return score_slices(engine, job, err);
 }
 
 /* ---- open and close ---- */
@@ -255,9 +249,7 @@ static void cuda_close(struct ndt_dense_engine *engine)
 {
     if (!engine)
         return;
-    ndt_cuda_guest_begin();
     close_parts(engine);
-    ndt_cuda_guest_end();
     free(engine);
 }
 
@@ -283,7 +275,7 @@ static enum ndt_status open_parts(struct ndt_dense_engine *engine, int index, st
     void *memory = NULL, *pinned = NULL;
     enum ndt_status status = ndt_cuda_facts(&engine->facts, index, err);
     if (status == NDT_OK)
-        status = ndt_cuda_device_visit(&engine->device, index, err);
+        status = ndt_cuda_device_open(&engine->device, index, err);
     if (status == NDT_OK)
         status = ndt_cuda_allocate(&engine->device, &memory, engine->at.bytes, "a search", err);
     engine->memory = memory;
@@ -300,11 +292,9 @@ static enum ndt_status cuda_open(struct ndt_dense_engine **out, int index, struc
     if (!engine)
         return ndt_fail(err, NDT_ERR_MEMORY, "no memory for a search on a device");
     engine->at = make_layout();
-    ndt_cuda_guest_begin();
     const enum ndt_status status = open_parts(engine, index, err);
     if (status != NDT_OK)
         close_parts(engine);
-    ndt_cuda_guest_end();
     if (status == NDT_OK)
         *out = engine;
     else

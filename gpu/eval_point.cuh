@@ -12,6 +12,13 @@ struct place {
     struct ndt_cell_ref ref;
 };
 
+/* The map does not change while a kernel runs: its loads may use the cache for constants (PTX ISA, ld.global.nc).
+ */
+template <class T> static __device__ inline T load_map(const T *at)
+{
+    return __ldg(at);
+}
+
 static __device__ inline uint32_t hashed_brick(const struct ndt_gpu_level &level, const int32_t brick[3])
 {
     uint64_t key = (uint64_t)1 << 63;
@@ -20,10 +27,13 @@ static __device__ inline uint32_t hashed_brick(const struct ndt_gpu_level &level
     uint64_t at = key * 0x9e3779b97f4a7c15u;
     at ^= at >> 29;
     const uint64_t mask = level.brick_slots - 1;
-    for (at &= mask; level.brick_keys[at] != key; at = (at + 1) & mask)
-        if (level.brick_keys[at] == 0)
+    for (at &= mask;; at = (at + 1) & mask) {
+        const uint64_t seen = load_map(level.brick_keys + at);
+        if (seen == key)
+            return load_map(level.bricks + at);
+        if (seen == 0)
             return 0;
-    return level.bricks[at];
+    }
 }
 
 /* Number of the cell's brick; 0, the empty one, for cells outside of the map. */
@@ -38,7 +48,16 @@ static __device__ inline uint32_t brick_of_cell(const struct ndt_gpu_level &leve
             return 0;
         slot = slot * (uint32_t)level.brick_dim[k] + (uint32_t)from_edge;
     }
-    return level.hashed ? hashed_brick(level, brick) : level.bricks[slot];
+    return level.hashed ? hashed_brick(level, brick) : load_map(level.bricks + slot);
+}
+
+static __device__ inline struct ndt_cell_ref load_cell(const struct ndt_cell_ref *at)
+{
+    static_assert(sizeof(*at) == 2 * sizeof(uint32_t), "two words");
+    const uint32_t *words = (const uint32_t *)(const void *)at;
+    const uint32_t lengths = load_map(words + 1);
+    return {load_map(words), (uint8_t)lengths, (uint8_t)(lengths >> 8), (uint8_t)(lengths >> 16),
+            (uint8_t)(lengths >> 24)};
 }
 
 /* near_m: the point relative to the corner of near_cell. Points that are not finite or absurdly far have no list.
@@ -57,7 +76,7 @@ static __device__ inline struct place find_place(const struct ndt_gpu_job &job, 
     }
     const size_t brick = brick_of_cell(job.level, cell);
     const int32_t inner = (cell[2] & 7) * 64 + (cell[1] & 7) * 8 + (cell[0] & 7);
-    place.ref = job.level.cells[brick * 512 + (size_t)inner];
+    place.ref = load_cell(job.level.cells + brick * 512 + (size_t)inner);
     return place;
 }
 
@@ -66,12 +85,22 @@ static __device__ inline uint32_t list_length(const struct ndt_cell_ref &ref, in
     return neighbours == NDT_DIRECT1 ? ref.n1 : neighbours == NDT_DIRECT7 ? ref.n7 : ref.n27;
 }
 
-/* The first 48 bytes of a voxel record as three aligned loads. K: sums for the information, NULL: not wanted. */
-static __device__ inline void add_voxel(const struct ndt_gpu_job &job, const float near_m[3], uint32_t id,
-                                        struct ndt_point_sums_f *sums, float *K)
+/* The first 48 bytes of a voxel record. */
+struct voxel_words {
+    float4 a, b, c;
+};
+
+static __device__ inline struct voxel_words load_voxel(const struct ndt_gpu_level &level, uint32_t id)
 {
-    const float4 *words = (const float4 *)(const void *)(job.level.voxels + id);
-    const float4 a = words[0], b = words[1], c = words[2];
+    const float4 *words = (const float4 *)(const void *)(level.voxels + id);
+    return {load_map(words), load_map(words + 1), load_map(words + 2)};
+}
+
+/* K: sums for the information, NULL: not wanted. */
+static __device__ inline void add_voxel(const struct ndt_gpu_job &job, const float near_m[3],
+                                        const struct voxel_words &voxel, struct ndt_point_sums_f *sums, float *K)
+{
+    const float4 &a = voxel.a, &b = voxel.b, &c = voxel.c;
     const float mean_m[3] = {a.x, a.y, a.z};
     const float icov[6] = {a.w, b.x, b.y, b.z, b.w, c.x};
     const int32_t cell[3] = {__float_as_int(c.y), __float_as_int(c.z), __float_as_int(c.w)};
@@ -83,25 +112,100 @@ static __device__ inline void add_voxel(const struct ndt_gpu_job &job, const flo
         ndt_add_normal_f(K, icov, -job.level.d1d2 * e);
 }
 
-/* Adds all pairs of one point; returns their number. */
+/* Removes the lowest bit and returns the voxel of its entry; the null voxel if there is none. */
+static __device__ inline uint32_t take_voxel(const uint32_t *ids, uint32_t *hits)
+{
+    if (*hits == 0)
+        return 0;
+    const uint32_t below = *hits - 1, entry = (uint32_t)__popc(~*hits & below);
+    *hits &= below;
+    return load_map(ids + entry);
+}
+
+/* Adds the voxels of the entries in `hits`, from the lowest bit on; returns their number. The record of the next
+ * voxel and the number of the one after it are loaded meanwhile. */
+static __device__ inline uint32_t add_hits(const struct ndt_gpu_job &job, const float near_m[3],
+                                           const uint32_t *ids, uint32_t hits, struct ndt_point_sums_f *sums,
+                                           float *K)
+{
+    const uint32_t pairs = (uint32_t)__popc(hits);
+    if (pairs == 0)
+        return 0;
+    struct voxel_words voxel = load_voxel(job.level, take_voxel(ids, &hits));
+    uint32_t next_id = take_voxel(ids, &hits);
+#pragma unroll 2
+    for (uint32_t k = 0; k < pairs; k++) {
+        const struct voxel_words next = load_voxel(job.level, next_id);
+        next_id = take_voxel(ids, &hits);
+        add_voxel(job, near_m, voxel, sums, K);
+        voxel = next;
+    }
+    return pairs;
+}
+
+/* Eight entries of a list. */
+struct entries {
+    float mean_m[3][8];
+};
+
+static __device__ inline struct entries load_entries(const float *means, uint32_t padded)
+{
+    struct entries out;
+#pragma unroll
+    for (uint32_t i = 0; i < 6; i++) {
+        const float4 four = load_map((const float4 *)(const void *)(means + i / 2 * padded) + i % 2);
+        float *to = out.mean_m[i / 2] + i % 2 * 4;
+        to[0] = four.x;
+        to[1] = four.y;
+        to[2] = four.z;
+        to[3] = four.w;
+    }
+    return out;
+}
+
+/* Which of eight entries are within the radius, as bits. */
+static __device__ inline uint32_t bits_within(const struct entries &entries, const float inside_m[3], float r2)
+{
+    uint32_t hits = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < 8; i++) {
+        const float dx = inside_m[0] - entries.mean_m[0][i], dy = inside_m[1] - entries.mean_m[1][i];
+        const float dz = inside_m[2] - entries.mean_m[2][i];
+        hits |= dx * dx + dy * dy + dz * dz <= r2 ? 1u << i : 0;
+    }
+    return hits;
+}
+
+/* Which of the first `count` entries of a list are within the radius, as bits; at most 32 entries. Those between
+ * the last one and the next multiple of eight are padding, far away. Sixteen are loaded at a time. */
+static __device__ inline uint32_t entries_within(const float *means, uint32_t padded, uint32_t count,
+                                                 const float inside_m[3], float r2)
+{
+    uint32_t hits = 0;
+    struct entries next = load_entries(means, padded);
+    for (uint32_t k = 0; k < count; k += 8) {
+        const struct entries here = next;
+        next = load_entries(k + 8 < count ? means + k + 8 : means, padded);
+        hits |= bits_within(here, inside_m, r2) << k;
+    }
+    return hits;
+}
+
+/* Adds all pairs of one point, in the order of the list; returns their number. */
 static __device__ inline uint32_t add_neighbours(const struct ndt_gpu_job &job, const float near_m[3],
                                                  struct ndt_point_sums_f *sums, float *K = nullptr)
 {
     const struct place place = find_place(job, near_m);
     const uint32_t length = list_length(place.ref, job.neighbours), padded = place.ref.padded;
     const uint32_t *list = job.level.lists + (size_t)place.ref.offset * 8;
-    const float *means = (const float *)(const void *)list;
     const float r2 = job.level.leaf_m * job.level.leaf_m;
     uint32_t pairs = 0;
-    for (uint32_t k = 0; k < length; k++) {
-        if (job.neighbours == NDT_RADIUS) {
-            const float dx = place.inside_m[0] - means[k], dy = place.inside_m[1] - means[padded + k];
-            const float dz = place.inside_m[2] - means[2 * padded + k];
-            if (!(dx * dx + dy * dy + dz * dz <= r2))
-                continue;
-        }
-        add_voxel(job, near_m, list[3 * padded + k], sums, K);
-        pairs++;
+    for (uint32_t first = 0; first < length; first += 32) {
+        const uint32_t count = length - first < 32 ? length - first : 32;
+        uint32_t hits = 0xffffffffu >> (32 - count);
+        if (job.neighbours == NDT_RADIUS)
+            hits &= entries_within((const float *)(const void *)list + first, padded, count, place.inside_m, r2);
+        pairs += add_hits(job, near_m, list + 3 * padded + first, hits, sums, K);
     }
     return pairs;
 }

@@ -10,14 +10,22 @@
 #include "ndt/preprocess_plan.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
+#include "ndt/score_types.h"
 
 /** Threads of a block, one point each. Sums leave the block as doubles, one row of NDT_GPU_ROW per block, and are
  * added in the order of the blocks, so the result depends on neither the device nor its load. */
 enum { NDT_GPU_BLOCK = 128, NDT_GPU_WARP = 32, NDT_GPU_WARPS = NDT_GPU_BLOCK / NDT_GPU_WARP, NDT_GPU_ROW = 32 };
 
-/** resident, one team per alignment: threads of a block, which process NDT_GPU_GROUPS blocks of points at a time.
- */
-enum { NDT_GPU_GROUPS = 4, NDT_GPU_TEAM = NDT_GPU_GROUPS * NDT_GPU_BLOCK };
+/** Teams of resident and search: a block has up to NDT_GPU_GROUPS groups of NDT_GPU_BLOCK threads. A cluster keeps
+ * the rows of an alignment in the shared memory of one of its blocks. */
+enum {
+    NDT_GPU_GROUPS = 4,
+    NDT_GPU_TEAM = NDT_GPU_GROUPS * NDT_GPU_BLOCK,
+    NDT_GPU_CLUSTER = 16,       /**< most blocks of a cluster */
+    NDT_GPU_CLUSTER_GROUPS = 3, /**< in a block of it: with four, a thread would have too few registers */
+    NDT_GPU_CLUSTER_TEAM = NDT_GPU_CLUSTER_GROUPS * NDT_GPU_BLOCK,
+    NDT_GPU_CLUSTER_ROWS = 80 /**< most rows of an alignment */
+};
 
 /** Order within a row: that of struct ndt_eval; the last number is unused. */
 enum {
@@ -56,13 +64,18 @@ struct ndt_gpu_level {
 
 enum ndt_gpu_stage { NDT_GPU_EVALUATE, NDT_GPU_COVERAGE, NDT_GPU_FINISHED };
 
-/** What the blocks of an item do in a pass. */
+/** What the blocks of an item do in a pass. Who gives the orders also prepares the pose for all of them. */
 struct ndt_gpu_orders {
     double p[6];
     int32_t level, neighbours;
-    int32_t stage; /**< enum ndt_gpu_stage */
-    int32_t first; /**< 1: the points have to be rotated by R0 */
+    int32_t stage;        /**< enum ndt_gpu_stage */
+    int32_t first;        /**< 1: the points have to be rotated by R0 */
+    int32_t near_cell[3]; /**< as in struct ndt_gpu_job, and the same for t_m and angles */
+    float t_m[3];
+    float angles[6];
+    double R[9]; /**< of p, for NDT_GPU_COVERAGE only */
 };
+enum { NDT_GPU_ORDER_WORDS = sizeof(struct ndt_gpu_orders) / sizeof(uint64_t) };
 
 /** One alignment. The host sets it before the first launch (newton begun, stage EVALUATE); then the device owns it.
  */
@@ -101,8 +114,17 @@ struct ndt_gpu_batch {
     double *block_sums;
     double *information; /**< NDT_GPU_PLANES rows per item */
     struct ndt_gpu_item *items;
+    struct ndt_gpu_item
+        *results; /**< pinned memory of the host for the items of a team; NULL: the host copies them */
     struct ndt_newton_row *rows; /**< item i: from i * row_capacity */
     struct ndt_gpu_level levels[NDT_MAX_LEVELS];
+};
+
+/** A batch of one item as the second argument of the kernels of teams and of the information, which use it where
+ * job.batch is NULL. */
+struct ndt_gpu_single {
+    struct ndt_gpu_batch batch;
+    struct ndt_gpu_item item;
 };
 
 /** preprocessing: the resulting scan, for the alignments that follow. */
@@ -173,6 +195,17 @@ struct ndt_gpu_search {
     uint8_t *peaks; /**< windows x hypotheses x NDT_GPU_PEAKS */
 };
 
+/** scores: points of a scan that one block scores at one pose. */
+enum { NDT_GPU_SCORE_POINTS = 8 * NDT_GPU_BLOCK };
+
+/** Argument of the kernel of scores, in device memory in front of the poses. */
+struct ndt_gpu_scores {
+    struct ndt_score_scale scale;
+    const struct ndt_packed_pose *poses;
+    struct ndt_score_sums *sums; /**< `parts` per pose: of NDT_GPU_SCORE_POINTS points each */
+    uint32_t parts, unused;
+};
+
 struct ndt_gpu_job {
     struct ndt_gpu_level level;
     const float *x_m, *y_m, *z_m;
@@ -181,12 +214,12 @@ struct ndt_gpu_job {
     /* x' = R x + near_cell * leaf + t_m: floats hold only numbers near the sensor */
     int32_t near_cell[3];
     float t_m[3];
-    const float *angles; /**< sx cx sy cy sz cz: the 24 bytes */
-    double *block_sums;  /**< a row per block; of the information a plane after the other */
-    uint32_t *ticket;    /**< blocks that are done; zero between launches */
-    double *sums;        /**< NDT_GPU_SUMS; of the information NDT_GPU_PLANES rows */
-    uint32_t blocks;     /**< rows in block_sums */
-    uint32_t times_at;   /**< floats from x_m to the times of the points; 0: all are zero */
+    float angles[6];    /**< sx cx sy cy sz cz: the 24 bytes that go up with an evaluation */
+    double *block_sums; /**< a row per block; of the information a plane after the other */
+    uint32_t *ticket;   /**< blocks that are done; zero between launches */
+    double *sums;    /**< NDT_GPU_SUMS; of the information NDT_GPU_PLANES rows; may be mapped memory of the host */
+    uint32_t blocks; /**< rows in block_sums */
+    uint32_t times_at; /**< floats from x_m to the times of the points; 0: all are zero */
     /* staged */
     uint64_t stride;
     float *moved_m; /**< 3: x' relative to the corner of near_cell */
@@ -198,6 +231,7 @@ struct ndt_gpu_job {
     struct ndt_gpu_batch *batch; /**< `blocks` is per item then */
     const struct ndt_gpu_preprocess *preprocess;
     const struct ndt_gpu_search *search;
+    const struct ndt_gpu_scores *scores;
     uint64_t loop; /**< cudaGraphConditionalHandle of the graph that runs the kernel, if there is one */
 };
 

@@ -22,10 +22,14 @@ const void *ndt_kernel_finish(void);        /* block_sums -> sums */
 const void *ndt_kernel_fused(void);
 /** The information of the scan: points -> NDT_GPU_PLANES rows of sums, launched like `fused`. */
 const void *ndt_kernel_inform(void);
-/** resident: job.batch -> its items. See kernels_resident.cu. Teams have NDT_GPU_TEAM threads per block. */
+/** resident: job.batch -> its items. See kernels_resident.cu. Blocks of teams have a multiple of NDT_GPU_BLOCK
+ * threads, NDT_GPU_TEAM or NDT_GPU_CLUSTER_TEAM at most; those kernels and the one of the information have a struct
+ * ndt_gpu_single as second argument. */
 const void *ndt_kernel_resident_block(void);   /* one block per item */
-const void *ndt_kernel_resident_cluster(void); /**< one cluster per item */
+const void *ndt_kernel_resident_cluster(void); /**< one cluster per item, of NDT_GPU_CLUSTER_ROWS rows at most */
 const void *ndt_kernel_resident_pass(void);    /* one pass of all items, job.blocks blocks each */
+/** The same, and ends the loop of the graph that runs it. Only drivers for CUDA 12.4 can load its module. */
+const void *ndt_kernel_resident_loop(void);
 /** The information of each finished item at its answer; job.blocks blocks each, at least as many as it has. */
 const void *ndt_kernel_resident_inform(void);
 /** preprocessing: raw points -> scan 0, on job.preprocess, in this order; see kernels_preprocess.cu. */
@@ -37,6 +41,8 @@ const void *ndt_kernel_preprocess_again(void);  /**< in place of all four: anoth
 const void *ndt_kernel_preprocess_begin(void);  /**< before an alignment: job.batch, one thread per item */
 /** search: job.search -> its peaks. A team per window and NDT_GPU_HYPOTHESES hypotheses. */
 const void *ndt_kernel_search_score(void);
+/** scores: job.scores -> its sums; the points and level of the job. A block per pose and part. */
+const void *ndt_kernel_score_poses(void);
 /** Does nothing; measures the cost of a launch. */
 const void *ndt_kernel_empty(void);
 

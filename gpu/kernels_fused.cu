@@ -9,8 +9,9 @@
 static __device__ inline bool is_last_block(const struct ndt_gpu_job &job)
 {
     __shared__ uint32_t place;
-    __threadfence(); /* the row of this block is visible before the block is counted */
-    __syncthreads(); /* every thread's part of the row is written */
+    if (owns_sums())
+        __threadfence(); /* the row of this block is visible before the block is counted */
+    __syncthreads();     /* every thread's part of the row is written */
     if (threadIdx.x == 0)
         place = atomicAdd(job.ticket, 1u);
     __syncthreads(); /* place is known */
@@ -41,7 +42,7 @@ struct inform_share {
     double parts[NDT_GPU_WARPS][NDT_GPU_ROW];
 };
 
-extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) ndt_inform(const struct ndt_gpu_job job)
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK, 4) ndt_inform(const struct ndt_gpu_job job)
 {
     __shared__ struct inform_share share;
     const struct planes first = {job.block_sums, job.sums};

@@ -15,6 +15,7 @@
  * copies the number of points and the rotation scale, which only the device knows, to the items of a batch. */
 #include <cuda_runtime.h>
 
+#include "coherent.cuh"
 #include "kernels.h"
 
 #define NDT_DEVICE  __device__
@@ -82,7 +83,7 @@ static __device__ inline uint32_t place_point(const struct ndt_gpu_preprocess *w
         return i;
     if (!ndt_preprocess_place(plan, p_m, time_s, &key, parts))
         return NO_CELL;
-    *(volatile word *)&work->keys[i] = key;
+    work->keys[i] = key;
     __threadfence(); /* the key is there before the slot names it */
     return find_slot(work, key, i);
 }
@@ -136,6 +137,16 @@ static __device__ inline bool is_last_block(struct ndt_gpu_preprocess_state *sta
     return true;
 }
 
+enum { AHEAD = 8 }; /* loads under way at a time */
+
+/* Numbers i .. i + AHEAD - 1 of an array that other blocks wrote; zero from `end` on. */
+static __device__ inline void load_ahead(const uint32_t *array, uint32_t i, uint32_t end, uint32_t next[AHEAD])
+{
+#pragma unroll
+    for (uint32_t k = 0; k < AHEAD; k++)
+        next[k] = i + k < end ? load_coherent(array + i + k) : 0;
+}
+
 /* Exclusive prefix sum of the cells per block, and their total. Runs in one block; each thread sums a stretch. */
 static __device__ inline void add_up_blocks(const struct ndt_gpu_preprocess *work)
 {
@@ -143,10 +154,14 @@ static __device__ inline void add_up_blocks(const struct ndt_gpu_preprocess *wor
     const uint32_t length = (work->blocks + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK;
     const uint32_t begin = threadIdx.x * length, after = begin + length;
     const uint32_t end = after < work->blocks ? after : work->blocks;
-    volatile uint32_t *cells = work->block_cells;
-    uint32_t sum = 0;
-    for (uint32_t i = begin; i < end; i++)
-        sum += cells[i];
+    uint32_t *cells = work->block_cells;
+    uint32_t sum = 0, next[AHEAD];
+    for (uint32_t i = begin; i < end; i += AHEAD) {
+        load_ahead(cells, i, end, next);
+#pragma unroll
+        for (uint32_t k = 0; k < AHEAD; k++)
+            sum += next[k];
+    }
     stretch[threadIdx.x] = sum;
     __syncthreads(); /* all stretches are there */
     uint32_t before = 0;
@@ -154,10 +169,14 @@ static __device__ inline void add_up_blocks(const struct ndt_gpu_preprocess *wor
         before += stretch[i];
     if (threadIdx.x == NDT_GPU_BLOCK - 1)
         work->state->cells = before + sum;
-    for (uint32_t i = begin; i < end; i++) {
-        const uint32_t here = cells[i];
-        cells[i] = before;
-        before += here;
+    for (uint32_t i = begin; i < end; i += AHEAD) {
+        load_ahead(cells, i, end, next);
+#pragma unroll
+        for (uint32_t k = 0; k < AHEAD; k++) {
+            if (i + k < end)
+                cells[i + k] = before;
+            before += next[k];
+        }
     }
 }
 
@@ -208,9 +227,18 @@ static __device__ inline void moments_of_lane(const struct ndt_gpu_preprocess *w
                                               double sum[MOMENTS])
 {
     const size_t column = (size_t)((count + NDT_GPU_BLOCK - 1) / NDT_GPU_BLOCK) * NDT_GPU_BLOCK;
-    const volatile float *scan = work->scan; /* other blocks wrote it */
-    for (uint32_t j = lane; j < count; j += NDT_MOMENT_LANES)
-        ndt_moments_add(sum, scan[j], scan[column + j], scan[2 * column + j]);
+    for (uint32_t first = lane; first < count; first += AHEAD * NDT_MOMENT_LANES) {
+        float next[AHEAD][3];
+#pragma unroll
+        for (uint32_t k = 0; k < 3 * AHEAD; k++) {
+            const uint32_t j = first + k / 3 * NDT_MOMENT_LANES;
+            next[k / 3][k % 3] = j < count ? load_coherent(work->scan + k % 3 * column + j) : 0;
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < AHEAD; k++)
+            if (first + k * NDT_MOMENT_LANES < count)
+                ndt_moments_add(sum, next[k][0], next[k][1], next[k][2]);
+    }
 }
 
 /* Number of points and second moments, for the alignments that follow. One block. */

@@ -4,6 +4,7 @@
 #ifndef NDT_REDUCE_CUH
 #define NDT_REDUCE_CUH
 
+#include "coherent.cuh"
 #include "point_device.cuh"
 
 /* One step of sum_over_warp: of 2 HALF numbers each lane keeps half, and gives the rest to the lane that keeps
@@ -37,21 +38,33 @@ static __device__ inline unsigned group_of_thread()
     return threadIdx.x / (unsigned)NDT_GPU_BLOCK;
 }
 
-/* Sums over the threads of a group, in double after the warps: row `row` of job.block_sums, if it exists.
+/* The first warp of a group owns the sums of the group. */
+static __device__ inline bool owns_sums()
+{
+    return threadIdx.x % (unsigned)NDT_GPU_BLOCK < (unsigned)NDT_GPU_WARP;
+}
+
+/* Sums over the threads of a group, in double after the warps; lane k of the warp that owns them has number k.
  * `rows` is shared memory of the group; every thread of the block has to call it. */
+static __device__ inline double sum_group(float values[NDT_GPU_ROW], float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
+{
+    const unsigned lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
+    rows[threadIdx.x % (unsigned)NDT_GPU_BLOCK / (unsigned)NDT_GPU_WARP][lane] = sum_over_warp(values);
+    __syncthreads(); /* all rows are there */
+    double sum = 0;
+    if (owns_sums())
+        for (int i = 0; i < NDT_GPU_WARPS; i++)
+            sum += (double)rows[i][lane];
+    return sum;
+}
+
+/* The sums of a group: row `row` of job.block_sums, if it exists. Every thread of the block has to call it. */
 static __device__ inline void store_row(const struct ndt_gpu_job &job, uint32_t row, float values[NDT_GPU_ROW],
                                         float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
 {
-    const unsigned thread = threadIdx.x % (unsigned)NDT_GPU_BLOCK, warp = thread / (unsigned)NDT_GPU_WARP;
-    const unsigned lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
-    rows[warp][lane] = sum_over_warp(values);
-    __syncthreads(); /* all rows are there */
-    if (warp != 0 || row >= job.blocks)
-        return;
-    double sum = 0;
-    for (int i = 0; i < NDT_GPU_WARPS; i++)
-        sum += (double)rows[i][lane];
-    job.block_sums[(size_t)row * NDT_GPU_ROW + lane] = sum;
+    const double sum = sum_group(values, rows);
+    if (owns_sums() && row < job.blocks)
+        job.block_sums[(size_t)row * NDT_GPU_ROW + threadIdx.x % (unsigned)NDT_GPU_WARP] = sum;
 }
 
 static __device__ inline void store_block_sums(const struct ndt_gpu_job &job, float values[NDT_GPU_ROW])
@@ -60,27 +73,50 @@ static __device__ inline void store_block_sums(const struct ndt_gpu_job &job, fl
     store_row(job, blockIdx.x, values, rows);
 }
 
-/* Adds the rows of all blocks to the final sums, by the first group of one block: the order does not depend on the
- * size of the block. `parts` is shared memory; every thread of the block has to call it. */
-static __device__ inline void add_rows(const struct ndt_gpu_job &job, double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
+/* Rows `first`, first + NDT_GPU_WARPS, ... of a column, in this order. Eight loads are under way at a time. Zeros
+ * in the place of rows beyond the last change no bit: a sum that begins with +0 never becomes -0. */
+static __device__ inline double add_column(const double *column, uint32_t first, uint32_t rows)
 {
-    const unsigned warp = threadIdx.x / (unsigned)NDT_GPU_WARP, lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
-    const volatile double *block_sums = job.block_sums; /* other blocks wrote them: not from the L1 cache */
-    if (warp < (unsigned)NDT_GPU_WARPS) {
-        double part = 0;
-#pragma unroll 8
-        for (uint32_t row = warp; row < job.blocks; row += (uint32_t)NDT_GPU_WARPS)
-            part += block_sums[(size_t)row * NDT_GPU_ROW + lane];
-        parts[warp][lane] = part;
+    enum { AHEAD = 8 };
+    double sum = 0;
+    for (uint32_t row = first; row < rows; row += (uint32_t)(AHEAD * NDT_GPU_WARPS)) {
+        double next[AHEAD];
+#pragma unroll
+        for (uint32_t k = 0; k < AHEAD; k++) {
+            const uint32_t at = row + k * (uint32_t)NDT_GPU_WARPS;
+            next[k] = at < rows ? load_coherent(column + (size_t)at * NDT_GPU_ROW) : 0;
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < AHEAD; k++)
+            sum += next[k];
     }
+    return sum;
+}
+
+/* Adds the parts of the first group to the final sums. Every thread of the block has to call it. */
+static __device__ inline void add_parts(const struct ndt_gpu_job &job,
+                                        const double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
+{
     __syncthreads(); /* all parts are there */
     if (threadIdx.x >= (unsigned)NDT_GPU_SUMS)
         return;
     double sum = 0;
     for (int i = 0; i < NDT_GPU_WARPS; i++)
-        sum += parts[i][lane];
+        sum += parts[i][threadIdx.x];
     job.sums[threadIdx.x] =
         threadIdx.x == NDT_GPU_SCORE || threadIdx.x == NDT_GPU_NEAREST ? -job.level.d1 * sum : sum;
+}
+
+/* Adds the rows of all blocks to the final sums, by the first group of one block: the order does not depend on the
+ * size of the block. `parts` is shared memory; every thread of the block has to call it. */
+static __device__ inline void add_rows(const struct ndt_gpu_job &job, double parts[NDT_GPU_WARPS][NDT_GPU_ROW])
+{
+    const unsigned warp = threadIdx.x / (unsigned)NDT_GPU_WARP, lane = threadIdx.x % (unsigned)NDT_GPU_WARP;
+    if (warp < (unsigned)NDT_GPU_WARPS) {
+        const double part = add_column(job.block_sums + lane, warp, job.blocks);
+        parts[warp][lane] = part;
+    }
+    add_parts(job, parts);
 }
 
 static __device__ inline void add_block_sums(const struct ndt_gpu_job &job)

@@ -6,6 +6,7 @@
 #ifndef NDT_SOLVE_DEVICE_CUH
 #define NDT_SOLVE_DEVICE_CUH
 
+#include "cell_device.cuh"
 #include "eval_point.cuh"
 #include "reduce.cuh"
 
@@ -28,76 +29,61 @@ static __device__ inline double device_clock_us()
 
 /* Shared by the threads of a block while they work on an item. */
 struct pass_state {
-    struct ndt_gpu_orders orders;
     struct ndt_gpu_job view; /* of the item, for the code of `fused` */
     struct ndt_tables_f tables;
-    float angles[6];
-    double R[9]; /* of the pose, for the coverage */
+    double turns[6]; /* sines and cosines, while orders are given */
     double sums[NDT_GPU_ROW];
     double parts[NDT_GPU_WARPS][NDT_GPU_ROW];
     uint32_t seen;
 };
 
 /* Copies by all threads of the block. The source was written by other blocks: volatile, so not from the L1 cache.
- */
+ * Four loads are under way at a time. */
 static __device__ inline void copy_words(void *to, const void *from, unsigned bytes)
 {
-    volatile uint32_t *words = (volatile uint32_t *)to;
+    uint32_t *words = (uint32_t *)to;
     const volatile uint32_t *source = (const volatile uint32_t *)from;
-    for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x)
-        words[i] = source[i];
+    for (unsigned first = threadIdx.x; first < bytes / 4; first += 4 * blockDim.x) {
+        uint32_t next[4];
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            next[k] = first + k * blockDim.x < bytes / 4 ? source[first + k * blockDim.x] : 0;
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            if (first + k * blockDim.x < bytes / 4)
+                words[first + k * blockDim.x] = next[k];
+    }
 }
 
-/* Splits a coordinate of the pose into a whole cell and the rest, as the host does for `fused`. One thread per
- * axis. */
-NDT_APART void split_axis(struct pass_state *share, double leaf_m, int k)
-{
-    const double at_m = share->orders.p[k], cell = floor(at_m / leaf_m);
-    const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
-    share->view.near_cell[k] = (int32_t)near;
-    share->view.t_m[k] = (float)(at_m - near * leaf_m);
-    share->angles[2 * k] = (float)sin(share->orders.p[3 + k]);
-    share->angles[2 * k + 1] = (float)cos(share->orders.p[3 + k]);
-}
-
-/* R = Rx(a) Ry(b) Rz(c) */
-NDT_APART void set_rotation(const double p[6], double R[9])
-{
-    const double sa = sin(p[3]), ca = cos(p[3]), sb = sin(p[4]), cb = cos(p[4]), sc = sin(p[5]), cc = cos(p[5]);
-    R[0] = cb * cc;
-    R[1] = -cb * sc;
-    R[2] = sb;
-    R[3] = ca * sc + sa * sb * cc;
-    R[4] = ca * cc - sa * sb * sc;
-    R[5] = -sa * cb;
-    R[6] = sa * sc - ca * sb * cc;
-    R[7] = sa * cc + ca * sb * sc;
-    R[8] = ca * cb;
-}
-
-/* Sets up the view of the item for this pass; share->orders is set. Every thread of the block has to call it. */
-static __device__ inline void prepare_pass(struct pass_state *share, const struct ndt_gpu_batch *batch,
-                                           const struct ndt_gpu_item *item)
+/* What the view of an item keeps through all passes. One thread. */
+static __device__ inline void begin_view(struct pass_state *share, const struct ndt_gpu_batch *batch,
+                                         const struct ndt_gpu_item *item)
 {
     struct ndt_gpu_job *view = &share->view;
-    copy_words(&view->level, &batch->levels[share->orders.level], sizeof(view->level));
-    if (threadIdx.x < 3)
-        split_axis(share, batch->levels[share->orders.level].leaf_exact_m, (int)threadIdx.x);
-    __syncthreads(); /* the angles are there */
+    const uint32_t column = item->blocks * (uint32_t)NDT_GPU_BLOCK;
+    view->x_m = batch->turned + item->turned_at;
+    view->y_m = view->x_m + column;
+    view->z_m = view->y_m + column;
+    view->count = item->count;
+    view->blocks = item->blocks;
+    view->block_sums = batch->block_sums + (size_t)item->row_at * NDT_GPU_ROW;
+    view->sums = share->sums;
+}
+
+/* The rest of the view, for one pass. Every thread of the block has to call it. */
+static __device__ inline void prepare_pass(struct pass_state *share, const struct ndt_gpu_orders *orders,
+                                           const struct ndt_gpu_batch *batch)
+{
+    struct ndt_gpu_job *view = &share->view;
+    copy_words(&view->level, &batch->levels[orders->level], sizeof(view->level));
     if (threadIdx.x == 0) {
-        const uint32_t column = item->blocks * (uint32_t)NDT_GPU_BLOCK;
-        view->x_m = batch->turned + item->turned_at;
-        view->y_m = view->x_m + column;
-        view->z_m = view->y_m + column;
-        view->count = item->count;
-        view->blocks = item->blocks;
-        view->neighbours = share->orders.neighbours;
-        view->block_sums = batch->block_sums + (size_t)item->row_at * NDT_GPU_ROW;
-        view->sums = share->sums;
+        view->neighbours = orders->neighbours;
+        for (int k = 0; k < 3; k++) {
+            view->near_cell[k] = orders->near_cell[k];
+            view->t_m[k] = orders->t_m[k];
+        }
         share->seen = 0;
-        make_tables(share->angles, &share->tables);
-        if (share->orders.stage == NDT_GPU_COVERAGE)
-            set_rotation(share->orders.p, share->R);
+        make_tables(orders->angles, &share->tables);
     }
     __syncthreads(); /* the view is complete */
 }
@@ -116,19 +102,17 @@ static __device__ inline void rotate_point(const struct ndt_gpu_batch *batch, co
                                                   __dmul_rn(R[3 * k + 2], z));
 }
 
-/* Row `row` of the item's sums, by one group. `rows` is shared memory of the group. */
-static __device__ inline void evaluate_row(struct pass_state *share, const struct ndt_gpu_batch *batch,
-                                           const struct ndt_gpu_item *item, uint32_t row,
-                                           float rows[NDT_GPU_WARPS][NDT_GPU_ROW])
+/* The terms of the point of this thread in row `row` of the item. `values` are zero before. */
+static __device__ inline void evaluate_point(const struct pass_state *share, const struct ndt_gpu_orders *orders,
+                                             const struct ndt_gpu_batch *batch, const struct ndt_gpu_item *item,
+                                             uint32_t row, float values[NDT_GPU_ROW])
 {
-    float values[NDT_GPU_ROW] = {};
     const uint32_t i = row * (uint32_t)NDT_GPU_BLOCK + threadIdx.x % (unsigned)NDT_GPU_BLOCK;
-    if (i < share->view.count) {
-        if (share->orders.first)
-            rotate_point(batch, item, i);
-        eval_point(share->view, &share->tables, i, values);
-    }
-    store_row(share->view, row, values, rows);
+    if (i >= share->view.count)
+        return;
+    if (orders->first)
+        rotate_point(batch, item, i);
+    eval_point(share->view, &share->tables, i, values);
 }
 
 /* Sector 0..31 of a direction, by comparing slopes within its octant; see assess_result.c. */
@@ -143,25 +127,24 @@ static __device__ inline uint32_t sector_bit(float x, float y)
 }
 
 /* Whether point i has a voxel around it at the pose. */
-static __device__ inline bool meets_map(const struct pass_state *share, const float x[3])
+static __device__ inline bool meets_map(const struct pass_state *share, const struct ndt_gpu_orders *orders,
+                                        const float x[3])
 {
     const struct ndt_gpu_level &level = share->view.level;
     int32_t cell[3];
     for (int k = 0; k < 3; k++) {
-        const double moved_m = share->R[3 * k] * (double)x[0] + share->R[3 * k + 1] * (double)x[1] +
-                               share->R[3 * k + 2] * (double)x[2];
-        const double steps = floor((moved_m + share->orders.p[k]) / level.leaf_exact_m);
-        if (!(fabs(steps) < 1e6)) /* NaN too */
+        const struct exact_axis exact = {orders->R + 3 * k, orders->p[k], level.leaf_exact_m};
+        if (!find_cell(share->view, share->tables.R + 3 * k, exact, x, k, cell + k))
             return false;
-        cell[k] = (int32_t)steps;
     }
     const size_t brick = brick_of_cell(level, cell);
     const int32_t inner = (cell[2] & 7) * 64 + (cell[1] & 7) * 8 + (cell[0] & 7);
-    return level.cells[brick * 512 + (size_t)inner].n7 > 0;
+    return load_cell(level.cells + brick * 512 + (size_t)inner).n7 > 0;
 }
 
 /* Adds the sectors of the horizon in which points of one row meet the map. */
-static __device__ inline void coverage_row(struct pass_state *share, uint32_t row)
+static __device__ inline void coverage_row(struct pass_state *share, const struct ndt_gpu_orders *orders,
+                                           uint32_t row)
 {
     const uint32_t i = row * (uint32_t)NDT_GPU_BLOCK + threadIdx.x % (unsigned)NDT_GPU_BLOCK;
     float x[3];
@@ -169,11 +152,11 @@ static __device__ inline void coverage_row(struct pass_state *share, uint32_t ro
         return;
     load_point(share->view, i, x);
     const uint32_t bit = sector_bit(x[0], x[1]);
-    if (meets_map(share, x))
+    if (meets_map(share, orders, x))
         (void)atomicOr(&share->seen, bit);
 }
 
-/* Sets the orders for the next pass from the state of newton. One thread. */
+/* Sets the orders for the next pass from the state of newton, all but the prepared pose. One thread. */
 static __device__ inline void give_orders(struct ndt_gpu_orders *orders, const struct ndt_newton *newton)
 {
     const double *at = newton->wants_eval ? newton->query_pose : newton->p;
@@ -187,36 +170,97 @@ static __device__ inline void give_orders(struct ndt_gpu_orders *orders, const s
                                                        : NDT_GPU_COVERAGE;
 }
 
+/* Splits a coordinate of the pose into a whole cell and the rest, as ndt_cuda_split_pose does. One thread per axis.
+ * turn: the sine and cosine of the angle. */
+NDT_APART void split_axis(struct ndt_gpu_orders *orders, double turn[2], double leaf_m, int k)
+{
+    const double at_m = orders->p[k], cell = floor(at_m / leaf_m);
+    const double near = fmax(-1e9, fmin(1e9, cell)); /* far off the map: no voxel will be found */
+    orders->near_cell[k] = (int32_t)near;
+    orders->t_m[k] = (float)(at_m - near * leaf_m);
+    turn[0] = sin(orders->p[3 + k]);
+    turn[1] = cos(orders->p[3 + k]);
+    orders->angles[2 * k] = (float)turn[0];
+    orders->angles[2 * k + 1] = (float)turn[1];
+}
+
+/* R = Rx(a) Ry(b) Rz(c) */
+static __device__ inline void set_rotation(const double turns[6], double R[9])
+{
+    const double sa = turns[0], ca = turns[1], sb = turns[2], cb = turns[3], sc = turns[4], cc = turns[5];
+    R[0] = cb * cc;
+    R[1] = -cb * sc;
+    R[2] = sb;
+    R[3] = ca * sc + sa * sb * cc;
+    R[4] = ca * cc - sa * sb * sc;
+    R[5] = -sa * cb;
+    R[6] = sa * sc - ca * sb * cc;
+    R[7] = sa * cc + ca * sb * sc;
+    R[8] = ca * cb;
+}
+
 /* Sets the times of the rows that this step closed; the first of them gets the time since the row before. */
-static __device__ inline void time_rows(const struct ndt_gpu_batch *batch, struct ndt_gpu_item *item,
+static __device__ inline void time_rows(int32_t row_capacity, struct ndt_gpu_item *item,
                                         struct ndt_newton_row *rows, int32_t closed_before, int32_t closed)
 {
     if (closed == closed_before)
         return;
     const double now_us = device_clock_us();
-    for (int32_t i = closed_before; i < closed && i < batch->row_capacity; i++)
+    for (int32_t i = closed_before; i < closed && i < row_capacity; i++)
         rows[i].took_us = i == closed_before ? now_us - item->clock_us : 0;
     item->clock_us = now_us;
 }
 
-/* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. `last`: no evaluation
- * may follow. */
-NDT_APART void step(struct ndt_newton *newton, struct pass_state *share, struct ndt_gpu_batch *batch,
-                    struct ndt_gpu_item *item, uint32_t seen, bool last)
+/* What a step reads and writes besides the state of newton and the orders. */
+struct step_data {
+    const struct ndt_newton_rules *rules;
+    struct ndt_gpu_item *item;
+    struct ndt_newton_row *rows;
+    int32_t row_capacity;
+    uint32_t seen;
+    int32_t last; /* 1: no evaluation may follow */
+};
+
+/* After a pass: gives the sums to newton, or counts the sectors of the coverage. One thread. newton and orders,
+ * those of the item or copies of them, are arguments of their own: the compiler sees then that they lie in shared
+ * memory. */
+NDT_APART void step(struct ndt_newton *newton, struct ndt_gpu_orders *orders, const double *sums,
+                    const struct step_data &data)
 {
-    struct ndt_newton_row *rows = batch->rows + (size_t)(item - batch->items) * (size_t)batch->row_capacity;
-    if (share->orders.stage == NDT_GPU_COVERAGE) {
-        item->coverage = (double)__popc(seen) / 32;
-        share->orders.stage = NDT_GPU_FINISHED;
+    if (orders->stage == NDT_GPU_COVERAGE) {
+        data.item->coverage = (double)__popc(data.seen) / 32;
+        orders->stage = NDT_GPU_FINISHED;
         return;
     }
     const int32_t closed = newton->rows_closed;
-    newton_step(newton, &batch->rules, rows, batch->row_capacity,
-                (const struct ndt_eval *)(const void *)share->sums);
-    if (last && newton->wants_eval)
-        newton_give_up(newton, rows, batch->row_capacity);
-    time_rows(batch, item, rows, closed, newton->rows_closed);
-    give_orders(&share->orders, newton);
+    newton_step(newton, data.rules, data.rows, data.row_capacity, (const struct ndt_eval *)(const void *)sums);
+    if (data.last && newton->wants_eval)
+        newton_give_up(newton, data.rows, data.row_capacity);
+    time_rows(data.row_capacity, data.item, data.rows, closed, newton->rows_closed);
+    give_orders(orders, newton);
+}
+
+/* A step, and the orders for the next pass. Every thread of the block has to call it with the same data; `orders`
+ * are shared memory. */
+static __device__ inline void step_and_prepare(struct pass_state *share, const struct ndt_gpu_batch *batch,
+                                               struct ndt_newton *newton, struct ndt_gpu_orders *orders,
+                                               const struct step_data &data)
+{
+    if (threadIdx.x == 0)
+        step(newton, orders, share->sums, data);
+    __syncthreads(); /* the next pose is known */
+    const int32_t stage = orders->stage;
+    const bool moves = stage != NDT_GPU_FINISHED || newton->stop == NDT_STOP_OFF_MAP; /* off the map: back */
+    if (threadIdx.x < 3 && moves) {
+        const int k = (int)threadIdx.x;
+        split_axis(orders, share->turns + 2 * k, batch->levels[orders->level].leaf_exact_m, k);
+    }
+    __syncthreads(); /* it is prepared */
+    if (stage != NDT_GPU_COVERAGE)
+        return;
+    if (threadIdx.x == 0)
+        set_rotation(share->turns, orders->R);
+    __syncthreads(); /* so is its rotation */
 }
 
 #endif

@@ -33,6 +33,8 @@ static void add_counters(struct ndt_backend_counters *into, const struct ndt_bac
     into->launches += from->launches;
     into->synchronisations += from->synchronisations;
     into->allocations += from->allocations;
+    into->graphs += from->graphs;
+    into->graph_bytes += from->graph_bytes;
     into->kernel_us += from->kernel_us;
 }
 
@@ -87,7 +89,7 @@ static void warn(struct failover_backend *failover, const char *what, const char
     fprintf(stderr, "ndtd: warning: backend %s: %s; %s\n", failover->first->name, why, what);
 }
 
-/* After NDT_ERR_DEVICE: the same backend again, then the CPU. */
+/* After the loss of a device: the same backend again, then the CPU. */
 static enum ndt_status recover(struct failover_backend *failover, const struct ndt_error *why,
                                struct ndt_error *err)
 {
@@ -117,11 +119,18 @@ struct attempt {
     struct ndt_error why;
 };
 
+/* A device without memory for its work is of no more use than one that failed; for the CPU it is an answer. */
+static int is_lost(const struct attempt *call)
+{
+    return call->status == NDT_ERR_DEVICE ||
+           (call->status == NDT_ERR_MEMORY && call->failover->inner->ops != &ndt_cpu_backend);
+}
+
 /* Whether to make the call now. Replaces the backend when the device is lost. */
 static int next(struct attempt *call)
 {
     struct failover_backend *failover = call->failover;
-    if (call->made > 0 && call->status != NDT_ERR_DEVICE)
+    if (call->made > 0 && !is_lost(call))
         return 0;
     if (call->made > 0 || !failover->inner) {
         struct ndt_error cause = call->why;
@@ -210,6 +219,18 @@ static enum ndt_status failover_inform(struct ndt_backend *backend, const struct
     struct attempt call = {.failover = failover, .repeats = 1};
     while (next(&call))
         call.status = failover->inner->ops->inform(failover->inner, request, out, &call.why);
+    return finish(&call, err);
+}
+
+/* After set_scans the scans are not kept: the caller sets them again. */
+static enum ndt_status failover_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                            struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct failover_backend *failover = (struct failover_backend *)backend;
+    struct attempt call = {.failover = failover, .repeats = failover->has_scan};
+    *done = 0;
+    while (next(&call))
+        call.status = failover->inner->ops->score_poses(failover->inner, request, out, done, &call.why);
     return finish(&call, err);
 }
 
@@ -326,6 +347,7 @@ static const struct ndt_backend_ops failover_ops = {
     .set_scan = failover_set_scan,
     .eval = failover_eval,
     .inform = failover_inform,
+    .score_poses = failover_score_poses,
     .counters = failover_counters,
     .describe = failover_describe,
     .dump = failover_dump,
@@ -364,6 +386,8 @@ static enum ndt_status wrap(struct ndt_backend **backend, const struct ndt_backe
         failover->ops.set_map_async = NULL;
     if (!ops->inform)
         failover->ops.inform = NULL;
+    if (!ops->score_poses)
+        failover->ops.score_poses = NULL;
     failover->base.ops = &failover->ops;
     ndt_cloud_init(&failover->scan);
     *backend = &failover->base;

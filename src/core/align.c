@@ -30,6 +30,7 @@ void ndt_aligner_destroy(struct ndt_aligner *aligner)
     for (size_t i = 0; i < aligner->lane_count; i++)
         ndt_cloud_free(&aligner->lanes[i].aligner.turned);
     free(aligner->lanes);
+    free(aligner->poses);
     free(aligner);
 }
 

@@ -62,6 +62,8 @@ struct ndt_aligner {
         const struct ndt_cloud **scans;
         double (*moments_m2)[6]; /* of the scans */
     } batch;
+    struct ndt_score_pose *poses; /* for ndt_aligner_score; grows with the largest number */
+    size_t pose_capacity;
     /* For batches on backends with lanes (ndt_backend_ops.run_lanes). */
     struct ndt_lane *lanes;
     size_t lane_count;

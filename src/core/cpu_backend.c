@@ -15,6 +15,7 @@ struct variant {
     const char *name;
     void (*eval_chunk)(const struct ndt_wide_job *job, size_t chunk, double *sums);
     void (*inform_chunk)(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
+    void (*score_chunk)(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
     int (*runs_here)(void);
 };
 
@@ -40,16 +41,16 @@ static int always(void)
 /* One row per variant, the best first: "auto" takes the first that runs here. */
 static const struct variant variants[] = {
 #if defined(NDT_HAVE_avx512)
-    {"avx512", ndt_eval_chunk_avx512, ndt_inform_chunk_avx512, has_avx512},
+    {"avx512", ndt_eval_chunk_avx512, ndt_inform_chunk_avx512, ndt_score_chunk_avx512, has_avx512},
 #endif
 #if defined(NDT_HAVE_avx2)
-    {"avx2", ndt_eval_chunk_avx2, ndt_inform_chunk_avx2, has_avx2},
+    {"avx2", ndt_eval_chunk_avx2, ndt_inform_chunk_avx2, ndt_score_chunk_avx2, has_avx2},
 #endif
 #if defined(NDT_HAVE_neon)
-    {"neon", ndt_eval_chunk_neon, ndt_inform_chunk_neon, always},
+    {"neon", ndt_eval_chunk_neon, ndt_inform_chunk_neon, ndt_score_chunk_neon, always},
 #endif
 #if defined(NDT_HAVE_baseline)
-    {"baseline", ndt_eval_chunk_baseline, ndt_inform_chunk_baseline, always},
+    {"baseline", ndt_eval_chunk_baseline, ndt_inform_chunk_baseline, ndt_score_chunk_baseline, always},
 #endif
 };
 enum { VARIANT_COUNT = sizeof(variants) / sizeof(variants[0]) };
@@ -231,6 +232,19 @@ static void inform_chunk(void *context, size_t chunk)
                                cpu->chunk_informed + chunk * NDT_INFORM_COUNT);
 }
 
+/* What does not depend on the pose. */
+static void set_level(struct cpu_backend *cpu, int level, enum ndt_neighbours neighbours)
+{
+    struct ndt_wide_job *job = &cpu->job;
+    job->level = &cpu->map->levels[level];
+    job->neighbours = neighbours;
+    job->count = cpu->scan.count;
+    job->x_m = cpu->scan.x_m;
+    job->y_m = cpu->scan.y_m;
+    job->z_m = cpu->scan.z_m;
+    job->time_s = cpu->has_times ? cpu->scan.time_s : NULL;
+}
+
 /* Splits the translation into a whole cell and a remainder, so that float holds only coordinates near the sensor.
  */
 static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *request, double axes[3][3])
@@ -249,13 +263,7 @@ static void prepare_job(struct cpu_backend *cpu, const struct ndt_eval_request *
                          ca * cb};
     const double turned[3][3] = {{1, 0, 0}, {0, ca, sa}, {sb, -sa * cb, ca * cb}};
     memcpy(axes, turned, sizeof(turned));
-    job->level = &cpu->map->levels[request->level];
-    job->neighbours = request->neighbours;
-    job->count = cpu->scan.count;
-    job->x_m = cpu->scan.x_m;
-    job->y_m = cpu->scan.y_m;
-    job->z_m = cpu->scan.z_m;
-    job->time_s = cpu->has_times ? cpu->scan.time_s : NULL;
+    set_level(cpu, request->level, request->neighbours);
     for (int i = 0; i < 9; i++)
         job->R[i] = (float)R[i];
     for (int i = 0; i < 3; i++) {
@@ -380,6 +388,64 @@ static enum ndt_status cpu_inform(struct ndt_backend *backend, const struct ndt_
     return NDT_OK;
 }
 
+/* ---- scores at many poses ---- */
+
+/* Pairs of point and pose between two questions whether to go on: about a millisecond of one core. */
+enum { SCORE_SLICE = 20000 };
+
+struct score_call {
+    const struct cpu_backend *cpu;
+    const struct ndt_score_request *request;
+    struct ndt_pose_score *out;
+    size_t first; /* pose of the slice */
+};
+
+static void score_pose(void *context, size_t item)
+{
+    const struct score_call *call = context;
+    const size_t i = call->first + item;
+    struct ndt_wide_job job = call->cpu->job;
+    struct ndt_packed_pose pose;
+    struct ndt_score_sums sums = {0};
+    ndt_score_pack(&call->request->poses[i], job.level->leaf_m, &pose);
+    memcpy(job.R, pose.R, sizeof(job.R));
+    memcpy(job.t_m, pose.t_m, sizeof(job.t_m));
+    memcpy(job.near_cell, pose.near_cell, sizeof(job.near_cell));
+    for (size_t chunk = 0; chunk * NDT_CHUNK_POINTS < job.count; chunk++)
+        call->cpu->variant->score_chunk(&job, chunk, &sums);
+    ndt_score_unpack(&sums, job.level, &call->out[i]);
+}
+
+static enum ndt_status cpu_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                       struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    struct score_call call = {.cpu = cpu, .request = request, .out = out};
+    const double start_us = ndt_clock_us();
+    const size_t threads = cpu->pool ? (size_t)cpu->config.threads : 1;
+    const size_t most = threads * (1 + SCORE_SLICE / (cpu->scan.count + 1));
+    *done = 0;
+    memset(out, 0, request->count * sizeof(*out));
+    enum ndt_status status = ndt_score_check(cpu->map, request, err);
+    if (status == NDT_OK && request->scan != 0)
+        status = ndt_fail(err, NDT_ERR_ARGUMENT, "scan %u of 1", request->scan);
+    if (status != NDT_OK)
+        return status;
+    set_level(cpu, request->level, request->neighbours);
+    while (*done < request->count && (!request->goes_on || request->goes_on(request->context, *done))) {
+        const size_t left = request->count - *done, slice = left < most ? left : most;
+        call.first = *done;
+        if (cpu->pool)
+            ndt_pool_run(cpu->pool, score_pose, &call, slice);
+        else
+            ndt_pool_run_alone(&cpu->lane_work, score_pose, &call, slice);
+        *done += slice;
+    }
+    cpu->counters.evaluations += *done;
+    cpu->counters.kernel_us += ndt_clock_us() - start_us;
+    return NDT_OK;
+}
+
 /* ---- lanes: one backend per thread of the pool, without a pool of their own ---- */
 
 static size_t cpu_lane_count(const struct ndt_backend *backend)
@@ -473,6 +539,7 @@ const struct ndt_backend_ops ndt_cpu_backend = {
     .set_scan = cpu_set_scan,
     .eval = cpu_eval,
     .inform = cpu_inform,
+    .score_poses = cpu_score_poses,
     .lane_count = cpu_lane_count,
     .run_lanes = cpu_run_lanes,
     .counters = cpu_counters,

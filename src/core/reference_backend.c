@@ -171,6 +171,17 @@ static enum ndt_status reference_inform(struct ndt_backend *backend, const struc
     return evaluate((struct reference_backend *)backend, request, &out->eval, out, err);
 }
 
+static enum ndt_status reference_score_poses(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                             struct ndt_pose_score *out, size_t *done, struct ndt_error *err)
+{
+    struct reference_backend *ref = (struct reference_backend *)backend;
+    *done = 0;
+    if (request->scan != 0)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "scan %u of 1", request->scan);
+    ref->counters.evaluations += request->count;
+    return ndt_score_poses_plain(ref->map, &ref->scan, request, out, done, err);
+}
+
 static void reference_counters(const struct ndt_backend *backend, struct ndt_backend_counters *out)
 {
     *out = ((const struct reference_backend *)backend)->counters;
@@ -192,6 +203,7 @@ const struct ndt_backend_ops ndt_reference_backend = {
     .set_scan = reference_set_scan,
     .eval = reference_eval,
     .inform = reference_inform,
+    .score_poses = reference_score_poses,
     .counters = reference_counters,
     .describe = reference_describe,
 };

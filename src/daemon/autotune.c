@@ -134,6 +134,20 @@ struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row 
     return choice;
 }
 
+int ndtd_autotune_together(const double *us, size_t count, int has_lanes)
+{
+    double best_us = INFINITY;
+    size_t together = 1;
+    for (size_t k = 1; k <= count; k++)
+        best_us = fmin(best_us, us[k - 1] / (double)k);
+    while (together < count && us[together - 1] / (double)together > TIE * best_us)
+        together++;
+    for (size_t k = together + 1; has_lanes && k <= count; k++)
+        if (us[k - 1] / (double)k <= TIE * best_us)
+            together = k;
+    return (int)together;
+}
+
 const char *ndtd_autotune_source_name(enum ndtd_autotune_source source)
 {
     static const char *const names[] = {"default", "measured", "cached"};
@@ -148,10 +162,15 @@ const char *ndtd_autotune_line(const struct ndtd_autotune_result *tuned, char *t
         return text;
     }
     const struct ndtd_autotune_row *chosen = &tuned->rows[tuned->choice.row];
+    char together[48] = "";
+    if (tuned->together == 1)
+        snprintf(together, sizeof(together), ", waiting scans one after the other");
+    else if (tuned->together > 1)
+        snprintf(together, sizeof(together), ", up to %d waiting scans together", tuned->together);
     size_t used =
-        (size_t)snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s (%s in %.4g ms; p50/p95 in ms",
+        (size_t)snprintf(text, size, "%s: p95 %.4g ms of %g ms at %zu points, %s%s (%s in %.4g ms; p50/p95 in ms",
                          ndtd_backend_candidate_name(&chosen->candidate, name, sizeof(name)), chosen->p95_us * 1e-3,
-                         tuned->budget_us * 1e-3, tuned->points, tuned->choice.reason,
+                         tuned->budget_us * 1e-3, tuned->points, tuned->choice.reason, together,
                          ndtd_autotune_source_name(tuned->source), tuned->took_us * 1e-3);
     for (size_t i = 0; i < tuned->row_count && used < size; i++) {
         const struct ndtd_autotune_row *row = &tuned->rows[i];

@@ -28,7 +28,7 @@ enum {
     ENTRY_BYTES = 16384,
     HASH_CHARS = 16
 };
-static const char FIRST_LINE[] = "ndtd-autotune 3";
+static const char FIRST_LINE[] = "ndtd-autotune 4";
 
 /* ---- key ---- */
 
@@ -157,7 +157,7 @@ static size_t read_entries(const char *path, char **text, struct entry entries[M
 
 /* ---- entries ---- */
 
-/* Writes key, measurement, costs and rows. Returns 0 when `text` is too small. */
+/* Writes key, measurement, costs, batches and rows. Returns 0 when `text` is too small. */
 static int format_entry(char *text, size_t size, uint64_t key, const struct ndtd_autotune_result *tuned)
 {
     const struct ndt_align_costs *costs = &tuned->costs;
@@ -168,6 +168,9 @@ static int format_entry(char *text, size_t size, uint64_t key, const struct ndtd
             tuned->choice.row, costs->assess.fixed_us, costs->assess.point_us);
     for (int i = 0; i < NDT_MAX_LEVELS; i++)
         fprintf(to, " %.9g %.9g", costs->levels[i].fixed_us, costs->levels[i].point_us);
+    fprintf(to, " %d", tuned->together);
+    for (int i = 0; i < NDTD_AUTOTUNE_BATCHES; i++)
+        fprintf(to, " %.9g", tuned->batch_us[i]);
     for (size_t i = 0; i < tuned->row_count; i++) {
         const struct ndtd_autotune_row *row = &tuned->rows[i];
         fprintf(to, " %zu %.9g %.9g %.9g %.9g ", row->samples, row->p50_us, row->p95_us, row->evaluation_us,
@@ -192,6 +195,15 @@ static int parse_entry(const char *line, const struct ndtd_settings *settings, s
     for (int i = 0; i < NDT_MAX_LEVELS; i++) {
         line += used;
         if (sscanf(line, "%lf %lf%n", &costs->levels[i].fixed_us, &costs->levels[i].point_us, &used) != 2)
+            return 0;
+    }
+    line += used;
+    if (sscanf(line, "%d%n", &out->together, &used) != 1 || out->together < 0 ||
+        out->together > NDTD_AUTOTUNE_BATCHES)
+        return 0;
+    for (int i = 0; i < NDTD_AUTOTUNE_BATCHES; i++) {
+        line += used;
+        if (sscanf(line, "%lf%n", &out->batch_us[i], &used) != 1)
             return 0;
     }
     for (size_t i = 0; i < out->row_count; i++) {

@@ -9,10 +9,12 @@
 #include "ndt/clock.h"
 #include "ndt/random.h"
 #include "ndtd/autotune.h"
+#include "ndtd/samples.h"
 
 /* POINTS_UNKNOWN: of a drawn scan where all points are used; their number is unknown before the first scan. */
-enum { GUESSES = 8, COST_ROUNDS = 6, POINTS_UNKNOWN = 10000 };
-/* A candidate is left out when one alignment takes more than this part of the time limit. */
+enum { GUESSES = 8, COST_ROUNDS = 6, BATCH_ROUNDS = 6, POINTS_UNKNOWN = 10000 };
+/* A candidate is left out when one alignment takes more than this part of the time limit; batches take no more
+ * together. */
 static const double MAX_PART = 0.25;
 /* CPU workers that spin longer than this after their work are assumed to be awake when a scan arrives. */
 static const double MAX_SPIN_US = 1000, ASLEEP_US = 50;
@@ -172,10 +174,23 @@ static enum ndt_status wait_for_turn(struct measurement *all, double expected_us
     return all->wait_status;
 }
 
+/* Scans that may go together. */
+static size_t most_together(const struct ndtd_settings *settings)
+{
+    return settings->batch_together && settings->batch_max > 1 ? (size_t)settings->batch_max : 1;
+}
+
+/* Each scan of a batch begins with a block of points of its own. */
+static size_t whole_blocks(size_t points)
+{
+    return (points + 127) / 128 * 128;
+}
+
 static enum ndt_status open_subject(struct measurement *all, size_t row, struct ndt_error *err)
 {
     struct subject *subject = &all->subjects[row];
-    struct ndt_backend_config config = all->request->settings->compute;
+    const struct ndtd_settings *settings = all->request->settings;
+    struct ndt_backend_config config = settings->compute;
     /* Threads of another CPU candidate would spin beside this one. */
     if (all->last_row != row && all->subjects[all->last_row].ops == &ndt_cpu_backend)
         close_subject(&all->subjects[all->last_row]);
@@ -187,7 +202,8 @@ static enum ndt_status open_subject(struct measurement *all, size_t row, struct 
         return status;
     const double start_us = ndt_clock_us();
     subject->ops = ndtd_backend_candidate_config(&all->result->rows[row].candidate, &config);
-    config.max_points = all->scan.count; /* devices allocate for this many */
+    config.max_points =
+        most_together(settings) * whole_blocks(all->scan.count); /* devices allocate for this many */
     status = subject->ops->probe(err);
     if (status == NDT_OK)
         status = subject->ops->open(&subject->backend, &config, err);
@@ -201,20 +217,25 @@ static enum ndt_status open_subject(struct measurement *all, size_t row, struct 
     return status;
 }
 
-/* Lets the workers fall asleep first, as they are when a scan arrives. */
+/* As they are when a scan arrives. */
+static void let_workers_sleep(const struct ndtd_settings *settings)
+{
+    const double spin_us = settings->compute.spin_us;
+    if (spin_us <= MAX_SPIN_US)
+        nanosleep(&(struct timespec){.tv_nsec = (long)((spin_us + ASLEEP_US) * 1e3)}, NULL);
+}
+
 static enum ndt_status align(struct measurement *all, size_t row, const struct ndt_cloud *scan, size_t number,
                              struct ndt_align_result *result, struct ndt_error *err)
 {
     const struct ndtd_autotune_request *request = all->request;
     const struct ndt_pose guess = ndtd_probe_guess(&all->T_map_sensor, number % GUESSES);
-    const double spin_us = request->settings->compute.spin_us;
     struct subject *subject = &all->subjects[row];
     do {
         enum ndt_status status = wait_for_turn(all, subject->align_us, err);
         if (status != NDT_OK)
             return status;
-        if (spin_us <= MAX_SPIN_US)
-            nanosleep(&(struct timespec){.tv_nsec = (long)((spin_us + ASLEEP_US) * 1e3)}, NULL);
+        let_workers_sleep(request->settings);
         status = ndt_align(subject->aligner, &all->params, scan, &guess, result, err);
         if (status != NDT_OK)
             return status;
@@ -284,6 +305,78 @@ static enum ndt_status measure_costs(struct measurement *all, size_t row, struct
     return status;
 }
 
+/* ---- scans at once ---- */
+
+/* As the scans that wait are aligned: one as always, more in a batch. They are equal, but a backend does not know.
+ */
+static enum ndt_status align_group(struct measurement *all, size_t row, size_t count, size_t round, double *us,
+                                   struct ndt_error *err)
+{
+    const struct ndtd_autotune_request *request = all->request;
+    struct subject *subject = &all->subjects[row];
+    struct ndt_align_result results[NDTD_AUTOTUNE_BATCHES];
+    struct ndt_align_item items[NDTD_AUTOTUNE_BATCHES];
+    struct ndt_cloud scans[NDTD_AUTOTUNE_BATCHES];
+    if (count == 1) {
+        const enum ndt_status status = align(all, row, &all->scan, round, results, err);
+        *us = status == NDT_OK ? results->align_us : 0;
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        scans[i] = all->scan;
+        items[i] = (struct ndt_align_item){
+            .scan = &scans[i], .T_map_guess = ndtd_probe_guess(&all->T_map_sensor, (round + i) % GUESSES)};
+    }
+    do {
+        enum ndt_status status = wait_for_turn(all, (double)count * subject->align_us, err);
+        if (status != NDT_OK)
+            return status;
+        let_workers_sleep(request->settings);
+        const double start_us = ndt_clock_us();
+        status = ndt_align_batch(subject->aligner, &all->params, items, count, results, err);
+        *us = ndt_clock_us() - start_us;
+        if (status != NDT_OK)
+            return status;
+    } while (request->was_disturbed && request->was_disturbed(request->context));
+    return NDT_OK;
+}
+
+/* Rounds of groups of 1, 2 .. `most` scans that the time suffices for; one more comes before them, for cold caches.
+ */
+static size_t batch_rounds(const struct measurement *all, size_t row, size_t most)
+{
+    const double round_us = all->result->rows[row].p50_us * (double)(most * (most + 1) / 2);
+    const double rounds = MAX_PART * all->request->time_us / fmax(round_us, 1) - 1;
+    return (size_t)fmax(0, fmin(rounds, BATCH_ROUNDS));
+}
+
+/* Leaves the result at 0, which means any size, where scans do not go together or the time does not suffice. */
+static enum ndt_status measure_batches(struct measurement *all, size_t row, struct ndt_error *err)
+{
+    const struct ndt_backend *backend = all->subjects[row].backend;
+    const struct ndt_backend_ops *ops = backend->ops;
+    const int has_lanes = ops->lane_count && ops->lane_count(backend) > 1;
+    const int at_once = has_lanes || (ops->solve_limit && ops->solve_limit(backend) > 1);
+    const size_t most = most_together(all->request->settings), rounds = batch_rounds(all, row, most);
+    double us[NDTD_AUTOTUNE_BATCHES][BATCH_ROUNDS], took_us = 0;
+    if (most < 2 || rounds == 0 || !at_once || ndt_aligner_raw_limit(all->subjects[row].aligner) > 0)
+        return NDT_OK;
+    for (size_t round = 0; round <= rounds; round++)
+        for (size_t k = 1; k <= most; k++) {
+            const enum ndt_status status = align_group(all, row, k, round, &took_us, err);
+            if (status != NDT_OK)
+                return status;
+            if (round > 0)
+                us[k - 1][round - 1] = took_us;
+        }
+    for (size_t k = 1; k <= most; k++) {
+        struct ndtd_samples samples = {.values = us[k - 1], .count = rounds};
+        all->result->batch_us[k - 1] = ndtd_samples_quantile(&samples, 0.5);
+    }
+    all->result->together = ndtd_autotune_together(all->result->batch_us, most, has_lanes);
+    return NDT_OK;
+}
+
 /* ---- measurement ---- */
 
 static enum ndt_status draw_scan(struct measurement *all, struct ndt_error *err)
@@ -319,6 +412,8 @@ static enum ndt_status measure(struct measurement *all, struct ndt_error *err)
             break;
         struct ndtd_autotune_row *chosen = &out->rows[out->choice.row];
         status = measure_costs(all, (size_t)out->choice.row, &out->costs, &why);
+        if (status == NDT_OK)
+            status = measure_batches(all, (size_t)out->choice.row, &why);
         if (status != NDT_OK) { /* the next best is tried */
             chosen->samples = 0;
             snprintf(chosen->why, sizeof(chosen->why), "%.*s", (int)sizeof(chosen->why) - 1, why.text);

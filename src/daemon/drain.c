@@ -161,11 +161,12 @@ static int has_time(const struct ndtd_pipeline *pipeline, size_t scans)
 size_t ndtd_drain_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
 {
     struct ndtd_drain *drain = pipeline->drain;
+    const size_t most = pipeline->together > 0 && pipeline->together < MOST ? (size_t)pipeline->together : MOST;
     size_t together = 0;
     ndtd_drain_forget(drain);
     if (!can_go(pipeline))
         return 0;
-    for (size_t i = 0; i < count && drain->count < MOST && frames[i]->type != NDT_MESSAGE_INITIAL_POSE; i++)
+    for (size_t i = 0; i < count && drain->count < most && frames[i]->type != NDT_MESSAGE_INITIAL_POSE; i++)
         if (frames[i]->type == NDT_MESSAGE_SCAN) {
             open_slot(pipeline, &drain->slots[drain->count++], frames[i]);
             together = i + 1;

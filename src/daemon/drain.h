@@ -16,8 +16,8 @@ void ndtd_drain_forget(struct ndtd_drain *drain);
 void ndtd_drain_release(struct ndtd_drain *drain);
 
 /* Decodes the scans among `frames`, up to one that cannot go together with the first. Returns how many frames from
- * the first on go together: 0 when that does not pay. Then each of them is predicted or, if it is no scan,
- * processed, and ndtd_drain_align follows. */
+ * the first on go together: 0 when that does not pay, at most as many scans as was measured to pay. Then each of
+ * them is predicted or, if it is no scan, processed, and ndtd_drain_align follows. */
 size_t ndtd_drain_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count);
 /* Predicts the scan, and makes the prediction the state. */
 void ndtd_drain_predict(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame);

@@ -55,6 +55,8 @@ enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
 static const struct ndt_label isas[] = {{"auto", 0}, {"baseline", 0}, {"avx2", 0}, {"avx512", 0}, {"neon", 0},
                                         {NULL, 0}};
 static const struct ndt_label device_preprocessing[] = {{"auto", 0}, {"on", 1}, {"off", 2}, {NULL, 0}};
+static const struct ndt_label device_waits[] = {{"auto", NDT_WAIT_AUTO}, {"spin", NDT_WAIT_SPIN},
+                                                {"yield", NDT_WAIT_YIELD}, {"block", NDT_WAIT_BLOCK}, {NULL, 0}};
 static const struct ndt_label receivers[] = {{"sub", NDTD_SCANS_SUB}, {"pull", NDTD_SCANS_PULL}, {NULL, 0}};
 static const struct ndt_label modes[] = {{"0600", NDTD_MODE_0600}, {"0660", NDTD_MODE_0660}, {NULL, 0}};
 static const struct ndt_label isolations[] = {{"off", NDTD_ISOLATION_OFF}, {"on", NDTD_ISOLATION_ON}, {NULL, 0}};
@@ -99,6 +101,9 @@ const struct ndtd_option ndtd_option_table[] = {
     {LABELS(NDTD_ENUM, "cuda.preprocess", compute.preprocess, TUNE, device_preprocessing,
             "Crop, deskew, filter and sample on the device, for resident pipelines and raw scans of up to "
             "backend.max_points; auto = off")},
+    {LABELS(NDTD_ENUM, "cuda.wait", compute.wait, TUNE, device_waits,
+            "How a thread waits for the device: spin = at once, with a core of its own; yield = likewise, but others may use "
+            "the core; block = asleep, some 10 us later; auto = as CUDA chooses, mostly spin")},
 
     {BOOL("autotune.enable", autotune, FIXED,
           "Measure at the start, on the map, how long every backend and thread count takes, for auto and for deadlines"),
@@ -335,9 +340,9 @@ const struct ndtd_option ndtd_option_table[] = {
                   "with the best pose so far")},
     {INT("live.queue_depth", queue_depth, FIXED, 1, 8, "scans",
          "Largest number of waiting scans; another one drops the oldest")},
-    {INT("batch.max", batch_max, FIXED, 1, 8, "scans",
+    {INT("batch.max", batch_max, TUNE, 1, 8, "scans",
          "Scans taken from the queue at once; they are no longer dropped for newer ones")},
-    {BOOL("batch.together", batch_together, RELOAD,
+    {BOOL("batch.together", batch_together, RELOAD_TUNE,
           "Preprocess and align the scans that were taken at once together, each from its predicted pose, and again "
           "where the prediction was wrong; needs two threads of the CPU, or cuda.preprocess: off. Their poses then "
           "differ from those of a replay by millimetres")},

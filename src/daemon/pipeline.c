@@ -409,7 +409,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     return status;
 }
 
-void ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
+size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
 {
     const size_t together = ndtd_drain_begin(pipeline, frames, count);
     struct ndt_error ignored; /* each frame has its turn */
@@ -420,6 +420,7 @@ void ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *con
             (void)process_other(pipeline, frames[i], &ignored);
     if (together > 0)
         ndtd_drain_align(pipeline);
+    return together;
 }
 
 void ndtd_pipeline_set_initial_pose(struct ndtd_pipeline *pipeline, const struct ndt_pose_message *start)

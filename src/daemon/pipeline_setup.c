@@ -178,6 +178,7 @@ enum ndt_status ndtd_pipeline_set_autotune_result(struct ndtd_pipeline *pipeline
     ndt_aligner_set_costs(pipeline->aligner, &tuned->costs);
     pipeline->evaluation_us = ndtd_autotune_evaluation_us(tuned, tuned->points);
     pipeline->evaluation_points = tuned->points;
+    pipeline->together = tuned->together;
     return NDT_OK;
 }
 

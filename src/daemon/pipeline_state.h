@@ -61,6 +61,7 @@ struct ndtd_pipeline {
     double deadline_us;   /* 0 = none */
     double evaluation_us; /* mean duration of an evaluation in the last alignment, including everything around it */
     size_t evaluation_points; /* that it is for; 0: not known */
+    int together;             /* scans that wait to align at once, as measured; 0: any number */
     int has_start;            /* `start` gets the stamp of the next scan */
     struct ndt_pose_message start;
     int has_gnss;

@@ -159,7 +159,9 @@ static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
 enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct ndtd_replay_options *options,
                             int *failed, struct ndt_error *err)
 {
-    struct replay replay = {.settings = settings, .options = options};
+    struct ndtd_settings timed = *settings;
+    struct replay replay = {.settings = &timed, .options = options};
+    timed.compute.kernel_times = options->files.timing != NULL;
     *failed = 0;
     enum ndt_status status = prepare(&replay, err);
     double start_us = ndt_clock_us();

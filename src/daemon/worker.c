@@ -364,18 +364,19 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
     report_events(worker);
 }
 
-/* Scans that wait are aligned together ahead of their turn. */
-static void expect(struct ndtd_worker *worker, struct ndtd_frame **frames, size_t count)
+/* Scans that wait are aligned together ahead of their turn. Returns how many frames were announced. */
+static size_t expect(struct ndtd_worker *worker, struct ndtd_frame **frames, size_t count)
 {
     size_t first = 0;
     while (first < count && frames[first]->type != NDT_MESSAGE_SCAN)
         first++;
     if (first == count)
-        return;
+        return 0;
     ndtd_autotuner_enter(worker->tuner, frames[first]->arrival_us);
     ndtd_pipeline_set_deadline(worker->pipeline, deadline_of(worker, frames[first]));
-    ndtd_pipeline_expect(worker->pipeline, frames, count);
+    const size_t announced = ndtd_pipeline_expect(worker->pipeline, frames, count);
     ndtd_autotuner_leave(worker->tuner);
+    return announced;
 }
 
 /* Frames are processed one by one: the prediction for a scan needs the result before it. */
@@ -385,9 +386,11 @@ static void handle_frames(struct ndtd_worker *worker, struct ndtd_frame **frames
     for (size_t i = 0; i < count; i++)
         waiting += frames[i]->type == NDT_MESSAGE_SCAN;
     between_frames(worker);
-    expect(worker, frames, count);
+    size_t announced = expect(worker, frames, count);
     for (size_t i = 0; i < count; i++) {
         between_frames(worker);
+        if (i > 0 && i == announced) /* the next group; where there was none, there is none now */
+            announced += expect(worker, frames + i, count - i);
         handle(worker, frames[i], waiting);
         waiting -= frames[i]->type == NDT_MESSAGE_SCAN;
         ndtd_queue_release(worker->parts.queue, &frames[i], 1);

@@ -1,4 +1,5 @@
-/* From places to candidates: alignment in one batch, rank by ng, the best again with more points. */
+/* From places to candidates: the better ones by score are aligned in one batch, ranked by ng, the best again with
+ * more points. */
 #include "search_state.h"
 
 #include <math.h>
@@ -11,6 +12,8 @@ static const double PI = 3.14159265358979323846;
 /* The slope of the ground is taken from heights this far around; steeper than this it is not believed. */
 enum { SLOPE_STEPS = 2 };
 static const double SLOPE_STEP_M = 3, MOST_SLOPE = 0.3;
+/* A place whose score is at least this part of the best one's is aligned in any case. */
+static const double NEAR_BEST = 0.75;
 
 /* ---- guesses ---- */
 
@@ -141,6 +144,68 @@ static size_t set_items(struct ndt_search *search, struct ndt_align_item *items,
     return count;
 }
 
+static int goes_on(void *context, size_t done)
+{
+    (void)done;
+    return !ndt_search_is_cancelled(context);
+}
+
+/* The mean score of the points of every item at its guess, on the level where its alignment begins. */
+static enum ndt_status score_items(struct ndt_search *search, const struct ndt_align_level *level,
+                                   const struct ndt_align_item *items, size_t count, double *scores,
+                                   struct ndt_error *err)
+{
+    struct ndt_pose poses[NDT_ALIGNMENTS_MAX];
+    struct ndt_pose_score out[NDT_ALIGNMENTS_MAX];
+    size_t number[NDT_ALIGNMENTS_MAX] = {0}, done = 0;
+    enum ndt_status status = NDT_OK;
+    for (size_t s = 0; status == NDT_OK && s < NDT_SEARCH_HEIGHTS; s++) {
+        struct ndt_score_job job = {.leaf_m = level->leaf_m,
+                                    .neighbours = level->neighbours,
+                                    .scan = &search->view.sights[s].align,
+                                    .T_map_sensor = poses,
+                                    .goes_on = goes_on,
+                                    .context = search};
+        for (size_t i = 0; i < count; i++)
+            if (items[i].scan == job.scan) {
+                poses[job.count] = items[i].T_map_guess;
+                number[job.count++] = i;
+            }
+        if (job.count > 0)
+            status = ndt_aligner_score(search->aligner, &job, out, &done, err);
+        for (size_t k = 0; status == NDT_OK && k < job.count;
+             k++) /* cancelled: those that were not scored are last */
+            scores[number[k]] = k < done ? out[k].nearest_score / (double)job.scan->count : 0;
+    }
+    return status;
+}
+
+/* Leaves out places that fit far worse than the best one before they are aligned, at most every second one. The
+ * others stay in their order. */
+static enum ndt_status choose_items(struct ndt_search *search, const struct ndt_align_level *level,
+                                    struct ndt_align_item *items, size_t *from, size_t *count,
+                                    struct ndt_error *err)
+{
+    double scores[NDT_ALIGNMENTS_MAX] = {0}, best = 0;
+    const enum ndt_status status = score_items(search, level, items, *count, scores, err);
+    size_t kept = 0;
+    if (status != NDT_OK)
+        return status;
+    for (size_t i = 0; i < *count; i++)
+        best = fmax(best, scores[i]);
+    for (size_t i = 0; i < *count; i++) {
+        size_t better = 0;
+        for (size_t k = 0; k < *count; k++)
+            better += scores[k] > scores[i] || (scores[k] == scores[i] && k < i);
+        if (scores[i] < NEAR_BEST * best && 2 * better >= *count)
+            continue;
+        items[kept] = items[i];
+        from[kept++] = from[i];
+    }
+    *count = kept;
+    return NDT_OK;
+}
+
 enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_error *err)
 {
     const struct ndt_place *places = search->places.items;
@@ -155,10 +220,11 @@ enum ndt_status ndt_search_align_places(struct ndt_search *search, struct ndt_er
     struct ndt_search_candidate *out = append(search, search->places.count, err);
     if (status != NDT_OK || !out)
         return status != NDT_OK ? status : NDT_ERR_MEMORY;
-    const size_t count = set_items(search, search->items.items, from);
+    size_t count = set_items(search, search->items.items, from);
     const struct ndt_align_result *results = search->results.items;
     set_levels(search, 0, &params);
-    if (count > 0)
+    status = choose_items(search, &params.levels[0], search->items.items, from, &count, err);
+    if (status == NDT_OK && count > 0)
         status = ndt_align_batch(search->aligner, &params, search->items.items, count, search->results.items, err);
     for (size_t i = 0; status == NDT_OK && i < count; i++) {
         const struct ndt_place *place = &places[from[i]];

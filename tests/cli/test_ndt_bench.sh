@@ -155,9 +155,11 @@ if [ -x "$bin/ndt-bench_emulated" ]; then
         "$bin/ndt-bench_emulated" "$@" >"$dir/stdout" 2>"$dir/stderr" || fail "ndt-bench_emulated $*: $(cat "$dir/stdout" "$dir/stderr")"
     }
     devices=cuda-emulated:staged,cuda-emulated:fused,cuda-emulated:resident
-    emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device
+    emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device --wait spin
+    says '^robust .* cuda-emulated fused +200 +false( +[0-9.]+){4} +-( +[0-9.]+){6}$'
+    emulated overheads --map "$map" --bag "$bag" --threads 1 --points 200 --rounds 3 --need-device --kernel-times
     for pipeline in staged fused resident; do
-        says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){8}$"
+        says "^robust .* cuda-emulated $pipeline +200 +false( +[0-9.]+){11}$"
     done
     ! grep -q 'resident-' "$dir/stdout" || fail "evaluations of every resident pipeline: $(cat "$dir/stdout")"
     emulated dense --tiles 9 --rounds 1 --threads 1 --need-device

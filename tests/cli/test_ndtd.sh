@@ -190,7 +190,7 @@ if [ -s stderr ]; then
     echo "note: too slow here to choose a backend: $(cat stderr)"
 else
     says '^autotune: cpu, [12] thread.*at 1500 points'
-    [ "$(head -n 1 cache/ndtd/autotune)" = "ndtd-autotune 3" ] || fail "--autotune keeps nothing"
+    [ "$(head -n 1 cache/ndtd/autotune)" = "ndtd-autotune 4" ] || fail "--autotune keeps nothing"
 fi
 autotune --table table.json --set cpu.threads=1 --set autotune.cache=off
 python3 -c 'import json; rows = json.load(open("table.json")); assert {r["points"] for r in rows} == {756, 1500, 5000, 20000, 100000}, rows' ||

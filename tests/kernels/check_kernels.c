@@ -6,6 +6,7 @@
  *  - inform gives the bits of eval among its own sums,
  *  - a second evaluation, other numbers of threads and other CPU variants give the same bits,
  *  - scan and map do not change, and nothing is read or written beyond them,
+ *  - scores at several poses have the bits of the plain C (kernel_scores.h),
  *  - the points are copied: changing them afterwards changes nothing.
  * Scans above --oracle points (default 1000) are too slow to difference: their score, nearest score and counts
  * and information still come from the reference; their gradients and Hessian come from the `reference` backend,
@@ -21,6 +22,7 @@
 #include "kernel_cases.h"
 #include "kernel_plan.h"
 #include "kernel_reference.h"
+#include "kernel_scores.h"
 
 _Static_assert(sizeof(struct ndt_eval) == KERNEL_SUMS * sizeof(double), "ndt_eval is 31 sums");
 _Static_assert(sizeof(struct ndt_information) == KERNEL_ALL * sizeof(double), "ndt_information is 100 sums");
@@ -35,6 +37,7 @@ struct run {
     const struct kernel_case *item;
     struct kernel_inputs inputs;
     struct kernel_expected expected;
+    struct kernel_scores scores;
     uint64_t map_hash;
     int has_first; /* sums of the first plan of `first_ops`, which the others must equal */
     const struct ndt_backend_ops *first_ops;
@@ -231,12 +234,21 @@ static int informs(struct run *run, struct kernel_plan *plan, struct ndt_informa
     return sums_close(run, plan, sums, KERNEL_SUMS, KERNEL_ALL) && sums_repeat(run, plan, 1, sums);
 }
 
+/* One pipeline stands for all: they share the kernel. */
+static int scores(struct run *run, struct kernel_plan *plan, const struct ndt_eval *sums)
+{
+    char why[256];
+    if (!plan->ops->score_poses || (run->has_first && run->first_ops == plan->ops && plan->pipeline))
+        return 1;
+    return kernel_scores_agree(&run->scores, plan, sums, why, sizeof(why)) || fail(run, plan, why);
+}
+
 static int run_plan(struct run *run, struct kernel_plan *plan)
 {
     struct ndt_information sums;
     start_plan(run, plan);
     if (!load(run, plan) || !sum_guarded(run, plan, 0, &sums) || !sums_close(run, plan, &sums, 0, KERNEL_SUMS) ||
-        !sums_repeat(run, plan, 0, &sums))
+        !sums_repeat(run, plan, 0, &sums) || !scores(run, plan, &sums.eval))
         return 0;
     if ((plan->ops->inform && !informs(run, plan, &sums)) || !sums_equal_first(run, plan, &sums))
         return 0;
@@ -270,12 +282,15 @@ static int expect(struct run *run, struct ndt_backend *assess)
                                        .neighbours = run->item->neighbours,
                                        .exact = run->inputs.exact,
                                        .full_points = options.oracle};
+    struct ndt_error err = {""};
     memcpy(question.p, run->inputs.p, sizeof(question.p));
     struct kernel_reference *reference = kernel_reference_create(&run->inputs.map->levels[run->inputs.level]);
     const int done = reference && kernel_reference_eval(reference, &question, &run->expected);
     kernel_reference_destroy(reference);
     if (!done)
         return fail_case(run, "no memory for the reference");
+    if (kernel_scores_expect(&run->scores, &run->inputs, run->item->neighbours, &err) != NDT_OK)
+        return fail_case(run, err.text);
     return run->expected.derivatives || borrow_derivatives(run, assess);
 }
 

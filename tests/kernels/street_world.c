@@ -111,6 +111,21 @@ enum ndt_status world_map(struct ndt_cloud *out, const struct world *world, size
     return NDT_OK;
 }
 
+enum ndt_status world_build_map(struct ndt_map **out, const struct world *world, size_t count,
+                                struct ndt_error *err)
+{
+    static const double zero[3];
+    struct ndt_map_config config;
+    struct ndt_cloud cloud;
+    ndt_map_config_default(&config);
+    ndt_cloud_init(&cloud);
+    enum ndt_status status = world_map(&cloud, world, count, zero, err);
+    if (status == NDT_OK)
+        status = ndt_map_from_cloud(out, &config, &cloud, err);
+    ndt_cloud_free(&cloud);
+    return status;
+}
+
 enum ndt_status world_scan(struct ndt_cloud *out, const struct world *world, uint64_t seed, size_t count,
                            const struct ndt_pose *T_world_sensor, double range_m, struct ndt_error *err)
 {

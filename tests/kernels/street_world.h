@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "ndt/cloud.h"
+#include "ndt/map.h"
 #include "ndt/pose.h"
 #include "ndt/random.h"
 
@@ -29,6 +30,9 @@ struct world {
 /* `count` points on all surfaces, relative to origin_m: the world's zero lies at origin_m. */
 NDT_MUST_CHECK enum ndt_status world_map(struct ndt_cloud *out, const struct world *world, size_t count,
                                          const double origin_m[3], struct ndt_error *err);
+/* A map of `count` points with the default levels; the world's zero is that of the map. */
+NDT_MUST_CHECK enum ndt_status world_build_map(struct ndt_map **out, const struct world *world, size_t count,
+                                               struct ndt_error *err);
 /* `count` points within range_m (along x) of the sensor, in the sensor frame, drawn anew for each seed. */
 NDT_MUST_CHECK enum ndt_status world_scan(struct ndt_cloud *out, const struct world *world, uint64_t seed,
                                           size_t count, const struct ndt_pose *T_world_sensor, double range_m,

@@ -186,6 +186,31 @@ START_TEST(ties_budgets_and_gaps_are_decided)
 }
 END_TEST
 
+static const struct together_case {
+    double us[4]; /* of 1, 2 .. scans at once; 0 ends the list */
+    int without_lanes, with_lanes;
+} together_cases[] = {
+    {{100, 150, 180, 0}, 3, 3},   /* a launch for all */
+    {{100, 150, 225, 0}, 2, 3},   /* the third gains nothing */
+    {{100, 204, 306, 0}, 1, 3},   /* ties */
+    {{100, 220, 330, 0}, 1, 1},   /* each for itself is faster */
+    {{100, 120, 400, 410}, 2, 2}, /* the third does not fit */
+    {{100, 220, 180, 0}, 3, 3},   /* a size in between that is slow */
+    {{100, 0}, 1, 1},
+};
+enum { TOGETHER_CASES = sizeof(together_cases) / sizeof(together_cases[0]) };
+
+START_TEST(scans_go_together_where_each_takes_less_time)
+{
+    const struct together_case *one = &together_cases[_i];
+    size_t count = 0;
+    while (count < 4 && one->us[count] > 0)
+        count++;
+    ck_assert_int_eq(ndtd_autotune_together(one->us, count, 0), one->without_lanes);
+    ck_assert_int_eq(ndtd_autotune_together(one->us, count, 1), one->with_lanes);
+}
+END_TEST
+
 START_TEST(the_log_line_has_all_rows)
 {
     char text[800], small[40];
@@ -204,6 +229,12 @@ START_TEST(the_log_line_has_all_rows)
                      "ms; p50/p95 in ms: cpu, 1 thread 0.378/0.42; cpu, 2 threads 0.279/0.31; cuda fused "
                      "unavailable: no NVIDIA driver)");
     ck_assert_uint_eq(strlen(ndtd_autotune_line(&tuned, small, sizeof(small))), sizeof(small) - 1);
+    tuned.together = 2;
+    ck_assert_ptr_nonnull(
+        strstr(ndtd_autotune_line(&tuned, text, sizeof(text)), "of 2, up to 2 waiting scans together (measured"));
+    tuned.together = 1;
+    ck_assert_ptr_nonnull(strstr(ndtd_autotune_line(&tuned, text, sizeof(text)),
+                                 "of 2, waiting scans one after the other (measured"));
     memset(&tuned, 0, sizeof(tuned));
     ck_assert_str_eq(ndtd_autotune_line(&tuned, text, sizeof(text)), "not measured: the default");
 }
@@ -483,6 +514,34 @@ START_TEST(a_result_has_times_and_costs)
 }
 END_TEST
 
+/* Only with batch.together, up to batch.max, where more than one goes at once, and while there is time. */
+START_TEST(groups_of_scans_are_measured)
+{
+    static const struct {
+        const char *together, *most, *threads;
+        double time_us;
+        size_t sizes; /* measured */
+    } kinds[] = {{"true", "3", "2", 30e6, 3},
+                 {"true", "2", "2", 30e6, 2},
+                 {"true", "1", "2", 30e6, 0},
+                 {"false", "3", "2", 30e6, 0},
+                 {"true", "3", "1", 30e6, 0}};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        set("batch.together", kinds[i].together);
+        set("batch.max", kinds[i].most);
+        set("cpu.threads", kinds[i].threads);
+        struct ndtd_autotune_request request = a_request();
+        request.time_us = kinds[i].time_us;
+        must(ndtd_autotune_measure(&request, &tuned, &err));
+        ck_assert_int_ge(tuned.choice.row, 0);
+        for (size_t k = 0; k < NDTD_AUTOTUNE_BATCHES; k++)
+            ck_assert_int_eq(tuned.batch_us[k] > 0, k < kinds[i].sizes);
+        ck_assert_int_eq(tuned.together,
+                         kinds[i].sizes ? ndtd_autotune_together(tuned.batch_us, kinds[i].sizes, 1) : 0);
+    }
+}
+END_TEST
+
 struct gate {
     int waited, asked, closes_after;
 };
@@ -651,6 +710,7 @@ int main(void)
     tcase_add_loop_test(recorded, the_measured_best_is_taken, 0, CASES);
     tcase_add_test(recorded, rows_are_sampled_in_turns);
     tcase_add_loop_test(recorded, ties_budgets_and_gaps_are_decided, 0, DECISIONS);
+    tcase_add_loop_test(recorded, scans_go_together_where_each_takes_less_time, 0, TOGETHER_CASES);
     tcase_add_test(recorded, the_log_line_has_all_rows);
     tcase_add_test(recorded, expected_times_follow_points_and_evaluations);
     tcase_add_test(recorded, drift_is_seen_and_noise_is_not);
@@ -660,6 +720,7 @@ int main(void)
     tcase_add_test(measured, candidates_follow_from_the_settings);
     tcase_add_test(measured, a_drawn_scan_is_like_a_real_one);
     tcase_add_test(measured, a_result_has_times_and_costs);
+    tcase_add_test(measured, groups_of_scans_are_measured);
     tcase_add_test(measured, disturbed_alignments_do_not_count);
     tcase_add_test(measured, points_are_drawn_from_the_gaussian);
     tcase_add_test(measured, a_dense_place_is_taken);

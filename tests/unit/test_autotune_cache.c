@@ -33,6 +33,9 @@ static void setup(void)
     tuned.costs.assess = (struct ndt_cost){6.5, 0.25};
     for (int i = 0; i < 3; i++)
         tuned.costs.levels[i] = (struct ndt_cost){4 + i, 0.015625 * i};
+    tuned.together = 2;
+    for (int i = 0; i < 3; i++)
+        tuned.batch_us[i] = 700.5 + 600 * i;
     tuned.row_count = ndtd_autotune_candidates(&settings, tuned.rows);
     ck_assert_uint_ge(tuned.row_count, 4);
     for (size_t i = 0; i < 4; i++) {
@@ -65,6 +68,8 @@ static void check_equal(void)
     ck_assert_uint_eq(found.points, tuned.points);
     ck_assert_int_eq(found.measured_s, tuned.measured_s);
     ck_assert_mem_eq(&found.costs, &tuned.costs, sizeof(tuned.costs));
+    ck_assert_int_eq(found.together, tuned.together);
+    ck_assert_mem_eq(found.batch_us, tuned.batch_us, sizeof(tuned.batch_us));
     for (size_t i = 0; i < tuned.row_count; i++) {
         const struct ndtd_autotune_row *a = &found.rows[i], *b = &tuned.rows[i];
         ck_assert_mem_eq(&a->candidate, &b->candidate, sizeof(a->candidate));
@@ -175,7 +180,7 @@ START_TEST(foreign_files_are_ignored)
 {
     static char large[1200 * 1024];
     static const char *const texts[] = {
-        "",          "hello", "ndtd-autotune 2\n0123\tabc\n", "ndtd-autotune 3\n\n \n", "ndtd-autotune 3\n\0route",
+        "",          "hello", "ndtd-autotune 3\n0123\tabc\n", "ndtd-autotune 4\n\n \n", "ndtd-autotune 4\n\0route",
         "\x7f\x45LF"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         (void)temp_write("ndtd/autotune", texts[i], strlen(texts[i]) + (i == 4 ? 7 : 0));
@@ -234,14 +239,26 @@ START_TEST(the_key_depends_on_what_matters)
     static const struct {
         const char *name, *value;
         int matters;
-    } options[] = {{"backend.name", "cpu", 1},       {"cpu.threads", "1", 1},
-                   {"cpu.isa", "baseline", 1},       {"cpu.spin_us", "0", 1},
-                   {"cuda.pipeline", "staged", 1},   {"cuda.device", "1", 1},
-                   {"ndt.levels", "2.0,1.0", 1},     {"ndt.neighbours", "direct1", 1},
-                   {"ndt.max_iterations", "5", 1},   {"preprocess.sample_count", "5000", 1},
-                   {"autotune.max_threads", "1", 1}, {"rt.priority", "5", 1},
-                   {"live.budget_ms", "5", 0},       {"sockets.scans", "tcp://127.0.0.1:7000", 0},
-                   {"log.level", "debug", 0},        {"map.path", "elsewhere.pcd", 0}};
+    } options[] = {{"backend.name", "cpu", 1},
+                   {"cpu.threads", "1", 1},
+                   {"cpu.isa", "baseline", 1},
+                   {"cpu.spin_us", "0", 1},
+                   {"cuda.pipeline", "staged", 1},
+                   {"cuda.device", "1", 1},
+                   {"ndt.levels", "2.0,1.0", 1},
+                   {"ndt.neighbours", "direct1", 1},
+                   {"ndt.max_iterations", "5", 1},
+                   {"preprocess.sample_count", "5000", 1},
+                   {"autotune.max_threads", "1", 1},
+                   {"rt.priority", "5", 1},
+                   {"cuda.wait", "spin", 1},
+                   {"batch.together", "true", 1},
+                   {"batch.max", "2", 1},
+                   {"live.queue_depth", "5", 0},
+                   {"live.budget_ms", "5", 0},
+                   {"sockets.scans", "tcp://127.0.0.1:7000", 0},
+                   {"log.level", "debug", 0},
+                   {"map.path", "elsewhere.pcd", 0}};
     const uint64_t key = key_with(NULL, NULL);
     ck_assert_uint_eq(key, ndtd_autotune_key(&settings, 1));
     ck_assert_uint_ne(key, ndtd_autotune_key(&settings, 2));

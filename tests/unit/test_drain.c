@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "allocation_counter.h"
+#include "ndtd/autotune.h"
 #include "ndtd/pipeline.h"
 #include "street_drive.h"
 
@@ -252,6 +253,32 @@ START_TEST(a_change_undoes_what_was_done_ahead)
 }
 END_TEST
 
+/* As the autotuner found it to pay: two at once, then two of the rest; or each for itself. */
+START_TEST(as_many_go_together_as_pay)
+{
+    enum { ALL = 5 };
+    static const size_t first[] = {5, 0, 2, 3, 4, 5, 5}; /* by the number that pays; 0: not measured */
+    const size_t size = first[_i], rest = size > 0 && ALL - size > 1 ? ALL - size < size ? ALL - size : size : 0;
+    struct ndtd_scan_record together[ALL] = {0}, alone[ALL] = {0};
+    struct ndtd_pipeline *one = lead_in(), *other = lead_in();
+    const struct ndtd_autotune_result tuned = {.choice = {.row = -1}, .together = _i};
+    must(ndtd_pipeline_set_autotune_result(other, &tuned, NULL, &err));
+    enqueue_scans(LEAD, ALL);
+    process(one, 0, alone);
+    ck_assert_uint_eq(ndtd_pipeline_expect(other, waiting, ALL), size);
+    for (size_t i = 0; i < ALL; i++) {
+        if (i > 0 && i == size)
+            ck_assert_uint_eq(ndtd_pipeline_expect(other, waiting + i, ALL - i), rest);
+        must(ndtd_pipeline_frame(other, &queue[i], &together[i], &err));
+        ck_assert_int_eq(is_ahead(&together[i]), i < size + rest);
+        check_close(&together[i], &alone[i], LEAD + i);
+    }
+    ck_assert(same_record(&together[0], &alone[0]));
+    ndtd_pipeline_destroy(one);
+    ndtd_pipeline_destroy(other);
+}
+END_TEST
+
 /* Without an option, without threads, without a pose, without time, or with a single scan nothing is done ahead. */
 START_TEST(nothing_is_done_ahead_where_it_does_not_pay)
 {
@@ -322,6 +349,7 @@ int main(void)
     tcase_add_test(tcase, a_wrong_prediction_is_noticed);
     tcase_add_test(tcase, an_initial_pose_ends_the_group);
     tcase_add_loop_test(tcase, a_change_undoes_what_was_done_ahead, 0, 3);
+    tcase_add_loop_test(tcase, as_many_go_together_as_pay, 0, 7);
     tcase_add_loop_test(tcase, nothing_is_done_ahead_where_it_does_not_pay, 0, 5);
     tcase_add_test(tcase, a_bad_scan_concerns_only_itself);
     tcase_add_test(tcase, nothing_is_allocated_after_warm_up);

@@ -158,6 +158,11 @@ START_TEST(names_of_enums_become_their_values)
         must_set("preprocess.deskew", deskews[i]);
         ck_assert_int_eq(settings.preprocess.deskew, i);
     }
+    const char *const waits[] = {"auto", "spin", "yield", "block"}; /* enum ndt_wait */
+    for (int i = 0; i < 4; i++) {
+        must_set("cuda.wait", waits[i]);
+        ck_assert_int_eq(settings.compute.wait, i);
+    }
     /* Autoware's parameter is a number, and prints as a name. */
     const char *const kinds[] = {"fixed", "laplace", "multi_ndt", "multi_ndt_score", "posterior"};
     const char *const name = "covariance.covariance_estimation.covariance_estimation_type";
@@ -241,6 +246,7 @@ START_TEST(wrong_values_name_the_expected_value)
     must_refuse("cpu.pin_threads", "maybe", "neither true nor false");
     must_refuse("ndt.variant", "robsut", "one of robust, autoware; did you mean 'robust'?");
     must_refuse("cpu.isa", "avx", "did you mean 'avx2'?");
+    must_refuse("cuda.wait", "blok", "one of auto, spin, yield, block; did you mean 'block'?");
     must_refuse("ndt.levels", "[]", "0 values, but 1 to 6");
     must_refuse("ndt.levels", "[4,2,1", "not closed");
     must_refuse("ndt.levels", "[7,6,5,4,3,2,1]", "7 values, but 1 to 6");

@@ -65,6 +65,7 @@ struct bench_options {
     uint64_t rounds; /**< measured rounds of each row */
     uint64_t seeds;  /**< of the sample, from 1 */
     int needs_device, peer, has_peer;
+    int wait, has_wait, has_kernel_times;
     struct bench_search_options {
         int tier;                                    /**< enum ndt_search_tier */
         double window_m, reach_deg;                  /**< 0: none, free */
@@ -285,6 +286,9 @@ void bench_candidate_counters(const struct bench_candidate *candidate, struct nd
 /** One evaluation on the finest level at a pose of the map. */
 struct ndt_eval_request bench_candidate_request(const struct bench_candidate *candidate,
                                                 const struct ndt_pose *T_map_sensor);
+/** The time of the kernels between two calls of bench_candidate_counters; NaN where it is not measured. */
+double bench_candidate_kernel_us(const struct bench_candidate *candidate, const struct ndt_backend_counters *before,
+                                 const struct ndt_backend_counters *after);
 /** One alignment with its time, and the time of its kernels. A failure excludes the candidate; 0 then. */
 int bench_candidate_align(struct bench_candidate *candidate, const struct ndt_align_params *params,
                           const struct ndt_cloud *scan, const struct ndt_pose *guess, struct ndt_align_result *out,
@@ -304,6 +308,8 @@ NDT_MUST_CHECK bench_command_fn bench_align;
 NDT_MUST_CHECK bench_command_fn bench_evaluations;
 NDT_MUST_CHECK bench_command_fn bench_batch;
 NDT_MUST_CHECK bench_command_fn bench_overheads;
+/** One scan at --sizes poses. Every backend must have the bits of the plain C. */
+NDT_MUST_CHECK bench_command_fn bench_poses;
 /** Each candidate follows the scans twice, every guess from the poses before. Both passes must have the same bits,
  * and must be within 1 mm and 0.01 deg of the first candidate. */
 NDT_MUST_CHECK bench_command_fn bench_drive;

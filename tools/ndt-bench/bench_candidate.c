@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -329,6 +330,13 @@ int bench_candidate_row(const struct bench_candidate *candidate, struct bench_re
     return works;
 }
 
+double bench_candidate_kernel_us(const struct bench_candidate *candidate, const struct ndt_backend_counters *before,
+                                 const struct ndt_backend_counters *after)
+{
+    const int is_measured = !candidate->is_device || candidate->setup.config.kernel_times;
+    return is_measured ? after->kernel_us - before->kernel_us : NAN;
+}
+
 int bench_candidate_align(struct bench_candidate *candidate, const struct ndt_align_params *params,
                           const struct ndt_cloud *scan, const struct ndt_pose *guess, struct ndt_align_result *out,
                           double *took_us, double *kernel_us)
@@ -339,7 +347,7 @@ int bench_candidate_align(struct bench_candidate *candidate, const struct ndt_al
     bench_candidate_fail(candidate, ndt_align(candidate->aligner, params, scan, guess, out, &candidate->why));
     *took_us = ndt_clock_us() - start_us;
     bench_candidate_counters(candidate, &after);
-    *kernel_us = after.kernel_us - before.kernel_us;
+    *kernel_us = bench_candidate_kernel_us(candidate, &before, &after);
     return bench_candidate_works(candidate);
 }
 

@@ -92,6 +92,8 @@ static enum ndt_status parse_set(void *value, const char *text, struct ndt_error
 static const char *const peers[] = {"pcl", NULL};
 #endif
 
+/* In the order of enum ndt_wait. */
+static const char *const waits[] = {"auto", "spin", "yield", "block", NULL};
 static const char *const tiers[] = {"auto", "quick", "thorough", "window", NULL};
 
 /* ---- options and sub-commands ---- */
@@ -157,6 +159,10 @@ static const struct tool_option all_options[] = {
      .help = "standard deviations of the prior as parts of the offset; 0: no prior"},
     {"elsewhere", NULL, TOOL_FLAG, &options.is_elsewhere, .help = "the map is of another place: every pose is wrong"},
     {"csv", "FILE", TOOL_TEXT, &options.csv, .help = "one line per alignment: scores, information, truth"},
+    {"wait", "WAY", TOOL_CHOICE, &options.wait, .choices = waits, .given = &options.has_wait,
+     .help = "how threads wait for a device, as cuda.wait of ndtd"},
+    {"kernel-times", NULL, TOOL_FLAG, &options.has_kernel_times,
+     .help = "also time the kernels of devices, which makes evaluations slower by some us"},
     {"need-device", NULL, TOOL_FLAG, &options.needs_device,
      .help = "exit status 77 when no backend on a device was measured"},
     {"json", "FILE", TOOL_TEXT, &options.json, .help = "also write the tables as JSON"},
@@ -164,6 +170,7 @@ static const struct tool_option all_options[] = {
 
 #define INPUT "map scan pose bag scans config set seed "
 #define MATCHER "points backend threads "
+#define DEVICE "wait kernel-times need-device"
 #define OUTPUT " json markdown"
 
 /* NEEDS_SCANS: a map comes with scans, and scans with a map. OWN_INPUT: the command opens its files itself. */
@@ -178,26 +185,31 @@ static const struct command {
     const char *operand;
 } commands[] = {
     {"align", "measures alignments from wrong starts, for every combination of the lists", NULL,
-     INPUT "rounds=50 one:offsets=0.5/2 " MATCHER "levels neighbours variant peer need-device" OUTPUT,
+     INPUT "rounds=50 one:offsets=0.5/2 " MATCHER "levels neighbours variant peer " DEVICE OUTPUT,
      bench_align, NEEDS_SCANS, "FILE"},
     {"basin", "measures the basin of convergence of the variants robust and autoware", NULL,
      INPUT "rounds=120 offsets=0.5/2,1/5,2/10,3/20 one:backend one:threads one:levels one:neighbours" OUTPUT,
      bench_align, NEEDS_SCANS, "FILE"},
     {"evaluations", "splits the time of an alignment into fixed cost and cost per evaluation",
      "Needs one level, such as --levels 2.",
-     INPUT "rounds=21 one:offsets=0.5/2 " MATCHER "one:levels one:neighbours need-device" OUTPUT,
+     INPUT "rounds=21 one:offsets=0.5/2 " MATCHER "one:levels one:neighbours " DEVICE OUTPUT,
      bench_evaluations, NEEDS_SCANS, "FILE"},
     {"batch", "compares batches of guesses and of scans with single alignments",
      "The items of a batch are guesses for one scan; batches of 2 and 3 are also made of different scans.",
      INPUT "rounds=20 sizes=1,2,3,8,64,200 one:offsets=0.5/2 " MATCHER
-     "one:levels one:neighbours one:variant need-device" OUTPUT, bench_batch, NEEDS_SCANS, "FILE"},
+     "one:levels one:neighbours one:variant " DEVICE OUTPUT, bench_batch, NEEDS_SCANS, "FILE"},
     {"overheads", "measures one evaluation, and on a device its kernels, copies, launch and wait",
      "The finest level is evaluated.",
-     INPUT "rounds=101 points=756,1500,5000,20000,100000 backend=all threads one:levels neighbours need-device" OUTPUT,
+     INPUT "rounds=101 points=756,1500,5000,20000,100000 backend=all threads one:levels neighbours " DEVICE OUTPUT,
      bench_overheads, NEEDS_SCANS, "FILE"},
+    {"poses", "scores one scan at many poses, and compares with one evaluation per pose",
+     "Every backend must have the bits of the plain C.",
+     INPUT "rounds=20 sizes=64,1024,4096 points=300,756,1500 backend=all threads one:offsets=2/20 one:levels "
+           "one:neighbours " DEVICE OUTPUT,
+     bench_poses, NEEDS_SCANS, "FILE"},
     {"drive", "follows a drive twice on every backend and compares the poses",
      "Both passes must give the same bits, within 1 mm and 0.01 deg of the first backend.",
-     "map bag scans config set seed points backend=all threads one:levels one:neighbours need-device" OUTPUT,
+     "map bag scans config set seed points backend=all threads one:levels one:neighbours " DEVICE OUTPUT,
      bench_drive, NEEDS_SCANS, NULL},
     {"dense", "measures searches over large synthetic fields, on the CPU and on devices",
      "Tiles have an edge of 32 m. Every engine must have the bits of the CPU.",
@@ -304,6 +316,9 @@ static enum ndt_status finish_setup(struct ndt_error *err)
     snprintf(setup->backend, sizeof(setup->backend), "%s", options.settings.backend);
     snprintf(setup->pipeline, sizeof(setup->pipeline), "%s", setup->config.pipeline ? setup->config.pipeline : "");
 #endif
+    if (options.has_wait)
+        setup->config.wait = (enum ndt_wait)options.wait;
+    setup->config.kernel_times = options.has_kernel_times;
     return NDT_OK;
 }
 

@@ -59,7 +59,7 @@ static enum ndt_status sample(void *context, size_t item, size_t round, int is_c
             candidate, candidate->backend->ops->eval(candidate->backend, &request, &tally->sums, &candidate->why));
         took_us = ndt_clock_us() - start_us;
         bench_candidate_counters(candidate, &after);
-        kernel_us = after.kernel_us - before.kernel_us;
+        kernel_us = bench_candidate_kernel_us(candidate, &before, &after);
     }
     if (!is_counted || !bench_candidate_works(candidate) || tally->is_left_out)
         return NDT_OK;
@@ -91,6 +91,9 @@ static void put_row(struct bench_candidate *candidate, struct tally *tally, size
         bench_number(table, "copies_us", 2, cost.copies_us);
         bench_number(table, "launch_us", 2, cost.launch_us);
         bench_number(table, "synchronise_us", 2, cost.synchronise_us);
+        bench_number(table, "stage_us", 2, cost.stage_us);
+        bench_number(table, "upload_us", 2, cost.upload_us);
+        bench_number(table, "pageable_us", 2, cost.pageable_us);
     }
 }
 

@@ -1,6 +1,6 @@
 # Sources of ndt-bench that need only the core and the backends: see bench.h. With NDT_CORE_ONLY they are the program, which
 # tools/gpu-check runs on a machine with a GPU.
-set(NDT_BENCH_CORE_SOURCES align batch candidate dense drive main overheads report sampler source street)
+set(NDT_BENCH_CORE_SOURCES align batch candidate dense drive main overheads poses report sampler source street)
 list(TRANSFORM NDT_BENCH_CORE_SOURCES REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tools/ndt-bench/bench_\\1.c")
 list(APPEND NDT_BENCH_CORE_SOURCES ${PROJECT_SOURCE_DIR}/tools/common/tool_options.c
   ${PROJECT_SOURCE_DIR}/src/daemon/nearest_name.c)

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/** Calls no CUDA library before open. A guest of the device: see gpu/cuda_device.h. */
+/** Calls no CUDA library before open. Shares the device with other uses of it: see gpu/cuda_context.h. */
 extern const struct ndt_dense_ops ndt_cuda_search_engine;
 
 #ifdef __cplusplus

@@ -172,12 +172,12 @@ struct point_sums {
     wide_f score, best, A[3], S[6];
 };
 
-/* Returns exp(-d2/2 q.Bq), zero in lanes that are not active. */
-static inline wide_f add_pairs(const struct ndt_wide_job *job, const wide_f w[12], const wide_f near_m[3],
-                               wide_i active, struct point_sums *p)
+/* q.Bq of a pair, and u = B q. */
+static inline wide_f square_distance(const struct ndt_wide_job *job, const wide_f w[12], const wide_f near_m[3],
+                                     wide_f u[3])
 {
-    const wide_f leaf_m = wide_set((float)job->level->leaf_m), d2 = wide_set((float)job->level->d2);
-    wide_f q[3], u[3], v[3];
+    const wide_f leaf_m = wide_set((float)job->level->leaf_m);
+    wide_f q[3];
     for (int k = 0; k < 3; k++) {
         const wide_f cells = wide_to_float((wide_i)w[9 + k] - job->near_cell[k]);
         q[k] = wide_fma(-cells, leaf_m, near_m[k]) - w[k];
@@ -185,7 +185,16 @@ static inline wide_f add_pairs(const struct ndt_wide_job *job, const wide_f w[12
     u[0] = wide_fma(w[5], q[2], wide_fma(w[4], q[1], w[3] * q[0]));
     u[1] = wide_fma(w[7], q[2], wide_fma(w[6], q[1], w[4] * q[0]));
     u[2] = wide_fma(w[8], q[2], wide_fma(w[7], q[1], w[5] * q[0]));
-    const wide_f qu = wide_fma(q[2], u[2], wide_fma(q[1], u[1], q[0] * u[0]));
+    return wide_fma(q[2], u[2], wide_fma(q[1], u[1], q[0] * u[0]));
+}
+
+/* Returns exp(-d2/2 q.Bq), zero in lanes that are not active. */
+static inline wide_f add_pairs(const struct ndt_wide_job *job, const wide_f w[12], const wide_f near_m[3],
+                               wide_i active, struct point_sums *p)
+{
+    const wide_f d2 = wide_set((float)job->level->d2);
+    wide_f u[3], v[3];
+    const wide_f qu = square_distance(job, w, near_m, u);
     const wide_f e = (wide_f)((wide_i)wide_exp2(qu * (d2 * (-0.5f * LOG2_E))) & active);
     p->score += e;
     p->best = wide_max(p->best, e);
@@ -297,6 +306,18 @@ static inline void add_information(const wide_f A[3], const wide_f K[6], const w
         wide_store(&sums[i][lane], wide_load(&sums[i][lane]) + out[i]);
 }
 
+/* The k-th voxel of each of WIDE points. */
+static inline void load_voxels(const struct ndt_wide_job *job, const struct chunk *c, size_t base, int32_t k,
+                               wide_f words[12])
+{
+    const float *record[WIDE];
+    for (size_t l = 0; l < WIDE; l++)
+        record[l] = job->level->voxels[c->row[base + l][k]].mean_m;
+    wide_load_quads(record, 0, words);
+    wide_load_quads(record, 1, words + 4);
+    wide_load_quads(record, 2, words + 8);
+}
+
 /* All pairs of WIDE points: step k takes each point's k-th voxel; lanes that have fewer are masked. */
 EACH void add_points(const struct ndt_wide_job *job, struct chunk *c, size_t base, int inform)
 {
@@ -307,13 +328,8 @@ EACH void add_points(const struct ndt_wide_job *job, struct chunk *c, size_t bas
     struct point_sums p = {0};
     move_points(job, x, y, near_m);
     for (int32_t k = 0; k < steps; k++) {
-        const float *record[WIDE];
         wide_f words[12];
-        for (size_t l = 0; l < WIDE; l++)
-            record[l] = job->level->voxels[c->row[base + l][k]].mean_m;
-        wide_load_quads(record, 0, words);
-        wide_load_quads(record, 1, words + 4);
-        wide_load_quads(record, 2, words + 8);
+        load_voxels(job, c, base, k, words);
         const wide_f e = add_pairs(job, words, near_m, found > k, &p);
         if (inform)
             add_normal(words + 3, e, K);
@@ -361,6 +377,65 @@ EACH void sum_chunk(const struct ndt_wide_job *job, size_t chunk, double *sums, 
         for (int l = 0; l < LANES; l++)
             informed[i] += (double)c.informed[i][l];
     }
+}
+
+/* ---- scores without derivatives, in units of 1 / NDT_SCORE_UNITS ---- */
+
+/* Sums of lanes: pairs of lanes widen to 64 bits. */
+typedef uint64_t wide_l __attribute__((vector_size(sizeof(float) * WIDE)));
+struct score_lanes {
+    wide_l score, nearest;
+};
+
+static inline wide_l add_halves(wide_l sums, wide_i lanes)
+{
+    return sums + ((wide_l)lanes & UINT32_MAX) + ((wide_l)lanes >> 32);
+}
+
+static inline void score_points(const struct ndt_wide_job *job, const struct chunk *c, size_t base,
+                                struct score_lanes *sums)
+{
+    const wide_f factor = wide_set((float)job->level->d2 * (-0.5f * LOG2_E)), one = wide_set(1.0f);
+    const wide_i found = wide_load_i(&c->steps[base]);
+    const int32_t steps = c->steps[base];
+    const wide_f x[3] = {wide_load(&c->x_m[0][base]), wide_load(&c->x_m[1][base]), wide_load(&c->x_m[2][base])};
+    wide_f y[3], near_m[3], u[3];
+    wide_i score = {0}, best = {0};
+    move_points(job, x, y, near_m);
+    for (int32_t k = 0; k < steps; k++) {
+        wide_f words[12];
+        load_voxels(job, c, base, k, words);
+        const wide_f exponent = wide_min(square_distance(job, words, near_m, u) * factor, wide_set(0));
+        const wide_i units = ((wide_i)(wide_exp2(exponent) + one) - (wide_i)one) & (found > k);
+        score += units;
+        best = (wide_i)wide_select(units > best, (wide_f)units, (wide_f)best);
+    }
+    sums->score = add_halves(sums->score, score);
+    sums->nearest = add_halves(sums->nearest, best);
+}
+
+void PASTE(ndt_score_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums)
+{
+    struct chunk c;
+    const size_t first = chunk * POINTS;
+    const size_t count = job->count - first < POINTS ? job->count - first : POINTS;
+    uint32_t having[MOST + 1] = {0};
+    struct score_lanes lanes = {0};
+    memset(c.none, 0, sizeof(c.none));
+    for (size_t i = 0; i < count; i += WIDE)
+        locate(job, &c, first, i);
+    find_lists(job->level, &c, count);
+    find_neighbours(job, &c, count, having);
+    const size_t matched = order_points(job, &c, first, count, having, 0);
+    for (size_t base = 0; base < matched; base += WIDE)
+        score_points(job, &c, base, &lanes);
+    for (size_t i = 0; i < WIDE / 2; i++) {
+        sums->score += lanes.score[i];
+        sums->nearest += lanes.nearest[i];
+    }
+    sums->matched += (uint32_t)matched;
+    for (uint32_t n = 1; n <= MOST; n++)
+        sums->pairs += n * having[n];
 }
 
 void PASTE(ndt_eval_chunk_, NDT_ISA)(const struct ndt_wide_job *job, size_t chunk, double *sums)

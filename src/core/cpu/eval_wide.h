@@ -3,6 +3,7 @@
 #define NDT_EVAL_WIDE_H
 
 #include "ndt/map.h"
+#include "ndt/score_types.h"
 
 /* Points per chunk. Each chunk is summed in float, then all are added in double in their order, so the result does
  * not depend on the number of threads. */
@@ -61,5 +62,11 @@ void ndt_inform_chunk_baseline(const struct ndt_wide_job *job, size_t chunk, dou
 void ndt_inform_chunk_avx2(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
 void ndt_inform_chunk_avx512(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
 void ndt_inform_chunk_neon(const struct ndt_wide_job *job, size_t chunk, double *sums, double *informed);
+
+/* Adds the scores of a chunk, bit for bit those of ndt/score_math.h. */
+void ndt_score_chunk_baseline(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
+void ndt_score_chunk_avx2(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
+void ndt_score_chunk_avx512(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
+void ndt_score_chunk_neon(const struct ndt_wide_job *job, size_t chunk, struct ndt_score_sums *sums);
 
 #endif

@@ -82,6 +82,18 @@ static inline wide_f wide_max(wide_f a, wide_f b)
 #endif
 }
 
+/* b where a is NaN, as fminf. */
+static inline wide_f wide_min(wide_f a, wide_f b)
+{
+#if defined(NDT_ISA_avx512)
+    return (wide_f)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(NDT_ISA_avx2)
+    return (wide_f)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return wide_select(a < b, a, b);
+#endif
+}
+
 static inline wide_f wide_root(wide_f v)
 {
 #if defined(NDT_ISA_avx512)

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "check_harness.h"
+#include "check_stops.h"
 #include "cuda_device.h"
 #include "cuda_runtime_api.h"
 #include "device_kernels.h"
@@ -191,14 +190,14 @@ static void check_together(void)
     close_bench(&b, "a block together");
 }
 
-/* What a kernel on the main stream sees of an upload on the copy stream. */
+/* What a kernel on the main stream sees of an upload on another stream. */
 static double seen(unsigned seed, int with_mark)
 {
     struct bench b;
     open_bench(&b, seed);
     fill(&b, 5);
-    upload_numbers(&b, NDT_CUDA_COPY);
-    call(&b, ndt_cuda_set_mark(&b.device, 2, NDT_CUDA_COPY, &b.err));
+    upload_numbers(&b, NDT_CUDA_MAP);
+    call(&b, ndt_cuda_set_mark(&b.device, 2, NDT_CUDA_MAP, &b.err));
     if (with_mark)
         call(&b, ndt_cuda_follow_mark(&b.device, NDT_CUDA_MAIN, 2, &b.err));
     take_numbers(&b);
@@ -236,12 +235,14 @@ static double arrives(int wait_before, const float *from, float *buffer)
     call(&b, ndt_cuda_set_mark(&b.device, 0, NDT_CUDA_MAP, &b.err));
     if (wait_before)
         call(&b, ndt_cuda_wait_mark(&b.device, 0, &b.err));
+    emulated_allows_overwriting = 1;
     numbers[0] = 6;
     call(&b, ndt_cuda_follow_mark(&b.device, NDT_CUDA_MAIN, 0, &b.err));
     take_numbers(&b);
     get_results(&b, COPIED);
     const double result = b.results[0];
     close_bench(&b, "reuse of a buffer");
+    emulated_allows_overwriting = 0;
     return result;
 }
 
@@ -283,8 +284,8 @@ static void check_marks(void)
         open_bench(&b, seed);
         if (seed == 1)
             expect(is_reached(&b, 3) == 1, "a mark that was never set is reached");
-        upload_numbers(&b, NDT_CUDA_COPY);
-        call(&b, ndt_cuda_set_mark(&b.device, 3, NDT_CUDA_COPY, &b.err));
+        upload_numbers(&b, NDT_CUDA_MAP);
+        call(&b, ndt_cuda_set_mark(&b.device, 3, NDT_CUDA_MAP, &b.err));
         early += is_reached(&b, 3);
         while (b.first_status == NDT_OK && !is_reached(&b, 3))
             polls++;
@@ -299,8 +300,8 @@ static void check_mark_again(void)
     struct bench b;
     open_bench(&b, 7);
     fill(&b, 1);
-    upload_numbers(&b, NDT_CUDA_COPY);
-    call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_COPY, &b.err));
+    upload_numbers(&b, NDT_CUDA_MAP);
+    call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_MAP, &b.err));
     take_numbers(&b);
     download(&b, 1);
     call(&b, ndt_cuda_set_mark(&b.device, 1, NDT_CUDA_MAIN, &b.err)); /* the last one counts */
@@ -316,12 +317,15 @@ static void check_clock(void)
 {
     struct bench b;
     open_bench(&b, 8);
-    call(&b, ndt_cuda_clock_start(&b.device, &b.err));
-    take_numbers(&b);
-    call(&b, ndt_cuda_clock_stop(&b.device, &b.err));
-    call(&b, ndt_cuda_wait(&b.device, &b.err));
-    call(&b, ndt_cuda_add_kernel_time(&b.device, &b.err));
-    expect(b.device.counters.kernel_us > 0, "the kernel took time");
+    for (int i = 0; i < 2; i++) {
+        b.device.has_clock = i;
+        call(&b, ndt_cuda_clock_start(&b.device, &b.err));
+        take_numbers(&b);
+        call(&b, ndt_cuda_clock_stop(&b.device, &b.err));
+        call(&b, ndt_cuda_wait(&b.device, &b.err));
+        call(&b, ndt_cuda_add_kernel_time(&b.device, &b.err));
+        expect((b.device.counters.kernel_us > 0) == i, i ? "the kernel took time" : "no clock, no time");
+    }
     close_bench(&b, "the clock");
 }
 
@@ -380,10 +384,10 @@ static void check_failure(void)
     call(&b, ndt_cuda_graph_make(&b.device, &graph, kernel_count_up(), 1, 32, 0, &b.job, &b.err));
     emulated_fail_launches(0, 1);
     call(&b, ndt_cuda_graph_launch(&b.device, &graph, &b.err));
-    upload_numbers(&b, NDT_CUDA_COPY);
+    upload_numbers(&b, NDT_CUDA_MAP);
     download(&b, 1);
     expect(ndt_cuda_wait(&b.device, NULL) == NDT_ERR_DEVICE && isnan(b.results[0]), "a failed graph");
-    expect(ndt_cuda_set_mark(&b.device, 0, NDT_CUDA_COPY, NULL) == NDT_ERR_DEVICE, "loses all streams");
+    expect(ndt_cuda_set_mark(&b.device, 0, NDT_CUDA_MAP, NULL) == NDT_ERR_DEVICE, "loses all streams");
     ndt_cuda_graph_free(&b.device, &graph);
     close_bench(&b, "a failed graph");
     emulated_fail_launches(0, 0);
@@ -416,29 +420,6 @@ static void steers_twice(void)
 static void goes_on(void)
 {
     run_loop(kernel_go_on(), 32);
-}
-
-/* The emulation has to end the program, here a child process, with a message. */
-static void check_stops(void (*fault)(void), const char *message)
-{
-    char text[400] = "";
-    int ends[2], status = 0;
-    fflush(stdout);
-    const pid_t child = pipe(ends) == 0 ? fork() : -1;
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        fault();
-        _exit(0);
-    }
-    close(ends[1]);
-    for (size_t used = 0; used < sizeof(text) - 1;) {
-        const ssize_t more = read(ends[0], text + used, sizeof(text) - 1 - used);
-        if (more <= 0)
-            break;
-        used += (size_t)more;
-    }
-    close(ends[0]);
-    expect(child > 0 && waitpid(child, &status, 0) == child && status != 0 && strstr(text, message), message);
 }
 
 static void check_parts_candidates(void)

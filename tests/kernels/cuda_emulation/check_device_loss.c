@@ -1,5 +1,6 @@
 /** @file
  * @brief A device that fails, has too little memory or does not exist, on the emulated device. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +19,10 @@ static struct {
 
 static int make_inputs(void)
 {
-    static const double zero[3];
     const struct world world = {WORLD_STREET, 3, 40.0, 0.02};
     const struct ndt_pose pose = world_pose(&world, 0.5, 0.0);
-    struct ndt_map_config config;
-    struct ndt_cloud cloud;
-    ndt_map_config_default(&config);
-    ndt_cloud_init(&cloud);
-    const int good = world_map(&cloud, &world, 20000, zero, NULL) == NDT_OK &&
-                     ndt_map_from_cloud(&in.map, &config, &cloud, NULL) == NDT_OK &&
+    const int good = world_build_map(&in.map, &world, 20000, NULL) == NDT_OK &&
                      world_scan(&in.scan, &world, 1, 300, &pose, 20.0, NULL) == NDT_OK;
-    ndt_cloud_free(&cloud);
     in.request = (struct ndt_eval_request){.level = 1, .neighbours = NDT_DIRECT7, .p = {20, 0.4, 2.1, 0, 0, 0}};
     return good;
 }
@@ -187,6 +181,269 @@ static void refuses(void)
     unsetenv("NDT_EMULATION_MEMORY");
 }
 
+/* ---- failures that are no loss, and other backends on the device ---- */
+
+static struct ndt_backend *open_plain(const char *pipeline, int preprocess)
+{
+    const struct ndt_backend_ops *ops = device_ops();
+    struct ndt_backend_config config;
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    ndt_backend_config_default(&config);
+    config.pipeline = pipeline;
+    config.preprocess = preprocess;
+    config.max_points = 4000;
+    enum ndt_status status = ops->open(&backend, &config, &err);
+    if (status == NDT_OK)
+        status = ops->set_map(backend, in.map, &err);
+    if (status == NDT_OK)
+        status = ops->set_scan(backend, &in.scan, &err);
+    check_expect(status == NDT_OK, "the plain backend opens", err.text);
+    return backend;
+}
+
+static enum ndt_status evaluate(struct ndt_backend *backend, struct ndt_eval *sums, struct ndt_error *err)
+{
+    return backend->ops->eval(backend, &in.request, sums, err);
+}
+
+static int evaluates(struct ndt_backend *backend, const struct ndt_eval *wanted)
+{
+    struct ndt_eval sums;
+    return evaluate(backend, &sums, NULL) == NDT_OK && memcmp(&sums, wanted, sizeof(sums)) == 0;
+}
+
+/* No memory for a launch: the plain backend goes on, the failover backend opens it again. */
+static void has_no_memory(void)
+{
+    struct ndt_eval wanted, sums;
+    struct ndt_error err = {""};
+    char text[1200];
+    struct ndt_backend *backend = open_plain("fused", 0);
+    check_expect(evaluate(backend, &wanted, &err) == NDT_OK, "an evaluation", err.text);
+    emulated_fail_launches_with(0, 1, cudaErrorMemoryAllocation);
+    check_expect(evaluate(backend, &sums, &err) == NDT_ERR_MEMORY, "no memory for a launch", err.text);
+    check_expect(evaluates(backend, &wanted), "is no loss", "");
+    backend->ops->close(backend);
+    backend = open_failover();
+    emulated_fail_launches_with(0, 1, cudaErrorMemoryAllocation);
+    check_expect(evaluates(backend, &wanted), "but a reason to open the device again", "");
+    backend->ops->describe(backend, text, sizeof(text));
+    check_expect(strcmp(backend->ops->name, NAME) == 0 && strstr(text, "no memory for launch"), "as it says", text);
+    emulated_fail_launches_with(0, 1, cudaErrorMemoryAllocation);
+    check_expect(evaluate(backend, &sums, &err) == NDT_OK && sums.pairs == wanted.pairs &&
+                     strcmp(backend->ops->name, "cpu") == 0,
+                 "and then to use the CPU", err.text);
+    backend->ops->close(backend);
+}
+
+/* A candidate that the device refuses, or that has no memory, is closed beside the backend in use. */
+static void others_live_on(const char *unused, int code)
+{
+    (void)unused;
+    struct ndt_eval wanted, sums;
+    struct ndt_backend *in_use = open_plain("fused", 0), *candidate = open_plain("staged", 0);
+    check_expect(evaluate(in_use, &wanted, NULL) == NDT_OK && evaluate(candidate, &sums, NULL) == NDT_OK,
+                 "two backends on a device", "");
+    emulated_fail_launches_with(0, 1, (cudaError_t)code);
+    check_expect(evaluate(candidate, &sums, NULL) != NDT_OK, "one of them fails", "");
+    candidate->ops->close(candidate);
+    check_expect(evaluates(in_use, &wanted), "the other one does not notice", "");
+    in_use->ops->close(in_use);
+}
+
+static void *try_candidates(void *good)
+{
+    for (int i = 0; i < 12; i++) {
+        struct ndt_backend_config config;
+        struct ndt_backend *backend = NULL;
+        struct ndt_eval sums;
+        ndt_backend_config_default(&config);
+        config.pipeline = i % 2 ? "staged" : "resident-block";
+        config.max_points = 2000;
+        if (device_ops()->open(&backend, &config, NULL) != NDT_OK ||
+            backend->ops->set_map(backend, in.map, NULL) != NDT_OK ||
+            backend->ops->set_scan(backend, &in.scan, NULL) != NDT_OK)
+            *(int *)good = 0;
+        emulated_fail_calls("cudaMemsetAsync", 0, 1, cudaErrorInvalidConfiguration); /* the next open */
+        if (backend && evaluate(backend, &sums, NULL) != NDT_OK)
+            *(int *)good = 0;
+        struct ndt_backend *refused = NULL;
+        *(int *)good &= device_ops()->open(&refused, &config, NULL) == NDT_ERR_DEVICE;
+        if (backend)
+            backend->ops->close(backend);
+    }
+    return NULL;
+}
+
+static void two_at_once(void)
+{
+    struct ndt_eval wanted;
+    struct ndt_backend *in_use = open_plain("fused", 0);
+    pthread_t thread;
+    int good = 1, same = evaluate(in_use, &wanted, NULL) == NDT_OK;
+    const int started = pthread_create(&thread, NULL, try_candidates, &good) == 0;
+    for (int i = 0; i < 60; i++)
+        same &= in_use->ops->set_scan(in_use, &in.scan, NULL) == NDT_OK && evaluates(in_use, &wanted);
+    if (started)
+        pthread_join(thread, NULL);
+    check_expect(started && good, "candidates are opened and refused in another thread", "");
+    check_expect(same && evaluates(in_use, &wanted), "beside a backend in use, with the same bits", "");
+    in_use->ops->close(in_use);
+}
+
+/* ---- pinned memory ---- */
+
+static void refuse_a_solve(struct ndt_backend *backend)
+{
+    const struct ndt_newton_rules rules = {.level_count = 0};
+    struct ndt_solve_item item = {.scan = 0};
+    check_expect(backend->ops->solve(backend, &rules, &item, 1, 0, NULL) == NDT_ERR_ARGUMENT &&
+                     backend->ops->solve(backend, &rules, NULL, 0, 0, NULL) == NDT_ERR_ARGUMENT,
+                 "a solve that is refused waits for nothing", "");
+}
+
+/* The emulation ends the program when memory is written that a queued copy reads. */
+static void keeps_scans(int can_map)
+{
+    setenv("NDT_EMULATION_MAPPED", can_map ? "1" : "0", 1);
+    struct ndt_backend *backend = open_plain("resident-block", 0);
+    struct ndt_cloud half = in.scan;
+    struct ndt_eval wanted;
+    check_expect(evaluate(backend, &wanted, NULL) == NDT_OK, "an evaluation", "");
+    half.count /= 2;
+    const int queued = backend->ops->set_scan(backend, &in.scan, NULL) == NDT_OK &&
+                       backend->ops->set_scan(backend, &half, NULL) == NDT_OK;
+    refuse_a_solve(backend);
+    check_expect(queued && backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
+                     backend->ops->set_scan(backend, &in.scan, NULL) == NDT_OK && evaluates(backend, &wanted),
+                 "scans that are queued arrive as they were", "");
+    emulated_fail_calls(can_map ? "cudaLaunchKernelExC" : "cudaMemcpyAsync", 0, 1, cudaErrorMemoryAllocation);
+    check_expect(evaluate(backend, &wanted, NULL) == NDT_ERR_MEMORY &&
+                     backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
+                     backend->ops->set_scan(backend, &half, NULL) == NDT_OK &&
+                     backend->ops->set_scan(backend, &in.scan, NULL) == NDT_OK &&
+                     evaluate(backend, &wanted, NULL) == NDT_OK,
+                 "also after an evaluation that had no memory for its last call", "");
+    backend->ops->close(backend);
+    unsetenv("NDT_EMULATION_MAPPED");
+}
+
+static void keeps_scans_mapped(void)
+{
+    keeps_scans(1);
+}
+
+static void keeps_scans_unmapped(void)
+{
+    keeps_scans(0);
+}
+
+static void keeps_raw_scans(void)
+{
+    const struct ndt_preprocess_plan plan = {.deskew = NDT_DESKEW_OFF};
+    struct ndt_backend *backend = open_plain("resident-block", 1);
+    struct ndt_cloud half = in.scan;
+    half.count /= 2;
+    const int queued = backend->ops->preprocess(backend, &plan, &in.scan, NULL) == NDT_OK;
+    refuse_a_solve(backend);
+    check_expect(queued && backend->ops->preprocess(backend, &plan, &half, NULL) == NDT_OK,
+                 "raw scans, too, arrive as they were", "");
+    backend->ops->close(backend);
+}
+
+/* Two alignments: a single one is an argument of its launch, and nothing is copied. */
+static enum ndt_status solve(struct ndt_backend *backend, double x_m, struct ndt_solve_item items[2])
+{
+    const struct ndt_newton_rules rules = {.level_count = 1, .level = {1}, .max_iterations = 5};
+    for (int i = 0; i < 2; i++) {
+        items[i] = (struct ndt_solve_item){.scan = 0};
+        items[i].newton = (struct ndt_newton){.guess = {x_m + 0.1 * i, 0.4, 2.1},
+                                              .R0 = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                              .rotation_scale_m = {10, 0, 0, 0, 10, 0, 0, 0, 10},
+                                              .inverse_rotation_scale = {0.1, 0, 0, 0, 0.1, 0, 0, 0, 0.1}};
+    }
+    return backend->ops->solve(backend, &rules, items, 2, 0, NULL);
+}
+
+/* On a device that copies results down. */
+static void keeps_batches(void)
+{
+    setenv("NDT_EMULATION_MAPPED", "0", 1);
+    struct ndt_backend *backend = open_plain("resident-block", 0);
+    struct ndt_solve_item wanted[2], items[2];
+    check_expect(solve(backend, 20, wanted) == NDT_OK, "two alignments", "");
+    emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
+    check_expect(solve(backend, 21, items) == NDT_ERR_MEMORY, "two without memory for their last copy", "");
+    check_expect(solve(backend, 20, items) == NDT_OK &&
+                     memcmp(&items[0].newton, &wanted[0].newton, sizeof(items[0].newton)) == 0 &&
+                     memcmp(&items[1].newton, &wanted[1].newton, sizeof(items[1].newton)) == 0,
+                 "and the next ones, from their own guesses", "");
+    backend->ops->close(backend);
+    unsetenv("NDT_EMULATION_MAPPED");
+}
+
+static enum ndt_status score(struct ndt_backend *backend, double x_m, struct ndt_pose_score *out)
+{
+    const struct ndt_score_pose pose = {.R = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .t_m = {x_m, 0.4, 2.1}};
+    const struct ndt_score_request request = {.level = 1, .neighbours = NDT_DIRECT7, .count = 1, .poses = &pose};
+    size_t done;
+    return backend->ops->score_poses(backend, &request, out, &done, NULL);
+}
+
+static void keeps_poses(void)
+{
+    struct ndt_backend *backend = open_plain("fused", 0);
+    struct ndt_pose_score wanted, again;
+    check_expect(score(backend, 20, &wanted) == NDT_OK, "the score of a pose", "");
+    emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
+    check_expect(score(backend, 21, &again) == NDT_ERR_MEMORY, "one without memory for its last copy", "");
+    check_expect(score(backend, 20, &again) == NDT_OK && memcmp(&again, &wanted, sizeof(again)) == 0,
+                 "and the next one, of its own pose", "");
+    backend->ops->close(backend);
+}
+
+/* ---- memory ---- */
+
+/* Every kernel has a stack: 100 bytes for each of 16384 threads. */
+static void counts_stacks(void)
+{
+    struct ndt_backend_config config;
+    struct ndt_backend *backend = NULL;
+    struct ndt_error err = {""};
+    char text[2000];
+    ndt_backend_config_default(&config);
+    config.max_points = 1000000;
+    config.pipeline = "staged";
+    setenv("NDT_EMULATION_MEMORY", "4000000", 1);
+    setenv("NDT_EMULATION_STACK", "100", 1);
+    device_ops()->plan(&config, text, sizeof(text));
+    check_expect(strstr(text, "1.6 MiB staged") != NULL, "the plan tells what stacks need", text);
+    check_expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_MEMORY &&
+                     strstr(err.text, "1638400 for the stacks"),
+                 "so does a refusal", err.text);
+    fits(&config, err.text);
+    setenv("NDT_EMULATION_STACK", "1000", 1);
+    config.max_points = 100;
+    check_expect(ndt_backend_open(&backend, NAME, &config, &err) == NDT_ERR_MEMORY &&
+                     strstr(err.text, "enough for 0 points"),
+                 "stacks alone can be too much", err.text);
+    unsetenv("NDT_EMULATION_STACK");
+    unsetenv("NDT_EMULATION_MEMORY");
+}
+
+/* A device that shares the memory of the host, and counts too little of it as free. */
+static void tries_before_it_refuses(void)
+{
+    struct ndt_eval sums;
+    setenv("NDT_EMULATION_UNCOUNTED", "1073741824", 1);
+    struct ndt_backend *backend = open_plain("fused", 0);
+    check_expect(backend && evaluate(backend, &sums, NULL) == NDT_OK, "memory that is there, but not counted", "");
+    if (backend)
+        backend->ops->close(backend);
+    unsetenv("NDT_EMULATION_UNCOUNTED");
+}
+
 int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {
@@ -195,6 +452,17 @@ int main(int argc, char **argv)
         {.name = "survives/once", .run_with = survives, .text = "cuda-emulated", .value = 1},
         {.name = "survives/twice", .run_with = survives, .text = "cpu", .value = 2},
         {.name = "forgets_no_operation", .run = forgets_no_operation},
+        {.name = "memory", .run = has_no_memory},
+        {.name = "others/refused", .run_with = others_live_on, .value = cudaErrorInvalidConfiguration},
+        {.name = "others/no_memory", .run_with = others_live_on, .value = cudaErrorMemoryAllocation},
+        {.name = "others/threads", .run = two_at_once},
+        {.name = "pinned/scans", .run = keeps_scans_mapped},
+        {.name = "pinned/unmapped", .run = keeps_scans_unmapped},
+        {.name = "pinned/raw_scans", .run = keeps_raw_scans},
+        {.name = "pinned/batches", .run = keeps_batches},
+        {.name = "pinned/poses", .run = keeps_poses},
+        {.name = "stacks", .run = counts_stacks},
+        {.name = "uncounted", .run = tries_before_it_refuses},
         {.name = NULL},
     };
     ndt_cloud_init(&in.scan);

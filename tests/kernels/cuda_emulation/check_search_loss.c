@@ -43,7 +43,6 @@ static void is_lost(void)
     expect_result(search, "and the next search", "launch failure");
     ndt_search_destroy(search);
     emulated_fail_launches(0, 0);
-    (void)cudaDeviceReset();
 }
 
 static void has_no_memory(void)
@@ -60,6 +59,22 @@ static void has_no_memory(void)
     check_expect(ndt_search_set_map(search, in.map, in.field, &err) == NDT_OK, "the map again", err.text);
     expect_result(search, "and now there is memory", NULL);
     ndt_search_destroy(search);
+}
+
+/* The emulation ends the program when pinned memory is written that a queued copy reads. */
+static void keeps_fields(void)
+{
+    static uint8_t bits[NDT_DENSE_EDGE_1M * NDT_DENSE_EDGE_1M];
+    const struct ndt_dense_tile tiles[] = {{0, 1, 2, {bits, bits}}, {0, 3, 4, {bits, bits}}};
+    const struct ndt_dense_ops *ops = ndt_backend_search_engine(NAME);
+    struct ndt_dense_engine *engine = NULL;
+    struct ndt_error err = {""};
+    check_expect(ops->open(&engine, 0, &err) == NDT_OK, "an engine", err.text);
+    emulated_fail_calls("cudaMemcpyAsync", 1, 1, cudaErrorMemoryAllocation);
+    check_expect(ops->set_field(engine, &tiles[0], 1, &err) == NDT_ERR_MEMORY, "a field without memory for a copy",
+                 err.text);
+    check_expect(ops->set_field(engine, &tiles[1], 1, &err) == NDT_OK, "the next one is staged later", err.text);
+    ops->close(engine);
 }
 
 static void has_no_device(void)
@@ -98,7 +113,7 @@ static void expect_evaluation(struct ndt_backend *backend, const char *what)
                  what, err.text);
 }
 
-/* A reset by the backend takes what the search had on the device. */
+/* The reset takes what the search had on the device. */
 static void backend_is_lost(void)
 {
     struct ndt_search *search = open_search();
@@ -119,7 +134,7 @@ static void backend_is_lost(void)
         backend->ops->close(backend);
 }
 
-/* A failure of the search leaves the reset to the backend. */
+/* A failure of the search loses the device for the backend as well. */
 static void search_is_lost(void)
 {
     struct ndt_search *search = open_search();
@@ -138,12 +153,14 @@ static void search_is_lost(void)
 
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {
-        {.name = "lost", .run = is_lost},         {.name = "memory", .run = has_no_memory},
-        {.name = "device", .run = has_no_device}, {.name = "reset", .run = backend_is_lost},
-        {.name = "guest", .run = search_is_lost}, {.name = NULL}};
+    static const struct check_case cases[] = {{.name = "lost", .run = is_lost},
+                                              {.name = "memory", .run = has_no_memory},
+                                              {.name = "device", .run = has_no_device},
+                                              {.name = "reset", .run = backend_is_lost},
+                                              {.name = "search", .run = search_is_lost},
+                                              {.name = "pinned", .run = keeps_fields},
+                                              {.name = NULL}};
     check_start(argc, argv, NULL);
-    emulated_reset_frees = 1;
     if (!check.is_list) {
         struct ndt_search *search = search_case_make(&in, 90, 1) ? search_case_open(&in, NULL, NULL) : NULL;
         if (!search || !search_case_run(&in, search, NDT_SEARCH_QUICK, 0, &expected))

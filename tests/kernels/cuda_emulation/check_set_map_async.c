@@ -318,6 +318,23 @@ static void check_little_memory(void)
     check_expect(only_ours(), "no reference is left", "");
 }
 
+/* No memory for the mark behind a buffer: nothing guards it, and it is filled again at once. The emulation ends the
+ * program when that is too early. */
+static void check_no_mark(void)
+{
+    struct offer offer = {.taken = 0};
+    struct ndt_backend *backend = start("fused", 0);
+    emulated_fail_calls("cudaEventRecord", 1, 1, cudaErrorMemoryAllocation);
+    offer_once(backend, 1, &offer);
+    check_expect(offer.status == NDT_OK && offer.taken && uses(backend, 1), "without a mark it is set_map",
+                 offer.err.text);
+    offer = offer_until_taken(backend, 2, -1);
+    check_expect(is_good(&offer, "the next map") && uses(backend, 2), "and the next map arrives whole",
+                 offer.err.text);
+    ops->close(backend);
+    check_expect(only_ours(), "no reference is left", "");
+}
+
 static void check_plain_loss(void)
 {
     struct ndt_backend *backend = start("fused", 0);
@@ -432,6 +449,7 @@ int main(int argc, char **argv)
         {.name = "at_once/reference", .run_with = check_at_once, .text = "reference"},
         {.name = "replaced", .run = check_replaced},
         {.name = "little_memory", .run = check_little_memory},
+        {.name = "no_mark", .run = check_no_mark},
         {.name = "loss/plain", .run = check_plain_loss},
         {.name = "loss/failover_by_evaluation", .run_with = check_failover_loss, .value = 0},
         {.name = "loss/failover_by_offer", .run_with = check_failover_loss, .value = 1},

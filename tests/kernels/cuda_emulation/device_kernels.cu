@@ -91,6 +91,11 @@ extern "C" __global__ void go_on(const struct ndt_gpu_job job)
     (void)job;
 }
 
+extern "C" __global__ void __launch_bounds__(NDT_GPU_BLOCK) bounded(const struct ndt_gpu_job job)
+{
+    (void)job;
+}
+
 #define KERNEL(name)                                                                                               \
     extern "C" const void *kernel_##name(void)                                                                     \
     {                                                                                                              \
@@ -103,3 +108,4 @@ KERNEL(work_together)
 KERNEL(part_candidates)
 KERNEL(steer_twice)
 KERNEL(go_on)
+KERNEL(bounded)

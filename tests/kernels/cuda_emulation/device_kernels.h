@@ -23,6 +23,8 @@ const void *kernel_work_together(void);
 const void *kernel_part_candidates(void);
 const void *kernel_steer_twice(void);
 const void *kernel_go_on(void);
+/* Does nothing, with at most NDT_GPU_BLOCK threads per block. */
+const void *kernel_bounded(void);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,8 @@
  * switches several times as slow. */
 enum { PAGE_BYTES = 4096, STACK_COLOURS = 64, COLOUR_BYTES = 576 };
 
+const char *emulated_stacks, *emulated_stacks_end;
+
 static struct emulated_fiber *entered;
 static void (*start_of_all)(void);
 #ifdef WITH_ASAN
@@ -119,6 +121,8 @@ void emulated_fiber_stacks(struct emulated_fiber *fibers, size_t count)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stacks == MAP_FAILED)
         abort();
+    emulated_stacks = stacks;
+    emulated_stacks_end = stacks + count * EMULATED_STACK_BYTES;
     for (size_t i = 0; i < count; i++)
         fibers[i] = (struct emulated_fiber){.stack = stacks + i * EMULATED_STACK_BYTES,
                                             .unused_bytes = i % STACK_COLOURS * COLOUR_BYTES};

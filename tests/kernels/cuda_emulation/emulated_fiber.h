@@ -16,6 +16,9 @@ struct emulated_fiber {
 
 enum { EMULATED_STACK_BYTES = 128 << 10 };
 
+/* Of all stacks: the first byte, and the one after the last. */
+extern const char *emulated_stacks, *emulated_stacks_end;
+
 /* Address space for so many stacks; memory comes as they are used. The lowest page of each is closed. */
 void emulated_fiber_stacks(struct emulated_fiber *fibers, size_t count);
 /* `start` will be called at the first emulated_fiber_enter; it must not return. */

@@ -1,12 +1,13 @@
 /** @file
  * @brief Graphs: chains of kernel nodes and while nodes. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "emulated_device.h"
+#include "emulated_errors.h"
 #include "emulated_graph.h"
+#include "emulated_kernels.h"
 
-enum { MOST_ROUNDS = 100000 };
+enum { MOST_ROUNDS = 2000 };
 
 struct CUgraphNode_st {
     struct CUgraphNode_st *next, *before; /* in the graph; the one it follows */
@@ -23,23 +24,31 @@ struct condition {
     unsigned set_by[2];     /* block and thread */
 };
 
-/* An executable graph is the graph itself, held once more. */
+/* An executable graph is the graph itself, held once more. It is kept when nothing holds it, without its nodes, so
+ * that its address does not come back. */
 struct CUgraph_st {
+    struct CUgraph_st *next;
+    enum emulated_handle state, exec_state;
     int holders, is_final, queued;
     struct CUgraphNode_st *nodes;
     struct condition *conditions;
 };
 
-static void stop(const char *what) __attribute__((noreturn));
-static void stop(const char *what)
-{
-    fprintf(stderr, "CUDA emulation: %s\n", what);
-    abort();
-}
+static struct CUgraph_st *graphs;
 
 static cudaGraph_t graph_of(cudaGraphExec_t exec)
 {
     return (cudaGraph_t)(void *)exec;
+}
+
+static void check_graph(const struct CUgraph_st *graph)
+{
+    emulated_check_handle(graph, graph ? graph->state : EMULATED_CLOSED, "a graph");
+}
+
+void emulated_graph_check(cudaGraphExec_t exec)
+{
+    emulated_check_handle(exec, exec ? graph_of(exec)->exec_state : EMULATED_CLOSED, "an executable graph");
 }
 
 static void let_go(cudaGraph_t graph)
@@ -56,21 +65,34 @@ static void let_go(cudaGraph_t graph)
         next = condition->next;
         free(condition);
     }
-    free(graph);
+    graph->nodes = NULL;
+    graph->conditions = NULL;
+}
+
+void emulated_graphs_reset(void)
+{
+    for (struct CUgraph_st *graph = graphs; graph; graph = graph->next) {
+        graph->state = graph->state == EMULATED_OPEN ? EMULATED_RESET : graph->state;
+        graph->exec_state = graph->exec_state == EMULATED_OPEN ? EMULATED_RESET : graph->exec_state;
+    }
 }
 
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
 {
-    (void)flags;
-    *graph = calloc(1, sizeof(**graph));
+    EMULATED_CONTEXT_CALL;
+    *graph = flags == 0 ? calloc(1, sizeof(**graph)) : NULL;
     if (!*graph)
-        return cudaErrorMemoryAllocation;
-    (*graph)->holders = 1;
+        return emulated_note(flags == 0 ? cudaErrorMemoryAllocation : cudaErrorInvalidValue);
+    **graph = (struct CUgraph_st){.next = graphs, .state = EMULATED_OPEN, .holders = 1};
+    graphs = *graph;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
+    EMULATED_CONTEXT_CALL;
+    check_graph(graph);
+    graph->state = EMULATED_CLOSED;
     let_go(graph);
     return cudaSuccess;
 }
@@ -78,9 +100,13 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
                                              unsigned at_launch, unsigned flags)
 {
+    EMULATED_CONTEXT_CALL;
+    check_graph(graph);
+    if (flags & ~(unsigned)cudaGraphCondAssignDefault)
+        return emulated_note(cudaErrorInvalidValue);
     struct condition *condition = emulated_has_loops() ? calloc(1, sizeof(*condition)) : NULL;
     if (!condition)
-        return cudaErrorNotSupported;
+        return emulated_note(cudaErrorNotSupported);
     *condition = (struct condition){.next = graph->conditions, .at_launch = at_launch, .flags = flags};
     graph->conditions = condition;
     *handle = (uintptr_t)condition;
@@ -89,8 +115,10 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle,
 
 static cudaError_t make_kernel(struct CUgraphNode_st *node, const struct cudaKernelNodeParamsV2 *params)
 {
-    return emulated_launch_make(&node->launch, params->func, params->gridDim, params->blockDim, 1,
-                                params->kernelParams);
+    const cudaError_t code = emulated_admit(params->func, params->gridDim, params->blockDim);
+    return code != cudaSuccess ? code
+                               : emulated_launch_make(&node->launch, params->func, params->gridDim,
+                                                      params->blockDim, 1, params->kernelParams);
 }
 
 static cudaError_t make_loop(struct CUgraphNode_st *node, cudaGraph_t graph,
@@ -107,20 +135,32 @@ static cudaError_t make_loop(struct CUgraphNode_st *node, cudaGraph_t graph,
     return code;
 }
 
+#if CUDART_VERSION >= 13000
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *before,
+                             const struct cudaGraphEdgeData *edges, size_t count,
+                             struct cudaGraphNodeParams *params)
+#else
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
                              struct cudaGraphNodeParams *params)
+#endif
 {
+    EMULATED_CONTEXT_CALL;
+    check_graph(graph);
+#if CUDART_VERSION >= 13000
+    if (edges)
+        emulated_misuse("a graph", "with data on its edges, which is not emulated");
+#endif
     if (graph->is_final || count > 1)
-        stop("a graph that is not emulated: changed after it was made executable, or not a chain");
+        emulated_misuse("a graph", "that is not emulated: changed after it was made executable, or not a chain");
     struct CUgraphNode_st *node = calloc(1, sizeof(*node));
     if (!node)
-        return cudaErrorMemoryAllocation;
+        return emulated_note(cudaErrorMemoryAllocation);
     node->before = count ? before[0] : NULL;
     const cudaError_t code = params->type == cudaGraphNodeTypeKernel ? make_kernel(node, &params->kernel)
                                                                      : make_loop(node, graph, &params->conditional);
     if (code != cudaSuccess) {
         free(node);
-        return code;
+        return emulated_note(code);
     }
     node->next = graph->nodes;
     graph->nodes = node;
@@ -138,17 +178,24 @@ static void make_final(cudaGraph_t graph)
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
 {
-    (void)flags;
+    EMULATED_CONTEXT_CALL;
+    check_graph(graph);
+    if (flags != 0 || graph->exec_state != EMULATED_CLOSED)
+        return emulated_note(cudaErrorInvalidValue);
     make_final(graph);
     graph->holders++;
+    graph->exec_state = EMULATED_OPEN;
     *exec = (cudaGraphExec_t)(void *)graph;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
+    EMULATED_CONTEXT_CALL;
+    emulated_graph_check(exec);
     if (graph_of(exec)->queued > 0)
-        stop("a queued graph is destroyed");
+        emulated_misuse("a graph is destroyed", "that is queued");
+    graph_of(exec)->exec_state = EMULATED_CLOSED;
     let_go(graph_of(exec));
     return cudaSuccess;
 }
@@ -180,7 +227,7 @@ static void run_loop(cudaGraph_t body, struct condition *condition)
     condition->is_running = 1;
     for (int rounds = 0; condition->value != 0; rounds++) {
         if (rounds == MOST_ROUNDS)
-            stop("a loop in a graph that never ends");
+            emulated_misuse("a loop in a graph", "that never ends");
         condition->is_set = 0;
         run_nodes(body);
     }
@@ -195,7 +242,7 @@ static struct CUgraphNode_st *next_node(cudaGraph_t graph)
         if (node->has_run || (node->before && !node->before->has_run))
             continue;
         if (found)
-            stop("two nodes of a graph have no order");
+            emulated_misuse("two nodes of a graph", "have no order");
         found = node;
     }
     return found;

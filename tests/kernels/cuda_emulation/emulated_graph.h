@@ -12,6 +12,10 @@ extern "C" {
 /* cudaGraphSetConditional. */
 void emulated_set_condition(uint64_t handle, unsigned value);
 
+/* Ends the program unless the graph can be launched. */
+void emulated_graph_check(cudaGraphExec_t exec);
+/* No graph from before may be used from now on. */
+void emulated_graphs_reset(void);
 /* Runs a graph from its first node to its last. */
 void emulated_graph_run(cudaGraphExec_t exec);
 /* One more place that will run it; one less. */

@@ -6,6 +6,7 @@
 
 #include "emulated_device.h"
 #include "emulated_fiber.h"
+#include "emulated_watch.h"
 
 enum {
     WARP = 32,
@@ -29,7 +30,8 @@ struct block {
     unsigned index, team;
     int is_running, waits_for_cluster;
     struct emulated_fiber *fibers;
-    unsigned char states[EMULATED_MOST_THREADS]; /* enum state */
+    unsigned char states[EMULATED_MOST_THREADS];     /* enum state */
+    unsigned char leaves_out[EMULATED_MOST_THREADS]; /* the next barrier, fence or atomic: a planted fault */
     struct warp warps[MOST_WARPS];
     unsigned ready[EMULATED_MOST_THREADS], ready_count;
     unsigned brought, all_brought; /* to the barrier that is filling up, and to the last one */
@@ -42,6 +44,8 @@ struct team {
 };
 
 struct emulated_grid emulated_grid_now;
+const struct emulated_watch *emulated_watch;
+void (*emulated_after_step)(void);
 
 static struct emulated_fiber fibers[MOST_FIBERS];
 static struct block blocks[MOST_BLOCKS];
@@ -51,7 +55,8 @@ static unsigned thread_count, current, cluster;
 static int yield_to;         /* another block should run now */
 static unsigned long yields; /* in a row: of all threads, since one last reached a barrier or its end */
 static void (*running)(struct ndt_gpu_job);
-static struct ndt_gpu_job job_now;
+static void (*running_single)(struct ndt_gpu_job, struct ndt_gpu_single); /* NULL: one argument */
+static const struct emulated_launch *launch_now;
 
 /* Bounds of the section that holds all shared memory; there may be none. */
 extern char __start_emulated_shared[] __attribute__((weak));
@@ -69,31 +74,68 @@ static void make_ready(unsigned thread)
     active->ready[active->ready_count++] = thread;
 }
 
+static uint32_t lane_of(const struct block *block, unsigned thread)
+{
+    return block->index * thread_count + thread;
+}
+
+static void leave(int for_good)
+{
+    if (emulated_watch)
+        emulated_watch->leave();
+    emulated_fiber_leave(for_good);
+}
+
 static void start_of_fiber(void)
 {
-    running(job_now);
+    if (running_single)
+        running_single(launch_now->job, launch_now->single);
+    else
+        running(launch_now->job);
     active->states[current] = DONE;
     yields = 0;
-    emulated_fiber_leave(1);
+    leave(1);
 }
 
 static void wait_as(enum state state)
 {
     active->states[current] = (unsigned char)state;
     yields = 0;
-    emulated_fiber_leave(0);
+    leave(0);
+}
+
+void emulated_leave_out(int is_left_out)
+{
+    if (is_left_out)
+        active->leaves_out[current] = 1;
+}
+
+int emulated_is_left_out(void)
+{
+    const int is_it = active->leaves_out[current];
+    active->leaves_out[current] = 0;
+    return is_it;
 }
 
 unsigned emulated_barrier(int brought)
 {
+    if (emulated_is_left_out())
+        return brought != 0;
     active->brought += brought != 0;
     wait_as(AT_BARRIER);
     return active->all_brought;
 }
 
+void emulated_plain_barrier(void)
+{
+    if (!emulated_is_left_out())
+        wait_as(AT_BARRIER);
+}
+
 void emulated_cluster_barrier(void)
 {
-    wait_as(AT_CLUSTER_BARRIER);
+    if (!emulated_is_left_out())
+        wait_as(AT_CLUSTER_BARRIER);
 }
 
 unsigned emulated_cluster_rank(void)
@@ -106,7 +148,7 @@ unsigned emulated_cluster_size(void)
     return cluster;
 }
 
-const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
+static const uint64_t *exchange(unsigned mask, uint64_t value, int orders)
 {
     const unsigned lane = current % WARP, first = current - lane;
     struct warp *warp = &active->warps[current / WARP];
@@ -118,15 +160,37 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
     warp->offered[set][lane] = value;
     warp->arrived |= 1u << lane;
     if (warp->arrived == 0xffffffffu) {
+        uint32_t lanes[WARP];
         warp->arrived = 0;
         warp->set ^= 1;
-        for (unsigned i = 0; i < WARP; i++)
+        for (unsigned i = 0; i < WARP; i++) {
+            lanes[i] = lane_of(active, first + i);
             make_ready(first + i);
-        emulated_fiber_leave(0);
+        }
+        if (orders && emulated_watch)
+            emulated_watch->meet(lanes, WARP);
+        leave(0);
     } else {
         wait_as(AT_EXCHANGE);
     }
     return warp->offered[set];
+}
+
+const uint64_t *emulated_exchange(unsigned mask, uint64_t value)
+{
+    return exchange(mask, value, 0);
+}
+
+void emulated_warp_barrier(unsigned mask)
+{
+    if (!emulated_is_left_out())
+        (void)exchange(mask, 0, 1);
+}
+
+void emulated_fence(void)
+{
+    if (!emulated_is_left_out() && emulated_watch)
+        emulated_watch->fence();
 }
 
 void emulated_yield(void)
@@ -135,7 +199,49 @@ void emulated_yield(void)
         emulated_stop("threads spin without progress");
     yield_to = 1;
     make_ready(current);
-    emulated_fiber_leave(0);
+    leave(0);
+}
+
+void emulated_pause(void)
+{
+    yield_to = emulated_chance(8) == 0;
+    make_ready(current);
+    leave(0);
+}
+
+void emulated_plain(const void *at, unsigned bytes, int writes)
+{
+    if (emulated_watch)
+        emulated_watch->plain(at, bytes, writes);
+}
+
+void emulated_constant(const void *at, unsigned bytes)
+{
+    if (emulated_watch)
+        emulated_watch->constant(at, bytes);
+}
+
+int emulated_atomic_begins(const void *at, unsigned bytes)
+{
+    if (!emulated_is_left_out()) {
+        if (emulated_watch)
+            emulated_watch->leave();
+        return 1;
+    }
+    emulated_plain(at, bytes, 0);
+    return 0;
+}
+
+void emulated_atomic(const void *at, unsigned bytes, int writes)
+{
+    if (emulated_watch)
+        emulated_watch->atomic(at, bytes, writes);
+}
+
+void emulated_between(const void *at, unsigned bytes)
+{
+    emulated_pause();
+    emulated_plain(at, bytes, 1);
 }
 
 static size_t shared_bytes(void)
@@ -164,8 +270,11 @@ static void start_block(struct block *block, unsigned index)
     block->waits_for_cluster = 0;
     block->ready_count = block->brought = 0;
     memset(block->warps, 0, sizeof(block->warps));
+    memset(block->leaves_out, 0, sizeof(block->leaves_out));
     if (shared_bytes())
         memset(__start_emulated_shared, 0xff, shared_bytes());
+    if (emulated_watch)
+        emulated_watch->block(__start_emulated_shared, shared_bytes(), (unsigned)(block - blocks));
     for (unsigned i = 0; i < thread_count; i++) {
         emulated_fiber_prepare(&block->fibers[i], start_of_fiber);
         make_ready(i);
@@ -179,25 +288,43 @@ static void start_team(unsigned team, unsigned index)
         start_block(&blocks[team * cluster + i], index * cluster + i);
 }
 
-static void open_all(struct block *block, enum state state)
+/* Lanes of a block at a barrier go on; returns how many meet there. */
+static unsigned open_all(struct block *block, enum state state, uint32_t *lanes)
 {
+    unsigned count = 0;
     activate(block);
-    for (unsigned i = 0; i < thread_count; i++)
-        if (block->states[i] == state)
-            make_ready(i);
+    for (unsigned i = 0; i < thread_count; i++) {
+        if (block->states[i] != state)
+            continue;
+        lanes[count++] = lane_of(block, i);
+        make_ready(i);
+    }
+    return count;
+}
+
+static void open_barrier(struct block *block)
+{
+    uint32_t lanes[EMULATED_MOST_THREADS];
+    const unsigned count = open_all(block, AT_BARRIER, lanes);
+    if (emulated_watch)
+        emulated_watch->meet(lanes, count);
 }
 
 /* No block of the team can continue: those that have not ended are at the barrier of the cluster. */
 static void open_cluster_barrier(unsigned team)
 {
+    static uint32_t lanes[MOST_FIBERS];
+    unsigned count = 0;
     teams[team].waiting = 0;
     for (unsigned i = 0; i < cluster; i++) {
         struct block *block = &blocks[team * cluster + i];
         if (!block->is_running)
             continue;
         block->waits_for_cluster = 0;
-        open_all(block, AT_CLUSTER_BARRIER);
+        count += open_all(block, AT_CLUSTER_BARRIER, lanes + count);
     }
+    if (emulated_watch)
+        emulated_watch->meet(lanes, count);
 }
 
 static void end_or_wait(struct block *block, int ends)
@@ -226,7 +353,7 @@ static void settle(struct block *block)
     block->all_brought = block->brought;
     block->brought = 0;
     if (count[AT_BARRIER])
-        open_all(block, AT_BARRIER);
+        open_barrier(block);
     else
         end_or_wait(block, count[AT_CLUSTER_BARRIER] == 0);
 }
@@ -276,6 +403,8 @@ static void run_teams(unsigned count, unsigned resident)
         for (unsigned left = 1u << emulated_chance(14);
              block->is_running && !block->waits_for_cluster && left > 0 && !yield_to; left--) {
             step_block(block);
+            if (emulated_after_step)
+                emulated_after_step();
             ended += team->running == 0;
         }
     }
@@ -300,6 +429,24 @@ static unsigned set_up(void)
     return resident;
 }
 
+uint32_t emulated_block_of_rank(unsigned rank)
+{
+    if (rank >= cluster)
+        emulated_stop("no block of the cluster has this rank");
+    return emulated_grid_now.block.x - emulated_cluster_rank() + rank;
+}
+
+void *emulated_shared_of(const void *at, uint32_t index)
+{
+    const uintptr_t from = (uintptr_t)at - (uintptr_t)__start_emulated_shared;
+    if (from >= shared_bytes())
+        emulated_stop("no shared memory of a cluster");
+    for (struct block *block = blocks; block < blocks + MOST_BLOCKS; block++)
+        if (block->is_running && block->index == index)
+            return (block == active ? __start_emulated_shared : block->shared) + from;
+    return NULL;
+}
+
 cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,
                                  unsigned team_size, void **arguments)
 {
@@ -307,16 +454,26 @@ cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel
         grid.x == 0 || grid.y != 1 || grid.z != 1 || team_size == 0 || team_size > EMULATED_MOST_CLUSTER ||
         grid.x % team_size != 0 || (team_size > 1 && !emulated_has_clusters()))
         return cudaErrorInvalidConfiguration;
-    *out = (struct emulated_launch){kernel, grid, block, team_size, *(const struct ndt_gpu_job *)arguments[0]};
+    *out = (struct emulated_launch){
+        .kernel = kernel, .grid = grid, .block = block, .cluster = team_size, .has_single = arguments[1] != NULL};
+    out->job = *(const struct ndt_gpu_job *)arguments[0];
+    if (arguments[1])
+        out->single = *(const struct ndt_gpu_single *)arguments[1];
     return cudaSuccess;
 }
 
 void emulated_run(const struct emulated_launch *launch)
 {
     memcpy(&running, &launch->kernel, sizeof(running)); /* ISO C knows no cast from object to function pointer */
-    job_now = launch->job;
+    running_single = NULL;
+    if (launch->has_single)
+        memcpy(&running_single, &launch->kernel, sizeof(running_single));
+    launch_now = launch;
     thread_count = launch->block.x;
     cluster = launch->cluster;
     emulated_grid_now = (struct emulated_grid){{0, 0, 0}, {0, 0, 0}, launch->block, launch->grid, cluster};
-    run_teams(launch->grid.x / cluster, set_up());
+    const unsigned resident = set_up();
+    if (emulated_watch)
+        emulated_watch->launch();
+    run_teams(launch->grid.x / cluster, resident);
 }

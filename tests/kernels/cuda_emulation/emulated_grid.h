@@ -21,6 +21,8 @@ extern struct emulated_grid {
 /* All threads of the block that have not returned have to call it; otherwise the program stops with a message.
  * Returns how many of them passed a value other than zero. */
 unsigned emulated_barrier(int brought);
+/* The same without values. */
+void emulated_plain_barrier(void);
 /* The same for all blocks of the cluster. */
 void emulated_cluster_barrier(void);
 unsigned emulated_cluster_rank(void);
@@ -28,9 +30,34 @@ unsigned emulated_cluster_size(void);
 /* All 32 lanes of the warp have to call it, with a full mask. Returns the value of each, valid until the next call.
  */
 const uint64_t *emulated_exchange(unsigned mask, uint64_t value);
+/* The same without values; orders memory. */
+void emulated_warp_barrier(unsigned mask);
+void emulated_fence(void);
 
 /* After a write that other blocks can see: another thread runs now, most likely of another block. */
 void emulated_yield(void);
+/* Another thread may run now. */
+void emulated_pause(void);
+
+/* A planted fault leaves out the next barrier, fence or atomic of this thread: its call follows at once. */
+void emulated_leave_out(int is_left_out);
+int emulated_is_left_out(void); /* the next one is now */
+
+/* Accesses of the emulation on behalf of a kernel, for a race detector, before they happen. */
+void emulated_plain(const void *at, unsigned bytes, int writes);
+void emulated_constant(const void *at, unsigned bytes);
+/* Whether the atomic is one; otherwise it is a load, emulated_between, and a store. */
+int emulated_atomic_begins(const void *at, unsigned bytes);
+void emulated_atomic(const void *at, unsigned bytes, int writes);
+void emulated_between(const void *at, unsigned bytes);
+
+/* Number of the block with this rank in the cluster of the running one. */
+uint32_t emulated_block_of_rank(unsigned rank);
+/* What `at` in the shared memory of the running block is in that of another one; NULL once that has ended. */
+void *emulated_shared_of(const void *at, uint32_t block);
+
+/* The scheduler calls it after each step of a thread; NULL: nothing. */
+extern void (*emulated_after_step)(void);
 
 /* A queued launch of a kernel, by a stream or a graph. */
 struct emulated_launch {
@@ -38,6 +65,8 @@ struct emulated_launch {
     dim3 grid, block;
     unsigned cluster;
     struct ndt_gpu_job job;
+    int has_single; /* a kernel with a second argument */
+    struct ndt_gpu_single single;
 };
 /* cudaErrorInvalidConfiguration where the device does not support the shape. */
 cudaError_t emulated_launch_make(struct emulated_launch *out, const void *kernel, dim3 grid, dim3 block,

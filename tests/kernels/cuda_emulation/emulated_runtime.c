@@ -1,36 +1,20 @@
 /** @file
- * @brief The calls of the runtime on the emulated device; see include/cuda_runtime_api.h and emulated_device.c.
- *
- * NDT_EMULATION_NO_DEVICE=1: there is no device.
+ * @brief Streams, events, copies and launches on the emulated device; see include/cuda_runtime_api.h.
  *
  * A stream is a queue whose items run only when the host has to wait for them: then in their order, and items of
  * other streams between them at random. */
-#define _GNU_SOURCE /* a recursive mutex */
-#include <pthread.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emulated_device.h"
+#include "emulated_errors.h"
 #include "emulated_graph.h"
+#include "emulated_kernels.h"
+#include "emulated_stream.h"
 #include "ndt/clock.h"
 
-/* One call at a time: a search may use the device in a thread of its own. Calls call one another. */
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-static int begin_call(void)
-{
-    return pthread_mutex_lock(&lock);
-}
-
-static void end_call(const int *unused)
-{
-    (void)unused;
-    pthread_mutex_unlock(&lock);
-}
-#define ONE_AT_A_TIME __attribute__((cleanup(end_call), unused)) const int call = begin_call()
-
-enum { MOST_STREAMS = 32 };
+enum { MOST_ABLE = 32 };
 
 enum kind { COPY, CLEAR, LAUNCH, GRAPH, RECORD, WAIT };
 
@@ -41,6 +25,7 @@ struct item {
     void *to;
     const void *from; /* pinned or on the device: read when the copy runs */
     void *staged;     /* what lay in pageable memory when it was queued */
+    void *seen;       /* what lay in pinned memory then: it must not change until the copy has run */
     size_t bytes;
     int value;
     struct emulated_launch *launch;
@@ -50,27 +35,36 @@ struct item {
     uint64_t until;
 };
 
-/* Entries of the table of streams are reused, positions never: both together identify an item. */
+/* Streams and events are kept when they are closed, so that their addresses do not come back. */
 struct CUstream_st {
-    int is_open;
+    struct CUstream_st *next; /* of all */
+    enum emulated_handle state;
     uint64_t queued, done; /* last positions */
     struct item *first, *last;
 };
 
 struct CUevent_st {
-    struct CUevent_st *next, **link; /* of all events, for a reset */
-    cudaStream_t stream;             /* NULL: never recorded */
+    struct CUevent_st *next;
+    enum emulated_handle state;
+    int has_time;
+    cudaStream_t stream; /* NULL: never recorded */
     uint64_t position;
     double when_us;
 };
 
-static struct CUstream_st streams[MOST_STREAMS];
-static uint64_t last_position;
+static struct CUstream_st *streams;
 static struct CUevent_st *events;
+static uint64_t last_position;
+int emulated_allows_overwriting;
 
-static cudaError_t result(void)
+static void check_stream(const struct CUstream_st *stream)
 {
-    return emulated_works() ? cudaSuccess : cudaErrorLaunchFailure;
+    emulated_check_handle(stream, stream ? stream->state : EMULATED_CLOSED, "a stream");
+}
+
+static void check_event(const struct CUevent_st *event)
+{
+    emulated_check_handle(event, event ? event->state : EMULATED_CLOSED, "an event");
 }
 
 static void forget(struct CUstream_st *stream)
@@ -82,20 +76,23 @@ static void forget(struct CUstream_st *stream)
         emulated_graph_hold(item->graph, -1);
     free(item->launch);
     free(item->staged);
+    free(item->seen);
     free(item);
 }
 
 static void forget_all(void)
 {
-    for (int i = 0; i < MOST_STREAMS; i++)
-        while (streams[i].first)
-            forget(&streams[i]);
+    for (struct CUstream_st *stream = streams; stream; stream = stream->next)
+        while (stream->first)
+            forget(stream);
 }
 
 static void run(const struct item *item)
 {
     switch (item->kind) {
     case COPY:
+        if (item->seen && !emulated_allows_overwriting && memcmp(item->seen, item->from, item->bytes) != 0)
+            emulated_misuse("pinned memory is written", "while a queued copy reads it");
         memcpy(item->to, item->staged ? item->staged : item->from, item->bytes);
         break;
     case CLEAR:
@@ -126,11 +123,11 @@ static int can_run(const struct CUstream_st *stream)
 /* One item of any stream; 0 when nothing is queued. */
 static int run_any(void)
 {
-    struct CUstream_st *able[MOST_STREAMS];
+    struct CUstream_st *able[MOST_ABLE];
     unsigned count = 0;
-    for (int i = 0; i < MOST_STREAMS; i++)
-        if (can_run(&streams[i]))
-            able[count++] = &streams[i];
+    for (struct CUstream_st *at = streams; at; at = at->next)
+        if (can_run(at) && count < MOST_ABLE)
+            able[count++] = at;
     if (count == 0)
         return 0;
     struct CUstream_st *stream = able[count == 1 ? 0 : emulated_chance(count)];
@@ -148,7 +145,7 @@ static void run_until(const struct CUstream_st *stream, uint64_t position)
             abort(); /* an item only waits for earlier ones: one of them can always run */
 }
 
-static void finish_all(void)
+void emulated_finish_all(void)
 {
     while (run_any())
         ;
@@ -157,10 +154,7 @@ static void finish_all(void)
 /* A new item at the end of the stream; NULL when the device does not work or there is no memory. */
 static struct item *queue(cudaStream_t stream, enum kind kind)
 {
-    if (!stream || !stream->is_open) {
-        fprintf(stderr, "CUDA emulation: a stream that is not open\n");
-        abort();
-    }
+    check_stream(stream);
     struct item *item = emulated_works() ? calloc(1, sizeof(*item)) : NULL;
     if (!item)
         return NULL;
@@ -176,31 +170,33 @@ static struct item *queue(cudaStream_t stream, enum kind kind)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
-    ONE_AT_A_TIME;
-    (void)flags;
-    for (int i = 0; i < MOST_STREAMS; i++) {
-        if (streams[i].is_open)
-            continue;
-        streams[i].is_open = 1;
-        *stream = &streams[i];
-        return result();
-    }
-    return cudaErrorMemoryAllocation;
+    EMULATED_CONTEXT_CALL;
+    if (flags & ~(unsigned)cudaStreamNonBlocking)
+        return emulated_note(cudaErrorInvalidValue);
+    *stream = calloc(1, sizeof(**stream));
+    if (!*stream)
+        return emulated_note(cudaErrorMemoryAllocation);
+    (*stream)->state = EMULATED_OPEN;
+    (*stream)->next = streams;
+    streams = *stream;
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
+    check_stream(stream);
     run_until(stream, stream->queued);
-    stream->is_open = 0;
-    return result();
+    stream->state = EMULATED_CLOSED;
+    return emulated_result();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
+    check_stream(stream);
     run_until(stream, stream->queued);
-    return result();
+    return emulated_result();
 }
 
 static cudaError_t copy_up(void *to, const void *from, size_t bytes, cudaStream_t stream)
@@ -208,17 +204,29 @@ static cudaError_t copy_up(void *to, const void *from, size_t bytes, cudaStream_
     const enum emulated_memory source = emulated_memory_of(from, bytes);
     if (emulated_memory_of(to, bytes) != EMULATED_DEVICE ||
         (source != EMULATED_PAGEABLE && source != EMULATED_PINNED))
-        return cudaErrorInvalidValue;
+        return emulated_note(cudaErrorInvalidValue);
     struct item *item = queue(stream, COPY);
     if (!item)
-        return result();
+        return emulated_result();
     item->to = to;
     item->from = from;
     item->bytes = bytes;
-    item->staged = source == EMULATED_PAGEABLE ? malloc(bytes) : NULL;
-    if (item->staged)
-        memcpy(item->staged, from, bytes);
+    void *copy = malloc(bytes);
+    if (copy)
+        memcpy(copy, from, bytes);
+    *(source == EMULATED_PAGEABLE ? &item->staged : &item->seen) = copy;
     return cudaSuccess;
+}
+
+/* Whether a queued copy reads this pinned memory. */
+static int is_read(const void *memory, size_t bytes)
+{
+    const uintptr_t at = (uintptr_t)memory;
+    for (const struct CUstream_st *stream = streams; stream; stream = stream->next)
+        for (const struct item *item = stream->first; item; item = item->next)
+            if (item->seen && (uintptr_t)item->from < at + bytes && at < (uintptr_t)item->from + item->bytes)
+                return 1;
+    return 0;
 }
 
 /* Overwrites the target with NaN until the copy has run. */
@@ -227,303 +235,210 @@ static cudaError_t copy_down(void *to, const void *from, size_t bytes, cudaStrea
     const enum emulated_memory target = emulated_memory_of(to, bytes);
     if (emulated_memory_of(from, bytes) != EMULATED_DEVICE ||
         (target != EMULATED_PAGEABLE && target != EMULATED_PINNED))
-        return cudaErrorInvalidValue;
+        return emulated_note(cudaErrorInvalidValue);
     struct item *item = queue(stream, COPY);
     if (!item)
-        return result();
+        return emulated_result();
     item->to = to;
     item->from = from;
     item->bytes = bytes;
-    memset(to, 0xff, bytes);
+    if (!is_read(to, bytes))
+        memset(to, 0xff, bytes);
     if (target == EMULATED_PAGEABLE)
         run_until(stream, stream->queued);
-    return result();
+    return emulated_result();
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
     if (bytes == 0)
-        return result();
+        return emulated_result();
+    if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToHost)
+        return emulated_note(cudaErrorInvalidMemcpyDirection);
     return kind == cudaMemcpyHostToDevice ? copy_up(to, from, bytes, stream) : copy_down(to, from, bytes, stream);
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
     if (emulated_memory_of(memory, bytes) != EMULATED_DEVICE)
-        return cudaErrorInvalidValue;
+        return emulated_note(cudaErrorInvalidValue);
     struct item *item = queue(stream, CLEAR);
     if (item) {
         item->to = memory;
         item->value = value;
         item->bytes = bytes;
     }
-    return result();
+    return emulated_result();
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
     unsigned cluster = 1;
     for (unsigned i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
             cluster = config->attrs[i].val.clusterDim.x;
+        else
+            return emulated_note(cudaErrorInvalidValue);
     struct emulated_launch launch;
-    const cudaError_t code =
-        emulated_launch_make(&launch, kernel, config->gridDim, config->blockDim, cluster, arguments);
-    if (code != cudaSuccess || config->dynamicSmemBytes > 0)
-        return cudaErrorInvalidConfiguration;
+    cudaError_t code = config->dynamicSmemBytes > 0 ? cudaErrorInvalidConfiguration : cudaSuccess;
+    if (code == cudaSuccess)
+        code = emulated_launch_make(&launch, kernel, config->gridDim, config->blockDim, cluster, arguments);
+    if (code == cudaSuccess)
+        code = emulated_admit(kernel, config->gridDim, config->blockDim);
+    if (code == cudaSuccess)
+        code = emulated_queues();
+    if (code != cudaSuccess)
+        return emulated_note(code);
     struct item *item = queue(config->stream, LAUNCH);
     if (item && (item->launch = malloc(sizeof(launch))))
         *item->launch = launch;
-    return result();
+    return emulated_result();
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    EMULATED_CONTEXT_CALL;
+    if (!kernel || attribute != cudaFuncAttributeNonPortableClusterSizeAllowed || (value != 0 && value != 1))
+        return emulated_note(cudaErrorInvalidValue);
+    return emulated_result();
+}
+
+/* There is room for one cluster of the most blocks that the emulation runs. */
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *kernel, const cudaLaunchConfig_t *config)
+{
+    EMULATED_CONTEXT_CALL;
+    if (!kernel || config->numAttrs != 1 || !emulated_has_clusters())
+        return emulated_note(cudaErrorInvalidValue);
+    *clusters = config->attrs[0].val.clusterDim.x <= EMULATED_MOST_CLUSTER;
+    return emulated_result();
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
+    emulated_graph_check(exec);
+    check_stream(stream);
+    if (emulated_queues() != cudaSuccess)
+        return cudaPeekAtLastError();
     struct item *item = queue(stream, GRAPH);
     if (item) {
         item->graph = exec;
         emulated_graph_hold(exec, 1);
     }
-    return result();
+    return emulated_result();
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
-    ONE_AT_A_TIME;
-    (void)exec;
-    (void)stream;
-    return result();
-}
-
-static void forget_event(struct CUevent_st *event)
-{
-    *event->link = event->next;
-    if (event->next)
-        event->next->link = event->link;
-    free(event);
+    EMULATED_CONTEXT_CALL;
+    emulated_graph_check(exec);
+    check_stream(stream);
+    return emulated_result();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
-    ONE_AT_A_TIME;
-    (void)flags;
+    EMULATED_CONTEXT_CALL;
+    if (flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
+        return emulated_note(cudaErrorInvalidValue);
     *event = calloc(1, sizeof(**event));
     if (!*event)
-        return cudaErrorMemoryAllocation;
+        return emulated_note(cudaErrorMemoryAllocation);
+    (*event)->state = EMULATED_OPEN;
+    (*event)->has_time = !(flags & cudaEventDisableTiming);
     (*event)->next = events;
-    (*event)->link = &events;
-    if (events)
-        events->link = &(*event)->next;
     events = *event;
-    return result();
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
     return cudaEventCreateWithFlags(event, 0);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
+    check_event(event);
     if (event->stream)
         run_until(event->stream, event->position);
-    forget_event(event);
-    return result();
+    event->state = EMULATED_CLOSED;
+    return emulated_result();
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
+    check_event(event);
     struct item *item = queue(stream, RECORD);
     if (item) {
         item->event = event;
         event->stream = stream;
         event->position = item->position;
     }
-    return result();
+    return emulated_result();
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-    ONE_AT_A_TIME;
-    (void)flags;
+    EMULATED_CONTEXT_CALL;
+    check_event(event);
+    check_stream(stream);
+    if (flags != 0)
+        return emulated_note(cudaErrorInvalidValue);
     if (!event->stream)
-        return result();
+        return cudaSuccess;
     struct item *item = queue(stream, WAIT);
     if (item) {
         item->other = event->stream;
         item->until = event->position;
     }
-    return result();
+    return emulated_result();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
+    check_event(event);
     if (event->stream)
         run_until(event->stream, event->position);
-    return result();
+    return emulated_result();
 }
 
 /* The device goes on while it is asked, so that who asks again and again gets there. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    ONE_AT_A_TIME;
+    EMULATED_CONTEXT_CALL;
+    check_event(event);
     if (emulated_chance(2) == 0)
         run_any();
     if (!emulated_works() || !event->stream || event->stream->done >= event->position)
-        return result();
-    return cudaErrorNotReady;
+        return emulated_result();
+    return emulated_note(cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float *took_ms, cudaEvent_t start, cudaEvent_t stop)
 {
-    ONE_AT_A_TIME;
-    if (!start->stream || !stop->stream)
-        return cudaErrorInvalidValue;
+    EMULATED_CONTEXT_CALL;
+    check_event(start);
+    check_event(stop);
+    if (!start->stream || !stop->stream || !start->has_time || !stop->has_time)
+        return emulated_note(cudaErrorInvalidResourceHandle);
     if (start->stream->done < start->position || stop->stream->done < stop->position)
-        return cudaErrorNotReady;
+        return emulated_note(cudaErrorNotReady);
     *took_ms = (float)((stop->when_us - start->when_us) * 1e-3);
-    return result();
-}
-
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    ONE_AT_A_TIME;
-    const char *none = getenv("NDT_EMULATION_NO_DEVICE");
-    *count = none && *none ? 0 : 1;
-    return *count ? cudaSuccess : cudaErrorNoDevice;
-}
-
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int index)
-{
-    ONE_AT_A_TIME;
-    memset(properties, 0, sizeof(*properties));
-    if (index != 0)
-        return cudaErrorInvalidDevice;
-    strcpy(properties->name, "emulation on the CPU");
-    properties->totalGlobalMem = emulated_memory_bytes();
-    properties->major = emulated_has_clusters() ? 9 : 8;
-    properties->multiProcessorCount = EMULATED_MOST_CLUSTER;
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int index)
+void emulated_streams_reset(void)
 {
-    ONE_AT_A_TIME;
-    *value = attribute == cudaDevAttrClusterLaunch && emulated_has_clusters();
-    return index == 0 ? cudaSuccess : cudaErrorInvalidDevice;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    ONE_AT_A_TIME;
-    *version = emulated_has_loops() ? CUDART_VERSION : 12020;
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    ONE_AT_A_TIME;
-    *version = CUDART_VERSION;
-    return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int index)
-{
-    ONE_AT_A_TIME;
-    return index == 0 ? result() : cudaErrorInvalidDevice;
-}
-
-cudaError_t cudaDeviceReset(void)
-{
-    ONE_AT_A_TIME;
     forget_all();
-    while (emulated_reset_frees && events)
-        forget_event(events);
-    for (int i = 0; emulated_reset_frees && i < MOST_STREAMS; i++)
-        streams[i].is_open = 0;
-    emulated_reset();
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError(void)
-{
-    ONE_AT_A_TIME;
-    return cudaSuccess;
-}
-
-const char *cudaGetErrorString(cudaError_t code)
-{
-    switch (code) {
-    case cudaSuccess:
-        return "no error";
-    case cudaErrorInvalidValue:
-        return "invalid argument";
-    case cudaErrorInvalidConfiguration:
-        return "invalid configuration argument";
-    case cudaErrorNotReady:
-        return "device not ready";
-    case cudaErrorNotSupported:
-        return "operation not supported";
-    case cudaErrorMemoryAllocation:
-        return "out of memory";
-    case cudaErrorLaunchFailure:
-        return "unspecified launch failure";
-    case cudaErrorNoDevice:
-        return "no CUDA-capable device is detected";
-    default:
-        return "invalid device";
-    }
-}
-
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
-{
-    ONE_AT_A_TIME;
-    *total_bytes = emulated_memory_bytes();
-    *free_bytes = emulated_free_bytes();
-    return result();
-}
-
-cudaError_t cudaMalloc(void **out, size_t bytes)
-{
-    ONE_AT_A_TIME;
-    if (!emulated_works())
-        return result();
-    *out = bytes <= emulated_free_bytes() ? emulated_allocate(bytes, EMULATED_DEVICE) : NULL;
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaMallocHost(void **out, size_t bytes)
-{
-    ONE_AT_A_TIME;
-    if (!emulated_works())
-        return result();
-    *out = emulated_allocate(bytes, EMULATED_PINNED);
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-/* Freeing waits for everything, as it does on a device. */
-cudaError_t cudaFree(void *memory)
-{
-    ONE_AT_A_TIME;
-    finish_all();
-    if (memory)
-        emulated_release(memory, EMULATED_DEVICE);
-    return result();
-}
-
-cudaError_t cudaFreeHost(void *memory)
-{
-    ONE_AT_A_TIME;
-    finish_all();
-    if (memory)
-        emulated_release(memory, EMULATED_PINNED);
-    return result();
+    for (struct CUstream_st *stream = streams; stream; stream = stream->next)
+        stream->state = stream->state == EMULATED_OPEN ? EMULATED_RESET : stream->state;
+    for (struct CUevent_st *event = events; event; event = event->next)
+        event->state = event->state == EMULATED_OPEN ? EMULATED_RESET : event->state;
 }

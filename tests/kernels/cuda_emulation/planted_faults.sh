@@ -44,7 +44,10 @@ run() { # PROGRAM CASES FAULT
     kernels) options=(--backend cuda-emulated --largest 257 --oracle 257 --case "$2") ;;
     kernels-*) options=(--backend cuda-emulated --oracle 129 --largest 1000 --pipeline "${1#kernels-}" --case "$2") ;;
     preprocess) options=(--quick) ;;
-    search) options=(--backend cuda-emulated --case "$2") ;;
+    search | scores) options=(--backend cuda-emulated --case "$2") ;;
+    solver-small) # clusters of two blocks, which need several rounds
+        options=(--backend cuda-emulated --exact --quick --pipeline resident-cluster --case "$2")
+        local -x NDT_EMULATION_PROCESSORS=2 ;;
     solver-*) options=(--backend cuda-emulated --exact --quick --pipeline "resident-${1#solver-}" --case "$2") ;;
     esac
     NDT_PLANTED_FAULT=$3 NDT_EMULATION_SEED=1 timeout 60 "$bin/check_${1%%-*}_planted" "${options[@]}" 2>&1
@@ -73,11 +76,12 @@ else
     untouched kernels-fused times/
     untouched preprocess ""
     untouched search dense/
+    untouched scores parts/
 fi
 
 # Removes the barrier before a comment.
 barrier() { # PROGRAM CASES NAME FILE COMMENT
-    fault "$1" "$2" "no barrier $3" "$4" "s/\(__syncthreads()\|team_barrier(team)\); .* $5 .*/if (!@) &/"
+    fault "$1" "$2" "no barrier $3" "$4" "s/\(__syncthreads()\|cluster_barrier()\|byte_barrier_wait(.*)\); .* $5 .*/if (!@) &/"
 }
 
 math=core/include/ndt/point_math.h
@@ -111,23 +115,36 @@ fault solver-block variant/gnss "GNSS is left out" $newton \
     's/if (\(!rules->has_gnss || !heading(n, n->query_pose, h)\))/if (@ || \1)/'
 fault solver-block batch/1 "the look around is left out" $solve \
     's/: NDT_GPU_COVERAGE;/: @ ? NDT_GPU_FINISHED : NDT_GPU_COVERAGE;/'
-fault solver-graph batch/1 "a sector too many" $solve 's/__popc(seen)/__popc(seen | @)/'
+fault "solver-block solver-cluster solver-graph" batch/1 "a sector too many" $solve 's/__popc(data.seen)/__popc(data.seen | @)/'
 fault solver-block batch/1 "the scan is not turned" $solve \
     's/(double)from\[0\], y = (double)from\[column\]/(double)from[@ ? column : 0], y = (double)from[@ ? 0 : column]/'
-fault solver-block batch/3 "rows of the first alignment are used for all" $solve \
-    's/(size_t)(item - batch->items) \* (size_t)batch->row_capacity/(@ ? item != batch->items : &)/'
+fault solver-block batch/3 "rows of the first alignment are used for all" $resident \
+    's/(size_t)number \* (size_t)batch->row_capacity/(@ ? number != 0 : &)/'
 fault solver-block deadline/past "the deadline is ignored" $solve \
-    's/if (last \&\& newton->wants_eval)/if (!@ \&\& last \&\& newton->wants_eval)/'
+    's/if (data.last \&\& newton->wants_eval)/if (!@ \&\& data.last \&\& newton->wants_eval)/'
 fault solver-block rows/700 "later rows of a large scan are left out" $resident \
-    's/first += stride)/first += (1 + @) * stride)/'
+    's/first += groups_of_team())/first += (1 + @) * groups_of_team())/'
+fault solver-small rows/1500 "later rows of a block of a cluster are left out" $resident \
+    's/stride = team.size \* groups;/stride = (1 + @) * team.size * groups;/'
 fault solver-cluster rows/700 "two blocks of a cluster take the same rows" $resident \
-    's/first = team.rank \*/first = (@ ? 0 : team.rank) */'
+    's/first = team.rank \* groups;/first = (@ ? 0 : team.rank) * groups;/'
 barrier solver-cluster rows/700 "before the rows are added" $resident "all rows of the item are there"
 barrier solver-cluster rows/700 "before orders are read" $resident "the orders are given"
+barrier solver-cluster rows/700 "before blocks write to one another" $resident "every block runs, and its barriers count"
+fault solver-cluster rows/700 "the orders do not reach the last block" $resident \
+    's/i < team.size \* NDT_GPU_ORDER_WORDS/i < (team.size - @) * NDT_GPU_ORDER_WORDS/'
+fault solver-cluster rows/700 "the coverage of the blocks is left out" $resident \
+    's/share->pass.seen, &team.exchange->rows_come/@ ? 0 : share->pass.seen, \&team.exchange->rows_come/'
+fault solver-cluster rows/700 "the leader expects a row less" $resident \
+    's/team.share->item.blocks \* (uint32_t)NDT_GPU_ROW/(team.share->item.blocks - @) * (uint32_t)NDT_GPU_ROW/'
 fault solver-block batch/1 "the result is not written back" $resident \
-    's/copy_words(&team.item->newton, &share->newton, sizeof(share->newton));/if (!@) &/'
-fault solver-chain batch/1 "the ticket of an alignment is not set back" $resident 's/item->ticket = 0;/if (!@) &/'
-barrier solver-chain rows/700 "before a block is counted" $resident "every thread.s part of the row is written"
+    's/copy_words(share->batch.results + number, /if (!@) &/'
+fault solver-block batch/3 "the results of a batch are not written back" $resident \
+    's/copy_words(share->batch.items + number, /if (!@) &/'
+pass=gpu/pass_device.cuh
+fault solver-chain batch/1 "the ticket of an alignment is not set back" $pass 's/item->ticket = 0;/if (!@) &/'
+barrier solver-chain rows/700 "before a block is counted" $pass "every thread.s part of the row is written"
+fault solver-chain batch/1 "the next pose is not prepared" $solve 's/if (threadIdx.x < 3 \&\& moves)/if (!@ \&\& threadIdx.x < 3 \&\& moves)/'
 
 # Prior, first level and information, in every shape.
 shapes="solver-block solver-cluster solver-graph solver-chain"
@@ -143,7 +160,7 @@ fault "$shapes" prior/autoware "the curvature of the prior is left out" $newton 
 fault "$shapes" prior/robust "the prior counts as observed" $newton \
     's/n->eval.hessian\[i\] + n->prior\[i\]/n->eval.hessian[i] + (@ ? 0 : n->prior[i])/'
 fault "$shapes" prior/robust "the first level is ignored" $solve \
-    's/levels\[share->orders.level\]/levels[@ \&\& share->orders.first ? batch->rules.level[0] : share->orders.level]/'
+    's/levels\[orders->level\], sizeof/levels[@ \&\& orders->first ? batch->rules.level[0] : orders->level], sizeof/'
 fault "$everywhere" prior/robust "the information with the wrong sign" gpu/eval_point.cuh \
     's/-job.level.d1d2 \* e/(@ ? 1 : -1) * job.level.d1d2 * e/'
 fault "$everywhere" prior/robust "the information about pose and twist without times" $math \
@@ -154,9 +171,9 @@ fault "$everywhere" prior/robust "the gradient without times" $math 's/time_grad
 fault "$everywhere" prior/robust "times that are not finite count" $inform 's/isfinite(times_s\[i\])/(@ || &)/'
 fault "$shapes" prior/robust "the times of the first scan for all" $resident 's/item->scan_at \/ 3/(@ ? 0 : &)/'
 fault "$shapes" prior/robust "the information on the first level" $resident \
-    's/.*the answer is there.*/& if (@ \&\& threadIdx.x == 0) share.pass.orders.level = batch->rules.level[0]; __syncthreads();/'
-fault "$shapes" prior/robust "the information at the guess" $resident \
-    's/.*the answer is there.*/& if (@ \&\& threadIdx.x < 6) share.pass.orders.p[threadIdx.x] = item->newton.guess[threadIdx.x]; __syncthreads();/'
+    's/.*the answer is there.*/& if (@ \&\& threadIdx.x == 0) share.orders.level = batch->rules.level[0]; __syncthreads();/'
+fault "$shapes" prior/robust "the information at another pose" $resident \
+    's/.*the answer is there.*/& if (@ \&\& threadIdx.x < 6) share.orders.t_m[threadIdx.x % 3] += 0.1f; __syncthreads();/'
 fault "$shapes" prior/robust "the information of the last alignment only" $resident \
     's/(size_t)number \* NDT_GPU_PLANES/(size_t)(@ ? 0 : number) * NDT_GPU_PLANES/'
 fault "$everywhere" prior/robust "the information without the last block" $inform \
@@ -219,6 +236,32 @@ fault search dense/quick "allowed places of the neighbour" $search 's/(4 \* colu
 fault search dense/quick "the halves of other blocks are joined" $search 's/half, 1)/half, 1 + @)/'
 barrier search dense/quick "before the tiles are read" $search "the tiles are known"
 barrier search dense/quick "before the cells are read" $search "the cells are there"
+
+# Scores of one scan at many poses.
+scores=gpu/kernels_scores.cu
+math=core/include/ndt/score_math.h
+fault scores parts/ "the last point of a part is left out" $scores 's/i < last; i += NDT/i + @ < last; i += NDT/'
+fault scores parts/ "all parts begin with the first point" $scores 's/= blockIdx.x % parts \*/= (@ ? 0 : blockIdx.x % parts) */'
+fault scores parts/ "the pose of the neighbour" $scores 's/poses\[blockIdx.x \/ parts\]/poses[blockIdx.x \/ parts ^ @]/'
+fault scores parts/radius "a mean is taken for its neighbour" $scores 's/<< (k + i)/<< (k + (i ^ @))/'
+fault scores parts/direct7 "one voxel too many" $scores 's/(1u << list_length(ref, at.neighbours))/(1u << (list_length(ref, at.neighbours) + @))/'
+fault scores parts/radius "direct neighbours for a radius" $scores 's/hits != 0 \&\& at.neighbours/!@ \&\& &/'
+fault scores parts/radius "the voxel after the next" $scores 's/voxel = next;/if (!@ || k > 0) &/'
+fault scores parts/direct7 "the last value of a point for the best" $scores 's/best = value > best/best = @ || value > best/'
+fault scores parts/direct7 "a single pair is no match" $scores 's/sums->matched++;/sums->matched += pairs > @;/'
+fault scores parts/direct7 "lanes are left out" $scores 's/lanes \/= 2)/lanes \/= 2 + 2 * @)/'
+fault scores parts/direct7 "a warp is left out" $scores 's/i < NDT_GPU_WARPS; i++)/i < NDT_GPU_WARPS - @; i++)/'
+fault scores parts/direct7 "points and pairs overlap" $scores 's/mine->matched << 16/mine->matched << (16 - 6 * @)/'
+fault scores parts/direct7 "another pose for its voxels" $scores 's/job.scores->sums\[blockIdx.x\]/job.scores->sums[blockIdx.x ^ @]/'
+fault scores parts/radius "a rotation with products that are rounded" $math \
+    's/fmaf(x\[1\], R\[1\], x\[0\] \* R\[0\])/(@ ? x[1] * R[1] + x[0] * R[0] : &)/'
+fault scores parts/radius "a form with products that are rounded" $math \
+    's/fmaf(q\[1\], u\[1\], q\[0\] \* u\[0\])/(@ ? q[1] * u[1] + q[0] * u[0] : &)/'
+fault scores parts/radius "another factor of the polynomial" $math 's/0.0555071327f/(@ ? 0.0555071364f : 0.0555071327f)/'
+fault scores parts/radius "values are not rounded to units" $math 's/ndt_score_bits(value + 1.0f)/ndt_score_bits(value + (@ ? 0.99999994f : 1.0f))/'
+fault scores parts/radius "a cell is cut towards zero" $math 's/steps = floorf(\(.*\));/steps = @ ? truncf(\1) : floorf(\1);/'
+barrier scores parts/radius "before the pose is read" $scores "the pose is there"
+barrier scores parts/radius "before the warps are added" $scores "all warps are done"
 
 [ "$mode" = plant ] || echo "$count faults"
 exit "$failed"

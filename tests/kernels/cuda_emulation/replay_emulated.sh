@@ -52,6 +52,17 @@ for pipeline in fused staged; do
         }' "$work/$pipeline.csv" || failed=1
 done
 
+# How results come and how threads wait change no bit.
+first=$(replay cuda-emulated "$work/again.tum" --set cuda.pipeline=fused)
+for way in NDT_EMULATION_MAPPED=0 wait=spin wait=block; do
+    case $way in
+    wait=*) again=$(replay cuda-emulated "$work/again.tum" --set cuda.pipeline=fused --set "cuda.$way") ;;
+    *) again=$(export "${way?}" && replay cuda-emulated "$work/again.tum" --set cuda.pipeline=fused) ;;
+    esac
+    [ "$again" = "$first" ] && [ ! -s "$work/err" ] && echo "ok   fused, $way: the same hash" ||
+        fail "fused, $way: hash ${again:-none}, else $first: $(cat "$work/err")"
+done
+
 # Solves on the device: every shape gives the same trajectory; per solve two launches, the second for the information,
 # and one upload, download and wait.
 resident=
@@ -78,10 +89,11 @@ for pipeline in resident resident-block resident-cluster resident-graph resident
 done
 
 # A device lost once is opened again and gives the same trajectory; lost for good, the CPU takes over.
-NDT_EMULATION_FAIL=7,1 replay cuda-emulated "$work/once.tum" --set cuda.pipeline=resident >/dev/null
+# The launches before the eleventh are those that open the backend.
+NDT_EMULATION_FAIL=11,1 replay cuda-emulated "$work/once.tum" --set cuda.pipeline=resident >/dev/null
 grep -q 'opened again' "$work/err" || fail "resident, a device lost once: $(cat "$work/err")"
 cmp "$work/once.tum" "$work/resident.tum" && echo "ok   resident, a device lost once: the same trajectory" || failed=1
-NDT_EMULATION_FAIL=7,2 replay cuda-emulated "$work/lost.tum" --set cuda.pipeline=resident >/dev/null
+NDT_EMULATION_FAIL=11,2 replay cuda-emulated "$work/lost.tum" --set cuda.pipeline=resident >/dev/null
 grep -q 'the CPU took over' "$work/err" || fail "resident, a device lost twice: $(cat "$work/err")"
 same_trajectory "resident, a device lost for good" "$work/lost.tum"
 

@@ -258,6 +258,23 @@ NDT_MUST_CHECK enum ndt_status ndt_align_batch(struct ndt_aligner *aligner, cons
 NDT_MUST_CHECK enum ndt_status ndt_aligner_reserve_batch(struct ndt_aligner *aligner, size_t items, size_t points,
                                                          struct ndt_error *err);
 
+/** One scan at many poses. */
+struct ndt_score_job {
+    double leaf_m; /**< of the level, which the map must have */
+    enum ndt_neighbours neighbours;
+    const struct ndt_cloud *scan; /**< sensor frame; its origin is ignored */
+    size_t count;
+    const struct ndt_pose *T_map_sensor;        /**< absolute in the map frame */
+    int (*goes_on)(void *context, size_t done); /**< see struct ndt_score_request */
+    void *context;
+};
+/** Scores of the scan at each pose, to choose those to align from; the same bits on every backend. *done: poses
+ * that were scored, see ndt_backend_ops.score_poses. NDT_ERR_UNSUPPORTED: the backend does not score poses, or its
+ * device was lost. NDT_ERR_ARGUMENT: no map, no such level, or a pose that is not finite. Allocates when there are
+ * more poses than ever before. */
+NDT_MUST_CHECK enum ndt_status ndt_aligner_score(struct ndt_aligner *aligner, const struct ndt_score_job *job,
+                                                 struct ndt_pose_score *out, size_t *done, struct ndt_error *err);
+
 /** The iterations of the last ndt_align or ndt_align_raw; borrowed until the next call. */
 const struct ndt_iteration *ndt_aligner_trace(const struct ndt_aligner *aligner, size_t *count);
 /** Repeats the evaluation at the start of iteration `iteration` of the trace and writes the intermediate values of

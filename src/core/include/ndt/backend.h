@@ -20,12 +20,17 @@
 #include "ndt/eval.h"
 #include "ndt/map.h"
 #include "ndt/newton.h"
+#include "ndt/pose_scores.h"
 #include "ndt/preprocess_plan.h"
 #include "ndt/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** How the host waits for a device: as its runtime chooses, in a loop, in a loop that gives the core to other
+ * threads, or asleep. */
+enum ndt_wait { NDT_WAIT_AUTO, NDT_WAIT_SPIN, NDT_WAIT_YIELD, NDT_WAIT_BLOCK };
 
 /** How a backend is opened; ndt_backend_config_default gives the values in brackets. */
 struct ndt_backend_config {
@@ -38,25 +43,33 @@ struct ndt_backend_config {
     const char *pipeline; /**< one of ops->pipelines; NULL or "auto": the first */
     int device;           /**< index, from 0 */
     int preprocess;       /**< 1: reserve memory for ops->preprocess if the pipeline solves on the device */
+    enum ndt_wait wait;   /**< for the device; holds for the whole process [NDT_WAIT_AUTO] */
+    int kernel_times;     /**< 1: counters.kernel_us is measured, which makes evaluations slower by some us [0] */
 };
 
 /** Sets the defaults. */
 void ndt_backend_config_default(struct ndt_backend_config *config);
 
-/** Costs of evaluations besides time, counted since open. */
+/** Costs of evaluations besides time, counted since open. Bytes that a kernel is launched with, or writes into
+ * memory of the host, count as bytes, but not as copies. */
 struct ndt_backend_counters {
     uint64_t evaluations;
     uint64_t h2d_bytes, d2h_bytes, launches, synchronisations, allocations;
     uint64_t h2d_copies, d2h_copies;
-    double kernel_us; /**< time on the device; on the CPU the wall time of eval */
+    uint64_t graphs;      /**< of launches, made so far */
+    uint64_t graph_bytes; /**< memory of those that exist now, measured or estimated */
+    double kernel_us;     /**< time on the device, with config.kernel_times; on the CPU the wall time of eval */
 };
 
 /** Cost of an evaluation on a device without its work: medians [us], each including the wait for it. */
 struct ndt_overheads {
-    double copies_us;      /**< 24 bytes to the device and the sums back */
+    double copies_us;      /**< 24 bytes to the device and the sums back, as copies */
     double launch_us;      /**< one empty kernel, launched and waited for */
     double queue_us;       /**< the part of it that the host spends to queue the kernel */
     double synchronise_us; /**< a wait when there is nothing to wait for */
+    double stage_us;       /**< the scan, from memory of the program into pinned memory; without a wait */
+    double upload_us;      /**< the scan, from there to the device */
+    double pageable_us;    /**< instead of both: straight from memory of the program */
 };
 
 /** One solve of a call of ndt_backend_ops.solve. */
@@ -140,6 +153,17 @@ struct ndt_backend_ops {
      * the device was lost and replaced; query solve_limit again. */
     enum ndt_status (*solve)(struct ndt_backend *backend, const struct ndt_newton_rules *rules,
                              struct ndt_solve_item *items, size_t count, double until_us, struct ndt_error *err);
+    /** @} */
+
+    /** @name Optional: one scan at many poses
+     * @{ */
+    /** Scores one of the scans that are set at each pose; the bits of ndt_score_poses_plain on every backend, see
+     * ndt/pose_scores.h. Thousands of poses per call are divided into parts that take about a millisecond or one
+     * launch; between them request->goes_on is asked. *done: poses that were scored, from the first on; the other
+     * results are zero. After `preprocess` the scan has no points, as for `eval`. Allocates nothing. NULL: not
+     * available. */
+    enum ndt_status (*score_poses)(struct ndt_backend *backend, const struct ndt_score_request *request,
+                                   struct ndt_pose_score *out, size_t *done, struct ndt_error *err);
     /** @} */
 
     /** @name Optional: several scans at the same time, for backends that do not solve

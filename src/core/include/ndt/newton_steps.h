@@ -49,7 +49,7 @@ static inline NDT_DEVICE void copy6(double to[6], const double from[6])
 
 static inline NDT_DEVICE void transform_rotation(const double M[9], const double in[6], double out[6])
 {
-    for (int i = 0; i < 3; i++) {
+    NDT_FOR (int i = 0; i < 3; i++) {
         out[i] = in[i];
         out[3 + i] = M[3 * i] * in[3] + M[3 * i + 1] * in[4] + M[3 * i + 2] * in[5];
     }
@@ -73,18 +73,18 @@ static inline NDT_DEVICE void scale_information(const double M[9], const double 
 {
     double full[36], half[36];
     unpack_symmetric6(hessian, full);
-    for (int i = 0; i < 6; i++)
+    NDT_FOR (int i = 0; i < 6; i++)
         transform_rotation(M, full + 6 * i, half + 6 * i);
-    for (int j = 0; j < 6; j++) {
+    NDT_FOR (int j = 0; j < 6; j++) {
         double column[6], turned[6];
-        for (int i = 0; i < 6; i++)
+        NDT_FOR (int i = 0; i < 6; i++)
             column[i] = half[6 * i + j];
         transform_rotation(M, column, turned);
-        for (int i = 0; i < 6; i++)
+        NDT_FOR (int i = 0; i < 6; i++)
             full[6 * i + j] = turned[i];
     }
-    for (int i = 0, at = 0; i < 6; i++)
-        for (int j = i; j < 6; j++)
+    NDT_FOR (int i = 0, at = 0; i < 6; i++)
+        NDT_FOR (int j = i; j < 6; j++)
             upper[at++] = -full[6 * i + j];
 }
 
@@ -94,8 +94,8 @@ static inline NDT_DEVICE int all_eigenvalues_above(const double upper[21], doubl
 {
     double shifted[21], L[36];
     const double shift = ratio * eigenvalue_bound6(upper);
-    for (int i = 0, at = 0; i < 6; i++)
-        for (int j = i; j < 6; j++, at++)
+    NDT_FOR (int i = 0, at = 0; i < 6; i++)
+        NDT_FOR (int j = i; j < 6; j++, at++)
             shifted[at] = i == j ? upper[at] - shift : upper[at];
     return factor_cholesky6(shifted, 0, L);
 }
@@ -113,7 +113,7 @@ NDT_APART void find_weak(struct ndt_newton *n, const struct ndt_newton_rules *ru
     scale_information(n->inverse_rotation_scale, hessian, upper);
     if (all_eigenvalues_above(upper, rules->weak_eigenvalue_ratio))
         return;
-    eigen_symmetric(6, upper, lambda, V);
+    eigen_symmetric6(upper, lambda, V);
     while (count < 3 && lambda[count] < rules->weak_eigenvalue_ratio * lambda[5]) {
         for (int i = 0; i < 6; i++)
             n->weak.axes[count][i] = V[i * 6 + count];
@@ -246,7 +246,7 @@ static inline NDT_DEVICE void close_row(struct ndt_newton *n, struct ndt_newton_
 NDT_APART void saddle_free_step(const double minus_H[21], const double gradient[6], double floor_ratio, double d[6])
 {
     double lambda[6], V[36];
-    eigen_symmetric(6, minus_H, lambda, V);
+    eigen_symmetric6(minus_H, lambda, V);
     const double largest = fmax(fabs(lambda[0]), fabs(lambda[5]));
     for (int i = 0; i < 6; i++)
         d[i] = 0;
@@ -473,7 +473,7 @@ static inline NDT_DEVICE void step_line_search(struct ndt_newton *n, const struc
 static inline NDT_DEVICE void pseudo_newton_step(const struct ndt_eval *eval, double d[6])
 {
     double lambda[6], V[36];
-    eigen_symmetric(6, eval->hessian, lambda, V);
+    eigen_symmetric6(eval->hessian, lambda, V);
     const double largest = fmax(fabs(lambda[0]), fabs(lambda[5]));
     for (int i = 0; i < 6; i++)
         d[i] = 0;

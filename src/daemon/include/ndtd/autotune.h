@@ -11,6 +11,9 @@
  * scans. Candidates within 5 % of it count as equal; the first of them is taken, since rows are ordered from little
  * use of the machine to much.
  *
+ * With batch.together the chosen candidate then aligns groups of scans at once, up to batch.max, and the size with
+ * the least time per scan is the one that scans which wait go together in.
+ *
  * The functions have no state and may be called from any thread. ndtd_autotune_measure, ndtd_probe_scan and the
  * cache allocate. A measurement uses the cores and the priority of the calling thread.
  */
@@ -27,6 +30,7 @@ extern "C" {
 #endif
 
 enum { NDTD_AUTOTUNE_ROWS = 32, NDTD_AUTOTUNE_SAMPLES = 60, NDTD_AUTOTUNE_REASON = 160 };
+enum { NDTD_AUTOTUNE_BATCHES = 8 }; /**< Largest number of scans at once, of the option batch.max. */
 
 /** The texts belong to the backend table. */
 struct ndtd_backend_candidate {
@@ -63,6 +67,9 @@ struct ndtd_autotune_result {
     double took_us; /**< Duration of the measurement, or of the look-up. */
     struct ndtd_autotune_choice choice;
     struct ndt_align_costs costs; /**< Expected costs of the chosen row. */
+    /** Median times of 1, 2 ... scans at once, by the chosen row; 0: not measured. */
+    double batch_us[NDTD_AUTOTUNE_BATCHES];
+    int together; /**< Scans that wait to align at once; 0: not measured. */
     struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS];
     size_t row_count;
 };
@@ -77,6 +84,10 @@ size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
                                 struct ndtd_autotune_row rows[NDTD_AUTOTUNE_ROWS]);
 struct ndtd_autotune_choice ndtd_autotune_decide(const struct ndtd_autotune_row *rows, size_t count,
                                                  double budget_us);
+/** Returns the size of the group with the least time per scan. us[k - 1]: of k scans at once. Sizes within 5 % of
+ * it count as equal: the smallest is taken, whose first answer comes first. With has_lanes the largest: scans are
+ * also preprocessed at the same time there, which `us` does not contain. */
+int ndtd_autotune_together(const double *us, size_t count, int has_lanes);
 /** Returns "default", "measured" or "cached". */
 const char *ndtd_autotune_source_name(enum ndtd_autotune_source source);
 /** Writes one line with the choice and all rows, cut at `size`; returns `text`. */

@@ -81,8 +81,11 @@ NDT_MUST_CHECK enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipelin
  * certain as was expected, and deskews the same to 5 cm. Otherwise it is deskewed with its real motion and aligned
  * again. Scans after an initial pose are not aligned ahead; nor is any if the deadline (that of the first scan)
  * could be missed, the state is not tracking, the backend has neither lanes nor solves, or preprocesses itself. The
- * frames stay where they are until they are processed. */
-void ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count);
+ * frames stay where they are until they are processed.
+ *
+ * Returns how many frames from the first on were taken in: 0, or up to as many scans as the autotuner found to pay.
+ * Those behind them can be announced when these are processed. */
+size_t ndtd_pipeline_expect(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count);
 
 /** Aligns the following scans to this map and acquires a reference to it; may be NULL (no map). On failure the
  * previous map stays. */

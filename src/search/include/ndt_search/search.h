@@ -14,7 +14,8 @@
  * searched, a first pass with every second point keeps one block of 32 (100 points cost half; the block of the
  * truth, among the best 100 of a square kilometre with all points, is among the best 3 % with half of them).
  * 3. Refine: the best blocks at 0.5 m and 1.5 deg; of places closer than 2 m and 8 deg the best one is kept.
- * 4. Align: ndt_align_batch on the levels of 2 and 1 m, rank by `ng`; the best few again with more points.
+ * 4. Align: the NDT score of each place leaves out those far worse than the best one, at most every second;
+ *    ndt_align_batch on the levels of 2 and 1 m, rank by `ng`; the best few again with more points.
  *
  * Against branch and bound (exact, but one optimum and no margin) and against grids of alignments (seconds) this
  * costs 1 to 2 ns per place. The cells around 64 x 64 places are copied next to each other, so that all headings of
@@ -65,7 +66,7 @@ struct ndt_search_tier_params {
     int level;           /**< of the field: 0: 2 m, 1: 1 m */
     double heading_deg;  /**< between two headings */
     uint32_t blocks;     /**< K1: blocks (8x8 cells, one heading) that are refined */
-    uint32_t alignments; /**< K2: places that are aligned */
+    uint32_t alignments; /**< K2: places that are scored; those that come near the best are aligned */
 };
 
 /** Parameters; ndt_search_params_default gives the values in brackets. */

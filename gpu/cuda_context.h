@@ -1,0 +1,44 @@
+/** @file
+ * @brief The context of a device, which all instances (struct ndt_cuda_device) of the process share: who may call
+ * the runtime, when a failure is the end of the context, and its reset.
+ *
+ * The backend in use, candidates that are measured and searches are instances in threads of their own, on one
+ * primary context. cudaDeviceReset frees what all of them have, and no other thread may be inside a call meanwhile
+ * ("it is the caller's responsibility", says its documentation). Hence, per device:
+ * - `epoch` is even while the context is usable, and odd from a sticky failure to the reset, which begins the next
+ *   even one. An instance is lost as soon as the epoch is not the one that it was opened in. From then on none of
+ * its handles and device pointers reaches the runtime, neither to be used nor to be freed: the reset frees them.
+ * - `inside` counts the threads inside a call. A call raises it before it reads the epoch; who changes the epoch
+ * does so before reading `inside`. Both are sequentially consistent: either the call sees the new epoch and does
+ * not happen, or the reset sees the call and waits for its end, which comes at once, because a corrupt context
+ * fails the calls of all threads.
+ * - a corrupt device is reset by the next thread that opens or closes an instance, frees pinned memory or asks for
+ *   facts.
+ *   One lock serves the resets only; no call of the runtime but the reset is made under it.
+ *
+ * A failure is sticky when cudaDeviceSynchronize still fails after cudaGetLastError has cleared it, twice: that is
+ * found out, not looked up. (The documentation of cudaError says "an inconsistent state" of 226, 700, 702, 714 to
+ * 719 and 911, and recommends a new process; where the reset does not help either, the CPU takes over.) */
+#ifndef NDT_CUDA_CONTEXT_H
+#define NDT_CUDA_CONTEXT_H
+
+#include "ndt/status.h"
+
+enum { NDT_CUDA_MOST_DEVICES = 64 };
+
+/** Resets the device if it is corrupt, after waiting for the threads inside a call. 0: it is still corrupt, because
+ * one of them has not left within a second. */
+int ndt_cuda_context_reset_if_corrupt(int index);
+/** The thread is inside a call from now on, in this epoch. Resets as above; 0: in vain, and the thread is not
+ * inside. */
+int ndt_cuda_context_join(int index, unsigned *epoch);
+/** The same for a number that the caller did not check: NDT_ERR_UNSUPPORTED beyond the limit, NDT_ERR_DEVICE in
+ * vain. */
+NDT_MUST_CHECK enum ndt_status ndt_cuda_context_open(int index, unsigned *epoch, struct ndt_error *err);
+/** The same in an epoch that is known; 0: it has ended, and the thread is not inside. */
+int ndt_cuda_context_enter(int index, unsigned epoch);
+void ndt_cuda_context_leave(int index);
+/** Inside a call in this epoch, with the result of the runtime (cudaError_t): ends the epoch if it is sticky. */
+void ndt_cuda_context_inspect(int index, unsigned epoch, int code);
+
+#endif

@@ -1,0 +1,139 @@
+/** @file
+ * @brief The autotuner on the emulated device: how many scans go together is measured, kept for the next start, and
+ * followed by the matching thread. */
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "ndt/clock.h"
+#include "ndtd/autotuner.h"
+#include "ndtd/worker.h"
+#include "street_drive.h"
+#include "temp_dir.h"
+
+enum { SCANS = 6 };
+
+static struct ndtd_autotune_result tuned;
+static struct ndt_result_message answers[DRIVE_SCANS];
+static size_t answer_count;
+
+static void set(const char *name, const char *text)
+{
+    must(ndtd_option_set_text(&drive.settings, name, text, &err));
+    must(ndtd_settings_finish(&drive.settings, &err));
+}
+
+static void setup(void)
+{
+    temp_dir_make();
+    setenv("XDG_CACHE_HOME", temp_dir, 1);
+    unsetenv("CACHE_DIRECTORY");
+    street_drive_make();
+    set("backend.name", "cuda-emulated");
+    set("cuda.pipeline", "resident");
+    set("autotune.cache", "on");
+    set("autotune.limit_ms", "600000"); /* enough for every size on a busy machine */
+    set("preprocess.sample_count", "100");
+    set("ndt.levels", "2");
+    set("batch.together", "true");
+    set("live.budget_ms", "60000");
+    answer_count = 0;
+}
+
+static void teardown(void)
+{
+    street_drive_free();
+    temp_dir_remove();
+}
+
+static void find(const char *what, int is_cached)
+{
+    struct ndtd_autotuner *tuner;
+    must(ndtd_autotuner_create(&tuner, street_drive_snapshot(), &err));
+    ck_assert_msg(ndtd_autotuner_find(tuner, drive.map, &tuned), "%s", what);
+    ck_assert_msg((tuned.source == NDTD_AUTOTUNE_CACHED) == is_cached, "%s", what);
+    ndtd_autotuner_destroy(tuner);
+}
+
+START_TEST(the_number_of_scans_is_measured_and_kept)
+{
+    set("ndt.max_iterations", "2");
+    find("the first start", 0);
+    const struct ndtd_autotune_result first = tuned;
+    for (size_t k = 0; k < NDTD_AUTOTUNE_BATCHES; k++)
+        ck_assert_int_eq(first.batch_us[k] > 0, k < 3); /* batch.max */
+    ck_assert_int_eq(first.together, ndtd_autotune_together(first.batch_us, 3, 0));
+    find("the next start", 1);
+    ck_assert_int_eq(tuned.together, first.together);
+    for (size_t k = 0; k < NDTD_AUTOTUNE_BATCHES; k++)
+        ck_assert_double_eq_tol(tuned.batch_us[k], first.batch_us[k], 1e-3);
+    set("batch.max", "2");
+    find("another batch.max", 0);
+    ck_assert(tuned.batch_us[1] > 0 && !(tuned.batch_us[2] > 0));
+    set("cuda.preprocess", "on"); /* such a device takes one scan at a time */
+    find("preprocessing on the device", 0);
+    ck_assert_int_eq(tuned.together, 0);
+    set("cuda.preprocess", "off");
+    set("cuda.pipeline", "fused"); /* so does a pipeline without alignments */
+    find("fused", 0);
+    ck_assert_int_eq(tuned.together, 0);
+}
+END_TEST
+
+static enum ndt_status keep(void *context, const struct ndt_result_message *result, struct ndt_error *ignored)
+{
+    (void)context, (void)ignored;
+    answers[answer_count++] = *result;
+    return NDT_OK;
+}
+
+static void give(struct ndtd_queue *queue, enum ndt_message_type type, const struct ndt_frame *frame)
+{
+    struct ndtd_frame pushed_out, waiting = {.type = type, .arrival_us = ndt_clock_us()};
+    int dropped;
+    zmq_msg_t message;
+    if (type == NDT_MESSAGE_SCAN)
+        must(ndt_scan_header_decode(frame->data, frame->size, &waiting.scan, &err));
+    zmq_msg_init_data(&message, frame->data, frame->size, NULL, NULL);
+    must(ndtd_queue_push(queue, &waiting, &message, &dropped, &pushed_out, &err));
+}
+
+/* Everything is answered, whatever number was measured. */
+START_TEST(the_matching_thread_follows_it)
+{
+    struct ndtd_queue *queue;
+    struct ndtd_worker *worker;
+    struct ndtd_worker_parts parts = {.map = drive.map, .sink = {.send = keep}};
+    must(ndtd_queue_create(&queue, 8, &err));
+    give(queue, NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    for (size_t i = 0; i < SCANS; i++)
+        give(queue, NDT_MESSAGE_SCAN, &drive.scans[i]);
+    parts.queue = queue;
+    parts.settings = street_drive_snapshot();
+    must(ndtd_worker_start(&worker, &parts, &err));
+    ndtd_worker_autotune_result(worker, &tuned);
+    ck_assert_int_ge(tuned.together, 1);
+    ndtd_worker_stop(worker);
+    ck_assert_uint_eq(answer_count, SCANS);
+    for (size_t i = 0; i < SCANS; i++) {
+        ck_assert_uint_eq(answers[i].seq, i);
+        ck_assert_int_eq(answers[i].result.outcome, NDT_CONVERGED);
+    }
+    ndtd_queue_destroy(queue);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("batches");
+    TCase *all = tcase_create("batches");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_set_timeout(all, 240);
+    tcase_add_test(all, the_number_of_scans_is_measured_and_kept);
+    tcase_add_test(all, the_matching_thread_follows_it);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

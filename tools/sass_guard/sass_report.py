@@ -1,0 +1,165 @@
+"""Rows of counts: static ones of every kernel, a baseline with a band, tables in Markdown."""
+import json
+import re
+
+LOADS = {"LDG": "global", "LD": "global", "LDS": "shared", "LDL": "local"}
+STORES = {"STG": "global", "ST": "global", "STS": "shared", "STL": "local"}
+KERNEL_MEASURES = ("instructions", "registers", "stack", "spills", "global loads", "global stores", "shared loads",
+                   "shared stores", "local loads", "local stores")
+CASE_MEASURES = ("cycles", "instructions", "global loads", "L2 loads", "local loads", "local stores", "shared loads",
+                 "fences", "L1 emptied")
+BAND = 0.05
+SLACK = {"cycles": 40, "instructions": 16, "stack": 32, "spills": 32, "registers": 2}
+OTHER_SLACK = 4
+LOOP_MODULES = ("kernels_loop", "kernels_resident_loop", "kernels_graph_loop")  # may call cudaGraphSetConditional
+LOOP_SYMBOL = "cudaGraphSetConditional"
+
+
+def static_counts(kernel):
+    counts = {"instructions": 0, "registers": kernel.registers, "stack": kernel.stack, "spills": kernel.spills}
+    for ins in kernel.instructions:
+        counts["instructions"] += ins.base != "NOP"
+        for table, what in ((LOADS, " loads"), (STORES, " stores")):
+            if ins.base in table:
+                counts[table[ins.base] + what] = counts.get(table[ins.base] + what, 0) + 1
+    return {name: counts.get(name, 0) for name in KERNEL_MEASURES}
+
+
+def undefined_symbols(name, cubin):
+    """What the driver would have to provide: it refuses the module where it cannot."""
+    allowed = {LOOP_SYMBOL} if re.search(r"loop", name) else set()
+    return [x for x in cubin.undefined() if x not in allowed]
+
+
+# ---- chains of load and addition
+
+
+def loops(kernel):
+    """Innermost loops, as lists of instructions: from the target of a branch backwards to the branch."""
+    spans = []
+    for ins in kernel.instructions:
+        if ins.base == "BRA" and re.match(r"^0x[0-9a-f]+$", ins.operands[-1]):
+            target = int(ins.operands[-1], 16)
+            if target < ins.pc:
+                spans.append((target, ins.pc))
+    inner = [a for a in spans if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in spans)]
+    return [kernel.instructions[a >> 4:(b >> 4) + 1] for a, b in sorted(set(inner))]
+
+
+def number(text):
+    match = re.match(r"^-?\|?R(\d+)", text)
+    return int(match.group(1)) if match else None
+
+
+def loads_in_flight(body):
+    """Most loads of doubles from global memory that are under way when an addition needs the first of them; None:
+    no addition of what was loaded. Generic loads count where they pass by the L1 cache, as those of rows have to."""
+    pending, most = set(), None
+    for ins in body:
+        is_global = ins.base == "LDG" or ins.base == "LD" and "STRONG" in ins.flags
+        if is_global and ("64" in ins.flags or "128" in ins.flags):
+            pending.add(number(ins.operands[0]))
+        elif ins.base == "DADD":
+            used = {number(x) for x in ins.operands[1:]} & pending
+            if used:
+                most = max(most or 0, len(pending))
+                pending -= used
+    return most
+
+
+def load_add_chains(kernel):
+    """Loops that wait for each load before they begin the next one. One beside a loop with more loads under way is
+    its remainder."""
+    found = [(body[0].pc, loads_in_flight(body)) for body in loops(kernel)]
+    found = [x for x in found if x[1] is not None]
+    if any(flight >= 4 for _, flight in found):
+        return []
+    return [place for place, flight in found if flight == 1]
+
+
+# ---- baseline
+
+
+def is_more(measure, before, now):
+    return now > before * (1 + BAND) + SLACK.get(measure, OTHER_SLACK)
+
+
+def read_rows(path):
+    """Sections by version of nvcc: {version: {(arch, subject, measure): count}}."""
+    sections, rows = {}, None
+    with open(path, encoding="utf-8") as file:
+        for place, line in enumerate(file, 1):
+            line = line.rstrip("\n")
+            if line.startswith("#") or not line:
+                continue
+            head = re.match(r"^\[nvcc ([0-9.]+)\]$", line)
+            if head:
+                rows = sections.setdefault(head.group(1), {})
+                continue
+            fields = line.split("\t")
+            if rows is None or len(fields) != 4 or not fields[3].isdigit():
+                raise ValueError("%s:%d: not \"arch, subject, measure, count\" below a [nvcc VERSION]" % (path, place))
+            rows[fields[0], fields[1], fields[2]] = int(fields[3])
+    return sections
+
+
+def write_rows(path, sections):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("# Counts of machine code, written by tools/sass-guard --update: architecture, kernel or case,\n"
+                   "# measure, count. One section per version of nvcc.\n")
+        for version in sorted(sections):
+            file.write("\n[nvcc %s]\n" % version)
+            for key in sorted(sections[version]):
+                file.write("\t".join(key) + "\t%d\n" % sections[version][key])
+
+
+def compare(rows, baseline):
+    """Lines of what is more than the band allows, and lines of the rest that changed."""
+    worse, other = [], []
+    for key in sorted(rows):
+        now, before = rows[key], baseline.get(key)
+        name = "sm_%s %s, %s" % key
+        if before is None:
+            other.append("NEW    %s: %d" % (name, now))
+        elif is_more(key[2], before, now):
+            worse.append("MORE   %s: %d, baseline %d" % (name, now, before))
+        elif is_more(key[2], now, before):
+            other.append("FEWER  %s: %d, baseline %d" % (name, now, before))
+    return worse, other
+
+
+# ---- tables
+
+
+def subjects(rows, measure):
+    return sorted({key[1] for key in rows if key[2] == measure})
+
+
+# What the table shows: measures, and the subjects of which.
+SHOWN = (("cycles", "."), ("instructions", "^evaluation"), ("global loads", "^evaluation"), ("L1 emptied", "^cluster: an"),
+         ("stack", "^ndt_resident_(block|pass|loop|cluster)"), ("registers", "^ndt_(fused|inform|resident)"))
+
+
+def markdown(before, after, archs):
+    """One line per case or kernel and measure, a column per architecture: before -> after."""
+    lines = ["| | " + " | ".join("sm_" + a for a in archs) + " |", "|---|" + "---|" * len(archs)]
+    for measure, pattern in SHOWN:
+        for subject in sorted(set(subjects(before, measure)) | set(subjects(after or before, measure))):
+            cells = [cell(before.get((a, subject, measure)), after and after.get((a, subject, measure)), after)
+                     for a in archs]
+            is_same = after and all(before.get((a, subject, measure)) == after.get((a, subject, measure)) for a in archs)
+            if re.search(pattern, subject) and any(c != "-" for c in cells) and not is_same:
+                lines.append("| %s: %s | %s |" % (subject.replace(": ", ", "), measure, " | ".join(cells)))
+    return "\n".join(lines)
+
+
+def cell(before, now, has_after):
+    if before is None and now is None:
+        return "-"
+    if not has_after:
+        return "%d" % before
+    return "%s -> %s" % tuple("-" if x is None else "%d" % x for x in (before, now))
+
+
+def to_json(rows):
+    return json.dumps([dict(zip(("arch", "subject", "measure"), k), count=v) for k, v in sorted(rows.items())], indent=1)
