@@ -8,7 +8,8 @@
 #include "ndt/names.h"
 #include "ndt_track/confidence.h"
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 using namespace nb::literals;
 
@@ -25,9 +26,11 @@ struct Prior {
 };
 
 // A backend, an aligner and the scans that are handed to it; one call at a time.
-class Aligner {
+class Aligner
+{
   public:
-    Aligner(const Map &map, const std::string &backend, int threads, size_t max_points, const ndt_align_params &params);
+    Aligner(const Map &map, const std::string &backend, int threads, size_t max_points,
+            const ndt_align_params &params);
     ~Aligner();
     Aligner(const Aligner &) = delete;
     Aligner &operator=(const Aligner &) = delete;
@@ -130,7 +133,7 @@ Result Aligner::align(nb::handle points, nb::handle guess, nb::handle prior, dou
     ndt_status status;
     std::unique_lock<std::mutex> turn(lock_, std::defer_lock);
     {
-        nb::gil_scoped_release release; // whoever holds the lock may need the interpreter
+        nb::gil_scoped_release release; // the holder of the lock may need the interpreter
         turn.lock();
     }
     ndt_cloud &scan = clouds_[0]->cloud;
@@ -161,7 +164,8 @@ std::vector<Result> Aligner::align_batch(nb::handle points, nb::handle guesses, 
         is_list(points) ? nb::cast<std::vector<nb::object>>(points) : std::vector<nb::object>{nb::borrow(points)};
     if (is_list(points) && scans.size() != poses.size())
         throw nb::value_error(("points: a list of " + std::to_string(scans.size()) + " scans for " +
-                               std::to_string(poses.size()) + " guesses").c_str());
+                               std::to_string(poses.size()) + " guesses")
+                                  .c_str());
     std::vector<ndt_align_item> items(poses.size());
     std::vector<ndt_align_result> results(poses.size());
     ndt_error error;
@@ -211,7 +215,8 @@ static int label_value(const ndt_label *labels, const std::string &name, const c
     throw nb::value_error((std::string(what) + ": '" + name + "' is not known; there are: " + known).c_str());
 }
 
-// Levels of the map, each with the neighbours that are customary for it: radius on the finest, direct7 on the others.
+// Levels of the map, each with the neighbours that are customary for it: radius on the finest, direct7 on the
+// others.
 static void set_levels(ndt_align_params &params, const Map &map, const std::optional<std::vector<double>> &levels,
                        const std::optional<std::string> &neighbours)
 {
@@ -286,7 +291,8 @@ static std::string describe(const Result &self)
 {
     char text[256];
     const ndt_pose &pose = self.result.T_map_sensor;
-    std::snprintf(text, sizeof(text), "ndtd.Result(%s, x %.3f y %.3f z %.3f, nvtl_normalized %.3f, confidence %.3f, %d iterations)",
+    std::snprintf(text, sizeof(text),
+                  "ndtd.Result(%s, x %.3f y %.3f z %.3f, nvtl_normalized %.3f, confidence %.3f, %d iterations)",
                   ndt_outcome_name(self.result.outcome), pose.t_m[0], pose.t_m[1], pose.t_m[2],
                   self.result.scores.nvtl_normalized, self.confidence, self.result.iterations);
     return text;
@@ -294,29 +300,45 @@ static std::string describe(const Result &self)
 
 static void bind_result(nb::module_ &module)
 {
-    nb::class_<Result>(module, "Result", "What an alignment found. Arrays are copies, made when they are asked for.")
-        .def_prop_ro("outcome", [](const Result &self) { return ndt_outcome_name(self.result.outcome); },
-                     "'converged', 'iteration_limit', 'deadline', 'low_score', 'degenerate', 'off_map', 'rejected' ...")
+    nb::class_<Result>(module, "Result",
+                       "What an alignment found. Arrays are copies, made when they are asked for.")
+        .def_prop_ro(
+            "outcome", [](const Result &self) { return ndt_outcome_name(self.result.outcome); },
+            "'converged', 'iteration_limit', 'deadline', 'low_score', 'degenerate', 'off_map', 'rejected' ...")
         .def_prop_ro("converged", [](const Result &self) { return self.result.outcome == NDT_CONVERGED; })
-        .def_prop_ro("reason", [](const Result &self) { return std::string(self.result.reason); },
-                     "One line; empty for 'converged'.")
-        .def_prop_ro("pose", [](const Result &self) { return make_matrix(self.result.T_map_sensor); },
-                     "T_map_sensor, ndarray (4, 4) float64: x_map = pose @ x_sensor.")
-        .def_prop_ro("xyz_quaternion", [](const Result &self) { return pose_numbers(self.result.T_map_sensor); },
-                     "ndarray (7,): x y z [m], qx qy qz qw.")
-        .def_prop_ro("covariance", [](const Result &self) -> nb::object {
-                         return self.result.has_covariance ? make_array({6, 6}, self.result.covariance) : nb::none();
-                     }, nb::sig("def covariance(self) -> numpy.ndarray | None"),
-                     "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2] in the axes of the map, rotations at the sensor; None: the score has no maximum there, or a prior took part.")
-        .def_prop_ro("confidence", [](const Result &self) { return self.confidence; },
-                     "Probability in [0, 1] that the pose is within 0.5 m and 3 deg, by the scan alone; NaN: no point met a voxel.")
-        .def_prop_ro("scores", [](const Result &self) { return make_scores(self.result.scores); }, "dict: transform_probability, nvtl, nvtl_normalized, match_ratio, coverage.")
-        .def_prop_ro("weak_axes", &weak_axes,
-                     "ndarray (0 to 3, 6): directions that the scan hardly observes, in the order of the covariance.")
+        .def_prop_ro(
+            "reason", [](const Result &self) { return std::string(self.result.reason); },
+            "One line; empty for 'converged'.")
+        .def_prop_ro(
+            "pose", [](const Result &self) { return make_matrix(self.result.T_map_sensor); },
+            "T_map_sensor, ndarray (4, 4) float64: x_map = pose @ x_sensor.")
+        .def_prop_ro(
+            "xyz_quaternion", [](const Result &self) { return pose_numbers(self.result.T_map_sensor); },
+            "ndarray (7,): x y z [m], qx qy qz qw.")
+        .def_prop_ro(
+            "covariance",
+            [](const Result &self) -> nb::object {
+                return self.result.has_covariance ? make_array({6, 6}, self.result.covariance) : nb::none();
+            },
+            nb::sig("def covariance(self) -> numpy.ndarray | None"),
+            "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2] in the axes of the map, rotations at the sensor; "
+            "None: the score has no maximum there, or a prior took part.")
+        .def_prop_ro(
+            "confidence", [](const Result &self) { return self.confidence; },
+            "Probability in [0, 1] that the pose is within 0.5 m and 3 deg, by the scan alone; NaN: no point met a "
+            "voxel.")
+        .def_prop_ro(
+            "scores", [](const Result &self) { return make_scores(self.result.scores); },
+            "dict: transform_probability, nvtl, nvtl_normalized, match_ratio, coverage.")
+        .def_prop_ro(
+            "weak_axes", &weak_axes,
+            "ndarray (0 to 3, 6): directions that the scan hardly observes, in the order of the covariance.")
         .def_prop_ro("iterations", [](const Result &self) { return self.result.iterations; })
         .def_prop_ro("evaluations", [](const Result &self) { return self.result.evaluations; })
-        .def_prop_ro("points", [](const Result &self) { return self.result.points; }, "Points that were aligned.")
-        .def_prop_ro("align_us", [](const Result &self) { return self.result.align_us; }, "Duration [us].")
+        .def_prop_ro(
+            "points", [](const Result &self) { return self.result.points; }, "Points that were aligned.")
+        .def_prop_ro(
+            "align_us", [](const Result &self) { return self.result.align_us; }, "Duration [us].")
         .def_prop_ro("trace", &trace, "list of dict, one per iteration; empty after align_batch.")
         .def("__repr__", &describe);
 }

@@ -7,7 +7,8 @@
 #include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 using namespace nb::literals;
 
@@ -19,12 +20,13 @@ static std::string path_text(nb::handle path)
 template <size_t SIZE> static void set_name(char (&to)[SIZE], const std::string &name, const char *what)
 {
     if (name.size() >= SIZE)
-        throw nb::value_error((std::string(what) + ": '" + name + "' is longer than " + std::to_string(SIZE - 1) +
-                               " bytes").c_str());
+        throw nb::value_error(
+            (std::string(what) + ": '" + name + "' is longer than " + std::to_string(SIZE - 1) + " bytes").c_str());
     std::memcpy(to, name.c_str(), name.size() + 1);
 }
 
-class BagWriter {
+class BagWriter
+{
   public:
     BagWriter(nb::handle path, bool append)
     {
@@ -44,8 +46,8 @@ class BagWriter {
               const std::string &frame_id, std::optional<int64_t> receive_ns);
     void pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
               const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration, const std::string &frame_id,
-             std::optional<int64_t> receive_ns);
+    void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
+             const std::string &frame_id, std::optional<int64_t> receive_ns);
     void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns);
     void close();
     void discard();
@@ -87,7 +89,8 @@ void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
     set_name(message.frame_id, frame_id, "frame_id");
     ndt_cloud &cloud = cloud_.cloud;
     read_points(cloud, points, Origin::Near, "points");
-    const unsigned fields = (intensity.is_none() ? 0u : NDT_CLOUD_INTENSITY) | (time_s.is_none() ? 0u : NDT_CLOUD_TIME);
+    const unsigned fields =
+        (intensity.is_none() ? 0u : NDT_CLOUD_INTENSITY) | (time_s.is_none() ? 0u : NDT_CLOUD_TIME);
     if (cloud.fields & ~fields) { // arrays that a scan before this one had
         ndt_cloud_free(&cloud);
         ndt_cloud_init(&cloud);
@@ -101,8 +104,8 @@ void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
     write(NDT_MESSAGE_SCAN, receive_ns.value_or(stamp_ns));
 }
 
-void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
-                     const std::string &frame_id, std::optional<int64_t> receive_ns)
+void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist,
+                     nb::handle covariance, const std::string &frame_id, std::optional<int64_t> receive_ns)
 {
     ndt_pose_message message = {};
     ndt_error error;
@@ -180,7 +183,8 @@ struct Record {
     nb::bytes payload;
 };
 
-class BagReader {
+class BagReader
+{
   public:
     explicit BagReader(nb::handle path)
     {
@@ -215,8 +219,9 @@ static nb::dict decode_scan(const nb::bytes &payload)
     ndt_scan_message message;
     ndt_error error;
     Cloud cloud;
-    check(ndt_scan_decode(reinterpret_cast<const uint8_t *>(payload.c_str()), payload.size(), &message, &cloud.cloud,
-                          &error), error);
+    check(ndt_scan_decode(reinterpret_cast<const uint8_t *>(payload.c_str()), payload.size(), &message,
+                          &cloud.cloud, &error),
+          error);
     nb::dict out;
     out["seq"] = message.seq;
     out["stamp_ns"] = message.stamp_ns;
@@ -250,9 +255,12 @@ static nb::dict read_cloud(nb::handle path)
 
 void bind_bag(nb::module_ &module)
 {
-    module.def("read_cloud", &read_cloud, "path"_a,
-               "A .pcd, .ply or .bin: dict of points (N, 3) relative to origin (3,), intensity and time_s (N,) or None.");
-    nb::class_<BagWriter>(module, "BagWriter", R"(Writes a bag (bag.bin) for `ndtd --replay`. A context manager: left with an exception, the file is removed.
+    module.def(
+        "read_cloud", &read_cloud, "path"_a,
+        "A .pcd, .ply or .bin: dict of points (N, 3) relative to origin (3,), intensity and time_s (N,) or None.");
+    nb::class_<BagWriter>(
+        module, "BagWriter",
+        R"(Writes a bag (bag.bin) for `ndtd --replay`. A context manager: left with an exception, the file is removed.
 
     with ndtd.BagWriter("drive.bag") as bag:
         bag.scan(stamp_ns, points, time_s=times)
@@ -264,30 +272,43 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
         .def("scan", &BagWriter::scan, "stamp_ns"_a, "points"_a, nb::kw_only(), "intensity"_a = nb::none(),
              "time_s"_a = nb::none(), "seq"_a = 0, "frame_id"_a = "lidar", "receive_ns"_a = nb::none(),
              "points: (N, 3) in the sensor frame [m]; time_s: (N,) relative to the stamp [s].")
-        .def("odometry", [](BagWriter &self, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
-                            const std::string &frame_id, std::optional<int64_t> receive_ns) {
-                 self.pose(NDT_MESSAGE_ODOMETRY, stamp_ns, pose, twist, covariance, frame_id, receive_ns);
-             }, "stamp_ns"_a, nb::kw_only(), "pose"_a = nb::none(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
-             "frame_id"_a = "odom", "receive_ns"_a = nb::none(),
-             "T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both.")
-        .def("initial_pose", [](BagWriter &self, int64_t stamp_ns, nb::handle pose, nb::handle twist,
-                                nb::handle covariance, std::optional<int64_t> receive_ns) {
-                 self.pose(NDT_MESSAGE_INITIAL_POSE, stamp_ns, pose, twist, covariance, "map", receive_ns);
-             }, "stamp_ns"_a, "pose"_a, nb::kw_only(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
-             "receive_ns"_a = nb::none(), "T_map_base.")
-        .def("truth", [](BagWriter &self, int64_t stamp_ns, nb::handle pose, std::optional<int64_t> receive_ns) {
-                 self.pose(NDT_MESSAGE_TRUTH, stamp_ns, pose, nb::none(), nb::none(), "map", receive_ns);
-             }, "stamp_ns"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(), "T_map_base: ground truth.")
+        .def(
+            "odometry",
+            [](BagWriter &self, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
+               const std::string &frame_id, std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_ODOMETRY, stamp_ns, pose, twist, covariance, frame_id, receive_ns);
+            },
+            "stamp_ns"_a, nb::kw_only(), "pose"_a = nb::none(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
+            "frame_id"_a = "odom", "receive_ns"_a = nb::none(),
+            "T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both.")
+        .def(
+            "initial_pose",
+            [](BagWriter &self, int64_t stamp_ns, nb::handle pose, nb::handle twist, nb::handle covariance,
+               std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_INITIAL_POSE, stamp_ns, pose, twist, covariance, "map", receive_ns);
+            },
+            "stamp_ns"_a, "pose"_a, nb::kw_only(), "twist"_a = nb::none(), "covariance"_a = nb::none(),
+            "receive_ns"_a = nb::none(), "T_map_base.")
+        .def(
+            "truth",
+            [](BagWriter &self, int64_t stamp_ns, nb::handle pose, std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_TRUTH, stamp_ns, pose, nb::none(), nb::none(), "map", receive_ns);
+            },
+            "stamp_ns"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(), "T_map_base: ground truth.")
         .def("imu", &BagWriter::imu, "stamp_ns"_a, "angular_velocity"_a, "linear_acceleration"_a = nb::none(),
-             nb::kw_only(), "frame_id"_a = "imu", "receive_ns"_a = nb::none(), "[rad/s], [m/s^2]: +9.81 on z at rest.")
+             nb::kw_only(), "frame_id"_a = "imu", "receive_ns"_a = nb::none(),
+             "[rad/s], [m/s^2]: +9.81 on z at rest.")
         .def("gnss", &BagWriter::gnss, "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(),
              "receive_ns"_a = nb::none(), "x y z of the antenna in the map frame [m], standard deviations [m].")
         .def("close", &BagWriter::close, "Flushes to the disk; later calls write nothing.")
         .def("discard", &BagWriter::discard, "Removes what was written.")
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
-        .def("__exit__", [](BagWriter &self, nb::handle type, nb::handle, nb::handle) {
-                 type.is_none() ? self.close() : self.discard();
-             }, "type"_a.none(), "value"_a.none(), "traceback"_a.none());
+        .def(
+            "__exit__",
+            [](BagWriter &self, nb::handle type, nb::handle, nb::handle) {
+                type.is_none() ? self.close() : self.discard();
+            },
+            "type"_a.none(), "value"_a.none(), "traceback"_a.none());
     nb::class_<Record>(module, "Record", "One message of a bag.")
         .def_ro("type", &Record::type, "'scan', 'odometry', 'imu', 'gnss', 'initial_pose', 'truth' ...")
         .def_ro("receive_ns", &Record::receive_ns)
@@ -297,7 +318,8 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
         .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__next__", &BagReader::next);
     module.def("decode_scan", &decode_scan, "payload"_a,
-               "The payload of a scan: dict of seq, stamp_ns, frame_id, points (N, 3), origin (3,), intensity and time_s (N,) or None.");
+               "The payload of a scan: dict of seq, stamp_ns, frame_id, points (N, 3), origin (3,), intensity and "
+               "time_s (N,) or None.");
 }
 
 } // namespace ndt_python

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 using namespace nb::literals;
 
@@ -63,7 +64,8 @@ static void copy_floats(const float *from, int64_t stride, size_t count, float *
         out[i] = from[static_cast<int64_t>(i) * stride];
 }
 
-// The first finite point, rounded to multiples of 1024 m, where a coordinate is 2048 m or more: as the readers of files.
+// The first finite point, rounded to multiples of 1024 m, where a coordinate is 2048 m or more: as the readers of
+// files.
 static void choose_origin(const double *x, int64_t row, int64_t column, size_t count, double origin[3])
 {
     double most = 0;
@@ -85,13 +87,15 @@ void read_points(ndt_cloud &out, nb::handle points, Origin origin, const char *w
     const auto array = to_array(points, what);
     const bool is_float = array.dtype() == nb::dtype<float>(), is_double = array.dtype() == nb::dtype<double>();
     if (array.ndim() != 2 || array.shape(1) < 3)
-        throw nb::value_error((std::string(what) + ": an array of shape (N, 3) is wanted, not " + shape_text(array)).c_str());
+        throw nb::value_error(
+            (std::string(what) + ": an array of shape (N, 3) is wanted, not " + shape_text(array)).c_str());
     if (!is_float && !is_double)
         throw nb::type_error((std::string(what) + ": float32 or float64 is wanted").c_str());
     const size_t count = array.shape(0);
     if (count > NDT_CLOUD_MAX_POINTS)
         throw nb::value_error((std::string(what) + ": " + std::to_string(count) + " points; the limit is " +
-                               std::to_string(NDT_CLOUD_MAX_POINTS)).c_str());
+                               std::to_string(NDT_CLOUD_MAX_POINTS))
+                                  .c_str());
     ndt_error error;
     out.count = 0;
     check(ndt_cloud_reserve(&out, count, 0, &error), error);
@@ -104,7 +108,8 @@ void read_points(ndt_cloud &out, nb::handle points, Origin origin, const char *w
         if (is_float)
             copy_floats(static_cast<const float *>(array.data()) + k * column, row, count, columns[k]);
         else
-            copy_column(static_cast<const double *>(array.data()) + k * column, row, count, out.origin_m[k], columns[k]);
+            copy_column(static_cast<const double *>(array.data()) + k * column, row, count, out.origin_m[k],
+                        columns[k]);
     }
     out.count = count;
 }
@@ -114,8 +119,9 @@ static void read_column(ndt_cloud &out, unsigned field, nb::handle values, const
 {
     const auto array = to_array(values, what);
     if (array.ndim() != 1 || array.shape(0) != out.count)
-        throw nb::value_error((std::string(what) + ": one number per point is wanted, (" + std::to_string(out.count) +
-                               ",), not " + shape_text(array)).c_str());
+        throw nb::value_error((std::string(what) + ": one number per point is wanted, (" +
+                               std::to_string(out.count) + ",), not " + shape_text(array))
+                                  .c_str());
     ndt_error error;
     check(ndt_cloud_reserve(&out, out.count, field, &error), error);
     float *to = field == NDT_CLOUD_TIME ? out.time_s : out.intensity;
@@ -143,7 +149,8 @@ void read_numbers(double *out, size_t count, nb::handle numbers, const char *wha
     const auto array = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(doubles);
     if (array.size() != count)
         throw nb::value_error((std::string(what) + ": " + std::to_string(count) + " numbers are wanted, not " +
-                               std::to_string(array.size())).c_str());
+                               std::to_string(array.size()))
+                                  .c_str());
     std::memcpy(out, array.data(), count * sizeof(double));
     for (size_t i = 0; i < count; i++)
         if (!std::isfinite(out[i]))
@@ -179,8 +186,10 @@ ndt_pose read_pose(nb::handle pose, const char *what)
         return out;
     }
     if (array.ndim() != 2 || array.shape(0) != 4 || array.shape(1) != 4)
-        throw nb::value_error((std::string(what) + ": a matrix of shape (4, 4) or 7 numbers x y z qx qy qz qw are wanted, not " +
-                               shape_text(array)).c_str());
+        throw nb::value_error((std::string(what) +
+                               ": a matrix of shape (4, 4) or 7 numbers x y z qx qy qz qw are wanted, not " +
+                               shape_text(array))
+                                  .c_str());
     double m[16];
     read_numbers(m, 16, pose, what);
     const double R[9] = {m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]}, t[3] = {m[3], m[7], m[11]};

@@ -20,7 +20,8 @@
 
 namespace nb = nanobind;
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 // Throws what fits: ValueError for arguments, formats and limits, OSError, MemoryError, RuntimeError.
 void check(ndt_status status, const ndt_error &error);

@@ -6,11 +6,13 @@
 #include "ndt_search/field.h"
 #include "ndt_search/search.h"
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 using namespace nb::literals;
 
-class Search {
+class Search
+{
   public:
     Search(const Map &map, int threads);
     ~Search() { ndt_search_destroy(search_); }
@@ -80,13 +82,16 @@ std::vector<ndt_search_candidate> Search::run(nb::handle points, nb::handle up, 
 void bind_localize(nb::module_ &module)
 {
     nb::class_<ndt_search_candidate>(module, "Candidate", "A place at which a scan may have been taken.")
-        .def_prop_ro("pose", [](const ndt_search_candidate &self) { return make_matrix(self.T_map_sensor); },
-                     "T_map_sensor, ndarray (4, 4).")
-        .def_prop_ro("score", [](const ndt_search_candidate &self) { return self.ng; },
-                     "In [0, 1]: how well the points above the ground fit; ranks the candidates.")
+        .def_prop_ro(
+            "pose", [](const ndt_search_candidate &self) { return make_matrix(self.T_map_sensor); },
+            "T_map_sensor, ndarray (4, 4).")
+        .def_prop_ro(
+            "score", [](const ndt_search_candidate &self) { return self.ng; },
+            "In [0, 1]: how well the points above the ground fit; ranks the candidates.")
         .def_prop_ro("inliers", [](const ndt_search_candidate &self) { return self.inliers; })
         .def_prop_ro("scores", [](const ndt_search_candidate &self) { return make_scores(self.scores); });
-    nb::class_<Search>(module, "Search", R"(Finds the place of a scan in a whole map, without a guess; keep it for several scans.
+    nb::class_<Search>(module, "Search",
+                       R"(Finds the place of a scan in a whole map, without a guess; keep it for several scans.
 
 Parameters
 ----------

@@ -10,7 +10,8 @@
 #include "ndt/names.h"
 #include "ndt_io/map_file.h"
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 using namespace nb::literals;
 
@@ -25,13 +26,14 @@ static int find_label(const ndt_label *labels, const std::string &name, const ch
     throw nb::value_error((std::string(what) + ": '" + name + "' is not known; there are: " + known).c_str());
 }
 
-static ndt_map_config make_config(const std::vector<double> &levels, uint32_t min_points, const std::string &covariance,
-                                  int threads)
+static ndt_map_config make_config(const std::vector<double> &levels, uint32_t min_points,
+                                  const std::string &covariance, int threads)
 {
     ndt_map_config config;
     ndt_map_config_default(&config);
     if (levels.empty() || levels.size() > NDT_MAX_LEVELS)
-        throw nb::value_error(("levels: 1 to " + std::to_string(NDT_MAX_LEVELS) + " edges of cells are wanted").c_str());
+        throw nb::value_error(
+            ("levels: 1 to " + std::to_string(NDT_MAX_LEVELS) + " edges of cells are wanted").c_str());
     config.level_count = levels.size();
     for (size_t i = 0; i < levels.size(); i++)
         config.leaf_m[i] = levels[i];
@@ -105,7 +107,8 @@ static nb::dict voxels(const Map &self, double leaf_m)
         const ndt_voxel &voxel = level.voxels[i + 1];
         static const int at[9] = {0, 1, 2, 1, 3, 4, 2, 4, 5};
         for (int k = 0; k < 3; k++)
-            means[3 * i + k] = self.get()->origin_m[k] + voxel.cell[k] * level.leaf_m + static_cast<double>(voxel.mean_m[k]);
+            means[3 * i + k] =
+                self.get()->origin_m[k] + voxel.cell[k] * level.leaf_m + static_cast<double>(voxel.mean_m[k]);
         for (int k = 0; k < 9; k++)
             inverse[9 * i + k] = static_cast<double>(voxel.icov[at[k]]);
         counts[i] = voxel.count;
@@ -187,13 +190,17 @@ TypeError, OSError, MemoryError
              "min_points"_a = 6, "covariance"_a = "unbiased", "threads"_a = 0)
         .def("save", &save, "path"_a, "Writes a compiled map (.ndtmap), which loads in milliseconds.")
         .def("voxels", &voxels, "level"_a,
-             "The Gaussians of a level (its cell edge [m]): dict of mean (V, 3) [m], inverse_covariance (V, 3, 3) [1/m^2] and count (V,).")
+             "The Gaussians of a level (its cell edge [m]): dict of mean (V, 3) [m], inverse_covariance (V, 3, 3) "
+             "[1/m^2] and count (V,).")
         .def_prop_ro("id", &id_text, "16 hexadecimal digits: equal ids mean equal maps.")
         .def_prop_ro("levels", &leaves, "Cell edges [m], from coarse to fine.")
-        .def_prop_ro("points", [](const Map &self) { return self.get()->points; }, "Points behind the map.")
-        .def_prop_ro("nbytes", [](const Map &self) { return self.get()->bytes; }, "Memory of all levels.")
-        .def_prop_ro("origin", [](const Map &self) { return make_array({3}, self.get()->origin_m); },
-                     "ndarray (3,) [m]: cells are counted from here.")
+        .def_prop_ro(
+            "points", [](const Map &self) { return self.get()->points; }, "Points behind the map.")
+        .def_prop_ro(
+            "nbytes", [](const Map &self) { return self.get()->bytes; }, "Memory of all levels.")
+        .def_prop_ro(
+            "origin", [](const Map &self) { return make_array({3}, self.get()->origin_m); },
+            "ndarray (3,) [m]: cells are counted from here.")
         .def("__repr__", &describe);
 }
 

@@ -2,10 +2,12 @@
 
 #include "common.hpp"
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 // A reference to an immutable map.
-class Map {
+class Map
+{
   public:
     explicit Map(ndt_map *owned) : map_(owned, ndt_map_release) {}
     ndt_map *get() const { return map_.get(); }

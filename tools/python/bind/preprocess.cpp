@@ -6,7 +6,8 @@
 #include "ndt/names.h"
 #include "ndt/preprocess.h"
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 using namespace nb::literals;
 
@@ -65,7 +66,8 @@ static nb::object preprocess(nb::handle points, nb::handle time_s, const std::st
         nb::gil_scoped_release release;
         status = ndt_preprocess_sweep(&params, &cloud.cloud, &sweep, &error);
         if (status == NDT_OK)
-            status = ndt_preprocess(preprocessor.of, &params, &cloud.cloud, &sweep, sequence, &motion, &out, &error);
+            status =
+                ndt_preprocess(preprocessor.of, &params, &cloud.cloud, &sweep, sequence, &motion, &out, &error);
     }
     check(status, error);
     return make_points(*out);

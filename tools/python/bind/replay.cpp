@@ -11,7 +11,8 @@
 #include "ndtd/reference_trajectory.h"
 #include "ndtd/scan_state.h"
 
-namespace ndt_python {
+namespace ndt_python
+{
 
 using namespace nb::literals;
 
@@ -20,7 +21,8 @@ struct Scan {
     bool is_trusted;
 };
 
-class Replay {
+class Replay
+{
   public:
     Replay(const ndtd_settings &settings, const std::string &bag, uint64_t skip, uint64_t limit);
     ~Replay();
@@ -142,7 +144,8 @@ static void init(Replay *self, nb::object bag, nb::object map, nb::object config
     if (!map.is_none())
         check(ndtd_option_set_text(&settings, "map.path", path_text(map).c_str(), &error), error);
     for (auto [name, value] : options)
-        check(ndtd_option_set_text(&settings, nb::cast<std::string>(name).c_str(), option_text(value).c_str(), &error),
+        check(ndtd_option_set_text(&settings, nb::cast<std::string>(name).c_str(), option_text(value).c_str(),
+                                   &error),
               error);
     check(ndtd_settings_finish(&settings, &error), error);
     new (self) Replay(settings, path_text(bag), skip, limit);
@@ -183,26 +186,34 @@ static void bind_scan(nb::module_ &module)
 {
     nb::class_<Scan>(module, "Scan", "The result of one scan of a replay.")
         .def_prop_ro("seq", [](const Scan &self) { return self.record.seq; })
-        .def_prop_ro("stamp_ns", [](const Scan &self) { return self.record.stamp_ns; }, "Stamp of the scan [ns].")
+        .def_prop_ro(
+            "stamp_ns", [](const Scan &self) { return self.record.stamp_ns; }, "Stamp of the scan [ns].")
         .def_prop_ro("outcome", [](const Scan &self) { return ndt_outcome_name(self.record.result.outcome); })
         .def_prop_ro("reason", [](const Scan &self) { return std::string(self.record.result.reason); })
-        .def_prop_ro("state", [](const Scan &self) { return ndt_state_name(self.record.state); },
-                     "'initialising', 'tracking', 'coasting', 'lost' or 'recovering', after this scan.")
-        .def_prop_ro("trusted", [](const Scan &self) { return self.is_trusted; }, "Whether the pose may be used.")
+        .def_prop_ro(
+            "state", [](const Scan &self) { return ndt_state_name(self.record.state); },
+            "'initialising', 'tracking', 'coasting', 'lost' or 'recovering', after this scan.")
+        .def_prop_ro(
+            "trusted", [](const Scan &self) { return self.is_trusted; }, "Whether the pose may be used.")
         .def_prop_ro("pose", &pose_of, nb::sig("def pose(self) -> numpy.ndarray | None"),
                      "T_map_base at the stamp, ndarray (4, 4); None: the scan has none.")
-        .def_prop_ro("covariance", [](const Scan &self) -> nb::object {
-                         return self.record.result.has_covariance ? make_array({6, 6}, self.record.result.covariance)
-                                                                  : nb::none();
-                     }, nb::sig("def covariance(self) -> numpy.ndarray | None"),
-                     "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2], in the axes of the map.")
+        .def_prop_ro(
+            "covariance",
+            [](const Scan &self) -> nb::object {
+                return self.record.result.has_covariance ? make_array({6, 6}, self.record.result.covariance)
+                                                         : nb::none();
+            },
+            nb::sig("def covariance(self) -> numpy.ndarray | None"),
+            "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2], in the axes of the map.")
         .def_prop_ro("twist", &twist_of, nb::sig("def twist(self) -> numpy.ndarray | None"),
                      "ndarray (6,): vx vy vz [m/s], wx wy wz [rad/s] of the base, in the base frame.")
-        .def_prop_ro("confidence", [](const Scan &self) { return optional_number(self.record.confidence); },
-                     nb::sig("def confidence(self) -> float | None"), "Probability that the pose is right.")
+        .def_prop_ro(
+            "confidence", [](const Scan &self) { return optional_number(self.record.confidence); },
+            nb::sig("def confidence(self) -> float | None"), "Probability that the pose is right.")
         .def_prop_ro("scores", [](const Scan &self) { return make_scores(self.record.result.scores); })
         .def_prop_ro("iterations", [](const Scan &self) { return self.record.result.iterations; })
-        .def_prop_ro("points", [](const Scan &self) { return self.record.points_used; }, "Points that were aligned.")
+        .def_prop_ro(
+            "points", [](const Scan &self) { return self.record.points_used; }, "Points that were aligned.")
         .def_prop_ro("align_us", [](const Scan &self) { return self.record.result.align_us; })
         .def("__repr__", &describe);
 }
@@ -210,7 +221,8 @@ static void bind_scan(nb::module_ &module)
 void bind_replay(nb::module_ &module)
 {
     bind_scan(module);
-    nb::class_<Replay>(module, "Replay", R"(Iterates over the scans of a bag, as `ndtd --replay` does: same bits, no clock, no queue.
+    nb::class_<Replay>(module, "Replay",
+                       R"(Iterates over the scans of a bag, as `ndtd --replay` does: same bits, no clock, no queue.
 
     for scan in ndtd.Replay("drive.bag", "map.pcd"):
         print(scan.stamp_ns, scan.outcome, scan.pose)
@@ -231,9 +243,11 @@ skip, limit : int
              "options"_a = nb::dict(), "skip"_a = 0, "limit"_a = 0)
         .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__next__", &Replay::next)
-        .def("truth", &Replay::truth, "stamp_ns"_a, nb::sig("def truth(self, stamp_ns: int) -> numpy.ndarray | None"),
+        .def("truth", &Replay::truth, "stamp_ns"_a,
+             nb::sig("def truth(self, stamp_ns: int) -> numpy.ndarray | None"),
              "Ground truth of the bag at a stamp, read so far: ndarray (4, 4), or None.")
-        .def_prop_ro("hash", &Replay::hash, "The trajectory hash of the scans so far, as `ndtd --replay` prints it.")
+        .def_prop_ro("hash", &Replay::hash,
+                     "The trajectory hash of the scans so far, as `ndtd --replay` prints it.")
         .def_prop_ro("warnings", &Replay::warnings, "What went wrong without ending the replay, a line each.");
 }
 
