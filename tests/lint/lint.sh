@@ -104,10 +104,10 @@ check_functions() {
             }' || complain "see above"
 }
 
-# File names are unique, except CMakeLists.txt and data files.
+# File names are unique, except CMakeLists.txt, __init__.py and data files.
 check_names() {
     local twice
-    twice=$(files . | grep -E '\.(c|h|cu|cuh|cpp|sh|py|awk|cmake|yaml)$' | sed 's#.*/##' | sort | uniq -d)
+    twice=$(files . | grep -E '\.(c|h|cu|cuh|cpp|sh|py|awk|cmake|yaml)$' | sed 's#.*/##' | grep -v "^__init__.py$" | sort | uniq -d)
     [ -z "$twice" ] || complain "file names that occur twice:" $twice
 }
 

@@ -1,16 +1,6 @@
 /** @file
- * @brief Replay: runs a bag through the pipeline and writes the results to files and a table.
- *
- * Frames, decoders and pipeline are those of the live daemon; no queue can overflow, and no clock affects a
- * result. Payloads are read in the buffer of the bag reader.
- *
- * Start: the first initial pose in the bag. An initial_pose in the settings has priority: initial poses of the bag
- * before the first replayed scan are then ignored. With skip > 0 and no initial_pose in the settings the start is
- * the ground truth of the bag at the first replayed scan, with the velocity to the next ground-truth pose.
- * Odometry and GNSS of skipped scans are processed.
- *
- * Frames that cannot be decoded are counted by type; a scan among them is answered `rejected`, with its index
- * among the scans of the bag as seq and the receive time as stamp. Source: replay.c, replay_sinks.c. */
+ * @brief Replay: runs a bag through the pipeline (ndtd/bag_run.h) and writes the results to files and a table.
+ * Source: replay.c, replay_sinks.c. */
 #ifndef NDTD_REPLAY_H
 #define NDTD_REPLAY_H
 
