@@ -1,5 +1,8 @@
 """ROS 1 bags and ROS 2 recordings, by `rosbags`."""
 import contextlib
+import os
+import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
@@ -20,8 +23,34 @@ def default_store() -> Any:
     found = {}
     for name, text in ros.EXTRA_TYPES.items():
         found.update(typesys.get_types_from_msg(text, name))
-    store.register({name: definition for name, definition in found.items() if name not in store.fielddefs})
+    known = getattr(store, "fielddefs", None) or store.FIELDDEFS  # rosbags before 0.10, the last for Python 3.9
+    store.register({name: definition for name, definition in found.items() if name not in known})
     return store
+
+
+def _reads_files() -> bool:
+    """Whether this version of rosbags opens a .db3 that has no folder."""
+    return ".db3" in getattr(need("rosbags.rosbag2", "ros").Reader, "STORAGE_PLUGINS", {})
+
+
+def _as_folder(path: Path, stack: contextlib.ExitStack) -> Path:
+    """A folder with a link to a .db3, and the metadata that rosbag2 would have written."""
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        rows = database.execute("SELECT name, type, serialization_format, (SELECT COUNT(*) FROM messages WHERE topic_id = topics.id), "
+                                "(SELECT MIN(timestamp) FROM messages), (SELECT MAX(timestamp) FROM messages) FROM topics").fetchall()
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    os.symlink(path.resolve(), folder / path.name)
+    begin, end = (rows[0][4] or 0, rows[0][5] or 0) if rows else (0, 0)
+    topic_lines = "".join(
+        f"    - topic_metadata: {{name: '{name}', type: {kind}, serialization_format: {form}, offered_qos_profiles: ''}}\n"
+        f"      message_count: {count}\n" for name, kind, form, count, _, _ in rows)
+    (folder / "metadata.yaml").write_text(
+        "rosbag2_bagfile_information:\n  version: 5\n"
+        f"  storage_identifier: sqlite3\n  relative_file_paths: ['{path.name}']\n"
+        f"  duration: {{nanoseconds: {end - begin}}}\n  starting_time: {{nanoseconds_since_epoch: {begin}}}\n"
+        f"  message_count: {sum(row[3] for row in rows)}\n  topics_with_message_count:\n{topic_lines}"
+        "  compression_format: ''\n  compression_mode: ''\n  files: []\n")
+    return folder
 
 
 class RosbagRecording:
@@ -30,22 +59,25 @@ class RosbagRecording:
     def __init__(self, paths: list, options: topics.Options, stack: contextlib.ExitStack):
         highlevel = need("rosbags.highlevel", "ros")
         self.name = str(paths[0])
+        given = paths[0]
         try:
+            if given.suffix == ".db3" and not _reads_files():
+                paths = [_as_folder(given, stack)]
             self._reader = stack.enter_context(highlevel.AnyReader(paths, default_typestore=default_store()))
             self.duration_s = max(0, self._reader.duration) * 1e-9
             self.start_ns = self._reader.start_time
         except MemoryError:
             raise
         except Exception as error:  # of the parser: anything
-            raise RecordingError(_opening(paths[0], error)) from None
+            raise RecordingError(_opening(given, error)) from None
         self._options = options
         counts: dict = {}
         for c in self._reader.connections:
             counts[c.topic, c.msgtype] = counts.get((c.topic, c.msgtype), 0) + (c.msgcount or 0)
         self.topics = [topics.make(name, kind, count, ros.READERS, ros.refused(kind)) for (name, kind), count in counts.items()]
         self._topic = {(topic.name, topic.type): topic for topic in self.topics}
-        self.seeks = len(paths) == 1 and not _is_split(paths[0])
-        self.files = _files(paths)
+        self.seeks = len(paths) == 1 and not _is_split(given)
+        self.files = _files([given, *paths[1:]])
         topics.choose(self.topics, options, self.name, self.duration_s)
 
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
