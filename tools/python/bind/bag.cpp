@@ -120,6 +120,20 @@ void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
     write(NDT_MESSAGE_SCAN, receive_ns.value_or(stamp_ns));
 }
 
+// A bag has the numbers that were recorded; who reads it normalises them.
+static ndt_pose read_recorded_pose(nb::handle pose)
+{
+    ndt_pose out = read_pose(pose, "pose"), recorded = out;
+    if (nb::len(pose) != 7)
+        return out;
+    double numbers[7], length = 0;
+    read_numbers(numbers, 7, pose, "pose");
+    std::memcpy(recorded.q_xyzw, numbers + 3, sizeof(recorded.q_xyzw));
+    for (double q : recorded.q_xyzw)
+        length += q * q;
+    return std::fabs(length - 1) < 1e-3 ? recorded : out;
+}
+
 void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist,
                      nb::handle covariance, const std::string &frame_id, std::optional<int64_t> receive_ns)
 {
@@ -131,7 +145,7 @@ void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, n
     set_name(message.frame_id, frame_id, "frame_id");
     message.has_pose = !pose.is_none();
     if (message.has_pose)
-        message.pose = read_pose(pose, "pose");
+        message.pose = read_recorded_pose(pose);
     message.has_twist = !twist.is_none();
     if (message.has_twist) {
         read_numbers(numbers, 6, twist, "twist");
