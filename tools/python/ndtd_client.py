@@ -134,8 +134,13 @@ class Client:
         self._publish("initial_pose", stamp_ns=stamp_ns, frame_id=frame_id, pose=pose, twist=twist,
                       covariance=covariance)
 
-    def publish_gnss(self, position, stamp_ns, deviation=None, frame_id="map"):
-        self._publish("gnss", stamp_ns=stamp_ns, frame_id=frame_id, position=position, deviation=deviation)
+    def publish_gnss(self, position, stamp_ns, deviation=None, frame_id="map", antenna=None):
+        """antenna: frame of the antenna, that of its transform."""
+        self._publish("gnss", stamp_ns=stamp_ns, frame_id=frame_id, position=position, deviation=deviation, antenna=antenna)
+
+    def publish_transform(self, pose, frame_id, stamp_ns):
+        """Where the sensor with this frame_id is: T_base_frame, x y z qx qy qz qw. Repeat it: a daemon that starts later missed it."""
+        self._publish("transform", stamp_ns=stamp_ns, frame_id=frame_id, pose=pose)
 
     def publish_imu(self, angular_velocity, stamp_ns, linear_acceleration=None, angular_velocity_covariance=None,
                     linear_acceleration_covariance=None, frame_id="imu"):
