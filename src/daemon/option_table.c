@@ -222,7 +222,7 @@ const struct ndtd_option ndtd_option_table[] = {
             "One more condition for the outcome converged: this score, not normalised, is above the threshold of its "
             "name; or Autoware's number")},
     {REAL("score_estimation.converged_param_transform_probability", min_transform_probability, RELOAD, 0, 1e6, "",
-          "Threshold of transform_probability, on the finest level; its scale depends on the cell edge")},
+          "Threshold of transform_probability, on the finest level; its scale depends on the cell edge and on ndt.covariance")},
     {REAL("score_estimation.converged_param_nearest_voxel_transformation_likelihood", min_nvtl, RELOAD, 0, 1e6, "",
           "Threshold of nvtl, likewise")},
 
