@@ -57,7 +57,7 @@ class TileSet:
     def add(self, block: Block) -> None:
         """Takes the finite points of a block."""
         points = block.points - self.offset_m
-        keep: np.ndarray = np.isfinite(points).all(axis=1)
+        keep: Any = np.isfinite(points).all(axis=1)
         self.not_finite += len(keep) - int(keep.sum())
         points = points[keep]
         if len(points) == 0:
