@@ -18,7 +18,7 @@ from .export.foxglove_mcap import FoxgloveWriter
 from .export.frames import IDENTITY, FrameError, Sensors, compose, parse_transform
 from .export.result_lines import ResultError, ResultLine, read_results
 from .export.ros2_bag import RosWriter
-from .georeference import GeoreferenceError, Projector
+from .georeference import Projector
 
 EXIT_USAGE, EXIT_FAILED = 2, 3  # as the tools in C
 FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")
@@ -155,6 +155,7 @@ class Export:
 
     def _text_writer(self) -> Any:
         if self.kind == "geojson":
+            assert self.projector is not None  # _projector refuses it
             return text_formats.GeoJson(self.part, self.projector)
         return {"tum": text_formats.Tum, "kitti": text_formats.Kitti, "euroc": text_formats.Euroc}[self.kind](self.part)
 

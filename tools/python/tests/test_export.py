@@ -462,14 +462,16 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
     r = replay.results
     for arguments, line in (
             ([r, tmp_path / "a.xyz"], "the name does not tell the format"), ([r, tmp_path / "a.geojson"], "where is the map on the earth"),
-            ([r, tmp_path / "a.tum", "--bag", "x"], "--bag: tum has no clouds"), ([r, tmp_path / "a.tum", "--of", "sensor"], "where is it?"),
+            ([r, tmp_path / "a.tum", "--bag", "x"], "--bag: tum has no clouds"),
+            ([r, tmp_path / "a.tum", "--of", "sensor"], "where is it?"),
             ([r, tmp_path / "a.tum", "--T-base-sensor", "1,2"], "--T-base-sensor: x,y,z,roll"), ([r, r, "--to", "tum"], "is an input"),
             ([r, tmp_path / "a.mcap", "--map-points", "0"], "at least 1")):
         code, text = failure(capsys, *arguments)
         assert code == 2 and line in text
     for arguments, line in (
             ([tmp_path / "none.jsonl", tmp_path / "a.tum"], "none.jsonl: No such file"),
-            ([r, tmp_path / "a.mcap", "--bag", r], "results.jsonl"), ([r, tmp_path / "a.mcap", "--map", tmp_path / "x.ndtmap"], "no points"),
+            ([r, tmp_path / "a.mcap", "--bag", r], "results.jsonl"),
+            ([r, tmp_path / "a.mcap", "--map", tmp_path / "x.ndtmap"], "no points"),
             ([r, tmp_path / "a.tum", "--projector", tmp_path / "none.yaml"], "none.yaml: No such file")):
         code, text = failure(capsys, *arguments)
         assert code == 3 and line in text

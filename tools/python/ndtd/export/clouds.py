@@ -10,6 +10,7 @@ from .frames import Sensors, apply, undo_motion
 from .result_lines import ResultError, ResultLine
 
 WAITING_SCANS = 16
+CLOUD_FIELDS = ("x", "y", "z", "intensity")  # float32 each
 CLOUD_SUFFIXES = (".pcd", ".ply", ".bin")
 
 
@@ -21,7 +22,7 @@ class Cloud:
 
     def records(self, origin_m: np.ndarray) -> np.ndarray:
         """float32 x y z relative to `origin_m`, and intensity (0 where unknown): 16 bytes per point."""
-        out = np.zeros(len(self.points), [(name, "<f4") for name in ("x", "y", "z", "intensity")])
+        out = np.zeros(len(self.points), [(name, "<f4") for name in CLOUD_FIELDS])
         for at, name in enumerate("xyz"):
             out[name] = self.points[:, at] - origin_m[at]
         if self.intensity is not None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._extras import need
 from ..georeference import Projector
-from .clouds import Cloud
+from .clouds import CLOUD_FIELDS, Cloud
 from .frames import Sensors
 from .result_lines import ResultError, ResultLine
 
@@ -140,7 +140,7 @@ class FoxgloveWriter:
     def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud) -> None:
         records = cloud.records(self._origin_m)
         kind = self._m.PackedElementFieldNumericType.Float32
-        fields = [self._m.PackedElementField(name=name, offset=records.dtype.fields[name][1], type=kind) for name in records.dtype.names]
+        fields = [self._m.PackedElementField(name=name, offset=4 * at, type=kind) for at, name in enumerate(CLOUD_FIELDS)]
         origin = np.concatenate([self._origin_m, [0.0, 0.0, 0.0, 1.0]])
         self._log(topic, self._m.PointCloud(timestamp=self._time(stamp_ns), frame_id=self._names.map, pose=self._pose(origin),
                                             point_stride=records.itemsize, fields=fields, data=records.tobytes()), stamp_ns)

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._extras import need
 from ..georeference import Projector
-from .clouds import Cloud
+from .clouds import CLOUD_FIELDS, Cloud
 from .foxglove_mcap import result_values
 from .frames import Sensors
 from .result_lines import ResultError, ResultLine
@@ -39,7 +39,8 @@ class RosWriter:
         self._ri = need("rosbags.interfaces", "ros")
         self._store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
         self._path, self._single, self._names, self._projector = Path(path), single, names, projector
-        self._origin_m, self._connections = origin_m, {}
+        self._origin_m = origin_m
+        self._connections: "dict[str, Any]" = {}
         self._cloud_frame = NEAR_FRAME if origin_m.any() else names.map
         self._folder = self._path.with_name(self._path.name + ".d") if single else self._path
         plugin = rosbag2.StoragePlugin.SQLITE3 if storage == "sqlite3" else rosbag2.StoragePlugin.MCAP
@@ -108,7 +109,6 @@ class RosWriter:
 
     def add(self, result: ResultLine) -> None:
         """A result, with its pose where it is to be shown."""
-        stamp_ns = result.stamp_ns
         if result.pose is not None:
             self._add_pose(result, result.pose)
         self._diagnose(result)
@@ -149,7 +149,7 @@ class RosWriter:
 
     def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud, latched: bool = False) -> None:
         records = cloud.records(self._origin_m)
-        fields = [self._new("sensor_msgs/msg/PointField", name, records.dtype.fields[name][1], 7, 1) for name in records.dtype.names]
+        fields = [self._new("sensor_msgs/msg/PointField", name, 4 * at, 7, 1) for at, name in enumerate(CLOUD_FIELDS)]
         message = self._new("sensor_msgs/msg/PointCloud2", self._header(stamp_ns, self._cloud_frame), 1, len(records), fields, False,
                             records.itemsize, records.nbytes, np.frombuffer(records.tobytes(), np.uint8), True)
         self._write(topic, "sensor_msgs/msg/PointCloud2", message, stamp_ns, latched)
