@@ -1,7 +1,7 @@
 """Messages of ROS 2 to frames of the `scans` socket (proto/SCHEMA.md), by the readers that ndt-import uses."""
 import struct
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Optional
 
 import msgpack
 import numpy as np
@@ -12,7 +12,7 @@ from ..recordings import ros
 from . import rmw
 
 DATATYPES = {"f4": 7, "f8": 8}
-READERS: Dict[str, Callable] = {
+READERS: dict[str, Callable] = {
     rmw.ODOMETRY: ros.odometry, rmw.TWIST: ros.twist_stamped, rmw.TWIST_COVARIANCE: ros.twist_stamped, rmw.IMU: ros.imu,
     rmw.FIX: ros.nav_sat_fix, rmw.POSE: ros.pose_with_covariance_stamped, rmw.TF: ros.tf}
 NO_OPTIONS = SimpleNamespace(time_unit_s=None)
@@ -28,9 +28,14 @@ def pack(kind: str, **fields: Any) -> bytes:
     return msgpack.packb(message, default=lambda value: np.ravel(value).tolist())
 
 
-def read(message: Any, type_name: str, receive_ns: int) -> List[Any]:
+def read(message: Any, type_name: str, receive_ns: int) -> list[Any]:
     """The messages of ndtd.recordings in a message of ROS."""
     return list(READERS[type_name](message, receive_ns, NO_OPTIONS))
+
+
+def stamp(header: Any, receive_ns: int) -> int:
+    """In ns; a driver without a clock leaves zeros: the time of its receipt then."""
+    return header.stamp.sec * 1_000_000_000 + header.stamp.nanosec or receive_ns
 
 
 def motion_frame(message: Any, projector: Optional[Callable] = None) -> bytes:
@@ -44,8 +49,9 @@ def motion_frame(message: Any, projector: Optional[Callable] = None) -> bytes:
                     angular_velocity=message.angular_velocity, linear_acceleration=message.linear_acceleration)
     if projector is None:
         raise Refused("the map's projection is not known: --projector")
-    position = projector(message.latitude, message.longitude, message.altitude)
-    return pack("gnss", stamp_ns=message.stamp_ns, frame_id="map", position=position, deviation=message.deviation)
+    position = np.array(projector(message.latitude, message.longitude, message.altitude), np.float64)
+    return pack("gnss", stamp_ns=message.stamp_ns, frame_id="map", position=position, deviation=message.deviation,
+                antenna=message.frame_id or None)
 
 
 def _odometry(message: m.Odometry) -> bytes:
@@ -63,7 +69,7 @@ def scan_frame(cloud: Any, seq: int, receive_ns: int) -> bytearray:
 
     The points are written once, into the frame. Refused: no points, or a layout that cannot be read.
     """
-    stamp_ns = cloud.header.stamp.sec * 1_000_000_000 + cloud.header.stamp.nanosec or receive_ns
+    stamp_ns = stamp(cloud.header, receive_ns)
     try:
         fields = [(field.name, field.offset, field.datatype) for field in cloud.fields]
         dtype = point_fields.record_dtype(fields, cloud.point_step, cloud.is_bigendian)
@@ -81,7 +87,7 @@ def scan_frame(cloud: Any, seq: int, receive_ns: int) -> bytearray:
     return frame
 
 
-def _columns(points: np.ndarray, times: Optional[np.ndarray]) -> Dict[str, Any]:
+def _columns(points: np.ndarray, times: Optional[np.ndarray]) -> dict[str, Any]:
     names = points.dtype.names or ()
     if not {"x", "y", "z"} <= set(names):
         raise Refused(f"a point has no x, y and z, but {', '.join(names) or 'nothing'}")
