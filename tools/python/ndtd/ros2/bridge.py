@@ -105,10 +105,12 @@ class Bridge:
         self._last_result: Optional[tuple[float, dict[str, Any]]] = None
         self._clock_ns: Optional[int] = None
         self._seq = 0
+        self._clouds = to_ndtd.Clouds()
         self._counts = dict.fromkeys(("scans", "scans_not_sent", "scans_refused", "scans_before_tf_static", "motion", "results",
                                       "poses"), 0)
         self._begin_s = time.monotonic()
         self._inputs = self._make_inputs()
+        self._warm_up()
         self._open_writers()
 
     # ---- set-up ----
@@ -143,6 +145,16 @@ class Bridge:
         self._diagnostics_writer = None
         if o.diagnostics:
             self._diagnostics_writer = self._participant.writer(o.diagnostics, rmw.DIAGNOSTICS, reliable)
+
+    def _warm_up(self) -> None:
+        """rosbags writes the code of a type at its first use: 50 ms that the first pose must not wait for."""
+        result = {"stamp_ns": 0, "pose": [0.0] * 6 + [1.0]}
+        self._types.encode(self._messages.pose(result, ""), rmw.POSE)
+        self._types.encode(self._messages.transform(0, "", "", result["pose"]), rmw.TF)
+        self._types.encode(self._messages.diagnostics(0, [("", 0, "", {"": ""})]), rmw.DIAGNOSTICS)
+        header, field = self._messages.header(0, ""), self._types["sensor_msgs/msg/PointField"]("x", 0, 7, 1)
+        cloud = self._types[rmw.CLOUD](header, 1, 1, [field], False, 4, 4, np.zeros(4, np.uint8), True)
+        self._types.decode(self._types.encode(cloud, rmw.CLOUD), rmw.CLOUD)
 
     # ---- threads ----
 
@@ -225,7 +237,7 @@ class Bridge:
         if not self._mounting.wants(cloud.header.frame_id, to_ndtd.stamp(cloud.header, receive_ns)):
             self._counts["scans_before_tf_static"] += 1
             return
-        frame = to_ndtd.scan_frame(cloud, self._seq, receive_ns)
+        frame = self._clouds.frame(cloud, self._seq, receive_ns)
         self._seq += 1
         self._counts["scans_not_sent"] += not self._scans.send(frame)
         self._mounting.repeat(to_ndtd.stamp(cloud.header, receive_ns))
