@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "ndt_track/track.h"
+#include "ndtd/transforms.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,7 @@ struct ndtd_pipeline_events {
     uint64_t reinitialised;                /**< estimates that were not finite: the estimator began anew */
     uint64_t memory_released;              /**< scans for which memory did not suffice: buffers were given back */
     uint64_t memory_points;                /**< of the last of them */
+    struct ndtd_transform_events transforms;
 };
 
 enum { NDTD_EVENT_BYTES = 200 };
