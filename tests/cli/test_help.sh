@@ -21,7 +21,7 @@ quietly() {
     [ ! -s err ] || fail "$*: prints on stderr: $(cat err)"
 }
 
-for name in ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top; do
+for name in ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl; do
     program=$bin/$name
     quietly "$program" --help
     grep -qi "^usage: $name" out || fail "$name --help: no line of usage"
@@ -55,7 +55,7 @@ completes() {
     "_${words[0]//-/_}"
     [ "${COMPREPLY[*]}" = "$2" ] || fail "completion of '$1': '${COMPREPLY[*]}', not '$2'"
 }
-for name in ndtd ndt-bag ndt-sim ndt-echo; do
+for name in ndtd ndt-bag ndt-sim ndt-echo ndt-ctl; do
     # shellcheck disable=SC1090
     . "./$name.completion"
 done
@@ -66,6 +66,8 @@ completes 'ndt-bag cut ' ''
 completes 'ndt-bag pack --out -' ''
 completes 'ndt-sim --map' '--map-spacing'
 completes 'ndt-echo --format t' ''
+completes 'ndt-ctl re' 'record reload'
+completes 'ndt-ctl localize --h' '--heading --heading-deviation --help'
 completes 'ndtd --rep' '--replay'
 completes 'ndtd --print' '--print-config'
 

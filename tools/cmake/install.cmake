@@ -54,7 +54,7 @@ install(FILES tools/python/examples/drive_daemon.py DESTINATION ${CMAKE_INSTALL_
 # a cross build do not run here; those of a sanitizer build are not for installation.
 find_program(NDT_HELP2MAN help2man)
 find_program(NDT_BASH bash)
-set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top)
+set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl)
 # ndt_describe(TARGET SUFFIX DESTINATION)
 function(ndt_describe what suffix destination)
   foreach(program ${NDT_PROGRAMS})
