@@ -41,6 +41,8 @@ has stage etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service usr/share/ndtd/
 for program in "$bin"/ndtd "$bin"/ndt-*; do
     [[ -x $program && $program != *_emulated ]] && { has "$usr" "bin/${program##*/}"; "$usr/bin/${program##*/}" --help >/dev/null || fail "${program##*/} --help"; }
 done
+has "$usr" share/bash-completion/completions/ndtd share/zsh/site-functions/_ndtd
+! command -v help2man >/dev/null || has "$usr" share/man/man1/ndtd.1
 grep -q '^ExecStart=/usr/bin/ndtd -c /etc/ndtd/ndtd.yaml --set security.isolation=on$' stage/usr/lib/systemd/system/ndtd.service || fail "ExecStart for /usr"
 "$usr/bin/ndtd" --check-config --config stage/etc/ndtd/ndtd.yaml >/dev/null || fail "the installed configuration is refused"
 [ -z "$(find stage -name 'libndt_daemon*')" ] || fail "private parts were installed"
@@ -170,7 +172,8 @@ if command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && com
         dpkg-deb --contents "$deb" >listing
         awk '{print $6}' listing >contents
         for path in usr/bin/ndtd usr/bin/ndt-bag etc/ndtd/ndtd.yaml usr/lib/systemd/system/ndtd.service \
-            usr/include/ndt/map.h usr/share/doc/ndtd/LICENSE; do
+            usr/include/ndt/map.h usr/share/doc/ndtd/LICENSE usr/share/bash-completion/completions/ndt-bag \
+            usr/share/zsh/vendor-completions/_ndt-bag; do
             grep -qx "./$path" contents || fail "$path is not in the package"
         done
         grep -vE '^\./(usr|etc)/' contents | grep -qvE '^\./((usr|etc)/)?$' && fail "strange places: $(grep -vE '^\./(usr|etc)/' contents)"

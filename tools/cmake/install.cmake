@@ -67,29 +67,31 @@ install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml DESTINATIO
 install(DIRECTORY tools/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python FILES_MATCHING PATTERN "*.py"
   PATTERN __pycache__ EXCLUDE)
 
-# Man pages (if help2man is found) and bash completion, both from --help: targets `man` and `completion`. Programs of
-# a cross build do not run here; those of a sanitizer build are not for installation.
+# Man pages (if help2man is found) and completion for bash and zsh, all from --help: targets `man`, `bash` and `zsh`.
+# Programs of a cross build run under its emulator; those of a sanitizer build are not for installation.
 find_program(NDT_HELP2MAN help2man)
 find_program(NDT_BASH bash)
-set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top)
-# ndt_describe(TARGET SUFFIX DESTINATION)
-function(ndt_describe what suffix destination)
-  foreach(program ${NDT_PROGRAMS})
-    set(out ${PROJECT_BINARY_DIR}/${what}/${program}${suffix})
+# ndt_describe(TARGET PREFIX SUFFIX DESTINATION)
+function(ndt_describe what prefix suffix destination)
+  set(script ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh)
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+  foreach(program ndtd ${NDT_TOOLS})
+    set(out ${PROJECT_BINARY_DIR}/${what}/${prefix}${program}${suffix})
     add_custom_command(OUTPUT ${out} VERBATIM
-      COMMAND ${NDT_BASH} ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh ${what} ${PROJECT_VERSION}
-        $<TARGET_FILE:${program}> ${out}
-      DEPENDS ${program} ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh)
+      COMMAND ${CMAKE_COMMAND} -E env "NDT_EMULATOR=${emulator}"
+        ${NDT_BASH} ${script} ${what} ${PROJECT_VERSION} $<TARGET_FILE:${program}> ${out}
+      DEPENDS ${program} ndtd ${script})
     list(APPEND outputs ${out})
   endforeach()
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/${what})
   add_custom_target(${what} ALL DEPENDS ${outputs})
   install(FILES ${outputs} DESTINATION ${destination})
 endfunction()
-if(NDT_BASH AND NOT CMAKE_CROSSCOMPILING AND NOT NDT_SANITIZE)
-  ndt_describe(completion "" ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+if(NDT_BASH AND NOT NDT_SANITIZE AND (CMAKE_CROSSCOMPILING_EMULATOR OR NOT CMAKE_CROSSCOMPILING))
+  ndt_describe(bash "" "" ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  ndt_describe(zsh _ "" ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   if(NDT_HELP2MAN)
-    ndt_describe(man .1 ${CMAKE_INSTALL_MANDIR}/man1)
+    ndt_describe(man "" .1 ${CMAKE_INSTALL_MANDIR}/man1)
   else()
     message(STATUS "man pages: help2man is not found, none are installed")
   endif()
