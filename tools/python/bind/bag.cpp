@@ -31,8 +31,14 @@ class BagWriter
     BagWriter(nb::handle path, bool append)
     {
         ndt_error error;
+        const std::string name = path_text(path);
+        ndt_status status;
+        {
+            nb::gil_scoped_release release;
+            status = ndt_bag_create(&writer_, name.c_str(), append, &error);
+        }
+        check(status, error);
         ndt_frame_init(&frame_);
-        check(ndt_bag_create(&writer_, path_text(path).c_str(), append, &error), error);
     }
     ~BagWriter()
     {
@@ -49,6 +55,16 @@ class BagWriter
     void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
              const std::string &frame_id, std::optional<int64_t> receive_ns);
     void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns);
+    uint64_t records() const
+    {
+        check_open();
+        return ndt_bag_writer_records(writer_);
+    }
+    uint64_t bytes() const
+    {
+        check_open();
+        return ndt_bag_writer_offset(writer_);
+    }
     void close();
     void discard();
 
@@ -75,7 +91,12 @@ void BagWriter::write(ndt_message_type type, int64_t receive_ns)
     record.length = static_cast<uint32_t>(frame_.size);
     record.receive_time_ns = receive_ns;
     record.payload = frame_.data;
-    check(ndt_bag_write(writer_, &record, &error), error);
+    ndt_status status;
+    {
+        nb::gil_scoped_release release; // a pipe may wait for its reader
+        status = ndt_bag_write(writer_, &record, &error);
+    }
+    check(status, error);
 }
 
 void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, nb::handle time_s, uint64_t seq,
@@ -189,7 +210,14 @@ class BagReader
     explicit BagReader(nb::handle path)
     {
         ndt_error error;
-        check(ndt_bag_open(&reader_, path_text(path).c_str(), &error), error);
+        const std::string name = path_text(path);
+        ndt_status status;
+        ndt_progress_init(&waiting_, &BagReader::look_for_signals, this, 0.1);
+        {
+            nb::gil_scoped_release release;
+            status = ndt_bag_open_any(&reader_, name.c_str(), &waiting_, &error);
+        }
+        check_waited(status, error);
     }
     ~BagReader() { ndt_bag_close(reader_); }
     BagReader(const BagReader &) = delete;
@@ -198,17 +226,36 @@ class BagReader
     Record next();
 
   private:
+    // Ctrl-C while a pipe is waited for.
+    static void look_for_signals(void *self, const ndt_progress *)
+    {
+        nb::gil_scoped_acquire acquire;
+        if (PyErr_CheckSignals() != 0)
+            ndt_progress_cancel(&static_cast<BagReader *>(self)->waiting_);
+    }
+    static void check_waited(ndt_status status, const ndt_error &error)
+    {
+        if (status == NDT_ERR_CANCELLED && PyErr_Occurred())
+            throw nb::python_error();
+        check(status, error);
+    }
+
     ndt_bag_reader *reader_ = nullptr;
+    ndt_progress waiting_ = {};
 };
 
 Record BagReader::next()
 {
     ndt_bag_record record;
     ndt_error error;
-    const ndt_status status = ndt_bag_next(reader_, &record, &error);
+    ndt_status status;
+    {
+        nb::gil_scoped_release release;
+        status = ndt_bag_next(reader_, &record, &error);
+    }
     if (status == NDT_END)
         throw nb::stop_iteration();
-    check(status, error);
+    check_waited(status, error);
     return Record{ndt_message_name(static_cast<ndt_message_type>(record.type)), record.receive_time_ns,
                   nb::bytes(record.payload, record.length)};
 }
@@ -265,6 +312,9 @@ void bind_bag(nb::module_ &module)
     with ndtd.BagWriter("drive.bag") as bag:
         bag.scan(stamp_ns, points, time_s=times)
 
+`-` is standard output: a pipe or FIFO is written once, whole records in order; what a failure leaves has been read.
+append=True continues an existing file after its last whole record: `records` says how many it has.
+
 Times: stamp_ns of the data, receive_ns when it came (default: the stamp); the order of the calls is that of the
 replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that ndtd would refuse.
 )")
@@ -300,6 +350,8 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
              "[rad/s], [m/s^2]: +9.81 on z at rest.")
         .def("gnss", &BagWriter::gnss, "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(),
              "receive_ns"_a = nb::none(), "x y z of the antenna in the map frame [m], standard deviations [m].")
+        .def_prop_ro("records", &BagWriter::records, "Whole records in the bag, with those that append=True found.")
+        .def_prop_ro("bytes", &BagWriter::bytes, "Bytes of the bag so far.")
         .def("close", &BagWriter::close, "Flushes to the disk; later calls write nothing.")
         .def("discard", &BagWriter::discard, "Removes what was written.")
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
@@ -313,7 +365,7 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
         .def_ro("type", &Record::type, "'scan', 'odometry', 'imu', 'gnss', 'initial_pose', 'truth' ...")
         .def_ro("receive_ns", &Record::receive_ns)
         .def_ro("payload", &Record::payload, "The message as it was received (msgpack).");
-    nb::class_<BagReader>(module, "BagReader", "Iterates over the records of a bag.")
+    nb::class_<BagReader>(module, "BagReader", "Iterates over the records of a bag; `-` is standard input.")
         .def(nb::init<nb::handle>(), "path"_a)
         .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__next__", &BagReader::next);
