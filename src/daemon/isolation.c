@@ -24,11 +24,6 @@ static const char *const system_files[] = {
     "/proc/meminfo",  "/proc/sys/vm",     "/sys/devices/system", "/dev/urandom",
 };
 
-int ndtd_isolation_allows_backend(const struct ndtd_settings *settings, const char *name)
-{
-    return settings->isolation == NDTD_ISOLATION_OFF || strcmp(name, "cuda") != 0;
-}
-
 /* Calls `take` for every part of a list with ':'. */
 static enum ndt_status for_each_path(const char *list, void *context,
                                      enum ndt_status (*take)(void *, const char *, struct ndt_error *),
@@ -60,7 +55,7 @@ enum ndt_status ndtd_isolation_check(const struct ndtd_settings *settings, struc
 {
     if (settings->isolation == NDTD_ISOLATION_OFF)
         return NDT_OK;
-    if (!ndtd_isolation_allows_backend(settings, settings->backend))
+    if (!ndtd_settings_allow_backend(settings, settings->backend))
         return ndt_fail(
             err, NDT_ERR_ARGUMENT,
             "backend.name: %s needs devices that security.isolation: on leaves no way to; switch it off",
