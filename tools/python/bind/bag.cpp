@@ -4,7 +4,6 @@
 
 #include "common.hpp"
 #include "ndt_io/bag.h"
-#include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
 
 namespace ndt_python
@@ -26,8 +25,14 @@ class BagWriter
     BagWriter(nb::handle path, bool append)
     {
         ndt_error error;
+        const std::string name = path_text(path);
+        ndt_status status;
+        {
+            nb::gil_scoped_release release;
+            status = ndt_bag_create(&writer_, name.c_str(), append, &error);
+        }
+        check_file(status, error, name);
         ndt_frame_init(&frame_);
-        check_file(ndt_bag_create(&writer_, path_text(path).c_str(), append, &error), error, path_text(path));
     }
     ~BagWriter()
     {
@@ -43,7 +48,18 @@ class BagWriter
               const std::string &frame_id, std::optional<int64_t> receive_ns);
     void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
              const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns);
+    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+              std::optional<int64_t> receive_ns);
+    uint64_t records() const
+    {
+        check_open();
+        return ndt_bag_writer_records(writer_);
+    }
+    uint64_t bytes() const
+    {
+        check_open();
+        return ndt_bag_writer_offset(writer_);
+    }
     void close();
     void discard();
 
@@ -70,7 +86,12 @@ void BagWriter::write(ndt_message_type type, int64_t receive_ns)
     record.length = static_cast<uint32_t>(frame_.size);
     record.receive_time_ns = receive_ns;
     record.payload = frame_.data;
-    check(ndt_bag_write(writer_, &record, &error), error);
+    ndt_status status;
+    {
+        nb::gil_scoped_release release; // a pipe may wait for its reader
+        status = ndt_bag_write(writer_, &record, &error);
+    }
+    check(status, error);
 }
 
 void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, nb::handle time_s, uint64_t seq,
@@ -99,6 +120,20 @@ void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
     write(NDT_MESSAGE_SCAN, receive_ns.value_or(stamp_ns));
 }
 
+// A bag has the numbers that were recorded; who reads it normalises them.
+static ndt_pose read_recorded_pose(nb::handle pose)
+{
+    ndt_pose out = read_pose(pose, "pose"), recorded = out;
+    if (nb::len(pose) != 7)
+        return out;
+    double numbers[7], length = 0;
+    read_numbers(numbers, 7, pose, "pose");
+    std::memcpy(recorded.q_xyzw, numbers + 3, sizeof(recorded.q_xyzw));
+    for (double q : recorded.q_xyzw)
+        length += q * q;
+    return std::fabs(length - 1) < 1e-3 ? recorded : out;
+}
+
 void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist,
                      nb::handle covariance, const std::string &frame_id, std::optional<int64_t> receive_ns)
 {
@@ -110,7 +145,7 @@ void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, n
     set_name(message.frame_id, frame_id, "frame_id");
     message.has_pose = !pose.is_none();
     if (message.has_pose)
-        message.pose = read_pose(pose, "pose");
+        message.pose = read_recorded_pose(pose);
     message.has_twist = !twist.is_none();
     if (message.has_twist) {
         read_numbers(numbers, 6, twist, "twist");
@@ -140,7 +175,8 @@ void BagWriter::imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle li
     write(NDT_MESSAGE_IMU, receive_ns.value_or(stamp_ns));
 }
 
-void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns)
+void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+                     std::optional<int64_t> receive_ns)
 {
     ndt_gnss_message message = {};
     ndt_error error;
@@ -151,6 +187,8 @@ void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation
     message.has_deviation = !deviation.is_none();
     if (message.has_deviation)
         read_numbers(message.deviation_m, 3, deviation, "deviation");
+    message.has_antenna = !antenna.empty();
+    set_name(message.antenna, antenna, "antenna");
     check(ndt_gnss_encode(&frame_, &message, &error), error);
     write(NDT_MESSAGE_GNSS, receive_ns.value_or(stamp_ns));
 }
@@ -184,7 +222,16 @@ class BagReader
     explicit BagReader(nb::handle path)
     {
         ndt_error error;
-        check_file(ndt_bag_open(&reader_, path_text(path).c_str(), &error), error, path_text(path));
+        const std::string name = path_text(path);
+        ndt_status status;
+        ndt_progress_init(&waiting_, &BagReader::look_for_signals, this, 0.1);
+        {
+            nb::gil_scoped_release release;
+            status = ndt_bag_open_any(&reader_, name.c_str(), &waiting_, &error);
+        }
+        if (status != NDT_ERR_CANCELLED)
+            check_file(status, error, name);
+        check_waited(status, error);
     }
     ~BagReader() { ndt_bag_close(reader_); }
     BagReader(const BagReader &) = delete;
@@ -193,17 +240,36 @@ class BagReader
     Record next();
 
   private:
+    // Ctrl-C while a pipe is waited for.
+    static void look_for_signals(void *self, const ndt_progress *)
+    {
+        nb::gil_scoped_acquire acquire;
+        if (PyErr_CheckSignals() != 0)
+            ndt_progress_cancel(&static_cast<BagReader *>(self)->waiting_);
+    }
+    static void check_waited(ndt_status status, const ndt_error &error)
+    {
+        if (status == NDT_ERR_CANCELLED && PyErr_Occurred())
+            throw nb::python_error();
+        check(status, error);
+    }
+
     ndt_bag_reader *reader_ = nullptr;
+    ndt_progress waiting_ = {};
 };
 
 Record BagReader::next()
 {
     ndt_bag_record record;
     ndt_error error;
-    const ndt_status status = ndt_bag_next(reader_, &record, &error);
+    ndt_status status;
+    {
+        nb::gil_scoped_release release;
+        status = ndt_bag_next(reader_, &record, &error);
+    }
     if (status == NDT_END)
         throw nb::stop_iteration();
-    check(status, error);
+    check_waited(status, error);
     return Record{ndt_message_name(static_cast<ndt_message_type>(record.type)), record.receive_time_ns,
                   nb::bytes(record.payload, record.length)};
 }
@@ -228,38 +294,17 @@ static nb::dict decode_scan(const nb::bytes &payload)
     return out;
 }
 
-// A cloud file, as decode_scan gives it.
-static nb::dict read_cloud(nb::handle path)
-{
-    const std::string name = path_text(path);
-    ndt_error error;
-    ndt_status status;
-    Cloud cloud;
-    {
-        nb::gil_scoped_release release;
-        status = ndt_cloud_read(&cloud.cloud, name.c_str(), &error);
-    }
-    check_file(status, error, name);
-    nb::dict out;
-    out["points"] = make_points(cloud.cloud);
-    out["origin"] = make_doubles<3>(cloud.cloud.origin_m);
-    out["intensity"] = make_column(cloud.cloud.intensity, cloud.cloud.count);
-    out["time_s"] = make_column(cloud.cloud.time_s, cloud.cloud.count);
-    return out;
-}
-
 void bind_bag(nb::module_ &module)
 {
-    module.def(
-        "read_cloud", &read_cloud, "path"_a,
-        nb::sig("def read_cloud(path: str | os.PathLike[str]) -> dict[str, typing.Any]"),
-        "A .pcd, .ply or .bin: dict of points (N, 3) relative to origin (3,), intensity and time_s (N,) or None.");
     nb::class_<BagWriter>(
         module, "BagWriter",
         R"(Writes a bag (bag.bin) for `ndtd --replay`. A context manager: left with an exception, the file is removed.
 
     with ndtd.BagWriter("drive.bag") as bag:
         bag.scan(stamp_ns, points, time_s=times)
+
+`-` is standard output: a pipe or FIFO is written once, whole records in order; what a failure leaves has been read.
+append=True continues an existing file after its last whole record: `records` says how many it has.
 
 Times: stamp_ns of the data, receive_ns when it came (default: the stamp); the order of the calls is that of the
 replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that ndtd would refuse.
@@ -296,7 +341,19 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
              nb::kw_only(), "frame_id"_a = "imu", "receive_ns"_a = nb::none(),
              "[rad/s], [m/s^2]: +9.81 on z at rest.")
         .def("gnss", &BagWriter::gnss, "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(),
-             "receive_ns"_a = nb::none(), "x y z of the antenna in the map frame [m], standard deviations [m].")
+             "antenna"_a = "", "receive_ns"_a = nb::none(),
+             "x y z of the antenna in the map frame [m], standard deviations [m]; antenna: the frame of its "
+             "transform.")
+        .def(
+            "transform",
+            [](BagWriter &self, int64_t stamp_ns, const std::string &frame_id, nb::handle pose,
+               std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_TRANSFORM, stamp_ns, pose, nb::none(), nb::none(), frame_id, receive_ns);
+            },
+            "stamp_ns"_a, "frame_id"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(),
+            "T_base_frame of a sensor: where it is from the next scan on, unless the configuration says it.")
+        .def_prop_ro("records", &BagWriter::records, "Whole records in the bag, with those that append=True found.")
+        .def_prop_ro("bytes", &BagWriter::bytes, "Bytes of the bag so far.")
         .def("close", &BagWriter::close, "Flushes to the disk; later calls write nothing.")
         .def("discard", &BagWriter::discard, "Removes what was written.")
         .def(
@@ -316,7 +373,7 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
             return "ndtd.Record(" + self.type + ", " + std::to_string(self.receive_ns) + " ns, " +
                    std::to_string(self.payload.size()) + " bytes)";
         });
-    nb::class_<BagReader>(module, "BagReader", "Iterates over the records of a bag.")
+    nb::class_<BagReader>(module, "BagReader", "Iterates over the records of a bag; `-` is standard input.")
         .def(nb::init<nb::handle>(), "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
         .def(
             "__iter__", [](nb::handle self) { return nb::borrow(self); },
