@@ -144,3 +144,20 @@ def test_after_fork_the_child_makes_its_own(street, scan, poses, drive):
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert np.array_equal(aligner.align(scan, poses[0]).pose, wanted)
+
+
+def test_threads_share_a_bag(tmp_path, scan):
+    """Writers of one bag, then readers of it: whole records, each once."""
+    def together(work):
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+
+    with ndtd.BagWriter(tmp_path / "a.bag") as bag:
+        together(lambda number: [bag.scan(number, scan[: 10 * number + 5], seq=100 * number + k) for k in range(50)])
+    reader, seen = ndtd.BagReader(tmp_path / "a.bag"), []
+    together(lambda number: seen.extend(ndtd.decode_scan(record.payload) for record in reader))
+    assert sorted(one["seq"] for one in seen) == [100 * number + k for number in range(4) for k in range(50)]
+    assert all(len(one["points"]) == 10 * one["stamp_ns"] + 5 for one in seen)
