@@ -178,8 +178,9 @@ def _settings(recording, frames, report) -> List[str]:
     poses = {name: frames.of(name) for name in report.sensors}
     known = {name: T for name, T in poses.items() if T is not None}
     lines = []
-    antenna = next((frames.of(name) for name in report.gnss_frames if frames.of(name) is not None), None)
-    if any(T is not None for T in known.values()) or antenna is not None:
+    antenna, imu = (next((frames.of(name) for name in names if frames.of(name) is not None), None)
+                    for names in (report.gnss_frames, report.imu_frames))
+    if known or antenna is not None or imu is not None:
         lines.append("frames:")
     if len(report.sensors) == 1 and known:
         lines.append("  T_base_sensor: " + _yaml_row(next(iter(known.values())).reshape(-1)))
@@ -188,6 +189,8 @@ def _settings(recording, frames, report) -> List[str]:
         lines += ["    - " + " ".join([name] + [repr(float(x)) for x in T.reshape(-1)]) for name, T in known.items()]
         if len(known) == len(report.sensors) > 1:
             lines.append("  merge_sensors: true")
+    if imu is not None:
+        lines.append("  T_base_imu: " + _yaml_row(imu.reshape(-1)))
     if antenna is not None:
         lines.append("  gnss_antenna_m: " + _yaml_row(antenna[:3, 3]))
     if report.timed_scans and report.timed_scans == report.taken.get("scan"):
@@ -219,7 +222,7 @@ def _notes(recording, frames, report) -> List[str]:
     if unknown:
         notes.append(f"the recording does not tell where {', '.join(unknown)} is on the vehicle: frames.T_base_sensor of ndtd")
     if report.rotated:
-        notes.append(f"odometry, IMU and poses of {', '.join(report.rotated)} are written as those of {frames.base}")
+        notes.append(f"odometry and poses of {', '.join(report.rotated)} are written as those of {frames.base}")
     if report.steps_back:
         notes.append(f"{report.steps_back} scans are not later than the scan before them")
     return notes

@@ -25,6 +25,7 @@ class Report:
     last_ns: Optional[int] = None
     sensors: list = field(default_factory=list)  # frames of scans
     rotated: list = field(default_factory=list)  # frames whose motion became that of the base
+    imu_frames: list = field(default_factory=list)
     gnss_frames: list = field(default_factory=list)
 
     def take(self, kind: str) -> None:
@@ -134,12 +135,10 @@ class Converter:
         acceleration = imu.linear_acceleration
         if acceleration is not None and not np.isfinite(acceleration).all():
             acceleration = None
-        frame, omega = imu.frame_id or "imu", imu.angular_velocity
-        T = self._base_from(frame)
-        if T is not None:
-            omega, frame = T[:3, :3] @ omega, self._frames.base
-            acceleration = None if acceleration is None else T[:3, :3] @ acceleration
-        self._bag.imu(imu.stamp_ns, omega, acceleration, frame_id=frame, receive_ns=imu.receive_ns)
+        frame = imu.frame_id.lstrip("/") or "imu"
+        self._put_transform(frame, imu.receive_ns)
+        self._bag.imu(imu.stamp_ns, imu.angular_velocity, acceleration, frame_id=frame, receive_ns=imu.receive_ns)
+        _once(self.report.imu_frames, frame)
         self.report.take(kind)
 
     def _gnss(self, gnss, kind):
