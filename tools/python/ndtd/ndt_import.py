@@ -258,9 +258,7 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
         frames = frames_of.find(recording, args.base_frame)
         key = identity(recording.files, _key(args)) if out else None
         checkpoints = Checkpoints(out, key)
-        if args.force:
-            checkpoints.remove()
-        found = checkpoints.load()
+        found = checkpoints.load(anew=args.force)
         progress = Progress(sum(t.count for t in recording.topics if t.kind not in (None, "tf")), args.quiet, args.progress)
         bag = BagWriter(checkpoints.part, append=found is not None) if out else BagWriter("-")
         converter = Converter(bag, frames, project, args.every_pose)
@@ -272,13 +270,12 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
         try:
             size = _read(recording, converter, checkpoints, found, progress)
         except (RecordingError, MissingPackage):
-            progress.end()
             bag.close()
             checkpoints.remove()
             raise
         finally:
             progress.end()
-        bag.close()
+            bag.close()  # a writer that is left open removes its file, which the next import needs
         report = converter.report
         if not report.taken.get("scan"):
             checkpoints.remove()

@@ -117,7 +117,7 @@ def test_layout(tmp_path, capsys):
     points["y"][7] = np.inf
     for name in "xyz":
         points[name][9] = 0
-    cloud = Messages().cloud(STAMP, "top", points, height=6, row_padding=13)
+    cloud = Messages().cloud(STAMP, "top", points, rows=6, row_padding=13)
     summary, records = import_rows(capsys, tmp_path, [("/points", CLOUD, STAMP, cloud)])
     scan, keep = only(records, "scan")[0], np.setdiff1d(np.arange(COUNT), [5, 7, 9])
     assert (scan["points"] == _xyz()[keep]).all() and np.abs(scan["time_s"] - T[keep]).max() < 2e-6

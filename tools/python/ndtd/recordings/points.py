@@ -17,6 +17,7 @@ TIME_PAIRS = (("time_sec", "time_nsec"), ("timestamp_sec", "timestamp_nsec"), ("
               ("ts_sec", "ts_nsec"), ("sec", "nsec"))
 INTENSITY_FIELDS = ("intensity", "reflectivity", "reflectance", "i")
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+MOST_STEP = 65536  # bytes of a point
 OTHER_CLOCK_S = 10.0  # no sweep lasts longer: larger times are those of a clock
 USUAL_SWEEP_S = (5e-4, 5.0)
 STRICT_SWEEP_S = (2e-3, 2.0)  # a factor of 1000: exactly one unit fits
@@ -36,8 +37,8 @@ def record_dtype(fields, point_step: int, big_endian: bool = False) -> np.dtype:
             names.append(name)
             formats.append(order + DTYPES[datatype])
             offsets.append(offset)
-    if point_step <= 0:
-        raise PointError("point_step is 0")
+    if not 0 < point_step <= MOST_STEP:
+        raise PointError(f"point_step is {point_step}, the limits are 1 and {MOST_STEP}")
     try:
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": point_step})
     except (ValueError, OverflowError):
