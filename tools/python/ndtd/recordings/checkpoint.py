@@ -14,7 +14,7 @@ from typing import Any, Optional
 from .messages import RecordingError
 
 FORMAT = 1
-EVERY_S = 1.0
+EVERY_S = 2.0
 
 
 def identity(files: list, options: dict) -> dict:

@@ -40,11 +40,9 @@ def scan_of_records(records, head, topic, options) -> Scan:
     """A scan of structured points; head: receive_ns, stamp_ns, frame_id."""
     xyz = point_fields.positions(records)
     good = point_fields.returns(xyz)
-    if good is not None:
-        records, xyz = records[good], xyz[good]
-    times = _times(topic, options).of(records, head[1]) if len(records) else None
-    empty = 0 if good is None else int(len(good) - len(records))
-    return Scan(*head, xyz, point_fields.intensity(records), times, empty)
+    times = _times(topic, options).of(records, head[1], good)
+    xyz, strength = point_fields.only(xyz, good), point_fields.only(point_fields.intensity(records), good)
+    return Scan(*head, xyz.T, strength, times, len(records) - xyz.shape[1])
 
 
 def point_cloud2(message, receive_ns, topic, options) -> Iterator:
