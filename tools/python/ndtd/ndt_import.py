@@ -169,30 +169,12 @@ def _convert(converter, topic, read):
 
 # ---- what is told ----
 
-def _yaml_row(values) -> str:
-    return "[" + ", ".join(repr(float(value)) for value in values) + "]"
-
-
 def _settings(recording, frames, report) -> List[str]:
-    """Options of ndtd that follow from the recording, as lines of YAML."""
-    poses = {name: frames.of(name) for name in report.sensors}
-    known = {name: T for name, T in poses.items() if T is not None}
+    """Options of ndtd that follow from the recording, as lines of YAML; where sensors are is in the bag itself."""
     lines = []
-    antenna, imu = (next((frames.of(name) for name in names if frames.of(name) is not None), None)
-                    for names in (report.gnss_frames, report.imu_frames))
-    if known or antenna is not None or imu is not None:
-        lines.append("frames:")
-    if len(report.sensors) == 1 and known:
-        lines.append("  T_base_sensor: " + _yaml_row(next(iter(known.values())).reshape(-1)))
-    elif known:
-        lines.append("  sensors:")
-        lines += ["    - " + " ".join([name] + [repr(float(x)) for x in T.reshape(-1)]) for name, T in known.items()]
-        if len(known) == len(report.sensors) > 1:
-            lines.append("  merge_sensors: true")
-    if imu is not None:
-        lines.append("  T_base_imu: " + _yaml_row(imu.reshape(-1)))
-    if antenna is not None:
-        lines.append("  gnss_antenna_m: " + _yaml_row(antenna[:3, 3]))
+    if len(report.sensors) > 1 and all(frames.of(name) is not None for name in report.sensors):
+        rows = [" ".join([name] + [repr(float(x)) for x in frames.of(name).reshape(-1)]) for name in report.sensors]
+        lines += ["frames:", "  merge_sensors: true", "  sensors:"] + [f"    - {row}" for row in rows]
     if report.timed_scans and report.timed_scans == report.taken.get("scan"):
         lines += ["preprocess:", "  deskew: time"]
     elif hasattr(recording, "settings"):
@@ -218,6 +200,10 @@ def _notes(recording, frames, report) -> List[str]:
                 place = max(times.places, key=times.places.get)
                 what = f"{place} of the sweep" if place in ("begin", "middle", "end") else f"{place} it"
                 notes.append(f"{topic.name}: points have times; the stamp is at the {what}")
+    for name in report.sensors:
+        if frames.of(name) is not None:
+            x, y, z = frames.of(name)[:3, 3]
+            notes.append(f"{name} is at {x:.3f} {y:.3f} {z:.3f} m on {frames.base}: transform in the bag")
     unknown = [name for name in report.sensors if frames.of(name) is None]
     if unknown:
         notes.append(f"the recording does not tell where {', '.join(unknown)} is on the vehicle: frames.T_base_sensor of ndtd")

@@ -80,21 +80,20 @@ T_BASE_LIDAR = matrix(np.array([1, 0, 1, *QUARTER])) @ matrix(np.array([0.5, 0, 
 @pytest.mark.parametrize("static", [True, False])
 def test_chain_of_transforms(static, tmp_path, capsys):
     """tf_static, or tf as ROS 1's static_transform_publisher repeats it; odom -> base_link moves and is no chain."""
-    import yaml
     topic = "/tf_static" if static else "/tf"
     tf = [(topic, TF, T0 + i, M.tf(T0, CHAIN)) for i in range(1 if static else 20)]
     moving = [("/tf", TF, T0 + 50 + i, M.tf(T0, [("odom", "base_link", (i, 0, 0, 0, 0, 0, 1))])) for i in range(5)]
-    summary, _ = import_rows(capsys, tmp_path, _by_time(tf, moving, _scans()))
-    T = np.reshape(yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]["T_base_sensor"], (4, 4))
-    assert np.abs(T - T_BASE_LIDAR).max() < 1e-12 and summary["base_frame"] == "base_link"
+    summary, records = import_rows(capsys, tmp_path, _by_time(tf, moving, _scans()))
+    assert [kind for kind, _, _ in records] == ["transform", "scan", "scan", "scan"]
+    transform = records[0][2]
+    assert transform["frame_id"] == "lidar" and summary["base_frame"] == "base_link"
+    assert np.abs(matrix(np.array(transform["pose"])) - T_BASE_LIDAR).max() < 1e-12
 
 
 def test_base_frame_is_what_the_user_says(tmp_path, capsys):
-    import yaml
     tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN))]
-    import_rows(capsys, tmp_path, _by_time(tf, _scans()), "--base-frame", "mast")
-    T = np.reshape(yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]["T_base_sensor"], (4, 4))
-    assert T[:3, 3].tolist() == [0.5, 0, 0.25]
+    _, records = import_rows(capsys, tmp_path, _by_time(tf, _scans()), "--base-frame", "mast")
+    assert only(records, "transform")[0]["pose"] == [0.5, 0, 0.25, 0, 0, 0, 1]
 
 
 def test_two_sensors(tmp_path, capsys, run_program):
@@ -109,7 +108,6 @@ def test_two_sensors(tmp_path, capsys, run_program):
 
 def test_motion_becomes_that_of_the_base(tmp_path, capsys):
     """Odometry of a frame that is turned and off the base; an IMU that is turned."""
-    import yaml
     tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN + [("base_link", "imu", (0, 0, 0, *QUARTER)), ("base_link", "wheel", (2, 0, 0, *QUARTER))]))]
     rows = _by_time(tf, _scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (1, 0, 0), (0, 2, 9.8)))],
                     [("/odom", ODOM, T0, M.odometry(T0, [0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1], "wheel"))])
@@ -121,8 +119,7 @@ def test_motion_becomes_that_of_the_base(tmp_path, capsys):
     T = matrix(np.array(odometry["pose"]))
     assert np.abs(T @ matrix(np.array([2, 0, 0, *QUARTER])) - np.eye(4)).max() < 1e-12
     assert any("of wheel are written as those of base_link" in note for note in summary["notes"])
-    frames = yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]
-    assert np.reshape(frames["T_base_imu"], (4, 4))[:2, :2].tolist() == pytest.approx(np.array([[0, -1], [1, 0]]))
+    assert {t["frame_id"]: t["pose"] for t in only(records, "transform")}["imu"] == pytest.approx([0, 0, 0, *QUARTER])
 
 
 def test_initial_poses(tmp_path, capsys):
@@ -152,6 +149,10 @@ def test_gnss(tmp_path, capsys):
     for argument in (info, tmp_path):
         _, records = import_rows(capsys, tmp_path, _by_time(_scans(), fixes), "--projector", argument)
         assert only(records, "gnss")[0]["position"][:2] == pytest.approx([0, 0], abs=1e-3)
+    antenna = [("/tf_static", TF, T0, M.tf(T0, [("base_link", "gnss", (-0.3, 0, 1.9, 0, 0, 0, 1))]))]
+    (tmp_path / "tf").mkdir()
+    _, records = import_rows(capsys, tmp_path / "tf", _by_time(antenna, _scans(), fixes), "--utm")
+    assert only(records, "transform")[0]["frame_id"] == only(records, "gnss")[0]["antenna"] == "gnss"
 
 
 def test_compressions(tmp_path, capsys):
@@ -162,6 +163,9 @@ def test_compressions(tmp_path, capsys):
     ros1 = [(topic, kind, ns, Messages(True).cloud(ns, "lidar", _points(seed=i))) for i, (topic, kind, ns, _) in enumerate(rows)]
     recordings += [write_bag1(tmp_path / f"{name}.bag", ros1, name) for name in ("LZ4", "BZ2")]
     recordings += [next((tmp_path / "r_storage").glob("*.mcap"))]
+    for name in ("r_file", "r_message"):  # only their folders tell
+        file = next(one for one in (tmp_path / name).iterdir() if one.suffix != ".yaml")
+        assert f"name its folder, {tmp_path / name}" in run_import(capsys, file, "-o", tmp_path / "out.bag", code=1).err
     for recording in recordings:
         run_import(capsys, recording, "-o", tmp_path / "out.bag", "--force", "-q")
         bags.append((tmp_path / "out.bag").read_bytes())
