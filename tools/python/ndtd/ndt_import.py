@@ -3,19 +3,18 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
 from ._core import BagWriter
 from ._extras import MissingPackage
-from .recordings import frames as frames_of
+from .recordings import sensor_frames, summary
 from .recordings import topics as topic_rules
 from .recordings.checkpoint import Checkpoints, identity
 from .recordings.convert import Converter
 from .recordings.messages import RecordingError
 from .recordings.points import UNITS
-from .recordings.progress import Progress, amount
+from .recordings.progress import Progress
 from .recordings.sources import open_recording
 
 DONE, FAILED, USAGE, ENVIRONMENT, STOPPED = 0, 1, 2, 3, 130
@@ -167,81 +166,13 @@ def _convert(converter, topic, read):
         converter.write(message, topic.kind)
 
 
-# ---- what is told ----
-
-def _settings(recording, frames, report) -> List[str]:
-    """Options of ndtd that follow from the recording, as lines of YAML; where sensors are is in the bag itself."""
-    lines = []
-    if len(report.sensors) > 1 and all(frames.of(name) is not None for name in report.sensors):
-        rows = [" ".join([name] + [repr(float(x)) for x in frames.of(name).reshape(-1)]) for name in report.sensors]
-        lines += ["frames:", "  merge_sensors: true", "  sensors:"] + [f"    - {row}" for row in rows]
-    if report.timed_scans and report.timed_scans == report.taken.get("scan"):
-        lines += ["preprocess:", "  deskew: time"]
-    elif hasattr(recording, "settings"):
-        lines += ["preprocess:"] + [f"  {key}: {value}" for key, value in recording.settings["preprocess"].items()]
-    return lines
-
-
-def _write_settings(path, lines) -> bool:
-    if lines:
-        path.write_text("# What the recording tells ndtd: ndtd -c FILE\n" + "\n".join(lines) + "\n")
-    else:
-        path.unlink(missing_ok=True)
-    return bool(lines)
-
-
-def _notes(recording, frames, report) -> List[str]:
-    notes = list(getattr(recording, "notes", [])) + frames.notes
-    for topic in recording.topics:
-        times = topic.state if hasattr(topic.state, "places") else None
-        if times is not None and topic.kind == "scan":
-            notes += sorted(times.notes)
-            if times.places:
-                place = max(times.places, key=times.places.get)
-                what = f"{place} of the sweep" if place in ("begin", "middle", "end") else f"{place} it"
-                notes.append(f"{topic.name}: points have times; the stamp is at the {what}")
-    for name in report.sensors:
-        if frames.of(name) is not None:
-            x, y, z = frames.of(name)[:3, 3]
-            notes.append(f"{name} is at {x:.3f} {y:.3f} {z:.3f} m on {frames.base}: transform in the bag")
-    unknown = [name for name in report.sensors if frames.of(name) is None]
-    if unknown:
-        notes.append(f"the recording does not tell where {', '.join(unknown)} is on the vehicle: frames.T_base_sensor of ndtd")
-    if report.rotated:
-        notes.append(f"odometry and poses of {', '.join(report.rotated)} are written as those of {frames.base}")
-    if report.steps_back:
-        notes.append(f"{report.steps_back} scans are not later than the scan before them")
-    return notes
-
-
-def _summary(recording, frames, report, took_s, size) -> dict:
-    untouched = [{"topic": t.name, "type": t.type, "count": t.count, "why": t.why} for t in recording.topics if t.kind is None]
-    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s, "read_bytes": size,
-            **asdict(report), "base_frame": frames.base, "topics_left": untouched, "notes": _notes(recording, frames, report),
-            "topics": [{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind} for t in recording.topics if t.kind]}
-
-
-def _text(summary) -> str:
-    taken, took_s = summary["taken"], max(summary["took_s"], 1e-9)
-    lines = ["taken: " + ", ".join(f"{count} {kind}" for kind, count in sorted(taken.items())) +
-             f"; {amount(summary['points'])}points, {amount(summary['empty_points'])}without a return"]
-    for key, count in sorted(summary["left"].items()):
-        lines.append(f"left:  {count} {key}")
-    for topic in summary["topics_left"]:
-        lines.append(f"left:  {topic['count']} of {topic['topic']} ({topic['type']}): {topic['why']}")
-    lines += [f"note:  {note}" for note in summary["notes"]]
-    lines.append(f"took:  {took_s:.1f} s, {taken.get('scan', 0) / took_s:.0f} scans/s, {amount(summary['points'] / took_s)}points/s, "
-                 f"{amount(summary['read_bytes'] / took_s)}B/s")
-    return "\n".join(lines)
-
-
 # ---- the command ----
 
 def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
     """Writes the bag `out`, None for standard output; returns the summary, and whether there are settings."""
     options, project, begin = _options(args), _projection(args), time.monotonic()
     with open_recording(args.recording, options) as recording:
-        frames = frames_of.find(recording, args.base_frame)
+        frames = sensor_frames.find(recording, args.base_frame)
         key = identity(recording.files, _key(args)) if out else None
         checkpoints = Checkpoints(out, key)
         found = checkpoints.load(anew=args.force)
@@ -270,8 +201,8 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
         has_settings = False
         if out:
             checkpoints.finish(out)
-            has_settings = _write_settings(out.with_name(out.name + ".yaml"), _settings(recording, frames, report))
-        return _summary(recording, frames, report, time.monotonic() - begin, size), has_settings
+            has_settings = summary.write_settings(out.with_name(out.name + ".yaml"), summary.settings(recording, frames, report))
+        return summary.summary(recording, frames, report, time.monotonic() - begin, size), has_settings
 
 
 def _say(args, text):
@@ -284,14 +215,14 @@ def _import(args) -> int:
     out = None if is_pipe else Path(args.out) if args.out else _default_out(args.recording[0])
     if out is not None and out.exists() and not args.force:
         raise UsageError(f"{out}: exists already; --force overwrites it")
-    summary, has_settings = _run(args, out)
+    told, has_settings = _run(args, out)
     stream = sys.stderr if is_pipe else sys.stdout
     if args.json:
-        print(json.dumps({"out": args.out if is_pipe else str(out), **summary}, indent=1), file=stream)
+        print(json.dumps({"out": args.out if is_pipe else str(out), **told}, indent=1), file=stream)
     elif not args.quiet:
         if out is not None:
             print(f"written: {out}: ndtd --replay {out}{f' -c {out}.yaml' if has_settings else ''} --map MAP")
-        print(_text(summary), file=stream)
+        print(summary.text_of(told), file=stream)
     return DONE
 
 
@@ -327,7 +258,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except MemoryError:
         code, text = FAILED, "out of memory"
     except KeyboardInterrupt:
-        print("ndt-import: stopped; the same command goes on from here", file=sys.stderr)
+        print("ndt-import: stopped" + ("" if args.out == "-" else "; the same command goes on from here"), file=sys.stderr)
         return STOPPED
     print(f"ndt-import: {text}", file=sys.stderr)
     return code

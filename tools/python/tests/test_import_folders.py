@@ -23,7 +23,8 @@ def _bin(path, columns=4, seed=0):
 def _pcd(path, seed=0):
     path.parent.mkdir(parents=True, exist_ok=True)
     points = _floats(3, seed=seed)
-    head = f"VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH {len(points)}\nHEIGHT 1\nPOINTS {len(points)}\nDATA binary\n"
+    size = len(points)
+    head = f"VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH {size}\nHEIGHT 1\nPOINTS {size}\nDATA binary\n"
     path.write_bytes(head.encode() + points.tobytes())
 
 

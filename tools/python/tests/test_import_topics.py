@@ -108,7 +108,8 @@ def test_two_sensors(tmp_path, capsys, run_program):
 
 def test_motion_becomes_that_of_the_base(tmp_path, capsys):
     """Odometry of a frame that is turned and off the base; an IMU that is turned."""
-    tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN + [("base_link", "imu", (0, 0, 0, *QUARTER)), ("base_link", "wheel", (2, 0, 0, *QUARTER))]))]
+    turned = [("base_link", "imu", (0, 0, 0, *QUARTER)), ("base_link", "wheel", (2, 0, 0, *QUARTER))]
+    tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN + turned))]
     rows = _by_time(tf, _scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (1, 0, 0), (0, 2, 9.8)))],
                     [("/odom", ODOM, T0, M.odometry(T0, [0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1], "wheel"))])
     summary, records = import_rows(capsys, tmp_path, rows)
@@ -124,7 +125,8 @@ def test_motion_becomes_that_of_the_base(tmp_path, capsys):
 
 def test_initial_poses(tmp_path, capsys):
     kind = "geometry_msgs/msg/PoseWithCovarianceStamped"
-    poses = [("/initialpose", kind, T0 + i, M.initial_pose(T0 + i, [i, 0, 0, 0, 0, 0, 1], np.diag([0.25] * 6).reshape(-1))) for i in (1, 2)]
+    covariance = np.diag([0.25] * 6).reshape(-1)
+    poses = [("/initialpose", kind, T0 + i, M.initial_pose(T0 + i, [i, 0, 0, 0, 0, 0, 1], covariance)) for i in (1, 2)]
     summary, records = import_rows(capsys, tmp_path, _by_time(_scans(), poses))
     assert summary["taken"]["pose"] == 1 and only(records, "initial_pose")[0]["covariance"][0] == 0.25
     assert any("--every-pose" in why for why in summary["left"])
@@ -188,3 +190,11 @@ def test_existing_bag_is_kept(tmp_path, capsys):
     before = (tmp_path / "out.bag").read_bytes()
     done = run_import(capsys, tmp_path / "recording", "-o", tmp_path / "out.bag", code=2)
     assert "exists already; --force overwrites it" in done.err and (tmp_path / "out.bag").read_bytes() == before
+
+
+def test_settings_of_the_user_stay(tmp_path, capsys):
+    """OUT.yaml is written over only where an import made it."""
+    settings = tmp_path / "out.bag.yaml"
+    settings.write_text("mine: true\n")
+    import_rows(capsys, tmp_path, _scans())
+    assert settings.read_text() == "mine: true\n"

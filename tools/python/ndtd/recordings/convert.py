@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from . import messages as m
-from .frames import Frames
+from .sensor_frames import Frames
 from .transforms import matrix, pose_of
 
 MOST_REASONS = 50
