@@ -8,16 +8,16 @@ from typing import Any, List, Optional, Tuple
 
 from ._core import BagWriter
 from ._extras import MissingPackage
+from ._progress import Progress
 from .recordings import sensor_frames, summary
 from .recordings import topics as topic_rules
 from .recordings.checkpoint import Checkpoints, identity
 from .recordings.convert import Converter
 from .recordings.messages import RecordingError
 from .recordings.points import UNITS
-from .recordings.progress import Progress
 from .recordings.sources import open_recording
 
-DONE, FAILED, USAGE, ENVIRONMENT, STOPPED = 0, 1, 2, 3, 130
+DONE, USAGE, FAILED, STOPPED = 0, 2, 3, 130  # as the tools in C; of a shell: 128 and the number of the signal
 
 EPILOG = """
 Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, KITTI drives, and folders of .bin
@@ -45,7 +45,6 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--list", action="store_true", help="list topics and what they are taken for; write nothing")
     out.add_argument("--json", action="store_true", help="print the summary (or the list) as JSON")
     out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
-    out.add_argument("--progress", action="store_true", help="progress where standard error is no terminal, too")
     which = out.add_argument_group("topics", "of a type that fits; given again: several; 'none': nothing of this kind")
     for kind in topic_rules.KINDS:
         which.add_argument(f"--{kind}", metavar="TOPIC", action="append", dest=f"topics_{kind}",
@@ -147,8 +146,18 @@ def _read(recording, converter, checkpoints, found, progress) -> int:
         _convert(converter, topic, read)
         count, size = count + 1, size + raw_size
         same, last_ns = (same + 1 if receive_ns == last_ns else 1), receive_ns
-        progress.update(count, size, converter.report.points)
+        progress(count, size, converter.report.points)
     return size
+
+
+def _show(progress, recording):
+    """A function (messages, bytes, points) that draws a line."""
+    total, begin = max(sum(t.count for t in recording.topics if t.kind not in (None, "tf")), 1), time.monotonic()
+
+    def show(messages, size, points):
+        amount, passed_s = summary.amount, max(time.monotonic() - begin, 1e-3)
+        progress.update(min(messages / total, 1.0), f"{amount(size)}B, {amount(size / passed_s)}B/s, {amount(points / passed_s)}points/s")
+    return show
 
 
 def _convert(converter, topic, read):
@@ -176,22 +185,20 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
         key = identity(recording.files, _key(args)) if out else None
         checkpoints = Checkpoints(out, key)
         found = checkpoints.load(anew=args.force)
-        progress = Progress(sum(t.count for t in recording.topics if t.kind not in (None, "tf")), args.quiet, args.progress)
         bag = BagWriter(checkpoints.part, append=found is not None) if out else BagWriter("-")
         converter = Converter(bag, frames, project, args.every_pose)
         if found:
             converter.restore(found["state"]["converter"])
             _restore_topics(recording, found["state"]["topics"])
-            progress.skip(found["position"]["messages"])
-            _say(args, f"goes on: {100 * found['position']['messages'] / max(progress.total, 1):.0f} % are in {checkpoints.part.name}")
+            _say(args, f"goes on: {found['position']['messages']} messages are in {checkpoints.part.name}")
         try:
-            size = _read(recording, converter, checkpoints, found, progress)
+            with Progress("import", args.quiet) as progress:
+                size = _read(recording, converter, checkpoints, found, _show(progress, recording))
         except (RecordingError, MissingPackage):
             bag.close()
             checkpoints.remove()
             raise
         finally:
-            progress.end()
             bag.close()  # a writer that is left open removes its file, which the next import needs
         report = converter.report
         if not report.taken.get("scan"):
@@ -251,9 +258,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return _list(args) if args.list else _import(args)
     except (UsageError, topic_rules.AmbiguousError) as error:
         code, text = USAGE, error
-    except MissingPackage as error:
-        code, text = ENVIRONMENT, error
-    except (RecordingError, ValueError, OSError) as error:
+    except (MissingPackage, RecordingError, ValueError, OSError) as error:
         code, text = FAILED, error
     except MemoryError:
         code, text = FAILED, "out of memory"

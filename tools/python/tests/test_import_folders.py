@@ -137,7 +137,7 @@ def test_stamps_as_names(names, stamps, tmp_path, capsys):
 def test_stamps_and_rate(tmp_path, capsys):
     for i in range(3):
         _pcd(tmp_path / f"s/scan_{i}.pcd", i)
-    done = run_import(capsys, tmp_path / "s", "-o", tmp_path / "out.bag", code=1)
+    done = run_import(capsys, tmp_path / "s", "-o", tmp_path / "out.bag", code=3)
     assert "--times FILE, one stamp per line; or --rate HZ" in done.err
     run_import(capsys, tmp_path / "s", "-o", tmp_path / "out.bag", "--rate", 20, "-q")
     assert [scan["stamp_ns"] for scan in only(read_bag(tmp_path / "out.bag"), "scan")] == [0, 50000000, 100000000]
@@ -154,7 +154,7 @@ def test_bad_stamps(text, message, tmp_path, capsys):
     for i in "abc":
         _pcd(tmp_path / f"s/{i}.pcd")
     (tmp_path / "stamps.txt").write_text(text, encoding="latin-1")
-    done = run_import(capsys, tmp_path / "s", "-o", tmp_path / "out.bag", "--times", tmp_path / "stamps.txt", code=1)
+    done = run_import(capsys, tmp_path / "s", "-o", tmp_path / "out.bag", "--times", tmp_path / "stamps.txt", code=3)
     assert message in done.err or "4 stamps for 3 scans" in done.err
 
 

@@ -107,5 +107,5 @@ def test_mcap_of_json(tmp_path, capsys):
         channel = writer.register_channel("/points", "json", writer.register_schema("foxglove.PointCloud", "jsonschema", b"{}"))
         writer.add_message(channel, T0, b"{}", T0)
         writer.finish()
-    done = run_import(capsys, path, "-o", tmp_path / "out.bag", code=1)
+    done = run_import(capsys, path, "-o", tmp_path / "out.bag", code=3)
     assert "its messages are json; cdr, ros1, protobuf are read" in done.err

@@ -56,7 +56,7 @@ def test_hostile_cloud(name, tmp_path, capsys):
 
 def test_only_hostile_clouds(tmp_path, capsys):
     rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", _points(), width=2**32 - 1))]
-    done, _ = import_rows(capsys, tmp_path, rows, code=1)
+    done, _ = import_rows(capsys, tmp_path, rows, code=3)
     assert "no scan in it can be used: 1 scan: 800 bytes" in done.err and not list(tmp_path.glob("out*"))
 
 
@@ -114,7 +114,7 @@ def test_messages_of_noise(tmp_path, capsys):
     for topic in ("/points", "/livox"):
         arguments = [tmp_path / "r", "-o", tmp_path / "out.bag", "--force", "--scan", topic]
         if topic == "/livox":
-            done = run_import(capsys, *arguments, code=1)
+            done = run_import(capsys, *arguments, code=3)
             assert "no scan in it can be used" in done.err
         else:
             summary = run_import(capsys, *arguments, "--json").summary
@@ -127,7 +127,7 @@ def test_messages_of_noise(tmp_path, capsys):
 def test_files_that_are_no_recordings(suffix, content, tmp_path, capsys):
     path = tmp_path / f"drive{suffix}"
     path.write_bytes(content)
-    done = run_import(capsys, path, "-o", tmp_path / "out.bag", code=1)
+    done = run_import(capsys, path, "-o", tmp_path / "out.bag", code=3)
     assert str(path) in done.err and len(done.err.strip().split("\n")) == 1
     assert not list(tmp_path.glob("out*"))
 
@@ -152,33 +152,33 @@ def test_truncated(kind, keep, tmp_path, capsys):
     if code == 0:  # MCAP and SQLite: what is there
         assert 0 < len(only(read_bag(tmp_path / "out.bag"), "scan")) <= 80
     else:
-        assert code == 1 and text.err.startswith("ndt-import: ") and len(text.err.strip().split("\n")) == 1
+        assert code == 3 and text.err.startswith("ndt-import: ") and len(text.err.strip().split("\n")) == 1
         assert not list(tmp_path.glob("out*"))
 
 
 def test_what_is_no_recording(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("x")
-    assert "no such file or folder" in run_import(capsys, tmp_path / "nothing", code=1).err
-    assert "no recording in it" in run_import(capsys, tmp_path / "empty", code=1).err
-    assert "not a recording; known are .bag" in run_import(capsys, tmp_path / "notes.txt", code=1).err
+    assert "no such file or folder" in run_import(capsys, tmp_path / "nothing", code=3).err
+    assert "no recording in it" in run_import(capsys, tmp_path / "empty", code=3).err
+    assert "not a recording; known are .bag" in run_import(capsys, tmp_path / "notes.txt", code=3).err
 
 
 def test_bad_metadata(tmp_path, capsys):
     write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())))
     for text in ("", "[1", "rosbag2_bagfile_information:\n  version: 99\n", "a: b\n"):
         (tmp_path / "r/metadata.yaml").write_text(text)
-        done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=1)
+        done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=3)
         assert len(done.err.strip().split("\n")) == 1
     next((tmp_path / "r").glob("*.db3")).unlink()
-    run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=1)
+    run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=3)
 
 
 def test_usage(tmp_path, capsys):
     write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())))
     assert "different things" in run_import(capsys, tmp_path / "r", "--utm", "--projector", "x", code=2).err
     assert "--rate" in run_import(capsys, tmp_path / "r", "--rate", "-1", code=2).err
-    done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "no/such/folder/out.bag", code=1)
+    done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "no/such/folder/out.bag", code=3)
     assert "no/such/folder" in done.err
 
 

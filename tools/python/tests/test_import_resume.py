@@ -124,4 +124,4 @@ def test_two_imports_at_once(tmp_path, capsys):
     from ndtd import BagWriter
     recording, out = write_bag1(tmp_path / "drive.bag", _rows(True)), tmp_path / "out.bag"
     with BagWriter(tmp_path / "out.bag.part"):
-        assert "another import writes it" in run_import(capsys, recording, "-o", out, code=1).err
+        assert "another import writes it" in run_import(capsys, recording, "-o", out, code=3).err

@@ -45,9 +45,9 @@ def test_list(tmp_path, capsys):
 
 def test_unknown_and_unfit_topics(tmp_path, capsys):
     rows = _by_time(_scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))])
-    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/nothing", code=1)
+    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/nothing", code=3)
     assert "there is no topic /nothing" in done.err
-    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/imu", code=1)
+    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/imu", code=3)
     assert "/imu (sensor_msgs/msg/Imu) cannot be --scan, but --imu" in done.err
     summary, _ = import_rows(capsys, tmp_path, rows, "--imu", "none")
     assert summary["taken"] == {"scan": 3}
@@ -69,7 +69,7 @@ def test_two_imus_must_be_chosen(tmp_path, capsys):
 
 
 def test_no_scans(tmp_path, capsys):
-    done, _ = import_rows(capsys, tmp_path, [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))], code=1)
+    done, _ = import_rows(capsys, tmp_path, [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))], code=3)
     assert "no topic of scans; there are: /imu (sensor_msgs/msg/Imu)" in done.err
 
 
@@ -167,7 +167,7 @@ def test_compressions(tmp_path, capsys):
     recordings += [next((tmp_path / "r_storage").glob("*.mcap"))]
     for name in ("r_file", "r_message"):  # only their folders tell
         file = next(one for one in (tmp_path / name).iterdir() if one.suffix != ".yaml")
-        assert f"name its folder, {tmp_path / name}" in run_import(capsys, file, "-o", tmp_path / "out.bag", code=1).err
+        assert f"name its folder, {tmp_path / name}" in run_import(capsys, file, "-o", tmp_path / "out.bag", code=3).err
     for recording in recordings:
         run_import(capsys, recording, "-o", tmp_path / "out.bag", "--force", "-q")
         bags.append((tmp_path / "out.bag").read_bytes())
@@ -181,7 +181,7 @@ def test_parts_of_a_ros1_recording(tmp_path, capsys):
         paths.append(write_bag1(tmp_path / f"drive_{part}.bag", rows))
     summary = run_import(capsys, *paths, "-o", tmp_path / "out.bag", "--json").summary
     assert summary["taken"] == {"scan": 4}
-    done = run_import(capsys, tmp_path, "-o", tmp_path / "x.bag", code=1)
+    done = run_import(capsys, tmp_path, "-o", tmp_path / "x.bag", code=3)
     assert "recordings in it; name one" in done.err
 
 

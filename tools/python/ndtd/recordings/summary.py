@@ -4,10 +4,17 @@ from pathlib import Path
 from typing import Any, List
 
 from .convert import Report
-from .progress import amount
 from .sensor_frames import Frames
 
 SETTINGS_HEAD = "# What the recording tells ndtd: ndtd -c FILE\n"
+
+
+def amount(number: float) -> str:
+    """1234567 as 1.2 M."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number:.0f} "
 
 
 def settings(recording: Any, frames: Frames, report: Report) -> List[str]:
