@@ -11,7 +11,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from ndtd import BagReader, decode_scan
 from ndtd.ndt_import import main
-from ndtd.recordings.ros import EXTRA_TYPES
+from ndtd.recordings.ros_types import EXTRA_TYPES
 
 NS = 1_000_000_000
 T0 = 1_700_000_000 * NS

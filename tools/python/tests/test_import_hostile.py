@@ -186,6 +186,23 @@ def test_missing_package(tmp_path, capsys, monkeypatch):
     import sys
     write_bag2(tmp_path / "r", _with_good(M.cloud(T0, "lidar", _points())))
     monkeypatch.setitem(sys.modules, "rosbags.typesys", None)
-    monkeypatch.setitem(sys.modules, "rosbags.highlevel", None)
+    monkeypatch.setitem(sys.modules, "rosbags.rosbag2", None)
     done = run_import(capsys, tmp_path / "r", "-o", tmp_path / "out.bag", code=3)
     assert "pip install 'ndtd[ros]'" in done.err
+
+
+def test_types_that_cannot_be_read(tmp_path, capsys):
+    """A definition that is no definition concerns the messages of its own topic alone."""
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from recording_maker import store
+    types = store()
+    with Writer(tmp_path / "r", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        points = writer.add_connection("/points", CLOUD, typestore=types)
+        odd = [writer.add_connection(f"/odd{i}", kind, msgdef="float32 ((( x", rihs01="RIHS01_" + "0" * 64)
+               for i, kind in enumerate(("my_msgs/msg/Odd", "nav_msgs/msg/Odometry"))]
+        writer.write(points, T0, types.serialize_cdr(M.cloud(T0, "lidar", _points()), CLOUD))
+        writer.write(odd[0], T0, b"\0\1\0\0")
+        writer.write(odd[1], T0, types.serialize_cdr(M.odometry(T0, [1, 2, 3, 0, 0, 0, 1]), "nav_msgs/msg/Odometry"))
+    for recording in (tmp_path / "r", next((tmp_path / "r").glob("*.mcap"))):
+        summary = run_import(capsys, recording, "-o", tmp_path / "out.bag", "--force", "--json").summary
+        assert summary["taken"] == {"scan": 1, "odometry": 1}
