@@ -141,7 +141,11 @@ static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_err
 static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
 {
     const struct ndtd_replay_options *options = replay->options;
-    const struct ndtd_bag_run_options bag = {.bag = options->bag, .skip = options->skip, .limit = options->limit};
+    const struct ndtd_bag_run_options bag = {.bag = options->bag,
+                                             .skip = options->skip,
+                                             .limit = options->limit,
+                                             .import_args = options->import_args,
+                                             .import_arg_count = options->import_arg_count};
     struct ndtd_sinks *sinks = &replay->sinks;
     if (!*replay->settings->map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");

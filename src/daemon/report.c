@@ -292,6 +292,12 @@ void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t 
         return;
     progress->shown_us = now_us;
     double spent_s = (now_us - progress->start_us) * 1e-6;
+    if (part < 0) { /* of a stream */
+        fprintf(progress->file, "\r%llu scans  %.0f scans/s\033[K", (unsigned long long)scans,
+                (double)scans / spent_s);
+        fflush(progress->file);
+        return;
+    }
     double left_s = part > 0 ? spent_s * (1 - part) / part : 0;
     char bar[BAR_CELLS + 1];
     for (int i = 0; i < BAR_CELLS; i++)

@@ -64,7 +64,7 @@ struct ndtd_progress {
 };
 /** Starts a progress bar on `file`. */
 struct ndtd_progress ndtd_progress_start(FILE *file);
-/** part: share of the work done, 0 to 1. Draws at most ten times per second. */
+/** part: share of the work done, 0 to 1; below 0: not known. Draws at most ten times per second. */
 void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans);
 /** Clears the line. */
 void ndtd_progress_end(struct ndtd_progress *progress);
