@@ -12,7 +12,7 @@
 #include "ndt_io/map_file.h"
 #include "ndt_proto/message.h"
 #include "ndtd/options.h"
-#include "ndtd/recording.h"
+#include "ndtd/record_source.h"
 
 enum { KIND_COUNT = NDT_MESSAGE_END }; /* kind 0: unknown types */
 
@@ -34,7 +34,7 @@ struct ndtd_bag_run {
     double map_load_ms;
     uint64_t config_hash;
     struct ndtd_pipeline *pipeline;
-    struct ndtd_recording *recording;
+    struct ndtd_record_source *source;
     uint64_t scans_seen; /* in the bag so far, including skipped ones */
     uint64_t scans;      /* replayed */
     int started;         /* set by the first replayed scan */
@@ -59,7 +59,7 @@ static void count_bad(struct ndtd_bag_run *run, uint32_t type, const char *why)
     struct bad_frames *bad = &run->bad[is_kind(type) ? type : 0];
     if (bad->count++ == 0)
         snprintf(bad->first, sizeof(bad->first), "before byte %" PRIu64 ": %.250s",
-                 ndtd_recording_offset(run->recording), why);
+                 ndtd_record_source_offset(run->source), why);
 }
 
 /* Whether a failure concerns this frame only; others (memory, device) end the run. */
@@ -87,21 +87,21 @@ static enum ndt_status add_ground_truth(struct ndtd_bag_run *run, const struct n
 static enum ndt_status collect_truth(struct ndtd_bag_run *run, struct ndt_error *err)
 {
     struct ndt_bag_record record;
-    if (!ndtd_recording_can_rewind(run->recording))
+    if (!ndtd_record_source_can_rewind(run->source))
         return ndt_fail(
             err, NDT_ERR_ARGUMENT,
             "--skip %" PRIu64
             ": %s is read once, but the ground truth for the start has to be read before the scans; give "
             "--initial-pose, or replay a file",
             run->skip, run->bag_name);
-    while (!ndt_progress_is_cancelled(&stop) && ndtd_recording_next(run->recording, &record, NULL) == NDT_OK) {
+    while (!ndt_progress_is_cancelled(&stop) && ndtd_record_source_next(run->source, &record, NULL) == NDT_OK) {
         const enum ndt_status status =
             record.type == NDT_MESSAGE_TRUTH ? add_ground_truth(run, &record, err) : NDT_OK;
         if (status != NDT_OK)
             return status;
     }
     run->truth_is_known = 1;
-    return ndtd_recording_rewind(run->recording, err);
+    return ndtd_record_source_rewind(run->source, err);
 }
 
 /* A start in the middle of the bag without a configured pose begins at the true one, if that is allowed. */
@@ -253,7 +253,7 @@ enum ndt_status ndtd_bag_run_next(struct ndtd_bag_run *run, struct ndtd_scan_rec
     struct ndt_error why = {""};
     int has_result = 0;
     while (!has_result) {
-        enum ndt_status status = ndtd_recording_next(run->recording, &next, &why);
+        enum ndt_status status = ndtd_record_source_next(run->source, &next, &why);
         if (status != NDT_OK && status != NDT_ERR_CANCELLED)
             return end_of_bag(run, status, &why, err);
         if (status == NDT_OK && is_past_limit(run, &next))
@@ -274,8 +274,8 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_r
     const struct ndtd_settings_snapshot *snapshot = NULL;
     if (!*run->settings.map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
-    enum ndt_status status = ndtd_recording_open(&run->recording, run->bag_name, options->import_args,
-                                                 options->import_arg_count, &stop, err);
+    enum ndt_status status = ndtd_record_source_open(&run->source, run->bag_name, options->import_args,
+                                                     options->import_arg_count, &stop, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_map_load(&run->map, run->settings.map_path, &run->settings.map, err);
@@ -322,7 +322,7 @@ void ndtd_bag_run_close(struct ndtd_bag_run *run)
     if (run->pipeline)
         ndtd_pipeline_destroy(run->pipeline);
     ndt_map_release(run->map);
-    ndtd_recording_close(run->recording);
+    ndtd_record_source_close(run->source);
     free(run);
 }
 
@@ -372,7 +372,7 @@ uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run)
 
 double ndtd_bag_run_done(const struct ndtd_bag_run *run)
 {
-    const double read = ndtd_recording_done(run->recording);
+    const double read = ndtd_record_source_done(run->source);
     const double scans = (double)run->scans / (double)(run->limit + 1);
     return run->limit && scans > read ? scans : read;
 }

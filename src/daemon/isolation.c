@@ -117,8 +117,8 @@ static enum ndt_status allow_all(int rules, const struct ndtd_settings *settings
         status = allow_read(&rules, settings->server_secret_key_file, err);
     if (status == NDT_OK)
         status = allow_read(&rules, settings->allowed_clients_file, err);
-    if (status == NDT_OK)
-        status = allow_containing(rules, paths->config, NDTD_LANDLOCK_READ, err);
+    for (size_t i = 0; status == NDT_OK && paths->configs && i < paths->configs->count; i++)
+        status = allow_containing(rules, paths->configs->paths[i], NDTD_LANDLOCK_READ, err);
     if (status == NDT_OK)
         status = allow_containing(rules, settings->map_path, NDTD_LANDLOCK_READ, err);
     if (status == NDT_OK)

@@ -12,11 +12,6 @@ namespace ndt_python
 
 using namespace nb::literals;
 
-static std::string path_text(nb::handle path)
-{
-    return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
-}
-
 template <size_t SIZE> static void set_name(char (&to)[SIZE], const std::string &name, const char *what)
 {
     if (name.size() >= SIZE)
@@ -37,7 +32,7 @@ class BagWriter
             nb::gil_scoped_release release;
             status = ndt_bag_create(&writer_, name.c_str(), append, &error);
         }
-        check(status, error);
+        check_file(status, error, name);
         ndt_frame_init(&frame_);
     }
     ~BagWriter()
@@ -126,6 +121,20 @@ void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
     write(NDT_MESSAGE_SCAN, receive_ns.value_or(stamp_ns));
 }
 
+// A bag has the numbers that were recorded; who reads it normalises them.
+static ndt_pose read_recorded_pose(nb::handle pose)
+{
+    ndt_pose out = read_pose(pose, "pose"), recorded = out;
+    if (nb::len(pose) != 7)
+        return out;
+    double numbers[7], length = 0;
+    read_numbers(numbers, 7, pose, "pose");
+    std::memcpy(recorded.q_xyzw, numbers + 3, sizeof(recorded.q_xyzw));
+    for (double q : recorded.q_xyzw)
+        length += q * q;
+    return std::fabs(length - 1) < 1e-3 ? recorded : out;
+}
+
 void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist,
                      nb::handle covariance, const std::string &frame_id, std::optional<int64_t> receive_ns)
 {
@@ -137,7 +146,7 @@ void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, n
     set_name(message.frame_id, frame_id, "frame_id");
     message.has_pose = !pose.is_none();
     if (message.has_pose)
-        message.pose = read_pose(pose, "pose");
+        message.pose = read_recorded_pose(pose);
     message.has_twist = !twist.is_none();
     if (message.has_twist) {
         read_numbers(numbers, 6, twist, "twist");
@@ -221,6 +230,8 @@ class BagReader
             nb::gil_scoped_release release;
             status = ndt_bag_open_any(&reader_, name.c_str(), &waiting_, &error);
         }
+        if (status != NDT_ERR_CANCELLED)
+            check_file(status, error, name);
         check_waited(status, error);
     }
     ~BagReader() { ndt_bag_close(reader_); }
@@ -278,7 +289,7 @@ static nb::dict decode_scan(const nb::bytes &payload)
     out["stamp_ns"] = message.stamp_ns;
     out["frame_id"] = std::string(message.frame_id);
     out["points"] = make_points(cloud.cloud);
-    out["origin"] = make_array({3}, cloud.cloud.origin_m);
+    out["origin"] = make_doubles<3>(cloud.cloud.origin_m);
     out["intensity"] = make_column(cloud.cloud.intensity, cloud.cloud.count);
     out["time_s"] = make_column(cloud.cloud.time_s, cloud.cloud.count);
     return out;
@@ -295,10 +306,10 @@ static nb::dict read_cloud(nb::handle path)
         nb::gil_scoped_release release;
         status = ndt_cloud_read(&cloud.cloud, name.c_str(), &error);
     }
-    check(status, error);
+    check_file(status, error, name);
     nb::dict out;
     out["points"] = make_points(cloud.cloud);
-    out["origin"] = make_array({3}, cloud.cloud.origin_m);
+    out["origin"] = make_doubles<3>(cloud.cloud.origin_m);
     out["intensity"] = make_column(cloud.cloud.intensity, cloud.cloud.count);
     out["time_s"] = make_column(cloud.cloud.time_s, cloud.cloud.count);
     return out;
@@ -308,6 +319,7 @@ void bind_bag(nb::module_ &module)
 {
     module.def(
         "read_cloud", &read_cloud, "path"_a,
+        nb::sig("def read_cloud(path: str | os.PathLike[str]) -> dict[str, typing.Any]"),
         "A .pcd, .ply or .bin: dict of points (N, 3) relative to origin (3,), intensity and time_s (N,) or None.");
     nb::class_<BagWriter>(
         module, "BagWriter",
@@ -322,8 +334,9 @@ append=True continues an existing file after its last whole record: `records` sa
 Times: stamp_ns of the data, receive_ns when it came (default: the stamp); the order of the calls is that of the
 replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that ndtd would refuse.
 )")
-        .def(nb::init<nb::handle, bool>(), "path"_a, "append"_a = false)
-        .def("scan", &BagWriter::scan, "stamp_ns"_a, "points"_a, nb::kw_only(), "intensity"_a = nb::none(),
+        .def(nb::init<nb::handle, bool>(), "path"_a, "append"_a = false,
+             nb::sig("def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None"))
+        .def("scan", &BagWriter::scan, "stamp_ns"_a, "points"_a.none(), nb::kw_only(), "intensity"_a = nb::none(),
              "time_s"_a = nb::none(), "seq"_a = 0, "frame_id"_a = "lidar", "receive_ns"_a = nb::none(),
              "points: (N, 3) in the sensor frame [m]; time_s: (N,) relative to the stamp [s].")
         .def(
@@ -368,7 +381,9 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
         .def_prop_ro("bytes", &BagWriter::bytes, "Bytes of the bag so far.")
         .def("close", &BagWriter::close, "Flushes to the disk; later calls write nothing.")
         .def("discard", &BagWriter::discard, "Removes what was written.")
-        .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+        .def(
+            "__enter__", [](nb::handle self) { return nb::borrow(self); },
+            nb::sig("def __enter__(self) -> BagWriter"))
         .def(
             "__exit__",
             [](BagWriter &self, nb::handle type, nb::handle, nb::handle) {
@@ -378,12 +393,19 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
     nb::class_<Record>(module, "Record", "One message of a bag.")
         .def_ro("type", &Record::type, "'scan', 'odometry', 'imu', 'gnss', 'initial_pose', 'truth' ...")
         .def_ro("receive_ns", &Record::receive_ns)
-        .def_ro("payload", &Record::payload, "The message as it was received (msgpack).");
+        .def_ro("payload", &Record::payload, "The message as it was received (msgpack).")
+        .def("__repr__", [](const Record &self) {
+            return "ndtd.Record(" + self.type + ", " + std::to_string(self.receive_ns) + " ns, " +
+                   std::to_string(self.payload.size()) + " bytes)";
+        });
     nb::class_<BagReader>(module, "BagReader", "Iterates over the records of a bag; `-` is standard input.")
-        .def(nb::init<nb::handle>(), "path"_a)
-        .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+        .def(nb::init<nb::handle>(), "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
+        .def(
+            "__iter__", [](nb::handle self) { return nb::borrow(self); },
+            nb::sig("def __iter__(self) -> BagReader"))
         .def("__next__", &BagReader::next);
     module.def("decode_scan", &decode_scan, "payload"_a,
+               nb::sig("def decode_scan(payload: bytes) -> dict[str, typing.Any]"),
                "The payload of a scan: dict of seq, stamp_ns, frame_id, points (N, 3), origin (3,), intensity and "
                "time_s (N,) or None.");
 }

@@ -24,7 +24,7 @@ extern "C" {
 
 /** What is replayed. */
 struct ndtd_bag_run_options {
-    const char *bag;                /**< or another recording, see ndtd/recording.h */
+    const char *bag;                /**< or another recording, see ndtd/record_source.h */
     uint64_t skip;                  /**< scans left out at the start */
     uint64_t limit;                 /**< scans replayed at most; 0 = all */
     const char *const *import_args; /**< for ndt-import; borrowed until close */

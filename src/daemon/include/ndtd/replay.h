@@ -13,7 +13,7 @@ extern "C" {
 
 /** Options of a replay. */
 struct ndtd_replay_options {
-    const char *bag; /**< or another recording, see ndtd/recording.h */
+    const char *bag; /**< or another recording, see ndtd/record_source.h */
     struct ndtd_sink_paths files;
     uint64_t skip;  /**< scans left out at the start */
     uint64_t limit; /**< scans replayed at most; 0 = all */
