@@ -301,7 +301,7 @@ static int is_ended(struct ndtd_importer *importer)
     return 1;
 }
 
-static enum ndt_status judge(const struct ndtd_importer *importer, struct ndt_error *err)
+static enum ndt_status result_of(const struct ndtd_importer *importer, struct ndt_error *err)
 {
     const int status = importer->exit_status;
     const char *reason = importer->last;
@@ -326,7 +326,7 @@ enum ndt_status ndtd_importer_finish(struct ndtd_importer *importer, struct ndt_
             return ndt_fail_prefix(err, status, "%s", importer->recording);
         sleep_ms(WAIT_MS);
     }
-    const enum ndt_status status = judge(importer, err);
+    const enum ndt_status status = result_of(importer, err);
     if (status != NDT_OK)
         return status;
     show(importer->last);
