@@ -228,6 +228,18 @@ static int may_repeat(const struct flag *flag)
     return flag->kind == SET || flag->kind == CONFIG;
 }
 
+/* For the summary, which names the map itself. */
+static void note_override(struct ndtd_run_inputs *inputs, const struct found *found)
+{
+    const struct ndtd_override override = {found->flag->option, found->value};
+    if (!found->value || (found->flag->kind != SET && found->flag->kind != OPTION) ||
+        (override.key && strcmp(override.key, "map.path") == 0))
+        return;
+    if (inputs->override_count < NDTD_OVERRIDES_KEPT)
+        inputs->overrides[inputs->override_count] = override;
+    inputs->override_count++;
+}
+
 /* Everything but options; `seen` counts the flags. */
 static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
 {
@@ -250,6 +262,7 @@ static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
             ndtd_faults_add(faults, "%s", why.text);
         if (!found.flag)
             continue;
+        note_override(&command->replay.inputs, &found);
         has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;
         has_map |= found.flag->kind == SET && found.value && strncmp(found.value, "map.path=", 9) == 0;
     }
@@ -364,6 +377,7 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
         }
     take_import_args(command);
     first_pass(command, seen);
+    command->replay.inputs.files = command->configs;
     check_action(command, seen);
     check_files(&command->replay.files, &command->faults);
     check_dump(&command->replay, &command->faults);

@@ -14,6 +14,7 @@ struct replay {
     const struct ndtd_settings *settings;
     const struct ndtd_replay_options *options;
     struct ndtd_bag_run *bag;
+    struct ndtd_run_inputs inputs;
     struct ndtd_sinks sinks;
     int has_dumped;
 };
@@ -79,6 +80,10 @@ static void describe(struct replay *replay, double replay_us)
     struct ndtd_summary *summary = &replay->sinks.summary;
     const struct ndt_backend *backend = ndtd_pipeline_backend(ndtd_bag_run_pipeline(replay->bag));
     struct rusage usage;
+    replay->inputs = replay->options->inputs;
+    replay->inputs.bag = replay->options->bag;
+    replay->inputs.map = replay->settings->map_path;
+    summary->inputs = &replay->inputs;
     summary->backend = backend->ops->name;
     snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
     if (backend->ops->describe)

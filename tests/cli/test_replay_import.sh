@@ -125,6 +125,17 @@ expect 2 'options of ndt-import follow after --' --replay drive.mcap "${replay[@
 expect 2 'goes with --replay only' "${replay[@]}" --check-config -- --scan /top
 expect 2 'which a bag does not need' --replay "$bag" "${replay[@]}" -- --scan /top
 
+# The summary names what the run was given.
+echo 'ndt: {max_iterations: 40}' >a.yaml
+expect 0 "" --replay drive.mcap "${replay[@]}" -c a.yaml --threads 1 --summary summary.json
+for line in '^bag  *drive.mcap$' '^map file  *sim/map.pcd$' '^settings  *a.yaml, preprocess.sample_count=500, cpu.threads=1$'; do
+    grep -q "$line" stdout || fail "no '$line' in $(cat stdout)"
+done
+for line in '"bag": "drive.mcap"' '"map": "sim/map.pcd"' \
+    '"settings": {"files": \["a.yaml"\], "overrides": \["preprocess.sample_count=500", "cpu.threads=1"\]}'; do
+    grep -q "$line" summary.json || fail "no '$line' in $(cat summary.json)"
+done
+
 # A start in the middle reads the recording twice.
 "$bin/ndtd" --replay "$bag" "${replay[@]}" --skip 4 >stdout 2>stderr || fail "--skip: $(cat stderr)"
 skipped=$(hash_of)

@@ -23,6 +23,7 @@ struct ndtd_replay_options {
      * of its trace (last pass). May be NULL (disabled). A scan or row that does not exist is NDT_ERR_ARGUMENT. */
     const char *dump;
     uint64_t dump_scan, dump_iteration;
+    struct ndtd_run_inputs inputs;  /**< for the summary; its bag and map are those of this run */
     const char *const *import_args; /**< for ndt-import */
     size_t import_arg_count;
 };
