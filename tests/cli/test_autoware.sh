@@ -4,6 +4,7 @@
 #   test_autoware.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
+page=$(cd "$(dirname "$0")/../../docs" && pwd)/from-autoware.md
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
@@ -94,6 +95,12 @@ run 0 --check-config -c theirs.yaml -v
 [ "$(grep -cE 'theirs.yaml:[0-9]+: [a-z_.]+: without effect: ' stderr)" = 11 ] || fail "-v: not 11 notes: $(cat stderr)"
 says stderr 'theirs.yaml:8: sensor_points.timeout_sec: without effect: warns there; here live.budget_ms'
 says stderr 'theirs.yaml: ndt.variant: autoware, as there$'
+
+# docs/from-autoware.md has every key in a row of its table.
+sed -nE 's/.*theirs.yaml:[0-9]+: ([a-z_.]+): .*/\1/p' stderr | while read -r key; do
+    grep -qE "^\| .*[.\`]${key##*.}\`" "$page" || echo "$key"
+done >undocumented
+[ ! -s undocumented ] || fail "not in docs/from-autoware.md: $(tr '\n' ' ' <undocumented)"
 
 # What it means; later files and --set win, key by key.
 run 0 --print-config -c theirs.yaml
