@@ -31,6 +31,7 @@ static const struct ndtd_foreign_key keys[] = {
     {NOTED("validation.initial_pose_timeout_sec", "the guess is the prediction of the estimator, see estimator.max_prediction_s")},
     {NOTED("validation.initial_pose_distance_tolerance_m", "the guess is not interpolated between poses of an EKF")},
     {NOTED("validation.lidar_topic_timeout_sec", "warns there; here live.budget_ms bounds the time from a scan to its result")},
+    {SETS("validation.critical_upper_bound_processing_time_ms", "validation.critical_upper_bound_exe_time_ms")},
     {NOTED("score_estimation.no_ground_points.enable", "a second score for display; not computed")},
     {NOTED("score_estimation.no_ground_points.z_margin_for_ground_removal", "belongs to no_ground_points.enable")},
     {NOTED("dynamic_map_loading.publish_loaded_map", "the map is not published; ndt-web shows it")},
