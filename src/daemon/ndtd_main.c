@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "ndt/version.h"
 #include "ndtd/timing_schema.h"
 #include "ndtd/command_line.h"
 #include "ndtd/backend_benchmark.h"
@@ -100,7 +101,7 @@ static int act(struct ndtd_command *command)
         print_result_keys(stdout);
         break;
     case NDTD_SHOW_VERSION:
-        printf("ndtd " NDT_VERSION "\n");
+        printf("ndtd %s (commit %s)\n", ndt_version(), ndt_commit());
         break;
     default:
         ndtd_command_help(stdout);

@@ -48,6 +48,22 @@ static int memory_event(const struct ndtd_pipeline_events *now, const struct ndt
     return now->memory_released != told->memory_released;
 }
 
+static int changed_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                         char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "that of '%s' changed (%" PRIu64 " so far), as from the next scan",
+             now->transforms.changed_frame, now->transforms.changed);
+    return now->transforms.changed != told->transforms.changed;
+}
+
+static int unused_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                        char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "that of '%s' is not used: %s of the configuration is another one, and wins",
+             now->transforms.unused_frame, now->transforms.unused_option);
+    return now->transforms.unused != told->transforms.unused;
+}
+
 static int far_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                      char text[NDTD_EVENT_BYTES])
 {
@@ -85,7 +101,8 @@ static const struct {
 } kinds[] = {{"odometry: %s", odometry_event}, {"large scans: %s", thinned_event},
              {"result: %s", unsound_event},    {"estimate: %s", reinitialised_event},
              {"memory: %s", memory_event},     {"pose: %s", far_event},
-             {"slow scans: %s", slow_event},   {"scans: %s", row_event}};
+             {"slow scans: %s", slow_event},   {"scans: %s", row_event},
+             {"transform: %s", changed_event}, {"transform message: %s", unused_event}};
 
 const char *ndtd_pipeline_event(const struct ndtd_pipeline_events *now, struct ndtd_pipeline_events *told,
                                 size_t *kind, char text[NDTD_EVENT_BYTES])

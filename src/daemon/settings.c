@@ -199,3 +199,8 @@ int ndtd_settings_threads(const struct ndtd_settings *settings)
         return settings->compute.threads;
     return count < 4 ? count : 4;
 }
+
+int ndtd_settings_allow_backend(const struct ndtd_settings *settings, const char *name)
+{
+    return settings->isolation == NDTD_ISOLATION_OFF || strcmp(name, "cuda") != 0;
+}

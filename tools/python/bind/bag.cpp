@@ -4,7 +4,6 @@
 
 #include "common.hpp"
 #include "ndt_io/bag.h"
-#include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
 
 namespace ndt_python
@@ -49,7 +48,8 @@ class BagWriter
               const std::string &frame_id, std::optional<int64_t> receive_ns);
     void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
              const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns);
+    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+              std::optional<int64_t> receive_ns);
     uint64_t records() const
     {
         check_open();
@@ -175,7 +175,8 @@ void BagWriter::imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle li
     write(NDT_MESSAGE_IMU, receive_ns.value_or(stamp_ns));
 }
 
-void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns)
+void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+                     std::optional<int64_t> receive_ns)
 {
     ndt_gnss_message message = {};
     ndt_error error;
@@ -186,6 +187,8 @@ void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation
     message.has_deviation = !deviation.is_none();
     if (message.has_deviation)
         read_numbers(message.deviation_m, 3, deviation, "deviation");
+    message.has_antenna = !antenna.empty();
+    set_name(message.antenna, antenna, "antenna");
     check(ndt_gnss_encode(&frame_, &message, &error), error);
     write(NDT_MESSAGE_GNSS, receive_ns.value_or(stamp_ns));
 }
@@ -291,32 +294,8 @@ static nb::dict decode_scan(const nb::bytes &payload)
     return out;
 }
 
-// A cloud file, as decode_scan gives it.
-static nb::dict read_cloud(nb::handle path)
-{
-    const std::string name = path_text(path);
-    ndt_error error;
-    ndt_status status;
-    Cloud cloud;
-    {
-        nb::gil_scoped_release release;
-        status = ndt_cloud_read(&cloud.cloud, name.c_str(), &error);
-    }
-    check_file(status, error, name);
-    nb::dict out;
-    out["points"] = make_points(cloud.cloud);
-    out["origin"] = make_doubles<3>(cloud.cloud.origin_m);
-    out["intensity"] = make_column(cloud.cloud.intensity, cloud.cloud.count);
-    out["time_s"] = make_column(cloud.cloud.time_s, cloud.cloud.count);
-    return out;
-}
-
 void bind_bag(nb::module_ &module)
 {
-    module.def(
-        "read_cloud", &read_cloud, "path"_a,
-        nb::sig("def read_cloud(path: str | os.PathLike[str]) -> dict[str, typing.Any]"),
-        "A .pcd, .ply or .bin: dict of points (N, 3) relative to origin (3,), intensity and time_s (N,) or None.");
     nb::class_<BagWriter>(
         module, "BagWriter",
         R"(Writes a bag (bag.bin) for `ndtd --replay`. A context manager: left with an exception, the file is removed.
@@ -362,7 +341,17 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
              nb::kw_only(), "frame_id"_a = "imu", "receive_ns"_a = nb::none(),
              "[rad/s], [m/s^2]: +9.81 on z at rest.")
         .def("gnss", &BagWriter::gnss, "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(),
-             "receive_ns"_a = nb::none(), "x y z of the antenna in the map frame [m], standard deviations [m].")
+             "antenna"_a = "", "receive_ns"_a = nb::none(),
+             "x y z of the antenna in the map frame [m], standard deviations [m]; antenna: the frame of its "
+             "transform.")
+        .def(
+            "transform",
+            [](BagWriter &self, int64_t stamp_ns, const std::string &frame_id, nb::handle pose,
+               std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_TRANSFORM, stamp_ns, pose, nb::none(), nb::none(), frame_id, receive_ns);
+            },
+            "stamp_ns"_a, "frame_id"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(),
+            "T_base_frame of a sensor: where it is from the next scan on, unless the configuration says it.")
         .def_prop_ro("records", &BagWriter::records, "Whole records in the bag, with those that append=True found.")
         .def_prop_ro("bytes", &BagWriter::bytes, "Bytes of the bag so far.")
         .def("close", &BagWriter::close, "Flushes to the disk; later calls write nothing.")

@@ -33,9 +33,6 @@ struct ndtd_isolation_paths {
         *sockets[NDTD_ISOLATION_PATHS]; /**< addresses; ipc sockets are made and removed in their directories */
 };
 
-/** Whether the isolation leaves a backend what it needs: a CUDA device needs files, system calls and programs
- * without number. */
-int ndtd_isolation_allows_backend(const struct ndtd_settings *settings, const char *name);
 /** NDT_ERR_ARGUMENT, with one line, when the settings contradict the isolation: backend.name cuda, or a directory
  * of security.map_paths that does not exist. */
 NDT_MUST_CHECK enum ndt_status ndtd_isolation_check(const struct ndtd_settings *settings, struct ndt_error *err);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "ndt_track/track.h"
+#include "ndtd/transforms.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +29,7 @@ struct ndtd_pipeline_events {
     double slow_us, slow_limit_us;         /**< of the last of them */
     uint64_t row;                          /**< scans in a row that have not converged, now */
     uint64_t rows, longest_row;            /**< rows as long as validation.* says */
+    struct ndtd_transform_events transforms;
 };
 
 enum { NDTD_EVENT_BYTES = 200 };

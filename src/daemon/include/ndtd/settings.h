@@ -108,6 +108,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_settings_finish(struct ndtd_settings *settin
 int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings);
 /** Number of CPU threads that cpu.threads means on this machine. */
 int ndtd_settings_threads(const struct ndtd_settings *settings);
+/** Whether security.isolation leaves a backend what it needs: a CUDA device needs files, system calls and programs
+ * without number. */
+int ndtd_settings_allow_backend(const struct ndtd_settings *settings, const char *name);
 
 #ifdef __cplusplus
 }
