@@ -276,6 +276,7 @@ START_TEST(only_near_names_are_suggested)
         const char *name, *near;
     } cases[] = {{"ndt.levls", "ndt.levels"},
                  {"ntd.levels", "ndt.levels"},
+                 {"ndt.level", "ndt.levels"}, /* although there is log.level */
                  {"ndt_levels", "ndt.levels"},
                  {"levels", "ndt.levels"},
                  {"ndt.max_iteration", "ndt.max_iterations"},
