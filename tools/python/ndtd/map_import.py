@@ -8,13 +8,13 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import _extras
+from ._extras import MissingPackage
 from ._progress import Progress
 from .georeference import FILE_NAME, GeoreferenceError, Projector
 from .maps.point_files import MapFileError, PointFile, find_files
 from .maps.tiles import FLOAT_IS_ENOUGH_M, METADATA_NAME, TileSet, free_bytes
 
-EXIT_USAGE, EXIT_FAILED = 2, 3  # as the tools in C
+EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 3
 
 
 class UsageError(Exception):
@@ -211,9 +211,12 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
         space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == 28 else ""
         print(f"ndt-import map: {error}{space}", file=sys.stderr)
         return EXIT_FAILED
-    except (GeoreferenceError, MapFileError, _extras.MissingPackage) as error:
+    except (GeoreferenceError, MapFileError) as error:
         print(f"ndt-import map: {error}", file=sys.stderr)
         return EXIT_FAILED
+    except MissingPackage as error:
+        print(f"ndt-import map: {error}", file=sys.stderr)
+        return EXIT_ENVIRONMENT
     except KeyboardInterrupt:
         print("ndt-import map: stopped; nothing was written", file=sys.stderr)
         return 130

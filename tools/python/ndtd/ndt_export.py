@@ -20,7 +20,7 @@ from .export.result_lines import ResultError, ResultLine, read_results
 from .export.ros2_bag import RosWriter
 from .georeference import Projector
 
-EXIT_USAGE, EXIT_FAILED = 2, 3  # as the tools in C
+EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 3
 FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")
 BY_SUFFIX = {".tum": "tum", ".txt": "tum", ".kitti": "kitti", ".csv": "euroc", ".geojson": "geojson", ".json": "geojson",
              ".mcap": "foxglove", "": "ros2"}
@@ -245,7 +245,10 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     except UsageError as error:
         print(f"ndt-export: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except (OSError, ValueError, MissingPackage) as error:
+    except MissingPackage as error:
+        print(f"ndt-export: {error}", file=sys.stderr)
+        return EXIT_ENVIRONMENT
+    except (OSError, ValueError) as error:
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
         print(f"ndt-export: {text}", file=sys.stderr)
         return EXIT_FAILED

@@ -454,7 +454,7 @@ def failure(capsys, *arguments):
 def test_wrong_results(text, line, tmp_path, capsys):
     (tmp_path / "r.jsonl").write_text(text)
     code, said = failure(capsys, tmp_path / "r.jsonl", tmp_path / "a.tum")
-    assert code == 3 and line in said
+    assert code == 1 and line in said
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
 
 
@@ -474,7 +474,7 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
             ([r, tmp_path / "a.mcap", "--map", tmp_path / "x.ndtmap"], "no points"),
             ([r, tmp_path / "a.tum", "--projector", tmp_path / "none.yaml"], "none.yaml: No such file")):
         code, text = failure(capsys, *arguments)
-        assert code == 3 and line in text
+        assert code == 1 and line in text
     (tmp_path / "a.tum").write_text("mine")
     code, text = failure(capsys, r, tmp_path / "a.tum")
     assert code == 2 and "--force replaces it" in text and (tmp_path / "a.tum").read_text() == "mine"
@@ -489,7 +489,7 @@ def test_bag_of_another_drive(replay, far_replay, tmp_path, capsys):
     with ndtd.BagWriter(other) as bag:
         bag.scan(77, np.zeros((3, 3), np.float32), seq=900)
     code, text = failure(capsys, replay.results, tmp_path / "a.mcap", "--bag", other)
-    assert code == 3 and "none of its scans" in text and not (tmp_path / "a.mcap").exists()
+    assert code == 1 and "none of its scans" in text and not (tmp_path / "a.mcap").exists()
 
 
 @pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rosbags.rosbag2", "folder"), ("pyproj", "a.geojson")])
