@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ._arguments import join_negative
 from ._extras import MissingPackage
 from ._progress import Progress
 from .georeference import FILE_NAME, GeoreferenceError, Projector
@@ -201,7 +202,7 @@ def import_map(args: argparse.Namespace) -> None:
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
-    args = parser().parse_args(arguments)
+    args = parser().parse_args(join_negative(arguments, sys.argv[1:], "--offset"))
     try:
         import_map(args)
     except UsageError as error:

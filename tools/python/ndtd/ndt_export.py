@@ -10,6 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ._arguments import join_negative
 from ._extras import MissingPackage
 from ._progress import Progress
 from .export import text_formats
@@ -236,7 +237,7 @@ def _inverse(pose: np.ndarray) -> np.ndarray:
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
-    args = parser().parse_args(arguments)
+    args = parser().parse_args(join_negative(arguments, sys.argv[1:], "--T-base-sensor"))
     try:
         export = Export(args)
         export.run()

@@ -93,13 +93,13 @@ def test_kitti_and_euroc(replay, tmp_path):
 
 
 def test_poses_of_the_sensor(replay, tmp_path):
-    assert run(replay.results, tmp_path / "a.kitti", "--of", "sensor", "--T-base-sensor", "1.2,0,1.8,0,0,1.5707963267948966", "-q") == 0
+    assert run(replay.results, tmp_path / "a.kitti", "--of", "sensor", "--T-base-sensor", "-1.2,0,1.8,0,0,1.5707963267948966", "-q") == 0
     assert run(replay.results, tmp_path / "b.kitti", "-q") == 0
     base = np.loadtxt(tmp_path / "b.kitti").reshape(-1, 3, 4)
     sensor = np.loadtxt(tmp_path / "a.kitti").reshape(-1, 3, 4)
-    offset = np.array([[0.0, -1.0, 0.0, 1.2], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.8], [0.0, 0.0, 0.0, 1.0]])
+    offset = np.array([[0.0, -1.0, 0.0, -1.2], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.8], [0.0, 0.0, 0.0, 1.0]])
     assert np.allclose(sensor, base @ offset, atol=1e-9)
-    (tmp_path / "frames.yaml").write_text("frames:\n  T_base_sensor: [1.2, 0, 1.8, 0, 0, 1.5707963267948966]\n")
+    (tmp_path / "frames.yaml").write_text("frames:\n  T_base_sensor: [-1.2, 0, 1.8, 0, 0, 1.5707963267948966]\n")
     assert run(replay.results, tmp_path / "c.kitti", "--of", "sensor", "-c", tmp_path / "frames.yaml", "-q") == 0
     assert (tmp_path / "c.kitti").read_text() == (tmp_path / "a.kitti").read_text()
 
