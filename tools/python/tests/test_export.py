@@ -1,9 +1,11 @@
 """ndt-export: what it writes is read back by the libraries of others with the same values; evo agrees with ndtd; wrong input."""
 import importlib.metadata
 import json
+import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from ndtd.export import frames
 from ndtd.export.clouds import Thinned
 from ndtd.export.result_lines import read_results
 
+ROOT = Path(__file__).resolve().parents[3]
 INFO = "projector_type: LocalCartesianUTM\nvertical_datum: WGS84\nmap_origin: {latitude: 49.0, longitude: 8.4}\n"
 
 
@@ -430,6 +433,20 @@ def test_stamps_of_tum_keep_their_nanoseconds(tmp_path):
     assert [one.stamp_ns for one in read_results(tmp_path / "a.tum")] == [1317042272349000123, -500000000]
     assert run(tmp_path / "a.tum", tmp_path / "b.tum", "-q") == 0
     assert (tmp_path / "b.tum").read_text().split()[0] == "1317042272.349000123"
+
+
+def test_commands_of_the_pages():
+    """Every command line of docs/maps.md and docs/export.md is one that the commands take."""
+    seen = 0
+    for page in ("maps.md", "export.md"):
+        for line in (ROOT / "docs" / page).read_text().splitlines():
+            words = shlex.split(line) if line.startswith("    ndt-") else []
+            if words[:2] == ["ndt-import", "map"]:
+                map_import.parser().parse_args(words[2:])
+            elif words[:1] == ["ndt-export"]:
+                ndt_export._format(ndt_export.parser().parse_args(words[1:]))
+            seen += bool(words)
+    assert seen >= 10
 
 
 # ---- what is wrong
