@@ -21,7 +21,7 @@ from .._extras import need
 from ..georeference import Projector
 from .clouds import CLOUD_FIELDS, Cloud
 from .foxglove_mcap import result_values
-from .frames import Sensors
+from .sensor_frames import Sensors
 from .result_lines import ResultError, ResultLine
 
 NS = 1_000_000_000
