@@ -48,7 +48,8 @@ class BagWriter
               const std::string &frame_id, std::optional<int64_t> receive_ns);
     void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
              const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns);
+    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+              std::optional<int64_t> receive_ns);
     uint64_t records() const
     {
         check_open();
@@ -174,7 +175,8 @@ void BagWriter::imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle li
     write(NDT_MESSAGE_IMU, receive_ns.value_or(stamp_ns));
 }
 
-void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns)
+void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+                     std::optional<int64_t> receive_ns)
 {
     ndt_gnss_message message = {};
     ndt_error error;
@@ -185,6 +187,8 @@ void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation
     message.has_deviation = !deviation.is_none();
     if (message.has_deviation)
         read_numbers(message.deviation_m, 3, deviation, "deviation");
+    message.has_antenna = !antenna.empty();
+    set_name(message.antenna, antenna, "antenna");
     check(ndt_gnss_encode(&frame_, &message, &error), error);
     write(NDT_MESSAGE_GNSS, receive_ns.value_or(stamp_ns));
 }
@@ -337,7 +341,17 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
              nb::kw_only(), "frame_id"_a = "imu", "receive_ns"_a = nb::none(),
              "[rad/s], [m/s^2]: +9.81 on z at rest.")
         .def("gnss", &BagWriter::gnss, "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(),
-             "receive_ns"_a = nb::none(), "x y z of the antenna in the map frame [m], standard deviations [m].")
+             "antenna"_a = "", "receive_ns"_a = nb::none(),
+             "x y z of the antenna in the map frame [m], standard deviations [m]; antenna: the frame of its "
+             "transform.")
+        .def(
+            "transform",
+            [](BagWriter &self, int64_t stamp_ns, const std::string &frame_id, nb::handle pose,
+               std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_TRANSFORM, stamp_ns, pose, nb::none(), nb::none(), frame_id, receive_ns);
+            },
+            "stamp_ns"_a, "frame_id"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(),
+            "T_base_frame of a sensor: where it is from the next scan on, unless the configuration says it.")
         .def_prop_ro("records", &BagWriter::records, "Whole records in the bag, with those that append=True found.")
         .def_prop_ro("bytes", &BagWriter::bytes, "Bytes of the bag so far.")
         .def("close", &BagWriter::close, "Flushes to the disk; later calls write nothing.")

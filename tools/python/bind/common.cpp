@@ -43,7 +43,7 @@ void check_file(ndt_status status, const ndt_error &error, const std::string &pa
 {
     if (status == NDT_ERR_UNSUPPORTED)
         raise(PyExc_ValueError, error.text);
-    if (status != NDT_OK && status != NDT_END && access(path.c_str(), F_OK) != 0 && errno == ENOENT)
+    if (status != NDT_OK && status != NDT_END && path != "-" && access(path.c_str(), F_OK) != 0 && errno == ENOENT)
         raise(PyExc_FileNotFoundError, error.text);
     if (status == NDT_ERR_IO && errno == EACCES)
         raise(PyExc_PermissionError, error.text);

@@ -16,7 +16,7 @@ static nb::object view(float *values, std::initializer_list<size_t> shape, std::
 
 static nb::dict read_cloud(nb::handle path)
 {
-    const std::string name = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
+    const std::string name = path_text(path);
     ndt_error error;
     ndt_status status;
     auto memory = std::make_unique<Cloud>();

@@ -126,6 +126,12 @@ def _pose(kind: str, stamp_ns: int, pose: Optional[ArrayLike], twist: Optional[A
             "covariance": covariance}
 
 
+def _gnss(stamp_ns: int, position: ArrayLike, deviation: Optional[ArrayLike], frame_id: str,
+          antenna: Optional[str]) -> Message:
+    return {"type": "gnss", "stamp_ns": stamp_ns, "frame_id": frame_id, "position": position, "deviation": deviation,
+            "antenna": antenna}
+
+
 def _imu(stamp_ns: int, rate: ArrayLike, acceleration: Optional[ArrayLike], rate_covariance: Optional[ArrayLike],
          acceleration_covariance: Optional[ArrayLike], frame_id: str) -> Message:
     return {"type": "imu", "stamp_ns": stamp_ns, "frame_id": frame_id, "angular_velocity": rate,
@@ -266,10 +272,14 @@ class Client(_Sockets):
         self._scans.send(self._pack(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id)))
 
     def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
-                     frame_id: str = "map") -> None:
-        """x y z of the antenna in the map frame, and standard deviations [m]."""
-        self._scans.send(self._pack({"type": "gnss", "stamp_ns": stamp_ns, "frame_id": frame_id, "position": position,
-                                     "deviation": deviation}))
+                     frame_id: str = "map", antenna: Optional[str] = None) -> None:
+        """x y z of the antenna in the map frame, and standard deviations [m]; antenna: the frame of its transform."""
+        self._scans.send(self._pack(_gnss(stamp_ns, position, deviation, frame_id, antenna)))
+
+    def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> None:
+        """T_base_frame of the sensor with this frame_id: 4 x 4 or x y z qx qy qz qw. Repeat it: a daemon that starts later
+        missed it."""
+        self._scans.send(self._pack(_pose("transform", stamp_ns, pose, None, None, frame_id)))
 
     def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int, linear_acceleration: Optional[ArrayLike] = None,
                     angular_velocity_covariance: Optional[ArrayLike] = None,
@@ -375,10 +385,13 @@ class AsyncClient(_Sockets):
         await self._send(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id))
 
     async def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
-                           frame_id: str = "map") -> None:
+                           frame_id: str = "map", antenna: Optional[str] = None) -> None:
         """As Client.publish_gnss."""
-        await self._send({"type": "gnss", "stamp_ns": stamp_ns, "frame_id": frame_id, "position": position,
-                          "deviation": deviation})
+        await self._send(_gnss(stamp_ns, position, deviation, frame_id, antenna))
+
+    async def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> None:
+        """As Client.publish_transform."""
+        await self._send(_pose("transform", stamp_ns, pose, None, None, frame_id))
 
     async def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int,
                           linear_acceleration: Optional[ArrayLike] = None,

@@ -206,6 +206,17 @@ def test_noise_and_bad_points_are_left_out(tmp_path, capsys):
     assert "98 points" in out and "left:    1 points not finite" in out and "1 points 8 km or more above" in out
 
 
+def test_lost_digits_are_told(tmp_path, capsys):
+    points = wall_and_ground(100) + UTM
+    np.save(tmp_path / "a.npy", points.astype(np.float32))
+    run(tmp_path / "a.npy", "-o", tmp_path / "a")
+    assert "a.npy: float32 at such coordinates is rounded to 50 cm: write float64" in capsys.readouterr().out
+    for name in ("b.npy", "c.npy"):
+        np.save(tmp_path / name, points if name == "b.npy" else (points - UTM).astype(np.float32))
+        run(tmp_path / name, "-o", tmp_path / name[0])
+        assert "rounded" not in capsys.readouterr().out
+
+
 def test_folder_of_files(tmp_path):
     points = wall_and_ground(4000)
     (tmp_path / "in" / "sub").mkdir(parents=True)

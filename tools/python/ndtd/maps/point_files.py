@@ -28,6 +28,7 @@ class Block:
     intensity: Optional[np.ndarray]  # (N,) float32, or None
     left: int = 0  # points before these that the file marks as noise or withheld
     part: float = 1.0  # of the file that has been read, in [0, 1]
+    is_float: bool = False  # the file has float32
 
 
 class PointFile:
@@ -209,7 +210,7 @@ def _npy_blocks(path: Path) -> Iterator[Block]:
         points = np.column_stack([some[name] for name in columns]) if columns else some[:, :3]
         intensity = (some["intensity"] if columns else some[:, 3]) if has_intensity else None
         yield Block(points.astype(np.float64), None if intensity is None else np.asarray(intensity, np.float32), 0,
-                    (begin + len(some)) / len(array))
+                    (begin + len(some)) / len(array), points.dtype == np.float32)
 
 
 # ---- the formats of ndtd
@@ -221,10 +222,11 @@ def _cloud_blocks(path: Path) -> Iterator[Block]:
     except (ValueError, RuntimeError) as error:
         raise MapFileError(str(error)) from None
     points, intensity = cloud["points"], cloud["intensity"]
+    is_float = not cloud["origin"].any()  # float64 far from zero has an origin; near it, nothing is lost
     for begin in range(0, len(points), BLOCK_POINTS):
         end = min(begin + BLOCK_POINTS, len(points))
         yield Block(points[begin:end] + cloud["origin"], None if intensity is None else intensity[begin:end].copy(), 0,
-                    end / len(points))
+                    end / len(points), is_float)
 
 
 _READERS = {".las": _las_blocks, ".laz": _las_blocks, ".pcd": _cloud_blocks, ".ply": _cloud_blocks, ".bin": _cloud_blocks,
