@@ -96,6 +96,18 @@ def test_kitti_and_euroc(replay, tmp_path):
         assert np.allclose(matrix[:, :3] @ point, point + 2 * (qw * v + np.cross(u, v)), atol=1e-9)  # Rodrigues
 
 
+def test_evo_reads_kitti_and_euroc(replay, tmp_path):
+    interface = pytest.importorskip("evo.tools.file_interface")
+    for name in ("a.kitti", "a.csv", "a.tum"):
+        assert run(replay.results, tmp_path / name, "-q") == 0
+    kitti, euroc = interface.read_kitti_poses_file(str(tmp_path / "a.kitti")), interface.read_euroc_csv_trajectory(str(tmp_path / "a.csv"))
+    tum = interface.read_tum_trajectory_file(str(tmp_path / "a.tum"))
+    for one in (kitti, euroc):
+        assert np.allclose(one.positions_xyz, tum.positions_xyz, atol=1e-9)
+        assert np.allclose(np.abs((one.orientations_quat_wxyz * tum.orientations_quat_wxyz).sum(axis=1)), 1.0)
+    assert np.allclose(euroc.timestamps, tum.timestamps)
+
+
 def test_poses_of_the_sensor(replay, tmp_path):
     assert run(replay.results, tmp_path / "a.kitti", "--of", "sensor", "--T-base-sensor", "-1.2,0,1.8,0,0,1.5707963267948966", "-q") == 0
     assert run(replay.results, tmp_path / "b.kitti", "-q") == 0
@@ -385,13 +397,13 @@ def test_ros2_folder_is_read_back(replay, storage, tmp_path):
     assert {one.name for one in out.iterdir()} == {"metadata.yaml", "drive.mcap" if storage == "mcap" else "drive.db3"}
     topics = ros_messages(out)
     assert {topic: (rows[0][0], len(rows)) for topic, rows in topics.items()} == {
-        "/localization/pose_with_covariance": ("geometry_msgs/msg/PoseWithCovarianceStamped", 41),
+        "/localization/pose_estimator/pose_with_covariance": ("geometry_msgs/msg/PoseWithCovarianceStamped", 41),
         "/localization/odometry": ("nav_msgs/msg/Odometry", 41), "/localization/path": ("nav_msgs/msg/Path", 1),
         "/tf": ("tf2_msgs/msg/TFMessage", 41), "/tf_static": ("tf2_msgs/msg/TFMessage", 1), "/map": ("sensor_msgs/msg/PointCloud2", 1),
         "/diagnostics": ("diagnostic_msgs/msg/DiagnosticArray", 41), "/localization/scan": ("sensor_msgs/msg/PointCloud2", 41),
         "/localization/fix": ("sensor_msgs/msg/NavSatFix", 41)}
     for at, row in enumerate(replay.rows):
-        _, stamp_ns, pose = topics["/localization/pose_with_covariance"][at]
+        _, stamp_ns, pose = topics["/localization/pose_estimator/pose_with_covariance"][at]
         _, _, odometry = topics["/localization/odometry"][at]
         assert stamp_ns == ros_ns(pose.header) == row["stamp_ns"]
         for message in (pose, odometry):
@@ -403,7 +415,7 @@ def test_ros2_folder_is_read_back(replay, storage, tmp_path):
         status = topics["/diagnostics"][at][2].status[0]
         values = {one.key: one.value for one in status.values}
         assert int.from_bytes(bytes([status.level]) if isinstance(status.level, int) else status.level, "little") == 0
-        assert (values["outcome"], float(values["nvtl"])) == ("converged", row["nvtl"])
+        assert values["outcome"] == "converged" and float(values["nvtl"]) == pytest.approx(row["nvtl"], rel=1e-5)
     assert len(topics["/localization/path"][0][2].poses) == 41
 
 
@@ -415,7 +427,7 @@ def test_ros2_in_one_mcap(replay, tmp_path):
     assert run(replay.results, out, "--to", "ros2", "--bag", replay.drive.bag, "-q") == 0
     header, summary, messages = read_mcap(out, decoder.DecoderFactory())
     assert header.profile == "ros2" and {schema.encoding for schema in summary.schemas.values()} == {"ros2msg"}
-    poses = [(log_ns, message) for topic, _, log_ns, message in messages if topic == "/localization/pose_with_covariance"]
+    poses = [(log_ns, message) for topic, _, log_ns, message in messages if topic == "/localization/pose_estimator/pose_with_covariance"]
     for row, (log_ns, message) in zip(replay.rows, poses):
         where = message.pose.pose.position
         assert (log_ns, [where.x, where.y, where.z]) == (row["stamp_ns"], row["pose"][:3])
@@ -494,12 +506,24 @@ def failure(capsys, *arguments):
     ("{rubbish\n", "line 1: not a result"), ('{"a": 1}\n', "line 1: not a result of ndtd --results, nor TUM: 'stamp_ns' is missing"),
     ('{"seq": 1, "stamp_ns": 1, "outcome": "converged", "pose": [1, 2]}\n', "pose is not 7 numbers"),
     ('{"seq": 1, "stamp_ns": 1.5, "outcome": "converged"}\n', "seq and stamp_ns have to be integers"),
+    ('{"seq": 1, "stamp_ns": 99999999999999999999, "outcome": "converged"}\n', "is beyond 4.6e18 ns"),
     ('{"seq": 1, "stamp_ns": 1, "outcome": "lost", "state": "lost"}\n', "no pose to write among 1 results"),
 ])
 def test_wrong_results(text, line, tmp_path, capsys):
     (tmp_path / "r.jsonl").write_text(text)
     code, said = failure(capsys, tmp_path / "r.jsonl", tmp_path / "a.tum")
     assert code == 1 and line in said
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
+
+
+@pytest.mark.parametrize("name, options", [("a.mcap", []), ("a.mcap", ["--to", "ros2"]), ("a", [])])
+def test_stamps_that_the_format_lacks(name, options, tmp_path, capsys):
+    pytest.importorskip("foxglove")
+    pytest.importorskip("rosbags.rosbag2")
+    row = {"seq": 1, "stamp_ns": -5, "outcome": "converged", "reason": "", "state": "tracking", "pose": [0, 0, 0, 0, 0, 0, 1]}
+    (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
+    code, text = failure(capsys, tmp_path / "r.jsonl", tmp_path / name, *options)
+    assert code == 1 and "stamp -5 ns" in text
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
 
 
