@@ -552,7 +552,12 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.tum", "home"]
 
 
-def test_bag_of_another_drive(replay, far_replay, tmp_path, capsys):
+def test_a_bag_is_no_results(replay, tmp_path, capsys):
+    code, text = failure(capsys, replay.drive.bag, tmp_path / "a.tum")
+    assert code == 1 and "drive.bag: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE`" in text
+
+
+def test_bag_of_another_drive(replay, tmp_path, capsys):
     pytest.importorskip("foxglove")
     other = tmp_path / "other.bag"
     with ndtd.BagWriter(other) as bag:

@@ -285,6 +285,15 @@ def test_wrong_files(name, content, line, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]  # nothing is left
 
 
+def test_ndt_import_tells_of_maps(tmp_path, capsys):
+    from ndtd import ndt_import
+    path = write_ply(tmp_path / "a.ply", wall_and_ground(10))
+    assert ndt_import.main([str(path), "-o", str(tmp_path / "a.bag")]) == 1
+    assert f"`ndt-import map {path} -o DIR` makes a map of it" in capsys.readouterr().err
+    assert ndt_import.main(["map", str(path), "-o", str(tmp_path / "map"), "-q"]) == 0
+    assert (tmp_path / "map" / "pointcloud_map_metadata.yaml").exists()
+
+
 def test_wrong_arrays(tmp_path, capsys):
     np.save(tmp_path / "a.npy", np.zeros((4, 2)))
     assert "neither an N x 3 array nor records" in failure(capsys, tmp_path / "a.npy", "-o", tmp_path / "map")[1]

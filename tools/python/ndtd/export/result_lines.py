@@ -40,6 +40,9 @@ class ResultLine:
 def read_results(path: Any) -> Iterator[ResultLine]:
     """The results in the order of the file, one at a time. ResultError, OSError."""
     path, count = Path(path), 0
+    with path.open("rb") as binary:
+        if b"\0" in binary.read(4096):
+            raise ResultError(f"{path}: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE` writes results")
     with path.open("r", encoding="utf-8", errors="replace") as stream:
         for number, line in enumerate(stream, 1):
             text = line.strip()
