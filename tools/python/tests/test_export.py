@@ -116,6 +116,7 @@ def test_poses_of_the_sensor(replay, tmp_path):
     offset = np.array([[0.0, -1.0, 0.0, -1.2], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.8], [0.0, 0.0, 0.0, 1.0]])
     assert np.allclose(sensor, base @ offset, atol=1e-9)
     (tmp_path / "frames.yaml").write_text("frames:\n  T_base_sensor: [-1.2, 0, 1.8, 0, 0, 1.5707963267948966]\n")
+    assert run(replay.results, tmp_path / "sensor.mcap", "--to", "ros2", "--of", "sensor", "-c", tmp_path / "frames.yaml", "-q") == 0
     assert run(replay.results, tmp_path / "c.kitti", "--of", "sensor", "-c", tmp_path / "frames.yaml", "-q") == 0
     assert (tmp_path / "c.kitti").read_text() == (tmp_path / "a.kitti").read_text()
 
@@ -136,8 +137,34 @@ def test_transforms():
         matrix[:3, :3], matrix[:3, 3] = R, values[:3]
         again = frames.parse_transform(matrix.reshape(-1))
         assert np.allclose(frames.rotation(again), R) and np.allclose(again[:3], values[:3])
-        identity = frames.compose(pose, ndt_export._inverse(pose))
-        assert np.allclose(identity[:3], 0) and abs(identity[6]) == pytest.approx(1.0)
+        other = frames.parse_transform(np.concatenate([rng.uniform(-5, 5, 3), rng.uniform(-3, 3, 3)]))
+        product = frames.compose(pose, other)
+        assert np.allclose(frames.rotation(product), R @ frames.rotation(other))
+        assert np.allclose(product[:3], R @ other[:3] + values[:3])
+
+
+def test_covariance_and_twist_of_the_sensor():
+    """By small changes of the pose, and by the motion of a point."""
+    rng = np.random.default_rng(4)
+    pose, offset = (frames.parse_transform(np.concatenate([rng.uniform(-5, 5, 3), rng.uniform(-3, 3, 3)])) for _ in range(2))
+    J = np.empty((6, 6))
+    for k in range(6):
+        small = np.zeros(6)
+        small[k] = 1e-6
+        turn = frames.parse_transform(np.concatenate([np.zeros(3), small[3:]]))
+        turned_pose = frames.compose(turn, np.concatenate([np.zeros(3), pose[3:]]))
+        moved = frames.compose(np.concatenate([pose[:3] + small[:3], turned_pose[3:]]), offset)
+        J[:3, k] = (moved[:3] - frames.compose(pose, offset)[:3]) / 1e-6
+        J[3:, k] = small[3:] / 1e-6
+    L = rng.normal(size=(6, 6))
+    assert np.allclose(frames.move_covariance(L @ L.T, pose, offset), J @ L @ L.T @ J.T, atol=1e-3)
+    twist, dt = rng.normal(size=6), 1e-6
+    step = frames.parse_transform(np.concatenate([twist[:3] * dt, twist[3:] * dt]))
+    before, after = frames.compose(pose, offset), frames.compose(frames.compose(pose, step), offset)
+    got = frames.move_twist(twist, offset)
+    assert np.allclose(frames.rotation(before).T @ (after[:3] - before[:3]) / dt, got[:3], atol=1e-4)
+    turned = frames.rotation(before).T @ frames.rotation(after)
+    assert np.allclose(np.array([turned[2, 1], turned[0, 2], turned[1, 0]]) / dt, got[3:], atol=1e-4)
 
 
 def test_motion_is_undone():
@@ -466,6 +493,15 @@ def test_results_with_errors_and_gaps(tmp_path):
     first, second = read_results(tmp_path / "a.jsonl")
     assert (first.pose, first.reason, second.outcome) == (None, "covariance: not finite", "no_guess")
     assert not first.is_trusted and not second.is_trusted
+
+
+def test_a_cut_last_line_is_left(replay, tmp_path, capsys):
+    text = replay.results.read_text()
+    (tmp_path / "r.jsonl").write_text(text[:-200])
+    assert run(tmp_path / "r.jsonl", tmp_path / "a.tum") == 0
+    assert "40 poses" in capsys.readouterr().out
+    (tmp_path / "r.jsonl").write_text("{}\n" + text)
+    assert "line 1: not a result" in failure(capsys, tmp_path / "r.jsonl", tmp_path / "b.tum")[1]
 
 
 def test_stamps_of_tum_keep_their_nanoseconds(tmp_path):
