@@ -223,6 +223,7 @@ def test_folder_of_files(tmp_path):
     np.save(tmp_path / "in" / "a.npy", points[:1000])
     write_ply(tmp_path / "in" / "sub" / "b.ply", points[1000:])
     (tmp_path / "in" / "readme.md").write_text("text")
+    (tmp_path / "in" / "times.txt").write_text("no points")
     assert run(tmp_path / "in", "-o", tmp_path / "map", "--voxel", 0, "-q") == 0
     assert len(read(tmp_path / "map")) == 4000
 

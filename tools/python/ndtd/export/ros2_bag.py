@@ -45,7 +45,7 @@ class RosWriter:
         self._cloud_frame = NEAR_FRAME if origin_m.any() else names.map
         self._folder = self._path.with_name(self._path.name + ".d") if single else self._path
         plugin = rosbag2.StoragePlugin.SQLITE3 if storage == "sqlite3" else rosbag2.StoragePlugin.MCAP
-        # Version 8 is that of Iron; Humble reads it, 9 it does not.
+        # Version 8, that of Iron: QoS profiles are one string, as Humble expects; in 9 they are a list.
         self._writer = rosbag2.Writer(self._folder, version=8, storage_plugin=plugin)
         self._writer.open()
 

@@ -53,7 +53,8 @@ class PointFile:
 
 
 def find_files(paths: Iterable[Any]) -> list[PointFile]:
-    """The files, and those in the folders and their folders, sorted by name. MapFileError."""
+    """The files, and those in the folders and their folders, sorted by name; .txt in folders, where they may be anything, only
+    if there is nothing else. MapFileError."""
     out = []
     for path in map(Path, paths):
         if not path.exists():
@@ -64,7 +65,8 @@ def find_files(paths: Iterable[Any]) -> list[PointFile]:
         known = sorted(one for one in path.rglob("*") if one.is_file() and one.suffix.lower() in _READERS)
         if not known:
             raise MapFileError(f"{path}: no point cloud in this folder; known are {' '.join(sorted(_READERS))}")
-        out += [PointFile(one) for one in known]
+        points = [one for one in known if one.suffix.lower() != ".txt"]
+        out += [PointFile(one) for one in points or known]
     return out
 
 
