@@ -12,9 +12,9 @@ Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that i
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="ndt-ros2-bridge", description=__doc__, epilog=EPILOG, allow_abbrev=False)
     add = p.add_argument
-    add("--scan", action="append", default=[], metavar="TOPIC", help="PointCloud2, once per LiDAR (default: the only one)")
+    add("--scan", action="append", default=[], metavar="TOPIC", help="PointCloud2, once per LiDAR (default: the only one); Livox CustomMsg and packets too")
     add("--odometry", action="append", default=[], metavar="TOPIC", help="nav_msgs/Odometry")
-    add("--twist", action="append", default=[], metavar="TOPIC", help="TwistStamped or TwistWithCovarianceStamped")
+    add("--twist", action="append", default=[], metavar="TOPIC", help="TwistStamped, TwistWithCovarianceStamped or VelocityReport")
     add("--imu", action="append", default=[], metavar="TOPIC", help="sensor_msgs/Imu")
     add("--gnss", action="append", default=[], metavar="TOPIC", help="sensor_msgs/NavSatFix; needs --projector")
     add("--projector", metavar="FILE", help="map_projector_info.yaml of the map")
@@ -86,7 +86,7 @@ def _domain(args: argparse.Namespace) -> int:
 
 def _motion(args: argparse.Namespace, names: Names) -> dict[str, Any]:
     from .ros2 import rmw
-    types = {"odometry": (rmw.ODOMETRY,), "twist": (rmw.TWIST, rmw.TWIST_COVARIANCE), "imu": (rmw.IMU,), "gnss": (rmw.FIX,)}
+    types = {"odometry": (rmw.ODOMETRY,), "twist": (rmw.TWIST, rmw.TWIST_COVARIANCE, *rmw.VELOCITY), "imu": (rmw.IMU,), "gnss": (rmw.FIX,)}
     return {names(topic): types[kind] for kind in types for topic in getattr(args, kind)}
 
 

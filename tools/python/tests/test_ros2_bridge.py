@@ -15,6 +15,8 @@ import ros2_graph
 import ros2_peer as peer
 from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
+from ndtd.recordings.frames import Frames
+from ndtd.recordings.transforms import matrix
 from ndtd.ros2 import bridge, from_ndtd, mounting, rmw, tf_buffer, to_ndtd
 
 STAMP_NS = 1_700_000_000_250_000_000
@@ -118,13 +120,24 @@ def test_cloud_of_a_real_recording(types, shared_data):
             assert (again.width, again.point_step, again.fields[0].name) == (ros1.width, ros1.point_step, ros1.fields[0].name)
             theirs = again.serialize(use_version_2=False)
             assert cdr[:len(theirs)] == theirs
-            frame = to_ndtd.Clouds().frame(types.decode(cdr, rmw.CLOUD), 7, 0)
-            decoded = decode_scan(bytes(frame))
-            assert decoded["seq"] == 7 and decoded["points"].shape == (ros1.width * ros1.height, 3)
+            frame = scan_frame(types, types.decode(cdr, rmw.CLOUD))
+            decoded = decode_scan(frame)
+            assert decoded["points"].shape == (ros1.width * ros1.height, 3)
             assert decoded["time_s"].max() <= 1e-3 < -decoded["time_s"].min() < 0.2  # the stamp is that of the last point
             count += 1
             break
     assert count == 1
+
+
+def scan_frame(types, message, times=1):
+    """The frame that a cloud becomes; the second one of a topic may go as it is."""
+    sent = []
+    inbound = to_ndtd.Inbound(types, lambda frame: sent.append(bytes(frame)) or True, Frames(), None)
+    topic = m.Topic("/points", rmw.CLOUD, 0, "scan")
+    for _ in range(times):
+        inbound.cloud(message, topic, 0)
+    assert [msgpack.unpackb(frame)["seq"] for frame in sent] == list(range(times))
+    return sent[-1]
 
 
 def cloud(types, fields, points, stamp_ns=STAMP_NS, row_padding=0):
@@ -152,7 +165,7 @@ def test_times_of_drivers(types, name, datatype, dtype, values, seconds):
     points["x"], points["intensity"], points[name] = [1, 2], [3, 200], values
     fields = [[key, layout.fields[key][1], {"intensity": 2, name: datatype}.get(key, 7), 1]
               for key in ("x", "y", "z", "intensity", name)]
-    decoded = decode_scan(bytes(to_ndtd.Clouds().frame(cloud(types, fields, points), 3, 0)))
+    decoded = decode_scan(scan_frame(types, cloud(types, fields, points)))
     assert decoded["stamp_ns"] == STAMP_NS and decoded["frame_id"] == "lidar"
     assert decoded["points"][:, 0].tolist() == [1, 2] and decoded["intensity"].tolist() == [3, 200]
     np.testing.assert_allclose(decoded["time_s"], seconds, atol=1e-6)
@@ -164,27 +177,27 @@ def test_clouds_as_they_are(types):
     points = np.zeros(3, layout)
     points["y"], points["reflectivity"], points["t"] = [1, np.nan, 3], 9, [0, 10, 20_000_000]
     fields = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1], ["reflectivity", 12, 2, 1], ["t", 13, 6, 1]]
-    same = bytes(to_ndtd.Clouds().frame(cloud(types, fields, points), 0, 0))
+    same = scan_frame(types, cloud(types, fields, points), times=2)
     assert points.tobytes() in same
     wide = np.zeros(3, np.dtype({"names": layout.names[:-1], "formats": ["<f4", "<f4", "<f4", "u1", "<u4"],
                                  "offsets": [0, 4, 8, 12, 13], "itemsize": 48}))
     for name in layout.names[:-1]:
         wide[name] = points[name]
-    anew = bytes(to_ndtd.Clouds().frame(cloud(types, fields, wide), 0, 0))
-    assert len(anew) < wide.nbytes + 150 and len(msgpack.unpackb(anew)["data"]) == 3 * 20
+    anew = scan_frame(types, cloud(types, fields, wide), times=2)
+    assert len(anew) < wide.nbytes + 150 and len(msgpack.unpackb(anew)["data"]) == 2 * 20
     for key in ("points", "intensity", "time_s"):
-        np.testing.assert_array_equal(decode_scan(same)[key], decode_scan(anew)[key])
+        np.testing.assert_array_equal(decode_scan(same)[key][[0, 2]], decode_scan(anew)[key])  # without the empty one
 
 
 def test_clouds_that_are_refused(types):
     points = np.zeros(1, np.dtype([("a", "<f4"), ("b", "<f4")]))
-    with pytest.raises(to_ndtd.Refused, match="no x, y and z"):
-        to_ndtd.Clouds().frame(cloud(types, [["a", 0, 7, 1]], points), 0, 0)
+    with pytest.raises(ValueError, match="no x, y and z"):
+        scan_frame(types, cloud(types, [["a", 0, 7, 1]], points))
     xyz = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1]]
-    with pytest.raises(to_ndtd.Refused, match="fit"):
-        to_ndtd.Clouds().frame(cloud(types, xyz, points), 0, 0)
+    with pytest.raises(ValueError, match="fit"):
+        scan_frame(types, cloud(types, xyz, points))
     with pytest.raises(to_ndtd.Refused, match="no points"):
-        to_ndtd.Clouds().frame(cloud(types, xyz, np.zeros(0, np.dtype(("V12")))), 0, 0)
+        scan_frame(types, cloud(types, xyz, np.zeros(0, np.dtype(("V12")))))
 
 
 def test_transforms(rng):
@@ -192,14 +205,10 @@ def test_transforms(rng):
         q = rng.standard_normal(4)
         return np.concatenate([rng.standard_normal(3), q / np.linalg.norm(q)])
 
-    from ndtd.recordings.transforms import matrix
     for _ in range(20):
         a, b = some(), some()
         np.testing.assert_allclose(matrix(tf_buffer.multiply(a, b)), matrix(a) @ matrix(b), atol=1e-12)
         np.testing.assert_allclose(matrix(tf_buffer.inverse(a)), np.linalg.inv(matrix(a)), atol=1e-12)
-        np.testing.assert_allclose(matrix(mounting.pose_of(matrix(a))), matrix(a), atol=1e-12)
-    for half_turn in np.eye(4):
-        np.testing.assert_allclose(np.abs(mounting.pose_of(matrix([0, 0, 0, *half_turn]))[3:]), half_turn, atol=1e-12)
 
 
 def test_odometry_between_stamps():
@@ -214,18 +223,18 @@ def test_odometry_between_stamps():
 
 
 def transform(parent, child, x):
-    return m.Transform(0, 0, parent, child, np.array([x, 0, 0, 0, 0, 0, 1.0]), True)
+    return m.Transform(0, parent, child, np.array([x, 0, 0, 0, 0, 0, 1.0]))
 
 
 def test_mounting_waits_for_tf_static(monkeypatch):
     sent, lines = [], []
     log = type("Log", (), {"__call__": lambda self, text: lines.append(text), "seldom": lambda self, cause, text: lines.append(text)})()
     one = mounting.Mounting("base_link", lambda frame: sent.append(msgpack.unpackb(frame)), log)
-    assert one.wants("lidar", 1)  # nobody publishes tf_static
+    assert one.wants("lidar", 1, tells=True)  # nobody publishes tf_static
     one.is_published = True
-    assert not one.wants("lidar", 2)
+    assert not one.wants("lidar", 2, tells=True)
     one.add([transform("base_link", "mast", 1.0), transform("mast", "lidar", 0.5), transform("base_link", "other", 7.0)], 3)
-    assert one.wants("lidar", 4) and len(sent) == 1
+    assert one.wants("lidar", 4, tells=True) and len(sent) == 1
     assert sent[0]["type"] == "transform" and sent[0]["frame_id"] == "lidar" and sent[0]["pose"][0] == 1.5
     assert not one.wants("lost", 5)
     monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic(): now + 60)
