@@ -12,7 +12,8 @@ Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that i
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="ndt-ros2-bridge", description=__doc__, epilog=EPILOG, allow_abbrev=False)
     add = p.add_argument
-    add("--scan", action="append", default=[], metavar="TOPIC", help="PointCloud2, once per LiDAR (default: the only one); Livox CustomMsg and packets too")
+    add("--scan", action="append", default=[], metavar="TOPIC", 
+        help="PointCloud2, once per LiDAR (default: the only one); CustomMsg of Livox, packets of Velodyne and Nebula")
     add("--odometry", action="append", default=[], metavar="TOPIC", help="nav_msgs/Odometry")
     add("--twist", action="append", default=[], metavar="TOPIC", help="TwistStamped, TwistWithCovarianceStamped or VelocityReport")
     add("--imu", action="append", default=[], metavar="TOPIC", help="sensor_msgs/Imu")

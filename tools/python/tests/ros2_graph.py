@@ -15,20 +15,23 @@ import numpy as np
 
 PEER = Path(__file__).with_name("ros2_peer.py")
 
+# The loopback alone, without multicast: nothing of it reaches the network.
+CONFIGURATION = ("<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='false'/>"
+                 "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
+                 "<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
+                 "</Domain></CycloneDDS>")
+
 
 class Graph:
     """Processes in a DDS domain of their own. folder: for sockets, logs and CDR files."""
 
     def __init__(self, ndtd, map_path, folder, domain=77, deskew="time"):
-        self.folder, self._ndtd, self._map, self._deskew = Path(folder), ndtd, map_path, deskew
+        self.folder, self.ndtd, self._map, self._deskew = Path(folder), ndtd, map_path, deskew
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(domain),
+        self.domain = domain
+        self.configuration = CONFIGURATION
+        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(domain), "CYCLONEDDS_URI": CONFIGURATION,
                              "RUNTIME_DIRECTORY": str(self.folder), "PYTHONUNBUFFERED": "1", "ROS_LOCALHOST_ONLY": "0"}
-        self._environment["CYCLONEDDS_URI"] = (
-            "<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='false'/>"
-            "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
-            "<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
-            "</Domain></CycloneDDS>")
         self._processes = {}
 
     def start(self, name, *command):
@@ -38,7 +41,7 @@ class Graph:
                                                  env=self._environment)
 
     def start_ndtd(self, *options):
-        self.start("ndtd", self._ndtd, "--map", self._map, "--set", f"preprocess.deskew={self._deskew}", *options)
+        self.start("ndtd", self.ndtd, "--map", self._map, "--set", f"preprocess.deskew={self._deskew}", *options)
 
     def start_bridge(self, *options):
         self.start("bridge", sys.executable, "-m", "ndtd.ndt_ros2_bridge", *options)

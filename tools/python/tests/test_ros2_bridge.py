@@ -237,7 +237,8 @@ def test_mounting_waits_for_tf_static(monkeypatch):
     assert one.wants("lidar", 4, tells=True) and len(sent) == 1
     assert sent[0]["type"] == "transform" and sent[0]["frame_id"] == "lidar" and sent[0]["pose"][0] == 1.5
     assert not one.wants("lost", 5)
-    monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic(): now + 60)
+    later_s = time.monotonic() + 60
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
     assert one.wants("lost", 6) and "lost" in lines[-1]
 
 
@@ -353,6 +354,85 @@ def test_restart(graph, drive_120k, which):
     stamps = [stamp for stamp, _, _ in graph.received("pose")]
     assert 0 < before and len(stamps) >= before + 5, graph.lines("bridge", "err")
     assert stamps == sorted(set(stamps))
+
+
+@pytest.fixture
+def robot(graph):
+    """Writers of the test: robot(topic, type, latched=False).write(message)."""
+    import cyclonedds.core as core
+    from cyclonedds.domain import Domain, DomainParticipant
+    from cyclonedds.pub import DataWriter
+    from cyclonedds.topic import Topic
+    domain = Domain(graph.domain, graph.configuration)
+    participant = DomainParticipant(graph.domain)
+    policy = core.Policy
+
+    def make(topic, data_type, latched=False):
+        qos = core.Qos(policy.Reliability.Reliable(10**8), policy.History.KeepLast(1000),
+                       policy.Durability.TransientLocal if latched else policy.Durability.Volatile)
+        return DataWriter(participant, Topic(participant, "rt" + topic, data_type), qos)
+
+    yield make
+    del participant, domain
+
+
+def tf_message(stamp_ns, parent, child, pose):
+    transform = peer.Transform(peer.Vector3(*pose[:3]), peer.Quaternion(*pose[3:]))
+    return peer.TFMessage([peer.TransformStamped(peer.Header(peer.stamp(stamp_ns), parent), child, transform)])
+
+
+def pose_message(frame_id, pose):
+    covariance = [0.0] * 36
+    covariance[0] = covariance[7] = 0.25
+    covariance[35] = 0.07
+    return peer.PoseWithCovarianceStamped(peer.Header(peer.stamp(0), frame_id), peer.PoseWithCovariance(
+        peer.Pose(peer.Point(*pose[:3]), peer.Quaternion(*pose[3:])), covariance))
+
+
+def test_tf_and_initial_pose(graph, robot, simulate):
+    """A LiDAR that is mounted off the base, odometry in tf, and the first pose from RViz: map -> odom is where it should be."""
+    drive = simulate("--seed", 8, "--scans", 40, "--beams", 32, "--columns", 600, "--mount", "1.2,0.1,0.6,0,3,20")
+    (graph.folder / "scans").unlink()
+    ros2_graph.pack(drive.bag, graph.folder / "scans", 40)
+    record = next(record for record in BagReader(str(drive.bag)) if record.type == "scan")
+    lidar = msgpack.unpackb(record.payload)["frame_id"]
+    pitch, yaw = np.radians([3, 20]) / 2
+    about_y, about_z = [0, np.sin(pitch), 0, np.cos(pitch)], [0, 0, np.sin(yaw), np.cos(yaw)]
+    mount = tf_buffer.multiply([1.2, 0.1, 0.6, *about_z], [0, 0, 0, *about_y])
+    poses = [msgpack.unpackb(record.payload) for record in BagReader(str(drive.bag)) if record.type == "truth"]
+    T_map_odom = np.array([7.0, -3.0, 0.2, 0.0, 0.0, np.sin(0.4), np.cos(0.4)])
+    static, tf = robot("/tf_static", peer.TFMessage, latched=True), robot("/tf", peer.TFMessage)
+    initial = robot("/initialpose", peer.PoseWithCovarianceStamped)
+    static.write(tf_message(0, "base_link", lidar, mount))
+    graph.start_listener()
+    graph.start("ndtd", graph.ndtd, "--map", drive.map, "--set", "preprocess.deskew=time", "--set", "initial_pose.mode=given")
+    graph.wait_for("ndtd", "ready", 30, "err")
+    graph.start_bridge("--scan", "/points")
+    graph.wait_for("bridge", "reads /tf_static", 20, "err")
+    graph.start_driver("--rate", 5)
+    graph.wait_for("bridge", "reads /tf (", 20, "err")
+    for row in poses:
+        T_odom_base = tf_buffer.multiply(tf_buffer.inverse(T_map_odom), row["pose"])
+        tf.write(tf_message(row["stamp_ns"], "odom", "base_link", T_odom_base))
+    end = time.monotonic() + 20
+    while len(graph.lines("driver")) < 5 and time.monotonic() < end:
+        time.sleep(0.05)
+    initial.write(pose_message("odom", poses[5]["pose"]))
+    graph.wait_for("bridge", "a pose in the frame 'odom'; ndtd wants 'map'", 10, "err")
+    initial.write(pose_message("map", poses[8]["pose"]))
+    graph.wait_for("bridge", "initial pose: found", 20, "err")
+    assert graph.finish("driver", 60) == 0
+    assert graph.stop("bridge") == 0
+    assert f"'{lidar}' is at 1.2 0.1 0.6" in "\n".join(graph.lines("bridge", "err"))
+    true = {row["stamp_ns"]: row["pose"][:3] for row in poses}
+    got = graph.received("pose")
+    assert len(got) >= 10, graph.lines("bridge", "err")
+    for stamp, _, rest in got:
+        assert np.linalg.norm(np.subtract([float(v) for v in rest[:3]], true[stamp])) < 0.15
+    tf_rows = [rest for _, _, rest in graph.received("tf") if rest[3] == "map"]
+    assert {rest[4] for rest in tf_rows} == {"odom"}
+    for rest in tf_rows:
+        np.testing.assert_allclose([float(v) for v in rest[:3]], T_map_odom[:3], atol=0.3)
 
 
 def test_hints(graph):
