@@ -17,7 +17,7 @@ from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
 from ndtd.recordings.frames import Frames
 from ndtd.recordings.transforms import matrix
-from ndtd.ros2 import bridge, from_ndtd, mounting, rmw, tf_buffer, to_ndtd
+from ndtd.ros2 import bridge, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
 
 STAMP_NS = 1_700_000_000_250_000_000
 
@@ -264,6 +264,104 @@ def test_missing_package():
             "from ndtd.ndt_ros2_bridge import main; sys.exit(main([]))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 3 and "pip install 'ndtd[dds]'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_curve_keys(tmp_path):
+    """Key files of `ndtd --make-keys`: both or none, and the secret one is nobody else's."""
+    zmq = pytest.importorskip("zmq")
+    public, secret = zmq.curve_keypair()
+    (tmp_path / "server").write_text(f"# of the daemon\n{public.decode()} # robot\n")
+    (tmp_path / "secret").write_bytes(secret)
+    (tmp_path / "secret").chmod(0o640)
+    keys = str(tmp_path / "server"), str(tmp_path / "secret")
+    assert link.read_keys(None, None) is None
+    assert link.read_keys(*keys) == (public, public, secret)
+    with pytest.raises(ValueError, match="belong together"):
+        link.read_keys(keys[0], None)
+    (tmp_path / "secret").chmod(0o644)
+    with pytest.raises(ValueError, match="others may read"):
+        link.read_keys(*keys)
+    (tmp_path / "server").write_text("# nothing\n")
+    (tmp_path / "secret").chmod(0o600)
+    with pytest.raises(ValueError, match="no key"):
+        link.read_keys(*keys)
+
+
+def test_sockets_in_another_folder(tmp_path, monkeypatch):
+    """A daemon that starts later, as the service: the link finds its folder."""
+    import zmq
+    context, folder = zmq.Context(), tmp_path / "user"
+    monkeypatch.setattr(link, "default_endpoint", lambda name: f"ipc://{folder}/{name}.ipc")
+    monkeypatch.setattr(link, "SEARCH_EVERY_S", 0.0)
+    scans = link.Scans(context, link.Daemon())
+    assert not scans.send(b"before")
+    folder = tmp_path / "service"
+    folder.mkdir()
+    daemon = context.socket(zmq.SUB)
+    daemon.subscribe(b"")
+    daemon.bind(f"ipc://{folder}/scans.ipc")
+    end = time.monotonic() + 10
+    while not scans.send(b"after") and time.monotonic() < end:
+        daemon.poll(50)  # zmq subscribes within the calls of its user
+    assert daemon.poll(5000) and daemon.recv() == b"after"
+    daemon.close()
+    end = time.monotonic() + 10
+    while scans.send(b"alone") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not scans.send(b"alone")  # nothing waits for the next daemon
+    scans.close()
+    context.term()
+
+
+def test_motion(types, rng):
+    """Imu, odometry, twist and fixes as frames; motion of a sensor becomes that of the base."""
+    sent, frames = [], Frames(base="base_link")
+    frames.tree.add(m.Transform(0, "base_link", "imu", np.array([1.0, 0, 0, 0, 0, 1, 0])))  # half a turn about z
+    inbound = to_ndtd.Inbound(types, lambda frame: sent.append(msgpack.unpackb(frame)) or True, frames,
+                              lambda latitude, longitude, altitude: (latitude * 10, longitude * 10, altitude))
+
+    def take(name, kind, cdr):
+        topic = m.Topic("/topic", name, 0, kind)
+        for message in inbound.read(cdr, topic, 1):
+            inbound.motion(message, topic)
+
+    message, same = ros_imu(types, rng)
+    take(rmw.IMU, "imu", same.serialize(use_version_2=False))
+    turn = same.angular_velocity
+    assert sent[-1]["type"] == "imu" and sent[-1]["frame_id"] == "base_link" and sent[-1]["stamp_ns"] == STAMP_NS
+    np.testing.assert_allclose(sent[-1]["angular_velocity"], [-turn.x, -turn.y, turn.z], atol=1e-12)
+    vector, header = types["geometry_msgs/msg/Vector3"], ros_header(types, "base_link")
+    twist = types["geometry_msgs/msg/Twist"](vector(5.0, 0.0, 0.0), vector(0.0, 0.0, 0.1))
+    take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, twist), rmw.TWIST))
+    assert sent[-1]["type"] == "odometry" and "pose" not in sent[-1] and sent[-1]["twist"] == [5.0, 0, 0, 0, 0, 0.1]
+    velocity = types[rmw.VELOCITY[0]](header, 4.0, 0.5, 0.25)
+    take(rmw.VELOCITY[0], "odometry", types.encode(velocity, rmw.VELOCITY[0]))
+    assert sent[-1]["twist"] == [4.0, 0.5, 0, 0, 0, 0.25]
+    fix = types[rmw.FIX](header, types["sensor_msgs/msg/NavSatStatus"](0, 1), 1.0, 2.0, 3.0, np.diag([4.0, 9, 16]).ravel(), 2)
+    take(rmw.FIX, "gnss", types.encode(fix, rmw.FIX))
+    assert sent[-1]["type"] == "gnss" and sent[-1]["position"] == [10, 20, 3] and sent[-1]["deviation"] == [2, 3, 4]
+    with pytest.raises(to_ndtd.Refused, match="finite"):
+        bad = types["geometry_msgs/msg/Twist"](vector(np.nan, 0.0, 0.0), vector(0.0, 0.0, 0.0))
+        take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, bad), rmw.TWIST))
+
+
+def test_livox(types):
+    """livox_ros_driver2/msg/CustomMsg: 100 000 points without an object for each."""
+    name = rmw.LIVOX[0]
+    count = 100_000
+    point = np.zeros(count, [("offset_time", "<u4"), ("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("rest", "u1", 3), ("pad", "u1")])
+    point["offset_time"], point["x"] = np.arange(count) * 1000, np.arange(count) + 1
+    head = types.encode(types[name](ros_header(types), STAMP_NS, count, 0, np.zeros(3, np.uint8), []), name)
+    length = head.rindex(b"\0\0\0\0")
+    cdr = head[:length] + np.uint32(count).tobytes() + point.tobytes()
+    sent = []
+    inbound = to_ndtd.Inbound(types, lambda frame: sent.append(frame) or True, Frames(), None)
+    topic = m.Topic("/livox/lidar", name, 0, "scan")
+    for scan in inbound.read(cdr, topic, 0):
+        inbound.scan(scan, topic)
+    decoded = decode_scan(sent[0])
+    assert decoded["points"].shape == (count, 3) and decoded["points"][-1, 0] == count
+    assert decoded["time_s"][-1] == pytest.approx((count - 1) * 1e-6, rel=1e-5)
 
 
 def test_covariance_of_rviz():

@@ -47,8 +47,7 @@ class Options:
     use_sim_time: bool = False
     reliable: bool = False
     domain_id: int = 0
-    endpoints: dict[str, str] = field(default_factory=dict)  # scans, poses, control
-    push: bool = False
+    daemon: link.Daemon = field(default_factory=link.Daemon)
     projector: Optional[Callable] = None
 
 
@@ -108,6 +107,7 @@ class Bridge:
         self._inbound: Optional[to_ndtd.Inbound] = None
         self._counts = dict.fromkeys(("scans", "scans_refused", "scans_before_tf_static", "motion", "results",
                                       "poses"), 0)
+        self._is_there = False  # ndtd
         self._begin_s = time.monotonic()
         self._inputs = self._make_inputs()
         self._warm_up()
@@ -186,7 +186,7 @@ class Bridge:
     # ---- DDS to ndtd ----
 
     def _receive(self) -> None:
-        self._scans = link.Scans(self._context, self.options.endpoints.get("scans"), self.options.push)
+        self._scans = link.Scans(self._context, self.options.daemon)
         self._mounting = mounting.Mounting(self.options.base_frame, self._scans.send, self._log)
         self._inbound = to_ndtd.Inbound(self._types, self._scans.send, self._mounting.frames, self.options.projector)
         while not self._stop.is_set():
@@ -292,7 +292,7 @@ class Bridge:
     # ---- ndtd to DDS ----
 
     def _publish_results(self) -> None:
-        results = link.Results(self._context, self.options.endpoints.get("poses"))
+        results = link.Results(self._context, self.options.daemon)
         while not self._stop.is_set():
             result = results.next(0.2)
             # A late subscriber gets the result of the last scan at once: that one was published before.
@@ -328,7 +328,7 @@ class Bridge:
     # ---- main thread ----
 
     def _supervise(self) -> None:
-        control = link.Control(self._context, self.options.endpoints.get("control"))
+        control = link.Control(self._context, self.options.daemon)
         next_s = time.monotonic()
         while not self._stop.is_set():
             try:
@@ -368,9 +368,12 @@ class Bridge:
         status, problem = None, ""
         try:
             status = control.request("status")
-            self._log.forget("no daemon")
+            if not self._is_there:
+                self._log(f"ndtd {status['version']} answers at {control.endpoint}: {status['state']}")
+                self._log.forget("no daemon")
+            self._is_there = True
         except link.NoAnswer as error:
-            problem = str(error)
+            self._is_there, problem = False, str(error)
             self._log.seldom("no daemon", problem)
         self._hint()
         if self._diagnostics_writer:
