@@ -116,6 +116,7 @@ def options(args: argparse.Namespace) -> Any:
     if params:
         raise ValueError(f"--param {next(iter(params))}: only use_sim_time is known; options are named in --help")
     names = Names(namespace, remap)
+    keys = link.read_keys(args.curve_server_key, args.curve_keys)
     endpoints = {name: getattr(args, name) for name in ("scans", "poses", "control") if getattr(args, name)}
     return Options(scans=[names(topic) for topic in args.scan], motion=_motion(args, names), initial_pose=names(args.initialpose),
                    pose=names(args.pose), diagnostics=names(args.diagnostics), tf=args.tf, tf_topic=names("/tf"),
@@ -123,7 +124,7 @@ def options(args: argparse.Namespace) -> Any:
                    tf_ahead_ns=int(args.tf_ahead * 1e9), map_frame=args.map_frame, odom_frame=args.odom_frame,
                    base_frame=args.base_frame, search_initial_pose=args.initial_pose == "search",
                    publish_all=args.publish_all, use_sim_time=sim_time, reliable=args.reliable, domain_id=_domain(args),
-                   daemon=link.Daemon(endpoints, args.push, link.read_keys(args.curve_server_key, args.curve_keys)), projector=_projector(args))
+                   daemon=link.Daemon(endpoints, args.push, keys), projector=_projector(args))
 
 
 def main(arguments: Optional[list[str]] = None) -> int:

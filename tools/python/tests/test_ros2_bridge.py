@@ -230,7 +230,7 @@ def test_mounting_waits_for_tf_static(monkeypatch):
     sent, lines = [], []
     log = type("Log", (), {"__call__": lambda self, text: lines.append(text), "seldom": lambda self, cause, text: lines.append(text)})()
     one = mounting.Mounting("base_link", lambda frame: sent.append(msgpack.unpackb(frame)), log)
-    assert one.wants("lidar", 1, tells=True)  # nobody publishes tf_static
+    assert one.wants("lidar", 1, tells=True)  # no publisher of tf_static
     one.is_published = True
     assert not one.wants("lidar", 2, tells=True)
     one.add([transform("base_link", "mast", 1.0), transform("mast", "lidar", 0.5), transform("base_link", "other", 7.0)], 3)
@@ -267,7 +267,7 @@ def test_missing_package():
 
 
 def test_curve_keys(tmp_path):
-    """Key files of `ndtd --make-keys`: both or none, and the secret one is nobody else's."""
+    """Key files of `ndtd --make-keys`: both or none, and the secret one is for its owner alone."""
     zmq = pytest.importorskip("zmq")
     public, secret = zmq.curve_keypair()
     (tmp_path / "server").write_text(f"# of the daemon\n{public.decode()} # robot\n")
@@ -461,7 +461,7 @@ def robot(graph):
     from cyclonedds.domain import Domain, DomainParticipant
     from cyclonedds.pub import DataWriter
     from cyclonedds.topic import Topic
-    domain = Domain(graph.domain, graph.configuration)
+    domain = Domain(graph.domain, graph.configuration)  # noqa: F841  it lives as long as the fixture
     participant = DomainParticipant(graph.domain)
     policy = core.Policy
 
@@ -471,7 +471,6 @@ def robot(graph):
         return DataWriter(participant, Topic(participant, "rt" + topic, data_type), qos)
 
     yield make
-    del participant, domain
 
 
 def tf_message(stamp_ns, parent, child, pose):
@@ -537,10 +536,10 @@ def test_hints(graph):
     """No daemon, no cloud on the named topic, another one elsewhere: three lines."""
     graph.start_driver("--topic", "/elsewhere", "--limit", 1)
     graph.start_bridge("--scan", "/points", "--imu", "/imu")
-    graph.wait_for("bridge", "nobody publishes /points", 20, "err")
+    graph.wait_for("bridge", "no publisher of /points", 20, "err")
     lines = "\n".join(graph.lines("bridge", "err"))
     assert "that type is on /elsewhere" in lines
-    assert "ndtd does not answer" in lines and "nobody publishes /imu" in lines
+    assert "ndtd does not answer" in lines and "no publisher of /imu" in lines
     assert graph.stop("bridge") == 0
 
 

@@ -397,7 +397,7 @@ class Bridge:
             return
         endpoints = self._participant.endpoints()
         if not self.options.scans:
-            self._log.seldom("no scans", f"nobody publishes {rmw.CLOUD} in the domain {self.options.domain_id}: "
+            self._log.seldom("no scans", f"no publisher of {rmw.CLOUD} in the domain {self.options.domain_id}: "
                              f"{_seen(endpoints)}; ROS_DOMAIN_ID, CYCLONEDDS_URI")
         o = self.options  # what need not be published, or not more than once
         quiet = (o.initial_pose, o.tf_static_topic, o.tf_topic if o.tf != "map-odom" else None)
@@ -428,7 +428,7 @@ def _why_silent(one: Input, endpoints: list[dds.Endpoint], domain_id: int) -> st
     if not writers:
         others = sorted({endpoint.topic for endpoint in endpoints if endpoint.type in one.types})
         hint = f"that type is on {', '.join(others)}" if others else _seen(endpoints)
-        return f"nobody publishes {one.topic} ({' or '.join(one.types)}) in the domain {domain_id}: {hint}"
+        return f"no publisher of {one.topic} ({' or '.join(one.types)}) in the domain {domain_id}: {hint}"
     if one.reader is None:
         return f"{one.topic} has the type {writers[0].type}, not {' or '.join(one.types)}"
     if one.received == 0 and one.reader.lost() == 0:

@@ -91,7 +91,7 @@ class Scans(_Socket):
         self._connect()
 
     def send(self, frame: Any) -> bool:
-        """False: nobody listens, or too much waits; the frame is dropped."""
+        """False: ndtd does not listen, or too much waits; the frame is dropped."""
         if not self._push:
             self._count_listeners()
             if self._listeners == 0:
