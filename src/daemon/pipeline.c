@@ -250,6 +250,30 @@ static void make_sound(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *
     ndtd_scan_record_reject(record, "the result is not finite");
 }
 
+/* What Autoware's node warns of: it changes nothing. */
+static void validate(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record, double took_us)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    struct ndtd_pipeline_events *events = &pipeline->events;
+    const double *to = record->result.T_map_sensor.t_m, *from = record->T_map_guess.t_m;
+    const double moved_m = record->has_guess ? hypot(hypot(to[0] - from[0], to[1] - from[1]), to[2] - from[2]) : 0;
+    if (settings->validation.moved_m > 0 && moved_m > settings->validation.moved_m) {
+        events->far++;
+        events->far_m = moved_m;
+        events->far_limit_m = settings->validation.moved_m;
+    }
+    if (settings->validation.align_s > 0 && took_us > settings->validation.align_s * 1e6) {
+        events->slow++;
+        events->slow_us = took_us;
+        events->slow_limit_us = settings->validation.align_s * 1e6;
+    }
+    events->row = record->result.outcome == NDT_CONVERGED ? 0 : events->row + 1;
+    if (settings->validation.skipped > 0 && events->row >= (uint64_t)settings->validation.skipped) {
+        events->rows += events->row == (uint64_t)settings->validation.skipped;
+        events->longest_row = events->row > events->longest_row ? events->row : events->longest_row;
+    }
+}
+
 static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
@@ -293,6 +317,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         follow_point_time(pipeline, record);
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
+    validate(pipeline, record, took_us);
     return NDT_OK;
 }
 

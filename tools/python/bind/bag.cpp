@@ -4,7 +4,6 @@
 
 #include "common.hpp"
 #include "ndt_io/bag.h"
-#include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
 
 namespace ndt_python
@@ -295,32 +294,8 @@ static nb::dict decode_scan(const nb::bytes &payload)
     return out;
 }
 
-// A cloud file, as decode_scan gives it.
-static nb::dict read_cloud(nb::handle path)
-{
-    const std::string name = path_text(path);
-    ndt_error error;
-    ndt_status status;
-    Cloud cloud;
-    {
-        nb::gil_scoped_release release;
-        status = ndt_cloud_read(&cloud.cloud, name.c_str(), &error);
-    }
-    check_file(status, error, name);
-    nb::dict out;
-    out["points"] = make_points(cloud.cloud);
-    out["origin"] = make_doubles<3>(cloud.cloud.origin_m);
-    out["intensity"] = make_column(cloud.cloud.intensity, cloud.cloud.count);
-    out["time_s"] = make_column(cloud.cloud.time_s, cloud.cloud.count);
-    return out;
-}
-
 void bind_bag(nb::module_ &module)
 {
-    module.def(
-        "read_cloud", &read_cloud, "path"_a,
-        nb::sig("def read_cloud(path: str | os.PathLike[str]) -> dict[str, typing.Any]"),
-        "A .pcd, .ply or .bin: dict of points (N, 3) relative to origin (3,), intensity and time_s (N,) or None.");
     nb::class_<BagWriter>(
         module, "BagWriter",
         R"(Writes a bag (bag.bin) for `ndtd --replay`. A context manager: left with an exception, the file is removed.

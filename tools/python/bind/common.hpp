@@ -124,5 +124,6 @@ void bind_preprocess(nb::module_ &module);
 void bind_localize(nb::module_ &module);
 void bind_replay(nb::module_ &module);
 void bind_bag(nb::module_ &module);
+void bind_read_cloud(nb::module_ &module);
 
 } // namespace ndt_python
