@@ -21,7 +21,7 @@ quietly() {
     [ ! -s err ] || fail "$*: prints on stderr: $(cat err)"
 }
 
-for name in ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl; do
+for name in ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl ndt-map; do
     program=$bin/$name
     quietly "$program" --help
     grep -qi "^usage: $name" out || fail "$name --help: no line of usage"

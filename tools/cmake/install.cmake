@@ -51,7 +51,7 @@ install(DIRECTORY tools/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python
 # a cross build do not run here; those of a sanitizer build are not for installation.
 find_program(NDT_HELP2MAN help2man)
 find_program(NDT_BASH bash)
-set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl)
+set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl ndt-map)
 # ndt_describe(TARGET SUFFIX DESTINATION)
 function(ndt_describe what suffix destination)
   foreach(program ${NDT_PROGRAMS})
