@@ -153,5 +153,30 @@ else
     grep -qx 'origin: \[12.3, -5.7, 0\]' one.yaml || fail "one.yaml: $(grep origin one.yaml)"
 fi
 
+# ---- quality ----
+expect 2 "--step: '0' is not a number from 0.5 to 1000" quality $map --step 0
+expect 3 "nosuch.tum: cannot open" quality $map --trajectory nosuch.tum
+"$bin/ndt-map" quality $map --step 10 --out street.tsv >out 2>err || fail "quality"
+grep -q "places, .* aligned, .* with weak axes; basin: median" err || fail "no summary"
+[ "$(head -n 1 street.tsv | cut -f 1,8,12)" = "x_m	weak_axes	basin_m" ] || fail "header: $(head -n 1 street.tsv)"
+# most places of a street lead back from a metre and determine the pose to a few centimetres
+awk -F '\t' 'NR > 1 {n++; good += $6 == 1 && $8 == 0 && $9 < 0.05 && $12 >= 1} END {exit !(n > 2 && good > n / 2)}' street.tsv ||
+    fail "street: $(cat street.tsv)"
+expect 3 "street.tsv: exists already; --force replaces it" quality $map --step 20 --out street.tsv
+"$bin/ndt-sim" --seed 2 --world tunnel --out tunnel --scans 20 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
+{ echo "# a place in its middle"; echo "0 -80 0 1.8 0 0 0 1"; echo "1 -79 0 1.8 0 0 0 1"; echo "2 -70 0 1.8 0 0 0 1"; } >places.tum
+"$bin/ndt-map" quality tunnel/map.pcd --trajectory places.tum --out tunnel.tsv >out 2>err || fail "quality of a tunnel"
+# two of the poses are 5 m apart; along the tunnel, the x axis, nothing determines the pose
+awk -F '\t' 'NR > 1 {n++; weak += $6 == 1 && $8 >= 1 && ($10 < 10 || $10 > 170) && $11 < 0.2 && $12 < 1} END {exit !(n == 2 && weak == 2)}' \
+    tunnel.tsv || fail "tunnel: $(cat tunnel.tsv)"
+expect 0 "places" quality tunnel/map.pcd --trajectory places.tum --format json
+says '"weak_axes":'
+if [ -e grid.png ]; then # built with libpng
+    "$bin/ndt-map" quality $map --step 20 --out - --picture rated.png --show deviation >out 2>err || fail "quality --picture"
+    for file in rated.png rated.pgw rated.yaml; do
+        [ -s $file ] || fail "no $file"
+    done
+fi
+
 [ "$failures" -eq 0 ] || exit 1
 echo "ndt-map: all as expected"

@@ -5,6 +5,6 @@
 
 #include "tool_options.h"
 
-extern const struct tool_command map_info_command, map_tile_command, map_picture_command;
+extern const struct tool_command map_info_command, map_tile_command, map_picture_command, map_quality_command;
 
 #endif

@@ -3,11 +3,11 @@
 #include "map_commands.h"
 
 static const struct tool_command *const commands[] = {&map_info_command, &map_tile_command, &map_picture_command,
-                                                      NULL};
+                                                      &map_quality_command, NULL};
 
 static const struct tool_command program = {
     .name = "ndt-map",
-    .summary = "describes maps, tiles them and draws them",
+    .summary = "describes maps, tiles them, draws them and rates their places",
     .details =
         "A map is what ndtd --map takes: a point cloud (.pcd, .ply, .bin), a folder of tiles with or without "
         "Autoware's pointcloud_map_metadata.yaml, or a compiled map (.ndtmap), which has no points.",
