@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "backends.h"
-#include "ndtd/isolation.h"
 #include "ndtd/samples.h"
 
 /* Times within this factor cannot be told apart by a short measurement. */
@@ -72,7 +71,7 @@ size_t ndtd_autotune_candidates(const struct ndtd_settings *settings,
     for (size_t b = 0; (ops = ndt_backend_at(b)); b++) {
         if (is_auto ? ops == &ndt_reference_backend : strcmp(settings->backend, ops->name) != 0)
             continue;
-        if (!ndtd_isolation_allows_backend(settings, ops->name))
+        if (!ndtd_settings_allow_backend(settings, ops->name))
             continue;
         if (ops == &ndt_cpu_backend && is_auto && threads == 0) {
             for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)

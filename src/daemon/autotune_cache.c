@@ -14,6 +14,7 @@
 
 #include "ndt/clock.h"
 #include "ndt/hash.h"
+#include "ndt/version.h"
 #include "ndt_io/input_file.h"
 #include "ndt_io/output_file.h"
 #include "ndtd/autotune.h"
@@ -75,7 +76,7 @@ uint64_t ndtd_autotune_key(const struct ndtd_settings *settings, uint64_t map_id
     const size_t row_count = ndtd_autotune_candidates(settings, rows);
     char text[VALUE_BYTES];
     uint64_t key = map_id;
-    mix(&key, NDT_VERSION);
+    mix(&key, ndt_version());
     mix_hardware(&key);
     for (size_t i = 0; i < row_count; i++)
         mix(&key, ndtd_backend_candidate_name(&rows[i].candidate, text, sizeof(text)));

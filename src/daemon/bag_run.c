@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,8 @@
 
 enum { KIND_COUNT = NDT_MESSAGE_END }; /* kind 0: unknown types */
 
-static volatile sig_atomic_t stop_requested;
+/* Cancelled by ndtd_bag_run_stop; also the reading of a stream waits with it. */
+static struct ndt_progress stop;
 
 /* Frames of one kind that could not be decoded. */
 struct bad_frames {
@@ -46,7 +46,7 @@ struct ndtd_bag_run {
 
 void ndtd_bag_run_stop(void)
 {
-    stop_requested = 1;
+    ndt_progress_cancel(&stop);
 }
 
 static int is_kind(uint32_t type)
@@ -86,7 +86,14 @@ static enum ndt_status add_ground_truth(struct ndtd_bag_run *run, const struct n
 static enum ndt_status collect_truth(struct ndtd_bag_run *run, struct ndt_error *err)
 {
     struct ndt_bag_record record;
-    while (!stop_requested && ndt_bag_next(run->bag, &record, NULL) == NDT_OK) {
+    if (ndt_bag_is_stream(run->bag))
+        return ndt_fail(
+            err, NDT_ERR_ARGUMENT,
+            "--skip %" PRIu64
+            ": %s is read once, but the ground truth for the start has to be read before the scans; give "
+            "--initial-pose, or replay a file",
+            run->skip, run->bag_name);
+    while (!ndt_progress_is_cancelled(&stop) && ndt_bag_next(run->bag, &record, NULL) == NDT_OK) {
         const enum ndt_status status =
             record.type == NDT_MESSAGE_TRUTH ? add_ground_truth(run, &record, err) : NDT_OK;
         if (status != NDT_OK)
@@ -207,6 +214,7 @@ static enum ndt_status replay_record(struct ndtd_bag_run *run, const struct ndt_
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
     case NDT_MESSAGE_IMU:
+    case NDT_MESSAGE_TRANSFORM:
         return replay_message(run, record, err);
     case NDT_MESSAGE_RESULT: /* recorded results and control messages are ignored */
     case NDT_MESSAGE_REQUEST:
@@ -246,11 +254,11 @@ enum ndt_status ndtd_bag_run_next(struct ndtd_bag_run *run, struct ndtd_scan_rec
     int has_result = 0;
     while (!has_result) {
         enum ndt_status status = ndt_bag_next(run->bag, &next, &why);
-        if (status != NDT_OK)
+        if (status != NDT_OK && status != NDT_ERR_CANCELLED)
             return end_of_bag(run, status, &why, err);
-        if (is_past_limit(run, &next))
+        if (status == NDT_OK && is_past_limit(run, &next))
             return NDT_END;
-        if (stop_requested)
+        if (ndt_progress_is_cancelled(&stop))
             return ndt_fail(err, NDT_ERR_CANCELLED, "stopped after %" PRIu64 " scans", run->scans);
         status = replay_record(run, &next, record, &has_result, err);
         if (status != NDT_OK)
@@ -265,7 +273,7 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, struct ndt_error *err)
     const struct ndtd_settings_snapshot *snapshot = NULL;
     if (!*run->settings.map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
-    enum ndt_status status = ndt_bag_open(&run->bag, run->bag_name, err);
+    enum ndt_status status = ndt_bag_open_any(&run->bag, run->bag_name, &stop, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndt_map_load(&run->map, run->settings.map_path, &run->settings.map, err);
@@ -363,7 +371,8 @@ uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run)
 
 double ndtd_bag_run_done(const struct ndtd_bag_run *run)
 {
-    const double bytes = (double)ndt_bag_offset(run->bag) / (double)(ndt_bag_size(run->bag) + 1);
+    const double bytes =
+        ndt_bag_is_stream(run->bag) ? 0 : (double)ndt_bag_offset(run->bag) / (double)(ndt_bag_size(run->bag) + 1);
     const double scans = (double)run->scans / (double)(run->limit + 1);
     return run->limit && scans > bytes ? scans : bytes;
 }

@@ -10,6 +10,7 @@
 #include "ndtd/timing_schema.h"
 #include "ndtd/log.h"
 #include "ndt/clock.h"
+#include "ndt/version.h"
 #include "live_state.h"
 #include "live_status.h"
 #include "zmq_calls.h"
@@ -48,7 +49,7 @@ static void write_hello(struct ndtd_control *control, struct ndtd_live *live,
 {
     (void)control, (void)request;
     ndt_reply_text(writer, "name", "ndtd");
-    ndt_reply_text(writer, "version", NDT_VERSION);
+    ndt_reply_text(writer, "version", ndt_version());
     ndt_reply_uint(writer, "protocol", NDT_PROTO_VERSION);
     ndt_reply_open_array(writer, "operations");
     for (int op = 0; op < NDT_OP_COUNT; op++)

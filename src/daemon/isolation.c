@@ -24,11 +24,6 @@ static const char *const system_files[] = {
     "/proc/meminfo",  "/proc/sys/vm",     "/sys/devices/system", "/dev/urandom",
 };
 
-int ndtd_isolation_allows_backend(const struct ndtd_settings *settings, const char *name)
-{
-    return settings->isolation == NDTD_ISOLATION_OFF || strcmp(name, "cuda") != 0;
-}
-
 /* Calls `take` for every part of a list with ':'. */
 static enum ndt_status for_each_path(const char *list, void *context,
                                      enum ndt_status (*take)(void *, const char *, struct ndt_error *),
@@ -60,7 +55,7 @@ enum ndt_status ndtd_isolation_check(const struct ndtd_settings *settings, struc
 {
     if (settings->isolation == NDTD_ISOLATION_OFF)
         return NDT_OK;
-    if (!ndtd_isolation_allows_backend(settings, settings->backend))
+    if (!ndtd_settings_allow_backend(settings, settings->backend))
         return ndt_fail(
             err, NDT_ERR_ARGUMENT,
             "backend.name: %s needs devices that security.isolation: on leaves no way to; switch it off",
@@ -131,8 +126,8 @@ static enum ndt_status allow_all(int rules, const struct ndtd_settings *settings
         status = allow_read(&rules, settings->server_secret_key_file, err);
     if (status == NDT_OK)
         status = allow_read(&rules, settings->allowed_clients_file, err);
-    if (status == NDT_OK)
-        status = allow_containing(rules, paths->config, NDTD_LANDLOCK_READ, err);
+    for (size_t i = 0; status == NDT_OK && paths->configs && i < paths->configs->count; i++)
+        status = allow_containing(rules, paths->configs->paths[i], NDTD_LANDLOCK_READ, err);
     if (status == NDT_OK)
         status = allow_map(rules, settings->map_path, err);
     if (status == NDT_OK)

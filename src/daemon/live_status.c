@@ -4,6 +4,7 @@
 #include "ndtd/log.h"
 #include "ndtd/samples.h"
 #include "ndt/clock.h"
+#include "ndt/version.h"
 #include "libzmq_guard.h"
 #include "live_state.h"
 
@@ -217,7 +218,7 @@ void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *t
     struct ndtd_worker_status worker = {0};
     if (live->worker)
         ndtd_worker_status(live->worker, &worker);
-    ndt_reply_text(writer, "version", NDT_VERSION);
+    ndt_reply_text(writer, "version", ndt_version());
     ndt_reply_real(writer, "uptime_s", (ndt_clock_us() - live->start_us) * 1e-6);
     ndt_reply_text(writer, "state", live->receiver ? state_name(&worker) : "loading");
     ndt_reply_text(writer, "backend", worker.backend);

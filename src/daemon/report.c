@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "ndt/clock.h"
+#include "ndt/version.h"
 
 /* ---- summary ---- */
 
@@ -270,7 +271,7 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
             summary->map_id, summary->map_points, summary->map_load_ms);
     fprintf(file, "  \"replay_s\": %.3f,\n  \"peak_memory_bytes\": %" PRIu64 ",\n", summary->replay_s,
             summary->peak_memory_bytes);
-    fprintf(file, "  \"version\": \"" NDT_VERSION "\"\n}\n");
+    fprintf(file, "  \"version\": \"%s\"\n}\n", ndt_version());
 }
 
 /* ---- progress ---- */

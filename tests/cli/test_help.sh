@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Every program: --help and --version, man page and bash completion, unknown options.
+# Every program: --help and --version, man page and completion for bash and zsh, unknown options; the commit.
 #   test_help.sh BIN_DIR      0: all as expected
 set -uo pipefail
 bin=$(cd "${1:?the folder with the programs}" && pwd)
-describe=$(cd "$(dirname "$0")/../../tools/cmake" && pwd)/describe_program.sh
+root=$(cd "$(dirname "$0")/../.." && pwd)
+describe=$root/tools/cmake/describe_program.sh
+names=(ndtd)
+for folder in "$root"/tools/ndt-*/; do names+=("$(basename "$folder")"); done
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -21,19 +24,23 @@ quietly() {
     [ ! -s err ] || fail "$*: prints on stderr: $(cat err)"
 }
 
-for name in ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl ndt-map; do
+for name in "${names[@]}"; do
     program=$bin/$name
     quietly "$program" --help
     grep -qi "^usage: $name" out || fail "$name --help: no line of usage"
     quietly "$program" --version
     [ "$(wc -l <out)" -eq 1 ] || fail "$name --version: not one line"
+    grep -qE "^$name (\(ndtd\) )?[0-9]+\.[0-9]+\.[0-9]+ \(commit ([0-9a-f]{12}|unknown)\)$" out || fail "$name --version: $(cat out)"
     "$program" --no-such-option >out 2>err
     [ $? -eq 2 ] || fail "$name --no-such-option: exit status is not 2"
     [ "$(wc -l <err)" -eq 1 ] || fail "$name --no-such-option: not one line on stderr"
 
-    quietly bash "$describe" completion 1.2 "$program" /dev/stdout
+    quietly bash "$describe" bash 1.2 "$program" /dev/stdout
     mv out "$name.completion"
     bash -n "$name.completion" || fail "$name: the completion is not a bash script"
+    quietly bash "$describe" zsh 1.2 "$program" /dev/stdout
+    mv out "_$name"
+    ! command -v zsh >/dev/null || zsh -f -n "_$name" || fail "$name: the completion is not a zsh script"
     command -v help2man >/dev/null || continue
     quietly help2man --no-info "$program"
     bash "$describe" man 1.2 "$program" "$name.1" 2>err || fail "man page of $name: $(cat err)"
@@ -55,7 +62,7 @@ completes() {
     "_${words[0]//-/_}"
     [ "${COMPREPLY[*]}" = "$2" ] || fail "completion of '$1': '${COMPREPLY[*]}', not '$2'"
 }
-for name in ndtd ndt-bag ndt-sim ndt-echo ndt-ctl; do
+for name in "${names[@]}"; do
     # shellcheck disable=SC1090
     . "./$name.completion"
 done
@@ -70,6 +77,40 @@ completes 'ndt-ctl re' 'record reload'
 completes 'ndt-ctl localize --h' '--heading --heading-deviation --help'
 completes 'ndtd --rep' '--replay'
 completes 'ndtd --print' '--print-config'
+completes 'ndtd --set preprocess.des' 'preprocess.deskew= preprocess.deskew_passes='
+completes 'ndt-bench drain --set ndt.lev' 'ndt.levels='
+
+# zsh_gives "words of the command line" "text": what the completion tells zsh's functions
+zsh_gives() {
+    zsh -f -c 'words=(${(s: :)1}); CURRENT=$2; fpath=("$PWD" $fpath); autoload -Uz _${words[1]}
+        _arguments() { print -rl -- "$@"; } ; _describe() { print -rl -- ${(P)2}; } ; _${words[1]}' \
+        zsh "$1" "$(wc -w <<<"$1")" >out 2>&1 || fail "zsh completion of '$1': $(cat out)"
+    grep -qF -- "$2" out || fail "zsh completion of '$1': no '$2' in $(cat out)"
+}
+if command -v zsh >/dev/null; then
+    zsh_gives 'ndt-bag c' 'cut:copies a part of a bag'
+    zsh_gives 'ndt-bag cut --s' '*--salvage['
+    zsh_gives 'ndtd --rep' '*--replay[Localise the scans of a bag'
+    zsh_gives 'ndtd --set' ':KEY=VALUE:{compadd'
+fi
+
+# The commit: of the repository, of an archive, of neither.
+if command -v git >/dev/null && command -v cmake >/dev/null; then
+    commit_of() { # FOLDER: with tools/cmake in it
+        # shellcheck disable=SC2016 # for CMake
+        printf 'set(PROJECT_SOURCE_DIR "%s")\ninclude("%s/tools/cmake/commit.cmake")\nmessage("${NDT_COMMIT}")\n' "$1" "$1" >commit_of.cmake
+        cmake -P commit_of.cmake 2>&1
+    }
+    git_here() { git -C tree -c user.name=test -c user.email=test@localhost "$@"; }
+    mkdir -p tree/tools/cmake
+    cp "$root"/tools/cmake/{commit.cmake,commit.txt,.gitattributes} tree/tools/cmake
+    [ "$(commit_of "$work/tree")" = unknown ] || fail "commit without a repository: $(commit_of "$work/tree")"
+    git -c init.defaultBranch=main init -q tree && git_here add . && git_here commit -qm test
+    head=$(git_here rev-parse --short=12 HEAD)
+    [ "$(commit_of "$work/tree")" = "$head" ] || fail "commit of a repository: $(commit_of "$work/tree"), not $head"
+    git_here archive --prefix=archive/ HEAD | tar -x
+    [ "$(commit_of "$work/archive")" = "$head" ] || fail "commit of an archive: $(commit_of "$work/archive"), not $head"
+fi
 
 [ "$failures" -eq 0 ] || exit 1
 echo "--help, --version, man pages and completion: all as expected"

@@ -192,14 +192,14 @@ START_TEST(contradictions_are_named)
     ck_assert_ptr_nonnull(strstr(err.text, "backend.name: cuda"));
     strcpy(settings.backend, "auto");
     ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_OK);
-    ck_assert(!ndtd_isolation_allows_backend(&settings, "cuda"));
-    ck_assert(ndtd_isolation_allows_backend(&settings, "cpu"));
+    ck_assert(!ndtd_settings_allow_backend(&settings, "cuda"));
+    ck_assert(ndtd_settings_allow_backend(&settings, "cpu"));
     snprintf(settings.map_paths, sizeof(settings.map_paths), "%s:/dev/null", temp_dir);
     ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "'/dev/null': Not a directory"));
     settings.isolation = NDTD_ISOLATION_OFF;
     ck_assert_int_eq(ndtd_isolation_check(&settings, &err), NDT_OK);
-    ck_assert(ndtd_isolation_allows_backend(&settings, "cuda"));
+    ck_assert(ndtd_settings_allow_backend(&settings, "cuda"));
 }
 END_TEST
 

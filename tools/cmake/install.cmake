@@ -1,38 +1,58 @@
 # Rules of `cmake --install` (programs are installed where they are built); package.cmake has the .deb.
 #
-# The libraries are static: a program that links one links its dependencies too (pkg-config --static; the CMake package
-# names them in ndtdConfig.cmake). Both locate the libraries relative to themselves, so the tree can be moved.
+# libndtd.so is one shared library with everything; the static ones are its parts: a program that links one links its
+# dependencies too (pkg-config --static; the CMake package names them in ndtdConfig.cmake). pkg-config and CMake files
+# locate the libraries relative to themselves, so the tree can be moved.
 
 get_filename_component(NDT_MSGPACK_NAME ${MSGPACK_LIBRARY} NAME_WE)
 string(REGEX REPLACE "^lib" "" NDT_MSGPACK_NAME ${NDT_MSGPACK_NAME}) # msgpackc or msgpack-c
+set(NDT_CUDA_ARCHIVE "")
+set(NDT_CUDA_LIBRARIES "")
+if(TARGET ndt_cuda)
+  install(TARGETS ndt_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set(NDT_CUDA_ARCHIVE " -lndt_cuda")
+  set(NDT_CUDA_LIBRARIES "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
+endif()
 
-# ndt_install_library(NAME FOLDER "What it is" "Requires" "Requires.private" "Libs.private")
-function(ndt_install_library name folder about requires requires_private libs_private)
-  install(TARGETS ndt_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.h")
+# ndt_install_pc(NAME "What it is" "Libs" "Requires" "Requires.private" "Libs.private")
+function(ndt_install_pc name about libs requires requires_private libs_private)
   file(RELATIVE_PATH up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
   string(REGEX REPLACE "/$" "" up ${up})
-  file(WRITE ${PROJECT_BINARY_DIR}/ndt-${name}.pc "prefix=\${pcfiledir}/${up}
+  file(WRITE ${PROJECT_BINARY_DIR}/${name}.pc "prefix=\${pcfiledir}/${up}
 libdir=\${prefix}/${CMAKE_INSTALL_LIBDIR}
 includedir=\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}
 
-Name: ndt-${name}
+Name: ${name}
 Description: ${about}
 Version: ${PROJECT_VERSION}
 Requires: ${requires}
 Requires.private: ${requires_private}
-Libs: -L\${libdir} -lndt_${name}
+Libs: -L\${libdir} ${libs}
 Libs.private: ${libs_private}
 Cflags: -I\${includedir}
 ")
-  install(FILES ${PROJECT_BINARY_DIR}/ndt-${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
-ndt_install_library(core src/core "NDT matching: poses, maps, alignment" "" "" "-lm -pthread")
-ndt_install_library(track src/track "Estimator of pose and motion around NDT matching" "ndt-core" "" "")
-ndt_install_library(search src/search "Localisation from nothing: places of scans in maps" "ndt-core" "" "")
-ndt_install_library(io src/io "Clouds, maps, bags and trajectories in files" "ndt-core" "yaml-0.1" "-llzf")
-ndt_install_library(proto proto "Messages of ndtd" "ndt-core" "" "-l${NDT_MSGPACK_NAME}")
+foreach(name ${NDT_LIBRARIES})
+  install(TARGETS ndt_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
+foreach(folder src/core src/track src/search src/io proto)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.h")
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/src/daemon/include/ndtd/session.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndtd)
+ndt_install_pc(ndt-core "NDT matching: poses, maps, alignment" "-lndt_core" "" "" "-lm -pthread")
+ndt_install_pc(ndt-track "Estimator of pose and motion around NDT matching" "-lndt_track" "ndt-core" "" "")
+ndt_install_pc(ndt-search "Localisation from nothing: places of scans in maps" "-lndt_search" "ndt-core" "" "")
+ndt_install_pc(ndt-io "Clouds, maps, bags and trajectories in files" "-lndt_io" "ndt-core" "yaml-0.1" "-llzf")
+ndt_install_pc(ndt-proto "Messages of ndtd" "-lndt_proto" "ndt-core" "" "-l${NDT_MSGPACK_NAME}")
+ndt_install_pc(ndt-pipeline "Scans, motion and a map in, poses out" "-lndt_pipeline -lndt_backends${NDT_CUDA_ARCHIVE}"
+  "ndt-track ndt-search ndt-io ndt-proto" "" "${NDT_CUDA_LIBRARIES}")
+if(NDT_SHARED)
+  install(TARGETS ndtd_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  ndt_install_pc(ndtd "NDT localiser: all of its libraries in one" "-lndtd" "" "" "")
+endif()
+install(DIRECTORY tools/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 
 include(CMakePackageConfigHelpers)
 set(ndt_package ${CMAKE_INSTALL_LIBDIR}/cmake/ndtd)
@@ -44,32 +64,37 @@ install(FILES ${PROJECT_BINARY_DIR}/ndtdConfig.cmake ${PROJECT_BINARY_DIR}/ndtdC
 
 install(FILES README.md LICENSE proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
-install(DIRECTORY tools/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python FILES_MATCHING PATTERN "*.py"
-  PATTERN __pycache__ EXCLUDE)
+# The clients of the Python package, which need no compiled part: PYTHONPATH=.../share/ndtd/python. The rest comes by
+# pip install ./tools/python.
+install(FILES tools/python/ndtd/__init__.py tools/python/ndtd/client.py tools/python/ndtd/_extras.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python/ndtd)
+install(FILES tools/python/examples/drive_daemon.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python)
 
-# Man pages (if help2man is found) and bash completion, both from --help: targets `man` and `completion`. Programs of
-# a cross build do not run here; those of a sanitizer build are not for installation.
+# Man pages (if help2man is found) and completion for bash and zsh, all from --help: targets `man`, `bash` and `zsh`.
+# Programs of a cross build run under its emulator; those of a sanitizer build are not for installation.
 find_program(NDT_HELP2MAN help2man)
 find_program(NDT_BASH bash)
-set(NDT_PROGRAMS ndtd ndt-bag ndt-sim ndt-bench ndt-send ndt-echo ndt-top ndt-ctl ndt-map)
-# ndt_describe(TARGET SUFFIX DESTINATION)
-function(ndt_describe what suffix destination)
-  foreach(program ${NDT_PROGRAMS})
-    set(out ${PROJECT_BINARY_DIR}/${what}/${program}${suffix})
+# ndt_describe(TARGET PREFIX SUFFIX DESTINATION)
+function(ndt_describe what prefix suffix destination)
+  set(script ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh)
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+  foreach(program ndtd ${NDT_TOOLS})
+    set(out ${PROJECT_BINARY_DIR}/${what}/${prefix}${program}${suffix})
     add_custom_command(OUTPUT ${out} VERBATIM
-      COMMAND ${NDT_BASH} ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh ${what} ${PROJECT_VERSION}
-        $<TARGET_FILE:${program}> ${out}
-      DEPENDS ${program} ${PROJECT_SOURCE_DIR}/tools/cmake/describe_program.sh)
+      COMMAND ${CMAKE_COMMAND} -E env "NDT_EMULATOR=${emulator}"
+        ${NDT_BASH} ${script} ${what} ${PROJECT_VERSION} $<TARGET_FILE:${program}> ${out}
+      DEPENDS ${program} ndtd ${script})
     list(APPEND outputs ${out})
   endforeach()
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/${what})
   add_custom_target(${what} ALL DEPENDS ${outputs})
   install(FILES ${outputs} DESTINATION ${destination})
 endfunction()
-if(NDT_BASH AND NOT CMAKE_CROSSCOMPILING AND NOT NDT_SANITIZE)
-  ndt_describe(completion "" ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+if(NDT_BASH AND NOT NDT_SANITIZE AND (CMAKE_CROSSCOMPILING_EMULATOR OR NOT CMAKE_CROSSCOMPILING))
+  ndt_describe(bash "" "" ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  ndt_describe(zsh _ "" ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   if(NDT_HELP2MAN)
-    ndt_describe(man .1 ${CMAKE_INSTALL_MANDIR}/man1)
+    ndt_describe(man "" .1 ${CMAKE_INSTALL_MANDIR}/man1)
   else()
     message(STATUS "man pages: help2man is not found, none are installed")
   endif()

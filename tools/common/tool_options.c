@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ndt/version.h"
 #include "ndtd/nearest_name.h"
 
 enum { CODE_HELP = 256, CODE_VERSION, CODE_FIRST, HELP_WIDTH = 80, HELP_COLUMN_MAX = 28 };
@@ -491,7 +492,7 @@ static enum ndt_status run_program(const struct tool_command *program, int argc,
     if (help)
         print_help(program, command);
     else if (version)
-        printf("%s (ndtd) " NDT_VERSION "\n", program->name);
+        printf("%s (ndtd) %s (commit %s)\n", program->name, ndt_version(), ndt_commit());
     else if (command->run)
         status = command->run(err);
     else

@@ -9,6 +9,6 @@ set(NDT_BENCH_CORE_INCLUDES ${PROJECT_SOURCE_DIR}/tools/ndt-bench ${PROJECT_SOUR
 if(NDT_CORE_ONLY)
   add_executable(ndt-bench ${NDT_BENCH_CORE_SOURCES})
   target_include_directories(ndt-bench PRIVATE ${NDT_BENCH_CORE_INCLUDES})
-  target_compile_definitions(ndt-bench PRIVATE NDT_BENCH_CORE NDT_VERSION="${PROJECT_VERSION}")
+  target_compile_definitions(ndt-bench PRIVATE NDT_BENCH_CORE)
   target_link_libraries(ndt-bench PRIVATE ndt_backends ndt_search ndt_flags m)
 endif()

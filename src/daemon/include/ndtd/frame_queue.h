@@ -16,25 +16,13 @@
 #include <stdint.h>
 #include <zmq.h>
 
-#include "ndt/status.h"
-#include "ndt_proto/message.h"
+#include "ndtd/frame.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define NDTD_QUEUE_MAX_DEPTH 8    /**< waiting scans */
-#define NDTD_QUEUE_SMALL     1024 /**< waiting small messages */
-
-/** One message, decoded except for the points of a scan. The receiver (or the replay) decodes it once; queue,
- * worker and pipeline use it. */
-struct ndtd_frame {
-    enum ndt_message_type type;
-    const uint8_t *data;         /**< the encoded message; borrowed, while it is in the queue from its slot */
-    size_t size;                 /**< bytes of the message */
-    double arrival_us;           /**< monotonic clock, when the last byte had arrived; 0 in a replay */
-    struct ndt_scan_header scan; /**< scans only */
-};
+#define NDTD_QUEUE_SMALL 1024 /**< waiting small messages */
 
 struct ndtd_queue;
 /** depth: 1 to NDTD_QUEUE_MAX_DEPTH. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "ndtd/autotune.h"
-#include "ndtd/frame_queue.h"
+#include "ndtd/frame.h"
 #include "ndtd/pipeline_events.h"
 #include "ndtd/settings_snapshot.h"
 #include "ndt_proto/control_message.h"

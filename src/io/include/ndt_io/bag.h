@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "ndt/progress.h"
 #include "ndt/status.h"
 
 #ifdef __cplusplus
@@ -36,15 +37,26 @@ struct ndt_bag_record {
 struct ndt_bag_reader;
 /** Opens a bag and checks its header. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_open(struct ndt_bag_reader **out, const char *path, struct ndt_error *err);
+/** The same, and a stream as well: "-" is standard input, else a FIFO, /dev/stdin or a process substitution. A
+ * stream is read once, from begin to end, and waits for its writer; progress (borrowed, may be NULL) cancels the
+ * waiting. */
+NDT_MUST_CHECK enum ndt_status ndt_bag_open_any(struct ndt_bag_reader **out, const char *path,
+                                                struct ndt_progress *progress, struct ndt_error *err);
+/** A stream that is open already; `name` is that of messages. The reader owns fd, which is closed on failure too.
+ */
+NDT_MUST_CHECK enum ndt_status ndt_bag_open_stream(struct ndt_bag_reader **out, int fd, const char *name,
+                                                   struct ndt_progress *progress, struct ndt_error *err);
+/** Whether it is read once only, and its size is not known. */
+int ndt_bag_is_stream(const struct ndt_bag_reader *reader);
 /** Reads the next record. NDT_END at the end of the file; NDT_ERR_FORMAT at a damaged or truncated record, also in
- * all further calls. The reader's buffer grows with the largest record. */
+ * all further calls; NDT_ERR_CANCELLED. The reader's buffer grows with the largest record. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_next(struct ndt_bag_reader *reader, struct ndt_bag_record *out,
                                             struct ndt_error *err);
-/** Continues with the first record; clears an error. */
+/** Continues with the first record; clears an error. A stream cannot: ndt_bag_next says so then. */
 void ndt_bag_rewind(struct ndt_bag_reader *reader);
 /** Offset behind the last whole record read. */
 uint64_t ndt_bag_offset(const struct ndt_bag_reader *reader);
-/** Size of the file [bytes]. */
+/** Size of the file [bytes]; 0 of a stream. */
 uint64_t ndt_bag_size(const struct ndt_bag_reader *reader);
 /** `reader` may be NULL. */
 void ndt_bag_close(struct ndt_bag_reader *reader);
@@ -53,7 +65,9 @@ void ndt_bag_close(struct ndt_bag_reader *reader);
 struct ndt_bag_writer;
 /** Creates a bag. An existing file is refused unless `append`, which removes a damaged last record; a file that is
  * not a bag, or that has more data behind the damage, is refused unchanged. A file has one writer at a time: a
- * second one is refused. */
+ * second one is refused. "-" is standard output: it and FIFOs are written once, from begin to end; after a failure
+ * or a discard the reader finds the whole records and maybe a part of one. A reader that has gone raises SIGPIPE,
+ * or is an NDT_ERR_IO where that signal is ignored. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_create(struct ndt_bag_writer **out, const char *path, int append,
                                               struct ndt_error *err);
 /** Creates a bag in a new and empty file that is open for reading and writing; `path` names it in errors. The
@@ -64,6 +78,10 @@ NDT_MUST_CHECK enum ndt_status ndt_bag_create_in(struct ndt_bag_writer **out, in
  */
 NDT_MUST_CHECK enum ndt_status ndt_bag_write(struct ndt_bag_writer *writer, const struct ndt_bag_record *record,
                                              struct ndt_error *err);
+/** Whole records in the file: those of this writer and, when it appends, those that were there. */
+uint64_t ndt_bag_writer_records(const struct ndt_bag_writer *writer);
+/** Bytes of them, with the header of the file. */
+uint64_t ndt_bag_writer_offset(const struct ndt_bag_writer *writer);
 /** Flushes to the disk, closes and frees the writer, also on failure. */
 NDT_MUST_CHECK enum ndt_status ndt_bag_finish(struct ndt_bag_writer *writer, struct ndt_error *err);
 /** Reverts all writes since ndt_bag_create (removes a new file, truncates an appended one) and frees the writer.

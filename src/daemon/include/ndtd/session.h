@@ -1,0 +1,86 @@
+/** @file
+ * @brief Localisation inside another program: options and a map in, scans and motion in, one result per scan out.
+ *
+ *     struct ndtd_session *session;
+ *     ndtd_session_create(&session, &err);
+ *     ndtd_session_set_option(session, "map.path", "map.pcd", &err);
+ *     ndtd_session_start(session, NULL, &err);
+ *     ndtd_session_pose(session, NDT_MESSAGE_ODOMETRY, &odometry, &err);    // also _imu, _gnss
+ *     ndtd_session_scan(session, &scan, &points, &result, &err);            // result.result.T_map_sensor
+ *     if (ndtd_session_is_pose_trusted(session)) ...
+ *     ndtd_session_destroy(session);
+ *
+ * This is `ndtd --replay` without a bag: equal options, map and messages give equal bits, for any number of
+ * threads; no clock affects a result. Inputs go in the order of their stamps. Without an initial pose the first
+ * scans are searched for in the map, within the call.
+ *
+ * Failures leave the session as it is and are one line in `err`; NDT_ERR_ARGUMENT also for calls before the start,
+ * or after it, that belong to the other side. Warnings go to standard error. One thread at a time per session; any
+ * number of sessions. Allocates in start, and for a scan that is larger than any before. Source: session.c. */
+#ifndef NDTD_SESSION_H
+#define NDTD_SESSION_H
+
+#include "ndt/map.h"
+#include "ndt_proto/message.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ndtd_session;
+/** Creates a session with the default options. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_create(struct ndtd_session **out, struct ndt_error *err);
+/** Also before the start; `session` may be NULL. */
+void ndtd_session_destroy(struct ndtd_session *session);
+
+/** @name Before the start
+ * Later calls override earlier ones. `ndtd --help-options` lists the options; those of sockets, queues and
+ * recordings have no effect here.
+ * @{ */
+/** Reads a configuration file, as `ndtd --config` does. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_read_options(struct ndtd_session *session, const char *path,
+                                                         struct ndt_error *err);
+/** Sets one option from text, as `ndtd --set NAME=VALUE` does. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_set_option(struct ndtd_session *session, const char *name,
+                                                       const char *value, struct ndt_error *err);
+/** Checks the options together, loads the map and opens the backend. map: is used with a reference of its own; it
+ * has the levels of ndt.levels. NULL: the map at map.path is loaded. Once per session. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_start(struct ndtd_session *session, struct ndt_map *map,
+                                                  struct ndt_error *err);
+/** @} */
+
+/** @name After the start
+ * @{ */
+/** Localises a scan: `points` in the frame of the sensor, times relative to scan->stamp_ns. result->result holds
+ * T_map_base at the stamp, outcome and scores; a scan that cannot be used has the outcome rejected, and the reason.
+ * NDT_ERR_ARGUMENT, LIMIT: not a scan that could be a message (SCHEMA.md). NDT_ERR_DEVICE: no further scan can be
+ * computed. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_scan(struct ndtd_session *session, const struct ndt_scan_message *scan,
+                                                 const struct ndt_cloud *points, struct ndt_result_message *result,
+                                                 struct ndt_error *err);
+/** Takes in an initial pose (NDT_MESSAGE_INITIAL_POSE) or odometry (NDT_MESSAGE_ODOMETRY). */
+NDT_MUST_CHECK enum ndt_status ndtd_session_pose(struct ndtd_session *session, enum ndt_message_type type,
+                                                 const struct ndt_pose_message *pose, struct ndt_error *err);
+/** Takes in a sample of the IMU, in its frame. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_imu(struct ndtd_session *session, const struct ndt_imu_message *imu,
+                                                struct ndt_error *err);
+/** Takes in a position of the GNSS antenna in the map. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_gnss(struct ndtd_session *session, const struct ndt_gnss_message *gnss,
+                                                 struct ndt_error *err);
+/** Takes in an encoded message, such as the payload of a bag record. *is_scan: whether it was a scan, and `result`
+ * holds its result. Messages that are no input (truth, results, requests) are ignored. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_message(struct ndtd_session *session, const void *data, size_t size,
+                                                    int *is_scan, struct ndt_result_message *result,
+                                                    struct ndt_error *err);
+/** Whether to use the pose of the last result: the state is tracking or coasting, and the pose is the estimate. */
+int ndtd_session_is_pose_trusted(const struct ndtd_session *session);
+/** Aligns the following scans with another map, of which the session holds a reference. On failure the previous
+ * map stays. */
+NDT_MUST_CHECK enum ndt_status ndtd_session_set_map(struct ndtd_session *session, struct ndt_map *map,
+                                                    struct ndt_error *err);
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

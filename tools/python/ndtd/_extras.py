@@ -1,0 +1,19 @@
+"""Optional packages: the base install needs numpy alone, the extras of pyproject.toml bring the rest."""
+import importlib
+from typing import Any
+
+
+class MissingPackage(ImportError):
+    """A package of an extra is not installed; the message is one line for the user."""
+
+
+def need(module: str, extra: str) -> Any:
+    """Imports and returns `module`; MissingPackage names the extra of ndtd that brings it.
+
+    A submodule may be named ("rosbags.highlevel"): the submodule is returned.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        missing = (error.name or module).split(".")[0]
+        raise MissingPackage(f"{missing} is not installed: pip install 'ndtd[{extra}]'", name=error.name) from error

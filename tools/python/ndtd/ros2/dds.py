@@ -1,0 +1,170 @@
+"""A DDS participant that reads and writes serialised messages.
+
+Messages stay bytes: cyclonedds checks them against the IDL and hands them over, so that a cloud is not taken apart element
+by element. One thread waits and takes; writers may be used by any thread.
+"""
+import os
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from .._extras import need
+from . import rmw
+
+# A cloud is hundreds of datagrams: the usual buffer of 208 kB loses some of them. The system's net.core.rmem_max caps it.
+RECEIVE_BUFFER = ("<CycloneDDS><Domain><Internal><SocketReceiveBufferSize min='default' max='16MB'/></Internal>"
+                  "</Domain></CycloneDDS>")
+LOCALHOST = ("<CycloneDDS><Domain><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='true'/>"
+             "</Interfaces></General></Domain></CycloneDDS>")
+
+
+@dataclass(frozen=True)
+class Quality:
+    """QoS of a reader or a writer."""
+    reliable: bool = True
+    transient_local: bool = False
+    depth: int = 10
+
+
+SENSOR = Quality(reliable=False, depth=5)
+LATCHED = Quality(transient_local=True, depth=1)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A writer of another participant."""
+    topic: str
+    type: str
+    reliable: bool
+    transient_local: bool
+
+
+def configuration() -> str:
+    """That of CYCLONEDDS_URI after ours, so that it has the last word, as in rmw_cyclonedds."""
+    parts = [RECEIVE_BUFFER]
+    if os.environ.get("ROS_LOCALHOST_ONLY", "0") == "1" or os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST":
+        parts.append(LOCALHOST)
+    if os.environ.get("CYCLONEDDS_URI"):
+        parts.append(os.environ["CYCLONEDDS_URI"])
+    return ",".join(parts)
+
+
+class Participant:
+    """A participant of a domain (ROS_DOMAIN_ID). OSError: the network cannot be used."""
+
+    def __init__(self, domain_id: int, types: rmw.Types) -> None:
+        self._core = need("cyclonedds.core", "dds")
+        domain = need("cyclonedds.domain", "dds")
+        self._policy = need("cyclonedds.qos", "dds")
+        self._layer = need("cyclonedds._clayer", "dds")
+        self._types = types
+        self._topics: dict[tuple[str, str], Any] = {}
+        try:
+            self._domain = domain.Domain(domain_id, configuration())
+            self._participant = domain.DomainParticipant(domain_id)
+        except self._core.DDSException as error:
+            raise OSError(f"DDS domain {domain_id}: {error.msg or error}; the network, or CYCLONEDDS_URI") from None
+        self._key = self._participant.guid
+        self._waitset = self._core.WaitSet(self._participant)
+        self._known: dict[Any, Endpoint] = {}
+        self._open_discovery()
+
+    def _open_discovery(self) -> None:
+        builtin = need("cyclonedds.builtin", "dds")
+        self._discovery = builtin.BuiltinDataReader(self._participant, builtin.BuiltinTopicDcpsPublication)
+        states = self._core.SampleState.NotRead | self._core.ViewState.Any | self._core.InstanceState.Any
+        self._discovery_condition = self._core.ReadCondition(self._discovery, states)
+        self._waitset.attach(self._discovery_condition)
+
+    def _topic(self, name: str, type_name: str) -> Any:
+        if (name, type_name) not in self._topics:
+            topic = need("cyclonedds.topic", "dds")
+            idl = self._types.idl(type_name)
+            self._topics[name, type_name] = topic.Topic(self._participant, rmw.dds_topic(name), idl)
+        return self._topics[name, type_name]
+
+    def _qos(self, quality: Quality, type_name: str, is_writer: bool) -> Any:
+        p = self._policy.Policy
+        durability = p.Durability.TransientLocal if quality.transient_local else p.Durability.Volatile
+        policies = [p.Reliability.Reliable(100_000_000) if quality.reliable else p.Reliability.BestEffort, durability,
+                    p.History.KeepLast(quality.depth), p.IgnoreLocal.Participant,
+                    p.Userdata(self._types.user_data(type_name)), p.DataRepresentation(use_cdrv0_representation=True)]
+        if is_writer:
+            policies.append(p.WriterDataLifecycle(autodispose=False))
+            if quality.transient_local:
+                policies.append(p.DurabilityService(0, p.History.KeepLast(quality.depth), -1, -1, -1))
+        return self._policy.Qos(*policies)
+
+    def writer(self, topic: str, type_name: str, quality: Quality) -> "Writer":
+        pub = need("cyclonedds.pub", "dds")
+        entity = pub.DataWriter(self._participant, self._topic(topic, type_name), self._qos(quality, type_name, True))
+        return Writer(entity, self._layer, self._types, type_name)
+
+    def reader(self, topic: str, type_name: str, quality: Quality) -> "Reader":
+        """A reader that wait() watches."""
+        sub = need("cyclonedds.sub", "dds")
+        entity = sub.DataReader(self._participant, self._topic(topic, type_name), self._qos(quality, type_name, False))
+        mask = self._core.SampleState.NotRead | self._core.ViewState.Any | self._core.InstanceState.Any
+        condition = self._core.ReadCondition(entity, mask)
+        self._waitset.attach(condition)
+        return Reader(entity, condition, int(mask), self._layer)
+
+    def wait(self, timeout_s: float) -> None:
+        """Until a reader has something, a writer was discovered, or the time is over."""
+        self._waitset.wait(int(timeout_s * 1e9))
+
+    def discovered(self) -> list[Endpoint]:
+        """Writers of ROS 2 topics that appeared since the last call."""
+        new = []
+        try:
+            samples = self._discovery.take(N=100)
+        except self._core.DDSException:
+            return new
+        for sample in samples:
+            endpoint = self._endpoint(sample)
+            if sample.sample_info.instance_state != self._core.InstanceState.Alive or not sample.sample_info.valid_data:
+                self._known.pop(sample.key, None)
+            elif endpoint is not None:
+                self._known[sample.key] = endpoint
+                new.append(endpoint)
+        return new
+
+    def endpoints(self) -> list[Endpoint]:
+        """All writers of ROS 2 topics that are known now."""
+        return list(self._known.values())
+
+    def _endpoint(self, sample: Any) -> Optional[Endpoint]:
+        topic = rmw.ros_topic(sample.topic_name or "")
+        if topic is None or sample.participant_key == self._key:
+            return None
+        policy = self._policy.Policy
+        return Endpoint(topic, rmw.ros_type(sample.type_name), policy.Reliability.BestEffort not in sample.qos,
+                        policy.Durability.Volatile not in sample.qos)
+
+
+class Writer:
+    """Publishes messages of one type."""
+
+    def __init__(self, entity: Any, layer: Any, types: rmw.Types, type_name: str) -> None:
+        self._entity, self._layer, self._types, self._type = entity, layer, types, type_name
+
+    def write(self, message: Any) -> bool:
+        """False: DDS does not take it, such as for a reader that has stopped."""
+        return self._layer.ddspy_write(self._entity._ref, self._types.encode(message, self._type)) == 0
+
+
+class Reader:
+    """Takes messages of one topic, as bytes."""
+
+    def __init__(self, entity: Any, condition: Any, mask: int, layer: Any) -> None:
+        self._entity, self._condition, self._mask, self._layer = entity, condition, mask, layer
+
+    def take(self) -> list[bytes]:
+        """CDR with the encapsulation, oldest first."""
+        samples = self._layer.ddspy_take(self._entity._ref, self._mask, 64)
+        if isinstance(samples, int):
+            return []
+        return [cdr for cdr, info in samples if info.valid_data]
+
+    def lost(self) -> int:
+        """Messages that a writer has sent and that did not come."""
+        return self._entity.get_sample_lost_status().total_count

@@ -1,0 +1,80 @@
+"""Results of ndtd to messages of ROS 2."""
+from typing import Any, Optional
+
+import numpy as np
+
+from . import rmw
+
+TRUSTED_STATES = ("tracking", "coasting", None)  # None: a daemon that does not tell
+USABLE_OUTCOMES = ("converged", "iteration_limit", "deadline")
+OK, WARN, ERROR, STALE = range(4)
+
+
+def is_trusted(result: dict[str, Any]) -> bool:
+    """Whether a vehicle may use the pose (docs/operations.md, states)."""
+    return "pose" in result and result["outcome"] in USABLE_OUTCOMES and result.get("state") in TRUSTED_STATES
+
+
+class Messages:
+    """Builds messages; stamps in ns, poses x y z qx qy qz qw."""
+
+    def __init__(self, types: rmw.Types) -> None:
+        self._types = types
+        self._unknown = np.zeros(36)
+
+    def _make(self, type_name: str, /, **fields: Any) -> Any:
+        return self._types[type_name](**fields)
+
+    def time(self, stamp_ns: int) -> Any:
+        return self._make("builtin_interfaces/msg/Time", sec=stamp_ns // 1_000_000_000, nanosec=stamp_ns % 1_000_000_000)
+
+    def header(self, stamp_ns: int, frame_id: str) -> Any:
+        return self._make("std_msgs/msg/Header", stamp=self.time(stamp_ns), frame_id=frame_id)
+
+    def _vector(self, name: str, values: Any) -> Any:
+        return self._make(f"geometry_msgs/msg/{name}", **dict(zip("xyzw", (float(value) for value in values))))
+
+    def pose(self, result: dict[str, Any], frame_id: str) -> Any:
+        """geometry_msgs/PoseWithCovarianceStamped of a result with a pose; an unknown covariance is zeros."""
+        pose = self._make("geometry_msgs/msg/Pose", position=self._vector("Point", result["pose"][:3]),
+                          orientation=self._vector("Quaternion", result["pose"][3:]))
+        covariance = np.array(result["covariance"], np.float64) if "covariance" in result else self._unknown
+        with_covariance = self._make("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=covariance)
+        return self._make(rmw.POSE, header=self.header(result["stamp_ns"], frame_id), pose=with_covariance)
+
+    def transform(self, stamp_ns: int, parent: str, child: str, pose: Any) -> Any:
+        """tf2_msgs/TFMessage of one transform."""
+        transform = self._make("geometry_msgs/msg/Transform", translation=self._vector("Vector3", pose[:3]),
+                               rotation=self._vector("Quaternion", pose[3:]))
+        stamped = self._make("geometry_msgs/msg/TransformStamped", header=self.header(stamp_ns, parent),
+                             child_frame_id=child, transform=transform)
+        return self._make(rmw.TF, transforms=[stamped])
+
+    def diagnostics(self, stamp_ns: int, statuses: list[tuple[str, int, str, dict[str, Any]]]) -> Any:
+        """diagnostic_msgs/DiagnosticArray of (name, level, message, values)."""
+        array = []
+        for name, level, text, values in statuses:
+            pairs = [self._make("diagnostic_msgs/msg/KeyValue", key=key, value=_text(value)) for key, value in values.items()]
+            array.append(self._make("diagnostic_msgs/msg/DiagnosticStatus", level=level, name=name, message=text,
+                                    hardware_id="ndtd", values=pairs))
+        return self._make(rmw.DIAGNOSTICS, header=self.header(stamp_ns, ""), status=array)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any]) -> tuple[str, int, str, dict[str, Any]]:
+    """The localisation as it was after the last result; None: none has come for a while."""
+    name = "ndtd: localisation"
+    if result is None:
+        return name, STALE, "no results", dict(counts)
+    values = {key: result[key] for key in ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl",
+                                           "match_ratio", "iterations", "innovation", "align_us", "preprocess_us",
+                                           "queue_us", "map_id") if key in result}
+    values.update(counts)
+    if is_trusted(result):
+        level, text = (OK if result.get("state") != "coasting" else WARN), result.get("state") or result["outcome"]
+    else:
+        level, text = ERROR, ": ".join(part for part in (result.get("state"), result["outcome"], result["reason"]) if part)
+    return name, level, text, values

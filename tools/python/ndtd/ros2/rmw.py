@@ -1,0 +1,98 @@
+"""How ROS 2 uses DDS: names of topics and types, IDL of messages, QoS, hashes of types.
+
+Topics get the prefix `rt`, types the namespace `dds_` and a trailing underscore, as in rmw_cyclonedds and rmw_fastrtps.
+Messages travel as XCDR1, little endian. rosbags knows the definitions and reads and writes them; cyclonedds gets the same
+definitions as IDL, from one place.
+"""
+from typing import Any, Optional
+
+from .._extras import need
+
+CLOUD = "sensor_msgs/msg/PointCloud2"
+IMU = "sensor_msgs/msg/Imu"
+FIX = "sensor_msgs/msg/NavSatFix"
+ODOMETRY = "nav_msgs/msg/Odometry"
+TWIST = "geometry_msgs/msg/TwistStamped"
+TWIST_COVARIANCE = "geometry_msgs/msg/TwistWithCovarianceStamped"
+POSE = "geometry_msgs/msg/PoseWithCovarianceStamped"
+TF = "tf2_msgs/msg/TFMessage"
+DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
+CLOCK = "rosgraph_msgs/msg/Clock"
+
+
+def dds_topic(name: str) -> str:
+    """/points -> rt/points"""
+    return "rt" + name
+
+
+def ros_topic(name: str) -> Optional[str]:
+    """rt/points -> /points; None for what is no topic of ROS 2, such as services (rq, rr) and ros_discovery_info."""
+    return name[2:] if name.startswith("rt/") else None
+
+
+def dds_type(name: str) -> str:
+    """sensor_msgs/msg/Imu -> sensor_msgs::msg::dds_::Imu_"""
+    package, kind, message = name.split("/")
+    return f"{package}::{kind}::dds_::{message}_"
+
+
+def ros_type(name: str) -> str:
+    """sensor_msgs::msg::dds_::Imu_ -> sensor_msgs/msg/Imu; other names as they are."""
+    parts = name.split("::")
+    if len(parts) < 3 or parts[-2] != "dds_" or not parts[-1].endswith("_"):
+        return name
+    return "/".join(parts[:-2] + [parts[-1][:-1]])
+
+
+class Types:
+    """Message classes, their CDR and their IDL. Threads: any, after the first use of a type."""
+
+    def __init__(self) -> None:
+        typesys = need("rosbags.typesys", "dds")
+        self._store = typesys.get_typestore(typesys.Stores.LATEST)
+        self._idl_types = need("cyclonedds.idl.types", "dds")
+        self._idl_module = need("cyclonedds.idl", "dds")
+        self._structs: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """The class of a message."""
+        return self._store.types[name]
+
+    def decode(self, cdr: bytes, name: str) -> Any:
+        """A message from CDR with its encapsulation; sequences of numbers are arrays that share the bytes."""
+        return self._store.deserialize_cdr(cdr, name)
+
+    def encode(self, message: Any, name: str) -> bytes:
+        """CDR with the encapsulation, padded to 4 bytes as DDS wants it."""
+        cdr = bytes(self._store.serialize_cdr(message, name))
+        return cdr + bytes(-len(cdr) % 4)
+
+    def user_data(self, name: str) -> bytes:
+        """What rmw tells about a type to other nodes since Iron (REP-2016): its hash."""
+        return f"typehash={self._store.hash_rihs01(name)};".encode()
+
+    def idl(self, name: str) -> Any:
+        """The IdlStruct of a message, for a topic of cyclonedds."""
+        if name not in self._structs:
+            fields = {field: self._idl_field(node) for field, node in self._store.fielddefs[name][1]}
+            typename = dds_type(name).replace("::", ".")
+            self._structs[name] = self._idl_module.make_idl_struct(typename.split(".")[-1], typename, fields)
+        return self._structs[name]
+
+    def _idl_field(self, node: Any) -> Any:
+        kind, value = node
+        if kind.name == "BASE":
+            return self._idl_base(*value)
+        if kind.name == "NAME":
+            return self.idl(value)
+        element = self._idl_field(value[0])
+        if kind.name == "ARRAY":
+            return self._idl_types.array[element, value[1]]
+        return self._idl_types.sequence[element, value[1]] if value[1] else self._idl_types.sequence[element]
+
+    def _idl_base(self, base: str, bound: int) -> Any:
+        if base == "string":
+            return self._idl_types.bounded_str[bound] if bound else str
+        if base == "bool":
+            return bool
+        return getattr(self._idl_types, "byte" if base == "octet" else base)

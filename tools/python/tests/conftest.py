@@ -1,0 +1,74 @@
+"""What the tests share: the programs of the build, a simulated drive, real recordings.
+
+    python -m pytest tools/python          # NDT_BIN: folder of the programs; default: build/bin of the tree
+"""
+import os
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Drive(NamedTuple):
+    """A simulated drive: bag with initial pose, truth, scans with times; map.pcd; odometry and IMU on request."""
+
+    folder: Path
+    bag: Path
+    map: Path
+
+
+@pytest.fixture(scope="session")
+def bin_dir():
+    """The folder of ndtd, ndt-sim and ndt-bag; skips without."""
+    folder = Path(os.environ.get("NDT_BIN") or ROOT / "build/bin").resolve()
+    if not (folder / "ndtd").exists():
+        pytest.skip(f"{folder}/ndtd is not built (NDT_BIN)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run_program(bin_dir):
+    """run_program("ndtd", "--replay", bag, code=0): runs a program of the build, checks its exit code, returns it."""
+
+    def run(name, *arguments, code=0, **options):
+        done = subprocess.run([str(bin_dir / name), *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
+        assert done.returncode == code, f"{name} {arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def simulate(run_program, tmp_path_factory):
+    """simulate("--scans", 10, ...): a Drive of ndt-sim with these options."""
+
+    def make(*options):
+        folder = tmp_path_factory.mktemp("drive")
+        run_program("ndt-sim", "--out", folder, *options)
+        return Drive(folder, folder / "drive.bag", folder / "map.pcd")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def drive(simulate):
+    """Twenty scans of a street."""
+    return simulate("--seed", 5, "--scans", 20, "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of real recordings; skips without NDT_SHARED_DATA."""
+    folder = Path(os.environ.get("NDT_SHARED_DATA") or "-")
+    if not folder.is_dir():
+        pytest.skip("NDT_SHARED_DATA is not set: no real recordings")
+    return folder
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)

@@ -1,0 +1,169 @@
+"""ndtd, the bridge, a driver and a listener as processes; and a measurement of the way of a scan to its pose.
+
+    ros2_graph.py DRIVE.bag MAP.pcd --scans 600     # prints poses, losses, and milliseconds from publish to pose
+"""
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+PEER = Path(__file__).with_name("ros2_peer.py")
+
+
+class Graph:
+    """Processes in a DDS domain of their own. folder: for sockets, logs and CDR files."""
+
+    def __init__(self, ndtd, map_path, folder, domain=77, deskew="time"):
+        self.folder, self._ndtd, self._map, self._deskew = Path(folder), ndtd, map_path, deskew
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(domain),
+                             "RUNTIME_DIRECTORY": str(self.folder), "PYTHONUNBUFFERED": "1", "ROS_LOCALHOST_ONLY": "0"}
+        self._environment["CYCLONEDDS_URI"] = (
+            "<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='false'/>"
+            "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
+            "<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
+            "</Domain></CycloneDDS>")
+        self._processes = {}
+
+    def start(self, name, *command):
+        out = open(self.folder / f"{name}.out", "ab")
+        err = open(self.folder / f"{name}.err", "ab")
+        self._processes[name] = subprocess.Popen([str(part) for part in command], stdout=out, stderr=err,
+                                                 env=self._environment)
+
+    def start_ndtd(self, *options):
+        self.start("ndtd", self._ndtd, "--map", self._map, "--set", f"preprocess.deskew={self._deskew}", *options)
+
+    def start_bridge(self, *options):
+        self.start("bridge", sys.executable, "-m", "ndtd.ndt_ros2_bridge", *options)
+
+    def start_listener(self):
+        self.start("listener", sys.executable, PEER, "listen")
+        self.wait_for("listener", "ready", 20)
+
+    def start_driver(self, *options):
+        self.start("driver", sys.executable, PEER, "publish", self.folder / "scans", *options)
+
+    def stop(self, name, how=signal.SIGTERM):
+        process = self._processes.pop(name, None)
+        if process is not None and process.poll() is None:
+            process.send_signal(how)
+            process.wait(20)
+        return process.returncode if process else None
+
+    def finish(self, name, timeout_s):
+        """Waits for the end of a process."""
+        return self._processes.pop(name).wait(timeout_s)
+
+    def close(self):
+        for name in list(self._processes):
+            self.stop(name, signal.SIGKILL)
+
+    def lines(self, name, stream="out"):
+        path = self.folder / f"{name}.{stream}"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def wait_for(self, name, text, timeout_s, stream="out"):
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            if any(text in line for line in self.lines(name, stream)):
+                return
+            time.sleep(0.05)
+        raise TimeoutError(f"{name}: no '{text}' within {timeout_s} s: {self.lines(name, 'err')[-5:]}")
+
+    def received(self, kind):
+        """Columns of what the listener got: (stamp_ns, monotonic_ns, rest)."""
+        rows = [line.split() for line in self.lines("listener")]
+        return [(int(row[1]), int(row[2]), row[3:]) for row in rows if row[0] == kind and len(row) > 3]
+
+    def published(self):
+        """stamp_ns: monotonic_ns."""
+        return {int(stamp): int(at) for stamp, at in (line.split() for line in self.lines("driver"))}
+
+    def delays_ms(self):
+        """Of each pose, from just before the cloud is written to DDS to when the pose was taken from it."""
+        published = self.published()
+        return np.array([(at - published[stamp]) * 1e-6 for stamp, at, _ in self.received("pose") if stamp in published])
+
+
+def initial_pose(bag):
+    """Of a simulated drive, for --initial-pose."""
+    import msgpack
+    from ndtd import BagReader
+    record = next(record for record in BagReader(str(bag)) if record.type == "initial_pose")
+    return ",".join(str(value) for value in msgpack.unpackb(record.payload)["pose"])
+
+
+def pack(bag, folder, limit):
+    command = [sys.executable, str(PEER), "pack", str(bag), str(folder), "--limit", str(limit)]
+    return int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("bag", type=Path)
+    p.add_argument("map", type=Path)
+    p.add_argument("--ndtd", default="build/bin/ndtd")
+    p.add_argument("--scans", type=int, default=600)
+    p.add_argument("--rate", type=float, default=10.0)
+    p.add_argument("--bridge", nargs="*", default=["--scan", "/points"], help="options of the bridge")
+    p.add_argument("--restart", choices=("bridge", "ndtd", "driver"), help="kill and start it again in the middle")
+    p.add_argument("--down", type=float, default=1.0, metavar="S", help="time between the two")
+    p.add_argument("--folder", type=Path, help="keeps the logs, and the packed scans for the next run")
+    args = p.parse_args()
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="ros2_graph_"))
+    for old in list(folder.glob("*.out")) + list(folder.glob("*.err")):
+        old.unlink()
+    if not (folder / "scans").exists():
+        pack(args.bag, folder / "scans", args.scans)
+    graph = Graph(args.ndtd, args.map, folder)
+    try:
+        run(graph, args)
+    finally:
+        graph.close()
+    return report(graph, args)
+
+
+def run(graph, args):
+    graph.start_listener()
+    graph.start_ndtd("--initial-pose", initial_pose(args.bag))
+    graph.start_bridge(*args.bridge)
+    time.sleep(3.0)
+    half = args.scans // 2 if args.restart == "driver" else args.scans
+    graph.start_driver("--rate", args.rate, "--limit", half)
+    if args.restart in ("bridge", "ndtd"):
+        time.sleep(args.scans / args.rate / 2)
+        graph.stop(args.restart, signal.SIGKILL)
+        time.sleep(args.down)
+        {"bridge": lambda: graph.start_bridge(*args.bridge), "ndtd": graph.start_ndtd}[args.restart]()
+    graph.finish("driver", 15 + 1.2 * args.scans / args.rate)
+    if args.restart == "driver":
+        time.sleep(args.down)
+        graph.start_driver("--rate", args.rate, "--skip", half, "--limit", args.scans - half)
+        graph.finish("driver", 60 + args.scans / args.rate)
+    time.sleep(0.5)
+    graph.stop("bridge")
+
+
+def report(graph, args):
+    published, poses = graph.published(), graph.received("pose")
+    stamps = [stamp for stamp, _, _ in poses]
+    missing = [i for i, stamp in enumerate(sorted(published)) if stamp not in set(stamps)]
+    delays = graph.delays_ms()
+    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+    print(f"{len(published)} scans in, {len(poses)} poses out, {len(stamps) - len(set(stamps))} twice, missing: {missing}")
+    if len(delays):
+        print("publish to pose [ms]: " + ", ".join(f"{name} {np.percentile(delays, q):.1f}" for name, q in
+                                                    (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))))
+    print("\n".join(graph.lines("bridge", "err")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""What is installed: version, types, extras, the oldest Python."""
+import re
+import subprocess
+import sys
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+
+import ndtd
+from ndtd import _extras
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def test_version_is_that_of_the_tree():
+    text = (PACKAGE / "../../CMakeLists.txt").read_text()
+    assert metadata.version("ndtd") == re.search(r"project\(ndtd VERSION ([0-9.]+)", text).group(1)
+
+
+def test_types_are_installed():
+    folder = resources.files("ndtd")
+    assert (folder / "py.typed").is_file()
+    assert "class Aligner" in (folder / "_core.pyi").read_text()
+
+
+def test_every_public_name_has_a_docstring():
+    for name in ndtd.__all__:
+        assert getattr(ndtd, name).__doc__, name
+
+
+def test_base_install_needs_numpy_alone():
+    needed = [row for row in metadata.requires("ndtd") if "extra ==" not in row]
+    assert [re.split(r"[ <>=]", row)[0] for row in needed] == ["numpy"]
+
+
+def test_missing_package_names_the_extra():
+    assert _extras.need("json", "ros").dumps([1]) == "[1]"
+    with pytest.raises(_extras.MissingPackage, match=r"^nosuch is not installed: pip install 'ndtd\[ros\]'$"):
+        _extras.need("nosuch.part", "ros")
+
+
+def test_python_3_9_can_read_it():
+    pytest.importorskip("vermin")
+    found = subprocess.run([sys.executable, "-c", "from vermin import main; main()", "-t=3.9-", "--violations", "--no-tips",
+                            "--eval-annotations", str(PACKAGE / "ndtd")], capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_the_clients_need_no_compiled_part(tmp_path):
+    """What `cmake --install` delivers: three files, for the system's Python."""
+    rules = (PACKAGE / "../cmake/install.cmake").read_text()
+    for name in re.findall(r"tools/python/(\S+\.py)", rules):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((PACKAGE / name).read_text())
+    script = """if True:
+        import sys
+        sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+        sys.path.insert(0, sys.argv[1])
+        import ndtd
+        assert ndtd.__file__.startswith(sys.argv[1]), ndtd.__file__
+        ndtd.Client("ipc:///tmp/a", "ipc:///tmp/b", "ipc:///tmp/c").close()
+        try:
+            ndtd.Map
+        except AttributeError as reason:
+            assert "pip install" in str(reason)
+        else:
+            sys.exit("ndtd.Map is there")
+    """
+    pytest.importorskip("zmq")
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
