@@ -99,7 +99,7 @@ says "tiles of 20 m"
 expect 0 "" info tiles
 says "of 20 x 20 m"
 [ "$(map_id)" = "$id" ] || fail "the tiles make another map"
-expect 3 "tiles: exists already; --force replaces it" tile $map --out tiles
+expect 2 "tiles: exists already; --force overwrites it" tile $map --out tiles
 expect 0 "" tile $map --out tiles --size 50 --force
 expect 0 "" tile tiles --out again --size 33.3
 expect 0 "" info again
@@ -112,7 +112,7 @@ says "of 33.3 x 33.3 m"
 touch tiles/notes.txt
 expect 3 "holds 'notes.txt', which is no part of a tiled map: not replaced" tile $map --out tiles --force
 [ -s tiles/pointcloud_map_metadata.yaml ] || fail "a refused folder lost its metadata"
-expect 3 "$map: exists and is not a folder" tile $map --out $map --force
+expect 2 "$map: exists and is not a folder" tile $map --out $map --force
 expect 0 "" tile utm/map.pcd --out utm/tiles
 # far from zero the first point chooses the origin of the map, and with it the id; the voxels stay
 expect 0 "" info utm/map.pcd
@@ -135,12 +135,12 @@ else
     [ "$(head -c 4 top.png | tail -c 3)" = PNG ] || fail "top.png is no PNG"
     grep -q '^resolution: ' top.yaml || fail "no top.yaml for map_server"
     [ "$(wc -l <top.pgw)" -eq 6 ] || fail "no world file of six lines"
-    expect 3 "top.png: exists already; --force replaces it" picture $map --out top.png
+    expect 2 "top.png: exists already; --force overwrites it" picture $map --out top.png
     cp top.png before.png
     expect 0 "" picture $map --out top.png --force
     cmp -s top.png before.png || fail "the same map gives another picture"
     rm top.png
-    expect 3 "top.pgw: exists already" picture $map --out top.png
+    expect 2 "top.pgw: exists already" picture $map --out top.png
     expect 0 "" picture $map --out grid.png --style occupancy
     says "pixels of 0.5 m"
     expect 0 "" picture map.ndtmap --out compiled.png --scale 0.5 --style density
@@ -162,7 +162,7 @@ grep -q "places, .* aligned, .* with weak axes; basin: median" err || fail "no s
 # most places of a street lead back from a metre and determine the pose to a few centimetres
 awk -F '\t' 'NR > 1 {n++; good += $6 == 1 && $8 == 0 && $9 < 0.05 && $12 >= 1} END {exit !(n > 2 && good > n / 2)}' street.tsv ||
     fail "street: $(cat street.tsv)"
-expect 3 "street.tsv: exists already; --force replaces it" quality $map --step 20 --out street.tsv
+expect 2 "street.tsv: exists already; --force overwrites it" quality $map --step 20 --out street.tsv
 "$bin/ndt-sim" --seed 2 --world tunnel --out tunnel --scans 20 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
 { echo "# a place in its middle"; echo "0 -80 0 1.8 0 0 0 1"; echo "1 -79 0 1.8 0 0 0 1"; echo "2 -70 0 1.8 0 0 0 1"; } >places.tum
 "$bin/ndt-map" quality tunnel/map.pcd --trajectory places.tum --out tunnel.tsv >out 2>err || fail "quality of a tunnel"

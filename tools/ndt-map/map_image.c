@@ -163,10 +163,10 @@ static const char *const beside_extensions[] = {".pgw", ".yaml", NULL};
 enum ndt_status map_image_check(const char *path, int force, struct ndt_error *err)
 {
     char beside[4096];
-    enum ndt_status status = tool_output_check(path, 0, force, err);
+    enum ndt_status status = tool_output_check(path, TOOL_OUTPUT_FILE, force, err);
     for (int i = 0; status == NDT_OK && beside_extensions[i]; i++)
         status = map_image_beside(path, beside_extensions[i], beside, sizeof(beside))
-                     ? tool_output_check(beside, 0, force, err)
+                     ? tool_output_check(beside, TOOL_OUTPUT_FILE, force, err)
                      : ndt_fail(err, NDT_ERR_LIMIT, "%.100s...: the name is too long", path);
     return status;
 }

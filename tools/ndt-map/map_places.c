@@ -46,29 +46,52 @@ static int is_free(const struct ndt_field_tile *tile, int cell)
            !(tile->bits_1m[cell] & STANDING_BITS);
 }
 
-/* Grid lines are at multiples of the step from the origin of the field. */
-static int is_on_grid(int32_t index_m, double step_m)
+/* Of the block [x0, x1) x [y0, y1) of a tile, the free cell nearest to its middle; -1: none. */
+static int find_free(const struct ndt_field_tile *tile, int x0, int x1, int y0, int y1)
 {
-    return floor((index_m + 1) / step_m) > floor(index_m / step_m);
+    int best = -1;
+    double best_m = INFINITY;
+    for (int y = y0; y < y1; y++)
+        for (int x = x0; x < x1; x++) {
+            const double away_m = hypot(x + 0.5 - 0.5 * (x0 + x1), y + 0.5 - 0.5 * (y0 + y1));
+            if (away_m < best_m && is_free(tile, y * NDT_FIELD_TILE_M + x)) {
+                best = y * NDT_FIELD_TILE_M + x;
+                best_m = away_m;
+            }
+        }
+    return best;
 }
 
+static enum ndt_status add_cell(struct map_places *places, const struct ndt_field *field,
+                                const struct ndt_field_tile *tile, int cell, double height_m, struct ndt_error *err)
+{
+    const double ground_m = (double)tile->base_m + 0.01 * tile->ground_cm[cell];
+    const double x_m = tile->x * NDT_FIELD_TILE_M + cell % NDT_FIELD_TILE_M + 0.5;
+    const double y_m = tile->y * NDT_FIELD_TILE_M + cell / NDT_FIELD_TILE_M + 0.5;
+    const struct ndt_pose pose = {
+        .t_m = {field->origin_m[0] + x_m, field->origin_m[1] + y_m, field->origin_m[2] + ground_m + height_m},
+        .q_xyzw = {0, 0, 0, 1}};
+    return add(places, &pose, err);
+}
+
+/* A tile has whole blocks of about the step; of a step beyond a tile, only some tiles count. */
 enum ndt_status map_places_over(struct map_places *out, const struct ndt_field *field, double step_m,
                                 double height_m, struct ndt_error *err)
 {
+    const int blocks = (int)fmax(1, round(NDT_FIELD_TILE_M / step_m));
+    const int stride = (int)fmax(1, round(step_m / NDT_FIELD_TILE_M));
     enum ndt_status status = NDT_OK;
     *out = (struct map_places){.count = 0};
     for (uint32_t t = 0; t < field->tile_count; t++) {
         const struct ndt_field_tile *tile = &field->tiles[t];
-        for (int cell = 0; status == NDT_OK && cell < NDT_FIELD_TILE_M * NDT_FIELD_TILE_M; cell++) {
-            const int32_t x = tile->x * NDT_FIELD_TILE_M + cell % NDT_FIELD_TILE_M;
-            const int32_t y = tile->y * NDT_FIELD_TILE_M + cell / NDT_FIELD_TILE_M;
-            if (!is_on_grid(x, step_m) || !is_on_grid(y, step_m) || !is_free(tile, cell))
-                continue;
-            const double ground_m = (double)tile->base_m + 0.01 * tile->ground_cm[cell];
-            const struct ndt_pose pose = {.t_m = {field->origin_m[0] + x + 0.5, field->origin_m[1] + y + 0.5,
-                                                  field->origin_m[2] + ground_m + height_m},
-                                          .q_xyzw = {0, 0, 0, 1}};
-            status = add(out, &pose, err);
+        if (tile->x % stride != 0 || tile->y % stride != 0)
+            continue;
+        for (int i = 0; status == NDT_OK && i < blocks * blocks; i++) {
+            const int x = i % blocks, y = i / blocks;
+            const int cell = find_free(tile, x * NDT_FIELD_TILE_M / blocks, (x + 1) * NDT_FIELD_TILE_M / blocks,
+                                       y * NDT_FIELD_TILE_M / blocks, (y + 1) * NDT_FIELD_TILE_M / blocks);
+            if (cell >= 0)
+                status = add_cell(out, field, tile, cell, height_m, err);
         }
     }
     if (status == NDT_OK && out->count == 0)

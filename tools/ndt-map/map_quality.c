@@ -185,7 +185,7 @@ static enum ndt_status write_picture(const struct quality *quality, struct ndt_e
 
 static enum ndt_status check_outputs(struct ndt_error *err)
 {
-    enum ndt_status status = tool_output_check(args.out, 0, args.force, err);
+    enum ndt_status status = tool_output_check(args.out, TOOL_OUTPUT_STREAM, args.force, err);
     if (status == NDT_OK && args.picture)
         status = map_image_supported(err);
     return status == NDT_OK && args.picture ? map_image_check(args.picture, args.force, err) : status;

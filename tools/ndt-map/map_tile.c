@@ -285,7 +285,7 @@ static enum ndt_status run(struct ndt_error *err)
 {
     struct map_points points;
     struct cut cut = {.has_intensity = 1};
-    enum ndt_status status = tool_output_check(args.out, 1, args.force, err);
+    enum ndt_status status = tool_output_check(args.out, TOOL_OUTPUT_FOLDER, args.force, err);
     if (status == NDT_OK)
         status = map_points_open(&points, args.maps.words[0], err);
     if (status != NDT_OK)
