@@ -14,6 +14,7 @@ import numpy as np
 from .point_files import BLOCK_POINTS, Block
 
 METADATA_NAME = "pointcloud_map_metadata.yaml"
+HELD_POINTS = 4_000_000  # 64 MB wait for their files: the more, the fewer files are opened
 FLOAT_IS_ENOUGH_M = 8192.0  # below, float32 is spaced by less than 0.5 mm
 MOST_HEIGHT_M = 8000.0  # points further above or below the first one are no map
 _INDEX_BITS = 21
@@ -32,6 +33,8 @@ class TileSet:
         self.taken = self.not_finite = self.too_high = self.written = 0
         self.has_intensity = True
         self._counts: dict[tuple[int, int], int] = {}
+        self._held: dict[tuple[int, int], list[np.ndarray]] = {}
+        self._held_points = 0
         self._base_z_m: Optional[float] = None
         self.folder.mkdir(parents=True)
         self._spill = Path(tempfile.mkdtemp(prefix=".spill-", dir=self.folder))
@@ -87,14 +90,24 @@ class TileSet:
         cuts = np.flatnonzero((tiles[1:] != tiles[:-1]).any(axis=1)) + 1
         for begin, end in zip([0, *cuts], [*cuts, len(tiles)]):
             key = (int(tiles[begin, 0]), int(tiles[begin, 1]))
-            with (self._spill / f"{key[0]}_{key[1]}").open("ab") as stream:
-                stream.write(records[begin:end].data)
+            self._held.setdefault(key, []).append(records[begin:end])
             self._counts[key] = self._counts.get(key, 0) + int(end - begin)
+        self._held_points += len(records)
+        if self._held_points >= HELD_POINTS:
+            self._flush()
+
+    def _flush(self) -> None:
+        for key, parts in self._held.items():
+            with (self._spill / f"{key[0]}_{key[1]}").open("ab") as stream:
+                for part in parts:
+                    stream.write(part.data)
+        self._held, self._held_points = {}, 0
 
     # ---- thinning and writing
 
     def write(self, progress: Callable[[float], None]) -> None:
         """Writes the tiles and the metadata; `progress` is called with the part that is done, in [0, 1]."""
+        self._flush()
         done = 0
         lines = [f"x_resolution: {self.tile_m!r}", f"y_resolution: {self.tile_m!r}"]
         for key in sorted(self._counts):
