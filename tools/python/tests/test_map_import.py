@@ -364,6 +364,24 @@ def test_memory_is_bounded(tmp_path):
     assert blocks[1] - blocks[0] < 120_000  # kB: the mapped pages of the input (54 MB) count
 
 
+def test_read_cloud_owns_its_memory(tmp_path):
+    """The arrays outlive the dict that they came in, and are freed with it."""
+    points = wall_and_ground(200_000)
+    path = write_pcd(tmp_path / "a.pcd", points, np.arange(200_000, dtype=np.float32))
+    xyz = _core.read_cloud(path)["points"]
+    others = [_core.read_cloud(path) for _ in range(5)]
+    assert np.abs(xyz - points).max() < 1e-4 and others[0]["intensity"][199_999] == 199_999
+    del others
+
+    def resident_kb():
+        return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
+
+    before = resident_kb()
+    for _ in range(100):
+        _core.read_cloud(path)
+    assert resident_kb() - before < 50_000  # 100 times 3.2 MB are read
+
+
 def test_point_file_of_unknown_kind():
     with pytest.raises(MapFileError, match="not a point cloud"):
         PointFile("/etc/hostname")
