@@ -89,7 +89,10 @@ def _projection(args) -> Any:
     from .georeference import Projector
     if args.projector:
         path = Path(args.projector)
-        return Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path).forward
+        projector = Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path)
+        if projector.heights_note():
+            print(f"note:  {projector.heights_note()}", file=sys.stderr)
+        return projector.forward
     made: List[Any] = []
 
     def forward(latitude, longitude, altitude):
