@@ -1,5 +1,5 @@
 /** @file
- * @brief Stamped poses (initial pose, odometry, truth), positions (GNSS) and motion (IMU). */
+ * @brief Stamped poses (initial pose, odometry, truth, transform), positions (GNSS) and motion (IMU). */
 #include "wire.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ static enum ndt_status check_parts(enum ndt_message_type type, const struct ndt_
 
 static enum ndt_status check_type(enum ndt_message_type type, struct ndt_error *err)
 {
-    if (type == NDT_MESSAGE_INITIAL_POSE || type == NDT_MESSAGE_ODOMETRY || type == NDT_MESSAGE_TRUTH)
+    if (type == NDT_MESSAGE_INITIAL_POSE || type == NDT_MESSAGE_ODOMETRY || type == NDT_MESSAGE_TRUTH ||
+        type == NDT_MESSAGE_TRANSFORM)
         return NDT_OK;
     return ndt_fail(err, NDT_ERR_ARGUMENT, "a %s message is no pose message", ndt_message_name(type));
 }
@@ -79,6 +80,7 @@ static const struct ndt_wire_field gnss_rows[] = {
     {"frame_id", NDT_WIRE_NAME, AT(frame_id), NDT_PROTO_MAX_NAME + 1, NDT_WIRE_REQUIRED, NULL, NULL},
     {"position", NDT_WIRE_NUMBERS, AT(position_m), 3, NDT_WIRE_REQUIRED, NULL, NULL},
     {"deviation", NDT_WIRE_NUMBERS, AT(deviation_m), 3, AT(has_deviation), NULL, NULL},
+    {"antenna", NDT_WIRE_NAME, AT(antenna), NDT_PROTO_MAX_NAME + 1, AT(has_antenna), NULL, NULL},
 };
 #undef AT
 enum { GNSS_ROWS = sizeof(gnss_rows) / sizeof(gnss_rows[0]) };

@@ -187,6 +187,12 @@ static void set_observed_covariance(const struct ndt_solve *solve, struct ndt_al
     ndt_congruence(6, 6, turn, covariance, out->covariance);
 }
 
+/* Without a threshold every score is. */
+static int is_above(double score, double threshold)
+{
+    return !(threshold > 0) || score > threshold;
+}
+
 static void set_outcome(const struct ndt_solve *solve, enum ndt_stop stop, struct ndt_align_result *out)
 {
     const struct ndt_align_params *params = solve->params;
@@ -208,6 +214,14 @@ static void set_outcome(const struct ndt_solve *solve, enum ndt_stop stop, struc
         out->outcome = NDT_LOW_SCORE;
         snprintf(out->reason, sizeof(out->reason), "score %.3f is below the threshold %.3f", quality,
                  params->score_threshold);
+    } else if (!is_above(s->transform_probability, params->min_transform_probability)) {
+        out->outcome = NDT_LOW_SCORE;
+        snprintf(out->reason, sizeof(out->reason), "transform probability %.3f is not above the threshold %.3f",
+                 s->transform_probability, params->min_transform_probability);
+    } else if (!is_above(s->nvtl, params->min_nvtl)) {
+        out->outcome = NDT_LOW_SCORE;
+        snprintf(out->reason, sizeof(out->reason), "NVTL %.3f is not above the threshold %.3f", s->nvtl,
+                 params->min_nvtl);
     } else if (stop == NDT_STOP_ITERATIONS) {
         out->outcome = NDT_ITERATION_LIMIT;
         snprintf(out->reason, sizeof(out->reason), "not converged after %d iterations", params->max_iterations);

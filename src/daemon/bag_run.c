@@ -214,6 +214,7 @@ static enum ndt_status replay_record(struct ndtd_bag_run *run, const struct ndt_
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
     case NDT_MESSAGE_IMU:
+    case NDT_MESSAGE_TRANSFORM:
         return replay_message(run, record, err);
     case NDT_MESSAGE_RESULT: /* recorded results and control messages are ignored */
     case NDT_MESSAGE_REQUEST:

@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ndtd/config_file.h"
 #include "ndtd/log.h"
 #include "ndtd/nearest_name.h"
 #include "ndtd/options.h"
 
-enum flag_kind { ACTION, TEXT, COUNT, SWITCH, OPTION, SET };
+enum flag_kind { ACTION, TEXT, COUNT, SWITCH, OPTION, SET, CONFIG };
 
 /* One flag. ACTION: `action`; TEXT (also of an action): const char * at `offset`; COUNT: uint64_t at `offset`;
- * SWITCH: int at `offset`; OPTION: the option that it sets. */
+ * SWITCH: int at `offset`; OPTION: the option that it sets; SET and CONFIG may be repeated. */
 struct flag {
     const char *name;
     const char *argument; /* NULL: takes none */
@@ -46,16 +45,19 @@ static const struct flag flags[] = {
      SHOWS(NDTD_PRINT_CONFIG)},
     {"--check-config", NULL, "Only check --config, --set and the socket addresses", SHOWS(NDTD_CHECK_CONFIG)},
     {"--list-backends", NULL, "List the backends and whether they work here", SHOWS(NDTD_LIST_BACKENDS)},
-    {"-v", NULL, "With --list-backends: also the memory that each would allocate", .kind = SWITCH,
-     .offset = offsetof(struct ndtd_command, verbose), .only_for = NDTD_LIST_BACKENDS},
+    {"-v", NULL,
+     "With --list-backends: also the memory that each would allocate; with a file of Autoware: every key",
+     .kind = SWITCH, .offset = offsetof(struct ndtd_command, verbose)},
     {"--help", NULL, "Print this text", SHOWS(NDTD_HELP)},
     {"--help-options", NULL,
      "List every option of the configuration, the columns of --timing and the keys of --results",
      SHOWS(NDTD_HELP_OPTIONS)},
     {"--version", NULL, "Print the version", SHOWS(NDTD_SHOW_VERSION)},
 
-    {"--config", "FILE", "Configuration file (YAML), also -c; alone or with --map it starts the daemon",
-     FILE_NAME(config)},
+    {"--config", "FILE",
+     "Configuration file (YAML), also -c; may be repeated, later ones win; alone or with --map it starts the "
+     "daemon",
+     .kind = CONFIG},
     {"--set", "KEY=VALUE", "Set one option, such as ndt.levels=[2.0,1.0]; may be repeated", .kind = SET},
     {"--map", "FILE|DIR", "Prior map (map.path); alone or with --config it starts the daemon",
      OPTION_ROW("map.path")},
@@ -174,6 +176,11 @@ static enum ndt_status set_flag(struct ndtd_command *command, const struct found
         command->action = flag->action;
         command->action_flag = flag->name;
     }
+    if (flag->kind == CONFIG) {
+        if (command->configs.count == NDTD_CONFIG_FILES)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "--config: more than %d files", NDTD_CONFIG_FILES);
+        command->configs.paths[command->configs.count++] = found->value;
+    }
     if (flag->kind == TEXT || (flag->kind == ACTION && flag->argument))
         memcpy(at, &found->value, sizeof(found->value));
     if (flag->kind == SWITCH)
@@ -203,104 +210,130 @@ static enum ndt_status set_option(struct ndtd_settings *settings, const struct f
     return status == NDT_OK ? NDT_OK : ndt_fail_prefix(err, status, "%s", found->flag->name);
 }
 
-static enum ndt_status first_pass(struct ndtd_command *command, int argc, char **argv,
-                                  const struct flag **misplaced, struct ndt_error *err)
+/* A word behind a flag that is not known may be its value. */
+static int skip_value(int at, int argc, char **argv)
 {
-    int seen[FLAG_COUNT] = {0}, has_map = 0;
-    for (int at = 1; at < argc;) {
-        struct found found;
-        enum ndt_status status = next_flag(&found, &at, argc, argv, err);
-        if (status != NDT_OK)
-            return status;
-        if (found.flag->kind != SET && seen[found.flag - flags]++)
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s is given twice", found.flag->name);
-        if (found.is_former)
+    const char *unknown = argv[at - 1];
+    return unknown[0] == '-' && !strchr(unknown, '=') && at < argc && argv[at][0] != '-' ? at + 1 : at;
+}
+
+static int may_repeat(const struct flag *flag)
+{
+    return flag->kind == SET || flag->kind == CONFIG;
+}
+
+/* Everything but options; `seen` counts the flags. */
+static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
+{
+    struct ndtd_faults *faults = &command->faults;
+    int has_map = 0;
+    for (int at = 1; at < command->argc;) {
+        struct found found = {0};
+        struct ndt_error why = {""};
+        enum ndt_status status = next_flag(&found, &at, command->argc, command->argv, &why);
+        if (!found.flag)
+            at = skip_value(at, command->argc, command->argv);
+        if (status == NDT_OK && seen[found.flag - flags]++ == 1 && !may_repeat(found.flag))
+            ndtd_faults_add(faults, "%s is given twice", found.flag->name);
+        if (status == NDT_OK && found.is_former)
             ndtd_log_always(NDTD_LOG_WARNING, "%s is deprecated, use %s", found.flag->former_name,
                             found.flag->name);
-        if ((status = set_flag(command, &found, err)) != NDT_OK)
-            return status;
+        if (status == NDT_OK)
+            status = set_flag(command, &found, &why);
+        if (status != NDT_OK)
+            ndtd_faults_add(faults, "%s", why.text);
+        if (!found.flag)
+            continue;
         has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;
-        has_map |= found.flag->kind == SET && strncmp(found.value, "map.path=", 9) == 0;
+        has_map |= found.flag->kind == SET && found.value && strncmp(found.value, "map.path=", 9) == 0;
     }
-    if (command->action == NDTD_NO_ACTION && (command->config || has_map))
+    if (command->action == NDTD_NO_ACTION && (command->configs.count > 0 || has_map))
         command->action = NDTD_LIVE;
-    for (size_t i = 0; i < FLAG_COUNT; i++)
-        if (seen[i] && flags[i].only_for != NDTD_NO_ACTION && flags[i].only_for != command->action)
-            *misplaced = &flags[i];
-    return NDT_OK;
 }
 
-static enum ndt_status second_pass(struct ndtd_settings *settings, int argc, char **argv, struct ndt_error *err)
+/* The options; other faults are known by now. */
+static void second_pass(struct ndtd_settings *settings, int argc, char **argv, struct ndtd_faults *faults)
 {
     for (int at = 1; at < argc;) {
-        struct found found;
-        enum ndt_status status = next_flag(&found, &at, argc, argv, err);
-        if (status == NDT_OK)
-            status = set_option(settings, &found, err);
-        if (status != NDT_OK)
-            return status;
+        struct found found = {0};
+        struct ndt_error why = {""};
+        const enum ndt_status status = next_flag(&found, &at, argc, argv, NULL);
+        if (!found.flag)
+            at = skip_value(at, argc, argv);
+        if (status == NDT_OK && set_option(settings, &found, &why) != NDT_OK)
+            ndtd_faults_add(faults, "%s", why.text);
     }
-    return NDT_OK;
 }
 
-static enum ndt_status check_files(const struct ndtd_sink_paths *files, struct ndt_error *err)
+static void check_files(const struct ndtd_sink_paths *files, struct ndtd_faults *faults)
 {
     const char *paths[] = {files->poses, files->timing, files->results, files->summary};
     enum { PATH_COUNT = sizeof(paths) / sizeof(paths[0]) };
     if (files->keeps_untrusted && !files->poses)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--out-all goes with --out only");
+        ndtd_faults_add(faults, "--out-all goes with --out only");
     if (files->timing && !ndtd_timing_format(files->timing))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--timing %.200s: the name has to end in .csv or .jsonl",
-                        files->timing);
+        ndtd_faults_add(faults, "--timing %.200s: the name has to end in .csv or .jsonl", files->timing);
     for (int i = 0; i < PATH_COUNT; i++)
         for (int k = i + 1; k < PATH_COUNT; k++)
             if (paths[i] && paths[k] && strcmp(paths[i], paths[k]) == 0 && strncmp(paths[i], "/dev/", 5) != 0)
-                return ndt_fail(err, NDT_ERR_ARGUMENT, "%.200s: one file for two outputs", paths[i]);
-    return NDT_OK;
+                ndtd_faults_add(faults, "%.200s: one file for two outputs", paths[i]);
 }
 
-static enum ndt_status check_dump(const struct ndtd_replay_options *replay, struct ndt_error *err)
+static void check_dump(const struct ndtd_replay_options *replay, struct ndtd_faults *faults)
 {
     if (!replay->dump && (replay->dump_scan || replay->dump_iteration))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--dump-scan and --dump-iteration go with --dump-derivatives only");
-    return NDT_OK;
+        ndtd_faults_add(faults, "--dump-scan and --dump-iteration go with --dump-derivatives only");
+}
+
+/* Options that contradict each other are looked for once each of them is right. NDT_ERR_MEMORY, or NDT_OK. */
+static enum ndt_status read_settings(const struct ndtd_command *command, struct ndtd_settings *settings,
+                                     struct ndtd_faults *faults, struct ndt_error *err)
+{
+    const struct ndtd_config_files *files = &command->configs;
+    struct ndtd_faults contradictions = {0};
+    enum ndt_status status = NDT_OK;
+    char names[256];
+    ndtd_settings_default(settings);
+    for (size_t i = 0; i < files->count && status == NDT_OK; i++)
+        status = ndtd_config_add(settings, files->paths[i], command->verbose, faults, err);
+    second_pass(settings, command->argc, command->argv, faults);
+    if (status != NDT_OK || faults->count > 0)
+        return status;
+    ndtd_settings_check(settings, &contradictions);
+    ndtd_config_files_text(files, names, sizeof(names));
+    for (size_t i = 0; i < contradictions.count; i++)
+        ndtd_faults_add(faults, "%s%s%s", names, *names ? ": " : "", contradictions.lines[i].text);
+    return contradictions.count == 0 ? ndtd_settings_finish(settings, err) : NDT_OK;
 }
 
 enum ndt_status ndtd_command_settings(const struct ndtd_command *command, struct ndtd_settings *settings,
                                       struct ndt_error *err)
 {
-    enum ndt_status status = NDT_OK;
-    ndtd_settings_default(settings);
-    if (command->config)
-        status = ndtd_config_read(settings, command->config, err);
-    if (status == NDT_OK)
-        status = second_pass(settings, command->argc, command->argv, err);
-    if (status != NDT_OK)
-        return status;
-    status = ndtd_settings_finish(settings, err);
-    if (status != NDT_OK && command->config)
-        return ndt_fail_prefix(err, status, "%s", command->config);
-    return status;
+    struct ndtd_faults faults = {0};
+    const enum ndt_status status = read_settings(command, settings, &faults, err);
+    return status == NDT_OK ? ndtd_faults_status(&faults, err) : status;
 }
 
-static enum ndt_status check_action(const struct ndtd_command *command, const struct flag *misplaced,
-                                    struct ndt_error *err)
+static const char *action_name(enum ndtd_action action)
 {
-    if (command->action == NDTD_NO_ACTION)
-        return ndt_fail(
-            err, NDT_ERR_ARGUMENT,
+    return action == NDTD_LIVE ? "the daemon" : action == NDTD_REPLAY ? "--replay" : "--autotune";
+}
+
+static void check_action(struct ndtd_command *command, const int seen[FLAG_COUNT])
+{
+    if (command->action == NDTD_NO_ACTION && command->faults.count == 0)
+        ndtd_faults_add(
+            &command->faults,
             "nothing to do: give --map FILE|DIR or -c FILE to run the daemon, or --replay BAG; see --help");
-    if (misplaced)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s goes with %s only", misplaced->name,
-                        misplaced->only_for == NDTD_LIVE       ? "the daemon"
-                        : misplaced->only_for == NDTD_REPLAY   ? "--replay"
-                        : misplaced->only_for == NDTD_AUTOTUNE ? "--autotune"
-                                                               : "--list-backends");
-    return NDT_OK;
+    for (size_t i = 0; i < FLAG_COUNT && command->action != NDTD_NO_ACTION; i++)
+        if (seen[i] && flags[i].only_for != NDTD_NO_ACTION && flags[i].only_for != command->action)
+            ndtd_faults_add(&command->faults, "%s goes with %s only", flags[i].name,
+                            action_name(flags[i].only_for));
 }
 
 enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
 {
+    int seen[FLAG_COUNT] = {0};
     *command =
         (struct ndtd_command){.action = NDTD_NO_ACTION, .argc = argc, .argv = argv, .replay.max_lost = UINT64_MAX};
     for (int i = 1; i < argc; i++)
@@ -308,23 +341,20 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
             command->action = NDTD_HELP;
             return NDT_OK;
         }
-    const struct flag *misplaced = NULL;
-    enum ndt_status status = first_pass(command, argc, argv, &misplaced, err);
-    if (status == NDT_OK)
-        status = check_action(command, misplaced, err);
-    if (status == NDT_OK)
-        status = check_files(&command->replay.files, err);
-    if (status == NDT_OK)
-        status = check_dump(&command->replay, err);
-    return status == NDT_OK ? ndtd_command_settings(command, &command->settings, err) : status;
+    first_pass(command, seen);
+    check_action(command, seen);
+    check_files(&command->replay.files, &command->faults);
+    check_dump(&command->replay, &command->faults);
+    const enum ndt_status status = read_settings(command, &command->settings, &command->faults, err);
+    return status == NDT_OK ? ndtd_faults_status(&command->faults, err) : status;
 }
 
 void ndtd_command_help(FILE *file)
 {
-    fprintf(file, "Usage: ndtd --map FILE|DIR [--config FILE] [--record FILE] [--set KEY=VALUE]...\n"
-                  "  or:  ndtd --replay BAG --map FILE|DIR [--config FILE] [--set KEY=VALUE]...\n"
-                  "  or:  ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE]\n"
-                  "  or:  ndtd --autotune --map FILE|DIR [--table FILE] [--config FILE]\n"
+    fprintf(file, "Usage: ndtd --map FILE|DIR [--config FILE]... [--record FILE] [--set KEY=VALUE]...\n"
+                  "  or:  ndtd --replay BAG --map FILE|DIR [--config FILE]... [--set KEY=VALUE]...\n"
+                  "  or:  ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE]...\n"
+                  "  or:  ndtd --autotune --map FILE|DIR [--table FILE] [--config FILE]...\n"
                   "  or:  ndtd --print-config | --check-config | --list-backends | --help-options\n"
                   "  or:  ndtd --make-keys PREFIX\n\n"
                   "ndtd localises LiDAR scans in a point cloud map: as a daemon, or on a recorded drive.\n\n"

@@ -127,15 +127,16 @@ static void preprocess(struct slot *slot)
     slot->record.preprocess_us = ndt_clock_us() - start_us;
 }
 
-static void open_slot(const struct ndtd_pipeline *pipeline, struct slot *slot, const struct ndtd_frame *frame)
+static void open_slot(struct ndtd_pipeline *pipeline, struct slot *slot, const struct ndtd_frame *frame)
 {
     slot->frame = frame;
     slot->status = NDT_OK;
     slot->record = (struct ndtd_scan_record){.seq = frame->scan.seq, .stamp_ns = frame->scan.stamp_ns};
-    slot->job = (struct ndtd_scan_job){
-        .record = &slot->record,
-        .preprocess = pipeline->settings->preprocess,
-        .T_base_sensor = ndtd_frames_extrinsics(&pipeline->settings->frames, frame->scan.frame_id)};
+    slot->job =
+        (struct ndtd_scan_job){.record = &slot->record,
+                               .preprocess = pipeline->settings->preprocess,
+                               .T_base_sensor = ndtd_transforms_sensor(
+                                   &pipeline->transforms, &pipeline->settings->frames, frame->scan.frame_id)};
     slot->job.preprocess.deadline_us = pipeline->deadline_us;
 }
 
@@ -158,6 +159,12 @@ static int has_time(const struct ndtd_pipeline *pipeline, size_t scans)
            pipeline->deadline_us - ndt_clock_us() > TIME_MARGIN * (double)scans * pipeline->scan_us;
 }
 
+/* What changes more for the scans behind it than the prediction. */
+static int is_turn(const struct ndtd_frame *frame)
+{
+    return frame->type == NDT_MESSAGE_INITIAL_POSE || frame->type == NDT_MESSAGE_TRANSFORM;
+}
+
 size_t ndtd_drain_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const *frames, size_t count)
 {
     struct ndtd_drain *drain = pipeline->drain;
@@ -166,7 +173,7 @@ size_t ndtd_drain_begin(struct ndtd_pipeline *pipeline, struct ndtd_frame *const
     ndtd_drain_forget(drain);
     if (!can_go(pipeline))
         return 0;
-    for (size_t i = 0; i < count && drain->count < most && frames[i]->type != NDT_MESSAGE_INITIAL_POSE; i++)
+    for (size_t i = 0; i < count && drain->count < most && !is_turn(frames[i]); i++)
         if (frames[i]->type == NDT_MESSAGE_SCAN) {
             open_slot(pipeline, &drain->slots[drain->count++], frames[i]);
             together = i + 1;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "landlock.h"
+#include "ndt_io/map_file.h"
 #include "ndtd/log.h"
 #include "socket_address.h"
 #include "syscall_filter.h"
@@ -94,6 +95,19 @@ static enum ndt_status allow_containing(int rules, const char *path, enum ndtd_l
     return ndtd_landlock_allow(rules, folder, use, err);
 }
 
+/* The directory of the map; of a folder of tiles also the metadata above it. */
+static enum ndt_status allow_map(int rules, const char *path, struct ndt_error *err)
+{
+    char folder[PATH_MAX], metadata[PATH_MAX + 64];
+    struct stat info;
+    enum ndt_status status = allow_containing(rules, path, NDTD_LANDLOCK_READ, err);
+    if (status != NDT_OK || !path || stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return status;
+    containing(path, folder);
+    snprintf(metadata, sizeof(metadata), "%s/../" NDT_TILE_METADATA, folder);
+    return stat(metadata, &info) == 0 ? allow_read(&rules, metadata, err) : NDT_OK;
+}
+
 static enum ndt_status allow_socket(int rules, const char *text, struct ndt_error *err)
 {
     struct ndtd_socket_address address;
@@ -112,10 +126,10 @@ static enum ndt_status allow_all(int rules, const struct ndtd_settings *settings
         status = allow_read(&rules, settings->server_secret_key_file, err);
     if (status == NDT_OK)
         status = allow_read(&rules, settings->allowed_clients_file, err);
+    for (size_t i = 0; status == NDT_OK && paths->configs && i < paths->configs->count; i++)
+        status = allow_containing(rules, paths->configs->paths[i], NDTD_LANDLOCK_READ, err);
     if (status == NDT_OK)
-        status = allow_containing(rules, paths->config, NDTD_LANDLOCK_READ, err);
-    if (status == NDT_OK)
-        status = allow_containing(rules, settings->map_path, NDTD_LANDLOCK_READ, err);
+        status = allow_map(rules, settings->map_path, err);
     if (status == NDT_OK)
         status = for_each_path(settings->map_paths, &rules, allow_read, err);
     for (int i = 0; status == NDT_OK && i < NDTD_ISOLATION_PATHS; i++)

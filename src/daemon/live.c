@@ -164,7 +164,7 @@ static enum ndt_status restrict_files(struct ndtd_live *live, struct ndt_error *
     if (status != NDT_OK)
         return status;
     const struct ndtd_isolation_paths paths = {
-        .config = live->options.config,
+        .configs = live->options.configs,
         .written = {live->options.record, cache, recording},
         .sockets = {live->endpoints.scans.address, live->endpoints.poses.address, live->endpoints.control.address}};
     return ndtd_isolation_restrict_files(&live->isolation, settings, &paths, err);

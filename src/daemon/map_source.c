@@ -126,7 +126,7 @@ static enum ndt_status list_path(struct ndtd_map_source *source, const char *pat
         return NDT_OK;
     if (stat(path, &info) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
+    if (ndt_map_is_tile_set(path))
         return list_folder(source, path, err);
     if (is_compiled(path)) {
         source->compiled = strdup(path);

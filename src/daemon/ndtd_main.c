@@ -51,7 +51,7 @@ static int live(struct ndtd_command *command)
 {
     struct ndt_error err = {""};
     const struct ndtd_live_options options = {
-        .record = command->record, .config = command->config, .reread = reread, .context = command};
+        .record = command->record, .configs = &command->configs, .reread = reread, .context = command};
     const enum ndt_status status = ndtd_live(&command->settings, &options, &err);
     if (status != NDT_OK && !ndtd_log_is_read(1000))
         return EXIT_FAILED; /* there is no reader */
@@ -70,6 +70,7 @@ static void print_result_keys(FILE *file)
 
 static int act(struct ndtd_command *command)
 {
+    char names[4 * NDTD_PATH_MAX];
     struct ndt_error err = {""};
     switch (command->action) {
     case NDTD_REPLAY:
@@ -88,7 +89,8 @@ static int act(struct ndtd_command *command)
     case NDTD_CHECK_CONFIG:
         if (ndtd_live_check(&command->settings, &err) != NDT_OK)
             return finish(NDT_ERR_ARGUMENT, &err);
-        printf("%s: ok\n", command->config ? command->config : "defaults and --set");
+        printf("%s: ok\n", command->configs.count ? ndtd_config_files_text(&command->configs, names, sizeof(names))
+                                                  : "defaults and --set");
         break;
     case NDTD_LIST_BACKENDS:
         ndtd_backends_print(stdout, command->verbose ? &command->settings.compute : NULL);
@@ -124,7 +126,10 @@ int main(int argc, char **argv)
     struct ndtd_command command;
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file fails: output files stay whole or absent */
     enum ndt_status status = ndtd_command_parse(&command, argc, argv, &err);
-    const int code = status == NDT_OK ? act(&command) : finish(status, &err);
+    ndtd_faults_print(&command.faults, stderr);
+    const int code = status == NDT_OK           ? act(&command)
+                     : command.faults.count > 0 ? EXIT_USAGE
+                                                : finish(status, &err);
     if (fflush(stdout) == 0 || code != EXIT_DONE)
         return code;
     perror("ndtd: standard output");

@@ -33,29 +33,61 @@ size_t ndtd_edit_distance(const char *a, const char *b)
 
 struct ndtd_nearest ndtd_nearest_start(const char *word)
 {
-    /* A word that differs in more than half of its characters is not suggested. */
-    return (struct ndtd_nearest){.word = word, .name = NULL, .distance = strlen(word) / 2 + 1};
+    return (struct ndtd_nearest){.word = word, .name = NULL, .distance = SIZE_MAX};
+}
+
+/* A part that differs in more than a third of its characters is another word; so is a short one that begins with
+ * another letter ("gpu" is not "cpu"). */
+static int is_near(const char *part, const char *other, size_t distance)
+{
+    const size_t length = strlen(part);
+    return distance == 0 || (distance <= least(length / 3, 4) && (length > 4 || part[0] == other[0]));
+}
+
+/* The part after the last dot; copies the part before it. */
+static const char *split(const char *name, char section[WORD_MAX + 1])
+{
+    const char *dot = strrchr(name, '.');
+    snprintf(section, WORD_MAX + 1, "%.*s", dot ? (int)(dot - name) : 0, name);
+    return dot ? dot + 1 : name;
+}
+
+/* SIZE_MAX: not near. is_guess: another section, or none. */
+static size_t distance_of(const char *word, const char *name, int *is_guess)
+{
+    char section[WORD_MAX + 1], other[WORD_MAX + 1];
+    const size_t whole = ndtd_edit_distance(word, name);
+    *is_guess = 0;
+    if (whole == SIZE_MAX)
+        return SIZE_MAX;
+    const char *tail = split(word, section), *end = split(name, other);
+    const size_t of_tail = ndtd_edit_distance(tail, end), of_section = ndtd_edit_distance(section, other);
+    if (is_near(tail, end, of_tail) && is_near(section, other, of_section))
+        return of_tail + of_section;
+    if (whole == 1 && is_near(word, name, whole)) /* a dot */
+        return whole;
+    *is_guess = 1;
+    return *other && (*section ? of_tail == 0 : is_near(tail, end, of_tail)) ? of_tail + 1 : SIZE_MAX;
 }
 
 void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name)
 {
-    size_t distance = ndtd_edit_distance(nearest->word, name);
-    const char *dot = strrchr(name, '.');
-    if (dot) {
-        const char *own = strrchr(nearest->word, '.');
-        size_t tail = ndtd_edit_distance(own ? own + 1 : nearest->word, dot + 1);
-        if (tail < SIZE_MAX)
-            distance = least(distance, tail + 1);
-    }
-    if (distance >= nearest->distance)
+    int is_guess;
+    const size_t distance = distance_of(nearest->word, name, &is_guess);
+    if (distance == SIZE_MAX || distance > nearest->distance)
         return;
+    if (distance == nearest->distance) {
+        nearest->is_ambiguous |= is_guess;
+        return;
+    }
     nearest->distance = distance;
     nearest->name = name;
+    nearest->is_ambiguous = 0;
 }
 
 void ndtd_nearest_hint(const struct ndtd_nearest *nearest, char *text, size_t size)
 {
-    if (nearest->name)
+    if (nearest->name && !nearest->is_ambiguous)
         snprintf(text, size, "; did you mean '%s'?", nearest->name);
     else if (size)
         text[0] = '\0';

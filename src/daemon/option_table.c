@@ -76,6 +76,13 @@ static const struct ndt_label pose_covariances[] = {{"posterior", NDT_POSE_COVAR
                                                     {"2", NDT_POSE_COVARIANCE_MULTI_NDT},
                                                     {"3", NDT_POSE_COVARIANCE_MULTI_NDT_SCORE},
                                                     {NULL, 0}};
+/* Autoware's parameter is a number. */
+static const struct ndt_label score_conditions[] = {{"off", NDTD_SCORE_OFF},
+                                                    {"transform_probability", NDTD_SCORE_TRANSFORM_PROBABILITY},
+                                                    {"nvtl", NDTD_SCORE_NVTL},
+                                                    {"0", NDTD_SCORE_TRANSFORM_PROBABILITY},
+                                                    {"1", NDTD_SCORE_NVTL},
+                                                    {NULL, 0}};
 static const struct ndt_label autotune_caches[] = {{"on", NDTD_CACHE_ON}, {"off", NDTD_CACHE_OFF},
                                                    {"refresh", NDTD_CACHE_REFRESH}, {NULL, 0}};
 
@@ -211,6 +218,23 @@ const struct ndtd_option ndtd_option_table[] = {
           "Match ratios below this give the outcome degenerate; ratio = points that match a voxel over all points")},
     {REAL("score_estimation.min_confidence", min_confidence, RELOAD, 0, 1, "",
           "Poses with less confidence (probability of being within 0.5 m and 3 deg) get the outcome low_score; 0 = none")},
+    {LABELS(NDTD_ENUM, "score_estimation.converged_param_type", score_condition, RELOAD, score_conditions,
+            "One more condition for the outcome converged: this score, not normalised, is above the threshold of its "
+            "name; or Autoware's number")},
+    {REAL("score_estimation.converged_param_transform_probability", min_transform_probability, RELOAD, 0, 1e6, "",
+          "Threshold of transform_probability, on the finest level; its scale depends on the cell edge and on ndt.covariance")},
+    {REAL("score_estimation.converged_param_nearest_voxel_transformation_likelihood", min_nvtl, RELOAD, 0, 1e6, "",
+          "Threshold of nvtl, likewise")},
+
+    {REAL("sensor_points.required_distance", required_distance_m, RELOAD, 0, 1e6, "m",
+          "Scans without a point as far from the base as this are rejected; 0 = any scan will do")},
+    {REAL("validation.initial_to_result_distance_tolerance_m", validation.moved_m, RELOAD, 0, 1e6, "m",
+          "The log warns of poses farther than this from where the alignment began; 0 = never")},
+    {MILLISECONDS("validation.critical_upper_bound_exe_time_ms", validation.align_s, RELOAD, 0, 1e6,
+                  "The log warns of scans that take longer than this from decoding to the pose; 0 = never")},
+    {INT("validation.skipping_publish_num", validation.skipped, RELOAD, 0, 1000000, "scans",
+         "The log warns when as many scans in a row have not converged; 0 = never")},
+
     {REAL("covariance.weak_eigenvalue_ratio", align.weak_eigenvalue_ratio, RELOAD, 0, 1, "",
           "Directions with less than this fraction of the best one's information are reported as weak")},
     {NUMBER(NDTD_REAL_LIST, "covariance.output_pose_covariance", pose_covariance.fixed, RELOAD, -1e6, 1e6, "",

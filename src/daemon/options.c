@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "ndtd/log.h"
-#include "ndtd/nearest_name.h"
 #include "option_table.h"
 
 enum { VALUE_TEXT_MAX = 2048, PRINTED_VALUE_MAX = 4200 /* a path with every byte escaped */, COMMENT_WIDTH = 100 };
@@ -43,7 +42,7 @@ const struct ndtd_option *ndtd_option_target(const struct ndtd_option *option)
     return option->alias_of ? ndtd_option_find(option->alias_of) : option;
 }
 
-enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err)
+struct ndtd_nearest ndtd_option_nearest(const char *name)
 {
     struct ndtd_nearest nearest = ndtd_nearest_start(name);
     for (size_t i = 0; i < ndtd_option_table_count; i++) {
@@ -51,8 +50,13 @@ enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err)
         if (ndtd_option_table[i].former_name)
             ndtd_nearest_consider(&nearest, ndtd_option_table[i].former_name);
     }
+    return nearest;
+}
+
+enum ndt_status ndtd_option_unknown(const char *name, const struct ndtd_nearest *nearest, struct ndt_error *err)
+{
     char hint[128];
-    ndtd_nearest_hint(&nearest, hint, sizeof(hint));
+    ndtd_nearest_hint(nearest, hint, sizeof(hint));
     return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not an option%s", name, hint);
 }
 
@@ -104,8 +108,10 @@ enum ndt_status ndtd_option_set_text(struct ndtd_settings *settings, const char 
     char copy[VALUE_TEXT_MAX];
     struct ndtd_value value = {.count = 1, .items = {copy}};
     const struct ndtd_option *option = ndtd_option_resolve(name);
-    if (!option)
-        return ndtd_option_unknown(name, err);
+    if (!option) {
+        const struct ndtd_nearest nearest = ndtd_option_nearest(name);
+        return ndtd_option_unknown(name, &nearest, err);
+    }
     if (strlen(text) >= sizeof(copy))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: text of %zu bytes, at most %zu are allowed", option->name,
                         strlen(text), sizeof(copy) - 1);

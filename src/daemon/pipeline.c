@@ -250,13 +250,38 @@ static void make_sound(struct ndtd_pipeline *pipeline, struct ndtd_scan_record *
     ndtd_scan_record_reject(record, "the result is not finite");
 }
 
+/* What Autoware's node warns of: it changes nothing. */
+static void validate(struct ndtd_pipeline *pipeline, const struct ndtd_scan_record *record, double took_us)
+{
+    const struct ndtd_settings *settings = pipeline->settings;
+    struct ndtd_pipeline_events *events = &pipeline->events;
+    const double *to = record->result.T_map_sensor.t_m, *from = record->T_map_guess.t_m;
+    const double moved_m = record->has_guess ? hypot(hypot(to[0] - from[0], to[1] - from[1]), to[2] - from[2]) : 0;
+    if (settings->validation.moved_m > 0 && moved_m > settings->validation.moved_m) {
+        events->far++;
+        events->far_m = moved_m;
+        events->far_limit_m = settings->validation.moved_m;
+    }
+    if (settings->validation.align_s > 0 && took_us > settings->validation.align_s * 1e6) {
+        events->slow++;
+        events->slow_us = took_us;
+        events->slow_limit_us = settings->validation.align_s * 1e6;
+    }
+    events->row = record->result.outcome == NDT_CONVERGED ? 0 : events->row + 1;
+    if (settings->validation.skipped > 0 && events->row >= (uint64_t)settings->validation.skipped) {
+        events->rows += events->row == (uint64_t)settings->validation.skipped;
+        events->longest_row = events->row > events->longest_row ? events->row : events->longest_row;
+    }
+}
+
 static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
                                     struct ndtd_scan_record *record, struct ndt_error *err)
 {
     const struct ndtd_frames *frames = &pipeline->settings->frames;
     struct ndtd_scan_job job = {.record = record,
                                 .preprocess = pipeline->settings->preprocess,
-                                .T_base_sensor = ndtd_frames_extrinsics(frames, frame->scan.frame_id)};
+                                .T_base_sensor =
+                                    ndtd_transforms_sensor(&pipeline->transforms, frames, frame->scan.frame_id)};
     struct ndt_error why = {0};
     record->seq = frame->scan.seq;
     record->stamp_ns = frame->scan.stamp_ns;
@@ -292,6 +317,7 @@ static enum ndt_status process_scan(struct ndtd_pipeline *pipeline, const struct
         follow_point_time(pipeline, record);
     const double took_us = record->decode_us + record->preprocess_us + record->result.align_us;
     pipeline->scan_us += (pipeline->scan_us > 0 ? SCAN_US_GAIN : 1) * (took_us - pipeline->scan_us);
+    validate(pipeline, record, took_us);
     return NDT_OK;
 }
 
@@ -353,7 +379,10 @@ static enum ndt_status process_gnss(struct ndtd_pipeline *pipeline, const struct
         return status;
     const struct ndt_gnss_message *message = &pipeline->gnss;
     struct ndt_track_gnss_sample sample = {.stamp_ns = message->stamp_ns};
-    memcpy(sample.antenna_m, pipeline->settings->frames.gnss_antenna_m, sizeof(sample.antenna_m));
+    const double *antenna_m = ndtd_transforms_antenna(&pipeline->transforms, &pipeline->settings->frames,
+                                                      message->has_antenna ? message->antenna : NULL);
+    memcpy(pipeline->antenna_m, antenna_m, sizeof(pipeline->antenna_m));
+    memcpy(sample.antenna_m, antenna_m, sizeof(sample.antenna_m));
     pipeline->has_gnss = 1;
     memcpy(sample.position_m, message->position_m, sizeof(sample.position_m));
     memcpy(sample.deviation_m, message->deviation_m, sizeof(sample.deviation_m));
@@ -371,12 +400,22 @@ static enum ndt_status process_imu(struct ndtd_pipeline *pipeline, const struct 
         return status;
     struct ndt_track_imu_sample sample = {.stamp_ns = message.stamp_ns,
                                           .has_acceleration = message.has_acceleration};
-    struct ndt_pose turn = pipeline->settings->frames.T_base_imu;
+    struct ndt_pose turn =
+        *ndtd_transforms_imu(&pipeline->transforms, &pipeline->settings->frames, message.frame_id);
     memset(turn.t_m, 0, sizeof(turn.t_m));
     ndt_pose_apply(&turn, message.angular_velocity_radps, sample.angular_velocity_radps);
     ndt_pose_apply(&turn, message.linear_acceleration_mps2, sample.acceleration_mps2);
     ndt_track_imu(&pipeline->track, &sample);
     return NDT_OK;
+}
+
+/* From the next scan on; the drain lets no scan behind it go ahead. */
+static enum ndt_status process_transform(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
+                                         struct ndt_error *err)
+{
+    struct ndt_pose_message message;
+    const enum ndt_status status = ndt_pose_message_decode(frame->data, frame->size, frame->type, &message, err);
+    return status == NDT_OK ? ndtd_transforms_put(&pipeline->transforms, &message, err) : status;
 }
 
 static enum ndt_status process_other(struct ndtd_pipeline *pipeline, const struct ndtd_frame *frame,
@@ -390,6 +429,8 @@ static enum ndt_status process_other(struct ndtd_pipeline *pipeline, const struc
         return process_gnss(pipeline, frame, err);
     case NDT_MESSAGE_IMU:
         return process_imu(pipeline, frame, err);
+    case NDT_MESSAGE_TRANSFORM:
+        return process_transform(pipeline, frame, err);
     default:
         return NDT_OK;
     }
@@ -406,6 +447,7 @@ enum ndt_status ndtd_pipeline_frame(struct ndtd_pipeline *pipeline, const struct
     if (frame->type == NDT_MESSAGE_SCAN && status == NDT_OK)
         make_sound(pipeline, record);
     pipeline->events.odometry_restarts = pipeline->track.odometry_restarts;
+    pipeline->events.transforms = pipeline->transforms.events;
     return status;
 }
 

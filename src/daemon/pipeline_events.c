@@ -48,15 +48,61 @@ static int memory_event(const struct ndtd_pipeline_events *now, const struct ndt
     return now->memory_released != told->memory_released;
 }
 
+static int changed_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                         char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "that of '%s' changed (%" PRIu64 " so far), as from the next scan",
+             now->transforms.changed_frame, now->transforms.changed);
+    return now->transforms.changed != told->transforms.changed;
+}
+
+static int unused_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                        char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES, "that of '%s' is not used: %s of the configuration is another one, and wins",
+             now->transforms.unused_frame, now->transforms.unused_option);
+    return now->transforms.unused != told->transforms.unused;
+}
+
+static int far_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                     char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "it is far from where the alignment began (%" PRIu64 " so far), the last by %.2f m, "
+             "validation.initial_to_result_distance_tolerance_m is %g m",
+             now->far, now->far_m, now->far_limit_m);
+    return now->far != told->far;
+}
+
+static int slow_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                      char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "they take long (%" PRIu64
+             " so far), the last %.1f ms, validation.critical_upper_bound_exe_time_ms is %g",
+             now->slow, now->slow_us / 1e3, now->slow_limit_us / 1e3);
+    return now->slow != told->slow;
+}
+
+static int row_event(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
+                     char text[NDTD_EVENT_BYTES])
+{
+    snprintf(text, NDTD_EVENT_BYTES,
+             "several in a row have not converged (%" PRIu64 " times so far, at most %" PRIu64
+             "), see validation.skipping_publish_num",
+             now->rows, now->longest_row);
+    return now->rows != told->rows;
+}
+
 static const struct {
     const char *format; /* one per kind: the log throttles by format */
     int (*happened)(const struct ndtd_pipeline_events *now, const struct ndtd_pipeline_events *told,
                     char text[NDTD_EVENT_BYTES]);
-} kinds[] = {{"odometry: %s", odometry_event},
-             {"large scans: %s", thinned_event},
-             {"result: %s", unsound_event},
-             {"estimate: %s", reinitialised_event},
-             {"memory: %s", memory_event}};
+} kinds[] = {{"odometry: %s", odometry_event}, {"large scans: %s", thinned_event},
+             {"result: %s", unsound_event},    {"estimate: %s", reinitialised_event},
+             {"memory: %s", memory_event},     {"pose: %s", far_event},
+             {"slow scans: %s", slow_event},   {"scans: %s", row_event},
+             {"transform: %s", changed_event}, {"transform message: %s", unused_event}};
 
 const char *ndtd_pipeline_event(const struct ndtd_pipeline_events *now, struct ndtd_pipeline_events *told,
                                 size_t *kind, char text[NDTD_EVENT_BYTES])

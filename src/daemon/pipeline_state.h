@@ -8,6 +8,7 @@
 #include "ndtd/pipeline.h"
 #include "ndtd/scan_merge.h"
 #include "ndtd/searcher.h"
+#include "ndtd/transforms.h"
 
 /* Room for many alignments of one scan at once. */
 struct ndtd_many {
@@ -64,8 +65,10 @@ struct ndtd_pipeline {
     int together;             /* scans that wait to align at once, as measured; 0: any number */
     int has_start;            /* `start` gets the stamp of the next scan */
     struct ndt_pose_message start;
+    struct ndtd_transforms transforms;
     int has_gnss;
     struct ndt_gnss_message gnss;        /* the newest */
+    double antenna_m[3];                 /* of its antenna, in the base frame */
     const struct ndt_cloud *last_points; /* the preprocessor's; NULL unless the last scan converged on them */
     struct ndt_pose T_map_last;
     int is_verified; /* `verified` is the estimate at the last scan that was confirmed */
@@ -83,5 +86,11 @@ struct ndtd_pipeline {
     double point_us;          /* mean time that a point takes until it is preprocessed */
     struct ndtd_pipeline_events events;
 };
+
+/* Where the GNSS antenna is in the base frame. */
+static inline const double *ndtd_pipeline_antenna_m(const struct ndtd_pipeline *pipeline)
+{
+    return pipeline->has_gnss ? pipeline->antenna_m : pipeline->settings->frames.gnss_antenna_m;
+}
 
 #endif

@@ -104,6 +104,7 @@ static int decode_header(struct ndtd_receiver *receiver, struct ndtd_frame *fram
     case NDT_MESSAGE_ODOMETRY:
     case NDT_MESSAGE_GNSS:
     case NDT_MESSAGE_IMU:
+    case NDT_MESSAGE_TRANSFORM:
         return 1;
     default:
         ndtd_log(NDTD_LOG_WARNING, "%s: messages of type %s are not for this socket", receiver->endpoint.address,

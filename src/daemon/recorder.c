@@ -14,6 +14,7 @@
 #include "ndt/clock.h"
 #include "ndtd/log.h"
 #include "ndtd/realtime.h"
+#include "ndtd/transforms.h"
 #include "recording_file.h"
 
 enum { BAG_HEAD_BYTES = 16, RECORD_BYTES = 20 }; /* around the frames, see bag.h */
@@ -38,6 +39,8 @@ struct ndtd_recorder {
     struct entry *ring; /* NDTD_RECORDER_FRAMES */
     size_t head;
     struct ndtd_recorder_status status;
+    struct ndtd_transforms known; /* told so far */
+    struct ndtd_transforms first; /* those that the file begins with */
     int makes_directory, closing;
     int is_pending, is_done; /* a request, and its result */
     enum ndt_status result;
@@ -143,26 +146,6 @@ static void report_done(struct ndtd_recorder *recorder, enum ndt_status result, 
 
 /* ---- the thread ---- */
 
-static void open_file(struct ndtd_recorder *recorder)
-{
-    struct ndt_error err = {""};
-    const enum ndt_status status = ndtd_recording_open(&recorder->file, recorder->path, recorder->makes_directory,
-                                                       recorder->config.min_free_bytes, &err);
-    recorder->unchecked_bytes = 0;
-    pthread_mutex_lock(&recorder->lock);
-    recorder->status.state = status == NDT_OK ? NDTD_RECORDER_RUNNING : NDTD_RECORDER_IDLE;
-    if (status == NDT_OK) {
-        strcpy(recorder->status.file, recorder->path);
-        recorder->status.error[0] = '\0';
-        recorder->status.frames = recorder->status.missing = 0;
-        recorder->status.bytes = BAG_HEAD_BYTES;
-    }
-    report_done(recorder, status, &err);
-    pthread_mutex_unlock(&recorder->lock);
-    if (status == NDT_OK)
-        ndtd_log_always(NDTD_LOG_INFO, "recording %s", recorder->path);
-}
-
 /* `why`: the reason of an end that was not requested, or NULL. */
 static void finish_file(struct ndtd_recorder *recorder, const struct ndt_error *why)
 {
@@ -204,17 +187,14 @@ static enum ndt_status check_limits(struct ndtd_recorder *recorder, uint64_t byt
     return ndtd_recording_check_space(&recorder->file, recorder->path, config->min_free_bytes, err);
 }
 
-static void write_frame(struct ndtd_recorder *recorder, struct entry *entry)
+/* Returns whether the recording goes on. */
+static int write_record(struct ndtd_recorder *recorder, const struct ndt_bag_record *line)
 {
     struct ndt_error err = {""};
-    const struct ndt_bag_record line = {.type = entry->type,
-                                        .length = (uint32_t)zmq_msg_size(&entry->message),
-                                        .receive_time_ns = entry->receive_time_ns,
-                                        .payload = zmq_msg_data(&entry->message)};
-    const uint64_t bytes = line.length + (uint64_t)RECORD_BYTES;
+    const uint64_t bytes = line->length + (uint64_t)RECORD_BYTES;
     enum ndt_status status = check_limits(recorder, bytes, &err);
     if (status == NDT_OK)
-        status = ndt_bag_write(recorder->file.bag, &line, &err);
+        status = ndt_bag_write(recorder->file.bag, line, &err);
     pthread_mutex_lock(&recorder->lock);
     if (status == NDT_OK) {
         recorder->status.frames++;
@@ -227,6 +207,61 @@ static void write_frame(struct ndtd_recorder *recorder, struct entry *entry)
     pthread_mutex_unlock(&recorder->lock);
     if (status != NDT_OK)
         finish_file(recorder, &err);
+    return status == NDT_OK;
+}
+
+static void write_frame(struct ndtd_recorder *recorder, struct entry *entry)
+{
+    const struct ndt_bag_record line = {.type = entry->type,
+                                        .length = (uint32_t)zmq_msg_size(&entry->message),
+                                        .receive_time_ns = entry->receive_time_ns,
+                                        .payload = zmq_msg_data(&entry->message)};
+    (void)write_record(recorder, &line);
+}
+
+/* What was told before the recording began, and holds in it. */
+static void write_transforms(struct ndtd_recorder *recorder)
+{
+    struct ndt_frame frame;
+    int goes_on = 1;
+    ndt_frame_init(&frame);
+    for (size_t i = 0; goes_on && i < recorder->first.count; i++) {
+        const struct ndtd_sensor_frame *sensor = &recorder->first.frames[i];
+        struct ndt_pose_message message = {
+            .stamp_ns = recorder->first.stamp_ns[i], .has_pose = 1, .pose = sensor->T_base_sensor};
+        strcpy(message.frame_id, sensor->frame_id);
+        if (ndt_pose_message_encode(&frame, NDT_MESSAGE_TRANSFORM, &message, NULL) != NDT_OK)
+            continue;
+        const struct ndt_bag_record line = {.type = NDT_MESSAGE_TRANSFORM,
+                                            .length = (uint32_t)frame.size,
+                                            .receive_time_ns = wall_clock_ns(),
+                                            .payload = frame.data};
+        goes_on = write_record(recorder, &line);
+    }
+    ndt_frame_free(&frame);
+}
+
+static void open_file(struct ndtd_recorder *recorder)
+{
+    struct ndt_error err = {""};
+    const enum ndt_status status = ndtd_recording_open(&recorder->file, recorder->path, recorder->makes_directory,
+                                                       recorder->config.min_free_bytes, &err);
+    recorder->unchecked_bytes = 0;
+    pthread_mutex_lock(&recorder->lock);
+    recorder->status.state = status == NDT_OK ? NDTD_RECORDER_RUNNING : NDTD_RECORDER_IDLE;
+    if (status == NDT_OK) {
+        strcpy(recorder->status.file, recorder->path);
+        recorder->status.error[0] = '\0';
+        recorder->status.frames = recorder->status.missing = 0;
+        recorder->status.bytes = BAG_HEAD_BYTES;
+        recorder->first = recorder->known; /* later ones are pushed */
+    }
+    report_done(recorder, status, &err);
+    pthread_mutex_unlock(&recorder->lock);
+    if (status != NDT_OK)
+        return;
+    ndtd_log_always(NDTD_LOG_INFO, "recording %s", recorder->path);
+    write_transforms(recorder);
 }
 
 /* What the thread does next. */
@@ -416,9 +451,23 @@ enum ndt_status ndtd_recorder_wait(struct ndtd_recorder *recorder, struct ndt_er
     return result == NDT_OK ? NDT_OK : ndt_fail(err, result, "%s", why.text);
 }
 
+/* Also while nothing is recorded. One that is not valid is refused by the pipeline. */
+static void keep_transform(struct ndtd_recorder *recorder, zmq_msg_t *message)
+{
+    struct ndt_pose_message transform;
+    if (ndt_pose_message_decode(zmq_msg_data(message), zmq_msg_size(message), NDT_MESSAGE_TRANSFORM, &transform,
+                                NULL) != NDT_OK)
+        return;
+    pthread_mutex_lock(&recorder->lock);
+    (void)!ndtd_transforms_put(&recorder->known, &transform, NULL);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
 void ndtd_recorder_push(struct ndtd_recorder *recorder, uint32_t type, zmq_msg_t *message)
 {
     const size_t size = zmq_msg_size(message);
+    if (type == NDT_MESSAGE_TRANSFORM)
+        keep_transform(recorder, message);
     pthread_mutex_lock(&recorder->lock);
     const int runs = recorder->status.state == NDTD_RECORDER_RUNNING;
     const int fits = runs && has_room(recorder, size);

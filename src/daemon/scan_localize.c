@@ -56,7 +56,7 @@ static void set_window(const struct ndtd_pipeline *pipeline, const struct ndtd_s
 {
     const struct ndt_request_message *request = &pipeline->localize.request;
     const struct ndt_localize_hint *hint = &request->hint;
-    const double *antenna_m = pipeline->settings->frames.gnss_antenna_m;
+    const double *antenna_m = ndtd_pipeline_antenna_m(pipeline);
     const double *sensor_m = job->T_base_sensor->t_m;
     *window = (struct ndt_search_window){0};
     if (request->pose.has_pose) {

@@ -30,6 +30,30 @@ static int predict(struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
     return 1;
 }
 
+/* sensor_points.required_distance. Returns 0 when the scan is refused. */
+static int reaches_far(const struct ndtd_pipeline *pipeline, struct ndtd_scan_job *job)
+{
+    const double required_m = pipeline->settings->required_distance_m;
+    const struct ndt_cloud *scan = &pipeline->scan;
+    double farthest_m = 0;
+    char reason[96];
+    if (required_m <= 0)
+        return 1;
+    for (size_t i = 0; i < scan->count; i++) {
+        const double of_sensor[3] = {(double)scan->x_m[i], (double)scan->y_m[i], (double)scan->z_m[i]};
+        double of_base[3];
+        ndt_pose_apply(job->T_base_sensor, of_sensor, of_base);
+        farthest_m =
+            fmax(farthest_m, sqrt(of_base[0] * of_base[0] + of_base[1] * of_base[1] + of_base[2] * of_base[2]));
+        if (farthest_m >= required_m)
+            return 1;
+    }
+    snprintf(reason, sizeof(reason), "the farthest point is %.2f m away, sensor_points.required_distance is %g m",
+             farthest_m, required_m);
+    ndtd_scan_refuse(job->record, NDT_REJECTED, reason);
+    return 0;
+}
+
 /* debug.align_delay_ms: simulates a slow machine, but not beyond the deadline. Returns how long it took [us]. */
 static double delay(const struct ndtd_pipeline *pipeline)
 {
@@ -115,7 +139,7 @@ enum ndt_status ndtd_scan_match(struct ndtd_pipeline *pipeline, struct ndtd_scan
     if (status != NDT_OK)
         job->sweep = (struct ndt_sweep){0};
     record->reference_s = job->sweep.reference_s;
-    if (!predict(pipeline, job))
+    if (!predict(pipeline, job) || !reaches_far(pipeline, job))
         return NDT_OK;
     if (status == NDT_OK)
         status = ndtd_drain_take(pipeline, job, err);

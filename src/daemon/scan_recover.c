@@ -118,7 +118,7 @@ static int is_likely(const struct ndtd_pipeline *pipeline, const struct ndt_trac
 static int set_gnss_window(const struct ndtd_pipeline *pipeline, int64_t stamp_ns, struct ndt_search_window *window)
 {
     const struct ndt_gnss_message *gnss = &pipeline->gnss;
-    const double *antenna = pipeline->settings->frames.gnss_antenna_m;
+    const double *antenna = ndtd_pipeline_antenna_m(pipeline);
     if (!pipeline->has_gnss || !gnss->has_deviation ||
         fabs(ndt_track_seconds(gnss->stamp_ns, stamp_ns)) > GNSS_REACH_S)
         return 0;

@@ -20,6 +20,8 @@ static const struct ndtd_settings daemon_defaults = {
     .initial_pose_mode = NDTD_POSE_AUTO,
     .frames = {.T_base_sensor.q_xyzw[3] = 1, .T_base_imu.q_xyzw[3] = 1},
     .min_confidence = 0.8,
+    .min_transform_probability = 3.0,
+    .min_nvtl = 2.3,
     .recovery = {.enable = 1, .radius_m = 60, .max_speed_mps = 40, .max_acceleration_mps2 = 5},
     .autotune = 1,
     .autotune_limit_s = 1.2,
@@ -88,8 +90,9 @@ static enum ndt_status check_levels(const struct ndtd_settings *settings, struct
     return NDT_OK;
 }
 
-static enum ndt_status check_ranges(const struct ndt_preprocess_params *pre, struct ndt_error *err)
+static enum ndt_status check_ranges(const struct ndtd_settings *settings, struct ndt_error *err)
 {
+    const struct ndt_preprocess_params *pre = &settings->preprocess;
     if (!(pre->min_range_m < pre->max_range_m))
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "preprocess.min_range_m: %g m is not below preprocess.max_range_m, %g m", pre->min_range_m,
@@ -121,8 +124,9 @@ static enum ndt_status check_cpus(const struct ndtd_settings *settings, struct n
     return ndtd_cpu_list_parse(settings->rt_cpus, &cpus, err);
 }
 
-static enum ndt_status check_covariance(const struct ndt_pose_covariance_params *params, struct ndt_error *err)
+static enum ndt_status check_covariance(const struct ndtd_settings *settings, struct ndt_error *err)
 {
+    const struct ndt_pose_covariance_params *params = &settings->pose_covariance;
     double root[36];
     memcpy(root, params->fixed, sizeof(root));
     for (int i = 0; i < 36; i++)
@@ -131,6 +135,12 @@ static enum ndt_status check_covariance(const struct ndt_pose_covariance_params 
                             params->fixed[i], params->fixed[6 * (i % 6) + i / 6]);
     if (!ndt_factor_cholesky(6, root))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "covariance.output_pose_covariance: not positive definite");
+    return NDT_OK;
+}
+
+static enum ndt_status check_offsets(const struct ndtd_settings *settings, struct ndt_error *err)
+{
+    const struct ndt_pose_covariance_params *params = &settings->pose_covariance;
     if (params->offset_x_count != params->offset_y_count)
         return ndt_fail(
             err, NDT_ERR_ARGUMENT,
@@ -145,6 +155,9 @@ static void derive(struct ndtd_settings *settings)
     struct ndt_align_params *align = &settings->align;
     settings->map.level_count = align->level_count;
     align->noise = settings->track.noise;
+    align->min_transform_probability =
+        settings->score_condition == NDTD_SCORE_TRANSFORM_PROBABILITY ? settings->min_transform_probability : 0;
+    align->min_nvtl = settings->score_condition == NDTD_SCORE_NVTL ? settings->min_nvtl : 0;
     for (size_t i = 0; i < align->level_count; i++) {
         settings->map.leaf_m[i] = align->levels[i].leaf_m;
         const size_t from_finest = align->level_count - i; /* 1 = the finest */
@@ -153,22 +166,24 @@ static void derive(struct ndtd_settings *settings)
     }
 }
 
+void ndtd_settings_check(const struct ndtd_settings *settings, struct ndtd_faults *faults)
+{
+    static enum ndt_status (*const checks[])(const struct ndtd_settings *settings, struct ndt_error *err) = {
+        check_backend, check_levels, check_ranges, check_frames, check_cpus, check_covariance, check_offsets};
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        struct ndt_error why = {""};
+        if (checks[i](settings, &why) != NDT_OK)
+            ndtd_faults_add(faults, "%s", why.text);
+    }
+}
+
 enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err)
 {
-    enum ndt_status status = check_backend(settings, err);
-    if (status == NDT_OK)
-        status = check_levels(settings, err);
-    if (status == NDT_OK)
-        status = check_ranges(&settings->preprocess, err);
-    if (status == NDT_OK)
-        status = check_frames(settings, err);
-    if (status == NDT_OK)
-        status = check_cpus(settings, err);
-    if (status == NDT_OK)
-        status = check_covariance(&settings->pose_covariance, err);
-    if (status == NDT_OK)
+    struct ndtd_faults faults = {0};
+    ndtd_settings_check(settings, &faults);
+    if (faults.count == 0)
         derive(settings);
-    return status;
+    return ndtd_faults_status(&faults, err);
 }
 
 int ndtd_settings_starts_at_pose(const struct ndtd_settings *settings)

@@ -50,8 +50,8 @@ static enum ndt_status add_path(struct ndt_map_builder *builder, const char *pat
     ndt_cloud_init(&cloud);
     if (stat(path, &info) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    enum ndt_status status = S_ISDIR(info.st_mode) ? add_directory(builder, &cloud, path, progress, err)
-                                                   : add_file(builder, &cloud, path, progress, err);
+    enum ndt_status status = ndt_map_is_tile_set(path) ? add_directory(builder, &cloud, path, progress, err)
+                                                       : add_file(builder, &cloud, path, progress, err);
     ndt_cloud_free(&cloud);
     if (status == NDT_OK && ndt_map_builder_points(builder) == 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: contains no finite point to build a map from", path);
@@ -135,13 +135,10 @@ enum ndt_status ndt_map_load_with(struct ndt_map **out, const char *path, const 
 
 enum ndt_status ndt_map_path_check(const char *path, struct ndt_error *err)
 {
-    struct stat info;
     char list[64];
     enum ndt_status status = ndt_input_file_check(path, 1, err);
-    if (status != NDT_OK || is_compiled(path) || ndt_cloud_format_find(path))
+    if (status != NDT_OK || is_compiled(path) || ndt_cloud_format_find(path) || ndt_map_is_tile_set(path))
         return status;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return NDT_OK;
     return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: neither a map nor a point cloud; extensions: .ndtmap%s", path,
                     ndt_cloud_format_list(list, sizeof(list)));
 }

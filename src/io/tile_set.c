@@ -1,235 +1,17 @@
-/* The tiles of a map directory, with or without Autoware's metadata. */
+/* The tiles of a map folder, with or without Autoware's metadata. */
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
-#include <yaml.h>
 
 #include "cloud_reader.h"
 #include "ndt_io/map_file.h"
-#include "number_text.h"
-
-#define METADATA_NAME "pointcloud_map_metadata.yaml"
-
-/* The array doubles whenever the count is a power of two. */
-static enum ndt_status grow(struct ndt_tile_set *set, struct ndt_error *err)
-{
-    if (set->count & (set->count - 1))
-        return NDT_OK;
-    const size_t capacity = set->count ? 2 * set->count : 1;
-    struct ndt_tile *tiles = realloc(set->tiles, capacity * sizeof(*tiles));
-    if (!tiles)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for %zu tiles", capacity);
-    set->tiles = tiles;
-    return NDT_OK;
-}
-
-/* Appends a tile with the path directory/name. */
-static enum ndt_status add_tile(struct ndt_tile_set *set, const char *directory, const char *name,
-                                const double min_m[2], struct ndt_error *err)
-{
-    enum ndt_status status = grow(set, err);
-    if (status != NDT_OK)
-        return status;
-    const size_t size = strlen(directory) + 1 + strlen(name) + 1;
-    char *path = malloc(size);
-    if (!path)
-        return ndt_fail(err, NDT_ERR_MEMORY, "no memory for the name of a tile");
-    snprintf(path, size, "%s/%s", directory, name);
-    set->tiles[set->count++] = (struct ndt_tile){.path = path, .min_m = {min_m[0], min_m[1]}};
-    return NDT_OK;
-}
-
-/* ---- metadata: x_resolution, y_resolution, then `name.pcd: [x, y]`, the lower corner of each tile ---- */
-
-/* One line per tile: enough for a country. */
-static const uint64_t METADATA_BYTES_MAX = 64u << 20;
-
-struct metadata {
-    const char *path;
-    const char *directory;
-    struct ndt_tile_set *set;
-    double size_m[2]; /* 0: not seen yet */
-    yaml_parser_t parser;
-    yaml_event_t event; /* the one read last */
-};
-
-static enum ndt_status fail_at(const struct metadata *meta, const char *what, struct ndt_error *err)
-{
-    return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: %s", meta->path, meta->event.start_mark.line + 1, what);
-}
-
-static enum ndt_status next_event(struct metadata *meta, struct ndt_error *err)
-{
-    yaml_event_delete(&meta->event);
-    if (yaml_parser_parse(&meta->parser, &meta->event))
-        return NDT_OK;
-    const yaml_parser_t *parser = &meta->parser;
-    return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: %s", meta->path, parser->problem_mark.line + 1,
-                    parser->problem ? parser->problem : "not YAML");
-}
-
-static enum ndt_status expect(struct metadata *meta, yaml_event_type_t type, const char *what,
-                              struct ndt_error *err)
-{
-    enum ndt_status status = next_event(meta, err);
-    if (status == NDT_OK && meta->event.type != type)
-        status = fail_at(meta, what, err);
-    return status;
-}
-
-/* The scalar just read as a number. */
-static enum ndt_status scalar_number(const struct metadata *meta, double *out, struct ndt_error *err)
-{
-    const char *at = (const char *)meta->event.data.scalar.value;
-    const char *end = at + meta->event.data.scalar.length;
-    if (ndt_text_real(&at, end, out) && ndt_text_done(at, end) && isfinite(*out))
-        return NDT_OK;
-    return fail_at(meta, "not a finite number", err);
-}
-
-/* Whether a name stays inside of the directory and has the extension of a cloud file. */
-static int is_tile_name(const char *name)
-{
-    const size_t length = strlen(name);
-    return name[0] != '/' && strncmp(name, "../", 3) != 0 && !strstr(name, "/../") && length > 0 &&
-           ndt_cloud_format_find(name) != NULL;
-}
-
-/* Two numbers and `]`, after `[`. */
-static enum ndt_status parse_corner(struct metadata *meta, double min_m[2], struct ndt_error *err)
-{
-    static const char shape[] = "a tile needs two numbers: `name.pcd: [x, y]`";
-    for (size_t i = 0; i < 2; i++) {
-        enum ndt_status status = expect(meta, YAML_SCALAR_EVENT, shape, err);
-        if (status == NDT_OK)
-            status = scalar_number(meta, &min_m[i], err);
-        if (status != NDT_OK)
-            return status;
-    }
-    return expect(meta, YAML_SEQUENCE_END_EVENT, shape, err);
-}
-
-static enum ndt_status parse_tile(struct metadata *meta, const char *name, struct ndt_error *err)
-{
-    double min_m[2];
-    if (!is_tile_name(name))
-        return fail_at(meta, "a tile must name a cloud file inside of the directory", err);
-    enum ndt_status status = parse_corner(meta, min_m, err);
-    return status == NDT_OK ? add_tile(meta->set, meta->directory, name, min_m, err) : status;
-}
-
-static enum ndt_status parse_resolution(struct metadata *meta, double *size_m, struct ndt_error *err)
-{
-    enum ndt_status status = scalar_number(meta, size_m, err);
-    if (status == NDT_OK && !(*size_m > 0.0))
-        return fail_at(meta, "a resolution must be above 0 m", err);
-    return status;
-}
-
-static enum ndt_status parse_value(struct metadata *meta, const char *key, struct ndt_error *err)
-{
-    enum ndt_status status = next_event(meta, err);
-    if (status != NDT_OK)
-        return status;
-    if (meta->event.type == YAML_SEQUENCE_START_EVENT)
-        return parse_tile(meta, key, err);
-    if (meta->event.type != YAML_SCALAR_EVENT)
-        return fail_at(meta, "neither a number nor a tile `name.pcd: [x, y]`", err);
-    if (strcmp(key, "x_resolution") == 0)
-        return parse_resolution(meta, &meta->size_m[0], err);
-    if (strcmp(key, "y_resolution") == 0)
-        return parse_resolution(meta, &meta->size_m[1], err);
-    return fail_at(meta, "neither x_resolution, y_resolution nor a tile `name.pcd: [x, y]`", err);
-}
-
-/* The key just read and its value. */
-static enum ndt_status parse_pair(struct metadata *meta, struct ndt_error *err)
-{
-    if (meta->event.type != YAML_SCALAR_EVENT)
-        return fail_at(meta, "a key must be a plain name", err);
-    char *key = strdup((const char *)meta->event.data.scalar.value);
-    if (!key)
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", meta->path);
-    enum ndt_status status = parse_value(meta, key, err);
-    free(key);
-    return status;
-}
-
-static enum ndt_status parse_document(struct metadata *meta, struct ndt_error *err)
-{
-    static const char no_mapping[] = "not a mapping of `x_resolution: ...` and tiles";
-    enum ndt_status status = expect(meta, YAML_STREAM_START_EVENT, no_mapping, err);
-    if (status == NDT_OK)
-        status = expect(meta, YAML_DOCUMENT_START_EVENT, no_mapping, err);
-    if (status == NDT_OK)
-        status = expect(meta, YAML_MAPPING_START_EVENT, no_mapping, err);
-    while (status == NDT_OK) {
-        status = next_event(meta, err);
-        if (status == NDT_OK && meta->event.type == YAML_MAPPING_END_EVENT)
-            break;
-        if (status == NDT_OK)
-            status = parse_pair(meta, err);
-    }
-    if (status == NDT_OK)
-        status = expect(meta, YAML_DOCUMENT_END_EVENT, "something follows the mapping", err);
-    if (status == NDT_OK)
-        status = expect(meta, YAML_STREAM_END_EVENT, "a second document", err);
-    return status;
-}
-
-static enum ndt_status set_sizes(struct metadata *meta, struct ndt_error *err)
-{
-    if (meta->size_m[0] == 0.0 || meta->size_m[1] == 0.0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: x_resolution or y_resolution is missing", meta->path);
-    for (size_t i = 0; i < meta->set->count; i++)
-        memcpy(meta->set->tiles[i].size_m, meta->size_m, sizeof(meta->size_m));
-    return NDT_OK;
-}
-
-static enum ndt_status parse_text(struct metadata *meta, const uint8_t *text, size_t size, struct ndt_error *err)
-{
-    if (!yaml_parser_initialize(&meta->parser))
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", meta->path);
-    yaml_parser_set_input_string(&meta->parser, text, size);
-    enum ndt_status status = parse_document(meta, err);
-    yaml_event_delete(&meta->event);
-    yaml_parser_delete(&meta->parser);
-    return status == NDT_OK ? set_sizes(meta, err) : status;
-}
-
-static enum ndt_status read_text(struct metadata *meta, const struct ndt_input *input, struct ndt_error *err)
-{
-    if (input->size > METADATA_BYTES_MAX)
-        return ndt_fail(err, NDT_ERR_LIMIT, "%s: %" PRIu64 " bytes, the limit is %" PRIu64, meta->path, input->size,
-                        METADATA_BYTES_MAX);
-    uint8_t *text = malloc((size_t)input->size + 1);
-    if (!text)
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", meta->path);
-    enum ndt_status status = ndt_input_read(input, 0, text, (size_t)input->size, err);
-    if (status == NDT_OK)
-        status = parse_text(meta, text, (size_t)input->size, err);
-    free(text);
-    return status;
-}
-
-/* Adds the tiles named in `path`; they are not looked for on the disk. On failure the set holds a part of them. */
-static enum ndt_status read_metadata(struct ndt_tile_set *set, const char *directory, const char *path,
-                                     struct ndt_error *err)
-{
-    struct ndt_input input;
-    struct metadata meta = {.path = path, .directory = directory, .set = set};
-    enum ndt_status status = ndt_input_open(&input, path, err);
-    if (status != NDT_OK)
-        return status;
-    status = read_text(&meta, &input, err);
-    ndt_input_close(&input);
-    return status;
-}
+#include "tile_metadata.h"
 
 /* ---- the directory ---- */
 
@@ -239,6 +21,12 @@ static int is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+static int is_yaml(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (strcasecmp(dot, ".yaml") == 0 || strcasecmp(dot, ".yml") == 0);
+}
+
 static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const char *directory,
                                    struct ndt_error *err)
 {
@@ -246,7 +34,7 @@ static enum ndt_status add_entries(struct ndt_tile_set *set, DIR *folder, const 
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         if (entry->d_name[0] == '.' || !ndt_cloud_format_find(entry->d_name))
             continue;
-        enum ndt_status status = add_tile(set, directory, entry->d_name, unknown_m, err);
+        enum ndt_status status = ndt_tile_set_add(set, directory, entry->d_name, unknown_m, err);
         if (status != NDT_OK)
             return status;
         if (!is_file(set->tiles[set->count - 1].path))
@@ -289,31 +77,129 @@ static enum ndt_status check_tiles(const struct ndt_tile_set *set, const char *m
     return NDT_OK;
 }
 
-static enum ndt_status list_tiles(struct ndt_tile_set *set, const char *directory, const char *metadata,
-                                  struct ndt_error *err)
+/* ---- where the metadata is: in the folder of the tiles, or above it ---- */
+
+static int exists(const char *path)
 {
     struct stat info;
-    const int has_metadata = stat(metadata, &info) == 0;
-    enum ndt_status status =
-        has_metadata ? read_metadata(set, directory, metadata, err) : list_directory(set, directory, err);
-    if (set->count > 1)
-        qsort(set->tiles, set->count, sizeof(*set->tiles), compare_paths);
-    return status == NDT_OK && has_metadata ? check_tiles(set, metadata, err) : status;
+    return stat(path, &info) == 0;
 }
 
-enum ndt_status ndt_tile_set_open(struct ndt_tile_set *out, const char *directory, struct ndt_error *err)
+/* "folder/name"; for "" as folder, "name". 0: too long. */
+static int join(char out[PATH_MAX], const char *folder, const char *name)
+{
+    const int used = snprintf(out, PATH_MAX, "%s%s%s", folder, *folder ? "/" : "", name);
+    return used >= 0 && used < PATH_MAX;
+}
+
+/* Reads the metadata as that of tiles in `folder`, replacing what the set held. Returns whether the first tile is
+ * there, in *fits. */
+static enum ndt_status try_folder(struct ndt_tile_set *set, const char *folder, const char *metadata, int *fits,
+                                  struct ndt_error *err)
+{
+    ndt_tile_set_close(set);
+    const enum ndt_status status = ndt_tile_metadata_read(set, folder, metadata, err);
+    *fits = status == NDT_OK && set->count > 0 && is_file(set->tiles[0].path);
+    return status;
+}
+
+/* The first sub-folder, by name, that has a file `name`. 0: none. */
+static int find_below(char out[PATH_MAX], const char *folder, const char *name)
+{
+    char below[PATH_MAX], path[PATH_MAX];
+    DIR *entries = opendir(folder);
+    int found = 0;
+    for (struct dirent *entry = entries ? readdir(entries) : NULL; entry; entry = readdir(entries)) {
+        if (entry->d_name[0] == '.' || !join(below, folder, entry->d_name) || !join(path, below, name) ||
+            !is_file(path) || (found && strcmp(below, out) > 0))
+            continue;
+        memcpy(out, below, strlen(below) + 1);
+        found = 1;
+    }
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+/* The metadata is in `folder`; the tiles are there, too, or in a folder below: Autoware's pointcloud_map.pcd. */
+static enum ndt_status read_beside(struct ndt_tile_set *set, const char *folder, const char *metadata,
+                                   struct ndt_error *err)
+{
+    char below[PATH_MAX];
+    int fits;
+    enum ndt_status status = try_folder(set, folder, metadata, &fits, err);
+    if (status == NDT_OK && !fits && set->count > 0 &&
+        find_below(below, folder, set->tiles[0].path + strlen(folder) + 1))
+        status = try_folder(set, below, metadata, &fits, err);
+    return status;
+}
+
+static enum ndt_status check_and_sort(struct ndt_tile_set *set, const char *metadata, struct ndt_error *err)
+{
+    if (set->count > 1)
+        qsort(set->tiles, set->count, sizeof(*set->tiles), compare_paths);
+    return metadata ? check_tiles(set, metadata, err) : NDT_OK;
+}
+
+/* A folder without metadata: every cloud in it, or in Autoware's sub-folder. */
+static enum ndt_status list_clouds(struct ndt_tile_set *set, const char *folder, struct ndt_error *err)
+{
+    char below[PATH_MAX];
+    enum ndt_status status = list_directory(set, folder, err);
+    if (status == NDT_ERR_FORMAT && join(below, folder, "pointcloud_map.pcd") && exists(below))
+        status = list_directory(set, below, err);
+    return status == NDT_OK ? check_and_sort(set, NULL, err) : status;
+}
+
+/* `folder` has no metadata of its own; that above counts if it names tiles in here. */
+static enum ndt_status list_with_above(struct ndt_tile_set *set, const char *folder, struct ndt_error *err)
+{
+    char copy[PATH_MAX], metadata[PATH_MAX];
+    int fits = 0;
+    const size_t length = strlen(folder);
+    const int is_relative = length == 0 || folder[length - 1] == '.'; /* ".", "a/.." */
+    if (!join(copy, folder, is_relative ? ".." : "") ||
+        !join(metadata, is_relative ? copy : dirname(copy), NDT_TILE_METADATA) || !exists(metadata))
+        return list_clouds(set, folder, err);
+    enum ndt_status status = try_folder(set, folder, metadata, &fits, err);
+    if (status != NDT_OK || fits)
+        return status == NDT_OK ? check_and_sort(set, metadata, err) : status;
+    ndt_tile_set_close(set);
+    return list_clouds(set, folder, err);
+}
+
+static enum ndt_status open_path(struct ndt_tile_set *set, const char *path, struct ndt_error *err)
+{
+    char folder[PATH_MAX], metadata[PATH_MAX];
+    const int is_metadata = is_yaml(path) && is_file(path);
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    const int used = snprintf(folder, sizeof(folder), "%.*s", (int)(length < PATH_MAX ? length : PATH_MAX), path);
+    if (used >= PATH_MAX || !join(metadata, folder, is_metadata ? "" : NDT_TILE_METADATA))
+        return ndt_fail(err, NDT_ERR_LIMIT, "%.100s...: the path is too long", path);
+    if (is_metadata)
+        snprintf(metadata, sizeof(metadata), "%s", folder);
+    if (!is_metadata && !exists(metadata))
+        return list_with_above(set, folder, err);
+    const char *in = is_metadata ? dirname(folder) : folder;
+    const enum ndt_status status = read_beside(set, in, metadata, err);
+    return status == NDT_OK ? check_and_sort(set, metadata, err) : status;
+}
+
+enum ndt_status ndt_tile_set_open(struct ndt_tile_set *out, const char *path, struct ndt_error *err)
 {
     memset(out, 0, sizeof(*out));
-    const size_t size = strlen(directory) + sizeof("/" METADATA_NAME);
-    char *metadata = malloc(size);
-    if (!metadata)
-        return ndt_fail(err, NDT_ERR_MEMORY, "%s: no memory", directory);
-    snprintf(metadata, size, "%s/%s", directory, METADATA_NAME);
-    enum ndt_status status = list_tiles(out, directory, metadata, err);
-    free(metadata);
+    const enum ndt_status status = open_path(out, path, err);
     if (status != NDT_OK)
         ndt_tile_set_close(out);
     return status;
+}
+
+int ndt_map_is_tile_set(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && (S_ISDIR(info.st_mode) || (S_ISREG(info.st_mode) && is_yaml(path)));
 }
 
 void ndt_tile_set_close(struct ndt_tile_set *set)

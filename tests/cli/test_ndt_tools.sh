@@ -77,9 +77,6 @@ expect 2 "--count: '0' is not a whole number from 1" ndt-echo --count 0
 expect 2 "is not an endpoint" ndt-echo --endpoint tcp://x
 expect 3 "no result within 0.1 s" ndt-echo --timeout 0.1
 expect 3 "nosuch: cannot be opened" ndt-echo --curve-server-key nosuch --curve-keys nosuch
-expect 2 "--position: 2 numbers, but x,y,z are three" ndt-echo --localize --position 1,2
-expect 2 "operation 'localize': field 'position' is missing" ndt-echo --localize --deviation 1,2,3
-expect 2 "--heading: '400' is not a number from -360 to 360" ndt-echo --localize --heading 400
 expect 2 "--interval: '0.01' is not a number of seconds from 0.1 to 3600" ndt-top --interval 0.01
 for once in "" --once; do
     # shellcheck disable=SC2086
@@ -126,7 +123,6 @@ says "1 in all"
 says "nvtl"
 says "receiver    frames 21"
 [ "$(wc -c <out)" -eq "$(tr -d '\033' <out | wc -c)" ] || fail "escape sequences without a terminal"
-expect 3 "no result in time: the search is cancelled" ndt-echo --localize --position 1,2,3 --timeout 1
 # a part of the bag, twice, without pace
 expect 0 "" ndt-send --bag sim/drive.bag --rate max --skip 5 --limit 4 --loop 2
 says "8 scans, 8 messages"

@@ -185,6 +185,16 @@ static const struct text_seed texts[] = {
     {"config", "words",
      "recovery: {enable: off}\nbackend.name: \"cpu\"\nlog.level: debug\ninitial_pose.pose: [1, 2, 3, 0, 0, 0, "
      "1]\n"},
+    {"config", "autoware",
+     "/**:\n  ros__parameters:\n    frame: {map_frame: map}\n    ndt: {resolution: 2.0, num_threads: 4}\n    "
+     "score_estimation: {converged_param_type: 1}\n    covariance:\n      covariance_estimation: {enable: true, "
+     "covariance_estimation_type: 2}\n    validation: {skipping_publish_num: 5}\n"},
+    {"config", "autoware_flat",
+     "/a/ndt_scan_matcher:\n  ros__parameters: {step_size: 0.1, neighborhood_search_method: 2, offset_array_x: "
+     "[0.5], "
+     "offset_array_y: [0.5], use_covariance_estimation: true, lidar_radius: 90}\n"},
+    {"config", "faults",
+     "? {a: [b]}\n: {c: [1, {d: 2}]}\nndt: {levls: [1, [2]], variant: {a: 1}}\n/**: {x: {y: 1}}\ncpu: *a\n"},
     {"config", "empty", "---\n"},
 };
 

@@ -85,6 +85,7 @@ check "scans in the recording" "$(awk '$1 == "scan" && $2 ~ /^[0-9]+$/ {print $2
 # Tiles that come into reach are read while the daemon runs.
 "$bin/ndt-sim" --seed 3 --world city --extent 300 --out "$work/city" --beams 16 --columns 600 --map-spacing 0.4 \
     --scans 30 --force >/dev/null || failed=1
+mv "$work/city/map.pcd/pointcloud_map_metadata.yaml" "$work/city/" || failed=1 # above the tiles, as Autoware has it
 start_daemon --set security.isolation=on --map "$work/city/map.pcd" "${roomy[@]}" --set dynamic_map_loading.map_radius=20 \
     --set dynamic_map_loading.lidar_radius=20 --set dynamic_map_loading.update_distance=2
 "$bin/live_probe" answers "$scans" "$poses" "$work/city/drive.bag" 10 >"$work/out" || failed=1

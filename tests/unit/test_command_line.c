@@ -91,6 +91,7 @@ START_TEST(every_flag_of_a_replay)
     ck_assert_str_eq(command.table, "t.csv");
     must_parse("--list-backends -v");
     ck_assert_int_eq(command.verbose, 1);
+    must_parse("--check-config -v");
     must_parse("--make-keys a/b");
     ck_assert_str_eq(command.key_prefix, "a/b");
     must_parse("--compile-map=o.ndtmap --map m");
@@ -116,6 +117,81 @@ START_TEST(flags_win_over_the_file)
     temp_text("c.yaml", "live: {queue_depth: none}\n");
     ck_assert_int_eq(parse(line), NDT_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "c.yaml:1: "));
+}
+END_TEST
+
+/* Later files win key by key, whatever stands between them, also when they are read again. */
+START_TEST(several_files)
+{
+    char line[4000], names[2000];
+    temp_text("a.yaml", "ndt: {max_iterations: 11, step_limit_m: 0.5}\nlive: {queue_depth: 4}\n");
+    temp_text("b.yaml", "ndt: {max_iterations: 12}\n");
+    temp_text("c.yaml", "/**: {ros__parameters: {ndt.max_iterations: 13, live.queue_depth: 5}}\n");
+    char a[1024], b[1024], c[1024];
+    snprintf(a, sizeof(a), "%s", temp_path("a.yaml"));
+    snprintf(b, sizeof(b), "%s", temp_path("b.yaml"));
+    snprintf(c, sizeof(c), "%s", temp_path("c.yaml"));
+    snprintf(line, sizeof(line), "-c %s --set preprocess.seed=9 --config=%s", a, b);
+    must_parse(line);
+    ck_assert_int_eq(command.action, NDTD_LIVE);
+    ck_assert_int_eq(command.settings.align.max_iterations, 12);
+    ck_assert_double_eq(command.settings.align.step_limit_m, 0.5);
+    ck_assert_int_eq(command.settings.queue_depth, 4);
+    ck_assert_uint_eq(command.configs.count, 2);
+    ck_assert_str_eq(command.configs.paths[1], b);
+    ndtd_config_files_text(&command.configs, names, sizeof(names));
+    ck_assert_int_eq(strncmp(names, a, strlen(a)), 0);
+    ck_assert_ptr_nonnull(strstr(names, ", "));
+    for (size_t size = 1; size < strlen(names); size++)
+        ck_assert_uint_eq(strlen(ndtd_config_files_text(&command.configs, line, size)), size - 1);
+    snprintf(line, sizeof(line), "-c %s -c %s -c %s", b, c, a);
+    must_parse(line);
+    ck_assert_int_eq(command.settings.align.max_iterations, 11);
+    struct ndtd_settings again;
+    temp_text("a.yaml", "live: {queue_depth: 2}\n");
+    ck_assert_int_eq(ndtd_command_settings(&command, &again, &err), NDT_OK);
+    ck_assert_int_eq(again.align.max_iterations, 13);
+    ck_assert_int_eq(again.queue_depth, 2);
+    size_t used = 0;
+    for (int i = 0; i < NDTD_CONFIG_FILES + 1; i++)
+        used += (size_t)snprintf(line + used, sizeof(line) - used, "-c /dev/null ");
+    ck_assert_int_eq(parse(line), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(err.text, "--config: more than 16 files");
+}
+END_TEST
+
+/* Of the command line and of every file; contradictions only where each option is right. */
+START_TEST(all_mistakes_are_named)
+{
+    static const char *const lines[] = {"--repaly is not known; did you mean '--replay'?",
+                                        "--skip is given twice",
+                                        "--skip: 'x' is not a whole number",
+                                        "--out-all goes with --out only",
+                                        "/none.yaml: cannot open: No such file or directory",
+                                        ":1: 'ndt.levls' is not an option; did you mean 'ndt.levels'?",
+                                        ":2: cpu.threads: 'x' is not a whole number",
+                                        "--set: ndt.variant: 'y' is not one of",
+                                        "--threads: cpu.threads: 99 is outside 0 .. 64"};
+    char line[1400];
+    temp_text("c.yaml", "ndt: {levls: 1}\ncpu: {threads: x}\n");
+    snprintf(
+        line, sizeof(line),
+        "--replay a.bag --map m --repaly 3 --skip 1 --skip x -c /none.yaml --set ndt.variant=y --out-all -c %s "
+        "--threads 99",
+        temp_path("c.yaml"));
+    ck_assert_int_eq(parse(line), NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(command.faults.count, sizeof(lines) / sizeof(lines[0]));
+    for (size_t i = 0; i < command.faults.count; i++)
+        ck_assert_msg(strstr(command.faults.lines[i].text, lines[i]) != NULL, "'%s' instead of '%s'",
+                      command.faults.lines[i].text, lines[i]);
+    ck_assert_ptr_nonnull(strstr(err.text, "did you mean '--replay'? (and 8 more)"));
+    ck_assert_int_eq(parse("--map m --set ndt.levels=[1,2] --set preprocess.min_range_m=900 --backend nonsense"),
+                     NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(command.faults.count, 3);
+    ck_assert_int_eq(parse("--repaly"), NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(command.faults.count, 1);
+    ck_assert_int_eq(parse("--nonsense=1 a.bag"), NDT_ERR_ARGUMENT);
+    ck_assert_uint_eq(command.faults.count, 2);
 }
 END_TEST
 
@@ -145,7 +221,6 @@ START_TEST(mistakes_are_named)
         {"--replay a.bag --dump-iteration 1", "go with --dump-derivatives only"},
         {"--map m --skip 1", "--skip goes with --replay only"},
         {"--map m --out x", "--out goes with --replay only"},
-        {"--map m -v", "-v goes with --list-backends only"},
         {"--map m --table x", "--table goes with --autotune only"},
         {"--replay a.bag --record r.bag", "--record goes with the daemon only"},
         {"--map m --set x", "--set: 'x' is not KEY=VALUE"},
@@ -190,6 +265,8 @@ int main(void)
     tcase_add_test(tcase, every_action);
     tcase_add_test(tcase, every_flag_of_a_replay);
     tcase_add_test(tcase, flags_win_over_the_file);
+    tcase_add_test(tcase, several_files);
+    tcase_add_test(tcase, all_mistakes_are_named);
     tcase_add_test(tcase, mistakes_are_named);
     tcase_add_test(tcase, help_lists_every_flag);
     suite_add_tcase(suite, tcase);

@@ -122,6 +122,77 @@ START_TEST(errors_are_one_line_whatever_they_quote)
 }
 END_TEST
 
+/* The whole file is read, and the other lines still count. */
+START_TEST(all_faults_are_found)
+{
+    const char *const text = "ndt:\n"
+                             "  levls: [1.0, [2.0]]\n"
+                             "  max_iterations: many\n"
+                             "  ? {a: [b]}\n"
+                             "  : {c: [1, {d: 2}]}\n"
+                             "  variant: {a: {b: 1}}\n"
+                             "nope: {a: 1, b: 2}\n"
+                             "cpu: {threads: 3}\n"
+                             "cpu.threads: 4\n"
+                             "/**: {parameters: {x: 1}}\n";
+    static const char *const lines[] = {"a.yaml:2: ndt.levls: a list inside a list",
+                                        "a.yaml:3: ndt.max_iterations: 'many'",
+                                        "a.yaml:4: a key that is not a scalar",
+                                        "a.yaml:6: ndt.variant: an option, not a section",
+                                        "a.yaml:7: 'nope.a' is not an option",
+                                        "a.yaml:7: 'nope.b' is not an option",
+                                        "a.yaml:9: cpu.threads was already set in line 8",
+                                        "a.yaml:10: 'parameters' under '/**'"};
+    char path[] = "/tmp/ndtd-test-XXXXXX";
+    struct ndtd_faults faults = {0};
+    const int fd = mkstemp(path);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    ck_assert_int_eq(ndtd_config_add(&settings, path, 0, &faults, &err), NDT_OK);
+    ck_assert_uint_eq(faults.count, sizeof(lines) / sizeof(lines[0]));
+    for (size_t i = 0; i < faults.count; i++) {
+        const char *line = faults.lines[i].text + strlen(path);
+        ck_assert_msg(strncmp(faults.lines[i].text, path, strlen(path)) == 0, "%s", faults.lines[i].text);
+        ck_assert_msg(strncmp(line, lines[i] + strlen("a.yaml"), strlen(lines[i] + strlen("a.yaml"))) == 0,
+                      "'%s' instead of '%s'", line, lines[i]);
+    }
+    ck_assert_int_eq(settings.compute.threads, 3);
+    unlink(path);
+    ck_assert_int_eq(ndtd_faults_status(&faults, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "a list inside a list (and 7 more)"));
+}
+END_TEST
+
+START_TEST(faults_are_bounded)
+{
+    static char text[40 * 8 + 1];
+    char *printed = NULL;
+    size_t size = 0;
+    struct ndtd_faults faults = {0};
+    for (int i = 0; i < 40; i++)
+        ndtd_faults_add(&faults, "fault %d\n", i);
+    ck_assert_uint_eq(faults.count, 40);
+    FILE *file = open_memstream(&printed, &size);
+    ndtd_faults_print(&faults, file);
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(printed, "ndtd: fault 19?\nndtd: and 20 more\n"));
+    free(printed);
+    for (int i = 0; i < 40; i++)
+        sprintf(text + 8 * i, "n%02d: 1\n ", i), text[8 * i + 7] = '\n';
+    ck_assert_int_eq(parse(text), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "a.yaml:1: 'n00' is not an option (and 39 more)"));
+    char longest[sizeof(err.text)];
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    faults = (struct ndtd_faults){0};
+    ndtd_faults_add(&faults, "%s", longest);
+    ndtd_faults_add(&faults, "another");
+    ck_assert_int_eq(ndtd_faults_status(&faults, &err), NDT_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "xxx (and 1 more)"));
+    ck_assert_int_eq(ndtd_faults_status(&faults, NULL), NDT_ERR_ARGUMENT);
+}
+END_TEST
+
 START_TEST(options_given_twice_are_refused)
 {
     must_refuse("ndt:\n  max_iterations: 3\n  max_iterations: 4\n",
@@ -227,6 +298,8 @@ int main(void)
     tcase_add_test(tests, unknown_names_suggest_the_nearest);
     tcase_add_test(tests, wrong_values_name_the_line);
     tcase_add_test(tests, errors_are_one_line_whatever_they_quote);
+    tcase_add_test(tests, all_faults_are_found);
+    tcase_add_test(tests, faults_are_bounded);
     tcase_add_test(tests, options_given_twice_are_refused);
     tcase_add_test(tests, unsupported_yaml_is_refused);
     tcase_add_test(tests, depth_and_size_are_bounded);

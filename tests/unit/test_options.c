@@ -51,7 +51,7 @@ START_TEST(table_is_well_formed)
         ck_assert_ptr_null(ndtd_option_target(option)->alias_of);
         ck_assert_uint_gt(strlen(option->help), 10);
         ck_assert_msg(option->help[strlen(option->help) - 1] != '.', "%s", option->name);
-        ck_assert_msg(strlen(option->name) + 2 < 64, "%s", option->name);
+        ck_assert_msg(strlen(option->name) + 2 < 80, "%s", option->name);
         ck_assert_msg(option->offset < sizeof(struct ndtd_settings), "%s", option->name);
         ck_assert_uint_le(option->max_items, NDTD_VALUE_ITEMS);
         if (option->alias_of)

@@ -9,10 +9,11 @@
 
 #define STAMP_NS INT64_C(1317042272349000123)
 
-static const char *const all_vectors[] = {
-    "scan",   "scan_double",  "scan_padded",   "initial_pose",    "odometry",         "truth",
-    "result", "result_lost",  "result_daemon", "result_estimate", "result_state",     "gnss",
-    "imu",    "request_pose", "request_path",  "request_timings", "request_localize", "reply_localize"};
+static const char *const all_vectors[] = {"scan",          "scan_double",     "scan_padded",      "initial_pose",
+                                          "odometry",      "truth",           "result",           "result_lost",
+                                          "result_daemon", "result_estimate", "result_state",     "gnss",
+                                          "imu",           "transform",       "gnss_antenna",     "request_pose",
+                                          "request_path",  "request_timings", "request_localize", "reply_localize"};
 enum { VECTOR_COUNT = sizeof(all_vectors) / sizeof(all_vectors[0]) };
 
 static struct ndt_cloud cloud;
@@ -213,6 +214,23 @@ START_TEST(golden_truth)
 }
 END_TEST
 
+START_TEST(golden_transform)
+{
+    const struct golden_vector golden = golden_read("transform");
+    struct ndt_pose_message message;
+    ASSERT_OK(ndt_pose_message_decode(golden.bytes, golden.size, NDT_MESSAGE_TRANSFORM, &message, &error));
+    ck_assert_int_eq(message.stamp_ns, STAMP_NS);
+    ck_assert_str_eq(message.frame_id, "lidar_top");
+    ck_assert(message.has_pose && !message.has_twist && !message.has_covariance);
+    ck_assert(message.pose.t_m[0] == 1.25 && message.pose.t_m[2] == 1.875 && message.pose.q_xyzw[2] == 0.5);
+    ASSERT_OK(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRANSFORM, &message, &error));
+    assert_frame(&golden);
+    message.has_pose = 0;
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRANSFORM, &message, &error), NDT_ERR_ARGUMENT);
+    ck_assert_str_eq(error.text, "transform message: field 'pose' is missing");
+}
+END_TEST
+
 static void assert_result(const struct ndt_result_message *message)
 {
     const struct ndt_align_result *r = &message->result;
@@ -397,6 +415,22 @@ START_TEST(golden_gnss)
 }
 END_TEST
 
+START_TEST(golden_gnss_antenna)
+{
+    const struct golden_vector golden = golden_read("gnss_antenna");
+    struct ndt_gnss_message message;
+    ASSERT_OK(ndt_gnss_decode(golden.bytes, golden.size, &message, &error));
+    ck_assert(message.has_antenna);
+    ck_assert_str_eq(message.antenna, "gnss_link");
+    ASSERT_OK(ndt_gnss_encode(&frame, &message, &error));
+    assert_frame(&golden);
+    message.has_antenna = 0;
+    ASSERT_OK(ndt_gnss_encode(&frame, &message, &error));
+    const struct golden_vector without = golden_read("gnss");
+    assert_frame(&without);
+}
+END_TEST
+
 START_TEST(golden_imu)
 {
     const struct golden_vector golden = golden_read("imu");
@@ -505,7 +539,8 @@ static int is_optional(const char *vector, const char *key)
                                              "search",
                                              "linear_acceleration",
                                              "angular_velocity_covariance",
-                                             "linear_acceleration_covariance"};
+                                             "linear_acceleration_covariance",
+                                             "antenna"};
     for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
         if (strcmp(key, everywhere[i]) == 0)
             return 1;
@@ -699,8 +734,9 @@ START_TEST(version_and_type)
     golden.bytes[golden.parts[1] + 2] = 0x01;
     golden.bytes[golden.parts[2] + 6] = 'z';
     ck_assert_int_eq(decode_copy(golden.bytes, golden.size, &error), NDT_ERR_UNSUPPORTED);
-    ck_assert_str_eq(error.text, "unknown message type 'zruth'; there are: "
-                                 "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu");
+    ck_assert_str_eq(error.text,
+                     "unknown message type 'zruth'; there are: "
+                     "scan, initial_pose, odometry, truth, result, gnss, request, reply, imu, transform");
 }
 END_TEST
 
@@ -846,6 +882,7 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, golden_initial_pose);
     tcase_add_test(tcase, golden_odometry);
     tcase_add_test(tcase, golden_truth);
+    tcase_add_test(tcase, golden_transform);
     tcase_add_test(tcase, golden_result);
     tcase_add_test(tcase, golden_result_lost);
     tcase_add_test(tcase, golden_result_daemon);
@@ -854,6 +891,7 @@ static void add_golden_tests(TCase *tcase)
     tcase_add_test(tcase, unknown_states_are_refused);
     tcase_add_test(tcase, result_keys_are_described);
     tcase_add_test(tcase, golden_gnss);
+    tcase_add_test(tcase, golden_gnss_antenna);
     tcase_add_test(tcase, golden_imu);
     tcase_add_test(tcase, scan_headers);
 }

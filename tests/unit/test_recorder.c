@@ -9,6 +9,7 @@
 
 #include "live_peer.h"
 #include "ndt_io/bag.h"
+#include "ndt_proto/message.h"
 #include "ndtd/recorder.h"
 #include "temp_dir.h"
 
@@ -120,6 +121,52 @@ static void check_bag(const char *name, unsigned whole, unsigned count)
     ck_assert_uint_eq(at, count);
     ndt_bag_close(reader);
 }
+
+static void push_transform(const char *frame_id, double x_m)
+{
+    struct ndt_pose_message message = {.stamp_ns = 7, .has_pose = 1, .pose = {{x_m, 0, 0}, {0, 0, 0, 1}}};
+    struct ndt_frame frame;
+    zmq_msg_t copy;
+    ndt_frame_init(&frame);
+    strcpy(message.frame_id, frame_id);
+    ck_assert_int_eq(ndt_pose_message_encode(&frame, NDT_MESSAGE_TRANSFORM, &message, &err), NDT_OK);
+    ck_assert_int_eq(zmq_msg_init_size(&copy, frame.size), 0);
+    memcpy(zmq_msg_data(&copy), frame.data, frame.size);
+    ndtd_recorder_push(recorder, NDT_MESSAGE_TRANSFORM, &copy);
+    zmq_msg_close(&copy);
+    ndt_frame_free(&frame);
+}
+
+/* A late recording tells what was told before, and what changes then, in order. */
+START_TEST(a_recording_begins_with_the_transforms)
+{
+    static const struct {
+        const char *frame_id;
+        double x_m;
+    } expected[] = {{"left", 3}, {"right", 2}, {"left", 4}};
+    struct ndt_bag_reader *reader;
+    struct ndt_bag_record record;
+    push_transform("left", 1);
+    push_transform("right", 2);
+    push_transform("left", 3);
+    ck_assert_int_eq(start("a.bag"), NDT_OK);
+    push_transform("left", 4);
+    ck_assert_int_eq(stop(), NDT_OK);
+    ck_assert_uint_eq(status().frames, 3);
+    ck_assert_int_eq(ndt_bag_open(&reader, in_directory("a.bag"), &err), NDT_OK);
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        struct ndt_pose_message message;
+        ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_OK);
+        ck_assert_int_eq(
+            ndt_pose_message_decode(record.payload, record.length, NDT_MESSAGE_TRANSFORM, &message, &err), NDT_OK);
+        ck_assert_str_eq(message.frame_id, expected[i].frame_id);
+        ck_assert(message.pose.t_m[0] == expected[i].x_m && message.stamp_ns == 7);
+    }
+    ck_assert_int_eq(ndt_bag_next(reader, &record, &err), NDT_END);
+    ck_assert_uint_eq(ndt_bag_size(reader), status().bytes);
+    ndt_bag_close(reader);
+}
+END_TEST
 
 /* 1 frame is with the disk, 10 wait, 89 are missing; stop returns at once and is done when the disk has all. */
 START_TEST(no_thread_waits_for_the_disk)
@@ -306,6 +353,7 @@ int main(void)
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_set_timeout(all, 20);
     tcase_add_test(all, no_thread_waits_for_the_disk);
+    tcase_add_test(all, a_recording_begins_with_the_transforms);
     tcase_add_test(all, small_frames_are_bounded);
     tcase_add_test(all, a_full_disk_ends_a_recording);
     tcase_add_test(all, names_stay_in_the_directory);

@@ -60,6 +60,59 @@ START_TEST(test_metadata)
 }
 END_TEST
 
+static void expect_two_tiles(const char *path, const char *folder)
+{
+    struct ndt_tile_set set;
+    struct ndt_error err = {""};
+    char tile[512];
+    ck_assert_msg(ndt_tile_set_open(&set, path, &err) == NDT_OK, "%s", err.text);
+    ck_assert_uint_eq(set.count, 2);
+    snprintf(tile, sizeof(tile), "%s/A.pcd", folder);
+    ck_assert_str_eq(set.tiles[0].path, tile);
+    ck_assert_double_eq(set.tiles[0].size_m[0], 20.0);
+    ndt_tile_set_close(&set);
+    ck_assert_int_eq(ndt_map_is_tile_set(path), 1);
+    ck_assert_int_eq(ndt_map_path_check(path, &err), NDT_OK);
+}
+
+/* Autoware's map folder: the metadata, and the tiles in a folder below it. */
+START_TEST(test_autoware_folders)
+{
+    char map[256], below[512], metadata[512], slash[512];
+    ck_assert_int_eq(mkdir(temp_path("map"), 0700), 0);
+    ck_assert_int_eq(mkdir(temp_path("map/pointcloud_map.pcd"), 0700), 0);
+    ck_assert_int_eq(mkdir(temp_path("map/a_folder"), 0700), 0);
+    put_cloud("map/pointcloud_map.pcd/A.pcd", 0.0f, 10);
+    put_cloud("map/pointcloud_map.pcd/B.pcd", 0.0f, 10);
+    put_cloud("map/pointcloud_map.pcd/unnamed.pcd", 0.0f, 10);
+    snprintf(map, sizeof(map), "%s", temp_path("map"));
+    snprintf(slash, sizeof(slash), "%s/", map);
+    snprintf(below, sizeof(below), "%s/pointcloud_map.pcd", map);
+    /* without metadata: all that is there, also from the folder above */
+    struct ndt_tile_set set;
+    ck_assert_int_eq(ndt_tile_set_open(&set, map, NULL), NDT_OK);
+    ck_assert_uint_eq(set.count, 3);
+    ndt_tile_set_close(&set);
+    snprintf(metadata, sizeof(metadata), "%s", temp_text("map/" METADATA, good_metadata));
+    expect_two_tiles(map, below);
+    expect_two_tiles(slash, below);
+    expect_two_tiles(metadata, below);
+    expect_two_tiles(below, below);
+    /* a metadata above that names other tiles is of another map */
+    temp_text("map/" METADATA, "x_resolution: 20\ny_resolution: 20\nC.pcd: [0, 0]\n");
+    ck_assert_int_eq(ndt_tile_set_open(&set, below, NULL), NDT_OK);
+    ck_assert_uint_eq(set.count, 3);
+    ck_assert_double_eq(set.tiles[0].size_m[0], 0.0);
+    ndt_tile_set_close(&set);
+    expect_set_fails(map, "C.pcd, which is not a file");
+    /* one of the tiles is missing */
+    temp_text("map/" METADATA, "x_resolution: 20\ny_resolution: 20\nB.pcd: [0, 0]\nC.pcd: [0, 20]\n");
+    expect_set_fails(map, "C.pcd, which is not a file");
+    temp_text("map/" METADATA, "x_resolution: x\n");
+    expect_set_fails(map, "line 1: not a finite number");
+}
+END_TEST
+
 START_TEST(test_no_metadata)
 {
     struct ndt_tile_set set;
@@ -295,6 +348,7 @@ int main(void)
     TCase *tests = tcase_create("tiles");
     tcase_add_checked_fixture(tests, temp_dir_make, temp_dir_remove);
     tcase_add_test(tests, test_metadata);
+    tcase_add_test(tests, test_autoware_folders);
     tcase_add_test(tests, test_no_metadata);
     tcase_add_test(tests, test_directories_that_are_no_map);
     tcase_add_test(tests, test_bad_metadata);

@@ -100,6 +100,26 @@ START_TEST(every_kind_is_read)
 }
 END_TEST
 
+START_TEST(poses_with_yaw_and_negative_operands)
+{
+    accept("--pose -1,2,3,90");
+    ck_assert(args.pose.t_m[0] == -1 && fabs(args.pose.q_xyzw[2] - sqrt(0.5)) < 1e-12);
+    ck_assert(fabs(args.pose.q_xyzw[3] - sqrt(0.5)) < 1e-12);
+    refuse("--pose 1,2,3,90,", "is not x,y,z,qx,qy,qz,qw or x,y,z,yaw");
+    refuse("--pose 1,2,3,4,5", "is not x,y,z,qx,qy,qz,qw or x,y,z,yaw");
+    refuse("--pose 1,2,3,nan", "is not x,y,z,qx,qy,qz,qw or x,y,z,yaw");
+    refuse("-1,2,3,90", "tool has no such option");
+    command.takes_numbers = 1;
+    accept("--any-real -3 -1,2,3,90 --flag");
+    ck_assert(args.operands.count == 1 && args.real == -3 && args.flag);
+    ck_assert(tool_parse_pose(args.operands.words[0], &args.pose, &err) == NDT_OK && args.pose.t_m[0] == -1);
+    accept("--flag -.5,2,3,90");
+    ck_assert(args.operands.count == 1 && args.flag);
+    refuse("-x", "tool has no such option");
+    command.takes_numbers = 0;
+}
+END_TEST
+
 START_TEST(operands_at_any_position)
 {
     accept("a --flag b");
@@ -130,7 +150,7 @@ START_TEST(limits_are_named)
     refuse("--range 7-3", "'7-3' is not a range");
     refuse("--range -", "'-' is not a range");
     refuse("--range 0-3", "'0' is not a whole number from 1");
-    refuse("--pose 1,2,3", "is not x,y,z,qx,qy,qz,qw");
+    refuse("--pose 1,2,3", "is not x,y,z,qx,qy,qz,qw or x,y,z,yaw [m, deg]");
     refuse("--pose 1,2,3,0,0,0,2", "the quaternion has length 2, not 1");
     refuse("--list a,,b", "'a,,b' is not a list");
     refuse("--reals 1,10", "--reals: '10' is not a number from 0 to 9");
@@ -183,6 +203,7 @@ int main(void)
     Suite *suite = suite_create("tool_options");
     TCase *all = tcase_create("tool_options");
     tcase_add_test(all, every_kind_is_read);
+    tcase_add_test(all, poses_with_yaw_and_negative_operands);
     tcase_add_test(all, operands_at_any_position);
     tcase_add_test(all, limits_are_named);
     tcase_add_test(all, unknown_and_incomplete_options);

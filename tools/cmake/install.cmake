@@ -64,8 +64,11 @@ install(FILES ${PROJECT_BINARY_DIR}/ndtdConfig.cmake ${PROJECT_BINARY_DIR}/ndtdC
 
 install(FILES README.md LICENSE proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
-install(DIRECTORY tools/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python FILES_MATCHING PATTERN "*.py"
-  PATTERN __pycache__ EXCLUDE)
+# The clients of the Python package, which need no compiled part: PYTHONPATH=.../share/ndtd/python. The rest comes by
+# pip install ./tools/python.
+install(FILES tools/python/ndtd/__init__.py tools/python/ndtd/client.py tools/python/ndtd/_extras.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python/ndtd)
+install(FILES tools/python/examples/drive_daemon.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python)
 
 # Man pages (if help2man is found) and completion for bash and zsh, all from --help: targets `man`, `bash` and `zsh`.
 # Programs of a cross build run under its emulator; those of a sanitizer build are not for installation.

@@ -25,6 +25,10 @@ NDT_MUST_CHECK enum ndt_status live_open(struct live_connection *out, int type, 
 void live_close(struct live_connection *connection, int linger_ms);
 
 /* clang-format off */
+/** The option row of the address of the control socket. */
+#define LIVE_CONTROL_OPTION(address)                                                                               \
+    {"control", "ADDRESS", TOOL_TEXT, &(address),                                                                  \
+     .help = "the control socket (default: control.ipc in the runtime directory)"}
 /** The option rows of `struct live_keys keys`, for the table of a tool. */
 #define LIVE_KEY_OPTIONS(keys)                                                                                     \
     {"curve-server-key", "FILE", TOOL_TEXT, &(keys).server_file,                                                   \

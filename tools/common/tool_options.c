@@ -112,27 +112,6 @@ static enum ndt_status parse_range(const char *text, struct tool_range *out, str
     return status;
 }
 
-enum ndt_status tool_parse_pose(const char *text, struct ndt_pose *out, struct ndt_error *err)
-{
-    double values[7];
-    const char *at = text;
-    for (int i = 0; i < 7; i++) {
-        char *end;
-        values[i] = strtod(at, &end);
-        if (end == at || *end != (i < 6 ? ',' : '\0') || !isfinite(values[i]))
-            return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not x,y,z,qx,qy,qz,qw", text);
-        at = end + 1;
-    }
-    const double *q = values + 3;
-    const double length = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-    if (fabs(length - 1.0) > 0.01)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "the quaternion has length %.6g, not 1", length);
-    memcpy(out->t_m, values, sizeof(out->t_m));
-    memcpy(out->q_xyzw, q, sizeof(out->q_xyzw));
-    (void)ndt_pose_normalize(out);
-    return NDT_OK;
-}
-
 enum ndt_status tool_parse_list(const char *text, struct tool_list *out, struct ndt_error *err)
 {
     out->count = 0;
@@ -159,6 +138,30 @@ static enum ndt_status parse_reals(const char *text, double min, double max, str
     for (size_t i = 0; status == NDT_OK && i < list.count; i++)
         status = tool_parse_real(list.items[i], min, max, &out->values[out->count++], err);
     return status;
+}
+
+enum { POSE_YAW = 4, POSE_QUATERNION = 7 };
+
+enum ndt_status tool_parse_pose(const char *text, struct ndt_pose *out, struct ndt_error *err)
+{
+    static const double RAD_PER_DEG = 0.017453292519943295;
+    struct tool_reals list;
+    if (parse_reals(text, -INFINITY, INFINITY, &list, NULL) != NDT_OK ||
+        (list.count != POSE_YAW && list.count != POSE_QUATERNION))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not x,y,z,qx,qy,qz,qw or x,y,z,yaw [m, deg]", text);
+    const double *values = list.values;
+    if (list.count == POSE_YAW) {
+        *out = ndt_pose_from_rpy(values, (double[]){0, 0, values[3] * RAD_PER_DEG});
+        return NDT_OK;
+    }
+    const double *q = values + 3;
+    const double length = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    if (fabs(length - 1.0) > 0.01)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "the quaternion has length %.6g, not 1", length);
+    memcpy(out->t_m, values, sizeof(out->t_m));
+    memcpy(out->q_xyzw, q, sizeof(out->q_xyzw));
+    (void)ndt_pose_normalize(out);
+    return NDT_OK;
 }
 
 /* "text, json or tum" */
@@ -309,10 +312,37 @@ static enum ndt_status pass(const struct tool_command *command, int argc, char *
     return status == NDT_OK ? check_required(command, seen, err) : status;
 }
 
+/* Whether the word before a negative number is an option that takes it as its value. */
+static int takes_value(const struct tool_command *command, const char *word)
+{
+    const size_t length = strlen(word);
+    if (length < 3 || strncmp(word, "--", 2) != 0 || strchr(word, '='))
+        return 0;
+    for (size_t i = 0; i < command->option_count; i++)
+        if (strncmp(command->options[i].name, word + 2, length - 2) == 0)
+            return command->options[i].argument != NULL;
+    return 0;
+}
+
+/* "-1.5,2,0,90" begins like an option; a space before it makes it an operand. */
+static void protect_numbers(const struct tool_command *command, int argc, char **argv)
+{
+    static char number[256];
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (argv[i][0] == '-' && (isdigit((unsigned char)argv[i][1]) || argv[i][1] == '.') &&
+            strlen(argv[i]) + 2 <= sizeof(number) && !takes_value(command, argv[i - 1])) {
+            snprintf(number, sizeof(number), " %s", argv[i]);
+            argv[i] = number;
+            return;
+        }
+}
+
 enum ndt_status tool_parse(const struct tool_command *command, int argc, char **argv, int *help, int *version,
                            struct ndt_error *err)
 {
     *help = *version = 0;
+    if (command->takes_numbers)
+        protect_numbers(command, argc, argv);
     const enum ndt_status status = pass(command, argc, argv, 1, help, version, err);
     return status == NDT_OK && !*help && !*version ? pass(command, argc, argv, 0, help, version, err) : status;
 }

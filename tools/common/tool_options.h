@@ -38,7 +38,8 @@ enum tool_kind {
     TOOL_SECONDS, /**< int64_t [ns]; the text is in seconds, min and max too (at most 1e9); default INT64_MAX is not
                      printed */
     TOOL_RANGE,   /**< struct tool_range: "3-7", "3-", "-7" or "3"; numbers from 1 */
-    TOOL_POSE,    /**< struct ndt_pose: "x,y,z,qx,qy,qz,qw", quaternion of length 1 +- 1 %, normalised */
+    TOOL_POSE,    /**< struct ndt_pose: "x,y,z,qx,qy,qz,qw", quaternion of length 1 +- 1 %, normalised, or
+                     "x,y,z,yaw", yaw in degrees */
     TOOL_LIST,    /**< struct tool_list: texts separated by commas */
     TOOL_REALS,   /**< struct tool_reals: numbers separated by commas, each from min to max */
     TOOL_CUSTOM,  /**< `parse` is called with `value` */
@@ -89,6 +90,7 @@ struct tool_command {
     const char *operand; /**< what --help calls the operands, such as "BAG"; NULL when there are none */
     size_t operand_min, operand_max;
     struct tool_operands *operands;
+    int takes_numbers; /**< the operand is numbers with commas: "-1,2,0,90" is none of the options */
     enum ndt_status (*run)(struct ndt_error *err);
     const struct tool_command *const *commands; /**< sub-commands, NULL at the end; NULL for none */
 };

@@ -59,8 +59,11 @@ static int wanted(struct cut *cut, const struct bag_cursor *cursor)
         return 0;
     if (cursor->record.type == NDT_MESSAGE_SCAN && scan >= args.scans.first && !scan_stays(scan))
         return 0;
+    /* What the transforms before the part tell holds in it. */
+    const int holds = cursor->record.type == NDT_MESSAGE_TRANSFORM;
     return cursor->number >= args.records.first && cursor->number <= args.records.last &&
-           scan >= args.scans.first && scan <= args.scans.last && after_ns >= args.from_ns && after_ns < args.to_ns;
+           (holds || (scan >= args.scans.first && after_ns >= args.from_ns)) && scan <= args.scans.last &&
+           after_ns < args.to_ns;
 }
 
 /* NDT_OK at the end, and at damage with --salvage. */
@@ -272,7 +275,7 @@ static const struct tool_option options[] = {
     {"without", "TYPES", TOOL_CUSTOM, &args.without, .parse = parse_types,
      .help =
          "leave out the messages of these types, such as odometry,imu (types: scan, initial_pose, odometry, truth, "
-         "result, gnss, imu, request, reply)"},
+         "result, gnss, imu, transform, request, reply)"},
     {"initial", "WHAT", TOOL_CHOICE, &args.initial, .choices = initial_names,
      .help = "first: begin with the first true pose of the part as initial pose, with the twist to the second one"},
     {"every", "N", TOOL_COUNT, &args.every, 1, 1e6, .help = "every Nth scan only, with the first of the part"},

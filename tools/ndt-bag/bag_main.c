@@ -228,6 +228,8 @@ static void print_gnss(const struct ndt_gnss_message *message)
     json_reals(stdout, "position", message->position_m, 3);
     if (message->has_deviation)
         json_reals(stdout, "deviation", message->deviation_m, 3);
+    if (message->has_antenna)
+        json_text(stdout, "antenna", message->antenna);
 }
 
 static void print_imu(const struct ndt_imu_message *message)
@@ -336,8 +338,8 @@ static const struct tool_command check_command = {
 
 static const struct tool_option dump_options[] = {
     {"type", "NAME", TOOL_CUSTOM, &dump_args.type, .parse = parse_type,
-     .help =
-         "only messages of this type: scan, initial_pose, odometry, truth, result, gnss, imu, request or reply"},
+     .help = "only messages of this type: scan, initial_pose, odometry, truth, result, gnss, imu, transform, "
+             "request or reply"},
     {"limit", "N", TOOL_COUNT, &dump_args.limit, 1, INFINITY, .help = "stop after N lines"},
     {"points", "N", TOOL_COUNT, &dump_args.points, 0, NDT_CLOUD_MAX_POINTS,
      .help = "also print the first N points of every scan"},

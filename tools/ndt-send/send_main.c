@@ -127,9 +127,12 @@ static enum ndt_status play(struct sender *sender, struct ndt_error *err)
         begun += record.type == NDT_MESSAGE_SCAN;
         if (number >= args.skip && number - args.skip >= args.limit)
             return NDT_OK;
-        if (number < args.skip || record.type == NDT_MESSAGE_TRUTH || record.type == NDT_MESSAGE_RESULT)
+        const int is_skipped = number < args.skip;
+        if ((is_skipped && record.type != NDT_MESSAGE_TRANSFORM) || record.type == NDT_MESSAGE_TRUTH ||
+            record.type == NDT_MESSAGE_RESULT)
             continue;
-        keep_pace(sender, record.receive_time_ns);
+        if (!is_skipped)
+            keep_pace(sender, record.receive_time_ns);
         if (tool_interrupted())
             return NDT_END;
         status = send_frame(sender, &record, err);

@@ -11,6 +11,7 @@
 #include "ndtd/runtime_dir.h"
 #include "ndtd/socket.h"
 #include "ndt/clock.h"
+#include "reply_view.h"
 #include "tool_options.h"
 #include "top_view.h"
 
@@ -62,7 +63,7 @@ static void receive_replies(struct top *top)
 {
     int size;
     while ((size = zmq_recv(top->control.socket, top->status, sizeof(top->status), ZMQ_DONTWAIT)) >= 0)
-        top->status_size = (size_t)size; /* a size beyond the buffer is refused by top_view_status */
+        top->status_size = (size_t)size < sizeof(top->status) ? (size_t)size : sizeof(top->status);
 }
 
 /* Receives until the interval ends or a signal arrives. */
@@ -78,9 +79,19 @@ static void watch(struct top *top, double until_us)
     }
 }
 
-static void show(struct top *top, double seconds)
+static void show_status(const struct top *top)
 {
     struct ndt_error err = {""};
+    struct reply_view *reply;
+    if (reply_view_read(&reply, top->status, top->status_size, &err) == NDT_OK)
+        reply_view_print(reply, stdout);
+    else
+        printf("status      %s\n", err.text);
+    reply_view_free(reply);
+}
+
+static void show(struct top *top, double seconds)
+{
     if (!args.once)
         printf("\033[H\033[J"); /* home, clear */
     printf("ndt-top     %s\n", top->poses_address);
@@ -89,8 +100,8 @@ static void show(struct top *top, double seconds)
         printf("bad         %llu messages that are not results\n", (unsigned long long)top->bad);
     if (top->status_size == 0)
         printf("status      no answer from %s\n", top->control_address);
-    else if (top_view_status(stdout, top->status, top->status_size, &err) != NDT_OK)
-        printf("status      %s\n", err.text);
+    else
+        show_status(top);
     top->status_size = 0;
     fflush(stdout);
 }
@@ -144,8 +155,7 @@ static enum ndt_status run(struct ndt_error *err)
 static const struct tool_option options[] = {
     {"endpoint", "ADDRESS", TOOL_TEXT, &args.endpoint,
      .help = "the poses socket (default: poses.ipc in the runtime directory)"},
-    {"control", "ADDRESS", TOOL_TEXT, &args.control,
-     .help = "the control socket (default: control.ipc in the runtime directory)"},
+    LIVE_CONTROL_OPTION(args.control),
     {"once", NULL, TOOL_FLAG, &args.once,
      .help = "watch for one interval, print one report and exit; implied if the output is not a terminal"},
     {"interval", "S", TOOL_SECONDS, &args.interval_ns, 0.1, 3600, .help = "seconds between two reports"},

@@ -24,7 +24,5 @@ struct top_view {
 void top_view_add(struct top_view *view, const struct ndt_result_message *message);
 /** `seconds` since the last show, for the rate. */
 void top_view_show(struct top_view *view, FILE *file, double seconds);
-/** The members of the reply to a status request, one line each, nested maps too. NDT_ERR_FORMAT for other bytes. */
-NDT_MUST_CHECK enum ndt_status top_view_status(FILE *file, const uint8_t *data, size_t size, struct ndt_error *err);
 
 #endif

@@ -43,6 +43,7 @@ enum ndt_message_type {
     NDT_MESSAGE_REQUEST = 7, /**< control socket, see control_message.h */
     NDT_MESSAGE_REPLY = 8,
     NDT_MESSAGE_IMU = 9,
+    NDT_MESSAGE_TRANSFORM = 10,
     NDT_MESSAGE_END /**< one past the last */
 };
 /** "scan", "initial_pose", ...; "unknown" for other numbers. */
@@ -157,6 +158,8 @@ struct ndt_gnss_message {
     double position_m[3];
     int has_deviation;
     double deviation_m[3]; /**< standard deviations of x y z, above 0 */
+    int has_antenna;
+    char antenna[NDT_PROTO_MAX_NAME + 1]; /**< frame of the antenna: the frame_id of its transform */
 };
 /** Decodes a gnss message. */
 NDT_MUST_CHECK enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size, struct ndt_gnss_message *message,
@@ -165,16 +168,17 @@ NDT_MUST_CHECK enum ndt_status ndt_gnss_decode(const uint8_t *data, size_t size,
 NDT_MUST_CHECK enum ndt_status ndt_gnss_encode(struct ndt_frame *frame, const struct ndt_gnss_message *message,
                                                struct ndt_error *err);
 
-/** initial pose, truth, odometry: a stamped pose, a twist, or both. */
+/** initial pose, truth, odometry: a stamped pose, a twist, or both; transform: where a sensor is. */
 struct ndt_pose_message {
     int64_t stamp_ns;
     char frame_id[NDT_PROTO_MAX_NAME + 1];
     int has_pose, has_twist, has_covariance;
-    struct ndt_pose pose;   /**< initial pose, truth: T_map_base; odometry: T_odom_base */
+    /** initial pose, truth: T_map_base; odometry: T_odom_base; transform: T_base_frame, of the frame of a sensor */
+    struct ndt_pose pose;
     struct ndt_twist twist; /**< of the base, in the base frame */
     double covariance[36];
 };
-/** type: INITIAL_POSE, ODOMETRY or TRUTH. Initial pose and truth require a pose, odometry a pose or a twist. */
+/** type: INITIAL_POSE, ODOMETRY, TRUTH or TRANSFORM. Odometry requires a pose or a twist, the others a pose. */
 NDT_MUST_CHECK enum ndt_status ndt_pose_message_decode(const uint8_t *data, size_t size, enum ndt_message_type type,
                                                        struct ndt_pose_message *message, struct ndt_error *err);
 /** Replaces the contents of `frame` by the encoded message. */

@@ -4,18 +4,12 @@
 
 #include "common.hpp"
 #include "ndt_io/bag.h"
-#include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
 
 namespace ndt_python
 {
 
 using namespace nb::literals;
-
-static std::string path_text(nb::handle path)
-{
-    return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
-}
 
 template <size_t SIZE> static void set_name(char (&to)[SIZE], const std::string &name, const char *what)
 {
@@ -37,7 +31,7 @@ class BagWriter
             nb::gil_scoped_release release;
             status = ndt_bag_create(&writer_, name.c_str(), append, &error);
         }
-        check(status, error);
+        check_file(status, error, name);
         ndt_frame_init(&frame_);
     }
     ~BagWriter()
@@ -54,7 +48,8 @@ class BagWriter
               const std::string &frame_id, std::optional<int64_t> receive_ns);
     void imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle linear_acceleration,
              const std::string &frame_id, std::optional<int64_t> receive_ns);
-    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns);
+    void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+              std::optional<int64_t> receive_ns);
     uint64_t records() const
     {
         check_open();
@@ -125,6 +120,20 @@ void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
     write(NDT_MESSAGE_SCAN, receive_ns.value_or(stamp_ns));
 }
 
+// A bag has the numbers that were recorded; who reads it normalises them.
+static ndt_pose read_recorded_pose(nb::handle pose)
+{
+    ndt_pose out = read_pose(pose, "pose"), recorded = out;
+    if (nb::len(pose) != 7)
+        return out;
+    double numbers[7], length = 0;
+    read_numbers(numbers, 7, pose, "pose");
+    std::memcpy(recorded.q_xyzw, numbers + 3, sizeof(recorded.q_xyzw));
+    for (double q : recorded.q_xyzw)
+        length += q * q;
+    return std::fabs(length - 1) < 1e-3 ? recorded : out;
+}
+
 void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, nb::handle twist,
                      nb::handle covariance, const std::string &frame_id, std::optional<int64_t> receive_ns)
 {
@@ -136,7 +145,7 @@ void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, n
     set_name(message.frame_id, frame_id, "frame_id");
     message.has_pose = !pose.is_none();
     if (message.has_pose)
-        message.pose = read_pose(pose, "pose");
+        message.pose = read_recorded_pose(pose);
     message.has_twist = !twist.is_none();
     if (message.has_twist) {
         read_numbers(numbers, 6, twist, "twist");
@@ -166,7 +175,8 @@ void BagWriter::imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle li
     write(NDT_MESSAGE_IMU, receive_ns.value_or(stamp_ns));
 }
 
-void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, std::optional<int64_t> receive_ns)
+void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
+                     std::optional<int64_t> receive_ns)
 {
     ndt_gnss_message message = {};
     ndt_error error;
@@ -177,6 +187,8 @@ void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation
     message.has_deviation = !deviation.is_none();
     if (message.has_deviation)
         read_numbers(message.deviation_m, 3, deviation, "deviation");
+    message.has_antenna = !antenna.empty();
+    set_name(message.antenna, antenna, "antenna");
     check(ndt_gnss_encode(&frame_, &message, &error), error);
     write(NDT_MESSAGE_GNSS, receive_ns.value_or(stamp_ns));
 }
@@ -217,6 +229,8 @@ class BagReader
             nb::gil_scoped_release release;
             status = ndt_bag_open_any(&reader_, name.c_str(), &waiting_, &error);
         }
+        if (status != NDT_ERR_CANCELLED)
+            check_file(status, error, name);
         check_waited(status, error);
     }
     ~BagReader() { ndt_bag_close(reader_); }
@@ -274,27 +288,7 @@ static nb::dict decode_scan(const nb::bytes &payload)
     out["stamp_ns"] = message.stamp_ns;
     out["frame_id"] = std::string(message.frame_id);
     out["points"] = make_points(cloud.cloud);
-    out["origin"] = make_array({3}, cloud.cloud.origin_m);
-    out["intensity"] = make_column(cloud.cloud.intensity, cloud.cloud.count);
-    out["time_s"] = make_column(cloud.cloud.time_s, cloud.cloud.count);
-    return out;
-}
-
-// A cloud file, as decode_scan gives it.
-static nb::dict read_cloud(nb::handle path)
-{
-    const std::string name = path_text(path);
-    ndt_error error;
-    ndt_status status;
-    Cloud cloud;
-    {
-        nb::gil_scoped_release release;
-        status = ndt_cloud_read(&cloud.cloud, name.c_str(), &error);
-    }
-    check(status, error);
-    nb::dict out;
-    out["points"] = make_points(cloud.cloud);
-    out["origin"] = make_array({3}, cloud.cloud.origin_m);
+    out["origin"] = make_doubles<3>(cloud.cloud.origin_m);
     out["intensity"] = make_column(cloud.cloud.intensity, cloud.cloud.count);
     out["time_s"] = make_column(cloud.cloud.time_s, cloud.cloud.count);
     return out;
@@ -302,9 +296,6 @@ static nb::dict read_cloud(nb::handle path)
 
 void bind_bag(nb::module_ &module)
 {
-    module.def(
-        "read_cloud", &read_cloud, "path"_a,
-        "A .pcd, .ply or .bin: dict of points (N, 3) relative to origin (3,), intensity and time_s (N,) or None.");
     nb::class_<BagWriter>(
         module, "BagWriter",
         R"(Writes a bag (bag.bin) for `ndtd --replay`. A context manager: left with an exception, the file is removed.
@@ -318,8 +309,9 @@ append=True continues an existing file after its last whole record: `records` sa
 Times: stamp_ns of the data, receive_ns when it came (default: the stamp); the order of the calls is that of the
 replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that ndtd would refuse.
 )")
-        .def(nb::init<nb::handle, bool>(), "path"_a, "append"_a = false)
-        .def("scan", &BagWriter::scan, "stamp_ns"_a, "points"_a, nb::kw_only(), "intensity"_a = nb::none(),
+        .def(nb::init<nb::handle, bool>(), "path"_a, "append"_a = false,
+             nb::sig("def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None"))
+        .def("scan", &BagWriter::scan, "stamp_ns"_a, "points"_a.none(), nb::kw_only(), "intensity"_a = nb::none(),
              "time_s"_a = nb::none(), "seq"_a = 0, "frame_id"_a = "lidar", "receive_ns"_a = nb::none(),
              "points: (N, 3) in the sensor frame [m]; time_s: (N,) relative to the stamp [s].")
         .def(
@@ -349,12 +341,24 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
              nb::kw_only(), "frame_id"_a = "imu", "receive_ns"_a = nb::none(),
              "[rad/s], [m/s^2]: +9.81 on z at rest.")
         .def("gnss", &BagWriter::gnss, "stamp_ns"_a, "position"_a, "deviation"_a = nb::none(), nb::kw_only(),
-             "receive_ns"_a = nb::none(), "x y z of the antenna in the map frame [m], standard deviations [m].")
+             "antenna"_a = "", "receive_ns"_a = nb::none(),
+             "x y z of the antenna in the map frame [m], standard deviations [m]; antenna: the frame of its "
+             "transform.")
+        .def(
+            "transform",
+            [](BagWriter &self, int64_t stamp_ns, const std::string &frame_id, nb::handle pose,
+               std::optional<int64_t> receive_ns) {
+                self.pose(NDT_MESSAGE_TRANSFORM, stamp_ns, pose, nb::none(), nb::none(), frame_id, receive_ns);
+            },
+            "stamp_ns"_a, "frame_id"_a, "pose"_a, nb::kw_only(), "receive_ns"_a = nb::none(),
+            "T_base_frame of a sensor: where it is from the next scan on, unless the configuration says it.")
         .def_prop_ro("records", &BagWriter::records, "Whole records in the bag, with those that append=True found.")
         .def_prop_ro("bytes", &BagWriter::bytes, "Bytes of the bag so far.")
         .def("close", &BagWriter::close, "Flushes to the disk; later calls write nothing.")
         .def("discard", &BagWriter::discard, "Removes what was written.")
-        .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+        .def(
+            "__enter__", [](nb::handle self) { return nb::borrow(self); },
+            nb::sig("def __enter__(self) -> BagWriter"))
         .def(
             "__exit__",
             [](BagWriter &self, nb::handle type, nb::handle, nb::handle) {
@@ -364,12 +368,19 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
     nb::class_<Record>(module, "Record", "One message of a bag.")
         .def_ro("type", &Record::type, "'scan', 'odometry', 'imu', 'gnss', 'initial_pose', 'truth' ...")
         .def_ro("receive_ns", &Record::receive_ns)
-        .def_ro("payload", &Record::payload, "The message as it was received (msgpack).");
+        .def_ro("payload", &Record::payload, "The message as it was received (msgpack).")
+        .def("__repr__", [](const Record &self) {
+            return "ndtd.Record(" + self.type + ", " + std::to_string(self.receive_ns) + " ns, " +
+                   std::to_string(self.payload.size()) + " bytes)";
+        });
     nb::class_<BagReader>(module, "BagReader", "Iterates over the records of a bag; `-` is standard input.")
-        .def(nb::init<nb::handle>(), "path"_a)
-        .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+        .def(nb::init<nb::handle>(), "path"_a, nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
+        .def(
+            "__iter__", [](nb::handle self) { return nb::borrow(self); },
+            nb::sig("def __iter__(self) -> BagReader"))
         .def("__next__", &BagReader::next);
     module.def("decode_scan", &decode_scan, "payload"_a,
+               nb::sig("def decode_scan(payload: bytes) -> dict[str, typing.Any]"),
                "The payload of a scan: dict of seq, stamp_ns, frame_id, points (N, 3), origin (3,), intensity and "
                "time_s (N,) or None.");
 }

@@ -1,13 +1,11 @@
 // ndtd.Map
 #include "map.hpp"
 
-#include <nanobind/stl/filesystem.h>
-
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
-#include "ndt/names.h"
+#include "keywords.hpp"
 #include "ndt_io/map_file.h"
 
 namespace ndt_python
@@ -15,32 +13,20 @@ namespace ndt_python
 
 using namespace nb::literals;
 
-static int find_label(const ndt_label *labels, const std::string &name, const char *what)
-{
-    std::string known;
-    for (; labels->name; labels++) {
-        if (name == labels->name)
-            return labels->value;
-        known += (known.empty() ? "" : ", ") + std::string(labels->name);
-    }
-    throw nb::value_error((std::string(what) + ": '" + name + "' is not known; there are: " + known).c_str());
-}
-
-static ndt_map_config make_config(const std::vector<double> &levels, uint32_t min_points,
-                                  const std::string &covariance, int threads)
+static ndt_map_config make_config(const nb::kwargs &given)
 {
     ndt_map_config config;
     ndt_map_config_default(&config);
-    if (levels.empty() || levels.size() > NDT_MAX_LEVELS)
-        throw nb::value_error(
-            ("levels: 1 to " + std::to_string(NDT_MAX_LEVELS) + " edges of cells are wanted").c_str());
+    Keywords options(given, "Map");
+    const std::vector<double> levels = options.numbers("levels", {4, 2, 1}, NDT_MAX_LEVELS);
     config.level_count = levels.size();
     for (size_t i = 0; i < levels.size(); i++)
         config.leaf_m[i] = levels[i];
-    config.min_points = min_points;
+    config.min_points = static_cast<uint32_t>(options.integer("min_points", config.min_points, 3, 1000000));
     config.covariance =
-        static_cast<ndt_covariance_kind>(find_label(ndt_covariance_labels, covariance, "covariance"));
-    config.threads = threads;
+        static_cast<ndt_covariance_kind>(options.label("covariance", ndt_covariance_labels, config.covariance));
+    config.threads = static_cast<int>(options.integer("threads", 0, 0, 64));
+    options.end();
     return config;
 }
 
@@ -53,7 +39,7 @@ static ndt_map *load(const std::string &path, const ndt_map_config &config)
         nb::gil_scoped_release release;
         status = ndt_map_load(&map, path.c_str(), &config, &error);
     }
-    check(status, error);
+    check_file(status, error, path);
     return map;
 }
 
@@ -69,6 +55,10 @@ static ndt_map *build(nb::handle points, const ndt_map_config &config)
         status = ndt_map_from_cloud(&map, &config, &cloud.cloud, &error);
     }
     check(status, error);
+    if (map->points == 0) {
+        ndt_map_release(map);
+        throw nb::value_error(("points: none of " + std::to_string(cloud.cloud.count) + " is finite").c_str());
+    }
     return map;
 }
 
@@ -77,30 +67,46 @@ static bool is_path(nb::handle source)
     return nb::isinstance<nb::str>(source) || nb::hasattr(source, "__fspath__");
 }
 
-static void init(Map *self, nb::object source, const std::vector<double> &levels, uint32_t min_points,
-                 const std::string &covariance, int threads)
+static void init(Map *self, const nb::object &source, const nb::kwargs &options)
 {
-    const ndt_map_config config = make_config(levels, min_points, covariance, threads);
-    if (is_path(source)) {
-        const auto path = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(source));
-        new (self) Map(load(path, config));
-    } else {
-        new (self) Map(build(source, config));
-    }
+    const ndt_map_config config = make_config(options);
+    new (self) Map(is_path(source) ? load(path_text(source), config) : build(source, config));
 }
 
-static const ndt_map_level &level_of(const Map &self, double leaf_m)
+static std::string levels_text(const ndt_map *map)
 {
-    const int index = ndt_map_find_level(self.get(), leaf_m);
+    std::string text;
+    for (size_t i = 0; i < map->level_count; i++) {
+        char number[32];
+        std::snprintf(number, sizeof(number), "%s%g m", i ? ", " : "", map->levels[i].leaf_m);
+        text += number;
+    }
+    return text;
+}
+
+const ndt_map_level &Map::level(double leaf_m, const char *what) const
+{
+    const int index = ndt_map_find_level(get(), leaf_m);
+    char text[160];
+    std::snprintf(text, sizeof(text), "%s: the map has no level of %g m; it has %s", what, leaf_m,
+                  levels_text(get()).c_str());
     if (index < 0)
-        throw nb::value_error(("the map has no level of " + std::to_string(leaf_m) + " m").c_str());
-    return self.get()->levels[index];
+        throw nb::value_error(text);
+    return get()->levels[index];
+}
+
+const Map &read_map(nb::handle map)
+{
+    const Map *out = nullptr;
+    if (map.is_none() || !nb::try_cast(map, out))
+        throw nb::type_error(("map: an ndtd.Map is wanted, not " + class_name(map)).c_str());
+    return *out;
 }
 
 // Means, inverse covariances and counts of the voxels of a level; voxel 0 of the core is a placeholder.
 static nb::dict voxels(const Map &self, double leaf_m)
 {
-    const ndt_map_level &level = level_of(self, leaf_m);
+    const ndt_map_level &level = self.level(leaf_m, "level");
     const size_t count = level.voxel_count - 1;
     std::vector<double> means(3 * count), inverse(9 * count), counts(count);
     for (size_t i = 0; i < count; i++) {
@@ -114,9 +120,10 @@ static nb::dict voxels(const Map &self, double leaf_m)
         counts[i] = voxel.count;
     }
     nb::dict out;
-    out["mean"] = make_array({count, 3}, means.data());
-    out["inverse_covariance"] = make_array({count, 3, 3}, inverse.data());
-    out["count"] = make_array({count}, counts.data());
+    using Any = nb::ndarray<nb::numpy, double>;
+    out["mean"] = make_array<Any>(means.data(), {count, 3});
+    out["inverse_covariance"] = make_array<Any>(inverse.data(), {count, 3, 3});
+    out["count"] = make_array<Any>(counts.data(), {count});
     return out;
 }
 
@@ -137,25 +144,20 @@ static std::vector<double> leaves(const Map &self)
 
 static std::string describe(const Map &self)
 {
-    std::string text = "ndtd.Map(" + std::to_string(self.get()->points) + " points, levels";
-    for (double leaf_m : leaves(self)) {
-        char number[32];
-        std::snprintf(number, sizeof(number), " %g m", leaf_m);
-        text += number;
-    }
-    return text + ", id " + id_text(self) + ")";
+    return "ndtd.Map(" + std::to_string(self.get()->points) + " points, levels " + levels_text(self.get()) +
+           ", id " + id_text(self) + ")";
 }
 
-static void save(const Map &self, nb::object path)
+static void save(const Map &self, const nb::object &path)
 {
-    const auto name = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
+    const std::string name = path_text(path);
     ndt_error error;
     ndt_status status;
     {
         nb::gil_scoped_release release;
         status = ndt_map_save(self.get(), name.c_str(), &error);
     }
-    check(status, error);
+    check_file(status, error, name);
 }
 
 void bind_map(nb::module_ &module)
@@ -183,13 +185,18 @@ threads : int
 Raises
 ------
 ValueError
-    A wrong shape, a level out of range, a damaged file; the message names file, place and limit.
-TypeError, OSError, MemoryError
+    A wrong shape, no finite point, a level out of range, a wrong or damaged file; the message names
+    argument or file, place and limit.
+FileNotFoundError, OSError, TypeError, MemoryError
 )")
-        .def("__init__", &init, "source"_a, nb::kw_only(), "levels"_a = std::vector<double>{4, 2, 1},
-             "min_points"_a = 6, "covariance"_a = "unbiased", "threads"_a = 0)
-        .def("save", &save, "path"_a, "Writes a compiled map (.ndtmap), which loads in milliseconds.")
+        .def("__init__", &init, "source"_a.none(), "options"_a,
+             nb::sig("def __init__(self, source: str | os.PathLike[str] | numpy.typing.ArrayLike, *, "
+                     "levels: collections.abc.Sequence[float] = (4.0, 2.0, 1.0), min_points: int = 6, "
+                     "covariance: str = 'unbiased', threads: int = 0) -> None"))
+        .def("save", &save, "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+             "Writes a compiled map (.ndtmap), which loads in milliseconds.")
         .def("voxels", &voxels, "level"_a,
+             nb::sig("def voxels(self, level: float) -> dict[str, numpy.typing.NDArray[numpy.float64]]"),
              "The Gaussians of a level (its cell edge [m]): dict of mean (V, 3) [m], inverse_covariance (V, 3, 3) "
              "[1/m^2] and count (V,).")
         .def_prop_ro("id", &id_text, "16 hexadecimal digits: equal ids mean equal maps.")
@@ -199,8 +206,8 @@ TypeError, OSError, MemoryError
         .def_prop_ro(
             "nbytes", [](const Map &self) { return self.get()->bytes; }, "Memory of all levels.")
         .def_prop_ro(
-            "origin", [](const Map &self) { return make_array({3}, self.get()->origin_m); },
-            "ndarray (3,) [m]: cells are counted from here.")
+            "origin", [](const Map &self) { return make_doubles<3>(self.get()->origin_m); },
+            nb::rv_policy::automatic, "ndarray (3,) [m]: cells are counted from here.")
         .def("__repr__", &describe);
 }
 

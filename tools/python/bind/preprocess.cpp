@@ -1,9 +1,8 @@
 // ndtd.preprocess
-#include "common.hpp"
+#include "keywords.hpp"
 
 #include <cstring>
 
-#include "ndt/names.h"
 #include "ndt/preprocess.h"
 
 namespace ndt_python
@@ -23,30 +22,29 @@ struct Preprocessor {
     Preprocessor &operator=(const Preprocessor &) = delete;
 };
 
-static int deskew_mode(const std::string &name)
-{
-    std::string known;
-    for (const ndt_label *label = ndt_deskew_labels; label->name; label++) {
-        if (name == label->name)
-            return label->value;
-        known += (known.empty() ? "" : ", ") + std::string(label->name);
-    }
-    throw nb::value_error(("deskew: '" + name + "' is not known; there are: " + known).c_str());
-}
-
-static nb::object preprocess(nb::handle points, nb::handle time_s, const std::string &deskew, nb::handle twist,
-                             double voxel_m, uint32_t sample_count, double min_range_m, double max_range_m,
-                             double sweep_s, uint64_t seed, uint64_t sequence)
+static ndt_preprocess_params read_params(Keywords &options)
 {
     ndt_preprocess_params params;
     ndt_preprocess_params_default(&params);
-    params.deskew = static_cast<ndt_deskew_mode>(deskew_mode(deskew));
-    params.voxel_m = voxel_m;
-    params.sample_count = sample_count;
-    params.min_range_m = min_range_m;
-    params.max_range_m = max_range_m;
-    params.sweep_s = sweep_s;
-    params.seed = seed;
+    params.deskew = static_cast<ndt_deskew_mode>(options.label("deskew", ndt_deskew_labels, params.deskew));
+    params.voxel_m = options.number("voxel_m", params.voxel_m, 0, 100);
+    params.sample_count = static_cast<uint32_t>(options.integer("sample_count", params.sample_count, 0, 16777216));
+    params.min_range_m = options.number("min_range_m", params.min_range_m, 0, 1e6);
+    params.max_range_m = options.number("max_range_m", params.max_range_m, 0, 1e6);
+    params.sweep_s = options.number("sweep_s", params.sweep_s, 1e-6, 10);
+    params.seed = static_cast<uint64_t>(options.integer("seed", 1, 0, INT64_MAX));
+    if (params.min_range_m > params.max_range_m)
+        throw nb::value_error("min_range_m: it is larger than max_range_m");
+    return params;
+}
+
+static Points preprocess(nb::handle points, nb::handle time_s, const nb::kwargs &given)
+{
+    Keywords options(given, "preprocess");
+    const ndt_preprocess_params params = read_params(options);
+    const nb::object twist = options.object("twist");
+    const auto sequence = static_cast<uint64_t>(options.integer("sequence", 0, 0, INT64_MAX));
+    options.end();
     Cloud cloud;
     Preprocessor preprocessor;
     ndt_sweep sweep;
@@ -58,6 +56,8 @@ static nb::object preprocess(nb::handle points, nb::handle time_s, const std::st
     read_points(cloud.cloud, points, Origin::None, "points");
     if (!time_s.is_none())
         read_times(cloud.cloud, time_s, "time_s");
+    else if (params.deskew == NDT_DESKEW_TIME)
+        throw nb::value_error("time_s: missing; deskew='time' needs the times of the points");
     if (!twist.is_none())
         read_numbers(numbers, 6, twist, "twist");
     std::memcpy(motion.twist.v_mps, numbers, sizeof(motion.twist.v_mps));
@@ -75,17 +75,21 @@ static nb::object preprocess(nb::handle points, nb::handle time_s, const std::st
 
 void bind_preprocess(nb::module_ &module)
 {
-    module.def("preprocess", &preprocess, "points"_a, "time_s"_a = nb::none(), nb::kw_only(), "deskew"_a = "off",
-               "twist"_a = nb::none(), "voxel_m"_a = 0.5, "sample_count"_a = 1500, "min_range_m"_a = 1.0,
-               "max_range_m"_a = 200.0, "sweep_s"_a = 0.1, "seed"_a = 1, "sequence"_a = 0,
-               R"(From a raw scan to the points that are matched.
+    module.def(
+        "preprocess", &preprocess, "points"_a.none(), "time_s"_a = nb::none(), "options"_a,
+        nb::sig("def preprocess(points: numpy.typing.ArrayLike, time_s: numpy.typing.ArrayLike | None = None, "
+                "*, deskew: str = 'off', twist: numpy.typing.ArrayLike | None = None, voxel_m: float = 0.5, "
+                "sample_count: int = 1500, min_range_m: float = 1.0, max_range_m: float = 200.0, "
+                "sweep_s: float = 0.1, seed: int = 1, sequence: int = 0) -> "
+                "numpy.typing.NDArray[numpy.float32]"),
+        R"(From a raw scan to the points that are matched.
 
 Drops points that are not finite, crops by range, undoes the motion during the sweep, filters by
 voxel (mean of each cell) and samples at random.
 
 Parameters
 ----------
-points : ndarray, shape (N, 3) or wider
+points : ndarray, shape (N, 3) or wider, float32 or float64
     Raw scan in the sensor frame [m].
 time_s : ndarray, shape (N,), optional
     Of the points, relative to the stamp of the scan [s]; for deskew='time'.
@@ -103,6 +107,11 @@ Returns
 -------
 ndarray, shape (M, 3), float32
     Where the sensor would have measured the points at the middle of the sweep.
+
+Raises
+------
+ValueError, TypeError
+    A wrong shape, type or value; the message names the argument and the limit.
 )");
 }
 

@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common.hpp"
 #include "ndt_proto/message.h"
 #include "ndtd/bag_run.h"
 #include "ndtd/config_file.h"
 #include "ndtd/options.h"
 #include "ndtd/reference_trajectory.h"
 #include "ndtd/scan_state.h"
+#include "results.hpp"
 
 namespace ndt_python
 {
@@ -17,7 +17,8 @@ namespace ndt_python
 using namespace nb::literals;
 
 struct Scan {
-    ndtd_scan_record record; // without the trace
+    ndtd_scan_record record; // its trace is the next member
+    Trace trace;
     bool is_trusted;
 };
 
@@ -30,13 +31,15 @@ class Replay
     Replay &operator=(const Replay &) = delete;
 
     Scan next();
-    nb::object truth(int64_t stamp_ns);
-    std::string hash() const;
-    std::vector<std::string> warnings() const;
+    std::optional<Doubles<4, 4>> truth(int64_t stamp_ns);
+    std::string hash();
+    std::vector<std::string> warnings();
 
   private:
     ndtd_bag_run *run_ = nullptr;
     ndtd_trajectory_error truth_{};
+    Process process_;
+    std::mutex lock_;
     uint64_t hash_ = NDTD_TRAJECTORY_HASH_START;
 };
 
@@ -51,11 +54,15 @@ Replay::Replay(const ndtd_settings &settings, const std::string &bag, uint64_t s
     }
     if (status != NDT_OK)
         ndtd_trajectory_error_free(&truth_);
-    check(status, error);
+    if (status == NDT_ERR_IO) // the message names the file
+        check_file(status, error, std::string(error.text).find(bag) == 0 ? bag : settings.map_path);
+    check_file(status, error, bag);
 }
 
 Replay::~Replay()
 {
+    if (!process_.is_mine())
+        return; // its threads are gone: they cannot be joined
     nb::gil_scoped_release release;
     ndtd_bag_run_close(run_);
     ndtd_trajectory_error_free(&truth_);
@@ -66,6 +73,8 @@ Scan Replay::next()
     Scan out{};
     ndt_error error;
     ndt_status status;
+    process_.check("Replay");
+    const Turn turn(lock_);
     {
         nb::gil_scoped_release release;
         status = ndtd_bag_run_next(run_, &out.record, &error);
@@ -75,6 +84,7 @@ Scan Replay::next()
         throw nb::stop_iteration();
     }
     check(status, error);
+    out.trace = make_trace(ndtd_bag_run_map(run_), out.record.trace, out.record.trace_count);
     out.record.trace = nullptr; // borrowed
     out.record.trace_count = 0;
     out.is_trusted = ndtd_scan_has_trusted_pose(&out.record) != 0;
@@ -83,16 +93,18 @@ Scan Replay::next()
     return out;
 }
 
-nb::object Replay::truth(int64_t stamp_ns)
+std::optional<Doubles<4, 4>> Replay::truth(int64_t stamp_ns)
 {
+    const Turn turn(lock_);
     ndt_pose pose;
     if (!ndtd_trajectory_error_truth_at(&truth_, stamp_ns, &pose, nullptr))
-        return nb::none();
+        return std::nullopt;
     return make_matrix(pose);
 }
 
-std::string Replay::hash() const
+std::string Replay::hash()
 {
+    const Turn turn(lock_);
     char text[17];
     std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash_));
     return text;
@@ -103,16 +115,12 @@ static void add_line(void *context, const char *text)
     static_cast<std::vector<std::string> *>(context)->push_back(text);
 }
 
-std::vector<std::string> Replay::warnings() const
+std::vector<std::string> Replay::warnings()
 {
+    const Turn turn(lock_);
     std::vector<std::string> out;
     ndtd_bag_run_warnings(run_, add_line, &out);
     return out;
-}
-
-static std::string path_text(nb::handle path)
-{
-    return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
 }
 
 // As in --set: lists as "[a, b]", truth values in lower case.
@@ -133,43 +141,70 @@ static std::string option_text(nb::handle value)
     return text;
 }
 
-static void init(Replay *self, nb::object bag, nb::object map, nb::object config, const nb::dict &options,
-                 uint64_t skip, uint64_t limit)
+static ndtd_settings read_settings(nb::handle map, nb::handle config, nb::handle options)
 {
     ndtd_settings settings;
     ndt_error error;
     ndtd_settings_default(&settings);
     if (!config.is_none())
-        check(ndtd_config_read(&settings, path_text(config).c_str(), &error), error);
+        check_file(ndtd_config_read(&settings, path_text(config).c_str(), &error), error, path_text(config));
     if (!map.is_none())
         check(ndtd_option_set_text(&settings, "map.path", path_text(map).c_str(), &error), error);
-    for (auto [name, value] : options)
-        check(ndtd_option_set_text(&settings, nb::cast<std::string>(name).c_str(), option_text(value).c_str(),
-                                   &error),
-              error);
+    if (!options.is_none() && !nb::isinstance<nb::dict>(options))
+        throw nb::type_error(("options: a dict is wanted, not " + class_name(options)).c_str());
+    if (!options.is_none())
+        for (auto [name, value] : nb::borrow<nb::dict>(options)) {
+            if (!nb::isinstance<nb::str>(name))
+                throw nb::type_error(("options: a name is wanted, not " + class_name(name)).c_str());
+            check(ndtd_option_set_text(&settings, nb::cast<std::string>(name).c_str(), option_text(value).c_str(),
+                                       &error),
+                  error);
+        }
     check(ndtd_settings_finish(&settings, &error), error);
-    new (self) Replay(settings, path_text(bag), skip, limit);
+    return settings;
 }
 
-static nb::object optional_number(double value)
+static void init(Replay *self, nb::object bag, nb::object map, nb::object config, nb::object options, int64_t skip,
+                 int64_t limit)
 {
-    return std::isnan(value) ? nb::none() : nb::cast(value);
+    if (skip < 0 || limit < 0)
+        throw nb::value_error("skip, limit: 0 or more scans");
+    new (self) Replay(read_settings(map, config, options), path_text(bag), static_cast<uint64_t>(skip),
+                      static_cast<uint64_t>(limit));
 }
 
-static nb::object pose_of(const Scan &self)
+static std::optional<double> optional_number(double value)
 {
-    if (!ndtd_outcome_has_pose(self.record.result.outcome))
-        return nb::none();
-    return make_matrix(self.record.result.T_map_sensor);
+    return std::isnan(value) ? std::nullopt : std::optional<double>(value);
 }
 
-static nb::object twist_of(const Scan &self)
+static const ndt_pose *pose_of(const Scan &self)
+{
+    return ndtd_outcome_has_pose(self.record.result.outcome) ? &self.record.result.T_map_sensor : nullptr;
+}
+
+static std::optional<Doubles<4, 4>> matrix_of(const Scan &self)
+{
+    return pose_of(self) ? std::optional(make_matrix(*pose_of(self))) : std::nullopt;
+}
+
+static std::optional<Doubles<3>> position_of(const Scan &self)
+{
+    return pose_of(self) ? std::optional(make_doubles<3>(pose_of(self)->t_m)) : std::nullopt;
+}
+
+static std::optional<Doubles<4>> quaternion_of(const Scan &self)
+{
+    return pose_of(self) ? std::optional(make_quaternion(*pose_of(self))) : std::nullopt;
+}
+
+static std::optional<Doubles<6>> twist_of(const Scan &self)
 {
     if (!self.record.has_twist)
-        return nb::none();
+        return std::nullopt;
     const ndt_twist &of = self.record.twist;
     const double numbers[6] = {of.v_mps[0], of.v_mps[1], of.v_mps[2], of.w_radps[0], of.w_radps[1], of.w_radps[2]};
-    return make_array({6}, numbers);
+    return make_doubles<6>(numbers);
 }
 
 static std::string describe(const Scan &self)
@@ -182,39 +217,59 @@ static std::string describe(const Scan &self)
     return text;
 }
 
+static nb::tuple scan_state(const Scan &self)
+{
+    return nb::make_tuple(to_bytes(self.record), trace_bytes(self.trace), self.is_trusted);
+}
+
+static void set_scan_state(Scan *self, const std::tuple<nb::bytes, nb::bytes, bool> &state)
+{
+    new (self) Scan{from_bytes<ndtd_scan_record>(std::get<0>(state)), trace_of_bytes(std::get<1>(state)),
+                    std::get<2>(state)};
+}
+
 static void bind_scan(nb::module_ &module)
 {
-    nb::class_<Scan>(module, "Scan", "The result of one scan of a replay.")
-        .def_prop_ro("seq", [](const Scan &self) { return self.record.seq; })
+    nb::class_<Scan>(module, "Scan", "The result of one scan of a replay; may be pickled.")
+        .def_prop_ro(
+            "seq", [](const Scan &self) { return self.record.seq; }, "Number that the scan carries.")
         .def_prop_ro(
             "stamp_ns", [](const Scan &self) { return self.record.stamp_ns; }, "Stamp of the scan [ns].")
-        .def_prop_ro("outcome", [](const Scan &self) { return ndt_outcome_name(self.record.result.outcome); })
-        .def_prop_ro("reason", [](const Scan &self) { return std::string(self.record.result.reason); })
+        .def_prop_ro(
+            "outcome", [](const Scan &self) { return ndt_outcome_name(self.record.result.outcome); },
+            "Of the alignment, as in Result.")
+        .def_prop_ro(
+            "reason", [](const Scan &self) { return std::string(self.record.result.reason); },
+            "One line; empty for 'converged'.")
         .def_prop_ro(
             "state", [](const Scan &self) { return ndt_state_name(self.record.state); },
             "'initialising', 'tracking', 'coasting', 'lost' or 'recovering', after this scan.")
         .def_prop_ro(
             "trusted", [](const Scan &self) { return self.is_trusted; }, "Whether the pose may be used.")
-        .def_prop_ro("pose", &pose_of, nb::sig("def pose(self) -> numpy.ndarray | None"),
+        .def_prop_ro("pose", &matrix_of, nb::rv_policy::automatic,
                      "T_map_base at the stamp, ndarray (4, 4); None: the scan has none.")
+        .def_prop_ro("position", &position_of, nb::rv_policy::automatic,
+                     "Of the base in the map, ndarray (3,) [m], or None.")
+        .def_prop_ro("quaternion", &quaternion_of, nb::rv_policy::automatic, "x y z w, ndarray (4,), or None.")
         .def_prop_ro(
-            "covariance",
-            [](const Scan &self) -> nb::object {
-                return self.record.result.has_covariance ? make_array({6, 6}, self.record.result.covariance)
-                                                         : nb::none();
-            },
-            nb::sig("def covariance(self) -> numpy.ndarray | None"),
-            "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2], in the axes of the map.")
-        .def_prop_ro("twist", &twist_of, nb::sig("def twist(self) -> numpy.ndarray | None"),
-                     "ndarray (6,): vx vy vz [m/s], wx wy wz [rad/s] of the base, in the base frame.")
+            "covariance", [](const Scan &self) { return make_covariance(self.record.result); },
+            nb::rv_policy::automatic,
+            "ndarray (6, 6), x y z rx ry rz [m^2, m rad, rad^2], in the axes of the map, or None.")
+        .def_prop_ro("twist", &twist_of, nb::rv_policy::automatic,
+                     "ndarray (6,): vx vy vz [m/s], wx wy wz [rad/s] of the base, in the base frame, or None.")
         .def_prop_ro(
             "confidence", [](const Scan &self) { return optional_number(self.record.confidence); },
-            nb::sig("def confidence(self) -> float | None"), "Probability that the pose is right.")
-        .def_prop_ro("scores", [](const Scan &self) { return make_scores(self.record.result.scores); })
+            "Probability in [0, 1] that the pose is right, or None.")
+        .def_prop_ro("scores", [](const Scan &self) { return self.record.result.scores; })
         .def_prop_ro("iterations", [](const Scan &self) { return self.record.result.iterations; })
         .def_prop_ro(
             "points", [](const Scan &self) { return self.record.points_used; }, "Points that were aligned.")
-        .def_prop_ro("align_us", [](const Scan &self) { return self.record.result.align_us; })
+        .def_prop_ro(
+            "align_us", [](const Scan &self) { return self.record.result.align_us; }, "Duration [us].")
+        .def_prop_ro(
+            "trace", [](const Scan &self) { return self.trace; }, "One Iteration after the other.")
+        .def("__getstate__", &scan_state)
+        .def("__setstate__", &set_scan_state)
         .def("__repr__", &describe);
 }
 
@@ -238,17 +293,30 @@ options : dict, optional
     As --set: {"preprocess.deskew": "time", "ndt.levels": [2, 1]}.
 skip, limit : int
     Scans left out at the start, and replayed at most (0: all).
+
+Raises
+------
+FileNotFoundError, OSError, ValueError, TypeError
+    A file that is missing or wrong, an option that is not known (the message names the nearest).
+    ValueError at the end of the iteration: the bag has no scan to replay.
 )")
-        .def("__init__", &init, "bag"_a, "map"_a = nb::none(), nb::kw_only(), "config"_a = nb::none(),
-             "options"_a = nb::dict(), "skip"_a = 0, "limit"_a = 0)
-        .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+        .def(
+            "__init__", &init, "bag"_a, "map"_a = nb::none(), nb::kw_only(), "config"_a = nb::none(),
+            "options"_a = nb::none(), "skip"_a = 0, "limit"_a = 0,
+            nb::sig("def __init__(self, bag: str | os.PathLike[str], map: str | os.PathLike[str] | None = None, *, "
+                    "config: str | os.PathLike[str] | None = None, "
+                    "options: collections.abc.Mapping[str, typing.Any] | None = None, skip: int = 0, "
+                    "limit: int = 0) -> None"))
+        .def(
+            "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> Replay"))
         .def("__next__", &Replay::next)
         .def("truth", &Replay::truth, "stamp_ns"_a,
-             nb::sig("def truth(self, stamp_ns: int) -> numpy.ndarray | None"),
-             "Ground truth of the bag at a stamp, read so far: ndarray (4, 4), or None.")
+             "T_map_base, the ground truth of the bag at a stamp, as far as the bag was read: ndarray (4, 4), or "
+             "None.")
         .def_prop_ro("hash", &Replay::hash,
                      "The trajectory hash of the scans so far, as `ndtd --replay` prints it.")
-        .def_prop_ro("warnings", &Replay::warnings, "What went wrong without ending the replay, a line each.");
+        .def_prop_ro("warnings", &Replay::warnings, "What went wrong without ending the replay, a line each.")
+        .def("__repr__", [](Replay &self) { return "ndtd.Replay(hash " + self.hash() + ")"; });
 }
 
 } // namespace ndt_python

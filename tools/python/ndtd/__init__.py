@@ -12,9 +12,20 @@
 
 Metres, seconds, radians; frames as in ROS (x forward, y left, z up); T_map_sensor takes points of the sensor to the map.
 """
-from ._align import align, align_batch, localize
-from ._core import (Aligner, BagReader, BagWriter, Candidate, Map, Record, Replay, Result, Scan, Search, decode_scan,
-                    preprocess)
+from importlib.util import find_spec as _find_spec
 
-__all__ = ["Aligner", "BagReader", "BagWriter", "Candidate", "Map", "Record", "Replay", "Result", "Scan", "Search",
-           "align", "align_batch", "decode_scan", "localize", "preprocess"]
+from .client import AsyncClient, Client, RequestError, default_endpoint
+
+if _find_spec("ndtd._core"):
+    from ._align import align, align_batch, localize
+    from ._core import (Aligner, BagReader, BagWriter, Candidate, Iteration, Map, Record, Replay, Result, Scan, Scores,
+                        Search, decode_scan, preprocess, read_cloud)
+else:  # `cmake --install` brings the clients alone, for any Python
+
+    def __getattr__(name: str) -> object:
+        raise AttributeError(f"ndtd.{name} is not here: only the clients are installed; pip install ./tools/python brings the rest")
+
+
+__all__ = ["Aligner", "AsyncClient", "BagReader", "BagWriter", "Candidate", "Client", "Iteration", "Map", "Record", "Replay",
+           "RequestError", "Result", "Scan", "Scores", "Search", "align", "align_batch", "decode_scan", "default_endpoint",
+           "localize", "preprocess", "read_cloud"]

@@ -21,7 +21,7 @@ our own, which Autoware ignores, describe any other system: `crs: EPSG:25832` an
 """
 import math
 from pathlib import Path
-from typing import Any, Optional, Sequence
+from typing import Any, Optional
 
 import numpy as np
 
@@ -144,7 +144,7 @@ class Projector:
 
     GeoreferenceError: a description that is incomplete, or that says that the map is not on the earth."""
 
-    def __init__(self, transform: Any, offset_m: Sequence[float], info: dict[str, Any]):
+    def __init__(self, transform: Any, offset_m: Any, info: dict[str, Any]):
         self._transform = transform
         self.offset_m = np.asarray(offset_m, np.float64)  # (3,): map = projected - offset
         self.info = info  # the keys of the file, see write()
@@ -195,7 +195,7 @@ class Projector:
         return cls.from_crs((32700 if latitude < 0.0 else 32600) + utm_zone(latitude, longitude))
 
     @classmethod
-    def from_crs(cls, crs: Any, offset_m: Sequence[float] = (0.0, 0.0, 0.0)) -> "Projector":
+    def from_crs(cls, crs: Any, offset_m: Any = (0.0, 0.0, 0.0)) -> "Projector":
         """A projected CRS (EPSG number, WKT, pyproj.CRS) and the offset that the map lacks: map = CRS - offset.
 
         UTM with an offset is described as Autoware has it: MGRS or LocalCartesianUTM."""

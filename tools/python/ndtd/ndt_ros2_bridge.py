@@ -3,7 +3,7 @@ import argparse
 import os
 import signal
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Optional
 
 EPILOG = """Topics: a name without a slash gets the namespace. -r FROM:=TO and --ros-args work as for nodes of ROS.
 Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that is missing. More: docs/ros2.md"""
@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
         help="search around it and use what fits (default), or take it unseen")
     add("--tf", choices=("auto", "map-odom", "map-base", "none"), default="auto",
         help="auto: map -> odom if tf has odom -> base_link, else map -> base_link (default)")
+    add("--no-tf-static", action="store_true", help="where the sensors are is configured in ndtd")
     add("--tf-ahead", type=float, default=0.0, metavar="S", help="stamp the transform S seconds ahead (default: 0)")
     add("--map-frame", default="map", metavar="NAME")
     add("--odom-frame", default="odom", metavar="NAME")
@@ -44,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def _pairs(items: List[str], what: str) -> Dict[str, str]:
+def _pairs(items: list[str], what: str) -> dict[str, str]:
     pairs = {}
     for item in items:
         name, separator, value = item.partition(":=")
@@ -57,7 +58,7 @@ def _pairs(items: List[str], what: str) -> Dict[str, str]:
 class Names:
     """Names of topics as ROS resolves them: namespace, then remappings."""
 
-    def __init__(self, namespace: str, remap: Dict[str, str]) -> None:
+    def __init__(self, namespace: str, remap: dict[str, str]) -> None:
         self._prefix = "/" + namespace.strip("/") if namespace.strip("/") else ""
         self._remap = {self._absolute(name): self._absolute(to) for name, to in remap.items()}
 
@@ -83,7 +84,7 @@ def _domain(args: argparse.Namespace) -> int:
     return domain
 
 
-def _motion(args: argparse.Namespace, names: Names) -> Dict[str, Any]:
+def _motion(args: argparse.Namespace, names: Names) -> dict[str, Any]:
     from .ros2 import rmw
     types = {"odometry": (rmw.ODOMETRY,), "twist": (rmw.TWIST, rmw.TWIST_COVARIANCE), "imu": (rmw.IMU,), "gnss": (rmw.FIX,)}
     return {names(topic): types[kind] for kind in types for topic in getattr(args, kind)}
@@ -94,8 +95,8 @@ def _projector(args: argparse.Namespace) -> Any:
         raise ValueError("--gnss needs the projection of the map: --projector map_projector_info.yaml")
     if not args.projector:
         return None
-    from . import georeference
-    return georeference.projector(args.projector)
+    from .georeference import Projector
+    return Projector.from_file(args.projector).forward
 
 
 def options(args: argparse.Namespace) -> Any:
@@ -112,13 +113,14 @@ def options(args: argparse.Namespace) -> Any:
     endpoints = {name: getattr(args, name) for name in ("scans", "poses", "control") if getattr(args, name)}
     return Options(scans=[names(topic) for topic in args.scan], motion=_motion(args, names), initial_pose=names(args.initialpose),
                    pose=names(args.pose), diagnostics=names(args.diagnostics), tf=args.tf, tf_topic=names("/tf"),
+                   tf_static_topic=None if args.no_tf_static else names("/tf_static"),
                    tf_ahead_ns=int(args.tf_ahead * 1e9), map_frame=args.map_frame, odom_frame=args.odom_frame,
                    base_frame=args.base_frame, search_initial_pose=args.initial_pose == "search",
                    publish_all=args.publish_all, use_sim_time=sim_time, reliable=args.reliable, domain_id=_domain(args),
                    endpoints=endpoints, push=args.push, projector=_projector(args))
 
 
-def main(arguments: Optional[List[str]] = None) -> int:
+def main(arguments: Optional[list[str]] = None) -> int:
     args = parser().parse_args(arguments)
     from ._extras import MissingPackage, need
     bridge_module = log = None

@@ -25,10 +25,10 @@ class Graph:
         self._environment = {**os.environ, "ROS_DOMAIN_ID": str(domain),
                              "RUNTIME_DIRECTORY": str(self.folder), "PYTHONUNBUFFERED": "1", "ROS_LOCALHOST_ONLY": "0"}
         self._environment["CYCLONEDDS_URI"] = (
-            f"<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='false'/>"
-            f"</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
-            f"<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
-            f"</Domain></CycloneDDS>")
+            "<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='false'/>"
+            "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
+            "<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
+            "</Domain></CycloneDDS>")
         self._processes = {}
 
     def start(self, name, *command):
@@ -92,6 +92,14 @@ class Graph:
         return np.array([(at - published[stamp]) * 1e-6 for stamp, at, _ in self.received("pose") if stamp in published])
 
 
+def initial_pose(bag):
+    """Of a simulated drive, for --initial-pose."""
+    import msgpack
+    from ndtd import BagReader
+    record = next(record for record in BagReader(str(bag)) if record.type == "initial_pose")
+    return ",".join(str(value) for value in msgpack.unpackb(record.payload)["pose"])
+
+
 def pack(bag, folder, limit):
     command = [sys.executable, str(PEER), "pack", str(bag), str(folder), "--limit", str(limit)]
     return int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
@@ -124,7 +132,7 @@ def main():
 
 def run(graph, args):
     graph.start_listener()
-    graph.start_ndtd()
+    graph.start_ndtd("--initial-pose", initial_pose(args.bag))
     graph.start_bridge(*args.bridge)
     time.sleep(3.0)
     half = args.scans // 2 if args.restart == "driver" else args.scans

@@ -181,7 +181,7 @@ def pack(bag, folder, limit):
 
 def publish(folder, rate, skip, limit, shift_ns, topic):
     from cyclonedds._clayer import ddspy_write
-    participant = DomainParticipant(int(os.environ.get("ROS_DOMAIN_ID", 0)))
+    participant = DomainParticipant(int(os.environ["ROS_DOMAIN_ID"]))
     writer = DataWriter(participant, Topic(participant, "rt" + topic, PointCloud2), BEST_EFFORT)
     files = sorted(folder.glob("*.cdr"))[skip:skip + limit]
     while not writer.get_matched_subscriptions():
@@ -205,7 +205,7 @@ def _ns(header):
 
 
 def listen(pose_topic):
-    participant = DomainParticipant(int(os.environ.get("ROS_DOMAIN_ID", 0)))
+    participant = DomainParticipant(int(os.environ["ROS_DOMAIN_ID"]))
     poses = DataReader(participant, Topic(participant, "rt" + pose_topic, PoseWithCovarianceStamped), RELIABLE)
     tf = DataReader(participant, Topic(participant, "rt/tf", TFMessage), RELIABLE)
     diagnostics = DataReader(participant, Topic(participant, "rt/diagnostics", DiagnosticArray), RELIABLE)

@@ -45,3 +45,27 @@ def test_python_3_9_can_read_it():
     found = subprocess.run([sys.executable, "-c", "from vermin import main; main()", "-t=3.9-", "--violations", "--no-tips",
                             "--eval-annotations", str(PACKAGE / "ndtd")], capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_the_clients_need_no_compiled_part(tmp_path):
+    """What `cmake --install` delivers: three files, for the system's Python."""
+    rules = (PACKAGE / "../cmake/install.cmake").read_text()
+    for name in re.findall(r"tools/python/(\S+\.py)", rules):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((PACKAGE / name).read_text())
+    script = """if True:
+        import sys
+        sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+        sys.path.insert(0, sys.argv[1])
+        import ndtd
+        assert ndtd.__file__.startswith(sys.argv[1]), ndtd.__file__
+        ndtd.Client("ipc:///tmp/a", "ipc:///tmp/b", "ipc:///tmp/c").close()
+        try:
+            ndtd.Map
+        except AttributeError as reason:
+            assert "pip install" in str(reason)
+        else:
+            sys.exit("ndtd.Map is there")
+    """
+    pytest.importorskip("zmq")
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)

@@ -89,6 +89,9 @@ struct ndt_align_params {
      * poses reach 0.44 and more, wrong ones at most 0.42, mostly below 0.3. */
     double score_threshold;
     double min_match_ratio; /**< below this match ratio the outcome is NDT_DEGENERATE [0.1] */
+    /** Unless the score of this name is above it the outcome is NDT_LOW_SCORE, as in Autoware; 0: no condition. Not
+     * normalised: the scale depends on the leaf of the finest level [0, 0] */
+    double min_transform_probability, min_nvtl;
     /** Directions with less than this fraction of the information of the best one are weakly observed and reported
      * [0.0125]. */
     double weak_eigenvalue_ratio;

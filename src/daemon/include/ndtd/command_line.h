@@ -2,10 +2,12 @@
  * @brief The command line of ndtd, from one table of flags (command_line.c).
  *
  * A flag that sets an option names its row of the option table. Later settings override earlier ones: defaults,
- * then --config, then --set and flags in their order. Every flag except --set may occur at most once. */
+ * then each --config, then --set and flags in their order. Every flag except --config and --set may occur at most
+ * once. */
 #ifndef NDTD_COMMAND_LINE_H
 #define NDTD_COMMAND_LINE_H
 
+#include "ndtd/config_file.h"
 #include "ndtd/replay.h"
 
 #ifdef __cplusplus
@@ -31,23 +33,25 @@ enum ndtd_action {
 /** A parsed command line. */
 struct ndtd_command {
     enum ndtd_action action;
-    const char *action_flag; /**< for messages */
-    const char *config;      /**< path; may be NULL (no file) */
-    const char *compiled;    /**< output of --compile-map */
-    const char *table;       /**< second output of --autotune; may be NULL (disabled) */
-    int verbose;             /**< -v */
-    const char *key_prefix;  /**< of the files that --make-keys writes */
-    const char *record;      /**< bag that the daemon records from its start; may be NULL (disabled) */
+    const char *action_flag;          /**< for messages */
+    struct ndtd_config_files configs; /**< --config */
+    const char *compiled;             /**< output of --compile-map */
+    const char *table;                /**< second output of --autotune; may be NULL (disabled) */
+    int verbose;                      /**< -v: more about backends, or about files of Autoware */
+    const char *key_prefix;           /**< of the files that --make-keys writes */
+    const char *record;               /**< bag that the daemon records from its start; may be NULL (disabled) */
     struct ndtd_replay_options replay;
     struct ndtd_settings settings;
-    int argc; /**< borrowed, for ndtd_command_settings */
+    struct ndtd_faults faults; /**< of the command line and the configuration, all of them */
+    int argc;                  /**< borrowed, for ndtd_command_settings */
     char **argv;
 };
 
-/** Reads the configuration file too. Texts are borrowed from argv. NDT_ERR_ARGUMENT for every mistake. */
+/** Reads the configuration files too. Texts are borrowed from argv. NDT_ERR_ARGUMENT with the first of
+ * command->faults; the other members are then unspecified. */
 NDT_MUST_CHECK enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv,
                                                   struct ndt_error *err);
-/** Reads --config and the flags again, for a reload of a changed file. */
+/** Reads every --config and the flags again, for a reload of changed files. */
 NDT_MUST_CHECK enum ndt_status ndtd_command_settings(const struct ndtd_command *command,
                                                      struct ndtd_settings *settings, struct ndt_error *err);
 /** Prints the usage and the flags. */

@@ -10,6 +10,7 @@
 #ifndef NDTD_ISOLATION_H
 #define NDTD_ISOLATION_H
 
+#include "ndtd/config_file.h"
 #include "ndtd/settings.h"
 
 #ifdef __cplusplus
@@ -26,7 +27,7 @@ struct ndtd_isolation {
 enum { NDTD_ISOLATION_PATHS = 4 };
 /** Paths besides those of the settings. NULL and empty ones are skipped; those that do not exist stay forbidden. */
 struct ndtd_isolation_paths {
-    const char *config;                        /**< a file; its directory may be read */
+    const struct ndtd_config_files *configs;   /**< the directories of these may be read; may be NULL */
     const char *written[NDTD_ISOLATION_PATHS]; /**< files; all of their directories may be read and written */
     const char
         *sockets[NDTD_ISOLATION_PATHS]; /**< addresses; ipc sockets are made and removed in their directories */
@@ -35,7 +36,7 @@ struct ndtd_isolation_paths {
 /** NDT_ERR_ARGUMENT, with one line, when the settings contradict the isolation: backend.name cuda, or a directory
  * of security.map_paths that does not exist. */
 NDT_MUST_CHECK enum ndt_status ndtd_isolation_check(const struct ndtd_settings *settings, struct ndt_error *err);
-/** Readable: the directory of map.path, security.map_paths, the directory of the configuration, key files,
+/** Readable: the directory of map.path, security.map_paths, the directories of the configuration, key files,
  * libraries and what the C library reads under /proc, /sys and /etc. Fails as ndtd_isolation_check, or when the
  * kernel refuses a rule. */
 NDT_MUST_CHECK enum ndt_status ndtd_isolation_restrict_files(struct ndtd_isolation *isolation,

@@ -13,6 +13,7 @@
 #ifndef NDTD_LIVE_H
 #define NDTD_LIVE_H
 
+#include "ndtd/config_file.h"
 #include "ndtd/settings.h"
 
 #ifdef __cplusplus
@@ -21,8 +22,8 @@ extern "C" {
 
 /** Options that are not part of the configuration. */
 struct ndtd_live_options {
-    const char *record; /**< bag to record from the start; may be NULL (disabled) */
-    const char *config; /**< configuration file, which the isolation leaves readable; may be NULL */
+    const char *record;                      /**< bag to record from the start; may be NULL (disabled) */
+    const struct ndtd_config_files *configs; /**< which the isolation leaves readable; may be NULL */
     /** Reads the configuration as at the start; may be NULL (reload is refused). */
     enum ndt_status (*reread)(void *context, struct ndtd_settings *settings, struct ndt_error *err);
     void *context;

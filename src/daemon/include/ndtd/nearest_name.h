@@ -16,12 +16,14 @@ struct ndtd_nearest {
     const char *word;
     const char *name; /**< best so far; NULL if none is near enough */
     size_t distance;
+    int is_ambiguous; /**< several sections have an option of this name */
 };
 
 /** Starts a search. */
 struct ndtd_nearest ndtd_nearest_start(const char *word);
-/** Compares one candidate. A dotted name is also compared by its part after the last dot, which finds names without
- * section. */
+/** Compares one candidate. Near is what differs in a third of its characters at most, and in four; of dotted names
+ * both the section and the part after the last dot. That part alone finds names without section or, where it is the
+ * same, with another one. */
 void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name);
 /** Writes "; did you mean 'name'?" or an empty text. */
 void ndtd_nearest_hint(const struct ndtd_nearest *nearest, char *text, size_t size);

@@ -18,6 +18,7 @@
 
 #include "ndt/names.h"
 #include "ndt/status.h"
+#include "ndtd/nearest_name.h"
 #include "ndtd/settings.h"
 
 #ifdef __cplusplus
@@ -92,8 +93,10 @@ NDT_MUST_CHECK enum ndt_status ndtd_option_set(struct ndtd_settings *settings, c
  * NDT_ERR_ARGUMENT, and the line suggests the nearest one. */
 NDT_MUST_CHECK enum ndt_status ndtd_option_set_text(struct ndtd_settings *settings, const char *name,
                                                     const char *text, struct ndt_error *err);
+/** The option whose name is nearest. */
+struct ndtd_nearest ndtd_option_nearest(const char *name);
 /** Writes "'name' is not an option; did you mean ..." and returns NDT_ERR_ARGUMENT. */
-enum ndt_status ndtd_option_unknown(const char *name, struct ndt_error *err);
+enum ndt_status ndtd_option_unknown(const char *name, const struct ndtd_nearest *nearest, struct ndt_error *err);
 
 /** Writes the value as YAML; reading it back is bit-identical. Returns `text`. */
 const char *ndtd_option_format(const struct ndtd_settings *settings, const struct ndtd_option *option, char *text,

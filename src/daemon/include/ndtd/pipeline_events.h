@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "ndt_track/track.h"
+#include "ndtd/transforms.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,13 @@ struct ndtd_pipeline_events {
     uint64_t reinitialised;                /**< estimates that were not finite: the estimator began anew */
     uint64_t memory_released;              /**< scans for which memory did not suffice: buffers were given back */
     uint64_t memory_points;                /**< of the last of them */
+    uint64_t far;                          /**< poses farther from the guess than validation.* allows */
+    double far_m, far_limit_m;             /**< of the last of them */
+    uint64_t slow;                         /**< scans that took longer than validation.* allows */
+    double slow_us, slow_limit_us;         /**< of the last of them */
+    uint64_t row;                          /**< scans in a row that have not converged, now */
+    uint64_t rows, longest_row;            /**< rows as long as validation.* says */
+    struct ndtd_transform_events transforms;
 };
 
 enum { NDTD_EVENT_BYTES = 200 };

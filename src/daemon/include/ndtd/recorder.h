@@ -12,6 +12,9 @@
  * and take effect for the frames that are pushed afterwards; ndtd_recorder_done has the result once the file is
  * open, or complete and on the disk. One request at a time.
  *
+ * `transform` messages are also kept while nothing is recorded: a recording begins with those that were told
+ * before.
+ *
  * A recording ends by a stop, by a failed write, or at a limit (recording.max_file_mb, recording.min_free_mb;
  * looked at every 16 MB). In each case the file has whole records only. What waits in the queue is lost with the
  * process when that is killed.

@@ -10,6 +10,7 @@
 #include "ndt/pose_covariance.h"
 #include "ndt/preprocess.h"
 #include "ndt_track/track.h"
+#include "ndtd/faults.h"
 #include "ndtd/frames.h"
 
 #ifdef __cplusplus
@@ -47,8 +48,18 @@ struct ndtd_settings {
         double max_acceleration_mps2; /**< recovery.max_acceleration_mps2 */
     } recovery;
     double min_confidence; /**< score_estimation.min_confidence */
-    int use_gnss;          /**< ndt.regularization.enable; the scale is align.gnss_scale */
-    int autotune;          /**< autotune.enable: measure at the start of the live daemon */
+    /** score_estimation.converged_param_type */
+    enum { NDTD_SCORE_OFF, NDTD_SCORE_TRANSFORM_PROBABILITY, NDTD_SCORE_NVTL } score_condition;
+    double min_transform_probability; /**< score_estimation.converged_param_transform_probability */
+    double min_nvtl;            /**< score_estimation.converged_param_nearest_voxel_transformation_likelihood */
+    double required_distance_m; /**< sensor_points.required_distance; 0 = none */
+    struct {
+        double moved_m; /**< validation.initial_to_result_distance_tolerance_m */
+        double align_s; /**< validation.critical_upper_bound_exe_time_ms */
+        int skipped;    /**< validation.skipping_publish_num */
+    } validation;       /**< limits of what the log warns of; 0 = none */
+    int use_gnss;       /**< ndt.regularization.enable; the scale is align.gnss_scale */
+    int autotune;       /**< autotune.enable: measure at the start of the live daemon */
     enum { NDTD_CACHE_ON, NDTD_CACHE_OFF, NDTD_CACHE_REFRESH } autotune_cache; /**< autotune.cache */
     double autotune_limit_s;                                                   /**< autotune.limit_ms */
     double recheck_s;                                                          /**< autotune.recheck_s; 0 = never */
@@ -87,7 +98,10 @@ struct ndtd_settings {
 
 /** The defaults of the core's *_default functions and those of the daemon. */
 void ndtd_settings_default(struct ndtd_settings *settings);
-/** Checks what concerns several options at once (order of levels and ranges, names of backends and cores), and
+/** Checks what concerns several options at once (order of levels and ranges, names of backends and cores); adds one
+ * line per fault. */
+void ndtd_settings_check(const struct ndtd_settings *settings, struct ndtd_faults *faults);
+/** The same, with the first of the faults; and
  * derives the map's leaves from ndt.levels and the neighbours per level from ndt.neighbours. */
 NDT_MUST_CHECK enum ndt_status ndtd_settings_finish(struct ndtd_settings *settings, struct ndt_error *err);
 /** Whether the first scan starts at the configured pose. */

@@ -1,6 +1,6 @@
 /** @file
- * @brief Prior maps on disk: a compiled map (.ndtmap), a point cloud file, or a directory of tiles with or without
- * Autoware's pointcloud_map_metadata.yaml. */
+ * @brief Prior maps on disk: a compiled map (.ndtmap), a point cloud file, or tiles with or without Autoware's
+ * pointcloud_map_metadata.yaml. */
 #ifndef NDT_IO_MAP_FILE_H
 #define NDT_IO_MAP_FILE_H
 
@@ -22,13 +22,21 @@ struct ndt_tile_set {
     struct ndt_tile *tiles; /**< sorted by path */
     size_t count;
 };
-/** Lists the tiles of a directory: those of pointcloud_map_metadata.yaml if it exists (x_resolution, y_resolution,
- * then `name.pcd: [x, y]`, the lower corner), otherwise every cloud file, with unknown size. Tiles that the
- * metadata names must exist. After a failure `out` is empty. */
-NDT_MUST_CHECK enum ndt_status ndt_tile_set_open(struct ndt_tile_set *out, const char *directory,
-                                                 struct ndt_error *err);
+/** Name of Autoware's metadata: x_resolution, y_resolution, then `name.pcd: [x, y]`, the lower corner of each tile.
+ */
+#define NDT_TILE_METADATA "pointcloud_map_metadata.yaml"
+/** Lists the tiles of a map folder, whether `path` is
+ *  - the folder of the tiles, with the metadata in it or one level above;
+ *  - a map folder of Autoware: the metadata, and the tiles in a folder below (pointcloud_map.pcd);
+ *  - the metadata itself.
+ * Metadata above counts if the tile that it names first is in the folder. Without metadata: every cloud file, with
+ * unknown size. Tiles that the metadata names must exist. After a failure `out` is empty. */
+NDT_MUST_CHECK enum ndt_status ndt_tile_set_open(struct ndt_tile_set *out, const char *path, struct ndt_error *err);
 /** Frees the list; allowed on an empty one. */
 void ndt_tile_set_close(struct ndt_tile_set *set);
+
+/** Whether ndt_tile_set_open is what reads `path`: a directory, or a file with the extension of YAML. */
+int ndt_map_is_tile_set(const char *path);
 
 /** Opens or builds the map at `path`; the caller owns one reference. A compiled map must have the levels that
  * `config` names and must have been built with the same rules (NDT_ERR_ARGUMENT with the value that differs). */
@@ -39,7 +47,7 @@ NDT_MUST_CHECK enum ndt_status ndt_map_load_with(struct ndt_map **out, const cha
                                                  const struct ndt_map_config *config, struct ndt_progress *progress,
                                                  struct ndt_error *err);
 /** Checks in no time whether there is something at `path` that could be a map: a readable file with the extension
- * of one, or a directory. What is in it is seen when it is loaded. */
+ * of one, a directory, or the metadata of tiles. What is in it is seen when it is loaded. */
 NDT_MUST_CHECK enum ndt_status ndt_map_path_check(const char *path, struct ndt_error *err);
 
 #ifdef __cplusplus

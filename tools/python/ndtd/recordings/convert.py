@@ -1,108 +1,191 @@
-"""A recording to a bag of ndtd."""
-from dataclasses import dataclass, field
+"""Messages of a recording to a bag of ndtd."""
+from dataclasses import asdict, dataclass, field
+from typing import Any, Callable, Optional
 
 import numpy as np
 
 from . import messages as m
-from .transforms import Tree, matrix
+from .frames import Frames
+from .transforms import matrix, pose_of
+
+MOST_REASONS = 50
 
 
 @dataclass
 class Report:
     """What was taken and what was left, and why."""
-    counts: dict = field(default_factory=dict)
-    left: dict = field(default_factory=dict)
-    sensors: dict = field(default_factory=dict)  # frame_id: T_base_sensor, or None where it is not known
-    base: str = ""
-    notes: list = field(default_factory=list)
-    end_stamps: int = 0  # scans whose stamp is the last of their times
-    stamp_gap_s: float = 0.0
 
-    def take(self, kind):
-        self.counts[kind] = self.counts.get(kind, 0) + 1
+    taken: dict = field(default_factory=dict)  # kind: messages
+    left: dict = field(default_factory=dict)  # "kind: why": messages
+    points: int = 0
+    empty_points: int = 0  # without a return
+    timed_scans: int = 0
+    steps_back: int = 0  # scans that are not later than the one before them
+    first_ns: Optional[int] = None
+    last_ns: Optional[int] = None
+    sensors: list = field(default_factory=list)  # frames of scans
+    rotated: list = field(default_factory=list)  # frames whose motion became that of the base
+    gnss_frames: list = field(default_factory=list)
 
-    def leave(self, kind, why):
-        self.left[kind, why] = self.left.get((kind, why), 0) + 1
+    def take(self, kind: str) -> None:
+        self.taken[kind] = self.taken.get(kind, 0) + 1
+
+    def leave(self, kind: str, why: str) -> None:
+        key = f"{kind}: {why}"
+        if key not in self.left and len(self.left) >= MOST_REASONS:
+            key = f"{kind}: other reasons"
+        self.left[key] = self.left.get(key, 0) + 1
+
+
+def _once(names, name):
+    if name not in names:
+        names.append(name)
+
+
+def _is_identity(T):
+    return T is None or np.array_equal(T, np.eye(4))
 
 
 class Converter:
-    """Writes messages to a BagWriter; projector: latitude, longitude, altitude to x y z of the map, or None."""
+    """Writes messages into a BagWriter.
 
-    def __init__(self, bag, base=None, projector=None, take_initial_pose="first"):
-        self._bag = bag
-        self._base = base
-        self._project = projector
-        self._tree = Tree()
+    frames: where the sensors are. project: latitude, longitude [deg], altitude [m] to x y z of the map, or None.
+    every_pose: all initial poses instead of the first alone.
+    """
+
+    def __init__(self, bag: Any, frames: Frames, project: Optional[Callable] = None, every_pose: bool = False):
+        self._bag, self._frames, self._project, self._every_pose = bag, frames, project, every_pose
         self._seq = 0
-        self._has_initial_pose = False
-        self._initial = take_initial_pose
+        self._transforms = []
         self.report = Report()
 
-    def write(self, message):
-        {m.Scan: self._scan, m.Odometry: self._odometry, m.Imu: self._imu, m.Gnss: self._gnss,
-         m.InitialPose: self._initial_pose, m.Truth: self._truth, m.Transform: self._transform}[type(message)](message)
+    def state(self) -> dict:
+        """What a later Converter needs to go on, as JSON."""
+        return {"seq": self._seq, "transforms": self._transforms, "report": asdict(self.report)}
 
-    def finish(self):
-        """Where the sensors are, once all transforms are known."""
-        report = self.report
-        report.base = self._base or self._tree.base() or ""
-        for frame_id in report.sensors:
-            report.sensors[frame_id] = self._tree.find(report.base, frame_id) if report.base else None
-        return report
+    def restore(self, state: dict) -> None:
+        self._seq, self._transforms, self.report = state["seq"], state["transforms"], Report(**state["report"])
 
-    def _scan(self, scan):
-        if len(scan.points) == 0:
-            self.report.leave("scan", "no points")
+    def write(self, message: Any, kind: str) -> None:
+        """Writes one message of a topic of this kind; a message that ndtd would refuse is counted with the reason."""
+        writers = {m.Scan: self._scan, m.Odometry: self._odometry, m.Imu: self._imu, m.Gnss: self._gnss, m.Pose: self._pose}
+        try:
+            writers[type(message)](message, kind)
+        except ValueError as error:
+            self.report.leave(kind, str(error))
+
+    # ---- frames ----
+
+    def _put_transform(self, frame, receive_ns):
+        """Tells ndtd where a sensor is, before its first message."""
+        T = self._frames.of(frame)
+        if T is None or frame in self._transforms or not hasattr(self._bag, "transform"):
             return
-        self._bag.scan(scan.stamp_ns, scan.points, intensity=scan.intensity, time_s=scan.time_s, seq=self._seq,
-                       frame_id=scan.frame_id or "lidar", receive_ns=scan.receive_ns)
-        self._seq += 1
-        self.report.sensors.setdefault(scan.frame_id or "lidar", None)
-        self.report.take("scan")
+        self._bag.transform(pose_of(T), frame_id=frame, receive_ns=receive_ns)
+        self._transforms.append(frame)
 
-    def _odometry(self, odometry):
+    def _base_from(self, frame):
+        """T_base_frame where it moves anything, else None."""
+        T = self._frames.of(frame) if frame else None
+        if _is_identity(T):
+            return None
+        _once(self.report.rotated, frame)
+        return T
+
+    # ---- one function per message ----
+
+    def _scan(self, scan, kind):
+        report, frame = self.report, scan.frame_id.lstrip("/") or "lidar"
+        report.empty_points += scan.empty
+        if len(scan.points) == 0:
+            report.leave(kind, "no points")
+            return
+        self._put_transform(frame, scan.receive_ns)
+        self._bag.scan(scan.stamp_ns, scan.points, intensity=scan.intensity, time_s=scan.time_s,
+                       seq=self._seq if scan.seq is None else scan.seq, frame_id=frame, receive_ns=scan.receive_ns)
+        self._seq += 1
+        _once(report.sensors, frame)
+        report.points += len(scan.points)
+        report.timed_scans += scan.time_s is not None
+        report.steps_back += report.last_ns is not None and scan.stamp_ns <= report.last_ns
+        report.first_ns = scan.stamp_ns if report.first_ns is None else report.first_ns
+        report.last_ns = scan.stamp_ns
+        report.take(kind)
+
+    def _odometry(self, odometry, kind):
         twist = odometry.twist if odometry.twist is not None and np.isfinite(odometry.twist).all() else None
         pose = odometry.pose
         if pose is not None and not (np.isfinite(pose).all() and abs(np.linalg.norm(pose[3:]) - 1) < 0.01):
             pose = None
         if pose is None and twist is None:
-            self.report.leave("odometry", "neither a pose nor a twist that is finite")
+            self.report.leave(kind, "neither a pose nor a twist that is finite")
             return
+        T = self._base_from(odometry.child_frame_id)
+        if T is not None:
+            pose, twist = _pose_of_base(pose, T), _twist_of_base(twist, T)
         self._bag.odometry(odometry.stamp_ns, pose=pose, twist=twist, frame_id=odometry.frame_id or "odom",
                            receive_ns=odometry.receive_ns)
-        self.report.take("odometry")
+        self.report.take(kind)
 
-    def _imu(self, imu):
+    def _imu(self, imu, kind):
         if not np.isfinite(imu.angular_velocity).all():
-            self.report.leave("imu", "the angular velocity is not finite")
+            self.report.leave(kind, "its angular velocity is not finite")
             return
-        self._bag.imu(imu.stamp_ns, imu.angular_velocity, imu.linear_acceleration, frame_id=imu.frame_id or "imu",
-                      receive_ns=imu.receive_ns)
-        self.report.take("imu")
+        acceleration = imu.linear_acceleration
+        if acceleration is not None and not np.isfinite(acceleration).all():
+            acceleration = None
+        frame, omega = imu.frame_id or "imu", imu.angular_velocity
+        T = self._base_from(frame)
+        if T is not None:
+            omega, frame = T[:3, :3] @ omega, self._frames.base
+            acceleration = None if acceleration is None else T[:3, :3] @ acceleration
+        self._bag.imu(imu.stamp_ns, omega, acceleration, frame_id=frame, receive_ns=imu.receive_ns)
+        self.report.take(kind)
 
-    def _gnss(self, gnss):
+    def _gnss(self, gnss, kind):
+        position = np.array([gnss.latitude, gnss.longitude, gnss.altitude], np.float64)
+        if not np.isfinite(position).all() or abs(gnss.latitude) > 90 or abs(gnss.longitude) > 180:
+            self.report.leave(kind, "latitude, longitude or altitude is none")
+            return
         if self._project is None:
-            self.report.leave("gnss", "the map's projection is not known: --projector or --utm")
+            self.report.leave(kind, "where the map is on Earth is not known: --projector FILE or --utm")
             return
-        self._bag.gnss(gnss.stamp_ns, self._project(gnss.latitude, gnss.longitude, gnss.altitude), gnss.deviation,
-                       receive_ns=gnss.receive_ns)
-        self.report.take("gnss")
-
-    def _initial_pose(self, pose):
-        if self._initial == "none" or (self._initial == "first" and self._has_initial_pose):
-            self.report.leave("initial_pose", "only the first one counts: --initial-pose all")
+        xyz = np.array([float(number) for number in self._project(*position)])
+        if not np.isfinite(xyz).all():
+            self.report.leave(kind, "outside of the projection of the map")
             return
-        self._has_initial_pose = True
-        self._bag.initial_pose(pose.stamp_ns, pose.pose, covariance=pose.covariance, receive_ns=pose.receive_ns)
-        self.report.take("initial_pose")
+        deviation = gnss.deviation if gnss.deviation is not None and np.isfinite(gnss.deviation).all() else None
+        self._bag.gnss(gnss.stamp_ns, xyz, deviation, receive_ns=gnss.receive_ns)
+        _once(self.report.gnss_frames, gnss.frame_id.lstrip("/"))
+        self.report.take(kind)
 
-    def _truth(self, truth):
-        self._bag.truth(truth.stamp_ns, truth.pose, receive_ns=truth.receive_ns)
-        self.report.take("truth")
+    def _pose(self, pose, kind):
+        if kind == "odometry":
+            self._odometry(m.Odometry(pose.receive_ns, pose.stamp_ns, pose.frame_id, pose.child_frame_id, pose.pose), kind)
+            return
+        if kind == "pose" and self.report.taken.get(kind) and not self._every_pose:
+            self.report.leave(kind, "only the first initial pose counts: --every-pose")
+            return
+        T, numbers = self._base_from(pose.child_frame_id), pose.pose
+        numbers = numbers if T is None else _pose_of_base(numbers, T)
+        if kind == "truth":
+            self._bag.truth(pose.stamp_ns, numbers, receive_ns=pose.receive_ns)
+        else:
+            has_covariance = pose.covariance is not None and pose.covariance.any() and np.isfinite(pose.covariance).all()
+            self._bag.initial_pose(pose.stamp_ns, numbers, covariance=pose.covariance if has_covariance else None,
+                                   receive_ns=pose.receive_ns)
+        self.report.take(kind)
 
-    def _transform(self, transform):
-        self._tree.add(transform)
-        self.report.take("tf_static" if transform.is_static else "tf")
+
+def _pose_of_base(pose, T_base_child):
+    """T_odom_base of T_odom_child."""
+    return None if pose is None else pose_of(matrix(pose) @ np.linalg.inv(T_base_child))
 
 
-__all__ = ["Converter", "Report", "matrix"]
+def _twist_of_base(twist, T_base_child):
+    """The same motion, as velocity of the base and in its frame."""
+    if twist is None:
+        return None
+    R, t = T_base_child[:3, :3], T_base_child[:3, 3]
+    omega = R @ twist[3:]
+    return np.concatenate([R @ twist[:3] + np.cross(t, omega), omega])

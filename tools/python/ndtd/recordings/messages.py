@@ -1,8 +1,12 @@
-"""What a source yields. Stamps and receive times in int64 ns; points in the frame `frame_id` of the sensor."""
-from dataclasses import dataclass, field
-from typing import Optional
+"""What a recording yields. Stamps and receive times in int64 ns; points in the frame `frame_id` of the sensor."""
+from dataclasses import dataclass
+from typing import Callable, Iterable, NamedTuple, Optional
 
 import numpy as np
+
+
+class RecordingError(ValueError):
+    """A recording that cannot be read; one line that names it and the reason."""
 
 
 @dataclass
@@ -13,6 +17,8 @@ class Scan:
     points: np.ndarray  # (N, 3) float32 or float64 [m]
     intensity: Optional[np.ndarray] = None  # (N,)
     time_s: Optional[np.ndarray] = None  # (N,) relative to the stamp
+    empty: int = 0  # points without a return, which are left out
+    seq: Optional[int] = None
 
 
 @dataclass
@@ -21,7 +27,7 @@ class Odometry:
     stamp_ns: int
     frame_id: str
     child_frame_id: str
-    pose: Optional[np.ndarray] = None  # x y z qx qy qz qw
+    pose: Optional[np.ndarray] = None  # T_frame_child: x y z qx qy qz qw
     twist: Optional[np.ndarray] = None  # vx vy vz wx wy wz, in the child frame
 
 
@@ -37,6 +43,7 @@ class Imu:
 @dataclass
 class Gnss:
     """A fix: latitude and longitude [deg], altitude [m] above the ellipsoid."""
+
     receive_ns: int
     stamp_ns: int
     frame_id: str
@@ -47,37 +54,44 @@ class Gnss:
 
 
 @dataclass
-class InitialPose:
+class Pose:
+    """T_map_child: an initial pose, the truth, or odometry without a twist, by the kind of its topic."""
+
     receive_ns: int
     stamp_ns: int
-    pose: np.ndarray
+    frame_id: str
+    pose: np.ndarray  # x y z qx qy qz qw
     covariance: Optional[np.ndarray] = None
-
-
-@dataclass
-class Truth:
-    receive_ns: int
-    stamp_ns: int
-    pose: np.ndarray
+    child_frame_id: str = ""
 
 
 @dataclass
 class Transform:
     """T_parent_child, from tf or tf_static."""
+
     receive_ns: int
-    stamp_ns: int
     parent: str
     child: str
     pose: np.ndarray  # x y z qx qy qz qw
-    is_static: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class Topic:
-    """A topic of a recording and what it is taken for; `kind` None: nothing."""
+    """A topic of a recording and what it is taken for; `kind` None: nothing, for the reason `why`."""
+
     name: str
     type: str
     count: int
     kind: Optional[str] = None
     why: str = ""
-    taken: int = field(default=0, compare=False)
+    kinds: tuple = ()  # what it can be taken for; the first by default, unless that is ""
+    state: object = None  # of its reader
+
+
+class Raw(NamedTuple):
+    """A message as it is recorded; read() decodes it."""
+
+    topic: Topic
+    receive_ns: int
+    size: int
+    read: Callable[[], Iterable]

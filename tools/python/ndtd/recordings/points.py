@@ -2,22 +2,33 @@
 
 Fields of the common drivers (README of each): Velodyne `time` (float32 s), Ouster `t` (uint32 ns), Hesai and RoboSense
 `timestamp` (float64 s, absolute), Livox `offset_time` (uint32 ns) and `timestamp` (float64 ns, absolute), Autoware
-`time_stamp` (uint32 ns), FAST-LIO's `curvature` (float32 ms), Luminar `time_sec` and `time_nsec` (uint32, absolute).
+`time_stamp` (uint32 ns, or float64 s and absolute), Aeva `time_offset_ns` (int32), FAST-LIO's `curvature` (float32 ms),
+Luminar `time_sec` and `time_nsec` (uint32, absolute).
 """
+from dataclasses import dataclass, field
+from typing import Optional
+
 import numpy as np
 
 DTYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
-TIME_FIELDS = ("time", "t", "time_s", "time_stamp", "timestamp", "offset_time", "time_offset", "curvature")
-INTENSITY_FIELDS = ("intensity", "reflectivity", "i")
+TIME_FIELDS = ("time", "t", "time_s", "time_stamp", "timestamp", "offset_time", "time_offset", "time_offset_ns", "time_ns",
+               "time_us", "time_ms", "relative_time", "point_time_offset", "t_us", "t_ns", "dt")
+TIME_PAIRS = (("time_sec", "time_nsec"), ("timestamp_sec", "timestamp_nsec"), ("timestamp_s", "timestamp_ns"),
+              ("ts_sec", "ts_nsec"), ("sec", "nsec"))
+INTENSITY_FIELDS = ("intensity", "reflectivity", "reflectance", "i")
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 OTHER_CLOCK_S = 10.0  # no sweep lasts longer: larger times are those of a clock
+USUAL_SWEEP_S = (5e-4, 5.0)
+STRICT_SWEEP_S = (2e-3, 2.0)  # a factor of 1000: exactly one unit fits
+CLOCK_S = (1e8, 1e10)  # 1973 to 2286
 
 
 class PointError(ValueError):
     """A cloud that cannot be read."""
 
 
-def record_dtype(fields, point_step, big_endian=False):
-    """The dtype of a point; fields: (name, offset, datatype) of sensor_msgs/PointField."""
+def record_dtype(fields, point_step: int, big_endian: bool = False) -> np.dtype:
+    """The dtype of a point; fields: (name, offset, datatype) of sensor_msgs/PointField. PointError: they do not fit."""
     order = ">" if big_endian else "<"
     names, formats, offsets = [], [], []
     for name, offset, datatype in fields:
@@ -25,94 +36,171 @@ def record_dtype(fields, point_step, big_endian=False):
             names.append(name)
             formats.append(order + DTYPES[datatype])
             offsets.append(offset)
+    if point_step <= 0:
+        raise PointError("point_step is 0")
     try:
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": point_step})
-    except ValueError as error:
-        raise PointError(f"fields do not fit into a point of {point_step} bytes: {error}") from None
+    except (ValueError, OverflowError):
+        raise PointError(f"its fields do not fit into a point of {point_step} bytes") from None
 
 
-def records(data, dtype, height, width, row_step):
-    """The points of a PointCloud2 as an array of shape (height * width,), without a copy where rows have no padding."""
-    data = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data
+def records(data, dtype: np.dtype, height: int, width: int, row_step: int) -> np.ndarray:
+    """The points of a PointCloud2, shape (height * width,), without a copy where rows have no padding.
+
+    PointError: fewer bytes than points. A row_step that does not fit is taken for that of rows without padding.
+    """
+    data = np.frombuffer(data, np.uint8)
     packed = width * dtype.itemsize
-    if row_step < packed or row_step * height > data.size:
-        if packed * height > data.size:
-            raise PointError(f"{data.size} bytes for {height} x {width} points of {dtype.itemsize} bytes")
+    if row_step < packed or row_step * (height - 1) + packed > data.size:
         row_step = packed
+    if height == 0 or width == 0:
+        return np.empty(0, dtype)
+    if row_step * (height - 1) + packed > data.size:
+        raise PointError(f"{data.size} bytes are fewer than those of {height} x {width} points of {dtype.itemsize} bytes")
     if row_step == packed or height == 1:
         return data[: packed * height].view(dtype)
-    rows = data[: row_step * height].reshape(height, row_step)[:, :packed]
+    rows = np.lib.stride_tricks.as_strided(data, (height, packed), (row_step, 1), writeable=False)
     return np.ascontiguousarray(rows).reshape(-1).view(dtype)
 
 
-def positions(points):
+def positions(points: np.ndarray) -> np.ndarray:
+    """x y z of records, (N, 3) by columns, float64 where a coordinate is."""
     names = points.dtype.names or ()
     if not {"x", "y", "z"} <= set(names):
         raise PointError(f"a point has no x, y and z, but {', '.join(names) or 'nothing'}")
-    wide = any(points.dtype[name] == np.float64 for name in "xyz")
-    out = np.empty((len(points), 3), np.float64 if wide else np.float32)
-    for k, name in enumerate("xyz"):
-        out[:, k] = points[name]
-    return out
+    if any(points.dtype[name].kind != "f" for name in "xyz"):
+        raise PointError("x, y and z are integers: their unit is not known")
+    wide = any(points.dtype[name].itemsize == 8 for name in "xyz")
+    columns = np.empty((3, len(points)), np.float64 if wide else np.float32)
+    for row, name in zip(columns, "xyz"):
+        row[:] = points[name]
+    return columns.T
 
 
-def intensity(points):
+def returns(xyz: np.ndarray) -> Optional[np.ndarray]:
+    """Which points are returns: finite, and not all zero as drivers fill the gaps of organised clouds. None: all."""
+    x, y, z = xyz.T
+    with np.errstate(invalid="ignore", over="ignore"):
+        good = np.isfinite(x + y + z)
+        good &= (x != 0) | (y != 0) | (z != 0)
+    return None if good.all() else good
+
+
+def intensity(points: np.ndarray) -> Optional[np.ndarray]:
+    """(N,) float32, or None."""
     for name in INTENSITY_FIELDS:
         if name in (points.dtype.names or ()):
             return points[name].astype(np.float32)
     return None
 
 
-def _first_finite(values):
-    finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
-    return float(finite[0]) if len(finite) else None
+@dataclass
+class Times:
+    """The times of the points of one topic. Its unit is decided by the first scan that tells it, and kept."""
 
+    unit_s: Optional[float] = None
+    notes: set = field(default_factory=set)
+    places: dict = field(default_factory=dict)  # where the stamp lies in the sweep: number of scans
 
-def _float_unit(name, values):
-    """Seconds per unit of a field of floats, and whether it tells absolute times."""
-    if name == "curvature":
-        return 1e-3, False
-    first = _first_finite(values)
-    if first is None:
-        return 1.0, False
-    for unit in (1e-9, 1e-6, 1e-3, 1.0):
-        if 1e8 <= abs(first) * unit < 1e10:  # 1973 to 2286
-            return unit, True
-    span = float(np.nanmax(values) - np.nanmin(values))
-    for unit in (1.0, 1e-3, 1e-6, 1e-9):
-        if span * unit <= OTHER_CLOCK_S:
-            return unit, False
-    return 1.0, False
+    def of(self, points: np.ndarray, stamp_ns: int) -> Optional[np.ndarray]:
+        """Times relative to the stamp [s], float64, or None where a point has none."""
+        raw = self._raw(points)
+        if raw is None:
+            return None
+        name, values = raw
+        if isinstance(values, tuple):
+            seconds = (values[0].astype(np.int64) * 1_000_000_000 + values[1].astype(np.int64) - stamp_ns) * 1e-9
+        else:
+            seconds = self._seconds(name, values, stamp_ns)
+        return None if seconds is None else self._near(seconds, name)
 
+    @staticmethod
+    def _raw(points):
+        names = points.dtype.names or ()
+        for pair in TIME_PAIRS:
+            if set(pair) <= set(names):
+                return pair[0], (points[pair[0]], points[pair[1]])
+        name = next((name for name in TIME_FIELDS if name in names), None)
+        if name is not None:
+            return name, points[name]
+        return ("curvature", points["curvature"]) if "curvature" in names else None
 
-def times(points, stamp_ns, unit_s=None):
-    """Times relative to the stamp [s], float64, or None. unit_s: seconds per unit of the field, where it is known."""
-    names = points.dtype.names or ()
-    if {"time_sec", "time_nsec"} <= set(names):
-        ns = points["time_sec"].astype(np.int64) * 1_000_000_000 + points["time_nsec"].astype(np.int64)
-        return _relative(ns - stamp_ns)
-    name = next((name for name in TIME_FIELDS if name in names), None)
-    if name is None:
+    def _seconds(self, name, values, stamp_ns):
+        if values.dtype.kind == "f":
+            finite = values[np.isfinite(values)]
+        else:
+            values = finite = values.astype(np.int64)
+        if len(finite) == 0:
+            return None
+        low, high = finite.min(), finite.max()
+        if name == "curvature" and not 1.0 <= high - low < 1e4:
+            return None  # that of a surface, as PCL computes it: at most 1/3
+        if values.dtype.itemsize == 4 and values.dtype.kind == "f" and abs(float(high)) > 1e6:
+            self.notes.add(f"times of points are left out: '{name}' is a clock in float32, which resolves {np.spacing(high):.3g}")
+            return None
+        absolute = self._absolute_unit(values, float(low), float(high))
+        if absolute is not None:
+            return _since(values, absolute, stamp_ns)
+        if self.unit_s is None:
+            self.unit_s = self._relative_unit(name, values.dtype.kind == "f", float(high) - float(low))
+        return values.astype(np.float64) * (self.unit_s or _usual_unit(name, values.dtype.kind == "f"))
+
+    def _absolute_unit(self, values, low, high):
+        """Seconds per unit of times since 1970, or None; only float64 holds them."""
+        if values.dtype.kind != "f" or values.dtype.itemsize < 8:
+            return None
+        for unit in (self.unit_s,) if self.unit_s else (1e-9, 1e-6, 1e-3, 1.0):
+            if CLOCK_S[0] <= low * unit and high * unit < CLOCK_S[1] and (high - low) * unit <= OTHER_CLOCK_S:
+                return unit
         return None
-    values = points[name]
-    if values.dtype.kind in "iu":
-        return values.astype(np.int64) * (unit_s or 1e-9)
-    scale, is_absolute = _float_unit(name, values) if unit_s is None else (unit_s, abs(_first_finite(values) or 0) * unit_s > 1e8)
-    if not is_absolute:
-        return values.astype(np.float64) * scale
-    if scale == 1.0:  # float64 seconds resolve 0.24 us: take the whole seconds of the stamp off first
-        whole = stamp_ns // 1_000_000_000
-        return _far((values - whole) - (stamp_ns % 1_000_000_000) * 1e-9)
-    return _far((values - stamp_ns * 1e-9 / scale) * scale)
+
+    @staticmethod
+    def _relative_unit(name, is_float, span):
+        usual = _usual_unit(name, is_float)
+        if USUAL_SWEEP_S[0] <= span * usual <= USUAL_SWEEP_S[1] or name.endswith(("_ns", "_us", "_ms")):
+            return usual
+        for unit in (1.0, 1e-3, 1e-6, 1e-9):
+            if STRICT_SWEEP_S[0] <= span * unit < STRICT_SWEEP_S[1]:
+                return unit
+        return None
+
+    def _near(self, seconds, name):
+        """Times of another clock become relative to the first one; those that are all equal say nothing."""
+        with np.errstate(invalid="ignore"):
+            low, high = np.nanmin(seconds), np.nanmax(seconds)
+        if not high > low:
+            self.notes.add(f"times of points are left out: '{name}' is the same for all points of a scan")
+            return None
+        if high - low > OTHER_CLOCK_S:
+            self.notes.add(f"times of points are left out: '{name}' spans {high - low:.3g} s; --time-unit?")
+            return None
+        if max(abs(low), abs(high)) > OTHER_CLOCK_S:
+            self.notes.add(f"'{name}' is of another clock than the stamps: its least is taken for the stamp")
+            return seconds - low
+        self._count_place(low, high)
+        return seconds
+
+    def _count_place(self, low, high):
+        span = high - low
+        for name, distance in (("begin", low), ("end", high), ("middle", (low + high) / 2)):
+            if abs(distance) <= 0.1 * span:
+                break
+        else:
+            name = "outside" if low > 0 or high < 0 else "inside"
+        self.places[name] = self.places.get(name, 0) + 1
 
 
-def _relative(ns):
-    return _far(ns * 1e-9)
+def _usual_unit(name, is_float):
+    for suffix, unit in (("_ns", 1e-9), ("_us", 1e-6), ("_ms", 1e-3)):
+        if name.endswith(suffix):
+            return unit
+    if name == "curvature":
+        return 1e-3
+    return 1.0 if is_float else 1e-9
 
 
-def _far(seconds):
-    """Times of another clock become relative to the first one."""
-    first = _first_finite(seconds)
-    if first is not None and abs(first) > OTHER_CLOCK_S:
-        return seconds - first
-    return seconds
+def _since(values, unit, stamp_ns):
+    """float64 seconds resolve 0.24 us: the whole seconds of the stamp go off first."""
+    per_s = round(1 / unit)
+    whole_s, rest_ns = divmod(stamp_ns, 1_000_000_000)
+    return (values - float(whole_s) * per_s) * unit - rest_ns * 1e-9

@@ -7,13 +7,13 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Optional
 
 import numpy as np
 import zmq
 
 from ..recordings import messages as m
-from . import dds, from_ndtd, link, rmw, tf_buffer, to_ndtd
+from . import dds, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
 
 HINT_AFTER_S = 5.0
 HINT_EVERY_S = 60.0
@@ -29,13 +29,14 @@ class UsageError(ValueError):
 @dataclass
 class Options:
     """Topic names are resolved: absolute, with namespace and remappings."""
-    scans: List[str] = field(default_factory=list)  # empty: the only PointCloud2 that there is
-    motion: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # topic: types that it may have
+    scans: list[str] = field(default_factory=list)  # empty: the only PointCloud2 that there is
+    motion: dict[str, tuple[str, ...]] = field(default_factory=dict)  # topic: types that it may have
     initial_pose: Optional[str] = "/initialpose"
     pose: Optional[str] = "/localization/pose_estimator/pose_with_covariance"
     diagnostics: Optional[str] = "/diagnostics"
     tf: str = "auto"  # auto, map-odom, map-base, none
     tf_topic: str = "/tf"
+    tf_static_topic: Optional[str] = "/tf_static"
     tf_ahead_ns: int = 0
     map_frame: str = "map"
     odom_frame: str = "odom"
@@ -45,7 +46,7 @@ class Options:
     use_sim_time: bool = False
     reliable: bool = False
     domain_id: int = 0
-    endpoints: Dict[str, str] = field(default_factory=dict)  # scans, poses, control
+    endpoints: dict[str, str] = field(default_factory=dict)  # scans, poses, control
     push: bool = False
     projector: Optional[Callable] = None
 
@@ -54,7 +55,7 @@ class Log:
     """Lines on standard error; the same cause at most once a minute."""
 
     def __init__(self) -> None:
-        self._last: Dict[str, float] = {}
+        self._last: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> None:
@@ -77,7 +78,7 @@ class Log:
 class Input:
     """A topic that is read, as soon as somebody publishes it."""
     topic: str
-    types: Tuple[str, ...]
+    types: tuple[str, ...]
     handle: Callable[[bytes, str], None]
     quality: Callable[[dds.Endpoint], dds.Quality]
     is_scan: bool = False
@@ -100,18 +101,21 @@ class Bridge:
         self._stop = threading.Event()
         self._failure: Optional[BaseException] = None
         self._odometry = tf_buffer.Buffer()
-        self._wanted_pose: "queue.Queue[m.InitialPose]" = queue.Queue(maxsize=1)
-        self._last_result: Optional[Tuple[float, Dict[str, Any]]] = None
+        self._wanted_pose: queue.Queue[m.InitialPose] = queue.Queue(maxsize=1)
+        self._last_result: Optional[tuple[float, dict[str, Any]]] = None
         self._clock_ns: Optional[int] = None
         self._seq = 0
-        self._counts = {"scans": 0, "scans_not_sent": 0, "scans_refused": 0, "motion": 0, "results": 0, "poses": 0}
+        self._clouds = to_ndtd.Clouds()
+        self._counts = dict.fromkeys(("scans", "scans_not_sent", "scans_refused", "scans_before_tf_static", "motion", "results",
+                                      "poses"), 0)
         self._begin_s = time.monotonic()
         self._inputs = self._make_inputs()
+        self._warm_up()
         self._open_writers()
 
     # ---- set-up ----
 
-    def _make_inputs(self) -> List[Input]:
+    def _make_inputs(self) -> list[Input]:
         o = self.options
 
         def as_offered(depth: int) -> Callable[[dds.Endpoint], dds.Quality]:
@@ -120,6 +124,9 @@ class Bridge:
         inputs = [Input(topic, types, self._on_motion, as_offered(100)) for topic, types in o.motion.items()]
         if o.tf != "none":
             inputs.append(Input(o.tf_topic, (rmw.TF,), self._on_tf, as_offered(100)))
+        if o.tf_static_topic:
+            latched = dds.Quality(transient_local=True, depth=100)
+            inputs.append(Input(o.tf_static_topic, (rmw.TF,), self._on_tf_static, lambda writer: latched))
         if o.initial_pose:
             inputs.append(Input(o.initial_pose, (rmw.POSE,), self._on_initial_pose, as_offered(1)))
         if o.use_sim_time:
@@ -138,6 +145,16 @@ class Bridge:
         self._diagnostics_writer = None
         if o.diagnostics:
             self._diagnostics_writer = self._participant.writer(o.diagnostics, rmw.DIAGNOSTICS, reliable)
+
+    def _warm_up(self) -> None:
+        """rosbags writes the code of a type at its first use: 50 ms that the first pose must not wait for."""
+        result = {"stamp_ns": 0, "pose": [0.0] * 6 + [1.0]}
+        self._types.encode(self._messages.pose(result, ""), rmw.POSE)
+        self._types.encode(self._messages.transform(0, "", "", result["pose"]), rmw.TF)
+        self._types.encode(self._messages.diagnostics(0, [("", 0, "", {"": ""})]), rmw.DIAGNOSTICS)
+        header, field = self._messages.header(0, ""), self._types["sensor_msgs/msg/PointField"]("x", 0, 7, 1)
+        cloud = self._types[rmw.CLOUD](header, 1, 1, [field], False, 4, 4, np.zeros(4, np.uint8), True)
+        self._types.decode(self._types.encode(cloud, rmw.CLOUD), rmw.CLOUD)
 
     # ---- threads ----
 
@@ -170,6 +187,7 @@ class Bridge:
 
     def _receive(self) -> None:
         self._scans = link.Scans(self._context, self.options.endpoints.get("scans"), self.options.push)
+        self._mounting = mounting.Mounting(self.options.base_frame, self._scans.send, self._log)
         while not self._stop.is_set():
             self._participant.wait(0.2)
             if self._participant.discovered() or not self.options.scans:
@@ -184,9 +202,9 @@ class Bridge:
         one.last_s = time.monotonic()
         try:
             one.handle(cdr, one.type)
-        except to_ndtd.Refused as error:
+        except Exception as error:  # whatever a stranger sends: one line, and on with the next one
             self._counts["scans_refused"] += one.is_scan
-            self._log.seldom(f"refused {one.topic} {error}", f"{one.topic}: left out: {error}")
+            self._log.seldom(f"refused {one.topic} {type(error)}", f"{one.topic}: left out: {_line(error)}")
 
     def _open_readers(self) -> None:
         if not self.options.scans:
@@ -196,6 +214,7 @@ class Bridge:
             writer = next((e for e in endpoints if e.topic == one.topic and e.type in one.types), None)
             if one.reader is None and writer is not None:
                 one.type = writer.type
+                self._mounting.is_published |= one.topic == self.options.tf_static_topic
                 one.reader = self._participant.reader(one.topic, one.type, one.quality(writer))
                 self._log(f"reads {one.topic} ({one.type})")
 
@@ -213,15 +232,26 @@ class Bridge:
         self._inputs.append(self._scan_input(clouds[0]))
 
     def _on_scan(self, cdr: bytes, type_name: str) -> None:
-        frame = to_ndtd.scan_frame(self._types.decode(cdr, type_name), self._seq, time.time_ns())
-        self._seq += 1
+        cloud, receive_ns = self._types.decode(cdr, type_name), time.time_ns()
         self._counts["scans"] += 1
+        if not self._mounting.wants(cloud.header.frame_id, to_ndtd.stamp(cloud.header, receive_ns)):
+            self._counts["scans_before_tf_static"] += 1
+            return
+        frame = self._clouds.frame(cloud, self._seq, receive_ns)
+        self._seq += 1
         self._counts["scans_not_sent"] += not self._scans.send(frame)
+        self._mounting.repeat(to_ndtd.stamp(cloud.header, receive_ns))
 
     def _on_motion(self, cdr: bytes, type_name: str) -> None:
         for message in to_ndtd.read(self._types.decode(cdr, type_name), type_name, time.time_ns()):
+            if not isinstance(message, m.Odometry) and not self._mounting.wants(message.frame_id, message.stamp_ns):
+                continue
             self._scans.send(to_ndtd.motion_frame(message, self.options.projector))
             self._counts["motion"] += 1
+
+    def _on_tf_static(self, cdr: bytes, type_name: str) -> None:
+        now_ns = time.time_ns()
+        self._mounting.add(to_ndtd.read(self._types.decode(cdr, type_name), type_name, now_ns), now_ns)
 
     def _on_tf(self, cdr: bytes, type_name: str) -> None:
         o = self.options
@@ -258,7 +288,7 @@ class Bridge:
                 self._publish(result)
         results.close()
 
-    def _publish(self, result: Dict[str, Any]) -> None:
+    def _publish(self, result: dict[str, Any]) -> None:
         self._counts["results"] += 1
         if result["outcome"] != "merged":
             self._last_result = (time.monotonic(), result)
@@ -340,7 +370,7 @@ class Bridge:
     def _now_ns(self) -> int:
         return self._clock_ns or 0 if self.options.use_sim_time else time.time_ns()
 
-    def _all_counts(self) -> Dict[str, Any]:
+    def _all_counts(self) -> dict[str, Any]:
         lost = sum(one.reader.lost() for one in self._inputs if one.is_scan and one.reader)
         return {**self._counts, "scans_lost_on_dds": lost}
 
@@ -353,8 +383,10 @@ class Bridge:
         if not self.options.scans:
             self._log.seldom("no scans", f"nobody publishes {rmw.CLOUD} in the domain {self.options.domain_id}: "
                              f"{_seen(endpoints)}; ROS_DOMAIN_ID, CYCLONEDDS_URI")
+        o = self.options  # what need not be published, or not more than once
+        quiet = (o.initial_pose, o.tf_static_topic, o.tf_topic if o.tf != "map-odom" else None)
         for one in list(self._inputs):
-            if one.topic == self.options.initial_pose or (one.topic == self.options.tf_topic and self.options.tf == "auto"):
+            if one.topic in quiet:
                 continue
             if now_s - max(one.last_s, self._begin_s) < HINT_AFTER_S:
                 self._log.forget(one.topic)
@@ -365,12 +397,17 @@ class Bridge:
         return ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in self._all_counts().items())
 
 
-def _seen(endpoints: List[dds.Endpoint]) -> str:
+def _line(error: Exception) -> str:
+    text = " ".join(str(error).split())[:300]
+    return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
+
+
+def _seen(endpoints: list[dds.Endpoint]) -> str:
     topics = sorted({endpoint.topic for endpoint in endpoints})
     return f"{len(topics)} topics of ROS 2 are seen" if topics else "no topic of ROS 2 is seen at all"
 
 
-def _why_silent(one: Input, endpoints: List[dds.Endpoint], domain_id: int) -> str:
+def _why_silent(one: Input, endpoints: list[dds.Endpoint], domain_id: int) -> str:
     writers = [endpoint for endpoint in endpoints if endpoint.topic == one.topic]
     if not writers:
         others = sorted({endpoint.topic for endpoint in endpoints if endpoint.type in one.types})
@@ -401,7 +438,7 @@ def _pose_text(pose: Any) -> str:
     return f"x {pose[0]:.2f} y {pose[1]:.2f} z {pose[2]:.2f} m yaw {yaw:.1f} deg"
 
 
-def _daemon_status(status: Optional[Dict[str, Any]], problem: str) -> Tuple[str, int, str, Dict[str, Any]]:
+def _daemon_status(status: Optional[dict[str, Any]], problem: str) -> tuple[str, int, str, dict[str, Any]]:
     name = "ndtd: daemon"
     if status is None:
         return name, from_ndtd.ERROR, problem, {}

@@ -5,7 +5,7 @@ by element. One thread waits and takes; writers may be used by any thread.
 """
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Optional
 
 from .._extras import need
 from . import rmw
@@ -57,7 +57,7 @@ class Participant:
         self._policy = need("cyclonedds.qos", "dds")
         self._layer = need("cyclonedds._clayer", "dds")
         self._types = types
-        self._topics: Dict[Tuple[str, str], Any] = {}
+        self._topics: dict[tuple[str, str], Any] = {}
         try:
             self._domain = domain.Domain(domain_id, configuration())
             self._participant = domain.DomainParticipant(domain_id)
@@ -65,7 +65,7 @@ class Participant:
             raise OSError(f"DDS domain {domain_id}: {error.msg or error}; the network, or CYCLONEDDS_URI") from None
         self._key = self._participant.guid
         self._waitset = self._core.WaitSet(self._participant)
-        self._known: Dict[Any, Endpoint] = {}
+        self._known: dict[Any, Endpoint] = {}
         self._open_discovery()
 
     def _open_discovery(self) -> None:
@@ -112,7 +112,7 @@ class Participant:
         """Until a reader has something, a writer was discovered, or the time is over."""
         self._waitset.wait(int(timeout_s * 1e9))
 
-    def discovered(self) -> List[Endpoint]:
+    def discovered(self) -> list[Endpoint]:
         """Writers of ROS 2 topics that appeared since the last call."""
         new = []
         try:
@@ -128,7 +128,7 @@ class Participant:
                 new.append(endpoint)
         return new
 
-    def endpoints(self) -> List[Endpoint]:
+    def endpoints(self) -> list[Endpoint]:
         """All writers of ROS 2 topics that are known now."""
         return list(self._known.values())
 
@@ -158,7 +158,7 @@ class Reader:
     def __init__(self, entity: Any, condition: Any, mask: int, layer: Any) -> None:
         self._entity, self._condition, self._mask, self._layer = entity, condition, mask, layer
 
-    def take(self) -> List[bytes]:
+    def take(self) -> list[bytes]:
         """CDR with the encapsulation, oldest first."""
         samples = self._layer.ddspy_take(self._entity._ref, self._mask, 64)
         if isinstance(samples, int):

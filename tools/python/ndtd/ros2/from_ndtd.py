@@ -1,5 +1,5 @@
 """Results of ndtd to messages of ROS 2."""
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Optional
 
 import numpy as np
 
@@ -10,7 +10,7 @@ USABLE_OUTCOMES = ("converged", "iteration_limit", "deadline")
 OK, WARN, ERROR, STALE = range(4)
 
 
-def is_trusted(result: Dict[str, Any]) -> bool:
+def is_trusted(result: dict[str, Any]) -> bool:
     """Whether a vehicle may use the pose (docs/operations.md, states)."""
     return "pose" in result and result["outcome"] in USABLE_OUTCOMES and result.get("state") in TRUSTED_STATES
 
@@ -34,7 +34,7 @@ class Messages:
     def _vector(self, name: str, values: Any) -> Any:
         return self._make(f"geometry_msgs/msg/{name}", **dict(zip("xyzw", (float(value) for value in values))))
 
-    def pose(self, result: Dict[str, Any], frame_id: str) -> Any:
+    def pose(self, result: dict[str, Any], frame_id: str) -> Any:
         """geometry_msgs/PoseWithCovarianceStamped of a result with a pose; an unknown covariance is zeros."""
         pose = self._make("geometry_msgs/msg/Pose", position=self._vector("Point", result["pose"][:3]),
                           orientation=self._vector("Quaternion", result["pose"][3:]))
@@ -50,7 +50,7 @@ class Messages:
                              child_frame_id=child, transform=transform)
         return self._make(rmw.TF, transforms=[stamped])
 
-    def diagnostics(self, stamp_ns: int, statuses: List[Tuple[str, int, str, Dict[str, Any]]]) -> Any:
+    def diagnostics(self, stamp_ns: int, statuses: list[tuple[str, int, str, dict[str, Any]]]) -> Any:
         """diagnostic_msgs/DiagnosticArray of (name, level, message, values)."""
         array = []
         for name, level, text, values in statuses:
@@ -64,7 +64,7 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def localisation_status(result: Optional[Dict[str, Any]], counts: Dict[str, Any]) -> Tuple[str, int, str, Dict[str, Any]]:
+def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any]) -> tuple[str, int, str, dict[str, Any]]:
     """The localisation as it was after the last result; None: none has come for a while."""
     name = "ndtd: localisation"
     if result is None:

@@ -1,7 +1,7 @@
 """The sockets of ndtd. Each object belongs to one thread; sockets connect again by themselves when ndtd restarts."""
 import itertools
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 import msgpack
 import zmq
@@ -57,7 +57,7 @@ class Results:
         self._socket.subscribe(b"")
         self._socket.connect(endpoint or default_endpoint("poses"))
 
-    def next(self, timeout_s: float) -> Optional[Dict[str, Any]]:
+    def next(self, timeout_s: float) -> Optional[dict[str, Any]]:
         if not self._socket.poll(int(1000 * timeout_s)):
             return None
         message = msgpack.unpackb(self._socket.recv())
@@ -78,7 +78,7 @@ class Control:
         self._socket.connect(self.endpoint)
         self._ids = itertools.count(time.time_ns() & 0xFFFFFFFF)
 
-    def request(self, op: str, timeout_s: float = 1.0, **arguments: Any) -> Dict[str, Any]:
+    def request(self, op: str, timeout_s: float = 1.0, **arguments: Any) -> dict[str, Any]:
         end, number = time.monotonic() + timeout_s, next(self._ids)
         if not self._socket.poll(int(1000 * timeout_s), zmq.POLLOUT):
             raise NoAnswer(f"ndtd does not answer at {self.endpoint}: is it running? (--control)")

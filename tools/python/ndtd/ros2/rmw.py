@@ -4,7 +4,7 @@ Topics get the prefix `rt`, types the namespace `dds_` and a trailing underscore
 Messages travel as XCDR1, little endian. rosbags knows the definitions and reads and writes them; cyclonedds gets the same
 definitions as IDL, from one place.
 """
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 from .._extras import need
 
@@ -52,7 +52,7 @@ class Types:
         self._store = typesys.get_typestore(typesys.Stores.LATEST)
         self._idl_types = need("cyclonedds.idl.types", "dds")
         self._idl_module = need("cyclonedds.idl", "dds")
-        self._structs: Dict[str, Any] = {}
+        self._structs: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         """The class of a message."""

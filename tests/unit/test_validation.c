@@ -1,0 +1,157 @@
+/** @file
+ * @brief Conditions on scans and poses under Autoware's names: scores, the reach of a scan, what the log warns of.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ndtd/options.h"
+#include "ndtd/pipeline.h"
+#include "street_drive.h"
+
+static void set(const char *name, const char *text)
+{
+    must(ndtd_option_set_text(&drive.settings, name, text, &err));
+    must(ndtd_settings_finish(&drive.settings, &err));
+}
+
+static struct ndtd_pipeline *open_pipeline(void)
+{
+    struct ndtd_pipeline *pipeline;
+    must(ndtd_pipeline_create(&pipeline, street_drive_snapshot(), drive.map, 0, &err));
+    return pipeline;
+}
+
+static struct ndtd_scan_record feed(struct ndtd_pipeline *pipeline, enum ndt_message_type type,
+                                    const struct ndt_frame *encoded)
+{
+    struct ndtd_scan_record record;
+    struct ndtd_frame frame = {.type = type, .data = encoded->data, .size = encoded->size};
+    if (type == NDT_MESSAGE_SCAN)
+        must(ndt_scan_header_decode(frame.data, frame.size, &frame.scan, &err));
+    must(ndtd_pipeline_frame(pipeline, &frame, &record, &err));
+    return record;
+}
+
+static struct ndtd_pipeline *open_at_start(void)
+{
+    struct ndtd_pipeline *pipeline = open_pipeline();
+    feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    return pipeline;
+}
+
+static struct ndtd_scan_record feed_scan(struct ndtd_pipeline *pipeline, size_t i)
+{
+    return feed(pipeline, NDT_MESSAGE_SCAN, &drive.scans[i]);
+}
+
+/* One more condition for converged; the threshold has to be exceeded. */
+START_TEST(scores_are_one_more_condition)
+{
+    static const char *const types[] = {"transform_probability", "nvtl"};
+    static const char *const thresholds[] = {
+        "score_estimation.converged_param_transform_probability",
+        "score_estimation.converged_param_nearest_voxel_transformation_likelihood"};
+    for (int type = 0; type < 2; type++) {
+        double score = 0;
+        set("score_estimation.converged_param_type", types[type]);
+        for (int run = 0; run < 3; run++) { /* no threshold, one just below the score, the score */
+            char text[40];
+            snprintf(text, sizeof(text), "%.17g", run == 1 ? score * (1 - 1e-12) : score);
+            set(thresholds[type], text);
+            struct ndtd_pipeline *pipeline = open_at_start();
+            const struct ndt_align_result result = feed_scan(pipeline, 0).result;
+            ck_assert_int_eq(result.outcome, run < 2 ? NDT_CONVERGED : NDT_LOW_SCORE);
+            ck_assert_int_eq(strstr(result.reason, "is not above the threshold") != NULL, run == 2);
+            score = type == 0 ? result.scores.transform_probability : result.scores.nvtl;
+            ck_assert_double_gt(score, 1);
+            ndtd_pipeline_destroy(pipeline);
+        }
+    }
+    set("score_estimation.converged_param_type", "off");
+    struct ndtd_pipeline *pipeline = open_at_start();
+    ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_CONVERGED);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+/* The farthest point is 40 m from the sensor. */
+START_TEST(near_scans_are_rejected)
+{
+    set("sensor_points.required_distance", "20");
+    struct ndtd_pipeline *pipeline = open_at_start();
+    ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_CONVERGED);
+    ndtd_pipeline_destroy(pipeline);
+
+    set("sensor_points.required_distance", "60");
+    pipeline = open_pipeline();
+    ck_assert_int_eq(feed_scan(pipeline, 0).result.outcome, NDT_REJECTED); /* nor is it searched for */
+    ck_assert_int_eq(ndtd_pipeline_state(pipeline), NDT_STATE_INITIALISING);
+    feed(pipeline, NDT_MESSAGE_INITIAL_POSE, &drive.start);
+    const struct ndtd_scan_record record = feed_scan(pipeline, 1);
+    ck_assert_int_eq(record.result.outcome, NDT_REJECTED);
+    ck_assert_ptr_nonnull(strstr(record.result.reason, "sensor_points.required_distance is 60 m"));
+    ck_assert_int_eq(record.result.evaluations, 0);
+    ndtd_pipeline_destroy(pipeline);
+
+    set("frames.T_base_sensor", "50 0 0 0 0 0"); /* it counts from the base */
+    pipeline = open_at_start();
+    ck_assert_int_ne(feed_scan(pipeline, 0).result.outcome, NDT_REJECTED);
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+static void run_all(struct ndt_pose poses[DRIVE_SCANS])
+{
+    struct ndtd_pipeline *pipeline = open_at_start();
+    for (size_t i = 0; i < DRIVE_SCANS; i++)
+        poses[i] = feed_scan(pipeline, i).result.T_map_sensor;
+    ndtd_pipeline_destroy(pipeline);
+}
+
+/* Limits of validation.* change no result. */
+START_TEST(limits_are_told)
+{
+    struct ndt_pose without[DRIVE_SCANS], with[DRIVE_SCANS];
+    struct ndtd_pipeline_events told = {0};
+    char text[NDTD_EVENT_BYTES], all[1000] = "";
+    const char *format;
+    run_all(without);
+    set("validation.initial_to_result_distance_tolerance_m", "1e-6");
+    set("validation.critical_upper_bound_exe_time_ms", "1e-6");
+    set("validation.skipping_publish_num", "3");
+    run_all(with);
+    ck_assert_mem_eq(without, with, sizeof(with));
+    set("score_estimation.score_threshold", "1");
+    struct ndtd_pipeline *pipeline = open_at_start();
+    const struct ndtd_pipeline_events *events = ndtd_pipeline_events(pipeline);
+    for (size_t i = 0; i < 5; i++)
+        feed_scan(pipeline, i);
+    ck_assert_uint_ge(events->far, 1);
+    ck_assert_uint_eq(events->slow, 5);
+    ck_assert_uint_eq(events->rows, 1);
+    ck_assert_uint_eq(events->longest_row, 5);
+    for (size_t kind = 0; (format = ndtd_pipeline_event(events, &told, &kind, text)) != NULL;)
+        snprintf(all + strlen(all), sizeof(all) - strlen(all), format, text);
+    ck_assert_ptr_nonnull(strstr(all, "pose: it is far from where the alignment began"));
+    ck_assert_ptr_nonnull(strstr(all, "slow scans: they take long (5 so far)"));
+    ck_assert_ptr_nonnull(strstr(all, "scans: several in a row have not converged (1 times so far, at most 5)"));
+    ndtd_pipeline_destroy(pipeline);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("validation");
+    TCase *tests = tcase_create("validation");
+    tcase_add_checked_fixture(tests, street_drive_make, street_drive_free);
+    tcase_add_test(tests, scores_are_one_more_condition);
+    tcase_add_test(tests, near_scans_are_rejected);
+    tcase_add_test(tests, limits_are_told);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,435 @@
+"""Clients of a running ndtd (pip install 'ndtd[client]'): publish scans, receive results, send requests.
+
+    with ndtd.Client() as daemon:
+        daemon.wait_ready()
+        daemon.publish_initial_pose([0, 0, 0, 0, 0, 0, 1], stamp_ns)
+        daemon.publish_scan(points, stamp_ns)
+        for result in daemon.results(timeout=1.0):
+            print(result["seq"], result["outcome"], result.get("state"), result.get("pose"), result.get("confidence"))
+
+AsyncClient has the same methods as coroutines. Messages: proto/SCHEMA.md. Metres, seconds, radians; stamps in int64
+nanoseconds; poses x y z qx qy qz qw, or (4, 4) where a pose is given. One thread per client.
+"""
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import stat
+import time
+from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._extras import need
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Message = Dict[str, Any]
+Curve = Tuple[Union[str, bytes], Union[str, bytes], Union[str, bytes]]
+
+DATATYPES = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
+FLOAT_IS_ENOUGH_M = 2048.0
+
+
+class RequestError(Exception):
+    """The daemon answered a request with an error."""
+
+
+# ---- where the daemon is ----
+
+
+def default_endpoint(name: str) -> str:
+    """The default endpoint of the socket NAME: in $RUNTIME_DIRECTORY, else the first existing one of the daemon's folders, else
+    /tmp/ndtd-UID.
+
+    PermissionError when others own /tmp/ndtd-UID or may write to it; a missing one is made, before others can."""
+    folders = [os.environ.get("RUNTIME_DIRECTORY", "").split(":")[0]]
+    if not folders[0]:
+        folders = ["/run/ndtd"]
+        if os.environ.get("XDG_RUNTIME_DIR"):
+            folders.append(os.path.join(os.environ["XDG_RUNTIME_DIR"], "ndtd"))
+        folders.append(f"/tmp/ndtd-{os.getuid()}")
+    folder = next((path for path in folders if os.path.exists(f"{path}/{name}.ipc")), folders[-1])
+    if folder == f"/tmp/ndtd-{os.getuid()}":
+        _make_private(folder)
+    return f"ipc://{folder}/{name}.ipc"
+
+
+def _make_private(folder: str) -> None:
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    info = os.lstat(folder)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
+        raise PermissionError(f"{folder}: owner {info.st_uid}, mode {info.st_mode & 0o7777:04o}: "
+                              "is not a directory that only this user may write to")
+
+
+# ---- messages ----
+
+
+def _pose_numbers(pose: ArrayLike) -> Any:
+    """x y z qx qy qz qw of a pose given as (4, 4) or as these; ValueError: neither, or not rigid."""
+    numbers = np.asarray(pose, dtype=float)
+    if numbers.shape == (7,):
+        return numbers
+    if numbers.shape != (4, 4):
+        raise ValueError(f"pose: (4, 4) or 7 numbers x y z qx qy qz qw are wanted, not {numbers.shape}")
+    R = numbers[:3, :3]
+    if not np.allclose(R @ R.T, np.eye(3), atol=1e-3) or np.linalg.det(R) < 0 or any(numbers[3] != (0, 0, 0, 1)):
+        raise ValueError("pose: the matrix is not a rigid transform")
+    # R of q is a quadratic form: its matrix has q as the eigenvector of the largest eigenvalue (Bar-Itzhack 2000).
+    K = np.empty((4, 4))
+    K[:3, :3] = R + R.T - np.trace(R) * np.eye(3)
+    K[3, :3] = K[:3, 3] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    K[3, 3] = np.trace(R)
+    q = np.linalg.eigh(K)[1][:, 3]
+    return np.concatenate([numbers[:3, 3], q if q[3] >= 0 else -q])
+
+
+def _scan_columns(points: ArrayLike, time_s: Optional[ArrayLike]) -> Dict[str, Tuple[str, Any]]:
+    """Names, kinds and values of the fields of a scan."""
+    cloud = np.asarray(points)
+    if cloud.ndim != 2 or cloud.shape[1] < 3 or cloud.dtype.kind not in "fiu":
+        raise ValueError(f"points: numbers of shape (N, 3) or (N, 4) are wanted, not {cloud.dtype} of {cloud.shape}")
+    xyz = cloud[:, :3]
+    far = np.abs(xyz).max(initial=0.0, where=np.isfinite(xyz)) >= FLOAT_IS_ENOUGH_M
+    columns = {name: ("<f8" if far else "<f4", xyz[:, i]) for i, name in enumerate("xyz")}
+    if cloud.shape[1] > 3:
+        columns["intensity"] = ("<f4", cloud[:, 3])
+    if time_s is not None:
+        times = np.asarray(time_s)
+        if times.shape != (len(cloud),):
+            raise ValueError(f"time_s: one number per point is wanted, ({len(cloud)},), not {times.shape}")
+        columns["time"] = ("<f4", times)
+    return columns
+
+
+def _scan(points: ArrayLike, stamp_ns: int, seq: int, frame_id: str, time_s: Optional[ArrayLike]) -> Message:
+    columns = _scan_columns(points, time_s)
+    records = np.empty(len(columns["x"][1]), dtype=[(name, kind) for name, (kind, _) in columns.items()])
+    for name, (_, values) in columns.items():
+        records[name] = values
+    layout = (records.dtype.fields or {}).items()
+    fields = [[name, offset, DATATYPES[kind.itemsize], 1] for name, (kind, offset, *_) in layout]
+    return {"type": "scan", "seq": seq, "stamp_ns": stamp_ns, "frame_id": frame_id, "count": len(records),
+            "point_step": records.itemsize, "fields": fields, "data": records.tobytes()}
+
+
+def _pose(kind: str, stamp_ns: int, pose: Optional[ArrayLike], twist: Optional[ArrayLike],
+          covariance: Optional[ArrayLike], frame_id: str) -> Message:
+    numbers = None if pose is None else _pose_numbers(pose)
+    return {"type": kind, "stamp_ns": stamp_ns, "frame_id": frame_id, "pose": numbers, "twist": twist,
+            "covariance": covariance}
+
+
+def _gnss(stamp_ns: int, position: ArrayLike, deviation: Optional[ArrayLike], frame_id: str,
+          antenna: Optional[str]) -> Message:
+    return {"type": "gnss", "stamp_ns": stamp_ns, "frame_id": frame_id, "position": position, "deviation": deviation,
+            "antenna": antenna}
+
+
+def _imu(stamp_ns: int, rate: ArrayLike, acceleration: Optional[ArrayLike], rate_covariance: Optional[ArrayLike],
+         acceleration_covariance: Optional[ArrayLike], frame_id: str) -> Message:
+    return {"type": "imu", "stamp_ns": stamp_ns, "frame_id": frame_id, "angular_velocity": rate,
+            "linear_acceleration": acceleration, "angular_velocity_covariance": rate_covariance,
+            "linear_acceleration_covariance": acceleration_covariance}
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy as msgpack takes them."""
+    return np.ravel(value).tolist() if np.ndim(value) else np.asarray(value).item()
+
+
+# ---- clients ----
+
+
+class _Sockets:
+    """The three sockets of a client, and what both kinds of client share."""
+
+    def __init__(self, context: Any, scans: Optional[str], poses: Optional[str], control: Optional[str], push: bool,
+                 curve: Optional[Curve]) -> None:
+        self._zmq = need("zmq", "client")
+        self._msgpack = need("msgpack", "client")
+        self._monitor = need("zmq.utils.monitor", "client")
+        self._context = context
+        self._seq = itertools.count()
+        self._id = itertools.count(1)
+        self._curve = curve
+        # XPUB instead of PUB: it receives subscriptions, for which wait_ready waits, because a PUB drops what it sends
+        # before the subscription of the daemon arrives.
+        self._push = push
+        self._scans = self._connect(self._zmq.PUSH if push else self._zmq.XPUB, scans or default_endpoint("scans"))
+        self._poses = self._connect(self._zmq.SUB, poses or default_endpoint("poses"))
+        self._control = self._connect(self._zmq.DEALER, control or default_endpoint("control"))
+
+    def _connect(self, kind: int, endpoint: str) -> Any:
+        socket = self._context.socket(kind)
+        socket.linger = 1000  # ms: frames published just before close are still sent
+        socket.sndhwm = 64
+        if self._curve:
+            keys = [key.encode() if isinstance(key, str) else key for key in self._curve]
+            socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = keys
+        if kind == self._zmq.SUB:
+            socket.subscribe(b"")
+            self._events = socket.get_monitor_socket(self._zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        socket.connect(endpoint)
+        return socket
+
+    def _close(self) -> None:
+        self._poses.disable_monitor()
+        for socket in (self._events, self._scans, self._poses, self._control):
+            socket.close()
+        self._context.term()
+
+    def _pack(self, message: Message) -> bytes:
+        known = {key: value for key, value in message.items() if value is not None}
+        packed: bytes = self._msgpack.packb({"v": 1, **known}, default=_plain)
+        return packed
+
+    def _unpack(self, frame: bytes) -> Message:
+        message: Message = self._msgpack.unpackb(frame)
+        return message
+
+    def _next_seq(self, seq: Optional[int]) -> int:
+        return next(self._seq) if seq is None else seq
+
+
+def _checked(reply: Message) -> Message:
+    if not reply["ok"]:
+        raise RequestError(reply.get("error", "no reason"))
+    return reply
+
+
+def _late(what: str) -> TimeoutError:
+    return TimeoutError(f"ndtd: timeout while waiting for {what}")
+
+
+def _hints(pose: Optional[ArrayLike], **others: Any) -> Message:
+    hints = {"pose": None if pose is None else _pose_numbers(pose), **others}
+    return {key: value for key, value in hints.items() if value is not None}
+
+
+def _finished(report: Message, number: int) -> bool:
+    """Whether the search of this number is over; RequestError when another one has begun."""
+    if report["search_id"] != number:
+        raise RequestError("another search has begun, the result of this one is not known")
+    return not report["running"]
+
+
+class Client(_Sockets):
+    """A connection to ndtd; a context manager.
+
+    scans, poses, control: endpoints; default: those of a daemon on this machine. push: the daemon's `scans` socket is
+    PULL (sockets.scans_kind). curve: keys in Z85: (server public, own public, own secret)."""
+
+    def __init__(self, scans: Optional[str] = None, poses: Optional[str] = None, control: Optional[str] = None,
+                 push: bool = False, curve: Optional[Curve] = None) -> None:
+        super().__init__(need("zmq", "client").Context(), scans, poses, control, push, curve)
+
+    def close(self) -> None:
+        self._close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _wait(self, socket: Any, end: float, what: str) -> None:
+        if not socket.poll(max(0, int(1000 * (end - time.monotonic())))):
+            raise _late(what)
+
+    def wait_ready(self, timeout: float = 5.0) -> None:
+        """Waits, once, until both sockets are connected to the daemon; TimeoutError otherwise."""
+        end = time.monotonic() + timeout
+        if not self._push:
+            self._wait(self._scans, end, "scans")
+            self._scans.recv()  # its subscription
+        self._wait(self._events, end, "poses")
+        self._monitor.recv_monitor_message(self._events)
+
+    def publish_scan(self, points: ArrayLike, stamp_ns: int, seq: Optional[int] = None, frame_id: str = "lidar",
+                     time_s: Optional[ArrayLike] = None) -> int:
+        """points: (N, 3) x y z, or (N, 4) with intensity, sensor frame [m]; time_s: (N,), relative to the stamp [s].
+
+        Returns the sequence number, by which the result is recognised."""
+        number = self._next_seq(seq)
+        self._scans.send(self._pack(_scan(points, stamp_ns, number, frame_id, time_s)))
+        return number
+
+    def publish_odometry(self, stamp_ns: int, pose: Optional[ArrayLike] = None, twist: Optional[ArrayLike] = None,
+                         covariance: Optional[ArrayLike] = None, frame_id: str = "odom") -> None:
+        """T_odom_base, or the twist vx vy vz wx wy wz of the base in the base frame, or both."""
+        self._scans.send(self._pack(_pose("odometry", stamp_ns, pose, twist, covariance, frame_id)))
+
+    def publish_initial_pose(self, pose: ArrayLike, stamp_ns: int, twist: Optional[ArrayLike] = None,
+                             covariance: Optional[ArrayLike] = None, frame_id: str = "map") -> None:
+        """T_map_base; covariance: (6, 6) or 36 numbers, x y z rx ry rz [m^2, m rad, rad^2]."""
+        self._scans.send(self._pack(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id)))
+
+    def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
+                     frame_id: str = "map", antenna: Optional[str] = None) -> None:
+        """x y z of the antenna in the map frame, and standard deviations [m]; antenna: the frame of its transform."""
+        self._scans.send(self._pack(_gnss(stamp_ns, position, deviation, frame_id, antenna)))
+
+    def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> None:
+        """T_base_frame of the sensor with this frame_id: 4 x 4 or x y z qx qy qz qw. Repeat it: a daemon that starts later
+        missed it."""
+        self._scans.send(self._pack(_pose("transform", stamp_ns, pose, None, None, frame_id)))
+
+    def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int, linear_acceleration: Optional[ArrayLike] = None,
+                    angular_velocity_covariance: Optional[ArrayLike] = None,
+                    linear_acceleration_covariance: Optional[ArrayLike] = None, frame_id: str = "imu") -> None:
+        """rad/s; m/s^2, +9.81 on z at rest; covariances 3 x 3, None when unknown (ROS sends zeros or -1 then)."""
+        self._scans.send(self._pack(_imu(stamp_ns, angular_velocity, linear_acceleration, angular_velocity_covariance,
+                                         linear_acceleration_covariance, frame_id)))
+
+    def results(self, timeout: Optional[float] = None) -> Iterator[Message]:
+        """Yields results as dicts (pose, twist, covariance, confidence, state, guess only where known); ends when none
+        arrives for `timeout` seconds (None: never)."""
+        while self._poses.poll(None if timeout is None else int(timeout * 1000)):
+            yield self._unpack(self._poses.recv())
+
+    def request(self, op: str, timeout: float = 5.0, **arguments: Any) -> Message:
+        """Returns the reply as a dict; RequestError with the daemon's reason, TimeoutError without a reply."""
+        end, number = time.monotonic() + timeout, next(self._id)
+        self._control.send(self._pack({"type": "request", "id": number, "op": op, **arguments}))
+        reply: Message = {"id": None}
+        while reply["id"] != number:  # skips late replies to requests that timed out
+            self._wait(self._control, end, f"a reply to '{op}'")
+            reply = self._unpack(self._control.recv())
+        return _checked(reply)
+
+    def localize(self, pose: Optional[ArrayLike] = None, covariance: Optional[ArrayLike] = None,
+                 position: Optional[Sequence[float]] = None, deviation: Optional[Sequence[float]] = None,
+                 heading: Optional[float] = None, heading_deviation: Optional[float] = None, apply: bool = True,
+                 timeout: float = 30.0) -> Message:
+        """Searches for the pose of the next scan: around a pose, a GNSS position, a heading (rad), or in the whole map.
+
+        Waits for the end and returns the report as a dict: accepted, applied, reason, pose, confidence, covariance,
+        alternatives, times in ms. apply: an accepted pose is used. After `timeout` seconds the search is cancelled:
+        TimeoutError."""
+        hints = _hints(pose, covariance=covariance, position=position, deviation=deviation, heading=heading,
+                       heading_deviation=heading_deviation)
+        end = time.monotonic() + timeout
+        report: Message = self.request("localize", apply=apply, **hints)["search"]
+        number = report["search_id"]
+        while not _finished(report, number):
+            if time.monotonic() > end:
+                self.request("cancel_search")
+                raise TimeoutError(f"ndtd: no pose within {timeout} s, the search is cancelled")
+            time.sleep(0.02)
+            report = self.request("search")["search"]
+        return report
+
+
+class AsyncClient(_Sockets):
+    """Client for asyncio: the same methods as coroutines, an asynchronous context manager.
+
+        async with ndtd.AsyncClient() as daemon:
+            await daemon.wait_ready()
+            await daemon.publish_scan(points, stamp_ns)
+            async for result in daemon.results(timeout=1.0):
+                ...
+    """
+
+    def __init__(self, scans: Optional[str] = None, poses: Optional[str] = None, control: Optional[str] = None,
+                 push: bool = False, curve: Optional[Curve] = None) -> None:
+        super().__init__(need("zmq.asyncio", "client").Context(), scans, poses, control, push, curve)
+        self._turn = asyncio.Lock()
+
+    async def close(self) -> None:
+        self._close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _send(self, message: Message) -> None:
+        await self._scans.send(self._pack(message))
+
+    async def _receive(self, socket: Any, end: float, what: str) -> Any:
+        if not await socket.poll(max(0, int(1000 * (end - time.monotonic())))):
+            raise _late(what)
+        return await socket.recv_multipart()
+
+    async def wait_ready(self, timeout: float = 5.0) -> None:
+        """As Client.wait_ready."""
+        end = time.monotonic() + timeout
+        if not self._push:
+            await self._receive(self._scans, end, "scans")
+        await self._receive(self._events, end, "poses")
+
+    async def publish_scan(self, points: ArrayLike, stamp_ns: int, seq: Optional[int] = None, frame_id: str = "lidar",
+                           time_s: Optional[ArrayLike] = None) -> int:
+        """As Client.publish_scan."""
+        number = self._next_seq(seq)
+        await self._send(_scan(points, stamp_ns, number, frame_id, time_s))
+        return number
+
+    async def publish_odometry(self, stamp_ns: int, pose: Optional[ArrayLike] = None,
+                               twist: Optional[ArrayLike] = None, covariance: Optional[ArrayLike] = None,
+                               frame_id: str = "odom") -> None:
+        """As Client.publish_odometry."""
+        await self._send(_pose("odometry", stamp_ns, pose, twist, covariance, frame_id))
+
+    async def publish_initial_pose(self, pose: ArrayLike, stamp_ns: int, twist: Optional[ArrayLike] = None,
+                                   covariance: Optional[ArrayLike] = None, frame_id: str = "map") -> None:
+        """As Client.publish_initial_pose."""
+        await self._send(_pose("initial_pose", stamp_ns, pose, twist, covariance, frame_id))
+
+    async def publish_gnss(self, position: ArrayLike, stamp_ns: int, deviation: Optional[ArrayLike] = None,
+                           frame_id: str = "map", antenna: Optional[str] = None) -> None:
+        """As Client.publish_gnss."""
+        await self._send(_gnss(stamp_ns, position, deviation, frame_id, antenna))
+
+    async def publish_transform(self, pose: ArrayLike, frame_id: str, stamp_ns: int) -> None:
+        """As Client.publish_transform."""
+        await self._send(_pose("transform", stamp_ns, pose, None, None, frame_id))
+
+    async def publish_imu(self, angular_velocity: ArrayLike, stamp_ns: int,
+                          linear_acceleration: Optional[ArrayLike] = None,
+                          angular_velocity_covariance: Optional[ArrayLike] = None,
+                          linear_acceleration_covariance: Optional[ArrayLike] = None, frame_id: str = "imu") -> None:
+        """As Client.publish_imu."""
+        await self._send(_imu(stamp_ns, angular_velocity, linear_acceleration, angular_velocity_covariance,
+                              linear_acceleration_covariance, frame_id))
+
+    async def results(self, timeout: Optional[float] = None) -> AsyncIterator[Message]:
+        """As Client.results: `async for`."""
+        while await self._poses.poll(None if timeout is None else int(timeout * 1000)):
+            yield self._unpack(await self._poses.recv())
+
+    async def request(self, op: str, timeout: float = 5.0, **arguments: Any) -> Message:
+        """As Client.request; requests of several tasks wait for one another."""
+        async with self._turn:
+            end, number = time.monotonic() + timeout, next(self._id)
+            await self._control.send(self._pack({"type": "request", "id": number, "op": op, **arguments}))
+            reply: Message = {"id": None}
+            while reply["id"] != number:
+                reply = self._unpack((await self._receive(self._control, end, f"a reply to '{op}'"))[-1])
+        return _checked(reply)
+
+    async def localize(self, pose: Optional[ArrayLike] = None, covariance: Optional[ArrayLike] = None,
+                       position: Optional[Sequence[float]] = None, deviation: Optional[Sequence[float]] = None,
+                       heading: Optional[float] = None, heading_deviation: Optional[float] = None, apply: bool = True,
+                       timeout: float = 30.0) -> Message:
+        """As Client.localize."""
+        hints = _hints(pose, covariance=covariance, position=position, deviation=deviation, heading=heading,
+                       heading_deviation=heading_deviation)
+        end = time.monotonic() + timeout
+        report: Message = (await self.request("localize", apply=apply, **hints))["search"]
+        number = report["search_id"]
+        while not _finished(report, number):
+            if time.monotonic() > end:
+                await self.request("cancel_search")
+                raise TimeoutError(f"ndtd: no pose within {timeout} s, the search is cancelled")
+            await asyncio.sleep(0.02)
+            report = (await self.request("search"))["search"]
+        return report

@@ -1,0 +1,116 @@
+"""Clouds for viewers: scans of a bag in the map frame, a map thinned to a number of points."""
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from .. import _core
+from .frames import Sensors, apply, undo_motion
+from .result_lines import ResultError, ResultLine
+
+WAITING_SCANS = 16
+CLOUD_FIELDS = ("x", "y", "z", "intensity")  # float32 each
+CLOUD_SUFFIXES = (".pcd", ".ply", ".bin")
+
+
+class Cloud:
+    """points (N, 3) float64 in the map; intensity (N,) float32 or None."""
+
+    def __init__(self, points: np.ndarray, intensity: Optional[np.ndarray]):
+        self.points, self.intensity = points, intensity
+
+    def records(self, origin_m: np.ndarray) -> np.ndarray:
+        """float32 x y z relative to `origin_m`, and intensity (0 where unknown): 16 bytes per point."""
+        out = np.zeros(len(self.points), [(name, "<f4") for name in CLOUD_FIELDS])
+        for at, name in enumerate("xyz"):
+            out[name] = self.points[:, at] - origin_m[at]
+        if self.intensity is not None:
+            out["intensity"] = self.intensity
+        return out
+
+
+class Scans:
+    """The scans of a bag (ndt-import, ndtd --record) beside their results: read once, in order."""
+
+    def __init__(self, path: Any, sensors: Sensors, most_points: int):
+        self._records = iter(_core.BagReader(path))
+        self._sensors, self._most = sensors, most_points
+        self._waiting: "OrderedDict[tuple[int, int], dict[str, Any]]" = OrderedDict()
+        self.missing = 0  # results whose scan is not in the bag
+
+    def find(self, result: ResultLine) -> "Optional[tuple[str, Cloud]]":
+        """frame_id and the points of the scan of a result in the map, its motion undone by the twist of the result where points
+        have times. Points: at most `most_points`, every k-th."""
+        if result.seq is None or result.pose is None:
+            return None
+        scan = self._take((result.seq, result.stamp_ns))
+        if scan is None:
+            self.missing += 1
+            return None
+        points = scan["points"]
+        keep = np.flatnonzero(np.isfinite(points).all(axis=1))
+        keep = keep[::max(1, -(-len(keep) // self._most))] if self._most else keep
+        frame_id = scan["frame_id"]
+        points = apply(self._sensors.find(frame_id), points[keep].astype(np.float64) + scan["origin"])
+        if scan["time_s"] is not None and result.twist is not None:
+            points = undo_motion(points, scan["time_s"][keep].astype(np.float64), result.twist)
+        intensity = None if scan["intensity"] is None else scan["intensity"][keep]
+        return frame_id, Cloud(apply(result.pose, points), intensity)
+
+    def _take(self, key: "tuple[int, int]") -> "Optional[dict[str, Any]]":
+        """The scan with this number and stamp among those that wait and the next ones of the bag."""
+        if key in self._waiting:
+            return self._waiting.pop(key)
+        for record in self._records:
+            if record.type != "scan":
+                continue
+            scan = _core.decode_scan(record.payload)
+            if (scan["seq"], scan["stamp_ns"]) == key:
+                return scan
+            self._waiting[(scan["seq"], scan["stamp_ns"])] = scan
+            if len(self._waiting) > WAITING_SCANS:
+                self._waiting.popitem(last=False)
+                break
+        return None
+
+
+class Thinned:
+    """Keeps every k-th of the rows that are added, with the least k (a power of two) that leaves at most `most`."""
+
+    def __init__(self, columns: int, most: int):
+        self._rows, self._most, self._step, self._seen = np.empty((0, columns)), most, 1, 0
+
+    def add(self, rows: np.ndarray) -> None:
+        """rows (N, columns)."""
+        first = -self._seen % self._step
+        self._seen += len(rows)
+        self._rows = np.concatenate([self._rows, rows[first::self._step]])
+        while len(self._rows) > self._most:
+            self._rows, self._step = self._rows[::2], 2 * self._step
+
+    def rows(self) -> np.ndarray:
+        return self._rows
+
+
+def read_map(path: Any, most_points: int) -> Cloud:
+    """A cloud file or a folder of tiles, thinned while it is read: memory of one file and of the answer. ResultError, OSError."""
+    path = Path(path)
+    files = sorted(one for one in path.iterdir() if one.suffix.lower() in CLOUD_SUFFIXES) if path.is_dir() else [path]
+    if path.suffix.lower() == ".ndtmap":
+        raise ResultError(f"{path}: a compiled map has no points; name the cloud or the folder that it was made from")
+    if not files:
+        raise ResultError(f"{path}: no .pcd, .ply or .bin in this folder")
+    thinned = Thinned(4, most_points)
+    for one in files:
+        cloud = _core.read_cloud(one)
+        points = cloud["points"]
+        for begin in range(0, len(points), 1_000_000):
+            some = slice(begin, begin + 1_000_000)
+            rows = np.zeros((len(points[some]), 4))
+            rows[:, :3] = points[some] + cloud["origin"]
+            if cloud["intensity"] is not None:
+                rows[:, 3] = cloud["intensity"][some]
+            thinned.add(rows[np.isfinite(rows[:, :3]).all(axis=1)])
+    rows = thinned.rows()
+    return Cloud(rows[:, :3], rows[:, 3].astype(np.float32))

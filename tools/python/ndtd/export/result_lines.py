@@ -1,0 +1,100 @@
+"""Results of a replay or of the daemon: the JSON lines of `ndtd --results` and `ndt-echo --format json`, or a TUM file."""
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+TRUSTED_STATES = ("tracking", "coasting")
+# Their pose is that of an alignment that the estimator refused, or there is none.
+REFUSED = ("low_score", "degenerate", "off_map", "lost", "dropped", "rejected", "no_map", "no_guess", "merged")
+
+
+class ResultError(ValueError):
+    """A file that holds no results; one line with file, line and reason."""
+
+
+@dataclass
+class ResultLine:
+    """One result. Poses x y z qx qy qz qw [m], T_map_base at stamp_ns; None: unknown."""
+
+    stamp_ns: int
+    pose: Optional[np.ndarray] = None  # (7,)
+    seq: Optional[int] = None  # None: from a TUM file
+    outcome: str = "converged"
+    reason: str = ""
+    state: str = "tracking"
+    covariance: Optional[np.ndarray] = None  # (6, 6): x y z rx ry rz in map axes
+    twist: Optional[np.ndarray] = None  # (6,): vx vy vz wx wy wz of the base in the base frame
+    values: dict[str, Any] = field(default_factory=dict)  # all keys of the message
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether ndtd --out has this pose."""
+        return self.pose is not None and self.state in TRUSTED_STATES and self.outcome not in REFUSED
+
+
+def read_results(path: Any) -> Iterator[ResultLine]:
+    """The results in the order of the file, one at a time. ResultError, OSError."""
+    path, count = Path(path), 0
+    with path.open("r", encoding="utf-8", errors="replace") as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            try:
+                result = _from_json(text) if text.startswith("{") else _from_tum(text)
+            except (ValueError, TypeError, KeyError, OverflowError) as error:
+                why = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+                raise ResultError(f"{path}: line {number}: not a result of ndtd --results, nor TUM: {why[:100]}") from None
+            count += 1
+            yield result
+    if count == 0:
+        raise ResultError(f"{path}: contains no result")
+
+
+def _numbers(values: Any, count: int, name: str) -> Optional[np.ndarray]:
+    if values is None:
+        return None
+    out = np.array(values, np.float64)
+    if out.shape != (count,) or not np.isfinite(out).all():
+        raise ValueError(f"{name} is not {count} numbers")
+    return out
+
+
+def _from_json(text: str) -> ResultLine:
+    row = json.loads(text)
+    stamp_ns = row["stamp_ns"]
+    if not isinstance(stamp_ns, int) or not isinstance(row["seq"], int):
+        raise ValueError("seq and stamp_ns have to be integers")
+    if "error" in row:  # ndtd could not put it into a message
+        return ResultLine(stamp_ns, seq=row["seq"], outcome="rejected", reason=str(row["error"]), state="")
+    covariance = _numbers(row.get("covariance"), 36, "covariance")
+    return ResultLine(stamp_ns, _unit(_numbers(row.get("pose"), 7, "pose")), row["seq"], str(row["outcome"]), str(row.get("reason", "")),
+                      str(row.get("state", "")), None if covariance is None else covariance.reshape(6, 6),
+                      _numbers(row.get("twist"), 6, "twist"), row)
+
+
+def _from_tum(text: str) -> ResultLine:
+    words = text.split()
+    if len(words) != 8:
+        raise ValueError(f"{len(words)} words instead of 8: stamp x y z qx qy qz qw")
+    return ResultLine(_nanoseconds(words[0]), _unit(_numbers([float(word) for word in words[1:]], 7, "pose")))
+
+
+def _nanoseconds(text: str) -> int:
+    """Decimal seconds to int64 nanoseconds without passing through a float where that is possible."""
+    whole, _, part = text.partition(".")
+    if whole.lstrip("+-").isdigit() and (part.isdigit() or not part):
+        sign = -1 if whole.startswith("-") else 1
+        return int(whole) * 1_000_000_000 + sign * int((part + "0" * 9)[:9])
+    return round(float(text) * 1e9)
+
+
+def _unit(pose: Optional[np.ndarray]) -> Optional[np.ndarray]:
+    if pose is not None and not abs(math.sqrt(float(pose[3:] @ pose[3:])) - 1.0) < 0.01:
+        raise ValueError("the quaternion does not have length 1")
+    return pose

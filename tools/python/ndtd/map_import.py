@@ -1,0 +1,224 @@
+"""ndt-import map: point clouds of any kind to a folder of tiles for `ndtd --map`."""
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from . import _extras
+from ._progress import Progress
+from .georeference import FILE_NAME, GeoreferenceError, Projector
+from .maps.point_files import MapFileError, PointFile, find_files
+from .maps.tiles import FLOAT_IS_ENOUGH_M, METADATA_NAME, TileSet, free_bytes
+
+EXIT_USAGE, EXIT_FAILED = 2, 3  # as the tools in C
+
+
+class UsageError(Exception):
+    """A command line that cannot be used; one line for the user."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    out = argparse.ArgumentParser(prog="ndt-import map", description=f"Makes {__doc__.split(': ', 1)[1]}", epilog="""
+Reads LAS, LAZ, text (.xyz .txt .csv .asc .pts), .npy (N x 3 or more, or records), .pcd, .ply, .bin and folders of these; E57
+has to be written as PLY or LAZ first. Writes DIR with one PCD per tile, pointcloud_map_metadata.yaml as Autoware has it and,
+where the coordinate system is known, map_projector_info.yaml. Coordinates above 8192 m are written as float64, which ndtd
+reads; PCL and Autoware need float32: --offset auto.""")
+    out.add_argument("input", nargs="+", metavar="IN", help="files or folders")
+    out.add_argument("-o", "--out", metavar="DIR", required=True, help="folder to write")
+    out.add_argument("--force", action="store_true", help="replace the map in DIR")
+    out.add_argument("--tile", type=float, default=20.0, metavar="M", help="edge of a tile, 1 to 2000 m (default: 20)")
+    out.add_argument("--voxel", type=float, default=0.1, metavar="M",
+                     help="keep the mean of the points in each cube of this edge, 0.01 m or more; 0: keep all (default: 0.1)")
+    out.add_argument("--offset", default="none", metavar="WHAT", help="what to take off the coordinates: none, x,y,z, auto (whole "
+                     "kilometres, where they are large) or mgrs (to the corner of the square of 100 km) (default: none)")
+    out.add_argument("--epsg", metavar="CODE", help="coordinate system of the points; default: what LAS and LAZ files say")
+    out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
+    return out
+
+
+def _check(args: argparse.Namespace) -> None:
+    if not 1.0 <= args.tile <= 2000.0:
+        raise UsageError(f"--tile {args.tile:g}: 1 to 2000 m are possible")
+    if args.voxel != 0.0 and not 0.01 <= args.voxel <= args.tile:
+        raise UsageError(f"--voxel {args.voxel:g}: 0, or 0.01 m to the edge of a tile")
+
+
+# ---- where the map is
+
+
+def _system(files: "list[PointFile]", epsg: Optional[str]) -> Any:
+    """The CRS as pyproj.CRS or what --epsg says, None where nothing is known. MapFileError where files differ."""
+    if epsg:
+        return f"EPSG:{epsg}" if epsg.isdigit() else epsg
+    known = [(one.path, one.crs) for one in files if one.crs is not None]
+    for path, crs in known:
+        if crs != known[0][1]:
+            raise MapFileError(f"{path}: is in {crs.name}, but {known[0][0]} in {known[0][1].name}; convert one, or tell --epsg")
+    return known[0][1] if known else None
+
+
+def _first_point(files: "list[PointFile]") -> np.ndarray:
+    for one in files:
+        for block in one.blocks():
+            finite = block.points[np.isfinite(block.points).all(axis=1)]
+            if len(finite):
+                return finite[0]
+    raise MapFileError(f"{files[0].path}: no finite point in it")
+
+
+def _offset(text: str, files: "list[PointFile]", crs: Any) -> np.ndarray:
+    """What is taken off: (3,)."""
+    if text == "none":
+        return np.zeros(3)
+    if text in ("auto", "mgrs"):
+        first = _first_point(files)
+        if text == "mgrs" and crs is None:
+            raise UsageError("--offset mgrs: the points have to be in UTM; tell with --epsg")
+        if text == "auto" and np.abs(first[:2]).max() < FLOAT_IS_ENOUGH_M:
+            return np.zeros(3)
+        step = 1e5 if text == "mgrs" else 1e3
+        return np.array([step * np.floor(first[0] / step), step * np.floor(first[1] / step), 0.0])
+    try:
+        offset = np.array([float(word) for word in text.split(",")])
+    except ValueError:
+        offset = np.empty(0)
+    if offset.shape not in ((2,), (3,)) or not np.isfinite(offset).all():
+        raise UsageError(f"--offset {text}: none, auto, mgrs, or x,y,z in metres")
+    return np.append(offset, 0.0)[:3]
+
+
+def _projector(crs: Any, offset: np.ndarray, args: argparse.Namespace) -> "tuple[Optional[Projector], str]":
+    """The projector of the map, or None and a note."""
+    if crs is not None:
+        found = Projector.from_crs(crs, offset)
+        if args.offset == "mgrs" and found.info["projector_type"] != "MGRS":
+            raise UsageError(f"--offset mgrs: the points have to be in UTM, not in {found.info.get('crs', crs)}")
+        return found, ""
+    beside = _beside(args.input[0])
+    if beside is None:
+        return None, "the coordinate system is not known (--epsg tells it): the map is not georeferenced"
+    if offset.any():
+        return None, f"{beside} is left: it does not hold with an --offset"
+    return Projector.from_file(beside), ""
+
+
+def _beside(path: str) -> Optional[Path]:
+    at = Path(path)
+    for folder in (at, at.parent):
+        if (folder / FILE_NAME).is_file():
+            return folder / FILE_NAME if Projector.find(at) else None
+    return None
+
+
+# ---- the work
+
+
+def _divide(files: "list[PointFile]", tiles: TileSet, quiet: bool) -> int:
+    """Reads all; returns the number of points that the files mark as noise."""
+    total, before, left = sum(one.size for one in files), 0, 0
+    with Progress("reading", quiet) as progress:
+        for one in files:
+            for block in one.blocks():
+                tiles.add(block)
+                left += block.left
+                progress.update((before + block.part * one.size) / total, f"{tiles.taken / 1e6:.1f} M points")
+            before += one.size
+    return left
+
+
+def _replace(part: Path, out: Path) -> None:
+    if out.exists():
+        shutil.rmtree(out)
+    os.replace(part, out)
+
+
+def _check_out(out: Path, force: bool, inputs: "list[str]") -> None:
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise UsageError(f"{out}: is a file; -o names a folder")
+    if any(out.resolve() in (Path(one).resolve(), *Path(one).resolve().parents) for one in inputs):
+        raise UsageError(f"{out}: an input is in it")
+    if any(out.iterdir()):
+        if not force:
+            raise UsageError(f"{out}: exists and is not empty; --force replaces the map in it")
+        if not (out / METADATA_NAME).is_file():
+            raise UsageError(f"{out}: is not empty and has no {METADATA_NAME}: it is not replaced")
+
+
+def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projector], note: str, args: argparse.Namespace) -> "list[str]":
+    low, high = tiles.min_m, tiles.max_m
+    thinned = f", one per voxel of {args.voxel:g} m out of {tiles.taken}" if args.voxel else ""
+    lines = [f"written: {out}: {tiles.count} tiles of {args.tile:g} m, {tiles.written} points{thinned}",
+             "bounds:  " + ", ".join(f"{name} {a:.1f} .. {b:.1f}" for name, a, b in zip("xyz", low, high)) + " m"]
+    if tiles.offset_m.any():
+        lines.append("offset:  " + ", ".join(f"{value:.12g}" for value in tiles.offset_m) + " m are taken off the coordinates")
+    for count, why in ((noise, "marked as noise or withheld"), (tiles.not_finite, "not finite"),
+                       (tiles.too_high, "8 km or more above or below the first one")):
+        if count:
+            lines.append(f"left:    {count} points {why}")
+    if projector is not None:
+        lines.append("place:   " + ", ".join(f"{key} {value}" for key, value in projector.info.items() if key != "vertical_datum"))
+        lines += [f"note:    {text}" for text in [projector.heights_note()] if text]
+    if note:
+        lines.append(f"note:    {note}")
+    if tiles.is_double and args.offset != "auto":
+        lines.append("note:    coordinates are float64; PCL and Autoware need float32: --offset auto")
+    lines.append(f"next:    ndtd --map {out}")
+    return lines
+
+
+def import_map(args: argparse.Namespace) -> None:
+    """Does what the command line says; failures leave DIR as it was."""
+    _check(args)
+    out = Path(args.out)
+    files = find_files(args.input)
+    _check_out(out, args.force, args.input)
+    crs = _system(files, args.epsg)
+    offset = _offset(args.offset, files, crs)
+    projector, note = _projector(crs, offset, args)
+    part = out.with_name(f".{out.name}.part-{os.getpid()}")
+    try:
+        with TileSet(part, args.tile, args.voxel, offset) as tiles:
+            noise = _divide(files, tiles, args.quiet)
+            if tiles.taken == 0:
+                raise MapFileError(f"{files[0].path}: no point to make a map from")
+            with Progress("writing", args.quiet) as progress:
+                tiles.write(progress.update)
+        if projector is not None:
+            projector.write(part)
+        _replace(part, out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    if not args.quiet:
+        print("\n".join(_summary(tiles, noise, out, projector, note, args)))
+
+
+def main(arguments: "Optional[list[str]]" = None) -> int:
+    """Returns the exit code."""
+    args = parser().parse_args(arguments)
+    try:
+        import_map(args)
+    except UsageError as error:
+        print(f"ndt-import map: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == 28 else ""
+        print(f"ndt-import map: {error}{space}", file=sys.stderr)
+        return EXIT_FAILED
+    except (GeoreferenceError, MapFileError, _extras.MissingPackage) as error:
+        print(f"ndt-import map: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        print("ndt-import map: stopped; nothing was written", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

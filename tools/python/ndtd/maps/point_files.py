@@ -1,0 +1,232 @@
+"""Point clouds of maps, read in blocks: LAS and LAZ, text, numpy, PCD, PLY and KITTI's .bin."""
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from .. import _core
+from .._extras import need
+
+BLOCK_POINTS = 1_000_000
+NOISE_CLASSES = (7, 18)  # low and high noise of the LAS specification
+_E57 = ("E57 is not read; write PLY or LAZ from it, for example with "
+        "`CloudCompare -SILENT -O {0} -C_EXPORT_FMT PLY -SAVE_CLOUDS` or `pdal translate {0} {1}.laz`")
+
+
+class MapFileError(ValueError):
+    """A file that cannot be used; one line with its name and the reason."""
+
+
+@dataclass
+class Block:
+    """Some points of a file."""
+
+    points: np.ndarray  # (N, 3) float64 [m]
+    intensity: Optional[np.ndarray]  # (N,) float32, or None
+    left: int = 0  # points before these that the file marks as noise or withheld
+    part: float = 1.0  # of the file that has been read, in [0, 1]
+
+
+class PointFile:
+    """One file: `crs` (pyproj.CRS, or None), `blocks()`."""
+
+    def __init__(self, path: Any):
+        self.path = Path(path)
+        kind = self.path.suffix.lower()
+        if kind == ".e57":
+            raise MapFileError(f"{path}: {_E57.format(self.path.name, self.path.stem)}")
+        if kind not in _READERS:
+            raise MapFileError(f"{path}: not a point cloud; known are {' '.join(sorted(_READERS))}, and folders of these")
+        self.size = self.path.stat().st_size
+        if self.size == 0:
+            raise MapFileError(f"{path}: is empty")
+        self._read = _READERS[kind]
+        self.crs = _las_crs(self.path) if self._read is _las_blocks else None
+
+    def blocks(self) -> Iterator[Block]:
+        """At most a million points at once, except for PCD, PLY and .bin, which are held whole (as float32) meanwhile."""
+        return self._read(self.path)
+
+
+def find_files(paths: Iterable[Any]) -> list[PointFile]:
+    """The files, and those in the folders and their folders, sorted by name. MapFileError."""
+    out = []
+    for path in map(Path, paths):
+        if not path.exists():
+            raise MapFileError(f"{path}: no such file or folder")
+        if not path.is_dir():
+            out.append(PointFile(path))
+            continue
+        known = sorted(one for one in path.rglob("*") if one.is_file() and one.suffix.lower() in _READERS)
+        if not known:
+            raise MapFileError(f"{path}: no point cloud in this folder; known are {' '.join(sorted(_READERS))}")
+        out += [PointFile(one) for one in known]
+    return out
+
+
+# ---- LAS, LAZ
+
+
+def _las_open(path: Path) -> Any:
+    laspy = need("laspy", "las")
+    if path.suffix.lower() == ".laz":
+        need("lazrs", "las")
+    try:
+        return laspy.open(str(path))
+    except Exception as error:  # of the parser: anything
+        raise _unreadable(path, "LAS", error) from None
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> MapFileError:
+    return MapFileError(f"{path}: not a readable {kind} file: {' '.join(str(error).split()) or type(error).__name__}")
+
+
+def _las_crs(path: Path) -> Any:
+    with _las_open(path) as reader:
+        try:
+            return reader.header.parse_crs()
+        except Exception:  # no pyproj, or a description that it does not know: as without one
+            return None
+
+
+def _las_blocks(path: Path) -> Iterator[Block]:
+    with _las_open(path) as reader:
+        total, done = max(reader.header.point_count, 1), 0
+        chunks = reader.chunk_iterator(BLOCK_POINTS)
+        while True:
+            try:
+                chunk = next(chunks, None)
+                if chunk is None:
+                    return
+                keep = ~np.isin(np.asarray(chunk.classification), NOISE_CLASSES) & (np.asarray(chunk.withheld) == 0)
+                points = np.column_stack([chunk.x, chunk.y, chunk.z])[keep]
+                intensity = np.asarray(chunk.intensity)[keep].astype(np.float32)
+            except Exception as error:  # of the parser: anything
+                raise _unreadable(path, "LAS", error) from None
+            done += len(keep)
+            yield Block(points, intensity, len(keep) - len(points), done / total)
+
+
+# ---- text
+
+
+def _text_blocks(path: Path) -> Iterator[Block]:
+    size = max(path.stat().st_size, 1)
+    with path.open("r", encoding="utf-8", errors="replace", newline=None) as stream:
+        separator, columns, head = _text_layout(path, stream)
+        number, read = len(head.skipped), sum(map(len, head.skipped))
+        lines: Iterable[str] = itertools.chain(head.kept, stream)
+        while True:
+            some = list(itertools.islice(lines, BLOCK_POINTS // 4))
+            if not some:
+                return
+            values = _numbers(path, some, separator, columns, number)
+            number += len(some)
+            read += sum(map(len, some))
+            intensity = values[:, 3].astype(np.float32) if len(columns) > 3 else None
+            yield Block(np.ascontiguousarray(values[:, :3]), intensity, 0, min(read / size, 1.0))
+
+
+@dataclass
+class _Head:
+    skipped: list[str]
+    kept: list[str]
+
+
+def _text_layout(path: Path, stream: Any) -> "tuple[Optional[str], list[int], _Head]":
+    """Separator, columns of x y z (and intensity), and the lines that were read to find them."""
+    skipped = []
+    for line in itertools.islice(stream, 100):
+        text = line.strip()
+        is_count = len(text.split()) == 1 and text.isdigit() and path.suffix.lower() == ".pts"
+        if not text or is_count or (text[0] in "#/" and not _names(text)):
+            skipped.append(line)
+            continue
+        separator = next((one for one in (",", ";") if one in text), None)
+        words = [word.strip() for word in text.split(separator)]
+        names = _names(text)
+        if names:
+            skipped.append(line)
+            wanted = ["x", "y", "z"] + (["intensity"] if "intensity" in names else [])
+            return separator, [names.index(name) for name in wanted], _Head(skipped, [])
+        if len(words) < 3 or not all(_is_number(word) for word in words[:3]):
+            raise MapFileError(f"{path}: line {len(skipped) + 1}: neither x y z nor a header with these names: {text[:60]}")
+        return separator, [0, 1, 2], _Head(skipped, [line])
+    raise MapFileError(f"{path}: no points in its first 100 lines")
+
+
+def _names(text: str) -> Optional[list[str]]:
+    """The columns of a header, lower case; None if the line is not one."""
+    text = text.lstrip("#/ ").lower()
+    for separator in (",", ";", None):
+        names = [name.strip(' "\'') for name in text.split(separator)]
+        if {"x", "y", "z"} <= set(names):
+            return names
+    return None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: Path, lines: list[str], separator: Optional[str], columns: list[int], before: int) -> np.ndarray:
+    try:
+        return np.loadtxt(lines, delimiter=separator, usecols=columns, ndmin=2, comments=("#", "//"))
+    except (ValueError, IndexError):
+        for at, line in enumerate(lines):
+            text = line.split("#")[0].split("//")[0].strip()
+            words = text.split(separator)
+            if text and not (len(words) > max(columns) and all(_is_number(words[column]) for column in columns)):
+                raise MapFileError(f"{path}: line {before + at + 1}: not the numbers of a point: {text[:60]}") from None
+        raise
+
+
+# ---- numpy
+
+
+def _npy_blocks(path: Path) -> Iterator[Block]:
+    try:
+        array = np.load(str(path), mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise _unreadable(path, "numpy", error) from None
+    names = array.dtype.names
+    if names and array.ndim == 1 and {"x", "y", "z"} <= set(names):
+        columns: Any = ["x", "y", "z"]
+        has_intensity = "intensity" in names
+    elif not names and array.ndim == 2 and array.shape[1] >= 3 and np.issubdtype(array.dtype, np.number):
+        columns, has_intensity = None, array.shape[1] > 3
+    else:
+        raise MapFileError(f"{path}: neither an N x 3 array nor records with x, y and z: shape {array.shape}, {array.dtype}")
+    for begin in range(0, len(array), BLOCK_POINTS):
+        some = array[begin:begin + BLOCK_POINTS]
+        points = np.column_stack([some[name] for name in columns]) if columns else some[:, :3]
+        intensity = (some["intensity"] if columns else some[:, 3]) if has_intensity else None
+        yield Block(points.astype(np.float64), None if intensity is None else np.asarray(intensity, np.float32), 0,
+                    (begin + len(some)) / len(array))
+
+
+# ---- the formats of ndtd
+
+
+def _cloud_blocks(path: Path) -> Iterator[Block]:
+    try:
+        cloud = _core.read_cloud(path)
+    except (ValueError, RuntimeError) as error:
+        raise MapFileError(str(error)) from None
+    points, intensity = cloud["points"], cloud["intensity"]
+    for begin in range(0, len(points), BLOCK_POINTS):
+        end = min(begin + BLOCK_POINTS, len(points))
+        yield Block(points[begin:end] + cloud["origin"], None if intensity is None else intensity[begin:end].copy(), 0,
+                    end / len(points))
+
+
+_READERS = {".las": _las_blocks, ".laz": _las_blocks, ".pcd": _cloud_blocks, ".ply": _cloud_blocks, ".bin": _cloud_blocks,
+            ".npy": _npy_blocks, ".xyz": _text_blocks, ".txt": _text_blocks, ".csv": _text_blocks, ".asc": _text_blocks,
+            ".pts": _text_blocks}

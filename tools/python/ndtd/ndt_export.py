@@ -1,0 +1,259 @@
+"""ndt-export: results of ndtd in the formats of evo, Foxglove, ROS 2 and maps."""
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from ._extras import MissingPackage
+from ._progress import Progress
+from .export import text_formats
+from .export.clouds import Scans, Thinned, read_map
+from .export.foxglove_mcap import FoxgloveWriter
+from .export.frames import IDENTITY, FrameError, Sensors, compose, parse_transform
+from .export.result_lines import ResultError, ResultLine, read_results
+from .export.ros2_bag import RosWriter
+from .georeference import Projector
+
+EXIT_USAGE, EXIT_FAILED = 2, 3  # as the tools in C
+FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")
+BY_SUFFIX = {".tum": "tum", ".txt": "tum", ".kitti": "kitti", ".csv": "euroc", ".geojson": "geojson", ".json": "geojson",
+             ".mcap": "foxglove", "": "ros2"}
+FLOAT_IS_ENOUGH_M = 8192.0  # below, float32 is spaced by less than 0.5 mm
+PATH_POSES = 10_000
+
+
+class UsageError(Exception):
+    """A command line that cannot be used; one line for the user."""
+
+
+@dataclass
+class Names:
+    """Frames."""
+
+    map: str
+    base: str
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    out = argparse.ArgumentParser(prog="ndt-export", description=f"Writes {__doc__.split(': ', 1)[1]}", epilog="""
+RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FILE` wrote, or a TUM file of `ndtd --out`. The
+format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .mcap (Foxglove; --to ros2 for messages of ROS 2),
+and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are left out, as in `ndtd --out`; --all keeps
+them. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
+    out.add_argument("results", metavar="RESULTS")
+    out.add_argument("out", metavar="OUT")
+    out.add_argument("--to", choices=FORMATS, help="format; default: by the name of OUT")
+    out.add_argument("--force", action="store_true", help="replace OUT")
+    out.add_argument("--all", action="store_true", help="write untrusted poses, too")
+    out.add_argument("--of", choices=("base", "sensor"), default="base", help="whose poses are written (default: base)")
+    out.add_argument("--T-base-sensor", metavar="LIST", dest="T_base_sensor", help="pose of the sensor on the vehicle: "
+                     "x,y,z,roll,pitch,yaw (m, rad), x,y,z,qx,qy,qz,qw or 16 numbers; default: frames.T_base_sensor of -c")
+    out.add_argument("-c", "--config", metavar="FILE", help="configuration of ndtd: takes frames.T_base_sensor and frames.sensors")
+    out.add_argument("--bag", metavar="BAG", help="bag of the replay: its scans are written in the map (foxglove, ros2)")
+    out.add_argument("--scan-points", type=int, default=20_000, metavar="N", help="at most N points of a scan; 0: all (default: 20000)")
+    out.add_argument("--map", metavar="MAP", help="map: cloud or folder of tiles; written once (foxglove, ros2), and tells the projector")
+    out.add_argument("--map-points", type=int, default=500_000, metavar="N", help="at most N points of the map (default: 500000)")
+    out.add_argument("--projector", metavar="FILE", help="map_projector_info.yaml; default: beside --map")
+    out.add_argument("--map-frame", default="map", metavar="NAME", help="(default: map)")
+    out.add_argument("--base-frame", default="base_link", metavar="NAME", help="(default: base_link)")
+    out.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap", help="of a folder of ROS 2 (default: mcap)")
+    out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
+    return out
+
+
+# ---- what the command line means
+
+
+def _format(args: argparse.Namespace) -> str:
+    suffix = Path(args.out).suffix.lower()
+    found = args.to or BY_SUFFIX.get(suffix)
+    if found is None:
+        raise UsageError(f"{args.out}: the name does not tell the format; use --to {{{','.join(FORMATS)}}}")
+    if found not in ("foxglove", "ros2"):
+        for name in ("bag",) + (() if found == "geojson" else ("map",)):
+            if getattr(args, name):
+                raise UsageError(f"--{name}: {found} has no clouds; foxglove and ros2 have")
+    if args.map_points < 1 or args.scan_points < 0:
+        raise UsageError("--map-points and --scan-points: numbers of points, at least 1 and 0")
+    return found
+
+
+def _sensors(args: argparse.Namespace) -> Sensors:
+    sensors = Sensors.from_config(args.config) if args.config else Sensors()
+    if args.T_base_sensor:
+        try:
+            sensors = Sensors(parse_transform(args.T_base_sensor.replace(",", " ").split()))
+        except FrameError as error:
+            raise UsageError(f"--T-base-sensor: {error}") from None
+    if args.of == "sensor" and sensors.default is None:
+        raise UsageError("--of sensor: where is it? --T-base-sensor x,y,z,roll,pitch,yaw, or -c with frames.T_base_sensor")
+    return sensors
+
+
+def _projector(args: argparse.Namespace, kind: str) -> Optional[Projector]:
+    projector = Projector.from_file(args.projector) if args.projector else Projector.find(args.map) if args.map else None
+    if kind == "geojson" and projector is None:
+        raise UsageError("geojson: where is the map on the earth? --projector map_projector_info.yaml, or --map with one beside it")
+    return projector
+
+
+def _prepare_out(out: Path, kind: str, args: argparse.Namespace) -> None:
+    if not out.exists():
+        return
+    if any(out.resolve() == Path(one).resolve() for one in (args.results, args.bag, args.map) if one):
+        raise UsageError(f"{out}: is an input")
+    if not args.force:
+        raise UsageError(f"{out}: exists; --force replaces it")
+    if out.is_dir() and not (kind == "ros2" and (out / "metadata.yaml").is_file()):
+        raise UsageError(f"{out}: is a folder that is no recording of ROS 2: it is not replaced")
+
+
+# ---- the work
+
+
+class Export:
+    """One run: reads the results twice, once for the whole trajectory where the format has it at its start."""
+
+    def __init__(self, args: argparse.Namespace):
+        self.args, self.kind = args, _format(args)
+        self.sensors, self.projector = _sensors(args), _projector(args, self.kind)
+        self.out = Path(args.out)
+        _prepare_out(self.out, self.kind, args)
+        self._folder = self.out.with_name(f".{self.out.name}.part-{os.getpid()}")
+        self.part = self._folder / self.out.name  # its name is in what a recording says about itself
+        self.poses = self.left = self.results = self.clouds = 0
+
+    def _shown(self) -> Iterator[ResultLine]:
+        """The results; those whose pose is not to be written are without it."""
+        offset = self.sensors.default if self.args.of == "sensor" else None
+        for result in read_results(self.args.results):
+            if result.pose is not None and not (result.is_trusted or self.args.all):
+                result = replace(result, pose=None)
+            elif result.pose is not None and offset is not None:
+                result = replace(result, pose=compose(result.pose, offset), covariance=None, twist=None)
+            yield result
+
+    def _trajectory(self) -> "tuple[int, np.ndarray, np.ndarray]":
+        """Stamp of the first result, the poses thinned (N, 7), and the origin of clouds (3,)."""
+        thinned, first_ns, origin = Thinned(7, PATH_POSES), None, None
+        for result in self._shown():
+            first_ns = result.stamp_ns if first_ns is None else min(first_ns, result.stamp_ns)
+            if result.pose is not None:
+                thinned.add(result.pose[None])
+                if origin is None:
+                    is_far = np.abs(result.pose[:3]).max() >= FLOAT_IS_ENOUGH_M
+                    origin = np.round(result.pose[:3] / 1000.0) * 1000.0 if is_far else np.zeros(3)
+        assert first_ns is not None  # read_results yields at least one
+        return first_ns, thinned.rows(), np.zeros(3) if origin is None else origin
+
+    def _text_writer(self) -> Any:
+        if self.kind == "geojson":
+            assert self.projector is not None  # _projector refuses it
+            return text_formats.GeoJson(self.part, self.projector)
+        return {"tum": text_formats.Tum, "kitti": text_formats.Kitti, "euroc": text_formats.Euroc}[self.kind](self.part)
+
+    def _recording_writer(self) -> Any:
+        first_ns, path, origin = self._trajectory()
+        names = Names(self.args.map_frame, self.args.base_frame if self.args.of == "base" else "sensor")
+        if self.kind == "foxglove":
+            writer: Any = FoxgloveWriter(self.part, names, origin, self.projector)
+        else:
+            writer = RosWriter(self.part, names, origin, self.projector, self.args.storage, self.out.suffix.lower() == ".mcap")
+        writer.begin(first_ns, path, self.sensors)
+        if self.args.map:
+            writer.map(first_ns, read_map(self.args.map, self.args.map_points))
+        return writer
+
+    def run(self) -> None:
+        """Writes OUT; a failure leaves it as it was."""
+        self._folder.mkdir()
+        try:
+            scans = Scans(self.args.bag, self.sensors, self.args.scan_points) if self.args.bag else None
+            writer = self._recording_writer() if self.kind in ("foxglove", "ros2") else self._text_writer()
+            try:
+                self._write(writer, scans)
+            finally:
+                writer.close()
+            if self.poses == 0 and self.kind in ("tum", "kitti", "euroc", "geojson"):
+                raise ResultError(f"{self.args.results}: no pose to write among {self.results} results" +
+                                  ("" if self.args.all else "; --all writes those that are not trusted"))
+            if self.out.is_dir():
+                shutil.rmtree(self.out)
+            os.replace(self.part, self.out)
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _write(self, writer: Any, scans: Optional[Scans]) -> None:
+        is_text = self.kind not in ("foxglove", "ros2")
+        size = max(os.path.getsize(self.args.results), 1)
+        with Progress("exporting", self.args.quiet) as progress:
+            for result in self._shown():
+                self.results += 1
+                self.poses += result.pose is not None
+                self.left += result.pose is None
+                writer.add(result)
+                found = scans.find(self._of_base(result)) if scans and not is_text else None
+                if found is not None:
+                    writer.scan(result.stamp_ns, *found)
+                    self.clouds += 1
+                progress.update(min(self.results * 1900 / size, 1.0), f"{self.results} results")
+        if scans and not self.clouds:
+            raise ResultError(f"{self.args.bag}: none of its scans has the number and the stamp of a result in {self.args.results}")
+
+    def _of_base(self, result: ResultLine) -> ResultLine:
+        """The points of a scan go through the base: takes --of sensor back."""
+        if self.args.of == "base" or result.pose is None:
+            return result
+        inverse = _inverse(self.sensors.default if self.sensors.default is not None else IDENTITY)
+        return replace(result, pose=compose(result.pose, inverse))
+
+    def summary(self) -> "list[str]":
+        """Lines for the user."""
+        parts = [f"{self.poses} poses"] + ([f"{self.clouds} scans"] if self.clouds else [])
+        lines = [f"written: {self.out}: {', '.join(parts)}"]
+        if self.left:
+            why = "without a pose" if self.args.all else "without a trusted pose (--all writes those that have one)"
+            lines.append(f"left:    {self.left} results {why}")
+        if self.kind == "kitti" and self.left:
+            lines.append("note:    line i of the file is not scan i")
+        if self.projector is not None and self.projector.heights_note():
+            lines.append(f"note:    {self.projector.heights_note()}")
+        return lines
+
+
+def _inverse(pose: np.ndarray) -> np.ndarray:
+    turned = np.concatenate([np.zeros(3), -pose[3:6], pose[6:]])
+    out = compose(turned, np.concatenate([-pose[:3], [0.0, 0.0, 0.0, 1.0]]))
+    return np.concatenate([out[:3], turned[3:]])
+
+
+def main(arguments: "Optional[list[str]]" = None) -> int:
+    """Returns the exit code."""
+    args = parser().parse_args(arguments)
+    try:
+        export = Export(args)
+        export.run()
+        if not args.quiet:
+            print("\n".join(export.summary()))
+    except UsageError as error:
+        print(f"ndt-export: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (OSError, ValueError, MissingPackage) as error:
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        print(f"ndt-export: {text}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        print("ndt-export: stopped; nothing was written", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

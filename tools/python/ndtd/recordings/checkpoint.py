@@ -1,0 +1,70 @@
+"""An import that was stopped goes on: OUT.part holds the records so far, OUT.part.json where they end.
+
+A checkpoint is taken between two messages of the recording. The next import of the same files with the same options cuts
+OUT.part to the last one and goes on behind the message that it names, so that the bag has the bytes of an import that
+was never stopped. Anything that differs (files, their sizes and dates, options, version) begins anew.
+"""
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Optional
+
+FORMAT = 1
+EVERY_S = 1.0
+
+
+def identity(files: list, options: dict) -> dict:
+    """What must be the same for an import to go on."""
+    rows = []
+    for file in files:
+        info = file.stat()
+        rows.append([str(file.resolve()), info.st_size, info.st_mtime_ns])
+    if len(rows) > 100:  # folders of scans
+        import hashlib
+        rows = [[hashlib.sha256(json.dumps(rows).encode()).hexdigest(), len(rows), 0]]
+    return {"format": FORMAT, "files": rows, "options": options}
+
+
+class Checkpoints:
+    """Of one bag; `out` None: none are taken, as for pipes."""
+
+    def __init__(self, out: Optional[Path], identity: Optional[dict]):
+        self.part = out.with_name(out.name + ".part") if out else None
+        self._file = out.with_name(out.name + ".part.json") if out else None
+        self._identity = json.loads(json.dumps(identity))
+        self._next = time.monotonic() + EVERY_S
+
+    def load(self) -> Optional[dict]:
+        """Where to go on, after OUT.part was cut to it; None: from the begin, and OUT.part is gone."""
+        if self.part is None:
+            return None
+        try:
+            found = json.loads(self._file.read_text())
+            if found["identity"] == self._identity and self.part.stat().st_size >= found["bytes"] > 0:
+                os.truncate(self.part, found["bytes"])
+                return found
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        self.remove()
+        return None
+
+    def due(self) -> bool:
+        return self.part is not None and time.monotonic() >= self._next
+
+    def save(self, position: dict, state: Any) -> None:
+        """Every record so far is in the file: the writer of bags has no buffer."""
+        text = json.dumps({"identity": self._identity, "bytes": self.part.stat().st_size, "position": position, "state": state})
+        new = self._file.with_name(self._file.name + ".new")
+        new.write_text(text)
+        os.replace(new, self._file)
+        self._next = time.monotonic() + EVERY_S
+
+    def finish(self, out: Path) -> None:
+        os.replace(self.part, out)
+        self._file.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        if self.part is not None:
+            self.part.unlink(missing_ok=True)
+            self._file.unlink(missing_ok=True)

@@ -1,0 +1,500 @@
+"""ndt-export: what it writes is read back by the libraries of others with the same values; evo agrees with ndtd; wrong input."""
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ndtd
+from ndtd import _core, map_import, ndt_export
+from ndtd.export import frames
+from ndtd.export.clouds import Thinned
+from ndtd.export.result_lines import read_results
+
+INFO = "projector_type: LocalCartesianUTM\nvertical_datum: WGS84\nmap_origin: {latitude: 49.0, longitude: 8.4}\n"
+
+
+def run(*arguments):
+    return ndt_export.main([str(argument) for argument in arguments])
+
+
+class Run:
+    """A replay: its drive, and what ndtd wrote."""
+
+    def __init__(self, drive, folder, run_program, *options):
+        self.drive, self.results, self.tum = drive, folder / "results.jsonl", folder / "poses.tum"
+        run_program("ndtd", "--replay", drive.bag, "--map", drive.map, "--results", self.results, "--out", self.tum, "--summary",
+                    folder / "summary.json", "--set", "preprocess.deskew=time", *options)
+        self.summary = json.loads((folder / "summary.json").read_text())
+        self.rows = [json.loads(line) for line in self.results.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def replay(simulate, run_program, tmp_path_factory):
+    drive = simulate("--seed", 5, "--scans", 40, "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
+    return Run(drive, tmp_path_factory.mktemp("replay"), run_program)
+
+
+@pytest.fixture(scope="module")
+def far_replay(simulate, run_program, tmp_path_factory):
+    """At UTM coordinates."""
+    drive = simulate("--world", "utm", "--scans", 15, "--beams", 16, "--columns", 600, "--map-spacing", 0.3)
+    return Run(drive, tmp_path_factory.mktemp("far"), run_program)
+
+
+# ---- text
+
+
+def test_tum_is_the_file_of_ndtd(replay, tmp_path):
+    assert run(replay.results, tmp_path / "a.tum", "-q") == 0
+    wanted = [line for line in replay.tum.read_text().splitlines() if not line.startswith("#")]
+    assert (tmp_path / "a.tum").read_text().splitlines() == wanted
+    assert run(replay.tum, tmp_path / "b.txt", "-q") == 0  # a TUM file is an input, too
+    assert (tmp_path / "b.txt").read_text() == (tmp_path / "a.tum").read_text()
+
+
+def test_untrusted_poses_are_left_out_as_by_ndtd(simulate, run_program, tmp_path, capsys):
+    """The drive leaves the map: later scans end refused or lost."""
+    drive = simulate("--scans", 100, "--beams", 16, "--columns", 300, "--map-spacing", 0.3)
+    cloud = _core.read_cloud(drive.map)
+    points = cloud["points"] + cloud["origin"]
+    run_program("ndtd", "--replay", drive.bag, "--map", drive.map, "--results", tmp_path / "whole.jsonl")
+    begin = next(read_results(tmp_path / "whole.jsonl")).pose[:2]
+    np.save(tmp_path / "cut.npy", points[np.linalg.norm(points[:, :2] - begin, axis=1) < 25.0])
+    assert map_import.main(["-q", "--voxel", "0", "-o", str(tmp_path / "map"), str(tmp_path / "cut.npy")]) == 0
+    one = Run(drive._replace(map=tmp_path / "map"), tmp_path, run_program, "--set", "recovery.enable=false")
+    assert 0 < one.summary["out_omitted"] < 100
+    assert run(one.results, tmp_path / "a.tum") == 0
+    wanted = [line for line in one.tum.read_text().splitlines() if not line.startswith("#")]
+    assert (tmp_path / "a.tum").read_text().splitlines() == wanted
+    assert "without a trusted pose" in capsys.readouterr().out
+    assert run(one.results, tmp_path / "all.tum", "--all", "-q") == 0
+    assert len((tmp_path / "all.tum").read_text().splitlines()) == sum("pose" in row for row in one.rows) > len(wanted)
+    assert run(one.results, tmp_path / "all.mcap", "-q") == 0
+
+
+def test_kitti_and_euroc(replay, tmp_path):
+    assert run(replay.results, tmp_path / "a.kitti", "-q") == run(replay.results, tmp_path / "a.csv", "-q") == 0
+    matrices = np.loadtxt(tmp_path / "a.kitti").reshape(-1, 3, 4)
+    table = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines()]
+    assert table[0][0] == "#timestamp [ns]" and len(matrices) == len(table) - 1 == len(replay.rows)
+    for row, matrix, line in zip(replay.rows, matrices, table[1:]):
+        x, y, z, qx, qy, qz, qw = row["pose"]
+        assert int(line[0]) == row["stamp_ns"]
+        assert [float(word) for word in line[1:]] == [x, y, z, qw, qx, qy, qz]
+        assert np.allclose(matrix[:, 3], [x, y, z], atol=1e-12)
+        assert np.allclose(matrix[:, :3] @ matrix[:, :3].T, np.eye(3), atol=1e-9)
+        point = np.array([1.0, 2.0, 3.0])
+        u, v = np.array([qx, qy, qz]), np.cross([qx, qy, qz], point)
+        assert np.allclose(matrix[:, :3] @ point, point + 2 * (qw * v + np.cross(u, v)), atol=1e-9)  # Rodrigues
+
+
+def test_poses_of_the_sensor(replay, tmp_path):
+    assert run(replay.results, tmp_path / "a.kitti", "--of", "sensor", "--T-base-sensor", "1.2,0,1.8,0,0,1.5707963267948966", "-q") == 0
+    assert run(replay.results, tmp_path / "b.kitti", "-q") == 0
+    base = np.loadtxt(tmp_path / "b.kitti").reshape(-1, 3, 4)
+    sensor = np.loadtxt(tmp_path / "a.kitti").reshape(-1, 3, 4)
+    offset = np.array([[0.0, -1.0, 0.0, 1.2], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.8], [0.0, 0.0, 0.0, 1.0]])
+    assert np.allclose(sensor, base @ offset, atol=1e-9)
+    (tmp_path / "frames.yaml").write_text("frames:\n  T_base_sensor: [1.2, 0, 1.8, 0, 0, 1.5707963267948966]\n")
+    assert run(replay.results, tmp_path / "c.kitti", "--of", "sensor", "-c", tmp_path / "frames.yaml", "-q") == 0
+    assert (tmp_path / "c.kitti").read_text() == (tmp_path / "a.kitti").read_text()
+
+
+def test_transforms():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        values = np.concatenate([rng.uniform(-5, 5, 3), rng.uniform(-3, 3, 3)])
+        pose = frames.parse_transform(values)
+        roll, pitch, yaw = values[3:]
+        c, s = np.cos, np.sin
+        Rx = np.array([[1, 0, 0], [0, c(roll), -s(roll)], [0, s(roll), c(roll)]])
+        Ry = np.array([[c(pitch), 0, s(pitch)], [0, 1, 0], [-s(pitch), 0, c(pitch)]])
+        Rz = np.array([[c(yaw), -s(yaw), 0], [s(yaw), c(yaw), 0], [0, 0, 1]])
+        R = Rz @ Ry @ Rx
+        assert np.allclose(frames.rotation(pose), R)
+        matrix = np.eye(4)
+        matrix[:3, :3], matrix[:3, 3] = R, values[:3]
+        again = frames.parse_transform(matrix.reshape(-1))
+        assert np.allclose(frames.rotation(again), R) and np.allclose(again[:3], values[:3])
+        identity = frames.compose(pose, ndt_export._inverse(pose))
+        assert np.allclose(identity[:3], 0) and abs(identity[6]) == pytest.approx(1.0)
+
+
+def test_motion_is_undone():
+    """A world point that a moving base sees at several times is one point after."""
+    twist, world = np.array([8.0, 0.5, 0.0, 0.0, 0.1, 0.6]), np.array([20.0, 5.0, 1.0])
+    times = np.linspace(-0.05, 0.05, 11)
+    seen = []
+    for t in times:
+        steps, R, p = 2000, np.eye(3), np.zeros(3)
+        for _ in range(steps):  # T(t) = exp(twist t), in small steps
+            p = p + R @ twist[:3] * (t / steps)
+            wx, wy, wz = twist[3:] * (t / steps)
+            R = R @ (np.eye(3) + np.array([[0, -wz, wy], [wz, 0, -wx], [-wy, wx, 0]]))
+        seen.append(np.linalg.solve(R, world - p))
+    got = frames.undo_motion(np.array(seen), times, twist)
+    assert np.abs(got - world).max() < 0.01
+    assert np.abs(np.array(seen) - world).max() > 0.4
+
+
+def test_geojson(replay, tmp_path):
+    pytest.importorskip("pyproj")
+    pytest.importorskip("yaml")
+    from ndtd.georeference import Projector
+    (tmp_path / "map_projector_info.yaml").write_text(INFO)
+    shutil.copy(replay.drive.map, tmp_path / "map.pcd")
+    assert run(replay.results, tmp_path / "a.geojson", "--map", tmp_path / "map.pcd", "-q") == 0
+    document = json.loads((tmp_path / "a.geojson").read_text())
+    assert document["type"] == "FeatureCollection" and len(document["features"]) == 1
+    feature = document["features"][0]
+    assert feature["geometry"]["type"] == "LineString" and len(feature["geometry"]["coordinates"]) == len(replay.rows)
+    projector = Projector.from_file(tmp_path / "map_projector_info.yaml")
+    for row, (longitude, latitude, altitude) in zip(replay.rows, feature["geometry"]["coordinates"]):
+        assert np.allclose(projector.forward(latitude, longitude, altitude), row["pose"][:3], atol=2e-3)
+    assert feature["properties"]["coordTimes"][0].startswith("2023-11-14T22:13:20.05")
+
+
+def test_geojson_breaks_where_poses_are_missing(tmp_path, monkeypatch):
+    pytest.importorskip("pyproj")
+    from ndtd.export import text_formats
+    monkeypatch.setattr(text_formats, "SEGMENT_POSES", 3)
+    (tmp_path / "map_projector_info.yaml").write_text(INFO)
+    rows = []
+    for i, known in enumerate([1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1]):
+        row = {"seq": i, "stamp_ns": i * 10**8, "outcome": "converged", "state": "tracking"}
+        rows.append({**row, "pose": [float(i), 0, 0, 0, 0, 0, 1]} if known else {**row, "outcome": "lost", "state": "lost"})
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert run(tmp_path / "r.jsonl", tmp_path / "a.geojson", "--projector", tmp_path / "map_projector_info.yaml", "-q") == 0
+    features = json.loads((tmp_path / "a.geojson").read_text())["features"]
+    counts = [(one["geometry"]["type"], one["properties"]["poses"]) for one in features]
+    assert counts == [("LineString", 2), ("LineString", 3), ("LineString", 3), ("LineString", 3), ("Point", 1)]
+
+
+# ---- evo
+
+
+def test_evo_agrees_with_the_summary(replay, tmp_path):
+    """evo_ape on our TUM output, against the truth in the bag: its errors are those that ndtd prints."""
+    msgpack = pytest.importorskip("msgpack")
+    pytest.importorskip("evo")
+    lines = []
+    for record in ndtd.BagReader(replay.drive.bag):
+        if record.type == "truth":
+            message = msgpack.unpackb(record.payload)
+            stamp = message["stamp_ns"]
+            lines.append(f"{stamp // 10**9}.{stamp % 10**9:09d} " + " ".join(map(repr, message["pose"])))
+    (tmp_path / "truth.tum").write_text("\n".join(lines) + "\n")
+    assert run(replay.results, tmp_path / "ours.tum", "-q") == 0
+    entry = next(one for one in importlib.metadata.distribution("evo").entry_points if one.name == "evo_ape")
+    module, function = entry.value.split(":")
+    command = [sys.executable, "-c", f"import sys, {module}; sys.argv[0] = 'evo_ape'; sys.exit({module}.{function}())"]
+    for relation, key in (("trans_part", "translation_error_m"), ("angle_deg", "rotation_error_deg")):
+        done = subprocess.run([*command, "tum", "truth.tum", "ours.tum", "--t_max_diff", "0.0001", "-r", relation], cwd=tmp_path,
+                              env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)},
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        rows = [line.split() for line in done.stdout.splitlines()]
+        evo = {words[0]: float(words[1]) for words in rows if len(words) == 2 and words[0] in ("max", "median", "mean", "rmse")}
+        assert evo["max"] == pytest.approx(replay.summary[key]["max"], abs=2e-6)
+        assert evo["median"] == pytest.approx(replay.summary[key]["median"], rel=0.05)  # of 40: the mean of two, or one of them
+
+
+# ---- Foxglove
+
+
+def read_mcap(path, *factories):
+    """Header, summary, decoded messages as (topic, schema name, log time, message); CRCs are checked."""
+    reader_module = pytest.importorskip("mcap.reader")
+    with open(path, "rb") as stream:
+        reader = reader_module.make_reader(stream, validate_crcs=True, decoder_factories=factories)
+        header, summary = reader.get_header(), reader.get_summary()
+        messages = [(channel.topic, schema.name, message.log_time, decoded)
+                    for schema, channel, message, decoded in reader.iter_decoded_messages()]
+    assert summary.statistics.message_count == len(messages)
+    assert sum(summary.statistics.channel_message_counts.values()) == len(messages)
+    assert summary.chunk_indexes and all(index.message_index_offsets for index in summary.chunk_indexes)
+    return header, summary, messages
+
+
+def json_factory():
+    from mcap.decoder import DecoderFactory
+
+    class JsonFactory(DecoderFactory):
+        def decoder_for(self, message_encoding, schema):
+            return json.loads if message_encoding == "json" else None
+
+    return JsonFactory()
+
+
+def seconds_ns(stamp):
+    return stamp.seconds * 10**9 + stamp.nanos
+
+
+@pytest.fixture(scope="module")
+def foxglove_file(replay, tmp_path_factory):
+    pytest.importorskip("foxglove")
+    protobuf = pytest.importorskip("mcap_protobuf.decoder")
+    folder = tmp_path_factory.mktemp("foxglove")
+    (folder / "map_projector_info.yaml").write_text(INFO)
+    (folder / "c.yaml").write_text("frames: {sensors: ['lidar 0 0 0 0 0 0']}\n")
+    path = folder / "drive.mcap"
+    assert run(replay.results, path, "--bag", replay.drive.bag, "--map", replay.drive.map, "--map-points", 5000, "--projector",
+               folder / "map_projector_info.yaml", "-c", folder / "c.yaml", "-q") == 0
+    return (path, *read_mcap(path, protobuf.DecoderFactory(), json_factory()))
+
+
+def test_foxglove_messages(replay, foxglove_file):
+    _, _, summary, messages = foxglove_file
+    by_topic = {}
+    for topic, schema, log_ns, message in messages:
+        by_topic.setdefault(topic, []).append((schema, log_ns, message))
+    kinds = {topic: rows[0][0] for topic, rows in by_topic.items()}
+    assert kinds == {"/pose": "foxglove.PoseInFrame", "/tf": "foxglove.FrameTransforms", "/path": "foxglove.PosesInFrame",
+                     "/scan": "foxglove.PointCloud", "/map": "foxglove.PointCloud", "/fix": "foxglove.LocationFix",
+                     "/log": "foxglove.Log", "/result": "ndtd.Result"}
+    count = len(replay.rows)
+    assert [len(by_topic[topic]) for topic in ("/pose", "/scan", "/fix", "/result")] == [count] * 4
+    assert len(by_topic["/tf"]) == count + 1 and len(by_topic["/path"]) == len(by_topic["/map"]) == 1
+    moving = [row for row in by_topic["/tf"] if row[2].transforms[0].child_frame_id == "base_link"]
+    for row, (_, log_ns, pose), (_, _, tf) in zip(replay.rows, by_topic["/pose"], moving):
+        at, turn = pose.pose.position, pose.pose.orientation
+        assert [at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w] == row["pose"]
+        assert log_ns == row["stamp_ns"] == seconds_ns(pose.timestamp) and pose.frame_id == "map"
+        transform = tf.transforms[0]
+        assert (transform.parent_frame_id, transform.translation.x, transform.rotation.w) == ("map", row["pose"][0], row["pose"][6])
+    assert len(by_topic["/path"][0][2].poses) == count
+    for row, (_, _, values) in zip(replay.rows, by_topic["/result"]):
+        assert values["seq"] == row["seq"] and values["nvtl"] == row["nvtl"] and values["is_trusted"] is True
+    assert "tracking" in by_topic["/log"][0][2].message
+
+
+def test_foxglove_schemas_are_those_of_the_sdk(foxglove_file):
+    """Every protobuf schema in the file is, byte by byte, that of foxglove-sdk."""
+    _, _, summary, _ = foxglove_file
+    try:
+        from foxglove import messages
+    except ImportError:
+        from foxglove import schemas as messages
+    seen = 0
+    for schema in summary.schemas.values():
+        if schema.encoding == "protobuf":
+            known = getattr(messages, schema.name.split(".")[1]).get_schema()
+            assert (schema.name, schema.data) == (known.name, known.data)
+            seen += 1
+        else:
+            described = json.loads(schema.data)["properties"]
+            assert schema.encoding == "jsonschema" and described["outcome"]["type"] == "string"
+    assert seen == 6
+
+
+def points_of(cloud):
+    layout = [(field.name, "<f4") for field in cloud.fields]
+    table = np.frombuffer(cloud.data, layout)
+    return np.column_stack([table[name] for name in "xyz"]).astype(np.float64) + [cloud.pose.position.x, cloud.pose.position.y,
+                                                                                  cloud.pose.position.z]
+
+
+def test_scans_lie_on_the_map(replay, foxglove_file):
+    """Scans in the map frame, motion undone: their points are near points of the map, and not so with a wrong pose."""
+    _, _, _, messages = foxglove_file
+    cloud = _core.read_cloud(replay.drive.map)
+    cells = {tuple(cell) for cell in np.floor((cloud["points"] + cloud["origin"]) / 0.5).astype(int)}
+    scans = [points_of(message) for topic, _, _, message in messages if topic == "/scan"]
+
+    def part(points):
+        return np.mean([tuple(cell) in cells for cell in np.floor(points / 0.5).astype(int)])
+
+    assert part(scans[20]) > 0.75
+    assert part(scans[20] + [0.0, 0.0, 1.0]) < 0.6
+    maps = [points_of(message) for topic, _, _, message in messages if topic == "/map"]
+    assert 2500 < len(maps[0]) <= 5000 and part(maps[0]) == 1.0
+
+
+def test_large_coordinates_keep_their_digits(far_replay, tmp_path):
+    """float32 at UTM coordinates would be off by 25 cm."""
+    pytest.importorskip("foxglove")
+    protobuf = pytest.importorskip("mcap_protobuf.decoder")
+    assert run(far_replay.results, tmp_path / "a.mcap", "--map", far_replay.drive.map, "--map-points", 100_000_000, "-q") == 0
+    messages = read_mcap(tmp_path / "a.mcap", protobuf.DecoderFactory(), json_factory())[2]
+    got = next(points_of(message) for topic, _, _, message in messages if topic == "/map")
+    cloud = _core.read_cloud(far_replay.drive.map)
+    wanted = cloud["points"] + cloud["origin"]
+    assert np.abs(got - wanted).max() < 2e-4
+
+
+# ---- ROS 2
+
+
+def ros_messages(path):
+    highlevel = pytest.importorskip("rosbags.highlevel")
+    from rosbags.typesys import Stores, get_typestore
+    out = {}
+    with highlevel.AnyReader([path], default_typestore=get_typestore(Stores.ROS2_HUMBLE)) as reader:
+        for connection, stamp_ns, raw in reader.messages():
+            out.setdefault(connection.topic, []).append((connection.msgtype, stamp_ns, reader.deserialize(raw, connection.msgtype)))
+    return out
+
+
+def ros_ns(header):
+    return header.stamp.sec * 10**9 + header.stamp.nanosec
+
+
+@pytest.mark.parametrize("storage", ("mcap", "sqlite3"))
+def test_ros2_folder_is_read_back(replay, storage, tmp_path):
+    pytest.importorskip("rosbags.rosbag2")
+    (tmp_path / "map_projector_info.yaml").write_text(INFO)
+    (tmp_path / "c.yaml").write_text("frames: {sensors: ['lidar 0 0 0 0 0 0']}\n")
+    out = tmp_path / "drive"
+    assert run(replay.results, out, "--bag", replay.drive.bag, "--map", replay.drive.map, "--storage", storage, "--projector",
+               tmp_path / "map_projector_info.yaml", "-c", tmp_path / "c.yaml", "-q") == 0
+    assert {one.name for one in out.iterdir()} == {"metadata.yaml", "drive.mcap" if storage == "mcap" else "drive.db3"}
+    topics = ros_messages(out)
+    assert {topic: (rows[0][0], len(rows)) for topic, rows in topics.items()} == {
+        "/localization/pose_with_covariance": ("geometry_msgs/msg/PoseWithCovarianceStamped", 40),
+        "/localization/odometry": ("nav_msgs/msg/Odometry", 40), "/localization/path": ("nav_msgs/msg/Path", 1),
+        "/tf": ("tf2_msgs/msg/TFMessage", 40), "/tf_static": ("tf2_msgs/msg/TFMessage", 1), "/map": ("sensor_msgs/msg/PointCloud2", 1),
+        "/diagnostics": ("diagnostic_msgs/msg/DiagnosticArray", 40), "/localization/scan": ("sensor_msgs/msg/PointCloud2", 40),
+        "/localization/fix": ("sensor_msgs/msg/NavSatFix", 40)}
+    for at, row in enumerate(replay.rows):
+        _, stamp_ns, pose = topics["/localization/pose_with_covariance"][at]
+        _, _, odometry = topics["/localization/odometry"][at]
+        assert stamp_ns == ros_ns(pose.header) == row["stamp_ns"]
+        for message in (pose, odometry):
+            where, turn = message.pose.pose.position, message.pose.pose.orientation
+            assert [where.x, where.y, where.z, turn.x, turn.y, turn.z, turn.w] == row["pose"]
+            assert message.pose.covariance.tolist() == row["covariance"] and message.header.frame_id == "map"
+        speed, rate = odometry.twist.twist.linear, odometry.twist.twist.angular
+        assert [speed.x, speed.y, speed.z, rate.x, rate.y, rate.z] == row["twist"] and odometry.child_frame_id == "base_link"
+        status = topics["/diagnostics"][at][2].status[0]
+        values = {one.key: one.value for one in status.values}
+        assert int.from_bytes(bytes([status.level]) if isinstance(status.level, int) else status.level, "little") == 0
+        assert (values["outcome"], float(values["nvtl"])) == ("converged", row["nvtl"])
+    assert len(topics["/localization/path"][0][2].poses) == 40
+
+
+def test_ros2_in_one_mcap(replay, tmp_path):
+    """The mcap reader and the ROS 2 decoder of mcap, which use the definitions in the file, read the same."""
+    decoder = pytest.importorskip("mcap_ros2.decoder")
+    pytest.importorskip("rosbags.rosbag2")
+    out = tmp_path / "drive.mcap"
+    assert run(replay.results, out, "--to", "ros2", "--bag", replay.drive.bag, "-q") == 0
+    header, summary, messages = read_mcap(out, decoder.DecoderFactory())
+    assert header.profile == "ros2" and {schema.encoding for schema in summary.schemas.values()} == {"ros2msg"}
+    poses = [(log_ns, message) for topic, _, log_ns, message in messages if topic == "/localization/pose_with_covariance"]
+    for row, (log_ns, message) in zip(replay.rows, poses):
+        where = message.pose.pose.position
+        assert (log_ns, [where.x, where.y, where.z]) == (row["stamp_ns"], row["pose"][:3])
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["drive.mcap"]
+
+
+def test_ros2_large_coordinates(far_replay, tmp_path):
+    pytest.importorskip("rosbags.rosbag2")
+    assert run(far_replay.results, tmp_path / "far", "--bag", far_replay.drive.bag, "--map", far_replay.drive.map, "-q") == 0
+    topics = ros_messages(tmp_path / "far")
+    near = topics["/tf_static"][0][2].transforms[0]
+    assert (near.header.frame_id, near.child_frame_id) == ("map", "map_near")
+    cloud = topics["/map"][0][2]
+    assert cloud.header.frame_id == "map_near" == topics["/localization/scan"][0][2].header.frame_id
+    x = np.frombuffer(cloud.data, [("x", "<f4"), ("rest", "V12")])["x"] + near.transform.translation.x
+    original = _core.read_cloud(far_replay.drive.map)
+    low = (original["points"][:, 0] + original["origin"][0]).min()
+    assert np.abs(x).max() > 3e5 and abs(x.min() - low) < 5.0
+
+
+# ---- the machinery
+
+
+def test_thinning_bounds_the_rows():
+    thinned = Thinned(1, 100)
+    for begin in range(0, 10_000, 37):
+        thinned.add(np.arange(begin, min(begin + 37, 10_000), dtype=float)[:, None])
+    rows = thinned.rows()[:, 0]
+    assert 50 < len(rows) <= 100 and (np.diff(rows) == 128).all() and rows[0] == 0
+
+
+def test_results_with_errors_and_gaps(tmp_path):
+    rows = ['{"seq":0,"stamp_ns":5,"error":"covariance: not finite"}', "", "# text",
+            '{"seq":1,"stamp_ns":6,"outcome":"no_guess","reason":"x","state":"initialising","nvtl":NaN}']
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    first, second = read_results(tmp_path / "a.jsonl")
+    assert (first.pose, first.reason, second.outcome) == (None, "covariance: not finite", "no_guess")
+    assert not first.is_trusted and not second.is_trusted
+
+
+def test_stamps_of_tum_keep_their_nanoseconds(tmp_path):
+    (tmp_path / "a.tum").write_text("1317042272.349000123 0 0 0 0 0 0 1\n-0.5 0 0 0 0 0 0 1\n")
+    assert [one.stamp_ns for one in read_results(tmp_path / "a.tum")] == [1317042272349000123, -500000000]
+    assert run(tmp_path / "a.tum", tmp_path / "b.tum", "-q") == 0
+    assert (tmp_path / "b.tum").read_text().split()[0] == "1317042272.349000123"
+
+
+# ---- what is wrong
+
+
+def failure(capsys, *arguments):
+    code = run(*arguments)
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1 and text.startswith("ndt-export: ") and "Traceback" not in text
+    return code, text
+
+
+@pytest.mark.parametrize("text, line", [
+    ("", "contains no result"), ("# only a comment\n", "contains no result"),
+    ("1 2 3\n", "line 1: not a result of ndtd --results, nor TUM: 3 words instead of 8"),
+    ("1 0 0 0 0 0 0 9\n", "line 1: not a result of ndtd --results, nor TUM: the quaternion does not have length 1"),
+    ("{rubbish\n", "line 1: not a result"), ('{"a": 1}\n', "line 1: not a result of ndtd --results, nor TUM: 'stamp_ns' is missing"),
+    ('{"seq": 1, "stamp_ns": 1, "outcome": "converged", "pose": [1, 2]}\n', "pose is not 7 numbers"),
+    ('{"seq": 1, "stamp_ns": 1.5, "outcome": "converged"}\n', "seq and stamp_ns have to be integers"),
+    ('{"seq": 1, "stamp_ns": 1, "outcome": "lost", "state": "lost"}\n', "no pose to write among 1 results"),
+])
+def test_wrong_results(text, line, tmp_path, capsys):
+    (tmp_path / "r.jsonl").write_text(text)
+    code, said = failure(capsys, tmp_path / "r.jsonl", tmp_path / "a.tum")
+    assert code == 3 and line in said
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
+
+
+def test_wrong_command_lines(replay, tmp_path, capsys):
+    r = replay.results
+    for arguments, line in (
+            ([r, tmp_path / "a.xyz"], "the name does not tell the format"), ([r, tmp_path / "a.geojson"], "where is the map on the earth"),
+            ([r, tmp_path / "a.tum", "--bag", "x"], "--bag: tum has no clouds"),
+            ([r, tmp_path / "a.tum", "--of", "sensor"], "where is it?"),
+            ([r, tmp_path / "a.tum", "--T-base-sensor", "1,2"], "--T-base-sensor: x,y,z,roll"), ([r, r, "--to", "tum"], "is an input"),
+            ([r, tmp_path / "a.mcap", "--map-points", "0"], "at least 1")):
+        code, text = failure(capsys, *arguments)
+        assert code == 2 and line in text
+    for arguments, line in (
+            ([tmp_path / "none.jsonl", tmp_path / "a.tum"], "none.jsonl: No such file"),
+            ([r, tmp_path / "a.mcap", "--bag", r], "results.jsonl"),
+            ([r, tmp_path / "a.mcap", "--map", tmp_path / "x.ndtmap"], "no points"),
+            ([r, tmp_path / "a.tum", "--projector", tmp_path / "none.yaml"], "none.yaml: No such file")):
+        code, text = failure(capsys, *arguments)
+        assert code == 3 and line in text
+    (tmp_path / "a.tum").write_text("mine")
+    code, text = failure(capsys, r, tmp_path / "a.tum")
+    assert code == 2 and "--force replaces it" in text and (tmp_path / "a.tum").read_text() == "mine"
+    (tmp_path / "home").mkdir()
+    assert "is not replaced" in failure(capsys, r, tmp_path / "home", "--force")[1]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.tum", "home"]
+
+
+def test_bag_of_another_drive(replay, far_replay, tmp_path, capsys):
+    pytest.importorskip("foxglove")
+    other = tmp_path / "other.bag"
+    with ndtd.BagWriter(other) as bag:
+        bag.scan(77, np.zeros((3, 3), np.float32), seq=900)
+    code, text = failure(capsys, replay.results, tmp_path / "a.mcap", "--bag", other)
+    assert code == 3 and "none of its scans" in text and not (tmp_path / "a.mcap").exists()
+
+
+@pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rosbags.rosbag2", "folder"), ("pyproj", "a.geojson")])
+def test_missing_package_is_named(module, name, replay, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / "map_projector_info.yaml").write_text(INFO)
+    code, text = failure(capsys, replay.results, tmp_path / name, "--projector", tmp_path / "map_projector_info.yaml")
+    assert code == 3 and "pip install 'ndtd[" in text

@@ -1,0 +1,149 @@
+"""A drive as .bag, .db3 and .mcap gives the trajectory that its own bag gives, bit for bit."""
+import re
+import shutil
+
+import msgpack
+import pytest
+import yaml
+from recording_maker import only, read_bag, rows_of_drive, run_import, write_bag1, write_bag2
+
+from ndtd import BagReader, BagWriter, decode_scan
+
+MOUNT = (1.2, 0.0, 1.8, 0.0, 0.0, 0.25881904510252074, 0.9659258262890683)
+
+
+def _hash(run_program, bag, map_path, *arguments):
+    text = run_program("ndtd", "--replay", bag, "--map", map_path, *arguments).stdout
+    return re.search(r"trajectory hash\s+([0-9a-f]{16})", text).group(1)
+
+
+def _write(kind, folder, bag, lidar):
+    if kind == "bag":
+        return write_bag1(folder / "drive.bag", rows_of_drive(bag, True, lidar))
+    if kind == "db3":
+        write_bag2(folder / "drive", rows_of_drive(bag, False, lidar))
+        return next((folder / "drive").glob("*.db3"))
+    if kind == "mcap":
+        write_bag2(folder / "drive", rows_of_drive(bag, False, lidar), "mcap", "storage")
+        return next((folder / "drive").glob("*.mcap"))
+    return write_bag2(folder / "drive", rows_of_drive(bag, False, lidar))
+
+
+def _without_twist_of_initial_pose(bag, out):
+    """ROS has no twist beside an initial pose: a bag without it."""
+    with BagWriter(out) as writer:
+        for record in BagReader(bag):
+            m = msgpack.unpackb(record.payload)
+            if record.type == "initial_pose":
+                writer.initial_pose(m["stamp_ns"], m["pose"], receive_ns=record.receive_ns)
+            elif record.type == "odometry":
+                writer.odometry(m["stamp_ns"], pose=m["pose"], twist=m.get("twist"), receive_ns=record.receive_ns)
+            elif record.type == "imu":
+                writer.imu(m["stamp_ns"], m["angular_velocity"], m["linear_acceleration"], receive_ns=record.receive_ns)
+            elif record.type == "scan":
+                scan = decode_scan(record.payload)
+                writer.scan(m["stamp_ns"], scan["points"], intensity=scan["intensity"], time_s=scan["time_s"], seq=m["seq"],
+                            receive_ns=record.receive_ns)
+    return out
+
+
+@pytest.mark.parametrize("kind", ["bag", "db3", "mcap", "folder"])
+def test_simulated_drive(kind, simulate, run_program, tmp_path, capsys):
+    drive = simulate("--seed", 5, "--scans", 20, "--beams", 16, "--columns", 600, "--map-spacing", 0.3, "--odometry", "--imu", 100,
+                     "--mount", "1.2,0,1.8,0,0,30")
+    recording, out = _write(kind, tmp_path, drive.bag, MOUNT), tmp_path / "out.bag"
+    summary = run_import(capsys, recording, "-o", out, "--json").summary
+    assert summary["taken"] == {"scan": 20, "odometry": 101, "imu": 201, "pose": 1}
+    assert summary["base_frame"] == "base_link"
+    assert any("middle of the sweep" in note for note in summary["notes"])
+    settings = tmp_path / "out.bag.yaml"
+    frames = yaml.safe_load(settings.read_text())
+    assert frames["preprocess"]["deskew"] == "time"
+    assert frames["frames"]["T_base_sensor"][3] == pytest.approx(1.2)
+    reference = _without_twist_of_initial_pose(drive.bag, tmp_path / "reference.bag")
+    got = _hash(run_program, out, drive.map, "-c", settings)
+    assert got == _hash(run_program, reference, drive.map, "-c", settings)
+    assert got != _hash(run_program, reference, drive.map)  # the settings matter
+
+
+@pytest.mark.parametrize("kind", ["bag", "db3", "mcap"])
+def test_kitti_drive(kind, shared_data, run_program, tmp_path, capsys):
+    data = shared_data / "kitti0005_lite"
+    packed, out = tmp_path / "packed.bag", tmp_path / "out.bag"
+    run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt", "--format", "kitti",
+                "--truth", data / "poses_velo_lidar_refined.txt", "--odometry", data / "poses_velo.txt",
+                "--initial", "0,0,0,0,0,0,1", "--out", packed)
+    recording = _write(kind, tmp_path, packed, (0, 0, 0, 0, 0, 0, 1))
+    summary = run_import(capsys, recording, "-o", out, "--truth", "/truth", "--json").summary
+    assert summary["taken"] == {"scan": 154, "odometry": 154, "truth": 154, "pose": 1}
+    options = ("--set", "preprocess.deskew=azimuth_cw")
+    map_path = data / "map_from_even_scans_0.20m.pcd"
+    assert _hash(run_program, out, map_path, *options) == _hash(run_program, packed, map_path, *options)
+
+
+def test_kitti_folder_is_what_pack_makes(shared_data, run_program, tmp_path, capsys):
+    data, packed, out = shared_data / "kitti0005_lite", tmp_path / "packed.bag", tmp_path / "out.bag"
+    run_program("ndt-bag", "pack", "--scans", data / "scans", "--times", data / "times.txt", "--out", packed)
+    run_import(capsys, data, "-o", out, "--json")
+    mine, theirs = only(read_bag(out), "scan"), only(read_bag(packed), "scan")
+    assert [(s["seq"], s["stamp_ns"]) for s in mine] == [(s["seq"], s["stamp_ns"]) for s in theirs]
+    for a, b in zip(mine, theirs):
+        returns = b["points"].any(axis=1)
+        assert (a["points"] == b["points"][returns]).all() and (a["intensity"] == b["intensity"][returns]).all()
+
+
+def test_pipe(drive, run_program, bin_dir, tmp_path, capsys):
+    """-o - | ndtd --replay -: the hash of the file."""
+    import subprocess
+    import sys
+    recording = _write("mcap", tmp_path, drive.bag, (0, 0, 0, 0, 0, 0, 1))
+    run_import(capsys, recording, "-o", tmp_path / "out.bag", "-q")
+    importer = subprocess.run([sys.executable, "-m", "ndtd.ndt_import", str(recording), "-o", "-"], capture_output=True, check=True)
+    assert importer.stdout == (tmp_path / "out.bag").read_bytes()
+    assert b"taken: " in importer.stderr
+    piped = subprocess.run([str(bin_dir / "ndtd"), "--replay", "-", "--map", str(drive.map)], input=importer.stdout, capture_output=True)
+    if piped.returncode == 0:
+        assert _hash(run_program, tmp_path / "out.bag", drive.map) in piped.stdout.decode()
+
+
+def test_luminar(shared_data, tmp_path, capsys):
+    """A ROS 1 bag of a real sensor: padded points, integer times, stamp of the last point, odometry that says nothing."""
+    out = tmp_path / "out.bag"
+    summary = run_import(capsys, shared_data / "ros_recordings/luminar_ros1/test.bag", "-o", out, "--json").summary
+    assert summary["taken"] == {"scan": 5, "odometry": 5}
+    assert any("/luminar_pointcloud" in note and "end of the sweep" in note for note in summary["notes"])
+    for scan in only(read_bag(out), "scan"):
+        assert 35000 < len(scan["points"]) < 37000 and scan["frame_id"] == "luminar_lidar"
+        assert abs(scan["time_s"].max()) < 1e-6 and -0.11 < scan["time_s"].min() < -0.05
+
+
+def test_velodyne_packets(shared_data, tmp_path, capsys):
+    """Packets of a VLP-16 against the cloud that Nebula decoded from them."""
+    import numpy as np
+
+    from ndtd._core import read_cloud
+    folder = shared_data / "ros_recordings/velodyne_vlp16_ros2"
+    run_import(capsys, folder, "-o", tmp_path / "out.bag", "--json")
+    scans = only(read_bag(tmp_path / "out.bag"), "scan")
+    assert len(scans) == 4 and scans[0]["frame_id"] == "velodyne"
+    want, got = read_cloud(next(folder.glob("*.pcd")))["points"], scans[-1]["points"]
+    assert abs(len(got) - len(want)) < 100
+    assert 0.09 < np.ptp(scans[-1]["time_s"]) < 0.11 and scans[-1]["time_s"].min() > -1e-4
+    # Both have the points of a firing in their own order: compare each with the nearest of the other.
+    near = [np.linalg.norm(want - point, axis=1).min() for point in got[::50]]
+    assert np.median(near) < 0.01 and max(near) < 0.1
+
+
+def test_pandar_packets_are_refused(shared_data, tmp_path, capsys):
+    done = run_import(capsys, shared_data / "ros_recordings/hesai_40p_ros2", "-o", tmp_path / "out.bag", code=1)
+    assert "Pandar" in done.err and "no package on PyPI" in done.err and len(done.err.strip().split("\n")) == 1
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_folder_with_pcd_beside_the_bag(tmp_path, drive, capsys):
+    """metadata.yaml one level below wins over .pcd files."""
+    (tmp_path / "all").mkdir()
+    write_bag2(tmp_path / "all" / "inner", rows_of_drive(drive.bag))
+    shutil.copy(drive.map, tmp_path / "all" / "1673400472138016708.pcd")
+    summary = run_import(capsys, tmp_path / "all", "-o", tmp_path / "out.bag", "--json").summary
+    assert summary["taken"]["scan"] == 20

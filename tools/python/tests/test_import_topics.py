@@ -1,0 +1,183 @@
+"""Which topics are taken for what, where sensors are, and what motion becomes."""
+import numpy as np
+import pytest
+from recording_maker import NS, T0, Messages, import_rows, only, run_import, write_bag1, write_bag2
+
+from ndtd.recordings.transforms import matrix
+
+M = Messages()
+CLOUD, ODOM, IMU = "sensor_msgs/msg/PointCloud2", "nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"
+TF = "tf2_msgs/msg/TFMessage"
+QUARTER = (0.0, 0.0, 0.7071067811865476, 0.7071067811865476)  # 90 deg about z
+
+
+def _points(count=50, seed=0):
+    out = np.zeros(count, [("x", "<f4"), ("y", "<f4"), ("z", "<f4")])
+    for name, column in zip("xyz", np.random.default_rng(seed).uniform(2, 9, (3, count))):
+        out[name] = column
+    return out
+
+
+def _scans(topic="/points", frame="lidar", count=3):
+    return [(topic, CLOUD, T0 + i * NS // 10, M.cloud(T0 + i * NS // 10, frame, _points(seed=i))) for i in range(count)]
+
+
+def _by_time(*groups):
+    return sorted([row for group in groups for row in group], key=lambda row: row[2])
+
+
+def test_two_topics_of_scans_must_be_chosen(tmp_path, capsys):
+    rows = _by_time(_scans("/top"), _scans("/left", "left"))
+    done, _ = import_rows(capsys, tmp_path, rows, code=2)
+    assert "--scan TOPIC" in done.err and "/top" in done.err and "/left" in done.err and "15.0 Hz" in done.err
+    summary, records = import_rows(capsys, tmp_path, rows, "--scan", "/top")
+    assert summary["taken"] == {"scan": 3} and "--scan names others" in summary["topics_left"][0]["why"]
+    summary, records = import_rows(capsys, tmp_path, rows, "--scan", "/top", "--scan", "/left")
+    assert {scan["frame_id"] for scan in only(records, "scan")} == {"lidar", "left"}
+
+
+def test_list(tmp_path, capsys):
+    write_bag2(tmp_path / "r", _by_time(_scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))]))
+    done = run_import(capsys, tmp_path / "r", "--list")
+    assert "/points" in done.out and "15.0 Hz" in done.out and "imu" in done.out
+    assert not list(tmp_path.glob("*.bin"))
+
+
+def test_unknown_and_unfit_topics(tmp_path, capsys):
+    rows = _by_time(_scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))])
+    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/nothing", code=1)
+    assert "there is no topic /nothing" in done.err
+    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/imu", code=1)
+    assert "/imu (sensor_msgs/msg/Imu) cannot be --scan, but --imu" in done.err
+    summary, _ = import_rows(capsys, tmp_path, rows, "--imu", "none")
+    assert summary["taken"] == {"scan": 3}
+
+
+def test_odometry_wins_over_twist(tmp_path, capsys):
+    rows = _by_time(_scans(), [("/odom", ODOM, T0, M.odometry(T0, [1, 2, 3, 0, 0, 0, 1]))],
+                    [("/twist", "geometry_msgs/msg/TwistStamped", T0, M.twist_stamped(T0, [1, 0, 0, 0, 0, 0.5]))])
+    summary, records = import_rows(capsys, tmp_path, rows)
+    assert "pose" in only(records, "odometry")[0] and summary["taken"]["odometry"] == 1
+    _, records = import_rows(capsys, tmp_path, rows, "--odometry", "/twist")
+    assert only(records, "odometry")[0]["twist"] == [1, 0, 0, 0, 0, 0.5] and "pose" not in only(records, "odometry")[0]
+
+
+def test_two_imus_must_be_chosen(tmp_path, capsys):
+    imu = [(f"/{name}/imu", IMU, T0, M.imu(T0, name, (0, 0, 0), (0, 0, 9.8))) for name in ("ouster", "xsens")]
+    done, _ = import_rows(capsys, tmp_path, _by_time(_scans(), imu), code=2)
+    assert "--imu TOPIC, or --imu none" in done.err
+
+
+def test_no_scans(tmp_path, capsys):
+    done, _ = import_rows(capsys, tmp_path, [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))], code=1)
+    assert "no topic of scans; there are: /imu (sensor_msgs/msg/Imu)" in done.err
+
+
+CHAIN = [("base_link", "mast", (1, 0, 1, *QUARTER)), ("mast", "lidar", (0.5, 0, 0.25, 0, 0, 0, 1))]
+T_BASE_LIDAR = matrix(np.array([1, 0, 1, *QUARTER])) @ matrix(np.array([0.5, 0, 0.25, 0, 0, 0, 1]))
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_chain_of_transforms(static, tmp_path, capsys):
+    """tf_static, or tf as ROS 1's static_transform_publisher repeats it; odom -> base_link moves and is no chain."""
+    import yaml
+    topic = "/tf_static" if static else "/tf"
+    tf = [(topic, TF, T0 + i, M.tf(T0, CHAIN)) for i in range(1 if static else 20)]
+    moving = [("/tf", TF, T0 + 50 + i, M.tf(T0, [("odom", "base_link", (i, 0, 0, 0, 0, 0, 1))])) for i in range(5)]
+    summary, _ = import_rows(capsys, tmp_path, _by_time(tf, moving, _scans()))
+    T = np.reshape(yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]["T_base_sensor"], (4, 4))
+    assert np.abs(T - T_BASE_LIDAR).max() < 1e-12 and summary["base_frame"] == "base_link"
+
+
+def test_base_frame_is_what_the_user_says(tmp_path, capsys):
+    import yaml
+    tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN))]
+    import_rows(capsys, tmp_path, _by_time(tf, _scans()), "--base-frame", "mast")
+    T = np.reshape(yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]["T_base_sensor"], (4, 4))
+    assert T[:3, 3].tolist() == [0.5, 0, 0.25]
+
+
+def test_two_sensors(tmp_path, capsys, run_program):
+    import yaml
+    tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN + [("base_link", "left", (0, 1, 0, 0, 0, 0, 1))]))]
+    import_rows(capsys, tmp_path, _by_time(tf, _scans("/top"), _scans("/left", "left")), "--scan", "/top", "--scan", "/left")
+    frames = yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]
+    assert [row.split()[0] for row in frames["sensors"]] == ["lidar", "left"] or len(frames["sensors"]) == 2
+    assert frames["merge_sensors"] is True
+    run_program("ndtd", "--check-config", "-c", tmp_path / "out.bag.yaml", "--map", tmp_path / "out.bag")
+
+
+def test_motion_becomes_that_of_the_base(tmp_path, capsys):
+    """IMU and odometry of frames that are turned and off the base."""
+    tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN + [("base_link", "imu", (0, 0, 0, *QUARTER)), ("base_link", "wheel", (2, 0, 0, *QUARTER))]))]
+    rows = _by_time(tf, _scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (1, 0, 0), (0, 2, 9.8)))],
+                    [("/odom", ODOM, T0, M.odometry(T0, [0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1], "wheel"))])
+    summary, records = import_rows(capsys, tmp_path, rows)
+    imu, odometry = only(records, "imu")[0], only(records, "odometry")[0]
+    assert imu["angular_velocity"] == pytest.approx([0, 1, 0]) and imu["linear_acceleration"] == pytest.approx([-2, 0, 9.8])
+    # The wheel stands and turns: the base, 2 m behind it, moves to its right.
+    assert odometry["twist"] == pytest.approx([0, -2, 0, 0, 0, 1])
+    T = matrix(np.array(odometry["pose"]))
+    assert np.abs(T @ matrix(np.array([2, 0, 0, *QUARTER])) - np.eye(4)).max() < 1e-12
+    assert any("imu, wheel" in note or "wheel, imu" in note for note in summary["notes"])
+
+
+def test_initial_poses(tmp_path, capsys):
+    kind = "geometry_msgs/msg/PoseWithCovarianceStamped"
+    poses = [("/initialpose", kind, T0 + i, M.initial_pose(T0 + i, [i, 0, 0, 0, 0, 0, 1], np.diag([0.25] * 6).reshape(-1))) for i in (1, 2)]
+    summary, records = import_rows(capsys, tmp_path, _by_time(_scans(), poses))
+    assert summary["taken"]["pose"] == 1 and only(records, "initial_pose")[0]["covariance"][0] == 0.25
+    assert any("--every-pose" in why for why in summary["left"])
+    summary, _ = import_rows(capsys, tmp_path, _by_time(_scans(), poses), "--every-pose")
+    assert summary["taken"]["pose"] == 2
+
+
+def test_gnss(tmp_path, capsys):
+    kind = "sensor_msgs/msg/NavSatFix"
+    fixes = [("/fix", kind, T0 + 1, M.fix(T0 + 1, 49.0, 8.4, 110.0)), ("/fix", kind, T0 + 2, M.fix(T0 + 2, 49.0, 8.4, 110.0, status=-1)),
+             ("/fix", kind, T0 + 3, M.fix(T0 + 3, float("nan"), 8.4, 110.0))]
+    summary, _ = import_rows(capsys, tmp_path, _by_time(_scans(), fixes))
+    assert "gnss" not in summary["taken"] and any("--projector FILE or --utm" in why for why in summary["left"])
+    pytest.importorskip("pyproj")
+    summary, records = import_rows(capsys, tmp_path, _by_time(_scans(), fixes), "--utm")
+    assert summary["taken"]["gnss"] == 1 and any("no fix" in why for why in summary["left"])
+    fix = only(records, "gnss")[0]
+    assert fix["position"] == pytest.approx([456123.5, 5427629.2, 110.0], abs=1500) and fix["deviation"] == [0.5] * 3
+    info = tmp_path / "map_projector_info.yaml"
+    info.write_text("projector_type: LocalCartesianUTM\nvertical_datum: WGS84\nmap_origin:\n  latitude: 49.0\n  longitude: 8.4\n"
+                    "  altitude: 100.0\n")
+    for argument in (info, tmp_path):
+        _, records = import_rows(capsys, tmp_path, _by_time(_scans(), fixes), "--projector", argument)
+        assert only(records, "gnss")[0]["position"][:2] == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_compressions(tmp_path, capsys):
+    """zstd and lz4 of bags, files, messages and chunks give the same bag."""
+    rows, bags = _scans(), []
+    recordings = [write_bag2(tmp_path / f"r_{mode}", rows, storage, mode) for storage, mode in
+                  (("sqlite3", None), ("sqlite3", "file"), ("sqlite3", "message"), ("mcap", "storage"))]
+    ros1 = [(topic, kind, ns, Messages(True).cloud(ns, "lidar", _points(seed=i))) for i, (topic, kind, ns, _) in enumerate(rows)]
+    recordings += [write_bag1(tmp_path / f"{name}.bag", ros1, name) for name in ("LZ4", "BZ2")]
+    recordings += [next((tmp_path / "r_storage").glob("*.mcap"))]
+    for recording in recordings:
+        run_import(capsys, recording, "-o", tmp_path / "out.bag", "--force", "-q")
+        bags.append((tmp_path / "out.bag").read_bytes())
+    assert len(set(bags)) == 1
+
+
+def test_parts_of_a_ros1_recording(tmp_path, capsys):
+    make, paths = Messages(True), []
+    for part in range(2):
+        rows = [("/points", CLOUD, T0 + part * NS + i, make.cloud(T0 + part * NS + i, "lidar", _points())) for i in range(2)]
+        paths.append(write_bag1(tmp_path / f"drive_{part}.bag", rows))
+    summary = run_import(capsys, *paths, "-o", tmp_path / "out.bag", "--json").summary
+    assert summary["taken"] == {"scan": 4}
+    done = run_import(capsys, tmp_path, "-o", tmp_path / "x.bag", code=1)
+    assert "recordings in it; name one" in done.err
+
+
+def test_existing_bag_is_kept(tmp_path, capsys):
+    import_rows(capsys, tmp_path, _scans())
+    before = (tmp_path / "out.bag").read_bytes()
+    done = run_import(capsys, tmp_path / "recording", "-o", tmp_path / "out.bag", code=2)
+    assert "exists already; --force overwrites it" in done.err and (tmp_path / "out.bag").read_bytes() == before

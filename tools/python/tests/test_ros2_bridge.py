@@ -1,0 +1,365 @@
+"""ndt-ros2-bridge: names, CDR, conversions, and the way of scans through DDS and ndtd to poses."""
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cyclonedds")
+pytest.importorskip("rosbags")
+pytest.importorskip("zmq")
+
+import msgpack
+import ros2_graph
+import ros2_peer as peer
+from ndtd import BagReader, decode_scan, ndt_ros2_bridge
+from ndtd.recordings import messages as m
+from ndtd.ros2 import bridge, from_ndtd, mounting, rmw, tf_buffer, to_ndtd
+
+STAMP_NS = 1_700_000_000_250_000_000
+
+
+@pytest.fixture(scope="module")
+def types():
+    return rmw.Types()
+
+
+def test_names():
+    assert rmw.dds_topic("/sensing/points") == "rt/sensing/points"
+    assert rmw.ros_topic("rt/sensing/points") == "/sensing/points"
+    assert rmw.ros_topic("rq/service") is None and rmw.ros_topic("ros_discovery_info") is None
+    assert rmw.dds_type(rmw.CLOUD) == "sensor_msgs::msg::dds_::PointCloud2_"
+    assert rmw.ros_type("sensor_msgs::msg::dds_::PointCloud2_") == rmw.CLOUD
+    assert rmw.ros_type("Plain") == "Plain"
+
+
+def test_hash_of_a_type(types):
+    # That which ROS 2 Iron and later publish for sensor_msgs/msg/PointCloud2.
+    assert types.user_data(rmw.CLOUD) == b"typehash=RIHS01_9198cabf7da3796ae6fe19c4cb3bdd3525492988c70522628af5daa124bae2b5;"
+
+
+def ros_header(types, frame_id="lidar"):
+    return from_ndtd.Messages(types).header(STAMP_NS, frame_id)
+
+
+def ros_imu(types, rng):
+    vector = types["geometry_msgs/msg/Vector3"]
+    covariance = [rng.standard_normal(9) for _ in range(3)]
+    turn, force = rng.standard_normal(3), rng.standard_normal(3)
+    message = types[rmw.IMU](ros_header(types, "imu"), types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0), covariance[0],
+                             vector(*turn), covariance[1], vector(*force), covariance[2])
+    same = peer.Imu(peer.Header(peer.stamp(STAMP_NS), "imu"), peer.Quaternion(0, 0, 0, 1), list(covariance[0]),
+                    peer.Vector3(*turn), list(covariance[1]), peer.Vector3(*force), list(covariance[2]))
+    return message, same
+
+
+def ros_pose(types, rng):
+    numbers, covariance = rng.standard_normal(7), rng.standard_normal((6, 6))
+    result = {"stamp_ns": STAMP_NS, "pose": numbers.tolist(), "covariance": covariance.ravel().tolist()}
+    pose = peer.Pose(peer.Point(*numbers[:3]), peer.Quaternion(*numbers[3:]))
+    return (from_ndtd.Messages(types).pose(result, "map"),
+            peer.PoseWithCovarianceStamped(peer.Header(peer.stamp(STAMP_NS), "map"),
+                                           peer.PoseWithCovariance(pose, list(covariance.ravel()))))
+
+
+def ros_tf(types, rng):
+    numbers = rng.standard_normal(7)
+    transform = peer.Transform(peer.Vector3(*numbers[:3]), peer.Quaternion(*numbers[3:]))
+    return (from_ndtd.Messages(types).transform(STAMP_NS, "map", "base_link", numbers),
+            peer.TFMessage([peer.TransformStamped(peer.Header(peer.stamp(STAMP_NS), "map"), "base_link", transform)]))
+
+
+def ros_diagnostics(types, rng):
+    row = ("ndtd: localisation", from_ndtd.WARN, "coasting", {"seq": 12, "confidence": 0.5})
+    status = peer.DiagnosticStatus(1, row[0], row[2], "ndtd", [peer.KeyValue("seq", "12"), peer.KeyValue("confidence", "0.5")])
+    return (from_ndtd.Messages(types).diagnostics(STAMP_NS, [row]),
+            peer.DiagnosticArray(peer.Header(peer.stamp(STAMP_NS), ""), [status]))
+
+
+@pytest.mark.parametrize("make, name, idl", [
+    (ros_imu, rmw.IMU, peer.Imu), (ros_pose, rmw.POSE, peer.PoseWithCovarianceStamped), (ros_tf, rmw.TF, peer.TFMessage),
+    (ros_diagnostics, rmw.DIAGNOSTICS, peer.DiagnosticArray)])
+def test_cdr_in_both_directions(types, rng, make, name, idl):
+    """The bytes of the bridge are those of cyclonedds with types written by hand, and each reads the other's."""
+    message, same = make(types, rng)
+    theirs = same.serialize(use_version_2=False)
+    ours = types.encode(message, name)
+    assert ours[:4] == b"\x00\x01\x00\x00" and len(ours) % 4 == 0
+    assert ours[:len(theirs)] == theirs and not any(ours[len(theirs):])
+    assert idl.deserialize(ours) == same
+    assert types.encode(types.decode(theirs, name), name) == ours
+
+
+@pytest.mark.parametrize("name", [rmw.CLOUD, rmw.IMU, rmw.FIX, rmw.ODOMETRY, rmw.TWIST, rmw.TWIST_COVARIANCE, rmw.POSE, rmw.TF,
+                                  rmw.DIAGNOSTICS, rmw.CLOCK])
+def test_idl_of_a_type(types, name):
+    idl = types.idl(name)
+    assert idl.__idl__.idl_transformed_typename == rmw.dds_type(name)
+    idl.__idl__.populate()
+    assert idl.__idl__.keyless
+
+
+def test_cloud_of_a_real_recording(types, shared_data):
+    """A PointCloud2 that a driver wrote: ROS 1 to CDR by rosbags, to fields by hand-written IDL and back: the same bytes."""
+    highlevel = pytest.importorskip("rosbags.highlevel")
+    typesys = pytest.importorskip("rosbags.typesys")
+    count = 0
+    store = typesys.get_typestore(typesys.Stores.ROS1_NOETIC)
+    with highlevel.AnyReader([shared_data / "ros_recordings/luminar_ros1/test.bag"], default_typestore=store) as reader:
+        clouds = [one for one in reader.connections if one.msgtype == rmw.CLOUD]
+        for connection, _, raw in reader.messages(clouds[:1]):
+            ros1 = reader.deserialize(raw, connection.msgtype)
+            header = types["std_msgs/msg/Header"](ros1.header.stamp, ros1.header.frame_id)
+            fields = [types["sensor_msgs/msg/PointField"](f.name, f.offset, f.datatype, f.count) for f in ros1.fields]
+            cdr = types.encode(types[rmw.CLOUD](header, ros1.height, ros1.width, fields, ros1.is_bigendian, ros1.point_step,
+                                                ros1.row_step, ros1.data, ros1.is_dense), rmw.CLOUD)
+            again = peer.PointCloud2.deserialize(cdr)
+            assert (again.width, again.point_step, again.fields[0].name) == (ros1.width, ros1.point_step, ros1.fields[0].name)
+            theirs = again.serialize(use_version_2=False)
+            assert cdr[:len(theirs)] == theirs
+            frame = to_ndtd.Clouds().frame(types.decode(cdr, rmw.CLOUD), 7, 0)
+            decoded = decode_scan(bytes(frame))
+            assert decoded["seq"] == 7 and decoded["points"].shape == (ros1.width * ros1.height, 3)
+            assert decoded["time_s"].max() <= 1e-3 < -decoded["time_s"].min() < 0.2  # the stamp is that of the last point
+            count += 1
+            break
+    assert count == 1
+
+
+def cloud(types, fields, points, stamp_ns=STAMP_NS, row_padding=0):
+    """A decoded PointCloud2 with one row."""
+    cdr = peer.cloud(stamp_ns, "lidar", fields, points.itemsize, points.tobytes())
+    return types.decode(cdr, rmw.CLOUD)
+
+
+def test_cloud_by_hand_equals_the_serializer():
+    data = bytes(range(36))
+    fields = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1]]
+    message = peer.PointCloud2(peer.Header(peer.stamp(STAMP_NS), "lidar"), 1, 3, [peer.PointField(*f) for f in fields], False, 12,
+                               36, list(data), True)
+    theirs = message.serialize(use_version_2=False)
+    assert peer.cloud(STAMP_NS, "lidar", fields, 12, data)[:len(theirs)] == theirs
+
+
+@pytest.mark.parametrize("name, datatype, dtype, values, seconds", [
+    ("time", 7, "<f4", [0.0, 0.05], [0.0, 0.05]), ("t", 6, "<u4", [0, 50_000_000], [0.0, 0.05]),
+    ("timestamp", 8, "<f8", [STAMP_NS * 1e-9, STAMP_NS * 1e-9 + 0.05], [0.0, 0.05]),
+    ("timestamp", 8, "<f8", [float(STAMP_NS), STAMP_NS + 5e7], [0.0, 0.05]), ("curvature", 7, "<f4", [0.0, 50.0], [0.0, 0.05])])
+def test_times_of_drivers(types, name, datatype, dtype, values, seconds):
+    layout = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("pad", "V3"), ("intensity", "u1"), (name, dtype)])
+    points = np.zeros(2, layout)
+    points["x"], points["intensity"], points[name] = [1, 2], [3, 200], values
+    fields = [[key, layout.fields[key][1], {"intensity": 2, name: datatype}.get(key, 7), 1]
+              for key in ("x", "y", "z", "intensity", name)]
+    decoded = decode_scan(bytes(to_ndtd.Clouds().frame(cloud(types, fields, points), 3, 0)))
+    assert decoded["stamp_ns"] == STAMP_NS and decoded["frame_id"] == "lidar"
+    assert decoded["points"][:, 0].tolist() == [1, 2] and decoded["intensity"].tolist() == [3, 200]
+    np.testing.assert_allclose(decoded["time_s"], seconds, atol=1e-6)
+
+
+def test_clouds_as_they_are(types):
+    """Records that ndtd reads as they should be are not written anew; others are; both give the same points."""
+    layout = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("reflectivity", "u1"), ("t", "<u4"), ("pad", "V7")])
+    points = np.zeros(3, layout)
+    points["y"], points["reflectivity"], points["t"] = [1, np.nan, 3], 9, [0, 10, 20_000_000]
+    fields = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1], ["reflectivity", 12, 2, 1], ["t", 13, 6, 1]]
+    same = bytes(to_ndtd.Clouds().frame(cloud(types, fields, points), 0, 0))
+    assert points.tobytes() in same
+    wide = np.zeros(3, np.dtype({"names": layout.names[:-1], "formats": ["<f4", "<f4", "<f4", "u1", "<u4"],
+                                 "offsets": [0, 4, 8, 12, 13], "itemsize": 48}))
+    for name in layout.names[:-1]:
+        wide[name] = points[name]
+    anew = bytes(to_ndtd.Clouds().frame(cloud(types, fields, wide), 0, 0))
+    assert len(anew) < wide.nbytes + 150 and len(msgpack.unpackb(anew)["data"]) == 3 * 20
+    for key in ("points", "intensity", "time_s"):
+        np.testing.assert_array_equal(decode_scan(same)[key], decode_scan(anew)[key])
+
+
+def test_clouds_that_are_refused(types):
+    points = np.zeros(1, np.dtype([("a", "<f4"), ("b", "<f4")]))
+    with pytest.raises(to_ndtd.Refused, match="no x, y and z"):
+        to_ndtd.Clouds().frame(cloud(types, [["a", 0, 7, 1]], points), 0, 0)
+    xyz = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1]]
+    with pytest.raises(to_ndtd.Refused, match="fit"):
+        to_ndtd.Clouds().frame(cloud(types, xyz, points), 0, 0)
+    with pytest.raises(to_ndtd.Refused, match="no points"):
+        to_ndtd.Clouds().frame(cloud(types, xyz, np.zeros(0, np.dtype(("V12")))), 0, 0)
+
+
+def test_transforms(rng):
+    def some():
+        q = rng.standard_normal(4)
+        return np.concatenate([rng.standard_normal(3), q / np.linalg.norm(q)])
+
+    from ndtd.recordings.transforms import matrix
+    for _ in range(20):
+        a, b = some(), some()
+        np.testing.assert_allclose(matrix(tf_buffer.multiply(a, b)), matrix(a) @ matrix(b), atol=1e-12)
+        np.testing.assert_allclose(matrix(tf_buffer.inverse(a)), np.linalg.inv(matrix(a)), atol=1e-12)
+        np.testing.assert_allclose(matrix(mounting.pose_of(matrix(a))), matrix(a), atol=1e-12)
+    for half_turn in np.eye(4):
+        np.testing.assert_allclose(np.abs(mounting.pose_of(matrix([0, 0, 0, *half_turn]))[3:]), half_turn, atol=1e-12)
+
+
+def test_odometry_between_stamps():
+    buffer = tf_buffer.Buffer()
+    assert buffer.at(0) is None
+    for k in range(3):
+        buffer.add(k * 100_000_000, [k, 0, 0, 0, 0, 0, (-1) ** k])  # q and -q are the same rotation
+    np.testing.assert_allclose(buffer.at(150_000_000), [1.5, 0, 0, 0, 0, 0, -1])
+    assert buffer.at(300_000_000)[0] == 2 and buffer.at(500_000_000) is None
+    buffer.add(190_000_000, [9, 0, 0, 0, 0, 0, 1])  # late: left out
+    assert buffer.at(190_000_000)[0] == pytest.approx(1.9)
+
+
+def transform(parent, child, x):
+    return m.Transform(0, 0, parent, child, np.array([x, 0, 0, 0, 0, 0, 1.0]), True)
+
+
+def test_mounting_waits_for_tf_static(monkeypatch):
+    sent, lines = [], []
+    log = type("Log", (), {"__call__": lambda self, text: lines.append(text), "seldom": lambda self, cause, text: lines.append(text)})()
+    one = mounting.Mounting("base_link", lambda frame: sent.append(msgpack.unpackb(frame)), log)
+    assert one.wants("lidar", 1)  # nobody publishes tf_static
+    one.is_published = True
+    assert not one.wants("lidar", 2)
+    one.add([transform("base_link", "mast", 1.0), transform("mast", "lidar", 0.5), transform("base_link", "other", 7.0)], 3)
+    assert one.wants("lidar", 4) and len(sent) == 1
+    assert sent[0]["type"] == "transform" and sent[0]["frame_id"] == "lidar" and sent[0]["pose"][0] == 1.5
+    assert not one.wants("lost", 5)
+    monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic(): now + 60)
+    assert one.wants("lost", 6) and "lost" in lines[-1]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--gnss", "/fix"], "--projector"), (["-r", "a=b"], "FROM:=TO"), (["--domain", "300"], "0 to 232"), (["-p", "x:=1"], "use_sim_time")])
+def test_wrong_usage(arguments, message, capsys):
+    assert ndt_ros2_bridge.main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_names_of_topics():
+    args = ndt_ros2_bridge.parser().parse_args(["--scan", "points", "--imu", "/imu", "--ros-args", "-r", "__ns:=/robot", "-r",
+                                                "initialpose:=/initialpose", "-r", "/tf:=tf", "-p", "use_sim_time:=true"])
+    options = ndt_ros2_bridge.options(args)
+    assert options.scans == ["/robot/points"] and list(options.motion) == ["/imu"]
+    assert options.initial_pose == "/initialpose" and options.tf_topic == "/robot/tf" and options.use_sim_time
+    assert options.pose == "/robot/localization/pose_estimator/pose_with_covariance"
+
+
+def test_missing_package():
+    """One line that says what to install."""
+    code = ("import sys; sys.modules['cyclonedds'] = None\n"
+            "from ndtd.ndt_ros2_bridge import main; sys.exit(main([]))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3 and "pip install 'ndtd[dds]'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_covariance_of_rviz():
+    given = np.zeros((6, 6))
+    given[0, 0] = given[1, 1] = 0.25
+    given[5, 5] = 0.07
+    filled = bridge._filled_covariance(given)
+    assert (np.linalg.eigvalsh(filled) > 0).all() and filled[0, 0] == 0.25 and filled[5, 5] == 0.07
+
+
+# ---- through DDS and ndtd ----
+
+SCANS = 60
+
+
+@pytest.fixture(scope="module")
+def drive_120k(simulate, tmp_path_factory):
+    """A drive of 60 scans with 120 000 points each, and its clouds as CDR."""
+    drive = simulate("--seed", 5, "--scans", SCANS, "--beams", 128, "--columns", 1100)
+    folder = tmp_path_factory.mktemp("packed") / "scans"
+    assert ros2_graph.pack(drive.bag, folder, SCANS) == SCANS
+    return drive, folder
+
+
+@pytest.fixture
+def graph(bin_dir, drive_120k, tmp_path):
+    drive, folder = drive_120k
+    (tmp_path / "scans").symlink_to(folder)
+    with_domain = 100 + (hash(str(tmp_path)) % 100)
+    graph = ros2_graph.Graph(bin_dir / "ndtd", drive.map, tmp_path, with_domain)
+    yield graph
+    graph.close()
+
+
+def truth(bag):
+    """Positions by stamp."""
+    rows = [msgpack.unpackb(record.payload) for record in BagReader(str(bag)) if record.type == "truth"]
+    return {row["stamp_ns"]: row["pose"][:3] for row in rows}
+
+
+def test_scans_in_poses_out(graph, drive_120k):
+    drive, _ = drive_120k
+    graph.start_listener()
+    graph.start_ndtd("--initial-pose", ros2_graph.initial_pose(drive.bag))
+    graph.wait_for("ndtd", "ready", 30, "err")
+    graph.start_bridge()  # finds the only cloud by itself
+    graph.start_driver("--rate", 5)
+    assert graph.finish("driver", 60) == 0
+    graph.wait_for("listener", "diagnostics", 5)
+    assert graph.stop("bridge") == 0
+    poses, published, true = graph.received("pose"), graph.published(), truth(drive.bag)
+    assert len(published) == SCANS
+    stamps = [stamp for stamp, _, _ in poses]
+    assert len(set(stamps)) == len(stamps) and set(stamps) <= set(published)
+    summary = graph.lines("bridge", "err")[-1]
+    assert f"{len(stamps)} poses" in summary, summary
+    lost = int(summary.split(" scans lost on dds")[0].split()[-1])
+    assert len(stamps) + lost >= SCANS - 1, summary  # each scan is answered, or known to be lost on the way
+    assert len(stamps) >= SCANS * 0.8, summary
+    for stamp, _, rest in poses:
+        assert np.linalg.norm(np.subtract([float(v) for v in rest[:3]], true[stamp])) < 0.1
+        assert rest[3] == "map"
+    tf = {stamp: rest for stamp, _, rest in graph.received("tf")}
+    assert set(tf) == set(stamps) and {tuple(rest[3:]) for rest in tf.values()} == {("map", "base_link")}
+    rows = graph.received("diagnostics")
+    assert any(rest[:2] == ["0", "ndtd:_localisation"] and rest[2] == "tracking" for _, _, rest in rows)
+    assert any(rest[:3] == ["0", "ndtd:_daemon", "localising"] for _, _, rest in rows)
+
+
+@pytest.mark.parametrize("which", ["bridge", "ndtd", "driver"])
+def test_restart(graph, drive_120k, which):
+    """Each of them is killed and started again: poses go on, and stamps stay in order."""
+    drive, _ = drive_120k
+    initial = ("--initial-pose", ros2_graph.initial_pose(drive.bag))
+    graph.start_listener()
+    graph.start_ndtd(*initial)
+    graph.wait_for("ndtd", "ready", 30, "err")
+    graph.start_bridge("--scan", "/points")
+    graph.start_driver("--rate", 5)
+    graph.wait_for("listener", "pose", 30)
+    time.sleep(2.0)
+    graph.stop(which, 9)
+    before = len(graph.received("pose"))
+    restarts = {"bridge": lambda: graph.start_bridge("--scan", "/points"), "ndtd": graph.start_ndtd,
+                "driver": lambda: graph.start_driver("--rate", 5, "--skip", 20)}
+    restarts[which]()
+    assert graph.finish("driver", 90) == 0
+    stamps = [stamp for stamp, _, _ in graph.received("pose")]
+    assert 0 < before and len(stamps) >= before + 5, graph.lines("bridge", "err")
+    assert stamps == sorted(set(stamps))
+
+
+def test_hints(graph):
+    """No daemon, no cloud on the named topic, another one elsewhere: three lines."""
+    graph.start_driver("--topic", "/elsewhere", "--limit", 1)
+    graph.start_bridge("--scan", "/points", "--imu", "/imu")
+    graph.wait_for("bridge", "nobody publishes /points", 20, "err")
+    lines = "\n".join(graph.lines("bridge", "err"))
+    assert "that type is on /elsewhere" in lines
+    assert "ndtd does not answer" in lines and "nobody publishes /imu" in lines
+    assert graph.stop("bridge") == 0
+
+
+def test_ambiguous_scans(graph):
+    graph.start_driver("--topic", "/left", "--limit", 1)
+    graph.start("other", sys.executable, ros2_graph.PEER, "publish", graph.folder / "scans", "--topic", "/right", "--limit", 1)
+    graph.start_bridge()
+    assert graph.finish("bridge", 30) == 2
+    assert "which scans? There are /left, /right: --scan TOPIC" in graph.lines("bridge", "err")[-1]
