@@ -64,12 +64,13 @@ def _system(files: "list[PointFile]", epsg: Optional[str]) -> Any:
     return known[0][1] if known else None
 
 
-def _first_point(files: "list[PointFile]") -> np.ndarray:
+def _middle(files: "list[PointFile]") -> np.ndarray:
+    """The median of the first points (3,)."""
     for one in files:
         for block in one.blocks():
             finite = block.points[np.isfinite(block.points).all(axis=1)]
             if len(finite):
-                return finite[0]
+                return np.median(finite, axis=0)
     raise MapFileError(f"{files[0].path}: no finite point in it")
 
 
@@ -78,13 +79,13 @@ def _offset(text: str, files: "list[PointFile]", crs: Any) -> np.ndarray:
     if text == "none":
         return np.zeros(3)
     if text in ("auto", "mgrs"):
-        first = _first_point(files)
+        middle = _middle(files)
         if text == "mgrs" and crs is None:
             raise UsageError("--offset mgrs: the points have to be in UTM; tell with --epsg")
-        if text == "auto" and np.abs(first[:2]).max() < FLOAT_IS_ENOUGH_M:
+        if text == "auto" and np.abs(middle[:2]).max() < FLOAT_IS_ENOUGH_M:
             return np.zeros(3)
         step = 1e5 if text == "mgrs" else 1e3
-        return np.array([step * np.floor(first[0] / step), step * np.floor(first[1] / step), 0.0])
+        return np.array([step * np.floor(middle[0] / step), step * np.floor(middle[1] / step), 0.0])
     try:
         offset = np.array([float(word) for word in text.split(",")])
     except ValueError:
@@ -172,7 +173,7 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
     if tiles.offset_m.any():
         lines.append("offset:  " + ", ".join(f"{value:.12g}" for value in tiles.offset_m) + " m are taken off the coordinates")
     for count, why in ((noise, "marked as noise or withheld"), (tiles.not_finite, "not finite"),
-                       (tiles.too_high, "8 km or more above or below the first one")):
+                       (tiles.far, "100 km or more away from the others, or 8 km above or below")):
         if count:
             lines.append(f"left:    {count} points {why}")
     if projector is not None:

@@ -89,7 +89,10 @@ def _projection(args) -> Any:
     from .georeference import Projector
     if args.projector:
         path = Path(args.projector)
-        return Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path).forward
+        projector = Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path)
+        if projector.heights_note():
+            print(f"note:  {projector.heights_note()}", file=sys.stderr)
+        return projector.forward
     made: List[Any] = []
 
     def forward(latitude, longitude, altitude):
@@ -234,12 +237,8 @@ def _import(args) -> int:
 
 
 def _list(args) -> int:
-    try:
-        with open_recording(args.recording, _options(args)) as recording:
-            topics, duration_s = recording.topics, recording.duration_s
-    except topic_rules.AmbiguousError as error:
-        print(f"ndt-import: {error}", file=sys.stderr)
-        return USAGE
+    with open_recording(args.recording, _options(args)) as recording:
+        topics, duration_s = recording.topics, recording.duration_s
     if args.json:
         print(json.dumps([{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind, "why": t.why} for t in topics], indent=1))
     else:
@@ -256,7 +255,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
     args = parser().parse_args(arguments)
     try:
         return _list(args) if args.list else _import(args)
-    except (UsageError, topic_rules.AmbiguousError) as error:
+    except topic_rules.AmbiguousError as error:
+        print(error.table, file=sys.stderr)  # the last line is the reason, also for ndtd, which may have started this
+        code, text = USAGE, error
+    except UsageError as error:
         code, text = USAGE, error
     except (MissingPackage, RecordingError, ValueError, OSError) as error:
         code, text = FAILED, error

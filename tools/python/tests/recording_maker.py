@@ -203,7 +203,7 @@ def run_import(capsys, *arguments, code=0):
     assert got == code, f"exit code {got}: {text.err}{text.out}"
     if code:
         lines = text.err.strip().split("\n")
-        assert lines[0].startswith("ndt-import: ") and "Traceback" not in text.err
+        assert lines[-1].startswith("ndt-import: ") and "Traceback" not in text.err
     return SimpleNamespace(out=text.out, err=text.err, summary=json.loads(text.out) if text.out.startswith("{") else None)
 
 

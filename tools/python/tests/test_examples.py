@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-TESTED = {"align_two_clouds.py", "replay_and_plot.py", "vary_option.py", "compare_small_gicp.py", "drive_daemon.py",
+TESTED = {"align_two_clouds.py", "replay_and_plot.py", "try_values.py", "compare_small_gicp.py", "drive_daemon.py",
           "call_overhead.py"}
 
 
@@ -44,8 +44,8 @@ def test_replay_and_plot(drive, tmp_path):
     assert "20 scans, trajectory hash " in said and (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_vary_option(drive):
-    lines = example("vary_option.py", drive.bag, drive.map, "preprocess.sample_count", 300, 1500,
+def test_try_values(drive):
+    lines = example("try_values.py", drive.bag, drive.map, "preprocess.sample_count", 300, 1500,
                     "--set", "preprocess.deskew=time").splitlines()
     assert len(lines) == 3 and lines[1].split()[:2] == ["300", "0"] and lines[2].split()[:2] == ["1500", "0"]
     assert float(lines[2].split()[2]) < 2

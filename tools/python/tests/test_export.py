@@ -13,7 +13,7 @@ import pytest
 
 import ndtd
 from ndtd import _core, map_import, ndt_export
-from ndtd.export import sensor_frames as frames
+from ndtd.export import sensor_poses as frames
 from ndtd.export.clouds import Thinned
 from ndtd.export.result_lines import read_results
 

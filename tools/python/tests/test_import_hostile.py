@@ -159,6 +159,8 @@ def test_truncated(kind, keep, tmp_path, capsys):
 def test_what_is_no_recording(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "drive.bag.active").write_bytes(b"#ROSBAG V2.0\n")
+    assert "`rosbag reindex`" in run_import(capsys, tmp_path / "drive.bag.active", code=3).err
     assert "no such file or folder" in run_import(capsys, tmp_path / "nothing", code=3).err
     assert "no recording in it" in run_import(capsys, tmp_path / "empty", code=3).err
     assert "not a recording; known are .bag" in run_import(capsys, tmp_path / "notes.txt", code=3).err

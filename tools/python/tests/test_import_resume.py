@@ -56,7 +56,7 @@ def test_goes_on_at_any_message(recording, tmp_path, capsys, monkeypatch):
     run_import(capsys, recording, "-o", tmp_path / "whole.bag", "--json")
     whole, out = (tmp_path / "whole.bag").read_bytes(), tmp_path / "out.bag"
     monkeypatch.setattr(checkpoint, "EVERY_S", -1)
-    for count in (1, 3, 4, 5, 6, 30, 31, 77, 199):
+    for count in (1, 4, 5, 6, 31, 199):
         with monkeypatch.context() as patch:
             _stop_after(patch, count)
             run_import(capsys, recording, "-o", out, "-q", code=130)

@@ -29,7 +29,7 @@ def _by_time(*groups):
 def test_two_topics_of_scans_must_be_chosen(tmp_path, capsys):
     rows = _by_time(_scans("/top"), _scans("/left", "left"))
     done, _ = import_rows(capsys, tmp_path, rows, code=2)
-    assert "--scan TOPIC" in done.err and "/top" in done.err and "/left" in done.err and "15.0 Hz" in done.err
+    assert "--scan TOPIC" in done.err.strip().split("\n")[-1] and "/top" in done.err and "/left" in done.err and "15.0 Hz" in done.err
     summary, records = import_rows(capsys, tmp_path, rows, "--scan", "/top")
     assert summary["taken"] == {"scan": 3} and "--scan names others" in summary["topics_left"][0]["why"]
     summary, records = import_rows(capsys, tmp_path, rows, "--scan", "/top", "--scan", "/left")

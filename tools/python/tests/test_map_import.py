@@ -166,7 +166,7 @@ def test_offsets(tmp_path):
     path = as_file("npy", tmp_path, points)
     for text, taken in (("auto", (388000.0, 4970000.0, 0.0)), ("389000,4970000,100", (389000.0, 4970000.0, 100.0)),
                         ("-10,-20.5", (-10.0, -20.5, 0.0))):
-        first = np.floor(points[0] / 1000) * 1000
+        first = np.floor(np.median(points, axis=0) / 1000) * 1000
         taken = (first[0], first[1], 0.0) if text == "auto" else taken
         assert run(path, "-o", tmp_path / "map", "--offset", text, "--voxel", 0, "-q", "--force") == 0
         got = np.sort(read(tmp_path / "map"), axis=0) + taken
@@ -203,7 +203,8 @@ def test_noise_and_bad_points_are_left_out(tmp_path, capsys):
     points[4, 2] = 9e5
     run(as_file("npy", tmp_path, points), "-o", tmp_path / "b", "--voxel", 0)
     out = capsys.readouterr().out
-    assert "98 points" in out and "left:    1 points not finite" in out and "1 points 8 km or more above" in out
+    assert "98 points" in out and "left:    1 points not finite" in out
+    assert "1 points 100 km or more away from the others, or 8 km above" in out
 
 
 def test_lost_digits_are_told(tmp_path, capsys):
@@ -215,6 +216,21 @@ def test_lost_digits_are_told(tmp_path, capsys):
         np.save(tmp_path / name, points if name == "b.npy" else (points - UTM).astype(np.float32))
         run(tmp_path / name, "-o", tmp_path / name[0])
         assert "rounded" not in capsys.readouterr().out
+
+
+def test_zeros_among_utm_coordinates(tmp_path, capsys):
+    """Some tools write (0, 0, 0) where there was no return."""
+    points = wall_and_ground(1000) + UTM
+    points[:10] = 0.0
+    assert run(as_file("npy", tmp_path, points), "-o", tmp_path / "map", "--voxel", 0, "--offset", "auto") == 0
+    out = capsys.readouterr().out
+    assert "990 points" in out and "left:    10 points 100 km or more away" in out
+
+
+def test_too_many_tiles(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tiles_module, "MOST_TILES", 100)
+    code, text = failure(capsys, as_file("npy", tmp_path, wall_and_ground(1000)), "-o", tmp_path / "map", "--tile", 1)
+    assert code == 1 and "more than 100 tiles of 1 m: choose a larger --tile" in text
 
 
 def test_folder_of_files(tmp_path):
@@ -362,6 +378,24 @@ def test_memory_is_bounded(tmp_path):
                               capture_output=True, text=True)
         blocks.append(int(done.stdout))
     assert blocks[1] - blocks[0] < 120_000  # kB: the mapped pages of the input (54 MB) count
+
+
+def test_read_cloud_owns_its_memory(tmp_path):
+    """The arrays outlive the dict that they came in, and are freed with it."""
+    points = wall_and_ground(200_000)
+    path = write_pcd(tmp_path / "a.pcd", points, np.arange(200_000, dtype=np.float32))
+    xyz = _core.read_cloud(path)["points"]
+    others = [_core.read_cloud(path) for _ in range(5)]
+    assert np.abs(xyz - points).max() < 1e-4 and others[0]["intensity"][199_999] == 199_999
+    del others
+
+    def resident_kb():
+        return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
+
+    before = resident_kb()
+    for _ in range(100):
+        _core.read_cloud(path)
+    assert resident_kb() - before < 50_000  # 100 times 3.2 MB are read
 
 
 def test_point_file_of_unknown_kind():

@@ -1,4 +1,5 @@
 """ndt-ros2-bridge: names, CDR, conversions, and the way of scans through DDS and ndtd to poses."""
+import os
 import subprocess
 import sys
 import time
@@ -362,6 +363,29 @@ def test_livox(types):
     decoded = decode_scan(sent[0])
     assert decoded["points"].shape == (count, 3) and decoded["points"][-1, 0] == count
     assert decoded["time_s"][-1] == pytest.approx((count - 1) * 1e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("variables", [{"ROS_LOCALHOST_ONLY": "1"}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"},
+                                       {"ROS_STATIC_PEERS": "127.0.0.1;localhost"}])
+def test_discovery_by_variables_of_ros(variables, tmp_path):
+    """Two processes on the loopback find each other by the variables alone."""
+    code = ("import sys, time\n"
+            "from ndtd.ros2 import dds, rmw\n"
+            "types = rmw.Types()\n"
+            "participant = dds.Participant(61, types)\n"
+            "writer = participant.writer('/' + sys.argv[1], rmw.CLOCK, dds.LATCHED)\n"
+            "end = time.monotonic() + 30\n"
+            "while time.monotonic() < end:\n"
+            "    participant.wait(0.1)\n"
+            "    participant.discovered()\n"
+            "    if any(one.topic == '/' + sys.argv[2] and one.transient_local for one in participant.endpoints()):\n"
+            "        time.sleep(1)\n"
+            "        sys.exit(0)\n"
+            "sys.exit(1)")
+    environment = {**os.environ, **variables}
+    environment.pop("CYCLONEDDS_URI", None)
+    processes = [subprocess.Popen([sys.executable, "-c", code, *names], env=environment) for names in (("a", "b"), ("b", "a"))]
+    assert [process.wait(60) for process in processes] == [0, 0]
 
 
 def test_covariance_of_rviz():

@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import _core
 from ..maps.point_files import find_files
-from .sensor_frames import Sensors, apply, undo_motion
+from .sensor_poses import Sensors, apply, undo_motion
 from .result_lines import ResultError, ResultLine
 
 WAITING_SCANS = 16

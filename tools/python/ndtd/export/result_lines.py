@@ -52,7 +52,7 @@ def read_results(path: Any) -> Iterator[ResultLine]:
                 result = _from_json(text) if text.startswith("{") else _from_tum(text)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 if count and not line.endswith("\n"):
-                    return  # whoever wrote it was stopped within its last line
+                    return  # the writer was stopped within its last line
                 why = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
                 raise ResultError(f"{path}: line {number}: not a result of ndtd --results, nor TUM: {why[:100]}") from None
             count += 1

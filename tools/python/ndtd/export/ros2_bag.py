@@ -22,7 +22,7 @@ from ..georeference import Projector
 from ..ros2 import rmw
 from ..ros2.from_ndtd import Messages, localisation_status
 from .clouds import CLOUD_FIELDS, Cloud
-from .sensor_frames import Sensors
+from .sensor_poses import Sensors
 from .result_lines import ResultError, ResultLine
 
 NS = 1_000_000_000

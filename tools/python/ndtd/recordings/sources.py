@@ -41,6 +41,8 @@ def _open(paths: List[Path], options, stack):
     if path.suffix == ".mcap":
         from .mcap_file import McapRecording
         return McapRecording(path, options, stack)
+    if path.name.endswith(".bag.active"):
+        raise RecordingError(f"{path}: it was not closed, so it has no index; `rosbag reindex` repairs it")
     if path.suffix.lower() in (".las", ".laz", ".pcd", ".ply", ".xyz", ".e57"):
         raise RecordingError(f"{path}: a point cloud, not a recording; `ndt-import map {path} -o DIR` makes a map of it")
     raise RecordingError(f"{path}: not a recording; {KNOWN}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Replays a bag with several values of an option, in parallel, and prints a table.
 
-    vary_option.py BAG MAP KEY VALUE... [--set KEY=VALUE]... [--jobs N]
-    vary_option.py drive.bag map.pcd preprocess.sample_count 500 1000 1500 3000
+    try_values.py BAG MAP KEY VALUE... [--set KEY=VALUE]... [--jobs N]
+    try_values.py drive.bag map.pcd preprocess.sample_count 500 1000 1500 3000
 """
 import argparse
 import concurrent.futures
