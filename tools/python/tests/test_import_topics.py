@@ -41,6 +41,10 @@ def test_list(tmp_path, capsys):
     done = run_import(capsys, tmp_path / "r", "--list")
     assert "/points" in done.out and "15.0 Hz" in done.out and "imu" in done.out
     assert not list(tmp_path.glob("*.bin"))
+    write_bag2(tmp_path / "two", _by_time(_scans("/top"), _scans("/left")))
+    assert run_import(capsys, tmp_path / "two", "--list").out.count("scan?") == 2
+    write_bag2(tmp_path / "none", [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))])
+    assert "/imu" in run_import(capsys, tmp_path / "none", "--list").out
 
 
 def test_unknown_and_unfit_topics(tmp_path, capsys):

@@ -21,8 +21,7 @@ class Options:
     times: Optional[str] = None  # folders: file of stamps
     rate_hz: Optional[float] = None  # folders: where there are no stamps
     columns: Optional[int] = None  # of .bin: floats per point
-    start_s: float = 0.0  # since the begin of the recording
-    stop_s: Optional[float] = None
+    only_list: bool = False  # topics that could be meant are marked instead of refused: "scan?"
 
 
 class AmbiguousError(RecordingError):
@@ -88,7 +87,10 @@ def _settle(topics, kind, options, where, duration_s):
                     topic.kind, topic.why = None, f"{wanted} is preferred; --{kind} takes it"
             found = [topic for topic in found if topic.type == wanted]
             break
-    if len(found) > 1:
+    if len(found) > 1 and options.only_list:
+        for topic in found:
+            topic.kind, topic.why = f"{kind}?", f"one of {len(found)}: --{kind} chooses"
+    elif len(found) > 1:
         more = " (again for each sensor)" if kind == "scan" else f", or --{kind} none"
         raise AmbiguousError(f"{where}: {len(found)} topics could be {WORDS[kind]}; choose with --{kind} TOPIC{more}",
                              table(found, duration_s))
@@ -103,7 +105,7 @@ def choose(topics: list, options: Options, where, duration_s: float) -> None:
     _assign(topics, options, where)
     for kind in ("scan", "odometry", "imu", "gnss", "pose"):
         _settle(topics, kind, options, where, duration_s)
-    if not any(topic.kind == "scan" for topic in topics):
+    if not options.only_list and not any(topic.kind == "scan" for topic in topics):
         raise RecordingError(_no_scans(topics, where))
 
 
