@@ -66,6 +66,20 @@ def test_odometry_wins_over_twist(tmp_path, capsys):
     assert only(records, "odometry")[0]["twist"] == [1, 0, 0, 0, 0, 0.5] and "pose" not in only(records, "odometry")[0]
 
 
+def test_odometry_in_the_map_is_not_odometry(tmp_path, capsys):
+    """Autoware's kinematic_state is the answer of its localiser."""
+    state = M.odometry(T0, [1, 2, 3, 0, 0, 0, 1])
+    state.header.frame_id = "map"
+    rows = _by_time(_scans(), [("/localization/kinematic_state", ODOM, T0, state)],
+                    [("/twist", "geometry_msgs/msg/TwistStamped", T0, M.twist_stamped(T0, [1, 0, 0, 0, 0, 0.5]))])
+    summary, records = import_rows(capsys, tmp_path, rows)
+    assert only(records, "odometry")[0]["twist"] == [1, 0, 0, 0, 0, 0.5] and "localiser" in summary["topics_left"][0]["why"]
+    _, records = import_rows(capsys, tmp_path, rows, "--truth", "/localization/kinematic_state")
+    assert only(records, "truth")[0]["pose"] == [1, 2, 3, 0, 0, 0, 1]
+    _, records = import_rows(capsys, tmp_path, rows, "--odometry", "/localization/kinematic_state")
+    assert only(records, "odometry")[0]["pose"] == [1, 2, 3, 0, 0, 0, 1]
+
+
 def test_two_imus_must_be_chosen(tmp_path, capsys):
     imu = [(f"/{name}/imu", IMU, T0, M.imu(T0, name, (0, 0, 0), (0, 0, 9.8))) for name in ("ouster", "xsens")]
     done, _ = import_rows(capsys, tmp_path, _by_time(_scans(), imu), code=2)
