@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "ndt/clock.h"
+#include "ndt_io/cloud_file.h"
 #include "ndtd/bag_run.h"
 #include "ndtd/report.h"
 
@@ -84,6 +85,7 @@ static void describe(struct replay *replay, double replay_us)
     replay->inputs.bag = replay->options->bag;
     replay->inputs.map = replay->settings->map_path;
     summary->inputs = &replay->inputs;
+    summary->hints = ndtd_bag_run_hints(replay->bag);
     summary->backend = backend->ops->name;
     snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
     if (backend->ops->describe)
@@ -107,6 +109,9 @@ static void warn_line(void *context, const char *text)
 static void warn(const struct replay *replay)
 {
     const struct ndtd_summary *summary = &replay->sinks.summary;
+    char line[700];
+    if (ndt_map_is_coarse(replay->settings->map_path, line, sizeof(line)))
+        warn_line(NULL, line);
     ndtd_bag_run_warnings(replay->bag, warn_line, NULL);
     if (summary->outcomes[NDT_NO_GUESS] == summary->scans)
         fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);

@@ -189,6 +189,8 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "%-18s %.2f s, %.0f scans/s\n", "replay", summary->replay_s,
             summary->replay_s > 0 ? (double)summary->scans / summary->replay_s : 0);
     fprintf(file, "%-18s %016" PRIx64 "\n", "trajectory hash", summary->trajectory_hash);
+    for (size_t i = 0; summary->hints && i < summary->hints->count; i++)
+        fprintf(file, "%shint: %s\n", i ? "" : "\n", summary->hints->text[i]);
 }
 
 /* Escapes characters that JSON does not allow in a string. */
@@ -305,6 +307,16 @@ static void json_inputs(FILE *file, const struct ndtd_run_inputs *inputs)
     fputs("]},\n", file);
 }
 
+static void json_hints(FILE *file, const struct ndtd_hints *hints)
+{
+    fputs("  \"hints\": [", file);
+    for (size_t i = 0; i < hints->count; i++) {
+        fputs(i ? ", " : "", file);
+        json_string(file, hints->text[i]);
+    }
+    fputs("],\n", file);
+}
+
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
 {
     fprintf(file, "{\n");
@@ -321,6 +333,8 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
             summary->peak_memory_bytes);
     if (summary->inputs)
         json_inputs(file, summary->inputs);
+    if (summary->hints)
+        json_hints(file, summary->hints);
     fprintf(file, "  \"version\": \"%s\"\n}\n", ndt_version());
 }
 
