@@ -69,7 +69,7 @@ def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any]
     name = "ndtd: localisation"
     if result is None:
         return name, STALE, "no results", dict(counts)
-    values = {key: result[key] for key in ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl",
+    values: dict[str, Any] = {key: result[key] for key in ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl",
                                            "match_ratio", "iterations", "innovation", "align_us", "preprocess_us",
                                            "queue_us", "map_id") if key in result}
     values.update(counts)
