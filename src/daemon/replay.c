@@ -14,6 +14,7 @@ struct replay {
     const struct ndtd_settings *settings;
     const struct ndtd_replay_options *options;
     struct ndtd_bag_run *bag;
+    struct ndtd_run_inputs inputs;
     struct ndtd_sinks sinks;
     int has_dumped;
 };
@@ -79,6 +80,10 @@ static void describe(struct replay *replay, double replay_us)
     struct ndtd_summary *summary = &replay->sinks.summary;
     const struct ndt_backend *backend = ndtd_pipeline_backend(ndtd_bag_run_pipeline(replay->bag));
     struct rusage usage;
+    replay->inputs = replay->options->inputs;
+    replay->inputs.bag = replay->options->bag;
+    replay->inputs.map = replay->settings->map_path;
+    summary->inputs = &replay->inputs;
     summary->backend = backend->ops->name;
     snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
     if (backend->ops->describe)
@@ -141,7 +146,11 @@ static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_err
 static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
 {
     const struct ndtd_replay_options *options = replay->options;
-    const struct ndtd_bag_run_options bag = {.bag = options->bag, .skip = options->skip, .limit = options->limit};
+    const struct ndtd_bag_run_options bag = {.bag = options->bag,
+                                             .skip = options->skip,
+                                             .limit = options->limit,
+                                             .import_args = options->import_args,
+                                             .import_arg_count = options->import_arg_count};
     struct ndtd_sinks *sinks = &replay->sinks;
     if (!*replay->settings->map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");

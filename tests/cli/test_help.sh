@@ -66,7 +66,7 @@ for name in "${names[@]}"; do
     # shellcheck disable=SC1090
     . "./$name.completion"
 done
-completes 'ndt-bag ' '--help --version pack info check cut restamp dump'
+completes 'ndt-bag ' '--help --version pack info check cut join restamp dump'
 completes 'ndt-bag c' 'check cut'
 completes 'ndt-bag cut --s' '--scans --salvage'
 completes 'ndt-bag cut ' ''

@@ -70,7 +70,7 @@ expect 2 "--offset: '2' is not a whole number from 0 to 1" \
     pack --scans scans --times times.txt --out a.bag --every 2 --offset 2
 expect 2 "'csv' is not tum or kitti" pack --scans scans --times times.txt --out a.bag --format csv
 expect 2 "--initial first needs --truth" pack --scans scans --times times.txt --out a.bag --initial first
-expect 2 "is not x,y,z,qx,qy,qz,qw" pack --scans scans --times times.txt --out a.bag --initial 1,2,3
+expect 2 "is not x,y,z,qx,qy,qz,qw or x,y,z,yaw" pack --scans scans --times times.txt --out a.bag --initial 1,2,3
 expect 2 "the quaternion has length 2" pack --scans scans --times times.txt --out a.bag --initial 1,2,3,0,0,0,2
 expect 0 "" --help
 says "pack"
@@ -132,12 +132,12 @@ expect 3 "000004.bin" pack --scans damaged --times times.txt --out a.bag
 gone a.bag a.bag.tmp
 # a bag is overwritten with --force only, and only by a complete one
 cp odd.bag keep.bag
-expect 3 "keep.bag: exists already; --force overwrites it" pack --scans scans --times times.txt --out keep.bag
+expect 2 "keep.bag: exists already; --force overwrites it" pack --scans scans --times times.txt --out keep.bag
 expect 3 "000004.bin" pack --scans damaged --times times.txt --out keep.bag --force
 cmp -s odd.bag keep.bag || fail "keep.bag was changed"
 expect 0 "" pack --scans scans --times times.txt --out keep.bag --force
 cmp -s odd.bag keep.bag && fail "keep.bag was not overwritten"
-expect 3 "is not a regular file" pack --scans scans --times times.txt --out /dev/null --force
+expect 2 "is not a regular file" pack --scans scans --times times.txt --out /dev/null --force
 gone keep.bag.tmp
 
 # ---- info, check ----
@@ -235,7 +235,68 @@ says "3 scans stamped anew"
 expect 0 "" dump d.bag --points 2 --type scan --limit 1
 says '"stamp_ns":100050000000'
 grep -q time_s out && fail "restamp --shift invented times"
-expect 3 "c.bag: exists already" restamp b.bag --out c.bag
+expect 2 "c.bag: exists already" restamp b.bag --out c.bag
+
+# ---- help ----
+expect 0 "" help
+says "  join "
+expect 0 "" help join
+says "Usage: ndt-bag join BAG"
+
+# ---- calibration of KITTI: the camera looks along z, the LiDAR along x ----
+printf 'P0: 1 0 0 0 0 1 0 0 0 0 1 0\nTr: 0 -1 0 0.1 0 0 -1 -0.2 1 0 0 -0.3\n' >calib.txt
+expect 0 "" pack --scans scans --times times.txt --truth truth.kitti --format kitti --calib calib.txt --initial first --out cam.bag
+expect 0 "" dump cam.bag --type truth
+# line n of the camera: n m along its x, to the right; of the LiDAR: n m along -y
+awk -F '[][,]' '{for (i = 1; i <= NF; i++) if ($i ~ /"pose":/) {n++; d = $(i + 1) ^ 2 + ($(i + 2) + n - 1) ^ 2 + $(i + 3) ^ 2; bad += d > 1e-18}}
+    END {exit !(n == 6 && bad == 0)}' out || fail "the truth is not along -y"
+printf 'calib_time: 1\nR: 1 0 0 0 1 0 0 0 1\nT: -0.8 0.3 -0.7\n' >calib_imu_to_velo.txt
+expect 0 "" pack --scans scans --times times.txt --truth truth.tum --calib calib_imu_to_velo.txt --out imu.bag
+expect 0 "" dump imu.bag --type truth --limit 1
+says '"pose":[0.80000000000000004,-0.29999999999999999,0.69999999999999996,0,0,0,1]'
+expect 2 "--calib needs --truth or --odometry" pack --scans scans --times times.txt --calib calib.txt --out x.bag
+expect 3 "nosuch.txt: cannot open" pack --scans scans --times times.txt --truth truth.tum --calib nosuch.txt --out x.bag
+expect 3 "times.txt: neither 'Tr:' with 12 numbers, nor 'R:' with 9 and 'T:' with 3" \
+    pack --scans scans --times times.txt --truth truth.tum --calib times.txt --out x.bag
+printf 'Tr: 1 0 0 0 0 1 0 0 0 0 1\n' >short.txt
+expect 3 "'Tr:' has 11 numbers, not 12" pack --scans scans --times times.txt --truth truth.tum --calib short.txt --out x.bag
+printf 'Tr: 2 0 0 0 0 1 0 0 0 0 1 0\n' >long.txt
+expect 3 "no rotation" pack --scans scans --times times.txt --truth truth.tum --calib long.txt --out x.bag
+gone x.bag x.bag.tmp
+
+# ---- join ----
+expect 0 "" pack --scans scans --times times.txt --truth truth.tum --odometry odometry.tum --initial first --out whole.bag
+expect 0 "" cut whole.bag --scans -3 --out first.bag
+expect 0 "" cut whole.bag --scans 4- --out second.bag
+expect 0 "" cut whole.bag --without scan --out rest.bag
+expect 0 "" cut whole.bag --without initial_pose,odometry,truth --out scans.bag
+expect 0 "" join rest.bag scans.bag --out joined.bag
+says "joined.bag: 2 bags, "
+says "6 scans"
+cmp -s whole.bag joined.bag || fail "messages that were apart are not joined in order"
+expect 0 "" join second.bag first.bag --out joined.bag --force # by time, not by their order here
+expect 0 "" dump joined.bag --type scan
+mv out scans.json
+expect 0 "" dump whole.bag --type scan
+[ "$(sed 's/"offset.*stamp_ns/stamp_ns/' out)" = "$(sed 's/"offset.*stamp_ns/stamp_ns/' scans.json)" ] || fail "scans of parts"
+expect 2 "joined.bag: exists already; --force overwrites it" join first.bag second.bag --out joined.bag
+expect 3 "the bags overlap, or a clock went back" join first.bag whole.bag --out overlap.bag
+gone overlap.bag overlap.bag.tmp
+expect 0 "3 scans that were not later than the one before are left out" join first.bag whole.bag --skip-repeated --out overlap.bag
+says "6 scans"
+# a second drive with the same numbers, an hour later
+awk '{print $1 + 3600}' times.txt >later.txt
+expect 0 "" pack --scans scans --times later.txt --out later.bag
+expect 3 "scan 0 of lidar follows scan 5: --renumber numbers the scans anew" join whole.bag later.bag --out two.bag
+expect 0 "" join whole.bag later.bag --renumber --out two.bag
+says "12 scans"
+expect 0 "" dump two.bag --type scan
+[ "$(sed 's/.*"seq":\([0-9]*\),.*/\1/' out | tr '\n' ' ')" = "0 1 2 3 4 5 6 7 8 9 10 11 " ] || fail "numbers after --renumber"
+expect 3 "nosuch.bag: cannot open" join whole.bag nosuch.bag --out x.bag
+head -c 300 whole.bag >cut.bag
+expect 3 "cut.bag" join cut.bag later.bag --out x.bag
+gone x.bag x.bag.tmp
+expect 2 "join needs a BAG" join --out x.bag
 
 [ "$failures" -eq 0 ] || exit 1
 echo "ndt-bag: all as expected"

@@ -180,6 +180,35 @@ START_TEST(json_of_a_run)
 }
 END_TEST
 
+/* What the run was given; the JSON is escaped. */
+START_TEST(inputs_of_a_run)
+{
+    struct ndtd_run_inputs inputs = {.bag = "drive \"5\".mcap",
+                                     .map = "map.pcd",
+                                     .overrides = {{NULL, "preprocess.deskew=time"}, {"cpu.threads", "2"}},
+                                     .override_count = 2};
+    fill();
+    summary.inputs = &inputs;
+    const char *text = text_of(ndtd_report_table);
+    ck_assert_ptr_nonnull(strstr(text, "\nbag                drive \"5\".mcap\nmap file           map.pcd\n"
+                                       "settings           preprocess.deskew=time, cpu.threads=2\n"));
+    inputs.files = (struct ndtd_config_files){{"a.yaml", "b.yaml"}, 2};
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table),
+                                 "\nsettings           a.yaml, b.yaml, preprocess.deskew=time, cpu.threads=2\n"));
+    ck_assert_ptr_nonnull(
+        strstr(text_of(ndtd_report_json),
+               "  \"bag\": \"drive \\\"5\\\".mcap\",\n  \"map\": \"map.pcd\",\n  \"settings\": {\"files\": "
+               "[\"a.yaml\", \"b.yaml\"], \"overrides\": [\"preprocess.deskew=time\", \"cpu.threads=2\"]},\n"));
+    inputs.override_count = NDTD_OVERRIDES_KEPT + 3;
+    for (size_t i = 0; i < NDTD_OVERRIDES_KEPT; i++)
+        inputs.overrides[i] = (struct ndtd_override){"a", "1"};
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table), ", a=1 and 3 more\n"));
+    inputs = (struct ndtd_run_inputs){.bag = "-", .map = "m"};
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table), "\nsettings           defaults\n"));
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_json), "{\"files\": [], \"overrides\": []},\n"));
+}
+END_TEST
+
 /* Without ground truth, without a trajectory, without a scan that is matched. */
 START_TEST(what_is_unknown_is_null)
 {
@@ -273,6 +302,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, table_of_a_run);
     tcase_add_test(tcase, json_of_a_run);
+    tcase_add_test(tcase, inputs_of_a_run);
     tcase_add_test(tcase, what_is_unknown_is_null);
     tcase_add_test(tcase, the_first_hundred_changes_are_kept);
     tcase_add_test(tcase, progress_is_for_terminals);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bag_file.h"
+#include "output_guard.h"
 
 static const char *const initial_names[] = {"none", "first", NULL};
 static struct {
@@ -287,7 +288,7 @@ static const struct tool_option options[] = {
      .help = "from FROM seconds after the first record, for DURATION seconds: what is to the left of the sensor "
              "becomes a wall 2.5 m beside it that moves with it"},
     {"salvage", NULL, TOOL_FLAG, &args.salvage, .help = "copy the undamaged beginning of a damaged bag"},
-    {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite the bag if it exists"},
+    TOOL_FORCE_OPTION(args.force),
 };
 
 const struct tool_command bag_cut_command = {

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "output_guard.h"
 
 /* ---- reading ---- */
 
@@ -14,11 +15,13 @@ enum ndt_status bag_cursor_open(struct bag_cursor *cursor, const char *path, str
 {
     *cursor = (struct bag_cursor){.path = path};
     ndt_cloud_init(&cursor->cloud);
+    ndtd_progress_line_begin(&cursor->line, path, NULL);
     return ndt_bag_open(&cursor->reader, path, err);
 }
 
 void bag_cursor_close(struct bag_cursor *cursor)
 {
+    ndtd_progress_line_end(&cursor->line);
     ndt_bag_close(cursor->reader);
     ndt_cloud_free(&cursor->cloud);
 }
@@ -35,6 +38,10 @@ enum ndt_status bag_cursor_next(struct bag_cursor *cursor, struct ndt_error *err
     const enum ndt_status status = ndt_bag_next(cursor->reader, &cursor->record, err);
     if (status == NDT_OK)
         cursor->number++;
+    if (status == NDT_OK)
+        ndtd_progress_line_show(&cursor->line, cursor->offset, ndt_bag_size(cursor->reader));
+    else
+        ndtd_progress_line_end(&cursor->line); /* the end, or an error to be told */
     return status;
 }
 
@@ -108,25 +115,13 @@ static enum ndt_status set_names(struct bag_target *target, const char *path, st
     return NDT_OK;
 }
 
-static enum ndt_status check_free(const struct bag_target *target, struct ndt_error *err)
-{
-    struct stat info;
-    if (lstat(target->path, &info) != 0)
-        return NDT_OK;
-    if (!S_ISREG(info.st_mode))
-        return ndt_fail(err, NDT_ERR_IO, "%s: is not a regular file", target->path);
-    if (!target->force)
-        return ndt_fail(err, NDT_ERR_IO, "%s: exists already; --force overwrites it", target->path);
-    return NDT_OK;
-}
-
 enum ndt_status bag_target_open(struct bag_target *target, const char *path, int force, struct ndt_error *err)
 {
     *target = (struct bag_target){.force = force};
     ndt_frame_init(&target->frame);
     enum ndt_status status = set_names(target, path, err);
     if (status == NDT_OK)
-        status = check_free(target, err);
+        status = tool_output_check(target->path, TOOL_OUTPUT_FILE, force, err);
     if (status == NDT_OK) {
         unlink(target->temporary); /* left over from a run that was killed */
         status = ndt_bag_create(&target->writer, target->temporary, 0, err);
@@ -173,7 +168,8 @@ enum ndt_status bag_target_put_scan(struct bag_target *target, const struct ndt_
 
 static enum ndt_status move_into_place(const struct bag_target *target, struct ndt_error *err)
 {
-    const enum ndt_status status = check_free(target, err); /* the target may have been created since */
+    /* the target may have been created since */
+    const enum ndt_status status = tool_output_check(target->path, TOOL_OUTPUT_FILE, target->force, err);
     if (status == NDT_OK && rename(target->temporary, target->path) != 0)
         return ndt_fail(err, NDT_ERR_IO, "%s: cannot be renamed: %s", target->path, strerror(errno));
     return status;

@@ -5,6 +5,7 @@
 
 #include "ndt_io/bag.h"
 #include "ndt_proto/control_message.h"
+#include "ndtd/progress_line.h"
 #include "tool_options.h"
 
 /** A bag that is read record by record. */
@@ -14,6 +15,7 @@ struct bag_cursor {
     struct ndt_bag_record record; /* the current one */
     uint64_t number;              /* of the current record, from 1 */
     uint64_t offset;              /* byte in the file at which it begins */
+    struct ndtd_progress_line line;
     /* the message in it, after bag_cursor_decode(); `type` says which member is valid */
     enum ndt_message_type type;
     struct ndt_scan_message scan;
@@ -67,6 +69,6 @@ NDT_MUST_CHECK enum ndt_status bag_target_close(struct bag_target *target, enum 
 struct ndt_pose_message bag_initial_pose(int64_t stamp_ns, const struct ndt_pose *pose, int64_t next_stamp_ns,
                                          const struct ndt_pose *next);
 
-extern const struct tool_command bag_pack_command, bag_cut_command, bag_restamp_command;
+extern const struct tool_command bag_pack_command, bag_cut_command, bag_join_command, bag_restamp_command;
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bag_file.h"
 #include "result_print.h"
@@ -313,6 +314,7 @@ static enum ndt_status run_dump(struct ndt_error *err)
     enum ndt_status status = bag_cursor_open(&cursor, bags.words[0], err);
     if (status != NDT_OK)
         return status;
+    cursor.line.is_terminal &= !isatty(STDOUT_FILENO); /* the lines go there */
     status = dump(&cursor, err);
     bag_cursor_close(&cursor);
     return status;
@@ -357,11 +359,12 @@ static const struct tool_command dump_command = {
 };
 
 static const struct tool_command *const commands[] = {
-    &bag_pack_command, &info_command, &check_command, &bag_cut_command, &bag_restamp_command, &dump_command, NULL,
+    &bag_pack_command, &info_command,        &check_command, &bag_cut_command,
+    &bag_join_command, &bag_restamp_command, &dump_command,  NULL,
 };
 static const struct tool_command program = {
     .name = "ndt-bag",
-    .summary = "makes bags from files, describes, checks, cuts, restamps and dumps them",
+    .summary = "makes bags from files, describes, checks, cuts, joins, restamps and dumps them",
     .details = "A bag is a recorded drive: the raw messages, as they arrive over the wire.",
     .commands = commands,
 };

@@ -9,9 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "bag_calib.h"
 #include "bag_file.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_io/trajectory.h"
+#include "output_guard.h"
 
 /* ---- the files of a recorded drive ---- */
 
@@ -20,7 +22,7 @@ static const char *const format_names[] = {[FORMAT_TUM] = "tum", [FORMAT_KITTI] 
 
 static struct {
     const char *scans, *times, *out;
-    const char *truth, *odometry; /* may be NULL */
+    const char *truth, *odometry, *calib; /* may be NULL */
     int format;
     uint64_t every, offset; /* scans whose number n has n % every == offset are taken */
     int has_initial, initial_from_truth, force;
@@ -180,7 +182,12 @@ static enum ndt_status check_stamps(const struct ndt_trajectory *trajectory, con
 static enum ndt_status read_poses(const struct bag_drive *drive, const char *path,
                                   struct ndt_trajectory *trajectory, struct ndt_error *err)
 {
+    struct bag_calib calib;
     enum ndt_status status = ndt_trajectory_read(trajectory, path, drive->format, err);
+    if (status == NDT_OK && args.calib)
+        status = bag_calib_read(&calib, args.calib, err);
+    if (status == NDT_OK && args.calib)
+        bag_calib_apply(&calib, trajectory);
     if (status != NDT_OK || drive->format == NDT_TUM)
         return status == NDT_OK ? check_stamps(trajectory, path, err) : status;
     if (trajectory->count > drive->time_count)
@@ -381,7 +388,9 @@ static enum ndt_status put_scan(struct pack *pack, const struct bag_scan_file *s
 static enum ndt_status put_all(struct pack *pack, struct ndt_error *err)
 {
     const struct bag_drive *drive = &pack->drive;
+    struct ndtd_progress_line line;
     enum ndt_status status = put_initial(pack, err);
+    ndtd_progress_line_begin(&line, args.out, NULL);
     for (size_t i = 0; status == NDT_OK && i < drive->scan_count; i++) {
         const struct bag_scan_file *scan = &drive->scans[i];
         pack->steps_back += i > 0 && scan->stamp_ns <= scan[-1].stamp_ns ? 1 : 0;
@@ -390,7 +399,10 @@ static enum ndt_status put_all(struct pack *pack, struct ndt_error *err)
             status = put_truth(pack, scan, err);
         if (status == NDT_OK)
             status = put_scan(pack, scan, err);
+        /* the other scans are taken to be as large as those before */
+        ndtd_progress_line_show(&line, pack->target.bytes, pack->target.bytes / (i + 1) * drive->scan_count);
     }
+    ndtd_progress_line_end(&line);
     return status;
 }
 
@@ -414,6 +426,8 @@ static enum ndt_status run(struct ndt_error *err)
     struct pack pack = {0};
     if (args.initial_from_truth && !args.truth)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--initial first needs --truth");
+    if (args.calib && !args.truth && !args.odometry)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--calib needs --truth or --odometry");
     if (args.offset >= args.every)
         return ndt_fail(err, NDT_ERR_ARGUMENT,
                         "--offset: '%" PRIu64 "' is not a whole number from 0 to %" PRIu64 " (--every less 1)",
@@ -447,13 +461,17 @@ static const struct tool_option options[] = {
     {"out", "FILE", TOOL_TEXT, &args.out, .required = 1, .help = "the bag to write"},
     {"truth", "FILE", TOOL_TEXT, &args.truth, .help = "true poses T_map_sensor"},
     {"odometry", "FILE", TOOL_TEXT, &args.odometry, .help = "poses T_odom_sensor"},
+    {"calib", "FILE", TOOL_TEXT, &args.calib,
+     .help = "of KITTI: truth and odometry are poses of a camera (calib.txt, calib_velo_to_cam.txt) or of the IMU "
+             "(calib_imu_to_velo.txt) and become those of the LiDAR"},
     {"format", "NAME", TOOL_CHOICE, &args.format, .choices = format_names,
      .help = "format of truth and odometry: kitti (12 numbers per line) or tum"},
     {"initial", "WHAT", TOOL_CUSTOM, &args.initial, .parse = parse_initial,
-     .help = "initial pose: x,y,z,qx,qy,qz,qw; or first: the first true pose, with the twist to the second one"},
+     .help = "initial pose: x,y,z,qx,qy,qz,qw or x,y,z,yaw (m, deg); or first: the first true pose, with the twist "
+             "to the second one"},
     {"every", "N", TOOL_COUNT, &args.every, 1, UINT32_MAX, .help = "take the scans whose number n has n % N == K"},
     {"offset", "K", TOOL_COUNT, &args.offset, 0, UINT32_MAX, .help = "K of --every"},
-    {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite the bag if it exists"},
+    TOOL_FORCE_OPTION(args.force),
 };
 
 const struct tool_command bag_pack_command = {
@@ -464,6 +482,7 @@ const struct tool_command bag_pack_command = {
         "(000007.pcd: line 7), and its seq in the bag. TUM poses belong to a scan by their stamps: truth is "
         "interpolated between the poses before and after the scan when these are at most 1.5 scan periods apart, "
         "and otherwise taken from a pose within 1 ms; a scan without one has no truth in the bag.\n\n"
+        "With --calib the camera's axes (z forward) are exchanged for the LiDAR's, also those of the map.\n\n"
         "Order: the initial pose, then for every scan the odometry up to it, its truth, the scan. Receive times "
         "are the stamps.",
     TOOL_OPTIONS(options),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "bag_file.h"
+#include "output_guard.h"
 
 enum place { BEGIN, MIDDLE, END };
 static const char *const place_names[] = {[BEGIN] = "begin", [MIDDLE] = "middle", [END] = "end", NULL};
@@ -136,7 +137,7 @@ static const struct tool_option options[] = {
      .help = "duration of a sweep, for azimuth_cw and azimuth_ccw"},
     {"shift", "S", TOOL_REAL, &args.shift_s, -10, 10,
      .help = "move the stamps by this time instead of to --stamp; scans need no times"},
-    {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite the bag if it exists"},
+    TOOL_FORCE_OPTION(args.force),
 };
 
 const struct tool_command bag_restamp_command = {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output_guard.h"
 #include "sim_record.h"
 #include "tool_options.h"
 
@@ -304,7 +305,7 @@ static const struct tool_option options[] = {
      .help = "constant bias of each axis of the accelerometer, of random sign, m/s^2"},
     {"accel-noise", "D", TOOL_REAL, &args.imu.accelerometer_noise, 0, 10,
      .help = "its noise density, m/s^2/sqrt(Hz)"},
-    {"force", NULL, TOOL_FLAG, &args.force, .help = "overwrite files of an earlier run"},
+    TOOL_FORCE_OPTION(args.force),
 };
 
 static const struct tool_command command = {

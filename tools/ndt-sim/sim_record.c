@@ -4,12 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ndt_io/bag.h"
 #include "ndt_io/cloud_file.h"
 #include "ndt_proto/message.h"
+#include "output_guard.h"
 #include "sim_tiles.h"
 #include "tool_options.h"
 
@@ -241,19 +241,6 @@ static enum ndt_status write_map(struct sim_recording *recording, const char *pa
     return status;
 }
 
-static enum ndt_status refuse_existing(const char *path, int is_folder, int overwrite, struct ndt_error *err)
-{
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return NDT_OK;
-    if (is_folder ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: exists and is not a %s", path,
-                        is_folder ? "folder" : "plain file");
-    if (!overwrite)
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: exists already; --force overwrites it", path);
-    return NDT_OK;
-}
-
 static enum ndt_status move(const char *from, const char *to, struct ndt_error *err)
 {
     if (rename(from, to) == 0)
@@ -269,10 +256,10 @@ enum ndt_status sim_record(struct sim_recording *recording, struct ndt_error *er
     const int bag_length = snprintf(bag_part, sizeof(bag_part), "%s.part", recording->bag_path);
     if (map_length >= (int)sizeof(map_part) || bag_length >= (int)sizeof(bag_part))
         return ndt_fail(err, NDT_ERR_LIMIT, "the path is longer than %zu bytes", sizeof(map_part) - 1);
-    enum ndt_status status =
-        refuse_existing(recording->map_path, recording->city != NULL, recording->overwrite, err);
+    enum ndt_status status = tool_output_check(
+        recording->map_path, recording->city ? TOOL_OUTPUT_FOLDER : TOOL_OUTPUT_FILE, recording->overwrite, err);
     if (status == NDT_OK)
-        status = refuse_existing(recording->bag_path, 0, recording->overwrite, err);
+        status = tool_output_check(recording->bag_path, TOOL_OUTPUT_FILE, recording->overwrite, err);
     if (status != NDT_OK)
         return status;
     unlink(bag_part); /* left over from a run that was killed */

@@ -1,0 +1,182 @@
+#!/bin/sh
+# ndt-map from the outside: usage, what it says about maps, tiles that make the same map, pictures.
+#   test_ndt_map.sh BIN_DIR      0: all as expected
+set -u
+bin=$(cd "${1:?the folder with the programs}" && pwd)
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+
+fail() {
+    echo "FAILED: $*" >&2
+    sed 's/^/    /' out err >&2
+    failures=$((failures + 1))
+}
+
+# expect CODE "words on stderr" arguments...   no words: nothing on stderr
+expect() {
+    code=$1 words=$2
+    shift 2
+    "$bin/ndt-map" "$@" >out 2>err
+    got=$?
+    [ "$got" -eq "$code" ] || fail "ndt-map $*: exit code $got, not $code"
+    if [ -z "$words" ]; then
+        [ ! -s err ] || fail "ndt-map $*: stderr is not empty"
+    else
+        grep -qF -- "$words" err || fail "ndt-map $*: no '$words' on stderr"
+    fi
+    if [ "$code" -ne 0 ] && [ "$(wc -l <err)" -ne 1 ]; then
+        fail "ndt-map $*: not one line on stderr"
+    fi
+}
+
+# says "words": on stdout of the last command
+says() {
+    grep -qF -- "$1" out || fail "no '$1' on stdout"
+}
+
+map_id() {
+    sed -n 's/.* id \([0-9a-f]*\)$/\1/p' out
+}
+
+"$bin/ndt-sim" --seed 1 --out sim --scans 5 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
+map=sim/map.pcd
+
+# ---- wrong input ----
+expect 2 "a command is missing"
+expect 2 "'inof' is not a command; did you mean 'info'?" inof
+expect 2 "info needs a MAP" info
+expect 3 "nosuch.pcd: cannot open" info nosuch.pcd
+printf 'text' >notes.txt
+expect 3 "notes.txt: neither a map nor a point cloud" info notes.txt
+mkdir empty
+expect 3 "contains no cloud file" info empty
+printf '# .PCD v0.7\nVERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 1\nHEIGHT 1\nPOINTS 1\nDATA ascii\nnan nan nan\n' >nan.pcd
+expect 3 "nan.pcd: contains no finite point" info nan.pcd
+expect 3 "nan.pcd: contains no finite point" tile nan.pcd --out t
+if [ -e t ] || [ -e t.part ]; then
+    fail "something is left of a failed run"
+fi
+expect 2 "tile needs --out DIR" tile $map
+expect 2 "--size: '0' is not a number from 1 to 2000" tile $map --out t --size 0
+
+# ---- info ----
+expect 0 "" info $map
+says "points  "
+says "levels       4 m: "
+says "1 file"
+id=$(map_id)
+[ -n "$id" ] || fail "no id of the map"
+expect 0 "" info $map --json
+if command -v python3 >/dev/null; then
+    python3 - out "$id" <<'CHECK' || fail "JSON"
+import json, sys
+info = json.load(open(sys.argv[1]))
+assert f"{info['map_id']:016x}" == sys.argv[2] and info["points"] > 1000 and info["spacing_m"] < 1e-4, info
+assert [level["leaf_m"] for level in info["levels"]] == [4, 2, 1], info
+assert all(low < high for low, high in zip(info["min_m"], info["max_m"])), info
+CHECK
+fi
+printf 'projector_type: MGRS\nvertical_datum: WGS84\nmgrs_grid: 54SUE\n' >sim/map_projector_info.yaml
+expect 0 "" info $map
+says "projector_type MGRS, vertical_datum WGS84, mgrs_grid 54SUE"
+printf '{' >sim/map_projector_info.yaml
+expect 0 "map_projector_info.yaml: not YAML" info $map
+rm sim/map_projector_info.yaml
+# float32 at UTM: the coordinates of neighbours are half a metre apart
+"$bin/ndt-sim" --seed 1 --out utm --world utm --scans 2 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
+expect 0 "" info utm/map.pcd
+says "y 49"
+{ printf '# .PCD v0.7\nVERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 1\nHEIGHT 1\nPOINTS 1\nDATA binary\n'
+  printf '\000\361\275\110\040\253\227\112\000\000\360\102'; } >coarse.pcd # 389000, 4970000, 120
+expect 0 "float32 coordinates that far from the origin are 0.5 m apart" info coarse.pcd
+
+# ---- tiles ----
+expect 0 "" tile $map --out tiles --size 20
+says "tiles of 20 m"
+[ -s tiles/pointcloud_map_metadata.yaml ] || fail "no metadata"
+expect 0 "" info tiles
+says "of 20 x 20 m"
+[ "$(map_id)" = "$id" ] || fail "the tiles make another map"
+expect 2 "tiles: exists already; --force overwrites it" tile $map --out tiles
+expect 0 "" tile $map --out tiles --size 50 --force
+expect 0 "" tile tiles --out again --size 33.3
+expect 0 "" info again
+[ "$(map_id)" = "$id" ] || fail "tiles of tiles make another map"
+mkdir autoware && mv again autoware/pointcloud_map.pcd && mv autoware/pointcloud_map.pcd/*.yaml autoware/
+expect 0 "" info autoware
+[ "$(map_id)" = "$id" ] || fail "Autoware's folders make another map"
+expect 0 "" info autoware/pointcloud_map.pcd
+says "of 33.3 x 33.3 m"
+touch tiles/notes.txt
+expect 3 "holds 'notes.txt', which is no part of a tiled map: not replaced" tile $map --out tiles --force
+[ -s tiles/pointcloud_map_metadata.yaml ] || fail "a refused folder lost its metadata"
+expect 2 "$map: exists and is not a folder" tile $map --out $map --force
+expect 0 "" tile utm/map.pcd --out utm/tiles
+# far from zero the first point chooses the origin of the map, and with it the id; the voxels stay
+expect 0 "" info utm/map.pcd
+grep -E "voxels|points|bounds" out >utm/before
+expect 0 "" info utm/tiles
+grep -E "voxels|points|bounds" out | cmp -s utm/before || fail "tiles of UTM make another map"
+
+# ---- compiled maps ----
+"$bin/ndtd" --compile-map map.ndtmap --map $map >out 2>err || fail "ndtd --compile-map"
+expect 0 "" info map.ndtmap
+[ "$(map_id)" = "$id" ] || fail "the compiled map has another id"
+expect 3 "a compiled map has no points" tile map.ndtmap --out t
+
+# ---- pictures ----
+"$bin/ndt-map" picture $map --out top.png >out 2>err
+if grep -q "pictures need libpng" err; then
+    echo "note: built without libpng"
+else
+    says "top.png: "
+    [ "$(head -c 4 top.png | tail -c 3)" = PNG ] || fail "top.png is no PNG"
+    grep -q '^resolution: ' top.yaml || fail "no top.yaml for map_server"
+    [ "$(wc -l <top.pgw)" -eq 6 ] || fail "no world file of six lines"
+    expect 2 "top.png: exists already; --force overwrites it" picture $map --out top.png
+    cp top.png before.png
+    expect 0 "" picture $map --out top.png --force
+    cmp -s top.png before.png || fail "the same map gives another picture"
+    rm top.png
+    expect 2 "top.pgw: exists already" picture $map --out top.png
+    expect 0 "" picture $map --out grid.png --style occupancy
+    says "pixels of 0.5 m"
+    expect 0 "" picture map.ndtmap --out compiled.png --scale 0.5 --style density
+    expect 3 "give a larger --scale" picture $map --out huge.png --scale 0.001
+    expect 2 "--style: 'hight' is not height, density or occupancy" picture $map --out x.png --style hight
+    # the place of the corner: a map of one point
+    { sed -n 1,10p nan.pcd; echo "12.34 -5.67 1"; } >one.pcd
+    expect 0 "" picture one.pcd --out one.png --scale 0.1
+    says "1 x 1 pixels of 0.1 m, lower left corner at 12.300 -5.700 m"
+    grep -qx 'origin: \[12.3, -5.7, 0\]' one.yaml || fail "one.yaml: $(grep origin one.yaml)"
+fi
+
+# ---- quality ----
+expect 2 "--step: '0' is not a number from 0.5 to 1000" quality $map --step 0
+expect 3 "nosuch.tum: cannot open" quality $map --trajectory nosuch.tum
+"$bin/ndt-map" quality $map --step 10 --out street.tsv >out 2>err || fail "quality"
+grep -q "places, .* aligned, .* with weak axes; basin: median" err || fail "no summary"
+[ "$(head -n 1 street.tsv | cut -f 1,8,12)" = "x_m	weak_axes	basin_m" ] || fail "header: $(head -n 1 street.tsv)"
+# most places of a street lead back from a metre and determine the pose to a few centimetres
+awk -F '\t' 'NR > 1 {n++; good += $6 == 1 && $8 == 0 && $9 < 0.05 && $12 >= 1} END {exit !(n > 2 && good > n / 2)}' street.tsv ||
+    fail "street: $(cat street.tsv)"
+expect 2 "street.tsv: exists already; --force overwrites it" quality $map --step 20 --out street.tsv
+"$bin/ndt-sim" --seed 2 --world tunnel --out tunnel --scans 20 --beams 16 --columns 300 >out 2>err || fail "ndt-sim"
+{ echo "# a place in its middle"; echo "0 -80 0 1.8 0 0 0 1"; echo "1 -79 0 1.8 0 0 0 1"; echo "2 -70 0 1.8 0 0 0 1"; } >places.tum
+"$bin/ndt-map" quality tunnel/map.pcd --trajectory places.tum --out tunnel.tsv >out 2>err || fail "quality of a tunnel"
+# two of the poses are 5 m apart; along the tunnel, the x axis, nothing determines the pose
+awk -F '\t' 'NR > 1 {n++; weak += $6 == 1 && $8 >= 1 && ($10 < 10 || $10 > 170) && $11 < 0.2 && $12 < 1} END {exit !(n == 2 && weak == 2)}' \
+    tunnel.tsv || fail "tunnel: $(cat tunnel.tsv)"
+expect 0 "places" quality tunnel/map.pcd --trajectory places.tum --format json
+says '"weak_axes":'
+if [ -e grid.png ]; then # built with libpng
+    "$bin/ndt-map" quality $map --step 20 --out - --picture rated.png --show deviation >out 2>err || fail "quality --picture"
+    for file in rated.png rated.pgw rated.yaml; do
+        [ -s $file ] || fail "no $file"
+    done
+fi
+
+[ "$failures" -eq 0 ] || exit 1
+echo "ndt-map: all as expected"

@@ -1,0 +1,10 @@
+/** @file
+ * @brief The commands of ndt-map. */
+#ifndef MAP_COMMANDS_H
+#define MAP_COMMANDS_H
+
+#include "tool_options.h"
+
+extern const struct tool_command map_info_command, map_tile_command, map_picture_command, map_quality_command;
+
+#endif
