@@ -10,8 +10,8 @@
 
 #include "ndt/clock.h"
 #include "ndt_io/bag.h"
-#include "ndt_io/map_file.h"
 #include "ndt_proto/message.h"
+#include "ndtd/map_reading.h"
 #include "ndtd/options.h"
 
 enum { KIND_COUNT = NDT_MESSAGE_END }; /* kind 0: unknown types */
@@ -276,7 +276,7 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, struct ndt_error *err)
     enum ndt_status status = ndt_bag_open_any(&run->bag, run->bag_name, &stop, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
-        status = ndt_map_load(&run->map, run->settings.map_path, &run->settings.map, err);
+        status = ndtd_map_read(&run->map, run->settings.map_path, &run->settings.map, err);
     run->map_load_ms = (ndt_clock_us() - start_us) / 1000;
     if (status == NDT_OK)
         status = ndtd_settings_snapshot_create(&snapshot, &run->settings, err);

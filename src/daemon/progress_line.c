@@ -6,16 +6,20 @@
 
 #include "ndt/clock.h"
 
+static int is_enabled;
+
 static const double FIRST_US = 1e6, EVERY_US = 2e5;
+
+void ndtd_progress_line_enable(void)
+{
+    is_enabled = isatty(STDERR_FILENO);
+}
 
 void ndtd_progress_line_begin(struct ndtd_progress_line *line, const char *what, const char *unit)
 {
     const double now_us = ndt_clock_us();
-    *line = (struct ndtd_progress_line){.what = what,
-                                        .unit = unit,
-                                        .is_terminal = isatty(STDERR_FILENO),
-                                        .start_us = now_us,
-                                        .next_us = now_us + FIRST_US};
+    *line = (struct ndtd_progress_line){
+        .what = what, .unit = unit, .is_terminal = is_enabled, .start_us = now_us, .next_us = now_us + FIRST_US};
 }
 
 /* The unit that suits the total, so that it stays the same. */
@@ -60,13 +64,13 @@ void ndtd_progress_line_show(struct ndtd_progress_line *line, uint64_t done, uin
     line->is_shown = 1;
     ndtd_progress_line_text(text, sizeof(text), line->what, line->unit, done, all,
                             (now_us - line->start_us) * 1e-6);
-    fprintf(stderr, "\r%s\033[K", text); /* to the end of the line */
+    fprintf(stderr, "%s\033[K\r", text); /* to the end of the line; what comes next overwrites it */
     fflush(stderr);
 }
 
 void ndtd_progress_line_end(struct ndtd_progress_line *line)
 {
     if (line->is_shown)
-        fputs("\r\033[K", stderr);
+        fputs("\033[K", stderr);
     line->is_shown = 0;
 }

@@ -2,7 +2,8 @@
  * @brief How far long work is, as one line on a terminal.
  *
  * The line appears on standard error after a second, is written anew a few times per second and goes when the work
- * ends. Nothing is printed where standard error is not a terminal. One thread. */
+ * ends. Nothing is printed where standard error is not a terminal, and by programs that have not asked for it. One
+ * thread. */
 #ifndef NDTD_PROGRESS_LINE_H
 #define NDTD_PROGRESS_LINE_H
 
@@ -19,6 +20,9 @@ struct ndtd_progress_line {
     int is_terminal, is_shown;
     double start_us, next_us;
 };
+
+/** Called by the main() of a program that people watch; a library prints nothing unasked. */
+void ndtd_progress_line_enable(void);
 
 /** Begins; the work counts from here on. */
 void ndtd_progress_line_begin(struct ndtd_progress_line *line, const char *what, const char *unit);
