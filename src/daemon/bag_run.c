@@ -1,5 +1,5 @@
 /** @file
- * @brief Records of a bag to the pipeline, results to the caller. */
+ * @brief Records of a recording to the pipeline, results to the caller. */
 #include "ndtd/bag_run.h"
 
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "ndt/clock.h"
-#include "ndt_io/bag.h"
 #include "ndt_proto/message.h"
 #include "ndtd/map_reading.h"
 #include "ndtd/options.h"
+#include "ndtd/record_source.h"
 
 enum { KIND_COUNT = NDT_MESSAGE_END }; /* kind 0: unknown types */
 
@@ -34,7 +34,7 @@ struct ndtd_bag_run {
     double map_load_ms;
     uint64_t config_hash;
     struct ndtd_pipeline *pipeline;
-    struct ndt_bag_reader *bag;
+    struct ndtd_record_source *source;
     uint64_t scans_seen; /* in the bag so far, including skipped ones */
     uint64_t scans;      /* replayed */
     int started;         /* set by the first replayed scan */
@@ -58,7 +58,8 @@ static void count_bad(struct ndtd_bag_run *run, uint32_t type, const char *why)
 {
     struct bad_frames *bad = &run->bad[is_kind(type) ? type : 0];
     if (bad->count++ == 0)
-        snprintf(bad->first, sizeof(bad->first), "before byte %" PRIu64 ": %.250s", ndt_bag_offset(run->bag), why);
+        snprintf(bad->first, sizeof(bad->first), "before byte %" PRIu64 ": %.250s",
+                 ndtd_record_source_offset(run->source), why);
 }
 
 /* Whether a failure concerns this frame only; others (memory, device) end the run. */
@@ -86,22 +87,21 @@ static enum ndt_status add_ground_truth(struct ndtd_bag_run *run, const struct n
 static enum ndt_status collect_truth(struct ndtd_bag_run *run, struct ndt_error *err)
 {
     struct ndt_bag_record record;
-    if (ndt_bag_is_stream(run->bag))
+    if (!ndtd_record_source_can_rewind(run->source))
         return ndt_fail(
             err, NDT_ERR_ARGUMENT,
             "--skip %" PRIu64
             ": %s is read once, but the ground truth for the start has to be read before the scans; give "
             "--initial-pose, or replay a file",
             run->skip, run->bag_name);
-    while (!ndt_progress_is_cancelled(&stop) && ndt_bag_next(run->bag, &record, NULL) == NDT_OK) {
+    while (!ndt_progress_is_cancelled(&stop) && ndtd_record_source_next(run->source, &record, NULL) == NDT_OK) {
         const enum ndt_status status =
             record.type == NDT_MESSAGE_TRUTH ? add_ground_truth(run, &record, err) : NDT_OK;
         if (status != NDT_OK)
             return status;
     }
-    ndt_bag_rewind(run->bag);
     run->truth_is_known = 1;
-    return NDT_OK;
+    return ndtd_record_source_rewind(run->source, err);
 }
 
 /* A start in the middle of the bag without a configured pose begins at the true one, if that is allowed. */
@@ -253,7 +253,7 @@ enum ndt_status ndtd_bag_run_next(struct ndtd_bag_run *run, struct ndtd_scan_rec
     struct ndt_error why = {""};
     int has_result = 0;
     while (!has_result) {
-        enum ndt_status status = ndt_bag_next(run->bag, &next, &why);
+        enum ndt_status status = ndtd_record_source_next(run->source, &next, &why);
         if (status != NDT_OK && status != NDT_ERR_CANCELLED)
             return end_of_bag(run, status, &why, err);
         if (status == NDT_OK && is_past_limit(run, &next))
@@ -268,12 +268,14 @@ enum ndt_status ndtd_bag_run_next(struct ndtd_bag_run *run, struct ndtd_scan_rec
     return NDT_OK;
 }
 
-static enum ndt_status prepare(struct ndtd_bag_run *run, struct ndt_error *err)
+static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_run_options *options,
+                               struct ndt_error *err)
 {
     const struct ndtd_settings_snapshot *snapshot = NULL;
     if (!*run->settings.map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");
-    enum ndt_status status = ndt_bag_open_any(&run->bag, run->bag_name, &stop, err);
+    enum ndt_status status = ndtd_record_source_open(&run->source, run->bag_name, options->import_args,
+                                                     options->import_arg_count, &stop, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
         status = ndtd_map_read(&run->map, run->settings.map_path, &run->settings.map, err);
@@ -303,7 +305,7 @@ enum ndt_status ndtd_bag_run_open(struct ndtd_bag_run **out, const struct ndtd_s
     const int length = snprintf(run->bag_name, sizeof(run->bag_name), "%s", options->bag);
     enum ndt_status status =
         (size_t)length < sizeof(run->bag_name)
-            ? prepare(run, err)
+            ? prepare(run, options, err)
             : ndt_fail(err, NDT_ERR_LIMIT, "the name of the bag has %d bytes; the limit is %zu", length,
                        sizeof(run->bag_name) - 1);
     if (status == NDT_OK)
@@ -320,8 +322,7 @@ void ndtd_bag_run_close(struct ndtd_bag_run *run)
     if (run->pipeline)
         ndtd_pipeline_destroy(run->pipeline);
     ndt_map_release(run->map);
-    if (run->bag)
-        ndt_bag_close(run->bag);
+    ndtd_record_source_close(run->source);
     free(run);
 }
 
@@ -371,10 +372,9 @@ uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run)
 
 double ndtd_bag_run_done(const struct ndtd_bag_run *run)
 {
-    const double bytes =
-        ndt_bag_is_stream(run->bag) ? 0 : (double)ndt_bag_offset(run->bag) / (double)(ndt_bag_size(run->bag) + 1);
+    const double read = ndtd_record_source_done(run->source);
     const double scans = (double)run->scans / (double)(run->limit + 1);
-    return run->limit && scans > bytes ? scans : bytes;
+    return run->limit && scans > read ? scans : read;
 }
 
 double ndtd_bag_run_map_load_ms(const struct ndtd_bag_run *run)

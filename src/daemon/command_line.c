@@ -33,7 +33,9 @@ struct flag {
 #define REPLAY_FILE(member) FILE_NAME(replay.files.member), .only_for = NDTD_REPLAY
 
 static const struct flag flags[] = {
-    {"--replay", "BAG", "Localise the scans of a bag and print a summary", ACTS(replay.bag, NDTD_REPLAY)},
+    {"--replay", "BAG",
+     "Localise the scans of a bag, of - (a pipe) or of any recording that ndt-import reads; print a summary",
+     ACTS(replay.bag, NDTD_REPLAY)},
     {"--compile-map", "OUT.ndtmap", "Save the map of --map as one file that loads without building",
      ACTS(compiled, NDTD_COMPILE_MAP)},
     {"--autotune", NULL,
@@ -116,8 +118,11 @@ static const struct flag *find_flag(const char *word, size_t length)
     return NULL;
 }
 
-static enum ndt_status unknown_flag(const char *word, struct ndt_error *err)
+static enum ndt_status unknown_flag(const char *word, int argc, char **argv, struct ndt_error *err)
 {
+    int is_replay = 0;
+    for (int i = 1; i < argc; i++)
+        is_replay |= strncmp(argv[i], "--replay", strlen("--replay")) == 0;
     if (word[0] != '-')
         return ndt_fail(err, NDT_ERR_ARGUMENT, "'%.100s' is not expected here; a bag is given as --replay BAG",
                         word);
@@ -126,7 +131,8 @@ static enum ndt_status unknown_flag(const char *word, struct ndt_error *err)
         ndtd_nearest_consider(&nearest, flags[i].name);
     char hint[80];
     ndtd_nearest_hint(&nearest, hint, sizeof(hint));
-    return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s is not known%s", word, hint);
+    return ndt_fail(err, NDT_ERR_ARGUMENT, "%.100s is not known%s%s", word, hint,
+                    is_replay && !*hint ? "; options of ndt-import follow after --" : "");
 }
 
 /* Reads the flag at *at and its value, after '=' or in the next word; moves *at past both. */
@@ -137,7 +143,7 @@ static enum ndt_status next_flag(struct found *out, int *at, int argc, char **ar
     out->flag = find_flag(word, equals ? (size_t)(equals - word) : strlen(word));
     out->value = equals ? equals + 1 : NULL;
     if (!out->flag)
-        return unknown_flag(word, err);
+        return unknown_flag(word, argc, argv, err);
     const size_t length = equals ? (size_t)(equals - word) : strlen(word);
     out->is_former = is_name(out->flag->former_name, word, length);
     if (!out->flag->argument)
@@ -222,6 +228,18 @@ static int may_repeat(const struct flag *flag)
     return flag->kind == SET || flag->kind == CONFIG;
 }
 
+/* For the summary, which names the map itself. */
+static void note_override(struct ndtd_run_inputs *inputs, const struct found *found)
+{
+    const struct ndtd_override override = {found->flag->option, found->value};
+    if (!found->value || (found->flag->kind != SET && found->flag->kind != OPTION) ||
+        (override.key && strcmp(override.key, "map.path") == 0))
+        return;
+    if (inputs->override_count < NDTD_OVERRIDES_KEPT)
+        inputs->overrides[inputs->override_count] = override;
+    inputs->override_count++;
+}
+
 /* Everything but options; `seen` counts the flags. */
 static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
 {
@@ -244,6 +262,7 @@ static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
             ndtd_faults_add(faults, "%s", why.text);
         if (!found.flag)
             continue;
+        note_override(&command->replay.inputs, &found);
         has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;
         has_map |= found.flag->kind == SET && found.value && strncmp(found.value, "map.path=", 9) == 0;
     }
@@ -325,10 +344,25 @@ static void check_action(struct ndtd_command *command, const int seen[FLAG_COUNT
         ndtd_faults_add(
             &command->faults,
             "nothing to do: give --map FILE|DIR or -c FILE to run the daemon, or --replay BAG; see --help");
+    if (command->replay.import_arg_count > 0 && command->action != NDTD_REPLAY)
+        ndtd_faults_add(&command->faults, "what follows -- is for ndt-import, and goes with --replay only");
     for (size_t i = 0; i < FLAG_COUNT && command->action != NDTD_NO_ACTION; i++)
         if (seen[i] && flags[i].only_for != NDTD_NO_ACTION && flags[i].only_for != command->action)
             ndtd_faults_add(&command->faults, "%s goes with %s only", flags[i].name,
                             action_name(flags[i].only_for));
+}
+
+/* What follows -- is for ndt-import. */
+static void take_import_args(struct ndtd_command *command)
+{
+    const int argc = command->argc;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(command->argv[i], "--") == 0) {
+            command->argc = i;
+            command->replay.import_args = (const char *const *)command->argv + i + 1;
+            command->replay.import_arg_count = (size_t)(argc - i - 1);
+            return;
+        }
 }
 
 enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char **argv, struct ndt_error *err)
@@ -336,12 +370,14 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
     int seen[FLAG_COUNT] = {0};
     *command =
         (struct ndtd_command){.action = NDTD_NO_ACTION, .argc = argc, .argv = argv, .replay.max_lost = UINT64_MAX};
-    for (int i = 1; i < argc; i++)
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             command->action = NDTD_HELP;
             return NDT_OK;
         }
+    take_import_args(command);
     first_pass(command, seen);
+    command->replay.inputs.files = command->configs;
     check_action(command, seen);
     check_files(&command->replay.files, &command->faults);
     check_dump(&command->replay, &command->faults);
@@ -352,7 +388,7 @@ enum ndt_status ndtd_command_parse(struct ndtd_command *command, int argc, char 
 void ndtd_command_help(FILE *file)
 {
     fprintf(file, "Usage: ndtd --map FILE|DIR [--config FILE]... [--record FILE] [--set KEY=VALUE]...\n"
-                  "  or:  ndtd --replay BAG --map FILE|DIR [--config FILE]... [--set KEY=VALUE]...\n"
+                  "  or:  ndtd --replay BAG --map FILE|DIR [--config FILE]... [--set KEY=VALUE]... [-- OPTIONS]\n"
                   "  or:  ndtd --compile-map OUT.ndtmap --map FILE|DIR [--config FILE]...\n"
                   "  or:  ndtd --autotune --map FILE|DIR [--table FILE] [--config FILE]...\n"
                   "  or:  ndtd --print-config | --check-config | --list-backends | --help-options\n"
@@ -366,7 +402,9 @@ void ndtd_command_help(FILE *file)
     }
     fprintf(
         file,
-        "\nThe daemon runs with a map or a configuration file, and sockets in the runtime directory unless\n"
+        "\nOther recordings, such as drive.mcap or a folder of scans, are replayed while ndt-import (pip install\n"
+        "'ndtd[ros]') reads them; what follows -- are its OPTIONS, such as --scan /points.\n"
+        "The daemon runs with a map or a configuration file, and sockets in the runtime directory unless\n"
         "configured. SIGTERM ends it after every received scan is answered; SIGHUP reloads the configuration.\n"
         "A damaged bag is replayed up to its last complete record, with a warning. Scans that cannot be decoded\n"
         "are counted and answered `rejected`. Output files are complete or absent.\n"

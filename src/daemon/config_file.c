@@ -141,11 +141,12 @@ static size_t row_of(const struct ndtd_option *option)
 /* Returns 0 when it was set before. */
 static int mark(const struct config_reader *reader, const char *name, unsigned long *set_in)
 {
-    if (*set_in)
+    if (*set_in) {
         refuse(reader, "%s was already set in line %lu", name, *set_in);
-    else
-        *set_in = reader->line;
-    return *set_in == reader->line;
+        return 0;
+    }
+    *set_in = reader->line;
+    return 1;
 }
 
 static void set_known(struct config_reader *reader, const struct ndtd_option *option,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 127 };
+enum { WORD_MAX = 127, GUESS = 1000 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -52,12 +52,11 @@ static const char *split(const char *name, char section[WORD_MAX + 1])
     return dot ? dot + 1 : name;
 }
 
-/* SIZE_MAX: not near. is_guess: another section, or none. */
-static size_t distance_of(const char *word, const char *name, int *is_guess)
+/* SIZE_MAX: not near. From GUESS on: another section, or none. */
+static size_t distance_of(const char *word, const char *name)
 {
     char section[WORD_MAX + 1], other[WORD_MAX + 1];
     const size_t whole = ndtd_edit_distance(word, name);
-    *is_guess = 0;
     if (whole == SIZE_MAX)
         return SIZE_MAX;
     const char *tail = split(word, section), *end = split(name, other);
@@ -66,20 +65,16 @@ static size_t distance_of(const char *word, const char *name, int *is_guess)
         return of_tail + of_section;
     if (whole == 1 && is_near(word, name, whole)) /* a dot */
         return whole;
-    *is_guess = 1;
-    return *other && (*section ? of_tail == 0 : is_near(tail, end, of_tail)) ? of_tail + 1 : SIZE_MAX;
+    return *other && (*section ? of_tail == 0 : is_near(tail, end, of_tail)) ? GUESS + of_tail : SIZE_MAX;
 }
 
 void ndtd_nearest_consider(struct ndtd_nearest *nearest, const char *name)
 {
-    int is_guess;
-    const size_t distance = distance_of(nearest->word, name, &is_guess);
-    if (distance == SIZE_MAX || distance > nearest->distance)
+    const size_t distance = distance_of(nearest->word, name);
+    if (distance == nearest->distance && distance >= GUESS)
+        nearest->is_ambiguous = 1;
+    if (distance >= nearest->distance)
         return;
-    if (distance == nearest->distance) {
-        nearest->is_ambiguous |= is_guess;
-        return;
-    }
     nearest->distance = distance;
     nearest->name = name;
     nearest->is_ambiguous = 0;

@@ -9,6 +9,7 @@
 
 #include "backends.h"
 #include "ndt/names.h"
+#include "ndtd/config_file.h"
 
 /* Column "use". */
 enum { FIXED = 0, RELOAD = 1, TUNE = 2, RELOAD_TUNE = RELOAD | TUNE };
@@ -389,3 +390,5 @@ const struct ndtd_option ndtd_option_table[] = {
                   "For overload tests: every scan takes this much longer, within its budget")},
 };
 const size_t ndtd_option_table_count = sizeof(ndtd_option_table) / sizeof(ndtd_option_table[0]);
+_Static_assert(sizeof(ndtd_option_table) / sizeof(ndtd_option_table[0]) <= NDTD_CONFIG_MAX_OPTIONS,
+               "NDTD_CONFIG_MAX_OPTIONS is too small");

@@ -8,12 +8,14 @@
 
 #include "ndt/clock.h"
 #include "ndtd/bag_run.h"
+#include "ndtd/progress_line.h"
 #include "ndtd/report.h"
 
 struct replay {
     const struct ndtd_settings *settings;
     const struct ndtd_replay_options *options;
     struct ndtd_bag_run *bag;
+    struct ndtd_run_inputs inputs;
     struct ndtd_sinks sinks;
     int has_dumped;
 };
@@ -50,15 +52,27 @@ static enum ndt_status emit(struct replay *replay, struct ndtd_scan_record *reco
     return status == NDT_OK ? ndtd_sinks_emit(&replay->sinks, record, err) : status;
 }
 
+static void show_progress(const struct replay *replay, struct ndtd_progress_line *line)
+{
+    char detail[80];
+    const uint64_t scans = replay->sinks.summary.scans;
+    if (!ndtd_progress_line_is_due(line))
+        return;
+    snprintf(detail, sizeof(detail), "%" PRIu64 " scans  %.0f scans/s", scans,
+             (double)scans / ((ndt_clock_us() - line->start_us) * 1e-6));
+    ndtd_progress_line_put(line, ndtd_bag_run_done(replay->bag), detail);
+}
+
 static enum ndt_status run(struct replay *replay, struct ndt_error *err)
 {
     struct ndtd_scan_record record;
-    struct ndtd_progress progress = ndtd_progress_start(stderr);
+    struct ndtd_progress_line line;
     enum ndt_status status;
+    ndtd_progress_line_begin(&line, "", NULL);
     while ((status = ndtd_bag_run_next(replay->bag, &record, err)) == NDT_OK &&
            (status = emit(replay, &record, err)) == NDT_OK)
-        ndtd_progress_update(&progress, ndtd_bag_run_done(replay->bag), replay->sinks.summary.scans);
-    ndtd_progress_end(&progress);
+        show_progress(replay, &line);
+    ndtd_progress_line_end(&line);
     if (status == NDT_ERR_CANCELLED)
         return ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
                         replay->sinks.summary.scans);
@@ -79,6 +93,10 @@ static void describe(struct replay *replay, double replay_us)
     struct ndtd_summary *summary = &replay->sinks.summary;
     const struct ndt_backend *backend = ndtd_pipeline_backend(ndtd_bag_run_pipeline(replay->bag));
     struct rusage usage;
+    replay->inputs = replay->options->inputs;
+    replay->inputs.bag = replay->options->bag;
+    replay->inputs.map = replay->settings->map_path;
+    summary->inputs = &replay->inputs;
     summary->backend = backend->ops->name;
     snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
     if (backend->ops->describe)
@@ -141,7 +159,11 @@ static enum ndt_status finish(struct replay *replay, int *failed, struct ndt_err
 static enum ndt_status prepare(struct replay *replay, struct ndt_error *err)
 {
     const struct ndtd_replay_options *options = replay->options;
-    const struct ndtd_bag_run_options bag = {.bag = options->bag, .skip = options->skip, .limit = options->limit};
+    const struct ndtd_bag_run_options bag = {.bag = options->bag,
+                                             .skip = options->skip,
+                                             .limit = options->limit,
+                                             .import_args = options->import_args,
+                                             .import_arg_count = options->import_arg_count};
     struct ndtd_sinks *sinks = &replay->sinks;
     if (!*replay->settings->map_path)
         return ndt_fail(err, NDT_ERR_ARGUMENT, "no map: give --map FILE|DIR, or map.path in the configuration");

@@ -2,9 +2,7 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "ndt/clock.h"
 #include "ndt/version.h"
 
 /* ---- summary ---- */
@@ -77,6 +75,8 @@ void ndtd_summary_free(struct ndtd_summary *summary)
 
 /* ---- table and JSON ---- */
 
+enum { OVERRIDE_BYTES = 2048 }; /* of an option and its value; longer ones are cut */
+
 static double largest(struct ndtd_samples *samples)
 {
     return ndtd_samples_quantile(samples, 1);
@@ -146,12 +146,40 @@ static void print_times(FILE *file, struct ndtd_summary *summary)
                 ndtd_samples_quantile(&summary->stage_us[i], 0.95));
 }
 
+static size_t kept_overrides(const struct ndtd_run_inputs *inputs)
+{
+    return inputs->override_count < NDTD_OVERRIDES_KEPT ? inputs->override_count : NDTD_OVERRIDES_KEPT;
+}
+
+/* KEY=VALUE */
+static const char *override_text(const struct ndtd_override *override, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s%s", override->key ? override->key : "", override->key ? "=" : "", override->value);
+    return text;
+}
+
+static void print_inputs(FILE *file, const struct ndtd_run_inputs *inputs)
+{
+    char text[OVERRIDE_BYTES];
+    const char *separator = "";
+    fprintf(file, "\n%-18s %s\n%-18s %s\n%-18s ", "bag", inputs->bag, "map file", inputs->map, "settings");
+    for (size_t i = 0; i < inputs->files.count; i++, separator = ", ")
+        fprintf(file, "%s%s", separator, inputs->files.paths[i]);
+    for (size_t i = 0; i < kept_overrides(inputs); i++, separator = ", ")
+        fprintf(file, "%s%s", separator, override_text(&inputs->overrides[i], text, sizeof(text)));
+    if (kept_overrides(inputs) < inputs->override_count)
+        fprintf(file, " and %zu more", inputs->override_count - kept_overrides(inputs));
+    fputs(*separator ? "\n" : "defaults\n", file);
+}
+
 void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
 {
     print_outcomes(file, summary);
     print_errors(file, &summary->errors);
     print_states(file, summary);
     print_times(file, summary);
+    if (summary->inputs)
+        print_inputs(file, summary->inputs);
     fprintf(file, "\n%-18s %s; variant %s\n", "backend", summary->description, summary->variant);
     fprintf(file, "%-18s id %016" PRIx64 ", %" PRIu64 " points, loaded in %.1f ms\n", "map", summary->map_id,
             summary->map_points, summary->map_load_ms);
@@ -257,6 +285,24 @@ static void json_times(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "},\n");
 }
 
+static void json_inputs(FILE *file, const struct ndtd_run_inputs *inputs)
+{
+    char text[OVERRIDE_BYTES];
+    json_text(file, "bag", inputs->bag);
+    json_text(file, "map", inputs->map);
+    fputs("  \"settings\": {\"files\": [", file);
+    for (size_t i = 0; i < inputs->files.count; i++) {
+        fputs(i ? ", " : "", file);
+        json_string(file, inputs->files.paths[i]);
+    }
+    fputs("], \"overrides\": [", file);
+    for (size_t i = 0; i < kept_overrides(inputs); i++) {
+        fputs(i ? ", " : "", file);
+        json_string(file, override_text(&inputs->overrides[i], text, sizeof(text)));
+    }
+    fputs("]},\n", file);
+}
+
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
 {
     fprintf(file, "{\n");
@@ -271,41 +317,7 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
             summary->map_id, summary->map_points, summary->map_load_ms);
     fprintf(file, "  \"replay_s\": %.3f,\n  \"peak_memory_bytes\": %" PRIu64 ",\n", summary->replay_s,
             summary->peak_memory_bytes);
+    if (summary->inputs)
+        json_inputs(file, summary->inputs);
     fprintf(file, "  \"version\": \"%s\"\n}\n", ndt_version());
-}
-
-/* ---- progress ---- */
-
-enum { BAR_CELLS = 30 };
-static const double REDRAW_US = 100e3;
-
-struct ndtd_progress ndtd_progress_start(FILE *file)
-{
-    struct ndtd_progress progress = {.file = isatty(fileno(file)) ? file : NULL, .start_us = ndt_clock_us()};
-    progress.shown_us = progress.start_us;
-    return progress;
-}
-
-void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans)
-{
-    double now_us = progress->file ? ndt_clock_us() : 0;
-    if (!progress->file || now_us - progress->shown_us < REDRAW_US)
-        return;
-    progress->shown_us = now_us;
-    double spent_s = (now_us - progress->start_us) * 1e-6;
-    double left_s = part > 0 ? spent_s * (1 - part) / part : 0;
-    char bar[BAR_CELLS + 1];
-    for (int i = 0; i < BAR_CELLS; i++)
-        bar[i] = i < (int)(part * BAR_CELLS) ? '#' : '.';
-    bar[BAR_CELLS] = '\0';
-    fprintf(progress->file, "\r[%s] %3.0f %%  %llu scans  %.0f scans/s  %.0f s left\033[K", bar, 100 * part,
-            (unsigned long long)scans, (double)scans / spent_s, left_s);
-    fflush(progress->file);
-}
-
-void ndtd_progress_end(struct ndtd_progress *progress)
-{
-    if (progress->file)
-        fputs("\r\033[K", progress->file);
-    progress->file = NULL;
 }

@@ -4,6 +4,7 @@
 #   test_autoware.sh BIN_DIR
 set -uo pipefail
 bin=$(cd "${1:?folder of the programs}" && pwd)
+page=$(cd "$(dirname "$0")/../../docs" && pwd)/from-autoware.md
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
@@ -95,6 +96,12 @@ run 0 --check-config -c theirs.yaml -v
 says stderr 'theirs.yaml:8: sensor_points.timeout_sec: without effect: warns there; here live.budget_ms'
 says stderr 'theirs.yaml: ndt.variant: autoware, as there$'
 
+# docs/from-autoware.md has every key in a row of its table.
+sed -nE 's/.*theirs.yaml:[0-9]+: ([a-z_.]+): .*/\1/p' stderr | while read -r key; do
+    grep -qE "^\| .*[.\`]${key##*.}\`" "$page" || echo "$key"
+done >undocumented
+[ ! -s undocumented ] || fail "not in docs/from-autoware.md: $(tr '\n' ' ' <undocumented)"
+
 # What it means; later files and --set win, key by key.
 run 0 --print-config -c theirs.yaml
 for line in '  variant: autoware' '  levels: \[2\.0\]' '  covariance: autoware' '  neighbours: \[radius\]' '  threads: 4' \
@@ -153,8 +160,11 @@ says stdout 'variant autoware'
 says stdout '^  lost +0 of '
 # "covariance": its first number is the fixed one, turned into the map
 [ "$(grep -c '"covariance":\[0\.022[45]' results.jsonl)" -ge 20 ] || fail "not the covariance of the file: $(head -n 2 results.jsonl | cut -c 1-600)"
-run 0 --replay bag.bin --map "$map" -c theirs.yaml --set ndt.variant=robust
+# With the lines of docs/from-autoware.md behind it the method is that of ndtd.
+sed -n '/put this behind it/,/^Two differences/s/^    //p' "$page" >own.yaml
+run 0 --replay bag.bin --map "$map" -c theirs.yaml -c own.yaml --set preprocess.deskew=azimuth_cw --set initial_pose.mode=search --max-lost 2
 says stdout 'variant robust'
+says stdout '^  lost +0 of '
 # A threshold that no pose reaches.
 run 0 --replay bag.bin --map "$map" -c theirs.yaml --limit 5 --results results.jsonl \
     --set score_estimation.converged_param_nearest_voxel_transformation_likelihood=9

@@ -58,7 +58,7 @@ says 'Exit status: 0 done, 1 differs from --expect or more scans lost than --max
 expect 0 "" --replay --help
 expect 0 "" -h
 expect 0 "" --version
-says '^ndtd [0-9]+\.[0-9]+\.[0-9]+$'
+says '^ndtd [0-9]+\.[0-9]+\.[0-9]+ \(commit ([0-9a-f]{12}|unknown)\)$'
 expect 0 "" --list-backends
 says '^cpu +SIMD'
 expect 0 "" --list-backends -v

@@ -88,6 +88,18 @@ kill -HUP "$pid"
 await "is unchanged: ndtd.yaml:[0-9]+: 'nonsense' is not an option"
 sed -i '/nonsense/d' ndtd.yaml
 end TERM
+
+# Several files: all of them are read again, the later ones win.
+mkdir more
+printf 'preprocess: {voxel_m: 0.4}\nlive: {budget_ms: 70}\n' >more/second.yaml
+start -c ndtd.yaml -c more/second.yaml
+printf 'live: {budget_ms: 70, queue_depth: 5}\n' >more/second.yaml
+kill -HUP "$pid"
+await 'reloaded; these need a restart: live.queue_depth'
+printf 'live: {budget_ms: x}\nnonsense: 1\n' >more/second.yaml
+kill -HUP "$pid"
+await "is unchanged: more/second.yaml:1: live.budget_ms: 'x' is not a number \(and 1 more\)"
+end TERM
 [ -z "$(ls ./*.ipc 2>/dev/null)" ] || fail "sockets were left: $(ls ./*.ipc)"
 
 # The system may refuse privileges; the daemon starts nevertheless.

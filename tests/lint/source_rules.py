@@ -48,7 +48,9 @@ def symbol_edges(build, stems):
     """An object that uses a symbol needs the file that defines it. A symbol that several files define (main, stand-ins
     of tests) belongs to the one of the same target; one that a test defines, to that test."""
     objects = []  # existing ones: a partial build gives a partial graph
-    for folder, _, names in os.walk(build):
+    for folder, inner, names in os.walk(build):
+        # A build of its own, such as that of the Python package, has the same objects once more.
+        inner[:] = [n for n in inner if not os.path.exists(os.path.join(folder, n, "CMakeCache.txt"))]
         objects += [os.path.join(folder, n) for n in names if n.endswith(".o") and stem(n) in stems]
     defined, used = collections.defaultdict(set), []
     for at in range(0, len(objects), 200):

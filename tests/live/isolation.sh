@@ -9,7 +9,8 @@ simulate --scans 30
 # $work has the configuration and may be read, therefore.
 outside=$(mktemp -d)
 trap 'stop_daemon KILL; rm -rf "$work" "$outside"' EXIT
-mkdir "$outside/shelf" "$outside/private" "$work/recordings"
+mkdir "$outside/shelf" "$outside/private" "$outside/second" "$work/recordings"
+echo 'live: {queue_depth: 3}' >"$outside/second/more.yaml" # its directory is read again by a reload
 cp "$work/drive/map.pcd" "$outside/shelf/shelf.pcd"
 cp "$work/drive/map.pcd" "$outside/private/map.pcd"
 ln -s "$outside/private/map.pcd" "$outside/shelf/link.pcd"
@@ -29,7 +30,7 @@ load() { "$bin/live_probe" load "$control" "$1"; }
 state_of() { sed -n "s/^$1:\t*//p" /proc/"$daemon"/task/*/status | sort -u | tr '\n' ' '; }
 
 cd "$work" || exit 1 # recordings with a relative name
-start_daemon --set security.isolation=on --set security.map_paths="$outside/shelf" \
+start_daemon -c "$outside/second/more.yaml" --set security.isolation=on --set security.map_paths="$outside/shelf" \
     --set recording.directory="$outside/recordings" --record "$work/recordings/all.bag" "${roomy[@]}"
 line=$(grep 'isolation:' "$work/ndtd.log")
 echo "$line"

@@ -60,7 +60,7 @@ fi
 ! command -v ccache >/dev/null || export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 ! command -v ninja >/dev/null || export CMAKE_GENERATOR=Ninja
 PATH=$work/venv/bin:$PATH pip install --no-build-isolation --no-deps --force-reinstall \
-    -C build-dir="$work/build" -C cmake.define.NDT_CUDA=OFF "$package" || { tail -n 40 "$log"; exit 1; }
+    -C build-dir="$work/build" "$package" || { tail -n 40 "$log"; exit 1; }
 
 export NDT_BIN=$bin PATH=$work/venv/bin:$bin:$PATH MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=1
 cd "$here/../.." || exit 1

@@ -136,6 +136,9 @@ START_TEST(keys_without_sections)
     ck_assert_double_eq(settings.lidar_radius_m, 102);
     must_read("neighborhood_search_method: 0");
     ck_assert_int_eq(settings.align.levels[0].neighbours, NDT_RADIUS);
+    must_read("ndt_implement_type: 2, omp_neighborhood_search_method: 3, omp_num_threads: 7");
+    ck_assert_int_eq(settings.align.levels[0].neighbours, NDT_DIRECT1);
+    ck_assert_int_eq(settings.compute.threads, 7);
     must_refuse("neighborhood_search_method: 4", "a.yaml:2: ndt.neighbours: '4' is not one of radius, direct1, "
                                                  "direct7, direct27");
 }

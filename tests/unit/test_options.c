@@ -269,6 +269,46 @@ START_TEST(wrong_values_name_the_expected_value)
 }
 END_TEST
 
+/* Near in section and word; a word of another section only where one option alone has it. */
+START_TEST(only_near_names_are_suggested)
+{
+    static const struct {
+        const char *name, *near;
+    } cases[] = {{"ndt.levls", "ndt.levels"},
+                 {"ntd.levels", "ndt.levels"},
+                 {"ndt.level", "ndt.levels"}, /* although there is log.level */
+                 {"ndt_levels", "ndt.levels"},
+                 {"levels", "ndt.levels"},
+                 {"ndt.max_iteration", "ndt.max_iterations"},
+                 {"preproces.voxelm", "preprocess.voxel_m"},
+                 {"filter.voxel_m", "preprocess.voxel_m"},
+                 {"voxel_n", "preprocess.voxel_m"},
+                 {"covariance.covariance_estimation.scale_facto", "covariance.covariance_estimation.scale_factor"},
+                 {"covariance.covariance_estimation.foo", NULL},
+                 {"preprocess.foo", NULL},
+                 {"filter.voxel_n", NULL},
+                 {"foo.enable", NULL},
+                 {"enable", NULL},
+                 {"ndt.foo", NULL},
+                 {"x", NULL},
+                 {"", NULL},
+                 {".", NULL}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char hint[120] = "";
+        ck_assert_int_eq(set(cases[i].name, "1"), NDT_ERR_ARGUMENT);
+        if (cases[i].near)
+            snprintf(hint, sizeof(hint), "is not an option; did you mean '%s'?", cases[i].near);
+        ck_assert_msg(cases[i].near ? strstr(err.text, hint) != NULL : strstr(err.text, "mean") == NULL, "%s",
+                      err.text);
+    }
+    must_refuse("ndt.variant", "magic", "one of robust, autoware");
+    ck_assert_ptr_null(strstr(err.text, "mean"));
+    must_set("backend.name", "gpu");
+    must_not_finish("'gpu' is not one of auto, cpu");
+    ck_assert_ptr_null(strstr(err.text, "mean"));
+}
+END_TEST
+
 START_TEST(a_refused_list_changes_nothing)
 {
     must_refuse("ndt.levels", "[8.0, 4.0, oops]", "oops");
@@ -414,6 +454,7 @@ int main(void)
     tcase_add_test(tests, isa_survives_a_copy);
     tcase_add_test(tests, long_texts_are_refused);
     tcase_add_test(tests, wrong_values_name_the_expected_value);
+    tcase_add_test(tests, only_near_names_are_suggested);
     tcase_add_test(tests, a_refused_list_changes_nothing);
     tcase_add_test(tests, contradicting_options_are_refused);
     tcase_add_test(tests, printed_values_read_back_bit_equal);

@@ -1,14 +1,10 @@
-/* The summary of a replay: as a table, as JSON, and while it runs. */
-#define _GNU_SOURCE /* posix_openpt */
+/* The summary of a replay: as a table and as JSON. */
 #include <check.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "ndt/clock.h"
 #include "ndtd/report.h"
 
 static struct ndtd_summary summary;
@@ -180,6 +176,35 @@ START_TEST(json_of_a_run)
 }
 END_TEST
 
+/* What the run was given; the JSON is escaped. */
+START_TEST(inputs_of_a_run)
+{
+    struct ndtd_run_inputs inputs = {.bag = "drive \"5\".mcap",
+                                     .map = "map.pcd",
+                                     .overrides = {{NULL, "preprocess.deskew=time"}, {"cpu.threads", "2"}},
+                                     .override_count = 2};
+    fill();
+    summary.inputs = &inputs;
+    const char *text = text_of(ndtd_report_table);
+    ck_assert_ptr_nonnull(strstr(text, "\nbag                drive \"5\".mcap\nmap file           map.pcd\n"
+                                       "settings           preprocess.deskew=time, cpu.threads=2\n"));
+    inputs.files = (struct ndtd_config_files){{"a.yaml", "b.yaml"}, 2};
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table),
+                                 "\nsettings           a.yaml, b.yaml, preprocess.deskew=time, cpu.threads=2\n"));
+    ck_assert_ptr_nonnull(
+        strstr(text_of(ndtd_report_json),
+               "  \"bag\": \"drive \\\"5\\\".mcap\",\n  \"map\": \"map.pcd\",\n  \"settings\": {\"files\": "
+               "[\"a.yaml\", \"b.yaml\"], \"overrides\": [\"preprocess.deskew=time\", \"cpu.threads=2\"]},\n"));
+    inputs.override_count = NDTD_OVERRIDES_KEPT + 3;
+    for (size_t i = 0; i < NDTD_OVERRIDES_KEPT; i++)
+        inputs.overrides[i] = (struct ndtd_override){"a", "1"};
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table), ", a=1 and 3 more\n"));
+    inputs = (struct ndtd_run_inputs){.bag = "-", .map = "m"};
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_table), "\nsettings           defaults\n"));
+    ck_assert_ptr_nonnull(strstr(text_of(ndtd_report_json), "{\"files\": [], \"overrides\": []},\n"));
+}
+END_TEST
+
 /* Without ground truth, without a trajectory, without a scan that is matched. */
 START_TEST(what_is_unknown_is_null)
 {
@@ -216,56 +241,6 @@ START_TEST(the_first_hundred_changes_are_kept)
 }
 END_TEST
 
-START_TEST(progress_is_for_terminals)
-{
-    FILE *file = tmpfile();
-    ck_assert_ptr_nonnull(file);
-    struct ndtd_progress progress = ndtd_progress_start(file);
-    ck_assert_ptr_null(progress.file);
-    ndtd_progress_update(&progress, 0.5, 10);
-    ndtd_progress_end(&progress);
-    ck_assert_int_eq(ftell(file), 0);
-    fclose(file);
-}
-END_TEST
-
-/* A thousand seconds for a quarter of the way: three thousand are left. */
-START_TEST(progress_bar)
-{
-    const int master = posix_openpt(O_RDWR | O_NOCTTY);
-    char text[512] = "";
-    ck_assert_int_ge(master, 0);
-    ck_assert_int_eq(grantpt(master), 0);
-    ck_assert_int_eq(unlockpt(master), 0);
-    FILE *file = fopen(ptsname(master), "w");
-    ck_assert_ptr_nonnull(file);
-    struct ndtd_progress progress = ndtd_progress_start(file);
-    ck_assert_ptr_eq(progress.file, file);
-    progress.shown_us = ndt_clock_us() + 3600e6; /* just shown: not again */
-    ndtd_progress_update(&progress, 0.1, 1);
-    progress.start_us -= 1000e6;
-    progress.shown_us = progress.start_us;
-    ndtd_progress_update(&progress, 0.25, 2500);
-    ck_assert_double_gt(progress.shown_us, progress.start_us + 999e6);
-    const ssize_t got = read(master, text, sizeof(text) - 1);
-    ck_assert_int_gt(got, 0);
-    int percent = 0, per_s = 0, left_s = 0;
-    unsigned long long scans = 0;
-    ck_assert_msg(sscanf(text, "\r[#######.......................] %d %% %llu scans %d scans/s %d s left\033[K",
-                         &percent, &scans, &per_s, &left_s) == 4,
-                  "%s", text);
-    ck_assert(percent == 25 && scans == 2500 && (per_s == 2 || per_s == 3));
-    ck_assert(left_s >= 3000 && left_s < 3600);
-    ndtd_progress_end(&progress);
-    ck_assert_ptr_null(progress.file);
-    fclose(file);
-    memset(text, 0, sizeof(text));
-    ck_assert_int_eq(read(master, text, sizeof(text) - 1), 4);
-    ck_assert_str_eq(text, "\r\r\033[K" + 1);
-    close(master);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("report");
@@ -273,10 +248,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, table_of_a_run);
     tcase_add_test(tcase, json_of_a_run);
+    tcase_add_test(tcase, inputs_of_a_run);
     tcase_add_test(tcase, what_is_unknown_is_null);
     tcase_add_test(tcase, the_first_hundred_changes_are_kept);
-    tcase_add_test(tcase, progress_is_for_terminals);
-    tcase_add_test(tcase, progress_bar);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,11 +1,23 @@
-# Cross build for 64-bit ARM with Debian's gcc-aarch64-linux-gnu; programs are static and run under qemu-user.
+# Cross build for 64-bit ARM with Debian's gcc-aarch64-linux-gnu; programs run under qemu-user. With NDT_SYSROOT, a root
+# file system that has the libraries (tools/package-aarch64 makes one), for everything; without, programs are static and
+# only what needs no library can be built.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
-set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
 find_program(NDT_QEMU NAMES qemu-aarch64 qemu-aarch64-static)
 if(NDT_QEMU)
   set(CMAKE_CROSSCOMPILING_EMULATOR ${NDT_QEMU})
+endif()
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES NDT_SYSROOT)
+if(NDT_SYSROOT)
+  set(CMAKE_SYSROOT ${NDT_SYSROOT})
+  set(ENV{PKG_CONFIG_LIBDIR} ${NDT_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${NDT_SYSROOT}/usr/share/pkgconfig)
+  set(ENV{PKG_CONFIG_SYSROOT_DIR} ${NDT_SYSROOT})
+  if(NDT_QEMU)
+    list(APPEND CMAKE_CROSSCOMPILING_EMULATOR -L ${NDT_SYSROOT})
+  endif()
+else()
+  set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
 endif()
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

@@ -1,5 +1,9 @@
-# NDT_COMMIT: the commit that is built, 12 digits: the one that `git archive` wrote into commit.txt, or that of the
-# working tree when it was configured; "unknown" otherwise. A new commit configures again.
+# NDT_COMMIT: the commit that is built, 12 digits: the one that is given, the one that `git archive` wrote into
+# commit.txt, or that of the working tree when it was configured; else "unknown". A new commit configures again.
+set(NDT_COMMIT "" CACHE STRING "The commit that --version tells; empty: found out")
+if(NDT_COMMIT)
+  return()
+endif()
 set(NDT_COMMIT unknown)
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/commit.txt commit LIMIT_COUNT 1)
 find_program(NDT_GIT git)

@@ -35,11 +35,17 @@ settings() {
 }
 
 man_page() {
-    local summary sections command
+    local summary sections command folder started=$program
     summary=$(run --help | sed -nE "s/^$name ([0-9.]+: )?(.*[^.])\.?$/\2/p" | head -n 1)
-    sections=$(mktemp)
+    folder=$(mktemp -d)
     # shellcheck disable=SC2064
-    trap "rm -f '$sections'" EXIT
+    trap "rm -rf '$folder'" EXIT
+    sections=$folder/sections
+    if [ -n "${NDT_EMULATOR:-}" ]; then # for help2man, which starts the program
+        started=$folder/$name
+        printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$NDT_EMULATOR" "$program" >"$started"
+        chmod +x "$started"
+    fi
     for command in $(commands); do
         printf '[%s %s]\n.nf\n' "$name" "$command"
         run "$command" --help | sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^[.']/\\\\\&&/"
@@ -47,7 +53,7 @@ man_page() {
     done | sed 's/^\[.*\]$/\U&/' >"$sections"
     [ -s "$sections" ] || printf '[SEE ALSO]\nThe README of ndtd.\n' >"$sections"
     help2man --no-info --section=1 --name="${summary:-$name}" --source="ndtd $version" --version-string="$version" \
-        --include="$sections" --output="$out" "$program"
+        --include="$sections" --output="$out" "$started"
 }
 
 # ---- bash

@@ -50,13 +50,15 @@ class BagWriter
              const std::string &frame_id, std::optional<int64_t> receive_ns);
     void gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation, const std::string &antenna,
               std::optional<int64_t> receive_ns);
-    uint64_t records() const
+    uint64_t records()
     {
+        const Turn turn(lock_);
         check_open();
         return ndt_bag_writer_records(writer_);
     }
-    uint64_t bytes() const
+    uint64_t bytes()
     {
+        const Turn turn(lock_);
         check_open();
         return ndt_bag_writer_offset(writer_);
     }
@@ -66,6 +68,8 @@ class BagWriter
   private:
     void write(ndt_message_type type, int64_t receive_ns);
     void check_open() const;
+
+    std::mutex lock_; // a write releases the interpreter
 
     ndt_bag_writer *writer_ = nullptr;
     ndt_frame frame_;
@@ -99,6 +103,7 @@ void BagWriter::scan(int64_t stamp_ns, nb::handle points, nb::handle intensity, 
 {
     ndt_scan_message message = {};
     ndt_error error;
+    const Turn turn(lock_);
     check_open();
     message.seq = seq;
     message.stamp_ns = stamp_ns;
@@ -140,6 +145,7 @@ void BagWriter::pose(ndt_message_type type, int64_t stamp_ns, nb::handle pose, n
     ndt_pose_message message = {};
     ndt_error error;
     double numbers[6];
+    const Turn turn(lock_);
     check_open();
     message.stamp_ns = stamp_ns;
     set_name(message.frame_id, frame_id, "frame_id");
@@ -164,6 +170,7 @@ void BagWriter::imu(int64_t stamp_ns, nb::handle angular_velocity, nb::handle li
 {
     ndt_imu_message message = {};
     ndt_error error;
+    const Turn turn(lock_);
     check_open();
     message.stamp_ns = stamp_ns;
     set_name(message.frame_id, frame_id, "frame_id");
@@ -180,6 +187,7 @@ void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation
 {
     ndt_gnss_message message = {};
     ndt_error error;
+    const Turn turn(lock_);
     check_open();
     message.stamp_ns = stamp_ns;
     set_name(message.frame_id, "map", "frame_id");
@@ -195,6 +203,7 @@ void BagWriter::gnss(int64_t stamp_ns, nb::handle position, nb::handle deviation
 
 void BagWriter::close()
 {
+    const Turn turn(lock_);
     ndt_error error;
     ndt_bag_writer *writer = writer_;
     writer_ = nullptr;
@@ -204,6 +213,7 @@ void BagWriter::close()
 
 void BagWriter::discard()
 {
+    const Turn turn(lock_);
     ndt_bag_discard(writer_);
     writer_ = nullptr;
 }
@@ -254,6 +264,7 @@ class BagReader
         check(status, error);
     }
 
+    std::mutex lock_;
     ndt_bag_reader *reader_ = nullptr;
     ndt_progress waiting_ = {};
 };
@@ -263,6 +274,7 @@ Record BagReader::next()
     ndt_bag_record record;
     ndt_error error;
     ndt_status status;
+    const Turn turn(lock_);
     {
         nb::gil_scoped_release release;
         status = ndt_bag_next(reader_, &record, &error);

@@ -123,22 +123,18 @@ std::vector<std::string> Replay::warnings()
     return out;
 }
 
-// As in --set: lists as "[a, b]", truth values in lower case.
-static std::string option_text(nb::handle value)
+// As in --set: lists as "[a, b]", truth values in lower case; numbers and arrays of NumPy as those of Python.
+static std::string option_text(nb::handle given)
 {
+    const nb::object value = nb::hasattr(given, "tolist") ? given.attr("tolist")() : nb::borrow(given);
     if (nb::isinstance<nb::bool_>(value))
         return nb::cast<bool>(value) ? "true" : "false";
-    std::string text = nb::cast<std::string>(nb::str(value));
-    if (nb::isinstance<nb::tuple>(value) && text.size() > 1)
-        text = "[" + text.substr(1, text.size() - 2) + "]";
-    if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) {
-        std::string plain;
-        for (char c : text)
-            if (c != '\'')
-                plain += c;
-        return plain;
-    }
-    return text;
+    if (!nb::isinstance<nb::list>(value) && !nb::isinstance<nb::tuple>(value))
+        return nb::cast<std::string>(value.attr("__str__")());
+    std::string text;
+    for (nb::handle one : nb::iter(value))
+        text += (text.empty() ? "" : ", ") + option_text(one);
+    return "[" + text + "]";
 }
 
 static ndtd_settings read_settings(nb::handle map, nb::handle config, nb::handle options)

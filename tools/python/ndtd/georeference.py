@@ -15,11 +15,13 @@ Needs pyproj, and PyYAML for files: pip install 'ndtd[las]'.
 | `LocalCartesian` | east and north in the tangent plane of `map_origin` |
 | `Local` | not on the earth, unless `crs` says where |
 
-z is the altitude minus `map_origin.altitude` (0 unless given; today's Autoware takes 0 whatever the file says). Two keys of
+z is the altitude minus `map_origin.altitude` (0 unless given; today's Autoware takes 0 whatever the file says). With
+`vertical_datum: EGM2008` or `EGM96` altitudes become heights above the geoid where PROJ has its grid; `heights_note()` tells. Two keys of
 our own, which Autoware ignores, describe any other system: `crs: EPSG:25832` and `offset: [x, y, z]`: map = CRS - offset.
 `UTM` is the old name of `LocalCartesianUTM`.
 """
 import math
+import warnings
 from pathlib import Path
 from typing import Any, Optional
 
@@ -135,6 +137,20 @@ class _Tangent:
         return latitude, longitude, z
 
 
+_GEOIDS = {"EGM2008": 3855, "EGM96": 5773}
+
+
+def _geoid(datum: str) -> Any:
+    """The transformer from heights above the ellipsoid to those above a geoid; None where PROJ has no grid of it."""
+    pyproj = need("pyproj", "las")
+    if datum.upper() not in _GEOIDS:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the grid is missing
+        group = pyproj.transformer.TransformerGroup("EPSG:4979", f"EPSG:4326+{_GEOIDS[datum.upper()]}", always_xy=True)
+    return group.transformers[0] if group.best_available and group.transformers else None
+
+
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())
 
@@ -148,6 +164,7 @@ class Projector:
         self._transform = transform
         self.offset_m = np.asarray(offset_m, np.float64)  # (3,): map = projected - offset
         self.info = info  # the keys of the file, see write()
+        self._geoid = _geoid(str(info.get("vertical_datum", "WGS84")))
 
     # ---- making one
 
@@ -215,6 +232,8 @@ class Projector:
     def forward(self, latitude: Any, longitude: Any, altitude: Any = 0.0) -> tuple[Any, Any, Any]:
         """x, y, z in the map [m]; numbers, or arrays of one shape. Degrees; altitude in metres above the ellipsoid."""
         try:
+            if self._geoid is not None:
+                altitude = self._geoid.transform(longitude, latitude, altitude)[2]
             x, y, z = self._transform.forward(latitude, longitude, altitude)
         except need("pyproj", "las").exceptions.ProjError as error:
             raise GeoreferenceError(f"latitude {latitude}, longitude {longitude}: {_line(error)}") from None
@@ -224,7 +243,10 @@ class Projector:
         """Latitude and longitude [deg] and altitude [m] of map coordinates [m]; numbers, or arrays of one shape."""
         at = self.offset_m
         try:
-            return self._transform.inverse(x + at[0], y + at[1], z + at[2])
+            latitude, longitude, altitude = self._transform.inverse(x + at[0], y + at[1], z + at[2])
+            if self._geoid is not None:
+                altitude = self._geoid.transform(longitude, latitude, altitude, direction="INVERSE")[2]
+            return latitude, longitude, altitude
         except need("pyproj", "las").exceptions.ProjError as error:
             raise GeoreferenceError(f"map coordinates {x}, {y}: {_line(error)}") from None
 
@@ -245,9 +267,10 @@ class Projector:
     def heights_note(self) -> Optional[str]:
         """A line for the user where the altitudes of the map are not those above the ellipsoid; otherwise None."""
         datum = str(self.info.get("vertical_datum", "WGS84"))
-        if datum.upper() == "WGS84":
+        if datum.upper() == "WGS84" or self._geoid is not None:
             return None
-        return f"vertical_datum {datum}: heights of GNSS are above the ellipsoid and are not converted; z is off by the geoid"
+        how = "; `projsync --file us_nga_egm` gets the grid" if datum.upper() in _GEOIDS else ""
+        return f"vertical_datum {datum}: heights above the ellipsoid are not converted, z is off by the geoid (tens of metres){how}"
 
     def write(self, folder: Any) -> Path:
         """Writes map_projector_info.yaml into a folder; returns its path."""

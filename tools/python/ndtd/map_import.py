@@ -8,13 +8,15 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import _extras
+from ._arguments import join_negative
+from ._extras import MissingPackage
 from ._progress import Progress
 from .georeference import FILE_NAME, GeoreferenceError, Projector
-from .maps.point_files import MapFileError, PointFile, find_files
+from .maps.point_files import Block, MapFileError, PointFile, find_files
 from .maps.tiles import FLOAT_IS_ENOUGH_M, METADATA_NAME, TileSet, free_bytes
 
-EXIT_USAGE, EXIT_FAILED = 2, 3  # as the tools in C
+EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 3
+COARSE_M = 0.01  # a float32 that is rounded by more is worth a line
 
 
 class UsageError(Exception):
@@ -62,12 +64,13 @@ def _system(files: "list[PointFile]", epsg: Optional[str]) -> Any:
     return known[0][1] if known else None
 
 
-def _first_point(files: "list[PointFile]") -> np.ndarray:
+def _middle(files: "list[PointFile]") -> np.ndarray:
+    """The median of the first points (3,)."""
     for one in files:
         for block in one.blocks():
             finite = block.points[np.isfinite(block.points).all(axis=1)]
             if len(finite):
-                return finite[0]
+                return np.median(finite, axis=0)
     raise MapFileError(f"{files[0].path}: no finite point in it")
 
 
@@ -76,13 +79,13 @@ def _offset(text: str, files: "list[PointFile]", crs: Any) -> np.ndarray:
     if text == "none":
         return np.zeros(3)
     if text in ("auto", "mgrs"):
-        first = _first_point(files)
+        middle = _middle(files)
         if text == "mgrs" and crs is None:
             raise UsageError("--offset mgrs: the points have to be in UTM; tell with --epsg")
-        if text == "auto" and np.abs(first[:2]).max() < FLOAT_IS_ENOUGH_M:
+        if text == "auto" and np.abs(middle[:2]).max() < FLOAT_IS_ENOUGH_M:
             return np.zeros(3)
         step = 1e5 if text == "mgrs" else 1e3
-        return np.array([step * np.floor(first[0] / step), step * np.floor(first[1] / step), 0.0])
+        return np.array([step * np.floor(middle[0] / step), step * np.floor(middle[1] / step), 0.0])
     try:
         offset = np.array([float(word) for word in text.split(",")])
     except ValueError:
@@ -118,17 +121,28 @@ def _beside(path: str) -> Optional[Path]:
 # ---- the work
 
 
-def _divide(files: "list[PointFile]", tiles: TileSet, quiet: bool) -> int:
-    """Reads all; returns the number of points that the files mark as noise."""
-    total, before, left = sum(one.size for one in files), 0, 0
+def _spacing(block: Block) -> float:
+    """The largest distance between neighbouring numbers of float32 coordinates [m]; 0 for float64."""
+    most = np.abs(block.points).max(initial=0.0, where=np.isfinite(block.points)) if block.is_float else 0.0
+    return float(np.spacing(np.float32(most)))
+
+
+def _divide(files: "list[PointFile]", tiles: TileSet, quiet: bool) -> "tuple[int, list[str]]":
+    """Reads all; returns the number of points that the files mark as noise, and lines about lost digits."""
+    total, before, left, notes = sum(one.size for one in files), 0, 0, []
     with Progress("reading", quiet) as progress:
         for one in files:
+            spacing_m = 0.0
             for block in one.blocks():
                 tiles.add(block)
                 left += block.left
+                spacing_m = max(spacing_m, _spacing(block))
                 progress.update((before + block.part * one.size) / total, f"{tiles.taken / 1e6:.1f} M points")
             before += one.size
-    return left
+            if spacing_m > COARSE_M:
+                notes.append(f"note:    {one.path}: float32 at such coordinates is rounded to {100 * spacing_m:.2g} cm: write float64, "
+                             "or take the offset off before")
+    return left, notes
 
 
 def _replace(part: Path, out: Path) -> None:
@@ -159,7 +173,7 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
     if tiles.offset_m.any():
         lines.append("offset:  " + ", ".join(f"{value:.12g}" for value in tiles.offset_m) + " m are taken off the coordinates")
     for count, why in ((noise, "marked as noise or withheld"), (tiles.not_finite, "not finite"),
-                       (tiles.too_high, "8 km or more above or below the first one")):
+                       (tiles.far, "100 km or more away from the others, or 8 km above or below")):
         if count:
             lines.append(f"left:    {count} points {why}")
     if projector is not None:
@@ -169,7 +183,6 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
         lines.append(f"note:    {note}")
     if tiles.is_double and args.offset != "auto":
         lines.append("note:    coordinates are float64; PCL and Autoware need float32: --offset auto")
-    lines.append(f"next:    ndtd --map {out}")
     return lines
 
 
@@ -185,7 +198,7 @@ def import_map(args: argparse.Namespace) -> None:
     part = out.with_name(f".{out.name}.part-{os.getpid()}")
     try:
         with TileSet(part, args.tile, args.voxel, offset) as tiles:
-            noise = _divide(files, tiles, args.quiet)
+            noise, coarse = _divide(files, tiles, args.quiet)
             if tiles.taken == 0:
                 raise MapFileError(f"{files[0].path}: no point to make a map from")
             with Progress("writing", args.quiet) as progress:
@@ -196,12 +209,12 @@ def import_map(args: argparse.Namespace) -> None:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     if not args.quiet:
-        print("\n".join(_summary(tiles, noise, out, projector, note, args)))
+        print("\n".join(_summary(tiles, noise, out, projector, note, args) + coarse + [f"next:    ndtd --map {out}"]))
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
-    args = parser().parse_args(arguments)
+    args = parser().parse_args(join_negative(arguments, sys.argv[1:], "--offset"))
     try:
         import_map(args)
     except UsageError as error:
@@ -211,9 +224,12 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
         space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == 28 else ""
         print(f"ndt-import map: {error}{space}", file=sys.stderr)
         return EXIT_FAILED
-    except (GeoreferenceError, MapFileError, _extras.MissingPackage) as error:
+    except (GeoreferenceError, MapFileError) as error:
         print(f"ndt-import map: {error}", file=sys.stderr)
         return EXIT_FAILED
+    except MissingPackage as error:
+        print(f"ndt-import map: {error}", file=sys.stderr)
+        return EXIT_ENVIRONMENT
     except KeyboardInterrupt:
         print("ndt-import map: stopped; nothing was written", file=sys.stderr)
         return 130

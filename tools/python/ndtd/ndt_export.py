@@ -10,17 +10,18 @@ from typing import Any, Optional
 
 import numpy as np
 
+from ._arguments import join_negative
 from ._extras import MissingPackage
 from ._progress import Progress
 from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
 from .export.foxglove_mcap import FoxgloveWriter
-from .export.frames import IDENTITY, FrameError, Sensors, compose, parse_transform
+from .export.sensor_poses import FrameError, Sensors, compose, move_covariance, move_twist, parse_transform
 from .export.result_lines import ResultError, ResultLine, read_results
 from .export.ros2_bag import RosWriter
 from .georeference import Projector
 
-EXIT_USAGE, EXIT_FAILED = 2, 3  # as the tools in C
+EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 3
 FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")
 BY_SUFFIX = {".tum": "tum", ".txt": "tum", ".kitti": "kitti", ".csv": "euroc", ".geojson": "geojson", ".json": "geojson",
              ".mcap": "foxglove", "": "ros2"}
@@ -130,20 +131,27 @@ class Export:
         self.part = self._folder / self.out.name  # its name is in what a recording says about itself
         self.poses = self.left = self.results = self.clouds = 0
 
-    def _shown(self) -> Iterator[ResultLine]:
-        """The results; those whose pose is not to be written are without it."""
-        offset = self.sensors.default if self.args.of == "sensor" else None
+    def _shown(self) -> "Iterator[tuple[ResultLine, ResultLine]]":
+        """Each result as it is written and as it is of the base; without the pose where that is not to be written."""
         for result in read_results(self.args.results):
             if result.pose is not None and not (result.is_trusted or self.args.all):
                 result = replace(result, pose=None)
-            elif result.pose is not None and offset is not None:
-                result = replace(result, pose=compose(result.pose, offset), covariance=None, twist=None)
-            yield result
+            yield self._moved(result), result
+
+    def _moved(self, result: ResultLine) -> ResultLine:
+        """As --of wants it."""
+        offset = self.sensors.default
+        if self.args.of == "base" or offset is None or result.pose is None:
+            return result
+        covariance, twist = result.covariance, result.twist
+        return replace(result, pose=compose(result.pose, offset),
+                       covariance=None if covariance is None else move_covariance(covariance, result.pose, offset),
+                       twist=None if twist is None else move_twist(twist, offset))
 
     def _trajectory(self) -> "tuple[int, np.ndarray, np.ndarray]":
         """Stamp of the first result, the poses thinned (N, 7), and the origin of clouds (3,)."""
         thinned, first_ns, origin = Thinned(7, PATH_POSES), None, None
-        for result in self._shown():
+        for result, _ in self._shown():
             first_ns = result.stamp_ns if first_ns is None else min(first_ns, result.stamp_ns)
             if result.pose is not None:
                 thinned.add(result.pose[None])
@@ -194,25 +202,18 @@ class Export:
         is_text = self.kind not in ("foxglove", "ros2")
         size = max(os.path.getsize(self.args.results), 1)
         with Progress("exporting", self.args.quiet) as progress:
-            for result in self._shown():
+            for result, of_base in self._shown():
                 self.results += 1
                 self.poses += result.pose is not None
                 self.left += result.pose is None
                 writer.add(result)
-                found = scans.find(self._of_base(result)) if scans and not is_text else None
+                found = scans.find(of_base) if scans and not is_text else None
                 if found is not None:
                     writer.scan(result.stamp_ns, *found)
                     self.clouds += 1
                 progress.update(min(self.results * 1900 / size, 1.0), f"{self.results} results")
         if scans and not self.clouds:
             raise ResultError(f"{self.args.bag}: none of its scans has the number and the stamp of a result in {self.args.results}")
-
-    def _of_base(self, result: ResultLine) -> ResultLine:
-        """The points of a scan go through the base: takes --of sensor back."""
-        if self.args.of == "base" or result.pose is None:
-            return result
-        inverse = _inverse(self.sensors.default if self.sensors.default is not None else IDENTITY)
-        return replace(result, pose=compose(result.pose, inverse))
 
     def summary(self) -> "list[str]":
         """Lines for the user."""
@@ -228,15 +229,9 @@ class Export:
         return lines
 
 
-def _inverse(pose: np.ndarray) -> np.ndarray:
-    turned = np.concatenate([np.zeros(3), -pose[3:6], pose[6:]])
-    out = compose(turned, np.concatenate([-pose[:3], [0.0, 0.0, 0.0, 1.0]]))
-    return np.concatenate([out[:3], turned[3:]])
-
-
 def main(arguments: "Optional[list[str]]" = None) -> int:
     """Returns the exit code."""
-    args = parser().parse_args(arguments)
+    args = parser().parse_args(join_negative(arguments, sys.argv[1:], "--T-base-sensor"))
     try:
         export = Export(args)
         export.run()
@@ -245,7 +240,10 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     except UsageError as error:
         print(f"ndt-export: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except (OSError, ValueError, MissingPackage) as error:
+    except MissingPackage as error:
+        print(f"ndt-export: {error}", file=sys.stderr)
+        return EXIT_ENVIRONMENT
+    except (OSError, ValueError) as error:
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
         print(f"ndt-export: {text}", file=sys.stderr)
         return EXIT_FAILED

@@ -3,22 +3,21 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
 from ._core import BagWriter
 from ._extras import MissingPackage
-from .recordings import frames as frames_of
+from ._progress import Progress
+from .recordings import sensor_frames, summary
 from .recordings import topics as topic_rules
 from .recordings.checkpoint import Checkpoints, identity
 from .recordings.convert import Converter
 from .recordings.messages import RecordingError
 from .recordings.points import UNITS
-from .recordings.progress import Progress, amount
 from .recordings.sources import open_recording
 
-DONE, FAILED, USAGE, ENVIRONMENT, STOPPED = 0, 1, 2, 3, 130
+DONE, USAGE, FAILED, STOPPED = 0, 2, 3, 130  # as the tools in C; of a shell: 128 and the number of the signal
 
 EPILOG = """
 Reads ROS 1 bags, ROS 2 recordings (folder, .db3, .mcap), MCAP with Foxglove's messages, KITTI drives, and folders of .bin
@@ -46,7 +45,6 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--list", action="store_true", help="list topics and what they are taken for; write nothing")
     out.add_argument("--json", action="store_true", help="print the summary (or the list) as JSON")
     out.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
-    out.add_argument("--progress", action="store_true", help="progress where standard error is no terminal, too")
     which = out.add_argument_group("topics", "of a type that fits; given again: several; 'none': nothing of this kind")
     for kind in topic_rules.KINDS:
         which.add_argument(f"--{kind}", metavar="TOPIC", action="append", dest=f"topics_{kind}",
@@ -91,7 +89,10 @@ def _projection(args) -> Any:
     from .georeference import Projector
     if args.projector:
         path = Path(args.projector)
-        return Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path).forward
+        projector = Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path)
+        if projector.heights_note():
+            print(f"note:  {projector.heights_note()}", file=sys.stderr)
+        return projector.forward
     made: List[Any] = []
 
     def forward(latitude, longitude, altitude):
@@ -148,8 +149,18 @@ def _read(recording, converter, checkpoints, found, progress) -> int:
         _convert(converter, topic, read)
         count, size = count + 1, size + raw_size
         same, last_ns = (same + 1 if receive_ns == last_ns else 1), receive_ns
-        progress.update(count, size, converter.report.points)
+        progress(count, size, converter.report.points)
     return size
+
+
+def _show(progress, recording):
+    """A function (messages, bytes, points) that draws a line."""
+    total, begin = max(sum(t.count for t in recording.topics if t.kind not in (None, "tf")), 1), time.monotonic()
+
+    def show(messages, size, points):
+        amount, passed_s = summary.amount, max(time.monotonic() - begin, 1e-3)
+        progress.update(min(messages / total, 1.0), f"{amount(size)}B, {amount(size / passed_s)}B/s, {amount(points / passed_s)}points/s")
+    return show
 
 
 def _convert(converter, topic, read):
@@ -167,115 +178,31 @@ def _convert(converter, topic, read):
         converter.write(message, topic.kind)
 
 
-# ---- what is told ----
-
-def _yaml_row(values) -> str:
-    return "[" + ", ".join(repr(float(value)) for value in values) + "]"
-
-
-def _settings(recording, frames, report) -> List[str]:
-    """Options of ndtd that follow from the recording, as lines of YAML."""
-    poses = {name: frames.of(name) for name in report.sensors}
-    known = {name: T for name, T in poses.items() if T is not None}
-    lines = []
-    antenna = next((frames.of(name) for name in report.gnss_frames if frames.of(name) is not None), None)
-    if any(T is not None for T in known.values()) or antenna is not None:
-        lines.append("frames:")
-    if len(report.sensors) == 1 and known:
-        lines.append("  T_base_sensor: " + _yaml_row(next(iter(known.values())).reshape(-1)))
-    elif known:
-        lines.append("  sensors:")
-        lines += ["    - " + " ".join([name] + [repr(float(x)) for x in T.reshape(-1)]) for name, T in known.items()]
-        if len(known) == len(report.sensors) > 1:
-            lines.append("  merge_sensors: true")
-    if antenna is not None:
-        lines.append("  gnss_antenna_m: " + _yaml_row(antenna[:3, 3]))
-    if report.timed_scans and report.timed_scans == report.taken.get("scan"):
-        lines += ["preprocess:", "  deskew: time"]
-    elif hasattr(recording, "settings"):
-        lines += ["preprocess:"] + [f"  {key}: {value}" for key, value in recording.settings["preprocess"].items()]
-    return lines
-
-
-def _write_settings(path, lines) -> bool:
-    if lines:
-        path.write_text("# What the recording tells ndtd: ndtd -c FILE\n" + "\n".join(lines) + "\n")
-    else:
-        path.unlink(missing_ok=True)
-    return bool(lines)
-
-
-def _notes(recording, frames, report) -> List[str]:
-    notes = list(getattr(recording, "notes", [])) + frames.notes
-    for topic in recording.topics:
-        times = topic.state if hasattr(topic.state, "places") else None
-        if times is not None and topic.kind == "scan":
-            notes += sorted(times.notes)
-            if times.places:
-                place = max(times.places, key=times.places.get)
-                what = f"{place} of the sweep" if place in ("begin", "middle", "end") else f"{place} it"
-                notes.append(f"{topic.name}: points have times; the stamp is at the {what}")
-    unknown = [name for name in report.sensors if frames.of(name) is None]
-    if unknown:
-        notes.append(f"the recording does not tell where {', '.join(unknown)} is on the vehicle: frames.T_base_sensor of ndtd")
-    if report.rotated:
-        notes.append(f"odometry, IMU and poses of {', '.join(report.rotated)} are written as those of {frames.base}")
-    if report.steps_back:
-        notes.append(f"{report.steps_back} scans are not later than the scan before them")
-    return notes
-
-
-def _summary(recording, frames, report, took_s, size) -> dict:
-    untouched = [{"topic": t.name, "type": t.type, "count": t.count, "why": t.why} for t in recording.topics if t.kind is None]
-    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s, "read_bytes": size,
-            **asdict(report), "base_frame": frames.base, "topics_left": untouched, "notes": _notes(recording, frames, report),
-            "topics": [{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind} for t in recording.topics if t.kind]}
-
-
-def _text(summary) -> str:
-    taken, took_s = summary["taken"], max(summary["took_s"], 1e-9)
-    lines = ["taken: " + ", ".join(f"{count} {kind}" for kind, count in sorted(taken.items())) +
-             f"; {amount(summary['points'])}points, {amount(summary['empty_points'])}without a return"]
-    for key, count in sorted(summary["left"].items()):
-        lines.append(f"left:  {count} {key}")
-    for topic in summary["topics_left"]:
-        lines.append(f"left:  {topic['count']} of {topic['topic']} ({topic['type']}): {topic['why']}")
-    lines += [f"note:  {note}" for note in summary["notes"]]
-    lines.append(f"took:  {took_s:.1f} s, {taken.get('scan', 0) / took_s:.0f} scans/s, {amount(summary['points'] / took_s)}points/s, "
-                 f"{amount(summary['read_bytes'] / took_s)}B/s")
-    return "\n".join(lines)
-
-
 # ---- the command ----
 
 def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
     """Writes the bag `out`, None for standard output; returns the summary, and whether there are settings."""
     options, project, begin = _options(args), _projection(args), time.monotonic()
     with open_recording(args.recording, options) as recording:
-        frames = frames_of.find(recording, args.base_frame)
+        frames = sensor_frames.find(recording, args.base_frame)
         key = identity(recording.files, _key(args)) if out else None
         checkpoints = Checkpoints(out, key)
-        if args.force:
-            checkpoints.remove()
-        found = checkpoints.load()
-        progress = Progress(sum(t.count for t in recording.topics if t.kind not in (None, "tf")), args.quiet, args.progress)
+        found = checkpoints.load(anew=args.force)
         bag = BagWriter(checkpoints.part, append=found is not None) if out else BagWriter("-")
         converter = Converter(bag, frames, project, args.every_pose)
         if found:
             converter.restore(found["state"]["converter"])
             _restore_topics(recording, found["state"]["topics"])
-            progress.skip(found["position"]["messages"])
-            _say(args, f"goes on: {100 * found['position']['messages'] / max(progress.total, 1):.0f} % are in {checkpoints.part.name}")
+            _say(args, f"goes on: {found['position']['messages']} messages are in {checkpoints.part.name}")
         try:
-            size = _read(recording, converter, checkpoints, found, progress)
+            with Progress("import", args.quiet) as progress:
+                size = _read(recording, converter, checkpoints, found, _show(progress, recording))
         except (RecordingError, MissingPackage):
-            progress.end()
             bag.close()
             checkpoints.remove()
             raise
         finally:
-            progress.end()
-        bag.close()
+            bag.close()  # a writer that is left open removes its file, which the next import needs
         report = converter.report
         if not report.taken.get("scan"):
             checkpoints.remove()
@@ -284,8 +211,8 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
         has_settings = False
         if out:
             checkpoints.finish(out)
-            has_settings = _write_settings(out.with_name(out.name + ".yaml"), _settings(recording, frames, report))
-        return _summary(recording, frames, report, time.monotonic() - begin, size), has_settings
+            has_settings = summary.write_settings(out.with_name(out.name + ".yaml"), summary.settings(recording, frames, report))
+        return summary.summary(recording, frames, report, time.monotonic() - begin, size), has_settings
 
 
 def _say(args, text):
@@ -298,24 +225,20 @@ def _import(args) -> int:
     out = None if is_pipe else Path(args.out) if args.out else _default_out(args.recording[0])
     if out is not None and out.exists() and not args.force:
         raise UsageError(f"{out}: exists already; --force overwrites it")
-    summary, has_settings = _run(args, out)
+    told, has_settings = _run(args, out)
     stream = sys.stderr if is_pipe else sys.stdout
     if args.json:
-        print(json.dumps({"out": args.out if is_pipe else str(out), **summary}, indent=1), file=stream)
+        print(json.dumps({"out": args.out if is_pipe else str(out), **told}, indent=1), file=stream)
     elif not args.quiet:
         if out is not None:
             print(f"written: {out}: ndtd --replay {out}{f' -c {out}.yaml' if has_settings else ''} --map MAP")
-        print(_text(summary), file=stream)
+        print(summary.text_of(told), file=stream)
     return DONE
 
 
 def _list(args) -> int:
-    try:
-        with open_recording(args.recording, _options(args)) as recording:
-            topics, duration_s = recording.topics, recording.duration_s
-    except topic_rules.AmbiguousError as error:
-        print(f"ndt-import: {error}", file=sys.stderr)
-        return USAGE
+    with open_recording(args.recording, _options(args)) as recording:
+        topics, duration_s = recording.topics, recording.duration_s
     if args.json:
         print(json.dumps([{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind, "why": t.why} for t in topics], indent=1))
     else:
@@ -332,16 +255,17 @@ def main(arguments: Optional[List[str]] = None) -> int:
     args = parser().parse_args(arguments)
     try:
         return _list(args) if args.list else _import(args)
-    except (UsageError, topic_rules.AmbiguousError) as error:
+    except topic_rules.AmbiguousError as error:
+        print(error.table, file=sys.stderr)  # the last line is the reason, also for ndtd, which may have started this
         code, text = USAGE, error
-    except MissingPackage as error:
-        code, text = ENVIRONMENT, error
-    except (RecordingError, ValueError, OSError) as error:
+    except UsageError as error:
+        code, text = USAGE, error
+    except (MissingPackage, RecordingError, ValueError, OSError) as error:
         code, text = FAILED, error
     except MemoryError:
         code, text = FAILED, "out of memory"
     except KeyboardInterrupt:
-        print("ndt-import: stopped; the same command goes on from here", file=sys.stderr)
+        print("ndt-import: stopped" + ("" if args.out == "-" else "; the same command goes on from here"), file=sys.stderr)
         return STOPPED
     print(f"ndt-import: {text}", file=sys.stderr)
     return code

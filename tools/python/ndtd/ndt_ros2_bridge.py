@@ -3,6 +3,7 @@ import argparse
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, Optional
 
 EPILOG = """Topics: a name without a slash gets the namespace. -r FROM:=TO and --ros-args work as for nodes of ROS.
@@ -12,9 +13,10 @@ Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that i
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="ndt-ros2-bridge", description=__doc__, epilog=EPILOG, allow_abbrev=False)
     add = p.add_argument
-    add("--scan", action="append", default=[], metavar="TOPIC", help="PointCloud2, once per LiDAR (default: the only one)")
+    add("--scan", action="append", default=[], metavar="TOPIC",
+        help="PointCloud2, once per LiDAR (default: the only one); CustomMsg of Livox, packets of Velodyne and Nebula")
     add("--odometry", action="append", default=[], metavar="TOPIC", help="nav_msgs/Odometry")
-    add("--twist", action="append", default=[], metavar="TOPIC", help="TwistStamped or TwistWithCovarianceStamped")
+    add("--twist", action="append", default=[], metavar="TOPIC", help="TwistStamped, TwistWithCovarianceStamped or VelocityReport")
     add("--imu", action="append", default=[], metavar="TOPIC", help="sensor_msgs/Imu")
     add("--gnss", action="append", default=[], metavar="TOPIC", help="sensor_msgs/NavSatFix; needs --projector")
     add("--projector", metavar="FILE", help="map_projector_info.yaml of the map")
@@ -42,6 +44,8 @@ def parser() -> argparse.ArgumentParser:
     for name in ("scans", "poses", "control"):
         add(f"--{name}", metavar="ADDRESS", help=f"the {name} socket of ndtd (default: in the runtime directory)")
     add("--push", action="store_true", help="the scans socket is PULL (sockets.scans_kind: pull)")
+    add("--curve-server-key", metavar="FILE", help="public key of the daemon, for tcp with CURVE")
+    add("--curve-keys", metavar="FILE", help="secret key of this program")
     return p
 
 
@@ -86,7 +90,7 @@ def _domain(args: argparse.Namespace) -> int:
 
 def _motion(args: argparse.Namespace, names: Names) -> dict[str, Any]:
     from .ros2 import rmw
-    types = {"odometry": (rmw.ODOMETRY,), "twist": (rmw.TWIST, rmw.TWIST_COVARIANCE), "imu": (rmw.IMU,), "gnss": (rmw.FIX,)}
+    types = {"odometry": (rmw.ODOMETRY,), "twist": (rmw.TWIST, rmw.TWIST_COVARIANCE, *rmw.VELOCITY), "imu": (rmw.IMU,), "gnss": (rmw.FIX,)}
     return {names(topic): types[kind] for kind in types for topic in getattr(args, kind)}
 
 
@@ -96,11 +100,13 @@ def _projector(args: argparse.Namespace) -> Any:
     if not args.projector:
         return None
     from .georeference import Projector
-    return Projector.from_file(args.projector).forward
+    path = Path(args.projector)
+    return Projector.from_file(path / "map_projector_info.yaml" if path.is_dir() else path).forward
 
 
 def options(args: argparse.Namespace) -> Any:
     """Options of the bridge from the command line; ValueError in one line."""
+    from .ros2 import link
     from .ros2.bridge import Options
     remap = _pairs(args.remap, "--remap")
     namespace = remap.pop("__ns", args.namespace)
@@ -110,6 +116,7 @@ def options(args: argparse.Namespace) -> Any:
     if params:
         raise ValueError(f"--param {next(iter(params))}: only use_sim_time is known; options are named in --help")
     names = Names(namespace, remap)
+    keys = link.read_keys(args.curve_server_key, args.curve_keys)
     endpoints = {name: getattr(args, name) for name in ("scans", "poses", "control") if getattr(args, name)}
     return Options(scans=[names(topic) for topic in args.scan], motion=_motion(args, names), initial_pose=names(args.initialpose),
                    pose=names(args.pose), diagnostics=names(args.diagnostics), tf=args.tf, tf_topic=names("/tf"),
@@ -117,7 +124,7 @@ def options(args: argparse.Namespace) -> Any:
                    tf_ahead_ns=int(args.tf_ahead * 1e9), map_frame=args.map_frame, odom_frame=args.odom_frame,
                    base_frame=args.base_frame, search_initial_pose=args.initial_pose == "search",
                    publish_all=args.publish_all, use_sim_time=sim_time, reliable=args.reliable, domain_id=_domain(args),
-                   endpoints=endpoints, push=args.push, projector=_projector(args))
+                   daemon=link.Daemon(endpoints, args.push, keys), projector=_projector(args))
 
 
 def main(arguments: Optional[list[str]] = None) -> int:

@@ -72,3 +72,28 @@ def shared_data():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture(scope="session")
+def scans(drive):
+    """The scans of the drive, decoded: dicts of stamp_ns, points, time_s, seq ..."""
+    import ndtd
+
+    return [ndtd.decode_scan(record.payload) for record in ndtd.BagReader(drive.bag) if record.type == "scan"]
+
+
+@pytest.fixture(scope="session")
+def poses(drive):
+    """The true poses of the scans, (4, 4), and with them the map: see street."""
+    import ndtd
+
+    replay = ndtd.Replay(drive.bag, drive.map)
+    return [replay.truth(scan.stamp_ns) for scan in replay]
+
+
+@pytest.fixture(scope="session")
+def street(drive):
+    """The map of the drive."""
+    import ndtd
+
+    return ndtd.Map(drive.map)

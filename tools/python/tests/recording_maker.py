@@ -11,7 +11,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from ndtd import BagReader, decode_scan
 from ndtd.ndt_import import main
-from ndtd.recordings.ros import EXTRA_TYPES
+from ndtd.recordings.ros_types import EXTRA_TYPES
 
 NS = 1_000_000_000
 T0 = 1_700_000_000 * NS
@@ -50,15 +50,15 @@ class Messages:
         seq = {"seq": 0} if self.is_ros1 else {}
         return self.make("std_msgs/msg/Header", stamp=stamp, frame_id=frame_id, **seq)
 
-    def cloud(self, stamp_ns, frame_id, records, height=1, row_padding=0, **changes):
+    def cloud(self, stamp_ns, frame_id, records, rows=1, row_padding=0, **changes):
         """PointCloud2 of structured points, whose dtype tells the fields."""
         kinds = {"i1": 1, "u1": 2, "i2": 3, "u2": 4, "i4": 5, "u4": 6, "f4": 7, "f8": 8}
         fields = [self.make("sensor_msgs/msg/PointField", name=name, offset=records.dtype.fields[name][1],
                             datatype=kinds[records.dtype[name].str[1:]], count=1) for name in records.dtype.names]
-        step, width = records.dtype.itemsize, len(records) // height
-        data = np.frombuffer(records.tobytes(), np.uint8).reshape(height, width * step)
+        step, width = records.dtype.itemsize, len(records) // rows
+        data = np.frombuffer(records.tobytes(), np.uint8).reshape(rows, width * step)
         data = np.pad(data, ((0, 0), (0, row_padding))).reshape(-1)
-        values = dict(header=self.header(stamp_ns, frame_id), height=height, width=width, fields=fields,
+        values = dict(header=self.header(stamp_ns, frame_id), height=rows, width=width, fields=fields,
                       is_bigendian=any(records.dtype[name].byteorder == ">" for name in records.dtype.names), point_step=step,
                       row_step=width * step + row_padding, data=data, is_dense=True)
         return self.make("sensor_msgs/msg/PointCloud2", **dict(values, **changes))
@@ -203,7 +203,7 @@ def run_import(capsys, *arguments, code=0):
     assert got == code, f"exit code {got}: {text.err}{text.out}"
     if code:
         lines = text.err.strip().split("\n")
-        assert lines[0].startswith("ndt-import: ") and "Traceback" not in text.err
+        assert lines[-1].startswith("ndt-import: ") and "Traceback" not in text.err
     return SimpleNamespace(out=text.out, err=text.err, summary=json.loads(text.out) if text.out.startswith("{") else None)
 
 

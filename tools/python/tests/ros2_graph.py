@@ -15,20 +15,23 @@ import numpy as np
 
 PEER = Path(__file__).with_name("ros2_peer.py")
 
+# The loopback alone, without multicast: nothing of it reaches the network.
+CONFIGURATION = ("<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='false'/>"
+                 "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
+                 "<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
+                 "</Domain></CycloneDDS>")
+
 
 class Graph:
     """Processes in a DDS domain of their own. folder: for sockets, logs and CDR files."""
 
-    def __init__(self, ndtd, map_path, folder, domain=77, deskew="time"):
-        self.folder, self._ndtd, self._map, self._deskew = Path(folder), ndtd, map_path, deskew
+    def __init__(self, ndtd, map_path, folder, domain=77, deskew="time", dds=""):
+        self.folder, self.ndtd, self._map, self._deskew = Path(folder), ndtd, map_path, deskew
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(domain),
+        self.domain = domain
+        self.configuration = CONFIGURATION + ("," + dds if dds else "")
+        self._environment = {**os.environ, "ROS_DOMAIN_ID": str(domain), "CYCLONEDDS_URI": self.configuration,
                              "RUNTIME_DIRECTORY": str(self.folder), "PYTHONUNBUFFERED": "1", "ROS_LOCALHOST_ONLY": "0"}
-        self._environment["CYCLONEDDS_URI"] = (
-            "<CycloneDDS><Domain id='any'><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='false'/>"
-            "</Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>"
-            "<MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address='127.0.0.1'/></Peers></Discovery>"
-            "</Domain></CycloneDDS>")
         self._processes = {}
 
     def start(self, name, *command):
@@ -38,7 +41,7 @@ class Graph:
                                                  env=self._environment)
 
     def start_ndtd(self, *options):
-        self.start("ndtd", self._ndtd, "--map", self._map, "--set", f"preprocess.deskew={self._deskew}", *options)
+        self.start("ndtd", self.ndtd, "--map", self._map, "--set", f"preprocess.deskew={self._deskew}", *options)
 
     def start_bridge(self, *options):
         self.start("bridge", sys.executable, "-m", "ndtd.ndt_ros2_bridge", *options)
@@ -115,14 +118,16 @@ def main():
     p.add_argument("--bridge", nargs="*", default=["--scan", "/points"], help="options of the bridge")
     p.add_argument("--restart", choices=("bridge", "ndtd", "driver"), help="kill and start it again in the middle")
     p.add_argument("--down", type=float, default=1.0, metavar="S", help="time between the two")
+    p.add_argument("--dds", default="", metavar="XML", help="more configuration of Cyclone DDS")
     p.add_argument("--folder", type=Path, help="keeps the logs, and the packed scans for the next run")
     args = p.parse_args()
+    args.load = os.getloadavg()[0]
     folder = args.folder or Path(tempfile.mkdtemp(prefix="ros2_graph_"))
     for old in list(folder.glob("*.out")) + list(folder.glob("*.err")):
         old.unlink()
     if not (folder / "scans").exists():
         pack(args.bag, folder / "scans", args.scans)
-    graph = Graph(args.ndtd, args.map, folder)
+    graph = Graph(args.ndtd, args.map, folder, dds=args.dds)
     try:
         run(graph, args)
     finally:
@@ -156,7 +161,7 @@ def report(graph, args):
     stamps = [stamp for stamp, _, _ in poses]
     missing = [i for i, stamp in enumerate(sorted(published)) if stamp not in set(stamps)]
     delays = graph.delays_ms()
-    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+    print(f"load {args.load:.1f} before, {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores")
     print(f"{len(published)} scans in, {len(poses)} poses out, {len(stamps) - len(set(stamps))} twice, missing: {missing}")
     if len(delays):
         print("publish to pose [ms]: " + ", ".join(f"{name} {np.percentile(delays, q):.1f}" for name, q in

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("pyproj")
 pytest.importorskip("yaml")
 
+from ndtd import georeference
 from ndtd.georeference import GeoreferenceError, Projector, mgrs_square, utm_zone
 
 TOKYO = (35.62426, 139.74252)  # UTM zone 54: by GeographicLib 386128.182, 3943002.610
@@ -149,3 +150,17 @@ def test_heights_note():
     info = dict(INFOS[1], vertical_datum="EGM2008")
     assert "EGM2008" in Projector.from_info(info).heights_note()
     assert Projector.from_info(INFOS[1]).heights_note() is None
+
+
+def test_heights_above_the_geoid(monkeypatch):
+    """With a grid altitudes are converted; here with a geoid of 36.7 m."""
+
+    class Geoid:
+        def transform(self, longitude, latitude, altitude, direction="FORWARD"):
+            return longitude, latitude, altitude + (36.7 if direction == "INVERSE" else -36.7)
+
+    monkeypatch.setattr(georeference, "_geoid", lambda datum: Geoid() if datum == "EGM2008" else None)
+    projector = Projector.from_info(dict(INFOS[1], vertical_datum="EGM2008"))
+    x, y, z = projector.forward(*TOKYO, 40.0)
+    assert z == pytest.approx(3.3) and projector.heights_note() is None
+    assert projector.inverse(x, y, z) == pytest.approx((*TOKYO, 40.0), abs=1e-8)

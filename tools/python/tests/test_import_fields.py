@@ -29,6 +29,7 @@ def _records(fields, times, itemsize=None, begin=0):
 
 T = np.linspace(0, SWEEP_S, COUNT)  # since the begin of the sweep
 STAMP = T0 + 123456789
+T_NS = STAMP + np.round(T * 1e9).astype(np.int64)
 ABSOLUTE = np.float64(STAMP // NS) + (STAMP % NS) * 1e-9 + T
 
 # Driver: fields beside x y z, their values, times that follow, where the stamp lies.
@@ -40,12 +41,12 @@ DRIVERS = {
                {"t": np.round(T * 1e9)}, T, "begin"),
     "hesai": ([("intensity", "<f4"), ("ring", "<u2"), ("timestamp", "<f8")], {"timestamp": ABSOLUTE}, T, "begin"),
     "robosense_end": ([("intensity", "<f4"), ("ring", "<u2"), ("timestamp", "<f8")], {"timestamp": ABSOLUTE - SWEEP_S}, T - SWEEP_S, "end"),
-    "livox_points": ([("intensity", "<f4"), ("tag", "u1"), ("line", "u1"), ("timestamp", "<f8")], {"timestamp": ABSOLUTE * 1e9}, T, "begin"),
+    "livox_points": ([("intensity", "<f4"), ("tag", "u1"), ("line", "u1"), ("timestamp", "<f8")], {"timestamp": ABSOLUTE * 1e9}, T,
+                     "begin"),
     "fast_lio": ([("intensity", "<f4"), ("normal_x", "<f4"), ("normal_y", "<f4"), ("normal_z", "<f4"), ("curvature", "<f4")],
                  {"curvature": T * 1e3}, T, "begin"),
     "luminar": ([("intensity", "<f4"), ("time_sec", "<u4"), ("time_nsec", "<u4")],
-                {"time_sec": (STAMP + np.round(T * 1e9).astype(np.int64)) // NS, "time_nsec": (STAMP + np.round(T * 1e9).astype(np.int64)) % NS},
-                T, "begin"),
+                {"time_sec": T_NS // NS, "time_nsec": T_NS % NS}, T, "begin"),
     "autoware_xyzircaedt": ([("intensity", "u1"), ("return_type", "u1"), ("channel", "<u2"), ("azimuth", "<f4"), ("elevation", "<f4"),
                              ("distance", "<f4"), ("time_stamp", "<u4")], {"time_stamp": np.round(T * 1e9)}, T, "begin"),
     "autoware_xyziradrt": ([("intensity", "<f4"), ("ring", "<u2"), ("azimuth", "<f4"), ("distance", "<f4"), ("return_type", "u1"),
@@ -117,7 +118,7 @@ def test_layout(tmp_path, capsys):
     points["y"][7] = np.inf
     for name in "xyz":
         points[name][9] = 0
-    cloud = Messages().cloud(STAMP, "top", points, height=6, row_padding=13)
+    cloud = Messages().cloud(STAMP, "top", points, rows=6, row_padding=13)
     summary, records = import_rows(capsys, tmp_path, [("/points", CLOUD, STAMP, cloud)])
     scan, keep = only(records, "scan")[0], np.setdiff1d(np.arange(COUNT), [5, 7, 9])
     assert (scan["points"] == _xyz()[keep]).all() and np.abs(scan["time_s"] - T[keep]).max() < 2e-6

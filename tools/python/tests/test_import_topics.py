@@ -29,7 +29,7 @@ def _by_time(*groups):
 def test_two_topics_of_scans_must_be_chosen(tmp_path, capsys):
     rows = _by_time(_scans("/top"), _scans("/left", "left"))
     done, _ = import_rows(capsys, tmp_path, rows, code=2)
-    assert "--scan TOPIC" in done.err and "/top" in done.err and "/left" in done.err and "15.0 Hz" in done.err
+    assert "--scan TOPIC" in done.err.strip().split("\n")[-1] and "/top" in done.err and "/left" in done.err and "15.0 Hz" in done.err
     summary, records = import_rows(capsys, tmp_path, rows, "--scan", "/top")
     assert summary["taken"] == {"scan": 3} and "--scan names others" in summary["topics_left"][0]["why"]
     summary, records = import_rows(capsys, tmp_path, rows, "--scan", "/top", "--scan", "/left")
@@ -45,9 +45,9 @@ def test_list(tmp_path, capsys):
 
 def test_unknown_and_unfit_topics(tmp_path, capsys):
     rows = _by_time(_scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))])
-    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/nothing", code=1)
+    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/nothing", code=3)
     assert "there is no topic /nothing" in done.err
-    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/imu", code=1)
+    done, _ = import_rows(capsys, tmp_path, rows, "--scan", "/imu", code=3)
     assert "/imu (sensor_msgs/msg/Imu) cannot be --scan, but --imu" in done.err
     summary, _ = import_rows(capsys, tmp_path, rows, "--imu", "none")
     assert summary["taken"] == {"scan": 3}
@@ -69,7 +69,7 @@ def test_two_imus_must_be_chosen(tmp_path, capsys):
 
 
 def test_no_scans(tmp_path, capsys):
-    done, _ = import_rows(capsys, tmp_path, [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))], code=1)
+    done, _ = import_rows(capsys, tmp_path, [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))], code=3)
     assert "no topic of scans; there are: /imu (sensor_msgs/msg/Imu)" in done.err
 
 
@@ -80,21 +80,20 @@ T_BASE_LIDAR = matrix(np.array([1, 0, 1, *QUARTER])) @ matrix(np.array([0.5, 0, 
 @pytest.mark.parametrize("static", [True, False])
 def test_chain_of_transforms(static, tmp_path, capsys):
     """tf_static, or tf as ROS 1's static_transform_publisher repeats it; odom -> base_link moves and is no chain."""
-    import yaml
     topic = "/tf_static" if static else "/tf"
     tf = [(topic, TF, T0 + i, M.tf(T0, CHAIN)) for i in range(1 if static else 20)]
     moving = [("/tf", TF, T0 + 50 + i, M.tf(T0, [("odom", "base_link", (i, 0, 0, 0, 0, 0, 1))])) for i in range(5)]
-    summary, _ = import_rows(capsys, tmp_path, _by_time(tf, moving, _scans()))
-    T = np.reshape(yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]["T_base_sensor"], (4, 4))
-    assert np.abs(T - T_BASE_LIDAR).max() < 1e-12 and summary["base_frame"] == "base_link"
+    summary, records = import_rows(capsys, tmp_path, _by_time(tf, moving, _scans()))
+    assert [kind for kind, _, _ in records] == ["transform", "scan", "scan", "scan"]
+    transform = records[0][2]
+    assert transform["frame_id"] == "lidar" and summary["base_frame"] == "base_link"
+    assert np.abs(matrix(np.array(transform["pose"])) - T_BASE_LIDAR).max() < 1e-12
 
 
 def test_base_frame_is_what_the_user_says(tmp_path, capsys):
-    import yaml
     tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN))]
-    import_rows(capsys, tmp_path, _by_time(tf, _scans()), "--base-frame", "mast")
-    T = np.reshape(yaml.safe_load((tmp_path / "out.bag.yaml").read_text())["frames"]["T_base_sensor"], (4, 4))
-    assert T[:3, 3].tolist() == [0.5, 0, 0.25]
+    _, records = import_rows(capsys, tmp_path, _by_time(tf, _scans()), "--base-frame", "mast")
+    assert only(records, "transform")[0]["pose"] == [0.5, 0, 0.25, 0, 0, 0, 1]
 
 
 def test_two_sensors(tmp_path, capsys, run_program):
@@ -108,23 +107,26 @@ def test_two_sensors(tmp_path, capsys, run_program):
 
 
 def test_motion_becomes_that_of_the_base(tmp_path, capsys):
-    """IMU and odometry of frames that are turned and off the base."""
-    tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN + [("base_link", "imu", (0, 0, 0, *QUARTER)), ("base_link", "wheel", (2, 0, 0, *QUARTER))]))]
+    """Odometry of a frame that is turned and off the base; an IMU that is turned."""
+    turned = [("base_link", "imu", (0, 0, 0, *QUARTER)), ("base_link", "wheel", (2, 0, 0, *QUARTER))]
+    tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN + turned))]
     rows = _by_time(tf, _scans(), [("/imu", IMU, T0, M.imu(T0, "imu", (1, 0, 0), (0, 2, 9.8)))],
                     [("/odom", ODOM, T0, M.odometry(T0, [0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1], "wheel"))])
     summary, records = import_rows(capsys, tmp_path, rows)
     imu, odometry = only(records, "imu")[0], only(records, "odometry")[0]
-    assert imu["angular_velocity"] == pytest.approx([0, 1, 0]) and imu["linear_acceleration"] == pytest.approx([-2, 0, 9.8])
+    assert imu["angular_velocity"] == [1, 0, 0] and imu["frame_id"] == "imu"  # as it was recorded; ndtd turns it
     # The wheel stands and turns: the base, 2 m behind it, moves to its right.
     assert odometry["twist"] == pytest.approx([0, -2, 0, 0, 0, 1])
     T = matrix(np.array(odometry["pose"]))
     assert np.abs(T @ matrix(np.array([2, 0, 0, *QUARTER])) - np.eye(4)).max() < 1e-12
-    assert any("imu, wheel" in note or "wheel, imu" in note for note in summary["notes"])
+    assert any("of wheel are written as those of base_link" in note for note in summary["notes"])
+    assert {t["frame_id"]: t["pose"] for t in only(records, "transform")}["imu"] == pytest.approx([0, 0, 0, *QUARTER])
 
 
 def test_initial_poses(tmp_path, capsys):
     kind = "geometry_msgs/msg/PoseWithCovarianceStamped"
-    poses = [("/initialpose", kind, T0 + i, M.initial_pose(T0 + i, [i, 0, 0, 0, 0, 0, 1], np.diag([0.25] * 6).reshape(-1))) for i in (1, 2)]
+    covariance = np.diag([0.25] * 6).reshape(-1)
+    poses = [("/initialpose", kind, T0 + i, M.initial_pose(T0 + i, [i, 0, 0, 0, 0, 0, 1], covariance)) for i in (1, 2)]
     summary, records = import_rows(capsys, tmp_path, _by_time(_scans(), poses))
     assert summary["taken"]["pose"] == 1 and only(records, "initial_pose")[0]["covariance"][0] == 0.25
     assert any("--every-pose" in why for why in summary["left"])
@@ -149,6 +151,10 @@ def test_gnss(tmp_path, capsys):
     for argument in (info, tmp_path):
         _, records = import_rows(capsys, tmp_path, _by_time(_scans(), fixes), "--projector", argument)
         assert only(records, "gnss")[0]["position"][:2] == pytest.approx([0, 0], abs=1e-3)
+    antenna = [("/tf_static", TF, T0, M.tf(T0, [("base_link", "gnss", (-0.3, 0, 1.9, 0, 0, 0, 1))]))]
+    (tmp_path / "tf").mkdir()
+    _, records = import_rows(capsys, tmp_path / "tf", _by_time(antenna, _scans(), fixes), "--utm")
+    assert only(records, "transform")[0]["frame_id"] == only(records, "gnss")[0]["antenna"] == "gnss"
 
 
 def test_compressions(tmp_path, capsys):
@@ -159,6 +165,9 @@ def test_compressions(tmp_path, capsys):
     ros1 = [(topic, kind, ns, Messages(True).cloud(ns, "lidar", _points(seed=i))) for i, (topic, kind, ns, _) in enumerate(rows)]
     recordings += [write_bag1(tmp_path / f"{name}.bag", ros1, name) for name in ("LZ4", "BZ2")]
     recordings += [next((tmp_path / "r_storage").glob("*.mcap"))]
+    for name in ("r_file", "r_message"):  # only their folders tell
+        file = next(one for one in (tmp_path / name).iterdir() if one.suffix != ".yaml")
+        assert f"name its folder, {tmp_path / name}" in run_import(capsys, file, "-o", tmp_path / "out.bag", code=3).err
     for recording in recordings:
         run_import(capsys, recording, "-o", tmp_path / "out.bag", "--force", "-q")
         bags.append((tmp_path / "out.bag").read_bytes())
@@ -172,7 +181,7 @@ def test_parts_of_a_ros1_recording(tmp_path, capsys):
         paths.append(write_bag1(tmp_path / f"drive_{part}.bag", rows))
     summary = run_import(capsys, *paths, "-o", tmp_path / "out.bag", "--json").summary
     assert summary["taken"] == {"scan": 4}
-    done = run_import(capsys, tmp_path, "-o", tmp_path / "x.bag", code=1)
+    done = run_import(capsys, tmp_path, "-o", tmp_path / "x.bag", code=3)
     assert "recordings in it; name one" in done.err
 
 
@@ -181,3 +190,11 @@ def test_existing_bag_is_kept(tmp_path, capsys):
     before = (tmp_path / "out.bag").read_bytes()
     done = run_import(capsys, tmp_path / "recording", "-o", tmp_path / "out.bag", code=2)
     assert "exists already; --force overwrites it" in done.err and (tmp_path / "out.bag").read_bytes() == before
+
+
+def test_settings_of_the_user_stay(tmp_path, capsys):
+    """OUT.yaml is written over only where an import made it."""
+    settings = tmp_path / "out.bag.yaml"
+    settings.write_text("mine: true\n")
+    import_rows(capsys, tmp_path, _scans())
+    assert settings.read_text() == "mine: true\n"

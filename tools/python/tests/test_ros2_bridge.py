@@ -1,4 +1,5 @@
 """ndt-ros2-bridge: names, CDR, conversions, and the way of scans through DDS and ndtd to poses."""
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ import ros2_graph
 import ros2_peer as peer
 from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
-from ndtd.ros2 import bridge, from_ndtd, mounting, rmw, tf_buffer, to_ndtd
+from ndtd.recordings.frames import Frames
+from ndtd.recordings.transforms import matrix
+from ndtd.ros2 import bridge, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
 
 STAMP_NS = 1_700_000_000_250_000_000
 
@@ -118,13 +121,24 @@ def test_cloud_of_a_real_recording(types, shared_data):
             assert (again.width, again.point_step, again.fields[0].name) == (ros1.width, ros1.point_step, ros1.fields[0].name)
             theirs = again.serialize(use_version_2=False)
             assert cdr[:len(theirs)] == theirs
-            frame = to_ndtd.Clouds().frame(types.decode(cdr, rmw.CLOUD), 7, 0)
-            decoded = decode_scan(bytes(frame))
-            assert decoded["seq"] == 7 and decoded["points"].shape == (ros1.width * ros1.height, 3)
+            frame = scan_frame(types, types.decode(cdr, rmw.CLOUD))
+            decoded = decode_scan(frame)
+            assert decoded["points"].shape == (ros1.width * ros1.height, 3)
             assert decoded["time_s"].max() <= 1e-3 < -decoded["time_s"].min() < 0.2  # the stamp is that of the last point
             count += 1
             break
     assert count == 1
+
+
+def scan_frame(types, message, times=1):
+    """The frame that a cloud becomes; the second one of a topic may go as it is."""
+    sent = []
+    inbound = to_ndtd.Inbound(types, lambda frame: sent.append(bytes(frame)) or True, Frames(), None)
+    topic = m.Topic("/points", rmw.CLOUD, 0, "scan")
+    for _ in range(times):
+        inbound.cloud(message, topic, 0)
+    assert [msgpack.unpackb(frame)["seq"] for frame in sent] == list(range(times))
+    return sent[-1]
 
 
 def cloud(types, fields, points, stamp_ns=STAMP_NS, row_padding=0):
@@ -152,7 +166,7 @@ def test_times_of_drivers(types, name, datatype, dtype, values, seconds):
     points["x"], points["intensity"], points[name] = [1, 2], [3, 200], values
     fields = [[key, layout.fields[key][1], {"intensity": 2, name: datatype}.get(key, 7), 1]
               for key in ("x", "y", "z", "intensity", name)]
-    decoded = decode_scan(bytes(to_ndtd.Clouds().frame(cloud(types, fields, points), 3, 0)))
+    decoded = decode_scan(scan_frame(types, cloud(types, fields, points)))
     assert decoded["stamp_ns"] == STAMP_NS and decoded["frame_id"] == "lidar"
     assert decoded["points"][:, 0].tolist() == [1, 2] and decoded["intensity"].tolist() == [3, 200]
     np.testing.assert_allclose(decoded["time_s"], seconds, atol=1e-6)
@@ -164,27 +178,27 @@ def test_clouds_as_they_are(types):
     points = np.zeros(3, layout)
     points["y"], points["reflectivity"], points["t"] = [1, np.nan, 3], 9, [0, 10, 20_000_000]
     fields = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1], ["reflectivity", 12, 2, 1], ["t", 13, 6, 1]]
-    same = bytes(to_ndtd.Clouds().frame(cloud(types, fields, points), 0, 0))
+    same = scan_frame(types, cloud(types, fields, points), times=2)
     assert points.tobytes() in same
     wide = np.zeros(3, np.dtype({"names": layout.names[:-1], "formats": ["<f4", "<f4", "<f4", "u1", "<u4"],
                                  "offsets": [0, 4, 8, 12, 13], "itemsize": 48}))
     for name in layout.names[:-1]:
         wide[name] = points[name]
-    anew = bytes(to_ndtd.Clouds().frame(cloud(types, fields, wide), 0, 0))
-    assert len(anew) < wide.nbytes + 150 and len(msgpack.unpackb(anew)["data"]) == 3 * 20
+    anew = scan_frame(types, cloud(types, fields, wide), times=2)
+    assert len(anew) < wide.nbytes + 150 and len(msgpack.unpackb(anew)["data"]) == 2 * 20
     for key in ("points", "intensity", "time_s"):
-        np.testing.assert_array_equal(decode_scan(same)[key], decode_scan(anew)[key])
+        np.testing.assert_array_equal(decode_scan(same)[key][[0, 2]], decode_scan(anew)[key])  # without the empty one
 
 
 def test_clouds_that_are_refused(types):
     points = np.zeros(1, np.dtype([("a", "<f4"), ("b", "<f4")]))
-    with pytest.raises(to_ndtd.Refused, match="no x, y and z"):
-        to_ndtd.Clouds().frame(cloud(types, [["a", 0, 7, 1]], points), 0, 0)
+    with pytest.raises(ValueError, match="no x, y and z"):
+        scan_frame(types, cloud(types, [["a", 0, 7, 1]], points))
     xyz = [["x", 0, 7, 1], ["y", 4, 7, 1], ["z", 8, 7, 1]]
-    with pytest.raises(to_ndtd.Refused, match="fit"):
-        to_ndtd.Clouds().frame(cloud(types, xyz, points), 0, 0)
+    with pytest.raises(ValueError, match="fit"):
+        scan_frame(types, cloud(types, xyz, points))
     with pytest.raises(to_ndtd.Refused, match="no points"):
-        to_ndtd.Clouds().frame(cloud(types, xyz, np.zeros(0, np.dtype(("V12")))), 0, 0)
+        scan_frame(types, cloud(types, xyz, np.zeros(0, np.dtype(("V12")))))
 
 
 def test_transforms(rng):
@@ -192,14 +206,10 @@ def test_transforms(rng):
         q = rng.standard_normal(4)
         return np.concatenate([rng.standard_normal(3), q / np.linalg.norm(q)])
 
-    from ndtd.recordings.transforms import matrix
     for _ in range(20):
         a, b = some(), some()
         np.testing.assert_allclose(matrix(tf_buffer.multiply(a, b)), matrix(a) @ matrix(b), atol=1e-12)
         np.testing.assert_allclose(matrix(tf_buffer.inverse(a)), np.linalg.inv(matrix(a)), atol=1e-12)
-        np.testing.assert_allclose(matrix(mounting.pose_of(matrix(a))), matrix(a), atol=1e-12)
-    for half_turn in np.eye(4):
-        np.testing.assert_allclose(np.abs(mounting.pose_of(matrix([0, 0, 0, *half_turn]))[3:]), half_turn, atol=1e-12)
 
 
 def test_odometry_between_stamps():
@@ -214,21 +224,22 @@ def test_odometry_between_stamps():
 
 
 def transform(parent, child, x):
-    return m.Transform(0, 0, parent, child, np.array([x, 0, 0, 0, 0, 0, 1.0]), True)
+    return m.Transform(0, parent, child, np.array([x, 0, 0, 0, 0, 0, 1.0]))
 
 
 def test_mounting_waits_for_tf_static(monkeypatch):
     sent, lines = [], []
     log = type("Log", (), {"__call__": lambda self, text: lines.append(text), "seldom": lambda self, cause, text: lines.append(text)})()
     one = mounting.Mounting("base_link", lambda frame: sent.append(msgpack.unpackb(frame)), log)
-    assert one.wants("lidar", 1)  # nobody publishes tf_static
+    assert one.wants("lidar", 1, tells=True)  # no publisher of tf_static
     one.is_published = True
-    assert not one.wants("lidar", 2)
+    assert not one.wants("lidar", 2, tells=True)
     one.add([transform("base_link", "mast", 1.0), transform("mast", "lidar", 0.5), transform("base_link", "other", 7.0)], 3)
-    assert one.wants("lidar", 4) and len(sent) == 1
+    assert one.wants("lidar", 4, tells=True) and len(sent) == 1
     assert sent[0]["type"] == "transform" and sent[0]["frame_id"] == "lidar" and sent[0]["pose"][0] == 1.5
     assert not one.wants("lost", 5)
-    monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic(): now + 60)
+    later_s = time.monotonic() + 60
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
     assert one.wants("lost", 6) and "lost" in lines[-1]
 
 
@@ -254,6 +265,127 @@ def test_missing_package():
             "from ndtd.ndt_ros2_bridge import main; sys.exit(main([]))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 3 and "pip install 'ndtd[dds]'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_curve_keys(tmp_path):
+    """Key files of `ndtd --make-keys`: both or none, and the secret one is for its owner alone."""
+    zmq = pytest.importorskip("zmq")
+    public, secret = zmq.curve_keypair()
+    (tmp_path / "server").write_text(f"# of the daemon\n{public.decode()} # robot\n")
+    (tmp_path / "secret").write_bytes(secret)
+    (tmp_path / "secret").chmod(0o640)
+    keys = str(tmp_path / "server"), str(tmp_path / "secret")
+    assert link.read_keys(None, None) is None
+    assert link.read_keys(*keys) == (public, public, secret)
+    with pytest.raises(ValueError, match="belong together"):
+        link.read_keys(keys[0], None)
+    (tmp_path / "secret").chmod(0o644)
+    with pytest.raises(ValueError, match="others may read"):
+        link.read_keys(*keys)
+    (tmp_path / "server").write_text("# nothing\n")
+    (tmp_path / "secret").chmod(0o600)
+    with pytest.raises(ValueError, match="no key"):
+        link.read_keys(*keys)
+
+
+def test_sockets_in_another_folder(tmp_path, monkeypatch):
+    """A daemon that starts later, as the service: the link finds its folder."""
+    import zmq
+    context, folder = zmq.Context(), tmp_path / "user"
+    monkeypatch.setattr(link, "default_endpoint", lambda name: f"ipc://{folder}/{name}.ipc")
+    monkeypatch.setattr(link, "SEARCH_EVERY_S", 0.0)
+    scans = link.Scans(context, link.Daemon())
+    assert not scans.send(b"before")
+    folder = tmp_path / "service"
+    folder.mkdir()
+    daemon = context.socket(zmq.SUB)
+    daemon.subscribe(b"")
+    daemon.bind(f"ipc://{folder}/scans.ipc")
+    end = time.monotonic() + 10
+    while not scans.send(b"after") and time.monotonic() < end:
+        daemon.poll(50)  # zmq subscribes within the calls of its user
+    assert daemon.poll(5000) and daemon.recv() == b"after"
+    daemon.close()
+    end = time.monotonic() + 10
+    while scans.send(b"alone") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not scans.send(b"alone")  # nothing waits for the next daemon
+    scans.close()
+    context.term()
+
+
+def test_motion(types, rng):
+    """Imu, odometry, twist and fixes as frames; motion of a sensor becomes that of the base."""
+    sent, frames = [], Frames(base="base_link")
+    frames.tree.add(m.Transform(0, "base_link", "imu", np.array([1.0, 0, 0, 0, 0, 1, 0])))  # half a turn about z
+    inbound = to_ndtd.Inbound(types, lambda frame: sent.append(msgpack.unpackb(frame)) or True, frames,
+                              lambda latitude, longitude, altitude: (latitude * 10, longitude * 10, altitude))
+
+    def take(name, kind, cdr):
+        topic = m.Topic("/topic", name, 0, kind)
+        for message in inbound.read(cdr, topic, 1):
+            inbound.motion(message, topic)
+
+    message, same = ros_imu(types, rng)
+    take(rmw.IMU, "imu", same.serialize(use_version_2=False))
+    turn = same.angular_velocity
+    assert sent[-1]["type"] == "imu" and sent[-1]["frame_id"] == "base_link" and sent[-1]["stamp_ns"] == STAMP_NS
+    np.testing.assert_allclose(sent[-1]["angular_velocity"], [-turn.x, -turn.y, turn.z], atol=1e-12)
+    vector, header = types["geometry_msgs/msg/Vector3"], ros_header(types, "base_link")
+    twist = types["geometry_msgs/msg/Twist"](vector(5.0, 0.0, 0.0), vector(0.0, 0.0, 0.1))
+    take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, twist), rmw.TWIST))
+    assert sent[-1]["type"] == "odometry" and "pose" not in sent[-1] and sent[-1]["twist"] == [5.0, 0, 0, 0, 0, 0.1]
+    velocity = types[rmw.VELOCITY[0]](header, 4.0, 0.5, 0.25)
+    take(rmw.VELOCITY[0], "odometry", types.encode(velocity, rmw.VELOCITY[0]))
+    assert sent[-1]["twist"] == [4.0, 0.5, 0, 0, 0, 0.25]
+    fix = types[rmw.FIX](header, types["sensor_msgs/msg/NavSatStatus"](0, 1), 1.0, 2.0, 3.0, np.diag([4.0, 9, 16]).ravel(), 2)
+    take(rmw.FIX, "gnss", types.encode(fix, rmw.FIX))
+    assert sent[-1]["type"] == "gnss" and sent[-1]["position"] == [10, 20, 3] and sent[-1]["deviation"] == [2, 3, 4]
+    with pytest.raises(to_ndtd.Refused, match="finite"):
+        bad = types["geometry_msgs/msg/Twist"](vector(np.nan, 0.0, 0.0), vector(0.0, 0.0, 0.0))
+        take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, bad), rmw.TWIST))
+
+
+def test_livox(types):
+    """livox_ros_driver2/msg/CustomMsg: 100 000 points without an object for each."""
+    name = rmw.LIVOX[0]
+    count = 100_000
+    point = np.zeros(count, [("offset_time", "<u4"), ("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("rest", "u1", 3), ("pad", "u1")])
+    point["offset_time"], point["x"] = np.arange(count) * 1000, np.arange(count) + 1
+    head = types.encode(types[name](ros_header(types), STAMP_NS, count, 0, np.zeros(3, np.uint8), []), name)
+    length = head.rindex(b"\0\0\0\0")
+    cdr = head[:length] + np.uint32(count).tobytes() + point.tobytes()
+    sent = []
+    inbound = to_ndtd.Inbound(types, lambda frame: sent.append(frame) or True, Frames(), None)
+    topic = m.Topic("/livox/lidar", name, 0, "scan")
+    for scan in inbound.read(cdr, topic, 0):
+        inbound.scan(scan, topic)
+    decoded = decode_scan(sent[0])
+    assert decoded["points"].shape == (count, 3) and decoded["points"][-1, 0] == count
+    assert decoded["time_s"][-1] == pytest.approx((count - 1) * 1e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("variables", [{"ROS_LOCALHOST_ONLY": "1"}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"},
+                                       {"ROS_STATIC_PEERS": "127.0.0.1;localhost"}])
+def test_discovery_by_variables_of_ros(variables, tmp_path):
+    """Two processes on the loopback find each other by the variables alone."""
+    code = ("import sys, time\n"
+            "from ndtd.ros2 import dds, rmw\n"
+            "types = rmw.Types()\n"
+            "participant = dds.Participant(61, types)\n"
+            "writer = participant.writer('/' + sys.argv[1], rmw.CLOCK, dds.LATCHED)\n"
+            "end = time.monotonic() + 30\n"
+            "while time.monotonic() < end:\n"
+            "    participant.wait(0.1)\n"
+            "    participant.discovered()\n"
+            "    if any(one.topic == '/' + sys.argv[2] and one.transient_local for one in participant.endpoints()):\n"
+            "        time.sleep(1)\n"
+            "        sys.exit(0)\n"
+            "sys.exit(1)")
+    environment = {**os.environ, **variables}
+    environment.pop("CYCLONEDDS_URI", None)
+    processes = [subprocess.Popen([sys.executable, "-c", code, *names], env=environment) for names in (("a", "b"), ("b", "a"))]
+    assert [process.wait(60) for process in processes] == [0, 0]
 
 
 def test_covariance_of_rviz():
@@ -346,14 +478,92 @@ def test_restart(graph, drive_120k, which):
     assert stamps == sorted(set(stamps))
 
 
+@pytest.fixture
+def robot(graph):
+    """Writers of the test: robot(topic, type, latched=False).write(message)."""
+    import cyclonedds.core as core
+    from cyclonedds.domain import Domain, DomainParticipant
+    from cyclonedds.pub import DataWriter
+    from cyclonedds.topic import Topic
+    domain = Domain(graph.domain, graph.configuration)  # noqa: F841  it lives as long as the fixture
+    participant = DomainParticipant(graph.domain)
+    policy = core.Policy
+
+    def make(topic, data_type, latched=False):
+        qos = core.Qos(policy.Reliability.Reliable(10**8), policy.History.KeepLast(1000),
+                       policy.Durability.TransientLocal if latched else policy.Durability.Volatile)
+        return DataWriter(participant, Topic(participant, "rt" + topic, data_type), qos)
+
+    yield make
+
+
+def tf_message(stamp_ns, parent, child, pose):
+    transform = peer.Transform(peer.Vector3(*pose[:3]), peer.Quaternion(*pose[3:]))
+    return peer.TFMessage([peer.TransformStamped(peer.Header(peer.stamp(stamp_ns), parent), child, transform)])
+
+
+def pose_message(frame_id, pose):
+    covariance = [0.0] * 36
+    covariance[0] = covariance[7] = 0.25
+    covariance[35] = 0.07
+    return peer.PoseWithCovarianceStamped(peer.Header(peer.stamp(0), frame_id), peer.PoseWithCovariance(
+        peer.Pose(peer.Point(*pose[:3]), peer.Quaternion(*pose[3:])), covariance))
+
+
+def test_tf_and_initial_pose(graph, robot, simulate):
+    """A LiDAR that is mounted off the base, odometry in tf, and the first pose from RViz: map -> odom is where it should be."""
+    drive = simulate("--seed", 8, "--scans", 40, "--beams", 32, "--columns", 600, "--mount", "1.2,0.1,0.6,0,3,20")
+    (graph.folder / "scans").unlink()
+    ros2_graph.pack(drive.bag, graph.folder / "scans", 40)
+    record = next(record for record in BagReader(str(drive.bag)) if record.type == "scan")
+    lidar = msgpack.unpackb(record.payload)["frame_id"]
+    pitch, yaw = np.radians([3, 20]) / 2
+    about_y, about_z = [0, np.sin(pitch), 0, np.cos(pitch)], [0, 0, np.sin(yaw), np.cos(yaw)]
+    mount = tf_buffer.multiply([1.2, 0.1, 0.6, *about_z], [0, 0, 0, *about_y])
+    poses = [msgpack.unpackb(record.payload) for record in BagReader(str(drive.bag)) if record.type == "truth"]
+    T_map_odom = np.array([7.0, -3.0, 0.2, 0.0, 0.0, np.sin(0.4), np.cos(0.4)])
+    static, tf = robot("/tf_static", peer.TFMessage, latched=True), robot("/tf", peer.TFMessage)
+    initial = robot("/initialpose", peer.PoseWithCovarianceStamped)
+    static.write(tf_message(0, "base_link", lidar, mount))
+    graph.start_listener()
+    graph.start("ndtd", graph.ndtd, "--map", drive.map, "--set", "preprocess.deskew=time", "--set", "initial_pose.mode=given")
+    graph.wait_for("ndtd", "ready", 30, "err")
+    graph.start_bridge("--scan", "/points")
+    graph.wait_for("bridge", "reads /tf_static", 20, "err")
+    graph.start_driver("--rate", 5)
+    graph.wait_for("bridge", "reads /tf (", 20, "err")
+    for row in poses:
+        T_odom_base = tf_buffer.multiply(tf_buffer.inverse(T_map_odom), row["pose"])
+        tf.write(tf_message(row["stamp_ns"], "odom", "base_link", T_odom_base))
+    end = time.monotonic() + 20
+    while len(graph.lines("driver")) < 5 and time.monotonic() < end:
+        time.sleep(0.05)
+    initial.write(pose_message("odom", poses[5]["pose"]))
+    graph.wait_for("bridge", "a pose in the frame 'odom'; ndtd wants 'map'", 10, "err")
+    initial.write(pose_message("map", poses[8]["pose"]))
+    graph.wait_for("bridge", "initial pose: found", 20, "err")
+    assert graph.finish("driver", 60) == 0
+    assert graph.stop("bridge") == 0
+    assert f"'{lidar}' is at 1.2 0.1 0.6" in "\n".join(graph.lines("bridge", "err"))
+    true = {row["stamp_ns"]: row["pose"][:3] for row in poses}
+    got = graph.received("pose")
+    assert len(got) >= 10, graph.lines("bridge", "err")
+    for stamp, _, rest in got:
+        assert np.linalg.norm(np.subtract([float(v) for v in rest[:3]], true[stamp])) < 0.15
+    tf_rows = [rest for _, _, rest in graph.received("tf") if rest[3] == "map"]
+    assert {rest[4] for rest in tf_rows} == {"odom"}
+    for rest in tf_rows:
+        np.testing.assert_allclose([float(v) for v in rest[:3]], T_map_odom[:3], atol=0.3)
+
+
 def test_hints(graph):
     """No daemon, no cloud on the named topic, another one elsewhere: three lines."""
     graph.start_driver("--topic", "/elsewhere", "--limit", 1)
     graph.start_bridge("--scan", "/points", "--imu", "/imu")
-    graph.wait_for("bridge", "nobody publishes /points", 20, "err")
+    graph.wait_for("bridge", "no publisher of /points", 20, "err")
     lines = "\n".join(graph.lines("bridge", "err"))
     assert "that type is on /elsewhere" in lines
-    assert "ndtd does not answer" in lines and "nobody publishes /imu" in lines
+    assert "ndtd does not answer" in lines and "no publisher of /imu" in lines
     assert graph.stop("bridge") == 0
 
 

@@ -24,13 +24,15 @@ extern "C" {
 
 /** What is replayed. */
 struct ndtd_bag_run_options {
-    const char *bag;
-    uint64_t skip;  /**< scans left out at the start */
-    uint64_t limit; /**< scans replayed at most; 0 = all */
+    const char *bag;                /**< or another recording, see ndtd/record_source.h */
+    uint64_t skip;                  /**< scans left out at the start */
+    uint64_t limit;                 /**< scans replayed at most; 0 = all */
+    const char *const *import_args; /**< for ndt-import; borrowed until close */
+    size_t import_arg_count;
 };
 
 struct ndtd_bag_run;
-/** Opens bag, map and backend. settings, options and the bag's name are copied; truth: receives the ground truth of
+/** Opens bag, map and backend. settings and the bag's name are copied; truth: receives the ground truth of
  * the bag, borrowed until close. NDT_ERR_ARGUMENT: the settings name no map. */
 NDT_MUST_CHECK enum ndt_status ndtd_bag_run_open(struct ndtd_bag_run **out, const struct ndtd_settings *settings,
                                                  const struct ndtd_bag_run_options *options,
@@ -54,7 +56,7 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
                            void *context);
 
 uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run); /**< replayed so far */
-double ndtd_bag_run_done(const struct ndtd_bag_run *run);    /**< part of the work, 0 to 1 */
+double ndtd_bag_run_done(const struct ndtd_bag_run *run);    /**< part of the work, 0 to 1; below 0: not known */
 double ndtd_bag_run_map_load_ms(const struct ndtd_bag_run *run);
 const struct ndt_map *ndtd_bag_run_map(const struct ndtd_bag_run *run);
 uint64_t ndtd_bag_run_config_hash(const struct ndtd_bag_run *run);

@@ -13,7 +13,7 @@ extern "C" {
 
 /** Options of a replay. */
 struct ndtd_replay_options {
-    const char *bag;
+    const char *bag; /**< or another recording, see ndtd/record_source.h */
     struct ndtd_sink_paths files;
     uint64_t skip;  /**< scans left out at the start */
     uint64_t limit; /**< scans replayed at most; 0 = all */
@@ -23,6 +23,9 @@ struct ndtd_replay_options {
      * of its trace (last pass). May be NULL (disabled). A scan or row that does not exist is NDT_ERR_ARGUMENT. */
     const char *dump;
     uint64_t dump_scan, dump_iteration;
+    struct ndtd_run_inputs inputs;  /**< for the summary; its bag and map are those of this run */
+    const char *const *import_args; /**< for ndt-import */
+    size_t import_arg_count;
 };
 
 /** Prints the table to stdout, progress and warnings to stderr. *failed becomes 1 when a check failed, and one line

@@ -6,12 +6,12 @@ from typing import Any, Optional
 import numpy as np
 
 from .. import _core
-from .frames import Sensors, apply, undo_motion
+from ..maps.point_files import find_files
+from .sensor_poses import Sensors, apply, undo_motion
 from .result_lines import ResultError, ResultLine
 
 WAITING_SCANS = 16
 CLOUD_FIELDS = ("x", "y", "z", "intensity")  # float32 each
-CLOUD_SUFFIXES = (".pcd", ".ply", ".bin")
 
 
 class Cloud:
@@ -94,23 +94,16 @@ class Thinned:
 
 
 def read_map(path: Any, most_points: int) -> Cloud:
-    """A cloud file or a folder of tiles, thinned while it is read: memory of one file and of the answer. ResultError, OSError."""
-    path = Path(path)
-    files = sorted(one for one in path.iterdir() if one.suffix.lower() in CLOUD_SUFFIXES) if path.is_dir() else [path]
-    if path.suffix.lower() == ".ndtmap":
+    """A cloud file of any kind or a folder of tiles, thinned while it is read. ResultError, MapFileError, OSError."""
+    if Path(path).suffix.lower() == ".ndtmap":
         raise ResultError(f"{path}: a compiled map has no points; name the cloud or the folder that it was made from")
-    if not files:
-        raise ResultError(f"{path}: no .pcd, .ply or .bin in this folder")
     thinned = Thinned(4, most_points)
-    for one in files:
-        cloud = _core.read_cloud(one)
-        points = cloud["points"]
-        for begin in range(0, len(points), 1_000_000):
-            some = slice(begin, begin + 1_000_000)
-            rows = np.zeros((len(points[some]), 4))
-            rows[:, :3] = points[some] + cloud["origin"]
-            if cloud["intensity"] is not None:
-                rows[:, 3] = cloud["intensity"][some]
-            thinned.add(rows[np.isfinite(rows[:, :3]).all(axis=1)])
+    for one in find_files([path]):
+        for block in one.blocks():
+            rows = np.zeros((len(block.points), 4))
+            rows[:, :3] = block.points
+            if block.intensity is not None:
+                rows[:, 3] = block.intensity
+            thinned.add(rows[np.isfinite(block.points).all(axis=1)])
     rows = thinned.rows()
     return Cloud(rows[:, :3], rows[:, 3].astype(np.float32))

@@ -18,7 +18,7 @@ import numpy as np
 from .._extras import need
 from ..georeference import Projector
 from .clouds import CLOUD_FIELDS, Cloud
-from .frames import Sensors
+from .sensor_poses import Sensors
 from .result_lines import ResultError, ResultLine
 
 NS = 1_000_000_000

@@ -8,9 +8,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-TRUSTED_STATES = ("tracking", "coasting")
-# Their pose is that of an alignment that the estimator refused, or there is none.
-REFUSED = ("low_score", "degenerate", "off_map", "lost", "dropped", "rejected", "no_map", "no_guess", "merged")
+from ..ros2.from_ndtd import is_trusted
+
+MOST_STAMP_NS = 4_600_000_000_000_000_000  # of the wire schema
 
 
 class ResultError(ValueError):
@@ -34,12 +34,15 @@ class ResultLine:
     @property
     def is_trusted(self) -> bool:
         """Whether ndtd --out has this pose."""
-        return self.pose is not None and self.state in TRUSTED_STATES and self.outcome not in REFUSED
+        return self.pose is not None and is_trusted(self.values)
 
 
 def read_results(path: Any) -> Iterator[ResultLine]:
     """The results in the order of the file, one at a time. ResultError, OSError."""
     path, count = Path(path), 0
+    with path.open("rb") as binary:
+        if b"\0" in binary.read(4096):
+            raise ResultError(f"{path}: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE` writes results")
     with path.open("r", encoding="utf-8", errors="replace") as stream:
         for number, line in enumerate(stream, 1):
             text = line.strip()
@@ -48,6 +51,8 @@ def read_results(path: Any) -> Iterator[ResultLine]:
             try:
                 result = _from_json(text) if text.startswith("{") else _from_tum(text)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
+                if count and not line.endswith("\n"):
+                    return  # the writer was stopped within its last line
                 why = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
                 raise ResultError(f"{path}: line {number}: not a result of ndtd --results, nor TUM: {why[:100]}") from None
             count += 1
@@ -70,8 +75,10 @@ def _from_json(text: str) -> ResultLine:
     stamp_ns = row["stamp_ns"]
     if not isinstance(stamp_ns, int) or not isinstance(row["seq"], int):
         raise ValueError("seq and stamp_ns have to be integers")
+    _check_stamp(stamp_ns)
     if "error" in row:  # ndtd could not put it into a message
-        return ResultLine(stamp_ns, seq=row["seq"], outcome="rejected", reason=str(row["error"]), state="")
+        return ResultLine(stamp_ns, seq=row["seq"], outcome="rejected", reason=str(row["error"]), state="",
+                          values={**row, "outcome": "rejected", "reason": str(row["error"])})
     covariance = _numbers(row.get("covariance"), 36, "covariance")
     return ResultLine(stamp_ns, _unit(_numbers(row.get("pose"), 7, "pose")), row["seq"], str(row["outcome"]), str(row.get("reason", "")),
                       str(row.get("state", "")), None if covariance is None else covariance.reshape(6, 6),
@@ -82,7 +89,15 @@ def _from_tum(text: str) -> ResultLine:
     words = text.split()
     if len(words) != 8:
         raise ValueError(f"{len(words)} words instead of 8: stamp x y z qx qy qz qw")
-    return ResultLine(_nanoseconds(words[0]), _unit(_numbers([float(word) for word in words[1:]], 7, "pose")))
+    stamp_ns, pose = _check_stamp(_nanoseconds(words[0])), _unit(_numbers([float(word) for word in words[1:]], 7, "pose"))
+    values = {"stamp_ns": stamp_ns, "outcome": "converged", "state": "tracking", "reason": "", "pose": pose}
+    return ResultLine(stamp_ns, pose, values=values)
+
+
+def _check_stamp(stamp_ns: int) -> int:
+    if abs(stamp_ns) > MOST_STAMP_NS:
+        raise ValueError(f"the stamp {stamp_ns} ns is beyond 4.6e18 ns")
+    return stamp_ns
 
 
 def _nanoseconds(text: str) -> int:

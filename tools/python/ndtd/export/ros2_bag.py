@@ -2,7 +2,7 @@
 
 | topic | type | |
 |---|---|---|
-| /localization/pose_with_covariance | geometry_msgs/PoseWithCovarianceStamped | each result with a pose and a covariance |
+| /localization/pose_estimator/pose_with_covariance | geometry_msgs/PoseWithCovarianceStamped | each result with a pose and a covariance |
 | /localization/odometry | nav_msgs/Odometry | pose and twist |
 | /localization/path | nav_msgs/Path | the whole trajectory, once at the start |
 | /tf, /tf_static | tf2_msgs/TFMessage | map to base; base to the sensors, map to map_near where coordinates are large |
@@ -19,14 +19,14 @@ import numpy as np
 
 from .._extras import need
 from ..georeference import Projector
+from ..ros2 import rmw
+from ..ros2.from_ndtd import Messages, localisation_status
 from .clouds import CLOUD_FIELDS, Cloud
-from .foxglove_mcap import result_values
-from .frames import Sensors
+from .sensor_poses import Sensors
 from .result_lines import ResultError, ResultLine
 
 NS = 1_000_000_000
 NEAR_FRAME = "map_near"
-UNKNOWN_COVARIANCE = np.zeros(36)
 
 
 class RosWriter:
@@ -38,13 +38,14 @@ class RosWriter:
         typesys = need("rosbags.typesys", "ros")
         self._ri = need("rosbags.interfaces", "ros")
         self._store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
+        self._messages = Messages(self._store.types)
         self._path, self._single, self._names, self._projector = Path(path), single, names, projector
         self._origin_m = origin_m
         self._connections: "dict[str, Any]" = {}
         self._cloud_frame = NEAR_FRAME if origin_m.any() else names.map
         self._folder = self._path.with_name(self._path.name + ".d") if single else self._path
         plugin = rosbag2.StoragePlugin.SQLITE3 if storage == "sqlite3" else rosbag2.StoragePlugin.MCAP
-        # Version 8 is that of Iron; Humble reads it, 9 it does not.
+        # Version 8, that of Iron: QoS profiles are one string, as Humble expects; in 9 they are a list.
         self._writer = rosbag2.Writer(self._folder, version=8, storage_plugin=plugin)
         self._writer.open()
 
@@ -53,30 +54,18 @@ class RosWriter:
     def _new(self, kind: str, *values: Any) -> Any:
         return self._store.types[kind](*values)
 
-    def _time(self, stamp_ns: int) -> Any:
-        if not -(2**31) * NS <= stamp_ns < 2**31 * NS:
-            raise ResultError(f"stamp {stamp_ns} ns: ROS has times until 2038")
-        return self._new("builtin_interfaces/msg/Time", stamp_ns // NS, stamp_ns % NS)
+    def _vector(self, values: Any) -> Any:
+        return self._new("geometry_msgs/msg/Vector3", *map(float, values))
 
     def _header(self, stamp_ns: int, frame_id: str) -> Any:
-        return self._new("std_msgs/msg/Header", self._time(stamp_ns), frame_id)
-
-    def _vector(self, values: Any, kind: str = "Vector3") -> Any:
-        return self._new(f"geometry_msgs/msg/{kind}", float(values[0]), float(values[1]), float(values[2]))
-
-    def _pose(self, pose: np.ndarray) -> Any:
-        return self._new("geometry_msgs/msg/Pose", self._vector(pose, "Point"), self._quaternion(pose))
-
-    def _quaternion(self, pose: np.ndarray) -> Any:
-        return self._new("geometry_msgs/msg/Quaternion", *(float(value) for value in pose[3:]))
+        return self._messages.header(stamp_ns, frame_id)
 
     def _transform(self, stamp_ns: int, parent: str, child: str, pose: np.ndarray) -> Any:
-        transform = self._new("geometry_msgs/msg/Transform", self._vector(pose), self._quaternion(pose))
-        return self._new("geometry_msgs/msg/TransformStamped", self._header(stamp_ns, parent), child, transform)
+        return self._messages.transform(stamp_ns, parent, child, pose).transforms[0]
 
     def _write(self, topic: str, kind: str, message: Any, stamp_ns: int, latched: bool = False) -> None:
-        if stamp_ns < 0:
-            raise ResultError(f"stamp {stamp_ns} ns: recordings of ROS 2 begin at 0")
+        if not 0 <= stamp_ns < 2**31 * NS:
+            raise ResultError(f"stamp {stamp_ns} ns: recordings of ROS 2 have times from 1970 to 2038")
         if topic not in self._connections:
             qos = [self._latched()] if latched else []
             self._connections[topic] = self._writer.add_connection(topic, kind, typestore=self._store, offered_qos_profiles=qos)
@@ -97,9 +86,10 @@ class RosWriter:
             near = np.concatenate([self._origin_m, [0.0, 0.0, 0.0, 1.0]])
             static.append(self._transform(stamp_ns, self._names.map, NEAR_FRAME, near))
         if static:
-            self._write("/tf_static", "tf2_msgs/msg/TFMessage", self._new("tf2_msgs/msg/TFMessage", static), stamp_ns, latched=True)
+            self._write("/tf_static", rmw.TF, self._new(rmw.TF, static), stamp_ns, latched=True)
         header = self._header(stamp_ns, self._names.map)
-        poses = [self._new("geometry_msgs/msg/PoseStamped", header, self._pose(pose)) for pose in path]
+        poses = [self._new("geometry_msgs/msg/PoseStamped", header, self._messages.pose({"pose": pose, "stamp_ns": stamp_ns}, "").pose.pose)
+                 for pose in path]
         self._write("/localization/path", "nav_msgs/msg/Path", self._new("nav_msgs/msg/Path", header, poses), stamp_ns, latched=True)
 
     def map(self, stamp_ns: int, cloud: Cloud) -> None:
@@ -111,38 +101,29 @@ class RosWriter:
         """A result, with its pose where it is to be shown."""
         if result.pose is not None:
             self._add_pose(result, result.pose)
-        self._diagnose(result)
+        array = self._messages.diagnostics(result.stamp_ns, [localisation_status(result.values, {})])
+        self._write("/diagnostics", rmw.DIAGNOSTICS, array, result.stamp_ns)
 
     def _add_pose(self, result: ResultLine, pose: np.ndarray) -> None:
         stamp_ns, names = result.stamp_ns, self._names
-        header, where = self._header(stamp_ns, names.map), self._pose(pose)
-        covariance = UNKNOWN_COVARIANCE if result.covariance is None else result.covariance.reshape(36)
-        with_covariance = self._new("geometry_msgs/msg/PoseWithCovariance", where, covariance)
-        transforms = [self._transform(stamp_ns, names.map, names.base, pose)]
-        self._write("/tf", "tf2_msgs/msg/TFMessage", self._new("tf2_msgs/msg/TFMessage", transforms), stamp_ns)
+        shown = {"stamp_ns": stamp_ns, "pose": pose}
         if result.covariance is not None:
-            kind = "geometry_msgs/msg/PoseWithCovarianceStamped"
-            self._write("/localization/pose_with_covariance", kind, self._new(kind, header, with_covariance), stamp_ns)
+            shown["covariance"] = result.covariance.reshape(36)
+        message = self._messages.pose(shown, names.map)
+        self._write("/tf", rmw.TF, self._messages.transform(stamp_ns, names.map, names.base, pose), stamp_ns)
+        if result.covariance is not None:
+            self._write("/localization/pose_estimator/pose_with_covariance", rmw.POSE, message, stamp_ns)
         twist = np.zeros(6) if result.twist is None else result.twist
-        moving = self._new("geometry_msgs/msg/Twist", self._vector(twist), self._vector(twist[3:]))
-        twist_message = self._new("geometry_msgs/msg/TwistWithCovariance", moving, UNKNOWN_COVARIANCE)
-        self._write("/localization/odometry", "nav_msgs/msg/Odometry",
-                    self._new("nav_msgs/msg/Odometry", header, names.base, with_covariance, twist_message), stamp_ns)
+        moving = self._new("geometry_msgs/msg/Twist", self._vector(twist[:3]), self._vector(twist[3:]))
+        with_covariance = self._new("geometry_msgs/msg/TwistWithCovariance", moving, np.zeros(36))
+        self._write("/localization/odometry", rmw.ODOMETRY,
+                    self._new(rmw.ODOMETRY, message.header, names.base, message.pose, with_covariance), stamp_ns)
         if self._projector is not None:
             latitude, longitude, altitude = self._projector.inverse(*map(float, pose[:3]))
             status = self._new("sensor_msgs/msg/NavSatStatus", 0, 1)
-            self._write("/localization/fix", "sensor_msgs/msg/NavSatFix", self._new(
-                "sensor_msgs/msg/NavSatFix", self._header(stamp_ns, names.base), status, latitude, longitude, altitude, np.zeros(9), 0),
-                stamp_ns)
-
-    def _diagnose(self, result: ResultLine) -> None:
-        is_fine = result.is_trusted and result.outcome == "converged"
-        level = 0 if is_fine else 1 if result.is_trusted or result.state == "initialising" else 2
-        values = [self._new("diagnostic_msgs/msg/KeyValue", name, f"{value}") for name, value in result_values(result).items()]
-        text = result.reason or result.outcome
-        status = self._new("diagnostic_msgs/msg/DiagnosticStatus", level, "ndtd: localization", text, "ndtd", values)
-        self._write("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", self._new(
-            "diagnostic_msgs/msg/DiagnosticArray", self._header(result.stamp_ns, ""), [status]), result.stamp_ns)
+            header = self._header(stamp_ns, names.base)
+            fix = self._new(rmw.FIX, header, status, latitude, longitude, altitude, np.zeros(9), 0)
+            self._write("/localization/fix", rmw.FIX, fix, stamp_ns)
 
     def scan(self, stamp_ns: int, frame_id: str, cloud: Cloud) -> None:
         self._cloud("/localization/scan", stamp_ns, cloud)
@@ -150,9 +131,9 @@ class RosWriter:
     def _cloud(self, topic: str, stamp_ns: int, cloud: Cloud, latched: bool = False) -> None:
         records = cloud.records(self._origin_m)
         fields = [self._new("sensor_msgs/msg/PointField", name, 4 * at, 7, 1) for at, name in enumerate(CLOUD_FIELDS)]
-        message = self._new("sensor_msgs/msg/PointCloud2", self._header(stamp_ns, self._cloud_frame), 1, len(records), fields, False,
+        message = self._new(rmw.CLOUD, self._header(stamp_ns, self._cloud_frame), 1, len(records), fields, False,
                             records.itemsize, records.nbytes, np.frombuffer(records.tobytes(), np.uint8), True)
-        self._write(topic, "sensor_msgs/msg/PointCloud2", message, stamp_ns, latched)
+        self._write(topic, rmw.CLOUD, message, stamp_ns, latched)
 
     def close(self) -> None:
         self._writer.close()

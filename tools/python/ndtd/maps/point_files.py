@@ -28,6 +28,7 @@ class Block:
     intensity: Optional[np.ndarray]  # (N,) float32, or None
     left: int = 0  # points before these that the file marks as noise or withheld
     part: float = 1.0  # of the file that has been read, in [0, 1]
+    is_float: bool = False  # the file has float32
 
 
 class PointFile:
@@ -52,7 +53,8 @@ class PointFile:
 
 
 def find_files(paths: Iterable[Any]) -> list[PointFile]:
-    """The files, and those in the folders and their folders, sorted by name. MapFileError."""
+    """The files, and those in the folders and their folders, sorted by name; .txt in folders, where they may be anything, only
+    if there is nothing else. MapFileError."""
     out = []
     for path in map(Path, paths):
         if not path.exists():
@@ -63,7 +65,8 @@ def find_files(paths: Iterable[Any]) -> list[PointFile]:
         known = sorted(one for one in path.rglob("*") if one.is_file() and one.suffix.lower() in _READERS)
         if not known:
             raise MapFileError(f"{path}: no point cloud in this folder; known are {' '.join(sorted(_READERS))}")
-        out += [PointFile(one) for one in known]
+        points = [one for one in known if one.suffix.lower() != ".txt"]
+        out += [PointFile(one) for one in points or known]
     return out
 
 
@@ -209,7 +212,7 @@ def _npy_blocks(path: Path) -> Iterator[Block]:
         points = np.column_stack([some[name] for name in columns]) if columns else some[:, :3]
         intensity = (some["intensity"] if columns else some[:, 3]) if has_intensity else None
         yield Block(points.astype(np.float64), None if intensity is None else np.asarray(intensity, np.float32), 0,
-                    (begin + len(some)) / len(array))
+                    (begin + len(some)) / len(array), points.dtype == np.float32)
 
 
 # ---- the formats of ndtd
@@ -221,10 +224,11 @@ def _cloud_blocks(path: Path) -> Iterator[Block]:
     except (ValueError, RuntimeError) as error:
         raise MapFileError(str(error)) from None
     points, intensity = cloud["points"], cloud["intensity"]
+    is_float = not cloud["origin"].any()  # float64 far from zero has an origin; near it, nothing is lost
     for begin in range(0, len(points), BLOCK_POINTS):
         end = min(begin + BLOCK_POINTS, len(points))
         yield Block(points[begin:end] + cloud["origin"], None if intensity is None else intensity[begin:end].copy(), 0,
-                    end / len(points))
+                    end / len(points), is_float)
 
 
 _READERS = {".las": _las_blocks, ".laz": _las_blocks, ".pcd": _cloud_blocks, ".ply": _cloud_blocks, ".bin": _cloud_blocks,

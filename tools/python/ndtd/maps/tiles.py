@@ -11,11 +11,13 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 
-from .point_files import BLOCK_POINTS, Block
+from .point_files import BLOCK_POINTS, Block, MapFileError
 
 METADATA_NAME = "pointcloud_map_metadata.yaml"
+HELD_POINTS = 4_000_000  # 64 MB wait for their files: the more, the fewer files are opened
 FLOAT_IS_ENOUGH_M = 8192.0  # below, float32 is spaced by less than 0.5 mm
-MOST_HEIGHT_M = 8000.0  # points further above or below the first one are no map
+FAR_M = np.array([100e3, 100e3, 8e3])  # from the middle of the first block: no points of the same map
+MOST_TILES = 1_000_000
 _INDEX_BITS = 21
 
 
@@ -29,10 +31,12 @@ class TileSet:
         self.folder = Path(folder)  # made for this; spill files and tiles
         self.tile_m, self.voxel_m, self.offset_m = tile_m, voxel_m, np.asarray(offset_m, np.float64)
         self.min_m, self.max_m = np.full(3, np.inf), np.full(3, -np.inf)
-        self.taken = self.not_finite = self.too_high = self.written = 0
+        self.taken = self.not_finite = self.far = self.written = 0
         self.has_intensity = True
         self._counts: dict[tuple[int, int], int] = {}
-        self._base_z_m: Optional[float] = None
+        self._held: dict[tuple[int, int], list[np.ndarray]] = {}
+        self._held_points = 0
+        self._middle_m: Optional[np.ndarray] = None
         self.folder.mkdir(parents=True)
         self._spill = Path(tempfile.mkdtemp(prefix=".spill-", dir=self.folder))
 
@@ -62,10 +66,10 @@ class TileSet:
         points = points[keep]
         if len(points) == 0:
             return
-        if self._base_z_m is None:
-            self._base_z_m = math.floor(points[0, 2] / 100.0) * 100.0
-        near = np.abs(points[:, 2] - self._base_z_m) < MOST_HEIGHT_M
-        self.too_high += len(near) - int(near.sum())
+        if self._middle_m is None:
+            self._middle_m = np.round(np.median(points, axis=0) / 100.0) * 100.0
+        near: Any = (np.abs(points - self._middle_m) < FAR_M).all(axis=1)
+        self.far += len(near) - int(near.sum())
         points = points[near]
         if len(points) == 0:
             return
@@ -77,24 +81,37 @@ class TileSet:
         self._divide(points, intensity)
 
     def _divide(self, points: np.ndarray, intensity: np.ndarray) -> None:
+        assert self._middle_m is not None
         tiles = np.floor(points[:, :2] / self.tile_m).astype(np.int64)
         order = np.lexsort((tiles[:, 0], tiles[:, 1]))
         tiles = tiles[order]
         records = np.empty((len(points), 4), "<f4")
         records[:, :2] = points[order, :2] - tiles * self.tile_m
-        records[:, 2] = points[order, 2] - self._base_z_m
+        records[:, 2] = points[order, 2] - self._middle_m[2]
         records[:, 3] = intensity[order]
         cuts = np.flatnonzero((tiles[1:] != tiles[:-1]).any(axis=1)) + 1
         for begin, end in zip([0, *cuts], [*cuts, len(tiles)]):
             key = (int(tiles[begin, 0]), int(tiles[begin, 1]))
-            with (self._spill / f"{key[0]}_{key[1]}").open("ab") as stream:
-                stream.write(records[begin:end].data)
+            self._held.setdefault(key, []).append(records[begin:end])
             self._counts[key] = self._counts.get(key, 0) + int(end - begin)
+        if len(self._counts) > MOST_TILES:
+            raise MapFileError(f"more than {MOST_TILES} tiles of {self.tile_m:g} m: choose a larger --tile")
+        self._held_points += len(records)
+        if self._held_points >= HELD_POINTS:
+            self._flush()
+
+    def _flush(self) -> None:
+        for key, parts in self._held.items():
+            with (self._spill / f"{key[0]}_{key[1]}").open("ab") as stream:
+                for part in parts:
+                    stream.write(part.data)
+        self._held, self._held_points = {}, 0
 
     # ---- thinning and writing
 
     def write(self, progress: Callable[[float], None]) -> None:
         """Writes the tiles and the metadata; `progress` is called with the part that is done, in [0, 1]."""
+        self._flush()
         done = 0
         lines = [f"x_resolution: {self.tile_m!r}", f"y_resolution: {self.tile_m!r}"]
         for key in sorted(self._counts):
@@ -109,7 +126,8 @@ class TileSet:
         (self.folder / METADATA_NAME).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def _write_tile(self, out: Path, spill: Path, corner: tuple[float, float], count: int) -> None:
-        base = np.array([corner[0], corner[1], self._base_z_m])
+        assert self._middle_m is not None
+        base = np.array([corner[0], corner[1], self._middle_m[2]])
         if self.voxel_m > 0.0:
             thinned = _thin(_records(spill), self.voxel_m, self.tile_m)
             count, blocks = len(thinned), iter([thinned])

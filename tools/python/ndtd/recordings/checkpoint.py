@@ -4,14 +4,17 @@ A checkpoint is taken between two messages of the recording. The next import of 
 OUT.part to the last one and goes on behind the message that it names, so that the bag has the bytes of an import that
 was never stopped. Anything that differs (files, their sizes and dates, options, version) begins anew.
 """
+import fcntl
 import json
 import os
 import time
 from pathlib import Path
 from typing import Any, Optional
 
+from .messages import RecordingError
+
 FORMAT = 1
-EVERY_S = 1.0
+EVERY_S = 2.0
 
 
 def identity(files: list, options: dict) -> dict:
@@ -35,11 +38,14 @@ class Checkpoints:
         self._identity = json.loads(json.dumps(identity))
         self._next = time.monotonic() + EVERY_S
 
-    def load(self) -> Optional[dict]:
+    def load(self, anew: bool = False) -> Optional[dict]:
         """Where to go on, after OUT.part was cut to it; None: from the begin, and OUT.part is gone."""
         if self.part is None:
             return None
+        self._check_unused()
         try:
+            if anew:
+                raise ValueError
             found = json.loads(self._file.read_text())
             if found["identity"] == self._identity and self.part.stat().st_size >= found["bytes"] > 0:
                 os.truncate(self.part, found["bytes"])
@@ -48,6 +54,16 @@ class Checkpoints:
             pass
         self.remove()
         return None
+
+    def _check_unused(self):
+        """The writer of a bag holds a lock on it."""
+        try:
+            with open(self.part, "rb") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return
+        except BlockingIOError:
+            raise RecordingError(f"{self.part}: another import writes it") from None
 
     def due(self) -> bool:
         return self.part is not None and time.monotonic() >= self._next

@@ -5,7 +5,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from . import messages as m
-from .frames import Frames
+from .sensor_frames import Frames
 from .transforms import matrix, pose_of
 
 MOST_REASONS = 50
@@ -25,7 +25,6 @@ class Report:
     last_ns: Optional[int] = None
     sensors: list = field(default_factory=list)  # frames of scans
     rotated: list = field(default_factory=list)  # frames whose motion became that of the base
-    gnss_frames: list = field(default_factory=list)
 
     def take(self, kind: str) -> None:
         self.taken[kind] = self.taken.get(kind, 0) + 1
@@ -78,11 +77,12 @@ class Converter:
 
     def _put_transform(self, frame, receive_ns):
         """Tells ndtd where a sensor is, before its first message."""
-        T = self._frames.of(frame)
-        if T is None or frame in self._transforms or not hasattr(self._bag, "transform"):
+        if frame in self._transforms:
             return
-        self._bag.transform(pose_of(T), frame_id=frame, receive_ns=receive_ns)
-        self._transforms.append(frame)
+        T = self._frames.of(frame)
+        if T is not None:
+            self._bag.transform(receive_ns, frame, T, receive_ns=receive_ns)
+            self._transforms.append(frame)
 
     def _base_from(self, frame):
         """T_base_frame where it moves anything, else None."""
@@ -134,12 +134,9 @@ class Converter:
         acceleration = imu.linear_acceleration
         if acceleration is not None and not np.isfinite(acceleration).all():
             acceleration = None
-        frame, omega = imu.frame_id or "imu", imu.angular_velocity
-        T = self._base_from(frame)
-        if T is not None:
-            omega, frame = T[:3, :3] @ omega, self._frames.base
-            acceleration = None if acceleration is None else T[:3, :3] @ acceleration
-        self._bag.imu(imu.stamp_ns, omega, acceleration, frame_id=frame, receive_ns=imu.receive_ns)
+        frame = imu.frame_id.lstrip("/") or "imu"
+        self._put_transform(frame, imu.receive_ns)
+        self._bag.imu(imu.stamp_ns, imu.angular_velocity, acceleration, frame_id=frame, receive_ns=imu.receive_ns)
         self.report.take(kind)
 
     def _gnss(self, gnss, kind):
@@ -155,8 +152,9 @@ class Converter:
             self.report.leave(kind, "outside of the projection of the map")
             return
         deviation = gnss.deviation if gnss.deviation is not None and np.isfinite(gnss.deviation).all() else None
-        self._bag.gnss(gnss.stamp_ns, xyz, deviation, receive_ns=gnss.receive_ns)
-        _once(self.report.gnss_frames, gnss.frame_id.lstrip("/"))
+        antenna = gnss.frame_id.lstrip("/")
+        self._put_transform(antenna, gnss.receive_ns)
+        self._bag.gnss(gnss.stamp_ns, xyz, deviation, antenna=antenna, receive_ns=gnss.receive_ns)
         self.report.take(kind)
 
     def _pose(self, pose, kind):

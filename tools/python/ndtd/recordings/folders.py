@@ -8,7 +8,7 @@ import numpy as np
 from .._core import read_cloud
 from . import topics
 from .messages import Pose, Raw, RecordingError, Scan, Topic
-from .points import returns
+from .points import only, returns
 from .transforms import pose_of
 
 SUFFIXES = (".bin", ".pcd", ".ply")
@@ -139,13 +139,10 @@ class ScanFiles:
 
     def scan(self, path: Path, stamp_ns: int, frame_id: str = "lidar") -> Scan:
         points, intensity, time_s = self.read(path)
-        good = returns(points)
-        empty = 0
-        if good is not None:
-            empty = int((~good).sum())
-            points = points[good]
-            intensity, time_s = (None if a is None else a[good] for a in (intensity, time_s))
-        return Scan(stamp_ns, stamp_ns, frame_id, points, intensity, time_s, empty, seq=number_of(path) or 0)
+        good = returns(points.T)
+        kept = only(points.T, good).T
+        return Scan(stamp_ns, stamp_ns, frame_id, kept, only(intensity, good), only(time_s, good), len(points) - len(kept),
+                    seq=number_of(path) or 0)
 
 
 def sorted_scans(folder: Path) -> list:

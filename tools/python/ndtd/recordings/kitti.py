@@ -105,7 +105,7 @@ class KittiDrive:
             self.topics.append(topic)
             self._events += [(stamp, ORDER[kind], topic, number) for number, stamp in enumerate(stamps)]
         if self._T_lidar_unit is None:
-            self.notes.append("there is no calib_imu_to_velo.txt, here or in the folder of the day: odometry is taken for that of the LiDAR")
+            self.notes.append("there is no calib_imu_to_velo.txt, here or in the folder of the day: odometry counts as that of the LiDAR")
         else:
             self.topics.append(Topic("calib_imu_to_velo/tf_static", "calibration", 1, kinds=("tf",)))
 

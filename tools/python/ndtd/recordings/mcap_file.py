@@ -1,20 +1,15 @@
 """MCAP files: ROS 2, ROS 1 and Foxglove's protobuf messages, by `mcap`."""
 import contextlib
 import inspect
+from functools import partial
 from typing import Any, Iterator, Optional
 
 from .._extras import need
 from . import foxglove, ros, topics
 from .messages import Raw, RecordingError
-from .rosbag_file import default_store, reason
+from .ros_types import decoder, reason, ros2_name
 
 ENCODINGS = ("cdr", "ros1", "protobuf")
-
-
-def _ros_name(name):
-    """sensor_msgs/PointCloud2 of ROS 1 by the name of ROS 2."""
-    package, _, rest = name.partition("/")
-    return f"{package}/msg/{rest}" if rest and "/" not in rest else name
 
 
 class _Contents:
@@ -91,7 +86,7 @@ class McapRecording:
         kind = schema.name if schema else "no schema"
         encoding = channel.message_encoding
         readers = foxglove.READERS if encoding == "protobuf" else ros.READERS
-        name = kind if encoding == "protobuf" else _ros_name(kind)
+        name = kind if encoding == "protobuf" else ros2_name(kind)
         known = next((t for t in self.topics if (t.name, t.type) == (channel.topic, name)), None)
         count = self._contents.counts.get(number, 0)
         if known is None:
@@ -108,7 +103,10 @@ class McapRecording:
                 factory = need("mcap_protobuf.decoder", "ros").DecoderFactory()
                 self._decoders[channel.id] = factory.decoder_for("protobuf", schema)
             else:
-                self._decoders[channel.id] = _ros_decoder(schema, channel.message_encoding)
+                name, text, encoding = "", "", ""
+                if schema is not None:
+                    name, text, encoding = ros2_name(schema.name), schema.data.decode("utf-8", "replace"), schema.encoding
+                self._decoders[channel.id] = decoder(name, text, encoding == "ros2idl", channel.message_encoding == "ros1")
         return self._decoders[channel.id]
 
     def _messages(self, names, start_ns):
@@ -127,7 +125,7 @@ class McapRecording:
 
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
         """The messages of topics in the order of their receive times, from start_ns on."""
-        chosen, options = {id(topic) for topic in wanted}, self._options
+        chosen = {id(topic) for topic in wanted}
         if not wanted:
             return
         try:
@@ -135,31 +133,15 @@ class McapRecording:
                 topic = self._topic[channel.id]
                 if id(topic) not in chosen:
                     continue
-                read = self._reader(channel, schema)
-                yield Raw(topic, message.log_time, len(message.data),
-                          lambda f=read, m=message, t=topic: f(m.data, m.log_time, t, options))
+                yield Raw(topic, message.log_time, len(message.data), partial(self._read, channel, schema, topic, message))
         except (MemoryError, OSError, GeneratorExit, ImportError):
             raise
         except Exception as error:  # of the parser: anything
             raise RecordingError(f"{self.name}: damaged: {reason(error)}") from None
 
-    def _reader(self, channel, schema):
-        decode = self._decoder(channel, schema)
+    def _read(self, channel, schema, topic, message):
+        decode, options = self._decoder(channel, schema), self._options
         if channel.message_encoding == "protobuf":
-            function = foxglove.READERS[schema.name][1]
-            return lambda data, ns, topic, options: function(decode(data), ns, topic, options)
+            return foxglove.READERS[schema.name][1](decode(message.data), message.log_time, topic, options)
         is_ros2 = channel.message_encoding == "cdr"
-        return lambda data, ns, topic, options: ros.read(topic.type, decode, data, is_ros2, ns, topic, options)
-
-
-def _ros_decoder(schema, encoding):
-    """A function (raw, type) to a message, with the definitions of the schema, or the usual ones."""
-    typesys = need("rosbags.typesys", "ros")
-    store = default_store()
-    if schema is not None and schema.data:
-        text = schema.data.decode("utf-8", "replace")
-        name = _ros_name(schema.name)
-        found = typesys.get_types_from_idl(text) if schema.encoding == "ros2idl" else typesys.get_types_from_msg(text, name)
-        store = typesys.get_typestore(typesys.Stores.EMPTY)
-        store.register(found)
-    return store.deserialize_cdr if encoding == "cdr" else store.deserialize_ros1
+        return ros.read(topic.type, decode, message.data, is_ros2, message.log_time, topic, options)

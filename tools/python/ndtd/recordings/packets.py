@@ -5,7 +5,7 @@ import numpy as np
 
 from .._extras import need
 from .messages import Scan
-from .points import PointError, returns
+from .points import PointError, only, returns
 
 NS = 1_000_000_000
 VELODYNE_BYTES = 1206
@@ -39,13 +39,12 @@ def velodyne_scan(message, receive_ns, topic, options) -> Iterator:
         return
     _, points = topic.state.decode(vector, True)
     stamp_ns = _ns(message.header.stamp) or receive_ns
-    xyz = np.stack([points["x"], points["y"], points["z"]]).T
+    xyz = np.stack([points["x"], points["y"], points["z"]])
     good = returns(xyz)
-    if good is not None:
-        xyz, points = xyz[good], points[good]
     last_s = (_ns(message.packets[-1].stamp) - stamp_ns) * 1e-9  # the times of the decoder are relative to it
-    yield Scan(receive_ns, stamp_ns, message.header.frame_id, xyz, points["intensity"].astype(np.float32),
-               points["time"].astype(np.float64) + last_s, 0 if good is None else int((~good).sum()))
+    kept = only(xyz, good)
+    yield Scan(receive_ns, stamp_ns, message.header.frame_id, kept.T, only(points["intensity"].astype(np.float32), good),
+               only(points["time"].astype(np.float64), good) + last_s, xyz.shape[1] - kept.shape[1])
 
 
 def nebula_packets(message, receive_ns, topic, options) -> Iterator:

@@ -17,6 +17,7 @@ TIME_PAIRS = (("time_sec", "time_nsec"), ("timestamp_sec", "timestamp_nsec"), ("
               ("ts_sec", "ts_nsec"), ("sec", "nsec"))
 INTENSITY_FIELDS = ("intensity", "reflectivity", "reflectance", "i")
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+MOST_STEP = 65536  # bytes of a point
 OTHER_CLOCK_S = 10.0  # no sweep lasts longer: larger times are those of a clock
 USUAL_SWEEP_S = (5e-4, 5.0)
 STRICT_SWEEP_S = (2e-3, 2.0)  # a factor of 1000: exactly one unit fits
@@ -36,8 +37,8 @@ def record_dtype(fields, point_step: int, big_endian: bool = False) -> np.dtype:
             names.append(name)
             formats.append(order + DTYPES[datatype])
             offsets.append(offset)
-    if point_step <= 0:
-        raise PointError("point_step is 0")
+    if not 0 < point_step <= MOST_STEP:
+        raise PointError(f"point_step is {point_step}, the limits are 1 and {MOST_STEP}")
     try:
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": point_step})
     except (ValueError, OverflowError):
@@ -64,7 +65,7 @@ def records(data, dtype: np.dtype, height: int, width: int, row_step: int) -> np
 
 
 def positions(points: np.ndarray) -> np.ndarray:
-    """x y z of records, (N, 3) by columns, float64 where a coordinate is."""
+    """x y z of records, (3, N), float64 where a coordinate is."""
     names = points.dtype.names or ()
     if not {"x", "y", "z"} <= set(names):
         raise PointError(f"a point has no x, y and z, but {', '.join(names) or 'nothing'}")
@@ -74,12 +75,12 @@ def positions(points: np.ndarray) -> np.ndarray:
     columns = np.empty((3, len(points)), np.float64 if wide else np.float32)
     for row, name in zip(columns, "xyz"):
         row[:] = points[name]
-    return columns.T
+    return columns
 
 
 def returns(xyz: np.ndarray) -> Optional[np.ndarray]:
-    """Which points are returns: finite, and not all zero as drivers fill the gaps of organised clouds. None: all."""
-    x, y, z = xyz.T
+    """Which points (3, N) are returns: finite, not all zero as drivers fill gaps of organised clouds. None: all."""
+    x, y, z = xyz
     with np.errstate(invalid="ignore", over="ignore"):
         good = np.isfinite(x + y + z)
         good &= (x != 0) | (y != 0) | (z != 0)
@@ -94,6 +95,11 @@ def intensity(points: np.ndarray) -> Optional[np.ndarray]:
     return None
 
 
+def only(values: Optional[np.ndarray], good: Optional[np.ndarray]) -> Optional[np.ndarray]:
+    """Those of the last axis that are good; None for either: as they are."""
+    return values if values is None or good is None else np.compress(good, values, axis=-1)
+
+
 @dataclass
 class Times:
     """The times of the points of one topic. Its unit is decided by the first scan that tells it, and kept."""
@@ -102,37 +108,33 @@ class Times:
     notes: set = field(default_factory=set)
     places: dict = field(default_factory=dict)  # where the stamp lies in the sweep: number of scans
 
-    def of(self, points: np.ndarray, stamp_ns: int) -> Optional[np.ndarray]:
-        """Times relative to the stamp [s], float64, or None where a point has none."""
-        raw = self._raw(points)
-        if raw is None:
+    def of(self, points: np.ndarray, stamp_ns: int, good: Optional[np.ndarray] = None) -> Optional[np.ndarray]:
+        """Times of the good points relative to the stamp [s], float64, or None where they have none."""
+        names = self._fields(points.dtype.names or ())
+        columns = [only(points[name], good) for name in names]
+        if not names or len(columns[0]) == 0:
             return None
-        name, values = raw
-        if isinstance(values, tuple):
-            seconds = (values[0].astype(np.int64) * 1_000_000_000 + values[1].astype(np.int64) - stamp_ns) * 1e-9
+        if len(columns) == 2:
+            seconds = (columns[0].astype(np.int64) * 1_000_000_000 + columns[1].astype(np.int64) - stamp_ns) * 1e-9
         else:
-            seconds = self._seconds(name, values, stamp_ns)
-        return None if seconds is None else self._near(seconds, name)
+            seconds = self._seconds(names[0], columns[0], stamp_ns)
+        return None if seconds is None else self._near(seconds, names[0])
 
     @staticmethod
-    def _raw(points):
-        names = points.dtype.names or ()
-        for pair in TIME_PAIRS:
-            if set(pair) <= set(names):
-                return pair[0], (points[pair[0]], points[pair[1]])
-        name = next((name for name in TIME_FIELDS if name in names), None)
-        if name is not None:
-            return name, points[name]
-        return ("curvature", points["curvature"]) if "curvature" in names else None
+    def _fields(names):
+        """The field of the times, or the two of seconds and nanoseconds; empty where there is none."""
+        pair = next((pair for pair in TIME_PAIRS if set(pair) <= set(names)), None)
+        return pair or tuple(name for name in (*TIME_FIELDS, "curvature") if name in names)[:1]
 
     def _seconds(self, name, values, stamp_ns):
-        if values.dtype.kind == "f":
+        if values.dtype.kind != "f":
+            values = values.astype(np.int64)
+        low, high = values.min(), values.max()
+        if not np.isfinite(low) or not np.isfinite(high):
             finite = values[np.isfinite(values)]
-        else:
-            values = finite = values.astype(np.int64)
-        if len(finite) == 0:
-            return None
-        low, high = finite.min(), finite.max()
+            if len(finite) == 0:
+                return None
+            low, high = finite.min(), finite.max()
         if name == "curvature" and not 1.0 <= high - low < 1e4:
             return None  # that of a surface, as PCL computes it: at most 1/3
         if values.dtype.itemsize == 4 and values.dtype.kind == "f" and abs(float(high)) > 1e6:
@@ -166,8 +168,10 @@ class Times:
 
     def _near(self, seconds, name):
         """Times of another clock become relative to the first one; those that are all equal say nothing."""
-        with np.errstate(invalid="ignore"):
-            low, high = np.nanmin(seconds), np.nanmax(seconds)
+        low, high = seconds.min(), seconds.max()
+        if not np.isfinite(low) or not np.isfinite(high):
+            finite = seconds[np.isfinite(seconds)]
+            low, high = finite.min(), finite.max()
         if not high > low:
             self.notes.add(f"times of points are left out: '{name}' is the same for all points of a scan")
             return None

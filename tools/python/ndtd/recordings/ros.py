@@ -6,7 +6,7 @@ import numpy as np
 
 from . import packets
 from . import points as point_fields
-from .messages import Gnss, Imu, Odometry, Pose, RecordingError, Scan, Topic, Transform
+from .messages import Gnss, Imu, Odometry, Pose, Scan, Topic, Transform
 
 NS = 1_000_000_000
 
@@ -40,11 +40,9 @@ def scan_of_records(records, head, topic, options) -> Scan:
     """A scan of structured points; head: receive_ns, stamp_ns, frame_id."""
     xyz = point_fields.positions(records)
     good = point_fields.returns(xyz)
-    if good is not None:
-        records, xyz = records[good], xyz[good]
-    times = _times(topic, options).of(records, head[1]) if len(records) else None
-    empty = 0 if good is None else int(len(good) - len(records))
-    return Scan(*head, xyz, point_fields.intensity(records), times, empty)
+    times = _times(topic, options).of(records, head[1], good)
+    xyz, strength = point_fields.only(xyz, good), point_fields.only(point_fields.intensity(records), good)
+    return Scan(*head, xyz.T, strength, times, len(records) - xyz.shape[1])
 
 
 def point_cloud2(message, receive_ns, topic, options) -> Iterator:
@@ -172,19 +170,6 @@ READERS = {
     "tf/msg/tfMessage": (("tf",), transforms),
 }
 
-# Messages that bags hold without their definitions.
-EXTRA_TYPES = {
-    "velodyne_msgs/msg/VelodynePacket": "builtin_interfaces/Time stamp\nuint8[1206] data\n",
-    "velodyne_msgs/msg/VelodyneScan": "std_msgs/Header header\nvelodyne_msgs/VelodynePacket[] packets\n",
-    "nebula_msgs/msg/NebulaPacket": "builtin_interfaces/Time stamp\nuint8[] data\n",
-    "nebula_msgs/msg/NebulaPackets": "std_msgs/Header header\nnebula_msgs/NebulaPacket[] packets\n",
-    "autoware_vehicle_msgs/msg/VelocityReport":
-        "std_msgs/Header header\nfloat32 longitudinal_velocity\nfloat32 lateral_velocity\nfloat32 heading_rate\n",
-    "autoware_auto_vehicle_msgs/msg/VelocityReport":
-        "std_msgs/Header header\nfloat32 longitudinal_velocity\nfloat32 lateral_velocity\nfloat32 heading_rate\n",
-}
-
-
 def read(message_type: str, decode, raw, is_ros2: bool, receive_ns: int, topic: Topic, options) -> Iterator:
     """The messages of a raw message; decode(raw, type) makes an object of it."""
     reader = READERS[message_type][1]
@@ -196,6 +181,3 @@ def read(message_type: str, decode, raw, is_ros2: bool, receive_ns: int, topic: 
 def refused(message_type: str) -> str:
     """Why a topic of scans cannot be read, or nothing."""
     return packets.UNREADABLE.get(message_type, "")
-
-
-__all__ = ["EXTRA_TYPES", "READERS", "RecordingError", "read", "refused", "stamp_of"]

@@ -1,31 +1,17 @@
 """ROS 1 bags and ROS 2 recordings, by `rosbags`."""
 import contextlib
+import heapq
 import os
 import sqlite3
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Any, Iterator, Optional
+from typing import Iterator, Optional
 
 from .._extras import need
 from . import ros, topics
 from .messages import Raw, RecordingError
-
-
-def reason(error: Exception) -> str:
-    """An exception of a parser in one line."""
-    return " ".join((str(error) or type(error).__name__).split())[:300]
-
-
-def default_store() -> Any:
-    """Types for recordings without definitions: those of ROS 2, and those that READERS know besides."""
-    typesys = need("rosbags.typesys", "ros")
-    store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
-    found = {}
-    for name, text in ros.EXTRA_TYPES.items():
-        found.update(typesys.get_types_from_msg(text, name))
-    known = getattr(store, "fielddefs", None) or store.FIELDDEFS  # rosbags before 0.10, the last for Python 3.9
-    store.register({name: definition for name, definition in found.items() if name not in known})
-    return store
+from .ros_types import decoder, reason
 
 
 def _reads_files() -> bool:
@@ -57,45 +43,68 @@ class RosbagRecording:
     """One or more .bag, a .db3, or a ROS 2 folder."""
 
     def __init__(self, paths: list, options: topics.Options, stack: contextlib.ExitStack):
-        highlevel = need("rosbags.highlevel", "ros")
-        self.name = str(paths[0])
         given = paths[0]
+        self.name = str(given)
+        self._is_ros1 = given.suffix == ".bag"
         try:
-            if given.suffix == ".db3" and not _reads_files():
-                paths = [_as_folder(given, stack)]
-            self._reader = stack.enter_context(highlevel.AnyReader(paths, default_typestore=default_store()))
-            self.duration_s = max(0, self._reader.duration) * 1e-9
-            self.start_ns = self._reader.start_time
-        except MemoryError:
+            self._readers = [stack.enter_context(reader) for reader in self._make(paths, stack)]
+            self.start_ns = min(reader.start_time for reader in self._readers)
+            self.duration_s = max(0, max(reader.start_time + reader.duration for reader in self._readers) - self.start_ns) * 1e-9
+        except (MemoryError, ImportError):
             raise
         except Exception as error:  # of the parser: anything
             raise RecordingError(_opening(given, error)) from None
-        self._options = options
-        counts: dict = {}
-        for c in self._reader.connections:
-            counts[c.topic, c.msgtype] = counts.get((c.topic, c.msgtype), 0) + (c.msgcount or 0)
-        self.topics = [topics.make(name, kind, count, ros.READERS, ros.refused(kind)) for (name, kind), count in counts.items()]
-        self._topic = {(topic.name, topic.type): topic for topic in self.topics}
+        self._options, self._decoders = options, {}
+        self.topics, self._topic = [], {}
+        for connection in (one for reader in self._readers for one in reader.connections):
+            self._add(connection)
         self.seeks = len(paths) == 1 and not _is_split(given)
-        self.files = _files([given, *paths[1:]])
+        self.files = _files(paths)
         topics.choose(self.topics, options, self.name, self.duration_s)
+
+    def _make(self, paths, stack):
+        if self._is_ros1:
+            return [need("rosbags.rosbag1", "ros").Reader(path) for path in paths]
+        path = _as_folder(paths[0], stack) if paths[0].suffix == ".db3" and not _reads_files() else paths[0]
+        return [need("rosbags.rosbag2", "ros").Reader(path)]
+
+    def _add(self, connection):
+        key = connection.topic, connection.msgtype
+        if key not in self._topic:
+            self._topic[key] = topics.make(*key, 0, ros.READERS, ros.refused(connection.msgtype))
+            self.topics.append(self._topic[key])
+        self._topic[key].count += connection.msgcount or 0
+
+    def _decode(self, connection, raw):
+        """Decodes with the definition of its own connection."""
+        kind = connection.msgtype
+        if kind not in self._decoders:
+            definition = connection.msgdef
+            text = getattr(definition, "data", definition) or ""
+            is_idl = getattr(getattr(definition, "format", None), "name", "") == "IDL" or text.startswith("=" * 80 + "\nIDL: ")
+            self._decoders[kind] = decoder(kind, text, is_idl, self._is_ros1)
+        return self._decoders[kind](raw, kind)
 
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
         """The messages of topics in the order of their receive times, from start_ns on."""
         chosen = {id(topic) for topic in wanted}
-        connections = [c for c in self._reader.connections if id(self._topic[c.topic, c.msgtype]) in chosen]
-        if not connections:
-            return
-        decode, is_ros2, options = self._reader.deserialize, self._reader.is2, self._options
+        parts = []
+        for reader in self._readers:
+            connections = [c for c in reader.connections if id(self._topic[c.topic, c.msgtype]) in chosen]
+            if connections:
+                parts.append(reader.messages(connections=connections, start=start_ns))
         try:
-            for connection, receive_ns, raw in self._reader.messages(connections=connections, start=start_ns):
+            for connection, receive_ns, raw in heapq.merge(*parts, key=lambda message: message[1]):
                 topic = self._topic[connection.topic, connection.msgtype]
-                yield Raw(topic, receive_ns, len(raw),
-                          lambda t=topic, r=raw, ns=receive_ns: ros.read(t.type, decode, r, is_ros2, ns, t, options))
-        except (MemoryError, OSError, GeneratorExit):
+                yield Raw(topic, receive_ns, len(raw), partial(self._read, connection, topic, receive_ns, raw))
+        except (MemoryError, OSError, ImportError, GeneratorExit):
             raise
         except Exception as error:  # of the parser: anything
             raise RecordingError(f"{self.name}: damaged: {reason(error)}") from None
+
+    def _read(self, connection, topic, receive_ns, raw):
+        return ros.read(topic.type, lambda data, _: self._decode(connection, data), raw, not self._is_ros1, receive_ns, topic,
+                        self._options)
 
 
 def _opening(path, error):

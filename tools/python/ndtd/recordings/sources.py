@@ -1,5 +1,6 @@
 """Opens a recording by what it is: ROS 1 bag, ROS 2 folder, .db3 or .mcap, KITTI drive, or a folder of scans."""
 import contextlib
+import re
 from pathlib import Path
 from typing import Any, Iterator, List, Sequence
 
@@ -32,13 +33,24 @@ def _open(paths: List[Path], options, stack):
         raise RecordingError(f"{path}: the file is empty")
     if path.is_dir():
         return _open_folder(path, options, stack)
+    if path.suffix in (".db3", ".mcap", ".zstd") and _is_compressed(path.parent / "metadata.yaml"):
+        raise RecordingError(f"{path}: rosbag2 compressed it: name its folder, {path.parent}")
     if path.suffix in (".bag", ".db3"):
         from .rosbag_file import RosbagRecording
         return RosbagRecording(paths, options, stack)
     if path.suffix == ".mcap":
         from .mcap_file import McapRecording
         return McapRecording(path, options, stack)
+    if path.name.endswith(".bag.active"):
+        raise RecordingError(f"{path}: it was not closed, so it has no index; `rosbag reindex` repairs it")
+    if path.suffix.lower() in (".las", ".laz", ".pcd", ".ply", ".xyz", ".e57"):
+        raise RecordingError(f"{path}: a point cloud, not a recording; `ndt-import map {path} -o DIR` makes a map of it")
     raise RecordingError(f"{path}: not a recording; {KNOWN}")
+
+
+def _is_compressed(metadata):
+    """Whether messages or files of a ROS 2 recording are compressed, which its metadata alone tells."""
+    return metadata.exists() and bool(re.search(r"compression_mode: *['\"]?(file|message)", metadata.read_text(errors="replace"), re.I))
 
 
 def _open_folder(path, options, stack):

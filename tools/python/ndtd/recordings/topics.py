@@ -26,7 +26,11 @@ class Options:
 
 
 class AmbiguousError(RecordingError):
-    """Several topics could be meant; the user has to say which."""
+    """Several topics could be meant; the user has to say which. `table` has them in lines."""
+
+    def __init__(self, text: str, table: str):
+        super().__init__(text)
+        self.table = table
 
 
 def table(topics: list, duration_s: float) -> str:
@@ -86,7 +90,7 @@ def _settle(topics, kind, options, where, duration_s):
             break
     if len(found) > 1:
         more = " (again for each sensor)" if kind == "scan" else f", or --{kind} none"
-        raise AmbiguousError(f"{where}: {len(found)} topics could be {WORDS[kind]}; choose with --{kind} TOPIC{more}:\n" +
+        raise AmbiguousError(f"{where}: {len(found)} topics could be {WORDS[kind]}; choose with --{kind} TOPIC{more}",
                              table(found, duration_s))
 
 

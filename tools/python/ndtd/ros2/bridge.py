@@ -13,12 +13,13 @@ import numpy as np
 import zmq
 
 from ..recordings import messages as m
+from ..recordings import ros
+from ..recordings.points import Times
 from . import dds, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
 
 HINT_AFTER_S = 5.0
 HINT_EVERY_S = 60.0
 SETTLE_S = 1.0  # topics of one robot are discovered within this time of each other
-MOTION_TYPES = (rmw.ODOMETRY, rmw.TWIST, rmw.TWIST_COVARIANCE, rmw.IMU, rmw.FIX)
 INITIAL_POSE_DEVIATION = (2.0, 2.0, 5.0, 0.1, 0.1, 0.3)  # m, rad: where RViz leaves zeros
 
 
@@ -46,8 +47,7 @@ class Options:
     use_sim_time: bool = False
     reliable: bool = False
     domain_id: int = 0
-    endpoints: dict[str, str] = field(default_factory=dict)  # scans, poses, control
-    push: bool = False
+    daemon: link.Daemon = field(default_factory=link.Daemon)
     projector: Optional[Callable] = None
 
 
@@ -79,12 +79,12 @@ class Input:
     """A topic that is read, as soon as somebody publishes it."""
     topic: str
     types: tuple[str, ...]
-    handle: Callable[[bytes, str], None]
+    handle: Callable[[bytes, m.Topic], None]
     quality: Callable[[dds.Endpoint], dds.Quality]
     is_scan: bool = False
     wants_reliable: bool = False
     reader: Optional[dds.Reader] = None
-    type: str = ""
+    state: Optional[m.Topic] = None  # of the functions that read it
     received: int = 0
     last_s: float = 0.0  # of a message, monotonic
 
@@ -101,13 +101,13 @@ class Bridge:
         self._stop = threading.Event()
         self._failure: Optional[BaseException] = None
         self._odometry = tf_buffer.Buffer()
-        self._wanted_pose: queue.Queue[m.InitialPose] = queue.Queue(maxsize=1)
+        self._wanted_pose: queue.Queue[m.Pose] = queue.Queue(maxsize=1)
         self._last_result: Optional[tuple[float, dict[str, Any]]] = None
         self._clock_ns: Optional[int] = None
-        self._seq = 0
-        self._clouds = to_ndtd.Clouds()
-        self._counts = dict.fromkeys(("scans", "scans_not_sent", "scans_refused", "scans_before_tf_static", "motion", "results",
+        self._inbound: Optional[to_ndtd.Inbound] = None
+        self._counts = dict.fromkeys(("scans", "scans_refused", "scans_before_tf_static", "motion", "results",
                                       "poses"), 0)
+        self._is_there = False  # ndtd
         self._begin_s = time.monotonic()
         self._inputs = self._make_inputs()
         self._warm_up()
@@ -135,7 +135,7 @@ class Bridge:
 
     def _scan_input(self, topic: str) -> Input:
         quality = dds.Quality(self.options.reliable, False, 2 if self.options.reliable else dds.SENSOR.depth)
-        return Input(topic, (rmw.CLOUD,), self._on_scan, lambda writer: quality, is_scan=True,
+        return Input(topic, rmw.SCANS, self._on_scan, lambda writer: quality, is_scan=True,
                      wants_reliable=self.options.reliable)
 
     def _open_writers(self) -> None:
@@ -186,8 +186,9 @@ class Bridge:
     # ---- DDS to ndtd ----
 
     def _receive(self) -> None:
-        self._scans = link.Scans(self._context, self.options.endpoints.get("scans"), self.options.push)
+        self._scans = link.Scans(self._context, self.options.daemon)
         self._mounting = mounting.Mounting(self.options.base_frame, self._scans.send, self._log)
+        self._inbound = to_ndtd.Inbound(self._types, self._scans.send, self._mounting.frames, self.options.projector)
         while not self._stop.is_set():
             self._participant.wait(0.2)
             if self._participant.discovered() or not self.options.scans:
@@ -201,7 +202,7 @@ class Bridge:
         one.received += 1
         one.last_s = time.monotonic()
         try:
-            one.handle(cdr, one.type)
+            one.handle(cdr, one.state)
         except Exception as error:  # whatever a stranger sends: one line, and on with the next one
             self._counts["scans_refused"] += one.is_scan
             self._log.seldom(f"refused {one.topic} {type(error)}", f"{one.topic}: left out: {_line(error)}")
@@ -213,10 +214,11 @@ class Bridge:
         for one in self._inputs:
             writer = next((e for e in endpoints if e.topic == one.topic and e.type in one.types), None)
             if one.reader is None and writer is not None:
-                one.type = writer.type
+                kind = "scan" if one.is_scan else ros.READERS[writer.type][0][0] if writer.type in ros.READERS else None
+                one.state = m.Topic(one.topic, writer.type, 0, kind)
                 self._mounting.is_published |= one.topic == self.options.tf_static_topic
-                one.reader = self._participant.reader(one.topic, one.type, one.quality(writer))
-                self._log(f"reads {one.topic} ({one.type})")
+                one.reader = self._participant.reader(one.topic, writer.type, one.quality(writer))
+                self._log(f"reads {one.topic} ({writer.type})")
 
     def _choose_scan(self) -> None:
         clouds = sorted({e.topic for e in self._participant.endpoints() if e.type == rmw.CLOUD})
@@ -231,44 +233,54 @@ class Bridge:
         self.options.scans = clouds
         self._inputs.append(self._scan_input(clouds[0]))
 
-    def _on_scan(self, cdr: bytes, type_name: str) -> None:
-        cloud, receive_ns = self._types.decode(cdr, type_name), time.time_ns()
+    def _on_scan(self, cdr: bytes, topic: m.Topic) -> None:
+        receive_ns = time.time_ns()
         self._counts["scans"] += 1
-        if not self._mounting.wants(cloud.header.frame_id, to_ndtd.stamp(cloud.header, receive_ns)):
-            self._counts["scans_before_tf_static"] += 1
-            return
-        frame = self._clouds.frame(cloud, self._seq, receive_ns)
-        self._seq += 1
-        self._counts["scans_not_sent"] += not self._scans.send(frame)
-        self._mounting.repeat(to_ndtd.stamp(cloud.header, receive_ns))
+        if topic.type == rmw.CLOUD:
+            cloud = self._types.decode(cdr, topic.type)
+            if self._is_mounted(cloud.header.frame_id, ros.stamp_of(cloud.header, receive_ns)):
+                self._inbound.cloud(cloud, topic, receive_ns)
+        else:
+            for scan in self._inbound.read(cdr, topic, receive_ns):
+                if self._is_mounted(scan.frame_id, scan.stamp_ns):
+                    self._inbound.scan(scan, topic)
+        for note in topic.state.notes if isinstance(topic.state, Times) else ():
+            self._log.seldom(f"{topic.name} {note}", f"{topic.name}: {note}")
 
-    def _on_motion(self, cdr: bytes, type_name: str) -> None:
-        for message in to_ndtd.read(self._types.decode(cdr, type_name), type_name, time.time_ns()):
-            if not isinstance(message, m.Odometry) and not self._mounting.wants(message.frame_id, message.stamp_ns):
-                continue
-            self._scans.send(to_ndtd.motion_frame(message, self.options.projector))
-            self._counts["motion"] += 1
+    def _is_mounted(self, frame_id: str, stamp_ns: int) -> bool:
+        self._mounting.repeat(stamp_ns)
+        if self._mounting.wants(frame_id, stamp_ns, tells=True):
+            return True
+        self._counts["scans_before_tf_static"] += 1
+        return False
 
-    def _on_tf_static(self, cdr: bytes, type_name: str) -> None:
+    def _on_motion(self, cdr: bytes, topic: m.Topic) -> None:
+        for message in self._inbound.read(cdr, topic, time.time_ns()):
+            frame_id = message.child_frame_id if isinstance(message, m.Odometry) else message.frame_id
+            if isinstance(message, m.Gnss) or self._mounting.wants(frame_id, message.stamp_ns):
+                self._inbound.motion(message, topic)
+                self._counts["motion"] += 1
+
+    def _on_tf_static(self, cdr: bytes, topic: m.Topic) -> None:
         now_ns = time.time_ns()
-        self._mounting.add(to_ndtd.read(self._types.decode(cdr, type_name), type_name, now_ns), now_ns)
+        self._mounting.add(self._inbound.read(cdr, topic, now_ns), now_ns)
 
-    def _on_tf(self, cdr: bytes, type_name: str) -> None:
+    def _on_tf(self, cdr: bytes, topic: m.Topic) -> None:
         o = self.options
-        for transform in to_ndtd.read(self._types.decode(cdr, type_name), type_name, time.time_ns()):
-            if transform.parent == o.odom_frame and transform.child == o.base_frame:
-                self._odometry.add(transform.stamp_ns, transform.pose)
+        for one in self._types.decode(cdr, topic.type).transforms:
+            if (one.header.frame_id.lstrip("/"), one.child_frame_id.lstrip("/")) == (o.odom_frame, o.base_frame):
+                t, q = one.transform.translation, one.transform.rotation
+                self._odometry.add(ros.stamp_of(one.header, time.time_ns()), [t.x, t.y, t.z, q.x, q.y, q.z, q.w])
 
-    def _on_clock(self, cdr: bytes, type_name: str) -> None:
-        clock = self._types.decode(cdr, type_name).clock
+    def _on_clock(self, cdr: bytes, topic: m.Topic) -> None:
+        clock = self._types.decode(cdr, topic.type).clock
         self._clock_ns = clock.sec * 1_000_000_000 + clock.nanosec
 
-    def _on_initial_pose(self, cdr: bytes, type_name: str) -> None:
-        message = self._types.decode(cdr, type_name)
-        frame = message.header.frame_id.lstrip("/")
+    def _on_initial_pose(self, cdr: bytes, topic: m.Topic) -> None:
+        pose = self._inbound.read(cdr, topic, time.time_ns())[0]
+        frame = pose.frame_id.lstrip("/")
         if frame != self.options.map_frame:
             raise to_ndtd.Refused(f"a pose in the frame '{frame}'; ndtd wants '{self.options.map_frame}': Fixed Frame of RViz")
-        pose = to_ndtd.read(message, type_name, time.time_ns())[0]
         if not np.isfinite(pose.pose).all() or abs(np.linalg.norm(pose.pose[3:]) - 1) > 0.01:
             raise to_ndtd.Refused("a pose that is not finite, or whose quaternion has not the length 1")
         while True:
@@ -280,7 +292,7 @@ class Bridge:
     # ---- ndtd to DDS ----
 
     def _publish_results(self) -> None:
-        results = link.Results(self._context, self.options.endpoints.get("poses"))
+        results = link.Results(self._context, self.options.daemon)
         while not self._stop.is_set():
             result = results.next(0.2)
             # A late subscriber gets the result of the last scan at once: that one was published before.
@@ -316,7 +328,7 @@ class Bridge:
     # ---- main thread ----
 
     def _supervise(self) -> None:
-        control = link.Control(self._context, self.options.endpoints.get("control"))
+        control = link.Control(self._context, self.options.daemon)
         next_s = time.monotonic()
         while not self._stop.is_set():
             try:
@@ -328,7 +340,7 @@ class Bridge:
                 self._report(control)
         control.close()
 
-    def _localize(self, control: link.Control, wanted: m.InitialPose) -> None:
+    def _localize(self, control: link.Control, wanted: m.Pose) -> None:
         """A pose from RViz: searched for around it, or taken as it is."""
         covariance = _filled_covariance(wanted.covariance)
         arguments = {"pose": wanted.pose, "covariance": covariance}
@@ -356,9 +368,12 @@ class Bridge:
         status, problem = None, ""
         try:
             status = control.request("status")
-            self._log.forget("no daemon")
+            if not self._is_there:
+                self._log(f"ndtd {status['version']} answers at {control.endpoint}: {status['state']}")
+                self._log.forget("no daemon")
+            self._is_there = True
         except link.NoAnswer as error:
-            problem = str(error)
+            self._is_there, problem = False, str(error)
             self._log.seldom("no daemon", problem)
         self._hint()
         if self._diagnostics_writer:
@@ -372,7 +387,8 @@ class Bridge:
 
     def _all_counts(self) -> dict[str, Any]:
         lost = sum(one.reader.lost() for one in self._inputs if one.is_scan and one.reader)
-        return {**self._counts, "scans_lost_on_dds": lost}
+        not_sent = self._inbound.sender.scans_not_sent if self._inbound else 0
+        return {**self._counts, "scans_not_sent": not_sent, "scans_lost_on_dds": lost}
 
     def _hint(self) -> None:
         """Says what is missing, once a minute and topic."""
@@ -381,7 +397,7 @@ class Bridge:
             return
         endpoints = self._participant.endpoints()
         if not self.options.scans:
-            self._log.seldom("no scans", f"nobody publishes {rmw.CLOUD} in the domain {self.options.domain_id}: "
+            self._log.seldom("no scans", f"no publisher of {rmw.CLOUD} in the domain {self.options.domain_id}: "
                              f"{_seen(endpoints)}; ROS_DOMAIN_ID, CYCLONEDDS_URI")
         o = self.options  # what need not be published, or not more than once
         quiet = (o.initial_pose, o.tf_static_topic, o.tf_topic if o.tf != "map-odom" else None)
@@ -412,7 +428,7 @@ def _why_silent(one: Input, endpoints: list[dds.Endpoint], domain_id: int) -> st
     if not writers:
         others = sorted({endpoint.topic for endpoint in endpoints if endpoint.type in one.types})
         hint = f"that type is on {', '.join(others)}" if others else _seen(endpoints)
-        return f"nobody publishes {one.topic} ({' or '.join(one.types)}) in the domain {domain_id}: {hint}"
+        return f"no publisher of {one.topic} ({' or '.join(one.types)}) in the domain {domain_id}: {hint}"
     if one.reader is None:
         return f"{one.topic} has the type {writers[0].type}, not {' or '.join(one.types)}"
     if one.received == 0 and one.reader.lost() == 0:

@@ -6,6 +6,7 @@ by element. One thread waits and takes; writers may be used by any thread.
 import os
 from dataclasses import dataclass
 from typing import Any, Optional
+from xml.sax.saxutils import quoteattr
 
 from .._extras import need
 from . import rmw
@@ -13,8 +14,6 @@ from . import rmw
 # A cloud is hundreds of datagrams: the usual buffer of 208 kB loses some of them. The system's net.core.rmem_max caps it.
 RECEIVE_BUFFER = ("<CycloneDDS><Domain><Internal><SocketReceiveBufferSize min='default' max='16MB'/></Internal>"
                   "</Domain></CycloneDDS>")
-LOCALHOST = ("<CycloneDDS><Domain><General><Interfaces><NetworkInterface address='127.0.0.1' multicast='true'/>"
-             "</Interfaces></General></Domain></CycloneDDS>")
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,16 @@ class Endpoint:
 
 
 def configuration() -> str:
-    """That of CYCLONEDDS_URI after ours, so that it has the last word, as in rmw_cyclonedds."""
+    """What the variables of ROS 2 say about discovery, as rmw_cyclonedds takes them. CYCLONEDDS_URI comes last and wins."""
+    is_local = os.environ.get("ROS_LOCALHOST_ONLY") == "1" or os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST"
+    peers = [name for name in os.environ.get("ROS_STATIC_PEERS", "").split(";") if name] + ["localhost"] * is_local
     parts = [RECEIVE_BUFFER]
-    if os.environ.get("ROS_LOCALHOST_ONLY", "0") == "1" or os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST":
-        parts.append(LOCALHOST)
-    if os.environ.get("CYCLONEDDS_URI"):
-        parts.append(os.environ["CYCLONEDDS_URI"])
-    return ",".join(parts)
+    if peers:
+        names = "".join(f"<Peer address={quoteattr(name)}/>" for name in peers)
+        parts.append(f"<CycloneDDS><Domain><General><AllowMulticast>{'false' if is_local else 'default'}</AllowMulticast></General>"
+                     f"<Discovery><ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>32</MaxAutoParticipantIndex>"
+                     f"<Peers>{names}</Peers></Discovery></Domain></CycloneDDS>")
+    return ",".join(parts + [os.environ[name] for name in ("CYCLONEDDS_URI",) if os.environ.get(name)])
 
 
 class Participant:

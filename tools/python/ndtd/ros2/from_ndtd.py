@@ -18,7 +18,8 @@ def is_trusted(result: dict[str, Any]) -> bool:
 class Messages:
     """Builds messages; stamps in ns, poses x y z qx qy qz qw."""
 
-    def __init__(self, types: rmw.Types) -> None:
+    def __init__(self, types: Any) -> None:
+        """types: classes by the names of messages, such as rmw.Types."""
         self._types = types
         self._unknown = np.zeros(36)
 

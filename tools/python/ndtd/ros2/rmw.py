@@ -7,6 +7,7 @@ definitions as IDL, from one place.
 from typing import Any, Optional
 
 from .._extras import need
+from ..recordings.ros import EXTRA_TYPES
 
 CLOUD = "sensor_msgs/msg/PointCloud2"
 IMU = "sensor_msgs/msg/Imu"
@@ -18,6 +19,12 @@ POSE = "geometry_msgs/msg/PoseWithCovarianceStamped"
 TF = "tf2_msgs/msg/TFMessage"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
 CLOCK = "rosgraph_msgs/msg/Clock"
+VELOCITY = ("autoware_vehicle_msgs/msg/VelocityReport", "autoware_auto_vehicle_msgs/msg/VelocityReport")
+LIVOX = ("livox_ros_driver2/msg/CustomMsg", "livox_ros_driver/msg/CustomMsg", "livox_interfaces/msg/CustomMsg")
+PACKETS = ("velodyne_msgs/msg/VelodyneScan", "nebula_msgs/msg/NebulaPackets")
+SCANS = (CLOUD, *LIVOX, *PACKETS)
+LIVOX_POINT = "uint32 offset_time\nfloat32 x\nfloat32 y\nfloat32 z\nuint8 reflectivity\nuint8 tag\nuint8 line\n"
+LIVOX_SCAN = "std_msgs/Header header\nuint64 timebase\nuint32 point_num\nuint8 lidar_id\nuint8[3] rsvd\nCustomPoint[] points\n"
 
 
 def dds_topic(name: str) -> str:
@@ -44,12 +51,24 @@ def ros_type(name: str) -> str:
     return "/".join(parts[:-2] + [parts[-1][:-1]])
 
 
+def _definitions() -> dict[str, str]:
+    """Of messages that are not part of ROS itself."""
+    found = dict(EXTRA_TYPES)
+    for name in LIVOX:
+        package = name.split("/")[0]
+        found[f"{package}/msg/CustomPoint"] = LIVOX_POINT
+        found[name] = LIVOX_SCAN.replace("CustomPoint", f"{package}/CustomPoint")
+    return found
+
+
 class Types:
     """Message classes, their CDR and their IDL. Threads: any, after the first use of a type."""
 
     def __init__(self) -> None:
         typesys = need("rosbags.typesys", "dds")
         self._store = typesys.get_typestore(typesys.Stores.LATEST)
+        for name, text in _definitions().items():
+            self._store.register(typesys.get_types_from_msg(text, name))
         self._idl_types = need("cyclonedds.idl.types", "dds")
         self._idl_module = need("cyclonedds.idl", "dds")
         self._structs: dict[str, Any] = {}

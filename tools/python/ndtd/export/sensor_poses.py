@@ -34,6 +34,20 @@ def apply(pose: np.ndarray, points: np.ndarray) -> np.ndarray:
     return points @ rotation(pose).T + pose[:3]
 
 
+def move_covariance(covariance: np.ndarray, pose: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """(6, 6) of pose * offset from that of a pose; x y z rx ry rz in the axes of the map, rotations about the origin of the pose."""
+    x, y, z = rotation(pose) @ offset[:3]
+    J = np.eye(6)
+    J[:3, 3:] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]  # the lever times a small rotation
+    return J @ covariance @ J.T
+
+
+def move_twist(twist: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """(6,) vx vy vz wx wy wz of a sensor in its own axes from that of the base; offset: T_base_sensor."""
+    R = rotation(offset)
+    return np.concatenate([R.T @ (twist[:3] + np.cross(twist[3:], offset[:3])), R.T @ twist[3:]])
+
+
 def undo_motion(points: np.ndarray, time_s: np.ndarray, twist: np.ndarray) -> np.ndarray:
     """(N, 3) points of the base frame, taken at time_s after the stamp, as if taken at the stamp, at a constant twist."""
     speed = float(np.linalg.norm(twist[3:]))

@@ -1,0 +1,40 @@
+"""Completion of the commands of this package for a shell, made by shtab from their parsers.
+
+    python -m ndtd.completion bash ndt-import >~/.local/share/bash-completion/completions/ndt-import
+    python -m ndtd.completion zsh ndt-import >~/.zsh/completions/_ndt-import        # a folder of $fpath
+"""
+import argparse
+import importlib
+import sys
+from typing import List, Optional
+
+from ._extras import MissingPackage, need
+
+COMMANDS = {"ndt-import": "ndt_import", "ndt-export": "ndt_export", "ndt-ros2-bridge": "ndt_ros2_bridge"}
+SHELLS = ("bash", "zsh", "tcsh")
+
+
+def script(shell: str, command: str) -> str:
+    """The completion of `command` (one of COMMANDS) for `shell` (one of SHELLS); MissingPackage without shtab."""
+    shtab = need("shtab", "completion")
+    module = importlib.import_module(f".{COMMANDS[command]}", __package__)
+    return shtab.complete(module.parser(), shell)
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """The command line; returns the exit code: 0 done, 2 usage, 3 shtab is missing."""
+    parser = argparse.ArgumentParser(prog="python -m ndtd.completion", description=__doc__.split("\n", 1)[0],
+                                     allow_abbrev=False)
+    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("command", choices=sorted(COMMANDS))
+    options = parser.parse_args(arguments)
+    try:
+        print(script(options.shell, options.command))
+    except MissingPackage as error:
+        print(f"ndtd.completion: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""The examples run and say what they promise."""
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+TESTED = {"align_two_clouds.py", "replay_and_plot.py", "try_values.py", "compare_small_gicp.py", "drive_daemon.py",
+          "call_overhead.py"}
+
+
+def example(name, *arguments, code=0, cwd=None):
+    done = subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
+                          timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_example_is_tested():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == TESTED
+    for path in EXAMPLES.glob("*.py"):
+        assert "usage:" in example(path.name, "--help")
+
+
+def test_align_two_clouds(drive, scans, tmp_path):
+    (tmp_path / "a.bin").write_bytes(with_zeros(scans[0]["points"]))
+    (tmp_path / "b.bin").write_bytes(with_zeros(scans[1]["points"]))
+    said = example("align_two_clouds.py", tmp_path / "a.bin", tmp_path / "b.bin")
+    assert said.startswith("converged\nT_target_source:") and "level 1 m" in said
+    assert "level 4 m" not in example("align_two_clouds.py", tmp_path / "a.bin", tmp_path / "b.bin", "--level", 1)
+
+
+def with_zeros(points):
+    import numpy as np
+
+    return np.hstack([points, np.zeros((len(points), 1), "f4")]).tobytes()
+
+
+def test_replay_and_plot(drive, tmp_path):
+    pytest.importorskip("matplotlib")
+    said = example("replay_and_plot.py", drive.bag, drive.map, "--set", "preprocess.deskew=time", "-o", tmp_path / "a.png")
+    assert "20 scans, trajectory hash " in said and (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_try_values(drive):
+    lines = example("try_values.py", drive.bag, drive.map, "preprocess.sample_count", 300, 1500,
+                    "--set", "preprocess.deskew=time").splitlines()
+    assert len(lines) == 3 and lines[1].split()[:2] == ["300", "0"] and lines[2].split()[:2] == ["1500", "0"]
+    assert float(lines[2].split()[2]) < 2
+
+
+def test_compare_small_gicp(drive):
+    """Both are right; small_gicp is left out, with a line, where it is not installed."""
+    lines = example("compare_small_gicp.py", "--bag", drive.bag, "--map", drive.map, "--deskew", "time", "--threads", 1,
+                    "--offset", 0.3, 1).splitlines()
+    rows = [line.split("|") for line in lines if line.startswith(("| ndtd", "| small_gicp"))]
+    assert rows and all(int(row[3].split()[0]) == 0 and float(row[4].split("/")[0]) < 3 for row in rows)
+    assert len(rows) == (5 if importlib.util.find_spec("small_gicp") else 1)
+
+
+def test_call_overhead():
+    lines = example("call_overhead.py", "--points", 1, 100, "--calls", 20).splitlines()
+    assert len(lines) == 3 and all(0 < float(line.split()[2]) <= float(line.split()[1]) for line in lines[1:])
