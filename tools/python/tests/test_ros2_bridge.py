@@ -16,7 +16,7 @@ import ros2_graph
 import ros2_peer as peer
 from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
-from ndtd.recordings.frames import Frames
+from ndtd.recordings.sensor_frames import Frames
 from ndtd.recordings.transforms import matrix
 from ndtd.ros2 import bridge, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
 

@@ -2,7 +2,7 @@
 import time
 from typing import Any, Callable
 
-from ..recordings.frames import Frames
+from ..recordings.sensor_frames import Frames
 from ..recordings.transforms import pose_of
 from .to_ndtd import pack
 

@@ -7,7 +7,7 @@ definitions as IDL, from one place.
 from typing import Any, Optional
 
 from .._extras import need
-from ..recordings.ros import EXTRA_TYPES
+from ..recordings.ros_types import EXTRA_TYPES
 
 CLOUD = "sensor_msgs/msg/PointCloud2"
 IMU = "sensor_msgs/msg/Imu"

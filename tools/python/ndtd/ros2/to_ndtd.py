@@ -9,7 +9,7 @@ from ..recordings import messages as m
 from ..recordings import points as point_fields
 from ..recordings import ros
 from ..recordings.convert import Converter
-from ..recordings.frames import Frames
+from ..recordings.sensor_frames import Frames
 from ..recordings.topics import Options
 from . import rmw
 
