@@ -137,11 +137,11 @@ def _skip(messages, position, seeks):
 def _read(recording, converter, checkpoints, found, progress) -> int:
     """Converts all messages; returns the bytes that were read."""
     taken = [topic for topic in recording.topics if topic.kind not in (None, "tf")]
-    position = found["position"] if found else {"messages": 0, "same": 0, "receive_ns": None, "raw_bytes": 0}
+    position: Any = found["position"] if found else {"messages": 0, "same": 0, "receive_ns": None, "raw_bytes": 0}
     messages = recording.raw(taken, position["receive_ns"] if recording.seeks else None)
     if found:
         messages = _skip(messages, position, recording.seeks)
-    count, same, last_ns, size = (position[key] for key in ("messages", "same", "receive_ns", "raw_bytes"))
+    count, same, last_ns, size = position["messages"], position["same"], position["receive_ns"], position["raw_bytes"]
     for topic, receive_ns, raw_size, read in messages:
         if checkpoints.due():
             checkpoints.save({"messages": count, "same": same, "receive_ns": last_ns, "raw_bytes": size},
@@ -257,11 +257,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return _list(args) if args.list else _import(args)
     except topic_rules.AmbiguousError as error:
         print(error.table, file=sys.stderr)  # the last line is the reason, also for ndtd, which may have started this
-        code, text = USAGE, error
+        code, text = USAGE, str(error)
     except UsageError as error:
-        code, text = USAGE, error
+        code, text = USAGE, str(error)
     except (MissingPackage, RecordingError, ValueError, OSError) as error:
-        code, text = FAILED, error
+        code, text = FAILED, str(error)
     except MemoryError:
         code, text = FAILED, "out of memory"
     except KeyboardInterrupt:

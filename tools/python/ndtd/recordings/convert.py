@@ -1,6 +1,6 @@
 """Messages of a recording to a bag of ndtd."""
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Converter:
     def __init__(self, bag: Any, frames: Frames, project: Optional[Callable] = None, every_pose: bool = False):
         self._bag, self._frames, self._project, self._every_pose = bag, frames, project, every_pose
         self._seq = 0
-        self._transforms = []
+        self._transforms: List[str] = []
         self.report = Report()
 
     def state(self) -> dict:

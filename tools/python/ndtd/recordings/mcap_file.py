@@ -2,11 +2,11 @@
 import contextlib
 import inspect
 from functools import partial
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from .._extras import need
 from . import foxglove, ros, topics
-from .messages import Raw, RecordingError
+from .messages import Raw, RecordingError, Topic
 from .ros_types import decoder, reason, ros2_name
 
 ENCODINGS = ("cdr", "ros1", "protobuf")
@@ -75,8 +75,9 @@ class McapRecording:
         if not contents.is_indexed:
             self.notes.append("the file has no index, as it was not closed; it is read in its own order"
                               + (f" up to its end: {contents.damage}" if contents.damage else ""))
-        self._decoders = {}
-        self.topics, self._topic = [], {}
+        self._decoders: Dict[int, Callable] = {}
+        self.topics: List[Topic] = []
+        self._topic: Dict[int, Topic] = {}
         for number, channel in contents.channels.items():
             self._add(number, channel)
         topics.choose(self.topics, options, self.name, self.duration_s, lambda topic: topics.first_frame(self, topic))

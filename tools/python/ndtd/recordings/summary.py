@@ -20,8 +20,9 @@ def amount(number: float) -> str:
 def settings(recording: Any, frames: Frames, report: Report) -> List[str]:
     """Options of ndtd that follow from the recording, as lines of YAML; where sensors are is in the bag itself."""
     lines = []
-    if len(report.sensors) > 1 and all(frames.of(name) is not None for name in report.sensors):
-        rows = [" ".join([name] + [repr(float(x)) for x in frames.of(name).reshape(-1)]) for name in report.sensors]
+    known = [(name, T) for name, T in ((name, frames.of(name)) for name in report.sensors) if T is not None]
+    if len(report.sensors) > 1 and len(known) == len(report.sensors):
+        rows = [" ".join([name] + [repr(float(x)) for x in T.reshape(-1)]) for name, T in known]
         lines += ["frames:", "  merge_sensors: true", "  sensors:"] + [f"    - {row}" for row in rows]
     if report.timed_scans and report.timed_scans == report.taken.get("scan"):
         lines += ["preprocess:", "  deskew: time"]
