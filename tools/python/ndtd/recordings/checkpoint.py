@@ -2,7 +2,7 @@
 
 A checkpoint is taken between two messages of the recording. The next import of the same files with the same options cuts
 OUT.part to the last one and goes on behind the message that it names, so that the bag has the bytes of an import that
-was never stopped. Anything that differs (files, their sizes and dates, options, version) begins anew.
+was never stopped. Where files, their sizes or dates, or options differ it begins anew.
 """
 import fcntl
 import json

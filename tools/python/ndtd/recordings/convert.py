@@ -17,6 +17,7 @@ class Report:
 
     taken: dict = field(default_factory=dict)  # kind: messages
     left: dict = field(default_factory=dict)  # "kind: why": messages
+    read_bytes: int = 0
     points: int = 0
     empty_points: int = 0  # without a return
     timed_scans: int = 0
@@ -24,6 +25,7 @@ class Report:
     first_ns: Optional[int] = None
     last_ns: Optional[int] = None
     sensors: list = field(default_factory=list)  # frames of scans
+    damage: str = ""  # where the recording ends before its end
     rotated: list = field(default_factory=list)  # frames whose motion became that of the base
 
     def take(self, kind: str) -> None:

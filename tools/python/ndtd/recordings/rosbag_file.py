@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 from .._extras import need
 from . import ros, topics
-from .messages import Raw, RecordingError, Topic
+from .messages import DamagedError, Raw, RecordingError, Topic
 from .ros_types import decoder, reason
 
 
@@ -102,7 +102,7 @@ class RosbagRecording:
         except (MemoryError, OSError, ImportError, GeneratorExit):
             raise
         except Exception as error:  # of the parser: anything
-            raise RecordingError(f"{self.name}: damaged: {reason(error)}") from None
+            raise DamagedError(f"{self.name}: damaged: {reason(error)}") from None
 
     def _read(self, connection, topic, receive_ns, raw):
         return ros.read(topic.type, lambda data, _: self._decode(connection, data), raw, not self._is_ros1, receive_ns, topic,

@@ -66,10 +66,10 @@ def _notes(recording, frames, report) -> List[str]:
     return notes
 
 
-def summary(recording: Any, frames: Frames, report: Report, took_s: float, size: int) -> dict:
+def summary(recording: Any, frames: Frames, report: Report, took_s: float) -> dict:
     """All that --json prints."""
     untouched = [{"topic": t.name, "type": t.type, "count": t.count, "why": t.why} for t in recording.topics if t.kind is None]
-    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s, "read_bytes": size,
+    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s,
             **asdict(report), "base_frame": frames.base, "topics_left": untouched, "notes": _notes(recording, frames, report),
             "topics": [{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind} for t in recording.topics if t.kind]}
 
