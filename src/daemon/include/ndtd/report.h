@@ -1,6 +1,5 @@
 /** @file
- * @brief Report of a replay: a summary collected scan by scan, printed as a table and as summary.json, and a
- * progress bar.
+ * @brief Report of a replay: a summary collected scan by scan, printed as a table and as summary.json.
  *
  * One owner, one thread. Write errors remain set on the stream for its owner to check. */
 #ifndef NDTD_REPORT_H
@@ -61,18 +60,6 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
  * peak_memory_bytes, bag, map, settings (files and overrides), hints, version. Without ground truth lost and both
  * errors are null; without inputs bag, map and settings are absent. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
-
-/** A progress bar: share done, rate, time left. Disabled if the stream is not a terminal. */
-struct ndtd_progress {
-    FILE *file; /**< NULL: disabled. */
-    double start_us, shown_us;
-};
-/** Starts a progress bar on `file`. */
-struct ndtd_progress ndtd_progress_start(FILE *file);
-/** part: share of the work done, 0 to 1; below 0: not known. Draws at most ten times per second. */
-void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans);
-/** Clears the line. */
-void ndtd_progress_end(struct ndtd_progress *progress);
 
 #ifdef __cplusplus
 }

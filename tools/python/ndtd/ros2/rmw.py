@@ -79,7 +79,7 @@ class Types:
 
     def decode(self, cdr: bytes, name: str) -> Any:
         """A message from CDR with its encapsulation; sequences of numbers are arrays that share the bytes."""
-        return self._store.deserialize_cdr(cdr, name)
+        return self._store.deserialize_cdr(memoryview(cdr), name)  # a slice of bytes would be a copy
 
     def encode(self, message: Any, name: str) -> bytes:
         """CDR with the encapsulation, padded to 4 bytes as DDS wants it."""
