@@ -256,15 +256,19 @@ static void bind_scan(nb::module_ &module)
         .def_prop_ro(
             "confidence", [](const Scan &self) { return optional_number(self.record.confidence); },
             "Probability in [0, 1] that the pose is right, or None.")
-        .def_prop_ro("scores", [](const Scan &self) { return self.record.result.scores; })
-        .def_prop_ro("iterations", [](const Scan &self) { return self.record.result.iterations; })
+        .def_prop_ro(
+            "scores", [](const Scan &self) { return self.record.result.scores; },
+            "How well the scan fits the map at the pose.")
+        .def_prop_ro(
+            "iterations", [](const Scan &self) { return self.record.result.iterations; },
+            "Newton steps of the solve that counts.")
         .def_prop_ro(
             "points", [](const Scan &self) { return self.record.points_used; }, "Points that were aligned.")
         .def_prop_ro(
             "align_us", [](const Scan &self) { return self.record.result.align_us; }, "Duration [us].")
         .def_prop_ro(
             "trace", [](const Scan &self) { return self.trace; }, "One Iteration after the other.")
-        .def("__getstate__", &scan_state)
+        .def("__getstate__", &scan_state, nb::sig("def __getstate__(self) -> tuple[bytes, bytes, bool]"))
         .def("__setstate__", &set_scan_state)
         .def("__repr__", &describe);
 }

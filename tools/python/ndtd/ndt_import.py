@@ -71,8 +71,8 @@ def _options(args) -> topic_rules.Options:
         raise UsageError("--projector and --utm say different things about the map")
     if args.rate is not None and not 0 < args.rate < 1e6:
         raise UsageError(f"--rate: {args.rate} is no rate in Hz")
-    return topic_rules.Options(topics=topics, base_frame=args.base_frame, time_unit_s=UNITS.get(args.time_unit),
-                               times=args.times, rate_hz=args.rate, columns=args.columns)
+    return topic_rules.Options(topics=topics, time_unit_s=UNITS.get(args.time_unit),
+                               times=args.times, rate_hz=args.rate, columns=args.columns, only_list=args.list)
 
 
 def _key(args) -> dict:

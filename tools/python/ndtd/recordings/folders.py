@@ -151,6 +151,12 @@ def sorted_scans(folder: Path) -> list:
     return sorted(files, key=lambda one: (number_of(one) or 0, one.name))
 
 
+def _sweeps(folder):
+    """nuScenes keeps the scans between its samples in a folder of their own."""
+    sweeps = folder.parent.parent / "sweeps" / folder.name
+    return sorted_scans(sweeps) if folder.parent.name == "samples" and sweeps.is_dir() else []
+
+
 class FolderRecording:
     """A folder of scans, and for KITTI odometry and MulRan the true poses beside them."""
 
@@ -159,7 +165,7 @@ class FolderRecording:
     def __init__(self, path: Path, options: topics.Options):
         folder, times = _layout(path)
         self.name, self.notes = str(path), []
-        self.files = sorted_scans(folder)
+        self.files = sorted_scans(folder) + _sweeps(folder)
         stamps = stamps_of(self.files, Path(options.times) if options.times else times, options.rate_hz, folder)
         self._seq_by_number = len({number_of(one) for one in self.files}) == len(self.files) and \
             all((number_of(one) or 0) < 10**9 for one in self.files)

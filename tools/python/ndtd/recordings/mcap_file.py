@@ -79,7 +79,7 @@ class McapRecording:
         self.topics, self._topic = [], {}
         for number, channel in contents.channels.items():
             self._add(number, channel)
-        topics.choose(self.topics, options, self.name, self.duration_s)
+        topics.choose(self.topics, options, self.name, self.duration_s, lambda topic: topics.first_frame(self, topic))
 
     def _add(self, number, channel):
         schema = self._contents.schemas.get(channel.schema_id)

@@ -60,7 +60,7 @@ class RosbagRecording:
             self._add(connection)
         self.seeks = len(paths) == 1 and not _is_split(given)
         self.files = _files(paths)
-        topics.choose(self.topics, options, self.name, self.duration_s)
+        topics.choose(self.topics, options, self.name, self.duration_s, lambda topic: topics.first_frame(self, topic))
 
     def _make(self, paths, stack):
         if self._is_ros1:
