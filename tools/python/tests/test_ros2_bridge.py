@@ -472,13 +472,13 @@ def test_restart(graph, drive_120k, which):
     graph.start_ndtd(*initial)
     graph.wait_for("ndtd", "ready", 30, "err")
     graph.start_bridge("--scan", "/points")
-    graph.start_driver("--rate", 5)
+    graph.start_driver("--rate", 5, "--limit", 40)
     graph.wait_for("listener", "pose", 30)
-    time.sleep(2.0)
+    time.sleep(1.0)
     graph.stop(which, 9)
     before = len(graph.received("pose"))
     restarts = {"bridge": lambda: graph.start_bridge("--scan", "/points"), "ndtd": graph.start_ndtd,
-                "driver": lambda: graph.start_driver("--rate", 5, "--skip", 20)}
+                "driver": lambda: graph.start_driver("--rate", 5, "--skip", 20, "--limit", 20)}
     restarts[which]()
     assert graph.finish("driver", 90) == 0
     stamps = [stamp for stamp, _, _ in graph.received("pose")]
