@@ -131,6 +131,7 @@ def options(args: argparse.Namespace) -> Any:
 def list_topics(domain: int) -> None:
     """Topics that somebody publishes, with types and reliability."""
     import time
+
     from .ros2 import dds, rmw
     participant = dds.Participant(domain, rmw.Types())
     end_s = time.monotonic() + LIST_S

@@ -38,7 +38,7 @@ def _as_offered(depth: int) -> Callable[[list[dds.Endpoint]], dds.Quality]:
     return lambda writers: dds.Quality(all(one.reliable for one in writers), all(one.transient_local for one in writers), depth)
 
 
-class Intake:
+class Receiver:
     """run() is the thread; the other functions and the attributes may be read by all."""
 
     def __init__(self, options: Options, log: Log, types: rmw.Types, participant: dds.Participant, context: zmq.Context) -> None:
