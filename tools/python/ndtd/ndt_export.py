@@ -16,10 +16,11 @@ from ._progress import Progress
 from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
 from .export.foxglove_mcap import FoxgloveWriter
-from .export.sensor_poses import FrameError, Sensors, compose, move_covariance, move_twist, parse_transform
+from .export.sensor_poses import FrameError, Sensors, move_covariance, move_twist, parse_transform
 from .export.result_lines import ResultError, ResultLine, read_results
 from .export.ros2_bag import RosWriter
 from .georeference import Projector
+from .poses import compose
 
 EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 3
 FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")

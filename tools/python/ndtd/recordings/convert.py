@@ -4,9 +4,9 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
+from ..poses import matrix, pose_of
 from . import messages as m
 from .sensor_frames import Frames
-from .transforms import matrix, pose_of
 
 MOST_REASONS = 50
 
