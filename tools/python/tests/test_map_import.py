@@ -305,7 +305,7 @@ def test_wrong_files(name, content, line, tmp_path, capsys):
 def test_ndt_import_tells_of_maps(tmp_path, capsys):
     from ndtd import ndt_import
     path = write_ply(tmp_path / "a.ply", wall_and_ground(10))
-    assert ndt_import.main([str(path), "-o", str(tmp_path / "a.bag")]) == 1
+    assert ndt_import.main([str(path), "-o", str(tmp_path / "a.bag")]) == 3
     assert f"`ndt-import map {path} -o DIR` makes a map of it" in capsys.readouterr().err
     assert ndt_import.main(["map", str(path), "-o", str(tmp_path / "map"), "-q"]) == 0
     assert (tmp_path / "map" / "pointcloud_map_metadata.yaml").exists()
