@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "backends.h"
-#include "ndt_io/map_file.h"
 #include "ndt_io/output_file.h"
 #include "ndtd/autotune.h"
+#include "ndtd/map_reading.h"
 #include "ndtd/realtime.h"
 
 static const size_t sizes[] = {756, 1500, 5000, 20000, 100000};
@@ -183,7 +183,7 @@ enum ndt_status ndtd_backend_benchmark(const struct ndtd_settings *settings, con
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--autotune needs a map: give --map FILE|DIR");
     if (table && !ends_with(table, ".csv") && !ends_with(table, ".json"))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--table %.200s: the name has to end in .csv or .json", table);
-    enum ndt_status status = ndt_map_load(&map, settings->map_path, &settings->map, err);
+    enum ndt_status status = ndtd_map_read(&map, settings->map_path, &settings->map, err);
     if (status != NDT_OK)
         return status;
     ndtd_realtime_enter(settings);

@@ -9,10 +9,11 @@
 #include <string.h>
 
 #include "ndt/clock.h"
-#include "ndt_io/map_file.h"
 #include "ndt_proto/message.h"
+#include "ndtd/map_reading.h"
 #include "ndtd/options.h"
 #include "ndtd/record_source.h"
+#include "ndtd/scan_state.h"
 
 enum { KIND_COUNT = NDT_MESSAGE_END }; /* kind 0: unknown types */
 
@@ -42,6 +43,9 @@ struct ndtd_bag_run {
     int bag_is_damaged;
     char damage[512];
     struct bad_frames bad[KIND_COUNT];
+    struct ndtd_hints hints;
+    uint64_t untrusted; /* scans */
+    int has_hints;      /* they are complete */
 };
 
 void ndtd_bag_run_stop(void)
@@ -128,6 +132,7 @@ static enum ndt_status start_from_truth(struct ndtd_bag_run *run, int64_t stamp_
                               ": %s has no ground truth at the first replayed scan; give --initial-pose",
                               run->skip, run->bag_name);
     ndtd_pipeline_set_initial_pose(run->pipeline, &start);
+    ndtd_hints_start(&run->hints, run->map, "initial pose", start.pose.t_m);
     return NDT_OK;
 }
 
@@ -176,7 +181,23 @@ static enum ndt_status replay_scan(struct ndtd_bag_run *run, const struct ndt_ba
         return ndt_fail(err, status, "%s", why.text);
     if (status != NDT_OK)
         reject_scan(run, record, why.text, out);
+    else if (!run->hints.has_scan)
+        ndtd_hints_scan(&run->hints, frame.data, frame.size, &run->settings,
+                        ndtd_pipeline_extrinsics(run->pipeline, frame.scan.frame_id));
     return NDT_OK;
+}
+
+/* What the pipeline has taken. */
+static void look_at_start(struct ndtd_bag_run *run, const struct ndt_bag_record *record)
+{
+    struct ndt_pose_message pose;
+    struct ndt_gnss_message gnss;
+    if (record->type == NDT_MESSAGE_INITIAL_POSE && !run->hints.has_start &&
+        ndt_pose_message_decode(record->payload, record->length, NDT_MESSAGE_INITIAL_POSE, &pose, NULL) == NDT_OK)
+        ndtd_hints_start(&run->hints, run->map, "initial pose", pose.pose.t_m);
+    if (record->type == NDT_MESSAGE_GNSS && !run->hints.has_position &&
+        ndt_gnss_decode(record->payload, record->length, &gnss, NULL) == NDT_OK)
+        ndtd_hints_start(&run->hints, run->map, "GNSS position", gnss.position_m);
 }
 
 static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt_bag_record *record,
@@ -190,6 +211,8 @@ static enum ndt_status replay_message(struct ndtd_bag_run *run, const struct ndt
         return ndt_fail(err, status, "%s", why.text);
     if (status != NDT_OK)
         count_bad(run, record->type, why.text);
+    else
+        look_at_start(run, record);
     return NDT_OK;
 }
 
@@ -265,6 +288,7 @@ enum ndt_status ndtd_bag_run_next(struct ndtd_bag_run *run, struct ndtd_scan_rec
             return status;
     }
     run->scans++;
+    run->untrusted += ndtd_scan_is_untrusted(record) != 0;
     return NDT_OK;
 }
 
@@ -278,7 +302,7 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_r
                                                      options->import_arg_count, &stop, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
-        status = ndt_map_load(&run->map, run->settings.map_path, &run->settings.map, err);
+        status = ndtd_map_read(&run->map, run->settings.map_path, &run->settings.map, err);
     run->map_load_ms = (ndt_clock_us() - start_us) / 1000;
     if (status == NDT_OK)
         status = ndtd_settings_snapshot_create(&snapshot, &run->settings, err);
@@ -287,6 +311,8 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_r
     if (status == NDT_OK)
         run->config_hash = snapshot->hash;
     ndtd_settings_snapshot_release(snapshot);
+    if (status == NDT_OK && ndtd_settings_starts_at_pose(&run->settings))
+        ndtd_hints_start(&run->hints, run->map, "initial pose", run->settings.initial_pose);
     return status == NDT_OK && wants_truth(run) ? collect_truth(run, err) : status;
 }
 
@@ -354,6 +380,8 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
                  bad->count > 1 ? "s" : "", bad->first);
         line(context, text);
     }
+    if (ndtd_map_coarse_text(text, sizeof(text), run->settings.map_path, run->map->spacing_m))
+        line(context, text);
     for (size_t kind = 0;
          (format = ndtd_pipeline_event(ndtd_pipeline_events(run->pipeline), &none, &kind, event)) != NULL;) {
         snprintf(text, sizeof(text), format, event);
@@ -363,6 +391,14 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
         return;
     snprintf(text, sizeof(text), "%s; replayed the %" PRIu64 " scans before it", run->damage, run->scans);
     line(context, text);
+}
+
+const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run)
+{
+    if (!run->has_hints)
+        ndtd_hints_finish(&run->hints, run->truth, run->scans, run->untrusted);
+    run->has_hints = 1;
+    return &run->hints;
 }
 
 uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run)

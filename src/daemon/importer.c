@@ -305,8 +305,11 @@ static enum ndt_status result_of(const struct ndtd_importer *importer, struct nd
 {
     const int status = importer->exit_status;
     const char *reason = importer->last;
+    const size_t name = strlen(importer->recording);
     if (strncmp(reason, PREFIX, strlen(PREFIX)) == 0)
         reason += strlen(PREFIX);
+    if (strncmp(reason, importer->recording, name) == 0 && strncmp(reason + name, ": ", 2) == 0)
+        reason += name + 2; /* it is said already */
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return NDT_OK;
     if (WIFSIGNALED(status))

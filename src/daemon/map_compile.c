@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ndt_io/map_file.h"
 #include "ndtd/map_field.h"
+#include "ndtd/map_reading.h"
 #include "ndt/clock.h"
 
 static const char EXTENSION[] = ".ndtmap";
@@ -35,7 +35,7 @@ static enum ndt_status reopen(const struct ndt_map *map, const char *path, FILE 
     struct ndt_map *again = NULL;
     struct stat info;
     double start_us = ndt_clock_us();
-    enum ndt_status status = ndt_map_load(&again, path, &map->config, err);
+    enum ndt_status status = ndtd_map_read(&again, path, &map->config, err);
     double open_ms = (ndt_clock_us() - start_us) / 1000;
     if (status != NDT_OK)
         return status;
@@ -51,6 +51,13 @@ static enum ndt_status reopen(const struct ndt_map *map, const char *path, FILE 
     return status;
 }
 
+static void warn_coarse(const struct ndtd_settings *settings, const struct ndt_map *map)
+{
+    char text[NDTD_PATH_MAX + 256];
+    if (ndtd_map_coarse_text(text, sizeof(text), settings->map_path, map->spacing_m))
+        fprintf(stderr, "ndtd: warning: %s\n", text);
+}
+
 enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const char *path, FILE *report,
                                  struct ndt_error *err)
 {
@@ -59,10 +66,11 @@ enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const cha
     if (status != NDT_OK)
         return status;
     double start_us = ndt_clock_us();
-    status = ndt_map_load(&map, settings->map_path, &settings->map, err);
+    status = ndtd_map_read(&map, settings->map_path, &settings->map, err);
     if (status != NDT_OK)
         return status;
     double built_us = ndt_clock_us();
+    warn_coarse(settings, map);
     status = ndtd_map_save(map, path, err);
     if (status == NDT_OK) {
         report_map(report, map);

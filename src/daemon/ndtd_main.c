@@ -14,6 +14,7 @@
 #include "ndtd/log.h"
 #include "ndtd/map_compile.h"
 #include "ndtd/options.h"
+#include "ndtd/progress_line.h"
 
 enum { EXIT_DONE = 0, EXIT_CHECK = 1, EXIT_USAGE = 2, EXIT_FAILED = 3 };
 
@@ -127,6 +128,8 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file fails: output files stay whole or absent */
     enum ndt_status status = ndtd_command_parse(&command, argc, argv, &err);
     ndtd_faults_print(&command.faults, stderr);
+    if (status == NDT_OK && command.action != NDTD_LIVE)
+        ndtd_progress_line_enable();
     const int code = status == NDT_OK           ? act(&command)
                      : command.faults.count > 0 ? EXIT_USAGE
                                                 : finish(status, &err);

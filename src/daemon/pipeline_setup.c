@@ -222,6 +222,11 @@ int ndtd_pipeline_gnss(const struct ndtd_pipeline *pipeline, double position_m[3
     return pipeline->has_gnss;
 }
 
+const struct ndt_pose *ndtd_pipeline_extrinsics(struct ndtd_pipeline *pipeline, const char *frame_id)
+{
+    return ndtd_transforms_sensor(&pipeline->transforms, &pipeline->settings->frames, frame_id);
+}
+
 unsigned ndtd_pipeline_search_progress(const struct ndtd_pipeline *pipeline)
 {
     unsigned percent = 0;

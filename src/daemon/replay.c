@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 
 #include "ndt/clock.h"
+#include "ndt_io/cloud_file.h"
 #include "ndtd/bag_run.h"
+#include "ndtd/progress_line.h"
 #include "ndtd/report.h"
 
 struct replay {
@@ -51,15 +53,27 @@ static enum ndt_status emit(struct replay *replay, struct ndtd_scan_record *reco
     return status == NDT_OK ? ndtd_sinks_emit(&replay->sinks, record, err) : status;
 }
 
+static void show_progress(const struct replay *replay, struct ndtd_progress_line *line)
+{
+    char detail[80];
+    const uint64_t scans = replay->sinks.summary.scans;
+    if (!ndtd_progress_line_is_due(line))
+        return;
+    snprintf(detail, sizeof(detail), "%" PRIu64 " scans  %.0f scans/s", scans,
+             (double)scans / ((ndt_clock_us() - line->start_us) * 1e-6));
+    ndtd_progress_line_put(line, ndtd_bag_run_done(replay->bag), detail);
+}
+
 static enum ndt_status run(struct replay *replay, struct ndt_error *err)
 {
     struct ndtd_scan_record record;
-    struct ndtd_progress progress = ndtd_progress_start(stderr);
+    struct ndtd_progress_line line;
     enum ndt_status status;
+    ndtd_progress_line_begin(&line, "", NULL);
     while ((status = ndtd_bag_run_next(replay->bag, &record, err)) == NDT_OK &&
            (status = emit(replay, &record, err)) == NDT_OK)
-        ndtd_progress_update(&progress, ndtd_bag_run_done(replay->bag), replay->sinks.summary.scans);
-    ndtd_progress_end(&progress);
+        show_progress(replay, &line);
+    ndtd_progress_line_end(&line);
     if (status == NDT_ERR_CANCELLED)
         return ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
                         replay->sinks.summary.scans);
@@ -84,6 +98,7 @@ static void describe(struct replay *replay, double replay_us)
     replay->inputs.bag = replay->options->bag;
     replay->inputs.map = replay->settings->map_path;
     summary->inputs = &replay->inputs;
+    summary->hints = ndtd_bag_run_hints(replay->bag);
     summary->backend = backend->ops->name;
     snprintf(summary->description, sizeof(summary->description), "%s", backend->ops->name);
     if (backend->ops->describe)
@@ -107,6 +122,9 @@ static void warn_line(void *context, const char *text)
 static void warn(const struct replay *replay)
 {
     const struct ndtd_summary *summary = &replay->sinks.summary;
+    char line[700];
+    if (ndt_map_is_coarse(replay->settings->map_path, line, sizeof(line)))
+        warn_line(NULL, line);
     ndtd_bag_run_warnings(replay->bag, warn_line, NULL);
     if (summary->outcomes[NDT_NO_GUESS] == summary->scans)
         fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);

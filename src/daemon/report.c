@@ -2,9 +2,7 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "ndt/clock.h"
 #include "ndt/version.h"
 
 /* ---- summary ---- */
@@ -189,6 +187,8 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary)
     fprintf(file, "%-18s %.2f s, %.0f scans/s\n", "replay", summary->replay_s,
             summary->replay_s > 0 ? (double)summary->scans / summary->replay_s : 0);
     fprintf(file, "%-18s %016" PRIx64 "\n", "trajectory hash", summary->trajectory_hash);
+    for (size_t i = 0; summary->hints && i < summary->hints->count; i++)
+        fprintf(file, "%shint: %s\n", i ? "" : "\n", summary->hints->text[i]);
 }
 
 /* Escapes characters that JSON does not allow in a string. */
@@ -305,6 +305,16 @@ static void json_inputs(FILE *file, const struct ndtd_run_inputs *inputs)
     fputs("]},\n", file);
 }
 
+static void json_hints(FILE *file, const struct ndtd_hints *hints)
+{
+    fputs("  \"hints\": [", file);
+    for (size_t i = 0; i < hints->count; i++) {
+        fputs(i ? ", " : "", file);
+        json_string(file, hints->text[i]);
+    }
+    fputs("],\n", file);
+}
+
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
 {
     fprintf(file, "{\n");
@@ -321,47 +331,7 @@ void ndtd_report_json(FILE *file, struct ndtd_summary *summary)
             summary->peak_memory_bytes);
     if (summary->inputs)
         json_inputs(file, summary->inputs);
+    if (summary->hints)
+        json_hints(file, summary->hints);
     fprintf(file, "  \"version\": \"%s\"\n}\n", ndt_version());
-}
-
-/* ---- progress ---- */
-
-enum { BAR_CELLS = 30 };
-static const double REDRAW_US = 100e3;
-
-struct ndtd_progress ndtd_progress_start(FILE *file)
-{
-    struct ndtd_progress progress = {.file = isatty(fileno(file)) ? file : NULL, .start_us = ndt_clock_us()};
-    progress.shown_us = progress.start_us;
-    return progress;
-}
-
-void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans)
-{
-    double now_us = progress->file ? ndt_clock_us() : 0;
-    if (!progress->file || now_us - progress->shown_us < REDRAW_US)
-        return;
-    progress->shown_us = now_us;
-    double spent_s = (now_us - progress->start_us) * 1e-6;
-    if (part < 0) { /* of a stream */
-        fprintf(progress->file, "\r%llu scans  %.0f scans/s\033[K", (unsigned long long)scans,
-                (double)scans / spent_s);
-        fflush(progress->file);
-        return;
-    }
-    double left_s = part > 0 ? spent_s * (1 - part) / part : 0;
-    char bar[BAR_CELLS + 1];
-    for (int i = 0; i < BAR_CELLS; i++)
-        bar[i] = i < (int)(part * BAR_CELLS) ? '#' : '.';
-    bar[BAR_CELLS] = '\0';
-    fprintf(progress->file, "\r[%s] %3.0f %%  %llu scans  %.0f scans/s  %.0f s left\033[K", bar, 100 * part,
-            (unsigned long long)scans, (double)scans / spent_s, left_s);
-    fflush(progress->file);
-}
-
-void ndtd_progress_end(struct ndtd_progress *progress)
-{
-    if (progress->file)
-        fputs("\r\033[K", progress->file);
-    progress->file = NULL;
 }

@@ -354,6 +354,7 @@ static void handle(struct ndtd_worker *worker, const struct ndtd_frame *frame, u
         refuse_scan(worker, frame, err.text, &record);
     record.queue_us = queue_us;
     if (is_scan) {
+        ndtd_worker_log_times(&worker->log, worker->settings, &frame->scan);
         answer(worker, frame, &record, queue_depth);
         if (ndtd_pipeline_follow_up(worker->pipeline, &err) != NDT_OK)
             ndtd_log(NDTD_LOG_WARNING, "localize: scan %" PRIu64 " is of no use: %s", record.seq, err.text);

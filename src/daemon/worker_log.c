@@ -23,6 +23,19 @@ void ndtd_worker_log_state(struct ndtd_worker_log *log, const struct ndtd_state_
                         ndtd_state_change_line(change, line, sizeof(line)));
 }
 
+void ndtd_worker_log_times(struct ndtd_worker_log *log, const struct ndtd_settings *settings,
+                           const struct ndt_scan_header *scan)
+{
+    if (log->has_told_times || scan->points.count == 0)
+        return;
+    log->has_told_times = 1; /* only the first scan counts */
+    if (settings->preprocess.deskew == NDT_DESKEW_OFF &&
+        scan->points.fields[NDT_POINT_TIME].datatype != NDT_DATATYPE_NONE)
+        ndtd_log_always(NDTD_LOG_INFO,
+                        "hint: the points have times, and preprocess.deskew is off: `time` takes the "
+                        "motion of the vehicle out of the scans");
+}
+
 void ndtd_worker_log_events(struct ndtd_worker_log *log, const struct ndtd_pipeline_events *now)
 {
     char text[NDTD_EVENT_BYTES];

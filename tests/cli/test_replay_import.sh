@@ -143,7 +143,7 @@ expect 0 "" --replay drive.mcap "${replay[@]}" --skip 4
 [ "$(hash_of)" = "$skipped" ] || fail "--skip: the import gives another trajectory"
 
 # A failed import is a failed replay with its reason, and leaves no file.
-expect 3 'part.db3: ndt-import failed \(exit status 1\): part.db3: message 7 is damaged' \
+expect 3 'part.db3: ndt-import failed \(exit status 1\): message 7 is damaged' \
     --replay part.db3 "${replay[@]}" --out part.tum --summary part.json
 grep -q '^ndt-import: first line' stderr || fail "the lines before the reason are not shown: $(cat stderr)"
 [ ! -e part.tum ] && [ ! -e part.json ] || fail "a failed import leaves files"

@@ -52,7 +52,7 @@ system = re.search(r"requires = \[(.*?)\]", text).group(1)
 base = re.search(r"^dependencies = \[(.*?)\]", text, re.M).group(1)
 print("\n".join(sorted({*rows("test"), *re.findall(r'"([^"]*)"', system + base)})))
 PYTHON
-    pip install -q -r "$work/requirements.txt" || { cat "$log"; exit 1; }
+    pip install -q --no-compile -r "$work/requirements.txt" || { cat "$log"; exit 1; }
     echo "$wanted" >"$work/installed"
 fi
 
@@ -62,6 +62,6 @@ fi
 PATH=$work/venv/bin:$PATH pip install --no-build-isolation --no-deps --force-reinstall \
     -C build-dir="$work/build" "$package" || { tail -n 40 "$log"; exit 1; }
 
-export NDT_BIN=$bin PATH=$work/venv/bin:$bin:$PATH MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=1
+export NDT_BIN=$bin PATH=$work/venv/bin:$bin:$PATH MPLBACKEND=Agg PYTHONPYCACHEPREFIX=$work/pycache
 cd "$here/../.." || exit 1
 exec "$python" -m pytest tools/python -q -n 2 -p no:cacheprovider "$@"

@@ -1,14 +1,10 @@
-/* The summary of a replay: as a table, as JSON, and while it runs. */
-#define _GNU_SOURCE /* posix_openpt */
+/* The summary of a replay: as a table and as JSON. */
 #include <check.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "ndt/clock.h"
 #include "ndtd/report.h"
 
 static struct ndtd_summary summary;
@@ -245,56 +241,6 @@ START_TEST(the_first_hundred_changes_are_kept)
 }
 END_TEST
 
-START_TEST(progress_is_for_terminals)
-{
-    FILE *file = tmpfile();
-    ck_assert_ptr_nonnull(file);
-    struct ndtd_progress progress = ndtd_progress_start(file);
-    ck_assert_ptr_null(progress.file);
-    ndtd_progress_update(&progress, 0.5, 10);
-    ndtd_progress_end(&progress);
-    ck_assert_int_eq(ftell(file), 0);
-    fclose(file);
-}
-END_TEST
-
-/* A thousand seconds for a quarter of the way: three thousand are left. */
-START_TEST(progress_bar)
-{
-    const int master = posix_openpt(O_RDWR | O_NOCTTY);
-    char text[512] = "";
-    ck_assert_int_ge(master, 0);
-    ck_assert_int_eq(grantpt(master), 0);
-    ck_assert_int_eq(unlockpt(master), 0);
-    FILE *file = fopen(ptsname(master), "w");
-    ck_assert_ptr_nonnull(file);
-    struct ndtd_progress progress = ndtd_progress_start(file);
-    ck_assert_ptr_eq(progress.file, file);
-    progress.shown_us = ndt_clock_us() + 3600e6; /* just shown: not again */
-    ndtd_progress_update(&progress, 0.1, 1);
-    progress.start_us -= 1000e6;
-    progress.shown_us = progress.start_us;
-    ndtd_progress_update(&progress, 0.25, 2500);
-    ck_assert_double_gt(progress.shown_us, progress.start_us + 999e6);
-    const ssize_t got = read(master, text, sizeof(text) - 1);
-    ck_assert_int_gt(got, 0);
-    int percent = 0, per_s = 0, left_s = 0;
-    unsigned long long scans = 0;
-    ck_assert_msg(sscanf(text, "\r[#######.......................] %d %% %llu scans %d scans/s %d s left\033[K",
-                         &percent, &scans, &per_s, &left_s) == 4,
-                  "%s", text);
-    ck_assert(percent == 25 && scans == 2500 && (per_s == 2 || per_s == 3));
-    ck_assert(left_s >= 3000 && left_s < 3600);
-    ndtd_progress_end(&progress);
-    ck_assert_ptr_null(progress.file);
-    fclose(file);
-    memset(text, 0, sizeof(text));
-    ck_assert_int_eq(read(master, text, sizeof(text) - 1), 4);
-    ck_assert_str_eq(text, "\r\r\033[K" + 1);
-    close(master);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("report");
@@ -305,8 +251,6 @@ int main(void)
     tcase_add_test(tcase, inputs_of_a_run);
     tcase_add_test(tcase, what_is_unknown_is_null);
     tcase_add_test(tcase, the_first_hundred_changes_are_kept);
-    tcase_add_test(tcase, progress_is_for_terminals);
-    tcase_add_test(tcase, progress_bar);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -14,6 +14,7 @@
 
 #include "ndt/version.h"
 #include "ndtd/nearest_name.h"
+#include "ndtd/progress_line.h"
 
 enum { CODE_HELP = 256, CODE_VERSION, CODE_FIRST, HELP_WIDTH = 80, HELP_COLUMN_MAX = 28 };
 
@@ -512,6 +513,7 @@ int tool_main(const struct tool_command *command, int argc, char **argv)
     const struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    ndtd_progress_line_enable();
     const enum ndt_status status = run_program(command, argc, argv, &err);
     if (status == NDT_OK)
         return TOOL_DONE;

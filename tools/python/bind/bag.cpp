@@ -379,7 +379,7 @@ replay. Poses: (4, 4), or 7 numbers x y z qx qy qz qw. ValueError: a number that
             "type"_a.none(), "value"_a.none(), "traceback"_a.none());
     nb::class_<Record>(module, "Record", "One message of a bag.")
         .def_ro("type", &Record::type, "'scan', 'odometry', 'imu', 'gnss', 'initial_pose', 'truth' ...")
-        .def_ro("receive_ns", &Record::receive_ns)
+        .def_ro("receive_ns", &Record::receive_ns, "When the message came [ns].")
         .def_ro("payload", &Record::payload, "The message as it was received (msgpack).")
         .def("__repr__", [](const Record &self) {
             return "ndtd.Record(" + self.type + ", " + std::to_string(self.receive_ns) + " ns, " +

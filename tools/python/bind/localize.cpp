@@ -111,7 +111,9 @@ void bind_localize(nb::module_ &module)
         .def_prop_ro(
             "inliers", [](const ndt_search_candidate &self) { return self.inliers; },
             "Part of those points that lie near a voxel, in [0, 1].")
-        .def_prop_ro("scores", [](const ndt_search_candidate &self) { return self.scores; })
+        .def_prop_ro(
+            "scores", [](const ndt_search_candidate &self) { return self.scores; },
+            "How well the scan fits the map at the pose.")
         .def("__repr__", &describe);
     nb::class_<Search>(module, "Search",
                        R"(Finds the place of a scan in a whole map, without a guess; keep it for several scans.

@@ -107,7 +107,8 @@ static void bind_iteration(nb::module_ &module)
         .def_prop_ro(
             "score", [](const Iteration &self) { return self.row.score; },
             "At the pose where the iteration starts.")
-        .def_prop_ro("gradient_norm", [](const Iteration &self) { return self.row.gradient_norm; })
+        .def_prop_ro(
+            "gradient_norm", [](const Iteration &self) { return self.row.gradient_norm; }, "Of the score there.")
         .def_prop_ro(
             "step_m", [](const Iteration &self) { return self.row.step_m; },
             "Length of the step [m]; 0: none was acceptable.")
@@ -171,11 +172,15 @@ static void bind_result(nb::module_ &module)
             "confidence", [](const Result &self) { return self.confidence; },
             "Probability in [0, 1] that the pose is within 0.5 m and 3 deg, by the scan alone; NaN: no "
             "point met a voxel.")
-        .def_prop_ro("scores", [](const Result &self) { return self.result.scores; })
+        .def_prop_ro(
+            "scores", [](const Result &self) { return self.result.scores; },
+            "How well the scan fits the map at the pose.")
         .def_prop_ro(
             "weak_axes", &weak_axes, nb::rv_policy::automatic,
             "ndarray (0 to 3, 6): directions that the scan hardly observes, in the order of the covariance.")
-        .def_prop_ro("iterations", [](const Result &self) { return self.result.iterations; })
+        .def_prop_ro(
+            "iterations", [](const Result &self) { return self.result.iterations; },
+            "Newton steps of the solve that counts.")
         .def_prop_ro(
             "evaluations", [](const Result &self) { return self.result.evaluations; }, "Of the score.")
         .def_prop_ro(
@@ -185,7 +190,7 @@ static void bind_result(nb::module_ &module)
         .def_prop_ro(
             "trace", [](const Result &self) { return self.trace; },
             "One Iteration after the other; empty after align_batch.")
-        .def("__getstate__", &result_state)
+        .def("__getstate__", &result_state, nb::sig("def __getstate__(self) -> tuple[bytes, float, bytes]"))
         .def("__setstate__", &set_result_state)
         .def("__repr__", &describe);
 }

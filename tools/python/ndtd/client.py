@@ -231,6 +231,7 @@ class Client(_Sockets):
         super().__init__(need("zmq", "client").Context(), scans, poses, control, push, curve)
 
     def close(self) -> None:
+        """Closes the sockets; what was published just before is still sent."""
         self._close()
 
     def __enter__(self) -> Client:
@@ -343,6 +344,7 @@ class AsyncClient(_Sockets):
         self._turn = asyncio.Lock()
 
     async def close(self) -> None:
+        """As Client.close."""
         self._close()
 
     async def __aenter__(self) -> AsyncClient:

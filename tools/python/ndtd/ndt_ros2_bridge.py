@@ -9,6 +9,8 @@ from typing import Any, Optional
 EPILOG = """Topics: a name without a slash gets the namespace. -r FROM:=TO and --ros-args work as for nodes of ROS.
 Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that is missing. More: docs/ros2.md"""
 
+LIST_S = 2.0  # in which topics are discovered
+
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="ndt-ros2-bridge", description=__doc__, epilog=EPILOG, allow_abbrev=False)
@@ -43,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     add("--ros-args", action="store_true", help=argparse.SUPPRESS)
     for name in ("scans", "poses", "control"):
         add(f"--{name}", metavar="ADDRESS", help=f"the {name} socket of ndtd (default: in the runtime directory)")
+    add("--list", action="store_true", help="print the topics of the graph with their types, and exit")
     add("--push", action="store_true", help="the scans socket is PULL (sockets.scans_kind: pull)")
     add("--curve-server-key", metavar="FILE", help="public key of the daemon, for tcp with CURVE")
     add("--curve-keys", metavar="FILE", help="secret key of this program")
@@ -71,11 +74,9 @@ class Names:
             return f"{self._prefix}/ndt_ros2_bridge/{name[1:].lstrip('/')}"
         return name if name.startswith("/") else f"{self._prefix}/{name}"
 
-    def __call__(self, name: str) -> Optional[str]:
-        """The absolute name; None for the empty one."""
-        if not name:
-            return None
-        return self._remap.get(self._absolute(name), self._absolute(name))
+    def __call__(self, name: str) -> str:
+        """The absolute name; the empty one stays empty."""
+        return name and self._remap.get(self._absolute(name), self._absolute(name))
 
 
 def _domain(args: argparse.Namespace) -> int:
@@ -107,7 +108,7 @@ def _projector(args: argparse.Namespace) -> Any:
 def options(args: argparse.Namespace) -> Any:
     """Options of the bridge from the command line; ValueError in one line."""
     from .ros2 import link
-    from .ros2.bridge import Options
+    from .ros2.options import Options
     remap = _pairs(args.remap, "--remap")
     namespace = remap.pop("__ns", args.namespace)
     remap.pop("__node", None)
@@ -120,23 +121,41 @@ def options(args: argparse.Namespace) -> Any:
     endpoints = {name: getattr(args, name) for name in ("scans", "poses", "control") if getattr(args, name)}
     return Options(scans=[names(topic) for topic in args.scan], motion=_motion(args, names), initial_pose=names(args.initialpose),
                    pose=names(args.pose), diagnostics=names(args.diagnostics), tf=args.tf, tf_topic=names("/tf"),
-                   tf_static_topic=None if args.no_tf_static else names("/tf_static"),
+                   tf_static_topic="" if args.no_tf_static else names("/tf_static"),
                    tf_ahead_ns=int(args.tf_ahead * 1e9), map_frame=args.map_frame, odom_frame=args.odom_frame,
                    base_frame=args.base_frame, search_initial_pose=args.initial_pose == "search",
                    publish_all=args.publish_all, use_sim_time=sim_time, reliable=args.reliable, domain_id=_domain(args),
                    daemon=link.Daemon(endpoints, args.push, keys), projector=_projector(args))
 
 
+def list_topics(domain: int) -> None:
+    """Topics that somebody publishes, with types and reliability."""
+    import time
+
+    from .ros2 import dds, rmw
+    participant = dds.Participant(domain, rmw.Types())
+    end_s = time.monotonic() + LIST_S
+    while time.monotonic() < end_s:
+        participant.wait(0.1)
+        participant.discovered()
+    for one in sorted(set(participant.endpoints()), key=lambda one: (one.topic, one.type)):
+        print(f"{one.topic}  {one.type}  {'reliable' if one.reliable else 'best effort'}"
+              f"{', transient local' if one.transient_local else ''}")
+
+
 def main(arguments: Optional[list[str]] = None) -> int:
     args = parser().parse_args(arguments)
     from ._extras import MissingPackage, need
-    bridge_module = log = None
     try:
         for module in ("cyclonedds", "rosbags", "zmq", "msgpack"):
             need(module, "dds")
-        from .ros2 import bridge as bridge_module
-        log = bridge_module.Log()
-        bridge = bridge_module.Bridge(options(args), log)
+        if args.list:
+            list_topics(_domain(args))
+            return 0
+        from .ros2.bridge import Bridge
+        from .ros2.options import Log
+        log = Log()
+        bridge = Bridge(options(args), log)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, bridge.stop)
         sys.setswitchinterval(0.001)  # a result must not wait for a scan that is being converted

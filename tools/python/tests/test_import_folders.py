@@ -108,6 +108,10 @@ def test_nuscenes(tmp_path, capsys):
     run_import(capsys, tmp_path / "n", "-o", tmp_path / "out.bag", "-q")
     scans = only(read_bag(tmp_path / "out.bag"), "scan")
     assert [scan["stamp_ns"] for scan in scans] == [1532402927647951000 + i * 50000000 for i in range(3)]
+    _bin(tmp_path / "n/sweeps/LIDAR_TOP/n015-2018-07-24-11-22-45+0800__LIDAR_TOP__1532402927672951.pcd.bin", 5, 9)
+    run_import(capsys, tmp_path / "n", "-o", tmp_path / "out.bag", "-q", "--force")
+    all_scans = only(read_bag(tmp_path / "out.bag"), "scan")
+    assert len(all_scans) == 4 and (np.diff([scan["stamp_ns"] for scan in all_scans]) >= 0).all()
     assert (scans[1]["points"] == _floats(5, seed=1)[:, :3]).all() and (scans[1]["intensity"] == _floats(5, seed=1)[:, 3]).all()
 
 

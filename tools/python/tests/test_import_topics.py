@@ -41,6 +41,10 @@ def test_list(tmp_path, capsys):
     done = run_import(capsys, tmp_path / "r", "--list")
     assert "/points" in done.out and "15.0 Hz" in done.out and "imu" in done.out
     assert not list(tmp_path.glob("*.bin"))
+    write_bag2(tmp_path / "two", _by_time(_scans("/top"), _scans("/left")))
+    assert run_import(capsys, tmp_path / "two", "--list").out.count("scan?") == 2
+    write_bag2(tmp_path / "none", [("/imu", IMU, T0, M.imu(T0, "imu", (0, 0, 0), (0, 0, 9.8)))])
+    assert "/imu" in run_import(capsys, tmp_path / "none", "--list").out
 
 
 def test_unknown_and_unfit_topics(tmp_path, capsys):
@@ -60,6 +64,20 @@ def test_odometry_wins_over_twist(tmp_path, capsys):
     assert "pose" in only(records, "odometry")[0] and summary["taken"]["odometry"] == 1
     _, records = import_rows(capsys, tmp_path, rows, "--odometry", "/twist")
     assert only(records, "odometry")[0]["twist"] == [1, 0, 0, 0, 0, 0.5] and "pose" not in only(records, "odometry")[0]
+
+
+def test_odometry_in_the_map_is_not_odometry(tmp_path, capsys):
+    """Autoware's kinematic_state is the answer of its localiser."""
+    state = M.odometry(T0, [1, 2, 3, 0, 0, 0, 1])
+    state.header.frame_id = "map"
+    rows = _by_time(_scans(), [("/localization/kinematic_state", ODOM, T0, state)],
+                    [("/twist", "geometry_msgs/msg/TwistStamped", T0, M.twist_stamped(T0, [1, 0, 0, 0, 0, 0.5]))])
+    summary, records = import_rows(capsys, tmp_path, rows)
+    assert only(records, "odometry")[0]["twist"] == [1, 0, 0, 0, 0, 0.5] and "localiser" in summary["topics_left"][0]["why"]
+    _, records = import_rows(capsys, tmp_path, rows, "--truth", "/localization/kinematic_state")
+    assert only(records, "truth")[0]["pose"] == [1, 2, 3, 0, 0, 0, 1]
+    _, records = import_rows(capsys, tmp_path, rows, "--odometry", "/localization/kinematic_state")
+    assert only(records, "odometry")[0]["pose"] == [1, 2, 3, 0, 0, 0, 1]
 
 
 def test_two_imus_must_be_chosen(tmp_path, capsys):
@@ -94,6 +112,14 @@ def test_base_frame_is_what_the_user_says(tmp_path, capsys):
     tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN))]
     _, records = import_rows(capsys, tmp_path, _by_time(tf, _scans()), "--base-frame", "mast")
     assert only(records, "transform")[0]["pose"] == [0.5, 0, 0.25, 0, 0, 0, 1]
+    done, _ = import_rows(capsys, tmp_path, [], "--base-frame", "chassis", code=3)
+    assert "no transform names --base-frame chassis; there are: base_link, lidar, mast" in done.err
+
+
+def test_no_frame_of_the_vehicle(tmp_path, capsys):
+    tf = [("/tf_static", TF, T0, M.tf(T0, [("robot", "lidar", (1, 0, 0, 0, 0, 0, 1))]))]
+    summary, records = import_rows(capsys, tmp_path, _by_time(tf, _scans()))
+    assert not only(records, "transform") and any("--base-frame; there are: lidar, robot" in note for note in summary["notes"])
 
 
 def test_two_sensors(tmp_path, capsys, run_program):

@@ -26,7 +26,10 @@ def test_types_are_installed():
 
 def test_every_public_name_has_a_docstring():
     for name in ndtd.__all__:
-        assert getattr(ndtd, name).__doc__, name
+        value = getattr(ndtd, name)
+        assert value.__doc__, name
+        members = [member for member in vars(value) if not member.startswith("_")] if isinstance(value, type) else []
+        assert all((getattr(value, member).__doc__ or "").strip() for member in members), name
 
 
 def test_base_install_needs_numpy_alone():

@@ -14,6 +14,7 @@
 #ifndef NDTD_BAG_RUN_H
 #define NDTD_BAG_RUN_H
 
+#include "ndtd/hints.h"
 #include "ndtd/pipeline.h"
 #include "ndtd/settings.h"
 #include "ndtd/trajectory_error.h"
@@ -54,6 +55,9 @@ NDT_MUST_CHECK enum ndt_status ndtd_bag_run_check(const struct ndtd_bag_run *run
  * the pipeline. Calls line(context, text) for each. At the end. */
 void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *context, const char *text),
                            void *context);
+
+/** What may be set wrongly (ndtd/hints.h); borrowed. At the end, when `truth` has the results. */
+const struct ndtd_hints *ndtd_bag_run_hints(struct ndtd_bag_run *run);
 
 uint64_t ndtd_bag_run_scans(const struct ndtd_bag_run *run); /**< replayed so far */
 double ndtd_bag_run_done(const struct ndtd_bag_run *run);    /**< part of the work, 0 to 1; below 0: not known */

@@ -53,6 +53,8 @@ struct ndtd_scan_record {
 };
 
 struct ndtd_pipeline;
+/** T_base_sensor of scans with this frame_id, as in use; borrowed until the next frame. */
+const struct ndt_pose *ndtd_pipeline_extrinsics(struct ndtd_pipeline *pipeline, const char *frame_id);
 /** Opens the backend and acquires references to the snapshot and the map, which may be NULL
  * (every scan is answered no_map). is_live: 1: searches for a lost pose run in a thread, so that no answer waits
  * for them; 0: within the scan, so that results do not depend on time. */

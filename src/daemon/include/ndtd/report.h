@@ -1,6 +1,5 @@
 /** @file
- * @brief Report of a replay: a summary collected scan by scan, printed as a table and as summary.json, and a
- * progress bar.
+ * @brief Report of a replay: a summary collected scan by scan, printed as a table and as summary.json.
  *
  * One owner, one thread. Write errors remain set on the stream for its owner to check. */
 #ifndef NDTD_REPORT_H
@@ -9,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "ndtd/hints.h"
 #include "ndtd/run_inputs.h"
 #include "ndtd/scan_state.h"
 #include "ndtd/trajectory_error.h"
@@ -35,6 +35,7 @@ struct ndtd_summary {
     struct ndtd_samples stage_us[NDTD_STAGE_COUNT];        /**< Of all scans. */
     struct ndtd_errors errors;
     const struct ndtd_run_inputs *inputs; /**< NULL: not told. */
+    const struct ndtd_hints *hints;       /**< The same. */
     const char *backend, *variant;
     char description[160]; /**< Of the backend: variant, threads, device. */
     int threads;
@@ -56,21 +57,9 @@ void ndtd_report_table(FILE *file, struct ndtd_summary *summary);
  * (their number, the first ones), lost,
  * translation_error_m, rotation_error_deg, align_ms, iterations, evaluations, confidence, stages_us, backend,
  * backend_description, variant, threads, trajectory_hash, map_id, map_points, map_load_ms, replay_s,
- * peak_memory_bytes, bag, map, settings (files and overrides), version. Without ground truth lost and both errors
- * are null; without inputs bag, map and settings are absent. */
+ * peak_memory_bytes, bag, map, settings (files and overrides), hints, version. Without ground truth lost and both
+ * errors are null; without inputs bag, map and settings are absent. */
 void ndtd_report_json(FILE *file, struct ndtd_summary *summary);
-
-/** A progress bar: share done, rate, time left. Disabled if the stream is not a terminal. */
-struct ndtd_progress {
-    FILE *file; /**< NULL: disabled. */
-    double start_us, shown_us;
-};
-/** Starts a progress bar on `file`. */
-struct ndtd_progress ndtd_progress_start(FILE *file);
-/** part: share of the work done, 0 to 1; below 0: not known. Draws at most ten times per second. */
-void ndtd_progress_update(struct ndtd_progress *progress, double part, uint64_t scans);
-/** Clears the line. */
-void ndtd_progress_end(struct ndtd_progress *progress);
 
 #ifdef __cplusplus
 }

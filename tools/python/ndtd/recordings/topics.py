@@ -1,6 +1,6 @@
 """What topics are taken for: by their types, and by what the user says."""
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Callable, Optional
 
 from .messages import RecordingError, Topic
 
@@ -16,13 +16,11 @@ class Options:
     """What to take and how; `topics` maps a kind to the set of topics that the user named (empty: none of it)."""
 
     topics: dict = field(default_factory=dict)
-    base_frame: Optional[str] = None
     time_unit_s: Optional[float] = None
     times: Optional[str] = None  # folders: file of stamps
     rate_hz: Optional[float] = None  # folders: where there are no stamps
     columns: Optional[int] = None  # of .bin: floats per point
-    start_s: float = 0.0  # since the begin of the recording
-    stop_s: Optional[float] = None
+    only_list: bool = False  # topics that could be meant are marked instead of refused: "scan?"
 
 
 class AmbiguousError(RecordingError):
@@ -88,22 +86,43 @@ def _settle(topics, kind, options, where, duration_s):
                     topic.kind, topic.why = None, f"{wanted} is preferred; --{kind} takes it"
             found = [topic for topic in found if topic.type == wanted]
             break
-    if len(found) > 1:
+    if len(found) > 1 and options.only_list:
+        for topic in found:
+            topic.kind, topic.why = f"{kind}?", f"one of {len(found)}: --{kind} chooses"
+    elif len(found) > 1:
         more = " (again for each sensor)" if kind == "scan" else f", or --{kind} none"
         raise AmbiguousError(f"{where}: {len(found)} topics could be {WORDS[kind]}; choose with --{kind} TOPIC{more}",
                              table(found, duration_s))
 
 
-def choose(topics: list, options: Options, where, duration_s: float) -> None:
-    """Sets the kind of each topic, from `kinds` and the options.
+def _leave_poses_in_the_map(topics, options, frame_of):
+    """Odometry in the frame of the map is what a localiser says: the truth perhaps, but no measurement."""
+    for topic in topics:
+        if topic.kind == "odometry" and "truth" in topic.kinds and _named(topic, options) is None and frame_of(topic) == "map":
+            topic.kind, topic.why = None, "its frame is the map, as that of a localiser; --odometry or --truth takes it"
+
+
+def first_frame(recording, topic: Topic) -> str:
+    """The frame of the first message of a topic, "" where there is none."""
+    try:
+        for raw in recording.raw([topic]):
+            return next(message.frame_id.lstrip("/") for message in raw.read())
+    except Exception:  # told when all messages are read
+        pass
+    return ""
+
+
+def choose(topics: list, options: Options, where, duration_s: float, frame_of: Callable[[Topic], str] = lambda topic: "") -> None:
+    """Sets the kind of each topic, from `kinds` and the options. frame_of: as first_frame.
 
     RecordingError: a name that is not there, a type that does not fit, no scans; AmbiguousError: see its text.
     """
     _check_names(topics, options, where)
     _assign(topics, options, where)
+    _leave_poses_in_the_map(topics, options, frame_of)
     for kind in ("scan", "odometry", "imu", "gnss", "pose"):
         _settle(topics, kind, options, where, duration_s)
-    if not any(topic.kind == "scan" for topic in topics):
+    if not options.only_list and not any(topic.kind == "scan" for topic in topics):
         raise RecordingError(_no_scans(topics, where))
 
 

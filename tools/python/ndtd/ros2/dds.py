@@ -116,7 +116,7 @@ class Participant:
 
     def discovered(self) -> list[Endpoint]:
         """Writers of ROS 2 topics that appeared since the last call."""
-        new = []
+        new: list[Endpoint] = []
         try:
             samples = self._discovery.take(N=100)
         except self._core.DDSException:

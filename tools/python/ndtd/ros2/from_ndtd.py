@@ -8,6 +8,8 @@ from . import rmw
 TRUSTED_STATES = ("tracking", "coasting", None)  # None: a daemon that does not tell
 USABLE_OUTCOMES = ("converged", "iteration_limit", "deadline")
 OK, WARN, ERROR, STALE = range(4)
+SHOWN = ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl", "match_ratio", "iterations",
+         "innovation", "align_us", "preprocess_us", "queue_us", "map_id")  # in diagnostics
 
 
 def is_trusted(result: dict[str, Any]) -> bool:
@@ -70,9 +72,7 @@ def localisation_status(result: Optional[dict[str, Any]], counts: dict[str, Any]
     name = "ndtd: localisation"
     if result is None:
         return name, STALE, "no results", dict(counts)
-    values = {key: result[key] for key in ("seq", "state", "outcome", "reason", "confidence", "transform_probability", "nvtl",
-                                           "match_ratio", "iterations", "innovation", "align_us", "preprocess_us",
-                                           "queue_us", "map_id") if key in result}
+    values: dict[str, Any] = {key: result[key] for key in SHOWN if key in result}
     values.update(counts)
     if is_trusted(result):
         level, text = (OK if result.get("state") != "coasting" else WARN), result.get("state") or result["outcome"]

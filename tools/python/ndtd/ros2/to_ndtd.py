@@ -9,11 +9,11 @@ from ..recordings import messages as m
 from ..recordings import points as point_fields
 from ..recordings import ros
 from ..recordings.convert import Converter
-from ..recordings.frames import Frames
+from ..recordings.sensor_frames import Frames
 from ..recordings.topics import Options
 from . import rmw
 
-DATATYPES = {"f4": 7, "f8": 8}
+FLOATS = {4: 7, 8: 8}  # FLOAT32 and FLOAT64 of sensor_msgs/PointField, by their bytes
 WIDEST_AS_IT_IS = 32  # bytes of a point: beyond, writing fewer bytes takes less time than sending more
 
 
@@ -35,23 +35,22 @@ class FrameSender:
         self.scans_not_sent = 0
 
     def scan(self, stamp_ns: int, points: np.ndarray, *, intensity: Any, time_s: Any, seq: int, frame_id: str, receive_ns: int) -> None:
-        record = np.dtype([(name, points.dtype.newbyteorder("<")) for name in "xyz"]
-                          + ([("intensity", "<f4")] if intensity is not None else [])
-                          + ([("time", "<f4")] if time_s is not None else []))
-        records = np.empty(len(points), record)
-        for name, column in zip("xyz", points.T):
-            records[name] = column
-        for name, values in (("intensity", intensity), ("time", time_s)):
-            if values is not None:
-                records[name] = values
-        fields = [[name, record.fields[name][1], DATATYPES[record[name].str[1:]], 1] for name in record.names]
+        columns = {name: (points.dtype.newbyteorder("<"), column) for name, column in zip("xyz", points.T)}
+        columns.update({name: (np.dtype("<f4"), values) for name, values in (("intensity", intensity), ("time", time_s))
+                        if values is not None})
+        records = np.empty(len(points), [(name, real) for name, (real, _) in columns.items()])
+        fields, offset = [], 0
+        for name, (real, values) in columns.items():
+            records[name] = values
+            fields.append([name, offset, FLOATS[real.itemsize], 1])
+            offset += real.itemsize
         self.records(stamp_ns, records, fields, seq, frame_id)
 
     def records(self, stamp_ns: int, records: np.ndarray, fields: list[list[Any]], seq: int, frame_id: str) -> None:
         """A scan of records as they are."""
         head = pack("scan", seq=seq, stamp_ns=stamp_ns, frame_id=frame_id, count=len(records), point_step=records.itemsize,
                     fields=fields, data=b"")[:-2]  # without the empty binary at its end
-        frame = b"".join((head, b"\xc6", struct.pack(">I", records.nbytes), records.view(np.uint8)))
+        frame = b"".join((head, b"\xc6", struct.pack(">I", records.nbytes), records.view(np.uint8).data))
         self.scans_not_sent += not self._send(frame)
 
     def odometry(self, stamp_ns: int, *, pose: Any, twist: Any, frame_id: str, receive_ns: int) -> None:
@@ -60,8 +59,11 @@ class FrameSender:
     def imu(self, stamp_ns: int, omega: Any, acceleration: Any, *, frame_id: str, receive_ns: int) -> None:
         self._send(pack("imu", stamp_ns=stamp_ns, frame_id=frame_id, angular_velocity=omega, linear_acceleration=acceleration))
 
-    def gnss(self, stamp_ns: int, xyz: Any, deviation: Any, *, receive_ns: int, **more: Any) -> None:
-        self._send(pack("gnss", stamp_ns=stamp_ns, frame_id="map", position=xyz, deviation=deviation, **more))
+    def gnss(self, stamp_ns: int, xyz: Any, deviation: Any, *, antenna: str, receive_ns: int) -> None:
+        self._send(pack("gnss", stamp_ns=stamp_ns, frame_id="map", position=xyz, deviation=deviation, antenna=antenna or None))
+
+    def transform(self, *_: Any, **__: Any) -> None:
+        """Mounting tells them, and repeats them."""
 
 
 class Inbound:
@@ -97,12 +99,13 @@ class Inbound:
         frame_id = message.header.frame_id.lstrip("/") or "lidar"
         stamp_ns = ros.stamp_of(message.header, receive_ns)
         key = (topic.name, message.point_step, message.is_bigendian, layout)
-        if self._as_is.get(key) is not None:
-            self.sender.records(stamp_ns, records, self._as_is[key], self._seq, frame_id)
+        fields = self._as_is.get(key)
+        if fields is not None:
+            self.sender.records(stamp_ns, records, fields, self._seq, frame_id)
             self._seq += 1
             return
         scan = ros.scan_of_records(records, (receive_ns, stamp_ns, frame_id), topic, self._options)
-        if key not in self._as_is and (scan.time_s is not None or not topic.state.notes):
+        if key not in self._as_is and (scan.time_s is not None or not getattr(topic.state, "notes", None)):
             self._as_is[key] = fields_as_they_are(layout, records, scan)
         self.scan(scan, topic)
 
@@ -114,7 +117,7 @@ class Inbound:
     def _write(self, message: Any, topic: m.Topic) -> None:
         left = self._converter.report.left
         before = dict(left)
-        self._converter.write(message, topic.kind)
+        self._converter.write(message, topic.kind or "")
         reason = next((key for key, count in left.items() if count != before.get(key)), None)
         if reason is not None:
             raise Refused(reason.partition(": ")[2] or reason)

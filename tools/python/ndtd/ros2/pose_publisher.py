@@ -1,0 +1,66 @@
+"""From ndtd to DDS: a thread that publishes the poses of results, and the transform that follows from them."""
+import threading
+import time
+from typing import Any, Optional
+
+import zmq
+
+from . import dds, from_ndtd, link, rmw, tf_buffer
+from .options import Log, Options
+from .receiver import Receiver
+
+FRESH_S = 2.0
+
+
+class PosePublisher:
+    """run() is the thread; counts and newest() may be read by all."""
+
+    def __init__(self, options: Options, log: Log, types: rmw.Types, participant: dds.Participant, context: zmq.Context,
+                 receiver: Receiver) -> None:
+        self._options, self._log, self._receiver = options, log, receiver
+        self._messages = from_ndtd.Messages(types)
+        self._results = link.Results(context, options.daemon)
+        self._last: Optional[tuple[float, dict[str, Any]]] = None  # when it came, monotonic
+        self.counts = {"results": 0, "poses": 0}
+        o = options
+        self._pose = participant.writer(o.pose, rmw.POSE, dds.Quality(depth=10)) if o.pose else None
+        self._tf = participant.writer(o.tf_topic, rmw.TF, dds.Quality(depth=100)) if o.tf != "none" else None
+
+    def run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            result = self._results.next(0.2)
+            # A late subscriber gets the result of the last scan at once: that one was published before.
+            if result is not None and self._receiver.has_scans():
+                self._publish(result)
+        self._results.close()
+
+    def newest(self) -> Optional[dict[str, Any]]:
+        """The last result, unless it is old."""
+        last = self._last
+        return last[1] if last is not None and time.monotonic() - last[0] < FRESH_S else None
+
+    def _publish(self, result: dict[str, Any]) -> None:
+        self.counts["results"] += 1
+        if result["outcome"] != "merged":
+            self._last = (time.monotonic(), result)
+        if not from_ndtd.is_trusted(result) and not (self._options.publish_all and "pose" in result):
+            return
+        self.counts["poses"] += 1
+        if self._pose:
+            self._pose.write(self._messages.pose(result, self._options.map_frame))
+        if self._tf:
+            transform = self._transform(result["stamp_ns"], result["pose"])
+            if transform is not None:
+                self._tf.write(transform)
+
+    def _transform(self, stamp_ns: int, T_map_base: Any) -> Any:
+        o, odometry = self._options, self._receiver.odometry
+        child, pose = o.base_frame, T_map_base
+        if o.tf == "map-odom" or (o.tf == "auto" and len(odometry) > 0):
+            T_odom_base = odometry.at(stamp_ns)
+            if T_odom_base is None:
+                self._log.seldom("no odom", f"{o.tf_topic} has no {o.odom_frame} -> {o.base_frame} within 0.2 s of the scan: no "
+                                 f"{o.map_frame} -> {o.odom_frame} now")
+                return None
+            child, pose = o.odom_frame, tf_buffer.multiply(T_map_base, tf_buffer.inverse(T_odom_base))
+        return self._messages.transform(stamp_ns + o.tf_ahead_ns, o.map_frame, child, pose)
