@@ -311,6 +311,33 @@ def test_ndt_import_tells_of_maps(tmp_path, capsys):
     assert (tmp_path / "map" / "pointcloud_map_metadata.yaml").exists()
 
 
+@pytest.mark.parametrize("kind", ("las", "laz", "pcd", "ply", "npy", "csv-header"))
+def test_damaged_files(kind, tmp_path, capsys):
+    """Cut and changed bytes: a map or one line, no exception, nothing left behind."""
+    path = as_file(kind, tmp_path, wall_and_ground(500))
+    data, rng = path.read_bytes(), np.random.default_rng(11)
+    for at in range(8):
+        some = bytearray(data[:rng.integers(len(data))] if at % 2 else data)
+        if at % 2 == 0:
+            for place in rng.integers(0, min(len(some), 400), 5):
+                some[place] = rng.integers(256)
+        path.write_bytes(some)
+        code = run(path, "-o", tmp_path / "map", "--force", "-q")
+        text = capsys.readouterr().err
+        assert (code, text) == (0, "") or (code == 1 and text.count("\n") == 1)
+    assert {one.name for one in tmp_path.iterdir()} <= {path.name, "map"}
+
+
+@pytest.mark.parametrize("place, count", [(100, 0xffffffff), (243, 0x7fffffff)])
+def test_las_that_counts_too_many_records(place, count, tmp_path, capsys):
+    path = write_las(tmp_path / "a.las", wall_and_ground(50))
+    data = bytearray(path.read_bytes())
+    data[place:place + 4] = count.to_bytes(4, "little")
+    path.write_bytes(data)
+    code, text = failure(capsys, path, "-o", tmp_path / "map")
+    assert code == 1 and f"it counts {count} records in its header" in text
+
+
 def test_wrong_arrays(tmp_path, capsys):
     np.save(tmp_path / "a.npy", np.zeros((4, 2)))
     assert "neither an N x 3 array nor records" in failure(capsys, tmp_path / "a.npy", "-o", tmp_path / "map")[1]
