@@ -549,7 +549,7 @@ def failure(capsys, *arguments):
 def test_wrong_results(text, line, tmp_path, capsys):
     (tmp_path / "r.jsonl").write_text(text)
     code, said = failure(capsys, tmp_path / "r.jsonl", tmp_path / "a.tum")
-    assert code == 1 and line in said
+    assert code == 3 and line in said
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
 
 
@@ -560,7 +560,7 @@ def test_stamps_that_the_format_lacks(name, options, tmp_path, capsys):
     row = {"seq": 1, "stamp_ns": -5, "outcome": "converged", "reason": "", "state": "tracking", "pose": [0, 0, 0, 0, 0, 0, 1]}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n")
     code, text = failure(capsys, tmp_path / "r.jsonl", tmp_path / name, *options)
-    assert code == 1 and "stamp -5 ns" in text
+    assert code == 3 and "stamp -5 ns" in text
     assert sorted(one.name for one in tmp_path.iterdir()) == ["r.jsonl"]
 
 
@@ -580,7 +580,7 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
             ([r, tmp_path / "a.mcap", "--map", tmp_path / "x.ndtmap"], "no points"),
             ([r, tmp_path / "a.tum", "--projector", tmp_path / "none.yaml"], "none.yaml: No such file")):
         code, text = failure(capsys, *arguments)
-        assert code == 1 and line in text
+        assert code == 3 and line in text
     (tmp_path / "a.tum").write_text("mine")
     code, text = failure(capsys, r, tmp_path / "a.tum")
     assert code == 2 and "--force replaces it" in text and (tmp_path / "a.tum").read_text() == "mine"
@@ -591,7 +591,7 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
 
 def test_a_bag_is_no_results(replay, tmp_path, capsys):
     code, text = failure(capsys, replay.drive.bag, tmp_path / "a.tum")
-    assert code == 1 and "drive.bag: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE`" in text
+    assert code == 3 and "drive.bag: no results, but a binary file; `ndtd --replay BAG --map MAP --results FILE`" in text
 
 
 def test_bag_of_another_drive(replay, tmp_path, capsys):
@@ -600,7 +600,7 @@ def test_bag_of_another_drive(replay, tmp_path, capsys):
     with ndtd.BagWriter(other) as bag:
         bag.scan(77, np.zeros((3, 3), np.float32), seq=900)
     code, text = failure(capsys, replay.results, tmp_path / "a.mcap", "--bag", other)
-    assert code == 1 and "none of its scans" in text and not (tmp_path / "a.mcap").exists()
+    assert code == 3 and "none of its scans" in text and not (tmp_path / "a.mcap").exists()
 
 
 @pytest.mark.parametrize("module, name", [("foxglove", "a.mcap"), ("rosbags.rosbag2", "folder"), ("pyproj", "a.geojson")])
