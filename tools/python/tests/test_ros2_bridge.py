@@ -248,7 +248,8 @@ def test_mounting_waits_for_tf_static(monkeypatch):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--gnss", "/fix"], "--projector"), (["-r", "a=b"], "FROM:=TO"), (["--scan", "my points"], "is no name of a topic"), (["--domain", "300"], "0 to 232"), (["-p", "x:=1"], "use_sim_time")])
+    (["--gnss", "/fix"], "--projector"), (["-r", "a=b"], "FROM:=TO"), (["--scan", "my points"], "is no name of a topic"),
+    (["--domain", "300"], "0 to 232"), (["-p", "x:=1"], "use_sim_time")])
 def test_wrong_usage(arguments, message, capsys):
     assert ndt_ros2_bridge.main(arguments) == 2
     assert message in capsys.readouterr().err
