@@ -213,6 +213,29 @@ START_TEST(an_initial_pose_ends_the_group)
 }
 END_TEST
 
+/* It counts from the next scan on, and not for those before it that wait with it. */
+START_TEST(a_transform_ends_the_group)
+{
+    struct ndtd_scan_record together[MOST_FRAMES] = {0}, alone[MOST_FRAMES] = {0};
+    enqueue_scans(LEAD, 2);
+    struct ndt_frame moved = {0};
+    const struct ndt_pose_message mount = {
+        .stamp_ns = DRIVE_START_NS, .frame_id = "lidar", .has_pose = 1, .pose = {{0.05, 0, 0}, {0, 0, 0, 1}}};
+    ndt_frame_init(&moved);
+    must(ndt_pose_message_encode(&moved, NDT_MESSAGE_TRANSFORM, &mount, &err));
+    enqueue(NDT_MESSAGE_TRANSFORM, &moved);
+    enqueue_scans(LEAD + 2, 2);
+    ck_assert_uint_eq(run_both(together, alone), 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(is_ahead(&together[i]), i < 2);
+        ck_assert_double_le(ndt_pose_distance_m(&together[i].result.T_map_sensor, &alone[i].result.T_map_sensor),
+                            0.01);
+    }
+    ck_assert(same_record(&together[0], &alone[0]));
+    ndt_frame_free(&moved);
+}
+END_TEST
+
 static void change(struct ndtd_pipeline *pipeline, int what)
 {
     const struct ndt_pose_message pose = {
@@ -348,6 +371,7 @@ int main(void)
     tcase_add_test(tcase, scans_outside_the_basin_are_aligned_again);
     tcase_add_test(tcase, a_wrong_prediction_is_noticed);
     tcase_add_test(tcase, an_initial_pose_ends_the_group);
+    tcase_add_test(tcase, a_transform_ends_the_group);
     tcase_add_loop_test(tcase, a_change_undoes_what_was_done_ahead, 0, 3);
     tcase_add_loop_test(tcase, as_many_go_together_as_pay, 0, 7);
     tcase_add_loop_test(tcase, nothing_is_done_ahead_where_it_does_not_pay, 0, 5);

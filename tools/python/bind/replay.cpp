@@ -25,7 +25,8 @@ struct Scan {
 class Replay
 {
   public:
-    Replay(const ndtd_settings &settings, const std::string &bag, uint64_t skip, uint64_t limit);
+    Replay(const ndtd_settings &settings, const std::string &bag, uint64_t skip, uint64_t limit,
+           std::vector<std::string> import_options);
     ~Replay();
     Replay(const Replay &) = delete;
     Replay &operator=(const Replay &) = delete;
@@ -34,6 +35,7 @@ class Replay
     std::optional<Doubles<4, 4>> truth(int64_t stamp_ns);
     std::string hash();
     std::vector<std::string> warnings();
+    std::vector<std::string> hints();
 
   private:
     ndtd_bag_run *run_ = nullptr;
@@ -41,11 +43,18 @@ class Replay
     Process process_;
     std::mutex lock_;
     uint64_t hash_ = NDTD_TRAJECTORY_HASH_START;
+    std::vector<std::string> import_options_; // for ndt-import, as long as the run
+    std::vector<const char *> import_arguments_;
 };
 
-Replay::Replay(const ndtd_settings &settings, const std::string &bag, uint64_t skip, uint64_t limit)
+Replay::Replay(const ndtd_settings &settings, const std::string &bag, uint64_t skip, uint64_t limit,
+               std::vector<std::string> import_options)
+    : import_options_(std::move(import_options))
 {
-    const ndtd_bag_run_options options = {bag.c_str(), skip, limit};
+    for (const std::string &option : import_options_)
+        import_arguments_.push_back(option.c_str());
+    const ndtd_bag_run_options options = {bag.c_str(), skip, limit, import_arguments_.data(),
+                                          import_arguments_.size()};
     ndt_error error;
     ndt_status status;
     {
@@ -123,6 +132,16 @@ std::vector<std::string> Replay::warnings()
     return out;
 }
 
+std::vector<std::string> Replay::hints()
+{
+    const Turn turn(lock_);
+    const ndtd_hints *hints = ndtd_bag_run_hints(run_);
+    std::vector<std::string> out;
+    for (size_t i = 0; i < hints->count; i++)
+        out.emplace_back(hints->text[i]);
+    return out;
+}
+
 // As in --set: lists as "[a, b]", truth values in lower case; numbers and arrays of NumPy as those of Python.
 static std::string option_text(nb::handle given)
 {
@@ -161,12 +180,12 @@ static ndtd_settings read_settings(nb::handle map, nb::handle config, nb::handle
 }
 
 static void init(Replay *self, nb::object bag, nb::object map, nb::object config, nb::object options, int64_t skip,
-                 int64_t limit)
+                 int64_t limit, std::vector<std::string> import_options)
 {
     if (skip < 0 || limit < 0)
         throw nb::value_error("skip, limit: 0 or more scans");
     new (self) Replay(read_settings(map, config, options), path_text(bag), static_cast<uint64_t>(skip),
-                      static_cast<uint64_t>(limit));
+                      static_cast<uint64_t>(limit), std::move(import_options));
 }
 
 static std::optional<double> optional_number(double value)
@@ -285,6 +304,7 @@ void bind_replay(nb::module_ &module)
 Parameters
 ----------
 bag : path
+    Or any recording that ndt-import reads (drive.mcap, .bag, .db3, a folder): it is imported while it is replayed.
 map : path, optional
     Default: map.path of the configuration.
 config : path, optional
@@ -293,6 +313,8 @@ options : dict, optional
     As --set: {"preprocess.deskew": "time", "ndt.levels": [2, 1]}.
 skip, limit : int
     Scans left out at the start, and replayed at most (0: all).
+import_options : sequence of str
+    For ndt-import: ["--scan", "/points"].
 
 Raises
 ------
@@ -302,11 +324,11 @@ FileNotFoundError, OSError, ValueError, TypeError
 )")
         .def(
             "__init__", &init, "bag"_a, "map"_a = nb::none(), nb::kw_only(), "config"_a = nb::none(),
-            "options"_a = nb::none(), "skip"_a = 0, "limit"_a = 0,
+            "options"_a = nb::none(), "skip"_a = 0, "limit"_a = 0, "import_options"_a = nb::make_tuple(),
             nb::sig("def __init__(self, bag: str | os.PathLike[str], map: str | os.PathLike[str] | None = None, *, "
                     "config: str | os.PathLike[str] | None = None, "
                     "options: collections.abc.Mapping[str, typing.Any] | None = None, skip: int = 0, "
-                    "limit: int = 0) -> None"))
+                    "limit: int = 0, import_options: collections.abc.Sequence[str] = ()) -> None"))
         .def(
             "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> Replay"))
         .def("__next__", &Replay::next)
@@ -316,6 +338,8 @@ FileNotFoundError, OSError, ValueError, TypeError
         .def_prop_ro("hash", &Replay::hash,
                      "The trajectory hash of the scans so far, as `ndtd --replay` prints it.")
         .def_prop_ro("warnings", &Replay::warnings, "What went wrong without ending the replay, a line each.")
+        .def_prop_ro("hints", &Replay::hints,
+                     "What may be set wrongly, a line each; after the last scan. See `ndtd --replay`.")
         .def("__repr__", [](Replay &self) { return "ndtd.Replay(hash " + self.hash() + ")"; });
 }
 

@@ -1,6 +1,6 @@
 """Messages of a recording to a bag of ndtd."""
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class Report:
 
     taken: dict = field(default_factory=dict)  # kind: messages
     left: dict = field(default_factory=dict)  # "kind: why": messages
+    read_bytes: int = 0
     points: int = 0
     empty_points: int = 0  # without a return
     timed_scans: int = 0
@@ -24,6 +25,7 @@ class Report:
     first_ns: Optional[int] = None
     last_ns: Optional[int] = None
     sensors: list = field(default_factory=list)  # frames of scans
+    damage: str = ""  # where the recording ends before its end
     rotated: list = field(default_factory=list)  # frames whose motion became that of the base
 
     def take(self, kind: str) -> None:
@@ -55,7 +57,7 @@ class Converter:
     def __init__(self, bag: Any, frames: Frames, project: Optional[Callable] = None, every_pose: bool = False):
         self._bag, self._frames, self._project, self._every_pose = bag, frames, project, every_pose
         self._seq = 0
-        self._transforms = []
+        self._transforms: List[str] = []
         self.report = Report()
 
     def state(self) -> dict:

@@ -1,6 +1,7 @@
 """KITTI raw drives: velodyne_points/, and oxts/ as odometry, IMU and GNSS of the unit on the vehicle."""
+from functools import partial
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Iterator, List, Optional
 
 import numpy as np
 
@@ -75,7 +76,8 @@ class KittiDrive:
     seeks = True
 
     def __init__(self, path: Path, options: topics.Options):
-        self.name, self.notes = str(path), []
+        self.name = str(path)
+        self.notes: List[str] = []
         folder = path / "velodyne_points"
         self.files = sorted_scans(folder / "data")
         if not self.files:
@@ -127,8 +129,8 @@ class KittiDrive:
         """The messages of topics in the order of their stamps, from start_ns on."""
         for topic in wanted:
             if topic.kind == "tf":
-                yield Raw(topic, self.start_ns, 0, lambda t=topic: self._message(t, self.start_ns, None))
+                yield Raw(topic, self.start_ns, 0, partial(self._message, topic, self.start_ns, None))
         for stamp_ns, _, topic, what in self._events:
             if topic in wanted and (start_ns is None or stamp_ns >= start_ns):
                 size = what.stat().st_size if isinstance(what, Path) else 256
-                yield Raw(topic, stamp_ns, size, lambda t=topic, s=stamp_ns, w=what: self._message(t, s, w))
+                yield Raw(topic, stamp_ns, size, partial(self._message, topic, stamp_ns, what))

@@ -20,8 +20,9 @@ def amount(number: float) -> str:
 def settings(recording: Any, frames: Frames, report: Report) -> List[str]:
     """Options of ndtd that follow from the recording, as lines of YAML; where sensors are is in the bag itself."""
     lines = []
-    if len(report.sensors) > 1 and all(frames.of(name) is not None for name in report.sensors):
-        rows = [" ".join([name] + [repr(float(x)) for x in frames.of(name).reshape(-1)]) for name in report.sensors]
+    known = [(name, T) for name, T in ((name, frames.of(name)) for name in report.sensors) if T is not None]
+    if len(report.sensors) > 1 and len(known) == len(report.sensors):
+        rows = [" ".join([name] + [repr(float(x)) for x in T.reshape(-1)]) for name, T in known]
         lines += ["frames:", "  merge_sensors: true", "  sensors:"] + [f"    - {row}" for row in rows]
     if report.timed_scans and report.timed_scans == report.taken.get("scan"):
         lines += ["preprocess:", "  deskew: time"]
@@ -65,10 +66,10 @@ def _notes(recording, frames, report) -> List[str]:
     return notes
 
 
-def summary(recording: Any, frames: Frames, report: Report, took_s: float, size: int) -> dict:
+def summary(recording: Any, frames: Frames, report: Report, took_s: float) -> dict:
     """All that --json prints."""
     untouched = [{"topic": t.name, "type": t.type, "count": t.count, "why": t.why} for t in recording.topics if t.kind is None]
-    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s, "read_bytes": size,
+    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s,
             **asdict(report), "base_frame": frames.base, "topics_left": untouched, "notes": _notes(recording, frames, report),
             "topics": [{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind} for t in recording.topics if t.kind]}
 
