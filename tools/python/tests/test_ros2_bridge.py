@@ -248,7 +248,8 @@ def test_mounting_waits_for_tf_static(monkeypatch):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--gnss", "/fix"], "--projector"), (["-r", "a=b"], "FROM:=TO"), (["--domain", "300"], "0 to 232"), (["-p", "x:=1"], "use_sim_time")])
+    (["--gnss", "/fix"], "--projector"), (["-r", "a=b"], "FROM:=TO"), (["--scan", "my points"], "is no name of a topic"),
+    (["--domain", "300"], "0 to 232"), (["-p", "x:=1"], "use_sim_time")])
 def test_wrong_usage(arguments, message, capsys):
     assert ndt_ros2_bridge.main(arguments) == 2
     assert message in capsys.readouterr().err
@@ -610,6 +611,12 @@ def test_hints(graph):
     assert "that type is on /elsewhere" in lines
     assert "ndtd does not answer" in lines and "no publisher of /imu" in lines
     assert graph.stop("bridge") == 0
+
+
+def test_qos_that_do_not_match(graph):
+    graph.start_driver("--limit", 1)
+    graph.start_bridge("--scan", "/points", "--reliable")
+    graph.wait_for("bridge", "its writer is best effort, leave --reliable out", 30, "err")
 
 
 def test_ambiguous_scans(graph):
