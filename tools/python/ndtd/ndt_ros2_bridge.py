@@ -1,6 +1,7 @@
 """ndt-ros2-bridge: ROS 2 in and out of a running ndtd, over DDS, without an installation of ROS."""
 import argparse
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -70,6 +71,8 @@ class Names:
         self._remap = {self._absolute(name): self._absolute(to) for name, to in remap.items()}
 
     def _absolute(self, name: str) -> str:
+        if not re.fullmatch(r"~?/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", name, re.ASCII):
+            raise ValueError(f"'{name}' is no name of a topic: letters, digits and _ between slashes")
         if name.startswith("~"):
             return f"{self._prefix}/ndt_ros2_bridge/{name[1:].lstrip('/')}"
         return name if name.startswith("/") else f"{self._prefix}/{name}"

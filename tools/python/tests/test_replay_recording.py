@@ -108,3 +108,13 @@ def test_kitti_folder(shared_data, run_program, tmp_path, capsys):
     run_import(capsys, folder, "-o", tmp_path / "file.bin")
     expected = hash_of(run_program("ndtd", "--replay", tmp_path / "file.bin", *options).stdout)
     assert hash_of(run_program("ndtd", "--replay", folder, *options).stdout) == expected
+
+
+def test_a_part_keeps_its_transforms(drive, run_program, tmp_path, capsys):
+    """What a transform before the part tells holds in it."""
+    run_import(capsys, write("mcap", drive, tmp_path), "-o", tmp_path / "whole.bin")
+    run_program("ndt-bag", "cut", tmp_path / "whole.bin", "--scans", "5-8", "--out", tmp_path / "part.bin")
+    kinds = [record.type for record in ndtd.BagReader(tmp_path / "part.bin")]
+    assert kinds.count("scan") == 4 and kinds[0] == "transform"
+    run_program("ndt-bag", "cut", tmp_path / "whole.bin", "--scans", "5-8", "--without", "transform", "--out", tmp_path / "bare.bin")
+    assert "transform" not in [record.type for record in ndtd.BagReader(tmp_path / "bare.bin")]
