@@ -13,7 +13,7 @@ from .recordings import sensor_frames, summary
 from .recordings import topics as topic_rules
 from .recordings.checkpoint import Checkpoints, identity
 from .recordings.convert import Converter
-from .recordings.messages import RecordingError
+from .recordings.messages import DamagedError, RecordingError
 from .recordings.points import UNITS
 from .recordings.sources import open_recording
 
@@ -134,23 +134,22 @@ def _skip(messages, position, seeks):
             yield raw
 
 
-def _read(recording, converter, checkpoints, found, progress) -> int:
-    """Converts all messages; returns the bytes that were read."""
+def _read(recording, converter, checkpoints, found, progress) -> None:
+    """Converts all messages."""
     taken = [topic for topic in recording.topics if topic.kind not in (None, "tf")]
-    position = found["position"] if found else {"messages": 0, "same": 0, "receive_ns": None, "raw_bytes": 0}
+    position: Any = found["position"] if found else {"messages": 0, "same": 0, "receive_ns": None}
     messages = recording.raw(taken, position["receive_ns"] if recording.seeks else None)
     if found:
         messages = _skip(messages, position, recording.seeks)
-    count, same, last_ns, size = (position[key] for key in ("messages", "same", "receive_ns", "raw_bytes"))
+    count, same, last_ns, report = position["messages"], position["same"], position["receive_ns"], converter.report
     for topic, receive_ns, raw_size, read in messages:
         if checkpoints.due():
-            checkpoints.save({"messages": count, "same": same, "receive_ns": last_ns, "raw_bytes": size},
+            checkpoints.save({"messages": count, "same": same, "receive_ns": last_ns},
                              {"converter": converter.state(), "topics": _topic_states(recording)})
         _convert(converter, topic, read)
-        count, size = count + 1, size + raw_size
-        same, last_ns = (same + 1 if receive_ns == last_ns else 1), receive_ns
-        progress(count, size, converter.report.points)
-    return size
+        count, same, last_ns = count + 1, (same + 1 if receive_ns == last_ns else 1), receive_ns
+        report.read_bytes += raw_size
+        progress(count, report.read_bytes, report.points)
 
 
 def _show(progress, recording):
@@ -196,7 +195,9 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
             _say(args, f"goes on: {found['position']['messages']} messages are in {checkpoints.part.name}")
         try:
             with Progress("import", args.quiet) as progress:
-                size = _read(recording, converter, checkpoints, found, _show(progress, recording))
+                _read(recording, converter, checkpoints, found, _show(progress, recording))
+        except DamagedError as error:
+            converter.report.damage = str(error)
         except (RecordingError, MissingPackage):
             bag.close()
             checkpoints.remove()
@@ -206,13 +207,15 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
         report = converter.report
         if not report.taken.get("scan"):
             checkpoints.remove()
-            why = "; ".join(f"{count} {key}" for key, count in list(report.left.items())[:3])
+            why = report.damage or "; ".join(f"{count} {key}" for key, count in list(report.left.items())[:3])
             raise RecordingError(f"{recording.name}: no scan in it can be used{': ' + why if why else ''}")
         has_settings = False
+        if report.damage:
+            print(f"ndt-import: warning: {report.damage}; the bag has what comes before", file=sys.stderr)
         if out:
             checkpoints.finish(out)
             has_settings = summary.write_settings(out.with_name(out.name + ".yaml"), summary.settings(recording, frames, report))
-        return summary.summary(recording, frames, report, time.monotonic() - begin, size), has_settings
+        return summary.summary(recording, frames, report, time.monotonic() - begin), has_settings
 
 
 def _say(args, text):
@@ -257,11 +260,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return _list(args) if args.list else _import(args)
     except topic_rules.AmbiguousError as error:
         print(error.table, file=sys.stderr)  # the last line is the reason, also for ndtd, which may have started this
-        code, text = USAGE, error
+        code, text = USAGE, str(error)
     except UsageError as error:
-        code, text = USAGE, error
+        code, text = USAGE, str(error)
     except (MissingPackage, RecordingError, ValueError, OSError) as error:
-        code, text = FAILED, error
+        code, text = FAILED, str(error)
     except MemoryError:
         code, text = FAILED, "out of memory"
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """ndt-ros2-bridge: ROS 2 in and out of a running ndtd, over DDS, without an installation of ROS."""
 import argparse
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any, Optional
 
 EPILOG = """Topics: a name without a slash gets the namespace. -r FROM:=TO and --ros-args work as for nodes of ROS.
 Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that is missing. More: docs/ros2.md"""
+
+LIST_S = 2.0  # in which topics are discovered
 
 
 def parser() -> argparse.ArgumentParser:
@@ -43,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     add("--ros-args", action="store_true", help=argparse.SUPPRESS)
     for name in ("scans", "poses", "control"):
         add(f"--{name}", metavar="ADDRESS", help=f"the {name} socket of ndtd (default: in the runtime directory)")
+    add("--list", action="store_true", help="print the topics of the graph with their types, and exit")
     add("--push", action="store_true", help="the scans socket is PULL (sockets.scans_kind: pull)")
     add("--curve-server-key", metavar="FILE", help="public key of the daemon, for tcp with CURVE")
     add("--curve-keys", metavar="FILE", help="secret key of this program")
@@ -67,6 +71,8 @@ class Names:
         self._remap = {self._absolute(name): self._absolute(to) for name, to in remap.items()}
 
     def _absolute(self, name: str) -> str:
+        if not re.fullmatch(r"~?/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", name, re.ASCII):
+            raise ValueError(f"'{name}' is no name of a topic: letters, digits and _ between slashes")
         if name.startswith("~"):
             return f"{self._prefix}/ndt_ros2_bridge/{name[1:].lstrip('/')}"
         return name if name.startswith("/") else f"{self._prefix}/{name}"
@@ -125,12 +131,30 @@ def options(args: argparse.Namespace) -> Any:
                    daemon=link.Daemon(endpoints, args.push, keys), projector=_projector(args))
 
 
+def list_topics(domain: int) -> None:
+    """Topics that somebody publishes, with types and reliability."""
+    import time
+
+    from .ros2 import dds, rmw
+    participant = dds.Participant(domain, rmw.Types())
+    end_s = time.monotonic() + LIST_S
+    while time.monotonic() < end_s:
+        participant.wait(0.1)
+        participant.discovered()
+    for one in sorted(set(participant.endpoints()), key=lambda one: (one.topic, one.type)):
+        print(f"{one.topic}  {one.type}  {'reliable' if one.reliable else 'best effort'}"
+              f"{', transient local' if one.transient_local else ''}")
+
+
 def main(arguments: Optional[list[str]] = None) -> int:
     args = parser().parse_args(arguments)
     from ._extras import MissingPackage, need
     try:
         for module in ("cyclonedds", "rosbags", "zmq", "msgpack"):
             need(module, "dds")
+        if args.list:
+            list_topics(_domain(args))
+            return 0
         from .ros2.bridge import Bridge
         from .ros2.options import Log
         log = Log()

@@ -179,24 +179,31 @@ def pack(bag, folder, limit):
     print(count)
 
 
-def publish(folder, rate, skip, limit, shift_ns, topic):
+def frame_of(cdr):
+    """frame_id of a message with a header."""
+    (length,) = struct.unpack_from("<I", cdr, 12)
+    return bytes(cdr[16:16 + length - 1]).decode()
+
+
+def publish(folder, rate, skip, limit, topic, frames):
+    """frames: one topic for each of them, `topic/frame`; none: all scans on `topic`."""
     from cyclonedds._clayer import ddspy_write
     participant = DomainParticipant(int(os.environ["ROS_DOMAIN_ID"]))
-    writer = DataWriter(participant, Topic(participant, "rt" + topic, PointCloud2), BEST_EFFORT)
+    names = {frame: f"rt{topic}/{frame}" for frame in frames} or {"": "rt" + topic}
+    writers = {frame: DataWriter(participant, Topic(participant, name, PointCloud2), BEST_EFFORT) for frame, name in names.items()}
     files = sorted(folder.glob("*.cdr"))[skip:skip + limit]
-    while not writer.get_matched_subscriptions():
+    while not all(writer.get_matched_subscriptions() for writer in writers.values()):
         time.sleep(0.02)
     time.sleep(0.5)
     begin = time.monotonic()
     for i, path in enumerate(files):
-        cdr = bytearray(path.read_bytes())
+        cdr = path.read_bytes()
         sec, nanosec = struct.unpack_from("<iI", cdr, 4)
-        at_ns = sec * 1_000_000_000 + nanosec + shift_ns
-        struct.pack_into("<iI", cdr, 4, *divmod(at_ns, 1_000_000_000))
+        writer = writers[frame_of(cdr) if frames else ""]
         time.sleep(max(0.0, begin + i / rate - time.monotonic()))
         now = time.monotonic_ns()
         ddspy_write(writer._ref, cdr)
-        print(at_ns, now, flush=True)
+        print(sec * 1_000_000_000 + nanosec, now, flush=True)
     time.sleep(1.0)
 
 
@@ -237,14 +244,14 @@ def main():
     p.add_argument("--rate", type=float, default=10.0)
     p.add_argument("--skip", type=int, default=0)
     p.add_argument("--limit", type=int, default=1_000_000)
-    p.add_argument("--shift-ns", type=int, default=0)
+    p.add_argument("--frame", action="append", default=[])
     p.add_argument("--topic", default="/points")
     p.add_argument("--pose", default="/localization/pose_estimator/pose_with_covariance")
     args = p.parse_args()
     if args.command == "pack":
         pack(*args.paths, args.limit)
     elif args.command == "publish":
-        publish(args.paths[0], args.rate, args.skip, args.limit, args.shift_ns, args.topic)
+        publish(args.paths[0], args.rate, args.skip, args.limit, args.topic, args.frame)
     else:
         listen(args.pose)
 

@@ -94,8 +94,9 @@ def test_mcap_that_was_not_closed(tmp_path, capsys):
     whole = _write_mcap(tmp_path / "drive.mcap", "cdr").read_bytes()
     part = tmp_path / "part.mcap"
     part.write_bytes(whole[: len(whole) // 2])
-    summary = run_import(capsys, part, "-o", tmp_path / "out.bag", "--json").summary
-    assert 1 < summary["taken"]["scan"] < 20 and any("not closed" in note for note in summary["notes"])
+    done = run_import(capsys, part, "-o", tmp_path / "out.bag", "--json")
+    assert 1 < done.summary["taken"]["scan"] < 20 and any("not closed" in note for note in done.summary["notes"])
+    assert "ndt-import: warning: " in done.err and "the bag has what comes before" in done.err
 
 
 def test_mcap_of_json(tmp_path, capsys):

@@ -74,6 +74,15 @@ def test_stamps_that_go_back(tmp_path, capsys):
     assert summary["steps_back"] == 2 and any("not later than the scan before" in note for note in summary["notes"])
 
 
+def test_another_clock(tmp_path, capsys):
+    rows = [("/points", CLOUD, T0 + i, M.cloud(T0 + i, "lidar", _points())) for i in range(2)]
+    rows += [("/odom", "nav_msgs/msg/Odometry", T0 + 5, M.odometry(T0 + 9 * NS, [0, 0, 0, 0, 0, 0, 1])),
+             ("/imu", "sensor_msgs/msg/Imu", T0 + 6, M.imu(T0 + NS, "imu", (0, 0, 0), (0, 0, 9.8)))]
+    summary, _ = import_rows(capsys, tmp_path, rows)
+    assert [note for note in summary["notes"] if "another clock" in note] == [
+        "odometry: its stamps are 9 s or more after those of the scans: another clock, of no use to ndtd"]
+
+
 def test_numbers_that_are_none(tmp_path, capsys):
     bad = float("nan")
     rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", _points())),
@@ -150,7 +159,8 @@ def test_truncated(kind, keep, tmp_path, capsys):
     text = capsys.readouterr()
     assert "Traceback" not in text.err
     if code == 0:  # MCAP and SQLite: what is there
-        assert 0 < len(only(read_bag(tmp_path / "out.bag"), "scan")) <= 80
+        count = len(only(read_bag(tmp_path / "out.bag"), "scan"))
+        assert 0 < count <= 80 and (count == 80 or text.err.startswith("ndt-import: warning: "))
     else:
         assert code == 3 and text.err.startswith("ndt-import: ") and len(text.err.strip().split("\n")) == 1
         assert not list(tmp_path.glob("out*"))
@@ -208,3 +218,25 @@ def test_types_that_cannot_be_read(tmp_path, capsys):
     for recording in (tmp_path / "r", next((tmp_path / "r").glob("*.mcap"))):
         summary = run_import(capsys, recording, "-o", tmp_path / "out.bag", "--force", "--json").summary
         assert summary["taken"] == {"scan": 1, "odometry": 1}
+
+
+@pytest.mark.parametrize("kind", ["bag", "db3", "mcap"])
+def test_damaged_inside(kind, tmp_path, capsys):
+    """What comes before the damage is taken, and a warning says so."""
+    make = Messages(kind == "bag")
+    rows = [("/points", CLOUD, T0 + i, make.cloud(T0 + i, "lidar", _points(40000, i))) for i in range(12)]
+    if kind == "bag":
+        path = write_bag1(tmp_path / "drive.bag", rows, "LZ4")
+    else:
+        write_bag2(tmp_path / "r", rows, "mcap" if kind == "mcap" else "sqlite3", "storage" if kind == "mcap" else None)
+        path = next((tmp_path / "r").glob("*." + kind))
+    whole = bytearray(path.read_bytes())
+    middle = int(0.54 * len(whole))
+    whole[middle:middle + 60000] = bytes(60000)
+    path.write_bytes(whole)
+    done = run_import(capsys, path, "-o", tmp_path / "out.bag", "-q")
+    count = len(only(read_bag(tmp_path / "out.bag"), "scan"))
+    if kind == "db3":  # pages of a blob have no checksum
+        assert 1 <= count <= 12
+    else:
+        assert 1 <= count < 12 and "ndt-import: warning: " in done.err and "the bag has what comes before" in done.err

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from recording_maker import NS, T0, Messages, import_rows, only, run_import, write_bag1, write_bag2
 
-from ndtd.recordings.transforms import matrix
+from ndtd.poses import matrix
 
 M = Messages()
 CLOUD, ODOM, IMU = "sensor_msgs/msg/PointCloud2", "nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"
@@ -112,6 +112,14 @@ def test_base_frame_is_what_the_user_says(tmp_path, capsys):
     tf = [("/tf_static", TF, T0, M.tf(T0, CHAIN))]
     _, records = import_rows(capsys, tmp_path, _by_time(tf, _scans()), "--base-frame", "mast")
     assert only(records, "transform")[0]["pose"] == [0.5, 0, 0.25, 0, 0, 0, 1]
+    done, _ = import_rows(capsys, tmp_path, [], "--base-frame", "chassis", code=3)
+    assert "no transform names --base-frame chassis; there are: base_link, lidar, mast" in done.err
+
+
+def test_no_frame_of_the_vehicle(tmp_path, capsys):
+    tf = [("/tf_static", TF, T0, M.tf(T0, [("robot", "lidar", (1, 0, 0, 0, 0, 0, 1))]))]
+    summary, records = import_rows(capsys, tmp_path, _by_time(tf, _scans()))
+    assert not only(records, "transform") and any("--base-frame; there are: lidar, robot" in note for note in summary["notes"])
 
 
 def test_two_sensors(tmp_path, capsys, run_program):

@@ -16,8 +16,8 @@ import ros2_graph
 import ros2_peer as peer
 from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
-from ndtd.recordings.frames import Frames
-from ndtd.recordings.transforms import matrix
+from ndtd.recordings.sensor_frames import Frames
+from ndtd.poses import compose, inverse, matrix
 from ndtd.ros2 import bridge, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
 
 STAMP_NS = 1_700_000_000_250_000_000
@@ -208,8 +208,8 @@ def test_transforms(rng):
 
     for _ in range(20):
         a, b = some(), some()
-        np.testing.assert_allclose(matrix(tf_buffer.multiply(a, b)), matrix(a) @ matrix(b), atol=1e-12)
-        np.testing.assert_allclose(matrix(tf_buffer.inverse(a)), np.linalg.inv(matrix(a)), atol=1e-12)
+        np.testing.assert_allclose(matrix(compose(a, b)), matrix(a) @ matrix(b), atol=1e-12)
+        np.testing.assert_allclose(matrix(inverse(a)), np.linalg.inv(matrix(a)), atol=1e-12)
 
 
 def test_odometry_between_stamps():
@@ -231,7 +231,11 @@ def test_mounting_waits_for_tf_static(monkeypatch):
     sent, lines = [], []
     log = type("Log", (), {"__call__": lambda self, text: lines.append(text), "seldom": lambda self, cause, text: lines.append(text)})()
     one = mounting.Mounting("base_link", lambda frame: sent.append(msgpack.unpackb(frame)), log)
-    assert one.wants("lidar", 1, tells=True)  # no publisher of tf_static
+    assert not one.wants("lidar", 1, tells=True)  # a publisher of tf_static may be discovered yet
+    begin_s = time.monotonic()
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: begin_s + 1.0)
+        assert one.wants("lidar", 1, tells=True)
     one.is_published = True
     assert not one.wants("lidar", 2, tells=True)
     one.add([transform("base_link", "mast", 1.0), transform("mast", "lidar", 0.5), transform("base_link", "other", 7.0)], 3)
@@ -244,7 +248,8 @@ def test_mounting_waits_for_tf_static(monkeypatch):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--gnss", "/fix"], "--projector"), (["-r", "a=b"], "FROM:=TO"), (["--domain", "300"], "0 to 232"), (["-p", "x:=1"], "use_sim_time")])
+    (["--gnss", "/fix"], "--projector"), (["-r", "a=b"], "FROM:=TO"), (["--scan", "my points"], "is no name of a topic"),
+    (["--domain", "300"], "0 to 232"), (["-p", "x:=1"], "use_sim_time")])
 def test_wrong_usage(arguments, message, capsys):
     assert ndt_ros2_bridge.main(arguments) == 2
     assert message in capsys.readouterr().err
@@ -315,7 +320,7 @@ def test_sockets_in_another_folder(tmp_path, monkeypatch):
 
 
 def test_motion(types, rng):
-    """Imu, odometry, twist and fixes as frames; motion of a sensor becomes that of the base."""
+    """Imu, odometry, twist and fixes as frames; the twist of a sensor becomes that of the base."""
     sent, frames = [], Frames(base="base_link")
     frames.tree.add(m.Transform(0, "base_link", "imu", np.array([1.0, 0, 0, 0, 0, 1, 0])))  # half a turn about z
     inbound = to_ndtd.Inbound(types, lambda frame: sent.append(msgpack.unpackb(frame)) or True, frames,
@@ -329,18 +334,22 @@ def test_motion(types, rng):
     message, same = ros_imu(types, rng)
     take(rmw.IMU, "imu", same.serialize(use_version_2=False))
     turn = same.angular_velocity
-    assert sent[-1]["type"] == "imu" and sent[-1]["frame_id"] == "base_link" and sent[-1]["stamp_ns"] == STAMP_NS
-    np.testing.assert_allclose(sent[-1]["angular_velocity"], [-turn.x, -turn.y, turn.z], atol=1e-12)
+    assert sent[-1]["type"] == "imu" and sent[-1]["frame_id"] == "imu" and sent[-1]["stamp_ns"] == STAMP_NS
+    assert sent[-1]["angular_velocity"] == [turn.x, turn.y, turn.z]
     vector, header = types["geometry_msgs/msg/Vector3"], ros_header(types, "base_link")
     twist = types["geometry_msgs/msg/Twist"](vector(5.0, 0.0, 0.0), vector(0.0, 0.0, 0.1))
     take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, twist), rmw.TWIST))
     assert sent[-1]["type"] == "odometry" and "pose" not in sent[-1] and sent[-1]["twist"] == [5.0, 0, 0, 0, 0, 0.1]
+    turned = types[rmw.TWIST](ros_header(types, "imu"), types["geometry_msgs/msg/Twist"](vector(5.0, 0.0, 0.0), vector(0.0, 0.0, 0.1)))
+    take(rmw.TWIST, "odometry", types.encode(turned, rmw.TWIST))
+    np.testing.assert_allclose(sent[-1]["twist"], [-5.0, -0.1, 0, 0, 0, 0.1], atol=1e-12)
     velocity = types[rmw.VELOCITY[0]](header, 4.0, 0.5, 0.25)
     take(rmw.VELOCITY[0], "odometry", types.encode(velocity, rmw.VELOCITY[0]))
     assert sent[-1]["twist"] == [4.0, 0.5, 0, 0, 0, 0.25]
     fix = types[rmw.FIX](header, types["sensor_msgs/msg/NavSatStatus"](0, 1), 1.0, 2.0, 3.0, np.diag([4.0, 9, 16]).ravel(), 2)
     take(rmw.FIX, "gnss", types.encode(fix, rmw.FIX))
     assert sent[-1]["type"] == "gnss" and sent[-1]["position"] == [10, 20, 3] and sent[-1]["deviation"] == [2, 3, 4]
+    assert sent[-1]["antenna"] == "base_link"
     with pytest.raises(to_ndtd.Refused, match="finite"):
         bad = types["geometry_msgs/msg/Twist"](vector(np.nan, 0.0, 0.0), vector(0.0, 0.0, 0.0))
         take(rmw.TWIST, "odometry", types.encode(types[rmw.TWIST](header, bad), rmw.TWIST))
@@ -464,13 +473,13 @@ def test_restart(graph, drive_120k, which):
     graph.start_ndtd(*initial)
     graph.wait_for("ndtd", "ready", 30, "err")
     graph.start_bridge("--scan", "/points")
-    graph.start_driver("--rate", 5)
+    graph.start_driver("--rate", 5, "--limit", 40)
     graph.wait_for("listener", "pose", 30)
-    time.sleep(2.0)
+    time.sleep(1.0)
     graph.stop(which, 9)
     before = len(graph.received("pose"))
     restarts = {"bridge": lambda: graph.start_bridge("--scan", "/points"), "ndtd": graph.start_ndtd,
-                "driver": lambda: graph.start_driver("--rate", 5, "--skip", 20)}
+                "driver": lambda: graph.start_driver("--rate", 5, "--skip", 20, "--limit", 20)}
     restarts[which]()
     assert graph.finish("driver", 90) == 0
     stamps = [stamp for stamp, _, _ in graph.received("pose")]
@@ -491,7 +500,8 @@ def robot(graph):
 
     def make(topic, data_type, latched=False):
         qos = core.Qos(policy.Reliability.Reliable(10**8), policy.History.KeepLast(1000),
-                       policy.Durability.TransientLocal if latched else policy.Durability.Volatile)
+                       policy.Durability.TransientLocal if latched else policy.Durability.Volatile,
+                       policy.DurabilityService(0, policy.History.KeepLast(1000), -1, -1, -1))  # as rmw_cyclonedds does
         return DataWriter(participant, Topic(participant, "rt" + topic, data_type), qos)
 
     yield make
@@ -519,7 +529,7 @@ def test_tf_and_initial_pose(graph, robot, simulate):
     lidar = msgpack.unpackb(record.payload)["frame_id"]
     pitch, yaw = np.radians([3, 20]) / 2
     about_y, about_z = [0, np.sin(pitch), 0, np.cos(pitch)], [0, 0, np.sin(yaw), np.cos(yaw)]
-    mount = tf_buffer.multiply([1.2, 0.1, 0.6, *about_z], [0, 0, 0, *about_y])
+    mount = compose([1.2, 0.1, 0.6, *about_z], [0, 0, 0, *about_y])
     poses = [msgpack.unpackb(record.payload) for record in BagReader(str(drive.bag)) if record.type == "truth"]
     T_map_odom = np.array([7.0, -3.0, 0.2, 0.0, 0.0, np.sin(0.4), np.cos(0.4)])
     static, tf = robot("/tf_static", peer.TFMessage, latched=True), robot("/tf", peer.TFMessage)
@@ -533,7 +543,7 @@ def test_tf_and_initial_pose(graph, robot, simulate):
     graph.start_driver("--rate", 5)
     graph.wait_for("bridge", "reads /tf (", 20, "err")
     for row in poses:
-        T_odom_base = tf_buffer.multiply(tf_buffer.inverse(T_map_odom), row["pose"])
+        T_odom_base = compose(inverse(T_map_odom), row["pose"])
         tf.write(tf_message(row["stamp_ns"], "odom", "base_link", T_odom_base))
     end = time.monotonic() + 20
     while len(graph.lines("driver")) < 5 and time.monotonic() < end:
@@ -556,6 +566,42 @@ def test_tf_and_initial_pose(graph, robot, simulate):
         np.testing.assert_allclose([float(v) for v in rest[:3]], T_map_odom[:3], atol=0.3)
 
 
+def test_two_lidars(graph, robot, simulate):
+    """Two topics, each LiDAR at its place by tf_static."""
+    drive = simulate("--seed", 8, "--scans", 20, "--beams", 32, "--columns", 1200, "--sensors", 2, "--mount",
+                     "1.2,0.5,0.6,0,0,20,-1,-0.5,0.7,0,0,-30")
+    (graph.folder / "scans").unlink()
+    count = ros2_graph.pack(drive.bag, graph.folder / "scans", 100)
+    static = robot("/tf_static", peer.TFMessage, latched=True)
+    for frame, place, yaw in (("lidar_0", [1.2, 0.5, 0.6], 20), ("lidar_1", [-1.0, -0.5, 0.7], -30)):
+        half = np.radians(yaw) / 2
+        static.write(tf_message(0, "base_link", frame, [*place, 0, 0, np.sin(half), np.cos(half)]))
+    graph.start_listener()
+    graph.start("ndtd", graph.ndtd, "--map", drive.map, "--set", "preprocess.deskew=time", "--initial-pose",
+                ros2_graph.initial_pose(drive.bag))
+    graph.wait_for("ndtd", "ready", 30, "err")
+    graph.start_bridge("--scan", "/points/lidar_0", "--scan", "/points/lidar_1")
+    graph.wait_for("bridge", "reads /tf_static", 20, "err")
+    graph.start_driver("--rate", 10, "--frame", "lidar_0", "--frame", "lidar_1")
+    assert graph.finish("driver", 60) == 0
+    assert graph.stop("bridge") == 0
+    text = "\n".join(graph.lines("bridge", "err"))
+    assert "'lidar_0' is at 1.2 0.5 0.6" in text and "'lidar_1' is at -1 -0.5 0.7" in text
+    true, got = truth(drive.bag), graph.received("pose")
+    assert count == 40 and len(got) >= 30, text
+    for stamp, _, rest in got:
+        if stamp in true:
+            assert np.linalg.norm(np.subtract([float(v) for v in rest[:3]], true[stamp])) < 0.2
+
+
+def test_list_of_topics(graph, robot):
+    keep = robot("/tf_static", peer.TFMessage, latched=True)
+    graph.start("bridge", sys.executable, "-m", "ndtd.ndt_ros2_bridge", "--list")
+    assert graph.finish("bridge", 30) == 0
+    assert graph.lines("bridge") == ["/tf_static  tf2_msgs/msg/TFMessage  reliable, transient local"]
+    del keep
+
+
 def test_hints(graph):
     """No daemon, no cloud on the named topic, another one elsewhere: three lines."""
     graph.start_driver("--topic", "/elsewhere", "--limit", 1)
@@ -565,6 +611,12 @@ def test_hints(graph):
     assert "that type is on /elsewhere" in lines
     assert "ndtd does not answer" in lines and "no publisher of /imu" in lines
     assert graph.stop("bridge") == 0
+
+
+def test_qos_that_do_not_match(graph):
+    graph.start_driver("--limit", 1)
+    graph.start_bridge("--scan", "/points", "--reliable")
+    graph.wait_for("bridge", "its writer is best effort, leave --reliable out", 30, "err")
 
 
 def test_ambiguous_scans(graph):

@@ -2,7 +2,7 @@
 
 A checkpoint is taken between two messages of the recording. The next import of the same files with the same options cuts
 OUT.part to the last one and goes on behind the message that it names, so that the bag has the bytes of an import that
-was never stopped. Anything that differs (files, their sizes and dates, options, version) begins anew.
+was never stopped. Where files, their sizes or dates, or options differ it begins anew.
 """
 import fcntl
 import json
@@ -33,14 +33,15 @@ class Checkpoints:
     """Of one bag; `out` None: none are taken, as for pipes."""
 
     def __init__(self, out: Optional[Path], identity: Optional[dict]):
-        self.part = out.with_name(out.name + ".part") if out else None
-        self._file = out.with_name(out.name + ".part.json") if out else None
+        self._is_wanted = out is not None
+        out = out or Path("-")
+        self.part, self._file = out.with_name(out.name + ".part"), out.with_name(out.name + ".part.json")
         self._identity = json.loads(json.dumps(identity))
         self._next = time.monotonic() + EVERY_S
 
     def load(self, anew: bool = False) -> Optional[dict]:
         """Where to go on, after OUT.part was cut to it; None: from the begin, and OUT.part is gone."""
-        if self.part is None:
+        if not self._is_wanted:
             return None
         self._check_unused()
         try:
@@ -66,7 +67,7 @@ class Checkpoints:
             raise RecordingError(f"{self.part}: another import writes it") from None
 
     def due(self) -> bool:
-        return self.part is not None and time.monotonic() >= self._next
+        return self._is_wanted and time.monotonic() >= self._next
 
     def save(self, position: dict, state: Any) -> None:
         """Every record so far is in the file: the writer of bags has no buffer."""
@@ -81,6 +82,6 @@ class Checkpoints:
         self._file.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        if self.part is not None:
+        if self._is_wanted:
             self.part.unlink(missing_ok=True)
             self._file.unlink(missing_ok=True)

@@ -1,12 +1,12 @@
 """Messages of a recording to a bag of ndtd."""
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 
+from ..poses import matrix, pose_of
 from . import messages as m
 from .sensor_frames import Frames
-from .transforms import matrix, pose_of
 
 MOST_REASONS = 50
 
@@ -17,13 +17,15 @@ class Report:
 
     taken: dict = field(default_factory=dict)  # kind: messages
     left: dict = field(default_factory=dict)  # "kind: why": messages
+    read_bytes: int = 0
     points: int = 0
     empty_points: int = 0  # without a return
     timed_scans: int = 0
     steps_back: int = 0  # scans that are not later than the one before them
-    first_ns: Optional[int] = None
-    last_ns: Optional[int] = None
+    last_ns: Optional[int] = None  # stamp of the last scan
+    spans: dict = field(default_factory=dict)  # kind: least and largest stamp [ns]
     sensors: list = field(default_factory=list)  # frames of scans
+    damage: str = ""  # where the recording ends before its end
     rotated: list = field(default_factory=list)  # frames whose motion became that of the base
 
     def take(self, kind: str) -> None:
@@ -55,7 +57,7 @@ class Converter:
     def __init__(self, bag: Any, frames: Frames, project: Optional[Callable] = None, every_pose: bool = False):
         self._bag, self._frames, self._project, self._every_pose = bag, frames, project, every_pose
         self._seq = 0
-        self._transforms = []
+        self._transforms: List[str] = []
         self.report = Report()
 
     def state(self) -> dict:
@@ -72,6 +74,9 @@ class Converter:
             writers[type(message)](message, kind)
         except ValueError as error:
             self.report.leave(kind, str(error))
+            return
+        span = self.report.spans.setdefault(kind, [message.stamp_ns, message.stamp_ns])
+        span[:] = min(span[0], message.stamp_ns), max(span[1], message.stamp_ns)
 
     # ---- frames ----
 
@@ -108,7 +113,6 @@ class Converter:
         report.points += len(scan.points)
         report.timed_scans += scan.time_s is not None
         report.steps_back += report.last_ns is not None and scan.stamp_ns <= report.last_ns
-        report.first_ns = scan.stamp_ns if report.first_ns is None else report.first_ns
         report.last_ns = scan.stamp_ns
         report.take(kind)
 

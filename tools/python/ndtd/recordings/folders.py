@@ -1,15 +1,16 @@
 """Folders of scans: KITTI odometry (velodyne/, times.txt, poses), nuScenes and MulRan (stamps as names), .bin, .pcd, .ply."""
 import re
+from functools import partial
 from pathlib import Path
 from typing import Iterator, List, Optional
 
 import numpy as np
 
 from .._core import read_cloud
+from ..poses import pose_of
 from . import topics
 from .messages import Pose, Raw, RecordingError, Scan, Topic
 from .points import only, returns
-from .transforms import pose_of
 
 SUFFIXES = (".bin", ".pcd", ".ply")
 NS = 1_000_000_000
@@ -89,7 +90,7 @@ def stamps_of(files: list, times: Optional[Path], rate_hz: Optional[float], wher
         stamps = read_stamps(times)
         numbers = [number_of(one) for one in files]
         if len(stamps) != len(files) and all(n is not None and n < len(stamps) for n in numbers):
-            return [stamps[n] for n in numbers]  # KITTI raw: a few drives lack scans
+            return [stamps[n] for n in numbers if n is not None]  # KITTI raw: a few drives lack scans
         if len(stamps) < len(files):
             raise RecordingError(f"{times}: {len(stamps)} stamps for {len(files)} scans")
         if len(stamps) > len(files):
@@ -164,7 +165,7 @@ class FolderRecording:
 
     def __init__(self, path: Path, options: topics.Options):
         folder, times = _layout(path)
-        self.name, self.notes = str(path), []
+        self.name = str(path)
         self.files = sorted_scans(folder) + _sweeps(folder)
         stamps = stamps_of(self.files, Path(options.times) if options.times else times, options.rate_hz, folder)
         self._seq_by_number = len({number_of(one) for one in self.files}) == len(self.files) and \
@@ -198,7 +199,7 @@ class FolderRecording:
         for stamp_ns, _, topic, what in self._events:
             if topic in wanted and (start_ns is None or stamp_ns >= start_ns):
                 size = what.stat().st_size if isinstance(what, Path) else 128
-                yield Raw(topic, stamp_ns, size, lambda t=topic, s=stamp_ns, w=what: self._message(t, s, w))
+                yield Raw(topic, stamp_ns, size, partial(self._message, topic, stamp_ns, what))
 
 
 def read_matrices(path: Path) -> np.ndarray:

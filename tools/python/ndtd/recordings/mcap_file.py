@@ -2,11 +2,11 @@
 import contextlib
 import inspect
 from functools import partial
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from .._extras import need
 from . import foxglove, ros, topics
-from .messages import Raw, RecordingError
+from .messages import DamagedError, Raw, RecordingError, Topic
 from .ros_types import decoder, reason, ros2_name
 
 ENCODINGS = ("cdr", "ros1", "protobuf")
@@ -73,10 +73,10 @@ class McapRecording:
         self.duration_s = (contents.end_ns - contents.start_ns) * 1e-9
         self.notes = []
         if not contents.is_indexed:
-            self.notes.append("the file has no index, as it was not closed; it is read in its own order"
-                              + (f" up to its end: {contents.damage}" if contents.damage else ""))
-        self._decoders = {}
-        self.topics, self._topic = [], {}
+            self.notes.append("the file has no index, as it was not closed; it is read in its own order")
+        self._decoders: Dict[int, Callable] = {}
+        self.topics: List[Topic] = []
+        self._topic: Dict[int, Topic] = {}
         for number, channel in contents.channels.items():
             self._add(number, channel)
         topics.choose(self.topics, options, self.name, self.duration_s, lambda topic: topics.first_frame(self, topic))
@@ -125,7 +125,7 @@ class McapRecording:
 
     def raw(self, wanted: list, start_ns: Optional[int] = None) -> Iterator[Raw]:
         """The messages of topics in the order of their receive times, from start_ns on."""
-        chosen = {id(topic) for topic in wanted}
+        chosen, damage = {id(topic) for topic in wanted}, self._contents.damage
         if not wanted:
             return
         try:
@@ -134,10 +134,12 @@ class McapRecording:
                 if id(topic) not in chosen:
                     continue
                 yield Raw(topic, message.log_time, len(message.data), partial(self._read, channel, schema, topic, message))
-        except (MemoryError, OSError, GeneratorExit, ImportError):
+            if damage and not self._contents.is_indexed:
+                raise DamagedError(f"{self.name}: not closed: {damage}")
+        except (MemoryError, OSError, GeneratorExit, ImportError, DamagedError):
             raise
         except Exception as error:  # of the parser: anything
-            raise RecordingError(f"{self.name}: damaged: {reason(error)}") from None
+            raise DamagedError(f"{self.name}: damaged: {reason(error)}") from None
 
     def _read(self, channel, schema, topic, message):
         decode, options = self._decoder(channel, schema), self._options

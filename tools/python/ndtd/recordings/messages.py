@@ -9,6 +9,10 @@ class RecordingError(ValueError):
     """A recording that cannot be read; one line that names it and the reason."""
 
 
+class DamagedError(RecordingError):
+    """The structure of a recording is damaged from here on; what came before is good."""
+
+
 @dataclass
 class Scan:
     receive_ns: int

@@ -6,7 +6,7 @@ Fields of the common drivers (README of each): Velodyne `time` (float32 s), Oust
 Luminar `time_sec` and `time_nsec` (uint32, absolute).
 """
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def intensity(points: np.ndarray) -> Optional[np.ndarray]:
     return None
 
 
-def only(values: Optional[np.ndarray], good: Optional[np.ndarray]) -> Optional[np.ndarray]:
+def only(values: Any, good: Optional[np.ndarray]) -> Any:
     """Those of the last axis that are good; None for either: as they are."""
     return values if values is None or good is None else np.compress(good, values, axis=-1)
 

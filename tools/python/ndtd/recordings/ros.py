@@ -1,6 +1,6 @@
 """ROS messages, as `rosbags` decodes them: one function per type."""
 import struct
-from typing import Any, Iterator
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 import numpy as np
 
@@ -42,7 +42,8 @@ def scan_of_records(records, head, topic, options) -> Scan:
     good = point_fields.returns(xyz)
     times = _times(topic, options).of(records, head[1], good)
     xyz, strength = point_fields.only(xyz, good), point_fields.only(point_fields.intensity(records), good)
-    return Scan(*head, xyz.T, strength, times, len(records) - xyz.shape[1])
+    receive_ns, stamp_ns, frame_id = head
+    return Scan(receive_ns, stamp_ns, frame_id, xyz.T, strength, times, len(records) - xyz.shape[1])
 
 
 def point_cloud2(message, receive_ns, topic, options) -> Iterator:
@@ -150,7 +151,7 @@ def transforms(message, receive_ns, topic, options) -> Iterator:
 
 
 # Type: kinds that its topics can be taken for (the first by default, unless it is ""), and the function that reads it.
-READERS = {
+READERS: Dict[str, Tuple[tuple, Callable[..., Iterator]]] = {
     "sensor_msgs/msg/PointCloud2": (("scan",), point_cloud2),
     "livox_ros_driver/msg/CustomMsg": (("scan",), livox_custom),
     "livox_ros_driver2/msg/CustomMsg": (("scan",), livox_custom),

@@ -6,11 +6,11 @@ import sqlite3
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 from .._extras import need
 from . import ros, topics
-from .messages import Raw, RecordingError
+from .messages import DamagedError, Raw, RecordingError, Topic
 from .ros_types import decoder, reason
 
 
@@ -54,8 +54,10 @@ class RosbagRecording:
             raise
         except Exception as error:  # of the parser: anything
             raise RecordingError(_opening(given, error)) from None
-        self._options, self._decoders = options, {}
-        self.topics, self._topic = [], {}
+        self._options = options
+        self._decoders: Dict[str, Callable] = {}
+        self.topics: List[Topic] = []
+        self._topic: Dict[Tuple[str, str], Topic] = {}
         for connection in (one for reader in self._readers for one in reader.connections):
             self._add(connection)
         self.seeks = len(paths) == 1 and not _is_split(given)
@@ -100,7 +102,7 @@ class RosbagRecording:
         except (MemoryError, OSError, ImportError, GeneratorExit):
             raise
         except Exception as error:  # of the parser: anything
-            raise RecordingError(f"{self.name}: damaged: {reason(error)}") from None
+            raise DamagedError(f"{self.name}: damaged: {reason(error)}") from None
 
     def _read(self, connection, topic, receive_ns, raw):
         return ros.read(topic.type, lambda data, _: self._decode(connection, data), raw, not self._is_ros1, receive_ns, topic,

@@ -5,7 +5,7 @@ from typing import Dict, Optional
 
 import numpy as np
 
-from .messages import Odometry, Scan
+from .messages import DamagedError, Odometry, RecordingError, Scan
 from .transforms import Tree
 
 MOST_TF = 5000  # messages of tf that are read for transforms that tf_static lacks
@@ -32,12 +32,20 @@ def _is_static(topic):
     return topic.name.endswith("tf_static")
 
 
+def _up_to(recording, topics, most):
+    """The first messages of topics; a damage among them is told when all are read."""
+    try:
+        yield from islice(recording.raw(topics), most)
+    except DamagedError:
+        return
+
+
 def _first_messages(recording):
     """The first message of each topic that has a frame."""
     found = []
     for topic in recording.topics:
         if topic.kind not in (None, "tf"):
-            for raw in islice(recording.raw([topic]), 3):
+            for raw in _up_to(recording, [topic], 3):
                 try:
                     found += list(raw.read())
                 except Exception:  # told when all messages are read
@@ -58,7 +66,7 @@ def find(recording, base: Optional[str]) -> Frames:
         return frames
     first = _first_messages(recording)
     for topic in filter(_is_static, tf):
-        for raw in islice(recording.raw([topic]), topic.count):
+        for raw in _up_to(recording, [topic], topic.count):
             _add(frames.tree, raw)
     children = [_frame(one) for one in first if isinstance(one, Odometry)]
     wanted = {_frame(one).lstrip("/") for one in first if isinstance(one, Scan)}
@@ -70,16 +78,27 @@ def find(recording, base: Optional[str]) -> Frames:
     if not settle():
         moving = [topic for topic in tf if not _is_static(topic)]
         used = False
-        for number, raw in enumerate(recording.raw(moving)):
+        for number, raw in enumerate(_up_to(recording, moving, MOST_TF)):
             used = True
             _add(frames.tree, raw, keep=True)
-            if number % 100 == 99 and settle() or number >= MOST_TF:
+            if number % 100 == 99 and settle():
                 break
         if settle() and used and wanted:
             frames.notes.append("the poses of sensors are those of their first transforms in tf")
+    known = frames.tree.frames()
+    if base and base not in known:
+        raise RecordingError(f"{recording.name}: no transform names --base-frame {base}{_among(known)}")
+    if known and not frames.base:
+        frames.notes.append(f"which frame is the vehicle? --base-frame{_among(known)}")
     for one in wanted:
         frames.of(one)
     return frames
+
+
+def _among(names):
+    """The frames there are, as the rest of a sentence."""
+    shown = ", ".join(sorted(names)[:12])
+    return f"; there are: {shown}{' ...' if len(names) > 12 else ''}" if names else "; there are no transforms"
 
 
 def _add(tree, raw, keep=False):

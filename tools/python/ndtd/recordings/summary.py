@@ -6,6 +6,7 @@ from typing import Any, List
 from .convert import Report
 from .sensor_frames import Frames
 
+CLOCK_GAP_S = 5.0
 SETTINGS_HEAD = "# What the recording tells ndtd: ndtd -c FILE\n"
 
 
@@ -20,8 +21,9 @@ def amount(number: float) -> str:
 def settings(recording: Any, frames: Frames, report: Report) -> List[str]:
     """Options of ndtd that follow from the recording, as lines of YAML; where sensors are is in the bag itself."""
     lines = []
-    if len(report.sensors) > 1 and all(frames.of(name) is not None for name in report.sensors):
-        rows = [" ".join([name] + [repr(float(x)) for x in frames.of(name).reshape(-1)]) for name in report.sensors]
+    known = [(name, T) for name, T in ((name, frames.of(name)) for name in report.sensors) if T is not None]
+    if len(report.sensors) > 1 and len(known) == len(report.sensors):
+        rows = [" ".join([name] + [repr(float(x)) for x in T.reshape(-1)]) for name, T in known]
         lines += ["frames:", "  merge_sensors: true", "  sensors:"] + [f"    - {row}" for row in rows]
     if report.timed_scans and report.timed_scans == report.taken.get("scan"):
         lines += ["preprocess:", "  deskew: time"]
@@ -60,15 +62,25 @@ def _notes(recording, frames, report) -> List[str]:
         notes.append(f"the recording does not tell where {', '.join(unknown)} is on the vehicle: frames.T_base_sensor of ndtd")
     if report.rotated:
         notes.append(f"odometry and poses of {', '.join(report.rotated)} are written as those of {frames.base}")
+    notes += _other_clocks(report.spans)
     if report.steps_back:
         notes.append(f"{report.steps_back} scans are not later than the scan before them")
     return notes
 
 
-def summary(recording: Any, frames: Frames, report: Report, took_s: float, size: int) -> dict:
+def _other_clocks(spans):
+    """Kinds whose stamps are all before, or all after, those of the scans; an initial pose may be."""
+    begin_ns, end_ns = spans.get("scan", (0, 0))
+    for kind, (first_ns, last_ns) in spans.items():
+        gap_s, where = max(((begin_ns - last_ns) * 1e-9, "before"), ((first_ns - end_ns) * 1e-9, "after"))
+        if gap_s > CLOCK_GAP_S and kind != "pose":
+            yield f"{kind}: its stamps are {gap_s:.0f} s or more {where} those of the scans: another clock, of no use to ndtd"
+
+
+def summary(recording: Any, frames: Frames, report: Report, took_s: float) -> dict:
     """All that --json prints."""
     untouched = [{"topic": t.name, "type": t.type, "count": t.count, "why": t.why} for t in recording.topics if t.kind is None]
-    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s, "read_bytes": size,
+    return {"recording": recording.name, "duration_s": recording.duration_s, "took_s": took_s,
             **asdict(report), "base_frame": frames.base, "topics_left": untouched, "notes": _notes(recording, frames, report),
             "topics": [{"topic": t.name, "type": t.type, "count": t.count, "kind": t.kind} for t in recording.topics if t.kind]}
 

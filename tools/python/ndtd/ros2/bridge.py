@@ -1,4 +1,4 @@
-"""The threads of ndt-ros2-bridge: intake, outlet, and the main one, which asks ndtd for its status and for poses.
+"""The threads of ndt-ros2-bridge: receiver, publisher, and the main one, which asks ndtd for its status and for poses.
 
 Scans go through as they come; where something cannot keep up, the newest ones win and the others are counted.
 """
@@ -12,9 +12,9 @@ import zmq
 
 from ..recordings import messages as m
 from . import dds, from_ndtd, hints, link, rmw
-from .intake import Intake
 from .options import Log, Options
-from .outlet import Outlet
+from .pose_publisher import PosePublisher
+from .receiver import Receiver
 
 INITIAL_POSE_DEVIATION = (2.0, 2.0, 5.0, 0.1, 0.1, 0.3)  # m, rad: where RViz leaves zeros
 SEARCH_S = 30.0
@@ -31,8 +31,8 @@ class Bridge:
         participant = dds.Participant(options.domain_id, types)
         context = zmq.Context()
         self._control = link.Control(context, options.daemon)
-        self._intake = Intake(options, log, types, participant, context)
-        self._outlet = Outlet(options, log, types, participant, context, self._intake)
+        self._receiver = Receiver(options, log, types, participant, context)
+        self._publisher = PosePublisher(options, log, types, participant, context, self._receiver)
         self._diagnostics = None
         if options.diagnostics:
             self._diagnostics = participant.writer(options.diagnostics, rmw.DIAGNOSTICS, dds.Quality(depth=10))
@@ -44,7 +44,7 @@ class Bridge:
     def run(self) -> None:
         """Blocks; raises what a thread raised."""
         threads = [threading.Thread(target=self._guarded, args=(body,), name=name, daemon=True)
-                   for name, body in (("intake", self._intake.run), ("outlet", self._outlet.run))]
+                   for name, body in (("receiver", self._receiver.run), ("publisher", self._publisher.run))]
         for thread in threads:
             thread.start()
         try:
@@ -73,7 +73,7 @@ class Bridge:
         next_s = time.monotonic()
         while not self._stop.is_set():
             try:
-                wanted = self._intake.wanted_pose.get(timeout=min(0.2, max(0.01, next_s - time.monotonic())))
+                wanted = self._receiver.wanted_pose.get(timeout=min(0.2, max(0.01, next_s - time.monotonic())))
                 self._set_pose(wanted)
             except queue.Empty:
                 pass
@@ -122,14 +122,14 @@ class Bridge:
         except link.NoAnswer as error:
             self._is_there, problem = False, str(error)
             self._log.seldom("no daemon", problem)
-        hints.tell(self._intake, self._options, self._log, time.monotonic(), self._begin_s)
+        hints.tell(self._receiver, self._options, self._log, time.monotonic(), self._begin_s)
         if self._diagnostics:
-            rows = [from_ndtd.localisation_status(self._outlet.newest(), self._counts()), _daemon_status(status, problem)]
-            now_ns = self._intake.clock_ns if self._options.use_sim_time else time.time_ns()
+            rows = [from_ndtd.localisation_status(self._publisher.newest(), self._counts()), _daemon_status(status, problem)]
+            now_ns = self._receiver.clock_ns if self._options.use_sim_time else time.time_ns()
             self._diagnostics.write(self._messages.diagnostics(now_ns, rows))
 
     def _counts(self) -> dict[str, int]:
-        return {**self._intake.counts(), **self._outlet.counts}
+        return {**self._receiver.counts(), **self._publisher.counts}
 
 
 def _warm_up(types: rmw.Types, messages: from_ndtd.Messages) -> None:

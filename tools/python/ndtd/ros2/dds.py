@@ -64,7 +64,7 @@ class Participant:
             self._domain = domain.Domain(domain_id, configuration())
             self._participant = domain.DomainParticipant(domain_id)
         except self._core.DDSException as error:
-            raise OSError(f"DDS domain {domain_id}: {error.msg or error}; the network, or CYCLONEDDS_URI") from None
+            raise OSError(f"DDS domain {domain_id} cannot be joined, {error}: the network, or CYCLONEDDS_URI?") from None
         self._key = self._participant.guid
         self._waitset = self._core.WaitSet(self._participant)
         self._known: dict[Any, Endpoint] = {}

@@ -2,23 +2,23 @@
 from typing import Optional
 
 from . import dds, rmw
-from .intake import Input, Intake
 from .options import Log, Options
+from .receiver import Input, Receiver
 
 AFTER_S = 5.0
 
 
-def tell(intake: Intake, options: Options, log: Log, now_s: float, begin_s: float) -> None:
+def tell(receiver: Receiver, options: Options, log: Log, now_s: float, begin_s: float) -> None:
     """One line per topic and minute; times are monotonic."""
     if now_s - begin_s < AFTER_S:
         return
-    endpoints = intake.endpoints()
+    endpoints = receiver.endpoints()
     if not options.scans:
         log.seldom("no scans", f"no publisher of {rmw.CLOUD} in the domain {options.domain_id}: {_seen(endpoints)}; "
                    "ROS_DOMAIN_ID, CYCLONEDDS_URI")
     # What need not be published, or comes only once.
     quiet = (options.initial_pose, options.tf_static_topic, options.tf_topic if options.tf != "map-odom" else None)
-    for one in list(intake.inputs):
+    for one in list(receiver.inputs):
         if one.topic in quiet:
             continue
         if now_s - max(one.last_s, begin_s) < AFTER_S:

@@ -2,24 +2,26 @@
 import time
 from typing import Any, Callable
 
-from ..recordings.frames import Frames
-from ..recordings.transforms import pose_of
+from ..poses import pose_of
+from ..recordings.sensor_frames import Frames
 from .to_ndtd import pack
 
 PATIENCE_S = 2.0  # that a scan waits for tf_static
+DISCOVERY_S = 0.5  # after the start, until it is known whether somebody publishes it
 REPEAT_S = 1.0  # a daemon that starts later has missed the first one
 
 
 class Mounting:
     """Tells ndtd about the frames that its messages name. One thread."""
 
-    def __init__(self, base_frame: str, send: Callable[[bytes], Any], log: Any) -> None:
+    def __init__(self, base_frame: str, send: Callable[[bytes], Any], log: Any, is_wanted: bool = True) -> None:
+        """is_wanted: tf_static is read."""
         self.frames = Frames(base=base_frame)
         self._send, self._log = send, log
         self._first_s: dict[str, float] = {}  # frame: when a message named it
         self._told: dict[str, list[float]] = {}  # frame of scans: its pose, or nothing yet
-        self._next_s = 0.0
-        self.is_published = False  # somebody publishes tf_static
+        self._next_s, self._begin_s = 0.0, time.monotonic()
+        self.is_wanted, self.is_published = is_wanted, False  # somebody publishes tf_static
 
     def add(self, transforms: list[Any], stamp_ns: int) -> None:
         for transform in transforms:
@@ -34,8 +36,10 @@ class Mounting:
         if tells and frame not in self._told:
             self._told[frame] = []
             self._tell(frame, stamp_ns)
-        if not frame or not self.is_published or self.frames.of(frame) is not None:
+        if not frame or self.frames.of(frame) is not None:
             return True
+        if not self.is_published:
+            return not self.is_wanted or time.monotonic() - self._begin_s > DISCOVERY_S
         if time.monotonic() - self._first_s.setdefault(frame, time.monotonic()) < PATIENCE_S:
             return False
         self._log.seldom(f"mounting {frame}", f"tf_static does not tell where '{frame}' is on '{self.frames.base}': "

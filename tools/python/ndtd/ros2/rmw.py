@@ -7,7 +7,7 @@ definitions as IDL, from one place.
 from typing import Any, Optional
 
 from .._extras import need
-from ..recordings.ros import EXTRA_TYPES
+from ..recordings import ros_types
 
 CLOUD = "sensor_msgs/msg/PointCloud2"
 IMU = "sensor_msgs/msg/Imu"
@@ -51,9 +51,8 @@ def ros_type(name: str) -> str:
     return "/".join(parts[:-2] + [parts[-1][:-1]])
 
 
-def _definitions() -> dict[str, str]:
-    """Of messages that are not part of ROS itself."""
-    found = dict(EXTRA_TYPES)
+def _livox() -> dict[str, str]:
+    found = {}
     for name in LIVOX:
         package = name.split("/")[0]
         found[f"{package}/msg/CustomPoint"] = LIVOX_POINT
@@ -66,9 +65,10 @@ class Types:
 
     def __init__(self) -> None:
         typesys = need("rosbags.typesys", "dds")
-        self._store = typesys.get_typestore(typesys.Stores.LATEST)
-        for name, text in _definitions().items():
+        self._store = ros_types.default_store()
+        for name, text in _livox().items():
             self._store.register(typesys.get_types_from_msg(text, name))
+        self._fields = getattr(self._store, "fielddefs", None) or self._store.FIELDDEFS  # rosbags before 0.10
         self._idl_types = need("cyclonedds.idl.types", "dds")
         self._idl_module = need("cyclonedds.idl", "dds")
         self._structs: dict[str, Any] = {}
@@ -93,7 +93,7 @@ class Types:
     def idl(self, name: str) -> Any:
         """The IdlStruct of a message, for a topic of cyclonedds."""
         if name not in self._structs:
-            fields = {field: self._idl_field(node) for field, node in self._store.fielddefs[name][1]}
+            fields = {field: self._idl_field(node) for field, node in self._fields[name][1]}
             typename = dds_type(name).replace("::", ".")
             self._structs[name] = self._idl_module.make_idl_struct(typename.split(".")[-1], typename, fields)
         return self._structs[name]

@@ -9,7 +9,7 @@ from ..recordings import messages as m
 from ..recordings import points as point_fields
 from ..recordings import ros
 from ..recordings.convert import Converter
-from ..recordings.frames import Frames
+from ..recordings.sensor_frames import Frames
 from ..recordings.topics import Options
 from . import rmw
 
@@ -59,8 +59,11 @@ class FrameSender:
     def imu(self, stamp_ns: int, omega: Any, acceleration: Any, *, frame_id: str, receive_ns: int) -> None:
         self._send(pack("imu", stamp_ns=stamp_ns, frame_id=frame_id, angular_velocity=omega, linear_acceleration=acceleration))
 
-    def gnss(self, stamp_ns: int, xyz: Any, deviation: Any, *, receive_ns: int, **more: Any) -> None:
-        self._send(pack("gnss", stamp_ns=stamp_ns, frame_id="map", position=xyz, deviation=deviation, **more))
+    def gnss(self, stamp_ns: int, xyz: Any, deviation: Any, *, antenna: str, receive_ns: int) -> None:
+        self._send(pack("gnss", stamp_ns=stamp_ns, frame_id="map", position=xyz, deviation=deviation, antenna=antenna or None))
+
+    def transform(self, *_: Any, **__: Any) -> None:
+        """Mounting tells them, and repeats them."""
 
 
 class Inbound:

@@ -38,7 +38,7 @@ def _as_offered(depth: int) -> Callable[[list[dds.Endpoint]], dds.Quality]:
     return lambda writers: dds.Quality(all(one.reliable for one in writers), all(one.transient_local for one in writers), depth)
 
 
-class Intake:
+class Receiver:
     """run() is the thread; the other functions and the attributes may be read by all."""
 
     def __init__(self, options: Options, log: Log, types: rmw.Types, participant: dds.Participant, context: zmq.Context) -> None:
@@ -49,7 +49,7 @@ class Intake:
         self._counts = dict.fromkeys(COUNTS, 0)
         self._first_cloud_s: Optional[float] = None
         self._scans = link.Scans(context, options.daemon)
-        self._mounting = mounting.Mounting(options.base_frame, self._scans.send, log)
+        self._mounting = mounting.Mounting(options.base_frame, self._scans.send, log, bool(options.tf_static_topic))
         self._inbound = to_ndtd.Inbound(types, self._scans.send, self._mounting.frames, options.projector)
         self.inputs = self._make_inputs()
 
@@ -147,8 +147,9 @@ class Intake:
 
     def _on_motion(self, cdr: bytes, topic: m.Topic) -> None:
         for message in self._inbound.read(cdr, topic, time.time_ns()):
-            frame_id = message.child_frame_id if isinstance(message, m.Odometry) else message.frame_id
-            if isinstance(message, m.Gnss) or self._mounting.wants(frame_id, message.stamp_ns):
+            is_odometry = isinstance(message, m.Odometry)  # becomes that of the base here; ndtd moves the others
+            frame_id = message.child_frame_id if is_odometry else message.frame_id
+            if self._mounting.wants(frame_id, message.stamp_ns, tells=not is_odometry):
                 self._inbound.motion(message, topic)
                 self._counts["motion"] += 1
 

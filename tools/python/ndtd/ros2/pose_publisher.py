@@ -5,19 +5,20 @@ from typing import Any, Optional
 
 import zmq
 
-from . import dds, from_ndtd, link, rmw, tf_buffer
-from .intake import Intake
+from ..poses import compose, inverse
+from . import dds, from_ndtd, link, rmw
 from .options import Log, Options
+from .receiver import Receiver
 
 FRESH_S = 2.0
 
 
-class Outlet:
+class PosePublisher:
     """run() is the thread; counts and newest() may be read by all."""
 
     def __init__(self, options: Options, log: Log, types: rmw.Types, participant: dds.Participant, context: zmq.Context,
-                 intake: Intake) -> None:
-        self._options, self._log, self._intake = options, log, intake
+                 receiver: Receiver) -> None:
+        self._options, self._log, self._receiver = options, log, receiver
         self._messages = from_ndtd.Messages(types)
         self._results = link.Results(context, options.daemon)
         self._last: Optional[tuple[float, dict[str, Any]]] = None  # when it came, monotonic
@@ -30,7 +31,7 @@ class Outlet:
         while not stop.is_set():
             result = self._results.next(0.2)
             # A late subscriber gets the result of the last scan at once: that one was published before.
-            if result is not None and self._intake.has_scans():
+            if result is not None and self._receiver.has_scans():
                 self._publish(result)
         self._results.close()
 
@@ -54,7 +55,7 @@ class Outlet:
                 self._tf.write(transform)
 
     def _transform(self, stamp_ns: int, T_map_base: Any) -> Any:
-        o, odometry = self._options, self._intake.odometry
+        o, odometry = self._options, self._receiver.odometry
         child, pose = o.base_frame, T_map_base
         if o.tf == "map-odom" or (o.tf == "auto" and len(odometry) > 0):
             T_odom_base = odometry.at(stamp_ns)
@@ -62,5 +63,5 @@ class Outlet:
                 self._log.seldom("no odom", f"{o.tf_topic} has no {o.odom_frame} -> {o.base_frame} within 0.2 s of the scan: no "
                                  f"{o.map_frame} -> {o.odom_frame} now")
                 return None
-            child, pose = o.odom_frame, tf_buffer.multiply(T_map_base, tf_buffer.inverse(T_odom_base))
+            child, pose = o.odom_frame, compose(T_map_base, inverse(T_odom_base))
         return self._messages.transform(stamp_ns + o.tf_ahead_ns, o.map_frame, child, pose)
