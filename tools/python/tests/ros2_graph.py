@@ -62,7 +62,9 @@ class Graph:
 
     def finish(self, name, timeout_s):
         """Waits for the end of a process."""
-        return self._processes.pop(name).wait(timeout_s)
+        code = self._processes[name].wait(timeout_s)
+        del self._processes[name]
+        return code
 
     def close(self):
         for name in list(self._processes):
