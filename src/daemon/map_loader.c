@@ -339,8 +339,6 @@ static void process_all(struct ndtd_map_loader *loader)
             begin(loader, start_us);
             enum ndt_status result = process(loader, request, &change, &err);
             finish(loader, &change, result, &err, start_us);
-            if (result == NDT_OK)
-                ndtd_map_request_warn(request);
         }
         ndtd_map_request_free(request);
     }
