@@ -255,6 +255,7 @@ enum ndt_status ndt_map_build(struct ndt_map **out, const struct ndt_map_builder
     map->config = builder->config;
     map->level_count = builder->config.level_count;
     map->points = builder->points;
+    map->spacing_m = builder->spacing_m;
     map->references = 1;
     map->release = release_levels;
     enum ndt_status status = build_with_threads(map, builder, err);

@@ -104,6 +104,7 @@ struct ndt_map_builder {
     int has_origin;
     double origin_m[3];
     uint64_t points;
+    double spacing_m;              /* see struct ndt_map */
     struct ndt_progress *progress; /* of the calls, or NULL */
     int inexact[3];                /* per axis: 1 where rounding to this origin or another one may have cost bits */
     /* 0: level i has sums of its own (table); 1: it is merged from the next finer level, 2x2x2 cells into one. */

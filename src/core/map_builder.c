@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ndt/limits.h"
+
 static const double ORIGIN_STEP_M = 1024.0, EXACT_M = 8192.0, POOL_SPIN_US = 100.0;
 /* Least work for which a thread is started; its start costs as much as some thousand points. */
 enum { POINTS_PER_THREAD = 32768, THREADS_BY_DEFAULT = 4 };
@@ -269,13 +271,27 @@ static enum ndt_status apply(struct ndt_map_builder *builder, const struct ndt_c
     return status;
 }
 
+static void note_spacing(struct ndt_map_builder *builder, const struct ndt_cloud *cloud)
+{
+    const float *const axes_m[3] = {cloud->x_m, cloud->y_m, cloud->z_m};
+    float most_m = 0;
+    for (int k = 0; k < 3; k++)
+        for (size_t i = 0; i < cloud->count; i++) {
+            const float size_m = fabsf(axes_m[k][i]);
+            most_m = size_m > most_m && size_m <= (float)NDT_LIMIT_POSITION_M ? size_m : most_m;
+        }
+    builder->spacing_m = fmax(builder->spacing_m, (double)(nextafterf(most_m, INFINITY) - most_m));
+}
+
 enum ndt_status ndt_map_builder_add(struct ndt_map_builder *builder, const struct ndt_cloud *cloud,
                                     struct ndt_error *err)
 {
     const int had_origin = builder->has_origin;
     choose_origin(builder, cloud);
     const enum ndt_status status = apply(builder, cloud, 1, err);
-    if (status != NDT_OK)
+    if (status == NDT_OK)
+        note_spacing(builder, cloud);
+    else
         builder->has_origin = had_origin;
     return status;
 }

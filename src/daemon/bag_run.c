@@ -380,6 +380,8 @@ void ndtd_bag_run_warnings(const struct ndtd_bag_run *run, void (*line)(void *co
                  bad->count > 1 ? "s" : "", bad->first);
         line(context, text);
     }
+    if (ndtd_map_coarse_text(text, sizeof(text), run->settings.map_path, run->map->spacing_m))
+        line(context, text);
     for (size_t kind = 0;
          (format = ndtd_pipeline_event(ndtd_pipeline_events(run->pipeline), &none, &kind, event)) != NULL;) {
         snprintf(text, sizeof(text), format, event);

@@ -32,6 +32,7 @@ struct ndtd_importer {
     char recording[PATH_MAX];
     pid_t process; /* 0: it has been waited for */
     int exit_status;
+    int is_unknown; /* the exit status */
     int log_fd;
     pthread_t log_thread;
     atomic_int is_over; /* the process has ended: what is left in the pipe is all */
@@ -179,6 +180,7 @@ static int spawn(pid_t *process, const char *program, char *const *argv, int bag
     sigemptyset(&reset);
     sigaddset(&reset, SIGPIPE);
     sigaddset(&reset, SIGXFSZ);
+    sigaddset(&reset, SIGCHLD);
     if (posix_spawn_file_actions_init(&files) != 0)
         return ENOMEM;
     posix_spawnattr_init(&attributes);
@@ -292,8 +294,7 @@ static int is_ended(struct ndtd_importer *importer)
     const pid_t found = waitpid(importer->process, &importer->exit_status, WNOHANG);
     if (found == 0 || (found < 0 && errno == EINTR))
         return 0;
-    if (found < 0)
-        importer->exit_status = 1 << 8; /* somebody else has waited for it: what it was is not known */
+    importer->is_unknown = found < 0;
     importer->process = 0;
     atomic_store(&importer->is_over, 1);
     pthread_join(importer->log_thread, NULL);
@@ -310,6 +311,9 @@ static enum ndt_status result_of(const struct ndtd_importer *importer, struct nd
         reason += strlen(PREFIX);
     if (strncmp(reason, importer->recording, name) == 0 && strncmp(reason + name, ": ", 2) == 0)
         reason += name + 2; /* it is said already */
+    if (importer->is_unknown)
+        return ndt_fail(err, NDT_ERR_IO, "%s: whether ndt-import failed is not known: this process ignores SIGCHLD",
+                        importer->recording);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return NDT_OK;
     if (WIFSIGNALED(status))

@@ -51,6 +51,13 @@ static enum ndt_status reopen(const struct ndt_map *map, const char *path, FILE 
     return status;
 }
 
+static void warn_coarse(const struct ndtd_settings *settings, const struct ndt_map *map)
+{
+    char text[NDTD_PATH_MAX + 256];
+    if (ndtd_map_coarse_text(text, sizeof(text), settings->map_path, map->spacing_m))
+        fprintf(stderr, "ndtd: warning: %s\n", text);
+}
+
 enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const char *path, FILE *report,
                                  struct ndt_error *err)
 {
@@ -63,6 +70,7 @@ enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const cha
     if (status != NDT_OK)
         return status;
     double built_us = ndt_clock_us();
+    warn_coarse(settings, map);
     status = ndtd_map_save(map, path, err);
     if (status == NDT_OK) {
         report_map(report, map);

@@ -17,6 +17,7 @@
 #include "map_request.h"
 #include "map_source.h"
 #include "ndtd/log.h"
+#include "ndtd/map_reading.h"
 #include "ndt/clock.h"
 #include "packed_position.h"
 
@@ -159,6 +160,13 @@ static void adopt(struct ndtd_map_loader *loader, struct ndtd_map_source *source
         atomic_store(&loader->centre, NDTD_NOT_FOLLOWING);
 }
 
+static void warn_coarse(const char *path, const struct ndt_map *map)
+{
+    char text[1280];
+    if (map && ndtd_map_coarse_text(text, sizeof(text), path, map->spacing_m))
+        ndtd_log(NDTD_LOG_WARNING, "map %s", text);
+}
+
 /* A directory without a tile near the position is kept when there is no other map: the position may change. */
 static enum ndt_status load(struct ndtd_map_loader *loader, const struct ndtd_map_request *request,
                             struct ndtd_map_change *change, struct ndt_error *err)
@@ -169,6 +177,7 @@ static enum ndt_status load(struct ndtd_map_loader *loader, const struct ndtd_ma
     if (status != NDT_OK)
         return status;
     status = fill(loader, source, request, change, err);
+    warn_coarse(request->path, change->map);
     if (status == NDT_OK || (!loader->map && ndtd_map_source_follows(source))) {
         adopt(loader, source);
     } else {
@@ -330,8 +339,6 @@ static void process_all(struct ndtd_map_loader *loader)
             begin(loader, start_us);
             enum ndt_status result = process(loader, request, &change, &err);
             finish(loader, &change, result, &err, start_us);
-            if (result == NDT_OK)
-                ndtd_map_request_warn(request);
         }
         ndtd_map_request_free(request);
     }

@@ -47,3 +47,16 @@ enum ndt_status ndtd_map_read(struct ndt_map **out, const char *path, const stru
     pthread_mutex_destroy(&reading.mutex);
     return status;
 }
+
+int ndtd_map_coarse_text(char *text, size_t size, const char *path, double spacing_m)
+{
+    static const double COARSE_M = 0.01;
+    if (!(spacing_m > COARSE_M))
+        return 0;
+    snprintf(
+        text, size,
+        "%s: its coordinates are float32 that far from the origin that neighbouring ones are %.2g m apart: store "
+        "them as float64, or take an offset off (ndt-import map --offset)",
+        path, spacing_m);
+    return 1;
+}

@@ -15,8 +15,6 @@ struct ndtd_map_request {
 /* Copies the path; path and near_m may be NULL. NULL: no memory. */
 struct ndtd_map_request *ndtd_map_request_create(enum ndtd_map_request_kind kind, const char *path,
                                                  const double near_m[2]);
-/* One line in the log where the coordinates of the file are coarse, see ndt_map_is_coarse. */
-void ndtd_map_request_warn(const struct ndtd_map_request *request);
 void ndtd_map_request_free(struct ndtd_map_request *request);
 
 #endif

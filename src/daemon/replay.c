@@ -122,9 +122,6 @@ static void warn_line(void *context, const char *text)
 static void warn(const struct replay *replay)
 {
     const struct ndtd_summary *summary = &replay->sinks.summary;
-    char line[700];
-    if (ndt_map_is_coarse(replay->settings->map_path, line, sizeof(line)))
-        warn_line(NULL, line);
     ndtd_bag_run_warnings(replay->bag, warn_line, NULL);
     if (summary->outcomes[NDT_NO_GUESS] == summary->scans)
         fprintf(stderr, "ndtd: warning: %s: no initial pose in it; give --initial-pose\n", replay->options->bag);

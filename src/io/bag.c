@@ -10,6 +10,9 @@
 #include "input.h"
 #include "stream.h"
 
+/* Bytes of a stream that are read at once at least. */
+#define STREAM_STEP ((size_t)1 << 20)
+
 struct ndt_bag_reader {
     struct ndt_input input;
     char *path;
@@ -141,7 +144,7 @@ static enum ndt_status fail_short(struct ndt_bag_reader *reader, size_t size, ui
                     size - BAG_CRC_SIZE, rest);
 }
 
-/* A false length does not allocate more than the file has; of a stream, only the limit is known. */
+/* A false length does not allocate more than the file has. */
 static enum ndt_status check_rest(struct ndt_bag_reader *reader, uint64_t begin, size_t size)
 {
     const uint64_t rest = reader->input.size - begin;
@@ -166,21 +169,32 @@ static enum ndt_status read_head(struct ndt_bag_reader *reader, struct bag_recor
     return NDT_OK;
 }
 
+/* How much of a payload is read next: of a stream no more than fits, or twice of what has come, so that a false
+ * length does not allocate. */
+static size_t next_size(const struct ndt_bag_reader *reader, size_t at, size_t size)
+{
+    size_t room = 2 * at > STREAM_STEP ? 2 * at : STREAM_STEP;
+    room = room > reader->capacity ? room : reader->capacity;
+    return reader->is_stream && room < size ? room : size;
+}
+
 static enum ndt_status read_payload(struct ndt_bag_reader *reader, const struct bag_record_head *head)
 {
     const size_t size = (size_t)head->length + BAG_CRC_SIZE;
     struct ndt_error *err = &reader->error;
-    size_t got;
     const uint64_t begin = reader->offset + sizeof(*head);
     enum ndt_status status = check_rest(reader, begin, size);
-    if (status == NDT_OK)
-        status = grow(reader, size);
-    if (status == NDT_OK)
-        status = fetch(reader, begin, reader->buffer, size, &got, err);
+    for (size_t at = 0, to; status == NDT_OK && at < size; at = to) {
+        size_t got = 0;
+        to = next_size(reader, at, size);
+        status = grow(reader, to);
+        if (status == NDT_OK)
+            status = fetch(reader, begin + at, reader->buffer + at, to - at, &got, err);
+        if (status == NDT_OK && got < to - at)
+            status = fail_short(reader, size, at + got);
+    }
     if (status != NDT_OK)
         return status;
-    if (got < size)
-        return fail_short(reader, size, got);
     uint32_t stored;
     memcpy(&stored, reader->buffer + head->length, sizeof(stored));
     const uint32_t computed = ndt_crc32c(ndt_crc32c(0, head, sizeof(*head)), reader->buffer, head->length);

@@ -77,20 +77,6 @@ static enum ndt_status read_input(struct ndt_cloud *out, const struct ndt_input 
     return format->read(input, out, err);
 }
 
-enum ndt_status ndt_cloud_read_begin(struct ndt_cloud *out, const char *path, uint64_t most, struct ndt_error *err)
-{
-    struct ndt_input input;
-    enum ndt_status status = ndt_input_open(&input, path, err);
-    if (status != NDT_OK)
-        return status;
-    input.most_points = most;
-    status = read_input(out, &input, err);
-    if (status != NDT_OK)
-        out->count = 0;
-    ndt_input_close(&input);
-    return status;
-}
-
 enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char *path, struct ndt_error *err)
 {
     return ndt_cloud_read_with(out, path, NULL, err);

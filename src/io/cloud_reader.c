@@ -158,9 +158,7 @@ static enum ndt_status check_body(const struct ndt_cloud_body *body, uint64_t po
 static enum ndt_status open_sink(const struct ndt_cloud_body *body, struct cloud_sink *sink,
                                  struct ndt_cloud *cloud, struct ndt_error *err)
 {
-    const uint64_t most = body->input->most_points;
-    const uint64_t count = most > 0 && most < body->count ? most : body->count;
-    enum ndt_status status = sink_open(sink, cloud, (size_t)count, ndt_layout_fields(&body->layout), err);
+    enum ndt_status status = sink_open(sink, cloud, (size_t)body->count, ndt_layout_fields(&body->layout), err);
     return status == NDT_OK ? status : ndt_fail_prefix(err, status, "%s", body->input->path);
 }
 
@@ -389,8 +387,7 @@ static enum ndt_status read_lines(const struct ndt_cloud_body *body, struct ndt_
         put_text(body, &batch, at, count, sink);
     }
     const char *line, *end;
-    const int is_whole = total == body->count;
-    enum ndt_status status = body->is_last && is_whole ? next_line(reader, &line, &end, err) : NDT_END;
+    enum ndt_status status = body->is_last ? next_line(reader, &line, &end, err) : NDT_END;
     if (status == NDT_OK)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: line %zu: more than the %" PRIu64 " points of the header",
                         body->input->path, reader->number, body->count);

@@ -17,7 +17,6 @@ struct ndt_input {
     const char *path;              /* borrowed */
     uint64_t size;                 /* bytes, as found when it was opened */
     struct ndt_progress *progress; /* of the call that reads, or NULL; borrowed. Opening sets NULL */
-    uint64_t most_points;          /* of a cloud that are read, from its first on; 0: all. Opening sets 0 */
 };
 
 /* As ndt_input_file_open. */

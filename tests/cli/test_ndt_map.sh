@@ -90,7 +90,14 @@ expect 0 "" info utm/map.pcd
 says "y 49"
 { printf '# .PCD v0.7\nVERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 1\nHEIGHT 1\nPOINTS 1\nDATA binary\n'
   printf '\000\361\275\110\040\253\227\112\000\000\360\102'; } >coarse.pcd # 389000, 4970000, 120
-expect 0 "float32 coordinates that far from the origin are 0.5 m apart" info coarse.pcd
+expect 0 "float32 that far from the origin that neighbouring ones are 0.5 m apart" info coarse.pcd
+"$bin/ndtd" --compile-map coarse.ndtmap --map coarse.pcd >out 2>err
+grep -q "neighbouring ones are 0.5 m apart" err || fail "ndtd --compile-map says nothing about coarse coordinates"
+"$bin/ndtd" --replay sim/drive.bag --map coarse.pcd >out 2>err
+grep -q "neighbouring ones are 0.5 m apart" err || fail "a replay says nothing about coarse coordinates"
+timeout -s TERM 5 "$bin/ndtd" --map coarse.pcd --set sockets.scans="ipc://$work/s" --set sockets.poses="ipc://$work/p" \
+    --set sockets.control="ipc://$work/c" >out 2>err
+grep -q "warning: map .*neighbouring ones are 0.5 m apart" err || fail "the daemon says nothing about coarse coordinates"
 
 # ---- tiles ----
 expect 0 "" tile $map --out tiles --size 20

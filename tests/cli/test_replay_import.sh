@@ -154,6 +154,10 @@ expect 3 'empty.db3: not a bag: 0 bytes' --replay empty.db3 "${replay[@]}"
 "$bin/ndtd" --replay note.db3 "${replay[@]}" >stdout 2>stderr || fail "a note: $(cat stderr)"
 [ "$(cat stderr)" = 'ndt-import: 3 messages were left' ] || fail "a note of a good import: $(cat stderr)"
 
+# Started by a process that ignores SIGCHLD.
+python3 -c 'import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])' \
+    "$bin/ndtd" --replay drive.mcap "${replay[@]}" >stdout 2>stderr || fail "with SIGCHLD ignored: $(cat stderr)"
+
 # The import ends with the replay: at its limit, and by a signal.
 ended() { # NAME
     local process

@@ -1,5 +1,6 @@
-/* Bags: read to the end or the damage, twice; what can be appended to holds its records and the new one. The
- * mutator makes the checksums of the records right again. */
+/* Bags: read to the end or the damage, twice, and the same as a stream; what can be appended to holds its records
+ * and the new one. The mutator makes the checksums of the records right again. */
+#include <fcntl.h>
 #include <string.h>
 
 #include "fuzz.h"
@@ -37,7 +38,7 @@ static struct contents read_all(struct ndt_bag_reader *reader)
     }
     FUZZ_REQUIRE(ndt_bag_next(reader, &record, &err) == status, "the end is not the end");
     found.end = ndt_bag_offset(reader);
-    FUZZ_REQUIRE(found.end <= ndt_bag_size(reader), "beyond the file");
+    FUZZ_REQUIRE(ndt_bag_is_stream(reader) || found.end <= ndt_bag_size(reader), "beyond the file");
     return found;
 }
 
@@ -48,6 +49,21 @@ static struct contents open_and_read(void)
     const struct contents found = read_all(reader);
     ndt_bag_close(reader);
     return found;
+}
+
+/* A stream has the records of the file. */
+static void compare_stream(enum ndt_status status, const struct contents *file_has)
+{
+    struct ndt_bag_reader *reader;
+    const int fd = open(file.path, O_RDONLY | O_CLOEXEC);
+    FUZZ_REQUIRE(fd >= 0, "the file is gone");
+    FUZZ_REQUIRE(ndt_bag_open_stream(&reader, fd, "stream", NULL, &err) == status, "%s", err.text);
+    if (status != NDT_OK)
+        return;
+    const struct contents found = read_all(reader);
+    FUZZ_REQUIRE(found.records == file_has->records && found.crc == file_has->crc && found.end == file_has->end,
+                 "a stream has other records");
+    ndt_bag_close(reader);
 }
 
 static void append(const struct contents *before, int had_records)
@@ -78,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_REQUIRE(again.records == found.records && again.crc == found.crc, "other records after a rewind");
         ndt_bag_close(reader);
     }
+    compare_stream(status, &found);
     append(&found, status == NDT_OK);
     return 0;
 }

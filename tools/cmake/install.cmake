@@ -66,7 +66,7 @@ install(FILES README.md LICENSE proto/SCHEMA.md DESTINATION ${CMAKE_INSTALL_DOCD
 install(FILES config/autoware.yaml config/kitti.yaml config/ndtd.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd)
 # The clients of the Python package, which need no compiled part: PYTHONPATH=.../share/ndtd/python. The rest comes by
 # pip install ./tools/python.
-install(FILES tools/python/ndtd/__init__.py tools/python/ndtd/client.py tools/python/ndtd/_extras.py
+install(FILES tools/python/ndtd/__init__.py tools/python/ndtd/client.py tools/python/ndtd/poses.py tools/python/ndtd/_extras.py
   DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python/ndtd)
 install(FILES tools/python/examples/drive_daemon.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ndtd/python)
 

@@ -50,6 +50,7 @@ check "replays" inside ndtd --replay /tmp/drive/drive.bag --map /tmp/drive/map.p
 grep 'hash' "$work/said" || true
 # shellcheck disable=SC2016 # expands inside
 check "lives, is healthy, ends" inside sh -c 'ndtd --map /tmp/drive/map.pcd & pid=$!
-    for i in $(seq 100); do ndt-ctl health && break; sleep 0.1; done; ndt-ctl health && kill $pid && wait $pid'
+    for i in $(seq 100); do ndt-ctl health --expect map && break; sleep 0.1; done
+    ndt-ctl health --expect map && kill $pid && wait $pid'
 echo "image: $(here images --format '{{.Size}}' localhost/ndtd), $failures failures"
 [ "$failures" = 0 ]

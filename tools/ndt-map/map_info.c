@@ -10,10 +10,8 @@
 #include "map_measure.h"
 #include "map_points.h"
 #include "map_projector.h"
-#include "ndt/clock.h"
+#include "ndtd/map_reading.h"
 #include "result_print.h"
-
-static const double WIDE_SPACING_M = 0.01;
 
 static struct {
     struct tool_operands maps;
@@ -122,7 +120,7 @@ static void print_points(const struct info *info)
         return;
     printf("%-13s%" PRIu64 " m2 with points, %.1f points per m2\n", "area", measure->area_m2,
            (double)measure->points / (double)measure->area_m2);
-    printf("%-13s%.2g mm between neighbouring coordinates%s\n", "resolution", measure->spacing_m * 1e3,
+    printf("%-13s%.2g mm between neighbouring coordinates%s\n", "resolution", info->map->spacing_m * 1e3,
            measure->fields & NDT_CLOUD_INTENSITY ? "; with intensity" : "");
 }
 
@@ -170,7 +168,7 @@ static void print_json(const struct info *info, const char *path)
     json_reals(stdout, "max_m", measure->max_m, 3);
     printf(",\"area_m2\":%" PRIu64 ",\"files\":%zu,\"bytes\":%" PRIu64, measure->area_m2, set->count,
            info->points.bytes);
-    json_real(stdout, "spacing_m", measure->spacing_m);
+    json_real(stdout, "spacing_m", info->map->spacing_m);
     if (info->points.is_tiles && set->tiles[0].size_m[0] > 0)
         json_reals(stdout, "tile_m", set->tiles[0].size_m, 2);
     if (info->has_projector > 0)
@@ -186,14 +184,11 @@ static void print_json(const struct info *info, const char *path)
 
 static void warn(const struct info *info, const char *path)
 {
+    char text[PATH_MAX + 256];
     if (info->has_projector < 0)
         fprintf(stderr, "ndt-map: warning: %s\n", info->projector);
-    if (info->measure.spacing_m > WIDE_SPACING_M)
-        fprintf(
-            stderr,
-            "ndt-map: warning: %s: float32 coordinates that far from the origin are %.2g m apart: store them as "
-            "float64, or take an offset off (ndt-import map --offset)\n",
-            path, info->measure.spacing_m);
+    if (ndtd_map_coarse_text(text, sizeof(text), path, info->map->spacing_m))
+        fprintf(stderr, "ndt-map: warning: %s\n", text);
 }
 
 static enum ndt_status run(struct ndt_error *err)

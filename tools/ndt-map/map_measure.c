@@ -82,23 +82,20 @@ static void add_bounds(struct map_measure *measure, const double point_m[3])
 
 enum ndt_status map_measure_add(struct map_measure *measure, const struct ndt_cloud *cloud, struct ndt_error *err)
 {
-    float most_m = 0;
     enum ndt_status status = NDT_OK;
     measure->fields &= cloud->fields;
     for (size_t i = 0; status == NDT_OK && i < cloud->count; i++) {
-        const float local_m[3] = {cloud->x_m[i], cloud->y_m[i], cloud->z_m[i]};
-        const double point_m[3] = {cloud->origin_m[0] + (double)local_m[0], cloud->origin_m[1] + (double)local_m[1],
-                                   cloud->origin_m[2] + (double)local_m[2]};
+        const double point_m[3] = {cloud->origin_m[0] + (double)cloud->x_m[i],
+                                   cloud->origin_m[1] + (double)cloud->y_m[i],
+                                   cloud->origin_m[2] + (double)cloud->z_m[i]};
         if (!(fabs(point_m[0]) <= NDT_LIMIT_POSITION_M && fabs(point_m[1]) <= NDT_LIMIT_POSITION_M &&
               fabs(point_m[2]) <= NDT_LIMIT_POSITION_M)) {
             measure->not_finite++;
             continue;
         }
         measure->points++;
-        most_m = fmaxf(most_m, fmaxf(fabsf(local_m[0]), fmaxf(fabsf(local_m[1]), fabsf(local_m[2]))));
         add_bounds(measure, point_m);
         status = add_square(measure, point_m[0], point_m[1], err);
     }
-    measure->spacing_m = fmax(measure->spacing_m, (double)(nextafterf(most_m, INFINITY) - most_m));
     return status;
 }

@@ -1,11 +1,15 @@
 // ndtd.Replay and ndtd.Scan
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "ndt_proto/message.h"
 #include "ndtd/bag_run.h"
 #include "ndtd/config_file.h"
+#include "ndtd/importer.h"
 #include "ndtd/options.h"
 #include "ndtd/reference_trajectory.h"
 #include "ndtd/scan_state.h"
@@ -179,11 +183,23 @@ static ndtd_settings read_settings(nb::handle map, nb::handle config, nb::handle
     return settings;
 }
 
+// The ndt-import of this Python is found in an environment that is not activated (not on PATH), too.
+static void name_importer(const std::string &bag)
+{
+    if (getenv("NDT_IMPORT") || !ndtd_import_is_needed(bag.c_str()))
+        return;
+    const nb::object scripts = nb::module_::import_("sysconfig").attr("get_path")("scripts");
+    const std::string path = nb::cast<std::string>(scripts) + "/ndt-import";
+    if (access(path.c_str(), X_OK) == 0)
+        setenv("NDT_IMPORT", path.c_str(), 0);
+}
+
 static void init(Replay *self, nb::object bag, nb::object map, nb::object config, nb::object options, int64_t skip,
                  int64_t limit, std::vector<std::string> import_options)
 {
     if (skip < 0 || limit < 0)
         throw nb::value_error("skip, limit: 0 or more scans");
+    name_importer(path_text(bag));
     new (self) Replay(read_settings(map, config, options), path_text(bag), static_cast<uint64_t>(skip),
                       static_cast<uint64_t>(limit), std::move(import_options));
 }

@@ -43,4 +43,7 @@ def main():
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except (ImportError, OSError, ValueError) as reason:
+        raise SystemExit(f"align_two_clouds.py: {reason}") from None

@@ -62,4 +62,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ImportError, OSError, ValueError) as reason:
+        raise SystemExit(f"replay_and_plot.py: {reason}") from None

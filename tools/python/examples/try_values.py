@@ -49,4 +49,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ImportError, OSError, ValueError) as reason:
+        raise SystemExit(f"try_values.py: {reason}") from None

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, Optional, 
 import numpy as np
 
 from ._extras import need
+from .poses import checked_pose
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -71,25 +72,6 @@ def _make_private(folder: str) -> None:
 # ---- messages ----
 
 
-def _pose_numbers(pose: ArrayLike) -> Any:
-    """x y z qx qy qz qw of a pose given as (4, 4) or as these; ValueError: neither, or not rigid."""
-    numbers = np.asarray(pose, dtype=float)
-    if numbers.shape == (7,):
-        return numbers
-    if numbers.shape != (4, 4):
-        raise ValueError(f"pose: (4, 4) or 7 numbers x y z qx qy qz qw are wanted, not {numbers.shape}")
-    R = numbers[:3, :3]
-    if not np.allclose(R @ R.T, np.eye(3), atol=1e-3) or np.linalg.det(R) < 0 or any(numbers[3] != (0, 0, 0, 1)):
-        raise ValueError("pose: the matrix is not a rigid transform")
-    # R of q is a quadratic form: its matrix has q as the eigenvector of the largest eigenvalue (Bar-Itzhack 2000).
-    K = np.empty((4, 4))
-    K[:3, :3] = R + R.T - np.trace(R) * np.eye(3)
-    K[3, :3] = K[:3, 3] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
-    K[3, 3] = np.trace(R)
-    q = np.linalg.eigh(K)[1][:, 3]
-    return np.concatenate([numbers[:3, 3], q if q[3] >= 0 else -q])
-
-
 def _scan_columns(points: ArrayLike, time_s: Optional[ArrayLike]) -> Dict[str, Tuple[str, Any]]:
     """Names, kinds and values of the fields of a scan."""
     cloud = np.asarray(points)
@@ -121,7 +103,7 @@ def _scan(points: ArrayLike, stamp_ns: int, seq: int, frame_id: str, time_s: Opt
 
 def _pose(kind: str, stamp_ns: int, pose: Optional[ArrayLike], twist: Optional[ArrayLike],
           covariance: Optional[ArrayLike], frame_id: str) -> Message:
-    numbers = None if pose is None else _pose_numbers(pose)
+    numbers = None if pose is None else checked_pose(pose)
     return {"type": kind, "stamp_ns": stamp_ns, "frame_id": frame_id, "pose": numbers, "twist": twist,
             "covariance": covariance}
 
@@ -209,7 +191,7 @@ def _late(what: str) -> TimeoutError:
 
 
 def _hints(pose: Optional[ArrayLike], **others: Any) -> Message:
-    hints = {"pose": None if pose is None else _pose_numbers(pose), **others}
+    hints = {"pose": None if pose is None else checked_pose(pose), **others}
     return {key: value for key, value in hints.items() if value is not None}
 
 

@@ -15,7 +15,7 @@ from .georeference import FILE_NAME, GeoreferenceError, Projector
 from .maps.point_files import Block, MapFileError, PointFile, find_files
 from .maps.tiles import FLOAT_IS_ENOUGH_M, METADATA_NAME, TileSet, free_bytes
 
-EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 3
+EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 2, 3, 130  # as the tools in C
 COARSE_M = 0.01  # a float32 that is rounded by more is worth a line
 
 
@@ -224,15 +224,12 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
         space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == 28 else ""
         print(f"ndt-import map: {error}{space}", file=sys.stderr)
         return EXIT_FAILED
-    except (GeoreferenceError, MapFileError) as error:
+    except (GeoreferenceError, MapFileError, MissingPackage) as error:
         print(f"ndt-import map: {error}", file=sys.stderr)
         return EXIT_FAILED
-    except MissingPackage as error:
-        print(f"ndt-import map: {error}", file=sys.stderr)
-        return EXIT_ENVIRONMENT
     except KeyboardInterrupt:
         print("ndt-import map: stopped; nothing was written", file=sys.stderr)
-        return 130
+        return EXIT_STOPPED
     return 0
 
 

@@ -16,12 +16,13 @@ from ._progress import Progress
 from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
 from .export.foxglove_mcap import FoxgloveWriter
-from .export.sensor_poses import FrameError, Sensors, compose, move_covariance, move_twist, parse_transform
+from .export.sensor_poses import FrameError, Sensors, move_covariance, move_twist, parse_transform
 from .export.result_lines import ResultError, ResultLine, read_results
 from .export.ros2_bag import RosWriter
 from .georeference import Projector
+from .poses import compose
 
-EXIT_FAILED, EXIT_USAGE, EXIT_ENVIRONMENT = 1, 2, 3
+EXIT_USAGE, EXIT_FAILED, EXIT_STOPPED = 2, 3, 130  # as the tools in C
 FORMATS = ("tum", "kitti", "euroc", "geojson", "foxglove", "ros2")
 BY_SUFFIX = {".tum": "tum", ".txt": "tum", ".kitti": "kitti", ".csv": "euroc", ".geojson": "geojson", ".json": "geojson",
              ".mcap": "foxglove", "": "ros2"}
@@ -240,16 +241,13 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
     except UsageError as error:
         print(f"ndt-export: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except MissingPackage as error:
-        print(f"ndt-export: {error}", file=sys.stderr)
-        return EXIT_ENVIRONMENT
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, MissingPackage) as error:
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
         print(f"ndt-export: {text}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt:
         print("ndt-export: stopped; nothing was written", file=sys.stderr)
-        return 130
+        return EXIT_STOPPED
     return 0
 
 

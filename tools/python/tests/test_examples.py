@@ -63,3 +63,12 @@ def test_compare_small_gicp(drive):
 def test_call_overhead():
     lines = example("call_overhead.py", "--points", 1, 100, "--calls", 20).splitlines()
     assert len(lines) == 3 and all(0 < float(line.split()[2]) <= float(line.split()[1]) for line in lines[1:])
+
+
+@pytest.mark.parametrize("name, arguments, words", [
+    ("align_two_clouds.py", ["nosuch.pcd", "b.pcd"], "nosuch.pcd: cannot open"),
+    ("replay_and_plot.py", ["nosuch.bag", "map.pcd"], "nosuch.bag"),
+    ("try_values.py", ["nosuch.bag", "map.pcd", "preprocess.sample_cont", 1], "did you mean 'preprocess.sample_count'?")])
+def test_wrong_input_is_one_line(name, arguments, words, tmp_path):
+    done = subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith(f"{name}: ") and words in done.stderr and done.stderr.count("\n") == 1

@@ -114,6 +114,7 @@ def test_luminar(shared_data, tmp_path, capsys):
     summary = run_import(capsys, shared_data / "ros_recordings/luminar_ros1/test.bag", "-o", out, "--json").summary
     assert summary["taken"] == {"scan": 5, "odometry": 5}
     assert any("/luminar_pointcloud" in note and "end of the sweep" in note for note in summary["notes"])
+    assert any("odometry: its stamps are" in note and "before those of the scans" in note for note in summary["notes"])
     for scan in only(read_bag(out), "scan"):
         assert 35000 < len(scan["points"]) < 37000 and scan["frame_id"] == "luminar_lidar"
         assert abs(scan["time_s"].max()) < 1e-6 and -0.11 < scan["time_s"].min() < -0.05

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from recording_maker import NS, only, read_bag, run_import
 
-from ndtd.recordings.transforms import matrix
+from ndtd.poses import matrix
 
 KITTI_T0 = 1317042272349000000
 

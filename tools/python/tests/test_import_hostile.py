@@ -74,6 +74,15 @@ def test_stamps_that_go_back(tmp_path, capsys):
     assert summary["steps_back"] == 2 and any("not later than the scan before" in note for note in summary["notes"])
 
 
+def test_another_clock(tmp_path, capsys):
+    rows = [("/points", CLOUD, T0 + i, M.cloud(T0 + i, "lidar", _points())) for i in range(2)]
+    rows += [("/odom", "nav_msgs/msg/Odometry", T0 + 5, M.odometry(T0 + 9 * NS, [0, 0, 0, 0, 0, 0, 1])),
+             ("/imu", "sensor_msgs/msg/Imu", T0 + 6, M.imu(T0 + NS, "imu", (0, 0, 0), (0, 0, 9.8)))]
+    summary, _ = import_rows(capsys, tmp_path, rows)
+    assert [note for note in summary["notes"] if "another clock" in note] == [
+        "odometry: its stamps are 9 s or more after those of the scans: another clock, of no use to ndtd"]
+
+
 def test_numbers_that_are_none(tmp_path, capsys):
     bad = float("nan")
     rows = [("/points", CLOUD, T0, M.cloud(T0, "lidar", _points())),

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from recording_maker import NS, T0, Messages, import_rows, only, run_import, write_bag1, write_bag2
 
-from ndtd.recordings.transforms import matrix
+from ndtd.poses import matrix
 
 M = Messages()
 CLOUD, ODOM, IMU = "sensor_msgs/msg/PointCloud2", "nav_msgs/msg/Odometry", "sensor_msgs/msg/Imu"

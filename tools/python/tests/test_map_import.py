@@ -230,7 +230,7 @@ def test_zeros_among_utm_coordinates(tmp_path, capsys):
 def test_too_many_tiles(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(tiles_module, "MOST_TILES", 100)
     code, text = failure(capsys, as_file("npy", tmp_path, wall_and_ground(1000)), "-o", tmp_path / "map", "--tile", 1)
-    assert code == 1 and "more than 100 tiles of 1 m: choose a larger --tile" in text
+    assert code == 3 and "more than 100 tiles of 1 m: choose a larger --tile" in text
 
 
 def test_folder_of_files(tmp_path):
@@ -266,8 +266,7 @@ def test_a_drive_on_the_tiles_is_as_accurate(where, simulate, run_program, tmp_p
         report = json.loads(summary.read_text())
         assert report["lost"] == 0 and report["outcomes"]["converged"] == 60
         p95_m[name] = report["translation_error_m"]["p95"]
-    assert p95_m["all"] == pytest.approx(p95_m["original"], abs=5e-4)
-    assert p95_m["thinned"] < p95_m["original"] + 3e-3
+    assert max(p95_m["all"], p95_m["thinned"]) < p95_m["original"] + 3e-3
 
 
 # ---- what is wrong
@@ -298,17 +297,44 @@ def failure(capsys, *arguments):
 def test_wrong_files(name, content, line, tmp_path, capsys):
     (tmp_path / name).write_bytes(content)
     got, text = failure(capsys, tmp_path / name, "-o", tmp_path / "map")
-    assert got == 1 and line in text
+    assert got == 3 and line in text
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]  # nothing is left
 
 
 def test_ndt_import_tells_of_maps(tmp_path, capsys):
     from ndtd import ndt_import
     path = write_ply(tmp_path / "a.ply", wall_and_ground(10))
-    assert ndt_import.main([str(path), "-o", str(tmp_path / "a.bag")]) == 1
+    assert ndt_import.main([str(path), "-o", str(tmp_path / "a.bag")]) == 3
     assert f"`ndt-import map {path} -o DIR` makes a map of it" in capsys.readouterr().err
     assert ndt_import.main(["map", str(path), "-o", str(tmp_path / "map"), "-q"]) == 0
     assert (tmp_path / "map" / "pointcloud_map_metadata.yaml").exists()
+
+
+@pytest.mark.parametrize("kind", ("las", "laz", "pcd", "ply", "npy", "csv-header"))
+def test_damaged_files(kind, tmp_path, capsys):
+    """Cut and changed bytes: a map or one line, no exception, nothing left behind."""
+    path = as_file(kind, tmp_path, wall_and_ground(500))
+    data, rng = path.read_bytes(), np.random.default_rng(11)
+    for at in range(8):
+        some = bytearray(data[:rng.integers(len(data))] if at % 2 else data)
+        if at % 2 == 0:
+            for place in rng.integers(0, min(len(some), 400), 5):
+                some[place] = rng.integers(256)
+        path.write_bytes(some)
+        code = run(path, "-o", tmp_path / "map", "--force", "-q")
+        text = capsys.readouterr().err
+        assert (code, text) == (0, "") or (code == 3 and text.count("\n") == 1)
+    assert {one.name for one in tmp_path.iterdir()} <= {path.name, "map"}
+
+
+@pytest.mark.parametrize("place, count", [(100, 0xffffffff), (243, 0x7fffffff)])
+def test_las_that_counts_too_many_records(place, count, tmp_path, capsys):
+    path = write_las(tmp_path / "a.las", wall_and_ground(50))
+    data = bytearray(path.read_bytes())
+    data[place:place + 4] = count.to_bytes(4, "little")
+    path.write_bytes(data)
+    code, text = failure(capsys, path, "-o", tmp_path / "map")
+    assert code == 3 and f"it counts {count} records in its header" in text
 
 
 def test_wrong_arrays(tmp_path, capsys):
@@ -321,7 +347,7 @@ def test_wrong_arrays(tmp_path, capsys):
 def test_wrong_command_lines(tmp_path, capsys):
     path = as_file("npy", tmp_path, wall_and_ground(100))
     out = tmp_path / "map"
-    assert failure(capsys, tmp_path / "none.las", "-o", out) == (1, f"ndt-import map: {tmp_path}/none.las: no such file or folder\n")
+    assert failure(capsys, tmp_path / "none.las", "-o", out) == (3, f"ndt-import map: {tmp_path}/none.las: no such file or folder\n")
     for arguments, line in ((["--tile", "0"], "--tile 0: 1 to 2000 m"), (["--voxel", "-1"], "--voxel -1: 0, or 0.01 m"),
                             (["--offset", "here"], "--offset here: none, auto, mgrs, or x,y,z"),
                             (["--offset", "mgrs"], "--offset mgrs: the points have to be in UTM")):

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -108,3 +109,25 @@ def test_kitti_folder(shared_data, run_program, tmp_path, capsys):
     run_import(capsys, folder, "-o", tmp_path / "file.bin")
     expected = hash_of(run_program("ndtd", "--replay", tmp_path / "file.bin", *options).stdout)
     assert hash_of(run_program("ndtd", "--replay", folder, *options).stdout) == expected
+
+
+def test_a_part_keeps_its_transforms(drive, run_program, tmp_path, capsys):
+    """What a transform before the part tells holds in it."""
+    run_import(capsys, write("mcap", drive, tmp_path), "-o", tmp_path / "whole.bin")
+    run_program("ndt-bag", "cut", tmp_path / "whole.bin", "--scans", "5-8", "--out", tmp_path / "part.bin")
+    kinds = [record.type for record in ndtd.BagReader(tmp_path / "part.bin")]
+    assert kinds.count("scan") == 4 and kinds[0] == "transform"
+    run_program("ndt-bag", "cut", tmp_path / "whole.bin", "--scans", "5-8", "--without", "transform", "--out", tmp_path / "bare.bin")
+    assert "transform" not in [record.type for record in ndtd.BagReader(tmp_path / "bare.bin")]
+
+
+def test_the_ndt_import_of_an_environment_that_is_not_activated(drive, tmp_path):
+    """Not on PATH, beside the interpreter: as in a notebook."""
+    recording = write("mcap", drive, tmp_path)
+    if not Path(sysconfig.get_path("scripts"), "ndt-import").exists():
+        pytest.skip("ndt-import is not installed in this environment")
+    script = f"import ndtd; print(sum(1 for _ in ndtd.Replay({str(recording)!r}, {str(drive.map)!r})))"
+    environment = {name: value for name, value in os.environ.items() if name != "NDT_IMPORT"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env={**environment, "PATH": "/usr/bin:/bin"})
+    assert done.stdout.strip() == "20", done.stderr

@@ -17,7 +17,7 @@ import ros2_peer as peer
 from ndtd import BagReader, decode_scan, ndt_ros2_bridge
 from ndtd.recordings import messages as m
 from ndtd.recordings.sensor_frames import Frames
-from ndtd.recordings.transforms import matrix
+from ndtd.poses import compose, inverse, matrix
 from ndtd.ros2 import bridge, from_ndtd, link, mounting, rmw, tf_buffer, to_ndtd
 
 STAMP_NS = 1_700_000_000_250_000_000
@@ -208,8 +208,8 @@ def test_transforms(rng):
 
     for _ in range(20):
         a, b = some(), some()
-        np.testing.assert_allclose(matrix(tf_buffer.multiply(a, b)), matrix(a) @ matrix(b), atol=1e-12)
-        np.testing.assert_allclose(matrix(tf_buffer.inverse(a)), np.linalg.inv(matrix(a)), atol=1e-12)
+        np.testing.assert_allclose(matrix(compose(a, b)), matrix(a) @ matrix(b), atol=1e-12)
+        np.testing.assert_allclose(matrix(inverse(a)), np.linalg.inv(matrix(a)), atol=1e-12)
 
 
 def test_odometry_between_stamps():
@@ -529,7 +529,7 @@ def test_tf_and_initial_pose(graph, robot, simulate):
     lidar = msgpack.unpackb(record.payload)["frame_id"]
     pitch, yaw = np.radians([3, 20]) / 2
     about_y, about_z = [0, np.sin(pitch), 0, np.cos(pitch)], [0, 0, np.sin(yaw), np.cos(yaw)]
-    mount = tf_buffer.multiply([1.2, 0.1, 0.6, *about_z], [0, 0, 0, *about_y])
+    mount = compose([1.2, 0.1, 0.6, *about_z], [0, 0, 0, *about_y])
     poses = [msgpack.unpackb(record.payload) for record in BagReader(str(drive.bag)) if record.type == "truth"]
     T_map_odom = np.array([7.0, -3.0, 0.2, 0.0, 0.0, np.sin(0.4), np.cos(0.4)])
     static, tf = robot("/tf_static", peer.TFMessage, latched=True), robot("/tf", peer.TFMessage)
@@ -543,7 +543,7 @@ def test_tf_and_initial_pose(graph, robot, simulate):
     graph.start_driver("--rate", 5)
     graph.wait_for("bridge", "reads /tf (", 20, "err")
     for row in poses:
-        T_odom_base = tf_buffer.multiply(tf_buffer.inverse(T_map_odom), row["pose"])
+        T_odom_base = compose(inverse(T_map_odom), row["pose"])
         tf.write(tf_message(row["stamp_ns"], "odom", "base_link", T_odom_base))
     end = time.monotonic() + 20
     while len(graph.lines("driver")) < 5 and time.monotonic() < end:

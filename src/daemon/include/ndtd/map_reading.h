@@ -1,5 +1,5 @@
 /** @file
- * @brief ndt_map_load with a line of progress (ndtd/progress_line.h). */
+ * @brief Maps that commands read: a line of progress (ndtd/progress_line.h), a warning of coarse coordinates. */
 #ifndef NDTD_MAP_READING_H
 #define NDTD_MAP_READING_H
 
@@ -13,6 +13,10 @@ extern "C" {
  * were built. */
 NDT_MUST_CHECK enum ndt_status ndtd_map_read(struct ndt_map **out, const char *path,
                                              const struct ndt_map_config *config, struct ndt_error *err);
+
+/** Writes a warning where coordinates were stored so coarsely that it costs accuracy: neighbouring ones are more
+ * than 1 cm apart, as float32 has it in UTM. Returns whether it did. */
+int ndtd_map_coarse_text(char *text, size_t size, const char *path, double spacing_m);
 
 #ifdef __cplusplus
 }

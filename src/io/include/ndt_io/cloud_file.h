@@ -12,8 +12,6 @@
 #ifndef NDT_IO_CLOUD_FILE_H
 #define NDT_IO_CLOUD_FILE_H
 
-#include <stdint.h>
-
 #include "ndt/cloud.h"
 #include "ndt/progress.h"
 
@@ -32,16 +30,6 @@ NDT_MUST_CHECK enum ndt_status ndt_cloud_read(struct ndt_cloud *out, const char 
 /** The same; `progress` (may be NULL) counts bytes, points and the file. NDT_ERR_CANCELLED. */
 NDT_MUST_CHECK enum ndt_status ndt_cloud_read_with(struct ndt_cloud *out, const char *path,
                                                    struct ndt_progress *progress, struct ndt_error *err);
-
-/** The same, but at most the first `most` points. */
-NDT_MUST_CHECK enum ndt_status ndt_cloud_read_begin(struct ndt_cloud *out, const char *path, uint64_t most,
-                                                    struct ndt_error *err);
-
-/** Whether float32 has cost the coordinates of a map or cloud file more than a centimetre: its first points are
- * beyond 131 km, where floats are 1.6 cm apart or more, and were not stored as doubles. `line` then names the file,
- * the coordinate and the spacing, and says what to do. 0, and an empty line, for compiled maps and for what cannot
- * be read. Of a folder of tiles the first one is looked at. */
-int ndt_map_is_coarse(const char *path, char *line, size_t size);
 
 /** The kinds of PCD data. */
 enum ndt_pcd_data { NDT_PCD_ASCII, NDT_PCD_BINARY, NDT_PCD_COMPRESSED };

@@ -1,32 +1,17 @@
-"""Rigid transforms as 7 numbers x y z qx qy qz qw, and where sensors are on the vehicle."""
+"""Where sensors are on the vehicle, and results of ndtd moved to them."""
 from collections.abc import Sequence
 from typing import Any, Optional
 
 import numpy as np
 
 from .._extras import need
+from ..poses import checked_pose, from_euler, rotation
 
 IDENTITY = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
 
 class FrameError(ValueError):
     """A transform that cannot be used; one line."""
-
-
-def rotation(pose: np.ndarray) -> np.ndarray:
-    """(3, 3) of the quaternion of a pose."""
-    x, y, z, w = pose[3:] / np.linalg.norm(pose[3:])
-    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                     [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
-
-
-def compose(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a * b: coordinates in the frame of b to those that a maps to."""
-    (ax, ay, az, aw), (bx, by, bz, bw) = a[3:], b[3:]
-    q = np.array([aw * bx + ax * bw + ay * bz - az * by, aw * by - ax * bz + ay * bw + az * bx,
-                  aw * bz + ax * by - ay * bx + az * bw, aw * bw - ax * bx - ay * by - az * bz])
-    return np.concatenate([a[:3] + rotation(a) @ b[:3], q / np.linalg.norm(q)])
 
 
 def apply(pose: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -59,22 +44,6 @@ def undo_motion(points: np.ndarray, time_s: np.ndarray, twist: np.ndarray) -> np
     return out
 
 
-def _from_matrix(m: np.ndarray) -> np.ndarray:
-    R = m[:3, :3]
-    if np.abs(R @ R.T - np.eye(3)).max() > 1e-3 or np.linalg.det(R) < 0:
-        raise FrameError("the matrix is not a rotation and a translation")
-    # The largest of the four squares gives the most digits.
-    squares = np.array([R[0, 0] - R[1, 1] - R[2, 2], R[1, 1] - R[0, 0] - R[2, 2], R[2, 2] - R[0, 0] - R[1, 1], np.trace(R)])
-    k = int(np.argmax(squares))
-    q = np.empty(4)
-    if k == 3:
-        q[:] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], 1 + squares[3]
-    else:
-        i, j = (k + 1) % 3, (k + 2) % 3
-        q[k], q[i], q[j], q[3] = 1 + squares[k], R[i, k] + R[k, i], R[j, k] + R[k, j], R[j, i] - R[i, j]
-    return np.concatenate([m[:3, 3], q / np.linalg.norm(q)])
-
-
 def parse_transform(numbers: Sequence[Any]) -> np.ndarray:
     """x y z roll pitch yaw [m, rad], x y z qx qy qz qw, or the 16 numbers of a matrix by rows. FrameError."""
     try:
@@ -84,15 +53,15 @@ def parse_transform(numbers: Sequence[Any]) -> np.ndarray:
     if len(values) not in (6, 7, 16) or not np.isfinite(values).all():
         raise FrameError("x,y,z,roll,pitch,yaw, or x,y,z,qx,qy,qz,qw, or 16 numbers of a matrix are needed")
     if len(values) == 16:
-        return _from_matrix(values.reshape(4, 4))
+        try:
+            return checked_pose(values.reshape(4, 4))
+        except ValueError:
+            raise FrameError("the matrix is not a rotation and a translation") from None
     if len(values) == 7:
         if not abs(np.linalg.norm(values[3:]) - 1.0) < 0.01:
             raise FrameError("the quaternion does not have length 1")
         return values
-    half = values[3:] / 2
-    (cr, cp, cy), (sr, sp, sy) = np.cos(half), np.sin(half)
-    return np.concatenate([values[:3], [sr * cp * cy - cr * sp * sy, cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy,
-                                        cr * cp * cy + sr * sp * sy]])
+    return from_euler(values[:3], values[3:])
 
 
 class Sensors:

@@ -4,7 +4,7 @@ import json
 from typing import Any, Optional
 
 from ..georeference import Projector
-from .sensor_poses import rotation
+from ..poses import rotation
 from .result_lines import ResultLine
 
 NS = 1_000_000_000

@@ -77,10 +77,22 @@ def _las_open(path: Path) -> Any:
     laspy = need("laspy", "las")
     if path.suffix.lower() == ".laz":
         need("lazrs", "las")
+    _check_las(path)
     try:
         return laspy.open(str(path))
     except Exception as error:  # of the parser: anything
         raise _unreadable(path, "LAS", error) from None
+
+
+def _check_las(path: Path) -> None:
+    """laspy reads as many records as the header counts, for hours where the count is wrong: they have to fit into the file."""
+    with path.open("rb") as stream:
+        head = stream.read(375)
+    counts = [(head[100:104], 54)] + ([(head[243:247], 60)] if head[24:26] >= b"\1\4" else [])
+    for count, size in counts:
+        if int.from_bytes(count, "little") * size > path.stat().st_size:
+            raise MapFileError(f"{path}: not a readable LAS file: it counts {int.from_bytes(count, 'little')} records in its header, "
+                               "more than it has room for")
 
 
 def _unreadable(path: Path, kind: str, error: Exception) -> MapFileError:

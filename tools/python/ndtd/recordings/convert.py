@@ -4,9 +4,9 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
+from ..poses import matrix, pose_of
 from . import messages as m
 from .sensor_frames import Frames
-from .transforms import matrix, pose_of
 
 MOST_REASONS = 50
 
@@ -22,8 +22,8 @@ class Report:
     empty_points: int = 0  # without a return
     timed_scans: int = 0
     steps_back: int = 0  # scans that are not later than the one before them
-    first_ns: Optional[int] = None
-    last_ns: Optional[int] = None
+    last_ns: Optional[int] = None  # stamp of the last scan
+    spans: dict = field(default_factory=dict)  # kind: least and largest stamp [ns]
     sensors: list = field(default_factory=list)  # frames of scans
     damage: str = ""  # where the recording ends before its end
     rotated: list = field(default_factory=list)  # frames whose motion became that of the base
@@ -74,6 +74,9 @@ class Converter:
             writers[type(message)](message, kind)
         except ValueError as error:
             self.report.leave(kind, str(error))
+            return
+        span = self.report.spans.setdefault(kind, [message.stamp_ns, message.stamp_ns])
+        span[:] = min(span[0], message.stamp_ns), max(span[1], message.stamp_ns)
 
     # ---- frames ----
 
@@ -110,7 +113,6 @@ class Converter:
         report.points += len(scan.points)
         report.timed_scans += scan.time_s is not None
         report.steps_back += report.last_ns is not None and scan.stamp_ns <= report.last_ns
-        report.first_ns = scan.stamp_ns if report.first_ns is None else report.first_ns
         report.last_ns = scan.stamp_ns
         report.take(kind)
 

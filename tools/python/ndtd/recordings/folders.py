@@ -7,10 +7,10 @@ from typing import Iterator, List, Optional
 import numpy as np
 
 from .._core import read_cloud
+from ..poses import pose_of
 from . import topics
 from .messages import Pose, Raw, RecordingError, Scan, Topic
 from .points import only, returns
-from .transforms import pose_of
 
 SUFFIXES = (".bin", ".pcd", ".ply")
 NS = 1_000_000_000

@@ -4,9 +4,9 @@ from typing import Iterator
 import numpy as np
 
 from . import points as point_fields
+from ..poses import matrix
 from .messages import Gnss, Odometry, Pose, Transform
 from .ros import scan_of_records
-from .transforms import matrix
 
 NS = 1_000_000_000
 # NumericType of foxglove.PackedElementField: datatype of sensor_msgs/PointField.

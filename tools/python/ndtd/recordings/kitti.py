@@ -5,10 +5,10 @@ from typing import Iterator, List, Optional
 
 import numpy as np
 
+from ..poses import from_euler, pose_of, rotation
 from . import topics
 from .folders import ScanFiles, number_of, read_calibration, read_stamps, sorted_scans, stamps_of
 from .messages import Gnss, Imu, Odometry, Raw, RecordingError, Topic, Transform
-from .transforms import pose_of
 
 EARTH_M = 6378137.0
 VALUES = 30  # per file of oxts: README of the raw data development kit
@@ -20,12 +20,6 @@ def is_drive(path: Path) -> bool:
     return (path / "velodyne_points" / "data").is_dir()
 
 
-def _rotation(roll, pitch, yaw):
-    cr, sr, cp, sp, cy, sy = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch), np.cos(yaw), np.sin(yaw)
-    return np.array([[cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-                     [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr], [-sp, cp * sr, cp * cr]])
-
-
 def unit_poses(oxts: np.ndarray) -> np.ndarray:
     """(N, 4, 4) of the unit from rows of oxts, relative to the first: Mercator's projection at its latitude."""
     scale = np.cos(np.radians(oxts[0, 0]))
@@ -34,7 +28,7 @@ def unit_poses(oxts: np.ndarray) -> np.ndarray:
     out[:, 1, 3] = scale * EARTH_M * np.log(np.tan(np.pi / 4 + np.radians(oxts[:, 0]) / 2))
     out[:, 2, 3] = oxts[:, 2]
     for T, row in zip(out, oxts):
-        T[:3, :3] = _rotation(*row[3:6])
+        T[:3, :3] = rotation(from_euler((0, 0, 0), row[3:6]))
     out[:, :3, 3] -= out[0, :3, 3].copy()
     return np.linalg.inv(out[0]) @ out
 

@@ -6,6 +6,7 @@ from typing import Any, List
 from .convert import Report
 from .sensor_frames import Frames
 
+CLOCK_GAP_S = 5.0
 SETTINGS_HEAD = "# What the recording tells ndtd: ndtd -c FILE\n"
 
 
@@ -61,9 +62,19 @@ def _notes(recording, frames, report) -> List[str]:
         notes.append(f"the recording does not tell where {', '.join(unknown)} is on the vehicle: frames.T_base_sensor of ndtd")
     if report.rotated:
         notes.append(f"odometry and poses of {', '.join(report.rotated)} are written as those of {frames.base}")
+    notes += _other_clocks(report.spans)
     if report.steps_back:
         notes.append(f"{report.steps_back} scans are not later than the scan before them")
     return notes
+
+
+def _other_clocks(spans):
+    """Kinds whose stamps are all before, or all after, those of the scans; an initial pose may be."""
+    begin_ns, end_ns = spans.get("scan", (0, 0))
+    for kind, (first_ns, last_ns) in spans.items():
+        gap_s, where = max(((begin_ns - last_ns) * 1e-9, "before"), ((first_ns - end_ns) * 1e-9, "after"))
+        if gap_s > CLOCK_GAP_S and kind != "pose":
+            yield f"{kind}: its stamps are {gap_s:.0f} s or more {where} those of the scans: another clock, of no use to ndtd"
 
 
 def summary(recording: Any, frames: Frames, report: Report, took_s: float) -> dict:

@@ -3,34 +3,11 @@ from typing import Iterable, Optional
 
 import numpy as np
 
+from ..poses import matrix
 from .messages import Transform
 
 BASES = ("base_link", "base_footprint", "base", "vehicle", "ego_vehicle", "body", "chassis", "base_frame")
 MOVING = ("map", "odom", "world", "earth", "global")
-
-
-def matrix(pose: np.ndarray) -> np.ndarray:
-    """4 x 4 from x y z qx qy qz qw."""
-    x, y, z, qx, qy, qz, qw = (float(number) for number in pose)
-    n = np.sqrt(qx * qx + qy * qy + qz * qz + qw * qw) or 1.0
-    qx, qy, qz, qw = qx / n, qy / n, qz / n, qw / n
-    out = np.eye(4)
-    out[:3, :3] = [[1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qz * qw), 2 * (qx * qz + qy * qw)],
-                   [2 * (qx * qy + qz * qw), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qx * qw)],
-                   [2 * (qx * qz - qy * qw), 2 * (qy * qz + qx * qw), 1 - 2 * (qx * qx + qy * qy)]]
-    out[:3, 3] = x, y, z
-    return out
-
-
-def pose_of(T: np.ndarray) -> np.ndarray:
-    """x y z qx qy qz qw from 4 x 4."""
-    R = T[:3, :3]
-    K = np.array([[R[0, 0] - R[1, 1] - R[2, 2], 0, 0, 0],
-                  [R[0, 1] + R[1, 0], R[1, 1] - R[0, 0] - R[2, 2], 0, 0],
-                  [R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], R[2, 2] - R[0, 0] - R[1, 1], 0],
-                  [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], R[0, 0] + R[1, 1] + R[2, 2]]])
-    q = np.linalg.eigh(K)[1][:, 3]  # of the largest eigenvalue; eigh reads the lower triangle
-    return np.concatenate([T[:3, 3], q if q[3] >= 0 else -q])
 
 
 class Tree:

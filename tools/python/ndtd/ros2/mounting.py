@@ -2,8 +2,8 @@
 import time
 from typing import Any, Callable
 
+from ..poses import pose_of
 from ..recordings.sensor_frames import Frames
-from ..recordings.transforms import pose_of
 from .to_ndtd import pack
 
 PATIENCE_S = 2.0  # that a scan waits for tf_static

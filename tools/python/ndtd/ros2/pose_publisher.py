@@ -5,7 +5,8 @@ from typing import Any, Optional
 
 import zmq
 
-from . import dds, from_ndtd, link, rmw, tf_buffer
+from ..poses import compose, inverse
+from . import dds, from_ndtd, link, rmw
 from .options import Log, Options
 from .receiver import Receiver
 
@@ -62,5 +63,5 @@ class PosePublisher:
                 self._log.seldom("no odom", f"{o.tf_topic} has no {o.odom_frame} -> {o.base_frame} within 0.2 s of the scan: no "
                                  f"{o.map_frame} -> {o.odom_frame} now")
                 return None
-            child, pose = o.odom_frame, tf_buffer.multiply(T_map_base, tf_buffer.inverse(T_odom_base))
+            child, pose = o.odom_frame, compose(T_map_base, inverse(T_odom_base))
         return self._messages.transform(stamp_ns + o.tf_ahead_ns, o.map_frame, child, pose)

@@ -9,30 +9,6 @@ KEPT = 1024  # 10 s at 100 Hz
 REACH_NS = 200_000_000  # beyond the newest or before the oldest one
 
 
-def multiply(a: Any, b: Any) -> np.ndarray:
-    """T_a T_b of poses x y z qx qy qz qw."""
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    return np.concatenate([a[:3] + rotate(a[3:], b[:3]), _product(a[3:], b[3:])])
-
-
-def inverse(a: Any) -> np.ndarray:
-    a = np.asarray(a, np.float64)
-    q = a[3:] * [-1, -1, -1, 1]
-    return np.concatenate([-rotate(q, a[:3]), q])
-
-
-def rotate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    t = 2 * np.cross(q[:3], v)
-    return v + q[3] * t + np.cross(q[:3], t)
-
-
-def _product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    out = np.empty(4)
-    out[:3] = p[3] * q[:3] + q[3] * p[:3] + np.cross(p[:3], q[:3])
-    out[3] = p[3] * q[3] - p[:3] @ q[:3]
-    return out / np.linalg.norm(out)
-
-
 class Buffer:
     """Poses by their stamps; any thread."""
 
