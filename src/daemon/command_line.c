@@ -249,8 +249,11 @@ static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
         struct found found = {0};
         struct ndt_error why = {""};
         enum ndt_status status = next_flag(&found, &at, command->argc, command->argv, &why);
-        if (!found.flag)
+        if (!found.flag) {
+            ndtd_faults_add(faults, "%s", why.text);
             at = skip_value(at, command->argc, command->argv);
+            continue;
+        }
         if (status == NDT_OK && seen[found.flag - flags]++ == 1 && !may_repeat(found.flag))
             ndtd_faults_add(faults, "%s is given twice", found.flag->name);
         if (status == NDT_OK && found.is_former)
@@ -260,8 +263,6 @@ static void first_pass(struct ndtd_command *command, int seen[FLAG_COUNT])
             status = set_flag(command, &found, &why);
         if (status != NDT_OK)
             ndtd_faults_add(faults, "%s", why.text);
-        if (!found.flag)
-            continue;
         note_override(&command->replay.inputs, &found);
         has_map |= found.flag->option && strcmp(found.flag->option, "map.path") == 0;
         has_map |= found.flag->kind == SET && found.value && strncmp(found.value, "map.path=", 9) == 0;

@@ -221,20 +221,16 @@ static void look_at_errors(struct ndtd_hints *hints, struct ndtd_trajectory_erro
     const size_t count = pairs ? find_pairs(error, pairs) : 0;
     struct ndt_pose off;
     char text[160];
-    double part;
-    if (count < LEAST_PAIRS)
-        part = 0;
-    else if ((part = shared(pairs, count, offsetof(struct pair, T_truth_result), &off)) > 0)
+    double part = 0;
+    if (count >= LEAST_PAIRS && (part = shared(pairs, count, offsetof(struct pair, T_truth_result), &off)) > 0)
         add(hints,
             "results and ground truth differ by one transform of the vehicle in %.0f %% of the scans: %s. Is the "
-            "truth that "
-            "of another frame, or frames.T_base_sensor missing or wrong?",
+            "truth that of another frame, or frames.T_base_sensor missing or wrong?",
             100 * part, pose_text(&off, text, sizeof(text)));
-    else if ((part = shared(pairs, count, offsetof(struct pair, T_result_truth), &off)) > 0)
+    else if (count >= LEAST_PAIRS && (part = shared(pairs, count, offsetof(struct pair, T_result_truth), &off)) > 0)
         add(hints,
             "results and ground truth differ by one transform of the map in %.0f %% of the scans: %s. Is the truth "
-            "in the "
-            "frame of another map?",
+            "in the frame of another map?",
             100 * part, pose_text(&off, text, sizeof(text)));
     free(pairs);
 }
@@ -245,6 +241,5 @@ void ndtd_hints_finish(struct ndtd_hints *hints, struct ndtd_trajectory_error *e
     look_at_errors(hints, error);
     if (hints->looks_upside_down && 2 * untrusted > scans)
         add(hints, "the first scan looks upside down, with the ground above everything else: z points up in the "
-                   "base frame; "
-                   "frames.T_base_sensor with a roll of pi turns a sensor that hangs");
+                   "base frame; frames.T_base_sensor with a roll of pi turns a sensor that hangs");
 }

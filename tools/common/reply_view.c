@@ -158,11 +158,13 @@ static const msgpack_object *find(const struct reply_view *view, const char *pat
 const char *reply_view_text(const struct reply_view *view, const char *path, char *out, size_t size)
 {
     const msgpack_object *value = find(view, path);
-    size_t length = value && value->type == MSGPACK_OBJECT_STR ? value->via.str.size : 0;
+    const int is_text = value && value->type == MSGPACK_OBJECT_STR;
+    const char *text = is_text ? value->via.str.ptr : "";
+    size_t length = is_text ? value->via.str.size : 0;
     if (length >= size)
         length = size - 1;
     for (size_t i = 0; i < length; i++)
-        out[i] = (char)(isprint((unsigned char)value->via.str.ptr[i]) ? value->via.str.ptr[i] : '?');
+        out[i] = (char)(isprint((unsigned char)text[i]) ? text[i] : '?');
     out[length] = '\0';
     return out;
 }
