@@ -4,37 +4,15 @@
 # Uses only files that it makes itself: KITTI .bin scans of a few points, written with printf.
 set -u
 bag=${1:?the folder with the programs}/ndt-bag
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failures=0
+# shellcheck source=tests/cli/one_line.sh
+. "$here/one_line.sh"
 
-fail() {
-    echo "FAILED: $*" >&2
-    sed 's/^/    /' out err >&2
-    failures=$((failures + 1))
-}
-
-# expect CODE "words on stderr" ndt-bag arguments...   no words: nothing on stderr
 expect() {
-    code=$1 words=$2
-    shift 2
-    "$bag" "$@" >out 2>err
-    got=$?
-    [ "$got" -eq "$code" ] || fail "ndt-bag $*: exit code $got, not $code"
-    if [ -z "$words" ]; then
-        [ ! -s err ] || fail "ndt-bag $*: stderr is not empty"
-    else
-        grep -qF -- "$words" err || fail "ndt-bag $*: no '$words' on stderr"
-    fi
-    if [ "$code" -ne 0 ] && [ "$(wc -l <err)" -ne 1 ]; then
-        fail "ndt-bag $*: not one line on stderr"
-    fi
-}
-
-# says "words": on stdout of the last command
-says() {
-    grep -qF -- "$1" out || fail "no '$1' on stdout"
+    expect_of "$bag" "$@"
 }
 
 gone() {

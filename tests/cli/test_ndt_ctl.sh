@@ -3,6 +3,7 @@
 #   test_ndt_ctl.sh BIN_DIR      0: all as expected
 set -u
 bin=$(cd "${1:?the folder with the programs}" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 1
 daemon=
 clean() {
@@ -15,34 +16,11 @@ cd "$work" || exit 1
 mkdir -m 700 run
 RUNTIME_DIRECTORY=$work/run
 export RUNTIME_DIRECTORY
-failures=0
+# shellcheck source=tests/cli/one_line.sh
+. "$here/one_line.sh"
 
-fail() {
-    echo "FAILED: $*" >&2
-    sed 's/^/    /' out err >&2
-    failures=$((failures + 1))
-}
-
-# expect CODE "words on stderr" arguments...   no words: nothing on stderr
 expect() {
-    code=$1 words=$2
-    shift 2
-    "$bin/ndt-ctl" "$@" >out 2>err
-    got=$?
-    [ "$got" -eq "$code" ] || fail "ndt-ctl $*: exit code $got, not $code"
-    if [ -z "$words" ]; then
-        [ ! -s err ] || fail "ndt-ctl $*: stderr is not empty"
-    else
-        grep -qF -- "$words" err || fail "ndt-ctl $*: no '$words' on stderr"
-    fi
-    if [ "$code" -ne 0 ] && [ "$(wc -l <err)" -ne 1 ]; then
-        fail "ndt-ctl $*: not one line on stderr"
-    fi
-}
-
-# says "words": on stdout of the last command
-says() {
-    grep -qF -- "$1" out || fail "no '$1' on stdout"
+    expect_of "$bin/ndt-ctl" "$@"
 }
 
 # ---- usage, and no daemon ----

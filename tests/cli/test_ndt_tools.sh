@@ -4,6 +4,7 @@
 #   test_ndt_tools.sh BIN_DIR      0: all as expected
 set -u
 bin=${1:?the folder with the programs}
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 1
 daemon=
 clean() {
@@ -16,36 +17,14 @@ cd "$work" || exit 1
 mkdir -m 700 run
 RUNTIME_DIRECTORY=$work/run
 export RUNTIME_DIRECTORY
-failures=0
+# shellcheck source=tests/cli/one_line.sh
+. "$here/one_line.sh"
 
-fail() {
-    echo "FAILED: $*" >&2
-    sed 's/^/    /' out err >&2
-    failures=$((failures + 1))
-}
-
-# expect CODE "words on stderr" TOOL arguments...   no words: nothing on stderr
+# expect CODE "words on stderr" TOOL arguments...
 expect() {
-    code=$1 words=$2
-    shift 2
-    tool=$1
-    shift
-    "$bin/$tool" "$@" >out 2>err
-    got=$?
-    [ "$got" -eq "$code" ] || fail "$tool $*: exit code $got, not $code"
-    if [ -z "$words" ]; then
-        [ ! -s err ] || fail "$tool $*: stderr is not empty"
-    else
-        grep -qF -- "$words" err || fail "$tool $*: no '$words' on stderr"
-    fi
-    if [ "$code" -ne 0 ] && [ "$(wc -l <err)" -ne 1 ]; then
-        fail "$tool $*: not one line on stderr"
-    fi
-}
-
-# says "words": on stdout of the last command
-says() {
-    grep -qF -- "$1" out || fail "no '$1' on stdout"
+    code=$1 words=$2 tool=$3
+    shift 3
+    expect_of "$bin/$tool" "$code" "$words" "$@"
 }
 
 # ---- usage ----

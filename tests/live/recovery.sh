@@ -27,8 +27,8 @@ hush() {
 send() { # BAG [RATE]
     "$bin/live_probe" answers "$scans" "$poses" "$work/$1" "${2:-$rate}" "$daemon" >"$work/out" || failed=1
 }
-echo_localize() { # OPTION...
-    "$bin/ndt-echo" --localize --control "$control" --timeout 60 "$@" >"$work/answer" 2>"$work/refusal"
+ask_localize() { # OPTION...
+    "$bin/ndt-ctl" localize --json --control "$control" --timeout 60 "$@" >"$work/answer" 2>"$work/refusal"
 }
 note_answer() {
     echo "note $(head -c 160 "$work/answer") $(cat "$work/refusal")"
@@ -95,7 +95,7 @@ hush
 cat "$work/results" >>"$work/all"
 ends "after a stall" tracking
 listen
-echo_localize --search-only &
+ask_localize --search-only &
 asking=$!
 send end.bag
 wait "$asking"
@@ -115,7 +115,7 @@ start_daemon "${roomy[@]}" --set recovery.enable=false
 listen
 send begin.bag
 ends "without recovery" initialising
-echo_localize &
+ask_localize &
 asking=$!
 send later.bag
 wait "$asking"
@@ -153,7 +153,7 @@ for searches in 0 1; do
     start_daemon
     : >"$work/answers"
     while [ "$searches" = 1 ]; do
-        echo_localize --search-only && cat "$work/answer" >>"$work/answers"
+        ask_localize --search-only && cat "$work/answer" >>"$work/answers"
     done &
     asking=$!
     send drive/drive.bag 20

@@ -11,7 +11,7 @@ set(NDT_CUDA_LIBRARIES "")
 if(TARGET ndt_cuda)
   install(TARGETS ndt_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set(NDT_CUDA_ARCHIVE " -lndt_cuda")
-  set(NDT_CUDA_LIBRARIES "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
+  set(NDT_CUDA_LIBRARIES "${CUDA_cudart_static_LIBRARY} -ldl -lrt")
 endif()
 
 # ndt_install_pc(NAME "What it is" "Libs" "Requires" "Requires.private" "Libs.private")
