@@ -147,8 +147,9 @@ struct ndt_map {
     double origin_m[3];
     uint64_t id; /**< hash of all contents that affect matching: equal ids mean equal maps */
     uint64_t points;
-    /** Distance of neighbouring floats at the largest coordinate of a cloud, relative to the origin of that cloud:
-     * what the points were rounded to. 0: not known (a compiled map). No part of the id. */
+    /** Distance of neighbouring floats at the largest coordinate of a cloud (of some thousand points of it),
+     * relative to the origin of that cloud: what the points were rounded to. 0: not known (a compiled map). No part
+     * of the id. */
     double spacing_m;
     struct ndt_map_config config;
     size_t level_count;
