@@ -73,11 +73,16 @@ int map_image_find(const struct map_image *image, double x_m, double y_m, size_t
 void map_image_disc(struct map_image *image, double x_m, double y_m, double radius_m, const uint8_t rgb[3])
 {
     const double step_m = image->scale_m, reach_m = fmax(radius_m, 0.5 * step_m);
-    for (double dy_m = -reach_m; dy_m <= reach_m; dy_m += step_m)
-        for (double dx_m = -reach_m; dx_m <= reach_m; dx_m += step_m) {
+    const int64_t reach = (int64_t)ceil(reach_m / step_m);
+    /* Steps from the centre of the pixel of x y: every pixel once. */
+    const double left_m = image->min_m[0] + (floor((x_m - image->min_m[0]) / step_m) + 0.5) * step_m;
+    const double low_m = image->min_m[1] + (floor((y_m - image->min_m[1]) / step_m) + 0.5) * step_m;
+    for (int64_t row = -reach; row <= reach; row++)
+        for (int64_t column = -reach; column <= reach; column++) {
             size_t index;
-            if (dx_m * dx_m + dy_m * dy_m > reach_m * reach_m + 1e-9 ||
-                !map_image_find(image, x_m + dx_m, y_m + dy_m, &index))
+            const double dx_m = (double)column * step_m, dy_m = (double)row * step_m;
+            if (dx_m * dx_m + dy_m * dy_m > reach_m * reach_m ||
+                !map_image_find(image, left_m + dx_m, low_m + dy_m, &index))
                 continue;
             for (int k = 0; k < 3; k++)
                 image->rgb[index][k] =
@@ -98,7 +103,7 @@ static void interpolate(double value, const uint8_t stops[][3], int count, uint8
 void map_image_rating(double value, uint8_t rgb[3])
 {
     static const uint8_t stops[][3] = {
-        {200, 20, 30}, {240, 130, 30}, {250, 220, 50}, {130, 200, 70}, {20, 140, 70}};
+        {200, 30, 30}, {245, 125, 60}, {250, 230, 150}, {120, 190, 230}, {40, 110, 200}}; /* no red against green */
     interpolate(value, stops, 5, rgb);
 }
 

@@ -226,7 +226,7 @@ static const struct tool_option options[] = {
     {"out", "FILE", TOOL_TEXT, &args.out, .help = "where the table goes"},
     {"format", "NAME", TOOL_CHOICE, &args.format, .choices = formats, .help = "tsv, or json (one object per line)"},
     {"picture", "FILE", TOOL_TEXT, &args.picture,
-     .help = "also draw the places over the map, from red to green, as PNG"},
+     .help = "also draw the places over the map, from red to blue, as PNG"},
     {"show", "NAME", TOOL_CHOICE, &args.shown, .choices = shown_names,
      .help = "with --picture: basin (0 to 2 m), deviation (10 to 1 cm) or condition (1/1000 to 1/10)"},
     {"scale", "M", TOOL_REAL, &args.scale_m, 0, 1000,
