@@ -73,11 +73,16 @@ int map_image_find(const struct map_image *image, double x_m, double y_m, size_t
 void map_image_disc(struct map_image *image, double x_m, double y_m, double radius_m, const uint8_t rgb[3])
 {
     const double step_m = image->scale_m, reach_m = fmax(radius_m, 0.5 * step_m);
-    for (double dy_m = -reach_m; dy_m <= reach_m; dy_m += step_m)
-        for (double dx_m = -reach_m; dx_m <= reach_m; dx_m += step_m) {
+    const int reach = (int)(reach_m / step_m);
+    /* from the centre of a pixel to those of others: on their edges rounding would paint some twice, some never */
+    const double middle_x_m = image->min_m[0] + (floor((x_m - image->min_m[0]) / step_m) + 0.5) * step_m;
+    const double middle_y_m = image->min_m[1] + (floor((y_m - image->min_m[1]) / step_m) + 0.5) * step_m;
+    for (int row = -reach; row <= reach; row++)
+        for (int column = -reach; column <= reach; column++) {
             size_t index;
+            const double dx_m = column * step_m, dy_m = row * step_m;
             if (dx_m * dx_m + dy_m * dy_m > reach_m * reach_m + 1e-9 ||
-                !map_image_find(image, x_m + dx_m, y_m + dy_m, &index))
+                !map_image_find(image, middle_x_m + dx_m, middle_y_m + dy_m, &index))
                 continue;
             for (int k = 0; k < 3; k++)
                 image->rgb[index][k] =
