@@ -176,7 +176,7 @@ static enum ndt_status set_flag(struct ndtd_command *command, const struct found
     const struct flag *flag = found->flag;
     char *at = (char *)command + flag->offset;
     if (flag->kind == ACTION) {
-        if (command->action != NDTD_NO_ACTION)
+        if (command->action != NDTD_NO_ACTION && command->action_flag != flag->name)
             return ndt_fail(err, NDT_ERR_ARGUMENT, "%s and %s cannot be combined", command->action_flag,
                             flag->name);
         command->action = flag->action;

@@ -200,6 +200,23 @@ static int spawn(pid_t *process, const char *program, char *const *argv, int bag
     return failure;
 }
 
+/* What a replay decides itself, or what writes no bag. */
+static enum ndt_status check_arguments(const char *recording, const char *const *args, size_t count,
+                                       struct ndt_error *err)
+{
+    static const char *const alone[] = {"--out", "--list", "--json", "--help"};
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = strcspn(args[i], "=");
+        int is_alone = strncmp(args[i], "-o", 2) == 0 || strcmp(args[i], "-h") == 0;
+        for (size_t k = 0; k < sizeof(alone) / sizeof(alone[0]); k++)
+            is_alone |= length > 2 && strncmp(args[i], alone[k], length) == 0;
+        if (is_alone)
+            return ndt_fail(err, NDT_ERR_ARGUMENT, "%s: %s is not for a replay: ndt-import %s %s", recording,
+                            args[i], recording, args[i]);
+    }
+    return NDT_OK;
+}
+
 /* argv of the import; a name that begins with '-' is no option. NULL: no memory. */
 static char **make_arguments(char *recording, size_t room, const char *const *args, size_t arg_count)
 {
@@ -255,7 +272,9 @@ enum ndt_status ndtd_importer_start(struct ndtd_importer **out, int *fd, const c
     char program[PATH_MAX];
     *out = NULL;
     *fd = -1;
-    enum ndt_status status = find_program(recording, program, err);
+    enum ndt_status status = check_arguments(recording, args, arg_count, err);
+    if (status == NDT_OK)
+        status = find_program(recording, program, err);
     if (status != NDT_OK)
         return status;
     struct ndtd_importer *importer = calloc(1, sizeof(*importer));

@@ -205,11 +205,14 @@ static void write_pose(const struct ndtd_worker_status *worker, struct ndt_reply
     ndt_reply_close(writer);
 }
 
-static const char *state_name(const struct ndtd_worker_status *worker)
+/* A map that was removed is in use until the next scan, and the sensor may be silent. */
+static const char *state_name(const struct ndtd_live *live, const struct ndtd_worker_status *worker)
 {
+    struct ndtd_map_loader_status map;
     if (!worker->active)
         return "stopped";
-    return worker->map_id == 0 ? "no_map" : worker->has_pose ? "localising" : "no_guess";
+    ndtd_map_loader_status(live->loader, &map);
+    return worker->map_id == 0 || map.map_id == 0 ? "no_map" : worker->has_pose ? "localising" : "no_guess";
 }
 
 void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *timings,
@@ -220,7 +223,7 @@ void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *t
         ndtd_worker_status(live->worker, &worker);
     ndt_reply_text(writer, "version", ndt_version());
     ndt_reply_real(writer, "uptime_s", (ndt_clock_us() - live->start_us) * 1e-6);
-    ndt_reply_text(writer, "state", live->receiver ? state_name(&worker) : "loading");
+    ndt_reply_text(writer, "state", live->receiver ? state_name(live, &worker) : "loading");
     ndt_reply_text(writer, "backend", worker.backend);
     ndt_reply_uint(writer, "config_hash", live->settings->hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);

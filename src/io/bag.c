@@ -49,7 +49,9 @@ static enum ndt_status check_head(struct ndt_bag_reader *reader, struct ndt_erro
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a bag: %zu bytes, the header alone has %zu", path, got,
                         sizeof(head));
     if (memcmp(head.magic, BAG_MAGIC, sizeof(head.magic)) != 0)
-        return ndt_fail(err, NDT_ERR_FORMAT, "%s: not a bag: does not begin with NDTBAG", path);
+        return ndt_fail(err, NDT_ERR_FORMAT,
+                        "%s: not a bag: does not begin with NDTBAG; ndt-import makes one of other recordings",
+                        path);
     if (head.version != BAG_VERSION || head.reserved != 0)
         return ndt_fail(err, NDT_ERR_FORMAT,
                         "%s: bag version %" PRIu32 " (reserved %" PRIu32 "); this program reads version %u", path,

@@ -70,7 +70,8 @@ static enum ndt_status read_input(struct ndt_cloud *out, const struct ndt_input 
     char list[64];
     const struct ndt_cloud_format *format = ndt_cloud_format_find(input->path);
     if (!format)
-        return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: not a point cloud file; extensions:%s", input->path,
+        return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                        "%s: not a point cloud file; extensions:%s; ndt-import map reads more", input->path,
                         ndt_cloud_format_list(list, sizeof(list)));
     if (input->size == 0)
         return ndt_fail(err, NDT_ERR_FORMAT, "%s: is empty", input->path);

@@ -139,6 +139,7 @@ enum ndt_status ndt_map_path_check(const char *path, struct ndt_error *err)
     enum ndt_status status = ndt_input_file_check(path, 1, err);
     if (status != NDT_OK || is_compiled(path) || ndt_cloud_format_find(path) || ndt_map_is_tile_set(path))
         return status;
-    return ndt_fail(err, NDT_ERR_UNSUPPORTED, "%s: neither a map nor a point cloud; extensions: .ndtmap%s", path,
+    return ndt_fail(err, NDT_ERR_UNSUPPORTED,
+                    "%s: neither a map nor a point cloud; extensions: .ndtmap%s; ndt-import map reads more", path,
                     ndt_cloud_format_list(list, sizeof(list)));
 }

@@ -115,11 +115,11 @@ expect 0 "" cancel
 expect 0 "" health --expect alive --scans-within 20
 expect 0 "" localize "$start_pose" --timeout 60
 says "applied"
-expect 0 "" map --unload
-says "no map"
-expect 0 "" health --expect alive --scans-within 20
-expect 1 "the daemon has no map" health
 kill $send
+expect 0 "" health
+expect 0 "" map --unload # no scan follows
+says "no map"
+expect 1 "the daemon has no map" health
 expect 0 "" shutdown
 wait $daemon || fail "ndtd: exit code $?"
 daemon=

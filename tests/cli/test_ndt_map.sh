@@ -58,7 +58,11 @@ CHECK
 fi
 printf 'projector_type: MGRS\nvertical_datum: WGS84\nmgrs_grid: 54SUE\n' >sim/map_projector_info.yaml
 expect 0 "" info $map
-says "projector_type MGRS, vertical_datum WGS84, mgrs_grid 54SUE"
+says "projector_type MGRS, vertical_datum WGS84, mgrs_grid 54SUE ("
+printf 'projector_type: Local\ncrs: EPSG:25832\noffset: [1, 2.5, 0]\nmap_origin: {latitude: 49, longitude: 8}\n' \
+    >sim/map_projector_info.yaml
+expect 0 "" info $map
+says "projector_type Local, crs EPSG:25832, offset 1 2.5 0, latitude 49, longitude 8 ("
 printf '{' >sim/map_projector_info.yaml
 expect 0 "map_projector_info.yaml: not YAML" info $map
 rm sim/map_projector_info.yaml
@@ -141,6 +145,9 @@ fi
 # ---- quality ----
 expect 2 "--step: '0' is not a number from 0.5 to 1000" quality $map --step 0
 expect 3 "nosuch.tum: cannot open" quality $map --trajectory nosuch.tum
+echo "0 9000 9000 0 0 0 0 1" >away.tum
+"$bin/ndt-map" quality $map --trajectory away.tum >out 2>err || fail "quality outside the map"
+[ "$(sed 1d out | cut -f 6,9)" = "0	inf" ] || fail "a place outside the map has a deviation: $(cat out)"
 "$bin/ndt-map" quality $map --step 10 --out street.tsv >out 2>err || fail "quality"
 grep -q "places, .* aligned, .* with weak axes; basin: median" err || fail "no summary"
 [ "$(head -n 1 street.tsv | cut -f 1,8,12)" = "x_m	weak_axes	basin_m" ] || fail "header: $(head -n 1 street.tsv)"

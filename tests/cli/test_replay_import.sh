@@ -150,6 +150,11 @@ grep -q '^ndt-import: first line' stderr || fail "the lines before the reason ar
 expect 2 'ambiguous.db3: .*two topics of scans: /left, /right; choose with --scan' --replay ambiguous.db3 "${replay[@]}"
 [ "$(wc -l <stderr)" = 1 ] || fail "not one line: $(cat stderr)"
 expect 3 'killed.db3: ndt-import was ended by signal 9' --replay killed.db3 "${replay[@]}"
+for alone in -o --out --out=x.bin --list --json -h --help; do
+    echo content >drive.mcap
+    expect 2 "drive.mcap: $alone is not for a replay: ndt-import drive.mcap $alone" --replay drive.mcap "${replay[@]}" -- "$alone"
+done
+expect 2 "--replay is given twice" --replay drive.mcap --replay drive.mcap "${replay[@]}"
 expect 3 'empty.db3: not a bag: 0 bytes' --replay empty.db3 "${replay[@]}"
 "$bin/ndtd" --replay note.db3 "${replay[@]}" >stdout 2>stderr || fail "a note: $(cat stderr)"
 [ "$(cat stderr)" = 'ndt-import: 3 messages were left' ] || fail "a note of a good import: $(cat stderr)"

@@ -17,21 +17,46 @@ struct projector_text {
     char *out;
     size_t size, used;
     char key[64];
-    int has_key;
+    int has_key, is_list, item_count;
 };
 
-/* Every second scalar of a mapping is a value. */
+static void append(struct projector_text *text, const char *between, const char *key, const char *scalar)
+{
+    const int used = snprintf(text->out + text->used, text->size - text->used, "%s%s %s", text->used ? between : "",
+                              key, scalar);
+    text->used += used > 0 && (size_t)used < text->size - text->used ? (size_t)used : 0;
+}
+
+/* Every second scalar of a mapping is a value; those of a list follow one key. */
 static void take_scalar(struct projector_text *text, const char *scalar)
 {
+    if (text->is_list) {
+        const int is_first = text->item_count++ == 0;
+        append(text, is_first ? ", " : "", is_first ? text->key : "", scalar);
+        return;
+    }
     if (!text->has_key) {
         snprintf(text->key, sizeof(text->key), "%s", scalar);
         text->has_key = 1;
         return;
     }
     text->has_key = 0;
-    const int used = snprintf(text->out + text->used, text->size - text->used, "%s%s %s", text->used ? ", " : "",
-                              text->key, scalar);
-    text->used += used > 0 && (size_t)used < text->size - text->used ? (size_t)used : 0;
+    append(text, ", ", text->key, scalar);
+}
+
+static void take_event(struct projector_text *text, const yaml_event_t *event)
+{
+    if (event->type == YAML_SCALAR_EVENT) {
+        take_scalar(text, (const char *)event->data.scalar.value);
+        return;
+    }
+    if (event->type == YAML_SEQUENCE_START_EVENT || event->type == YAML_SEQUENCE_END_EVENT) {
+        text->is_list = event->type == YAML_SEQUENCE_START_EVENT;
+        text->item_count = 0;
+        text->has_key = 0;
+    } else if (event->type == YAML_MAPPING_START_EVENT) {
+        text->is_list = text->has_key = 0; /* the name of a nested mapping says less than its keys */
+    }
 }
 
 static int parse(const char *bytes, size_t size, struct projector_text *text)
@@ -46,10 +71,7 @@ static int parse(const char *bytes, size_t size, struct projector_text *text)
         is_good = yaml_parser_parse(&parser, &event);
         if (!is_good)
             break;
-        if (event.type == YAML_MAPPING_START_EVENT || event.type == YAML_SEQUENCE_START_EVENT)
-            text->has_key = 0; /* the name of a nested mapping says less than its keys */
-        else if (event.type == YAML_SCALAR_EVENT)
-            take_scalar(text, (const char *)event.data.scalar.value);
+        take_event(text, &event);
         is_done = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
     }

@@ -128,7 +128,7 @@ enum ndt_status map_rate(struct map_rater *rater, const struct ndt_pose *T_map_s
 {
     struct ndt_align_result result, results[ITEMS];
     struct ndt_align_item items[ITEMS];
-    *out = (struct map_rating){.points = 0};
+    *out = (struct map_rating){.deviation_m = INFINITY};
     enum ndt_status status = map_scanner_scan(&rater->scanner, T_map_sensor, seed, &rater->scan, err);
     out->points = rater->scan.count;
     if (status != NDT_OK || rater->scan.count < LEAST_POINTS)

@@ -17,3 +17,8 @@ def need(module: str, extra: str) -> Any:
     except ImportError as error:
         missing = (error.name or module).split(".")[0]
         raise MissingPackage(f"{missing} is not installed: pip install 'ndtd[{extra}]'", name=error.name) from error
+
+
+def os_error_text(error: OSError) -> str:
+    """One line without the number: FILE: what is wrong."""
+    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)

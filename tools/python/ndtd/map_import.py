@@ -9,7 +9,7 @@ from typing import Any, Optional
 import numpy as np
 
 from ._arguments import join_negative
-from ._extras import MissingPackage
+from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
 from .georeference import FILE_NAME, GeoreferenceError, Projector
 from .maps.point_files import Block, MapFileError, PointFile, find_files
@@ -186,6 +186,11 @@ def _summary(tiles: TileSet, noise: int, out: Path, projector: Optional[Projecto
     return lines
 
 
+def _part(out: Path) -> Path:
+    """Where the map is until it is complete."""
+    return out.with_name(f".{out.name}.part-{os.getpid()}")
+
+
 def import_map(args: argparse.Namespace) -> None:
     """Does what the command line says; failures leave DIR as it was."""
     _check(args)
@@ -195,7 +200,7 @@ def import_map(args: argparse.Namespace) -> None:
     crs = _system(files, args.epsg)
     offset = _offset(args.offset, files, crs)
     projector, note = _projector(crs, offset, args)
-    part = out.with_name(f".{out.name}.part-{os.getpid()}")
+    part = _part(out)
     try:
         with TileSet(part, args.tile, args.voxel, offset) as tiles:
             noise, coarse = _divide(files, tiles, args.quiet)
@@ -222,7 +227,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
         return EXIT_USAGE
     except OSError as error:
         space = f"; {free_bytes(Path(args.out)) / 1e9:.1f} GB are free there" if error.errno == 28 else ""
-        print(f"ndt-import map: {error}{space}", file=sys.stderr)
+        print(f"ndt-import map: {os_error_text(error).replace(_part(Path(args.out)).name, Path(args.out).name)}{space}", file=sys.stderr)
         return EXIT_FAILED
     except (GeoreferenceError, MapFileError, MissingPackage) as error:
         print(f"ndt-import map: {error}", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any, Optional
 import numpy as np
 
 from ._arguments import join_negative
-from ._extras import MissingPackage
+from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
 from .export import text_formats
 from .export.clouds import Scans, Thinned, read_map
@@ -182,7 +182,10 @@ class Export:
 
     def run(self) -> None:
         """Writes OUT; a failure leaves it as it was."""
-        self._folder.mkdir()
+        try:
+            self._folder.mkdir()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.out)) from None
         try:
             scans = Scans(self.args.bag, self.sensors, self.args.scan_points) if self.args.bag else None
             writer = self._recording_writer() if self.kind in ("foxglove", "ros2") else self._text_writer()
@@ -242,7 +245,7 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
         print(f"ndt-export: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (OSError, ValueError, MissingPackage) as error:
-        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        text = os_error_text(error) if isinstance(error, OSError) else str(error)
         print(f"ndt-export: {text}", file=sys.stderr)
         return EXIT_FAILED
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
 from ._core import BagWriter
-from ._extras import MissingPackage
+from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
 from .recordings import sensor_frames, summary
 from .recordings import topics as topic_rules
@@ -183,6 +183,7 @@ def _run(args, out: Optional[Path]) -> Tuple[dict, bool]:
     """Writes the bag `out`, None for standard output; returns the summary, and whether there are settings."""
     options, project, begin = _options(args), _projection(args), time.monotonic()
     with open_recording(args.recording, options) as recording:
+        _check_out(out, recording.files, is_forced=True)
         frames = sensor_frames.find(recording, args.base_frame)
         key = identity(recording.files, _key(args)) if out else None
         checkpoints = Checkpoints(out, key)
@@ -223,11 +224,22 @@ def _say(args, text):
         print(text, file=sys.stderr)
 
 
+def _check_out(out: Optional[Path], inputs, is_forced: bool) -> None:
+    """--force overwrites what was written before, not what is read."""
+    if out is None or not out.exists():
+        return
+    if any(Path(one).exists() and out.samefile(one) for one in inputs):
+        raise UsageError(f"{out}: is an input")
+    if not is_forced:
+        raise UsageError(f"{out}: exists already; --force overwrites it")
+    if out.is_dir():
+        raise UsageError(f"{out}: is a folder; -o names a file")
+
+
 def _import(args) -> int:
     is_pipe = args.out == "-"
     out = None if is_pipe else Path(args.out) if args.out else _default_out(args.recording[0])
-    if out is not None and out.exists() and not args.force:
-        raise UsageError(f"{out}: exists already; --force overwrites it")
+    _check_out(out, args.recording, args.force)
     told, has_settings = _run(args, out)
     stream = sys.stderr if is_pipe else sys.stdout
     if args.json:
@@ -263,7 +275,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
         code, text = USAGE, str(error)
     except UsageError as error:
         code, text = USAGE, str(error)
-    except (MissingPackage, RecordingError, ValueError, OSError) as error:
+    except OSError as error:
+        code, text = FAILED, os_error_text(error)
+    except (MissingPackage, RecordingError, ValueError) as error:
         code, text = FAILED, str(error)
     except MemoryError:
         code, text = FAILED, "out of memory"

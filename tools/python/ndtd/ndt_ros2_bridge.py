@@ -148,7 +148,7 @@ def list_topics(domain: int) -> None:
 
 def main(arguments: Optional[list[str]] = None) -> int:
     args = parser().parse_args(arguments)
-    from ._extras import MissingPackage, need
+    from ._extras import MissingPackage, need, os_error_text
     try:
         for module in ("cyclonedds", "rosbags", "zmq", "msgpack"):
             need(module, "dds")
@@ -165,7 +165,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
         bridge.run()
         log(f"stopped: {bridge.summary()}")
     except (MissingPackage, OSError) as error:
-        print(f"ndt-ros2-bridge: {error}", file=sys.stderr)
+        print(f"ndt-ros2-bridge: {os_error_text(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         return 3
     except ValueError as error:
         print(f"ndt-ros2-bridge: {error}", file=sys.stderr)

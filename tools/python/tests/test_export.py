@@ -576,6 +576,7 @@ def test_wrong_command_lines(replay, tmp_path, capsys):
         assert code == 2 and line in text
     for arguments, line in (
             ([tmp_path / "none.jsonl", tmp_path / "a.tum"], "none.jsonl: No such file"),
+            ([r, tmp_path / "none" / "a.tum"], f"ndt-export: {tmp_path}/none/a.tum: No such file or directory\n"),
             ([r, tmp_path / "a.mcap", "--bag", r], "results.jsonl"),
             ([r, tmp_path / "a.mcap", "--map", tmp_path / "x.ndtmap"], "no points"),
             ([r, tmp_path / "a.tum", "--projector", tmp_path / "none.yaml"], "none.yaml: No such file")):

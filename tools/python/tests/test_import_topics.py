@@ -1,4 +1,6 @@
 """Which topics are taken for what, where sensors are, and what motion becomes."""
+import sys
+
 import numpy as np
 import pytest
 from recording_maker import NS, T0, Messages, import_rows, only, run_import, write_bag1, write_bag2
@@ -216,6 +218,40 @@ def test_existing_bag_is_kept(tmp_path, capsys):
     before = (tmp_path / "out.bag").read_bytes()
     done = run_import(capsys, tmp_path / "recording", "-o", tmp_path / "out.bag", code=2)
     assert "exists already; --force overwrites it" in done.err and (tmp_path / "out.bag").read_bytes() == before
+
+
+def test_recording_is_not_overwritten(tmp_path, capsys):
+    """--force overwrites a bag, not what is read, by whatever name; nor a folder."""
+    folder = write_bag2(tmp_path / "recording", _scans(), "mcap")
+    file = next(folder.glob("*.mcap"))
+    (tmp_path / "link.bin").symlink_to(file)
+    before = file.read_bytes()
+    for recording, out in ((file, file), (folder, file), (folder, folder), (file, tmp_path / "link.bin")):
+        done = run_import(capsys, recording, "-o", out, "--force", code=2)
+        assert f"{out}: is an input" in done.err and file.read_bytes() == before
+    (tmp_path / "other").mkdir()
+    assert "is a folder" in run_import(capsys, file, "-o", tmp_path / "other", "--force", code=2).err
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link.bin", "other", "recording"]
+
+
+def test_a_bag_of_ndtd_is_no_recording(tmp_path, capsys):
+    import_rows(capsys, tmp_path, _scans())
+    bag = (tmp_path / "out.bag").rename(tmp_path / "drive.bag")
+    assert f"a bag of ndtd already: ndtd --replay {bag}" in run_import(capsys, bag, code=3).err
+
+
+def test_errors_of_files_are_one_line_without_numbers(tmp_path, capsys):
+    folder = write_bag2(tmp_path / "recording", _scans())
+    done = run_import(capsys, folder, "-o", tmp_path / "out.bag", "--projector", tmp_path / "nosuch.yaml", code=3)
+    assert done.err == f"ndt-import: {tmp_path / 'nosuch.yaml'}: No such file or directory\n"
+
+
+def test_mcap_without_its_package(tmp_path, capsys, monkeypatch):
+    folder = write_bag2(tmp_path / "recording", _scans(), "mcap")
+    for module in ("mcap", "mcap.reader", "mcap.stream_reader"):
+        monkeypatch.setitem(sys.modules, module, None)
+    done = run_import(capsys, next(folder.glob("*.mcap")), "-o", tmp_path / "out.bag", code=3)
+    assert done.err == "ndt-import: mcap is not installed: pip install 'ndtd[ros]'\n"
 
 
 def test_settings_of_the_user_stay(tmp_path, capsys):

@@ -353,6 +353,8 @@ def test_wrong_command_lines(tmp_path, capsys):
                             (["--offset", "mgrs"], "--offset mgrs: the points have to be in UTM")):
         code, text = failure(capsys, path, "-o", out, *arguments)
         assert code == 2 and line in text
+    (tmp_path / "file").touch()
+    assert failure(capsys, path, "-o", tmp_path / "file" / "map") == (3, f"ndt-import map: {tmp_path}/file/map: Not a directory\n")
     (tmp_path / "empty").mkdir()
     assert "no point cloud in this folder" in failure(capsys, tmp_path / "empty", "-o", out)[1]
     with pytest.raises(SystemExit) as usage:

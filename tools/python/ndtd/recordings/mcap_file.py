@@ -52,8 +52,9 @@ class _Contents:
 def records(stream, contents) -> Iterator[Any]:
     """The records of a file without an index, up to its end or its damage, which is told in `contents`."""
     stream.seek(0)
+    reader = need("mcap.stream_reader", "ros")
     try:
-        yield from need("mcap.stream_reader", "ros").StreamReader(stream, validate_crcs=True).records
+        yield from reader.StreamReader(stream, validate_crcs=True).records
     except (OSError, GeneratorExit):
         raise
     except Exception as error:  # of the parser: anything

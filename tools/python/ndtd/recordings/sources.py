@@ -7,6 +7,7 @@ from typing import Any, Iterator, List, Sequence
 from .messages import RecordingError
 from .topics import Options
 
+BAG_MAGIC = b"NDTBAG"
 FILES = (".bag", ".db3", ".mcap")
 KNOWN = "known are .bag (ROS 1), .db3, .mcap, a ROS 2 folder, KITTI drives and folders of .bin, .pcd or .ply"
 
@@ -33,6 +34,8 @@ def _open(paths: List[Path], options, stack):
         raise RecordingError(f"{path}: the file is empty")
     if path.is_dir():
         return _open_folder(path, options, stack)
+    if _begins_with(path, BAG_MAGIC):
+        raise RecordingError(f"{path}: a bag of ndtd already: ndtd --replay {path} --map MAP")
     if path.suffix in (".db3", ".mcap", ".zstd") and _is_compressed(path.parent / "metadata.yaml"):
         raise RecordingError(f"{path}: rosbag2 compressed it: name its folder, {path.parent}")
     if path.suffix in (".bag", ".db3"):
@@ -46,6 +49,11 @@ def _open(paths: List[Path], options, stack):
     if path.suffix.lower() in (".las", ".laz", ".pcd", ".ply", ".xyz", ".e57"):
         raise RecordingError(f"{path}: a point cloud, not a recording; `ndt-import map {path} -o DIR` makes a map of it")
     raise RecordingError(f"{path}: not a recording; {KNOWN}")
+
+
+def _begins_with(path, magic):
+    with path.open("rb") as stream:
+        return stream.read(len(magic)) == magic
 
 
 def _is_compressed(metadata):
