@@ -182,6 +182,10 @@ static void set_foreign(struct config_reader *reader, const struct ndtd_foreign_
 static void refuse_name(const struct config_reader *reader, const char *name)
 {
     struct ndt_error why;
+    if (reader->faults->count >= NDTD_FAULTS_KEPT) { /* is counted only: the search for its hint takes long */
+        refuse(reader, "'%s' is not an option", name);
+        return;
+    }
     struct ndtd_nearest nearest = ndtd_option_nearest(name);
     for (size_t i = 0; reader->is_wrapped && ndtd_foreign_key_at(i); i++)
         ndtd_nearest_consider(&nearest, ndtd_foreign_key_at(i)->name);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,9 +21,11 @@
 enum {
     LINE_BYTES = 400,
     PIPE_BYTES = 1 << 20, /* the import works on while a scan is matched */
+    LOG_PIPE_BYTES = PIPE_BYTES / 16,
     WAIT_MS = 20,
     KILL_MS = 2000, /* between SIGTERM and SIGKILL */
-    FIXED_ARGS = 6  /* ndt-import RECORDING -o - --quiet NULL */
+    LINES_SHOWN = 1000,
+    FIXED_ARGS = 6 /* ndt-import RECORDING -o - --quiet NULL */
 };
 static const char PROGRAM[] = "ndt-import", PREFIX[] = "ndt-import: ";
 
@@ -40,6 +43,7 @@ struct ndtd_importer {
     char line[LINE_BYTES]; /* the part that was read */
     size_t length;
     char last[LINE_BYTES]; /* the last whole line, not shown yet */
+    uint64_t lines;        /* further ones than LINES_SHOWN are counted only */
 };
 
 /* ---- what is imported, and with what ---- */
@@ -120,7 +124,8 @@ static void end_line(struct ndtd_importer *importer)
 {
     importer->line[importer->length] = '\0';
     if (importer->length > 0) {
-        show(importer->last);
+        if (importer->lines++ <= LINES_SHOWN)
+            show(importer->last);
         memcpy(importer->last, importer->line, importer->length + 1);
     }
     importer->length = 0;
@@ -138,14 +143,40 @@ static void add_text(struct ndtd_importer *importer, const char *text, size_t si
     }
 }
 
-/* Until the end of the pipe, or of the process: one that it has started may keep the pipe open. */
+static void sleep_ms(long ms)
+{
+    const struct timespec pause = {.tv_nsec = ms * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+/* Whether the process has ended; its number stays taken until it is waited for. */
+static int has_ended(const struct ndtd_importer *importer, siginfo_t *info)
+{
+    *info = (siginfo_t){0};
+    return waitid(P_PID, (id_t)importer->process, info, WEXITED | WNOHANG | WNOWAIT) == 0 && info->si_pid != 0;
+}
+
+/* What a failed import has started would keep the pipe of the bag open. Returns whether the process has ended. */
+static int end_the_rest(const struct ndtd_importer *importer)
+{
+    siginfo_t info;
+    if (!has_ended(importer, &info))
+        return 0;
+    if (info.si_code != CLD_EXITED || info.si_status != 0)
+        kill(-importer->process, SIGKILL);
+    return 1;
+}
+
+/* Until the end of the pipe, or of the process: one that it has started may keep the pipe open, and write on. */
 static void *read_log(void *context)
 {
     struct ndtd_importer *importer = context;
     struct pollfd wanted = {.fd = importer->log_fd, .events = POLLIN};
     char text[1024];
-    for (;;) {
+    for (size_t left = LOG_PIPE_BYTES; left >= sizeof(text);) {
         const int is_over = atomic_load(&importer->is_over);
+        if (!is_over)
+            (void)end_the_rest(importer);
         const int ready = poll(&wanted, 1, is_over ? 0 : 5 * WAIT_MS);
         if (ready == 0 && is_over)
             break;
@@ -155,8 +186,11 @@ static void *read_log(void *context)
         if (got == 0 || (got < 0 && errno != EINTR))
             break;
         add_text(importer, text, got > 0 ? (size_t)got : 0);
+        left -= is_over && got > 0 ? (size_t)got : 0;
     }
     end_line(importer);
+    while (!atomic_load(&importer->is_over) && !end_the_rest(importer))
+        sleep_ms(WAIT_MS);
     return NULL;
 }
 
@@ -242,7 +276,7 @@ static enum ndt_status start(struct ndtd_importer *importer, const char *program
                              struct ndt_error *err)
 {
     int bag[2] = {-1, -1}, log[2] = {-1, -1};
-    int failure = make_pipe(bag, PIPE_BYTES) && make_pipe(log, PIPE_BYTES / 16) ? 0 : errno;
+    int failure = make_pipe(bag, PIPE_BYTES) && make_pipe(log, LOG_PIPE_BYTES) ? 0 : errno;
     if (failure == 0)
         failure = spawn(&importer->process, program, argv, bag[1], log[1]);
     importer->log_fd = log[0];
@@ -299,25 +333,24 @@ enum ndt_status ndtd_importer_start(struct ndtd_importer **out, int *fd, const c
 
 /* ---- end ---- */
 
-static void sleep_ms(long ms)
-{
-    const struct timespec pause = {.tv_nsec = ms * 1000000};
-    nanosleep(&pause, NULL);
-}
-
 /* Whether the process has ended; its status is then known and the log complete. */
 static int is_ended(struct ndtd_importer *importer)
 {
     if (importer->process == 0)
         return 1;
-    const pid_t found = waitpid(importer->process, &importer->exit_status, WNOHANG);
-    if (found == 0 || (found < 0 && errno == EINTR))
+    siginfo_t info = {0};
+    const int found = waitid(P_PID, (id_t)importer->process, &info, WEXITED | WNOHANG | WNOWAIT);
+    if (found == 0 ? info.si_pid == 0 : errno == EINTR)
         return 0;
-    importer->is_unknown = found < 0;
-    importer->process = 0;
+    if (found == 0) /* what it has started ends with it */
+        kill(-importer->process, info.si_code == CLD_EXITED && info.si_status == 0 ? SIGTERM : SIGKILL);
     atomic_store(&importer->is_over, 1);
     pthread_join(importer->log_thread, NULL);
     close(importer->log_fd);
+    importer->is_unknown = waitpid(importer->process, &importer->exit_status, 0) < 0;
+    importer->process = 0;
+    if (importer->lines > LINES_SHOWN + 1)
+        fprintf(stderr, "%s%" PRIu64 " more lines\n", PREFIX, importer->lines - LINES_SHOWN - 1);
     return 1;
 }
 
@@ -353,11 +386,10 @@ enum ndt_status ndtd_importer_finish(struct ndtd_importer *importer, struct ndt_
         sleep_ms(WAIT_MS);
     }
     const enum ndt_status status = result_of(importer, err);
-    if (status != NDT_OK)
-        return status;
-    show(importer->last);
+    if (status == NDT_OK)
+        show(importer->last);
     importer->last[0] = '\0';
-    return NDT_OK;
+    return status;
 }
 
 void ndtd_importer_destroy(struct ndtd_importer *importer)
@@ -373,5 +405,6 @@ void ndtd_importer_destroy(struct ndtd_importer *importer)
             sleep_ms(WAIT_MS);
         }
     }
+    show(importer->last);
     free(importer);
 }

@@ -38,6 +38,8 @@ static int replay(const struct ndtd_command *command)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* not of nohup; an import has no terminal that would end it */
+        sigaction(SIGHUP, &action, NULL);
     signal(SIGCHLD, SIG_DFL); /* who started us may ignore it: the status of an import would be lost */
     int failed = 0;
     const int code = finish(ndtd_replay(&command->settings, &command->replay, &failed, &err), &err);

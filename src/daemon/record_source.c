@@ -1,6 +1,10 @@
 #include "ndtd/record_source.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "ndtd/importer.h"
@@ -11,7 +15,7 @@ struct ndtd_record_source {
     size_t import_arg_count;
     struct ndt_progress *progress;
     struct ndtd_importer *importer; /* NULL: a bag or a stream */
-    int fd;                         /* of the import, until `bag` owns it; else -1 */
+    int fd;                         /* of the import, which `bag` reads through another one; else -1 */
     struct ndt_bag_reader *bag;     /* of an import: NULL before the first record, whose wait the caller can use */
 };
 
@@ -61,31 +65,44 @@ enum ndt_status ndtd_record_source_open(struct ndtd_record_source **out, const c
     return status;
 }
 
-/* A bag that ends is complete when the import says so. */
-static enum ndt_status end_of_import(struct ndtd_record_source *source, enum ndt_status status,
-                                     struct ndt_error *err)
+/* Whether all has been read, and there is nobody who writes. */
+static int is_at_end(int fd)
 {
-    struct ndt_error why = {""};
-    if (status == NDT_ERR_CANCELLED)
-        return status;
-    const enum ndt_status ended = ndtd_importer_finish(source->importer, source->progress, &why);
-    return ended == NDT_OK ? status : ndt_fail(err, ended, "%s", why.text);
+    struct pollfd pipe = {.fd = fd, .events = POLLIN};
+    return poll(&pipe, 1, 0) > 0 && !(pipe.revents & POLLIN);
+}
+
+/* A bag that ends is complete when the import says so. One that is damaged is not read on: its import would wait
+ * for ever. */
+static enum ndt_status end_of_import(struct ndtd_record_source *source, enum ndt_status status,
+                                     const struct ndt_error *why, struct ndt_error *err)
+{
+    enum ndt_status ended = NDT_OK;
+    if (status == NDT_END || (status == NDT_ERR_FORMAT && is_at_end(source->fd)))
+        ended = ndtd_importer_finish(source->importer, source->progress, err);
+    if (ended != NDT_OK || status == NDT_END)
+        return ended != NDT_OK ? ended : status;
+    if (status == NDT_ERR_FORMAT)
+        return ndt_fail(err, NDT_ERR_IO, "%s (what ndt-import wrote)", why->text);
+    return ndt_fail(err, status, "%s", why->text);
 }
 
 enum ndt_status ndtd_record_source_next(struct ndtd_record_source *source, struct ndt_bag_record *out,
                                         struct ndt_error *err)
 {
     enum ndt_status status = NDT_OK;
-    if (!source->bag && source->fd < 0)
-        return ndt_fail(err, NDT_ERR_IO, "%s: its import has ended", source->path);
+    struct ndt_error why = {""};
     if (!source->bag) {
-        const int fd = source->fd;
-        source->fd = -1;
-        status = ndt_bag_open_stream(&source->bag, fd, source->path, source->progress, err);
+        const int fd = fcntl(source->fd, F_DUPFD_CLOEXEC, 3);
+        if (fd < 0)
+            return ndt_fail(err, NDT_ERR_IO, "%s: cannot read its import: %s", source->path, strerror(errno));
+        status = ndt_bag_open_stream(&source->bag, fd, source->path, source->progress, &why);
     }
     if (status == NDT_OK)
-        status = ndt_bag_next(source->bag, out, err);
-    return status == NDT_OK || !source->importer ? status : end_of_import(source, status, err);
+        status = ndt_bag_next(source->bag, out, &why);
+    if (status == NDT_OK || source->importer)
+        return status == NDT_OK ? NDT_OK : end_of_import(source, status, &why, err);
+    return status == NDT_END ? NDT_END : ndt_fail(err, status, "%s", why.text);
 }
 
 int ndtd_record_source_can_rewind(const struct ndtd_record_source *source)

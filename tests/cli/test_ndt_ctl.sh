@@ -124,5 +124,24 @@ expect 0 "" shutdown
 wait $daemon || fail "ndtd: exit code $?"
 daemon=
 
+# replies to other requests do not prolong the waiting
+if [ -n "$python" ] && "$python" -c 'import msgpack, zmq' 2>err; then
+    "$python" - "ipc://$work/other.ipc" <<'OTHER' &
+import sys, time
+import msgpack, zmq
+socket = zmq.Context().socket(zmq.ROUTER)
+socket.bind(sys.argv[1])
+client = socket.recv_multipart()[0]
+for _ in range(150):
+    socket.send_multipart([client, msgpack.packb({"v": 1, "type": "reply", "id": 999, "ok": True})])
+    time.sleep(0.1)
+OTHER
+    other=$!
+    begin=$(date +%s)
+    expect 3 "no answer within 2 s" status --control "ipc://$work/other.ipc" --timeout 2
+    [ $(($(date +%s) - begin)) -lt 10 ] || fail "replies to other requests prolong the waiting"
+    kill $other
+fi
+
 [ "$failures" -eq 0 ] || exit 1
 echo "ndt-ctl: all as expected"

@@ -101,6 +101,18 @@ says "of 33.3 x 33.3 m"
 touch tiles/notes.txt
 expect 3 "holds 'notes.txt', which is no part of a tiled map: not replaced" tile $map --out tiles --force
 [ -s tiles/pointcloud_map_metadata.yaml ] || fail "a refused folder lost its metadata"
+rm tiles/notes.txt
+mkdir tiles/zone.pcd
+ls tiles >before
+expect 3 "holds 'zone.pcd', which is no part of a tiled map: not replaced" tile $map --out tiles --force
+ls tiles | cmp -s before || fail "a refused folder lost tiles"
+rmdir tiles/zone.pcd
+ln -s tiles link
+expect 0 "" tile $map --out link --size 40 --force
+[ -L link ] || fail "a link was replaced"
+expect 0 "" info tiles
+says "of 40 x 40 m"
+touch tiles/notes.txt
 expect 2 "$map: exists and is not a folder" tile $map --out $map --force
 expect 0 "" tile utm/map.pcd --out utm/tiles
 # far from zero the first point chooses the origin of the map, and with it the id; the voxels stay

@@ -158,6 +158,12 @@ says '^  cache: off$'
 "$bin/ndtd" --check-config --config twice.yaml >stdout 2>stderr && fail "one option under two names is accepted"
 grep -q 'twice.yaml:2: autotune.cache was already set in line 1' stderr || fail "twice.yaml: $(cat stderr)"
 
+# Thousands of faults are counted in a moment: the names that are not shown are compared with no others.
+for i in $(seq 60000); do echo "k$i: {x: 1}"; done >faults.yaml
+timeout 5 "$bin/ndtd" --check-config --config faults.yaml >stdout 2>stderr
+[ $? = 2 ] || fail "60000 faults: not within 5 s"
+[ "$(tail -n 1 stderr)" = "ndtd: and 59980 more" ] || fail "60000 faults: $(tail -n 1 stderr)"
+
 # A map is enough for the daemon: defaults, and sockets in the runtime directory.
 mkdir run
 RUNTIME_DIRECTORY="$dir/run" "$bin/ndtd" --map map.pcd >stdout 2>log &

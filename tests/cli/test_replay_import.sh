@@ -84,11 +84,16 @@ case $1 in
 *slow.db3) head -c "$STAND_IN_BYTES" "$STAND_IN/sim/drive.bag"; sleep 600 ;;
 *killed.db3) head -c 100000 "$STAND_IN/sim/drive.bag"; kill -9 $$ ;;
 *empty.db3) ;;
+*endless.db3) head -c 300000 "$STAND_IN/sim/drive.bag"; exec yes ;;
+*garbage.db3) exec yes ;;
+*orphan.db3) sleep 600 & head -c 100000 "$STAND_IN/sim/drive.bag"; echo $! >"$STAND_IN/process"; kill -9 $$ ;;
+*helper.db3) sleep 600 >/dev/null 2>&1 & echo $! >"$STAND_IN/process"; cat "$STAND_IN/sim/drive.bag" ;;
+*verbose.db3) seq 5000 >&2; exit 1 ;;
 esac
 SCRIPT
 chmod +x tools/ndt-import
 export STAND_IN=$dir STAND_IN_BYTES=$(($(wc -c <"$bag") / 2))
-for name in drive.mcap part.db3 ambiguous.db3 note.db3 slow.db3 killed.db3 empty.db3 -dash.mcap "two words.mcap"; do
+for name in drive.mcap part.db3 ambiguous.db3 note.db3 slow.db3 killed.db3 empty.db3 endless.db3 garbage.db3 orphan.db3 helper.db3 verbose.db3 -dash.mcap "two words.mcap"; do
     echo recording >"./$name"
 done
 echo "#ROSBAG V2.0" >twice.bag
@@ -167,7 +172,8 @@ python3 -c 'import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN
 ended() { # NAME
     local process
     process=$(cat process)
-    ! kill -0 "$process" 2>/dev/null || fail "$1: the import still runs"
+    # One whose parent has ended may wait for its reaper.
+    ! grep -qvE '^[0-9]+ \(.*\) [ZX] ' "/proc/$process/stat" 2>/dev/null || fail "$1: the import still runs"
 }
 expect 0 "" --replay slow.db3 "${replay[@]}" --limit 2
 ended "--limit"
@@ -179,6 +185,34 @@ kill -TERM $replaying
 wait $replaying
 [ $? = 3 ] || fail "a replay that waits for an import does not end by SIGTERM"
 ended "SIGTERM"
+
+rm process
+"$bin/ndtd" --replay slow.db3 "${replay[@]}" >stdout 2>stderr </dev/null &
+replaying=$!
+until [ -s process ]; do sleep 0.1; done
+kill -HUP $replaying
+wait $replaying
+[ $? = 3 ] || fail "a replay that waits for an import does not end by SIGHUP"
+ended "SIGHUP"
+
+# An import that goes on behind damage does not hold the replay up, and neither does what a dead one has started.
+limit=$(command -v timeout)
+damaged() { # NAME PATTERN
+    "$limit" 60 "$bin/ndtd" --replay "$1" "${replay[@]}" --out "$1.tum" >stdout 2>stderr </dev/null
+    [ $? = 3 ] || fail "$1: another exit code than 3: $(cat stderr)"
+    tail -n 1 stderr | grep -qE "^ndtd: $1: $2" || fail "$1: '$(cat stderr)' does not say '$2'"
+    [ ! -e "$1.tum" ] || fail "$1: leaves a file"
+}
+damaged endless.db3 'record .*(damaged|truncated).* \(what ndt-import wrote\)'
+ended "endless.db3"
+damaged garbage.db3 'not a bag: does not begin with NDTBAG \(what ndt-import wrote\)'
+damaged orphan.db3 'ndt-import was ended by signal 9'
+ended "what orphan.db3 started"
+expect 0 "" --replay helper.db3 "${replay[@]}"
+ended "what helper.db3 started"
+damaged verbose.db3 'ndt-import failed \(exit status 1\): 5000'
+[ "$(wc -l <stderr)" -lt 1100 ] || fail "$(wc -l <stderr) lines of an import"
+grep -q '^ndt-import: 3999 more lines$' stderr || fail "verbose.db3: $(tail -n 2 stderr)"
 
 [ "$failures" = 0 ] && echo "all good"
 exit $((failures > 0))

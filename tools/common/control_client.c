@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <zmq.h>
 
+#include "ndt/clock.h"
 #include "ndtd/runtime_dir.h"
 #include "ndtd/socket.h"
 #include "tool_options.h"
@@ -12,6 +13,8 @@ struct control_client {
     struct live_connection connection;
     char address[NDTD_ENDPOINT_MAX];
     int64_t timeout_ns;
+    double end_us;       /* of the waiting for the current reply */
+    int was_interrupted; /* before its request, which may be one that cleans up */
     uint64_t id;
     struct ndt_frame frame;
     zmq_msg_t reply;
@@ -66,11 +69,14 @@ const uint8_t *control_reply(const struct control_client *client, size_t *size)
     return zmq_msg_data((zmq_msg_t *)&client->reply);
 }
 
+/* Replies to other requests neither prolong the waiting nor keep a signal out. */
 static enum ndt_status receive(struct control_client *client, struct ndt_error *err)
 {
-    if (zmq_msg_recv(&client->reply, client->connection.socket, 0) >= 0)
+    const int is_late = ndt_clock_us() > client->end_us;
+    const int is_stopped = tool_interrupted() && !client->was_interrupted;
+    if (!is_late && !is_stopped && zmq_msg_recv(&client->reply, client->connection.socket, 0) >= 0)
         return NDT_OK;
-    if (errno == EAGAIN)
+    if (!is_stopped && (is_late || errno == EAGAIN))
         return ndt_fail(err, NDT_ERR_IO, "%s: no answer within %.3g s; is ndtd running?", client->address,
                         (double)client->timeout_ns * 1e-9);
     return ndt_fail(err, NDT_ERR_IO, "%s: %s", client->address,
@@ -82,6 +88,8 @@ enum ndt_status control_ask(struct control_client *client, const struct ndt_requ
 {
     struct ndt_request_message sent = *request;
     size_t size;
+    client->end_us = ndt_clock_us() + (double)client->timeout_ns * 1e-3;
+    client->was_interrupted = tool_interrupted();
     sent.id = ++client->id;
     enum ndt_status status = ndt_request_encode(&client->frame, &sent, err);
     if (status == NDT_OK &&

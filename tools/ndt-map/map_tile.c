@@ -170,6 +170,8 @@ static enum ndt_status divide_records(struct cut *cut, size_t count, struct ndt_
     qsort(cut->records, count, sizeof(*cut->records), compare_in_order);
     for (size_t begin = 0, end; status == NDT_OK && begin < count; begin = end) {
         struct cut_tile *tile;
+        if (tool_interrupted())
+            return ndt_fail(err, NDT_ERR_IO, "%s: interrupted", args.out);
         for (end = begin + 1; end < count && compare_records(&cut->records[begin], &cut->records[end]) == 0;)
             end++;
         status = find_tile(cut, index_of(cut->records[begin].xyz_m[0]), index_of(cut->records[begin].xyz_m[1]),

@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +25,12 @@ static int is_of_a_map(const char *name)
            strcmp(name, NDT_TILE_METADATA) == 0;
 }
 
+static int is_folder(int parent, const char *name)
+{
+    struct stat info;
+    return fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
+}
+
 /* Checks that every file belongs to a map, or removes them. */
 static enum ndt_status for_files(const char *path, DIR *entries, int removes, struct ndt_error *err)
 {
@@ -31,7 +39,7 @@ static enum ndt_status for_files(const char *path, DIR *entries, int removes, st
         const char *name = entry->d_name;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
-        if (!is_of_a_map(name))
+        if (!is_of_a_map(name) || is_folder(dirfd(entries), name))
             return ndt_fail(err, NDT_ERR_IO, "%s: holds '%.100s', which is no part of a tiled map: not replaced",
                             path, name);
         if (removes && snprintf(file, sizeof(file), "%s/%s", path, name) < (int)sizeof(file) && unlink(file) != 0)
@@ -41,33 +49,52 @@ static enum ndt_status for_files(const char *path, DIR *entries, int removes, st
 }
 
 /* A folder that holds anything but a map stays as it is. */
-static enum ndt_status remove_folder(const char *path, struct ndt_error *err)
+static enum ndt_status check_folder(const char *path, int removes, struct ndt_error *err)
 {
     DIR *entries = opendir(path);
     if (!entries)
         return errno == ENOENT ? NDT_OK : ndt_fail(err, NDT_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
     enum ndt_status status = for_files(path, entries, 0, err);
     rewinddir(entries);
-    if (status == NDT_OK)
+    if (status == NDT_OK && removes)
         status = for_files(path, entries, 1, err);
     closedir(entries);
-    if (status == NDT_OK && rmdir(path) != 0)
+    if (status == NDT_OK && removes && rmdir(path) != 0)
         status = ndt_fail(err, NDT_ERR_IO, "%s: cannot remove: %s", path, strerror(errno));
     return status;
 }
 
+static enum ndt_status remove_folder(const char *path, struct ndt_error *err)
+{
+    return check_folder(path, 1, err);
+}
+
+/* Sets the path, without slashes behind it; of a symbolic link that of its target, which is replaced. 0: too long.
+ */
+static int set_path(struct tile_folder *folder, const char *path)
+{
+    char target[PATH_MAX];
+    const char *used = *path && realpath(path, target) ? target : path;
+    size_t length = strlen(used);
+    while (length > 1 && used[length - 1] == '/')
+        length--;
+    if (length == 0 || length + sizeof(".part") > sizeof(folder->path))
+        return 0;
+    memcpy(folder->path, used, length);
+    folder->path[length] = '\0';
+    return 1;
+}
+
 enum ndt_status tile_folder_open(struct tile_folder *folder, const char *path, struct ndt_error *err)
 {
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    *folder = (struct tile_folder){.path = ""};
-    if (length == 0 || length + sizeof(".part") > sizeof(folder->path))
-        return ndt_fail(err, NDT_ERR_ARGUMENT, "--out: the path is empty or too long");
-    snprintf(folder->path, sizeof(folder->path), "%.*s", (int)length, path);
     char partial[sizeof(folder->partial)];
-    snprintf(partial, sizeof(partial), "%.*s.part", (int)length, path);
-    const enum ndt_status status = remove_folder(partial, err);
+    *folder = (struct tile_folder){.path = ""};
+    if (!set_path(folder, path))
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--out: the path is empty or too long");
+    snprintf(partial, sizeof(partial), "%.*s.part", (int)(sizeof(partial) - sizeof(".part")), folder->path);
+    enum ndt_status status = check_folder(folder->path, 0, err);
+    if (status == NDT_OK)
+        status = remove_folder(partial, err);
     if (status != NDT_OK)
         return status;
     if (mkdir(partial, 0777) != 0)
