@@ -183,7 +183,7 @@ enum ndt_status ndtd_backend_benchmark(const struct ndtd_settings *settings, con
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--autotune needs a map: give --map FILE|DIR");
     if (table && !ends_with(table, ".csv") && !ends_with(table, ".json"))
         return ndt_fail(err, NDT_ERR_ARGUMENT, "--table %.200s: the name has to end in .csv or .json", table);
-    enum ndt_status status = ndtd_map_read(&map, settings->map_path, &settings->map, err);
+    enum ndt_status status = ndtd_map_read(&map, settings->map_path, &settings->map, NULL, err);
     if (status != NDT_OK)
         return status;
     ndtd_realtime_enter(settings);

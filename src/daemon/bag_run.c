@@ -302,7 +302,7 @@ static enum ndt_status prepare(struct ndtd_bag_run *run, const struct ndtd_bag_r
                                                      options->import_arg_count, &stop, err);
     const double start_us = ndt_clock_us();
     if (status == NDT_OK)
-        status = ndtd_map_read(&run->map, run->settings.map_path, &run->settings.map, err);
+        status = ndtd_map_read(&run->map, run->settings.map_path, &run->settings.map, &stop, err);
     run->map_load_ms = (ndt_clock_us() - start_us) / 1000;
     if (status == NDT_OK)
         status = ndtd_settings_snapshot_create(&snapshot, &run->settings, err);

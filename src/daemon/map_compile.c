@@ -35,7 +35,7 @@ static enum ndt_status reopen(const struct ndt_map *map, const char *path, FILE 
     struct ndt_map *again = NULL;
     struct stat info;
     double start_us = ndt_clock_us();
-    enum ndt_status status = ndtd_map_read(&again, path, &map->config, err);
+    enum ndt_status status = ndtd_map_read(&again, path, &map->config, NULL, err);
     double open_ms = (ndt_clock_us() - start_us) / 1000;
     if (status != NDT_OK)
         return status;
@@ -66,7 +66,7 @@ enum ndt_status ndtd_map_compile(const struct ndtd_settings *settings, const cha
     if (status != NDT_OK)
         return status;
     double start_us = ndt_clock_us();
-    status = ndtd_map_read(&map, settings->map_path, &settings->map, err);
+    status = ndtd_map_read(&map, settings->map_path, &settings->map, NULL, err);
     if (status != NDT_OK)
         return status;
     double built_us = ndt_clock_us();

@@ -10,6 +10,8 @@ static const double REPORT_S = 0.1;
 struct reading {
     pthread_mutex_t mutex; /* any thread that builds may report */
     struct ndtd_progress_line line;
+    struct ndt_progress progress;
+    const struct ndt_progress *stop;
 };
 
 static void report(void *context, const struct ndt_progress *progress)
@@ -17,6 +19,8 @@ static void report(void *context, const struct ndt_progress *progress)
     struct reading *reading = context;
     const uint64_t files = ndt_progress_get(progress, NDT_PROGRESS_ALL_TILES);
     const uint64_t levels = ndt_progress_get(progress, NDT_PROGRESS_ALL_LEVELS);
+    if (reading->stop && ndt_progress_is_cancelled(reading->stop))
+        ndt_progress_cancel(&reading->progress);
     pthread_mutex_lock(&reading->mutex);
     struct ndtd_progress_line *line = &reading->line;
     if (levels > 0) {
@@ -34,15 +38,14 @@ static void report(void *context, const struct ndt_progress *progress)
 }
 
 enum ndt_status ndtd_map_read(struct ndt_map **out, const char *path, const struct ndt_map_config *config,
-                              struct ndt_error *err)
+                              const struct ndt_progress *stop, struct ndt_error *err)
 {
-    struct reading reading = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-    struct ndt_progress progress;
+    struct reading reading = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stop = stop};
     char what[80];
     snprintf(what, sizeof(what), "%.79s", path);
     ndtd_progress_line_begin(&reading.line, what, NULL);
-    ndt_progress_init(&progress, report, &reading, REPORT_S);
-    const enum ndt_status status = ndt_map_load_with(out, path, config, &progress, err);
+    ndt_progress_init(&reading.progress, report, &reading, REPORT_S);
+    const enum ndt_status status = ndt_map_load_with(out, path, config, &reading.progress, err);
     ndtd_progress_line_end(&reading.line);
     pthread_mutex_destroy(&reading.mutex);
     return status;

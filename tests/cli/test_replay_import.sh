@@ -195,6 +195,18 @@ wait $replaying
 [ $? = 3 ] || fail "a replay that waits for an import does not end by SIGHUP"
 ended "SIGHUP"
 
+# A map that loads for long can be interrupted.
+mkdir many
+for i in $(seq 400); do ln -s ../sim/map.pcd "many/$i.pcd"; done
+"$bin/ndtd" --replay "$bag" --map many >stdout 2>stderr </dev/null &
+replaying=$!
+sleep 0.3
+begin=$(date +%s%N)
+kill -INT $replaying
+wait $replaying
+[ $? = 3 ] || fail "a replay whose map loads does not end by SIGINT"
+[ $((($(date +%s%N) - begin) / 1000000)) -lt 1500 ] || fail "SIGINT while a map loads takes long"
+
 # An import that goes on behind damage does not hold the replay up, and neither does what a dead one has started.
 limit=$(command -v timeout)
 damaged() { # NAME PATTERN
