@@ -403,10 +403,11 @@ void ndtd_command_help(FILE *file)
     }
     fprintf(
         file,
-        "\nOther recordings, such as drive.mcap or a folder of scans, are replayed while ndt-import (pip install\n"
-        "'ndtd[ros]'; found by NDT_IMPORT, beside ndtd or on PATH) reads them; what follows -- are its OPTIONS, "
-        "such\n"
-        "as --scan /points.\n"
+        "\nOther recordings, such as drive.mcap or a folder of scans, are replayed while ndt-import (in the "
+        "sources\n"
+        "of ndtd: pip install './tools/python[ros]'; found by NDT_IMPORT, beside ndtd or on PATH) reads them; "
+        "what\n"
+        "follows -- are its OPTIONS, such as --scan /points.\n"
         "The daemon runs with a map or a configuration file, and sockets in the runtime directory unless\n"
         "configured. SIGTERM ends it after every received scan is answered; SIGHUP reloads the configuration.\n"
         "A damaged bag is replayed up to its last complete record, with a warning. Scans that cannot be decoded\n"

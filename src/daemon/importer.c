@@ -107,8 +107,8 @@ static enum ndt_status find_program(const char *recording, char path[PATH_MAX], 
     if (is_beside_us(path) || is_on_path(path))
         return NDT_OK;
     return ndt_fail(err, NDT_ERR_UNSUPPORTED,
-                    "%s: is not a bag.bin, and ndt-import, which reads other recordings, is not installed: pip "
-                    "install 'ndtd[ros]'",
+                    "%s: is not a bag.bin, and ndt-import, which reads other recordings, is not installed: in "
+                    "the sources of ndtd, pip install './tools/python[ros]'",
                     recording);
 }
 

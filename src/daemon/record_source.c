@@ -65,7 +65,7 @@ enum ndt_status ndtd_record_source_open(struct ndtd_record_source **out, const c
     return status;
 }
 
-/* Whether all has been read, and there is nobody who writes. */
+/* Whether all has been read, and no writer is left. */
 static int is_at_end(int fd)
 {
     struct pollfd pipe = {.fd = fd, .events = POLLIN};

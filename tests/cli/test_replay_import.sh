@@ -217,7 +217,7 @@ damaged() { # NAME PATTERN
 }
 damaged endless.db3 'record .*(damaged|truncated).* \(what ndt-import wrote\)'
 ended "endless.db3"
-damaged garbage.db3 'not a bag: does not begin with NDTBAG \(what ndt-import wrote\)'
+damaged garbage.db3 'not a bag: does not begin with NDTBAG.* \(what ndt-import wrote\)'
 damaged orphan.db3 'ndt-import was ended by signal 9'
 ended "what orphan.db3 started"
 expect 0 "" --replay helper.db3 "${replay[@]}"

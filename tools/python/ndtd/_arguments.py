@@ -1,5 +1,12 @@
-"""Command lines: what argparse takes for an option although it is a value."""
+"""Command lines: --version, and what argparse takes for an option although it is a value."""
+import argparse
+from importlib import metadata
 from typing import Optional
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """--version prints the name of the program and the version of the package."""
+    parser.add_argument("--version", action="version", version=f"%(prog)s {metadata.version('ndtd')}")
 
 
 def join_negative(arguments: "Optional[list[str]]", given: "list[str]", *options: str) -> "list[str]":

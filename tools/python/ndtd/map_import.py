@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._arguments import join_negative
+from ._arguments import add_version, join_negative
 from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
 from .georeference import FILE_NAME, GeoreferenceError, Projector
@@ -30,6 +30,7 @@ Reads LAS, LAZ, text (.xyz .txt .csv .asc .pts), .npy (N x 3 or more, or records
 has to be written as PLY or LAZ first. Writes DIR with one PCD per tile, pointcloud_map_metadata.yaml as Autoware has it and,
 where the coordinate system is known, map_projector_info.yaml. Coordinates above 8192 m are written as float64, which ndtd
 reads; PCL and Autoware need float32: --offset auto.""")
+    add_version(out)
     out.add_argument("input", nargs="+", metavar="IN", help="files or folders")
     out.add_argument("-o", "--out", metavar="DIR", required=True, help="folder to write")
     out.add_argument("--force", action="store_true", help="replace the map in DIR")

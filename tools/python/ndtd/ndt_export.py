@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from ._arguments import join_negative
+from ._arguments import add_version, join_negative
 from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
 from .export import text_formats
@@ -49,6 +49,7 @@ RESULTS: what `ndtd --replay ... --results FILE` or `ndt-echo --format json > FI
 format of OUT follows its name: .tum .txt (TUM), .kitti, .csv (EuRoC), .geojson, .mcap (Foxglove; --to ros2 for messages of ROS 2),
 and a name without a suffix is a folder of ROS 2. Poses that ndtd does not trust are left out, as in `ndtd --out`; --all keeps
 them. Stamps are those of the scans; T_map_base, or with --of sensor T_map_sensor.""")
+    add_version(out)
     out.add_argument("results", metavar="RESULTS")
     out.add_argument("out", metavar="OUT")
     out.add_argument("--to", choices=FORMATS, help="format; default: by the name of OUT")

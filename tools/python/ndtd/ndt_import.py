@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
 from ._core import BagWriter
+from ._arguments import add_version
 from ._extras import MissingPackage, os_error_text
 from ._progress import Progress
 from .recordings import sensor_frames, summary
@@ -39,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     """The options; docs/recordings.md explains them."""
     out = argparse.ArgumentParser(prog="ndt-import", description="Makes a bag for `ndtd --replay` from any recording.",
                                   epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_version(out)
     out.add_argument("recording", nargs="+", help="file or folder; the parts of a ROS 1 recording go together")
     out.add_argument("-o", "--out", help="bag to write; default: the name of the recording with .bin; '-': standard output")
     out.add_argument("--force", action="store_true", help="overwrite OUT if it exists, and begin anew")

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
+from ._arguments import add_version
+
 EPILOG = """Topics: a name without a slash gets the namespace. -r FROM:=TO and --ros-args work as for nodes of ROS.
 Exit status: 0 stopped by a signal, 2 wrong usage, 3 no DDS, or a package that is missing. More: docs/ros2.md"""
 
@@ -15,6 +17,7 @@ LIST_S = 2.0  # in which topics are discovered
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="ndt-ros2-bridge", description=__doc__, epilog=EPILOG, allow_abbrev=False)
+    add_version(p)
     add = p.add_argument
     add("--scan", action="append", default=[], metavar="TOPIC",
         help="PointCloud2, once per LiDAR (default: the only one); CustomMsg of Livox, packets of Velodyne and Nebula")
@@ -141,7 +144,10 @@ def list_topics(domain: int) -> None:
     while time.monotonic() < end_s:
         participant.wait(0.1)
         participant.discovered()
-    for one in sorted(set(participant.endpoints()), key=lambda one: (one.topic, one.type)):
+    found = sorted(set(participant.endpoints()), key=lambda one: (one.topic, one.type))
+    if not found:
+        print(f"ndt-ros2-bridge: no topics in the domain {domain}", file=sys.stderr)
+    for one in found:
         print(f"{one.topic}  {one.type}  {'reliable' if one.reliable else 'best effort'}"
               f"{', transient local' if one.transient_local else ''}")
 

@@ -1,4 +1,5 @@
 """What is installed: version, types, extras, the oldest Python."""
+import importlib
 import re
 import subprocess
 import sys
@@ -72,3 +73,10 @@ def test_the_clients_need_no_compiled_part(tmp_path):
     """
     pytest.importorskip("zmq")
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("command", ["ndt_import", "ndt_export", "map_import", "ndt_ros2_bridge"])
+def test_commands_tell_the_version(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        importlib.import_module(f"ndtd.{command}").main(["--version"])
+    assert end.value.code == 0 and re.fullmatch(r"ndt-[a-z0-9 -]+ \d+\.\d+\.\d+\n", capsys.readouterr().out)

@@ -99,7 +99,7 @@ def test_pip_install_is_named(drive, bin_dir, tmp_path, monkeypatch):
     done = subprocess.run([str(bin_dir / "ndtd"), "--replay", str(recording), "--map", str(drive.map)], capture_output=True, text=True,
                           env={**os.environ, "PATH": "/nowhere"})
     assert done.returncode == 3
-    assert "pip install 'ndtd[ros]'" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "pip install './tools/python[ros]'" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_kitti_folder(shared_data, run_program, tmp_path, capsys):
