@@ -101,7 +101,7 @@ echo "#ROSBAG V2.0" >twice.bag
 # Not installed: nothing beside ndtd and nothing on PATH. Programs that a user has there would be found.
 if ! [ -x "$bin/ndt-import" ]; then
     with=(PATH=/nowhere)
-    expect 3 "drive.mcap: is not a bag.bin, .* pip install 'ndtd\[ros\]'" --replay drive.mcap "${replay[@]}"
+    expect 3 "drive.mcap: is not a bag.bin, .* pip install './tools/python\[ros\]'" --replay drive.mcap "${replay[@]}"
 fi
 with=(NDT_IMPORT=/nowhere/at/all)
 expect 3 'NDT_IMPORT=/nowhere/at/all is not a program' --replay drive.mcap "${replay[@]}"
