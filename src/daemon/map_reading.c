@@ -42,6 +42,9 @@ enum ndt_status ndtd_map_read(struct ndt_map **out, const char *path, const stru
 {
     struct reading reading = {.mutex = PTHREAD_MUTEX_INITIALIZER, .stop = stop};
     char what[80];
+    *out = NULL;
+    if (stop && ndt_progress_is_cancelled(stop)) /* however quickly the map would be read */
+        return ndt_fail(err, NDT_ERR_CANCELLED, "%s: interrupted", path);
     snprintf(what, sizeof(what), "%.79s", path);
     ndtd_progress_line_begin(&reading.line, what, NULL);
     ndt_progress_init(&reading.progress, report, &reading, REPORT_S);

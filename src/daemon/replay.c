@@ -74,9 +74,6 @@ static enum ndt_status run(struct replay *replay, struct ndt_error *err)
            (status = emit(replay, &record, err)) == NDT_OK)
         show_progress(replay, &line);
     ndtd_progress_line_end(&line);
-    if (status == NDT_ERR_CANCELLED)
-        return ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
-                        replay->sinks.summary.scans);
     return status == NDT_END ? NDT_OK : status;
 }
 
@@ -197,6 +194,9 @@ enum ndt_status ndtd_replay(const struct ndtd_settings *settings, const struct n
         describe(&replay, ndt_clock_us() - start_us);
         status = finish(&replay, failed, err);
     }
+    if (status == NDT_ERR_CANCELLED) /* while the map was read, or later */
+        status = ndt_fail(err, NDT_ERR_IO, "stopped after %" PRIu64 " scans; nothing was written",
+                          replay.sinks.summary.scans);
     ndtd_bag_run_close(replay.bag);
     ndtd_sinks_close(&replay.sinks);
     return status;
