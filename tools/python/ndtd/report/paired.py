@@ -32,8 +32,9 @@ def quantile_of(q: float) -> Statistic:
         below = min(int(place), count - 1)
         above = min(below + 1, count - 1)
         parted = np.partition(values, sorted({below, above}), axis=-1)
-        low: np.ndarray = parted[..., below]
-        return low + (place - below) * (parted[..., above] - low)
+        low = parted[..., below]
+        found: np.ndarray = low + (place - below) * (parted[..., above] - low)
+        return found
     return statistic
 
 
