@@ -15,8 +15,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from .._extras import need
 from ..ros2.from_ndtd import TRUSTED_STATES, USABLE_OUTCOMES
+from . import bag_records
+from .pose_errors import interpolate
 
 STAGES = ("decode", "queue", "preprocess", "upload", "align", "publish")  # upload is a part of align
 NUMBERS = ("confidence", "innovation", "margin", "iterations", "evaluations", "oscillation", "hypotheses", "match_ratio", "coverage",
@@ -119,12 +120,13 @@ class Run:
     @cached_property
     def truth(self) -> np.ndarray:
         """(N, 7): of truth.tum, else of the messages `truth` in points.bag, else in the bag of the replay; NaN where none is near."""
-        tum, out = self.folder / "truth.tum", np.full((len(self), 7), np.nan)
+        tum, stamps = self.folder / "truth.tum", np.empty(0, np.int64)
         if tum.is_file():
             stamps, poses = _read_tum(tum)
-        else:
-            stamps, poses = _truth_of_bags([self.folder / "points.bag", Path(str(self.summary.get("bag") or "-"))])
-        return _truth_at(stamps, poses, self.stamp_ns) if len(stamps) else out
+        for bag in (self.folder / "points.bag", Path(str(self.summary.get("bag") or "-"))):
+            if not len(stamps) and bag.is_file():
+                stamps, poses = bag_records.truth(bag)
+        return _truth_at(stamps, poses, self.stamp_ns) if len(stamps) else np.full((len(self), 7), np.nan)
 
     @cached_property
     def timing(self) -> "dict[str, np.ndarray]":
@@ -262,29 +264,8 @@ def _read_tum(path: Path) -> "tuple[np.ndarray, np.ndarray]":
     return np.array(stamps, np.int64), np.array(poses).reshape(-1, 7)
 
 
-def _truth_of_bags(paths: "list[Path]") -> "tuple[np.ndarray, np.ndarray]":
-    """Of the first bag that has some. A bag that is not there, or is no bag (an imported recording), has none."""
-    for path in paths:
-        if not path.is_file():
-            continue
-        from .. import _core  # compiled: only where it is needed
-        unpack = need("msgpack", "report").unpackb
-        stamps, poses = [], []
-        try:
-            for record in _core.BagReader(str(path)):
-                if record.type == "truth":
-                    message = unpack(record.payload)
-                    stamps.append(message["stamp_ns"])
-                    poses.append(message["pose"])
-        except (ValueError, OSError, RuntimeError):  # damaged: what was read before
-            pass
-        if stamps:
-            return np.array(stamps, np.int64), np.array(poses, np.float64)
-    return np.empty(0, np.int64), np.empty((0, 7))
-
-
 def _truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Poses (N, 7) at the stamps `wanted`: interpolated as ndtd does; NaN outside, and in gaps above TRUTH_GAP_S."""
+    """Poses (N, 7) at the stamps `wanted`: interpolated on the screw motion, as ndtd does; NaN outside, and in gaps above TRUTH_GAP_S."""
     order = np.argsort(stamps, kind="stable")
     stamps, poses = stamps[order], poses[order]
     after = np.searchsorted(stamps, wanted)
@@ -295,14 +276,7 @@ def _truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.n
     between = inside & ~exact & (after > 0)
     a, b = after[between] - 1, after[between]
     gap_s = (stamps[b] - stamps[a]) * 1e-9
-    part = ((wanted[between] - stamps[a]) * 1e-9 / gap_s)[:, None]
-    q, r = poses[a, 3:], poses[b, 3:]
-    dot = np.sum(q * r, axis=1, keepdims=True)
-    r, angle = np.where(dot < 0, -r, r), np.arccos(np.clip(np.abs(dot), 0.0, 1.0))
-    small = angle < 1e-6
-    sine = np.where(small, 1.0, np.sin(angle))
-    p0, p1 = (np.where(small, linear, np.sin(linear * angle) / sine) for linear in (1.0 - part, part))
-    found = np.hstack([poses[a, :3] + part * (poses[b, :3] - poses[a, :3]), p0 * q + p1 * r])
+    found = interpolate(poses[a], poses[b], (wanted[between] - stamps[a]) * 1e-9 / gap_s)
     found[gap_s > TRUTH_GAP_S] = np.nan
     out[between] = found
     return out
