@@ -286,19 +286,19 @@ def _truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.n
 
 
 def _flat_yaml(text: str) -> "dict[str, str]":
-    """What --print-config writes: sections of two levels, comments on lines of their own."""
+    """What --print-config writes: nested sections, comments on lines of their own; a value that is empty leaves its blank."""
     out: "dict[str, str]" = {}
-    section: "Optional[str]" = None
+    sections: "list[tuple[int, str]]" = []  # that are open: indentation and name
     for line in text.splitlines():
         bare = line.strip()
-        if not bare or bare.startswith("#"):
-            continue
         key, colon, value = bare.partition(":")
-        if not colon:
+        if not colon or bare.startswith("#"):
             continue
-        if line[0] not in " \t":
-            section = key if not value.strip() else None
-        full = f"{section}.{key}" if section and line[0] in " \t" else key
-        if value.strip():
-            out[full] = value.strip()
+        indent = len(line) - len(line.lstrip())
+        while sections and sections[-1][0] >= indent:
+            sections.pop()
+        if value.strip() or line.endswith(" "):
+            out[".".join([*(name for _, name in sections), key])] = value.strip()
+        else:
+            sections.append((indent, key))
     return out
