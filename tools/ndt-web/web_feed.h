@@ -36,7 +36,7 @@ struct web_feed;
 /** Connects and starts the thread. NDT_ERR_ARGUMENT for addresses and keys that cannot be used. */
 NDT_MUST_CHECK enum ndt_status web_feed_open(struct web_feed **out, const struct web_feed_config *config,
                                              const struct web_sinks *sinks, struct ndt_error *err);
-/** Ends the thread and answers who waits; nobody is made to wait afterwards. Allowed on NULL. */
+/** Ends the thread and answers all that wait; further requests are refused. Allowed on NULL. */
 void web_feed_stop(struct web_feed *feed);
 /** Allowed on NULL. */
 void web_feed_close(struct web_feed *feed);

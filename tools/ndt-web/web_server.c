@@ -7,7 +7,7 @@
 
 #include "web_address.h"
 #include "web_post.h"
-#include "web_routes.h"
+#include "web_get.h"
 
 enum { HEADER_BYTES = 16384, BEAT_TICKS = 15 };
 
@@ -79,7 +79,7 @@ static enum MHD_Result answer(struct web_server *server, struct web_request *req
         return web_post_ask(server, request);
     web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
     if (request->is_get && !request->is_control)
-        return web_route_get(server, request, path);
+        return web_get_path(server, request, path);
     return web_reply_error(server, request, MHD_HTTP_METHOD_NOT_ALLOWED, "%s",
                            request->is_control ? "only POST is possible here"
                                                : "only GET and HEAD are possible here");

@@ -1,4 +1,4 @@
-#include "web_routes.h"
+#include "web_get.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -206,19 +206,19 @@ static enum MHD_Result get_metrics(struct web_server *server, struct web_request
 static const struct {
     const char *path;
     enum MHD_Result (*get)(struct web_server *, struct web_request *);
-} routes[] = {
+} paths[] = {
     {"/api/events", get_events}, {"/api/history", get_history}, {"/api/scan", get_scan},
     {"/api/timing", get_timing}, {"/api/status", get_status},   {"/api/replay", get_replay},
     {"/api/map", get_map},       {"/healthz", get_health},      {"/readyz", get_ready},
     {"/metrics", get_metrics},
 };
 
-enum MHD_Result web_route_get(struct web_server *server, struct web_request *request, const char *path)
+enum MHD_Result web_get_path(struct web_server *server, struct web_request *request, const char *path)
 {
     static const char nodes[] = "/api/map/";
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-        if (strcmp(routes[i].path, path) == 0)
-            return routes[i].get(server, request);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (strcmp(paths[i].path, path) == 0)
+            return paths[i].get(server, request);
     if (strncmp(path, nodes, sizeof(nodes) - 1) == 0)
         return get_node(server, request, path + sizeof(nodes) - 1);
     if (strncmp(path, "/api/", 5) == 0)
