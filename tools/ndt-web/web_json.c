@@ -189,6 +189,48 @@ enum ndt_status web_json_check(const char *text, size_t size, struct ndt_error *
     return cursor.at == cursor.end ? NDT_OK : fail(&cursor, "nothing behind the value");
 }
 
+/* ---- values by their key ---- */
+
+/* Moves to the value of a key of the outermost object. */
+static int find_value(struct cursor *cursor, const char *wanted)
+{
+    char key[64];
+    if (!takes(cursor, '{') || takes(cursor, '}'))
+        return 0;
+    do {
+        if (read_string(cursor, key, sizeof(key), NULL) != NDT_OK || !takes(cursor, ':'))
+            return 0;
+        skip_space(cursor);
+        if (strcmp(key, wanted) == 0)
+            return 1;
+        if (check_value(cursor, 0) != NDT_OK)
+            return 0;
+    } while (takes(cursor, ','));
+    return 0;
+}
+
+int web_json_integer(const char *text, size_t size, const char *key, int64_t *out)
+{
+    struct cursor cursor = {text, text, text + size, NULL};
+    char digits[24] = "";
+    int is_whole;
+    if (!find_value(&cursor, key))
+        return 0;
+    const char *begin = cursor.at;
+    if (!skip_number(&cursor, &is_whole) || !is_whole || (size_t)(cursor.at - begin) >= sizeof(digits))
+        return 0;
+    memcpy(digits, begin, (size_t)(cursor.at - begin));
+    *out = strtoll(digits, NULL, 10);
+    return 1;
+}
+
+int web_json_text(const char *text, size_t size, const char *key, char *out, size_t out_size)
+{
+    struct cursor cursor = {text, text, text + size, NULL};
+    return find_value(&cursor, key) && cursor.at < cursor.end && *cursor.at == '"' &&
+           read_string(&cursor, out, out_size, NULL) == NDT_OK;
+}
+
 /* ---- integers ---- */
 
 static int is_large(const char *digits, size_t length)
