@@ -270,7 +270,7 @@ static void greet(struct web_client *client)
                 "{\"mode\":\"%s\",\"version\":\"%s\",\"allow_control\":%s,\"history\":%" PRIu64
                 ",\"first\":%" PRIu64 "}",
                 hub->hello.mode, ndt_version(), hub->hello.allow_control ? "true" : "false",
-                hub->result_count - first_kept(hub), first_kept(hub));
+                hub->result_count - first_kept(hub) + hub->hello.replay_results, first_kept(hub));
     client->text = web_writer_finish(&writer);
     for (size_t i = 0; i < WEB_RESULT; i++)
         if (hub->latest[i])

@@ -33,6 +33,7 @@ struct web_hub;
 struct web_hello {
     const char *mode; /**< "live" or "replay"; borrowed for ever */
     int allow_control;
+    uint64_t replay_results; /**< of a replay, whose results are not in the ring */
 };
 /** history: results that are kept, at least 1. */
 NDT_MUST_CHECK enum ndt_status web_hub_open(struct web_hub **out, const struct web_hello *hello, size_t history,

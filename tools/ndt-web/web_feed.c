@@ -17,6 +17,7 @@
 #include "result_print.h"
 #include "web_control.h"
 #include "web_json.h"
+#include "web_points.h"
 #include "web_watch.h"
 
 enum { BATCH = 64 }; /* frames of a socket before the others have their turn */
@@ -40,6 +41,7 @@ struct web_feed {
     double asked_us, answered_us;
     atomic_int is_connected;
     int wants_points;
+    struct web_points scan;
     double map_id; /* of the map that was loaded last; 0: none */
 };
 
@@ -99,6 +101,18 @@ static void take_result(struct web_feed *feed, const uint8_t *data, size_t size)
     web_metrics_add(feed->sinks.metrics, &message);
     web_hub_publish(feed->sinks.hub, WEB_RESULT, json);
     web_watch_result(&feed->watch, &message);
+}
+
+static void take_points(struct web_feed *feed, const uint8_t *data, size_t size)
+{
+    struct web_blob *packed, *event;
+    if (web_points_read(&feed->scan, data, size, feed->config.scan_points, &packed, &event, NULL) != NDT_OK) {
+        feed->bad++;
+        return;
+    }
+    feed->scan_count++;
+    web_scans_put(feed->sinks.scans, feed->scan.message.seq, packed);
+    web_hub_publish(feed->sinks.hub, WEB_SCAN, event);
 }
 
 /* The map is loaded again when the daemon has another one. */
@@ -196,12 +210,14 @@ static void *run(void *self)
     uint64_t count;
     while (!feed->stops) {
         zmq_pollitem_t items[] = {{.socket = feed->poses.socket, .events = ZMQ_POLLIN},
+                                  {.socket = feed->points.socket, .events = ZMQ_POLLIN},
                                   {.fd = feed->wake_fd, .events = ZMQ_POLLIN},
                                   {.socket = feed->control.socket, .events = ZMQ_POLLIN}};
         const double left_us = feed->asked_us + STATUS_US - ndt_clock_us();
-        zmq_poll(items, feed->control.socket ? 3 : 2, left_us > 0 ? (long)(left_us * 1e-3) + 1 : 0);
+        zmq_poll(items, feed->control.socket ? 4 : 3, left_us > 0 ? (long)(left_us * 1e-3) + 1 : 0);
         receive(feed, feed->poses.socket, take_result);
-        if (items[1].revents)
+        receive(feed, feed->points.socket, take_points);
+        if (items[2].revents)
             (void)!read(feed->wake_fd, &count, sizeof(count));
         if (feed->control.socket) {
             send_requests(feed);
@@ -215,6 +231,14 @@ static void *run(void *self)
 
 /* ---- begin and end ---- */
 
+/* The daemon's own rule: where only the address of the poses is given, the points are beside it (SCHEMA.md). */
+static void set_points_address(struct web_feed *feed)
+{
+    const int is_beside = !*feed->config.points && strncmp(feed->config.poses, "ipc://", 6) == 0;
+    if (is_beside && strlen(feed->config.poses) + sizeof(".points") <= sizeof(feed->points_address))
+        snprintf(feed->points_address, sizeof(feed->points_address), "%s.points", feed->config.poses);
+}
+
 static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
 {
     const struct live_keys *keys = &feed->config.keys;
@@ -225,8 +249,10 @@ static enum ndt_status connect_all(struct web_feed *feed, struct ndt_error *err)
                 {feed->points_address, feed->config.points, "points"},
                 {feed->control_address, feed->config.control, "control"}};
     enum ndt_status status = NDT_OK;
+    set_points_address(feed);
     for (size_t i = 0; status == NDT_OK && i < sizeof(rows) / sizeof(rows[0]); i++)
-        status = ndtd_default_address(rows[i].address, NDTD_ENDPOINT_MAX, rows[i].given, rows[i].name, 0, err);
+        if (!*rows[i].address)
+            status = ndtd_default_address(rows[i].address, NDTD_ENDPOINT_MAX, rows[i].given, rows[i].name, 0, err);
     if (status == NDT_OK)
         status = live_open(&feed->poses, ZMQ_SUB, feed->poses_address, keys, 0, err);
     if (status == NDT_OK)
@@ -247,6 +273,7 @@ enum ndt_status web_feed_open(struct web_feed **out, const struct web_feed_confi
     feed->sinks = *sinks;
     ndt_frame_init(&feed->frame);
     web_watch_open(&feed->watch, sinks->hub);
+    web_points_open(&feed->scan);
     feed->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     feed->requests = web_control_open();
     enum ndt_status status = feed->requests && feed->wake_fd >= 0
@@ -296,6 +323,7 @@ void web_feed_close(struct web_feed *feed)
     live_close(&feed->control, 0);
     web_control_close(feed->requests);
     web_watch_close(&feed->watch);
+    web_points_close(&feed->scan);
     ndt_frame_free(&feed->frame);
     if (feed->wake_fd >= 0)
         close(feed->wake_fd);

@@ -12,8 +12,8 @@
 /** Whether the text is one JSON value (RFC 8259), nested at most 16 deep. NDT_ERR_FORMAT with one line. */
 NDT_MUST_CHECK enum ndt_status web_json_check(const char *text, size_t size, struct ndt_error *err);
 
-/** The value of a key of the outermost object, in JSON that web_json_check accepts: an integer, a text (cut to `size`).
- * Whether it is there with this type. */
+/** The value of a key of the outermost object, in JSON that web_json_check accepts: an integer, a text (cut to
+ * `size`). Whether it is there with this type. */
 int web_json_integer(const char *text, size_t size, const char *key, int64_t *out);
 int web_json_text(const char *text, size_t size, const char *key, char *out, size_t out_size);
 

@@ -10,6 +10,7 @@
 #include "tool_options.h"
 #include "web_address.h"
 #include "web_feed.h"
+#include "web_replay.h"
 #include "web_server.h"
 
 static struct {
@@ -36,7 +37,8 @@ struct web {
     struct web_scans *scans;
     struct web_metrics *metrics;
     struct web_map *map;
-    struct web_feed *feed;
+    struct web_feed *feed;     /* or */
+    struct web_replay *replay; /* the other is NULL */
     struct web_server *server;
 };
 
@@ -78,11 +80,31 @@ static void on_map_changed(void *self)
     web_hub_publish(web->hub, WEB_MAP, web_writer_finish(&writer));
 }
 
+static enum ndt_status open_replay(struct web *web, struct web_hello *hello, struct ndt_error *err)
+{
+    struct web_source source;
+    uint64_t first;
+    if (args.allows_control)
+        return ndt_fail(err, NDT_ERR_ARGUMENT, "--allow-control is for a daemon, --replay-dir for a replay");
+    const enum ndt_status status = web_replay_open(&web->replay, args.replay_dir, args.scan_points, err);
+    if (status != NDT_OK)
+        return status;
+    web_replay_source(web->replay, &source);
+    hello->mode = "replay";
+    hello->replay_results = source.results(source.self, &first);
+    return NDT_OK;
+}
+
 static enum ndt_status open_parts(struct web *web, struct ndt_error *err)
 {
-    const struct web_hello hello = {.mode = *args.replay_dir ? "replay" : "live",
-                                    .allow_control = args.allows_control};
-    enum ndt_status status = web_hub_open(&web->hub, &hello, args.history, err);
+    struct web_hello hello = {.mode = "live", .allow_control = args.allows_control};
+    enum ndt_status status = NDT_OK;
+    if (*args.replay_dir) {
+        status = open_replay(web, &hello, err);
+        if (status != NDT_OK)
+            return status;
+    }
+    status = web_hub_open(&web->hub, &hello, args.history, err);
     if (status == NDT_OK)
         status = web_metrics_open(&web->metrics, err);
     if (status == NDT_OK)
@@ -102,6 +124,10 @@ static enum ndt_status open_source(struct web *web, struct web_source *source, s
                                            .scan_points = args.scan_points,
                                            .loads_map = !*args.map};
     const struct web_sinks sinks = {web->hub, web->scans, web->metrics, web->map};
+    if (web->replay) {
+        web_replay_source(web->replay, source);
+        return NDT_OK;
+    }
     const enum ndt_status status = web_feed_open(&web->feed, &config, &sinks, err);
     if (status == NDT_OK)
         web_feed_source(web->feed, source);
@@ -111,8 +137,9 @@ static enum ndt_status open_source(struct web *web, struct web_source *source, s
 static void count_feed(void *self, struct web_metrics_server *out)
 {
     const struct web *web = self;
-    struct web_feed_counters feed;
-    web_feed_counters(web->feed, &feed);
+    struct web_feed_counters feed = {0};
+    if (web->feed)
+        web_feed_counters(web->feed, &feed);
     out->frames_bad = feed.bad;
     out->scans = feed.scans;
 }
@@ -176,8 +203,9 @@ static enum ndt_status run_parts(struct web *web, struct ndt_error *err)
         status = open_server(web, &source, err);
     if (status != NDT_OK)
         return status;
-    if (*args.map)
-        web_map_load(web->map, args.map);
+    const char *map = *args.map ? args.map : web->replay ? web_replay_map(web->replay) : "";
+    if (*map)
+        web_map_load(web->map, map);
     print_address(web);
     (void)ndtd_notify_ready();
     serve(web, &waiting);
@@ -197,6 +225,7 @@ static enum ndt_status run(struct ndt_error *err)
     web_feed_stop(web.feed);
     web_server_close(web.server);
     web_feed_close(web.feed);
+    web_replay_close(web.replay);
     web_map_close(web.map);
     web_metrics_close(web.metrics);
     web_scans_close(web.scans);
@@ -210,7 +239,7 @@ static const struct tool_option options[] = {
     {"poses", "ADDRESS", TOOL_TEXT, &args.poses,
      .help = "the poses socket (default: poses.ipc in the runtime directory)"},
     {"points", "ADDRESS", TOOL_TEXT, &args.points,
-     .help = "the points socket (default: points.ipc in the runtime directory)"},
+     .help = "the points socket (default: beside --poses, as the daemon has it)"},
     LIVE_CONTROL_OPTION(args.control),
     {"map", "PATH", TOOL_TEXT, &args.map, .help = "the map to show (default: the one that the daemon tells)"},
     {"replay-dir", "DIR", TOOL_TEXT, &args.replay_dir,

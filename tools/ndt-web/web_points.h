@@ -14,8 +14,8 @@ struct web_points {
 void web_points_open(struct web_points *points);
 void web_points_close(struct web_points *points);
 
-/** `packed` (web_scans.h, at most `most` points) and `event` (JSON) are made where they are not NULL, with a reference
- * for the caller. On failure none. */
+/** `packed` (web_scans.h, at most `most` points) and `event` (JSON) are made where they are not NULL, with a
+ * reference for the caller. On failure none. */
 NDT_MUST_CHECK enum ndt_status web_points_read(struct web_points *points, const uint8_t *data, size_t size,
                                                size_t most, struct web_blob **packed, struct web_blob **event,
                                                struct ndt_error *err);

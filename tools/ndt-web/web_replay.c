@@ -81,7 +81,8 @@ struct span {
     int64_t begin_ns, end_ns;
 };
 
-static enum ndt_status index_results(struct web_replay *replay, FILE *file, struct span *span, struct ndt_error *err)
+static enum ndt_status index_results(struct web_replay *replay, FILE *file, struct span *span,
+                                     struct ndt_error *err)
 {
     char *line = NULL;
     size_t room = 0;
@@ -116,8 +117,8 @@ static enum ndt_status open_results(struct web_replay *replay, const char *path,
         return ndt_fail(err, NDT_ERR_IO, "%s: %s; --replay-dir is what ndtd --replay BAG --output DIR wrote", path,
                         strerror(errno));
     replay->results_fd = open(path, O_RDONLY | O_CLOEXEC);
-    enum ndt_status status =
-        replay->results_fd < 0 ? ndt_fail(err, NDT_ERR_IO, "%s", strerror(errno)) : index_results(replay, file, span, err);
+    enum ndt_status status = replay->results_fd < 0 ? ndt_fail(err, NDT_ERR_IO, "%s", strerror(errno))
+                                                    : index_results(replay, file, span, err);
     fclose(file);
     return status == NDT_OK ? status : ndt_fail_prefix(err, status, "%s", path);
 }
@@ -277,9 +278,8 @@ static struct web_blob *replay_result(void *self, uint64_t number)
 {
     const struct web_replay *replay = self;
     struct web_writer writer;
-    struct web_blob *line = number < replay->results.count
-                                ? read_place(replay->results_fd, &replay->results.all[number])
-                                : NULL;
+    struct web_blob *line =
+        number < replay->results.count ? read_place(replay->results_fd, &replay->results.all[number]) : NULL;
     if (!line)
         return NULL;
     web_writer_open(&writer);
@@ -295,9 +295,8 @@ static void read_scan(const struct web_replay *replay, uint64_t seq, struct web_
 {
     const struct place wanted = {.seq = seq};
     const struct place *place =
-        replay->scans.count
-            ? bsearch(&wanted, replay->scans.all, replay->scans.count, sizeof(wanted), by_seq)
-            : NULL;
+        replay->scans.count ? bsearch(&wanted, replay->scans.all, replay->scans.count, sizeof(wanted), by_seq)
+                            : NULL;
     struct web_blob *frame = place ? read_place(replay->points_fd, place) : NULL;
     struct web_points points;
     if (!frame)
