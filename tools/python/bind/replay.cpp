@@ -308,9 +308,28 @@ static void bind_scan(nb::module_ &module)
         .def("__repr__", &describe);
 }
 
+// The defaults of all options, as --print-config writes them.
+static std::string default_config()
+{
+    ndtd_settings settings;
+    ndtd_settings_default(&settings);
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        throw std::bad_alloc();
+    ndtd_options_print_config(file, &settings);
+    const bool is_whole = std::fclose(file) == 0;
+    std::string out(text ? text : "", is_whole ? size : 0);
+    std::free(text);
+    return out;
+}
+
 void bind_replay(nb::module_ &module)
 {
     bind_scan(module);
+    module.def("default_config", &default_config,
+               "The defaults of all options, as `ndtd --print-config` writes them.");
     nb::class_<Replay>(module, "Replay",
                        R"(Iterates over the scans of a bag, as `ndtd --replay` does: same bits, no clock, no queue.
 

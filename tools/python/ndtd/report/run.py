@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class Run:
     def settings(self) -> "dict[str, str]":
         """"section.key" -> text of config.yaml."""
         path = self.folder / "config.yaml"
-        return _flat_yaml(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else {}
+        return flat_yaml(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else {}
 
 
 # ---- results.jsonl
@@ -285,20 +285,19 @@ def _truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.n
 # ---- config.yaml
 
 
-def _flat_yaml(text: str) -> "dict[str, str]":
-    """What --print-config writes: sections of two levels, comments on lines of their own."""
+def flat_yaml(text: str) -> "dict[str, str]":
+    """What --print-config writes: sections by indentation, each value on the line of its key, comments on lines of their own."""
     out: "dict[str, str]" = {}
-    section: "Optional[str]" = None
+    sections: "list[tuple[int, str]]" = []
     for line in text.splitlines():
         bare = line.strip()
-        if not bare or bare.startswith("#"):
-            continue
         key, colon, value = bare.partition(":")
-        if not colon:
+        if not bare or bare.startswith("#") or not colon:
             continue
-        if line[0] not in " \t":
-            section = key if not value.strip() else None
-        full = f"{section}.{key}" if section and line[0] in " \t" else key
+        depth = len(line) - len(line.lstrip())
+        sections = [one for one in sections if one[0] < depth]
         if value.strip():
-            out[full] = value.strip()
+            out[".".join([name for _, name in sections] + [key])] = value.strip()
+        else:
+            sections.append((depth, key))
     return out
