@@ -5,7 +5,6 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from . import bag_records, map_above, raster
-from .error_figures import Errors
 from .pose_errors import absolute, rotate
 from .raster import Box
 from .run import Run
@@ -102,7 +101,7 @@ def half_width(points: np.ndarray) -> float:
     return float(np.clip(np.percentile(np.hypot(points[:, 0], points[:, 1]), 88), LEAST_HALF_M, MOST_HALF_M))
 
 
-def describe(run: Run, errors: "Optional[Errors]", rows: "list[int]", points: "dict[int, np.ndarray]",
+def describe(run: Run, rows: "list[int]", points: "dict[int, np.ndarray]",
              around: "dict[int, map_above.Window]", map_note: str) -> "list[Worst]":
     """The scans with their pictures; the windows have been filled."""
     out = []
