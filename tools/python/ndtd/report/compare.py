@@ -188,10 +188,11 @@ def _first_difference(first: Run, second: Run, pairs: np.ndarray) -> Optional[in
 
 def _warnings(first: Run, second: Run, pairs: int, truth: np.ndarray) -> "list[str]":
     out = []
-    if first.map_id != second.map_id:
-        out.append(f"the runs have different maps ({first.map_id} and {second.map_id}): errors are those of each against the same ground "
-                   "truth" if np.isfinite(truth[:, 0]).any() else
-                   f"the runs have different maps ({first.map_id} and {second.map_id}): their poses agree only if both maps have one frame")
+    points = [run.summary.get("map_points", run.map_id) for run in (first, second)]  # the id depends on the levels as well
+    if points[0] != points[1]:
+        out.append("the runs have different maps: " + (
+            "errors are those of each against the same ground truth" if np.isfinite(truth[:, 0]).any() else
+            "their poses can be compared only if both maps have one frame"))
     for run in (first, second):
         if pairs < len(run):
             out.append(f"{len(run) - pairs} of {len(run)} scans of {run.folder} have no scan of the other run with their stamp: left out")
