@@ -16,7 +16,7 @@ import numpy as np
 
 from . import paired
 from .pose_errors import absolute, conjugate, product, rotation_vector
-from .run import STAGES, Run, RunError
+from .run import STAGES, Run, RunError, default_settings
 
 MARGIN_M, MARGIN_DEG, MARGIN_CONFIDENCE, MARGIN_LOST = 0.005, 0.02, 0.01, 0.0
 LOST_M, LOST_DEG = 1.0, 5.0  # as in ndtd
@@ -218,16 +218,6 @@ def _settings(first: Run, second: Run) -> "list[Setting]":
     keys = [*first.settings, *(key for key in second.settings if key not in first.settings)]
     return [Setting(key, first.settings.get(key, "-"), second.settings.get(key, "-"), defaults.get(key)) for key in keys
             if first.settings.get(key) != second.settings.get(key) and first.settings and second.settings]
-
-
-def default_settings() -> "dict[str, str]":
-    """"section.key" -> text of every option; {} where the compiled part of the package is not installed."""
-    try:
-        from .. import _core  # compiled: only where it is needed
-    except ImportError:
-        return {}
-    found: "dict[str, str]" = _core.default_settings()
-    return found
 
 
 def _counts(one: np.ndarray, other: np.ndarray) -> "dict[str, tuple[int, int]]":

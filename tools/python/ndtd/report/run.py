@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class Run:
     def settings(self) -> "dict[str, str]":
         """"section.key" -> text of config.yaml."""
         path = self.folder / "config.yaml"
-        return _flat_yaml(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else {}
+        return flat_yaml(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else {}
 
 
 # ---- results.jsonl
@@ -285,7 +285,7 @@ def _truth_at(stamps: np.ndarray, poses: np.ndarray, wanted: np.ndarray) -> np.n
 # ---- config.yaml
 
 
-def _flat_yaml(text: str) -> "dict[str, str]":
+def flat_yaml(text: str) -> "dict[str, str]":
     """What --print-config writes: nested sections, comments on lines of their own; a value that is empty leaves its blank."""
     out: "dict[str, str]" = {}
     sections: "list[tuple[int, str]]" = []  # that are open: indentation and name
@@ -302,3 +302,13 @@ def _flat_yaml(text: str) -> "dict[str, str]":
         else:
             sections.append((indent, key))
     return out
+
+
+def default_settings() -> "dict[str, str]":
+    """"section.key" -> text of every option; {} where the clients alone are installed."""
+    try:
+        from .. import _core  # compiled: only where it is needed
+
+        return dict(_core.default_settings())
+    except (ImportError, AttributeError):
+        return {}
