@@ -16,7 +16,7 @@ import numpy as np
 
 from . import paired
 from .pose_errors import absolute, conjugate, product, rotation_vector
-from .run import STAGES, Run, RunError
+from .run import STAGES, Run, RunError, default_settings
 
 MARGIN_M, MARGIN_DEG, MARGIN_CONFIDENCE, MARGIN_LOST = 0.005, 0.02, 0.01, 0.0
 LOST_M, LOST_DEG = 1.0, 5.0  # as in ndtd
@@ -188,10 +188,11 @@ def _first_difference(first: Run, second: Run, pairs: np.ndarray) -> Optional[in
 
 def _warnings(first: Run, second: Run, pairs: int, truth: np.ndarray) -> "list[str]":
     out = []
-    if first.map_id != second.map_id:
-        out.append(f"the runs have different maps ({first.map_id} and {second.map_id}): errors are those of each against the same ground "
-                   "truth" if np.isfinite(truth[:, 0]).any() else
-                   f"the runs have different maps ({first.map_id} and {second.map_id}): their poses agree only if both maps have one frame")
+    points = [run.summary.get("map_points", run.map_id) for run in (first, second)]  # the id depends on the levels as well
+    if points[0] != points[1]:
+        out.append("the runs have different maps: " + (
+            "errors are those of each against the same ground truth" if np.isfinite(truth[:, 0]).any() else
+            "their poses can be compared only if both maps have one frame"))
     for run in (first, second):
         if pairs < len(run):
             out.append(f"{len(run) - pairs} of {len(run)} scans of {run.folder} have no scan of the other run with their stamp: left out")
@@ -217,16 +218,6 @@ def _settings(first: Run, second: Run) -> "list[Setting]":
     keys = [*first.settings, *(key for key in second.settings if key not in first.settings)]
     return [Setting(key, first.settings.get(key, "-"), second.settings.get(key, "-"), defaults.get(key)) for key in keys
             if first.settings.get(key) != second.settings.get(key) and first.settings and second.settings]
-
-
-def default_settings() -> "dict[str, str]":
-    """"section.key" -> text of every option; {} where the compiled part of the package is not installed."""
-    try:
-        from .. import _core  # compiled: only where it is needed
-    except ImportError:
-        return {}
-    found: "dict[str, str]" = _core.default_settings()
-    return found
 
 
 def _counts(one: np.ndarray, other: np.ndarray) -> "dict[str, tuple[int, int]]":

@@ -10,7 +10,7 @@ from .error_figures import DEG, Errors
 from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
 from .pose_errors import statistics
-from .run import Run, flat_yaml
+from .run import Run, default_settings
 from .verdict import Verdict, judge, length, milliseconds
 
 WORDS = {"good": "Good", "fair": "Look closer", "poor": "Not good"}
@@ -174,11 +174,8 @@ def _state_changes(run: Run) -> str:
 def _settings(run: Run) -> str:
     if not run.settings:
         return section("settings", "Settings", paragraph("config.yaml is not there: the settings in force are not known."))
-    try:
-        from .. import _core
-
-        defaults = flat_yaml(_core.default_config())
-    except (ImportError, AttributeError):  # the clients alone are installed
+    defaults = default_settings()
+    if not defaults:
         text = "The defaults are not known here (only the clients are installed); the command line below has what was set."
         return section("settings", "Settings", paragraph(text))
     changed = [(key, value, defaults.get(key, "\N{EN DASH}")) for key, value in run.settings.items()
