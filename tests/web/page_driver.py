@@ -1,9 +1,11 @@
 """One page of ndt-web in a browser: what it shows, as numbers, and what it did wrong."""
+
 import collections
 import io
 from urllib.parse import urlsplit
 
 from PIL import Image
+
 from web_programs import wait_until
 
 # Kept beside the page, since events before the first script would be lost otherwise.
@@ -35,8 +37,11 @@ class PageDriver:
         """Errors of the console, violations of the policy, requests to other hosts."""
         host = urlsplit(self.url).netloc
         found = [line for line in self.console if not any(text in line for text in self.expected)]
-        found += [f"request to {url}" for url in self.requests if urlsplit(url).scheme in ("http", "https", "ws", "wss") and
-                  urlsplit(url).netloc != host]
+        found += [
+            f"request to {url}"
+            for url in self.requests
+            if urlsplit(url).scheme in ("http", "https", "ws", "wss") and urlsplit(url).netloc != host
+        ]
         return found + self.page.evaluate("window.__violations || []")
 
     def evaluate(self, script, argument=None):
@@ -44,7 +49,9 @@ class PageDriver:
 
     def wait_for(self, what, script, argument=None):
         """Until the script's value is true; returns it."""
-        return wait_until(lambda: f"{what}; the page says: {self.text()[:600]} {self.console[-3:]}", lambda: self.evaluate(script, argument))
+        return wait_until(
+            lambda: f"{what}; the page says: {self.text()[:600]} {self.console[-3:]}", lambda: self.evaluate(script, argument)
+        )
 
     def text(self):
         return self.page.inner_text("body")

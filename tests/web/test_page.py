@@ -1,4 +1,5 @@
 """The first look: the page is there, the map's points are on it, the pose moves."""
+
 from page_driver import pixels_unlike_background
 
 

@@ -1,6 +1,7 @@
 """What the tests of the page share: a drive, the programs, the browser, a connection that can be cut.
 
 A pytest plugin (-p web_fixtures). NDT_BIN: folder of the programs; NDT_CHROMIUM: the browser."""
+
 import os
 import pathlib
 import socket
@@ -8,12 +9,19 @@ import tempfile
 import threading
 
 import pytest
-from page_driver import PageDriver
 from playwright.sync_api import sync_playwright
+
+from page_driver import PageDriver
 from web_programs import Daemon, Drive, Sender, Web
 
-SOFTWARE_GL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist",
-               "--js-flags=--expose-gc", "--disable-dev-shm-usage"]
+SOFTWARE_GL = [
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+    "--js-flags=--expose-gc",
+    "--disable-dev-shm-usage",
+]
 
 
 @pytest.fixture(scope="session")

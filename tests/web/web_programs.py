@@ -2,6 +2,7 @@
 
 Every program has its files in one folder, whose path is short since sockets have paths of at most 107 bytes, and ends
 with its parent. Waiting is for conditions, never for a time."""
+
 import ctypes
 import json
 import os
@@ -51,8 +52,14 @@ class Program:
     def launch(self, *arguments):
         assert not self.is_alive()
         with open(self.log_file, "ab") as log:
-            self.process = subprocess.Popen([str(self.path), *map(str, arguments)], stdout=log, stderr=log, cwd=self.folder,
-                                            env=self.environment, preexec_fn=_die_with_parent)
+            self.process = subprocess.Popen(
+                [str(self.path), *map(str, arguments)],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=self.environment,
+                preexec_fn=_die_with_parent,
+            )
 
     def is_alive(self):
         return self.process is not None and self.process.poll() is None
@@ -106,8 +113,14 @@ class Daemon(Program):
 
     def __init__(self, bin_dir, folder, cloud, deskew="time", **settings):
         super().__init__(bin_dir, folder, "ndtd")
-        self.settings = {"map.path": cloud, "preprocess.deskew": deskew, "live.budget_ms": 20000, "cpu.threads": 1,
-                         "backend.name": "cpu", **settings}
+        self.settings = {
+            "map.path": cloud,
+            "preprocess.deskew": deskew,
+            "live.budget_ms": 20000,
+            "cpu.threads": 1,
+            "backend.name": "cpu",
+            **settings,
+        }
 
     def start(self):
         ready = self.log().count(" ready ")
@@ -118,8 +131,13 @@ class Daemon(Program):
 
     def ctl(self, *arguments):
         """What ndt-ctl prints."""
-        done = subprocess.run([str(self.path.with_name("ndt-ctl")), *map(str, arguments)], capture_output=True, text=True,
-                              env=self.environment, timeout=PATIENCE_S)
+        done = subprocess.run(
+            [str(self.path.with_name("ndt-ctl")), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=PATIENCE_S,
+        )
         return done.stdout + done.stderr
 
 
@@ -186,8 +204,22 @@ class Drive:
 
     def __init__(self, bin_dir, folder, *options):
         self.bag, self.map = folder / "drive.bag", folder / "map.pcd"
-        command = [f"{bin_dir}/ndt-sim", "--seed", "3", "--out", str(folder), "--beams", "16", "--columns", "900",
-                   "--map-spacing", "0.25", "--odometry", "--force", *map(str, options)]
+        command = [
+            f"{bin_dir}/ndt-sim",
+            "--seed",
+            "3",
+            "--out",
+            str(folder),
+            "--beams",
+            "16",
+            "--columns",
+            "900",
+            "--map-spacing",
+            "0.25",
+            "--odometry",
+            "--force",
+            *map(str, options),
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
