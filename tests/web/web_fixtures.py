@@ -90,6 +90,19 @@ def open_page(browser):
     assert not faults, faults
 
 
+@pytest.fixture
+def pictures(request):
+    """pictures.take(page, "name"): a screenshot into $NDT_WEB_PICTURES, for those who look at them."""
+    target = os.environ.get("NDT_WEB_PICTURES")
+
+    class Pictures:
+        def take(self, page, name):
+            if target:
+                page.save(pathlib.Path(target) / f"{request.node.name.split('[')[0]}-{name}.png")
+
+    return Pictures()
+
+
 class Proxy:
     """A TCP connection between browser and ndt-web that can be cut and mended."""
 
