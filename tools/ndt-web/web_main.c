@@ -142,6 +142,7 @@ static void count_feed(void *self, struct web_metrics_server *out)
         web_feed_counters(web->feed, &feed);
     out->frames_bad = feed.bad;
     out->scans = feed.scans;
+    out->scans_kept = web_scans_count(web->scans);
 }
 
 static enum ndt_status open_server(struct web *web, const struct web_source *source, struct ndt_error *err)
