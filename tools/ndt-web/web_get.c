@@ -13,8 +13,7 @@ static const char JSON[] = "application/json", BYTES[] = "application/octet-stre
 
 /* ---- page ---- */
 
-static enum MHD_Result send_file(struct web_server *server, struct web_request *request,
-                                 const struct web_page_file *file)
+static enum MHD_Result send_file(struct web_request *request, const struct web_page_file *file)
 {
     char tag[32];
     const char *known = web_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH);
@@ -28,20 +27,19 @@ static enum MHD_Result send_file(struct web_server *server, struct web_request *
     return web_reply(request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, file->type, "no-cache", response);
 }
 
-static enum MHD_Result get_page(struct web_server *server, struct web_request *request, const char *path)
+static enum MHD_Result get_page(struct web_request *request, const char *path)
 {
     const char *name = strcmp(path, "/") == 0 ? "index.html" : path + 1;
     for (size_t i = 0; i < web_page_file_count; i++)
         if (strcmp(web_page_files[i].name, name) == 0)
-            return send_file(server, request, &web_page_files[i]);
+            return send_file(request, &web_page_files[i]);
     return web_reply_error(request, MHD_HTTP_NOT_FOUND, "there is no such page");
 }
 
 /* ---- data ---- */
 
 /* Reads a parameter; absent: `*out` stays. 0: it is not a number, and an error has been sent. */
-static int read_number(struct web_server *server, struct web_request *request, const char *name, uint64_t *out,
-                       enum MHD_Result *sent)
+static int read_number(struct web_request *request, const char *name, uint64_t *out, enum MHD_Result *sent)
 {
     struct ndt_error err = {""};
     const char *text = web_parameter(request, name);
@@ -60,8 +58,7 @@ static enum MHD_Result get_history(struct web_server *server, struct web_request
 {
     uint64_t from = 0, count = HISTORY_MAX;
     enum MHD_Result sent;
-    if (!read_number(server, request, "from", &from, &sent) ||
-        !read_number(server, request, "count", &count, &sent))
+    if (!read_number(request, "from", &from, &sent) || !read_number(request, "count", &count, &sent))
         return sent;
     return web_stream_history(server, request, from, count < HISTORY_MAX ? count : HISTORY_MAX);
 }
@@ -74,7 +71,7 @@ static enum MHD_Result get_by_seq(struct web_server *server, struct web_request 
     enum MHD_Result sent;
     if (!web_parameter(request, "seq"))
         return web_reply_error(request, MHD_HTTP_BAD_REQUEST, "the parameter seq is missing");
-    if (!read_number(server, request, "seq", &seq, &sent))
+    if (!read_number(request, "seq", &seq, &sent))
         return sent;
     struct web_blob *blob = get ? get(server->site.source.self, seq) : NULL;
     if (!blob)
@@ -145,8 +142,7 @@ static enum MHD_Result get_node(struct web_server *server, struct web_request *r
 
 /* ---- supervisors ---- */
 
-static enum MHD_Result send_line(struct web_server *server, struct web_request *request, unsigned status,
-                                 const char *text)
+static enum MHD_Result send_line(struct web_request *request, unsigned status, const char *text)
 {
     char line[256];
     snprintf(line, sizeof(line), "%s\n", text);
@@ -157,22 +153,23 @@ static enum MHD_Result send_line(struct web_server *server, struct web_request *
 
 static enum MHD_Result get_health(struct web_server *server, struct web_request *request)
 {
-    return send_line(server, request, MHD_HTTP_OK, "ok");
+    (void)server;
+    return send_line(request, MHD_HTTP_OK, "ok");
 }
 
 static enum MHD_Result get_ready(struct web_server *server, struct web_request *request)
 {
     char why[160];
     if (server->site.source.is_ready(server->site.source.self, why))
-        return send_line(server, request, MHD_HTTP_OK, "ok");
-    return send_line(server, request, MHD_HTTP_SERVICE_UNAVAILABLE, why);
+        return send_line(request, MHD_HTTP_OK, "ok");
+    return send_line(request, MHD_HTTP_SERVICE_UNAVAILABLE, why);
 }
 
 /* Whether the map is in a state, by its last event. */
-static int is_map(struct web_server *server, const char *state)
+static uint64_t is_map(struct web_server *server, const char *state)
 {
     struct web_blob *map = web_hub_latest(server->site.hub, WEB_MAP);
-    const int is = map && strstr((const char *)map->data, state) != NULL;
+    const uint64_t is = map && strstr((const char *)map->data, state) != NULL;
     web_blob_drop(map);
     return is;
 }
@@ -236,5 +233,5 @@ enum MHD_Result web_get_path(struct web_server *server, struct web_request *requ
         return get_node(server, request, path + sizeof(nodes) - 1);
     if (strncmp(path, "/api/", 5) == 0)
         return web_reply_error(request, MHD_HTTP_NOT_FOUND, "there is no such path");
-    return get_page(server, request, path);
+    return get_page(request, path);
 }

@@ -263,6 +263,8 @@ static const struct tool_option options[] = {
     {"list-metrics", NULL, TOOL_FLAG, &args.lists_metrics,
      .help = "print the metrics of /metrics with type, unit, labels and meaning, and exit"},
     LIVE_KEY_OPTIONS(args.keys),
+    {"list-metrics", NULL, TOOL_FLAG, &args.lists_metrics,
+     .help = "print what /metrics has, a line each, and exit"},
 };
 
 static const struct tool_command command = {
