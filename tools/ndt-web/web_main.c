@@ -260,8 +260,6 @@ static const struct tool_option options[] = {
      .help = "results that are kept for pages that open later"},
     {"allow-host", "NAME", TOOL_CUSTOM, NULL, .parse = add_name,
      .help = "a further name of this server in the Host header, as behind a proxy; may be repeated"},
-    {"list-metrics", NULL, TOOL_FLAG, &args.lists_metrics,
-     .help = "print the metrics of /metrics with type, unit, labels and meaning, and exit"},
     LIVE_KEY_OPTIONS(args.keys),
     {"list-metrics", NULL, TOOL_FLAG, &args.lists_metrics,
      .help = "print what /metrics has, a line each, and exit"},
