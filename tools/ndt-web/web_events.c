@@ -55,7 +55,7 @@ struct web_hub {
     double log_second_us; /* begin of the second that is counted */
     unsigned log_in_second;
     uint64_t log_skipped;
-    uint64_t lost;
+    uint64_t sent, lost;
 };
 
 enum ndt_status web_hub_open(struct web_hub **out, const struct web_hello *hello, size_t history,
@@ -252,7 +252,7 @@ struct web_blob *web_hub_result(struct web_hub *hub, uint64_t number)
 void web_hub_counters(struct web_hub *hub, struct web_hub_counters *out)
 {
     pthread_mutex_lock(&hub->lock);
-    *out = (struct web_hub_counters){hub->client_count, hub->lost};
+    *out = (struct web_hub_counters){hub->client_count, hub->sent, hub->lost, hub->result_count - first_kept(hub)};
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -331,6 +331,7 @@ static int begin_next(struct web_client *client)
     client->count--;
     client->at = 0;
     client->text = item.json;
+    client->hub->sent++;
     if (item.event == WEB_RESULT)
         snprintf(client->head, sizeof(client->head), "event: result\nid: %" PRIu64 "\ndata: ", item.number);
     else if (item.event == WEB_RESYNC)

@@ -58,7 +58,8 @@ struct web_blob *web_hub_result(struct web_hub *hub, uint64_t number);
 
 struct web_hub_counters {
     unsigned clients;
-    uint64_t lost; /**< events that slow readers missed */
+    uint64_t sent, lost; /**< events that readers got, each reader counted; that slow ones missed */
+    uint64_t results;    /**< that are kept */
 };
 void web_hub_counters(struct web_hub *hub, struct web_hub_counters *out);
 

@@ -13,8 +13,7 @@ static const char JSON[] = "application/json", BYTES[] = "application/octet-stre
 
 /* ---- page ---- */
 
-static enum MHD_Result send_file(struct web_server *server, struct web_request *request,
-                                 const struct web_page_file *file)
+static enum MHD_Result send_file(struct web_request *request, const struct web_page_file *file)
 {
     char tag[32];
     const char *known = web_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH);
@@ -24,30 +23,29 @@ static enum MHD_Result send_file(struct web_server *server, struct web_request *
         MHD_create_response_from_buffer(is_known ? 0 : file->size, (void *)file->data, MHD_RESPMEM_PERSISTENT);
     if (response)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, tag);
-    return web_reply(server, request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, file->type, "no-cache",
-                     response);
+    request->bytes = is_known ? 0 : file->size;
+    return web_reply(request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, file->type, "no-cache", response);
 }
 
-static enum MHD_Result get_page(struct web_server *server, struct web_request *request, const char *path)
+static enum MHD_Result get_page(struct web_request *request, const char *path)
 {
     const char *name = strcmp(path, "/") == 0 ? "index.html" : path + 1;
     for (size_t i = 0; i < web_page_file_count; i++)
         if (strcmp(web_page_files[i].name, name) == 0)
-            return send_file(server, request, &web_page_files[i]);
-    return web_reply_error(server, request, MHD_HTTP_NOT_FOUND, "there is no such page");
+            return send_file(request, &web_page_files[i]);
+    return web_reply_error(request, MHD_HTTP_NOT_FOUND, "there is no such page");
 }
 
 /* ---- data ---- */
 
 /* Reads a parameter; absent: `*out` stays. 0: it is not a number, and an error has been sent. */
-static int read_number(struct web_server *server, struct web_request *request, const char *name, uint64_t *out,
-                       enum MHD_Result *sent)
+static int read_number(struct web_request *request, const char *name, uint64_t *out, enum MHD_Result *sent)
 {
     struct ndt_error err = {""};
     const char *text = web_parameter(request, name);
     if (!text || tool_parse_count(text, 0, INFINITY, out, &err) == NDT_OK)
         return 1;
-    *sent = web_reply_error(server, request, MHD_HTTP_BAD_REQUEST, "%s: expected a whole number", name);
+    *sent = web_reply_error(request, MHD_HTTP_BAD_REQUEST, "%s: expected a whole number", name);
     return 0;
 }
 
@@ -60,8 +58,7 @@ static enum MHD_Result get_history(struct web_server *server, struct web_request
 {
     uint64_t from = 0, count = HISTORY_MAX;
     enum MHD_Result sent;
-    if (!read_number(server, request, "from", &from, &sent) ||
-        !read_number(server, request, "count", &count, &sent))
+    if (!read_number(request, "from", &from, &sent) || !read_number(request, "count", &count, &sent))
         return sent;
     return web_stream_history(server, request, from, count < HISTORY_MAX ? count : HISTORY_MAX);
 }
@@ -73,13 +70,13 @@ static enum MHD_Result get_by_seq(struct web_server *server, struct web_request 
     uint64_t seq = 0;
     enum MHD_Result sent;
     if (!web_parameter(request, "seq"))
-        return web_reply_error(server, request, MHD_HTTP_BAD_REQUEST, "the parameter seq is missing");
-    if (!read_number(server, request, "seq", &seq, &sent))
+        return web_reply_error(request, MHD_HTTP_BAD_REQUEST, "the parameter seq is missing");
+    if (!read_number(request, "seq", &seq, &sent))
         return sent;
     struct web_blob *blob = get ? get(server->site.source.self, seq) : NULL;
     if (!blob)
-        return web_reply_error(server, request, MHD_HTTP_NOT_FOUND, "nothing is kept of scan %" PRIu64, seq);
-    return web_reply_blob(server, request, MHD_HTTP_OK, type, blob);
+        return web_reply_error(request, MHD_HTTP_NOT_FOUND, "nothing is kept of scan %" PRIu64, seq);
+    return web_reply_blob(request, MHD_HTTP_OK, type, blob);
 }
 
 static enum MHD_Result get_scan(struct web_server *server, struct web_request *request)
@@ -96,17 +93,16 @@ static enum MHD_Result get_status(struct web_server *server, struct web_request 
 {
     struct web_blob *status = web_hub_latest(server->site.hub, WEB_STATUS);
     if (!status)
-        return web_reply_error(server, request, MHD_HTTP_SERVICE_UNAVAILABLE, "no daemon has answered yet");
-    return web_reply_blob(server, request, MHD_HTTP_OK, JSON, status);
+        return web_reply_error(request, MHD_HTTP_SERVICE_UNAVAILABLE, "no daemon has answered yet");
+    return web_reply_blob(request, MHD_HTTP_OK, JSON, status);
 }
 
 static enum MHD_Result get_replay(struct web_server *server, struct web_request *request)
 {
     const struct web_source *source = &server->site.source;
     if (!source->replay)
-        return web_reply_error(server, request, MHD_HTTP_NOT_FOUND,
-                               "this is no replay: ndt-web has no --replay-dir");
-    return web_reply_blob(server, request, MHD_HTTP_OK, JSON, source->replay(source->self));
+        return web_reply_error(request, MHD_HTTP_NOT_FOUND, "this is no replay: ndt-web has no --replay-dir");
+    return web_reply_blob(request, MHD_HTTP_OK, JSON, source->replay(source->self));
 }
 
 /* ---- map ---- */
@@ -117,7 +113,7 @@ static enum MHD_Result get_map(struct web_server *server, struct web_request *re
     web_writer_open(&writer);
     if (writer.file)
         web_map_describe(server->site.map, writer.file);
-    return web_reply_blob(server, request, MHD_HTTP_OK, JSON, web_writer_finish(&writer));
+    return web_reply_blob(request, MHD_HTTP_OK, JSON, web_writer_finish(&writer));
 }
 
 /* A node under ?v=ID never changes; that of another map is not sent under this one's name. */
@@ -129,42 +125,53 @@ static enum MHD_Result get_node(struct web_server *server, struct web_request *r
     struct web_blob *blob = strlen(name) <= 64 ? web_map_node(server->site.map, name, id) : NULL;
     if (!blob || (version && strcmp(version, id) != 0)) {
         web_blob_drop(blob);
-        return web_reply_error(server, request, MHD_HTTP_NOT_FOUND, "the map has no such node");
+        return web_reply_error(request, MHD_HTTP_NOT_FOUND, "the map has no such node");
     }
     snprintf(tag, sizeof(tag), "\"%s-%s\"", id, name);
     const int is_known = known && strcmp(known, tag) == 0;
     struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
         is_known ? 0 : blob->size, blob->data, web_blob_drop, blob);
+    request->bytes = is_known ? 0 : blob->size;
     if (response)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, tag);
     else
         web_blob_drop(blob);
-    return web_reply(server, request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, BYTES,
+    return web_reply(request, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, BYTES,
                      version ? "private, max-age=31536000, immutable" : "no-cache", response);
 }
 
 /* ---- supervisors ---- */
 
-static enum MHD_Result send_line(struct web_server *server, struct web_request *request, unsigned status,
-                                 const char *text)
+static enum MHD_Result send_line(struct web_request *request, unsigned status, const char *text)
 {
     char line[256];
     snprintf(line, sizeof(line), "%s\n", text);
-    return web_reply(server, request, status, LINE, NULL,
+    request->bytes = strlen(line);
+    return web_reply(request, status, LINE, NULL,
                      MHD_create_response_from_buffer(strlen(line), line, MHD_RESPMEM_MUST_COPY));
 }
 
 static enum MHD_Result get_health(struct web_server *server, struct web_request *request)
 {
-    return send_line(server, request, MHD_HTTP_OK, "ok");
+    (void)server;
+    return send_line(request, MHD_HTTP_OK, "ok");
 }
 
 static enum MHD_Result get_ready(struct web_server *server, struct web_request *request)
 {
     char why[160];
     if (server->site.source.is_ready(server->site.source.self, why))
-        return send_line(server, request, MHD_HTTP_OK, "ok");
-    return send_line(server, request, MHD_HTTP_SERVICE_UNAVAILABLE, why);
+        return send_line(request, MHD_HTTP_OK, "ok");
+    return send_line(request, MHD_HTTP_SERVICE_UNAVAILABLE, why);
+}
+
+/* Whether the map is in a state, by its last event. */
+static uint64_t is_map(struct web_server *server, const char *state)
+{
+    struct web_blob *map = web_hub_latest(server->site.hub, WEB_MAP);
+    const uint64_t is = map && strstr((const char *)map->data, state) != NULL;
+    web_blob_drop(map);
+    return is;
 }
 
 static void count_all(struct web_server *server, struct web_metrics_server *out)
@@ -177,28 +184,31 @@ static void count_all(struct web_server *server, struct web_metrics_server *out)
     web_map_counters(server->site.map, &map);
     *out = (struct web_metrics_server){.connections = peers.open,
                                        .streams = hub.clients,
-                                       .requests = server->requests,
-                                       .refused = server->refused,
                                        .evicted = peers.evicted,
+                                       .events = hub.sent,
                                        .events_lost = hub.lost,
+                                       .results_kept = hub.results,
+                                       .control_sent = server->control_sent,
+                                       .control_refused = server->control_refused,
                                        .map_points = map.points,
                                        .map_nodes = map.nodes,
                                        .map_bytes = map.bytes,
-                                       .map_nodes_served = map.nodes_served};
-    if (server->site.count)
-        server->site.count(server->site.user, out);
+                                       .map_nodes_served = map.nodes_served,
+                                       .map_loading = is_map(server, "\"state\":\"loading\""),
+                                       .map_failed = is_map(server, "\"state\":\"failed\"")};
+    server->site.count(server->site.user, out);
 }
 
 static enum MHD_Result get_metrics(struct web_server *server, struct web_request *request)
 {
+    const enum web_metrics_format format = web_metrics_negotiate(web_header(request, MHD_HTTP_HEADER_ACCEPT));
     struct web_metrics_server own;
     struct web_writer writer;
     count_all(server, &own);
     web_writer_open(&writer);
     if (writer.file)
-        web_metrics_write(server->site.metrics, &own, writer.file);
-    return web_reply_blob(server, request, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
-                          web_writer_finish(&writer));
+        web_metrics_write(server->site.metrics, &own, format, writer.file);
+    return web_reply_blob(request, MHD_HTTP_OK, web_metrics_content_type(format), web_writer_finish(&writer));
 }
 
 /* ---- paths ---- */
@@ -222,6 +232,6 @@ enum MHD_Result web_get_path(struct web_server *server, struct web_request *requ
     if (strncmp(path, nodes, sizeof(nodes) - 1) == 0)
         return get_node(server, request, path + sizeof(nodes) - 1);
     if (strncmp(path, "/api/", 5) == 0)
-        return web_reply_error(server, request, MHD_HTTP_NOT_FOUND, "there is no such path");
-    return get_page(server, request, path);
+        return web_reply_error(request, MHD_HTTP_NOT_FOUND, "there is no such path");
+    return get_page(request, path);
 }

@@ -16,7 +16,7 @@
 static struct {
     const char *listen, *poses, *points, *control, *map, *replay_dir, *token_file;
     struct live_keys keys;
-    int allows_control;
+    int allows_control, lists_metrics;
     uint64_t scan_points, history;
     const char *names[WEB_NAMES_MAX];
     size_t name_count;
@@ -142,6 +142,7 @@ static void count_feed(void *self, struct web_metrics_server *out)
         web_feed_counters(web->feed, &feed);
     out->frames_bad = feed.bad;
     out->scans = feed.scans;
+    out->scans_kept = web_scans_count(web->scans);
 }
 
 static enum ndt_status open_server(struct web *web, const struct web_source *source, struct ndt_error *err)
@@ -216,6 +217,10 @@ static enum ndt_status run_parts(struct web *web, struct ndt_error *err)
 static enum ndt_status run(struct ndt_error *err)
 {
     struct web web = {0};
+    if (args.lists_metrics) {
+        web_metrics_list(stdout);
+        return NDT_OK;
+    }
     enum ndt_status status = web_address_parse(args.listen, &web.address, err);
     if (status == NDT_OK)
         status = read_token(&web, err);
@@ -256,6 +261,8 @@ static const struct tool_option options[] = {
     {"allow-host", "NAME", TOOL_CUSTOM, NULL, .parse = add_name,
      .help = "a further name of this server in the Host header, as behind a proxy; may be repeated"},
     LIVE_KEY_OPTIONS(args.keys),
+    {"list-metrics", NULL, TOOL_FLAG, &args.lists_metrics,
+     .help = "print what /metrics has, a line each, and exit"},
 };
 
 static const struct tool_command command = {

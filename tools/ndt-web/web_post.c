@@ -33,8 +33,9 @@ static enum MHD_Result refuse(struct web_server *server, struct web_request *req
                               const char *why)
 {
     char who[64];
+    server->control_refused++;
     web_hub_log(server->site.hub, WEB_WARNING, "request from %s refused: %s", asker(request, who), why);
-    return web_reply_error(server, request, status, "%s", why);
+    return web_reply_error(request, status, "%s", why);
 }
 
 static int is_json(const char *type)
@@ -95,8 +96,10 @@ enum MHD_Result web_post_ask(struct web_server *server, struct web_request *requ
     MHD_suspend_connection(request->connection);
     const struct web_asker who = {take_answer, request};
     const enum ndt_status status = source->ask(source->self, &message, &who, &err);
-    if (status == NDT_OK)
+    if (status == NDT_OK) {
+        server->control_sent++;
         return MHD_YES;
+    }
     MHD_resume_connection(request->connection);
     request->is_waiting = 0;
     return refuse(server, request,
@@ -115,10 +118,10 @@ enum MHD_Result web_post_answer(struct web_server *server, struct web_request *r
     if (!answer) {
         web_hub_log(server->site.hub, WEB_ERROR, "%s from %s: %s", ndt_operation_name(request->op),
                     asker(request, who), request->why);
-        return web_reply_error(server, request, MHD_HTTP_GATEWAY_TIMEOUT, "%s", request->why);
+        return web_reply_error(request, MHD_HTTP_GATEWAY_TIMEOUT, "%s", request->why);
     }
     const int is_done = strstr((const char *)answer->data, "\"ok\":true") != NULL;
     web_hub_log(server->site.hub, is_done ? WEB_INFO : WEB_WARNING, "%s from %s: %s",
                 ndt_operation_name(request->op), asker(request, who), is_done ? "done" : "the daemon refuses");
-    return web_reply_blob(server, request, MHD_HTTP_OK, "application/json", answer);
+    return web_reply_blob(request, MHD_HTTP_OK, "application/json", answer);
 }

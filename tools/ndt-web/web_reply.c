@@ -14,8 +14,8 @@ static const char *const headers[][2] = {
     {"Server", "ndt-web"},
 };
 
-enum MHD_Result web_reply(struct web_server *server, struct web_request *request, unsigned status, const char *type,
-                          const char *caching, struct MHD_Response *response)
+enum MHD_Result web_reply(struct web_request *request, unsigned status, const char *type, const char *caching,
+                          struct MHD_Response *response)
 {
     if (!response)
         return MHD_NO; /* no memory: the connection ends */
@@ -24,27 +24,27 @@ enum MHD_Result web_reply(struct web_server *server, struct web_request *request
     if (type)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, caching ? caching : "no-store");
-    if (status >= 400)
-        server->refused++;
+    request->status = status;
     const enum MHD_Result sent = MHD_queue_response(request->connection, status, response);
     MHD_destroy_response(response);
     return sent;
 }
 
-enum MHD_Result web_reply_blob(struct web_server *server, struct web_request *request, unsigned status,
-                               const char *type, struct web_blob *blob)
+enum MHD_Result web_reply_blob(struct web_request *request, unsigned status, const char *type,
+                               struct web_blob *blob)
 {
     if (!blob)
-        return web_reply_error(server, request, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory");
+        return web_reply_error(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory");
     struct MHD_Response *response =
         MHD_create_response_from_buffer_with_free_callback_cls(blob->size, blob->data, web_blob_drop, blob);
     if (!response)
         web_blob_drop(blob);
-    return web_reply(server, request, status, type, NULL, response);
+    else
+        request->bytes = blob->size;
+    return web_reply(request, status, type, NULL, response);
 }
 
-enum MHD_Result web_reply_error(struct web_server *server, struct web_request *request, unsigned status,
-                                const char *format, ...)
+enum MHD_Result web_reply_error(struct web_request *request, unsigned status, const char *format, ...)
 {
     char text[512], json[1100] = "";
     va_list list;
@@ -61,7 +61,8 @@ enum MHD_Result web_reply_error(struct web_server *server, struct web_request *r
     }
     fputs("\"}\n", file);
     fclose(file);
-    return web_reply(server, request, status, "application/json", NULL,
+    request->bytes = strlen(json);
+    return web_reply(request, status, "application/json", NULL,
                      MHD_create_response_from_buffer(strlen(json), json, MHD_RESPMEM_MUST_COPY));
 }
 

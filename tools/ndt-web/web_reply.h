@@ -22,7 +22,7 @@ struct web_site {
     struct web_hub *hub;
     struct web_map *map;
     struct web_metrics *metrics;
-    /** Fills the counters of the feed; may be NULL. */
+    /** Fills the counters of the feed and its scans. */
     void (*count)(void *user, struct web_metrics_server *out);
     void *user;
     int allows_control;
@@ -35,6 +35,8 @@ struct web_site {
 struct web_request {
     struct MHD_Connection *connection;
     struct web_peer *peer;
+    unsigned status; /* of the answer, and the bytes of its body: for the metrics */
+    uint64_t bytes;
     int is_get, is_post, is_control; /* GET or HEAD; the path of requests to the daemon */
     char body[WEB_BODY_MAX + 1];
     size_t size;
@@ -50,19 +52,19 @@ struct web_server {
     struct web_site site;
     struct MHD_Daemon *daemon;
     struct web_peers *peers;
-    atomic_ullong requests, refused;
+    atomic_ullong control_sent, control_refused;
     unsigned ticks;
 };
 
 /** Sends a response that is made, with a status and the headers of every answer, and gives it back. */
-enum MHD_Result web_reply(struct web_server *server, struct web_request *request, unsigned status, const char *type,
-                          const char *caching, struct MHD_Response *response);
+enum MHD_Result web_reply(struct web_request *request, unsigned status, const char *type, const char *caching,
+                          struct MHD_Response *response);
 /** Sends a blob, which is taken over; NULL: 500, no memory. */
-enum MHD_Result web_reply_blob(struct web_server *server, struct web_request *request, unsigned status,
-                               const char *type, struct web_blob *blob);
+enum MHD_Result web_reply_blob(struct web_request *request, unsigned status, const char *type,
+                               struct web_blob *blob);
 /** Sends {"error": TEXT}. */
-enum MHD_Result web_reply_error(struct web_server *server, struct web_request *request, unsigned status,
-                                const char *format, ...) NDT_PRINTF(4, 5);
+enum MHD_Result web_reply_error(struct web_request *request, unsigned status, const char *format, ...)
+    NDT_PRINTF(3, 4);
 /** A header of the request; NULL: absent. */
 const char *web_header(const struct web_request *request, const char *name);
 /** A parameter of the query; NULL: absent. */

@@ -130,6 +130,14 @@ void web_scans_put(struct web_scans *scans, uint64_t seq, struct web_blob *packe
     pthread_mutex_unlock(&scans->lock);
 }
 
+size_t web_scans_count(struct web_scans *scans)
+{
+    pthread_mutex_lock(&scans->lock);
+    const size_t count = scans->next < WEB_SCANS_KEPT ? scans->next : WEB_SCANS_KEPT;
+    pthread_mutex_unlock(&scans->lock);
+    return count;
+}
+
 struct web_blob *web_scans_get(struct web_scans *scans, uint64_t seq)
 {
     struct web_blob *packed = NULL;

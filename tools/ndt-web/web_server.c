@@ -37,7 +37,7 @@ static int is_host_right(const struct web_server *server, const struct web_reque
 
 /* ---- a request ---- */
 
-static struct web_request *begin_request(struct web_server *server, struct MHD_Connection *connection)
+static struct web_request *begin_request(struct MHD_Connection *connection)
 {
     struct web_request *request = calloc(1, sizeof(*request));
     if (!request)
@@ -45,7 +45,6 @@ static struct web_request *begin_request(struct web_server *server, struct MHD_C
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     request->connection = connection;
     request->peer = info ? info->socket_context : NULL;
-    server->requests++;
     return request;
 }
 
@@ -61,7 +60,7 @@ static enum MHD_Result take_header(struct web_server *server, struct web_request
     request->is_control = strcmp(path, "/api/request") == 0;
     if (!is_host_right(server, request)) {
         web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
-        return web_reply_error(server, request, MHD_HTTP_FORBIDDEN,
+        return web_reply_error(request, MHD_HTTP_FORBIDDEN,
                                "the Host header does not name this server; see --allow-host");
     }
     if (request->is_post && request->is_control)
@@ -80,7 +79,7 @@ static enum MHD_Result answer(struct web_server *server, struct web_request *req
     web_peer_enter(server->peers, request->peer, WEB_ANSWERING);
     if (request->is_get && !request->is_control)
         return web_get_path(server, request, path);
-    return web_reply_error(server, request, MHD_HTTP_METHOD_NOT_ALLOWED, "%s",
+    return web_reply_error(request, MHD_HTTP_METHOD_NOT_ALLOWED, "%s",
                            request->is_control ? "only POST is possible here"
                                                : "only GET and HEAD are possible here");
 }
@@ -105,7 +104,7 @@ static enum MHD_Result on_request(void *self, struct MHD_Connection *connection,
     struct web_request *request = *context;
     (void)version;
     if (!request) {
-        request = *context = begin_request(server, connection);
+        request = *context = begin_request(connection);
         return request ? take_header(server, request, path, method) : MHD_NO;
     }
     if (*size > 0) {
@@ -125,6 +124,8 @@ static void on_completed(void *self, struct MHD_Connection *connection, void **c
     if (!request)
         return;
     web_peer_enter(server->peers, request->peer, WEB_IDLE);
+    if (request->status)
+        web_metrics_count_response(server->site.metrics, request->status, request->bytes);
     web_blob_drop(request->answer);
     free(request);
     *context = NULL;

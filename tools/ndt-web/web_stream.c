@@ -18,38 +18,55 @@ static void resume(void *connection)
     MHD_resume_connection(connection);
 }
 
-static ssize_t read_events(void *client, uint64_t at, char *out, size_t size)
+struct stream {
+    struct web_client *client;
+    struct web_request *request; /* lives as long as it is read */
+};
+
+static ssize_t read_events(void *self, uint64_t at, char *out, size_t size)
 {
+    const struct stream *stream = self;
     (void)at;
-    const ssize_t count = web_client_read(client, out, size);
-    return count < 0 ? MHD_CONTENT_READER_END_OF_STREAM : count;
+    const ssize_t count = web_client_read(stream->client, out, size);
+    if (count < 0)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    stream->request->bytes += (uint64_t)count;
+    return count;
 }
 
-static void close_events(void *client)
+static void close_events(void *self)
 {
-    web_client_close(client);
+    struct stream *stream = self;
+    web_client_close(stream->client);
+    free(stream);
 }
 
 enum MHD_Result web_stream_events(struct web_server *server, struct web_request *request)
 {
     const struct web_waiter waiter = {suspend, resume, request->connection};
-    struct web_client *client = web_client_open(server->site.hub, &waiter);
-    if (!client)
-        return web_reply_error(server, request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                               "there are %d readers of events already", WEB_MAX_CLIENTS);
+    struct stream *stream = calloc(1, sizeof(*stream));
+    if (!stream)
+        return web_reply_error(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory");
+    *stream = (struct stream){web_client_open(server->site.hub, &waiter), request};
+    if (!stream->client) {
+        free(stream);
+        return web_reply_error(request, MHD_HTTP_SERVICE_UNAVAILABLE, "there are %d readers of events already",
+                               WEB_MAX_CLIENTS);
+    }
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, client, close_events);
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_events, stream, close_events);
     if (!response)
-        web_client_close(client);
+        close_events(stream);
     else
         web_peer_enter(server->peers, request->peer, WEB_STREAMING);
-    return web_reply(server, request, MHD_HTTP_OK, "text/event-stream", "no-store", response);
+    return web_reply(request, MHD_HTTP_OK, "text/event-stream", "no-store", response);
 }
 
 /* ---- history ---- */
 
 struct history {
     const struct web_source *source;
+    struct web_request *request; /* lives as long as it is read */
     uint64_t first, next, end;
     int has_head, has_tail;
     struct web_blob *text; /* being copied; at counts its bytes that are */
@@ -110,6 +127,7 @@ static ssize_t read_history(void *self, uint64_t position, char *out, size_t siz
             history->text = NULL;
         }
     }
+    history->request->bytes += used;
     return used ? (ssize_t)used : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
@@ -126,8 +144,9 @@ enum MHD_Result web_stream_history(struct web_server *server, struct web_request
     struct history *history = calloc(1, sizeof(*history));
     uint64_t first;
     if (!history)
-        return web_reply_error(server, request, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory");
+        return web_reply_error(request, MHD_HTTP_INTERNAL_SERVER_ERROR, "no memory");
     history->source = &server->site.source;
+    history->request = request;
     const uint64_t end = history->source->results(history->source->self, &first);
     history->first = from < first ? first : from < end ? from : end;
     history->end = end - history->first < count ? end : history->first + count;
@@ -136,5 +155,5 @@ enum MHD_Result web_stream_history(struct web_server *server, struct web_request
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_history, history, close_history);
     if (!response)
         close_history(history);
-    return web_reply(server, request, MHD_HTTP_OK, "application/json", NULL, response);
+    return web_reply(request, MHD_HTTP_OK, "application/json", NULL, response);
 }
