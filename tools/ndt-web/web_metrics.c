@@ -100,8 +100,9 @@ static void count_result(struct web_metrics *metrics, const struct ndt_result_me
 {
     const struct ndt_align_result *aligned = &result->result;
     const double stages_us[WEB_STAGE_COUNT] = {
-        [WEB_DECODE] = result->decode_us, [WEB_QUEUE] = result->queue_us,  [WEB_PREPROCESS] = result->preprocess_us,
-        [WEB_UPLOAD] = result->upload_us, [WEB_ALIGN] = aligned->align_us, [WEB_PUBLISH] = result->publish_us};
+        [WEB_STAGE_DECODE] = result->decode_us,         [WEB_STAGE_QUEUE] = result->queue_us,
+        [WEB_STAGE_PREPROCESS] = result->preprocess_us, [WEB_STAGE_UPLOAD] = result->upload_us,
+        [WEB_STAGE_ALIGN] = aligned->align_us,          [WEB_STAGE_PUBLISH] = result->publish_us};
     const double latency_us = result_latency_us(result);
     const int is_trusted = result->state == NDT_STATE_TRACKING || result->state == NDT_STATE_COASTING;
     double *untrusted = &metrics->values.numbers[WEB_UNTRUSTED][0];

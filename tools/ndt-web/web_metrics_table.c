@@ -31,12 +31,13 @@ LABEL(axes, "axis", "x", "y", "z");
 LABEL(daemon_states, "state", "loading", "stopped", "no_map", "no_guess", "localising");
 LABEL(recorder_states, "state", "idle", "starting", "recording", "finishing");
 LABEL(codes, "code", "200", "204", "206", "304", "400", "401", "403", "404", "405", "408", "411", "413", "415",
-      "421", "429", "431", "500", "503", "other");
+      "421", "429", "431", "500", "503", "504", "other");
 
-LABEL(drop_reasons, "queue", "scans", "small", "results", "recording");
-static const char *const drop_paths[] = {"queue.dropped", "queue.small_lost", "publisher.lost", "recorder.dropped"};
+LABEL(queues, "queue", "scans", "small", "results", "points", "recording");
+static const char *const drop_paths[] = {"queue.dropped", "queue.small_lost", "publisher.lost", "points.lost",
+                                         "recorder.dropped"};
 LABEL(out_sockets, "socket", "poses", "points");
-static const char *const subscriber_paths[] = {"publisher.subscribers", "publisher.points_subscribers"};
+static const char *const subscriber_paths[] = {"publisher.subscribers", "points.subscribers"};
 
 /* ---- buckets ---- */
 
@@ -154,7 +155,7 @@ const struct web_metric web_metric_table[] = {
     {"ndt_web_connections", WEB_GAUGE, "", .help = "Open HTTP connections.", SERVER(connections)},
     {"ndt_web_event_streams", WEB_GAUGE, "", .help = "Browsers that listen to events.", SERVER(streams)},
     {"ndt_web_connections_evicted_total", WEB_COUNTER, "",
-     .help = "HTTP connections closed or refused: too slow, or too many.", SERVER(evicted)},
+     .help = "HTTP connections closed because they were too slow, or to make room.", SERVER(evicted)},
     {"ndt_web_events_total", WEB_COUNTER, "", .help = "Events handed to browsers, each browser counted.",
      SERVER(events)},
     {"ndt_web_events_lost_total", WEB_COUNTER, "",
@@ -229,11 +230,8 @@ const struct web_metric web_metric_table[] = {
      NUMBER("frames_refused")},
     {"ndtd_queue_scans", WEB_GAUGE, "", .help = "Scans that wait.", NUMBER("queue.waiting")},
     {"ndtd_queue_messages", WEB_GAUGE, "", .help = "Messages that wait, scans included.", NUMBER("queue.depth")},
-    {"ndtd_drops_total", WEB_COUNTER, "",
-     .help = "Messages dropped because a queue was full: scans, small messages before the matcher, results, frames "
-             "of a "
-             "recording.",
-     .label = &drop_reasons, .paths = drop_paths},
+    {"ndtd_drops_total", WEB_COUNTER, "", .help = "Messages dropped because a queue was full, by queue.",
+     .label = &queues, .paths = drop_paths},
     {"ndtd_results_published_total", WEB_COUNTER, "", .help = "Results handed to the socket poses.",
      NUMBER("publisher.published")},
     {"ndtd_send_failures_total", WEB_COUNTER, "", .help = "Results that could not be handed over.",
@@ -241,7 +239,7 @@ const struct web_metric web_metric_table[] = {
     {"ndtd_subscribers", WEB_GAUGE, "", .help = "Subscribers of a socket.", .label = &out_sockets,
      .paths = subscriber_paths},
     {"ndtd_points_published_total", WEB_COUNTER, "", .help = "Scans handed to the socket points.",
-     NUMBER("publisher.points_published")},
+     NUMBER("points.published")},
     {"ndtd_connections_refused_total", WEB_COUNTER, "", .help = "Connections that the daemon refused.",
      NUMBER("connections_refused")},
     {"ndtd_log_lines_lost_total", WEB_COUNTER, "", .help = "Lines of the log that were left out.",

@@ -59,7 +59,15 @@ enum web_metric_id {
 };
 
 /** Stages of WEB_STAGES. */
-enum web_stage { WEB_DECODE, WEB_QUEUE, WEB_PREPROCESS, WEB_UPLOAD, WEB_ALIGN, WEB_PUBLISH, WEB_STAGE_COUNT };
+enum web_stage {
+    WEB_STAGE_DECODE,
+    WEB_STAGE_QUEUE,
+    WEB_STAGE_PREPROCESS,
+    WEB_STAGE_UPLOAD,
+    WEB_STAGE_ALIGN,
+    WEB_STAGE_PUBLISH,
+    WEB_STAGE_COUNT
+};
 
 /** The values of a label. */
 struct web_label {
