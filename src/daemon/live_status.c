@@ -239,6 +239,7 @@ void ndtd_live_write_status(struct ndtd_live *live, struct ndtd_worker_timing *t
     ndt_reply_text(writer, "backend", worker.backend);
     ndt_reply_uint(writer, "config_hash", live->settings->hash);
     ndt_reply_text(writer, "needs_restart", live->needs_restart);
+    ndt_reply_real(writer, "budget_ms", live->settings->settings.budget_s * 1e3);
     ndt_reply_uint(writer, "map_id", worker.map_id);
     ndt_reply_uint(writer, "scans", worker.scans);
     ndt_reply_uint(writer, "frames_refused", worker.frames_refused);

@@ -44,8 +44,8 @@ static const char *const subscriber_paths[] = {"publisher.subscribers", "points.
 #define BOUNDS(values) .bounds = (values), .bound_count = sizeof(values) / sizeof((values)[0])
 
 /* A sweep of 10 Hz has to be answered within 100 ms: finest below that. */
-static const double latency_s[] = {0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03,
-                                   0.04,  0.05,  0.06,  0.08,  0.1,   0.12, 0.15,  0.2,  0.5};
+static const double latency_s[] = {0.0005, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03,
+                                   0.04,   0.05,  0.06,  0.08,  0.1,   0.12,  0.15, 0.2,   0.5};
 static const double stage_s[] = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005,
                                  0.007,   0.01,   0.015,  0.02,   0.03,  0.05,  0.1,   0.2};
 static const double iterations[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 50};
