@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ndt_proto/control_message.h"
 #include "web_metrics.h"
@@ -232,6 +233,17 @@ START_TEST(repeated_result_counts_once)
     result.decode_us += 1; /* the same scan, sent twice */
     web_metrics_add(metrics, &result);
     ASSERT_SAMPLE("ndt_web_results_total", 2);
+}
+END_TEST
+
+START_TEST(delay_of_the_pose)
+{
+    struct ndt_result_message result = result_of(1); /* stamps since 1970: another clock */
+    web_metrics_add(metrics, &result);
+    ASSERT_ABSENT("ndtd_pose_delay_seconds");
+    result.stamp_ns = (int64_t)time(NULL) * 1000000000 - 5000000000;
+    web_metrics_add(metrics, &result);
+    ck_assert(sample("ndtd_pose_delay_seconds") > 4 && sample("ndtd_pose_delay_seconds") < 60);
 }
 END_TEST
 
@@ -529,6 +541,7 @@ int main(int argc, char **argv)
     tcase_add_test(tests, results);
     tcase_add_test(tests, worst_deviation_is_that_of_the_ellipse);
     tcase_add_test(tests, repeated_result_counts_once);
+    tcase_add_test(tests, delay_of_the_pose);
     tcase_add_test(tests, untrusted_scans_in_a_row);
     tcase_add_test(tests, status);
     tcase_add_test(tests, daemon_away_and_back);
