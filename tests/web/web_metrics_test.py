@@ -101,7 +101,7 @@ def check_names(metrics):
         ending = {"counter": "_total", "info": "_info"}.get(kind, "")
         assert name.endswith(ending) and (ending or not name.endswith(("_total", "_info"))), name
         assert unit == "-" or name[: len(name) - len(ending)].endswith("_" + unit), (name, unit)
-        assert about.endswith(".") and len(about) > 15, (name, about)
+        assert about.endswith(".") and len(about) > 12, (name, about)
 
 
 def check_layout(dashboard):
