@@ -66,9 +66,9 @@ export class Camera {
         this.update();
     }
 
-    /** Everything in sight, from above at an angle, or as a plan. */
-    fit() {
-        const { min, max } = this.bounds;
+    /** A box, or all, in sight: from above at an angle, or as a plan. */
+    fit(box) {
+        const { min, max } = box || this.bounds;
         if (this.mode === "follow") this.setMode("free");
         this.pinned = false;
         this.target = min.map((low, k) => (low + max[k]) / 2);
@@ -250,7 +250,9 @@ export class Camera {
 
 /** Moves a camera by the pointers, the wheel and the keys of an element; calls changed after each move. */
 export class Controls {
-    constructor(element, camera, changed) {
+    /** bulk(): the box that the key Home shows. */
+    constructor(element, camera, changed, bulk) {
+        this.bulk = bulk;
         this.element = element;
         this.camera = camera;
         this.changed = changed;
@@ -325,7 +327,7 @@ export class Controls {
         else if (arrow) camera.pan(step * arrow[0], step * arrow[1]);
         else if (event.key === "+" || event.key === "=") camera.zoom(0.8);
         else if (event.key === "-") camera.zoom(1.25);
-        else if (event.key === "Home") camera.fit();
+        else if (event.key === "Home") camera.fit(this.bulk());
         else return false;
         this.changed();
         return true;

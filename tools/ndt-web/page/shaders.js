@@ -23,7 +23,7 @@ uniform int u_colouring;
 uniform float u_shade;
 uniform vec3 u_plain;
 uniform sampler2D u_ramp;
-out vec3 v_colour;
+flat out vec3 v_colour;
 void main() {
     vec3 p = u_offset + a_position * u_edge;
     gl_Position = u_clip * vec4(p, 1.0);
@@ -31,15 +31,15 @@ void main() {
     float size = u_spacing[side.x + 2 * side.y + 4 * side.z] * u_scale / gl_Position.w;
     gl_PointSize = clamp(size, u_pixels.x, u_pixels.y);
     float height = (p.z - u_heights.x) * u_heights.y;
-    float level = u_colouring == 1 ? sqrt(a_intensity) : clamp(height, 0.0, 1.0);
-    v_colour = u_colouring == 2 ? u_plain : textureLod(u_ramp, vec2(0.002 + 0.996 * level, 0.5), 0.0).rgb;
+    float level = u_colouring == 1 ? a_intensity : clamp(height, 0.0, 1.0);
+    v_colour = u_colouring == 2 ? u_plain : texelFetch(u_ramp, ivec2(255.0 * level, 0), 0).rgb;
     if (u_colouring != 1)
-        v_colour *= 1.0 + u_shade * (sqrt(a_intensity) - 0.5);
+        v_colour *= 1.0 + u_shade * (a_intensity - 0.4);
 }`;
 
 const ROUND_FRAGMENT = `#version 300 es
 precision highp float;
-in vec3 v_colour;
+flat in vec3 v_colour;
 out vec4 colour;
 void main() {
     vec2 d = gl_PointCoord - 0.5;
@@ -58,7 +58,7 @@ uniform vec4 u_toward;
 uniform float u_lift;
 uniform float u_pixels;
 uniform vec3 u_plain;
-out vec3 v_colour;
+flat out vec3 v_colour;
 void main() {
     vec3 p = u_rotation * a_position + u_offset;
     vec3 toward = u_toward.w > 0.0 ? u_toward.xyz : -normalize(p);
@@ -78,16 +78,12 @@ uniform vec2 u_range;
 uniform float u_flat;
 uniform float u_strength;
 uniform int u_radius;
+uniform ivec2 u_last;
 uniform vec3 u_background;
 uniform vec3 u_shadow;
 out vec4 colour;
-float distance_of(float depth) {
-    return u_flat > 0.0 ? depth * (u_range.y - u_range.x) / u_flat
-                        : log2(u_range.x * u_range.y / (u_range.y - depth * (u_range.y - u_range.x)));
-}
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy);
-    ivec2 last = textureSize(u_depth, 0) - 1;
     float depth = texelFetch(u_depth, at, 0).r;
     gl_FragDepth = depth;
     if (depth >= 1.0) {
@@ -97,24 +93,24 @@ void main() {
     colour = vec4(texelFetch(u_colour, at, 0).rgb, 1.0);
     if (u_strength <= 0.0)
         return;
-    float own = distance_of(depth), sum = 0.0;
-    for (int i = 0; i < 4; i++) {
-        ivec2 step = i == 0 ? ivec2(1, 0) : i == 1 ? ivec2(-1, 0) : i == 2 ? ivec2(0, 1) : ivec2(0, -1);
-        float other = texelFetch(u_depth, clamp(at + u_radius * step, ivec2(0), last), 0).r;
-        if (other < 1.0)
-            sum += min(max(0.0, own - distance_of(other)), 0.05);
-    }
-    colour.rgb = mix(u_shadow, colour.rgb, exp(-u_strength * sum));
+    // Relative differences of distance, which are nearly those of its logarithm; absolute ones in a plan.
+    float scale = u_flat > 0.0 ? (u_range.y - u_range.x) / u_flat
+                               : (u_range.y - u_range.x) / (u_range.y - depth * (u_range.y - u_range.x));
+    ivec2 low = max(at - u_radius, ivec2(0)), high = min(at + u_radius, u_last);
+    vec4 others = vec4(texelFetch(u_depth, ivec2(low.x, at.y), 0).r, texelFetch(u_depth, ivec2(high.x, at.y), 0).r,
+                       texelFetch(u_depth, ivec2(at.x, low.y), 0).r, texelFetch(u_depth, ivec2(at.x, high.y), 0).r);
+    float sum = dot(clamp((depth - others) * scale, 0.0, 0.04), vec4(1.0));
+    colour.rgb = mix(u_shadow, colour.rgb, 1.0 / (1.0 + u_strength * sum));
 }`;
 
 const COPY_FRAGMENT = `#version 300 es
 precision highp float;
 uniform sampler2D u_colour;
 uniform highp sampler2D u_depth;
-uniform vec2 u_ratio;
+uniform float u_detail;
 out vec4 colour;
 void main() {
-    ivec2 at = ivec2(gl_FragCoord.xy * u_ratio);
+    ivec2 at = ivec2(gl_FragCoord.xy * u_detail);
     gl_FragDepth = texelFetch(u_depth, at, 0).r;
     colour = vec4(texelFetch(u_colour, at, 0).rgb, 1.0);
 }`;

@@ -86,7 +86,8 @@ export class Tiles {
         this.requests = 0;
         this.loading = 0;
         this.queue = [];
-        this.heights = null;
+        this.heights = null; // [low, high] of most points, for colours
+        this.bulk = null; // box of most points
         this.firstPoints_ms = null;
         clearTimeout(this.timer);
     }
@@ -250,9 +251,24 @@ export class Tiles {
         this.makeChildren(node);
         this.upload(node, new Uint8Array(bytes, HEADER, RECORD * node.count));
         this.received += bytes.byteLength;
-        if (!this.heights || node === this.root) this.heights = heightsOf(view, node);
+        if (node === this.root) this.measure(view, node);
         if (this.firstPoints_ms === null) this.firstPoints_ms = performance.now() - this.begun;
         return true;
+    }
+
+    measure(view, node) {
+        if (node.count === 0) return;
+        const axis = (k) => {
+            const values = new Float64Array(node.count);
+            for (let i = 0; i < node.count; i++)
+                values[i] = node.min[k] + (view.getUint16(HEADER + RECORD * i + 2 * k, true) / 65535) * node.size;
+            values.sort();
+            return (q) => values[Math.round(q * (values.length - 1))];
+        };
+        const axes = [0, 1, 2].map(axis);
+        const low = axes[2](0.04), high = axes[2](0.97);
+        this.heights = high - low > 1 ? [low, high] : [low - 0.5, high + 0.5];
+        this.bulk = { min: axes.map((at) => at(0.015)), max: axes.map((at) => at(0.985)) };
     }
 
     makeChildren(node) {
@@ -302,17 +318,4 @@ export class Tiles {
             this.forget(node);
         }
     }
-}
-
-/** [low, high] of most points of a node, for colours. */
-function heightsOf(view, node) {
-    const heights = [];
-    const step = Math.max(1, Math.floor(node.count / 4000));
-    for (let i = 0; i < node.count; i += step)
-        heights.push(node.min[2] + (view.getUint16(HEADER + RECORD * i + 4, true) / 65535) * node.size);
-    if (heights.length === 0) return null;
-    heights.sort((a, b) => a - b);
-    const at = (q) => heights[Math.round(q * (heights.length - 1))];
-    const [low, high] = [at(0.02), at(0.97)];
-    return high - low > 0.5 ? [low, high] : [low - 0.5, high + 0.5];
 }

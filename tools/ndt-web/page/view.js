@@ -11,7 +11,9 @@ import { makePrograms } from "./shaders.js";
 import { Tiles } from "./tiles.js";
 
 const MOVING_MS = 160; // after the last move
-const TARGET_MS = 45; // of a picture while the camera moves
+const TARGET_MS = 65; // of a picture while the camera moves
+const SLOW_POINTS = 300000; // a renderer that draws fewer in that time is a CPU
+const SLOW_FOLLOW_MS = 500;
 const BUDGET_MIN = 60000;
 const BUDGET_FIRST = 400000; // while moving, until measured
 const PICK_RADIUS = 7; // pixels
@@ -87,12 +89,14 @@ export class View {
         this.candidates = [];
         this.measured = { frame_ms: 0, fps: 0, times: [] };
         this.drawn = { nodes: 0, points: 0 };
+        this.isSlow = false;
+        this.detail = 1; // pixels of the map's layer per pixel of the canvas, along an edge
         this.movedAt = -Infinity;
         this.mapDirty = true;
         this.lastMap = -Infinity;
         this.gl = canvas.getContext("webgl2", { antialias: false, alpha: false, depth: true, powerPreference: "high-performance" });
         if (!this.gl) throw new Error("this browser has no WebGL2");
-        this.controls = new Controls(canvas, this.camera, () => this.cameraMoved());
+        this.controls = new Controls(canvas, this.camera, () => this.cameraMoved(), () => this.tiles.bulk);
         canvas.addEventListener("webglcontextlost", (event) => this.loseContext(event));
         canvas.addEventListener("webglcontextrestored", () => this.makeContext());
         this.makeContext();
@@ -183,7 +187,7 @@ export class View {
         this.setOrigin(info ? info.origin : this.origin, info !== null);
         if (info) {
             this.camera.setBounds(info.min, info.max);
-            if (first && !this.pose) this.camera.fit();
+            this.fitWhenReady = first && !this.pose;
         }
         this.changeMap();
     }
@@ -275,9 +279,22 @@ export class View {
 
     placeVehicle(pose) {
         this.shownPose = [...pose];
+        if (this.lags(pose)) return;
         const before = this.camera.version;
         this.camera.setVehicle(this.relative(pose), headingOf(pose));
         if (this.camera.version !== before) this.cameraMoved();
+    }
+
+    /** Where drawing the map is expensive, a camera that follows is moved twice per second, or when it must be. */
+    lags(pose) {
+        const camera = this.camera, time = now();
+        if (this.isSlow && camera.pinned && camera.vehicle && time - (this.followedAt || 0) < SLOW_FOLLOW_MS) {
+            const position = this.relative(pose);
+            const away = Math.hypot(position[0] - camera.target[0], position[1] - camera.target[1]);
+            if (away < 0.1 * camera.range) return true;
+        }
+        this.followedAt = time;
+        return false;
     }
 
     advanceGlide(time) {
@@ -325,6 +342,7 @@ export class View {
     }
 
     setMode(mode) {
+        this.fitWhenReady = false;
         if (!["follow", "top", "free"].includes(mode) || mode === this.camera.mode) return;
         this.camera.setMode(mode);
         this.cameraMoved();
@@ -360,7 +378,8 @@ export class View {
     }
 
     fit() {
-        this.camera.fit();
+        this.fitWhenReady = false;
+        this.camera.fit(this.tiles.bulk);
         this.cameraMoved();
     }
 
@@ -416,6 +435,7 @@ export class View {
 
     /** Nodes arrive in bursts: a slow renderer draws several at once. */
     changeTiles() {
+        if (this.fitWhenReady && this.tiles.bulk) this.fit();
         this.selectNodes(); // what is missing now is asked for at once
         const pause = Math.max(60, 3 * this.measured.frame_ms) - (now() - this.lastMap);
         if (pause <= 0 || this.tiles.isComplete) return this.changeMap();
@@ -470,10 +490,7 @@ export class View {
         measured.times.push(time);
         const span = time - measured.times[0];
         measured.fps = span > 100 ? ((measured.times.length - 1) * 1000) / span : 0;
-        if (withMap && moving && this.drawn.points > 0.8 * Math.min(this.movingBudget, this.tiles.points || 0)) {
-            const factor = Math.min(Math.max(TARGET_MS / took, 0.6), 1.25);
-            this.movingBudget = Math.min(Math.max(factor * this.movingBudget, BUDGET_MIN), this.budget);
-        }
+        if (withMap) this.adapt(took, moving);
         if (this.onStats && time - (this.toldStats || 0) > 250) {
             this.toldStats = time;
             this.onStats(this.stats);
@@ -482,6 +499,22 @@ export class View {
             this.again = false;
             this.redraw();
         }
+    }
+
+    /** As many points as can be drawn while the camera moves, with half the pixels where that is a CPU's work. */
+    adapt(took, moving) {
+        const { points } = this.drawn;
+        if (!moving) {
+            if (points > 100000 && (took * SLOW_POINTS) / points > 3 * TARGET_MS) this.isSlow = true;
+            return;
+        }
+        const isFull = points > 0.6 * this.movingBudget;
+        if (took > TARGET_MS || isFull) {
+            const factor = Math.min(Math.max(TARGET_MS / took, 0.6), 1.25);
+            this.movingBudget = Math.min(Math.max(factor * Math.min(this.movingBudget, 1.5 * points + BUDGET_MIN), BUDGET_MIN), this.budget);
+        }
+        if (took > TARGET_MS && this.movingBudget < SLOW_POINTS) this.isSlow = true;
+        else if (took < 0.4 * TARGET_MS && this.movingBudget > 1.5 * SLOW_POINTS) this.isSlow = false;
     }
 
     // ---- drawing
@@ -498,18 +531,19 @@ export class View {
         this.lastMap = now();
         this.drawn = { nodes: chosen.length, points: this.tiles.points };
         gl.bindFramebuffer(gl.FRAMEBUFFER, raw.frame);
-        gl.viewport(0, 0, raw.width, raw.height);
+        this.detail = moving && this.isSlow ? 0.5 : 1;
+        gl.viewport(0, 0, Math.ceil(this.detail * raw.width), Math.ceil(this.detail * raw.height));
         gl.disable(gl.BLEND);
         gl.enable(gl.DEPTH_TEST);
         gl.depthMask(true);
         gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
         this.drawNodes(chosen);
-        this.light(moving);
+        this.light();
         this.drawGrid();
     }
 
     drawNodes(chosen) {
-        const gl = this.gl, camera = this.camera, p = this.programs.map, { ratio } = this;
+        const gl = this.gl, camera = this.camera, p = this.programs.map, ratio = this.ratio * this.detail;
         const [low, high] = this.tiles.heights || [0, 1];
         gl.useProgram(p.program);
         gl.uniformMatrix4fv(p.clip, false, camera.clip);
@@ -533,15 +567,16 @@ export class View {
         }
     }
 
-    light(moving) {
+    light() {
         const gl = this.gl, camera = this.camera, p = this.programs.light, { raw, lit } = this.layers;
         gl.bindFramebuffer(gl.FRAMEBUFFER, lit.frame);
         gl.useProgram(p.program);
         this.bindLayer(p, raw);
         gl.uniform2f(p.range, camera.near, camera.far);
         gl.uniform1f(p.flat, camera.isFlat ? 250 * camera.pixel_m : 0);
-        gl.uniform1f(p.strength, moving && this.measured.frame_ms > 2 * TARGET_MS ? 0 : camera.isFlat ? 6 : 14);
-        gl.uniform1i(p.radius, this.ratio > 1.4 ? 2 : 1);
+        gl.uniform1f(p.strength, camera.isFlat ? 6 : 14);
+        gl.uniform1i(p.radius, this.ratio * this.detail > 1.4 ? 2 : 1);
+        gl.uniform2i(p.last, Math.ceil(this.detail * raw.width) - 1, Math.ceil(this.detail * raw.height) - 1);
         gl.uniform3fv(p.background, rgb(this.theme.background));
         gl.uniform3fv(p.shadow, rgb(this.theme.shadow));
         this.drawFullScreen();
@@ -604,7 +639,7 @@ export class View {
         gl.depthMask(true);
         gl.useProgram(p.program);
         this.bindLayer(p, lit);
-        gl.uniform2f(p.ratio, 1, 1);
+        gl.uniform1f(p.detail, this.detail);
         this.drawFullScreen();
         this.drawScan();
         this.sketchItems();
@@ -724,7 +759,8 @@ export class View {
     pickPoint(x, y) {
         const gl = this.gl, camera = this.camera, side = 2 * PICK_RADIUS + 1;
         if (!this.layers || this.drawn.points === 0) return null;
-        const { raw } = this.layers, [px, py] = [Math.round(x * this.ratio), Math.round(raw.height - y * this.ratio)];
+        const { raw } = this.layers, scale = this.ratio * this.detail;
+        const [px, py] = [Math.round(x * scale), Math.round(raw.height * this.detail - y * scale)];
         const corner = [px - PICK_RADIUS, py - PICK_RADIUS];
         if (px < 0 || py < 0 || px >= raw.width || py >= raw.height) return null;
         if (!this.pickLayer || !gl.isFramebuffer(this.pickLayer.frame)) this.pickLayer = this.layer(side, side);
