@@ -132,7 +132,9 @@ static void set_usual_status(double uptime_s, uint64_t converged)
     ndt_reply_real(writer, "uptime_s", uptime_s);
     ndt_reply_text(writer, "state", "localising");
     ndt_reply_text(writer, "backend", "cpu");
-    ndt_reply_real(writer, "budget_ms", 100);
+    ndt_reply_open_map(writer, "latency_ms");
+    ndt_reply_real(writer, "budget", 100);
+    ndt_reply_close(writer);
     ndt_reply_text(writer, "needs_restart", "");
     ndt_reply_open_map(writer, "localisation");
     ndt_reply_text(writer, "state", "coasting");
@@ -355,7 +357,9 @@ START_TEST(hostile_status)
     ndt_reply_text(writer, "version", "1\"} 5\nndtd_up 0\\");
     ndt_reply_text(writer, "state", "no such state");
     ndt_reply_real(writer, "uptime_s", NAN);
-    ndt_reply_real(writer, "budget_ms", INFINITY);
+    ndt_reply_open_map(writer, "latency_ms");
+    ndt_reply_real(writer, "budget", INFINITY);
+    ndt_reply_close(writer);
     ndt_reply_int(writer, "frames_refused", -5);
     ndt_reply_text(writer, "scans_thinned", "many");
     ndt_reply_real(writer, "log_lines_lost", -INFINITY);
