@@ -548,7 +548,7 @@ export class View {
         gl.useProgram(p.program);
         gl.uniformMatrix4fv(p.clip, false, camera.clip);
         const unit = camera.pixelsPerMetre(1) * ratio;
-        gl.uniform1f(p.scale, 1.15 * unit * (this.pointSize / 2));
+        gl.uniform1f(p.scale, (this.detail < 1 ? 1.7 : 1.15) * unit * (this.pointSize / 2));
         gl.uniform2f(p.pixels, this.pointSize * ratio * 0.75, 4.5 * this.pointSize * ratio);
         gl.uniform2f(p.heights, low - camera.eye[2], 1 / (high - low));
         const hasIntensity = this.tiles.info && this.tiles.info.has_intensity;
