@@ -612,7 +612,7 @@ export class View {
 
     drawGrid() {
         const gl = this.gl, camera = this.camera, p = this.programs.grid;
-        const step = 10 ** Math.ceil(Math.log10(camera.pixel_m * 9));
+        const step = 10 ** Math.ceil(Math.log10(camera.pixel_m * 14));
         const reach = Math.max(30 * camera.range, 200), z = this.ground - this.origin[2];
         const [x, y] = camera.target, period = 10 * step;
         gl.useProgram(p.program);
@@ -768,7 +768,9 @@ export class View {
     /** The point of the map nearest to a pixel, relative to the origin; from the depths of the last picture. */
     pickPoint(x, y) {
         const gl = this.gl, camera = this.camera, side = 2 * PICK_RADIUS + 1;
-        if (!this.layers || this.drawn.points === 0) return null;
+        if (!this.layers) return null;
+        if (this.mapDirty) this.drawMap(this.plan);
+        if (this.drawn.points === 0) return null;
         const { raw } = this.layers, scale = this.ratio * this.detail;
         const [px, py] = [Math.round(x * scale), Math.round(raw.height * this.detail - y * scale)];
         const corner = [px - PICK_RADIUS, py - PICK_RADIUS];
@@ -779,9 +781,7 @@ export class View {
         gl.useProgram(this.programs.depth.program);
         this.bindLayer(this.programs.depth, raw);
         gl.uniform2i(this.programs.depth.corner, corner[0], corner[1]);
-        gl.disable(gl.DEPTH_TEST);
         this.drawFullScreen();
-        gl.enable(gl.DEPTH_TEST);
         const bytes = new Uint8Array(4 * side * side);
         gl.readPixels(0, 0, side, side, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
         let best = Infinity, found = null;
