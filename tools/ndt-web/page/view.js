@@ -88,7 +88,7 @@ export class View {
         this.budget = 1.5e6;
         this.movingBudget = BUDGET_FIRST;
         this.candidates = [];
-        this.measured = { frame_ms: 0, fps: 0, times: [] };
+        this.measured = { frame_ms: 0, fps: 0, pictures: 0, times: [] };
         this.drawn = { nodes: 0, points: 0 };
         this.isSlow = false;
         this.detail = 1; // pixels of the map's layer per pixel of the canvas, along an edge
@@ -410,7 +410,8 @@ export class View {
         const { received, bytes, requests, loading, firstPoints_ms } = this.tiles;
         return {
             fps, frame_ms, nodes, points, bytes: received, gpu_bytes: bytes, requests, loading,
-            first_points_ms: firstPoints_ms, moving_budget: this.movingBudget, complete: this.tiles.isComplete && !this.isMoving && !this.mapDirty,
+            first_points_ms: firstPoints_ms, moving_budget: this.movingBudget, pictures: this.measured.pictures,
+            complete: this.tiles.isComplete && !this.isMoving && !this.mapDirty && !this.fence,
         };
     }
 
@@ -496,6 +497,7 @@ export class View {
 
     finish(took, plan) {
         const measured = this.measured, time = now();
+        measured.pictures++;
         if (plan) measured.frame_ms = took;
         measured.times = measured.times.filter((other) => time - other < 1000);
         measured.times.push(time);
