@@ -5,9 +5,8 @@ import { OUTCOMES } from "./history.js";
 
 export const BUDGET_MS = 100;
 const WINDOW_S = 60;
-const LEFT = 34, RIGHT = 4, TOP = 5;
-const AXIS = 16;
-const FONT = '10.5px system-ui, "DejaVu Sans", sans-serif';
+const RIGHT = 4, TOP = 5;
+const TEXT = 0.66; // size of the axes' text over that of the page
 
 /** name of the ring in History, what the head says, colour of the theme, digits */
 const CHARTS = [
@@ -62,7 +61,7 @@ class Chart {
 
     timeAt(x) {
         const { from, to } = this.owner.range;
-        return from + (x - LEFT) / Math.max(1, this.width - LEFT - RIGHT) * (to - from);
+        return from + (x - this.left) / Math.max(1, this.width - this.left - RIGHT) * (to - from);
     }
 
     /** Limits of the vertical axis for what is seen. */
@@ -90,6 +89,8 @@ class Chart {
         }
         this.width = width;
         this.height = height;
+        this.text = TEXT * this.owner.root_px;
+        this.left = Math.round(3.2 * this.text);
         this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     }
 
@@ -100,12 +101,12 @@ class Chart {
         const { from, to } = owner.range;
         const begin = Math.max(history.first, history.atTime(from) - 1), end = Math.min(history.end, history.atTime(to) + 1);
         const [low, high] = this.#limits(history, begin, end);
-        const bottom = height - (axis ? AXIS : 3);
+        const bottom = height - (axis ? 1.5 * this.text : 3);
         const scale = spec.log ? (v) => Math.log10(Math.max(v, low) / low) / Math.log10(high / low) : (v) => (v - low) / (high - low);
-        const box = { from, to, begin, end, low, high, bottom, x: (t) => LEFT + (t - from) / (to - from) * (width - LEFT - RIGHT),
+        const box = { from, to, begin, end, low, high, bottom, x: (t) => this.left + (t - from) / (to - from) * (width - this.left - RIGHT),
             y: (v) => bottom - Math.min(1, Math.max(0, scale(v))) * (bottom - TOP) };
         context.clearRect(0, 0, width, height);
-        context.font = FONT;
+        context.font = `${this.text}px system-ui, "DejaVu Sans", sans-serif`;
         this.#grid(box, axis);
         if (spec.outcomes) this.#marks(history, box, (i) => history.outcome[i] !== 0, colour("bad"));
         if (spec.drops) this.#marks(history, box, (i, before) => before >= 0 && history.drops[i] > history.drops[before], colour("bad"));
@@ -128,10 +129,10 @@ class Chart {
             context.beginPath();
             context.setLineDash(isLimit ? [5, 3] : []);
             context.strokeStyle = colour(isLimit ? "bad" : "line");
-            context.moveTo(LEFT, y);
+            context.moveTo(this.left, y);
             context.lineTo(width - RIGHT, y);
             context.stroke();
-            context.fillText(tick(at), LEFT - 5, Math.min(Math.max(y, 6), box.bottom - 2));
+            context.fillText(tick(at), this.left - 5, Math.min(Math.max(y, 6), box.bottom - 2));
         }
         context.setLineDash([]);
         if (!axis) return;
@@ -142,13 +143,18 @@ class Chart {
         }
     }
 
-    /** Ticks at the lower edge: scans for which something holds, such as an outcome that is not converged. */
+    /** Stripes with a foot: scans for which something holds, such as an outcome that is not converged. */
     #marks(history, box, holds, tone) {
         const { context } = this;
         context.fillStyle = tone;
         for (let index = box.begin; index < box.end; index++) {
             const before = index > history.first ? history.slot(index - 1) : -1;
-            if (holds(history.slot(index), before)) context.fillRect(box.x(history.time[history.slot(index)]) - 1, box.bottom - 7, 2, 7);
+            if (!holds(history.slot(index), before)) continue;
+            const x = box.x(history.time[history.slot(index)]);
+            context.globalAlpha = 0.3;
+            context.fillRect(x - 1, TOP, 2, box.bottom - TOP);
+            context.globalAlpha = 1;
+            context.fillRect(x - 1.5, box.bottom - 7, 3, 7);
         }
     }
 
@@ -157,13 +163,13 @@ class Chart {
         const { context, spec } = this;
         context.save();
         context.beginPath();
-        context.rect(LEFT, 0, this.width - LEFT - RIGHT, this.height);
+        context.rect(this.left, 0, this.width - this.left - RIGHT, this.height);
         context.clip();
         context.strokeStyle = tone;
         context.lineWidth = 1.6;
         context.lineJoin = "round";
         context.beginPath();
-        const dense = box.end - box.begin > 2 * (this.width - LEFT);
+        const dense = box.end - box.begin > 2 * (this.width - this.left);
         let open = false, lastTime = 0, lastY = 0, column = -1, least = 0, most = 0;
         const gap = Math.max(1.5, 3 * (box.to - box.from) / Math.max(1, this.width));
         for (let index = box.begin; index < box.end; index++) {
@@ -188,7 +194,7 @@ class Chart {
         for (const [index, tone, dash] of [[owner.selected, "text", [2, 2]], [owner.cursor, "muted", []]]) {
             if (index === null || index < history.first || index >= history.end) continue;
             const i = history.slot(index), x = Math.round(box.x(history.time[i])) + 0.5;
-            if (x < LEFT || x > this.width - RIGHT + 1) continue;
+            if (x < this.left || x > this.width - RIGHT + 1) continue;
             context.strokeStyle = colour(tone);
             context.lineWidth = 1;
             context.setLineDash(dash);
@@ -273,6 +279,7 @@ export class Charts {
     /** `age`: seconds since the newest result came. */
     draw(age) {
         const { history } = this;
+        this.root_px = parseFloat(getComputedStyle(document.documentElement).fontSize) || 16;
         const last = history.length ? history.time[history.slot(history.end - 1)] : 0;
         if (this.whole) {
             const first = history.length ? history.time[history.slot(history.first)] : 0;

@@ -8,7 +8,7 @@ import { LogPane } from "./log_pane.js";
 import { drawBanner, drawDaemon, drawHeader, drawScan, outcomeMark, stateMark } from "./panels.js";
 import { Player } from "./player.js";
 import { PoseTool, toast } from "./pose_tool.js";
-import { View } from "./view.js";
+import { themes, View } from "./view.js";
 
 const KEPT = 6000;
 const METAS = 200;
@@ -36,7 +36,17 @@ const systemTheme = matchMedia("(prefers-color-scheme: light)");
 const themeName = () => settings.theme || (systemTheme.matches ? "light" : "dark");
 setTheme(themeName());
 
-const view = new View($("view"), { onStats: (stats) => { state.stats = stats; }, onMode: (mode) => showMode(mode) });
+/** Without WebGL2 the values are still shown: a view that draws nothing. */
+function openView() {
+    try {
+        return new View($("view"), { onStats: (stats) => { state.stats = stats; }, onMode: (mode) => showMode(mode) });
+    } catch (error) {
+        state.viewError = error.message;
+        const nothing = { theme: themes.dark, stats: {}, mode: "follow", pick: () => null };
+        return new Proxy(nothing, { get: (target, name) => (name in target ? target[name] : () => {}) });
+    }
+}
+const view = openView();
 const charts = new Charts($("charts"), state.history, (index) => select(index));
 const log = new LogPane();
 let player = null, dirty = true, scanDirty = true, lastScan = null;
@@ -86,6 +96,7 @@ const feed = new Feed({
     log: (line) => log.add(line),
     ready() {
         if (settings.trail) view.setTrail(state.history.trail());
+        if (state.result && state.selected === null) showPose(state.result);
         dirty = true;
     },
     reset() {
@@ -102,8 +113,14 @@ const feed = new Feed({
 state.feed = feed.stats;
 const tool = new PoseTool(view, feed, state);
 
+/** When a result came, s: those of the history came before; a daemon that is away has sent none since. */
+function arrival() {
+    const now = performance.now() / 1000, { daemon } = state;
+    return feed.loading && daemon && !daemon.connected ? now - Math.max(0, Date.now() / 1000 - daemon.since_s) : now;
+}
+
 function addResult(result) {
-    const now = performance.now() / 1000;
+    const now = arrival();
     const index = state.history.add(result, now);
     state.result = result;
     state.arrival = now;

@@ -100,6 +100,7 @@ function trouble(state) {
                 : ["info", "The daemon waits for a first pose. Give it one with", "ndt-ctl pose", "or have it search with ndt-ctl localize."];
         if (status.state === "localising" && !result) return ["info", "The daemon is ready and waits for scans at its socket", "scans.ipc", "."];
     }
+    if (state.viewError) return ["warn", `The map cannot be drawn: ${state.viewError}. All values are shown.`];
     if (map && map.state === "failed") return ["warn", `The map cannot be shown: ${map.error}`];
     if (map && map.state === "loading") return ["info", `Reading the map to show it: ${Math.floor(map.percent || 0)} %.`];
     return null;
@@ -253,7 +254,7 @@ function groups(state) {
     const memory = s.memory && typeof s.memory === "object" ? s.memory.resident_bytes ?? s.memory.resident : s.resident_bytes ?? s.memory_bytes;
     return [
         ["Daemon", [["Version", s.version], ["Up for", duration(s.uptime_s)], ["State", spaced(s.state)], ["Pose", loc.state], ["Changes of the state", counted(loc.changes)],
-            ["Last change", loc.to ? `${loc.from} → ${loc.to} at scan ${loc.since_seq}: ${loc.reason}` : null],
+            ["Last change", loc.from ? `${loc.from} → ${loc.state} at scan ${loc.since_seq}: ${loc.reason}` : null],
             ["Resident memory", size(memory)], ["Configuration", hex(s.config_hash)], ["Restart needed for", s.needs_restart || null],
             ["Poses", daemon && daemon.poses], ["Control", daemon && daemon.control]]],
         ["Map", [["Path", m.path || null], ["Points", counted(m.points)], ["Tiles loaded, known", m.tiles_known > 1 ? `${m.tiles_loaded}, ${m.tiles_known}` : null],
