@@ -19,6 +19,7 @@ const SETTINGS = "ndt-web.settings";
 const state = {
     link: "connecting", retry: 0, mode: null, version: "", allowControl: false, control: false,
     daemon: null, status: null, map: null, replay: null, result: null, gnss: null, age: 0, arrival: 0,
+    get last() { return this.result; },
     history: new History(KEPT), metas: new Map(), selected: null, stats: null, feed: null,
 };
 const settings = { theme: null, mode: "follow", colouring: "height", size: 2, budget: 1000000, scan: true, trail: true, candidates: true, gnss: true, tab: "overview",
@@ -282,6 +283,8 @@ function draw(now) {
         drawHeader(state);
         drawBanner(state);
         tool.draw();
+        const shown = player || state.selected === null ? state.result : state.history.result(state.selected);
+        setText($("scan-title"), shown ? `Scan ${shown.seq}` : "Scan");
         if (seen("overview")) drawCounts();
         if (seen("daemon")) drawDaemon(state); else setText($("tab-daemon"), state.mode === "replay" ? "Replay" : "Daemon");
         if (!$("display-box").hidden) drawStats();
@@ -398,6 +401,10 @@ function wire() {
         $(`show-${name}`).addEventListener("change", (event) => { settings[name] = event.target.checked; redrawScene(); applyDisplay(); });
     new ResizeObserver(() => view.resize()).observe($("stage"));
     addEventListener("keydown", key);
+    // In a replay left and right are scans also where the map has the focus, before the camera takes them.
+    $("view").addEventListener("keydown", (event) => {
+        if (player && !event.shiftKey && replayKey(event)) event.stopImmediatePropagation();
+    }, true);
 }
 
 const isPhone = matchMedia("(max-width: 720px)");
@@ -444,7 +451,8 @@ const KEYS = [
     ["L", "localise", () => tool.openLocalize()],
     "Replay",
     ["Space", "play, pause", () => player && player.play(!player.playing), true],
-    ["← →", "one scan back, on (Shift: ten)", null, true],
+    ["← →", "one scan back, on", null, true],
+    ["PgUp PgDn", "ten scans back, on", null, true],
     ["Home End", "first, last scan", null, true],
     ["W", "next of the worst scans", () => nextWorst(), true],
 ];
@@ -481,17 +489,17 @@ function key(event) {
     if (name === "Space" && target.matches("button, input, summary")) return;
     if (/^[1-4]$/.test(name)) { showTab(TABS[Number(name) - 1]); return; }
     if (player && target.id !== "player-slider" && replayKey(event)) return;
-    const row = KEYS.find((entry) => entry[0] === name);
+    const row = KEYS.find((entry) => Array.isArray(entry) && entry[0] === name);
     if (!row || !row[2]) return;
     event.preventDefault();
     row[2]();
 }
 
 function replayKey(event) {
-    const by = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, Home: -1e9, End: 1e9 }[event.key];
-    if (!by || event.target.getAttribute("role") === "tab") return false;
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 }[event.key];
+    if (!by || event.ctrlKey || event.altKey || event.metaKey || event.target.getAttribute("role") === "tab") return false;
     event.preventDefault();
-    player.step(by * (event.shiftKey ? 10 : 1));
+    player.step(by);
     return true;
 }
 

@@ -228,7 +228,6 @@ export function drawScan(scan, lookAt) {
     $("scan-newest").hidden = !scan.pinned;
     $("scan-body").hidden = !result;
     $("scan-empty").hidden = Boolean(result);
-    setText($("scan-title"), result ? `Scan ${result.seq}` : "Scan");
     if (!result) return setText($("scan-empty"), scan.empty);
     const gnss = meta && meta.gnss;
     const rows = values(result, scan.error);

@@ -69,14 +69,26 @@ export class PoseTool {
 
     arm(on) {
         if (on && !this.state.control) { this.hint(true); return; }
+        if (on === this.armed) return;
         this.armed = on;
         this.from = null;
         $("pose-overlay").hidden = !on;
         $("control-pose").setAttribute("aria-pressed", String(on));
         this.view.showArrow(null, null);
-        if (on) {
-            this.#prompt("Press at the place of the vehicle, drag for its heading, release. Escape cancels.");
-        } else this.#prompt("");
+        this.#holdCamera(on);
+        this.#prompt(on ? "Press at the place of the vehicle, drag for its heading, release. Escape cancels." : "");
+    }
+
+    /** The camera stands still while a pose is set: the map would move below the pointer. */
+    #holdCamera(on) {
+        const { view } = this, pose = this.state.result && this.state.result.pose;
+        if (on && pose && view.camera && view.camera.pinned) {
+            this.modeBefore = view.mode;
+            view.lookAt(pose);
+        } else if (!on && this.modeBefore) {
+            view.setMode(this.modeBefore);
+            this.modeBefore = null;
+        }
     }
 
     #prompt(text) {
@@ -157,7 +169,7 @@ export class PoseTool {
         $("control-record").addEventListener("click", () => this.record());
         $("control-reload").addEventListener("click", () => this.tell("reload", {}, "The daemon has read its configuration again."));
         $("search-cancel").addEventListener("click", () => this.tell("cancel_search", {}, ""));
-        $("search-close").addEventListener("click", () => { $("search-card").hidden = true; this.searchShown = this.searchId; });
+        $("search-close").addEventListener("click", () => { $("search-card").hidden = true; this.searchShown = this.searchId; this.view.setCandidates([]); });
         for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
     }
 
