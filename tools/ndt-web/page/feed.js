@@ -25,14 +25,20 @@ function takeToken() {
 /** Bytes of /api/scan -> {seq, count, scale, points: Int16Array(4n)}; an Error for anything else. */
 export function parseScan(buffer) {
     const data = new DataView(buffer);
-    if (buffer.byteLength < SCAN_HEAD || data.getUint32(0, true) !== 0x5354444e || data.getUint32(4, true) !== 1) throw new Error("not a scan");
+    if (buffer.byteLength < SCAN_HEAD || data.getUint32(0, true) !== 0x5354444e || data.getUint32(4, true) !== 1)
+        throw new Error("not a scan");
     const count = data.getUint32(24, true);
     if (buffer.byteLength < SCAN_HEAD + 8 * count) throw new Error("a scan that ends early");
-    return { seq: Number(data.getBigUint64(8, true)), count, scale: data.getFloat32(28, true), points: new Int16Array(buffer, SCAN_HEAD, 4 * count) };
+    return {
+        seq : Number(data.getBigUint64(8, true)),
+        count,
+        scale : data.getFloat32(28, true),
+        points : new Int16Array(buffer, SCAN_HEAD, 4 * count)
+    };
 }
 
 export async function getJson(path) {
-    const answer = await fetch(path, { cache: "no-store" });
+    const answer = await fetch(path, { cache : "no-store" });
     const body = await answer.json().catch(() => null);
     if (!answer.ok) throw new Error((body && body.error) || `${path}: status ${answer.status}`);
     return body;
@@ -48,7 +54,7 @@ export class Feed {
         this.on = on;
         this.token = takeToken();
         this.next = 0; // index of the result that comes next
-        this.stats = { events: 0, reconnects: 0, scans: 0, scans_skipped: 0, scan_bytes: 0, duplicates: 0 };
+        this.stats = { events : 0, reconnects : 0, scans : 0, scans_skipped : 0, scan_bytes : 0, duplicates : 0 };
         this.scanWanted = null;
         this.scanBusy = false;
         this.attempt = 0;
@@ -62,15 +68,23 @@ export class Feed {
         this.waiting = [];
         this.heard = performance.now();
         const source = this.source = new EventSource("/api/events");
-        source.onopen = () => { this.heard = performance.now(); };
-        source.onerror = () => { if (source === this.source) this.#lost(); };
+        source.onopen = () => {
+            this.heard = performance.now();
+        };
+        source.onerror = () => {
+            if (source === this.source) this.#lost();
+        };
         for (const name of EVENTS) {
             source.addEventListener(name, (event) => {
                 if (source !== this.source) return;
                 this.heard = performance.now();
                 this.stats.events++;
                 let value;
-                try { value = JSON.parse(event.data); } catch { return; }
+                try {
+                    value = JSON.parse(event.data);
+                } catch {
+                    return;
+                }
                 this.#take(name, value, event.lastEventId);
             });
         }
@@ -96,7 +110,7 @@ export class Feed {
         this.asking = true;
         const source = this.source;
         try {
-            await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(4000) });
+            await fetch("/healthz", { cache : "no-store", signal : AbortSignal.timeout(4000) });
             this.heard = performance.now();
         } catch {
             if (source === this.source) this.#lost();
@@ -106,9 +120,16 @@ export class Feed {
 
     #visibility() {
         clearTimeout(this.hiding);
-        if (document.hidden) this.hiding = setTimeout(() => { this.#close(); this.asleep = true; }, HIDDEN_S * 1000);
-        else if (this.asleep) { this.asleep = false; this.start(); }
-        else this.#fetchScan();
+        if (document.hidden)
+            this.hiding = setTimeout(() => {
+                this.#close();
+                this.asleep = true;
+            }, HIDDEN_S * 1000);
+        else if (this.asleep) {
+            this.asleep = false;
+            this.start();
+        } else
+            this.#fetchScan();
     }
 
     #take(name, value, id) {
@@ -116,21 +137,31 @@ export class Feed {
             this.attempt = 0;
             this.on.link("open", 0);
             this.on.hello(value);
-            if (value.mode === "live") this.#catchUp(); else this.loading = false;
+            if (value.mode === "live")
+                this.#catchUp();
+            else
+                this.loading = false;
         } else if (name === "resync") { // this page was too slow: it asks for what it missed
             if (!this.loading) this.#catchUp();
         } else if (name === "result") {
-            if (this.loading) this.waiting.push([value, id]); else this.#result(value, id);
+            if (this.loading)
+                this.waiting.push([value, id]);
+            else
+                this.#result(value, id);
         } else if (name === "scan") {
             this.on.scan(value);
             this.scanWanted = value.seq;
             this.#fetchScan();
-        } else this.on[name](value);
+        } else
+            this.on[name](value);
     }
 
     #result(value, id) {
         const index = id === "" || !Number.isFinite(Number(id)) ? this.next : Number(id);
-        if (index < this.next) { this.stats.duplicates++; return; }
+        if (index < this.next) {
+            this.stats.duplicates++;
+            return;
+        }
         this.next = index + 1;
         this.last = value;
         this.on.result(value);
@@ -143,7 +174,7 @@ export class Feed {
         try {
             const known = this.next > 0;
             let from = known ? this.next - 1 : 0;
-            for (let first = true; ; first = false) {
+            for (let first = true;; first = false) {
                 const page = await getJson(`/api/history?from=${from}&count=${PAGE}`);
                 if (source !== this.source) return;
                 if (first && known && !this.#continues(page)) {
@@ -159,12 +190,13 @@ export class Feed {
             }
         } catch (error) {
             if (source !== this.source) return;
-            this.on.log({ time_s: Date.now() / 1000, level: "warning", text: `results so far: ${error.message}` });
+            this.on.log({ time_s : Date.now() / 1000, level : "warning", text : `results so far: ${error.message}` });
         }
         this.loading = false;
         const waiting = this.waiting;
         this.waiting = [];
-        const at = this.last ? waiting.findLastIndex(([result]) => result.seq === this.last.seq && result.stamp_ns === this.last.stamp_ns) : -1;
+        const at =
+            this.last ? waiting.findLastIndex(([result]) => result.seq === this.last.seq && result.stamp_ns === this.last.stamp_ns) : -1;
         for (const [result, id] of waiting.slice(at + 1)) this.#result(result, id);
         this.on.ready();
     }
@@ -178,7 +210,10 @@ export class Feed {
 
     /** At most one request at a time: a slow link shows fewer scans, never older ones. */
     async #fetchScan() {
-        if (this.scanWanted === null || this.scanBusy || document.hidden) { if (this.scanBusy) this.stats.scans_skipped++; return; }
+        if (this.scanWanted === null || this.scanBusy || document.hidden) {
+            if (this.scanBusy) this.stats.scans_skipped++;
+            return;
+        }
         const seq = this.scanWanted;
         this.scanWanted = null;
         await this.fetchScan(seq);
@@ -189,7 +224,7 @@ export class Feed {
     async fetchScan(seq) {
         this.scanBusy = true;
         try {
-            const answer = await fetch(`/api/scan?seq=${encodeURIComponent(seq)}`, { cache: "no-store" });
+            const answer = await fetch(`/api/scan?seq=${encodeURIComponent(seq)}`, { cache : "no-store" });
             if (!answer.ok) return null;
             const buffer = await answer.arrayBuffer();
             const scan = parseScan(buffer);
@@ -208,14 +243,14 @@ export class Feed {
     async request(op, values = {}) {
         try {
             const answer = await fetch("/api/request", {
-                method: "POST",
-                headers: { "Content-Type": "application/json", Authorization: `Bearer ${this.token}` },
-                body: JSON.stringify({ op, ...values }),
+                method : "POST",
+                headers : { "Content-Type" : "application/json", Authorization : `Bearer ${this.token}` },
+                body : JSON.stringify({ op, ...values }),
             });
             const body = await answer.json().catch(() => ({}));
-            return answer.ok ? body : { ok: false, error: body.error || `ndt-web answers with status ${answer.status}` };
+            return answer.ok ? body : { ok : false, error : body.error || `ndt-web answers with status ${answer.status}` };
         } catch {
-            return { ok: false, error: "ndt-web does not answer" };
+            return { ok : false, error : "ndt-web does not answer" };
         }
     }
 }
