@@ -11,69 +11,37 @@ const TEXT = 0.66; // size of the axes' text over that of the page
 /** name of the ring in History, what the head says, colour of the theme, digits */
 const CHARTS = [
     {
-        id : "latency",
-        title : "Latency",
-        unit : "ms",
-        log : true,
-        low : 0.1,
-        high : 300,
-        line : [BUDGET_MS, "100 ms"],
-        series : [[ "latency", "", "info", 2] ]
+        id: "latency",
+        title: "Latency",
+        unit: "ms",
+        log: true,
+        low: 0.1,
+        high: 300,
+        line: [BUDGET_MS, "100 ms"],
+        series: [["latency", "", "info", 2]]
     },
+    { id: "iterations", title: "Iterations", low: 0, high: 4, whole: true, steps: true, series: [["iterations", "", "warn", 0]] },
     {
-        id : "iterations",
-        title : "Iterations",
-        low : 0,
-        high : 4,
-        whole : true,
-        steps : true,
-        series : [[ "iterations", "", "warn", 0] ]
+        id: "scores",
+        title: "Scores",
+        low: 0,
+        high: 1,
+        series: [["nvtl", "NVTL", "info", 2], ["probability", "transform probability", "other", 2]]
     },
+    { id: "confidence", title: "Confidence", low: 0, high: 1, fixed: true, outcomes: true, series: [["confidence", "", "good", 3]] },
     {
-        id : "scores",
-        title : "Scores",
-        low : 0,
-        high : 1,
-        series : [[ "nvtl", "NVTL", "info", 2], ["probability", "transform probability", "other", 2] ]
+        id: "queue",
+        title: "Queue",
+        unit: "scans",
+        low: 0,
+        high: 3,
+        whole: true,
+        steps: true,
+        drops: true,
+        series: [["queue", "waiting", "still", 0]]
     },
-    {
-        id : "confidence",
-        title : "Confidence",
-        low : 0,
-        high : 1,
-        fixed : true,
-        outcomes : true,
-        series : [[ "confidence", "", "good", 3] ]
-    },
-    {
-        id : "queue",
-        title : "Queue",
-        unit : "scans",
-        low : 0,
-        high : 3,
-        whole : true,
-        steps : true,
-        drops : true,
-        series : [[ "queue", "waiting", "still", 0] ]
-    },
-    {
-        id : "error-position",
-        title : "Error, position",
-        unit : "m",
-        low : 0,
-        high : 0.05,
-        truth : true,
-        series : [[ "error_m", "", "bad", 3] ]
-    },
-    {
-        id : "error-rotation",
-        title : "Error, rotation",
-        unit : "°",
-        low : 0,
-        high : 0.1,
-        truth : true,
-        series : [[ "error_deg", "", "other", 3] ]
-    },
+    { id: "error-position", title: "Error, position", unit: "m", low: 0, high: 0.05, truth: true, series: [["error_m", "", "bad", 3]] },
+    { id: "error-rotation", title: "Error, rotation", unit: "°", low: 0, high: 0.1, truth: true, series: [["error_deg", "", "other", 3]] },
 ];
 
 /** A round number at or above, of 1, 2, 5 times a power of ten */
@@ -92,19 +60,19 @@ class Chart {
             const mark = h("i");
             mark.dataset.tone = tone;
             const value = h("b", {}, "–");
-            const parts = name ? [mark, h("span", { class : "muted" }, name), value] : [value];
-            return { mark, value, element : h("span", { class : "value" }, ...parts) };
+            const parts = name ? [mark, h("span", { class: "muted" }, name), value] : [value];
+            return { mark, value, element: h("span", { class: "value" }, ...parts) };
         });
-        const head = h("h3", {}, spec.title, spec.unit ? h("span", { class : "muted" }, ` ${spec.unit}`) : "");
+        const head = h("h3", {}, spec.title, spec.unit ? h("span", { class: "muted" }, ` ${spec.unit}`) : "");
         this.canvas = h("canvas", {
-            id : `chart-${spec.id}`,
-            tabindex : "0",
-            role : "img",
-            "aria-label" : `${spec.title}, ${spec.unit || "no unit"}: left and right move the cursor`
+            id: `chart-${spec.id}`,
+            tabindex: "0",
+            role: "img",
+            "aria-label": `${spec.title}, ${spec.unit || "no unit"}: left and right move the cursor`
         });
         this.element =
-            h("div", { class : "chart", "data-testid" : `chart-${spec.id}` },
-              h("div", { class : "chart-head" }, head, ...this.values.map((v) => v.element)), this.canvas);
+            h("div", { class: "chart", "data-testid": `chart-${spec.id}` },
+              h("div", { class: "chart-head" }, head, ...this.values.map((v) => v.element)), this.canvas);
         this.context = this.canvas.getContext("2d");
         this.#listen();
     }
@@ -171,8 +139,8 @@ class Chart {
             low,
             high,
             bottom,
-            x : (t) => this.left + (t - from) / (to - from) * (width - this.left - RIGHT),
-            y : (v) => bottom - Math.min(1, Math.max(0, scale(v))) * (bottom - TOP)
+            x: (t) => this.left + (t - from) / (to - from) * (width - this.left - RIGHT),
+            y: (v) => bottom - Math.min(1, Math.max(0, scale(v))) * (bottom - TOP)
         };
         context.clearRect(0, 0, width, height);
         context.font = `${this.text}px system-ui, "DejaVu Sans", sans-serif`;
@@ -276,7 +244,7 @@ class Chart {
 
     #cursor(history, box) {
         const { context, owner } = this;
-        for (const [index, tone, dash] of [[owner.selected, "text", [2, 2] ], [owner.cursor, "muted", []]]) {
+        for (const [index, tone, dash] of [[owner.selected, "text", [2, 2]], [owner.cursor, "muted", []]]) {
             if (index === null || index < history.first || index >= history.end) continue;
             const i = history.slot(index), x = Math.round(box.x(history.time[i])) + 0.5;
             if (x < this.left || x > this.width - RIGHT + 1) continue;
@@ -317,9 +285,9 @@ export class Charts {
         this.cursor = null; // index under the pointer
         this.selected = null; // index of the scan that is looked at
         this.whole = false; // a replay: all of it
-        this.range = { from : 0, to : WINDOW_S };
+        this.range = { from: 0, to: WINDOW_S };
         this.charts = CHARTS.map((spec) => new Chart(spec, this));
-        this.when = h("p", { id : "chart-when", class : "muted chart-when" });
+        this.when = h("p", { id: "chart-when", class: "muted chart-when" });
         container.append(this.when, ...this.charts.map((chart) => chart.element));
         new ResizeObserver(() => {
             this.dirty = true;
@@ -349,7 +317,7 @@ export class Charts {
     }
 
     key(event) {
-        const step = { ArrowLeft : -1, ArrowRight : 1, PageUp : -10, PageDown : 10, Home : -1e9, End : 1e9 }[event.key];
+        const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 }[event.key];
         const { first, end } = this.history;
         if (event.key === "Enter" && this.cursor !== null)
             this.select(this.cursor);
@@ -364,8 +332,7 @@ export class Charts {
 
     timeLabels() {
         const { from, to } = this.range;
-        if (!this.whole)
-            return [[ from, "−60 s", "left"], [from + 20, "−40", "center"], [from + 40, "−20", "center"], [to, "now", "right"] ];
+        if (!this.whole) return [[from, "−60 s", "left"], [from + 20, "−40", "center"], [from + 40, "−20", "center"], [to, "now", "right"]];
         const begin = this.history.length ? this.history.time[this.history.slot(this.history.first)] : 0;
         return [0, 0.25, 0.5, 0.75, 1].map((part) => {
             const time = from + part * (to - from);
@@ -380,9 +347,9 @@ export class Charts {
         const last = history.length ? history.time[history.slot(history.end - 1)] : 0;
         if (this.whole) {
             const first = history.length ? history.time[history.slot(history.first)] : 0;
-            this.range = { from : first, to : Math.max(last, first + 1) };
+            this.range = { from: first, to: Math.max(last, first + 1) };
         } else
-            this.range = { from : last + age - WINDOW_S, to : last + age };
+            this.range = { from: last + age - WINDOW_S, to: last + age };
         const shown = this.charts.filter((chart) => {
             chart.element.hidden = Boolean(chart.spec.truth && !history.hasErrors);
             return !chart.element.hidden;
@@ -419,8 +386,8 @@ export function drawBars(list, names, counts, marks) {
     rows.forEach((k, at) => {
         if (!list.children[at])
             list.append(
-                h("li", {}, h("span", { class : "name" }), h("span", { class : "bar" }, h("i")), h("span", { class : "number" }),
-                  h("span", { class : "number muted" })));
+                h("li", {}, h("span", { class: "name" }), h("span", { class: "bar" }, h("i")), h("span", { class: "number" }),
+                  h("span", { class: "number muted" })));
         const [name, bar, number, percent] = list.children[at].children;
         const [symbol, tone] = marks(names[k]);
         if (list.children[at].dataset.name !== names[k]) {

@@ -112,7 +112,7 @@ export function fillValues(list, rows) {
 
 /** "12.3 m" with the unit muted; no space before a degree sign */
 export function withUnit(text, unit) {
-    return h("span", {}, text, unit.startsWith("°") ? "" : "\u00a0", h("span", { class : "unit" }, unit));
+    return h("span", {}, text, unit.startsWith("°") ? "" : "\u00a0", h("span", { class: "unit" }, unit));
 }
 
 let theme = null;

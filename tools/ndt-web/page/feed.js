@@ -30,15 +30,15 @@ export function parseScan(buffer) {
     const count = data.getUint32(24, true);
     if (buffer.byteLength < SCAN_HEAD + 8 * count) throw new Error("a scan that ends early");
     return {
-        seq : Number(data.getBigUint64(8, true)),
+        seq: Number(data.getBigUint64(8, true)),
         count,
-        scale : data.getFloat32(28, true),
-        points : new Int16Array(buffer, SCAN_HEAD, 4 * count)
+        scale: data.getFloat32(28, true),
+        points: new Int16Array(buffer, SCAN_HEAD, 4 * count)
     };
 }
 
 export async function getJson(path) {
-    const answer = await fetch(path, { cache : "no-store" });
+    const answer = await fetch(path, { cache: "no-store" });
     const body = await answer.json().catch(() => null);
     if (!answer.ok) throw new Error((body && body.error) || `${path}: status ${answer.status}`);
     return body;
@@ -54,7 +54,7 @@ export class Feed {
         this.on = on;
         this.token = takeToken();
         this.next = 0; // index of the result that comes next
-        this.stats = { events : 0, reconnects : 0, scans : 0, scans_skipped : 0, scan_bytes : 0, duplicates : 0 };
+        this.stats = { events: 0, reconnects: 0, scans: 0, scans_skipped: 0, scan_bytes: 0, duplicates: 0 };
         this.scanWanted = null;
         this.scanBusy = false;
         this.attempt = 0;
@@ -110,7 +110,7 @@ export class Feed {
         this.asking = true;
         const source = this.source;
         try {
-            await fetch("/healthz", { cache : "no-store", signal : AbortSignal.timeout(4000) });
+            await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(4000) });
             this.heard = performance.now();
         } catch {
             if (source === this.source) this.#lost();
@@ -190,7 +190,7 @@ export class Feed {
             }
         } catch (error) {
             if (source !== this.source) return;
-            this.on.log({ time_s : Date.now() / 1000, level : "warning", text : `results so far: ${error.message}` });
+            this.on.log({ time_s: Date.now() / 1000, level: "warning", text: `results so far: ${error.message}` });
         }
         this.loading = false;
         const waiting = this.waiting;
@@ -224,7 +224,7 @@ export class Feed {
     async fetchScan(seq) {
         this.scanBusy = true;
         try {
-            const answer = await fetch(`/api/scan?seq=${encodeURIComponent(seq)}`, { cache : "no-store" });
+            const answer = await fetch(`/api/scan?seq=${encodeURIComponent(seq)}`, { cache: "no-store" });
             if (!answer.ok) return null;
             const buffer = await answer.arrayBuffer();
             const scan = parseScan(buffer);
@@ -243,14 +243,14 @@ export class Feed {
     async request(op, values = {}) {
         try {
             const answer = await fetch("/api/request", {
-                method : "POST",
-                headers : { "Content-Type" : "application/json", Authorization : `Bearer ${this.token}` },
-                body : JSON.stringify({ op, ...values }),
+                method: "POST",
+                headers: { "Content-Type": "application/json", Authorization: `Bearer ${this.token}` },
+                body: JSON.stringify({ op, ...values }),
             });
             const body = await answer.json().catch(() => ({}));
-            return answer.ok ? body : { ok : false, error : body.error || `ndt-web answers with status ${answer.status}` };
+            return answer.ok ? body : { ok: false, error: body.error || `ndt-web answers with status ${answer.status}` };
         } catch {
-            return { ok : false, error : "ndt-web does not answer" };
+            return { ok: false, error: "ndt-web does not answer" };
         }
     }
 }

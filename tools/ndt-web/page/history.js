@@ -118,9 +118,9 @@ export class History {
         const i = this.slot(index);
         if (!Number.isFinite(this.pose[7 * i])) return null;
         return {
-            pose : Array.from(this.pose.subarray(7 * i, 7 * i + 7)),
-            confidence : this.confidence[i],
-            state : STATES[this.state[i]] || ""
+            pose: Array.from(this.pose.subarray(7 * i, 7 * i + 7)),
+            confidence: this.confidence[i],
+            state: STATES[this.state[i]] || ""
         };
     }
 

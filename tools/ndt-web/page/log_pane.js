@@ -5,9 +5,9 @@ import {$, h, icon, setText} from "./dom.js";
 const KEPT = 500;
 const SHOWN = 200;
 const RANK = {
-    info : 0,
-    warning : 1,
-    error : 2
+    info: 0,
+    warning: 1,
+    error: 2
 };
 
 export class LogPane {
@@ -36,10 +36,10 @@ export class LogPane {
     /** A line that repeats the one before is counted there. */
     add(line) {
         const entry = {
-            time : Number(line.time_s) || Date.now() / 1000,
-            level : RANK[line.level] === undefined ? "info" : line.level,
-            text : String(line.text),
-            times : 1
+            time: Number(line.time_s) || Date.now() / 1000,
+            level: RANK[line.level] === undefined ? "info" : line.level,
+            text: String(line.text),
+            times: 1
         };
         const last = this.entries.at(-1);
         if (last && last.text === entry.text && last.level === entry.level) {
@@ -80,9 +80,9 @@ export class LogPane {
             this.entries.filter((entry) => RANK[entry.level] >= least && entry.text.toLowerCase().includes(text)).slice(-SHOWN).reverse();
         $("log").replaceChildren(...list.map(
             (entry) =>
-                h("li", { "data-level" : entry.level },
-                  h("span", { title : entry.level }, icon(entry.level), h("span", { class : "visually-hidden" }, entry.level)),
-                  h("time", {}, new Date(entry.time * 1000).toLocaleTimeString([], { hour12 : false })),
+                h("li", { "data-level": entry.level },
+                  h("span", { title: entry.level }, icon(entry.level), h("span", { class: "visually-hidden" }, entry.level)),
+                  h("time", {}, new Date(entry.time * 1000).toLocaleTimeString([], { hour12: false })),
                   h("span", {}, entry.text, entry.times > 1 ? h("small", {}, ` × ${entry.times}`) : null))));
         $("log-empty").hidden = list.length > 0;
         setText(

@@ -14,43 +14,44 @@ const KEPT = 6000;
 const METAS = 200;
 const DRAW_MS = 100;
 const READ_MS = 250; // a table that changes faster cannot be read
+const COLOURINGS = ["height", "intensity", "plain"];
 const TABS = ["overview", "scan", "daemon", "log"];
 const SETTINGS = "ndt-web.settings";
 
 const state = {
-    link : "connecting",
-    retry : 0,
-    mode : null,
-    version : "",
-    allowControl : false,
-    control : false,
-    daemon : null,
-    status : null,
-    map : null,
-    replay : null,
-    result : null,
-    gnss : null,
-    age : 0,
-    arrival : 0,
+    link: "connecting",
+    retry: 0,
+    mode: null,
+    version: "",
+    allowControl: false,
+    control: false,
+    daemon: null,
+    status: null,
+    map: null,
+    replay: null,
+    result: null,
+    gnss: null,
+    age: 0,
+    arrival: 0,
     get last() { return this.result; },
-    history : new History(KEPT),
-    metas : new Map(),
-    selected : null,
-    stats : null,
-    feed : null,
+    history: new History(KEPT),
+    metas: new Map(),
+    selected: null,
+    stats: null,
+    feed: null,
 };
 const settings = {
-    theme : null,
-    mode : "follow",
-    colouring : "height",
-    size : 2,
-    budget : 1000000,
-    scan : true,
-    trail : true,
-    candidates : true,
-    gnss : true,
-    tab : "overview",
-    panel : true,
+    theme: null,
+    mode: "follow",
+    colouring: "height",
+    size: 2,
+    budget: 1000000,
+    scan: true,
+    trail: true,
+    candidates: true,
+    gnss: true,
+    tab: "overview",
+    panel: true,
     ...load()
 };
 
@@ -77,15 +78,15 @@ setTheme(themeName());
 function openView() {
     try {
         return new View($("view"), {
-            onStats : (stats) => {
+            onStats: (stats) => {
                 state.stats = stats;
             },
-            onMode : (mode) => showMode(mode)
+            onMode: (mode) => showMode(mode)
         });
     } catch (error) {
         state.viewError = error.message;
-        const nothing = { theme : themes.dark, stats : {}, mode : "follow", pick : () => null };
-        return new Proxy(nothing, { get : (target, name) => (name in target ? target[name] : () => {}) });
+        const nothing = { theme: themes.dark, stats: {}, mode: "follow", pick: () => null };
+        return new Proxy(nothing, { get: (target, name) => (name in target ? target[name] : () => {}) });
     }
 }
 const view = openView();
@@ -97,8 +98,8 @@ let player = null, dirty = true, scanDirty = true, daemonDirty = true, lastScan 
 
 const feed = new Feed({
     link(name, seconds) {
-        if (name === "lost" && state.link === "open") log.add({ level : "error", text : "connection to ndt-web lost" });
-        if (name === "open" && state.link === "lost") log.add({ level : "info", text : "connection to ndt-web back" });
+        if (name === "lost" && state.link === "open") log.add({ level: "error", text: "connection to ndt-web lost" });
+        if (name === "open" && state.link === "lost") log.add({ level: "info", text: "connection to ndt-web back" });
         state.link = name;
         state.retry = seconds;
         dirty = true;
@@ -127,7 +128,7 @@ const feed = new Feed({
         if (isNew) view.setMap(value);
         dirty = true;
     },
-    result : addResult,
+    result: addResult,
     scan(meta) {
         keepMeta(meta);
         state.gnss = meta.gnss || null;
@@ -137,8 +138,8 @@ const feed = new Feed({
         }
         scanDirty = true;
     },
-    points : showPoints,
-    log : (line) => log.add(line),
+    points: showPoints,
+    log: (line) => log.add(line),
     ready() {
         if (settings.trail) view.setTrail(state.history.trail());
         if (state.result && state.selected === null) showPose(state.result);
@@ -192,7 +193,7 @@ function showPose(result) {
         view.setMode(settings.mode);
     }
     view.setPose(
-        result && result.pose ? { pose : result.pose, covariance : result.covariance || null, weak_axes : result.weak_axes || [] } : null);
+        result && result.pose ? { pose: result.pose, covariance: result.covariance || null, weak_axes: result.weak_axes || [] } : null);
 }
 
 function showPoints(scan) {
@@ -203,15 +204,15 @@ function showPoints(scan) {
     const item = index >= 0 ? state.history.trailItem(index) : null;
     const pose = item ? item.pose : state.mode === "live" && state.result ? state.result.pose : null;
     if (pose)
-        view.setScan({ seq : scan.seq, points : scan.points, scale : scan.scale, pose });
+        view.setScan({ seq: scan.seq, points: scan.points, scale: scan.scale, pose });
     else
         view.clearScan();
 }
 
 /** What the legend names once it has been seen. */
 const legendParts = {
-    candidates : false,
-    gnss : false
+    candidates: false,
+    gnss: false
 };
 
 function seenPart(name, is) {
@@ -286,8 +287,8 @@ async function showReplayed(index) {
             const [timing, points] =
                 await Promise.all([getJson(`/api/timing?seq=${result.seq}`).catch(() => null), feed.fetchScan(result.seq)]);
             state.result = result;
-            const meta = {...(timing || {}), iterations : timing && (timing.iterations || timing) };
-            keepMeta({...meta, seq : result.seq });
+            const meta = {...(timing || {}), iterations: timing && (timing.iterations || timing) };
+            keepMeta({...meta, seq: result.seq });
             showPose(result);
             showCandidates(meta);
             showGnss(meta.gnss);
@@ -309,12 +310,12 @@ function drawScanPane() {
         {
             result,
             meta,
-            iterations : meta && meta.iterations,
-            pinned : selected !== null && !player,
-            isReplay : Boolean(player),
-            error : result && result.pose && result.truth ? poseDifference(result.pose, result.truth) : null,
-            empty : selected === null ? "No scan yet. Its values, iterations and hypotheses appear here."
-                                      : "Only the numbers of this scan are kept: the charts show them.",
+            iterations: meta && meta.iterations,
+            pinned: selected !== null && !player,
+            isReplay: Boolean(player),
+            error: result && result.pose && result.truth ? poseDifference(result.pose, result.truth) : null,
+            empty: selected === null ? "No scan yet. Its values, iterations and hypotheses appear here."
+                                     : "Only the numbers of this scan are kept: the charts show them.",
         },
         (pose) => view.lookAt(pose));
 }
@@ -392,15 +393,15 @@ function applyTheme() {
 
 function drawLegend() {
     const item = (name, background, dot) => {
-        const swatch = h("i", { class : dot ? "swatch dot" : "swatch" });
+        const swatch = h("i", { class: dot ? "swatch dot" : "swatch" });
         swatch.style.background = background;
         return h("li", {}, swatch, name);
     };
     const { theme } = view, ramp = (colours) => `linear-gradient(90deg, ${colours.join(", ")})`;
     const map = {
-        height : ["map, low to high", ramp(theme.ramp)],
-        intensity : ["map, intensity", ramp(theme.ramp)],
-        plain : ["map", theme.plain]
+        height: ["map, low to high", ramp(theme.ramp)],
+        intensity: ["map, intensity", ramp(theme.ramp)],
+        plain: ["map", theme.plain]
     };
     $("legend").replaceChildren(
         item(...map[settings.colouring]), item("scan", theme.scan, true),
@@ -443,6 +444,11 @@ function showMode(mode) {
     save();
 }
 
+function change(name, value) {
+    settings[name] = value;
+    applyDisplay();
+}
+
 /** All of the display settings to the view. */
 function applyDisplay() {
     view.setColouring(settings.colouring);
@@ -473,7 +479,7 @@ function wire() {
         $(`tab-${tab}`)
             .addEventListener("click", () => (settings.panel && settings.tab === tab && isPhone.matches ? showPanel(false) : showTab(tab)));
     $("tabs").addEventListener("keydown", (event) => {
-        const by = { ArrowRight : 1, ArrowLeft : -1 }[event.key];
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (!by || event.target.getAttribute("role") !== "tab") return;
         event.preventDefault();
         event.stopPropagation();
@@ -484,23 +490,14 @@ function wire() {
     $("panel-toggle").addEventListener("click", () => showPanel(!settings.panel));
     $("theme").addEventListener("click", toggleTheme);
     systemTheme.addEventListener("change", applyTheme);
-    $("help").addEventListener("click", () => openHelp());
+    $("help").addEventListener("click", () => keys.showList());
     $("scan-newest").addEventListener("click", () => select(null));
     for (const mode of ["follow", "top", "free"]) $(`mode-${mode}`).addEventListener("click", () => setMode(mode));
     $("fit").addEventListener("click", () => fit());
     $("display").addEventListener("click", () => showDisplay($("display-box").hidden));
-    $("colouring").addEventListener("change", (event) => {
-        settings.colouring = event.target.value;
-        applyDisplay();
-    });
-    $("point-size").addEventListener("input", (event) => {
-        settings.size = Number(event.target.value);
-        applyDisplay();
-    });
-    $("budget").addEventListener("change", (event) => {
-        settings.budget = Number(event.target.value);
-        applyDisplay();
-    });
+    $("colouring").addEventListener("change", (event) => change("colouring", event.target.value));
+    $("point-size").addEventListener("input", (event) => change("size", Number(event.target.value)));
+    $("budget").addEventListener("change", (event) => change("budget", Number(event.target.value)));
     for (const name of ["scan", "trail", "candidates", "gnss"])
         $(`show-${name}`).addEventListener("change", (event) => {
             settings[name] = event.target.checked;
@@ -508,11 +505,6 @@ function wire() {
             applyDisplay();
         });
     new ResizeObserver(() => view.resize()).observe($("stage"));
-    addEventListener("keydown", key);
-    // In a replay left and right are scans also where the map has the focus, before the camera takes them.
-    $("view").addEventListener("keydown", (event) => {
-        if (player && !event.shiftKey && replayKey(event)) event.stopImmediatePropagation();
-    }, true);
 }
 
 const isPhone = matchMedia("(max-width: 720px)");
@@ -543,34 +535,15 @@ const KEYS = [
     ["T", "from above", () => setMode("top")],
     ["V", "free camera", () => setMode("free")],
     ["G", "show the whole map", () => fit()],
-    [
-        "C", "next colouring of the map",
-        () => {
-            const all = ["height", "intensity", "plain"];
-            settings.colouring = all[(all.indexOf(settings.colouring) + 1) % 3];
-            applyDisplay();
-        }
-    ],
-    [
-        "]", "larger points",
-        () => {
-            settings.size = Math.min(6, settings.size + 0.5);
-            applyDisplay();
-        }
-    ],
-    [
-        "[", "smaller points",
-        () => {
-            settings.size = Math.max(1, settings.size - 0.5);
-            applyDisplay();
-        }
-    ],
+    ["C", "next colouring of the map", () => change("colouring", COLOURINGS[(COLOURINGS.indexOf(settings.colouring) + 1) % 3])],
+    ["]", "larger points", () => change("size", Math.min(6, settings.size + 0.5))],
+    ["[", "smaller points", () => change("size", Math.max(1, settings.size - 0.5))],
     "Page",
     ["1 – 4", "overview, scan, daemon, log", null],
     ["B", "show or hide the values", () => showPanel(!settings.panel)],
     ["D", "dark or light", toggleTheme],
     ["N", "newest scan", () => select(null)],
-    ["?", "this list", () => openHelp()],
+    ["?", "this list", () => keys.showList()],
     ["Esc", "cancel, close", null],
     "Control",
     ["P", "set the initial pose on the map", () => tool.arm(!tool.armed)],
@@ -591,49 +564,16 @@ function nextWorst() {
     $("player-worst").value = String(player.index);
 }
 
-function openHelp() {
-    const groups = [];
-    for (const row of KEYS) {
-        if (typeof row === "string")
-            groups.push([h("h3", {}, row), h("dl")]);
-        else
-            groups.at(-1)[1].append(h("dt", {}, h("kbd", {}, row[0])), h("dd", {}, row[1]));
-    }
-    $("help-list").replaceChildren(...groups.map(([title, list]) => h("div", {}, title, list)));
-    setText($("help-about"), `On the map: drag turns, right drag or two fingers move, the wheel zooms. ndt-web ${state.version}.`);
-    $("help-dialog").showModal();
-}
-
-function key(event) {
-    if (event.key === "Escape") {
+const keys = new Keys(KEYS, {
+    escape() {
         tool.arm(false);
         tool.hint(false);
         showDisplay(false);
-        return;
-    }
-    const { target } = event;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (target.matches("input:not([type=range]):not([type=checkbox]), select, textarea")) return;
-    const name = event.key === " " ? "Space" : event.key.length === 1 ? event.key.toUpperCase() : event.key;
-    if (name === "Space" && target.matches("button, input, summary")) return;
-    if (/^[1-4]$/.test(name)) {
-        showTab(TABS[Number(name) - 1]);
-        return;
-    }
-    if (player && target.id !== "player-slider" && replayKey(event)) return;
-    const row = KEYS.find((entry) => Array.isArray(entry) && entry[0] === name);
-    if (!row || !row[2]) return;
-    event.preventDefault();
-    row[2]();
-}
-
-function replayKey(event) {
-    const by = { ArrowLeft : -1, ArrowRight : 1, PageUp : -10, PageDown : 10, Home : -1e9, End : 1e9 }[event.key];
-    if (!by || event.ctrlKey || event.altKey || event.metaKey || event.target.getAttribute("role") === "tab") return false;
-    event.preventDefault();
-    player.step(by);
-    return true;
-}
+    },
+    tab: (number) => showTab(TABS[number]),
+    player: () => player,
+    about: () => `On the map: drag turns, right drag or two fingers move, the wheel zooms. ndt-web ${state.version}.`,
+});
 
 /* Start */
 
@@ -656,5 +596,5 @@ window.ndt = {
     log,
     get player() { return player; },
     select,
-    stats : () => ({...view.stats, ...feed.stats, results : state.history.length, metas : state.metas.size, log : log.entries.length }),
+    stats: () => ({...view.stats, ...feed.stats, results: state.history.length, metas: state.metas.size, log: log.entries.length }),
 };

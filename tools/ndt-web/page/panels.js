@@ -4,16 +4,14 @@ import {$, bytes, count, duration, fillValues, fixed, h, icon, setText, short, w
 import {latencyMs, poseDifference} from "./history.js";
 
 const STATE_NAMES = {
-    initialising : "Initialising",
-    tracking : "Tracking",
-    coasting : "Coasting",
-    lost : "Lost",
-    recovering : "Recovering"
+    initialising: "Initialising",
+    tracking: "Tracking",
+    coasting: "Coasting",
+    lost: "Lost",
+    recovering: "Recovering"
 };
-const STAGES = [
-    ["decode_us", "decode"], ["queue_us", "queue"], ["preprocess_us", "preprocess"], ["align_us", "align"],
-    ["publish_us", "publish"]
-];
+const STAGES =
+    [["decode_us", "decode"], ["queue_us", "queue"], ["preprocess_us", "preprocess"], ["align_us", "align"], ["publish_us", "publish"]];
 const AXES = ["x", "y", "z", "rx", "ry", "rz"];
 /** Columns of the table of iterations: key, name, unit, digits (null: about three digits) */
 const ITERATION_COLUMNS = [
@@ -24,7 +22,7 @@ const ITERATION_COLUMNS = [
 
 export const stateMark = (name) =>
     [icon(STATE_NAMES[name] ? name : "away"),
-     {tracking : "good", coasting : "warn", recovering : "warn", lost : "bad", initialising : "info"}[name] || "still"];
+     {tracking: "good", coasting: "warn", recovering: "warn", lost: "bad", initialising: "info"}[name] || "still"];
 
 export const outcomeMark = (name) => {
     if (name === "converged") return [icon("tracking"), "good"];
@@ -147,8 +145,7 @@ export function drawBanner(state) {
     const [level, before, code, after] = found;
     box.dataset.state = level;
     $("banner-text")
-        .replaceChildren(
-            before, ...(code ? [" ", h("code", {}, code), after.startsWith(";") || after === "." ? after : ` ${after}`] : []));
+        .replaceChildren(before, ...(code ? [" ", h("code", {}, code), after.startsWith(";") || after === "." ? after : ` ${after}`] : []));
 }
 
 /* The pane Scan */
@@ -174,7 +171,7 @@ function weakAxis(axis) {
 }
 
 function marked(text, [symbol, tone]) {
-    const mark = h("span", { class : "mark" }, symbol, text);
+    const mark = h("span", { class: "mark" }, symbol, text);
     mark.style.setProperty("--badge", `var(--${tone})`);
     return mark;
 }
@@ -194,10 +191,7 @@ function values(result, error) {
         ["Confidence", fixed(result.confidence, 4)],
         ["Margin to the next best", Number.isFinite(result.margin) ? fixed(result.margin, 4) : null],
         ["Innovation", Number.isFinite(result.innovation) ? withUnit(fixed(result.innovation, 2), "σ") : null],
-        [
-            "NVTL",
-            fixed(result.nvtl, 3) + (Number.isFinite(result.nvtl_normalized) ? ` (${fixed(100 * result.nvtl_normalized, 0)} %)` : "")
-        ],
+        ["NVTL", fixed(result.nvtl, 3) + (Number.isFinite(result.nvtl_normalized) ? ` (${fixed(100 * result.nvtl_normalized, 0)} %)` : "")],
         ["Transform probability", fixed(result.transform_probability, 3)],
         ["Matched points", percent(result.match_ratio)],
         ["Coverage of the azimuth", percent(result.coverage)],
@@ -217,10 +211,10 @@ function values(result, error) {
 function drawStages(result) {
     const times = STAGES.map(([key]) => Math.max(0, result[key] || 0));
     const total = times.reduce((sum, t) => sum + t, 0);
-    const bar = h("div", { class : "stages", role : "img", "aria-label" : "Time by stage" });
-    const names = h("ul", { class : "stage-names" });
+    const bar = h("div", { class: "stages", role: "img", "aria-label": "Time by stage" });
+    const names = h("ul", { class: "stage-names" });
     STAGES.forEach(([, name], k) => {
-        const part = h("i"), swatch = h("i", { class : "swatch dot" });
+        const part = h("i"), swatch = h("i", { class: "swatch dot" });
         part.style.flexGrow = String(times[k] / (total || 1));
         part.style.background = swatch.style.background = `var(--stage-${name})`;
         if (times[k] > 0) bar.append(part);
@@ -230,7 +224,7 @@ function drawStages(result) {
     $("scan-stages").replaceChildren(bar, names);
 }
 
-const cells = (row, tag = "td") => h("tr", {}, ...row.map((cell) => h(tag, tag === "th" ? { scope : "col" } : {}, ...[].concat(cell))));
+const cells = (row, tag = "td") => h("tr", {}, ...row.map((cell) => h(tag, tag === "th" ? { scope: "col" } : {}, ...[].concat(cell))));
 
 function drawIterations(rows, isReplay) {
     const table = $("iterations");
@@ -238,16 +232,16 @@ function drawIterations(rows, isReplay) {
         return table.replaceChildren(
             h("tbody", {},
               h("tr", {},
-                h("td", { class : "none" },
+                h("td", { class: "none" },
                   isReplay ? "This replay has no times per iteration."
                            : "Known for scans whose points are received: is the daemon's socket “points” reachable?"))));
     }
-    rows = rows.map((row) => ({...row, time_us : (row.eval_us || 0) + (row.solve_us || 0) }));
+    rows = rows.map((row) => ({...row, time_us: (row.eval_us || 0) + (row.solve_us || 0) }));
     const columns = ITERATION_COLUMNS.filter(([key]) => rows.some((row) => Number.isFinite(row[key])));
-    const head = cells(columns.map(([, name, unit]) => (unit ? [name, h("span", { class : "unit" }, unit)] : [name])), "th");
+    const head = cells(columns.map(([, name, unit]) => (unit ? [name, h("span", { class: "unit" }, unit)] : [name])), "th");
     const body = rows.map(
-        (row) => cells(columns.map(
-            ([key, , , digits, scale = 1]) => [digits === null ? short(row[key] * scale) : fixed(row[key] * scale, digits)])));
+        (row) => cells(
+            columns.map(([key, , , digits, scale = 1]) => [digits === null ? short(row[key] * scale) : fixed(row[key] * scale, digits)])));
     table.replaceChildren(h("thead", {}, head), h("tbody", {}, ...body));
 }
 
@@ -256,20 +250,20 @@ function drawCandidates(meta, result, lookAt) {
     const list = (meta && meta.candidates) || [];
     if (!list.length)
         return table.replaceChildren(
-            h("tbody", {}, h("tr", {}, h("td", { class : "none" }, "One guess was aligned: no others for this scan."))));
+            h("tbody", {}, h("tr", {}, h("td", { class: "none" }, "One guess was aligned: no others for this scan."))));
     const head = cells(
         [
-            ["kind"], ["x, y", h("span", { class : "unit" }, "m")], ["yaw", h("span", { class : "unit" }, "°")],
-            ["away", h("span", { class : "unit" }, "m")], ["confidence"]
+            ["kind"], ["x, y", h("span", { class: "unit" }, "m")], ["yaw", h("span", { class: "unit" }, "°")],
+            ["away", h("span", { class: "unit" }, "m")], ["confidence"]
         ],
         "th");
     const body = list.map((item) => {
         const { pose } = item;
         const away = result.pose ? poseDifference(result.pose, pose)[0] : NaN;
         const place =
-            h("button", { type : "button", class : "quiet small", title : "Look there", onclick : () => lookAt(pose) },
+            h("button", { type: "button", class: "quiet small", title: "Look there", onclick: () => lookAt(pose) },
               `${fixed(pose[0], 1)}, ${fixed(pose[1], 1)}`);
-        return cells([[ item.kind], [place], [fixed(yawDeg(pose), 1)], [fixed(away, 2)], [fixed(item.confidence, 3)] ]);
+        return cells([[item.kind], [place], [fixed(yawDeg(pose), 1)], [fixed(away, 2)], [fixed(item.confidence, 3)]]);
     });
     table.replaceChildren(h("thead", {}, head), h("tbody", {}, ...body));
 }
@@ -316,9 +310,8 @@ function groups(state) {
                 ["Version", s.version], ["Up for", duration(s.uptime_s)], ["State", spaced(s.state)], ["Pose", loc.state],
                 ["Changes of the state", counted(loc.changes)],
                 ["Last change", loc.from ? `${loc.from} → ${loc.state} at scan ${loc.since_seq}: ${loc.reason}` : null],
-                ["Resident memory", size(memory)], ["Configuration", hex(s.config_hash)],
-                ["Restart needed for", s.needs_restart || null], ["Poses", daemon && daemon.poses],
-                ["Control", daemon && daemon.control]
+                ["Resident memory", size(memory)], ["Configuration", hex(s.config_hash)], ["Restart needed for", s.needs_restart || null],
+                ["Poses", daemon && daemon.poses], ["Control", daemon && daemon.control]
             ]
         ],
         [
@@ -333,20 +326,14 @@ function groups(state) {
             "Backend",
             [
                 ["Backend", s.backend],
-                [
-                    "Route",
-                    t.backend ? [t.backend, t.pipeline, t.threads ? `${t.threads} threads` : ""].filter(Boolean).join(", ") : null
-                ],
+                ["Route", t.backend ? [t.backend, t.pipeline, t.threads ? `${t.threads} threads` : ""].filter(Boolean).join(", ") : null],
                 ["Chosen", t.source ? `${t.source}${t.reason ? `: ${t.reason}` : ""}` : null],
                 ["Meets the budget", t.budget_ms ? `${yes(t.meets_budget)}, ${t.budget_ms} ms` : null]
             ]
         ],
         [
             "Latency, of the last scans",
-            [
-                ["Scans", counted(l.scans)], ["Median", ms(l.p50)], ["90 %", ms(l.p90)], ["99 %", ms(l.p99)],
-                ["Longest", ms(l.max)]
-            ]
+            [["Scans", counted(l.scans)], ["Median", ms(l.p50)], ["90 %", ms(l.p90)], ["99 %", ms(l.p99)], ["Longest", ms(l.max)]]
         ],
         [
             "Queue and input",
@@ -366,7 +353,7 @@ function groups(state) {
         ],
         [
             "Subscribers",
-            [[ "Of poses", counted(p.subscribers)], ["Of points", counted(pts.subscribers)], ["Published", counted(p.published)] ]
+            [["Of poses", counted(p.subscribers)], ["Of points", counted(pts.subscribers)], ["Published", counted(p.published)]]
         ],
         [
             "This page",
@@ -413,8 +400,7 @@ export function drawDaemon(state) {
     const names = list.map(([name]) => name).join();
     if (names !== groupNames) {
         groupNames = names;
-        body.replaceChildren(
-            ...list.map(([name]) => h("section", { class : "group" }, h("h3", {}, name), h("dl", { class : "values" }))));
+        body.replaceChildren(...list.map(([name]) => h("section", { class: "group" }, h("h3", {}, name), h("dl", { class: "values" }))));
     }
     list.forEach(([, rows], k) => fillValues(body.children[k].lastChild, rows));
     return undefined;

@@ -10,10 +10,10 @@ const CACHED = 1000;
 const AROUND = 100;
 /** grade of a scan: tone of the strip, whether it stands out above the others */
 const GRADES = {
-    good : "good",
-    low : "warn",
-    refused : "bad",
-    none : "still"
+    good: "good",
+    low: "warn",
+    refused: "bad",
+    none: "still"
 };
 
 export class Player {
@@ -70,13 +70,13 @@ export class Player {
         const { history } = this;
         const badness = (i) =>
             (history.hasErrors ? history.error_m[i] : 1 - (Number.isFinite(history.confidence[i]) ? history.confidence[i] : 0));
-        const all = Array.from({ length : history.length }, (_, k) => k).filter((k) => Number.isFinite(badness(k)));
+        const all = Array.from({ length: history.length }, (_, k) => k).filter((k) => Number.isFinite(badness(k)));
         all.sort((a, b) => badness(b) - badness(a));
         this.worst = all.slice(0, WORST);
         $("player-worst")
             .append(...this.worst.map(
                 (k) =>
-                    h("option", { value : String(k) },
+                    h("option", { value: String(k) },
                       `scan ${history.seq[k]}: ${
                           history.hasErrors
                               ? `${fixed(history.error_m[k], 3)} m`

@@ -11,9 +11,8 @@ const STORE = "ndt-web.pose";
 /** A line where the user looks; errors stay until they are closed. */
 export function toast(text, level = "info") {
     const box =
-        h("div", { class : "card toast", "data-level" : level, role : level === "error" ? "alert" : "status" }, icon(level),
-          h("p", {}, text));
-    box.append(h("button", { type : "button", class : "quiet", "aria-label" : "Close", onclick : () => box.remove() }, "✕"));
+        h("div", { class: "card toast", "data-level": level, role: level === "error" ? "alert" : "status" }, icon(level), h("p", {}, text));
+    box.append(h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.remove() }, "✕"));
     while ($("toasts").children.length >= 4) $("toasts").firstChild.remove();
     $("toasts").append(box);
     if (level === "info") setTimeout(() => box.remove(), TOAST_S * 1000);
@@ -61,7 +60,7 @@ export class PoseTool {
     /** `state` is that of main.js: result, status, control, gnss. */
     constructor(view, feed, state) {
         Object.assign(this, { view, feed, state });
-        this.settings = { sigma : 0.5, sigma_yaw : 15, ...stored() };
+        this.settings = { sigma: 0.5, sigma_yaw: 15, ...stored() };
         this.armed = false;
         this.searchShown = null;
         this.#overlay();
@@ -107,11 +106,11 @@ export class PoseTool {
 
     #prompt(text) {
         if (this.prompt) this.prompt.remove();
-        this.prompt = text ? h("p", { class : "hint", id : "pose-prompt", role : "status" }, text, " ",
+        this.prompt = text ? h("p", { class: "hint", id: "pose-prompt", role: "status" }, text, " ",
                                h("button", {
-                                   type : "button",
-                                   class : "small",
-                                   onclick : () => {
+                                   type: "button",
+                                   class: "small",
+                                   onclick: () => {
                                        this.arm(false);
                                        this.openPose();
                                    }
@@ -161,7 +160,7 @@ export class PoseTool {
             if (to) this.send(place[0], place[1], place[2] + this.height, Math.atan2(to[1] - place[1], to[0] - place[0]) * 180 / Math.PI);
         });
         overlay.addEventListener("pointercancel", () => this.arm(false));
-        overlay.addEventListener("wheel", (event) => event.preventDefault(), { passive : false });
+        overlay.addEventListener("wheel", (event) => event.preventDefault(), { passive: false });
     }
 
     /** Where the pointer is, at the height of the place: the ray through both is not known, a pick is near enough. */
@@ -173,7 +172,7 @@ export class PoseTool {
 
     async send(x, y, z, yaw) {
         const { sigma, sigma_yaw } = this.settings;
-        const reply = await this.feed.request("initial_pose", { pose : poseOf(x, y, z, yaw), covariance : covarianceOf(sigma, sigma_yaw) });
+        const reply = await this.feed.request("initial_pose", { pose: poseOf(x, y, z, yaw), covariance: covarianceOf(sigma, sigma_yaw) });
         if (reply.ok)
             toast(
                 `Initial pose: x ${fixed(x)} m, y ${fixed(y)} m, z ${fixed(z)} m, yaw ${fixed(yaw, 1)}°. It counts from the next scan on.`);
@@ -292,7 +291,7 @@ export class PoseTool {
     }
 
     #keepPoseSettings(form) {
-        this.settings = { sigma : form.sigma.valueAsNumber, sigma_yaw : form.sigma_yaw.valueAsNumber };
+        this.settings = { sigma: form.sigma.valueAsNumber, sigma_yaw: form.sigma_yaw.valueAsNumber };
         if (form.height.value !== this.height.toFixed(2) || this.settings.height !== undefined)
             this.settings.height = form.height.valueAsNumber;
         store(this.settings);
@@ -315,7 +314,7 @@ export class PoseTool {
         });
         this.#submit("localize-form", "localize-error", (form) => this.localize(form));
         this.#submit("record-form", "record-error", async (form) => {
-            const reply = await this.feed.request("start_recording", { path : form.path.value });
+            const reply = await this.feed.request("start_recording", { path: form.path.value });
             if (reply.ok) toast(`The daemon records into ${form.path.value}.`);
             return reply;
         });
@@ -325,14 +324,14 @@ export class PoseTool {
     /* The search */
 
     async localize(form) {
-        const where = form.where.value, values = { apply : form.apply.checked };
+        const where = form.where.value, values = { apply: form.apply.checked };
         const [x, y, z] = ["x", "y", "z"].map((name) => form[name].valueAsNumber), sigma = form.sigma.valueAsNumber;
-        if (where !== "map" && ![x, y, z, sigma].every(Number.isFinite)) return { ok : false, error : "x, y, z and σ are numbers" };
+        if (where !== "map" && ![x, y, z, sigma].every(Number.isFinite)) return { ok: false, error: "x, y, z and σ are numbers" };
         if (where === "pose") {
             const yaw = form.yaw.valueAsNumber || 0;
-            Object.assign(values, { pose : poseOf(x, y, z, yaw), covariance : covarianceOf(sigma, form.sigma_yaw.valueAsNumber || 180) });
+            Object.assign(values, { pose: poseOf(x, y, z, yaw), covariance: covarianceOf(sigma, form.sigma_yaw.valueAsNumber || 180) });
         } else if (where === "gnss")
-            Object.assign(values, { position : [x, y, z], deviation : [sigma, sigma, sigma] });
+            Object.assign(values, { position: [x, y, z], deviation: [sigma, sigma, sigma] });
         const reply = await this.feed.request("localize", values);
         if (reply.ok) {
             this.searchShown = null;
@@ -397,21 +396,21 @@ export class PoseTool {
                            : `${search.reason ? `${search.reason}. ` : ""}${fixed(search.elapsed_ms / 1000, 1)} s.`);
         const list = running || !search.pose
             ? []
-            : [{ pose : search.pose, confidence : search.confidence, best : true }, ...(search.alternatives || [])];
+            : [{ pose: search.pose, confidence: search.confidence, best: true }, ...(search.alternatives || [])];
         $("search-candidates").replaceChildren(...list.map((item) => this.#candidate(item, search)));
-        this.view.setCandidates(list.map(({ pose, confidence }) => ({ pose, confidence, kind : "search" })));
+        this.view.setCandidates(list.map(({ pose, confidence }) => ({ pose, confidence, kind: "search" })));
     }
 
     #candidate(item, search) {
         const { pose } = item;
         const look =
-            h("button", { type : "button", class : "place", title : "Look there", onclick : () => this.view.lookAt(pose) },
+            h("button", { type: "button", class: "place", title: "Look there", onclick: () => this.view.lookAt(pose) },
               `x ${fixed(pose[0], 1)} m, y ${fixed(pose[1], 1)} m, ${fixed(yawDeg(pose), 0)}°`);
         const isUsed = item.best && search.applied;
         const use = this.state.control && !isUsed
-            ? h("button", { type : "button", class : "small", onclick : () => this.send(pose[0], pose[1], pose[2], yawDeg(pose)) }, "Use")
+            ? h("button", { type: "button", class: "small", onclick: () => this.send(pose[0], pose[1], pose[2], yawDeg(pose)) }, "Use")
             : null;
-        return h("li", {}, look, h("span", { title : "Confidence" }, fixed(item.confidence, 3)), use);
+        return h("li", {}, look, h("span", { title: "Confidence" }, fixed(item.confidence, 3)), use);
     }
 
     /** Buttons as the daemon's state allows. */
