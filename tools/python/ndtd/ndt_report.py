@@ -41,7 +41,8 @@ verdict is that on OTHER. The page needs no network. Exit status: 0 done, 1 OTHE
 
 def _check(args: argparse.Namespace) -> None:
     if args.curves:
-        for name, value in (("RUN", args.run), ("--figures", args.figures), ("--format", args.format), ("--fail-if-worse", args.fail_if_worse)):
+        for name, value in (("RUN", args.run), ("--figures", args.figures), ("--format", args.format),
+                            ("--fail-if-worse", args.fail_if_worse)):
             if value:
                 raise UsageError(f"--curves draws tables alone: without {name}")
     elif not args.run:

@@ -123,7 +123,8 @@ class Comparison:
     @property
     def time_s(self) -> np.ndarray:
         """(K,) after the first scan of the first run."""
-        return self.first.time_s[self.pairs[:, 0]]
+        out: np.ndarray = self.first.time_s[self.pairs[:, 0]]
+        return out
 
     def regressions(self, most: int = WORST) -> "list[int]":
         """Pairs that got worse most, the worst first; without ground truth those that are farthest apart."""
@@ -274,9 +275,9 @@ def _verdict(one: Quantity, found: paired.Difference, p_holm: float) -> str:
 
 def _latency(found: Comparison, stage: str) -> Optional[Latency]:
     def times(run: Run, rows: np.ndarray) -> np.ndarray:
-        if stage == "total":
-            return np.sum([run.values[f"{one}_us"][rows] for one in STAGES if one != "upload"], axis=0)
-        return run.values[f"{stage}_us"][rows]
+        stages = [one for one in STAGES if one != "upload"] if stage == "total" else [stage]
+        out: np.ndarray = np.sum([run.values[f"{one}_us"][rows] for one in stages], axis=0)
+        return out
 
     one, other = times(found.first, found.pairs[:, 0]), times(found.second, found.pairs[:, 1])
     both = (one > 0) & (other > 0)
@@ -334,19 +335,21 @@ def _judge(found: Comparison) -> "tuple[str, str]":
     if found.first_difference is None and len(found.pairs) == len(found.first) == len(found.second):
         return "same", f"{other} has the trajectory of {one}, bit for bit."
     if not found.tests:
-        return "undecided", f"Nothing can be tested: {len(found.pairs)} scans belong together, and {paired.FEWEST_PAIRS} with poses are needed."
+        return "undecided", (f"Nothing can be tested: {len(found.pairs)} scan{'s' if len(found.pairs) > 1 else ''} belong together, "
+                             f"and {paired.FEWEST_PAIRS} with poses are needed.")
     verdicts = [test.verdict for test in found.tests]
     better, worse, told = verdicts.count("better"), verdicts.count("worse"), _told(found)
+    told = told[0].upper() + told[1:] + "."
     tests = f"{len(verdicts)} test{'s' if len(verdicts) > 1 else ''}"
     if better and worse:
-        return "mixed", f"{other} is better than {one} in {better} and worse in {worse} of {tests}. {told[0].upper()}{told[1:]}."
+        return "mixed", f"{other} is better than {one} in {better} and worse in {worse} of {tests}. {told}"
     if better or worse:
-        return ("better" if better else "worse",
-                f"{other} is {'better' if better else 'worse'} than {one}: {better or worse} of {tests} say so, none the opposite. {told[0].upper()}{told[1:]}.")
+        word = "better" if better else "worse"
+        return word, f"{other} is {word} than {one}: {better or worse} of {tests} say so, none the opposite. {told}"
     if all(verdict in ("equivalent", "equal") for verdict in verdicts):
-        return "equivalent", f"No difference that matters: all intervals of {tests} lie within the margins; {told}."
+        return "equivalent", f"No difference that matters: all intervals of {tests} lie within the margins. {told}"
     return "undecided", (f"Undecided: none of {tests} tells {one} and {other} apart, and not all intervals lie within the margins. "
-                         f"{told[0].upper()}{told[1:]}. More scans would narrow them.")
+                         f"{told} More scans would narrow them.")
 
 
 def _told(found: Comparison) -> str:

@@ -50,9 +50,10 @@ def trajectories(found: Comparison, box: Box, density: np.ndarray, worst: "list[
         place = found.second.pose[found.pairs[at, 1], :2] - origin
         if np.isfinite(place[0]):
             axes.plot(*place, "o", color=VERMILION, markeredgecolor=figures.PAPER, markeredgewidth=0.6, markersize=3.6, zorder=6)
-            trajectory_figure._note(axes, str(number), *place, (4, -10), VERMILION, 7)
+            trajectory_figure._note(axes, str(number), place[0], place[1], (4, -10), VERMILION, 7)
     plot_parts.legend(axes, handles[::-1])
-    drawing.caption = "Trusted poses of both runs over the points of the map" + ("; numbers: the scans that got worse most." if worst else ".")
+    drawing.caption = ("Trusted poses of both runs over the points of the map" +
+                       ("; numbers: the scans that got worse most." if worst else "."))
     return drawing
 
 
@@ -86,8 +87,9 @@ def intervals(found: Comparison) -> "Optional[Drawing]":
                           column_gap_in=0.75)
     for axes, group in zip(drawing.axes, groups):
         _draw_intervals(axes, group, rows)
-    drawing.caption = (f"Second minus first run, with intervals that hold the true difference in 95 of 100 drives of this kind; left of zero "
-                       f"{found.names[1]} has the smaller value. Shaded: differences that do not matter. Triangles: tests that tell the runs apart.")
+    drawing.caption = ("Second minus first run, with intervals that hold the true difference in 95 of 100 drives of this kind; left of "
+                       f"zero {found.names[1]} has the smaller value. Shaded: differences that do not matter. Triangles: tests that tell "
+                       "the runs apart.")
     return drawing
 
 
@@ -117,7 +119,8 @@ def over_time(found: Comparison) -> Drawing:
     if not found.has_truth:
         return _apart_over_time(found)
     drawing = figures.new("differences", "Errors over time and their paired difference", rows=4, height_in=5.6, ratios=[1.3, 1, 1.3, 1])
-    rows = ((found.first_error_m, found.second_error_m, "m", "translation"), (found.first_error_deg, found.second_error_deg, "deg", "rotation"))
+    rows = ((found.first_error_m, found.second_error_m, "m", "translation"),
+            (found.first_error_deg, found.second_error_deg, "deg", "rotation"))
     margins = {one.unit: one.margin for one in found.quantities}
     for at, (first, second, unit, name) in enumerate(rows):
         errors, difference = drawing.axes[2 * at:2 * at + 2]
@@ -131,8 +134,8 @@ def over_time(found: Comparison) -> Drawing:
     drawing.axes[0].legend(loc="upper right", ncol=2)
     drawing.axes[-1].set_xlabel("time [s]")
     drawing.figure.align_ylabels(drawing.axes)
-    drawing.caption = ("Errors of both runs, and below them second minus first, scan by scan: green where the second run is nearer to the ground "
-                       "truth, vermilion where it is farther. Shaded band: the margin." + _lost_caption(found))
+    drawing.caption = ("Errors of both runs, and below them second minus first, scan by scan: green where the second run is nearer to the "
+                       "ground truth, vermilion where it is farther. Shaded band: the margin." + _lost_caption(found))
     return drawing
 
 
@@ -174,8 +177,8 @@ def _difference(axes: Any, time_s: np.ndarray, change: np.ndarray, margin: float
 def _shade_lost(axes: Any, found: Comparison) -> None:
     """Ticks at the top edge: scans that a run lost."""
     for lost, colour, height in ((found.first_lost, FIRST, 0.97), (found.second_lost, SECOND, 0.90)):
-        axes.plot(found.time_s[lost], np.full(int(lost.sum()), height), "|", color=colour, markersize=5, transform=axes.get_xaxis_transform(),
-                  clip_on=False)
+        axes.plot(found.time_s[lost], np.full(int(lost.sum()), height), "|", color=colour, markersize=5,
+                  transform=axes.get_xaxis_transform(), clip_on=False)
 
 
 def _lost_caption(found: Comparison) -> str:
@@ -210,8 +213,8 @@ def distributions(found: Comparison) -> "Optional[Drawing]":
         scatter.set_ylabel(f"{short(found.names[1], 16)} [{unit}]")
     drawing.axes[0].set_ylabel("scans [%]")
     drawing.axes[0].legend(loc="lower right")
-    drawing.caption = ("Left: share of the scans whose error is at most so large. Right: every scan as a point; above the line its error is larger "
-                       "in the second run.")
+    drawing.caption = ("Left: share of the scans whose error is at most so large. Right: every scan as a point; above the line its "
+                       "error is larger in the second run.")
     return drawing
 
 
@@ -235,7 +238,8 @@ def latencies(rows: "list[Latency]") -> "Optional[Drawing]":
     axes.grid(False, axis="y")
     factor_axis(axes, np.array([value for row in rows for value in (row.low, row.high)]))
     axes.set_xlabel("factor: above 1 the second run is faster")
-    drawing.caption = "Median over the scans of the time of the first run over that of the second, with its quartiles; shaded: less than 2 %."
+    drawing.caption = ("Median over the scans of the time of the first run over that of the second, with its quartiles; shaded: less than "
+                       "2 %.")
     return drawing
 
 

@@ -37,7 +37,8 @@ class Pictures:
         if not self.chosen:
             return section("regressions", "Scans that got worse", paragraph("No scan got worse."))
         by = "error against ground truth" if self.found.has_truth else "distance between the runs, as there is no ground truth"
-        text = f"The {len(self.chosen)} scans that changed most for the worse, by {by}." if len(self.chosen) > 1 else f"The only one, by {by}."
+        count = len(self.chosen)
+        text = f"The {count} scans that changed most for the worse, by {by}." if count > 1 else f"The only one, by {by}."
         note = "" if self._points else paragraph("No pictures: neither folder has the points of these scans (points.bag).", "sub")
         note += paragraph(f"No pictures: {map_note}.", "sub") if map_note and self._points else ""
         return section("regressions", "Scans that got worse", paragraph(text), note,

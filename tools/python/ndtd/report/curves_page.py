@@ -4,11 +4,11 @@ from typing import Any
 
 from . import bench_tables, curves, html_parts
 from .bench_tables import Cell, Table, TableError
-from .figures import Drawing
+from .figures import Drawing, escape
 from .html_parts import figure, paragraph, section, table
 
 FORMATS = {".svg": "svg", ".png": "png", ".html": "html", ".htm": "html"}
-MOST_ROWS = 200  # of a table on the page
+MOST_ROWS, LONG = 200, 40  # rows of a table on the page; long ones are folded
 
 
 def write(source: Any, out: Any) -> "list[Drawing]":
@@ -42,11 +42,13 @@ def _page(source: Path, drawn: "list[tuple[Table, Any]]") -> str:
         name, title = f"table-{number}", one.title or one.name.replace("_", " ").capitalize()
         titles.append((name, title))
         shown = _table(one)
+        if drawing or len(one.rows) > LONG:
+            shown = f"<details><summary>Table of {len(one.rows)} rows</summary>{shown}</details>"
         if drawing:
             drawing.name = f"{drawing.name}-{number}"
-            shown = f"{figure(drawing)}<details><summary>Table</summary>{shown}</details>"
+            shown = figure(drawing) + shown
         parts.append(section(name, title, paragraph(one.note[:1].upper() + one.note[1:], "sub") if one.note else "", shown))
-    head = f'<header><h1>{html_parts.escape(source.name)}</h1><p class="sub">Measured by ndt-bench.</p></header>'
+    head = f'<header><h1>{escape(source.name)}</h1><p class="sub">Measured by ndt-bench.</p></header>'
     return html_parts.document(source.name, titles, head + "".join(parts))
 
 
